@@ -9,7 +9,7 @@ use lavascope_registry::{VersionOrExtensionKind, ConstantValue, Enum, Registry};
 use crate::Files;
 use crate::model::*;
 use crate::names;
-use crate::tables;
+use crate::abi_tables;
 use crate::text::{SourceText, array};
 
 pub(crate) fn emit(registry: &Registry, model: &Model, files: &mut Files) {
@@ -162,7 +162,7 @@ fn emit_enum_constants(rust: &str, c_name: &str, it: &Enum, out: &mut String) {
 }
 
 fn emit_enum_names(c_name: &str, it: &Enum, out: &mut String) {
-    let _ = writeln!(out, "\npub static {}: EnumDesc = EnumDesc {{", tables::enum_static(c_name));
+    let _ = writeln!(out, "\npub static {}: EnumDesc = EnumDesc {{", abi_tables::enum_static(c_name));
     let _ = writeln!(out, "    name: \"{c_name}\",\n    width: {},\n    values: &[", it.width / 8);
     let mut values: Vec<_> = it.values.iter().collect();
     values.sort_by_key(|it| it.value);
@@ -196,7 +196,7 @@ fn emit_structure(layout: &Layout, parts: &mut EmittedItem) {
 
 fn emit_layout(layout: &Layout, out: &mut String) {
     let _ = writeln!(out, "\nstructure!({}, {});", layout.rust_name, layout.static_name());
-    let _ = writeln!(out, "{}", tables::layout(layout));
+    let _ = writeln!(out, "{}", abi_tables::layout(layout));
 }
 
 /// One check of all sizes at once.
@@ -259,7 +259,7 @@ fn source(source: &OutputSource) -> String {
     match source {
         OutputSource::Result => "OutputSource::Result".to_owned(),
         OutputSource::Parameter { at, is_output } => format!("OutputSource::Parameter {{ at: {at}, is_output: {is_output} }}"),
-        OutputSource::Through(place) => format!("OutputSource::Through({})", tables::integer_location_text(place)),
+        OutputSource::Through(place) => format!("OutputSource::Through({})", abi_tables::integer_location_text(place)),
     }
 }
 
@@ -375,7 +375,7 @@ fn emit_names(registry: &Registry, model: &Model, out: &mut ModuleWriter<'_>) {
     text.line("/// Sorted by name in C.");
     text.line("pub static ENUMS: &[&EnumDesc] = &[");
     for name in registry.enums.keys() {
-        text.line(format!("    &{},", tables::enum_static(name)));
+        text.line(format!("    &{},", abi_tables::enum_static(name)));
     }
     text.line("];");
     text.blank();

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use lavascope_registry as registry;
 
-use crate::layout::{LayoutBuilder, FieldOwner};
+use crate::layouts::{LayoutBuilder, FieldOwner};
 use crate::model::*;
 use crate::names;
 use crate::overrides;

@@ -13,7 +13,7 @@ mod commands;
 mod coverage;
 mod entry_points;
 mod in_place;
-mod layout;
+mod layouts;
 mod marshal;
 mod model;
 mod names;
@@ -23,7 +23,7 @@ mod pointers;
 mod record;
 mod replay;
 mod state;
-mod tables;
+mod abi_tables;
 mod text;
 mod vulkanalia;
 
@@ -73,7 +73,7 @@ pub fn emit(registry: &Registry, vulkanalia: &str) -> Result<Files, Vec<CodegenE
 }
 
 fn build(registry: &Registry) -> Result<model::Model, Vec<CodegenError>> {
-    let mut layouts = layout::LayoutBuilder::new(registry);
+    let mut layouts = layouts::LayoutBuilder::new(registry);
     for name in registry.structs.keys() {
         layouts.structure(name);
     }
@@ -98,7 +98,7 @@ fn field_names(model: &model::Model) -> BTreeMap<String, Vec<String>> {
 }
 
 /// A pointer whose validity is stated in prose may be garbage: somebody must have looked at it.
-fn check_prose_validity(layouts: &mut layout::LayoutBuilder<'_>) {
+fn check_prose_validity(layouts: &mut layouts::LayoutBuilder<'_>) {
     let registry = layouts.registry;
     let structures = registry.structs.iter().map(|(name, it)| (name, &it.fields));
     let commands = registry.commands.iter().map(|(name, it)| (name, &it.parameters));
@@ -128,7 +128,7 @@ fn check_prose_validity(layouts: &mut layout::LayoutBuilder<'_>) {
 }
 
 /// An override must name something that exists.
-fn check_overrides(layouts: &mut layout::LayoutBuilder<'_>) {
+fn check_overrides(layouts: &mut layouts::LayoutBuilder<'_>) {
     let registry = layouts.registry;
     for it in overrides::OVERRIDES {
         let (owner, field) = it.item.split_once('.').unwrap_or((it.item, ""));

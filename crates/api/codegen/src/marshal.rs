@@ -10,7 +10,7 @@ use std::path::PathBuf;
 use crate::Files;
 use crate::model::*;
 use crate::names;
-use crate::tables::access;
+use crate::abi_tables::access;
 use crate::text::SourceText;
 
 /// Commands with pointers that programs record most.

@@ -2,7 +2,7 @@
 
 use lavascope_registry as registry;
 
-use crate::layout::{LayoutBuilder, FieldOwner, ValueType};
+use crate::layouts::{LayoutBuilder, FieldOwner, ValueType};
 use crate::model::*;
 use crate::overrides::{self, OverrideKind};
 

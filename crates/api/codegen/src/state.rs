@@ -5,7 +5,7 @@
 
 mod ignored;
 mod missing;
-mod understood;
+mod handled;
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -91,7 +91,7 @@ fn all_commands() -> impl Iterator<Item = (&'static str, StateCoverage)> {
     let of_reasons = |reasons: CommandsByReason, make: fn(&'static str) -> StateCoverage| {
         reasons.iter().flat_map(move |(reason, all)| all.iter().map(move |it| (*it, make(reason))))
     };
-    let understood = understood::UNDERSTOOD
+    let understood = handled::UNDERSTOOD
         .iter()
         .flat_map(|(family, when, all)| all.iter().map(|it| (*it, StateCoverage::Understood(family, when))));
     understood

@@ -8,7 +8,7 @@ use lavascope_abi as abi;
 use lavascope_abi::{FnPtr, Ptr, Structure};
 use lavascope_platform::library::Library;
 
-use crate::data::{LoaderError, Version};
+use crate::info::{LoaderError, Version};
 
 /// How often a list may grow between asking for its length and its elements.
 const ENUMERATE_TRIES_MAX: u32 = 8;

@@ -6,10 +6,10 @@
 //! Absent on purpose: protection against a driver that crashes. Call [`query`] in a process that may die.
 
 mod calls;
-mod data;
+mod info;
 mod elf;
 pub mod manifests;
 mod query;
 
-pub use data::{DeviceInfo, ExtensionInfo, LayerInfo, LoaderError, LoaderInfo, QueryStep, Version};
+pub use info::{DeviceInfo, ExtensionInfo, LayerInfo, LoaderError, LoaderInfo, QueryStep, Version};
 pub use query::{LIBRARY, query};

@@ -4,7 +4,7 @@ use lavascope_abi as abi;
 use lavascope_platform::library::VULKAN_LOADER;
 
 use crate::calls::{LoaderInstance, Loader, LoaderPhysicalDevice};
-use crate::data::{DeviceInfo, ExtensionInfo, LayerInfo, LoaderError, LoaderInfo, QueryStep, Version};
+use crate::info::{DeviceInfo, ExtensionInfo, LayerInfo, LoaderError, LoaderInfo, QueryStep, Version};
 
 /// The loader's file name on this system.
 pub const LIBRARY: &str = VULKAN_LOADER;

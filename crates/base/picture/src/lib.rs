@@ -11,12 +11,12 @@
 mod compare;
 mod copy;
 mod file;
-mod texels;
+mod texel_format;
 
 pub use compare::{Comparison, SizeMismatch, compare, hash};
 pub use copy::{copy_region, layout_barrier};
 pub use file::{PictureError, parse_file_name, file_name, read, write};
-pub use texels::TexelFormat;
+pub use texel_format::TexelFormat;
 
 /// Pixels as one sees them: red, green, blue and alpha, a byte each.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -17,7 +17,7 @@ use linux as system;
 compile_error!("this system needs a folder beside `linux`, with the same functions");
 
 pub mod clock;
-pub mod death;
+pub mod termination;
 pub mod files;
 pub mod library;
 pub mod pages;

@@ -39,10 +39,10 @@ pub unsafe fn unmap_and_reserve(address: u64, bytes: usize) -> bool {
 /// Gives back what opening large libraries has left in memory: parts of their files that nobody changed, and free memory
 /// of the C library, of which it keeps large pieces from now on.
 pub fn trim_memory() {
-    system::give_back::trim_memory();
+    system::memory_trim::trim_memory();
 }
 
 /// Gives back what is free, as soon as it is, from now on.
 pub fn trim_free_memory() {
-    system::give_back::trim_free_memory();
+    system::memory_trim::trim_free_memory();
 }

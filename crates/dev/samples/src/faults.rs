@@ -8,31 +8,31 @@ mod addresses;
 mod attachments;
 mod barriers;
 mod blocks;
-mod bounds;
-mod bounds_stages;
-mod bounds_ways;
-mod buffered;
+mod buffers;
+mod stages;
+mod variants;
+mod descriptor_buffers;
 mod dispatches;
 mod draws;
 mod events;
 mod extensions;
 mod host;
-mod lab;
-mod late;
+mod context;
+mod update_after_bind;
 mod memory;
-mod objects;
+mod shader_objects;
 mod observed;
-mod observed_ways;
-mod passes;
-mod presents;
-mod program;
-mod pushes;
+mod observed_variants;
+mod render_passes;
+mod present;
+mod bound_pipeline;
+mod push_descriptors;
 mod queues;
-mod rays;
+mod pipelines;
 mod resubmits;
 mod secondaries;
-mod structures;
-mod structures_nv;
+mod acceleration_structures;
+mod nv;
 mod transfers;
 
 use crate::Sample;
@@ -56,26 +56,26 @@ pub(crate) const ALL: &[&[Sample]] = &[
     attachments::ALL,
     dispatches::ALL,
     secondaries::ALL,
-    passes::ALL,
+    render_passes::ALL,
     events::ALL,
     queues::ALL,
     host::ALL,
-    presents::ALL,
+    present::ALL,
     memory::ALL,
     extensions::ALL,
-    structures::ALL,
-    bounds::ALL,
+    acceleration_structures::ALL,
+    buffers::ALL,
     addresses::ALL,
     resubmits::ALL,
-    bounds_stages::ALL,
-    rays::ALL,
+    stages::ALL,
+    pipelines::ALL,
     observed::ALL,
-    observed_ways::ALL,
-    objects::ALL,
-    pushes::ALL,
+    observed_variants::ALL,
+    shader_objects::ALL,
+    push_descriptors::ALL,
     blocks::ALL,
-    late::ALL,
-    structures_nv::ALL,
-    buffered::ALL,
-    bounds_ways::ALL,
+    update_after_bind::ALL,
+    nv::ALL,
+    descriptor_buffers::ALL,
+    variants::ALL,
 ];

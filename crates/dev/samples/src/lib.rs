@@ -37,7 +37,7 @@ mod arguments;
 mod common;
 mod failure;
 mod faults;
-mod samples;
+mod clean;
 
 use std::process::ExitCode;
 
@@ -74,7 +74,7 @@ pub fn run(arguments: &SampleArguments) -> ExitCode {
 
 /// Every sample, the clean ones first.
 fn catalog() -> impl Iterator<Item = &'static Sample> {
-    samples::ALL.iter().copied().chain(faults::ALL.iter().copied().flatten())
+    clean::ALL.iter().copied().chain(faults::ALL.iter().copied().flatten())
 }
 
 #[cfg(test)]
@@ -87,7 +87,7 @@ mod tests {
     fn names_are_unique_and_say_whether_a_fault_is_planted() {
         let names: BTreeSet<&str> = catalog().map(|it| it.name).collect();
         assert_eq!(names.len(), catalog().count());
-        assert!(samples::ALL.iter().all(|it| !it.name.starts_with("fault-")));
+        assert!(clean::ALL.iter().all(|it| !it.name.starts_with("fault-")));
         assert!(faults::ALL.iter().copied().flatten().all(|it| it.name.starts_with("fault-")));
     }
 }

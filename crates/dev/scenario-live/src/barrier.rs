@@ -7,7 +7,7 @@ use lavascope_abi::{Ptr, Structure};
 use lavascope_sync_ir::{Dependency, QueueFamilyTransfer, Region, ResourceId, DependencyTarget};
 
 use crate::resources::{ResourceHandle, subresource_range};
-use crate::world::LiveDevice;
+use crate::device::LiveDevice;
 
 /// The three arrays of version 1.
 #[derive(Default)]
@@ -96,7 +96,7 @@ impl LiveDevice<'_> {
     pub(crate) fn barriers_2(&self, dependencies: &[Dependency]) -> BarrierLists2 {
         let mut lists = BarrierLists2::default();
         for it in dependencies {
-            let masks = crate::pass::memory_barrier(&it.scope);
+            let masks = crate::render_pass::memory_barrier(&it.scope);
             let Some(about) = self.resource_barrier(&it.target) else {
                 lists.memory.push(masks);
                 continue;

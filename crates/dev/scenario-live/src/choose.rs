@@ -6,9 +6,9 @@ use lavascope_sync_ir::{
     Access, Certainty, Command, Components, ImageDesc, Program, RasterOrder, Region, Resource, ResourceId,
 };
 
-use crate::deed::{ShaderBinding, BindingKind, StructureBuild, BufferBytes, LiveCommand, Dispatch, LiveAttachments, TraceRays};
+use crate::live_command::{ShaderBinding, BindingKind, StructureBuild, BufferBytes, LiveCommand, Dispatch, LiveAttachments, TraceRays};
 use crate::error::UnsupportedProgram;
-use crate::scene::open_attachments;
+use crate::open_attachments::open_attachments;
 use crate::{draw, formats, transfer};
 
 const TRANSFERS: u64 = Stage::COPY.0 | Stage::BLIT.0 | Stage::RESOLVE.0 | Stage::CLEAR.0;

@@ -6,12 +6,12 @@ use lavascope_sync_ir::{ImageRegion, Region, ResourceId};
 
 use crate::calls::{call, check, out};
 use crate::choose::image;
-use crate::deed::{ShaderBinding, BindingKind};
+use crate::live_command::{ShaderBinding, BindingKind};
 use crate::error::{LiveError, UnsupportedProgram};
 use crate::formats;
 use crate::resources::samples;
 use crate::shader::{ImageDim, ShaderDescriptor, DescriptorShape};
-use crate::world::{LiveDevice, create};
+use crate::device::{LiveDevice, create};
 
 /// A set with one descriptor for each binding, and the layout of pipelines that use it.
 pub(crate) struct BoundDescriptors {

@@ -7,7 +7,7 @@ use lavascope_abi::{AccessFlags2 as Bits, PipelineStageFlags2 as Stage};
 use lavascope_sync_ir::{Access, Area, AttachmentView, Components, ImageRegion, Program, RasterOrder, Region};
 
 use crate::choose::{shader_bindings, buffer_bytes, image};
-use crate::deed::{ShaderBinding, BindingKind, BufferBytes, ColorUse, LiveCommand, DrawCommand, DrawSource, DrawAttachments, LiveAttachments, DepthStencilUse};
+use crate::live_command::{ShaderBinding, BindingKind, BufferBytes, ColorUse, LiveCommand, DrawCommand, DrawSource, DrawAttachments, LiveAttachments, DepthStencilUse};
 use crate::error::UnsupportedProgram;
 use crate::formats::{DEPTH, STENCIL};
 

@@ -4,7 +4,7 @@ use lavascope_abi::desc::FormatDesc;
 use lavascope_abi::{FORMATS, Format, ImageAspectFlags};
 use lavascope_sync_ir::{Area, Components, ImageDesc, ImageRegion, SubresourceLayout, Tiling};
 
-use crate::deed::CopyBox;
+use crate::live_command::CopyBox;
 
 /// What a shader sees of a texel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

@@ -8,32 +8,32 @@
 //! Programs are performed as they are, with all their faults; whatever no command of Vulkan can do is refused with the
 //! reason ([`UnsupportedProgram`]). Images stay in the general layout, since programs know no layouts outside of render passes.
 
-mod act;
+mod actions;
 mod barrier;
 mod calls;
 mod choose;
-mod deed;
+mod live_command;
 mod descriptors;
 mod draw;
 mod error;
 mod formats;
 mod gpu;
-mod masks;
-mod pass;
-mod perform;
+mod version_1;
+mod render_pass;
+mod run;
 mod pipeline;
-mod record;
+mod command_buffer;
 mod resources;
-mod scene;
+mod open_attachments;
 mod shader;
-mod steps;
+mod host_steps;
 mod transfer;
-mod world;
+mod device;
 
 pub use error::{LiveError, UnsupportedProgram};
 pub use gpu::{DEVICE_EXTENSIONS, LiveGpu, INSTANCE_EXTENSIONS, ReceivedMessage};
-pub use masks::{for_queue_submit_1, with_version_1_masks};
-pub use perform::{DrawsOutsidePass, LiveOptions, LiveRun, RecordingMode, SubmitApi, check_supported};
-pub use record::command_label;
+pub use version_1::{for_queue_submit_1, with_version_1_masks};
+pub use run::{DrawsOutsidePass, LiveOptions, LiveRun, RecordingMode, SubmitApi, check_supported};
+pub use command_buffer::command_label;
 pub use resources::SCRATCH_NAME;
-pub use world::LiveScenario;
+pub use device::LiveScenario;

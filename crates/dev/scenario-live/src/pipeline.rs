@@ -5,13 +5,13 @@ use lavascope_abi::{PipelineStageFlags2 as Stage, Ptr, Structure};
 use spirv::ExecutionModel as Model;
 
 use crate::calls::{call, check, out, text_ptr};
-use crate::deed::{ShaderBinding, DrawCommand, DrawAttachments, LiveAttachments, DepthStencilUse};
+use crate::live_command::{ShaderBinding, DrawCommand, DrawAttachments, LiveAttachments, DepthStencilUse};
 use crate::descriptors::BoundDescriptors;
 use crate::error::LiveError;
 use crate::formats::{self, COLOR};
 use crate::resources::samples;
 use crate::shader::ShaderSpec;
-use crate::world::{LiveDevice, create};
+use crate::device::{LiveDevice, create};
 
 /// A pipeline with the set that its shaders use.
 pub(crate) struct LivePipeline {
@@ -159,7 +159,7 @@ impl LiveDevice<'_> {
 
     fn checked_pipeline(&self, result: vk::Result, pipeline: vk::Pipeline, described: BoundDescriptors) -> Result<LivePipeline, LiveError> {
         check("vkCreate…Pipelines", result)?;
-        self.destroy_at_end(crate::world::Garbage::Pipeline(pipeline));
+        self.destroy_at_end(crate::device::OwnedObject::Pipeline(pipeline));
         Ok(LivePipeline { pipeline, descriptors: described })
     }
 
@@ -260,7 +260,7 @@ struct PipelineStates {
 impl PipelineStates {
     fn of(world: &LiveDevice<'_>, draw: &DrawCommand) -> PipelineStates {
         let targets = draw.targets();
-        let area = targets.area.map_or(vk::Rect2D::zeroed(), crate::pass::rect);
+        let area = targets.area.map_or(vk::Rect2D::zeroed(), crate::render_pass::rect);
         let first = targets.colors.iter().chain(&targets.depth).next();
         let samples = first.map_or(1, |it| samples(world.scenario.program, it.resource));
         let (formats, depth_formats) = world.formats(targets);

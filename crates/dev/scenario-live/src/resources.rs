@@ -10,7 +10,7 @@ use crate::calls::{call, check, out};
 use crate::choose::image;
 use crate::error::{LiveError, UnsupportedProgram};
 use crate::formats::{self, COLOR};
-use crate::world::{Garbage, LiveDevice, create};
+use crate::device::{OwnedObject, LiveDevice, create};
 
 /// A resource of the program.
 #[derive(Clone, Copy, Debug)]
@@ -257,9 +257,9 @@ impl LiveDevice<'_> {
     pub(crate) fn destroy_resource(&self, id: ResourceId) {
         let made = self.resource(id);
         match (made.handle, made.swapchain) {
-            (_, Some(swapchain)) => self.destroy_now(Garbage::SwapchainKHR(swapchain)),
-            (ResourceHandle::Buffer(buffer), None) => self.destroy_now(Garbage::Buffer(buffer)),
-            (ResourceHandle::Image(image), None) => self.destroy_now(Garbage::Image(image)),
+            (_, Some(swapchain)) => self.destroy_now(OwnedObject::SwapchainKHR(swapchain)),
+            (ResourceHandle::Buffer(buffer), None) => self.destroy_now(OwnedObject::Buffer(buffer)),
+            (ResourceHandle::Image(image), None) => self.destroy_now(OwnedObject::Image(image)),
         }
     }
 

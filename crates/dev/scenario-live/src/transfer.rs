@@ -4,7 +4,7 @@ use lavascope_abi::{AccessFlags2 as Bits, PipelineStageFlags2 as Stage};
 use lavascope_sync_ir::{Access, ImageDesc, ImageRegion, Program, Region, ResourceId};
 
 use crate::choose::{check_disjoint, image, covers_whole_image};
-use crate::deed::{CopyRegion, LiveCommand, ImageCopy, CopyBox};
+use crate::live_command::{CopyRegion, LiveCommand, ImageCopy, CopyBox};
 use crate::error::UnsupportedProgram;
 use crate::formats::{bytes, copy_boxes};
 

@@ -7,13 +7,13 @@
 
 #![forbid(unsafe_code)]
 
-mod call;
-pub mod hazard;
+mod call_memory;
+pub mod oracle;
 mod mutate;
 mod random;
-mod world;
+mod synthetic_objects;
 
-pub use call::{CallMemory, CallOptions, random_call_memory};
+pub use call_memory::{CallMemory, CallOptions, random_call_memory};
 pub use mutate::mutate;
 pub use random::Random;
-pub use world::SyntheticObjects;
+pub use synthetic_objects::SyntheticObjects;

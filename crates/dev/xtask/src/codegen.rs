@@ -5,7 +5,7 @@ use std::path::Path;
 use anyhow::{Context, Result, bail};
 use lavascope_codegen::Files;
 
-use crate::fresh::{orphans, stale};
+use crate::freshness::{orphans, stale};
 use crate::{process, registry_files};
 
 pub(crate) fn run(root: &Path, is_check: bool) -> Result<()> {

@@ -4,7 +4,7 @@
 //! tests: it takes minutes, and downloads what it needs into `target/compare`.
 
 mod hazards;
-mod notes;
+mod known_differences;
 mod programs;
 mod tools;
 
@@ -16,10 +16,10 @@ use anyhow::{Context, Result, ensure};
 use serde::Serialize;
 
 use crate::process::{self, cargo};
-use crate::screen::Screen;
+use crate::x_server::Screen;
 use crate::system;
 use hazards::{Hazard, Hazards};
-use notes::KnownDifferences;
+use known_differences::KnownDifferences;
 use programs::Driver;
 pub(crate) use programs::{ComparedCase, foreign};
 pub(crate) use tools::ToolEnvironment;
@@ -218,12 +218,12 @@ fn check_differences(rows: &[ComparedProgram], notes: &KnownDifferences, filter:
         "{} programs, {} differences, {open} of them not explained in {}",
         rows.len(),
         differences().count(),
-        notes::FILE
+        known_differences::FILE
     );
     if filter.is_empty() {
-        notes.unused().for_each(|it| println!("nothing needed this row of {}: {it}", notes::FILE));
+        notes.unused().for_each(|it| println!("nothing needed this row of {}: {it}", known_differences::FILE));
     }
-    ensure!(open == 0, "{open} differences have no row in {}", notes::FILE);
+    ensure!(open == 0, "{open} differences have no row in {}", known_differences::FILE);
     ensure!(invalid == 0, "{invalid} samples are not correct Vulkan apart from their fault");
     ensure!(false_ones == 0, "of {false_ones} samples that are right lavascope tells hazards");
     ensure!(disturbed == 0, "{disturbed} programs end otherwise under a tool");

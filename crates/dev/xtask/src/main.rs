@@ -10,16 +10,16 @@ mod chromium;
 mod codegen;
 mod compare;
 mod demo;
-mod fresh;
+mod freshness;
 mod fuzz;
 mod nightly;
 mod platforms;
 mod process;
-mod programs;
+mod capture_replay;
 mod proofs;
 mod registry_files;
 mod sanitize;
-mod screen;
+mod x_server;
 mod shaders;
 mod sim;
 mod soak;
@@ -209,7 +209,7 @@ fn main() -> Result<()> {
         }
         XtaskCommand::Vkcube { pairs, stats: false, json } => vkcube::run(&root, pairs, vkcube::VkcubeLayer::Off, json.as_deref()),
         XtaskCommand::Compare { json, no_install, filter } => compare::run(&root, &filter, json.as_deref(), no_install),
-        XtaskCommand::Programs { json, no_install, filter } => programs::run(&root, &filter, json.as_deref(), no_install),
+        XtaskCommand::Programs { json, no_install, filter } => capture_replay::run(&root, &filter, json.as_deref(), no_install),
         XtaskCommand::Platforms { check: true, no_install } => platforms::run(&root, platforms::PlatformBuild::Check, no_install),
         XtaskCommand::Platforms { check: false, no_install } => platforms::run(&root, platforms::PlatformBuild::Build, no_install),
         XtaskCommand::Sim { programs, seed } => sim::run(&root, programs, seed),

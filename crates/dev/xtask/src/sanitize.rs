@@ -65,10 +65,10 @@ const EXCLUDED: &[ExcludedTest] = &[
         test: "objects::memory_does_not_grow_with_what_is_gone",
         reason: "AddressSanitizer keeps what is freed for a while, so that memory grows",
     },
-    ExcludedTest { sanitizer: Sanitizer::Address, package: "lavascope-stream", test: "model::", reason: LOOM },
-    ExcludedTest { sanitizer: Sanitizer::Address, package: "lavascope-replay", test: "model::", reason: LOOM },
-    ExcludedTest { sanitizer: Sanitizer::Thread, package: "lavascope-stream", test: "model::", reason: LOOM },
-    ExcludedTest { sanitizer: Sanitizer::Thread, package: "lavascope-replay", test: "model::", reason: LOOM },
+    ExcludedTest { sanitizer: Sanitizer::Address, package: "lavascope-stream", test: "loom_model::", reason: LOOM },
+    ExcludedTest { sanitizer: Sanitizer::Address, package: "lavascope-replay", test: "loom_model::", reason: LOOM },
+    ExcludedTest { sanitizer: Sanitizer::Thread, package: "lavascope-stream", test: "loom_model::", reason: LOOM },
+    ExcludedTest { sanitizer: Sanitizer::Thread, package: "lavascope-replay", test: "loom_model::", reason: LOOM },
 ];
 
 /// What became of a part.
@@ -325,7 +325,7 @@ mod tests {
             assert!(!it.reason.is_empty() && part.filter_set().contains(it.test), "{}", it.test);
         }
         let first = SANITIZED_PACKAGES.first().map(SanitizedPackage::filter_set);
-        assert_eq!(first.as_deref(), Some("package(lavascope-stream) - test(/^model::/)"));
+        assert_eq!(first.as_deref(), Some("package(lavascope-stream) - test(/^loom_model::/)"));
     }
 
     #[test]

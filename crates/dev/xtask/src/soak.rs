@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, ensure};
 
 use crate::process::{self, cargo};
-use crate::screen::Screen;
+use crate::x_server::Screen;
 use crate::system;
 
 /// How many frames tell how long one takes.

@@ -9,11 +9,11 @@ mod collect;
 mod dependencies;
 mod generated;
 mod ledger;
-mod machine;
-mod markdown;
-mod missing;
+mod machine_paths;
+mod links;
+mod skipped_tests;
 mod platform;
-mod rust_files;
+mod style;
 mod slug;
 mod source;
 mod table;
@@ -35,12 +35,12 @@ pub(crate) fn check(root: &Path) -> Result<Vec<String>> {
     let members = collect::members(root)?;
     let mut findings = ledger::check(&files);
     findings.extend(architecture::check(&files, &members));
-    findings.extend(rust_files::check(&files));
+    findings.extend(style::check(&files));
     findings.extend(generated::check(&files));
-    findings.extend(markdown::check(&files));
-    findings.extend(machine::check(&files));
+    findings.extend(links::check(&files));
+    findings.extend(machine_paths::check(&files));
     findings.extend(platform::check(&files, &members));
-    findings.extend(missing::check(&files));
+    findings.extend(skipped_tests::check(&files));
     Ok(apply_exceptions(findings, EXCEPTIONS))
 }
 

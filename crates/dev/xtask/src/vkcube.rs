@@ -10,7 +10,7 @@ use anyhow::{Context, Result, bail, ensure};
 use serde::Serialize;
 
 use crate::process::{self, cargo};
-use crate::screen::Screen;
+use crate::x_server::Screen;
 use crate::system;
 
 const FRAMES: &str = "300";

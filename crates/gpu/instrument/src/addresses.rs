@@ -12,11 +12,11 @@ use spirv::{GlslStd450Op, Op};
 
 use crate::{
     Check, IndexUnit, UncheckedReason, CheckSite, ShaderTable, CheckDecision,
-    body::{FunctionRewriter, Hoisted},
+    function::{FunctionRewriter, Hoisted},
     buffers::{GuardedPointer, divided},
-    find::SCRATCH,
-    known::CachedCheck,
-    path::AccessPath,
+    address_table::SCRATCH,
+    check_cache::CachedCheck,
+    access_path::AccessPath,
     types::MatrixLayout,
 };
 

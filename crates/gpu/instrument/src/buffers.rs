@@ -11,10 +11,10 @@ use spirv::{GlslStd450Op, Op};
 
 use crate::{
     Check, IndexUnit, UncheckedReason, CheckSite, ShaderTable, CheckDecision,
-    body::{FunctionRewriter, Hoisted},
+    function::{FunctionRewriter, Hoisted},
     context::emit_value,
-    known::{CachedCheck, AccessKey},
-    path::AccessPath,
+    check_cache::{CachedCheck, AccessKey},
+    access_path::AccessPath,
 };
 
 /// Where an access goes, and whether it may.

@@ -8,9 +8,9 @@ use spirv::{AddressingModel, Capability, Decoration, MemoryModel, Op, Scope, Sto
 
 use crate::{
     CELL_WORDS, Check, IndexUnit, Guard, InstrumentOptions, RootLocation, CheckSite, CheckDecision,
-    path::AccessPaths,
-    proof::ValueBounds,
-    root::{TableAccess, TablePointerTypes},
+    access_path::AccessPaths,
+    value_bounds::ValueBounds,
+    table_access::{TableAccess, TablePointerTypes},
     tables::BINDING_WORDS,
     types::Types,
 };
@@ -53,11 +53,11 @@ pub(crate) struct Context<'a> {
     /// Whether anything is printed.
     pub(crate) has_prints: bool,
     /// What is kept of what is touched; none where nobody wants it.
-    pub(crate) touch_builder: Option<crate::touching::TouchBuilder>,
+    pub(crate) touch_builder: Option<crate::touches::TouchBuilder>,
     /// Which tables shaders read or write.
     pub(crate) tables_used: [bool; 4],
     /// Inputs that were added, by built-in.
-    pub(crate) inputs: FxHashMap<u32, crate::entry::BuiltInInput>,
+    pub(crate) inputs: FxHashMap<u32, crate::entry_points::BuiltInInput>,
     /// Unsigned numbers: those of the module and ours, and the words that make ours. Small ones by number, or zero.
     small_constants: Vec<u32>,
     constants: FxHashMap<u32, u32>,
@@ -117,7 +117,7 @@ impl<'a> Context<'a> {
     pub(crate) fn new(module: &'a Module, options: &'a InstrumentOptions) -> Context<'a> {
         let mut editor = Editor::new(module);
         if let RootLocation::PushConstant { .. } = options.root {
-            crate::entry::move_integers_up(&mut editor);
+            crate::entry_points::move_integers_up(&mut editor);
         }
         let uint = editor.find_or_add_type(Op::TypeInt, &[32, 0]);
         let constant_place = Some(editor.reserve(Section::Globals));
@@ -129,7 +129,7 @@ impl<'a> Context<'a> {
         let bounds = ValueBounds::new(module, &types);
         let paths = AccessPaths::new(module);
         let with_rooms = match options.checks.descriptors {
-            true => crate::pointers::parameters_with_remaining(module, &types, &paths),
+            true => crate::remaining_bytes::parameters_with_remaining(module, &types, &paths),
             false => FxHashMap::default(),
         };
         let constants = known_numbers(module, uint.0);

@@ -10,9 +10,9 @@ use spirv::{Capability, Decoration, Op};
 
 use crate::{
     Check, IndexUnit, CheckSite, CheckDecision,
-    body::{FunctionRewriter, Hoisted},
+    function::{FunctionRewriter, Hoisted},
     buffers::{FallbackIndex, GuardedPointer},
-    path::AccessPath,
+    access_path::AccessPath,
 };
 
 /// What is known of the images, samplers and texel pointers of a function.

@@ -10,47 +10,47 @@
 
 #![forbid(unsafe_code)]
 
-mod access;
+mod instructions;
 mod addresses;
-mod body;
+mod function;
 mod buffers;
 mod context;
-mod entry;
-mod find;
-mod flow;
-mod helpers;
+mod entry_points;
+mod address_table;
+mod dominators;
+mod report_functions;
 mod images;
-pub mod instances;
-mod known;
-mod loops;
-mod number;
+pub mod instance_check;
+mod check_cache;
+mod counted_loops;
+mod value_numbering;
 mod options;
-mod path;
-mod pointers;
-mod print;
-mod proof;
-pub mod record;
-mod remember;
-mod root;
+mod access_path;
+mod remaining_bytes;
+mod debug_printf;
+mod value_bounds;
+pub mod fault_records;
+mod fault_state;
+mod table_access;
 mod site;
-mod store;
+mod serialized;
 pub mod tables;
-mod touch;
-mod touching;
+mod touch_area;
+mod touches;
 mod types;
 
 use lavascope_spirv::Module;
 
 pub use options::{CELL_WORDS, Checks, Guard, InstrumentOptions, ROOT_OUTPUT_WORDS, ROOT_WORDS, RootLocation, ShaderTable};
-pub use print::PrintfRecord;
-pub use record::{FaultRecord, RecordedFault, ShaderInvocation, decode, decode_prints};
+pub use debug_printf::PrintfRecord;
+pub use fault_records::{FaultRecord, RecordedFault, ShaderInvocation, decode, decode_prints};
 pub use site::{Check, IndexUnit, UncheckedReason, BindingRequirement, CheckSite, CheckDecision};
-pub use store::STORE_VERSION;
-pub use touch::{ROOT_TOUCHES, TOUCH_HEAD, TOUCH_SLOT, TouchKind, TouchSite, Touched, ModuleTouches};
+pub use serialized::STORE_VERSION;
+pub use touch_area::{ROOT_TOUCHES, TOUCH_HEAD, TOUCH_SLOT, TouchKind, TouchSite, Touched, ModuleTouches};
 
-use body::FunctionRewriter;
+use function::FunctionRewriter;
 use context::Context;
-use entry::EntryPrologues;
+use entry_points::EntryPrologues;
 
 /// A module with checks, and what the host must know about it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -161,8 +161,8 @@ pub fn instrument(module: &Module, options: &InstrumentOptions) -> Result<Instru
     if cx.site_infos.is_empty() && !cx.has_prints && !cx.has_touches() {
         return Ok(finish_module(cx, module.words().to_vec()));
     }
-    helpers::add_report_functions(&mut cx, &entries.stages);
-    touching::add_touch_functions(&mut cx);
+    report_functions::add_report_functions(&mut cx, &entries.stages);
+    touches::add_touch_functions(&mut cx);
     entries.extend_interfaces(&mut cx);
     if cx.fresh() > IDS_MAX {
         return Err(InstrumentError::Ids);

@@ -3,7 +3,7 @@
 //! Two layouts of each. Those under `reference` are the published ones of the year 2019. The others are read by our
 //! shaders: one load for a descriptor that is known to the compiler, and a tree of addresses.
 
-pub use crate::find::{ADDRESS_WORDS_MIN, build_address_table};
+pub use crate::address_table::{ADDRESS_WORDS_MIN, build_address_table};
 
 /// A descriptor set as a shader sees it: what is bound to each element of each binding.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

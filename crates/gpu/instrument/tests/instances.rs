@@ -6,7 +6,7 @@ use common::{
     validation_errors,
     vulkan::{BoundBinding, Dispatch, Gpu},
 };
-use lavascope_instrument::instances::{self, BoundInstanceCheck, WORKGROUP_SIZE, InstanceCheck, InvalidInstance};
+use lavascope_instrument::instance_check::{self, BoundInstanceCheck, WORKGROUP_SIZE, InstanceCheck, InvalidInstance};
 
 /// Sixteen words, of which the last two are the reference.
 fn instance(reference: u64) -> Vec<u32> {
@@ -18,9 +18,9 @@ fn instance(reference: u64) -> Vec<u32> {
 const KNOWN: [u64; 4] = [0x1000, 0x7_0000_2000, 0x7_0000_3000, 0xffff_ffff_0000_0100];
 
 fn dispatch(instances: Vec<u32>, known: &[u64], count: u32, has_addresses: bool, room: u32) -> Dispatch {
-    let (table, known_count) = instances::reference_table(known.iter().copied());
+    let (table, known_count) = instance_check::reference_table(known.iter().copied());
     let table = if table.is_empty() { vec![0; 2] } else { table };
-    let found = vec![0; instances::result_words(room) as usize];
+    let found = vec![0; instance_check::result_words(room) as usize];
     let push = vec![count, known_count, u32::from(has_addresses), room, 0, 0];
     let groups = count.div_ceil(WORKGROUP_SIZE);
     Dispatch { addressed: vec![instances, table, found], push, groups, ..Dispatch::default() }
@@ -28,7 +28,7 @@ fn dispatch(instances: Vec<u32>, known: &[u64], count: u32, has_addresses: bool,
 
 #[test]
 fn wrong_references_are_told_and_taken_out() {
-    assert_eq!(validation_errors(&instances::shader_words(), "vulkan1.2"), None);
+    assert_eq!(validation_errors(&instance_check::shader_words(), "vulkan1.2"), None);
     let gpu = Gpu::new();
     let references: Vec<u64> = (0..100)
         .map(|it| match it {
@@ -42,8 +42,8 @@ fn wrong_references_are_told_and_taken_out() {
     let words: Vec<u32> = references.iter().flat_map(|it| instance(*it)).collect();
     let wrong = [3, 50, 99].map(|at| InvalidInstance { instance: at, reference: references[at as usize] });
     for room in [8, 3, 2, 0] {
-        let left = gpu.run(&instances::shader_words(), &dispatch(words.clone(), &KNOWN, 100, false, room));
-        let (count, told) = instances::read_results(&left[2]);
+        let left = gpu.run(&instance_check::shader_words(), &dispatch(words.clone(), &KNOWN, 100, false, room));
+        let (count, told) = instance_check::read_results(&left[2]);
         assert_eq!((count, told.len()), (3, 3.min(room as usize)));
         assert!(told.iter().all(|it| wrong.contains(it)), "{told:?}");
         for (at, after) in left[0].chunks(16).enumerate() {
@@ -59,13 +59,13 @@ fn instances_behind_addresses_and_none_at_all_are_looked_at() {
     let far = gpu.buffer(&[instance(0x1000), instance(0x2000), instance(0x1000)].concat());
     let addresses: Vec<u32> =
         [2u64, 0, 1].iter().map(|it| far.address + it * 64).flat_map(|it| [it as u32, (it >> 32) as u32]).collect();
-    let left = gpu.run(&instances::shader_words(), &dispatch(addresses.clone(), &KNOWN, 3, true, 4));
-    assert_eq!(instances::read_results(&left[2]), (1, vec![InvalidInstance { instance: 2, reference: 0x2000 }]));
+    let left = gpu.run(&instance_check::shader_words(), &dispatch(addresses.clone(), &KNOWN, 3, true, 4));
+    assert_eq!(instance_check::read_results(&left[2]), (1, vec![InvalidInstance { instance: 2, reference: 0x2000 }]));
     assert_eq!(left[0], addresses, "the addresses stay");
     assert_eq!(gpu.read(far), [instance(0x1000), instance(0), instance(0x1000)].concat());
     // Where nothing is known, every reference is wrong.
-    let left = gpu.run(&instances::shader_words(), &dispatch(instance(0x1000), &[], 1, false, 4));
-    assert_eq!(instances::read_results(&left[2]), (1, vec![InvalidInstance { instance: 0, reference: 0x1000 }]));
+    let left = gpu.run(&instance_check::shader_words(), &dispatch(instance(0x1000), &[], 1, false, 4));
+    assert_eq!(instance_check::read_results(&left[2]), (1, vec![InvalidInstance { instance: 0, reference: 0x1000 }]));
 }
 
 #[test]
@@ -93,28 +93,28 @@ fn instances_are_counted_by_the_device() {
     let words: Vec<u32> = [0x2000, 0x1000, 0x2001, 0x2002].iter().flat_map(|it| instance(*it)).collect();
     let mut dispatch = dispatch(words.clone(), &KNOWN, 3, false, 4);
     dispatch.push[4..].copy_from_slice(&[range.address as u32, (range.address >> 32) as u32]);
-    let left = gpu.run(&instances::shader_words(), &dispatch);
-    assert_eq!(instances::read_results(&left[2]), (1, vec![InvalidInstance { instance: 1, reference: 0x2001 }]));
+    let left = gpu.run(&instance_check::shader_words(), &dispatch);
+    assert_eq!(instance_check::read_results(&left[2]), (1, vec![InvalidInstance { instance: 1, reference: 0x2001 }]));
     assert_eq!(left[0], [&words[..32], &instance(0), &words[48..]].concat(), "the first and the last are not built");
 }
 
 /// The same where nothing has an address.
 #[test]
 fn instances_that_are_bound_are_looked_at() {
-    assert_eq!(validation_errors(&instances::bound_shader_words(), "vulkan1.1"), None);
+    assert_eq!(validation_errors(&instance_check::bound_shader_words(), "vulkan1.1"), None);
     let gpu = Gpu::new();
     let references = [0x1000, 0x3000, 0x7_0000_2000, 0, 0xffff_ffff_0000_0101];
     let words: Vec<u32> = [0; 4].into_iter().chain(references.iter().flat_map(|it| instance(*it))).collect();
-    let (table, known_count) = instances::reference_table(KNOWN);
+    let (table, known_count) = instance_check::reference_table(KNOWN);
     let look = BoundInstanceCheck { first_word: 4, count: 5, valid_count: known_count, max_results: 4 };
-    let found = vec![0; instances::result_words(look.max_results) as usize];
+    let found = vec![0; instance_check::result_words(look.max_results) as usize];
     let bound = [words, table, found].into_iter().zip(0..).map(|(it, at)| BoundBinding::storage(at, it)).collect();
     let left = gpu.run(
-        &instances::bound_shader_words(),
+        &instance_check::bound_shader_words(),
         &Dispatch { bound, push: look.push_constants().to_vec(), groups: 1, ..Dispatch::default() },
     );
     let wrong = [1, 4].map(|at| InvalidInstance { instance: at, reference: references[at as usize] });
-    assert_eq!(instances::read_results(&left[2]), (2, wrong.to_vec()));
+    assert_eq!(instance_check::read_results(&left[2]), (2, wrong.to_vec()));
     let mended = [0x1000, 0, 0x7_0000_2000, 0, 0];
     let want: Vec<u32> = [0; 4].into_iter().chain(mended.iter().flat_map(|it| instance(*it))).collect();
     assert_eq!(left[0], want);

@@ -6,7 +6,7 @@ use ash::vk;
 use common::{
     compile, validation_errors,
     corpus::{self, Shader},
-    instrumented, optimize, ready,
+    instrumented, optimize, corpus_dispatch,
     vulkan::{Dispatch, Gpu, DispatchOutcome},
 };
 use lavascope_instrument::{CELL_WORDS, Guard, InstrumentedModule, InstrumentOptions, RecordedFault, RootLocation, ShaderInvocation};
@@ -42,7 +42,7 @@ fn options(gpu: &Gpu, guard: Guard) -> InstrumentOptions {
 fn drawn(module: &Module, n: u32) -> Dispatch {
     let vertex = compile(VERTEX, "vert", "vulkan1.3");
     let draw = Some((vk::ShaderStageFlags::FRAGMENT, vec![(vk::ShaderStageFlags::VERTEX, vertex)]));
-    Dispatch { push: vec![n], draw, ..ready::dispatch(module) }
+    Dispatch { push: vec![n], draw, ..corpus_dispatch::dispatch(module) }
 }
 
 fn run(gpu: &Gpu, words: &[u32], guard: Guard, dispatch: &Dispatch) -> Planted {
@@ -85,7 +85,7 @@ fn images(gpu: &Gpu) -> Vec<(Shader, Vec<u32>)> {
     for shader in corpus::images() {
         let words = compile(&shader.source, shader.stage, "vulkan1.3");
         let module = Module::parse(&words).expect("a module");
-        if ready::missing(gpu, &module).is_none() {
+        if corpus_dispatch::missing(gpu, &module).is_none() {
             all.push((shader, words));
         }
     }

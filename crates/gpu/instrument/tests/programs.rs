@@ -3,7 +3,7 @@
 mod common;
 
 use common::{
-    compile, compile_hlsl, validation_errors, corpus, wgsl_and_slang_shaders, hlsl, optimize, ready,
+    compile, compile_hlsl, validation_errors, corpus, wgsl_and_slang_shaders, hlsl, optimize, corpus_dispatch,
     vulkan::{Dispatch, Gpu},
 };
 use lavascope_instrument::{Guard, InstrumentOptions, RootLocation, instrument};
@@ -31,11 +31,11 @@ struct Count {
 /// Runs a module as it is and with checks, and compares all memory.
 fn compare(gpu: &Gpu, name: &str, words: &[u32], options: &InstrumentOptions, count: &mut Count) {
     let module = Module::parse(words).expect("a module");
-    if ready::missing(gpu, &module).is_some() {
+    if corpus_dispatch::missing(gpu, &module).is_some() {
         count.left_out += 1;
         return;
     }
-    let dispatch = addressed(name, ready::dispatch(&module));
+    let dispatch = addressed(name, corpus_dispatch::dispatch(&module));
     let made = instrument(&module, options).expect("a module that can be instrumented");
     assert_eq!(validation_errors(&made.words, ENVIRONMENT), None, "{name} with {options:?}");
     let mut bare = gpu.run(words, &dispatch);

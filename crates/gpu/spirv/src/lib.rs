@@ -10,18 +10,18 @@
 
 #![forbid(unsafe_code)]
 
-mod edit;
+mod editor;
 mod error;
 pub mod grammar;
-mod images;
+mod image_operands;
 mod instruction;
 mod module;
 mod reflect;
 mod source;
 
-pub use edit::{Editor, Reserved, instruction, string_words};
+pub use editor::{Editor, Reserved, instruction, string_words};
 pub use error::{ParseError, ParseErrorKind};
-pub use images::{image_use, second_image};
+pub use image_operands::{image_use, second_image};
 pub use instruction::{Instruction, decode_string};
 pub use module::{BasicBlock, EntryPoint, Function, Module, Annotation, Section};
 pub use reflect::{

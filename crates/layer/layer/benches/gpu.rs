@@ -5,13 +5,13 @@
 //! nothing but GPU-assisted validation on: the one that is installed, or the library that the environment variable
 //! `LAVASCOPE_BENCH_KHRONOS_LIBRARY` names.
 
-#[path = "stage/khronos.rs"]
+#[path = "setup/khronos.rs"]
 mod khronos;
 #[path = "gpu/program.rs"]
 mod program;
 #[path = "gpu/shaders.rs"]
 mod shaders;
-mod stage;
+mod setup;
 
 use std::cell::RefCell;
 use std::path::PathBuf;
@@ -20,7 +20,7 @@ use std::rc::Rc;
 use khronos::write_settings;
 use lavascope_bench::{Bench, BenchEntry, Peer, Suite};
 use program::{Mode, Program, has_khronos};
-use stage::layer_folder;
+use setup::layer_folder;
 
 /// Set in the process that measures: the loader reads the environment once.
 const CHILD: &str = "LAVASCOPE_BENCH_CHILD";

@@ -4,7 +4,7 @@
 //! and with one that validates, without and with call stacks. Their batches take turns. Each driver has a process of its own, since the loader reads
 //! the environment once.
 
-mod stage;
+mod setup;
 
 use std::ffi::{CStr, c_char};
 use std::path::{Path, PathBuf};
@@ -13,7 +13,7 @@ use std::ptr;
 
 use ash::vk;
 use lavascope_bench::{Bench, Suite};
-use stage::{layer_folder, write_file};
+use setup::{layer_folder, write_file};
 
 /// Set in the processes that measure: the driver's name in the table.
 const DRIVER: &str = "LAVASCOPE_BENCH_DRIVER";

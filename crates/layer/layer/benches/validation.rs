@@ -4,16 +4,16 @@
 //! draws. Bare and validated batches take turns, and batches under the Khronos layer with nothing but synchronization
 //! validation on, where that is installed. `overhead` measures the layer without validation.
 
-#[path = "stage/khronos.rs"]
+#[path = "setup/khronos.rs"]
 mod khronos;
-mod stage;
+mod setup;
 
 use std::ffi::{CStr, c_char};
 
 use ash::vk;
 use khronos::write_settings;
 use lavascope_bench::{Bench, Peer, Suite};
-use stage::{layer_folder, write_file};
+use setup::{layer_folder, write_file};
 
 const LAYER: &CStr = c"VK_LAYER_LAVASCOPE_inspect";
 /// Set in the process that measures: the loader reads the environment once.

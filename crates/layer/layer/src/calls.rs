@@ -8,29 +8,29 @@ use std::ptr::NonNull;
 
 use lavascope_abi::desc::Layout;
 use lavascope_abi::*;
-use lavascope_marshal::{Packer, RecordBuffer, outputs_image, straight};
+use lavascope_marshal::{Packer, RecordBuffer, outputs_image, fast_pack};
 use lavascope_record::{Call, OrderEdge, check};
 use lavascope_stream::{ObjectParent, StreamThread};
 
 use crate::backtrace::StackCapture;
-use crate::breach;
-use crate::deferred::{DeferredStatus, deferred_status};
+use crate::thread_safety;
+use crate::deferred_operations::{DeferredStatus, deferred_status};
 use crate::device::DeviceData;
 use crate::dispatch::dispatch_key;
-use crate::entry::{WATCHED_DEVICES, WATCHED_INSTANCES};
-use crate::fence::{catch_panic, is_disabled, run_if_enabled};
+use crate::proc_addr::{WATCHED_DEVICES, WATCHED_INSTANCES};
+use crate::catch_panic::{catch_panic, is_disabled, run_if_enabled};
 use crate::handles::{CallHandle, handle_type, direct_handles, nested_handles};
-use crate::hub::{PROCESS_STATE, ProcessState};
-use crate::inline::{self, InlineFindings, CallPhase};
+use crate::process_state::{PROCESS_STATE, ProcessState};
+use crate::inline_validation::{self, InlineFindings, CallPhase};
 use crate::instance::InstanceData;
-use crate::kin;
+use crate::object_parent;
 use crate::memory::{WriteScratch, MappedWriteSink};
 use crate::messages::Delivery;
-use crate::names::HandleTable;
+use crate::handle_table::HandleTable;
 use crate::object_deps::{ObjectIdResolver, ObjectDeps, LastCommandBuffer};
 use crate::order::{PushBarrier, CommandOrdering};
 use crate::shim::ReturnBits;
-use crate::thread_end;
+use crate::thread_exit;
 
 /// A thread of the application, and the space in which it makes records.
 pub(crate) struct ThreadLocalState {
@@ -187,7 +187,7 @@ fn register_thread() -> *mut ThreadLocalState {
     };
     let local = Box::into_raw(Box::new(local));
     THREAD_STATE.set(local);
-    thread_end::on_thread_exit(unregister_thread);
+    thread_exit::on_thread_exit(unregister_thread);
     local
 }
 
@@ -205,7 +205,7 @@ fn unregister_thread() {
 pub(crate) struct StreamSpace<'a>(&'a mut StreamThread);
 
 // SAFETY: `StreamThread::claim` gives room for so many words behind what is committed, and the thread is borrowed.
-unsafe impl straight::RecordSpace for StreamSpace<'_> {
+unsafe impl fast_pack::RecordSpace for StreamSpace<'_> {
     #[inline(always)]
     fn claim(&mut self, words: usize) -> *mut u64 {
         self.0.claim(words)
@@ -459,7 +459,7 @@ impl ThreadLocalState {
         }
         self.deps.mark_all_used(own);
         for (object, last) in self.deps.last_used_elsewhere.get_mut().drain(..) {
-            breach::check_concurrent_use(object, OrderEdge::from_word(last), own, command);
+            thread_safety::check_concurrent_use(object, OrderEdge::from_word(last), own, command);
         }
     }
 
@@ -527,7 +527,7 @@ impl ThreadLocalState {
         if listeners & ProcessState::INLINE == 0 {
             return None;
         }
-        inline::validate_record(self.thread.number(), self.stream.words())
+        inline_validation::validate_record(self.thread.number(), self.stream.words())
     }
 
     /// # Safety
@@ -627,7 +627,7 @@ impl ThreadLocalState {
             return;
         }
         // SAFETY: the contract of this function: the parameters of the call that made these objects.
-        let (parent, note) = unsafe { kin::parent_and_note(names, command, params, made[0].ty) };
+        let (parent, note) = unsafe { object_parent::parent_and_note(names, command, params, made[0].ty) };
         for it in &made {
             let own = names.table_for(it.ty);
             if it.handle == 0 || !is_new && own.slot(it.ty, it.handle).is_some() {

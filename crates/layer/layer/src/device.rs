@@ -7,23 +7,23 @@ use lavascope_abi::*;
 use lavascope_validate::CommandBufferFeedback;
 
 use crate::DeviceTable;
-use crate::application::find_in_chain;
+use crate::pnext_chain::find_in_chain;
 use crate::calls::forward_recorded;
 use crate::chain::{find_set_loader_data, take_next_link};
 use crate::dispatch::dispatch_key;
-use crate::entry::{CHAINS, WATCHED_DEVICES};
-use crate::facts;
-use crate::fence::{catch_panic, is_disabled, run_if_enabled};
+use crate::proc_addr::{CHAINS, WATCHED_DEVICES};
+use crate::device_metadata;
+use crate::catch_panic::{catch_panic, is_disabled, run_if_enabled};
 use crate::gpu::{self, DeviceChecks};
-use crate::hub::PROCESS_STATE;
+use crate::process_state::PROCESS_STATE;
 use crate::instance::{InstanceData, has_name};
 use crate::interface::*;
-use crate::lost;
+use crate::device_lost;
 use crate::memory::{HostVisibleMemories, MemoryImportRequest};
 use crate::messages::Messages;
-use crate::names::{HandleTable, PROCESS_HANDLES};
+use crate::handle_table::{HandleTable, PROCESS_HANDLES};
 use crate::pictures::{self, Pictures};
-use crate::unseen::HeadlessDevice;
+use crate::headless_surface::HeadlessDevice;
 use crate::validation::Inbox;
 
 /// A device and what comes after us in its chain.
@@ -75,7 +75,7 @@ impl DeviceData {
         if let Some(inbox) = &self.inbox
             && !self.is_loss_reported.swap(true, Ordering::Relaxed)
         {
-            run_if_enabled("a lost device", || lost::report_device_lost(self, inbox, command), || ());
+            run_if_enabled("a lost device", || device_lost::report_device_lost(self, inbox, command), || ());
         }
     }
 
@@ -141,7 +141,7 @@ unsafe fn create_in_chain<const CHAIN: usize>(params: &CreateDeviceParams) -> Op
         if PROCESS_STATE.is_capturing() {
             // SAFETY: the device was just made on that physical device, which is one of the instance. The application
             // has no handle to destroy the device yet, and must not destroy the instance during the call.
-            unsafe { facts::record_device_metadata(instance, params.physical_device, device) };
+            unsafe { device_metadata::record_device_metadata(instance, params.physical_device, device) };
         }
         if data.listeners != 0 {
             // SAFETY: the device of this key, which `destroy` takes out here before it drops it.

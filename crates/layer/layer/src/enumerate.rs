@@ -5,7 +5,7 @@ use std::ffi::CStr;
 use lavascope_abi::*;
 
 use crate::dispatch::dispatch_key;
-use crate::entry::{CHAINS, c_str};
+use crate::proc_addr::{CHAINS, c_str};
 use crate::interface::{FAILED, LAYER_NAME};
 
 /// The instance extensions that the layer has of its own, with their versions. The manifests that `lavascope`

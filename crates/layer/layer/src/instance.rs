@@ -6,21 +6,21 @@ use std::sync::Arc;
 use lavascope_abi::*;
 use lavascope_settings::{Settings, MessageSeverity, SyncMode};
 
-use crate::application::InstanceChainInfo;
+use crate::pnext_chain::InstanceChainInfo;
 use crate::calls::forward_recorded;
 use crate::chain::take_next_link;
 use crate::dispatch::dispatch_key;
-use crate::entry::{CHAINS, WATCHED_INSTANCES, c_str};
-use crate::fence::{catch_panic, is_disabled, silence_panics};
+use crate::proc_addr::{CHAINS, WATCHED_INSTANCES, c_str};
+use crate::catch_panic::{catch_panic, is_disabled, silence_panics};
 use crate::gpu;
-use crate::hub::{PROCESS_STATE, ProcessState, ReadingGuard};
-use crate::inline::{self, InlineGuard};
+use crate::process_state::{PROCESS_STATE, ProcessState, ReadingGuard};
+use crate::inline_validation::{self, InlineGuard};
 use crate::interface::*;
 use crate::memory::MemoryInterest;
 use crate::messages::{OutgoingMessage, Messages};
-use crate::names::{HandleTable, PROCESS_HANDLES};
+use crate::handle_table::{HandleTable, PROCESS_HANDLES};
 use crate::validation::FindingFilter;
-use crate::{InstanceTable, library, pictures, report, unseen};
+use crate::{InstanceTable, library, pictures, report_file, headless_surface};
 
 /// An instance and what comes after us in its chain.
 pub(crate) struct InstanceData {
@@ -45,7 +45,7 @@ pub(crate) struct InstanceData {
     /// What shaders check themselves, and what of it is shown; none if nothing.
     pub(crate) gpu: Option<Arc<gpu::ChecksConfig>>,
     /// What surfaces of ours stand in the place of; none where there are none.
-    pub(crate) headless_surfaces: Option<unseen::HeadlessInstanceFunctions>,
+    pub(crate) headless_surfaces: Option<headless_surface::HeadlessInstanceFunctions>,
     /// Which frames somebody wants to see; none where not any.
     pub(crate) pictures: Option<Arc<pictures::ScreenshotFrames>>,
     /// Whether the application is told of one descriptor set less.
@@ -142,7 +142,7 @@ unsafe fn create_first<const CHAIN: usize>(params: &CreateInstanceParams) -> Opt
         let data = |mut table| InstanceData {
             get_instance_proc_addr: way.get_instance_proc_addr,
             get_physical_device_proc_addr: way.get_physical_device_proc_addr,
-            headless_surfaces: unseen.then(|| unseen::HeadlessInstanceFunctions::begin(&mut table)),
+            headless_surfaces: unseen.then(|| headless_surface::HeadlessInstanceFunctions::begin(&mut table)),
             table,
             listeners,
             finding_filter: (settings.sync && listeners & (ProcessState::READS | ProcessState::INLINE) != 0).then(|| FindingFilter::of(&settings)),
@@ -262,7 +262,7 @@ fn start_listeners(settings: &Settings, messages: &Messages) -> (u8, ListenerGua
         report_setting_problem(messages, MessageSeverity::Error, &format!("setting {setting}"), text);
     };
     if let Some(folder) = &settings.report
-        && let Err(text) = report::open(folder)
+        && let Err(text) = report_file::open(folder)
     {
         complain("report", &text);
     }
@@ -289,7 +289,7 @@ fn start_listeners(settings: &Settings, messages: &Messages) -> (u8, ListenerGua
         }
     }
     if settings.sync && is_inline {
-        (listeners, listening._inlining) = (listeners | ProcessState::INLINE, Some(inline::start(settings)));
+        (listeners, listening._inlining) = (listeners | ProcessState::INLINE, Some(inline_validation::start(settings)));
     }
     if settings.backtrace && settings.sync && listeners & (ProcessState::READS | ProcessState::INLINE) != 0 {
         PROCESS_STATE.start_stacks();
@@ -316,7 +316,7 @@ pub(crate) fn report_setting_problem(messages: &Messages, severity: MessageSever
     };
     let text_with_place = format!("{place}: {text}");
     let message = OutgoingMessage::new(severity, c"LAVASCOPE-Setting", &text_with_place);
-    let is_reported = report::problem(word, place, text);
+    let is_reported = report_file::problem(word, place, text);
     messages.send_or_queue(&message, is_reported);
 }
 
@@ -345,7 +345,7 @@ pub(crate) unsafe extern "system" fn destroy<const CHAIN: usize>(instance: Insta
 fn end_instance(data: Box<InstanceData>) {
     drop(data);
     if CHAINS.iter().all(|it| it.instances.len() == 0) {
-        report::end();
+        report_file::end();
     }
 }
 
@@ -354,13 +354,13 @@ extern "C" fn at_exit() {
     let work = || {
         pictures::end_process();
         PROCESS_STATE.end_process();
-        inline::end_process();
+        inline_validation::end_process();
         if CHAINS.iter().all(|it| it.instances.len() == 0 && it.devices.len() == 0) {
             CHAINS.iter().for_each(|it| {
                 it.instances.release();
                 it.devices.release();
             });
-            report::close();
+            report_file::close();
         }
     };
     catch_panic("exit", work, || ());

@@ -17,12 +17,12 @@ use xxhash_rust::xxh32::xxh32;
 
 use crate::calls::forward_recorded;
 use crate::dispatch::dispatch_key;
-use crate::entry::CHAINS;
-use crate::fence::is_disabled;
+use crate::proc_addr::CHAINS;
+use crate::catch_panic::is_disabled;
 use crate::instance::InstanceData;
 use crate::interface::FAILED;
 use crate::message_json;
-use crate::names::PROCESS_HANDLES;
+use crate::handle_table::PROCESS_HANDLES;
 use crate::shim::ReturnBits;
 
 /// Something to tell the application.

@@ -9,10 +9,10 @@ use lavascope_marshal::IdResolver;
 use lavascope_record::OrderEdge;
 use lavascope_stream::SyncDomain;
 
-use crate::breach;
+use crate::thread_safety;
 use crate::device::DeviceData;
-use crate::hub::PROCESS_STATE;
-use crate::names::HandleTable;
+use crate::process_state::PROCESS_STATE;
+use crate::handle_table::HandleTable;
 
 /// The command buffer that the thread recorded into last: mostly the one it records into next.
 #[derive(Clone, Copy)]
@@ -62,10 +62,10 @@ impl IdResolver for ObjectIdResolver<'_> {
         }
         let keeper = PROCESS_STATE.objects.sync_domain(slot);
         let touch = keeper.last_edge();
-        let is_exclusive = access == HandleAccess::Exclusive && breach::is_exclusive(ty, slot);
+        let is_exclusive = access == HandleAccess::Exclusive && thread_safety::is_exclusive(ty, slot);
         if touch != 0 && OrderEdge::from_word(touch).thread != self.thread {
             self.deps.order_edges.borrow_mut().push(touch);
-            if is_exclusive && !breach::allows_concurrent_use(ty, slot) {
+            if is_exclusive && !thread_safety::allows_concurrent_use(ty, slot) {
                 self.deps.last_used_elsewhere.borrow_mut().push((id, touch));
             }
         }

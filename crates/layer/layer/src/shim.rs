@@ -4,7 +4,7 @@ use lavascope_abi::{Bool32, FnPtr, Result};
 
 pub(crate) use crate::calls::{device_of, enter, enter_by_tables, instance_of, leave, leave_without_outputs, recorder_of};
 pub(crate) use crate::order::{CommandOrdering, delivers_messages};
-pub(crate) use lavascope_marshal::straight;
+pub(crate) use lavascope_marshal::fast_pack;
 
 /// A return value, widened.
 pub(crate) trait ReturnBits: Sized + Default {

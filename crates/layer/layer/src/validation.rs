@@ -12,20 +12,20 @@ use std::time::{Duration, Instant};
 
 use lavascope_abi::{Command, ObjectId, cast};
 use lavascope_diag::Diagnostic;
-use lavascope_record::record::HEADER_SIZE;
+use lavascope_record::encoding::HEADER_SIZE;
 use lavascope_record::{RecordPhase, Record, HostWrite, from_trusted};
 use lavascope_settings::{Settings, MessageSeverity, SyncMode};
 use lavascope_validate::{CommandBufferFeedback, ValidatorFinding, Validator};
 use serde_json::{Value, json};
 
 use crate::backtrace;
-use crate::fence::catch_panic;
-use crate::hub::PROCESS_STATE;
-use crate::inline;
+use crate::catch_panic::catch_panic;
+use crate::process_state::PROCESS_STATE;
+use crate::inline_validation;
 use crate::messages::{Delivery, OutgoingMessage, Messages};
-use crate::names::HandleTable;
-use crate::report::{self, IgnoredFindings};
-use crate::told::RenderedFinding;
+use crate::handle_table::HandleTable;
+use crate::report_file::{self, IgnoredFindings};
+use crate::rendered_finding::RenderedFinding;
 
 /// Messages that wait for a thread of the application; more than these are counted.
 const PENDING_MAX: usize = 1000;
@@ -156,7 +156,7 @@ impl Inbox {
     /// Asks the validation something, once it has all that was recorded.
     fn with_validation<T>(&self, question: impl FnOnce(&mut Validation) -> T) -> Option<T> {
         match self.finding_filter.mode {
-            SyncMode::Inline => inline::with_validation(question),
+            SyncMode::Inline => inline_validation::with_validation(question),
             SyncMode::Async => PROCESS_STATE.with_validation(question),
         }
     }
@@ -333,14 +333,14 @@ impl Validation {
         let cause = &mut self.causes[index];
         cause.count += 1;
         if cause.rendered.ignored_by.is_some() {
-            if !report::is_open() {
+            if !report_file::is_open() {
                 self.log = Some(inbox.messages.clone());
             }
             return None;
         }
         if cause.count == 1 {
             cause.reported = 1;
-            if !report::finding(cause.rendered.to_json(diagnostic, 1)) {
+            if !report_file::finding(cause.rendered.to_json(diagnostic, 1)) {
                 cause.is_logged = cause.messages.log_now(&cause.rendered.message());
                 self.log = Some(inbox.messages.clone());
             }
@@ -354,14 +354,14 @@ impl Validation {
         let diagnostics = self.validator.diagnostics();
         for cause in self.causes.iter_mut().filter(|it| it.rendered.ignored_by.is_none()) {
             let more = cause.count - cause.reported;
-            if more > 0 && report::finding(cause.rendered.to_json(&diagnostics[cause.diagnostic_index], more)) {
+            if more > 0 && report_file::finding(cause.rendered.to_json(&diagnostics[cause.diagnostic_index], more)) {
                 cause.reported = cause.count;
             }
         }
         let ignored = count_ignored(&self.causes);
         let count = ignored.iter().map(|it| it.count).sum();
         if count > self.ignored_reported {
-            report::ignored(&ignored);
+            report_file::ignored(&ignored);
             self.ignored_reported = count;
         }
     }
@@ -382,7 +382,7 @@ impl Validation {
         }
         if self.validator.dropped_hazards() > 0 {
             let text = format!("{} findings more that are not told one by one", self.validator.dropped_hazards());
-            report::problem("warning", "validation", &text);
+            report_file::problem("warning", "validation", &text);
         }
         self.log_summary();
     }
@@ -391,7 +391,7 @@ impl Validation {
     pub(crate) fn report_pending(&mut self) {
         self.report_counts();
         for (_, inbox) in lock(&INBOXES).iter().filter(|it| it.1.finding_filter.mode == self.mode) {
-            if !report::is_open() {
+            if !report_file::is_open() {
                 lock(&inbox.pending).iter().for_each(|it| inbox.messages.log_undelivered(&it.message()));
             }
         }
@@ -401,7 +401,7 @@ impl Validation {
             .map(|(it, count)| json!({ "command": it.command.desc().name, "reason": it.reason, "count": count }))
             .collect();
         if !missing.is_empty() {
-            report::unsupported_calls(missing);
+            report_file::unsupported_calls(missing);
         }
     }
 

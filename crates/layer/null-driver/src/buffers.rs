@@ -4,10 +4,10 @@ use std::sync::{PoisonError, RwLock};
 
 use lavascope_abi::*;
 
-use crate::addresses::DeviceAddressRange;
-use crate::c::ApplicationMemory;
+use crate::address_space::DeviceAddressRange;
+use crate::application_memory::ApplicationMemory;
 use crate::memory::{AllocationBinding, WeakAllocationBinding};
-use crate::objects::DriverObjectTable;
+use crate::object_table::DriverObjectTable;
 use crate::physical_device::{ORDINARY_TYPES, PROTECTED};
 
 pub(crate) static BUFFERS: DriverObjectTable<BufferData> = DriverObjectTable::new(HandleType::Buffer);

@@ -7,10 +7,10 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use lavascope_abi::*;
 
-use crate::arena;
-use crate::c::ApplicationMemory;
-use crate::engine::{self, tick};
-use crate::objects::DriverObjectTable;
+use crate::dispatchable;
+use crate::application_memory::ApplicationMemory;
+use crate::queue_engine::{self, tick};
+use crate::object_table::DriverObjectTable;
 use crate::queries::{QUERY_POOLS, QueryPoolData};
 use crate::swapchain::Presentation;
 use crate::sync::EVENTS;
@@ -37,8 +37,8 @@ pub(crate) enum RecordedOp {
     EndQuery { pool: Arc<QueryPoolData>, query: u32 },
     Timestamp { pool: Arc<QueryPoolData>, query: u32 },
     WriteQueries { pool: Arc<QueryPoolData>, first: u32, values: Vec<u64> },
-    SetEvent { event: Arc<engine::EventPayload>, is_set: bool },
-    WaitEvents { events: Vec<Arc<engine::EventPayload>> },
+    SetEvent { event: Arc<queue_engine::EventPayload>, is_set: bool },
+    WaitEvents { events: Vec<Arc<queue_engine::EventPayload>> },
     Transfer(Arc<Transfer>),
     Present(Presentation),
 }
@@ -116,7 +116,7 @@ pub(crate) fn allocate_command_buffers(c: ApplicationMemory<'_>, call: &Allocate
     let out = c.slice_mut(call.p_command_buffers, info.command_buffer_count);
     for it in out {
         let data = CommandBufferData { pool: info.command_pool, ops: Mutex::default() };
-        let Some(handle) = arena::create(data) else { return Result::ERROR_OUT_OF_HOST_MEMORY };
+        let Some(handle) = dispatchable::create(data) else { return Result::ERROR_OUT_OF_HOST_MEMORY };
         *it = CommandBuffer(handle);
         pool.lock().push(*it);
     }

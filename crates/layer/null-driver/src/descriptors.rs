@@ -5,8 +5,8 @@ use std::sync::{Mutex, PoisonError};
 
 use lavascope_abi::*;
 
-use crate::c::ApplicationMemory;
-use crate::objects::{DriverObjectTable, next_handle};
+use crate::application_memory::ApplicationMemory;
+use crate::object_table::{DriverObjectTable, next_handle};
 
 pub(crate) static LAYOUTS: DriverObjectTable<DescriptorSetLayoutData> = DriverObjectTable::new(HandleType::DescriptorSetLayout);
 static POOLS: DriverObjectTable<DescriptorPoolData> = DriverObjectTable::new(HandleType::DescriptorPool);

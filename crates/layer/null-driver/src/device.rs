@@ -7,9 +7,9 @@ use std::sync::atomic::AtomicU64;
 
 use lavascope_abi::*;
 
-use crate::arena;
-use crate::c::ApplicationMemory;
-use crate::engine;
+use crate::dispatchable;
+use crate::application_memory::ApplicationMemory;
+use crate::queue_engine;
 use crate::extensions::ApiBlockKind;
 use crate::instance::is_offered;
 use crate::settings::DriverSettings;
@@ -48,7 +48,7 @@ pub(crate) fn create_device(c: ApplicationMemory<'_>, call: &CreateDeviceParams)
     }
     let Some(queues) = create_queues(c, info, &settings) else { return Result::ERROR_INITIALIZATION_FAILED };
     let device = DeviceData { settings, enabled, queues, heap_used: [const { AtomicU64::new(0) }; 2] };
-    let Some(handle) = arena::create(device) else { return Result::ERROR_OUT_OF_HOST_MEMORY };
+    let Some(handle) = dispatchable::create(device) else { return Result::ERROR_OUT_OF_HOST_MEMORY };
     c.write(call.p_device, Device(handle));
     Result::SUCCESS
 }
@@ -81,7 +81,7 @@ fn create_queues(c: ApplicationMemory<'_>, info: &DeviceCreateInfo, settings: &D
     for it in infos {
         let is_protected = it.flags.0 & DeviceQueueCreateFlags::PROTECTED.0 != 0;
         for index in 0..it.queue_count {
-            let queue = arena::create(QueueData { number: engine::next_queue(), lose_at_submission: settings.lose_at_submission })?;
+            let queue = dispatchable::create(QueueData { number: queue_engine::next_queue(), lose_at_submission: settings.lose_at_submission })?;
             queues.insert((it.queue_family_index, index, is_protected), Queue(queue));
         }
     }
@@ -94,7 +94,7 @@ pub(crate) fn destroy_device(c: ApplicationMemory<'_>, call: &DestroyDeviceParam
     }
     // In the reverse order, so that the next device gets the same handles.
     for queue in c.device(call.device).queues.values().rev() {
-        engine::remove_queue(c.queue(*queue).number);
+        queue_engine::remove_queue(c.queue(*queue).number);
         c.destroy::<QueueData>(queue.0);
     }
     c.destroy::<DeviceData>(call.device.0);
@@ -114,12 +114,12 @@ pub(crate) fn get_device_queue2(c: ApplicationMemory<'_>, call: &GetDeviceQueue2
 }
 
 pub(crate) fn queue_wait_idle(c: ApplicationMemory<'_>, call: &QueueWaitIdleParams) -> Result {
-    engine::wait_idle(&[c.queue(call.queue).number])
+    queue_engine::wait_idle(&[c.queue(call.queue).number])
 }
 
 pub(crate) fn device_wait_idle(c: ApplicationMemory<'_>, call: &DeviceWaitIdleParams) -> Result {
     let numbers: Vec<u64> = c.device(call.device).queues.values().map(|it| c.queue(*it).number).collect();
-    engine::wait_idle(&numbers)
+    queue_engine::wait_idle(&numbers)
 }
 
 /// What a driver may know about the end of a device: here a page that nobody has.
@@ -130,7 +130,7 @@ pub(crate) fn get_device_fault_info_ext(c: ApplicationMemory<'_>, call: &GetDevi
         c.write(call.p_fault_counts, counts);
         return Result::SUCCESS;
     };
-    let text = if engine::is_lost() { "a submission never ended" } else { "" };
+    let text = if queue_engine::is_lost() { "a submission never ended" } else { "" };
     info.description = [0; 256];
     info.description[..text.len()].copy_from_slice(text.as_bytes());
     c.write(call.p_fault_info, info);
@@ -150,7 +150,7 @@ pub(crate) fn get_device_fault_info_ext(c: ApplicationMemory<'_>, call: &GetDevi
 
 /// A queue for another API: nothing is ever submitted to it.
 pub(crate) fn create_external_compute_queue_nv(c: ApplicationMemory<'_>, call: &CreateExternalComputeQueueNVParams) -> Result {
-    let Some(handle) = arena::create(()) else { return Result::ERROR_OUT_OF_HOST_MEMORY };
+    let Some(handle) = dispatchable::create(()) else { return Result::ERROR_OUT_OF_HOST_MEMORY };
     c.write(call.p_external_queue, ExternalComputeQueueNV(handle));
     Result::SUCCESS
 }
@@ -179,7 +179,7 @@ pub(crate) fn get_rendering_area_granularity(c: ApplicationMemory<'_>, call: &Ge
 
 /// All clocks show the driver's own time, which counts the timestamps written so far.
 pub(crate) fn get_calibrated_timestamps_khr(c: ApplicationMemory<'_>, call: &GetCalibratedTimestampsKHRParams) -> Result {
-    c.slice_mut(call.p_timestamps, call.timestamp_count).fill(engine::time());
+    c.slice_mut(call.p_timestamps, call.timestamp_count).fill(queue_engine::time());
     c.write(call.p_max_deviation, 1);
     Result::SUCCESS
 }

@@ -10,15 +10,15 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 use lavascope_abi::*;
 use lavascope_platform::shared_memory::SharedMemory;
 
-use crate::c::ApplicationMemory;
-use crate::engine;
+use crate::application_memory::ApplicationMemory;
+use crate::queue_engine;
 use crate::sync::{FENCES, SEMAPHORES};
 
 /// Payloads that were exported, by the number of their file.
 type Exported<T> = Mutex<BTreeMap<u64, Weak<T>>>;
 
-static EXPORTED_FENCES: Exported<engine::FencePayload> = Mutex::new(BTreeMap::new());
-static EXPORTED_SEMAPHORES: Exported<engine::SemaphorePayload> = Mutex::new(BTreeMap::new());
+static EXPORTED_FENCES: Exported<queue_engine::FencePayload> = Mutex::new(BTreeMap::new());
+static EXPORTED_SEMAPHORES: Exported<queue_engine::SemaphorePayload> = Mutex::new(BTreeMap::new());
 
 pub(crate) fn get_fence_fd_khr(c: ApplicationMemory<'_>, call: &GetFenceFdKHRParams) -> Result {
     let Some(info) = c.get(call.p_get_fd_info) else { return Result::ERROR_UNKNOWN };
@@ -86,7 +86,7 @@ pub(crate) fn import_fence_fd_khr(c: ApplicationMemory<'_>, call: &ImportFenceFd
     } else if info.handle_type.0 == ExternalFenceHandleTypeFlags::SYNC_FD.0
         && let Some(fence) = FENCES.get(info.fence.0)
     {
-        engine::change(|| fence.is_signaled.store(true, Ordering::Release));
+        queue_engine::change(|| fence.is_signaled.store(true, Ordering::Release));
     }
     Result::SUCCESS
 }
@@ -98,7 +98,7 @@ pub(crate) fn import_semaphore_fd_khr(c: ApplicationMemory<'_>, call: &ImportSem
     } else if info.handle_type.0 == ExternalSemaphoreHandleTypeFlags::SYNC_FD.0
         && let Some(semaphore) = SEMAPHORES.get(info.semaphore.0)
     {
-        engine::signal(&semaphore, 1);
+        queue_engine::signal(&semaphore, 1);
     }
     Result::SUCCESS
 }

@@ -3,7 +3,7 @@
 use lavascope_abi::desc::FormatDesc;
 use lavascope_abi::*;
 
-use crate::c::ApplicationMemory;
+use crate::application_memory::ApplicationMemory;
 
 type Features = FormatFeatureFlags2;
 
@@ -136,7 +136,7 @@ unsafe fn clear_without_chain(at: Ptr<Opaque>, layout: &desc::Layout) {
     unsafe {
         let link = next.as_ptr().read();
         next.as_mut_ptr().write(Ptr::NULL);
-        crate::tabled::clear(at.0, layout);
+        crate::described_outputs::clear(at.0, layout);
         next.as_mut_ptr().write(link);
     }
 }
@@ -211,7 +211,7 @@ pub(crate) fn get_physical_device_image_format_properties2(
     // SAFETY: the output of this call, which is not null and so valid with its chain, by the promise made to
     // `ApplicationMemory::in_call` (VUID-vkGetPhysicalDeviceImageFormatProperties2-pImageFormatProperties-parameter). No reference to
     // it exists yet.
-    unsafe { crate::tabled::clear(call.p_image_format_properties.0, ImageFormatProperties2::layout()) };
+    unsafe { crate::described_outputs::clear(call.p_image_format_properties.0, ImageFormatProperties2::layout()) };
     let Some(out) = c.get_mut(call.p_image_format_properties) else { return Result::ERROR_UNKNOWN };
     let Some(answer) = image_format_properties(&question, c.physical_device(call.physical_device).settings.heap_bytes) else {
         return Result::ERROR_FORMAT_NOT_SUPPORTED;

@@ -2,7 +2,7 @@
 
 use lavascope_abi::*;
 
-use crate::c::ApplicationMemory;
+use crate::application_memory::ApplicationMemory;
 use crate::images::{IMAGES, ImageData};
 use crate::transfer::{TexelRegion, copy_images, to_image_copy, for_each_row};
 

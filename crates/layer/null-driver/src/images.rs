@@ -5,11 +5,11 @@ use std::sync::{Arc, PoisonError, RwLock};
 use lavascope_abi::*;
 
 use crate::buffers::{put_requirements, put_status};
-use crate::c::ApplicationMemory;
+use crate::application_memory::ApplicationMemory;
 use crate::formats;
 use crate::image_layout::ImageShape;
 use crate::memory::{AllocationBinding, DeviceAllocation, WeakAllocationBinding};
-use crate::objects::DriverObjectTable;
+use crate::object_table::DriverObjectTable;
 use crate::physical_device::{LAZY, ORDINARY_TYPES, PROTECTED};
 use crate::swapchain::SWAPCHAINS;
 

@@ -5,13 +5,13 @@ use std::sync::Arc;
 
 use lavascope_abi::*;
 
-use crate::addresses;
-use crate::answer::catch_panic;
-use crate::arena;
-use crate::c::ApplicationMemory;
+use crate::address_space;
+use crate::command_return::catch_panic;
+use crate::dispatchable;
+use crate::application_memory::ApplicationMemory;
 use crate::extensions::{self, ApiBlock, ApiBlockKind};
 use crate::generated::{by_hand, by_hand_in_transfers, by_table, empty};
-use crate::log;
+use crate::command_log;
 use crate::settings::{API_VERSION, Execute, DriverSettings};
 
 /// What lies behind a `VkInstance`.
@@ -76,7 +76,7 @@ pub unsafe extern "system" fn vk_icdGetPhysicalDeviceProcAddr(instance: Instance
 
 /// The function of a command. Recorded transfers are empty unless they are to be performed.
 pub(crate) fn entry_point(command: Command, execute: Execute) -> FnPtr {
-    if log::is_on() { entry_point_with_log::<true>(command, execute) } else { entry_point_with_log::<false>(command, execute) }
+    if command_log::is_on() { entry_point_with_log::<true>(command, execute) } else { entry_point_with_log::<false>(command, execute) }
 }
 
 fn entry_point_with_log<const LOGS: bool>(command: Command, execute: Execute) -> FnPtr {
@@ -140,12 +140,12 @@ pub(crate) fn create_instance(c: ApplicationMemory<'_>, call: &CreateInstancePar
             return Result::ERROR_EXTENSION_NOT_PRESENT;
         }
     }
-    addresses::apply_salt(settings.salt);
-    let Some(physical) = arena::create(PhysicalDeviceData { settings: Arc::clone(&settings) }) else {
+    address_space::apply_salt(settings.salt);
+    let Some(physical) = dispatchable::create(PhysicalDeviceData { settings: Arc::clone(&settings) }) else {
         return Result::ERROR_OUT_OF_HOST_MEMORY;
     };
     let physical_device = PhysicalDevice(physical);
-    match arena::create(InstanceData { settings, physical_device }) {
+    match dispatchable::create(InstanceData { settings, physical_device }) {
         Some(handle) => c.write(call.p_instance, Instance(handle)),
         None => return Result::ERROR_OUT_OF_HOST_MEMORY,
     }

@@ -19,16 +19,16 @@
 #[macro_use]
 mod macros;
 
-mod addresses;
-mod answer;
-mod arena;
+mod address_space;
+mod command_return;
+mod dispatchable;
 mod buffers;
-mod c;
-mod clear;
+mod application_memory;
+mod clear_color;
 mod commands;
 mod descriptors;
 mod device;
-mod engine;
+mod queue_engine;
 mod extensions;
 mod external;
 mod formats;
@@ -38,10 +38,10 @@ mod host_copy;
 mod image_layout;
 mod images;
 mod instance;
-mod log;
-mod members;
+mod command_log;
+mod struct_bytes;
 mod memory;
-mod objects;
+mod object_table;
 mod physical_device;
 mod pipelines;
 mod private_data;
@@ -54,7 +54,7 @@ mod submit;
 mod surface;
 mod swapchain;
 mod sync;
-mod tabled;
+mod described_outputs;
 #[cfg(test)]
 mod tests;
 mod transfer;

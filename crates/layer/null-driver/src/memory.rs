@@ -8,9 +8,9 @@ use lavascope_abi::*;
 use lavascope_platform::pages::{self, page_size};
 use lavascope_platform::shared_memory::SharedMemory;
 
-use crate::addresses::DeviceAddressRange;
-use crate::c::ApplicationMemory;
-use crate::objects::DriverObjectTable;
+use crate::address_space::DeviceAddressRange;
+use crate::application_memory::ApplicationMemory;
+use crate::object_table::DriverObjectTable;
 use crate::physical_device::heap_of;
 
 pub(crate) static MEMORIES: DriverObjectTable<DeviceAllocation> = DriverObjectTable::new(HandleType::DeviceMemory);

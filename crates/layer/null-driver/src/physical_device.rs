@@ -2,8 +2,8 @@
 
 use lavascope_abi::*;
 
-use crate::c::ApplicationMemory;
-use crate::members::StructBytes;
+use crate::application_memory::ApplicationMemory;
+use crate::struct_bytes::StructBytes;
 use crate::profile::booleans;
 use crate::properties;
 use crate::settings::DriverSettings;

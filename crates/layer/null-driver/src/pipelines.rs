@@ -4,8 +4,8 @@
 
 use lavascope_abi::*;
 
-use crate::c::ApplicationMemory;
-use crate::objects::{DriverObjectTable, next_handle};
+use crate::application_memory::ApplicationMemory;
+use crate::object_table::{DriverObjectTable, next_handle};
 use crate::properties::{DEVICE_ID, PIPELINE_CACHE_UUID, VENDOR_ID};
 
 /// An empty cache: the header alone.

@@ -5,8 +5,8 @@ use std::sync::{Mutex, PoisonError};
 
 use lavascope_abi::*;
 
-use crate::c::ApplicationMemory;
-use crate::objects::DriverObjectTable;
+use crate::application_memory::ApplicationMemory;
+use crate::object_table::DriverObjectTable;
 
 static SLOTS: DriverObjectTable<PrivateDataSlotData> = DriverObjectTable::new(HandleType::PrivateDataSlot);
 

@@ -14,7 +14,7 @@ use serde_json::Value;
 
 use crate::extensions::{self, ApiBlockKind};
 use crate::generated::extensions::BLOCKS;
-use crate::members::{StructBytes, ProfileError, nearest};
+use crate::struct_bytes::{StructBytes, ProfileError, nearest};
 use crate::settings::Execute;
 
 const KEYS: &[&str] = &["extensions", "features", "properties", "formats", "queueFamiliesProperties", "videoProfiles"];

@@ -7,9 +7,9 @@ use lavascope_abi::desc::{EnumDesc, Field, Layout, Ty};
 use lavascope_abi::{ImageLayout, Opaque, Ptr, structure_by_type};
 use lavascope_platform::pages::page_size;
 
-use crate::c::ApplicationMemory;
+use crate::application_memory::ApplicationMemory;
 use crate::generated::limits::LIMITS;
-use crate::members::StructBytes;
+use crate::struct_bytes::StructBytes;
 use crate::settings::{API_VERSION, DriverSettings};
 
 /// How the registry says that a property is limited.

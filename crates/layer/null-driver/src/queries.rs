@@ -4,9 +4,9 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use lavascope_abi::*;
 
-use crate::c::ApplicationMemory;
-use crate::engine;
-use crate::objects::DriverObjectTable;
+use crate::application_memory::ApplicationMemory;
+use crate::queue_engine;
+use crate::object_table::DriverObjectTable;
 
 pub(crate) static QUERY_POOLS: DriverObjectTable<QueryPoolData> = DriverObjectTable::new(HandleType::QueryPool);
 
@@ -123,7 +123,7 @@ pub(crate) fn get_query_pool_results(c: ApplicationMemory<'_>, call: &GetQueryPo
     let (first, count) = (call.first_query, call.query_count);
     let is_waiting = call.flags.0 & QueryResultFlags::WAIT.0 != 0;
     if is_waiting && !pool.are_available(first, count) {
-        engine::wait_for_work(|| pool.are_available(first, count));
+        queue_engine::wait_for_work(|| pool.are_available(first, count));
     }
     let out = c.slice_mut(call.p_data.cast::<u8>(), call.data_size);
     let are_all = pool.results(first..first.saturating_add(count), call.stride, call.flags, |at, bytes| {

@@ -4,8 +4,8 @@
 use lavascope_abi::*;
 
 use crate::buffers::BUFFERS;
-use crate::c::ApplicationMemory;
-use crate::objects::DriverObjectTable;
+use crate::application_memory::ApplicationMemory;
+use crate::object_table::DriverObjectTable;
 use crate::physical_device::ORDINARY_TYPES;
 
 static STRUCTURES: DriverObjectTable<AccelerationStructureData> = DriverObjectTable::new(HandleType::AccelerationStructureKHR);

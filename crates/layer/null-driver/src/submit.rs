@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use lavascope_abi::*;
 
-use crate::c::ApplicationMemory;
+use crate::application_memory::ApplicationMemory;
 use crate::commands::RecordedOp;
-use crate::engine::{self, QueueBatch, SemaphoreValue};
+use crate::queue_engine::{self, QueueBatch, SemaphoreValue};
 use crate::sync::{FENCES, SEMAPHORES};
 
 pub(crate) fn queue_submit(c: ApplicationMemory<'_>, call: &QueueSubmitParams) -> Result {
@@ -35,7 +35,7 @@ fn submit_batches(c: ApplicationMemory<'_>, queue: Queue, fence: Fence, mut batc
         }
     }
     let queue = c.queue(queue);
-    engine::submit(queue.number, batches, queue.lose_at_submission)
+    queue_engine::submit(queue.number, batches, queue.lose_at_submission)
 }
 
 fn batch(c: ApplicationMemory<'_>, submit: &SubmitInfo) -> QueueBatch {

@@ -2,7 +2,7 @@
 
 use lavascope_abi::*;
 
-use crate::c::ApplicationMemory;
+use crate::application_memory::ApplicationMemory;
 
 /// Formats a surface can show.
 const FORMATS: [Format; 6] = [

@@ -5,11 +5,11 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use lavascope_abi::*;
 
-use crate::c::ApplicationMemory;
+use crate::application_memory::ApplicationMemory;
 use crate::commands::RecordedOp;
-use crate::engine::{self, QueueBatch};
+use crate::queue_engine::{self, QueueBatch};
 use crate::images::{IMAGES, ImageData};
-use crate::objects::DriverObjectTable;
+use crate::object_table::DriverObjectTable;
 use crate::submit::semaphore_values;
 use crate::sync::{FENCES, SEMAPHORES};
 
@@ -133,7 +133,7 @@ fn acquire(
 ) -> Result {
     let Some(swapchain) = SWAPCHAINS.get(swapchain.0) else { return Result::ERROR_UNKNOWN };
     let mut acquired = None;
-    let waited = engine::wait_until(timeout, || {
+    let waited = queue_engine::wait_until(timeout, || {
         acquired = swapchain.acquire();
         acquired.is_some()
     });
@@ -142,10 +142,10 @@ fn acquire(
     };
     c.write(index, image);
     if let Some(it) = SEMAPHORES.get(semaphore.0) {
-        engine::signal(&it, 1);
+        queue_engine::signal(&it, 1);
     }
     if let Some(it) = FENCES.get(fence.0) {
-        engine::change(|| it.is_signaled.store(true, Ordering::Release));
+        queue_engine::change(|| it.is_signaled.store(true, Ordering::Release));
     }
     Result::SUCCESS
 }
@@ -154,7 +154,7 @@ pub(crate) fn release_swapchain_images_khr(c: ApplicationMemory<'_>, call: &Rele
     let Some(info) = c.get(call.p_release_info) else { return Result::ERROR_UNKNOWN };
     if let Some(swapchain) = SWAPCHAINS.get(info.swapchain.0) {
         let images = c.slice(info.p_image_indices, info.image_index_count);
-        engine::change(|| images.iter().for_each(|it| swapchain.release(*it as usize)));
+        queue_engine::change(|| images.iter().for_each(|it| swapchain.release(*it as usize)));
     }
     Result::SUCCESS
 }
@@ -179,7 +179,7 @@ pub(crate) fn queue_present_khr(c: ApplicationMemory<'_>, call: &QueuePresentKHR
         ..QueueBatch::default()
     };
     let queue = c.queue(call.queue);
-    let result = engine::submit(queue.number, [batch], queue.lose_at_submission);
+    let result = queue_engine::submit(queue.number, [batch], queue.lose_at_submission);
     c.slice_mut(info.p_results, count).fill(result);
     result
 }
@@ -220,5 +220,5 @@ pub(crate) fn wait_for_present2_khr(c: ApplicationMemory<'_>, call: &WaitForPres
 
 fn wait_for_present(swapchain: SwapchainKHR, id: u64, timeout: u64) -> Result {
     let Some(swapchain) = SWAPCHAINS.get(swapchain.0) else { return Result::ERROR_UNKNOWN };
-    engine::wait_until(timeout, || swapchain.presented.load(Ordering::Acquire) >= id)
+    queue_engine::wait_until(timeout, || swapchain.presented.load(Ordering::Acquire) >= id)
 }

@@ -5,17 +5,17 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use lavascope_abi::*;
 
-use crate::c::ApplicationMemory;
-use crate::engine::{self, SemaphoreValue};
-use crate::objects::DriverObjectTable;
+use crate::application_memory::ApplicationMemory;
+use crate::queue_engine::{self, SemaphoreValue};
+use crate::object_table::DriverObjectTable;
 
-pub(crate) static FENCES: DriverObjectTable<engine::FencePayload> = DriverObjectTable::new(HandleType::Fence);
-pub(crate) static SEMAPHORES: DriverObjectTable<engine::SemaphorePayload> = DriverObjectTable::new(HandleType::Semaphore);
-pub(crate) static EVENTS: DriverObjectTable<engine::EventPayload> = DriverObjectTable::new(HandleType::Event);
+pub(crate) static FENCES: DriverObjectTable<queue_engine::FencePayload> = DriverObjectTable::new(HandleType::Fence);
+pub(crate) static SEMAPHORES: DriverObjectTable<queue_engine::SemaphorePayload> = DriverObjectTable::new(HandleType::Semaphore);
+pub(crate) static EVENTS: DriverObjectTable<queue_engine::EventPayload> = DriverObjectTable::new(HandleType::Event);
 
 pub(crate) fn create_fence(c: ApplicationMemory<'_>, call: &CreateFenceParams) -> Result {
     let is_signaled = c.get(call.p_create_info).is_some_and(|it| it.flags.0 & FenceCreateFlags::SIGNALED.0 != 0);
-    let fence = engine::FencePayload { is_signaled: AtomicBool::new(is_signaled) };
+    let fence = queue_engine::FencePayload { is_signaled: AtomicBool::new(is_signaled) };
     c.write(call.p_fence, Fence(FENCES.add(fence)));
     Result::SUCCESS
 }
@@ -34,22 +34,22 @@ pub(crate) fn reset_fences(c: ApplicationMemory<'_>, call: &ResetFencesParams) -
 pub(crate) fn get_fence_status(_: ApplicationMemory<'_>, call: &GetFenceStatusParams) -> Result {
     match FENCES.get(call.fence.0) {
         Some(it) if it.is_signaled.load(Ordering::Acquire) => Result::SUCCESS,
-        Some(_) if engine::is_lost() => Result::ERROR_DEVICE_LOST,
+        Some(_) if queue_engine::is_lost() => Result::ERROR_DEVICE_LOST,
         Some(_) => Result::NOT_READY,
         None => Result::ERROR_DEVICE_LOST,
     }
 }
 
 pub(crate) fn wait_for_fences(c: ApplicationMemory<'_>, call: &WaitForFencesParams) -> Result {
-    let fences: Vec<Arc<engine::FencePayload>> =
+    let fences: Vec<Arc<queue_engine::FencePayload>> =
         c.slice(call.p_fences, call.fence_count).iter().filter_map(|it| FENCES.get(it.0)).collect();
-    let is_signaled = |it: &Arc<engine::FencePayload>| it.is_signaled.load(Ordering::Acquire);
+    let is_signaled = |it: &Arc<queue_engine::FencePayload>| it.is_signaled.load(Ordering::Acquire);
     wait(call.timeout, call.wait_all.is_true(), &fences, is_signaled)
 }
 
 /// Waits for all or any of some things; nothing to wait for is done at once.
 fn wait<T>(timeout: u64, is_all: bool, items: &[T], is_done: impl Fn(&T) -> bool) -> Result {
-    engine::wait_until(timeout, || {
+    queue_engine::wait_until(timeout, || {
         if is_all || items.is_empty() { items.iter().all(&is_done) } else { items.iter().any(&is_done) }
     })
 }
@@ -59,7 +59,7 @@ pub(crate) fn create_semaphore(c: ApplicationMemory<'_>, call: &CreateSemaphoreP
     let ty = info.and_then(|it| c.find::<SemaphoreTypeCreateInfo>(it.p_next));
     let is_timeline = ty.is_some_and(|it| it.semaphore_type == SemaphoreType::TIMELINE);
     let initial = ty.filter(|_| is_timeline).map_or(0, |it| it.initial_value);
-    let semaphore = engine::SemaphorePayload { is_timeline, value: AtomicU64::new(initial) };
+    let semaphore = queue_engine::SemaphorePayload { is_timeline, value: AtomicU64::new(initial) };
     c.write(call.p_semaphore, Semaphore(SEMAPHORES.add(semaphore)));
     Result::SUCCESS
 }
@@ -77,7 +77,7 @@ pub(crate) fn get_semaphore_counter_value(c: ApplicationMemory<'_>, call: &GetSe
 pub(crate) fn signal_semaphore(c: ApplicationMemory<'_>, call: &SignalSemaphoreParams) -> Result {
     let Some(info) = c.get(call.p_signal_info) else { return Result::ERROR_UNKNOWN };
     let Some(it) = SEMAPHORES.get(info.semaphore.0) else { return Result::ERROR_DEVICE_LOST };
-    engine::signal(&it, info.value);
+    queue_engine::signal(&it, info.value);
     Result::SUCCESS
 }
 
@@ -88,11 +88,11 @@ pub(crate) fn wait_semaphores(c: ApplicationMemory<'_>, call: &WaitSemaphoresPar
     let points: Vec<SemaphoreValue> =
         semaphores.iter().zip(values).filter_map(|(it, value)| Some((SEMAPHORES.get(it.0)?, *value))).collect();
     let is_all = info.flags.0 & SemaphoreWaitFlags::ANY.0 == 0;
-    wait(call.timeout, is_all, &points, engine::is_reached)
+    wait(call.timeout, is_all, &points, queue_engine::is_reached)
 }
 
 pub(crate) fn create_event(c: ApplicationMemory<'_>, call: &CreateEventParams) -> Result {
-    c.write(call.p_event, Event(EVENTS.add(engine::EventPayload::default())));
+    c.write(call.p_event, Event(EVENTS.add(queue_engine::EventPayload::default())));
     Result::SUCCESS
 }
 
@@ -118,6 +118,6 @@ pub(crate) fn reset_event(_: ApplicationMemory<'_>, call: &ResetEventParams) -> 
 
 fn put_event(event: Event, is_set: bool) -> Result {
     let Some(it) = EVENTS.get(event.0) else { return Result::ERROR_DEVICE_LOST };
-    engine::change(|| it.is_set.store(is_set, Ordering::Release));
+    queue_engine::change(|| it.is_set.store(is_set, Ordering::Release));
     Result::SUCCESS
 }

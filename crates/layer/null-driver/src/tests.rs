@@ -5,4 +5,4 @@ mod execution;
 mod extras;
 mod objects;
 mod synchronization;
-mod world;
+mod test_device;

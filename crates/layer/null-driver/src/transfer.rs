@@ -9,8 +9,8 @@ use std::sync::Arc;
 use lavascope_abi::*;
 
 use crate::buffers::{BUFFERS, BufferData};
-use crate::c::ApplicationMemory;
-use crate::clear::pack_color;
+use crate::application_memory::ApplicationMemory;
+use crate::clear_color::pack_color;
 use crate::commands::RecordedOp;
 use crate::formats;
 use crate::image_layout::{LevelLayout, Plane};

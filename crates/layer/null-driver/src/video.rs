@@ -3,8 +3,8 @@
 use lavascope_abi::*;
 
 use crate::buffers::put_requirements;
-use crate::c::ApplicationMemory;
-use crate::members::StructBytes;
+use crate::application_memory::ApplicationMemory;
+use crate::struct_bytes::StructBytes;
 use crate::physical_device::ORDINARY_TYPES;
 
 /// Of sessions in memory: like real devices, whatever the pages of the system are.

@@ -6,9 +6,9 @@ use lavascope_abi::desc::HandleAccess;
 use lavascope_abi::*;
 use lavascope_bench::{Bench, Suite};
 use lavascope_collections::TaggedMap;
-use lavascope_marshal::{Arena, HandleResolver, IdResolver, Packer, UnpackPurpose, RecordBuffer, Unpacker, straight};
+use lavascope_marshal::{Arena, HandleResolver, IdResolver, Packer, UnpackPurpose, RecordBuffer, Unpacker, fast_pack};
 use lavascope_record::check;
-use lavascope_record::facts::NoPackContext;
+use lavascope_record::pack_context::NoPackContext;
 
 const OBJECTS: u64 = 100_000;
 
@@ -128,7 +128,7 @@ fn add_packing<'a>(suite: &mut Suite<'a>, live: &'a Live) {
             for call in 0..times {
                 rewind(&mut stream);
                 // SAFETY: a draw has no pointers, and those of a barrier lead into its boxes, with as many elements as it says.
-                black_box(unsafe { straight::cmd_draw(&mut stream, live, call, black_box(&params)) });
+                black_box(unsafe { fast_pack::cmd_draw(&mut stream, live, call, black_box(&params)) });
             }
         }),
     });
@@ -143,7 +143,7 @@ fn add_packing<'a>(suite: &mut Suite<'a>, live: &'a Live) {
             for call in 0..times {
                 rewind(&mut stream);
                 // SAFETY: a draw has no pointers, and those of a barrier lead into its boxes, with as many elements as it says.
-                black_box(unsafe { straight::cmd_pipeline_barrier2(&mut stream, live, call, black_box(&params)) });
+                black_box(unsafe { fast_pack::cmd_pipeline_barrier2(&mut stream, live, call, black_box(&params)) });
             }
             black_box(&barrier.images);
         }),
@@ -203,7 +203,7 @@ fn add_cold<'a>(suite: &mut Suite<'a>, live: &'a Live) {
                     ..draw()
                 };
                 // SAFETY: a draw has no pointers, and those of a barrier lead into its boxes, with as many elements as it says.
-                black_box(unsafe { straight::cmd_draw(&mut stream, live, call, black_box(&params)) });
+                black_box(unsafe { fast_pack::cmd_draw(&mut stream, live, call, black_box(&params)) });
             }
         }),
     });
@@ -218,7 +218,7 @@ fn add_cold<'a>(suite: &mut Suite<'a>, live: &'a Live) {
                 rewind(&mut stream);
                 let params = barriers[call as usize % barriers.len()].params();
                 // SAFETY: a draw has no pointers, and those of a barrier lead into its boxes, with as many elements as it says.
-                black_box(unsafe { straight::cmd_pipeline_barrier2(&mut stream, live, call, black_box(&params)) });
+                black_box(unsafe { fast_pack::cmd_pipeline_barrier2(&mut stream, live, call, black_box(&params)) });
             }
         }),
     });
@@ -229,7 +229,7 @@ fn add_reading<'a>(suite: &mut Suite<'a>, live: &'a Live) {
     let barrier = Barrier::new(40);
     let params = barrier.params();
     // SAFETY: the pointers of `barrier` lead into its boxes, with as many elements as it says.
-    let words = unsafe { straight::cmd_pipeline_barrier2(&mut stream, live, 1, &params) };
+    let words = unsafe { fast_pack::cmd_pipeline_barrier2(&mut stream, live, 1, &params) };
     let words = words.unwrap_or_default().to_vec();
     let copy = words.clone();
     suite.add(Bench {

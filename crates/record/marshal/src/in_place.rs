@@ -5,7 +5,7 @@
 //! all, does not fit: the record stays as it is, and the walkers check and unpack it.
 
 use lavascope_abi::{HandleType, ObjectId, Pod, Ptr};
-use lavascope_record::record::{HEADER_SIZE, RecordHeader};
+use lavascope_record::encoding::{HEADER_SIZE, RecordHeader};
 
 use crate::unpack::{HandleResolver, opaque_address};
 

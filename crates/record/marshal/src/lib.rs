@@ -15,13 +15,13 @@ mod generated;
 pub mod in_place;
 mod outputs;
 mod pack;
-pub mod straight;
-mod stream;
+pub mod fast_pack;
+mod record_buffer;
 mod unpack;
 
 pub use arena::Arena;
 pub use c_memory::CMemory;
 pub use outputs::outputs_image;
 pub use pack::{ConditionalPointer, IdResolver, Packer};
-pub use stream::RecordBuffer;
+pub use record_buffer::RecordBuffer;
 pub use unpack::{HandleResolver, UnpackPurpose, UnpackError, Unpacker};

@@ -6,9 +6,9 @@
 use lavascope_abi::desc::{HandleAccess, Blob, Case, Layout, Pointer, ReadCondition, Span, Pointee, Fixup};
 use lavascope_abi::{Command, HandleType, ObjectId, Ptr, structure_by_type};
 use lavascope_record::check::{handle_type, target_size};
-use lavascope_record::facts::PackContext;
+use lavascope_record::pack_context::PackContext;
 use lavascope_record::memory::ReadableMemory;
-use lavascope_record::record::{RecordPhase, Omissions};
+use lavascope_record::encoding::{RecordPhase, Omissions};
 use lavascope_record::rules::{self, PointerUse};
 use lavascope_record::template;
 use lavascope_record::walk::{
@@ -16,7 +16,7 @@ use lavascope_record::walk::{
 };
 
 use crate::c_memory::CMemory;
-use crate::stream::RecordBuffer;
+use crate::record_buffer::RecordBuffer;
 
 /// The names of objects.
 pub trait IdResolver {

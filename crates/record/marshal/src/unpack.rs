@@ -4,7 +4,7 @@ use lavascope_abi::desc::{Blob, Field, Layout, ObjectNumbering, Pointer, Pointee
 use lavascope_abi::{ObjectId, Ptr, structure_by_type};
 use lavascope_record::check::{handle_type, target_size};
 use lavascope_record::memory::{ReadableMemory, RecordMemory};
-use lavascope_record::record::{HEADER_SIZE, RecordPhase, Record};
+use lavascope_record::encoding::{HEADER_SIZE, RecordPhase, Record};
 use lavascope_record::rules;
 use lavascope_record::template;
 use lavascope_record::walk::{StructFrame, WalkPass, PointerAction, aligned, ignores_addresses, uses_host_addresses, pointer_action};
@@ -476,7 +476,7 @@ impl<H: HandleResolver + ?Sized> UnpackWalk<'_, H> {
 #[cfg(test)]
 mod tests {
     use lavascope_abi::Ptr;
-    use lavascope_record::record::HEADER_SIZE;
+    use lavascope_record::encoding::HEADER_SIZE;
 
     #[test]
     fn marks_are_below_every_offset() {

@@ -14,7 +14,7 @@ use lavascope_abi::{
 };
 use lavascope_marshal::{Arena, HandleResolver, IdResolver, Packer, UnpackPurpose, RecordBuffer, Unpacker, outputs_image};
 use lavascope_record::check::{check, check_image};
-use lavascope_record::facts::{PackContext, SubpassUse};
+use lavascope_record::pack_context::{PackContext, SubpassUse};
 use lavascope_record::print::print;
 use lavascope_record::walk::{StructFrame, WalkPass};
 use lavascope_record::{RecordPhase, Record, Omissions};

@@ -6,7 +6,7 @@ use common::SimHandles;
 use lavascope_abi::Command;
 use lavascope_marshal::in_place::{UnpackInPlace, unpacker_for};
 use lavascope_marshal::{Packer, RecordBuffer};
-use lavascope_record::record::{HEADER_SIZE, RecordHeader};
+use lavascope_record::encoding::{HEADER_SIZE, RecordHeader};
 use lavascope_record::{RecordFault, check};
 use lavascope_sim::{CallOptions, Random, SyntheticObjects, mutate, random_call_memory};
 

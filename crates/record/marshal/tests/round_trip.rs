@@ -100,7 +100,7 @@ fn records_of_commands_pass_the_check() {
 fn straight_lines_give_the_bytes_of_the_walker() {
     let options = CallOptions { pointer_depth_max: 3, has_unknown: false, ..CallOptions::UNRESTRICTED };
     let mut stored = 0;
-    for command in lavascope_marshal::straight::COMMANDS {
+    for command in lavascope_marshal::fast_pack::COMMANDS {
         for round in 0..200 {
             let mut random = Random::new(*command as u64 * 31 + round);
             let memory = random_call_memory(command.desc().parameters, &mut random, options);
@@ -110,12 +110,12 @@ fn straight_lines_give_the_bytes_of_the_walker() {
             let want = unsafe { packer.enter(&mut walked, *command, address(&memory), round) };
             // SAFETY: `random_call_memory` made the parameters of this command, and `memory` keeps all that they lead to.
             let got =
-                unsafe { lavascope_marshal::straight::pack(&mut straight, &SimHandles, *command, round, address(&memory)) };
+                unsafe { lavascope_marshal::fast_pack::pack(&mut straight, &SimHandles, *command, round, address(&memory)) };
             if let Some(got) = got {
                 assert_eq!(got, want, "{} with round {round}", command.desc().name);
                 stored += 1;
             }
         }
     }
-    assert!(stored > lavascope_marshal::straight::COMMANDS.len() * 50, "only {stored} were stored in straight lines");
+    assert!(stored > lavascope_marshal::fast_pack::COMMANDS.len() * 50, "only {stored} were stored in straight lines");
 }

@@ -12,11 +12,11 @@ use std::cell::RefCell;
 use lavascope_abi::desc::{Case, Layout, ObjectNumbering, Pointer, Span, Pointee, Fixup};
 use lavascope_abi::{Command, HandleType, ObjectId, Ptr, bytes_of_slice, structure_by_type};
 
-use crate::alike::{ObservedReads, ObservedMemory};
-use crate::facts::NoPackContext;
-use crate::glance;
+use crate::check_cache::{ObservedReads, ObservedMemory};
+use crate::pack_context::NoPackContext;
+use crate::fast_check;
 use crate::memory::ReadableMemory;
-use crate::record::{HEADER_SIZE, RecordHeader, Record, Omissions, beside};
+use crate::encoding::{HEADER_SIZE, RecordHeader, Record, Omissions, beside};
 use crate::rules::{self, PointerUse};
 use crate::template;
 use crate::walk::{
@@ -165,7 +165,7 @@ fn check_with<'a>(
     }
     let body = bytes_of_slice(&own[..head.body_words as usize]);
     let image = &own[HEADER_SIZE / 8..head.body_words as usize];
-    if renumbering.is_none() && seen.is_none() && head.omissions == 0 && glance::is_well_formed(image, layout, pass) {
+    if renumbering.is_none() && seen.is_none() && head.omissions == 0 && fast_check::is_well_formed(image, layout, pass) {
         debug_assert_eq!(check_image(body, layout, pass, remarks), Ok(()), "the short way is as strict");
         return Ok(Record::from_checked(own));
     }

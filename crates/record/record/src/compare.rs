@@ -4,7 +4,7 @@
 //! already names every field.
 
 use crate::print::print;
-use crate::record::Record;
+use crate::encoding::Record;
 
 /// A field that differs between two records.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -14,7 +14,7 @@
 
 use lavascope_abi::bytes_of_slice;
 
-use crate::record::{HEADER_SIZE, RecordHeader, beside};
+use crate::encoding::{HEADER_SIZE, RecordHeader, beside};
 
 const HEAD_WORDS: usize = HEADER_SIZE / 8;
 /// Words of the image before the bytes.

@@ -8,32 +8,32 @@
 
 #![forbid(unsafe_code)]
 
-mod alike;
+mod check_cache;
 pub mod check;
 pub mod compare;
-pub mod facts;
+pub mod pack_context;
 #[rustfmt::skip]
 mod generated;
-mod glance;
+mod fast_check;
 pub mod host_bytes;
 pub mod memory;
-mod pipeline;
+mod pipeline_reads;
 pub mod print;
-pub mod record;
+pub mod encoding;
 pub mod rules;
 mod sink;
 pub mod template;
-mod titles;
+mod object_names;
 mod view;
 pub mod walk;
-pub mod written;
+pub mod host_write;
 
-pub use alike::RecordCheckCache;
+pub use check_cache::RecordCheckCache;
 pub use check::{CheckError, RecordFault, check, from_trusted, renumber};
 pub use generated::{Call, Outcome};
 pub use host_bytes::HostBytes;
-pub use record::{RecordHeader, RecordPhase, Record, Omissions, OrderEdge};
+pub use encoding::{RecordHeader, RecordPhase, Record, Omissions, OrderEdge};
 pub use sink::{Sink, Tee};
-pub use titles::{LabelPath, ObjectNames};
+pub use object_names::{LabelPath, ObjectNames};
 pub use view::{Chain, Chained, View, Views};
-pub use written::{HostWriteBuilder, HostWrite};
+pub use host_write::{HostWriteBuilder, HostWrite};

@@ -48,6 +48,6 @@ impl ReadableMemory for RecordMemory<'_> {
     }
 
     fn follow(&self, at: u64) -> Option<u64> {
-        self.read(at, 8).filter(|it| (super::record::HEADER_SIZE as u64..self.body.len() as u64).contains(it))
+        self.read(at, 8).filter(|it| (super::encoding::HEADER_SIZE as u64..self.body.len() as u64).contains(it))
     }
 }

@@ -8,10 +8,10 @@ use lavascope_abi::desc::{EnumDesc, Field, Layout, Pointer, Pointee, Ty, Fixup};
 use lavascope_abi::{ObjectId, Ptr, structure_by_type};
 
 use crate::memory::{ReadableMemory, RecordMemory};
-use crate::record::{HEADER_SIZE, RecordPhase, Record};
+use crate::encoding::{HEADER_SIZE, RecordPhase, Record};
 use crate::rules;
 use crate::template;
-use crate::titles::ObjectNames;
+use crate::object_names::ObjectNames;
 use crate::walk::{CHAIN_MAX, StructFrame};
 
 /// The record as indented text, ending in a line break.

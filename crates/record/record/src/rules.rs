@@ -13,9 +13,9 @@ use lavascope_abi::{
     STD_VIDEO_H265_SEQUENCE_PARAMETER_SET_LAYOUT, STD_VIDEO_H265_VIDEO_PARAMETER_SET_LAYOUT,
 };
 
-use crate::facts::PackContext;
+use crate::pack_context::PackContext;
 use crate::memory::ReadableMemory;
-use crate::pipeline::GraphicsPipelineReads;
+use crate::pipeline_reads::GraphicsPipelineReads;
 use crate::template::{self, TemplateElement};
 use crate::walk::StructFrame;
 

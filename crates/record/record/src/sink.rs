@@ -1,6 +1,6 @@
 //! Where records go.
 
-use crate::record::Record;
+use crate::encoding::Record;
 
 /// A consumer of calls: a file, the state tracker, a printer.
 pub trait Sink {

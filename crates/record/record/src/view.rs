@@ -9,7 +9,7 @@ use std::ops::Deref;
 use lavascope_abi::desc::Layout;
 use lavascope_abi::{Opaque, Pod, Ptr, Structure, cast, cast_slice, structure_by_type};
 
-use crate::record::{HEADER_SIZE, Record};
+use crate::encoding::{HEADER_SIZE, Record};
 
 /// A structure inside a record, with the record to follow its pointers in.
 pub struct View<'a, T> {

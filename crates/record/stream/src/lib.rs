@@ -24,22 +24,22 @@ mod atomics {
     pub(crate) use std::sync::OnceLock;
     pub(crate) use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 }
-mod link;
+mod chunk_link;
 mod merge;
 #[cfg(test)]
-mod model;
-mod objects;
-mod post;
-mod queue;
-mod space;
+mod loom_model;
+mod object_table;
+mod thread_progress;
+mod chunk_queue;
+mod chunk_storage;
 mod thread;
 mod time;
 #[cfg(lavascope_sanitize)]
 mod visible;
 
 pub use merge::{OrderedRecord, Merger};
-pub use objects::{SyncDomain, ObjectTable, ObjectParent, ObjectSlot};
-pub use queue::{Consumer, Producer, WORDS_PER_CHUNK, StreamControl, chunk_queue};
-pub use space::{ChunkStorage, ChunkSpace};
+pub use object_table::{SyncDomain, ObjectTable, ObjectParent, ObjectSlot};
+pub use chunk_queue::{Consumer, Producer, WORDS_PER_CHUNK, StreamControl, chunk_queue};
+pub use chunk_storage::{ChunkStorage, ChunkSpace};
 pub use thread::{ThreadShared, StreamThread, StreamThreads};
 pub use time::{TIME_MASK, ticks, ticks_per_second};

@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use lavascope_record::record::{HEADER_SIZE, RecordHeader, OrderEdge, beside};
+use lavascope_record::encoding::{HEADER_SIZE, RecordHeader, OrderEdge, beside};
 
-use crate::queue::Consumer;
+use crate::chunk_queue::Consumer;
 use crate::thread::{ThreadShared, StreamThreads};
 use crate::time::TIME_MASK;
 
@@ -126,7 +126,7 @@ mod tests {
     use lavascope_record::RecordPhase;
 
     use super::*;
-    use crate::queue::StreamControl;
+    use crate::chunk_queue::StreamControl;
     use crate::thread::StreamThread;
 
     /// A record without an image.

@@ -2,10 +2,10 @@
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use lavascope_record::record::{CALL_MAX, OrderEdge};
+use lavascope_record::encoding::{CALL_MAX, OrderEdge};
 
-use crate::post::ThreadProgress;
-use crate::queue::{Consumer, Producer, StreamControl, chunk_queue};
+use crate::thread_progress::ThreadProgress;
+use crate::chunk_queue::{Consumer, Producer, StreamControl, chunk_queue};
 
 /// What other threads may see of a thread.
 pub struct ThreadShared {

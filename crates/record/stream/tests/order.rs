@@ -4,7 +4,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use lavascope_abi::{Command, HandleType, ObjectId};
-use lavascope_record::record::{RecordHeader, RecordPhase, OrderEdge};
+use lavascope_record::encoding::{RecordHeader, RecordPhase, OrderEdge};
 use lavascope_stream::{OrderedRecord, Merger, ObjectTable, ObjectParent, ObjectSlot, StreamThread, StreamThreads, StreamControl};
 
 /// A record whose image is two words of our own: which object, and how often it was used before.

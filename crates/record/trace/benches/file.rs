@@ -2,7 +2,7 @@
 
 use lavascope_abi::Command;
 use lavascope_bench::{Bench, Suite};
-use lavascope_record::record::{RecordHeader, RecordPhase, OrderEdge};
+use lavascope_record::encoding::{RecordHeader, RecordPhase, OrderEdge};
 use lavascope_trace::{BlockWriter, Codec, TraceHeader, MergedReader, RawBlock, StreamRecord, TraceRecorder, Trace, VERSION};
 
 /// Records of the file that is read again and again: of several blocks.

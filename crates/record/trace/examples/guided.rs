@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-use lavascope_record::record::{RecordHeader, RecordPhase};
+use lavascope_record::encoding::{RecordHeader, RecordPhase};
 use lavascope_trace::{Codec, TailSlot, TailHeader};
 use xxhash_rust::xxh3::xxh3_64;
 

@@ -2,7 +2,7 @@
 
 use xxhash_rust::xxh3::{Xxh3, xxh3_64};
 
-use crate::bytes::ByteReader;
+use crate::byte_reader::ByteReader;
 use crate::error::TraceError;
 
 /// The version of the format that is written.
@@ -53,7 +53,7 @@ impl TraceHeader {
         }
         let all = file.get(..HEADER_SIZE).ok_or(TraceError::NoHeader)?;
         let mut bytes = ByteReader::new(&all[8..]);
-        let read = |it: &mut ByteReader<'_>| -> Result<_, crate::bytes::FormatError> {
+        let read = |it: &mut ByteReader<'_>| -> Result<_, crate::byte_reader::FormatError> {
             Ok((it.u32()?, it.u32()?, it.u128()?, it.u64()?, it.u64()?, it.u64()?, it.u64()?))
         };
         let Ok((version, _, id, began, ticks_per_second, _, sum)) = read(&mut bytes) else {

@@ -6,7 +6,7 @@ use rustc_hash::FxHashSet;
 use xxhash_rust::xxh3::xxh3_128;
 
 use crate::block::BLOCK_MAX;
-use crate::bytes::{FormatError, ByteReader};
+use crate::byte_reader::{FormatError, ByteReader};
 
 /// Names a piece of content.
 pub type ContentHash = u128;

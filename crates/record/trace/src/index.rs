@@ -3,7 +3,7 @@
 use lavascope_abi::Command;
 
 use crate::block::{BLOCK_MAX, BlockKind};
-use crate::bytes::{FormatError, ByteReader, put_varint};
+use crate::byte_reader::{FormatError, ByteReader, put_varint};
 
 /// Where a block is, and what is in it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -14,31 +14,31 @@
 #![forbid(unsafe_code)]
 
 mod block;
-mod bytes;
-mod columns;
+mod byte_reader;
+mod column_encoder;
 mod content;
 mod error;
 mod index;
 mod merge;
-mod read;
-mod record;
+mod trace;
+mod recorder;
 mod repair;
-mod rows;
+mod column_decoder;
 mod schema;
 mod source;
-mod stream_read;
+mod stream_reader;
 mod tail;
-mod write;
+mod block_writer;
 
 pub use block::{BLOCK_MAX, Codec, TraceHeader, BlockKind as BlockKind, VERSION, is_trace};
 pub use content::{ContentHash, PIECE_MAX};
 pub use error::{Damage, TraceError};
 pub use index::{SeekPoint, SeekPointKind};
 pub use merge::{MergedRecord, MergedReader};
-pub use read::Trace;
-pub use record::{RawBlock, StreamRecord, TraceRecorder};
+pub use trace::Trace;
+pub use recorder::{RawBlock, StreamRecord, TraceRecorder};
 pub use repair::{Repair, repair};
 pub use source::ReadAt;
-pub use stream_read::{StreamBlock, StreamBlocks, BlockFeed, StreamReader, RecordMut};
+pub use stream_reader::{StreamBlock, StreamBlocks, BlockFeed, StreamReader, RecordMut};
 pub use tail::{TailSlot, Tail, TailHeader};
-pub use write::{BlockWriter, PackedBlock, WrittenBlock};
+pub use block_writer::{BlockWriter, PackedBlock, WrittenBlock};

@@ -1,13 +1,13 @@
 //! All streams of a trace as one: every record after the calls that its touches name.
 
-use lavascope_record::record::{CALL_MAX, ORDER_EDGES_SHIFT, OrderEdge};
+use lavascope_record::encoding::{CALL_MAX, ORDER_EDGES_SHIFT, OrderEdge};
 use rustc_hash::FxHashMap;
 
 use crate::error::{Damage, TraceError};
 use crate::index::BlockEntry;
-use crate::read::Trace;
-use crate::rows::{DecodedRecords, RecordSpan};
-use crate::stream_read::StreamBlock;
+use crate::trace::Trace;
+use crate::column_decoder::{DecodedRecords, RecordSpan};
+use crate::stream_reader::StreamBlock;
 use crate::tail::Tail;
 
 /// Bytes of unpacked blocks that are kept at once. A file may have very many streams. In tests a few are too many.
@@ -270,7 +270,7 @@ impl StreamCursor {
 #[cfg(test)]
 mod tests {
     use lavascope_abi::Command;
-    use lavascope_record::record::{RecordHeader, RecordPhase};
+    use lavascope_record::encoding::{RecordHeader, RecordPhase};
 
     use super::*;
     use crate::{BlockWriter, Codec, TraceHeader, StreamRecord, TraceRecorder, VERSION};

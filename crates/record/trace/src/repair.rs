@@ -4,10 +4,10 @@ use std::io;
 
 use crate::block::Codec;
 use crate::error::TraceError;
-use crate::read::Trace;
-use crate::record::{StreamRecord, TraceRecorder};
+use crate::trace::Trace;
+use crate::recorder::{StreamRecord, TraceRecorder};
 use crate::tail::Tail;
-use crate::write::BlockWriter;
+use crate::block_writer::BlockWriter;
 
 /// What a file needs to be whole.
 pub struct Repair {

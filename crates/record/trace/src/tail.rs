@@ -4,13 +4,13 @@
 //! then slots of one size. A chunk of a stream takes one slot, or several in a row: a head of four words, and the
 //! words of the stream. Whoever records writes words first and then how many there are.
 
-use lavascope_record::record::{RecordHeader, beside};
+use lavascope_record::encoding::{RecordHeader, beside};
 use rustc_hash::FxHashMap;
 
 use crate::block::HEADER_SIZE;
-use crate::columns::HEAD_WORDS;
+use crate::column_encoder::HEAD_WORDS;
 use crate::error::Damage;
-use crate::rows::{DecodedRecords, RecordSpan};
+use crate::column_decoder::{DecodedRecords, RecordSpan};
 
 /// The bits of a word that are a time.
 const TIME_MASK: u64 = (1 << 48) - 1;

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, HashSet};
 
 use lavascope_abi::{Command, bytes_of_slice};
-use lavascope_record::record::{RecordHeader, RecordPhase, OrderEdge, beside};
+use lavascope_record::encoding::{RecordHeader, RecordPhase, OrderEdge, beside};
 use lavascope_trace::{
     BlockWriter, Codec, TraceHeader, MergedReader, SeekPointKind, RawBlock, StreamRecord, TraceRecorder, TailSlot, Tail, TailHeader, Trace, repair,
 };

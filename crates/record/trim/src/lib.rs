@@ -11,15 +11,15 @@
 
 #![forbid(unsafe_code)]
 
-mod commands;
-mod contents;
-mod flow;
-mod keep;
+mod command_effects;
+mod content_tracker;
+mod sync_state;
+mod kept_calls;
 mod resources;
-mod role;
+mod call_role;
 mod scan;
-mod slice;
-mod touches;
+mod skipped_spans;
+mod order_edges;
 mod write;
 
 use std::io::{self, Write};
@@ -77,8 +77,8 @@ pub fn trim(
 ) -> Result<TrimSummary, TrimError> {
     let scan = Scan::of(trace, tail, &mut |done, all| watch(done, 2 * all))?;
     let bounds = scan.bounds(part)?;
-    let left_out = slice::find_skipped_spans(&scan, bounds);
-    let kept = keep::decide(&scan, bounds, &left_out.spans);
+    let left_out = skipped_spans::find_skipped_spans(&scan, bounds);
+    let kept = kept_calls::decide(&scan, bounds, &left_out.spans);
     let plan = write::TrimPlan { scan: &scan, bounds, spans: &left_out, kept: &kept, part };
     write::write(trace, tail, &plan, to, &mut |done, all| watch(all + done, 2 * all))
 }

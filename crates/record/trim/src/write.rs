@@ -4,15 +4,15 @@ use std::io::{self, Write};
 
 use lavascope_abi as vk;
 use lavascope_abi::{Command, ObjectId, Structure};
-use lavascope_record::record::{HEADER_SIZE, RecordHeader, RecordPhase, OrderEdge};
+use lavascope_record::encoding::{HEADER_SIZE, RecordHeader, RecordPhase, OrderEdge};
 use lavascope_trace::{BlockWriter, Codec, TraceHeader, MergedRecord, MergedReader, RawBlock, StreamRecord, TraceRecorder, Tail, Trace};
 use rustc_hash::FxHashMap;
 use serde_json::json;
 
-use crate::keep::{InsertedCall, KeptCalls};
+use crate::kept_calls::{InsertedCall, KeptCalls};
 use crate::scan::{PartBounds, Scan, ScannedKind};
-use crate::slice::SkippedSpans;
-use crate::touches::OrderEdges;
+use crate::skipped_spans::SkippedSpans;
+use crate::order_edges::OrderEdges;
 use crate::{TrimRange, TrimSummary, TrimError, PROGRESS_INTERVAL};
 
 /// What was decided.

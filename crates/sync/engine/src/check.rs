@@ -8,12 +8,12 @@ use lavascope_sync_ir::{
 };
 
 use crate::device::{EngineDevice, ExecuteBatch, SparseBindWork, get_or_grow};
-use crate::execute::{self, RecordedCommands};
-use crate::fresh::UsedBlocks;
-use crate::late::DeferredChecks;
-use crate::memories::UnplacedReason;
-use crate::prepare::PreparedCommandBuffer;
-use crate::record::IsolatedExecution;
+use crate::execution::{self, RecordedCommands};
+use crate::used_blocks::UsedBlocks;
+use crate::deferred_checks::DeferredChecks;
+use crate::allocations::UnplacedReason;
+use crate::prepared::PreparedCommandBuffer;
+use crate::recording::IsolatedExecution;
 use crate::rules::Rules;
 
 /// All hazards of a program, in the order in which they happen.
@@ -149,7 +149,7 @@ impl Engine {
         self.refresh(step);
         let recorded = RecordedCommands { command_buffers: &self.command_buffers, render_passes: &self.render_passes };
         let mut run = |device: &mut EngineDevice, queue: u8, step: u32, index: u32, batch: &SubmitBatch| {
-            execute::execute_batch(device, recorded, queue, step, index, batch);
+            execution::execute_batch(device, recorded, queue, step, index, batch);
         };
         execute_step(&mut self.device, self.steps, step, &mut run);
         self.steps += 1;

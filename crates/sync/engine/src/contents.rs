@@ -14,12 +14,12 @@ use lavascope_sync_ir::{
 };
 use rustc_hash::FxHashMap;
 
-use crate::action::ResourceUse;
-use crate::clock::Tag;
+use crate::actions::ResourceUse;
+use crate::clocks::Tag;
 use crate::device::EngineDevice;
-use crate::execute::CommandExecutor;
-use crate::mark::MarkMode;
-use crate::usage::SYNC_TABLES;
+use crate::execution::CommandExecutor;
+use crate::marks::MarkMode;
+use crate::usages::SYNC_TABLES;
 
 /// Who owns what, and what was found.
 #[derive(Default)]

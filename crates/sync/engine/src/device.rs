@@ -15,16 +15,16 @@ use lavascope_sync_ir::{
 
 use rustc_hash::FxHashMap;
 
-use crate::address::AddressMap;
-use crate::batches::BatchClock;
-use crate::clock::{FirstScope, QueueClock, VisibleWrites, Tag};
+use crate::addresses::AddressMap;
+use crate::batch_clock::BatchClock;
+use crate::clocks::{FirstScope, QueueClock, VisibleWrites, Tag};
 use crate::contents::ContentTracker;
-use crate::places::TagLocations;
+use crate::tag_locations::TagLocations;
 use crate::rules::Rules;
-use crate::scope::{self, COMMON_SETS, CommonSets, ExpandedScope};
-use crate::state::{Conflict, RangeState};
-use crate::stretch::ClockQueries;
-use crate::usage::{PRESENTATION, StageSet};
+use crate::scopes::{self, COMMON_SETS, CommonSets, ExpandedScope};
+use crate::range_state::{Conflict, RangeState};
+use crate::subpass_intervals::ClockQueries;
+use crate::usages::{PRESENTATION, StageSet};
 
 /// Tags of one command: two for what ends with it, itself, one for what its barrier does, and some for what begins
 /// with it.
@@ -454,8 +454,8 @@ impl EngineDevice {
             batch.waits.iter().filter_map(|it| Some((*it, self.take_semaphore(it.point)?))).collect();
         let own = &mut self.queues[usize::from(queue)];
         for (wait, known) in &waited {
-            let stages = scope::destination_stages(wait.stages, own.flags);
-            own.clock.apply_second_scope(&known.first_scope, stages, scope::usages_of(stages));
+            let stages = scopes::destination_stages(wait.stages, own.flags);
+            own.clock.apply_second_scope(&known.first_scope, stages, scopes::usages_of(stages));
             // A wait at no stage brings nothing to anybody.
             if !stages.is_empty() {
                 own.clock.merge_visible(&known.host_visible);
@@ -492,8 +492,8 @@ impl EngineDevice {
     fn signal(&mut self, queue: u8, signal: SemaphoreSignal, host: &CompletedWork) {
         let tag = self.tag;
         let own = &mut self.queues[usize::from(queue)];
-        let stages = scope::signal_stages(signal.stages, own.flags);
-        let mut carry = own.clock.first_scope(queue, tag, stages, scope::usages_of(stages));
+        let stages = scopes::signal_stages(signal.stages, own.flags);
+        let mut carry = own.clock.first_scope(queue, tag, stages, scopes::usages_of(stages));
         carry.merge(&own.signals.first_scope);
         carry.forget_covered();
         own.signals.first_scope = carry.clone();
@@ -666,7 +666,7 @@ impl EngineDevice {
         let queue = self.presentation_queue(image);
         let mut stages = StageSet::default();
         stages.add(PRESENTATION);
-        let carry = FirstScope::from_queue(queue, tag, stages, scope::usages_of(stages));
+        let carry = FirstScope::from_queue(queue, tag, stages, scopes::usages_of(stages));
         let mut known = CompletedWork { first_scope: carry, ..CompletedWork::default() };
         known.batches.raise(queue, tag);
         known.merge(self.presented.get(&image).map_or(&CompletedWork::default(), |it| &it.1));

@@ -5,13 +5,13 @@ use std::ops::Range;
 use lavascope_abi::{AccessFlags2, PipelineStageFlags2};
 use lavascope_sync_ir::{FenceId, HazardKind, Region, ResourceId, SemaphoreId};
 
-use crate::alias;
-use crate::clock::{FirstScope, Tag};
+use crate::aliases;
+use crate::clocks::{FirstScope, Tag};
 use crate::device::{EngineDevice, CompletedWork, EventSetState};
-use crate::order::AccessOrder;
-use crate::scope::COMMON_SETS;
-use crate::state::{Accessor, Conflict, Addressing, AccessContext, RangeState};
-use crate::usage::{PRESENT, SYNC_TABLES, UsageIndex};
+use crate::access_order::AccessOrder;
+use crate::scopes::COMMON_SETS;
+use crate::range_state::{Accessor, Conflict, Addressing, AccessContext, RangeState};
+use crate::usages::{PRESENT, SYNC_TABLES, UsageIndex};
 
 impl EngineDevice {
     /// The host reads or writes mapped memory.
@@ -32,7 +32,7 @@ impl EngineDevice {
         let EngineDevice { host_clock: clock, states, .. } = self;
         let now = AccessContext { rules, clock, queue, tag, instance_begin: None, subpass_begin: 0, unordered_subpasses: &[], identity: through, addressing: name };
         for range in ranges {
-            alias::record_access(states, range, &elsewhere, by, &now);
+            aliases::record_access(states, range, &elsewhere, by, &now);
         }
         self.record_host_access(tag);
         // The host is in order with itself.

@@ -7,46 +7,46 @@
 
 #![forbid(unsafe_code)]
 
-mod action;
-mod address;
-mod alias;
-mod batches;
+mod actions;
+mod addresses;
+mod aliases;
+mod batch_clock;
 #[cfg(test)]
-mod bounded;
+mod bounded_tests;
 mod check;
-mod clock;
+mod clocks;
 mod contents;
 mod device;
 #[cfg(test)]
-mod dice;
-mod execute;
-mod fresh;
+mod test_rng;
+mod execution;
+mod used_blocks;
 mod host;
-mod late;
-mod mark;
-mod memories;
-pub mod order;
-mod overlay;
-mod places;
-mod plan;
-mod prepare;
-mod races;
-mod record;
-mod render;
-mod row;
+mod deferred_checks;
+mod marks;
+mod allocations;
+pub mod access_order;
+mod overlays;
+mod tag_locations;
+mod plans;
+mod prepared;
+mod event_races;
+mod recording;
+mod render_passes;
+mod tag_rows;
 mod rules;
-pub mod scope;
+pub mod scopes;
 mod sparse;
-mod spot;
-mod state;
-mod stretch;
+mod addressed_access;
+mod range_state;
+mod subpass_intervals;
 mod texels;
-pub mod usage;
+pub mod usages;
 
-pub use address::{AddressMap, ResourceIdentity};
+pub use addresses::{AddressMap, ResourceIdentity};
 pub use check::{Engine, check, check_all, check_with};
-pub use clock::KeySet;
-pub use memories::UnplacedReason;
-pub use prepare::PreparedCommandBuffer;
-pub use races::{IndexedCommands, EventRace, EventRaces, EventRaceKind, event_races, uses_events};
+pub use clocks::KeySet;
+pub use allocations::UnplacedReason;
+pub use prepared::PreparedCommandBuffer;
+pub use event_races::{IndexedCommands, EventRace, EventRaces, EventRaceKind, event_races, uses_events};
 pub use rules::Rules;

@@ -9,7 +9,7 @@ use lavascope_sync_ir::{
 
 use super::apply::{buffers_of, union};
 use super::change::{BatchLocation, ProgramChange, ProgramFix, HostWait};
-use super::pair::{AccessPair, access_at};
+use super::access_pair::{AccessPair, access_at};
 use super::timeline::ExecutionTimeline;
 use super::{ExplainedAccess, Explanation, CoverageGap, Agent, SyncOperationKind, AccessRole, OperationLocation, ScopeCoverage};
 
@@ -220,7 +220,7 @@ fn subpasses(timeline: &ExecutionTimeline<'_>, pair: &AccessPair, it: &Explanati
     let Some(instance) = at.instance.filter(|_| dst.is_some()).or(prior.instance.filter(|_| src.is_some())) else {
         return Vec::new();
     };
-    let begin = super::element::recorded_location(timeline.program, &timeline.moments[instance].executed_at);
+    let begin = super::dependency::recorded_location(timeline.program, &timeline.moments[instance].executed_at);
     let command = begin.and_then(|(buffer, command)| {
         timeline.program.command_buffers.get(buffer.0 as usize)?.commands.get(command as usize)
     });
@@ -255,7 +255,7 @@ fn inside_rendering(it: &Explanation, scope: SyncScope) -> Vec<Vec<ProgramChange
     vec![vec![ProgramChange::InsertBarrier { buffer, before, dependency, feature }]]
 }
 
-const ATTACHMENTS: u64 = super::passes::ATTACHMENT_ACCESSES;
+const ATTACHMENTS: u64 = super::render_pass::ATTACHMENT_ACCESSES;
 
 /// A semaphore from one queue to the other, or to or from the presentation engine.
 fn added_semaphores(program: &Program, it: &Explanation, scope: SyncScope) -> Vec<Vec<ProgramChange>> {

@@ -6,7 +6,7 @@ use lavascope_sync_ir::{
     SubpassDependency, DependencyTarget,
 };
 
-use super::words::{access_names, stage_names};
+use super::api_names::{access_names, stage_names};
 use super::{BatchSemaphoreLocation, ProgramNames, OperationLocation};
 
 /// A change to a program, or a few that belong together.

@@ -6,8 +6,8 @@ use lavascope_diag::{Diagnostic, Property, Fix, Severity};
 use lavascope_sync_ir::{UndefinedContents, UndefinedContentsKind, ProgramLocation, Program, ResourceKind};
 
 use super::ProgramNames;
-use super::diagnose::diagnostic_location;
-use super::element::recorded_location;
+use super::hazard::diagnostic_location;
+use super::dependency::recorded_location;
 use super::message::regions_text;
 
 /// Faults that were found, those with the same cause once, with their number.

@@ -8,49 +8,49 @@
 
 #![forbid(unsafe_code)]
 
-mod advise;
+mod over_synchronization;
 mod apply;
-mod calling;
+mod names;
 mod candidates;
 mod change;
-mod describe;
-mod detail;
-mod diagnose;
-mod element;
-mod facts;
+mod coverage;
+mod access_detail;
+mod hazard;
+mod dependency;
+mod properties;
 mod fault;
-mod follow;
-mod known;
-mod level;
+mod follower;
+mod sync_state;
+mod certainty;
 mod message;
-mod name;
-mod never;
-mod pair;
-mod passes;
-mod propose;
+mod alias;
+mod never_executed;
+mod access_pair;
+mod render_pass;
+mod proposal;
 mod race;
-mod surplus;
+mod redundant_sync;
 mod timeline;
-mod words;
+mod api_names;
 
 #[cfg(test)]
 mod mutation;
 
 use lavascope_sync_ir::{CommandBufferId, Hazard, ProgramLocation, Program, QueueId, Region, RenderPassId, ResourceId, SyncScope};
 
-pub use advise::{OVER_SYNCHRONIZATION, diagnose_over_synchronization};
-pub use calling::{ExecutorNames, ProgramNames, NumberedNames, CommandSequenceNumber, resource_description, object_type};
+pub use over_synchronization::{OVER_SYNCHRONIZATION, diagnose_over_synchronization};
+pub use names::{ExecutorNames, ProgramNames, NumberedNames, CommandSequenceNumber, resource_description, object_type};
 pub use change::{BatchLocation, ProgramChange, ProgramFix, HostWait};
-pub use describe::describe_operation;
-pub use detail::{AccessDetail, LayoutChange, AccessRelation, RenderingContext, relation};
-pub use diagnose::{hazard_causes, diagnose_hazards, report};
+pub use coverage::describe_operation;
+pub use access_detail::{AccessDetail, LayoutChange, AccessRelation, RenderingContext, relation};
+pub use hazard::{hazard_causes, diagnose_hazards, report};
 pub use fault::{diagnose_faults, fault_causes, fault_code};
-pub use level::{HazardCertainty, hazard_certainty, hazard_certainty_between};
-pub use never::{NEVER_EXECUTED, diagnose_never_executed, blocked_submissions};
-pub use propose::{Proposal, propose};
+pub use certainty::{HazardCertainty, hazard_certainty, hazard_certainty_between};
+pub use never_executed::{NEVER_EXECUTED, diagnose_never_executed, blocked_submissions};
+pub use proposal::{Proposal, propose};
 pub use race::{diagnose_races, race_causes, race_code, race_texts};
-pub use surplus::{CheckBudget, OverSynchronization, Removal, RedundantSync, find_over_synchronization};
-pub use words::{access_names, region_text, stage_names};
+pub use redundant_sync::{CheckBudget, OverSynchronization, Removal, RedundantSync, find_over_synchronization};
+pub use api_names::{access_names, region_text, stage_names};
 
 /// Two accesses, and what lies between them.
 #[derive(Clone, Debug, PartialEq)]
@@ -261,12 +261,12 @@ impl<'a> Explainer<'a> {
     }
 
     pub fn explain(&self, found: &Hazard) -> Option<Explanation> {
-        let pairs = pair::pairs_of_hazard(&self.timeline, found);
+        let pairs = access_pair::pairs_of_hazard(&self.timeline, found);
         pairs.into_iter().next().map(|it| self.explain_pair(&it))
     }
 
-    fn explain_pair(&self, pair: &pair::AccessPair) -> Explanation {
-        let followed = follow::follow_access(&self.timeline, pair, follow::FollowMode::WithOperations);
+    fn explain_pair(&self, pair: &access_pair::AccessPair) -> Explanation {
+        let followed = follower::follow_access(&self.timeline, pair, follower::FollowMode::WithOperations);
         Explanation {
             later: self.describe_access(pair.later.0, pair.later.1),
             prior: self.describe_access(pair.prior.0, pair.prior.1),
@@ -280,16 +280,16 @@ impl<'a> Explainer<'a> {
     }
 
     fn describe_access(&self, moment: usize, used: usize) -> ExplainedAccess {
-        let (moment, used) = pair::access_at(&self.timeline, moment, used);
-        let desc = &lavascope_engine::usage::SYNC_TABLES.usages[usize::from(used.usage.0)];
+        let (moment, used) = access_pair::access_at(&self.timeline, moment, used);
+        let desc = &lavascope_engine::usages::SYNC_TABLES.usages[usize::from(used.usage.0)];
         ExplainedAccess {
             executed_at: moment.executed_at.clone(),
-            recorded_at: element::recorded_location(self.timeline.program, &moment.executed_at),
+            recorded_at: dependency::recorded_location(self.timeline.program, &moment.executed_at),
             agent: self.timeline.agent(moment.queue),
             role: used.role,
             resource: used.resource,
             region: used.region.clone(),
-            stage: lavascope_engine::usage::SYNC_TABLES.stages[usize::from(desc.stage.0)].bit,
+            stage: lavascope_engine::usages::SYNC_TABLES.stages[usize::from(desc.stage.0)].bit,
             access: desc.access,
             is_write: used.is_write(),
             detail: used.detail,
@@ -301,7 +301,7 @@ impl<'a> Explainer<'a> {
     /// Every two accesses of the program that follow each other on some memory, and whether they are safe: for
     /// comparing with the engine. Reads that follow reads are left out.
     pub fn adjacent_accesses(&self) -> Vec<AdjacentAccesses> {
-        pair::adjacent_accesses(&self.timeline)
+        access_pair::adjacent_accesses(&self.timeline)
     }
 }
 

@@ -10,9 +10,9 @@ use lavascope_sync_ir::{
     ResourceKind, SyncScope, WaitEvents, DependencyTarget,
 };
 
-use super::calling::HOST;
-use super::facts::is_image;
-use super::words::{access_names, enum_name, stage_names};
+use super::names::HOST;
+use super::properties::is_image;
+use super::api_names::{access_names, enum_name, stage_names};
 use super::{
     ExplainedAccess, AccessDetail, Explanation, CoverageGap, Agent, ProgramNames, SyncOperation, SyncOperationKind, AccessRelation, AccessRole, OperationLocation, ScopeCoverage, RenderingContext,
 };

@@ -1,9 +1,9 @@
 //! Weakens correct programs bit by bit: the explanation must name the operation that was weakened.
 
-use lavascope_sim::hazard::{ProgramFeatures, random_program};
+use lavascope_sim::oracle::{ProgramFeatures, random_program};
 use lavascope_sync_ir::{Hazard, Program, SyncScope};
 
-use super::surplus::{Removal, single_bits, sync_locations, without_sync};
+use super::redundant_sync::{Removal, single_bits, sync_locations, without_sync};
 use super::{Explainer, CoverageGap, SyncOperation, OperationLocation, ScopeCoverage};
 use lavascope_engine::check;
 

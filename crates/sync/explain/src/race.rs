@@ -4,8 +4,8 @@ use lavascope_diag::{Diagnostic, DiagnosticObject, Severity};
 use lavascope_sync_ir::{ProgramLocation, Program};
 
 use super::ProgramNames;
-use super::diagnose::diagnostic_location;
-use super::element::recorded_location;
+use super::hazard::diagnostic_location;
+use super::dependency::recorded_location;
 use lavascope_engine::{EventRace, EventRaceKind};
 
 /// Races that were found, those with the same cause once, with their number.

@@ -11,14 +11,14 @@ use lavascope_sync_ir::{
     SemaphoreId, SemaphoreSignal, SparseBind, HostStep, SemaphoreWait,
 };
 
-use super::detail::{AccessDetail, RenderingContext};
-use super::element::{ExecutedDependency, barrier_dependencies, event_wait_dependencies};
-use super::passes::TimelineInstance;
+use super::access_detail::{AccessDetail, RenderingContext};
+use super::dependency::{ExecutedDependency, barrier_dependencies, event_wait_dependencies};
+use super::render_pass::TimelineInstance;
 use super::{BatchSemaphoreLocation, AccessRole};
 use lavascope_engine::AddressMap;
-use lavascope_engine::order::AccessOrder;
-use lavascope_engine::scope;
-use lavascope_engine::usage::{PRESENT, StageSet, SYNC_TABLES, UsageIndex};
+use lavascope_engine::access_order::AccessOrder;
+use lavascope_engine::scopes;
+use lavascope_engine::usages::{PRESENT, StageSet, SYNC_TABLES, UsageIndex};
 
 /// Command buffers call command buffers at most this deep, as in the engine.
 const DEPTH_MAX: usize = 16;
@@ -293,7 +293,7 @@ impl<'a> TimelineBuilder<'a> {
             }
             HostStep::SetEvent(event) => {
                 let what = TimelineAction::SetsEvent {
-                    stages: scope::COMMON_SETS.host,
+                    stages: scopes::COMMON_SETS.host,
                     given: PipelineStageFlags2::HOST.0,
                     recorded_at: None,
                 };
@@ -528,8 +528,8 @@ impl<'a> TimelineBuilder<'a> {
                 self.push_dependencies(elements);
             }
             Command::SetEvent(set) => {
-                let (event, given) = super::element::set_stages(set);
-                let stages = scope::source_stages(given, self.flags());
+                let (event, given) = super::dependency::set_stages(set);
+                let stages = scopes::source_stages(given, self.flags());
                 let moment = self.push(TimelineAction::SetsEvent { stages, given, recorded_at: Some((buffer, index)) });
                 self.set_event(event.0 as usize, moment);
             }
@@ -579,7 +579,7 @@ impl<'a> TimelineBuilder<'a> {
                 second_scopes: gates.clone(),
                 first_scopes: gates,
                 detail: AccessDetail::Barrier(it.location),
-                ..TimelineAccess::new(resource, region, lavascope_engine::usage::TRANSITION_WRITE, AccessRole::Transition)
+                ..TimelineAccess::new(resource, region, lavascope_engine::usages::TRANSITION_WRITE, AccessRole::Transition)
             })
         };
         let transitions: Vec<TimelineAccess> = elements.iter().filter_map(transition).collect();

@@ -10,7 +10,7 @@ use lavascope_engine::check;
 use lavascope_explain::{
     CheckBudget, ProgramChange, Explainer, CoverageGap, NumberedNames, Removal, ScopeCoverage, explain, find_over_synchronization, propose, report,
 };
-use lavascope_sim::hazard::{ProgramFeatures, make_sparse, print, random_program, share_memory, shrink};
+use lavascope_sim::oracle::{ProgramFeatures, make_sparse, print, random_program, share_memory, shrink};
 use lavascope_sync_ir::{Hazard, HazardKind, ProgramLocation, Program, Region, ResourceId, SyncScope};
 
 fn number(variable: &str, default: u64) -> u64 {

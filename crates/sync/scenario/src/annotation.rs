@@ -4,7 +4,7 @@ use lavascope_sync_ir::{Area, UndefinedContentsKind, ImageDesc, ImageRegion, Reg
 
 use crate::builder::{ScenarioBuilder, Operand, Statement};
 use crate::error::{Result, ScenarioError};
-use crate::lex::{TokenCursor, Token, tokens};
+use crate::tokens::{TokenCursor, Token, tokens};
 use crate::words::format_desc;
 use crate::{Expectation, ExpectedKind, StatementId, region};
 

@@ -6,7 +6,7 @@ use lavascope_sync_ir::{CommandBufferId, EventId, FenceId, MemoryId, Program, Qu
 use lavascope_sync_ir::{RenderPassId, ResourceId, SemaphoreId};
 
 use crate::error::Result;
-use crate::lex::{TokenCursor, Token};
+use crate::tokens::{TokenCursor, Token};
 use crate::{DeclaredNames, StatementId, ScenarioThread};
 
 /// Words that the grammar uses where names may stand.

@@ -8,7 +8,7 @@ use lavascope_sync_ir::{SetEvent, StoreOp, WaitEvents};
 use crate::builder::{ScenarioBuilder, Operand, OperandUsage};
 use crate::declare::{LOADS, STORES, parse_choice};
 use crate::error::Result;
-use crate::lex::{TokenCursor, TokenKind, Token};
+use crate::tokens::{TokenCursor, TokenKind, Token};
 use crate::region;
 use crate::scope::{access, parse_dependencies, parse_version_1_dependencies, parse_stages, stage};
 use crate::words::is_write_access;

@@ -7,7 +7,7 @@ use lavascope_sync_ir::{Subpass, SubpassDependency, SubresourceLayout, Tiling};
 
 use crate::builder::{ScenarioBuilder, NamedObject};
 use crate::error::Result;
-use crate::lex::{TokenCursor, Token};
+use crate::tokens::{TokenCursor, Token};
 use crate::region::{image_size, levels};
 use crate::scope::parse_scope;
 use crate::words::{QUEUE_WORDS, format_of, format_words, layout_of, layout_words};

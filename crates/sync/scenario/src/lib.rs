@@ -15,11 +15,11 @@ mod builder;
 mod command;
 mod declare;
 mod error;
-mod judge;
-mod lex;
+mod compare;
+mod tokens;
 mod misuse;
-mod parse;
-mod print;
+mod blocks;
+mod document;
 mod print_command;
 mod print_scope;
 mod region;
@@ -27,8 +27,8 @@ mod run;
 mod scope;
 mod source;
 mod step;
-mod threads;
-mod vary;
+mod interleave;
+mod variation;
 mod words;
 
 use std::collections::BTreeMap;
@@ -37,13 +37,13 @@ use std::ops::Range;
 use lavascope_sync_ir::{UndefinedContentsKind, HazardKind, Program, Region, ResourceId};
 
 pub use error::ScenarioError;
-pub use judge::{Mismatch, annotate, compare_hazards, compare_findings, compare_variation};
-pub use parse::parse;
-pub use print::print;
+pub use compare::{Mismatch, annotate, compare_hazards, compare_findings, compare_variation};
+pub use blocks::parse;
+pub use document::print;
 pub use run::{ScenarioFailure, FileOutcome, run_files};
 pub use source::{ScenarioSource, TextLocation};
-pub use threads::interleavings;
-pub use vary::{Variation, variations};
+pub use interleave::interleavings;
+pub use variation::{Variation, variations};
 
 /// A program with names, and what must be found in it.
 #[derive(Clone, Debug, Default, PartialEq)]

@@ -9,7 +9,7 @@ use lavascope_sync_ir::{SubresourceLayout, Tiling};
 
 use crate::builder::ScenarioBuilder;
 use crate::error::Result;
-use crate::lex::{TokenCursor, Token};
+use crate::tokens::{TokenCursor, Token};
 use crate::words::format_desc;
 
 const ASPECTS: [(&str, u32); 7] = [

@@ -4,7 +4,7 @@ use std::fmt;
 
 use lavascope_sync_ir::{Findings, Program};
 
-use crate::judge::compare_variation;
+use crate::compare::compare_variation;
 use crate::{Mismatch, Scenario, ScenarioError, ScenarioSource, interleavings, compare_findings, parse, print, variations};
 
 /// How many orders of arrival are tried.

@@ -4,7 +4,7 @@ use lavascope_sync_ir::{Dependency, QueueFamilyTransfer, SyncScope, DependencyTa
 
 use crate::builder::{ScenarioBuilder, Operand, OperandUsage};
 use crate::error::Result;
-use crate::lex::{TokenCursor, TokenKind, Token, parse_number};
+use crate::tokens::{TokenCursor, TokenKind, Token, parse_number};
 use crate::region;
 use crate::words::{access_of, accesses, all_words, implied_access, stage_of, stages};
 

@@ -4,9 +4,9 @@ use lavascope_sync_ir::{UndefinedContents, Hazard, ProgramLocation, Region, Reso
 
 use crate::builder::Statement;
 use crate::error::ScenarioError;
-use crate::judge::{ScenarioFinding, normalize, operand, site_of};
+use crate::compare::{ScenarioFinding, normalize, operand, site_of};
 use crate::region::{ByteRangeText, region_text as region_text};
-use crate::{Scenario, StatementId, misuse, parse};
+use crate::{Scenario, StatementId, misuse, blocks};
 
 /// A program that makes sense, with its text. Nothing is expected of it: header, annotations and all other comments
 /// may be there or not.
@@ -27,7 +27,7 @@ pub struct TextLocation<'a> {
 
 impl<'a> ScenarioSource<'a> {
     pub fn new(text: &'a str) -> Result<ScenarioSource<'a>, ScenarioError> {
-        let (scenario, statements) = parse::parse_program(text)?;
+        let (scenario, statements) = blocks::parse_program(text)?;
         let source = ScenarioSource { scenario, lines: text.lines().collect(), statements };
         misuse::check(&source)?;
         Ok(source)

@@ -6,7 +6,7 @@ use lavascope_sync_ir::{SparseBind, SparsePart, HostStep, SemaphoreWait};
 
 use crate::builder::{ScenarioBuilder, NamedObject, Operand, OperandUsage};
 use crate::error::Result;
-use crate::lex::TokenCursor;
+use crate::tokens::TokenCursor;
 use crate::region;
 use crate::scope::parse_stages;
 

@@ -10,9 +10,9 @@ use lavascope_sync_ir::{Access, Area, AttachmentView, Certainty, Components, Ima
 use smallvec::SmallVec;
 
 use crate::format;
-use crate::raster::RasterState;
-use crate::shader::{Shader, TileReads};
-use crate::usage::{
+use crate::raster_state::RasterState;
+use crate::interface::{Shader, TileReads};
+use crate::stage_access::{
     COLOR_READ, COLOR_WRITE, DENSITY_MAP_READ, EARLY_READ, EARLY_WRITE, LATE_READ, LATE_WRITE, SHADING_RATE_READ,
     TILE_COLOR_READ, TILE_DEPTH_READ, StageAccess,
 };

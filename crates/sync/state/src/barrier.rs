@@ -8,7 +8,7 @@ use lavascope_sync_ir::{
 
 use crate::device::{TrackedDevice, TrackedCall};
 use crate::listener::TrackerOutput;
-use crate::opaque::OpaqueObject;
+use crate::opaque_object::OpaqueObject;
 
 /// A barrier on an image, of either version.
 struct ImageBarrier<'a> {

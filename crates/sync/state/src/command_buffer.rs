@@ -6,9 +6,9 @@ use lavascope_abi as vk;
 use lavascope_record::{Call, Outcome};
 use lavascope_sync_ir::{Access, Command, CommandBufferId, Queue};
 
-use crate::bind::BoundState;
+use crate::bound_state::BoundState;
 use crate::device::{TrackedDevice, TrackedCall};
-use crate::late::IncompleteCommands;
+use crate::incomplete::IncompleteCommands;
 use crate::listener::{Destroyed, TrackerOutput, CallSource, object};
 use crate::rendering::CurrentAttachments;
 use crate::undo::{BeforeExecute, Undo};

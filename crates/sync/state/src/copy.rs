@@ -9,7 +9,7 @@ use crate::format;
 use crate::image::TrackedImage;
 use crate::listener::TrackerOutput;
 use crate::region::{BufferTexelLayout, TexelBox, extent_of, offset_of};
-use crate::usage::{BLIT_READ, BLIT_WRITE, CLEAR_WRITE, COPY_READ, COPY_WRITE, RESOLVE_READ, RESOLVE_WRITE, StageAccess};
+use crate::stage_access::{BLIT_READ, BLIT_WRITE, CLEAR_WRITE, COPY_READ, COPY_WRITE, RESOLVE_READ, RESOLVE_WRITE, StageAccess};
 
 /// Two boxes of texels that a command reads and writes.
 type TexelBoxPair = (TexelBox, TexelBox);

@@ -11,20 +11,20 @@ use lavascope_sync_ir::{Access, EventId, FenceId, Queue, QueueId, ResourceId, Se
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::command_buffer::{TrackedCommandPool, TrackedCommandBuffer};
-use crate::descriptor::{DescriptorPool, TrackedDescriptorSet, SetLayout};
-use crate::draw::LastDraw;
-use crate::external::ExternalSemaphore;
-use crate::generated_commands::{GeneratedCommandsLayout, ExecutionSet};
+use crate::descriptor_set::{DescriptorPool, TrackedDescriptorSet, SetLayout};
+use crate::draw_commands::LastDraw;
+use crate::external_sync::ExternalSemaphore;
+use crate::device_generated_commands::{GeneratedCommandsLayout, ExecutionSet};
 use crate::image::{TrackedBuffer, BufferExtent, BufferView, TrackedImage, ImageView};
-use crate::indices::{HostWriteCoverage, WaitsForHost};
+use crate::index_values::{HostWriteCoverage, WaitsForHost};
 use crate::memory::TrackedMemory;
-use crate::opaque::OpaqueObject;
+use crate::opaque_object::OpaqueObject;
 use crate::optical_flow::TrackedOpticalFlowSession;
 use crate::pipeline::TrackedPipeline;
 use crate::query::QueryPool;
-use crate::ray::TrackedAccelerationStructure;
+use crate::acceleration_structure::TrackedAccelerationStructure;
 use crate::render_pass::{Framebuffer, TrackedRenderPass};
-use crate::shader::Shader;
+use crate::interface::Shader;
 use crate::slab::{ObjectLifetime, Slab};
 use crate::submit::TrackedSemaphore;
 use crate::swapchain::TrackedSwapchain;

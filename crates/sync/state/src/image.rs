@@ -14,7 +14,7 @@ use crate::device::{TrackedDevice, TrackedCall};
 use crate::format;
 use crate::listener::TrackerOutput;
 use crate::region;
-use crate::usage::StageAccess;
+use crate::stage_access::StageAccess;
 
 pub(crate) struct TrackedBuffer {
     pub(crate) size: u64,

@@ -5,7 +5,7 @@ use std::ops::Range;
 use lavascope_abi::ShaderStageFlagBits as Stage;
 use lavascope_spirv::{Quantity, OffsetTerm};
 
-use crate::shader::Shader;
+use crate::interface::Shader;
 
 /// What a draw, a dispatch or a trace launches.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

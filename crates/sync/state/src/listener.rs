@@ -8,7 +8,7 @@ use lavascope_sync_ir::{
     Resource, ResourceId, SemaphoreId, HostStep,
 };
 
-use crate::shader::Reflect;
+use crate::interface::Reflect;
 
 /// The call that something comes from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -6,7 +6,7 @@ use lavascope_abi as vk;
 use lavascope_record::{Call, Outcome, View, HostWrite};
 use lavascope_sync_ir::{MemoryBinding, Certainty, MemoryId, Region, Resource, ResourceId, HostStep, SubresourceLayout, Tiling};
 
-use crate::contents::HostContents;
+use crate::host_contents::HostContents;
 use crate::device::{TrackedDevice, TrackedCall};
 use crate::format;
 use crate::image::{TrackedBuffer, TrackedImage, SIZE_MAX};

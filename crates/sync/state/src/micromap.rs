@@ -6,8 +6,8 @@ use lavascope_sync_ir::{Access, Certainty};
 
 use crate::device::{TrackedDevice, TrackedCall};
 use crate::listener::TrackerOutput;
-use crate::ray::{HEADER, SCRATCH};
-use crate::usage::{
+use crate::acceleration_structure::{HEADER, SCRATCH};
+use crate::stage_access::{
     MICROMAP_COPY_READ, MICROMAP_COPY_WRITE, MICROMAP_INPUT_READ, MICROMAP_READ, MICROMAP_WRITE, StageAccess,
 };
 

@@ -10,7 +10,7 @@ use lavascope_sync_ir::{Access, Region};
 use crate::device::{TrackedDevice, TrackedCall};
 use crate::listener::TrackerOutput;
 use crate::memory::is_success;
-use crate::usage::{FLOW_READ, FLOW_WRITE};
+use crate::stage_access::{FLOW_READ, FLOW_WRITE};
 
 /// The view at each place of a session.
 #[derive(Clone, Debug, Default)]

@@ -9,9 +9,9 @@ use lavascope_record::{Call, Outcome, View, Views};
 
 use crate::device::{TrackedDevice, TrackedCall};
 use crate::listener::TrackerOutput;
-use crate::raster::{ColorState, DynamicStates, StencilFace, RasterState};
-use crate::shader::{Shader, ShaderCode};
-use crate::vertex::VertexInput;
+use crate::raster_state::{ColorState, DynamicStates, StencilFace, RasterState};
+use crate::interface::{Shader, ShaderCode};
+use crate::vertex_input::VertexInput;
 
 /// A pipeline of any kind, or a library.
 #[derive(Clone, Debug, Default)]

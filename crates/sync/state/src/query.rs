@@ -7,7 +7,7 @@ use lavascope_sync_ir::Access;
 use crate::device::{TrackedDevice, TrackedCall};
 use crate::listener::TrackerOutput;
 use crate::undo::Undo;
-use crate::usage::{CONDITION_READ, COPY_WRITE, COUNTER_READ, COUNTER_WRITE, StageAccess};
+use crate::stage_access::{CONDITION_READ, COPY_WRITE, COUNTER_READ, COUNTER_WRITE, StageAccess};
 
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct QueryPool {

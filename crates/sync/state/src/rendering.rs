@@ -10,7 +10,7 @@ use lavascope_sync_ir::{
 };
 
 use crate::attachment::{self, BoundAttachment, AttachmentSet};
-use crate::bind::BoundState;
+use crate::bound_state::BoundState;
 use crate::device::{TrackedDevice, TrackedCall};
 use crate::image::ImageView;
 use crate::listener::TrackerOutput;

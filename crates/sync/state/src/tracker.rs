@@ -8,11 +8,11 @@ use lavascope_record::{Call, Outcome, Record, View, HostWrite, from_trusted};
 use lavascope_sync_ir::QueueId;
 use rustc_hash::FxHashMap;
 
-use crate::decision::{CommandSupport, CommandFamily, TrackPhase, command_support};
+use crate::command_support::{CommandSupport, CommandFamily, TrackPhase, command_support};
 use crate::device::{TrackedDevice, TrackedCall};
-use crate::indices::HostWriteCoverage;
+use crate::index_values::HostWriteCoverage;
 use crate::listener::{Listener, Untracked, TrackerOutput, CallSource, DeviceCall, object};
-use crate::shader::{NoReflection, Reflect};
+use crate::interface::{NoReflection, Reflect};
 use crate::slab::{ObjectLifetime, Slab};
 
 /// Follows an application by its records.

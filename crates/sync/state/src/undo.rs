@@ -3,9 +3,9 @@
 //! A call records at most one command. Most change nothing else of what is known; of those that do, what was there
 //! before is kept until the next one.
 
-use crate::bind::BoundState;
+use crate::bound_state::BoundState;
 use crate::device::TrackedDevice;
-use crate::late::InheritedAttachments;
+use crate::incomplete::InheritedAttachments;
 use crate::listener::TrackerOutput;
 use crate::rendering::{RecordingRenderPass, CurrentAttachments};
 

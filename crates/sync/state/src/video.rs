@@ -6,7 +6,7 @@ use lavascope_sync_ir::{Access, Area, Region};
 
 use crate::device::{TrackedDevice, TrackedCall};
 use crate::listener::TrackerOutput;
-use crate::usage::{DECODE_READ, DECODE_WRITE, ENCODE_READ, ENCODE_WRITE, StageAccess};
+use crate::stage_access::{DECODE_READ, DECODE_WRITE, ENCODE_READ, ENCODE_WRITE, StageAccess};
 
 impl TrackedDevice {
     pub(crate) fn track_video(&mut self, event: TrackedCall<'_>, out: &mut TrackerOutput<'_>) -> bool {

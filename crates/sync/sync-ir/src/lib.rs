@@ -17,7 +17,7 @@ mod origin;
 mod region;
 mod render_pass;
 mod resource;
-mod step;
+mod host_step;
 
 pub use access_list::AccessList;
 pub use command::{
@@ -32,7 +32,7 @@ pub use render_pass::{
     Subpass, SubpassDependency,
 };
 pub use resource::{MemoryBinding, ImageDesc, Resource, ResourceKind, SubresourceLayout, Tiling};
-pub use step::{SubmitBatch, SemaphorePoint, SemaphoreSignal, SparseBind, SparsePart, HostStep, SemaphoreWait};
+pub use host_step::{SubmitBatch, SemaphorePoint, SemaphoreSignal, SparseBind, SparsePart, HostStep, SemaphoreWait};
 
 /// Newtypes over the place of a thing in its list.
 macro_rules! ids {

@@ -11,9 +11,9 @@ use lavascope_sync_ir::{
 use rustc_hash::FxHashMap;
 
 use crate::engine::DeviceEngine;
-use crate::feedback::PendingFeedback;
-use crate::recording::{CommandCall, RecordedCommandBuffer, CommandBufferRecording};
-use crate::window::{ForgottenObject, HistoryStep, SubmittedCommandBuffer, StepHistory};
+use crate::pending::PendingFeedback;
+use crate::command_buffer::{CommandCall, RecordedCommandBuffer, CommandBufferRecording};
+use crate::step_history::{ForgottenObject, HistoryStep, SubmittedCommandBuffer, StepHistory};
 
 pub(crate) struct ValidatedDevice {
     pub(crate) engine: DeviceEngine,

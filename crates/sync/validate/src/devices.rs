@@ -13,9 +13,9 @@ use rustc_hash::FxHashMap;
 
 use crate::causes::CauseRegistry;
 use crate::device::ValidatedDevice;
-use crate::explain::DiagnosticBuilder;
-use crate::recording::CommandCall;
-use crate::scripts::{BegunRecording, DeviceCommandBuffer, CallSequenceCache};
+use crate::diagnostic_builder::DiagnosticBuilder;
+use crate::command_buffer::CommandCall;
+use crate::call_sequence::{BegunRecording, DeviceCommandBuffer, CallSequenceCache};
 
 #[derive(Default)]
 pub(crate) struct ValidatedDevices {

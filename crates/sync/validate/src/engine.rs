@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::translate::{self, IdMapper, UNKNOWN_ID};
+use crate::map_ids::{self, IdMapper, UNKNOWN_ID};
 use lavascope_engine::{Engine, UnplacedReason};
 use lavascope_state::Destroyed;
 use lavascope_sync_ir::{
@@ -110,7 +110,7 @@ impl DeviceEngine {
             return self.record_action(id, accesses).map_or_else(Findings::default, |it| *it);
         }
         let number = self.ids.command_buffer(id);
-        let found = self.engine.record(number, translate::command(command, &mut self.ids));
+        let found = self.engine.record(number, map_ids::command(command, &mut self.ids));
         if found.is_empty() { found } else { self.ids.with_tracker_ids(found) }
     }
 
@@ -126,7 +126,7 @@ impl DeviceEngine {
     }
 
     pub(crate) fn replace_command(&mut self, id: CommandBufferId, index: u32, command: &Command) {
-        let command = translate::command(command, &mut self.ids);
+        let command = map_ids::command(command, &mut self.ids);
         self.engine.replace_command(self.ids.command_buffer(id), index, command);
     }
 
@@ -135,7 +135,7 @@ impl DeviceEngine {
     }
 
     pub(crate) fn set_command_buffer(&mut self, id: CommandBufferId, buffer: &CommandBuffer) {
-        let commands = buffer.commands.iter().map(|it| translate::command(it, &mut self.ids)).collect();
+        let commands = buffer.commands.iter().map(|it| map_ids::command(it, &mut self.ids)).collect();
         let number = self.ids.command_buffer(id);
         self.engine.set_command_buffer(number, CommandBuffer { commands, ..*buffer });
     }
@@ -176,7 +176,7 @@ impl DeviceEngine {
 
     /// The host does something. Gives the number of the step, and what is found, with the tracker's numbers.
     pub(crate) fn step(&mut self, step: &HostStep) -> (u32, Findings) {
-        self.engine.step(&translate::step(step, &mut self.ids));
+        self.engine.step(&map_ids::step(step, &mut self.ids));
         let index = self.steps;
         self.steps += 1;
         let found = Findings { hazards: self.engine.take_hazards(), faults: self.engine.take_faults() };

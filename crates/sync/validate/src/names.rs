@@ -9,9 +9,9 @@ use lavascope_sync_ir::{
 };
 
 use crate::device::DeviceObjects;
-use crate::recording::{CommandCall, RecordedCommandBuffer};
-use crate::slice::ProgramSlice;
-use crate::window::{HistoryStep, step_of};
+use crate::command_buffer::{CommandCall, RecordedCommandBuffer};
+use crate::program_slice::ProgramSlice;
+use crate::step_history::{HistoryStep, step_of};
 
 /// `VkBuffer#3 "vertices"`.
 pub(crate) fn object_text(object: ObjectId, titles: &ObjectNames) -> String {

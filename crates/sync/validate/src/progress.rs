@@ -10,7 +10,7 @@ use lavascope_sync_ir::{FenceId, SemaphorePoint, QueueId, HostStep};
 
 use crate::device::ValidatedDevice;
 use crate::names::{function_text, queue_text, object_text};
-use crate::window::{HistoryStep, SubmittedCommandBuffer};
+use crate::step_history::{HistoryStep, SubmittedCommandBuffer};
 
 /// A batch that was submitted.
 struct SubmittedBatch<'a> {

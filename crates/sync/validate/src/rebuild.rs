@@ -11,8 +11,8 @@ use lavascope_sync_ir::{CommandBufferId, ResourceId, HostStep};
 
 use crate::device::ValidatedDevice;
 use crate::engine::DeviceEngine;
-use crate::recording::RecordedCommandBuffer;
-use crate::window::{HistoryStep, StepHistory};
+use crate::command_buffer::RecordedCommandBuffer;
+use crate::step_history::{HistoryStep, StepHistory};
 
 impl ValidatedDevice {
     /// Says whether the call did anything.

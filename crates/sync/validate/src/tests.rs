@@ -9,7 +9,7 @@ use lavascope_sync_ir::{
 };
 
 use crate::devices::ValidatedDevices;
-use crate::window::STEPS_MAX;
+use crate::step_history::STEPS_MAX;
 
 mod feedback;
 mod repeats;

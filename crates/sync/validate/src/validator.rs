@@ -7,8 +7,8 @@ use lavascope_state::{Untracked, CallSource, SpirvReflection, Tracker};
 
 use crate::causes::ValidatorFinding;
 use crate::devices::{ValidatedDevices, RecordingCall, is_recorded, recording_call};
-use crate::observed::CommandBufferFeedback;
-use crate::scripts::{SequenceEnd, CallContext, NextCall};
+use crate::touched::CommandBufferFeedback;
+use crate::call_sequence::{SequenceEnd, CallContext, NextCall};
 
 /// Follows an application by its records, and tells what hazards it has.
 ///

@@ -5,8 +5,8 @@ use serde::Serialize;
 use lavascope_loader::manifests::{ManifestKind, Manifest, ManifestProblem};
 use lavascope_loader::{DeviceInfo, LoaderError, LoaderInfo};
 
-use crate::probe::{ProbeAnswer, ProbeDeath};
-use crate::remedy::{VulkanPackage, System};
+use crate::probe_process::{ProbeAnswer, ProbeDeath};
+use crate::install_hint::{VulkanPackage, System};
 
 const VALIDATION_LAYER: &str = "VK_LAYER_KHRONOS_validation";
 

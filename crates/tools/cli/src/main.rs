@@ -4,28 +4,28 @@
 
 mod catalog;
 mod commands;
-mod describe;
-mod driver_files;
-mod features;
+mod field_info;
+mod null_driver;
+mod enabled_features;
 mod findings;
 #[rustfmt::skip]
 mod generated;
-mod known;
-mod layer_files;
+mod baseline;
+mod layer_manifest;
 mod libraries;
-mod pages;
-mod probe;
-mod program;
+mod code_pages;
+mod probe_process;
+mod child_program;
 mod progress;
-mod read_ahead;
-mod remedy;
+mod record_reader;
+mod install_hint;
 mod report;
 mod scenario_names;
-mod summary;
+mod run_summary;
 mod symbols;
 mod text;
 mod trace_file;
-mod trigger;
+mod capture_signal;
 
 use std::process::ExitCode;
 use std::sync::LazyLock;
@@ -33,8 +33,8 @@ use std::sync::LazyLock;
 use clap::{Parser, Subcommand};
 
 use commands::{
-    CommandOutcome, api, capture, check, doctor, doctor_probe, env, explain, info, instrument, layer, print, replay,
-    replay_here, run, trim,
+    CommandOutcome, api, capture, check, doctor, probe_command, env, explain, info, instrument, layer, print, replay,
+    worker, run, trim,
 };
 
 /// Checking a trace asks for memory millions of times; this allocator makes all of it a tenth faster. Sanitizers cannot see into
@@ -82,7 +82,7 @@ enum CliCommand {
 
 fn main() -> ExitCode {
     let result = match replay::from_parent() {
-        Some(arguments) => arguments.and_then(|it| replay_here::run(&it)),
+        Some(arguments) => arguments.and_then(|it| worker::run(&it)),
         None => run(CliArguments::parse().command),
     };
     match result {
@@ -100,7 +100,7 @@ fn main() -> ExitCode {
 fn run(command: CliCommand) -> anyhow::Result<CommandOutcome> {
     match command {
         CliCommand::Doctor(arguments) => doctor::run(&arguments),
-        CliCommand::DoctorProbe => doctor_probe::run(),
+        CliCommand::DoctorProbe => probe_command::run(),
         CliCommand::Api(arguments) => api::run(&arguments),
         CliCommand::Capture(arguments) => capture::run(&arguments),
         CliCommand::Check(arguments) => check::run(&arguments),

@@ -16,7 +16,7 @@ use serde_json::{Map, Value};
 use lavascope_diag::DiagnosticIdentity;
 use lavascope_platform::files;
 
-use crate::known::BaselineFile;
+use crate::baseline::BaselineFile;
 use crate::symbols::Symbols;
 
 /// Every process that reported, in the order in which they began.

@@ -13,10 +13,10 @@ use crate::device::ReplayDevice;
 use crate::error::ReplayError;
 use crate::functions::driver;
 use crate::instance::out;
-use crate::memory::{ReplayMemory, RelocatedResource, RelocatedLayout, clear};
+use crate::device_memory::{ReplayMemory, RelocatedResource, RelocatedLayout, clear};
 use crate::perform::{RecordedCall, Performer};
-use crate::pitches::LinearLayout;
-use crate::present::check;
+use crate::linear_images::LinearLayout;
+use crate::virtual_swapchain::check;
 
 /// What is bound.
 #[derive(Clone, Copy, PartialEq, Eq)]

@@ -12,11 +12,11 @@ use crate::features;
 use crate::functions::{Functions, ProcAddrSource, driver};
 use crate::instance::{fixed_string, out, out_slice, c_string, string_pointers};
 use crate::options::FrameOutput;
-use crate::origin::{RecordedDevice, memory_of};
-use crate::pair::output_ids;
+use crate::recorded_device::{RecordedDevice, memory_of};
+use crate::output_handles::output_ids;
 use crate::perform::{RecordedCall, UnpackedCall, Performer};
 use crate::replay::lock;
-use crate::waiters::WaitLimit;
+use crate::device_waits::WaitLimit;
 
 /// A device here.
 pub(crate) struct ReplayDevice {

@@ -14,11 +14,11 @@ use crate::error::ReplayError;
 use crate::functions::{Functions, ProcAddrSource, driver};
 use crate::objects::ReplayObject;
 use crate::options::FrameOutput;
-use crate::origin::{RecordedDevice, memory_of};
-use crate::pair::output_ids;
+use crate::recorded_device::{RecordedDevice, memory_of};
+use crate::output_handles::output_ids;
 use crate::perform::{RecordedCall, UnpackedCall, Performer};
 use crate::replay::{GLOBAL, lock};
-use crate::screen;
+use crate::real_swapchain;
 
 /// What the program that was captured learned of its physical devices.
 pub(crate) type RecordedDevices = FxHashMap<ObjectId, RecordedDevice>;
@@ -88,7 +88,7 @@ pub(crate) fn create(performer: &mut Performer<'_>, done: &RecordedCall<'_>) -> 
 
 /// Extensions that the trace need not have, for one who wants to see frames.
 fn surface_extensions(performer: &Performer<'_>, available: &[String]) -> impl Iterator<Item = Ptr<u8>> {
-    let wanted = screen::instance_extensions(performer.replay.options.frame_output).iter();
+    let wanted = real_swapchain::instance_extensions(performer.replay.options.frame_output).iter();
     let is_tried = performer.replay.options.frame_output == FrameOutput::Headless;
     let has = move |it: &&&CStr| is_tried || it.to_str().is_ok_and(|it| available.iter().any(|own| own == it));
     wanted.filter(has).map(|it| Ptr::new(it.as_ptr().expose_provenance() as u64)).collect::<Vec<_>>().into_iter()

@@ -8,57 +8,57 @@
 //! Absent on purpose: files and words for people. Whoever replays gives the bytes of a trace, and gets errors that
 //! name thread and call.
 
-mod addresses;
-mod ahead;
-mod allocator;
-mod alone;
+mod device_addresses;
+mod read_ahead;
+mod host_allocator;
+mod single_thread;
 mod atomics;
 mod bind;
-mod blobs;
-mod call;
-mod capabilities;
+mod driver_blobs;
+mod trampolines;
+mod shader_capabilities;
 mod chain;
 mod chaos;
-mod clock;
+mod frame_clock;
 mod device;
-mod early;
-mod end;
+mod allocator_defaults;
+mod teardown;
 mod error;
-mod families;
+mod queue_families;
 mod features;
 mod formats;
 mod functions;
 #[rustfmt::skip]
 mod generated;
-mod held;
-mod hold;
-mod host;
+mod held_submissions;
+mod throttle;
+mod host_memory;
 mod instance;
-mod layout;
-mod mark;
+mod bindings;
+mod progress_counter;
 #[doc(hidden)]
 pub mod measure;
-mod memory;
+mod device_memory;
 #[cfg(test)]
-mod model;
+mod loom_model;
 mod objects;
 mod options;
-mod origin;
-mod pair;
+mod recorded_device;
+mod output_handles;
 mod perform;
-mod picture;
+mod screenshot;
 mod pipeline;
-mod pitches;
+mod linear_images;
 mod plan;
-mod play;
+mod player;
 mod positions;
-mod present;
+mod virtual_swapchain;
 mod replay;
-mod screen;
-mod straight;
-mod treat;
-mod wait;
-mod waiters;
+mod real_swapchain;
+mod in_place_call;
+mod handlers;
+mod host_waits;
+mod device_waits;
 mod wayland;
 mod window;
 mod x11;
@@ -70,15 +70,15 @@ use std::time::{Duration, Instant};
 use lavascope_trace::{Tail, Trace};
 
 pub use error::ReplayError;
-pub use memory::WriteComparison;
+pub use device_memory::WriteComparison;
 pub use options::{MeasureFrom, FrameCallback, HangCallback, ReplayOptions, PausePoint, PauseCallback, FrameOutput, PausedCall, ProgressCallback};
 pub use plan::{ReplayPlan, PlannedDevice, UnsupportedCall};
-pub use waiters::end_process;
+pub use device_waits::end_process;
 
-use alone::ScheduledStream;
-use play::StreamPlayer;
+use single_thread::ScheduledStream;
+use player::StreamPlayer;
 use replay::{RunMode, Replay};
-use waiters::{HangDetector, INTERVAL};
+use device_waits::{HangDetector, INTERVAL};
 
 /// What a replay did.
 #[derive(Clone, Debug, Default)]
@@ -146,7 +146,7 @@ fn run(
     };
     let end = Instant::now();
     let result = match result {
-        Ok(()) => match end::destroy_remaining(&replay) {
+        Ok(()) => match teardown::destroy_remaining(&replay) {
             // Whoever does not want any more does not want to hear of the rest either.
             Err(it) if is_interrupted => {
                 replay.remark(it.to_string());
@@ -154,7 +154,7 @@ fn run(
             }
             ended => ended,
         },
-        Err(ReplayError::DifferentDevice) => end::destroy_remaining(&replay).and(Err(ReplayError::DifferentDevice)),
+        Err(ReplayError::DifferentDevice) => teardown::destroy_remaining(&replay).and(Err(ReplayError::DifferentDevice)),
         // A device that does not get on must not be waited for.
         result => result,
     };
@@ -197,7 +197,7 @@ fn run_watched<T: Send>(replay: &Replay, act: impl FnOnce() -> T + Send) -> T {
 /// One thread of ours for each of the trace.
 fn play_threaded(replay: &Replay, trace: &Trace<'_>, tail: Option<&Tail>, streams: &[u32]) -> Result<(), ReplayError> {
     let results: Vec<Result<(), ReplayError>> = std::thread::scope(|scope| {
-        let readers = ahead::stream_readers(scope, trace, tail, streams);
+        let readers = read_ahead::stream_readers(scope, trace, tail, streams);
         let play = |((place, stream), reader): ((usize, &u32), _)| {
             let stream = *stream;
             scope.spawn(move || StreamPlayer::new(replay, stream, place).play(reader))
@@ -219,8 +219,8 @@ fn play_single_threaded(replay: &Replay, trace: &Trace<'_>, tail: Option<&Tail>,
             reader,
             is_finished: false,
         };
-        let readers = ahead::stream_readers(scope, trace, tail, streams);
+        let readers = read_ahead::stream_readers(scope, trace, tail, streams);
         let mut parts: Vec<ScheduledStream<'_, '_, '_>> = streams.iter().enumerate().zip(readers).map(part).collect();
-        alone::play_streams(replay, &mut parts)
+        single_thread::play_streams(replay, &mut parts)
     })
 }

@@ -6,20 +6,20 @@ use std::sync::Arc;
 use lavascope_abi::desc::{CommandLevel, ResultKind, Pointee, Fixup};
 use lavascope_abi::{Command, HandleType, ObjectId, Ptr};
 use lavascope_marshal::{Arena, HandleResolver, UnpackPurpose, Unpacker};
-use lavascope_record::record::{HEADER_SIZE, Record};
+use lavascope_record::encoding::{HEADER_SIZE, Record};
 
-use crate::addresses::DeviceAddressMap;
+use crate::device_addresses::DeviceAddressMap;
 use crate::device::ReplayDevice;
 use crate::error::ReplayError;
-use crate::families::QueueFamilyMap;
+use crate::queue_families::QueueFamilyMap;
 use crate::functions::Functions;
 use crate::generated::caller;
-use crate::host::HostMemory;
+use crate::host_memory::HostMemory;
 use crate::objects::{ReplayObject, ReplayObjects};
-use crate::pair::{returns_handles, match_output_handles};
+use crate::output_handles::{returns_handles, match_output_handles};
 use crate::replay::{GLOBAL, Replay, lock};
-use crate::straight::{InPlaceHandles, CachedCall};
-use crate::treat::CommandHandler;
+use crate::in_place_call::{InPlaceHandles, CachedCall};
+use crate::handlers::CommandHandler;
 
 /// A call that was complete in the trace.
 pub(crate) struct RecordedCall<'r> {
@@ -346,7 +346,7 @@ mod tests {
     use lavascope_abi as vk;
     use lavascope_abi::desc::HandleAccess;
     use lavascope_marshal::{IdResolver, Packer, RecordBuffer};
-    use lavascope_record::facts::NoPackContext;
+    use lavascope_record::pack_context::NoPackContext;
 
     use super::*;
     use crate::options::ReplayOptions;

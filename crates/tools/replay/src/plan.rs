@@ -16,11 +16,11 @@ use crate::formats::{self, FormatMap};
 use crate::functions::driver;
 use crate::instance::out;
 use crate::objects::ReplayObject;
-use crate::pair::{returns_handles, output_ids};
+use crate::output_handles::{returns_handles, output_ids};
 use crate::perform::{RecordedCall, Performer, missing_command_text};
 use crate::replay::lock;
-use crate::treat::{CommandHandler, is_platform_specific, creates_surface};
-use crate::{addresses, blobs, capabilities, device, held, instance, layout, pipeline, present};
+use crate::handlers::{CommandHandler, is_platform_specific, creates_surface};
+use crate::{device_addresses, driver_blobs, shader_capabilities, device, held_submissions, instance, bindings, pipeline, virtual_swapchain};
 
 /// What a replay would do.
 #[derive(Clone, Debug, Default)]
@@ -113,15 +113,15 @@ pub(crate) fn plan_handler(command: Command) -> CommandHandler {
         C::BindBufferMemory | C::BindBufferMemory2 | C::BindImageMemory | C::BindImageMemory2 => bind,
         C::CreateGraphicsPipelines => pipelines,
         C::CreateShaderModule => shader,
-        C::CreateSwapchainKHR => present::create,
-        C::DestroySwapchainKHR => present::destroy,
+        C::CreateSwapchainKHR => virtual_swapchain::create,
+        C::DestroySwapchainKHR => virtual_swapchain::destroy,
         C::AcquireNextImageKHR | C::AcquireNextImage2KHR => return CommandHandler::Skip,
         C::GetSwapchainImagesKHR | C::GetRayTracingShaderGroupHandlesKHR => pretend,
         C::GetDescriptorEXT => descriptor,
         C::QueuePresentKHR => frame,
         C::QueueSubmit | C::QueueSubmit2 | C::QueueBindSparse => submit,
-        C::DestroySurfaceKHR => present::destroy_surface,
-        _ if creates_surface(command) => present::surface,
+        C::DestroySurfaceKHR => virtual_swapchain::destroy_surface,
+        _ if creates_surface(command) => virtual_swapchain::surface,
         _ if is_platform_specific(command) => return CommandHandler::Skip,
         _ if asks && !returns_handles(command.desc()) => return CommandHandler::Skip,
         _ => pretend,
@@ -192,7 +192,7 @@ impl Performer<'_> {
         self.arena.clear();
         for id in output_ids(leave, &mut self.arena) {
             if !id.is_null() && !id.is_unknown() {
-                self.add_object(done, id, ReplayObject { handle: present::placeholder_handle(id), owner })?;
+                self.add_object(done, id, ReplayObject { handle: virtual_swapchain::placeholder_handle(id), owner })?;
             }
         }
         Ok(())
@@ -216,8 +216,8 @@ fn pretend(performer: &mut Performer<'_>, done: &RecordedCall<'_>) -> Result<(),
 
 /// A descriptor: it must be as large here.
 fn descriptor(performer: &mut Performer<'_>, done: &RecordedCall<'_>) -> Result<(), ReplayError> {
-    if blobs::descriptor_size_differs(performer, done)? {
-        performer.record_unsupported(done, blobs::DESCRIPTOR_SIZE_DIFFERS.to_owned());
+    if driver_blobs::descriptor_size_differs(performer, done)? {
+        performer.record_unsupported(done, driver_blobs::DESCRIPTOR_SIZE_DIFFERS.to_owned());
     }
     pretend(performer, done)
 }
@@ -252,7 +252,7 @@ fn describe(device: &ReplayDevice) -> PlannedDevice {
 }
 
 fn create_buffer(performer: &mut Performer<'_>, done: &RecordedCall<'_>) -> Result<(), ReplayError> {
-    let result = addresses::create(performer, done);
+    let result = device_addresses::create(performer, done);
     performer.create_or_pretend(done, result)
 }
 
@@ -261,7 +261,7 @@ fn create_image(performer: &mut Performer<'_>, done: &RecordedCall<'_>) -> Resul
     performer.note_format(&device, done);
     let result = match missing_format(&performer.replay.formats, &device, done).filter(|_| !done.has_failed()) {
         Some(what) => Err(performer.error(done, what)),
-        None => layout::create_image(performer, done),
+        None => bindings::create_image(performer, done),
     };
     performer.create_or_pretend(done, result)
 }
@@ -312,7 +312,7 @@ fn destroy(performer: &mut Performer<'_>, done: &RecordedCall<'_>) -> Result<(),
     };
     let id = ObjectId::from_raw(raw).unwrap_or(ObjectId::NULL);
     match performer.with_plan(|it| it.created.remove(&id)) {
-        Some(true) => layout::destroy(performer, done),
+        Some(true) => bindings::destroy(performer, done),
         _ => {
             performer.remove_destroyed(done);
             Ok(())
@@ -379,7 +379,7 @@ fn pipelines(performer: &mut Performer<'_>, done: &RecordedCall<'_>) -> Result<(
 
 fn shader(performer: &mut Performer<'_>, done: &RecordedCall<'_>) -> Result<(), ReplayError> {
     let device = performer.device(done)?;
-    if let Some(what) = capabilities::unsupported_shader(&device, done) {
+    if let Some(what) = shader_capabilities::unsupported_shader(&device, done) {
         performer.record_unsupported(done, what);
     }
     pretend(performer, done)
@@ -393,7 +393,7 @@ fn frame(performer: &mut Performer<'_>, _: &RecordedCall<'_>) -> Result<(), Repl
 fn submit(performer: &mut Performer<'_>, done: &RecordedCall<'_>) -> Result<(), ReplayError> {
     performer.with_plan(|it| it.plan.submits += 1);
     let device = performer.device(done)?;
-    if let Some(what) = held::unsupported_submit(&device, done) {
+    if let Some(what) = held_submissions::unsupported_submit(&device, done) {
         performer.record_unsupported(done, what.to_owned());
     }
     pretend(performer, done)

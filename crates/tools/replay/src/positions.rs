@@ -11,7 +11,7 @@ use lavascope_record::OrderEdge;
 use rustc_hash::FxHashMap;
 
 use crate::error::ReplayError;
-use crate::mark::ProgressCounter;
+use crate::progress_counter::ProgressCounter;
 
 /// How often one looks before one sleeps: about two microseconds.
 const SPIN_COUNT: u32 = 400;

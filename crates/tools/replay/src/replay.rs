@@ -9,25 +9,25 @@ use rustc_hash::FxHashMap;
 use serde_json::Value;
 
 use crate::ReplayOptions;
-use crate::addresses::DeviceAddressMap;
-use crate::clock::FrameClock;
+use crate::device_addresses::DeviceAddressMap;
+use crate::frame_clock::FrameClock;
 use crate::device::ReplayDevice;
 use crate::error::ReplayError;
-use crate::families::QueueFamilyMap;
+use crate::queue_families::QueueFamilyMap;
 use crate::formats::FormatMap;
 use crate::functions::{Functions, Loader, ProcAddrSource};
-use crate::held::HeldSubmissions;
-use crate::hold::OriginalPace;
+use crate::held_submissions::HeldSubmissions;
+use crate::throttle::OriginalPace;
 use crate::instance::RecordedDevices;
-use crate::layout::MemoryBindings;
-use crate::memory::{MemoryTable, WriteComparison};
+use crate::bindings::MemoryBindings;
+use crate::device_memory::{MemoryTable, WriteComparison};
 use crate::objects::ReplayObjects;
-use crate::pitches::LinearImages;
+use crate::linear_images::LinearImages;
 use crate::plan::PlanBuilder;
 use crate::positions::ThreadPositions;
-use crate::present::VirtualSwapchains;
-use crate::treat::HandlerTable;
-use crate::waiters::DeviceWaits;
+use crate::virtual_swapchain::VirtualSwapchains;
+use crate::handlers::HandlerTable;
+use crate::device_waits::DeviceWaits;
 
 /// What is behind these locks is whole at every moment.
 pub(crate) fn lock<T>(it: &Mutex<T>) -> MutexGuard<'_, T> {

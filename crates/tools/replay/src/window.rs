@@ -7,7 +7,7 @@ use lavascope_abi::{Ptr, Structure};
 
 use crate::functions::{Functions, driver};
 use crate::instance::out;
-use crate::present::check;
+use crate::virtual_swapchain::check;
 use crate::{wayland, x11};
 
 /// A window, until it is dropped.

@@ -1,10 +1,10 @@
 //! Linux behind the border.
 
 pub(crate) mod clock;
-pub(crate) mod death;
+pub(crate) mod termination;
 mod fault_signal;
 pub(crate) mod files;
-pub(crate) mod give_back;
+pub(crate) mod memory_trim;
 pub(crate) mod library;
 pub(crate) mod page_tracker;
 pub(crate) mod pages;

@@ -7,7 +7,7 @@ use std::sync::{Mutex, PoisonError};
 use ash::{ext, vk};
 
 use super::features::FeatureSet;
-use super::objects::Object;
+use super::owned_object::Object;
 use crate::common::{Feature, SampleInstance};
 use crate::failure::Failure;
 

@@ -4,7 +4,7 @@
 use ash::{ext, vk};
 
 use super::faults;
-use super::lab::{FaultContext, SIZE, WORDS};
+use super::context::{FaultContext, SIZE, WORDS};
 use crate::arguments::SampleOptions;
 use crate::common::{Buffer, Feature, Needs, MemoryPlacement, binding_of, scope, shader};
 use crate::failure::Failure;

@@ -3,8 +3,8 @@
 use ash::vk;
 
 use super::faults;
-use super::lab::{EXTENT, GREEN, GREEN_WORD, LAYOUT, FaultContext, WORDS};
-use super::program::{DYNAMIC, BoundPipeline, RENDERING, attachment, rendering};
+use super::context::{EXTENT, GREEN, GREEN_WORD, LAYOUT, FaultContext, WORDS};
+use super::bound_pipeline::{DYNAMIC, BoundPipeline, RENDERING, attachment, rendering};
 use crate::arguments::SampleOptions;
 use crate::common::{Buffer, SampleImage, scope, shader};
 use crate::failure::Failure;

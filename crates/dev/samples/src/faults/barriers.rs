@@ -3,8 +3,8 @@
 use ash::vk;
 
 use super::faults;
-use super::lab::{EXTENT, FORMAT, GREEN_WORD, LAYOUT, FaultContext, SIZE, WORDS, any_image};
-use super::program::{ShaderResource, BoundPipeline};
+use super::context::{EXTENT, FORMAT, GREEN_WORD, LAYOUT, FaultContext, SIZE, WORDS, any_image};
+use super::bound_pipeline::{ShaderResource, BoundPipeline};
 use crate::arguments::SampleOptions;
 use crate::common::{Buffer, Feature, Needs, BarrierScope, image_info, scope, shader};
 use crate::failure::Failure;

@@ -3,10 +3,10 @@
 
 use ash::{ext, vk};
 
-use super::bounds::half;
+use super::buffers::half;
 use super::faults;
-use super::lab::{FaultContext, SIZE, WORDS};
-use super::program::{ShaderResource, BoundPipeline};
+use super::context::{FaultContext, SIZE, WORDS};
+use super::bound_pipeline::{ShaderResource, BoundPipeline};
 use crate::arguments::SampleOptions;
 use crate::common::{Feature, Needs, MemoryPlacement, binding_of, scope, shader};
 use crate::failure::Failure;

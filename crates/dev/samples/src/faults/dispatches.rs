@@ -3,8 +3,8 @@
 use ash::{khr, vk};
 
 use super::faults;
-use super::lab::{GREEN_WORD, FaultContext, SIZE, WORDS};
-use super::program::{ShaderResource, BoundPipeline};
+use super::context::{GREEN_WORD, FaultContext, SIZE, WORDS};
+use super::bound_pipeline::{ShaderResource, BoundPipeline};
 use crate::arguments::SampleOptions;
 use crate::common::{Buffer, Feature, ComputeKernel, Needs, MemoryPlacement, binding_of, scope, shader};
 use crate::failure::Failure;

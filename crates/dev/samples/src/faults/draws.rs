@@ -3,8 +3,8 @@
 use ash::vk;
 
 use super::faults;
-use super::lab::{EXTENT, FORMAT, GREEN_WORD, FaultContext, SIZE};
-use super::program::{ShaderResource, DYNAMIC, BoundPipeline, RENDERING, attachment, rendering};
+use super::context::{EXTENT, FORMAT, GREEN_WORD, FaultContext, SIZE};
+use super::bound_pipeline::{ShaderResource, DYNAMIC, BoundPipeline, RENDERING, attachment, rendering};
 use crate::arguments::SampleOptions;
 use crate::common::{Buffer, Feature, GraphicsPipeline, Needs, MemoryPlacement, BarrierScope, scope, shader};
 use crate::failure::Failure;

@@ -3,7 +3,7 @@
 use ash::vk;
 
 use super::faults;
-use super::lab::{FaultContext, WORDS};
+use super::context::{FaultContext, WORDS};
 use crate::arguments::SampleOptions;
 use crate::common::{Feature, Needs, BarrierScope, scope};
 use crate::failure::Failure;

@@ -5,8 +5,8 @@ use std::ptr::null;
 use ash::{ext, vk};
 
 use super::faults;
-use super::lab::{GREEN_WORD, FaultContext, SIZE, WORDS};
-use super::program::{ShaderResource, DYNAMIC, BoundPipeline, attachment};
+use super::context::{GREEN_WORD, FaultContext, SIZE, WORDS};
+use super::bound_pipeline::{ShaderResource, DYNAMIC, BoundPipeline, attachment};
 use crate::arguments::SampleOptions;
 use crate::common::{Feature, Needs, MemoryPlacement, BarrierScope, scope, shader};
 use crate::failure::Failure;

@@ -3,7 +3,7 @@
 use ash::vk;
 
 use super::faults;
-use super::lab::{FaultContext, SIZE, WORDS};
+use super::context::{FaultContext, SIZE, WORDS};
 use crate::arguments::SampleOptions;
 use crate::common::{Buffer, Needs, MemoryPlacement, scope};
 use crate::failure::Failure;

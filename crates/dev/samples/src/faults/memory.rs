@@ -3,7 +3,7 @@
 use ash::vk;
 
 use super::faults;
-use super::lab::{EXTENT, FORMAT, GREEN_WORD, FaultContext, SIZE, WORDS, any_image};
+use super::context::{EXTENT, FORMAT, GREEN_WORD, FaultContext, SIZE, WORDS, any_image};
 use crate::arguments::SampleOptions;
 use crate::common::{Buffer, Feature, SampleImage, Needs, MemoryPlacement, image_info, scope};
 use crate::failure::Failure;

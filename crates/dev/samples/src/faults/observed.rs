@@ -3,8 +3,8 @@
 use ash::vk;
 
 use super::faults;
-use super::lab::{FaultContext, WORDS};
-use super::program::{ShaderResource, BoundPipeline};
+use super::context::{FaultContext, WORDS};
+use super::bound_pipeline::{ShaderResource, BoundPipeline};
 use crate::arguments::SampleOptions;
 use crate::common::{Buffer, Feature, Needs, scope, shader};
 use crate::failure::Failure;

@@ -3,7 +3,7 @@
 use ash::vk;
 
 use super::faults;
-use super::lab::{FaultContext, SIZE, WORDS};
+use super::context::{FaultContext, SIZE, WORDS};
 use crate::arguments::SampleOptions;
 use crate::common::{Buffer, Feature, Needs, MemoryPlacement, Queue, BarrierScope, scope};
 use crate::failure::Failure;

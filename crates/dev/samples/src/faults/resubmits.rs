@@ -3,8 +3,8 @@
 use ash::vk;
 
 use super::faults;
-use super::lab::{FaultContext, SIZE, WORDS};
-use super::program::{ShaderResource, BoundPipeline};
+use super::context::{FaultContext, SIZE, WORDS};
+use super::bound_pipeline::{ShaderResource, BoundPipeline};
 use crate::arguments::SampleOptions;
 use crate::common::{Buffer, Feature, Needs, MemoryPlacement, scope, shader};
 use crate::failure::Failure;

@@ -4,7 +4,7 @@
 use std::thread;
 
 use super::faults;
-use super::lab::FaultContext;
+use super::context::FaultContext;
 use crate::arguments::SampleOptions;
 use crate::common::{Needs, MemoryPlacement, Random, scope};
 use crate::failure::Failure;

@@ -3,7 +3,7 @@
 use ash::vk;
 
 use super::faults;
-use super::lab::{GREEN_WORD, LAYOUT, FaultContext, WORDS};
+use super::context::{GREEN_WORD, LAYOUT, FaultContext, WORDS};
 use crate::arguments::SampleOptions;
 use crate::common::{Needs, scope};
 use crate::failure::Failure;

@@ -2,14 +2,14 @@
 //! messages that reach the application must be those that the scenario expects: kind, both places, resource and range.
 
 mod child;
-mod corpus;
-mod told;
-mod unable;
+mod scenarios;
+mod message_parser;
+mod unsupported;
 
 use std::collections::BTreeMap;
 
-use corpus::{Mode, ScenarioOutcome, LiveVariant};
-use unable::UNSUPPORTED;
+use scenarios::{Mode, ScenarioOutcome, LiveVariant};
+use unsupported::UNSUPPORTED;
 
 /// The share of scenarios that are performed, in percent, is at least this.
 const PERFORMED_MIN: usize = 95;

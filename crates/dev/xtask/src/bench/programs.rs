@@ -10,7 +10,7 @@ use anyhow::{Context, Result, ensure};
 use lavascope_bench::BenchEntry;
 
 use crate::process::{self, cargo};
-use crate::screen::Screen;
+use crate::x_server::Screen;
 use crate::system;
 use crate::test::PYTHON_PACKAGES;
 

@@ -15,8 +15,8 @@ use lavascope_spirv::Module;
 pub(crate) mod corpus;
 pub(crate) mod hlsl;
 pub(crate) mod mutate;
-pub(crate) mod pictures;
-pub(crate) mod ready;
+pub(crate) mod test_images;
+pub(crate) mod corpus_dispatch;
 pub(crate) mod vulkan;
 
 /// Every way to instrument that tests look at.

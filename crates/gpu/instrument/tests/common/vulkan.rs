@@ -11,7 +11,7 @@ use lavascope_instrument::{
     tables::{self, AddressRange, BindingState, SetState},
 };
 
-use super::pictures::{TestImage, SIDE, sampler};
+use super::test_images::{TestImage, SIDE, sampler};
 
 const ALL: vk::ShaderStageFlags = vk::ShaderStageFlags::ALL;
 const OUTPUT_WORDS: usize = 4096;

@@ -4,12 +4,12 @@ use spirv::{Op, StorageClass};
 
 use crate::{
     ShaderAccess, AccessKind, AccessBytes, InvocationBytes, Id, Instruction, AccessMode, ValueSource, AccessTarget, image_use,
-    images::second_image,
+    image_operands::second_image,
     reflect::{
         pointer::{Pointer, PointerRoot, invocation_bytes},
         types::{TypeRef, is_address},
         value::{Value, one_of},
-        walk::CallFrame,
+        interpreter::CallFrame,
     },
 };
 

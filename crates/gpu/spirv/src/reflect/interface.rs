@@ -8,7 +8,7 @@ use crate::{
     ShaderAccess, InstructionIndex, EntryPoint, Id, Instruction, Module, Reflection,
     reflect::{
         types::{Type, TypeRef},
-        walk::Interpreter,
+        interpreter::Interpreter,
     },
 };
 

@@ -6,16 +6,16 @@
 
 mod access;
 mod constants;
-mod flow;
+mod flow_graph;
 mod fold;
 mod interface;
 mod layouts;
 mod pointer;
-mod step;
+mod instructions;
 mod types;
 mod value;
 mod variables;
-mod walk;
+mod interpreter;
 
 use crate::{InstructionIndex, Id, Module};
 
@@ -26,7 +26,7 @@ pub use layouts::TypeLayouts;
 use constants::Constants;
 use types::Types;
 use variables::Variables;
-use walk::Interpreter;
+use interpreter::Interpreter;
 
 /// What an entry point does.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -7,7 +7,7 @@ use spirv::{Decoration, Dim, Op, StorageClass};
 use crate::{
     InstructionIndex, Descriptor, DescriptorKind, Id, Instruction, Module,
     reflect::{
-        flow::stored,
+        flow_graph::stored,
         pointer::{Bindings, Pointer, PointerRoot},
         types::{StructKind, Type, TypeRef, Types},
     },

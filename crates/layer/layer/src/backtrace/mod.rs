@@ -4,7 +4,7 @@
 //! of its own ([`StackCapture::capture`]); whoever validates the record takes it from there ([`take_stack`]). Equal stacks have one
 //! number and are kept once, by module and offset, so that a module may be unloaded before anybody asks.
 
-mod stacks;
+mod stack_table;
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -12,7 +12,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 
 use lavascope_platform::stack::{self, ReturnAddress};
 
-pub(crate) use stacks::frames;
+pub(crate) use stack_table::frames;
 
 /// Numbers that may wait in one queue; older ones are lost, as if they had not been captured.
 const QUEUE_MAX: usize = 1 << 20;
@@ -96,7 +96,7 @@ impl ThreadStacks {
             return it.stack;
         }
         stack::walk_stack(&mut self.return_addresses, depth);
-        let stack = stacks::number_of_stack(&self.return_addresses);
+        let stack = stack_table::number_of_stack(&self.return_addresses);
         *memo = Some(CachedStack { depth, return_addresses: self.return_addresses.as_slice().into(), stack });
         stack
     }

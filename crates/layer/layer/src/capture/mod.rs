@@ -6,8 +6,8 @@
 //! that a killed process leaves everything behind that it has recorded.
 
 mod range;
-mod room;
-mod write;
+mod tail_storage;
+mod file_writer;
 
 use std::fs::File;
 use std::io;
@@ -21,11 +21,11 @@ use lavascope_stream::{OrderedRecord, Merger, TIME_MASK, ticks, ticks_per_second
 use lavascope_trace::{BlockWriter, Codec, TraceHeader, RawBlock, StreamRecord, TraceRecorder};
 use serde_json::json;
 
-use crate::hub::PROCESS_STATE;
-use crate::report;
+use crate::process_state::PROCESS_STATE;
+use crate::report_file;
 use range::CaptureRange;
-use room::TailStorage;
-use write::FileWriter;
+use tail_storage::TailStorage;
+use file_writer::FileWriter;
 
 /// Words that may be gathered before blocks are made of them: a megabyte.
 const WORDS_MAX: usize = 1 << 17;
@@ -142,7 +142,7 @@ impl Capture {
 
     fn report_error(&self, text: &str) {
         let place = self.path.display().to_string();
-        if !report::problem("error", &place, text) {
+        if !report_file::problem("error", &place, text) {
             eprintln!("lavascope: {place}: {text}");
         }
     }
@@ -162,7 +162,7 @@ impl Capture {
         let moments = self.recorder.seek_points().to_vec();
         match self.writer.end(&moments) {
             Ok(size) => {
-                report::captured(&self.path, size);
+                report_file::captured(&self.path, size);
                 self.tail.remove();
             }
             Err(error) => {

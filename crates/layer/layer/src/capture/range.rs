@@ -5,7 +5,7 @@
 
 use lavascope_abi::Command;
 use lavascope_platform::signals::{self, Trigger};
-use lavascope_record::record::{RecordHeader, RecordPhase};
+use lavascope_record::encoding::{RecordHeader, RecordPhase};
 use lavascope_settings::{CaptureTrigger, FrameRange, Settings};
 use lavascope_trace::SeekPointKind;
 use serde_json::{Value, json};

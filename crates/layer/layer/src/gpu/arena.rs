@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use lavascope_abi::*;
 use lavascope_instrument::tables;
 
-use super::features::AddressExtension;
+use super::device_request::AddressExtension;
 use super::{DeviceChecks, out_ptr};
 
 /// The bytes of a block, unless a piece is larger.

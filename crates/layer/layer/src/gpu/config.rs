@@ -3,8 +3,8 @@
 use lavascope_instrument::{Checks, RecordedFault};
 use lavascope_settings::{Settings, MessageSeverity};
 
-use super::cache::ShaderCache;
-use super::scope::ShaderSelection;
+use super::shader_cache::ShaderCache;
+use super::selection::ShaderSelection;
 use crate::instance;
 use crate::messages::Messages;
 

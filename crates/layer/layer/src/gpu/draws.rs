@@ -3,9 +3,9 @@
 use lavascope_abi::*;
 
 use super::checks_of;
-use super::recording::StateToRestore;
+use super::record::StateToRestore;
 use crate::DeviceTable;
-use crate::fence::{catch_panic, run_if_enabled};
+use crate::catch_panic::{catch_panic, run_if_enabled};
 
 pub(super) const GRAPHICS: usize = 0;
 pub(super) const COMPUTE: usize = 1;

@@ -4,8 +4,8 @@ use lavascope_abi::*;
 
 use super::checks_of;
 use crate::DeviceTable;
-use crate::entry::c_str;
-use crate::fence::run_if_enabled;
+use crate::proc_addr::c_str;
+use crate::catch_panic::run_if_enabled;
 
 /// Puts our functions into a table.
 pub(super) fn install(table: &mut DeviceTable) {

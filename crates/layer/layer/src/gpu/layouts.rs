@@ -8,8 +8,8 @@ use std::sync::{Arc, OnceLock};
 use lavascope_abi::*;
 use lavascope_instrument::tables;
 
-use super::{DeviceChecks, TABLE_COUNT, arena::check_success, pieces::Lease, out_ptr, slice};
-use crate::application::find_in_chain;
+use super::{DeviceChecks, TABLE_COUNT, arena::check_success, leases::Lease, out_ptr, slice};
+use crate::pnext_chain::find_in_chain;
 
 /// Sets with more descriptors than these are not described to shaders at each draw.
 const DESCRIPTORS_MAX: u64 = 1 << 16;

@@ -5,45 +5,45 @@
 //! Each draw or dispatch with such code has its own place for records; they are read when the application finds out
 //! that its work is done ([`harvest`]).
 
-mod addresses;
+mod buffer_addresses;
 mod arena;
-mod buffered;
-mod cache;
-mod choice;
+mod descriptor_buffers;
+mod shader_cache;
+mod variant_choice;
 mod codes;
-mod commands;
+mod command_buffer;
 mod config;
-mod descriptors;
-mod drawn;
+mod descriptor_sets;
+mod recorded_draws;
 mod draws;
-mod ended;
-mod features;
-mod feedback;
-mod generated;
-mod harvest;
-mod hooks;
+mod destroyed_pipelines;
+mod device_request;
+mod touches;
+mod generated_commands;
+mod submissions;
+mod hook;
 mod labels;
-mod late;
+mod update_after_bind;
 mod layouts;
-mod names;
-mod objects;
-mod pieces;
-mod pipelines;
+mod debug_names;
+mod shader_objects;
+mod leases;
+mod plan;
 mod prints;
-mod pushed;
-mod pushes;
-mod rays;
+mod push_constants;
+mod push_descriptors;
+mod ray_tracing;
 mod recipe;
-mod recording;
-mod scope;
-mod slot;
-mod structures;
-mod structures_nv;
-mod taken;
-mod tell;
-mod together;
+mod record;
+mod selection;
+mod command_buffer_slots;
+mod acceleration_structures;
+mod acceleration_structures_nv;
+mod device_memory_use;
+mod findings;
+mod bound_shader_objects;
 mod variants;
-mod visible;
+mod host_visibility;
 mod worker;
 
 use std::collections::{HashMap, HashSet};
@@ -56,31 +56,31 @@ use lavascope_settings::MessageSeverity;
 
 use crate::DeviceTable;
 use crate::dispatch::dispatch_key;
-use crate::entry::WATCHED_DEVICES;
-use crate::fence::{is_disabled, run_if_enabled};
+use crate::proc_addr::WATCHED_DEVICES;
+use crate::catch_panic::{is_disabled, run_if_enabled};
 use crate::instance::{self, InstanceData};
 use crate::messages::Messages;
 
-use addresses::BufferAddresses;
+use buffer_addresses::BufferAddresses;
 use arena::{AllocationBudget, DeviceArena, ArenaRegion, SpareResources};
-use buffered::DescriptorBuffers;
-use commands::CommandBufferState;
+use descriptor_buffers::DescriptorBuffers;
+use command_buffer::CommandBufferState;
 pub(crate) use config::ChecksConfig;
-use descriptors::DescriptorSets;
-use features::AddressExtension;
-pub(crate) use features::DeviceRequest;
-use harvest::Submission;
+use descriptor_sets::DescriptorSets;
+use device_request::AddressExtension;
+pub(crate) use device_request::DeviceRequest;
+use submissions::Submission;
 use layouts::{PipelineLayoutState, SetLayoutState, ROOT_PUSH_BYTES};
-use names::{SharedName, DebugNames};
-use objects::ShaderObjects;
-use pieces::ResourcePool;
-use pipelines::{InstrumentedShaderKey, InstrumentedLibrary, SCRATCH_BYTES};
-use pushes::UpdateTemplate;
+use debug_names::{SharedName, DebugNames};
+use shader_objects::ShaderObjects;
+use leases::ResourcePool;
+use plan::{InstrumentedShaderKey, InstrumentedLibrary, SCRATCH_BYTES};
+use push_descriptors::UpdateTemplate;
 use recipe::RenderPasses;
-use slot::{CommandBufferSlot, CommandBufferSlots};
-use structures::{InstanceCheckPipeline, AccelerationStructures};
-use taken::DeviceMemoryUse;
-use tell::{FaultSite, ReportedFault};
+use command_buffer_slots::{CommandBufferSlot, CommandBufferSlots};
+use acceleration_structures::{InstanceCheckPipeline, AccelerationStructures};
+use device_memory_use::DeviceMemoryUse;
+use findings::{FaultSite, ReportedFault};
 use variants::{InstrumentedPipeline, PipelineVariant, lock};
 use worker::PipelineWorker;
 
@@ -467,17 +467,17 @@ const NO_MEMORY: &str = "there is no memory for checks: nothing more is checked 
 
 /// Puts our functions into a table.
 fn install(table: &mut DeviceTable) {
-    hooks::install(table);
-    objects::install(table);
-    pushes::install(table);
-    buffered::install(table);
-    generated::install(table);
+    hook::install(table);
+    shader_objects::install(table);
+    push_descriptors::install(table);
+    descriptor_buffers::install(table);
+    generated_commands::install(table);
     draws::install(table);
     labels::install(table);
-    structures::install(table);
-    structures_nv::install(table);
-    rays::install(table);
-    visible::install(table);
+    acceleration_structures::install(table);
+    acceleration_structures_nv::install(table);
+    ray_tracing::install(table);
+    host_visibility::install(table);
 }
 
 /// The devices whose shaders check themselves, for the end of the process. Each stays where it is for as long as the
@@ -508,7 +508,7 @@ fn push_stages(next: &DeviceTable) -> u32 {
         stages |= ShaderStageFlags::TASK_EXT.0 | ShaderStageFlags::MESH_EXT.0;
     }
     if next.cmd_trace_rays_khr.is_some() || next.cmd_trace_rays_nv.is_some() {
-        stages |= hooks::RAY_TRACING_STAGES;
+        stages |= hook::RAY_TRACING_STAGES;
     }
     stages
 }
@@ -538,7 +538,7 @@ unsafe fn checks_of<'a>(handle: u64) -> Option<&'a Arc<DeviceChecks>> {
 /// # Safety
 ///
 /// The device must be alive, and stay so while the result is used.
-unsafe fn pack_context_of<'a>(device: Device) -> Option<&'a crate::names::HandleTable> {
+unsafe fn pack_context_of<'a>(device: Device) -> Option<&'a crate::handle_table::HandleTable> {
     // SAFETY: by the contract of this function the device is alive while the result is used.
     unsafe { WATCHED_DEVICES.get(dispatch_key(device.0)) }.map(|it| it.handles())
 }

@@ -7,12 +7,12 @@ use lavascope_settings::MessageSeverity;
 use lavascope_spirv::{InstructionIndex, Id, Module};
 use serde_json::{Value, json};
 
-use super::drawn::DrawDescription;
-use super::tell::{CheckFinding, stage_text};
+use super::recorded_draws::DrawDescription;
+use super::findings::{CheckFinding, stage_text};
 use super::variants::InstrumentedStage;
 use super::{DeviceChecks, ChecksState};
 use crate::messages::{OutgoingMessage, PRINTF};
-use crate::report;
+use crate::report_file;
 
 /// Something that was printed.
 pub(super) struct PrintFinding {
@@ -77,7 +77,7 @@ impl DeviceChecks {
         if !self.config.selection.selects_pipeline(it.pipeline.as_deref()) {
             return;
         }
-        let has_report = report::printed(&it.details);
+        let has_report = report_file::printed(&it.details);
         let mut text = it.line.as_ref().map_or_else(|| it.text.clone(), |line| format!("{line}: {}", it.text));
         if prints.is_verbose {
             text += &format!("\n  {}", it.place);

@@ -11,12 +11,12 @@ use lavascope_abi::desc::HandleAccess;
 use lavascope_abi::*;
 use lavascope_marshal::{Arena, HandleResolver, IdResolver, Packer, UnpackPurpose, RecordBuffer, Unpacker};
 use lavascope_record::check::check;
-use lavascope_record::facts::PackContext;
-use lavascope_record::record::Omissions;
+use lavascope_record::pack_context::PackContext;
+use lavascope_record::encoding::Omissions;
 
 use super::DeviceChecks;
 use super::layouts::PipelineLayoutState;
-use super::names::SharedName;
+use super::debug_names::SharedName;
 
 /// What a pipeline was made of.
 pub(super) struct PipelineRecipe {

@@ -11,16 +11,16 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use lavascope_abi::*;
 use lavascope_instrument::{CELL_WORDS, InstrumentedModule, ROOT_OUTPUT_WORDS, ROOT_WORDS, BindingRequirement, ShaderTable};
 
-use super::addresses::write_address_table;
+use super::buffer_addresses::write_address_table;
 use super::arena::{ArenaRegion, check_success};
 use super::layouts::{PipelineLayoutState, RootBinding};
-use super::names::SharedName;
-use super::objects::{BoundCombination, VariantShaders};
-use super::pieces::Lease;
-use super::pipelines::CheckStyle;
+use super::debug_names::SharedName;
+use super::shader_objects::{BoundCombination, VariantShaders};
+use super::leases::Lease;
+use super::plan::CheckStyle;
 use super::recipe::{RecipeKind, PipelineRecipe};
 use super::{DeviceChecks, TABLE_COUNT, out_ptr};
-use crate::application::find_in_chain;
+use crate::pnext_chain::find_in_chain;
 
 /// A pipeline with checks.
 pub(super) struct InstrumentedPipeline {

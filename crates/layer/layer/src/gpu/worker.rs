@@ -5,9 +5,9 @@ use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 
 use super::DeviceChecks;
-use super::pipelines::CheckStyle;
+use super::plan::CheckStyle;
 use super::variants::{InstrumentedPipeline, lock};
-use crate::fence::run_if_enabled;
+use crate::catch_panic::run_if_enabled;
 use crate::messages::mark_layer_thread;
 
 /// The thread, if it runs.

@@ -16,12 +16,12 @@ use lavascope_settings::CaptureMemory;
 
 use super::MemoryInterest;
 use crate::DeviceTable;
-use crate::application::{chain_types, find_in_chain};
+use crate::pnext_chain::{chain_types, find_in_chain};
 use crate::dispatch::dispatch_key;
-use crate::entry::WATCHED_DEVICES;
-use crate::fence::{catch_panic, run_if_enabled};
+use crate::proc_addr::WATCHED_DEVICES;
+use crate::catch_panic::{catch_panic, run_if_enabled};
 use crate::instance::{InstanceData, has_name};
-use crate::report;
+use crate::report_file;
 
 const EXTERNAL_MEMORY_HOST: &CStr = c"VK_EXT_external_memory_host";
 /// Memory that was imported cannot be mapped at a place of the application's choice.
@@ -67,7 +67,7 @@ impl MemoryImportRequest {
         // SAFETY: the contract of this function: the parameters are those of a valid `vkCreateDevice`.
         let found = unsafe { MemoryImportRequest::find(instance, params) };
         if let (Err(text), CaptureMemory::Userfaultfd) = (&found, method) {
-            report::problem("warning", "setting capture_memory", &format!("{text}; memory is compared with a copy"));
+            report_file::problem("warning", "setting capture_memory", &format!("{text}; memory is compared with a copy"));
         }
         found.ok()
     }

@@ -14,10 +14,10 @@
 //!
 //! Absent on purpose: memory that the host cannot see, and what other processes write into memory that they share.
 
-mod host_copy;
+mod host_image_copy;
 mod import;
 mod shadow;
-mod watch;
+mod write_detection;
 
 use std::collections::{HashMap, HashSet};
 use std::ops::Range;
@@ -30,15 +30,15 @@ use lavascope_settings::CaptureMemory;
 use lavascope_stream::StreamThread;
 
 use crate::DeviceTable;
-use crate::application::find_in_chain;
-use crate::hub::{PROCESS_STATE, ProcessState};
-use crate::inline;
+use crate::pnext_chain::find_in_chain;
+use crate::process_state::{PROCESS_STATE, ProcessState};
+use crate::inline_validation;
 use crate::instance::InstanceData;
-use host_copy::HostCopyImages;
+use host_image_copy::HostCopyImages;
 use import::MemoryImport;
 pub(crate) use import::MemoryImportRequest;
 use shadow::{Shadow, WINDOW_BYTES};
-use watch::WriteDetection;
+use write_detection::WriteDetection;
 
 /// What of the memories somebody wants to know.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -612,7 +612,7 @@ impl MappedWriteSink<'_> {
         let call = self.thread.begin();
         let record = writing.finish(call, self.thread.order_edges());
         if self.listeners & ProcessState::INLINE != 0 {
-            inline::validate_record(self.thread.number(), record);
+            inline_validation::validate_record(self.thread.number(), record);
         }
         if is_read {
             self.thread.append(record);

@@ -7,7 +7,7 @@
 //!
 //! The driver is called without a lock of ours.
 
-mod shot;
+mod screenshot;
 mod writer;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -21,12 +21,12 @@ use lavascope_settings::{FrameRange, Settings, MessageSeverity};
 
 use crate::DeviceTable;
 use crate::dispatch::dispatch_key;
-use crate::entry::WATCHED_DEVICES;
-use crate::fence::{catch_panic, is_disabled, run_if_enabled};
+use crate::proc_addr::WATCHED_DEVICES;
+use crate::catch_panic::{catch_panic, is_disabled, run_if_enabled};
 use crate::instance::{self, InstanceData};
 use crate::interface::{FAILED, SetLoaderData, out, out_slice};
 use crate::messages::Messages;
-use shot::StagingBuffer;
+use screenshot::StagingBuffer;
 use writer::PictureWriter;
 pub(crate) use writer::end_process;
 

@@ -12,11 +12,11 @@ use std::time::{Duration, Instant};
 use lavascope_abi::*;
 use lavascope_platform::files::{self, FileLock};
 
-use super::shot::PendingScreenshot;
+use super::screenshot::PendingScreenshot;
 use super::{Pictures, lock};
-use crate::fence::catch_panic;
+use crate::catch_panic::catch_panic;
 use crate::messages::mark_layer_thread;
-use crate::report;
+use crate::report_file;
 
 /// Pictures of a device that may be under way. Who presents another one waits: each needs memory of the device.
 const PENDING_MAX: usize = 4;
@@ -143,7 +143,7 @@ impl Pictures {
             let picture = part.texel_format.picture(part.extent, &bytes[first..first + size]);
             let path = claimed_folder(&self.wanted.folder).join(lavascope_picture::file_name(frame, part.window));
             match lavascope_picture::write(&path, &picture) {
-                Ok(()) => report::picture(&path),
+                Ok(()) => report_file::picture(&path),
                 Err(error) => self.warn_once(&error.to_string()),
             }
         }

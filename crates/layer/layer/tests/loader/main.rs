@@ -21,7 +21,7 @@
 
 mod capture;
 mod child;
-mod death;
+mod termination;
 mod drop_in;
 mod exits;
 mod gpu;
@@ -29,7 +29,7 @@ mod growth;
 mod hazards;
 mod inline;
 mod lifetimes;
-mod lost;
+mod device_lost;
 mod memory;
 mod messages;
 mod objects;
@@ -38,5 +38,5 @@ mod proc_addr;
 mod queues;
 mod threads;
 mod validation;
-mod wanted;
+mod settings;
 mod world;

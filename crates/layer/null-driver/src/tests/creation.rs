@@ -3,7 +3,7 @@
 use lavascope_abi::desc::{Direction, Field, Layout, Len, CommandLevel, Pointer, Pointee, Ty};
 use lavascope_abi::*;
 
-use super::world::{TestDevice, out, vk};
+use super::test_device::{TestDevice, out, vk};
 use crate::instance::entry_point;
 use crate::properties::Limit;
 use crate::settings::{API_VERSION, Execute};

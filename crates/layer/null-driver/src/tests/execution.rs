@@ -2,7 +2,7 @@
 
 use lavascope_abi::*;
 
-use super::world::{MappedBuffer, TestDevice, out, vk};
+use super::test_device::{MappedBuffer, TestDevice, out, vk};
 
 const PRIMARY: CommandBufferLevel = CommandBufferLevel::PRIMARY;
 

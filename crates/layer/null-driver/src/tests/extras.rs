@@ -2,7 +2,7 @@
 
 use lavascope_abi::*;
 
-use super::world::{NO_SEMAPHORE, TestDevice, out, vk};
+use super::test_device::{NO_SEMAPHORE, TestDevice, out, vk};
 use crate::settings::DriverSettings;
 
 #[test]

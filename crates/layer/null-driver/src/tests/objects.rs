@@ -2,7 +2,7 @@
 
 use lavascope_abi::*;
 
-use super::world::{TestDevice, out, vk};
+use super::test_device::{TestDevice, out, vk};
 use crate::settings::DriverSettings;
 
 #[test]

@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use lavascope_abi::*;
 
-use super::world::{NO_SEMAPHORE, TestDevice, out, vk};
+use super::test_device::{NO_SEMAPHORE, TestDevice, out, vk};
 
 const PRIMARY: CommandBufferLevel = CommandBufferLevel::PRIMARY;
 

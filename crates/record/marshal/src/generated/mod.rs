@@ -6,8 +6,8 @@ use lavascope_abi::desc::HandleAccess;
 use lavascope_abi::*;
 
 use crate::pack::IdResolver;
-use crate::straight::{FastPack, RecordWriter, RecordSpace, array_words, byte_words};
-use crate::stream::RecordBuffer;
+use crate::fast_pack::{FastPack, RecordWriter, RecordSpace, array_words, byte_words};
+use crate::record_buffer::RecordBuffer;
 
 // SAFETY: the generator takes `WORDS` from the size, and both functions from the same fields, in one order.
 unsafe impl FastPack for BufferCopy {

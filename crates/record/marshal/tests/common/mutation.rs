@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use lavascope_abi::desc::HandleAccess;
 use lavascope_abi::{Command, HandleType, ObjectId};
 use lavascope_marshal::{Arena, HandleResolver, IdResolver, Packer, UnpackPurpose, RecordBuffer, Unpacker};
-use lavascope_record::facts::{PackContext, LibraryUse, SubpassUse};
+use lavascope_record::pack_context::{PackContext, LibraryUse, SubpassUse};
 use lavascope_record::{Call, RecordFault, RecordPhase, Outcome, Omissions, check, print};
 use lavascope_sim::{CallOptions, Random, SyntheticObjects, mutate, random_call_memory};
 

@@ -4,7 +4,7 @@ use std::ffi::CStr;
 
 use lavascope_abi::*;
 
-use crate::record::{RecordPhase, Record};
+use crate::encoding::{RecordPhase, Record};
 use crate::view::{View, Views};
 
 include!("amd_anti_lag.rs");

@@ -4,7 +4,7 @@ use std::alloc::{GlobalAlloc, Layout, System};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use lavascope_abi::Command;
-use lavascope_record::record::{RecordHeader, RecordPhase, OrderEdge};
+use lavascope_record::encoding::{RecordHeader, RecordPhase, OrderEdge};
 use lavascope_record::{HostWrite, check};
 use lavascope_trace::{BlockWriter, Codec, TraceHeader, MergedReader, RawBlock, StreamRecord, TraceRecorder, Tail, Trace, VERSION, repair};
 

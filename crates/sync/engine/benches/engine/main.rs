@@ -1,7 +1,7 @@
 //! What the hazard engine costs: barriers, accesses and submits with many live ranges, memory, and long runs.
 
-mod memory;
-mod world;
+mod allocator;
+mod fixture;
 
 use std::cell::OnceCell;
 use std::time::Instant;
@@ -11,8 +11,8 @@ use lavascope_bench::{Bench, BenchEntry, Suite};
 use lavascope_engine::Engine;
 use lavascope_sync_ir::{Command, CommandBuffer};
 
-use memory::CountingAllocator;
-use world::{ALL, NARROW, EngineFixture, access, barrier, copies, frame, image_barrier};
+use allocator::CountingAllocator;
+use fixture::{ALL, NARROW, EngineFixture, access, barrier, copies, frame, image_barrier};
 
 #[global_allocator]
 static MEMORY: CountingAllocator = CountingAllocator;
@@ -183,20 +183,20 @@ fn bytes_per_range() -> BenchEntry {
     let reads = world.record(commands);
     world.submit(reads, 1);
     world.clear_command_buffer(reads);
-    let all = memory::used();
+    let all = allocator::used();
     drop(world);
-    entry("B", (all - memory::used()) as f64 / RANGES as f64, 96.0)
+    entry("B", (all - allocator::used()) as f64 / RANGES as f64, 96.0)
 }
 
 /// Frames with resources that come and go: how much slower the last are than the first, and how much memory grew.
 fn steady() -> (BenchEntry, BenchEntry) {
     // Worlds of other entries may be there too.
-    let others = memory::used();
+    let others = allocator::used();
     let mut world = EngineFixture::new(1000, 1);
     let mut run = |frames: u64| {
         let start = Instant::now();
         (0..frames).for_each(|_| world.render_loop_frame());
-        (start.elapsed().as_secs_f64(), memory::used() - others)
+        (start.elapsed().as_secs_f64(), allocator::used() - others)
     };
     run(1000);
     let (first, before) = run(1000);

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use super::*;
-use crate::dice::TestRng;
+use crate::test_rng::TestRng;
 
 /// A plane or an aspect: its bit, by what it is smaller, the texels of its blocks, the bytes of a block.
 type Part = (ImageAspectFlags, [u32; 2], [u32; 2], u64);

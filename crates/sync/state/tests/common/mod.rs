@@ -10,11 +10,11 @@ use lavascope_sim::SyntheticObjects;
 use lavascope_state::{Collector, Listener, Reflect, ShaderCode, ShaderInterface, Tracker};
 use lavascope_sync_ir::Program;
 
-mod sets;
-mod world;
+mod descriptor_sets;
+mod fixture;
 
 #[allow(unused_imports, reason = "each test uses some of it")]
-pub(crate) use {sets::*, world::*};
+pub(crate) use {descriptor_sets::*, fixture::*};
 
 /// Makes a call on the device: the command, the name of its parameters, and those besides the device.
 macro_rules! call {

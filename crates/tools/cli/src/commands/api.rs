@@ -11,7 +11,7 @@ use lavascope_collections::nearest;
 
 use super::CommandOutcome;
 use crate::catalog::{Catalog, CatalogItem, enum_of};
-use crate::describe::{self, FieldInfo};
+use crate::field_info::{self, FieldInfo};
 use crate::generated::{NULL_DRIVER_VERDICTS, RECORD_VERDICTS, STATE_VERDICTS};
 use crate::text::{self, Paint, columns};
 
@@ -180,7 +180,7 @@ fn command_info(desc: &'static CommandDesc) -> CommandInfo {
 }
 
 fn parameters(desc: &CommandDesc) -> Vec<FieldInfo> {
-    let mut parameters = describe::fields(desc.parameters);
+    let mut parameters = field_info::fields(desc.parameters);
     for source in desc.outputs.iter().flat_map(|it| it.sources) {
         let OutputSource::Parameter { at, is_output: true } = source else { continue };
         // A count is a length on the way in, and only the outputs tell that it also comes back.
@@ -201,22 +201,22 @@ fn returns(desc: &CommandDesc) -> String {
     let Some(outputs) = desc.outputs else { return "nothing".to_owned() };
     let at = outputs.sources.iter().position(|it| *it == OutputSource::Result);
     match at.and_then(|it| outputs.layout.fields.get(it)) {
-        Some(field) => describe::field_type(field),
+        Some(field) => field_info::field_type(field),
         None => "nothing".to_owned(),
     }
 }
 
 fn outputs(desc: &'static CommandDesc) -> Vec<OutputInfo> {
     let Some(outputs) = desc.outputs else { return vec![] };
-    let name_at = |at| describe::field_at(desc.parameters, at).map_or("?", |it| it.name);
+    let name_at = |at| field_info::field_at(desc.parameters, at).map_or("?", |it| it.name);
     let from = |source: &OutputSource| match source {
         OutputSource::Result => "the return value".to_owned(),
         OutputSource::Parameter { at, is_output: true } => format!("written through {}", name_at(*at)),
         OutputSource::Parameter { at, is_output: false } => format!("copied from {}, as a length", name_at(*at)),
-        OutputSource::Through(place) => format!("copied from {}, as a length", describe::place_name(desc.parameters, *place)),
+        OutputSource::Through(place) => format!("copied from {}, as a length", field_info::place_name(desc.parameters, *place)),
     };
     let fields = outputs.layout.fields.iter().zip(outputs.sources);
-    let ty = |field| without_const(&describe::field_type(field));
+    let ty = |field| without_const(&field_info::field_type(field));
     fields.map(|(it, source)| OutputInfo { name: it.name, ty: ty(it), from: from(source) }).collect()
 }
 
@@ -252,7 +252,7 @@ fn structure_info(layout: &'static Layout) -> StructureInfo {
         structure_type,
         structure_type_name: named.map(|it| it.1),
         is_returned_only: layout.returned_only,
-        fields: describe::fields(layout),
+        fields: field_info::fields(layout),
         used_by: users(&|ty| match ty {
             Ty::Struct(it) => std::ptr::eq(*it, layout),
             _ => matches!(pointee(ty), Some((Pointee::Struct(it), _)) if std::ptr::eq(*it, layout)),

@@ -11,12 +11,12 @@ use lavascope_trim::TrimRange;
 
 use super::setup::Setup;
 use super::{CommandOutcome, print, trim};
-use crate::program::{self, ProgramEnd};
+use crate::child_program::{self, ProgramEnd};
 use crate::report::{ReportFolder, LayerReport};
-use crate::summary;
+use crate::run_summary;
 use crate::text::{self, Paint};
 use crate::trace_file::{self, TraceFile};
-use crate::trigger::{self, CaptureSignal};
+use crate::capture_signal::{self, CaptureSignal};
 
 const EXIT_CODES: &str = "\
 Exit codes:
@@ -73,7 +73,7 @@ pub(crate) struct CaptureArguments {
 
 pub(crate) fn run(arguments: &CaptureArguments) -> anyhow::Result<CommandOutcome> {
     if let Some(pid) = arguments.attach_trigger {
-        trigger::send(pid, arguments.signal.unwrap_or(CaptureSignal::Usr2))?;
+        capture_signal::send(pid, arguments.signal.unwrap_or(CaptureSignal::Usr2))?;
         return Ok(CommandOutcome::Success);
     }
     let [program, rest @ ..] = &arguments.command[..] else { anyhow::bail!("no program is given") };
@@ -95,12 +95,12 @@ pub(crate) fn run(arguments: &CaptureArguments) -> anyhow::Result<CommandOutcome
         // The program may go elsewhere.
         command.env("LAVASCOPE_SCREENSHOTS", std::path::absolute(&arguments.screenshots)?);
     }
-    let end = program::run(&mut command)?;
+    let end = child_program::run(&mut command)?;
     let report = LayerReport::read(folder.path())?;
     if let ProgramEnd::Signal(cause) = end {
         text::emit_stderr(&format!("lavascope: `{name}` was ended by {cause}\n"));
     }
-    text::emit_stderr(&summary::render(&report, &name, None, Paint::for_stderr()));
+    text::emit_stderr(&run_summary::render(&report, &name, None, Paint::for_stderr()));
     let files = finish_files(&output, &report);
     print_files(arguments, &files)?;
     print_pictures(arguments, &report);

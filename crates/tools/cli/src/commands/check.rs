@@ -16,8 +16,8 @@ use lavascope_explain::{
 use lavascope_scenario::{StatementId as Written, ScenarioSource, TextLocation};
 use lavascope_sync_ir::{CommandBufferId, Findings};
 
-use super::{CommandOutcome, check_trace};
-use crate::known::{ComparedFindings, BaselineArguments, not_found_text};
+use super::{CommandOutcome, trace_check};
+use crate::baseline::{ComparedFindings, BaselineArguments, not_found_text};
 use crate::progress::TerminalProgress;
 use crate::scenario_names::ScenarioNames;
 use crate::text;
@@ -140,7 +140,7 @@ struct FileFindings {
 fn check_input(file: &Path, wanted: &CheckArguments, progress: &TerminalProgress) -> anyhow::Result<FileFindings> {
     let bytes = std::fs::read(file).with_context(|| format!("{} cannot be read", file.display()))?;
     if lavascope_trace::is_trace(&bytes) {
-        let mut checked = check_trace::check_file(&TraceFile::from_bytes(file, bytes), wanted.possible, progress)?;
+        let mut checked = trace_check::check_file(&TraceFile::from_bytes(file, bytes), wanted.possible, progress)?;
         let items = std::mem::take(&mut checked.diagnostics).into_iter().map(|it| (None, it)).collect();
         let (beside, none) = (checked.footer(file), checked.no_findings_text(file));
         return Ok(FileFindings { items, needless: Vec::new(), footer: beside, no_findings_text: none, warning: String::new() });

@@ -15,8 +15,8 @@ use lavascope_loader::{DeviceInfo, LoaderInfo, Version};
 use super::CommandOutcome;
 use crate::catalog;
 use crate::findings::{DoctorFinding, DoctorObservations, DoctorSeverity};
-use crate::probe::{self, ProbeAnswer};
-use crate::remedy::System;
+use crate::probe_process::{self, ProbeAnswer};
+use crate::install_hint::System;
 use crate::text::{self, Paint, columns};
 
 const PROBE_LIMIT: Duration = Duration::from_secs(20);
@@ -102,7 +102,7 @@ fn probe_loader(only: Option<&Manifest>) -> anyhow::Result<ProbeAnswer> {
         // Older loaders know the second name only.
         command.envs(FORCING_VARIABLES.map(|it| (it, driver.path.as_os_str())));
     }
-    probe::run(command, PROBE_LIMIT)
+    probe_process::run(command, PROBE_LIMIT)
 }
 
 /// What each driver does alone, to tell the one that crashes and what the others have.

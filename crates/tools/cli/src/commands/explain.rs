@@ -4,7 +4,7 @@ use anyhow::bail;
 use serde::Serialize;
 
 use super::CommandOutcome;
-use crate::pages::{self, CodePage};
+use crate::code_pages::{self, CodePage};
 use crate::text::{self, columns};
 
 const NEAREST_MAX: usize = 3;
@@ -23,9 +23,9 @@ pub(crate) struct ExplainArguments {
 pub(crate) fn run(arguments: &ExplainArguments) -> anyhow::Result<CommandOutcome> {
     match (&arguments.code, arguments.json) {
         (None, false) => text::emit(&list())?,
-        (None, true) => text::emit_json(&pages::pages().map(|it| CodeInfo::new(&it, None)).collect::<Vec<_>>())?,
+        (None, true) => text::emit_json(&code_pages::pages().map(|it| CodeInfo::new(&it, None)).collect::<Vec<_>>())?,
         (Some(code), is_json) => {
-            let Some(page) = pages::find(code) else { bail!(unknown(code)) };
+            let Some(page) = code_pages::find(code) else { bail!(unknown(code)) };
             if is_json {
                 text::emit_json(&CodeInfo::new(&page, Some(page.text)))?;
             } else {
@@ -37,7 +37,7 @@ pub(crate) fn run(arguments: &ExplainArguments) -> anyhow::Result<CommandOutcome
 }
 
 fn unknown(code: &str) -> String {
-    let near = pages::similar_codes(code, NEAREST_MAX);
+    let near = code_pages::similar_codes(code, NEAREST_MAX);
     let hint = if near.is_empty() {
         "`lavascope explain` lists all codes".to_owned()
     } else {
@@ -48,7 +48,7 @@ fn unknown(code: &str) -> String {
 
 fn list() -> String {
     let row = |it: CodePage| vec![it.code.to_string(), it.short.to_owned(), it.summary().to_owned()];
-    columns(&pages::pages().map(row).collect::<Vec<_>>())
+    columns(&code_pages::pages().map(row).collect::<Vec<_>>())
 }
 
 #[derive(Serialize)]

@@ -11,9 +11,9 @@ use serde::Serialize;
 use serde_json::Value;
 
 use super::CommandOutcome;
-use crate::features;
+use crate::enabled_features;
 use crate::progress::TerminalProgress;
-use crate::read_ahead::each_record;
+use crate::record_reader::each_record;
 use crate::text;
 use crate::trace_file::TraceFile;
 
@@ -193,7 +193,7 @@ impl TraceInfo {
             (Command::CreateDevice, Some(Call::CreateDevice(call))) => {
                 let Some(info) = call.p_create_info() else { return };
                 self.device_extensions.extend(info.pp_enabled_extension_names().flatten().map(lossy));
-                self.features.extend(features::of(info));
+                self.features.extend(enabled_features::of(info));
             }
             (Command::AllocateMemory, Some(Call::AllocateMemory(call))) => {
                 let Some(info) = call.p_allocate_info() else { return };

@@ -10,7 +10,7 @@ use serde_json::json;
 
 use super::CommandOutcome;
 use crate::progress::TerminalProgress;
-use crate::read_ahead::{TraceRecord, each_record};
+use crate::record_reader::{TraceRecord, each_record};
 use crate::text;
 use crate::trace_file::TraceFile;
 

@@ -8,11 +8,11 @@ use anyhow::Context;
 use lavascope_replay::PausePoint;
 
 use super::CommandOutcome;
-use crate::layer_files::LayerName;
-use crate::program::{self, ProgramEnd};
+use crate::layer_manifest::LayerName;
+use crate::child_program::{self, ProgramEnd};
 use crate::report::{ReportFolder, LayerReport};
 use crate::text::{self, Paint};
-use crate::{driver_files, layer_files, summary};
+use crate::{null_driver, layer_manifest, run_summary};
 
 /// What the other process is called with, and behind it the arguments as JSON: it does not read them again, since
 /// whatever it touches counts as memory of the replay.
@@ -197,12 +197,12 @@ pub(crate) fn run(arguments: &ReplayArguments) -> anyhow::Result<CommandOutcome>
     // Of the system's: what the loader asks for at once is its alone, and gone when it frees it.
     command.env("MALLOC_MMAP_THRESHOLD_", "131072");
     if arguments.null {
-        command.envs(driver_files::variables()?);
+        command.envs(null_driver::variables()?);
     }
     let folder = ReportFolder::new()?;
     let has_layer = arguments.validate.is_some() || arguments.recapture.is_some();
     if has_layer {
-        command.envs(layer_files::variables(LayerName::Replay)?).env("LAVASCOPE_REPORT", folder.path());
+        command.envs(layer_manifest::variables(LayerName::Replay)?).env("LAVASCOPE_REPORT", folder.path());
     }
     if matches!(arguments.validate, Some(Validation::Gpu | Validation::All)) {
         command.env("LAVASCOPE_GPU", "1");
@@ -218,11 +218,11 @@ pub(crate) fn run(arguments: &ReplayArguments) -> anyhow::Result<CommandOutcome>
             command.env("LAVASCOPE_UNSEEN_SURFACES", "1");
         }
     }
-    let end = program::run(&mut command)?;
+    let end = child_program::run(&mut command)?;
     let mut has_findings = false;
     if has_layer {
         let report = LayerReport::read(folder.path())?;
-        text::emit_stderr(&summary::render(&report, "replay", None, Paint::for_stderr()));
+        text::emit_stderr(&run_summary::render(&report, "replay", None, Paint::for_stderr()));
         has_findings = arguments.validate.is_some() && report.processes.iter().any(|it| !it.findings.is_empty());
     }
     Ok(match end {

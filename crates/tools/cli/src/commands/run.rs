@@ -10,10 +10,10 @@ use serde::Serialize;
 
 use super::CommandOutcome;
 use super::setup::Setup;
-use crate::known::{BaselineArguments, BaselineFile, not_found_text};
-use crate::program::{self, ProgramEnd};
+use crate::baseline::{BaselineArguments, BaselineFile, not_found_text};
+use crate::child_program::{self, ProgramEnd};
 use crate::report::{ReportFolder, LayerReport, ReportedSeverity, Stats};
-use crate::summary::{self, StatsDetail};
+use crate::run_summary::{self, StatsDetail};
 use crate::text::{self, Paint};
 
 const EXIT_CODES: &str = "\
@@ -121,7 +121,7 @@ pub(crate) fn run(arguments: &RunArguments) -> anyhow::Result<CommandOutcome> {
         command.env("LAVASCOPE_STATS", "1");
     }
     let json = arguments.json.as_deref().map(create_output).transpose()?;
-    let end = program::run(&mut command)?;
+    let end = child_program::run(&mut command)?;
     let mut report = LayerReport::read(folder.path())?;
     for process in report.processes.iter_mut().filter(|it| !it.has_ended) {
         process.is_running = lavascope_platform::process::is_running(process.pid);
@@ -133,7 +133,7 @@ pub(crate) fn run(arguments: &RunArguments) -> anyhow::Result<CommandOutcome> {
     if let Some(baseline) = &baseline {
         report.compare(baseline);
     }
-    text::emit_stderr(&summary::render(&report, &name, arguments.stats, Paint::for_stderr()));
+    text::emit_stderr(&run_summary::render(&report, &name, arguments.stats, Paint::for_stderr()));
     if let Some(baseline) = &baseline {
         report_baseline(baseline, &report)?;
     }

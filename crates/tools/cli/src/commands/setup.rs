@@ -4,8 +4,8 @@ use std::path::PathBuf;
 
 use anyhow::{Context, Result};
 
-use crate::layer_files::LayerName;
-use crate::{driver_files, layer_files};
+use crate::layer_manifest::LayerName;
+use crate::{null_driver, layer_manifest};
 
 #[derive(clap::Args)]
 pub(crate) struct Setup {
@@ -42,9 +42,9 @@ impl Setup {
     /// What the environment of a program needs. Writes the manifests that it names.
     pub(crate) fn variables(&self) -> Result<Vec<(&'static str, String)>> {
         let name = if self.as_khronos { LayerName::Khronos } else { LayerName::Own };
-        let mut variables = layer_files::variables(name)?;
+        let mut variables = layer_manifest::variables(name)?;
         if self.null_driver {
-            variables.extend(driver_files::variables()?);
+            variables.extend(null_driver::variables()?);
         }
         if self.sync {
             variables.push(("LAVASCOPE_SYNC", "1".to_owned()));

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::process::Command;
 
 use crate::common::{output, text};
-use crate::stage::{TestEnvironment, samples, succeed};
+use crate::test_environment::{TestEnvironment, samples, succeed};
 
 const SETTINGS: &str = "\
 # A comment.

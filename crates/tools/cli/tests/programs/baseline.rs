@@ -3,7 +3,7 @@
 use std::fs;
 
 use crate::common::text;
-use crate::stage::{TestEnvironment, samples};
+use crate::test_environment::{TestEnvironment, samples};
 
 #[test]
 fn findings_stay_known_from_run_to_run_and_from_mode_to_mode() {

@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 
 use crate::common::{output, text};
 use crate::faults::is_only_for_null;
-use crate::screen::XServer;
-use crate::stage::{TestEnvironment, names, samples, succeed};
+use crate::displays::XServer;
+use crate::test_environment::{TestEnvironment, names, samples, succeed};
 
 /// What a sample and all below it say to the Khronos layer: codes, and all the words.
 struct KhronosMessages(BTreeSet<String>, String);

@@ -4,8 +4,8 @@ use std::path::PathBuf;
 
 use crate::common::{output, text};
 use crate::faults::{is_only_for_null, is_rare};
-use crate::screen::XServer;
-use crate::stage::{TestEnvironment, names, samples, succeed};
+use crate::displays::XServer;
+use crate::test_environment::{TestEnvironment, names, samples, succeed};
 
 /// A finding: what its message is called, what it says, and how often it happened.
 pub(crate) type Expected = (&'static str, &'static [&'static str], u64);

@@ -5,8 +5,8 @@
 use std::process::Command;
 
 use crate::common::{output, text};
-use crate::screen::XServer;
-use crate::stage::{TestEnvironment, samples};
+use crate::displays::XServer;
+use crate::test_environment::{TestEnvironment, samples};
 
 /// Work of ours that panics, by the name under which it is run.
 const PLACES: &[&str] = &[

@@ -1,7 +1,7 @@
 //! A program with a pipeline cache of its own, with checks in its shaders and without.
 
 use crate::bad_input::compiled;
-use crate::stage::{TestEnvironment, succeed};
+use crate::test_environment::{TestEnvironment, succeed};
 
 const SHADER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../dev/samples/shaders/double.comp.spv");
 

@@ -8,8 +8,8 @@ use serde_json::Value;
 
 use crate::common::{output, text};
 use crate::faults::is_only_for_null;
-use crate::screen::XServer;
-use crate::stage::{TestEnvironment, names, samples, succeed};
+use crate::displays::XServer;
+use crate::test_environment::{TestEnvironment, names, samples, succeed};
 
 fn info(stage: &TestEnvironment, file: &str) -> Value {
     let told = succeed(stage.lavascope().args(["info", "--json", file]));

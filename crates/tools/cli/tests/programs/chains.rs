@@ -3,8 +3,8 @@
 use std::process::Command;
 
 use crate::common::{output, text};
-use crate::screen::XServer;
-use crate::stage::{RunReport, TestEnvironment, samples, succeed};
+use crate::displays::XServer;
+use crate::test_environment::{RunReport, TestEnvironment, samples, succeed};
 
 const OURS: &str = "VK_LAYER_LAVASCOPE_inspect";
 const KHRONOS: &str = "VK_LAYER_KHRONOS_validation";

@@ -3,8 +3,8 @@
 use serde_json::Value;
 
 use crate::common::{output, text};
-use crate::screen::XServer;
-use crate::stage::{RunReport, TestEnvironment, names, samples};
+use crate::displays::XServer;
+use crate::test_environment::{RunReport, TestEnvironment, names, samples};
 
 /// What is found in a sample.
 struct ExpectedFault {

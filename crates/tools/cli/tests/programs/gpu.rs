@@ -7,7 +7,7 @@ use std::path::Path;
 use crate::below::system_khronos;
 use crate::bounds::{Expected, STORAGE, assert_findings, swiftshader};
 use crate::common::{output, text};
-use crate::stage::{TestEnvironment, samples, succeed};
+use crate::test_environment::{TestEnvironment, samples, succeed};
 
 /// What is written after a draw was recorded, in primary and secondary command buffers.
 const LATE_FAULTS: [(&str, &[Expected]); 2] = [

@@ -8,7 +8,7 @@ use lavascope_trace::{BlockWriter, Codec, RawBlock, StreamRecord, TraceRecorder,
 
 use crate::common::{output, text};
 use crate::replay_options::capture_on_null;
-use crate::stage::TestEnvironment;
+use crate::test_environment::TestEnvironment;
 
 /// A record of a stream.
 pub(crate) struct TestRecord {

@@ -4,8 +4,8 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use crate::common::{output, text};
-use crate::screen::XServer;
-use crate::stage::{TestEnvironment, succeed};
+use crate::displays::XServer;
+use crate::test_environment::{TestEnvironment, succeed};
 
 #[test]
 fn vulkaninfo_prints_the_same() {

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use crate::stage::{TestEnvironment, samples, succeed};
+use crate::test_environment::{TestEnvironment, samples, succeed};
 
 const OURS: [&str; 2] = ["libVkLayer_lavascope.so", "liblavascope_null_driver.so"];
 /// What a static still has at the end; a hash map is "possibly lost" because it points behind its beginning.

@@ -1,7 +1,7 @@
 //! The types of messages, and what belongs to each, from programs that really run.
 
 use crate::common::output;
-use crate::stage::{TestEnvironment, samples};
+use crate::test_environment::{TestEnvironment, samples};
 
 /// A planted fault, the type of its message, and the properties that only some types have.
 const TYPES: [(&str, &str, &str); 26] = [

@@ -1,7 +1,7 @@
 //! `run --sync --gpu`: what shaders really touched decides what is a hazard.
 
 use crate::common::output;
-use crate::stage::{TestEnvironment, samples, succeed};
+use crate::test_environment::{TestEnvironment, samples, succeed};
 
 const WAW: &str = "SYNC-HAZARD-WRITE-AFTER-WRITE";
 const RAW: &str = "SYNC-HAZARD-READ-AFTER-WRITE";

@@ -12,7 +12,7 @@ use crate::bad_input::compiled;
 use crate::common::{output, text};
 use crate::hostile::read_from;
 use crate::replay_options::null_manifest;
-use crate::stage::{TestEnvironment, succeed};
+use crate::test_environment::{TestEnvironment, succeed};
 
 /// Of each buffer of the program.
 const SIZE: usize = 1024;

@@ -6,8 +6,8 @@ use serde_json::Value;
 
 use crate::bad_input::compiled;
 use crate::common::{output, text};
-use crate::screen::XServer;
-use crate::stage::{TestEnvironment, samples, succeed};
+use crate::displays::XServer;
+use crate::test_environment::{TestEnvironment, samples, succeed};
 
 /// The calls of a trace, without times.
 fn calls(stage: &TestEnvironment, file: &str) -> Vec<String> {

@@ -7,8 +7,8 @@ use serde_json::Value;
 use crate::common::{output, text};
 use crate::faults::is_only_for_null;
 use crate::known::{on_wgpu, python, wgpu};
-use crate::screen::XServer;
-use crate::stage::{TestEnvironment, names, samples, succeed};
+use crate::displays::XServer;
+use crate::test_environment::{TestEnvironment, names, samples, succeed};
 
 /// Samples whose results the host does not read: this one only records, and submits nothing.
 const WITHOUT_RESULTS: [&str; 1] = ["recording"];

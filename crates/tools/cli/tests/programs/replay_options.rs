@@ -9,8 +9,8 @@ use std::time::{Duration, Instant};
 use serde_json::Value;
 
 use crate::common::{output, text};
-use crate::screen::{Compositor, XServer};
-use crate::stage::{TestEnvironment, samples, succeed};
+use crate::displays::{Compositor, XServer};
+use crate::test_environment::{TestEnvironment, samples, succeed};
 
 fn capture(stage: &TestEnvironment, program: &[&str], screen: &XServer) {
     let mut command = stage.lavascope();

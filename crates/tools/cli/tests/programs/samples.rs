@@ -1,8 +1,8 @@
 //! Every sample under the layer: its result stays right, and all of its objects are known.
 
 use crate::faults::is_only_for_null;
-use crate::screen::XServer;
-use crate::stage::{TestEnvironment, names, samples, succeed};
+use crate::displays::XServer;
+use crate::test_environment::{TestEnvironment, names, samples, succeed};
 
 fn clean() -> Vec<String> {
     let names: Vec<_> = names().into_iter().filter(|it| !it.starts_with("fault-")).collect();

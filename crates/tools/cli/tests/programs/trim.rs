@@ -4,8 +4,8 @@ use serde_json::Value;
 
 use crate::common::{output, text};
 use crate::faults::is_only_for_null;
-use crate::screen::XServer;
-use crate::stage::{TestEnvironment, names, samples, succeed};
+use crate::displays::XServer;
+use crate::test_environment::{TestEnvironment, names, samples, succeed};
 
 fn captured(stage: &TestEnvironment, program: &[&str], screen: &XServer) {
     let mut command = stage.lavascope();

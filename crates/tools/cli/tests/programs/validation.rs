@@ -2,8 +2,8 @@
 
 use crate::common::{output, text};
 use crate::faults::is_only_for_null;
-use crate::screen::XServer;
-use crate::stage::{TestEnvironment, names, samples, succeed};
+use crate::displays::XServer;
+use crate::test_environment::{TestEnvironment, names, samples, succeed};
 
 /// By driver: lavapipe, and the null driver; and by where hazards are looked for.
 const OPTIONS: [[&[&str]; 2]; 2] =

@@ -2,7 +2,7 @@
 
 use lavascope_abi::*;
 
-use crate::call::*;
+use crate::trampolines::*;
 
 calls! {
     AcquireDrmDisplayEXT, AcquireDrmDisplayEXTParams, FnAcquireDrmDisplayEXT, [c"vkAcquireDrmDisplayEXT"] = fn(physical_device, drm_fd, display);

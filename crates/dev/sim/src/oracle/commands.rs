@@ -1,0 +1,355 @@
+//! Execution of command buffers: actions, barriers and events.
+//!
+//! Spec: "Pipeline Barriers", "Events", "Queue Family Ownership Transfer".
+
+use lavascope_abi::PipelineStageFlags2;
+use lavascope_sync_ir::{
+    Access, CommandLocation, Barrier, Command, CommandBufferId, Dependency as Element, EventId, QueueFamilyTransfer, ProgramLocation, RasterOrder,
+    Region, ResourceId, SetEvent, WaitEvents, DependencyTarget,
+};
+
+use super::{
+    executor::ProgramExecutor,
+    masks::{self, EVERY_STAGE, TRANSITION_STAGE},
+    rendering::ExecutedPassInstance,
+    log::{AccessScope, LoggedDependency, END, ExecutionAgent, ExecutedAccess, ResourceCells, OracleAccessRole, SynchronizationScope, Time, OwnershipTransfer},
+};
+
+/// Where commands are executed.
+pub(super) struct Environment<'p> {
+    pub(super) queue: u32,
+    pub(super) pass: Option<ExecutedPassInstance<'p>>,
+    pub(super) suspended: Option<ExecutedPassInstance<'p>>,
+}
+
+/// A signaled event: what the signal came after.
+#[derive(Clone, Copy)]
+pub(super) struct EventState {
+    pub(super) line: ExecutionAgent,
+    pub(super) time: Time,
+    /// Of version 1; version 2 says it at the wait again.
+    pub(super) stages: u64,
+}
+
+/// Masks of stages as they were given, first and second.
+#[derive(Clone, Copy)]
+struct StageMasks {
+    first: u64,
+    second: u64,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Version {
+    One,
+    Two,
+}
+
+/// Elements of a command that are one dependency: all in version 1, each for itself in version 2.
+#[derive(Clone, Copy)]
+struct DependencyGroup<'e> {
+    version: Version,
+    elements: &'e [Element],
+    first_element: usize,
+}
+
+impl<'e> DependencyGroup<'e> {
+    fn all_elements(elements: &'e [Element]) -> DependencyGroup<'e> {
+        DependencyGroup { version: Version::One, elements, first_element: 0 }
+    }
+
+    fn one_element(element: &'e Element, first_index: usize) -> DependencyGroup<'e> {
+        DependencyGroup { version: Version::Two, elements: std::slice::from_ref(element), first_element: first_index }
+    }
+}
+
+/// Which half of a transfer a queue executes.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum TransferHalf {
+    Release,
+    Acquire,
+    NoTransfer,
+}
+
+impl Environment<'_> {
+    fn line(&self) -> ExecutionAgent {
+        ExecutionAgent::Queue(self.queue)
+    }
+}
+
+impl<'p> ProgramExecutor<'p> {
+    pub(super) fn run_commands(&mut self, environment: &mut Environment<'p>, id: CommandBufferId, at: &CommandLocation) {
+        let program = self.program;
+        for (number, command) in program.command_buffers[id.0 as usize].commands.iter().enumerate() {
+            let mut at = at.clone();
+            at.path.push(number as u32);
+            if let Command::Execute(secondaries) = command {
+                for (place, secondary) in secondaries.iter().enumerate() {
+                    let mut at = at.clone();
+                    at.path.push(place as u32);
+                    self.run_commands(environment, *secondary, &at);
+                }
+            } else {
+                self.run_command(environment, command, &ProgramLocation::Command(at));
+            }
+        }
+    }
+
+    fn run_command(&mut self, environment: &mut Environment<'p>, command: &'p Command, place: &ProgramLocation) {
+        match command {
+            Command::Action(accesses) => self.push_action(environment, place, accesses),
+            Command::Barrier(barrier) => self.push_barrier(environment, place, barrier),
+            Command::SetEvent(set) => self.set_event(environment, set),
+            Command::ResetEvent { event, stages: _ } => {
+                self.tick();
+                self.events[event.0 as usize] = None;
+            }
+            Command::WaitEvents(wait) => self.wait_events(environment, place, wait),
+            Command::BeginRenderPass { pass, views, area } => {
+                self.begin_render_pass(environment, place, *pass, views, *area);
+            }
+            Command::NextSubpass => self.next_subpass(environment, place),
+            Command::EndRenderPass => self.end_render_pass(environment, place),
+            Command::BeginRendering(rendering) => self.begin_rendering(environment, place, rendering),
+            Command::EndRendering => self.end_rendering(environment, place),
+            Command::Execute(_) => unreachable!("the caller goes into secondary command buffers"),
+        }
+    }
+
+    fn push_action(&mut self, environment: &Environment<'p>, place: &ProgramLocation, accesses: &[Access]) {
+        let time = self.tick();
+        for (index, access) in accesses.iter().enumerate() {
+            let op = ExecutedAccess {
+                time,
+                agent: environment.line(),
+                place: place.clone(),
+                index: index as u32,
+                resource: access.resource,
+                cells: self.cells.cell_indices(access.resource, &access.region),
+                stage: access.stage,
+                access: access.access,
+                is_write: masks::is_write(access.access),
+                role: OracleAccessRole::Plain,
+                order: access.order,
+                subpass: environment.pass.as_ref().map(|it| it.subpass_instance()),
+            };
+            self.log.accesses.push(op);
+        }
+    }
+
+    fn push_barrier(&mut self, environment: &mut Environment<'p>, place: &ProgramLocation, barrier: &Barrier) {
+        let time = self.tick();
+        match barrier {
+            Barrier::Sync1 { src_stages, dst_stages, dependencies } => {
+                let stages = StageMasks { first: *src_stages, second: *dst_stages };
+                let first = vec![self.first_scope(environment, time, stages.first)];
+                self.push_dependencies(environment, (place, time), first, stages, DependencyGroup::all_elements(dependencies));
+            }
+            Barrier::Sync2 { dependencies } => {
+                for (index, element) in dependencies.iter().enumerate() {
+                    let stages = stage_masks(element);
+                    let first = vec![self.first_scope(environment, time, stages.first)];
+                    self.push_dependencies(environment, (place, time), first, stages, DependencyGroup::one_element(element, index));
+                }
+            }
+        }
+    }
+
+    /// Operations before a time; inside of a render pass, those of the subpass.
+    fn first_scope(&self, environment: &Environment<'p>, to: Time, stages: u64) -> SynchronizationScope {
+        let from = environment.pass.as_ref().map_or(0, |it| it.subpass_begin());
+        let stages = masks::first_scope(stages, self.queue_flags(environment.queue));
+        SynchronizationScope { agent: environment.line(), from, to, stages }
+    }
+
+    /// One dependency with the access scopes of all of its elements, and the accesses that they make themselves.
+    fn push_dependencies(
+        &mut self,
+        environment: &mut Environment<'p>,
+        (place, time): (&ProgramLocation, Time),
+        first: Vec<SynchronizationScope>,
+        stages: StageMasks,
+        elements: DependencyGroup<'_>,
+    ) {
+        let DependencyGroup { version, elements, first_element: first_index } = elements;
+        let flags = self.queue_flags(environment.queue);
+        let second =
+            SynchronizationScope { agent: environment.line(), from: time, to: END, stages: masks::second_scope(stages.second, flags) };
+        let shared = LoggedDependency { first_scopes: first, second_scope: second, available: Vec::new(), visible: Vec::new() };
+        let is_alone = version == Version::Two && self.barrier_target(environment.queue, &elements[0].target).1 != TransferHalf::NoTransfer;
+        let common = (!is_alone).then(|| self.push_barrier_dependency(environment, shared.clone()));
+        for (index, element) in elements.iter().enumerate() {
+            let (target, half) = self.barrier_target(environment.queue, &element.target);
+            let part = target.map(|(resource, region)| ResourceCells {
+                cells: self.cells.cell_indices(resource, region),
+                resources: self.cells.compatible_aliases(resource),
+            });
+            let accesses = |stages: u64, access: u64| AccessScope::Masked {
+                stages: masks::expand_stages(stages, flags),
+                access: masks::expand_access(access),
+                cells: part.clone(),
+            };
+            let available = accesses(stages.first, element.scope.src_access);
+            let visible = accesses(stages.second, element.scope.dst_access);
+            let number = match common {
+                Some(number) => {
+                    let dependency = &mut self.log.dependencies[number];
+                    dependency.available.extend(Some(available).filter(|_| half != TransferHalf::Acquire));
+                    dependency.visible.extend(Some(visible).filter(|_| half != TransferHalf::Release));
+                    number
+                }
+                None => self.push_barrier_dependency(environment, transfer_dependency(&shared, half, available, visible)),
+            };
+            if let (DependencyTarget::QueueFamilyTransfer { resource, transfer: ownership, .. }, true) = (&element.target, half != TransferHalf::NoTransfer) {
+                self.log.transfers.push(OwnershipTransfer {
+                    time,
+                    place: place.clone(),
+                    resource: *resource,
+                    cells: part.as_ref().map_or(Vec::new(), |it| it.cells.clone()),
+                    ownership: *ownership,
+                    is_release: half == TransferHalf::Release,
+                });
+            }
+            let is_access = half != TransferHalf::NoTransfer || is_transition(&element.target);
+            if let Some((resource, _)) = target.filter(|_| is_access) {
+                let index = first_index + index;
+                let op =
+                    transition_access(environment, (place, time), index, resource, part.map_or(Vec::new(), |it| it.cells));
+                self.log.accesses.push(ExecutedAccess { role: OracleAccessRole::Transition { after: vec![number], before: vec![number] }, ..op });
+            }
+        }
+    }
+
+    fn push_barrier_dependency(&mut self, environment: &mut Environment<'p>, dependency: LoggedDependency) -> usize {
+        let number = self.push_dependency(dependency);
+        if let Some(pass) = &mut environment.pass {
+            pass.add_subpass_barrier(number);
+        }
+        number
+    }
+
+    fn barrier_target<'e>(&self, queue: u32, what: &'e DependencyTarget) -> (Option<(ResourceId, &'e Region)>, TransferHalf) {
+        match what {
+            DependencyTarget::Global => (None, TransferHalf::NoTransfer),
+            DependencyTarget::Resource { resource, region } | DependencyTarget::Transition { resource, region } => {
+                (Some((*resource, region)), TransferHalf::NoTransfer)
+            }
+            DependencyTarget::QueueFamilyTransfer { resource, region, transfer: ownership } => (Some((*resource, region)), self.transfer_half(queue, ownership)),
+        }
+    }
+
+    fn transfer_half(&self, queue: u32, ownership: &QueueFamilyTransfer) -> TransferHalf {
+        let family = self.program.queues[queue as usize].family;
+        if ownership.src_family == ownership.dst_family {
+            TransferHalf::NoTransfer
+        } else if family == ownership.src_family {
+            TransferHalf::Release
+        } else if family == ownership.dst_family {
+            TransferHalf::Acquire
+        } else {
+            TransferHalf::NoTransfer
+        }
+    }
+
+    /// An event that is signaled already stays as it is.
+    fn set_event(&mut self, environment: &Environment<'p>, set: &SetEvent) {
+        let time = self.tick();
+        let (event, stages) = match set {
+            SetEvent::Sync1 { event, stages } => (event, *stages),
+            SetEvent::Sync2 { event, .. } => (event, 0),
+        };
+        let state = EventState { line: environment.line(), time, stages };
+        self.events[event.0 as usize].get_or_insert(state);
+    }
+
+    fn wait_events(&mut self, environment: &mut Environment<'p>, place: &ProgramLocation, wait: &WaitEvents) {
+        let time = self.tick();
+        match wait {
+            WaitEvents::Sync1 { events, src_stages, dst_stages, dependencies } => {
+                let stages = StageMasks { first: *src_stages, second: *dst_stages };
+                let scopes = events.iter().filter_map(|it| self.event_scope(environment, *it, None, *src_stages));
+                let first = scopes.collect();
+                self.push_dependencies(environment, (place, time), first, stages, DependencyGroup::all_elements(dependencies));
+            }
+            WaitEvents::Sync2 { events } => {
+                let mut index = 0;
+                for (event, dependencies) in events {
+                    for element in dependencies {
+                        let stages = stage_masks(element);
+                        let scope = self.event_scope(environment, *event, Some(stages.first), stages.first);
+                        let first = scope.into_iter().collect();
+                        self.push_dependencies(environment, (place, time), first, stages, DependencyGroup::one_element(element, index));
+                        index += 1;
+                    }
+                }
+            }
+        }
+    }
+
+    /// What the signal of an event came after; none if there was no signal on this queue or by the host.
+    fn event_scope(
+        &self,
+        environment: &Environment<'p>,
+        event: EventId,
+        stages: Option<u64>,
+        waited: u64,
+    ) -> Option<SynchronizationScope> {
+        let state = self.events[event.0 as usize]?;
+        let stages = match state.line {
+            ExecutionAgent::Host if waited & PipelineStageFlags2::HOST.0 != 0 => EVERY_STAGE,
+            line if line == environment.line() => {
+                masks::first_scope(stages.unwrap_or(state.stages), self.queue_flags(environment.queue))
+            }
+            _ => return None,
+        };
+        Some(SynchronizationScope { agent: state.line, from: 0, to: state.time, stages })
+    }
+}
+
+/// The access of a transition, which the caller puts between its dependencies.
+pub(super) fn transition_access(
+    environment: &Environment<'_>,
+    (place, time): (&ProgramLocation, Time),
+    index: usize,
+    resource: ResourceId,
+    cells: Vec<u32>,
+) -> ExecutedAccess {
+    ExecutedAccess {
+        time,
+        agent: environment.line(),
+        place: place.clone(),
+        index: index as u32,
+        resource,
+        cells,
+        stage: TRANSITION_STAGE,
+        access: 0,
+        is_write: true,
+        role: OracleAccessRole::Plain,
+        order: RasterOrder::None,
+        subpass: environment.pass.as_ref().map(|it| it.subpass_instance()),
+    }
+}
+
+/// In version 2 a release comes before nothing on its queue, an acquire after nothing: only all commands include them.
+fn transfer_dependency(shared: &LoggedDependency, half: TransferHalf, available: AccessScope, visible: AccessScope) -> LoggedDependency {
+    let mut dependency = shared.clone();
+    if half == TransferHalf::Release {
+        dependency.second_scope.stages = 0;
+        dependency.available.push(available);
+    } else {
+        dependency.first_scopes.clear();
+        dependency.visible.push(visible);
+    }
+    dependency
+}
+
+fn stage_masks(element: &Element) -> StageMasks {
+    StageMasks { first: element.scope.src_stages, second: element.scope.dst_stages }
+}
+
+fn is_transition(what: &DependencyTarget) -> bool {
+    match what {
+        DependencyTarget::Global | DependencyTarget::Resource { .. } => false,
+        DependencyTarget::Transition { .. } => true,
+        DependencyTarget::QueueFamilyTransfer { transfer: ownership, .. } => ownership.is_transition,
+    }
+}

@@ -1,0 +1,96 @@
+//! Holds what an engine found against what the oracle says.
+
+use std::{collections::BTreeMap, fmt};
+
+use lavascope_sync_ir::{Hazard, Program};
+
+use super::{
+    cells::{MemoryCell, CellTable, cells_of},
+    executor::execute,
+    hazards::{OracleRules, CellHazard, find_hazards},
+    print::{print, print_place},
+    shrink::shrink,
+    log::ExecutionLog,
+};
+
+/// An engine, as far as a comparison is concerned: hazards in the order in which they are found.
+pub type EngineUnderTest<'e> = &'e dyn Fn(&Program) -> Vec<Hazard>;
+
+/// A cell on which the two do not agree. The first hazard of a cell counts; after it the two may diverge.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Disagreement {
+    pub cell: MemoryCell,
+    pub oracle: Option<CellHazard>,
+    pub engine: Option<Hazard>,
+}
+
+/// The first cell on which an engine and verdicts differ: in the access, its kind, or its partner.
+pub fn compare(program: &Program, verdicts: &[CellHazard], engine: EngineUnderTest<'_>) -> Option<Disagreement> {
+    let mut found: BTreeMap<MemoryCell, Hazard> = BTreeMap::new();
+    let sparse = has_sparse_resources(program).then(|| execute(program).0);
+    for it in engine(program) {
+        let cells = match &sparse {
+            None => cells_of(program, it.resource, &it.region),
+            Some(trace) => cells_when_found(program, trace, &it),
+        };
+        for cell in cells {
+            found.entry(cell).or_insert_with(|| it.clone());
+        }
+    }
+    for verdict in verdicts {
+        let engine = found.remove(&verdict.cell);
+        if !engine.as_ref().is_some_and(|it| agrees(verdict, it)) {
+            return Some(Disagreement { cell: verdict.cell, oracle: Some(verdict.clone()), engine });
+        }
+    }
+    found.into_iter().next().map(|(cell, it)| Disagreement { cell, oracle: None, engine: Some(it) })
+}
+
+fn has_sparse_resources(program: &Program) -> bool {
+    program.resources.iter().any(|it| it.is_sparse)
+}
+
+/// The cells of what was found, as things were bound when it happened.
+fn cells_when_found(program: &Program, trace: &ExecutionLog, found: &Hazard) -> Vec<MemoryCell> {
+    let at = trace.accesses.iter().find(|it| it.place == found.at).map_or(0, |it| it.time);
+    let mut cells = CellTable::new(program);
+    trace.binds.iter().filter(|it| it.0 < at).for_each(|it| cells.bind(&it.1));
+    cells.current_cells(found.resource, &found.region)
+}
+
+/// A program on which the two disagree, made small, with the disagreement; none if they agree.
+pub fn find_disagreement(program: &Program, rules: OracleRules, engine: EngineUnderTest<'_>) -> Option<(Program, Disagreement)> {
+    let disagreement = |it: &Program| compare(it, &find_hazards(it, rules).hazards, engine);
+    disagreement(program)?;
+    let small = shrink(program, &|it| disagreement(it).is_some());
+    let why = disagreement(&small)?;
+    Some((small, why))
+}
+
+/// A disagreement and its program, for people.
+pub fn describe(program: &Program, disagreement: &Disagreement) -> String {
+    format!("{}-> {disagreement}\n", print(program))
+}
+
+fn agrees(verdict: &CellHazard, found: &Hazard) -> bool {
+    let mut partners = verdict.conflicts.iter();
+    verdict.at == found.at && partners.any(|it| it.at == found.prior && it.kind == found.kind)
+}
+
+impl fmt::Display for Disagreement {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:?}: oracle ", self.cell)?;
+        match &self.oracle {
+            Some(it) => {
+                let partner = |it: &super::ConflictingAccess| format!("{} {}", it.kind.short(), print_place(&it.at));
+                let partners: Vec<_> = it.conflicts.iter().map(partner).collect();
+                write!(f, "{} [{}]", print_place(&it.at), partners.join(", "))?;
+            }
+            None => write!(f, "none")?,
+        }
+        match &self.engine {
+            Some(it) => write!(f, ", engine {} [{} {}]", print_place(&it.at), it.kind.short(), print_place(&it.prior)),
+            None => write!(f, ", engine none"),
+        }
+    }
+}

@@ -1,0 +1,225 @@
+//! The oracle for contents: looks back from every read and every acquire, texel by texel, for who owns what it is about,
+//! and for subpasses that did not preserve it.
+//!
+//! Spec: "Queue Family Ownership Transfer", "Resource Sharing Mode", `VkSubpassDescription2`.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use lavascope_abi::{QUEUE_FAMILY_EXTERNAL, QUEUE_FAMILY_FOREIGN_EXT};
+use lavascope_sync_ir::{UndefinedContents, UndefinedContentsKind, QueueFamilyTransfer, ProgramLocation, Program, ResourceId};
+
+use super::{
+    cells::{MemoryCell, CellTable, cells_of},
+    executor::execute,
+    log::{ExecutionAgent, ExecutedAccess, OracleAccessRole, Time, ExecutionLog},
+};
+
+/// What is wrong with a part of a resource; the first thing of its sort.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ContentFault {
+    pub kind: UndefinedContentsKind,
+    pub at: ProgramLocation,
+    /// Any of these made it so; empty if it is missing that something happened.
+    pub priors: Vec<ProgramLocation>,
+}
+
+/// Who owns something, and whether a subpass keeps something, are different questions.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum FaultCategory {
+    Ownership,
+    Preservation,
+}
+
+type ContentFaults = BTreeMap<(FaultCategory, u32, MemoryCell), ContentFault>;
+
+/// The first cell on which an engine and the oracle differ, in words; none if they agree.
+pub fn compare_faults(program: &Program, found: &[UndefinedContents]) -> Option<String> {
+    let mut verdicts = find_faults(program);
+    let mut first: BTreeMap<(FaultCategory, u32, MemoryCell), &UndefinedContents> = BTreeMap::new();
+    for it in found {
+        for cell in cells_of(program, it.resource, &it.region) {
+            first.entry((category(it.kind), it.resource.0, whole_texel(cell))).or_insert(it);
+        }
+    }
+    for (key, fault) in first {
+        let agrees = |it: &ContentFault| {
+            let is_prior = fault.prior.as_ref().map_or(it.priors.is_empty(), |prior| it.priors.contains(prior));
+            it.kind == fault.kind && it.at == fault.at && is_prior
+        };
+        let verdict = verdicts.remove(&key);
+        if !verdict.as_ref().is_some_and(agrees) {
+            return Some(format!("{key:?}: oracle {verdict:?}, engine {fault:?}"));
+        }
+    }
+    verdicts.into_iter().next().map(|(key, it)| format!("{key:?}: oracle {it:?}, engine none"))
+}
+
+fn find_faults(program: &Program) -> ContentFaults {
+    let (trace, cells) = execute(program);
+    let mut found = ContentFaults::new();
+    let is_one_family = program.queues.windows(2).all(|it| it[0].family == it[1].family);
+    for (index, resource) in program.resources.iter().enumerate() {
+        if resource.is_exclusive && !is_one_family {
+            check_ownership(program, &trace, &cells, ResourceId(index as u32), &mut found);
+        }
+    }
+    check_preservation(&trace, &cells, &mut found);
+    found
+}
+
+fn category(kind: UndefinedContentsKind) -> FaultCategory {
+    match kind {
+        UndefinedContentsKind::AcquireWithoutRelease | UndefinedContentsKind::ReadWithoutAcquire | UndefinedContentsKind::ReadWithoutTransfer => {
+            FaultCategory::Ownership
+        }
+        UndefinedContentsKind::WriteToPreserved | UndefinedContentsKind::ReadNotPreserved => FaultCategory::Preservation,
+    }
+}
+
+/// Contents are those of whole texels.
+fn whole_texel(cell: MemoryCell) -> MemoryCell {
+    match cell {
+        MemoryCell::Texel { image, aspect, mip, layer, texel, .. } | MemoryCell::SparseBlock { image, aspect, mip, layer, texel, .. } => {
+            MemoryCell::Texel { image, aspect, mip, layer, texel, component: 0 }
+        }
+        other => other,
+    }
+}
+
+/// Something that happens to the contents of a texel.
+#[derive(Clone)]
+struct ContentEvent {
+    /// What a command reads comes before what it writes.
+    time: (Time, u8),
+    place: ProgramLocation,
+    what: ContentEventKind,
+}
+
+#[derive(Clone, Copy, PartialEq)]
+enum ContentEventKind {
+    Read(u32),
+    Write(u32),
+    Release(QueueFamilyTransfer),
+    Acquire(QueueFamilyTransfer),
+    /// Nobody owns it any more.
+    Disown,
+}
+
+fn check_ownership(program: &Program, trace: &ExecutionLog, cells: &CellTable<'_>, resource: ResourceId, found: &mut ContentFaults) {
+    let mut events: BTreeMap<MemoryCell, Vec<ContentEvent>> = BTreeMap::new();
+    let mut add = |numbers: &[u32], event: &ContentEvent| {
+        let texels: BTreeSet<MemoryCell> = numbers.iter().map(|it| whole_texel(cells.get(*it))).collect();
+        texels.into_iter().for_each(|it| events.entry(it).or_default().push(event.clone()));
+    };
+    for op in trace.accesses.iter().filter(|it| it.resource == resource) {
+        let what = match (op.agent, &op.role) {
+            (_, OracleAccessRole::Acquire) => ContentEventKind::Disown,
+            (ExecutionAgent::Queue(_), OracleAccessRole::Transition { .. }) | (ExecutionAgent::Host | ExecutionAgent::PresentationEngine(_), _) => continue,
+            (ExecutionAgent::Queue(queue), _) if op.is_write => ContentEventKind::Write(program.queues[queue as usize].family),
+            (ExecutionAgent::Queue(queue), _) => ContentEventKind::Read(program.queues[queue as usize].family),
+        };
+        add(&op.cells, &ContentEvent { time: (op.time, u8::from(op.is_write)), place: op.place.clone(), what });
+    }
+    for it in trace.transfers.iter().filter(|it| it.resource == resource) {
+        let is_outside = |family| family == QUEUE_FAMILY_EXTERNAL || family == QUEUE_FAMILY_FOREIGN_EXT;
+        let what = match it.is_release {
+            true if is_outside(it.ownership.dst_family) => ContentEventKind::Disown,
+            true => ContentEventKind::Release(it.ownership),
+            false if is_outside(it.ownership.src_family) => ContentEventKind::Write(it.ownership.dst_family),
+            false => ContentEventKind::Acquire(it.ownership),
+        };
+        add(&it.cells, &ContentEvent { time: (it.time, 0), place: it.place.clone(), what });
+    }
+    for (time, _) in trace.destroyed.iter().filter(|it| it.1 == resource) {
+        events.values_mut().for_each(|all| {
+            let time = (*time, 0);
+            all.push(ContentEvent { time, place: ProgramLocation::Step(0), what: ContentEventKind::Disown });
+        });
+    }
+    for (cell, mut all) in events {
+        all.sort_by_key(|it| it.time);
+        let verdict = (0..all.len()).find_map(|it| ownership_fault(&all[..it], &all[it]));
+        if let Some(verdict) = verdict {
+            found.insert((FaultCategory::Ownership, resource.0, cell), verdict);
+        }
+    }
+}
+
+/// Whether something is wrong with an event, where nothing was wrong with those before it.
+fn ownership_fault(before: &[ContentEvent], event: &ContentEvent) -> Option<ContentFault> {
+    let decided = before.iter().rposition(|it| !matches!(it.what, ContentEventKind::Read(_)));
+    let last = decided.map(|it| &before[it]).filter(|it| it.what != ContentEventKind::Disown);
+    let fault = |kind, prior: Option<&ContentEvent>| {
+        let priors = prior.map(|it| it.place.clone()).into_iter().collect();
+        Some(ContentFault { kind, at: event.place.clone(), priors })
+    };
+    match (event.what, last.map(|it| it.what)) {
+        (ContentEventKind::Acquire(ownership), release) if release != Some(ContentEventKind::Release(ownership)) => {
+            fault(UndefinedContentsKind::AcquireWithoutRelease, None)
+        }
+        (ContentEventKind::Read(_), Some(ContentEventKind::Release(_))) => fault(UndefinedContentsKind::ReadWithoutAcquire, last),
+        (ContentEventKind::Read(family), Some(ContentEventKind::Write(owner))) if family != owner => {
+            fault(UndefinedContentsKind::ReadWithoutTransfer, last)
+        }
+        (ContentEventKind::Read(family), Some(ContentEventKind::Acquire(it))) if family != it.dst_family => {
+            fault(UndefinedContentsKind::ReadWithoutTransfer, last)
+        }
+        (ContentEventKind::Read(family), None) => {
+            // Whoever came first owns it.
+            let first = before[decided.map_or(0, |it| it + 1)..].first()?;
+            if first.what == ContentEventKind::Read(family) { None } else { fault(UndefinedContentsKind::ReadWithoutTransfer, Some(first)) }
+        }
+        _ => None,
+    }
+}
+
+fn check_preservation(trace: &ExecutionLog, cells: &CellTable<'_>, found: &mut ContentFaults) {
+    let mut ops: Vec<&ExecutedAccess> =
+        trace.accesses.iter().filter(|it| it.subpass.is_some() && !matches!(it.role, OracleAccessRole::Transition { .. })).collect();
+    ops.sort_by_key(|it| (it.time, it.is_write));
+    for op in ops {
+        for number in &op.cells {
+            let verdict = if op.is_write { check_preserved_write(trace, op, *number) } else { check_undefined_read(trace, cells, op, *number) };
+            if let Some(verdict) = verdict {
+                found.entry((FaultCategory::Preservation, op.resource.0, whole_texel(cells.get(*number)))).or_insert(verdict);
+            }
+        }
+    }
+}
+
+/// Whether the subpass of a write preserves what is written.
+fn check_preserved_write(trace: &ExecutionLog, op: &ExecutedAccess, cell: u32) -> Option<ContentFault> {
+    let begin = trace.subpasses.iter().find(|it| Some(it.at) == op.subpass)?;
+    let has = |it: &u32| begin.attachments.get(*it as usize).is_some_and(|it| it.1.contains(&cell));
+    begin.preserved.iter().any(has).then(|| ContentFault {
+        kind: UndefinedContentsKind::WriteToPreserved,
+        at: op.place.clone(),
+        priors: vec![begin.place.clone()],
+    })
+}
+
+/// Whether a subpass before a read lost what is read, and nothing has written it since. Whoever writes one component of
+/// a texel writes the texel: that there was nothing to be kept of the others is not told.
+fn check_undefined_read(trace: &ExecutionLog, cells: &CellTable<'_>, op: &ExecutedAccess, cell: u32) -> Option<ContentFault> {
+    let own = op.subpass?;
+    let is_same = |it: &u32| whole_texel(cells.get(*it)) == whole_texel(cells.get(cell));
+    let mut priors = Vec::new();
+    for begin in trace.subpasses.iter().filter(|it| it.at.instance == own.instance && it.time < op.time) {
+        let paths = &trace.subpass_reachability[own.instance];
+        let leads = begin.at == own || paths[begin.at.subpass as usize][own.subpass as usize];
+        let has = |it: &u32| {
+            let attachment = begin.attachments.get(*it as usize);
+            attachment.is_some_and(|it| it.0 == op.resource && it.1.contains(&cell))
+        };
+        let is_write = |it: &&ExecutedAccess| {
+            let is_between = begin.time < it.time && it.time < op.time;
+            is_between && it.is_write && it.resource == op.resource && !matches!(it.role, OracleAccessRole::Transition { .. })
+        };
+        let is_written = || trace.accesses.iter().filter(is_write).any(|it| it.cells.iter().any(is_same));
+        if leads && begin.undefined.iter().any(has) && !is_written() {
+            priors.push(begin.place.clone());
+        }
+    }
+    let verdict = ContentFault { kind: UndefinedContentsKind::ReadNotPreserved, at: op.place.clone(), priors };
+    (!verdict.priors.is_empty()).then_some(verdict)
+}

@@ -1,0 +1,393 @@
+//! The oracle: finds hazards by asking for every pair of accesses whether dependencies lead from one to the other.
+//!
+//! Slow and obvious on purpose, straight from the definitions: nothing is summarized, nothing is forgotten. Whatever
+//! finds hazards quickly is held against it. Spec: "Execution and Memory Dependencies".
+
+use lavascope_abi::{AccessFlags2 as Access, PipelineStageFlags2 as Stage};
+use lavascope_sync_ir::{HazardKind, ProgramLocation, Program, RasterOrder};
+
+use super::{
+    cells::{MemoryCell, CellTable},
+    executor::execute,
+    log::{AccessScope, LoggedDependency, ExecutionAgent, ExecutedAccess, OracleAccessRole, ExecutionLog},
+};
+
+/// Where users see something else than the letter of the specification.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct OracleRules {
+    /// A read that comes after another read, which sees the write, is not held against the write.
+    pub most_recent_reads: bool,
+    /// A write must be visible, not only available, to a write that comes after it; unless there was a read between.
+    pub visible_writes: bool,
+    /// Layout transitions on one queue come one after the other by themselves.
+    pub ordered_transitions: bool,
+}
+
+impl OracleRules {
+    pub const SPECIFICATION: OracleRules =
+        OracleRules { most_recent_reads: false, visible_writes: false, ordered_transitions: false };
+    pub const CONTRACT: OracleRules =
+        OracleRules { most_recent_reads: true, visible_writes: true, ordered_transitions: true };
+}
+
+/// What the oracle says of a program.
+#[derive(Clone, Debug, PartialEq)]
+pub struct OracleReport {
+    /// By cell; cells without a hazard are not here.
+    pub hazards: Vec<CellHazard>,
+    /// Step and batch of what still waits for a semaphore at the end.
+    pub blocked: Vec<(u32, u32)>,
+}
+
+/// The first hazard on a cell. What comes after it on the same cell is not looked at.
+#[derive(Clone, Debug, PartialEq)]
+pub struct CellHazard {
+    pub cell: MemoryCell,
+    pub at: ProgramLocation,
+    /// The place of the access in its command.
+    pub index: u32,
+    /// All the accesses that it conflicts with.
+    pub conflicts: Vec<ConflictingAccess>,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub struct ConflictingAccess {
+    pub at: ProgramLocation,
+    pub index: u32,
+    pub kind: HazardKind,
+}
+
+/// Executes a program and finds the first hazard of each cell.
+pub fn find_hazards(program: &Program, rules: OracleRules) -> OracleReport {
+    let (trace, cells) = execute(program);
+    let judge = HazardFinder::new(&trace, rules);
+    let mut users = vec![Vec::new(); cells.len()];
+    for (number, op) in trace.accesses.iter().enumerate() {
+        op.cells.iter().for_each(|cell| users[*cell as usize].push(number));
+    }
+    let mut verdicts: Vec<_> = judge.find_all(&cells, &users);
+    verdicts.sort_by_key(|it| it.cell);
+    OracleReport { hazards: verdicts, blocked: trace.blocked }
+}
+
+struct HazardFinder<'t> {
+    log: &'t ExecutionLog,
+    rules: OracleRules,
+    /// Whether a chain leads from one dependency to another; each leads to itself.
+    chains: Vec<Vec<bool>>,
+    /// As `chains`, whatever the stages.
+    chains_in_any_stage: Vec<Vec<bool>>,
+    /// Per access the dependencies in whose first scope it is, and all to which chains lead from there.
+    in_first_scope: Vec<Vec<usize>>,
+    reachable: Vec<Vec<bool>>,
+    /// Per access the dependencies in whose second scope it is.
+    in_second_scope: Vec<Vec<usize>>,
+}
+
+/// An access to one cell.
+#[derive(Clone, Copy)]
+struct CellAccess {
+    access: usize,
+    cell: u32,
+}
+
+impl<'t> HazardFinder<'t> {
+    fn new(trace: &'t ExecutionLog, rules: OracleRules) -> HazardFinder<'t> {
+        let all = &trace.dependencies;
+        let chains = transitive_closure(all, |one, other| other.first_scopes.iter().any(|it| one.second_scope.intersects(it)));
+        let paths = transitive_closure(all, |one, other| other.first_scopes.iter().any(|it| one.second_scope.overlaps_in_time(it)));
+        let numbers = |is_wanted: &dyn Fn(usize, &LoggedDependency) -> bool| {
+            all.iter().enumerate().filter(|(number, it)| is_wanted(*number, it)).map(|(number, _)| number).collect()
+        };
+        let out: Vec<Vec<usize>> =
+            trace.accesses.iter().map(|op| numbers(&|number, it| is_in_first_scope(op, number, it))).collect();
+        let into = trace.accesses.iter().map(|op| numbers(&|number, it| is_in_second_scope(op, number, it))).collect();
+        let reached_from =
+            |out: &Vec<usize>| (0..all.len()).map(|it| out.iter().any(|from| chains[*from][it])).collect();
+        let reached = out.iter().map(reached_from).collect();
+        HazardFinder { log: trace, rules, chains, chains_in_any_stage: paths, reachable: reached, in_first_scope: out, in_second_scope: into }
+    }
+
+    fn find_all(&self, cells: &CellTable<'_>, users: &[Vec<usize>]) -> Vec<CellHazard> {
+        let aliases = cells.aliases();
+        let verdict = |cell: u32| {
+            let others = aliases[cell as usize].iter();
+            let all = [cell].into_iter().chain(others.copied());
+            let mut touches: Vec<_> =
+                all.flat_map(|cell| users[cell as usize].iter().map(move |op| CellAccess { access: *op, cell })).collect();
+            touches.sort_by_key(|it| it.access);
+            self.first_hazard(cells.get(cell), cell, &touches)
+        };
+        (0..cells.len() as u32).filter_map(verdict).collect()
+    }
+
+    fn first_hazard(&self, name: MemoryCell, cell: u32, touches: &[CellAccess]) -> Option<CellHazard> {
+        let mut found: Option<(u32, CellHazard)> = None;
+        for (position, touch) in touches.iter().enumerate() {
+            let op = &self.log.accesses[touch.access];
+            if found.as_ref().is_some_and(|(time, _)| *time != op.time) {
+                break;
+            }
+            if touch.cell != cell {
+                continue;
+            }
+            let partners = self.conflicts(&touches[..position], *touch);
+            if partners.is_empty() {
+                continue;
+            }
+            match &mut found {
+                Some((_, verdict)) => verdict.conflicts.extend(partners),
+                None => {
+                    let verdict = CellHazard { cell: name, at: op.place.clone(), index: op.index, conflicts: partners };
+                    found = Some((op.time, verdict));
+                }
+            }
+        }
+        found.map(|(_, verdict)| verdict)
+    }
+
+    /// The earlier accesses that a later one conflicts with. All pairs of earlier accesses are known to be right.
+    fn conflicts(&self, earlier: &[CellAccess], later: CellAccess) -> Vec<ConflictingAccess> {
+        let after = &self.log.accesses[later.access];
+        if after.role == OracleAccessRole::Acquire {
+            return Vec::new();
+        }
+        let mut is_right = vec![true; earlier.len()];
+        let mut partners = Vec::new();
+        for position in (0..earlier.len()).rev() {
+            let before = &self.log.accesses[earlier[position].access];
+            if before.time == after.time || !(before.is_write || after.is_write) || self.is_destroyed_between(before, after) {
+                continue;
+            }
+            // Only what touches the very cell stands between; another alias may be elsewhere in the memory.
+            let is_between = |(touch, _, op): &(CellAccess, bool, &ExecutedAccess)| {
+                let is_same = touch.cell == earlier[position].cell || touch.cell == later.cell;
+                is_same && op.time != before.time && op.time != after.time
+            };
+            let between = || {
+                let rest = earlier.iter().zip(&is_right).skip(position + 1);
+                rest.map(|(touch, right)| (*touch, *right, &self.log.accesses[touch.access])).filter(is_between)
+            };
+            // Where the two race, a read by the name of the first that races it, too, was in no better place.
+            let is_lost = |op: &ExecutedAccess| self.are_unordered_subpasses(before, after) && self.are_unordered_subpasses(before, op);
+            let stands = |it: &CellAccess, op: &ExecutedAccess| it.cell != earlier[position].cell || !is_lost(op);
+            is_right[position] = self.is_ordered(earlier[position], later)
+                || between().any(|(_, right, op)| right && op.is_write && !self.is_destroyed_between(op, after))
+                || self.is_read_between_enough(before, after)
+                    && between().any(|(it, _, op)| !op.is_write && stands(&it, op) && self.is_execution_ordered(it, later));
+            if !is_right[position] {
+                partners.push(ConflictingAccess {
+                    at: before.place.clone(),
+                    index: before.index,
+                    kind: self.hazard_kind(before, after),
+                });
+            }
+        }
+        partners.reverse();
+        partners
+    }
+
+    /// Whether an ordered read between two accesses is enough.
+    fn is_read_between_enough(&self, before: &ExecutedAccess, after: &ExecutedAccess) -> bool {
+        let rule = if after.is_write { self.rules.visible_writes } else { self.rules.most_recent_reads };
+        rule && before.is_write
+    }
+
+    fn is_destroyed_between(&self, before: &ExecutedAccess, after: &ExecutedAccess) -> bool {
+        let mut all = self.log.destroyed_unshared.iter();
+        all.any(|(time, resource)| *resource == before.resource && before.time < *time && *time < after.time)
+    }
+
+    /// Whether dependencies order a pair, memory included, without help of other accesses to the cell.
+    fn is_ordered(&self, before: CellAccess, after: CellAccess) -> bool {
+        let (first, second) = (&self.log.accesses[before.access], &self.log.accesses[after.access]);
+        // Atomic operations are in no data race with each other.
+        if first.order == RasterOrder::Atomic && second.order == RasterOrder::Atomic {
+            return true;
+        }
+        if is_implicitly_ordered(first, second) || self.rules.ordered_transitions && are_transitions_of_one_queue(first, second) {
+            return true;
+        }
+        let needs_memory = first.is_write && !matches!(first.role, OracleAccessRole::Present | OracleAccessRole::Acquire);
+        if !needs_memory {
+            return self.is_execution_ordered(before, after);
+        }
+        let needs_visibility = !second.is_write || self.rules.visible_writes;
+        self.is_execution_ordered(before, after)
+            && if needs_visibility { self.is_visible(before, after) } else { self.is_available(before, after) }
+    }
+
+    /// Whether an execution dependency chain leads from one access to the other, or they are ordered anyway.
+    fn is_execution_ordered(&self, before: CellAccess, after: CellAccess) -> bool {
+        let reached = &self.reachable[before.access];
+        self.in_second_scope[after.access].iter().any(|it| reached[*it])
+            || is_implicitly_ordered(&self.log.accesses[before.access], &self.log.accesses[after.access])
+    }
+
+    /// Whether a write is made available before the other access.
+    fn is_available(&self, before: CellAccess, after: CellAccess) -> bool {
+        let into = &self.in_second_scope[after.access];
+        self.availability_operations(before).any(|from| into.iter().any(|to| self.chains[from][*to]))
+    }
+
+    /// Whether a write is made available, and then visible to the other access.
+    fn is_visible(&self, before: CellAccess, after: CellAccess) -> bool {
+        let op = &self.log.accesses[after.access];
+        if op.agent == ExecutionAgent::Host {
+            return self.is_visible_to_host(before, after);
+        }
+        let into = &self.in_second_scope[after.access];
+        // Transitions and the presentation engine see whatever is available.
+        let is_automatic = op.access == 0;
+        let mut ends = into.iter().filter(|it| is_automatic || self.includes(&self.dependency(**it).visible, after));
+        ends.any(|to| self.availability_operations(before).any(|from| self.chains[from][*to]))
+    }
+
+    /// The host sees what a dependency made visible to it, once it knows that this dependency is behind.
+    fn is_visible_to_host(&self, before: CellAccess, after: CellAccess) -> bool {
+        let knows = |through: usize| self.in_second_scope[after.access].iter().any(|to| self.chains[through][*to]);
+        let makes_visible = |it: &usize| {
+            let is_barrier = self.dependency(*it).visible.iter().all(|it| matches!(it, AccessScope::Masked { .. }));
+            is_barrier && self.includes(&self.dependency(*it).visible, after)
+        };
+        let mut through = (0..self.log.dependencies.len()).filter(makes_visible);
+        through.any(|it| knows(it) && self.availability_operations(before).any(|from| self.chains[from][it]))
+    }
+
+    /// The dependencies that make a write available. What has no mask, and what the host wrote, is so by itself.
+    fn availability_operations(&self, write: CellAccess) -> impl Iterator<Item = usize> {
+        let op = &self.log.accesses[write.access];
+        let is_automatic = op.access == 0 || op.agent == ExecutionAgent::Host;
+        let makes = move |it: &usize| is_automatic || self.includes(&self.dependency(*it).available, write);
+        self.in_first_scope[write.access].iter().copied().filter(makes)
+    }
+
+    fn includes(&self, accesses: &[AccessScope], touch: CellAccess) -> bool {
+        accesses.iter().any(|it| it.includes(&self.log.accesses[touch.access], touch.cell))
+    }
+
+    fn dependency(&self, number: usize) -> &LoggedDependency {
+        &self.log.dependencies[number]
+    }
+
+    fn hazard_kind(&self, before: &ExecutedAccess, after: &ExecutedAccess) -> HazardKind {
+        let is_engine = |it: &ExecutedAccess| matches!(it.role, OracleAccessRole::Present | OracleAccessRole::Acquire);
+        match (is_engine(before), is_engine(after)) {
+            (true, _) if after.is_write && self.is_racing(before, after) => return HazardKind::WriteAfterPresent,
+            // Something waits for the image, but not this write: the engine may still read.
+            (true, _) if after.is_write => return HazardKind::WriteAfterRead,
+            (true, _) => return HazardKind::ReadAfterPresent,
+            (_, true) if before.is_write => return HazardKind::PresentAfterWrite,
+            (_, true) => return HazardKind::PresentAfterRead,
+            _ => {}
+        }
+        match (before.is_write, after.is_write, self.is_racing(before, after)) {
+            (true, false, false) => HazardKind::ReadAfterWrite,
+            (true, false, true) => HazardKind::ReadRacingWrite,
+            (false, _, false) => HazardKind::WriteAfterRead,
+            (false, _, true) => HazardKind::WriteRacingRead,
+            (true, true, false) => HazardKind::WriteAfterWrite,
+            (true, true, true) => HazardKind::WriteRacingWrite,
+        }
+    }
+
+    /// Whether they are in subpasses of one render pass, and nothing leads from one to the other.
+    fn are_unordered_subpasses(&self, before: &ExecutedAccess, after: &ExecutedAccess) -> bool {
+        let subpasses = before.subpass.zip(after.subpass).filter(|_| before.agent == after.agent);
+        subpasses.is_some_and(|(one, other)| {
+            let is_one_instance = one.instance == other.instance && one.subpass != other.subpass;
+            is_one_instance && !self.log.subpass_reachability[one.instance][one.subpass as usize][other.subpass as usize]
+        })
+    }
+
+    /// Whether nothing at all leads from one queue, or one subpass, to the other.
+    fn is_racing(&self, before: &ExecutedAccess, after: &ExecutedAccess) -> bool {
+        if before.agent == after.agent {
+            return self.are_unordered_subpasses(before, after);
+        }
+        let all = &self.log.dependencies;
+        let mut from = (0..all.len()).filter(|it| all[*it].first_scopes.iter().any(|it| it.contains_in_time(before)));
+        let to: Vec<_> = (0..all.len()).filter(|it| all[*it].second_scope.contains_in_time(after)).collect();
+        !from.any(|from| to.iter().any(|to| self.chains_in_any_stage[from][*to]))
+    }
+}
+
+fn is_in_first_scope(op: &ExecutedAccess, number: usize, dependency: &LoggedDependency) -> bool {
+    let is_own = matches!(&op.role, OracleAccessRole::Transition { before, .. } if before.contains(&number));
+    is_own || dependency.first_scopes.iter().any(|it| it.contains(op))
+}
+
+fn is_in_second_scope(op: &ExecutedAccess, number: usize, dependency: &LoggedDependency) -> bool {
+    let is_own = matches!(&op.role, OracleAccessRole::Transition { after, .. } if after.contains(&number));
+    is_own || dependency.second_scope.contains(op)
+}
+
+/// Orders that need no dependency: of the host, of the presentation engine, and of attachments in a subpass.
+/// Spec: "Implicit Synchronization Guarantees", "Rasterization Order", "Load Operations", "Store Operations".
+fn is_implicitly_ordered(before: &ExecutedAccess, after: &ExecutedAccess) -> bool {
+    if before.agent != after.agent {
+        return false;
+    }
+    match before.agent {
+        ExecutionAgent::Host | ExecutionAgent::PresentationEngine(_) => return true,
+        ExecutionAgent::Queue(_) => {}
+    }
+    if before.subpass.is_none() || before.subpass != after.subpass {
+        return false;
+    }
+    let is_raster_order =
+        before.order == after.order && has_raster_order(before, before.order) && has_raster_order(after, before.order);
+    is_raster_order
+        || before.role == OracleAccessRole::Load && is_attachment_access(after)
+        || matches!(after.role, OracleAccessRole::Store | OracleAccessRole::ResolveRead) && is_attachment_access(before)
+}
+
+fn has_raster_order(op: &ExecutedAccess, order: RasterOrder) -> bool {
+    let (stages, accesses) = match order {
+        RasterOrder::None | RasterOrder::Atomic => (0, 0),
+        RasterOrder::Color => (Stage::COLOR_ATTACHMENT_OUTPUT.0, COLOR_ACCESSES),
+        RasterOrder::DepthStencil => {
+            (Stage::EARLY_FRAGMENT_TESTS.0 | Stage::LATE_FRAGMENT_TESTS.0, DEPTH_STENCIL_ACCESSES)
+        }
+    };
+    // Pipelines may ask for input attachments to be read in this order.
+    let is_input = op.stage & Stage::FRAGMENT_SHADER.0 != 0 && op.access & Access::INPUT_ATTACHMENT_READ.0 != 0;
+    op.stage & stages != 0 && op.access & accesses != 0
+        || is_input && matches!(order, RasterOrder::Color | RasterOrder::DepthStencil)
+}
+
+fn is_attachment_access(op: &ExecutedAccess) -> bool {
+    let stages = Stage::COLOR_ATTACHMENT_OUTPUT.0
+        | Stage::EARLY_FRAGMENT_TESTS.0
+        | Stage::FRAGMENT_SHADER.0
+        | Stage::LATE_FRAGMENT_TESTS.0;
+    let accesses = COLOR_ACCESSES | DEPTH_STENCIL_ACCESSES | Access::INPUT_ATTACHMENT_READ.0;
+    op.stage & stages != 0 && op.access & accesses != 0
+}
+
+const COLOR_ACCESSES: u64 = Access::COLOR_ATTACHMENT_READ.0
+    | Access::COLOR_ATTACHMENT_WRITE.0
+    | Access::COLOR_ATTACHMENT_READ_NONCOHERENT_EXT.0;
+const DEPTH_STENCIL_ACCESSES: u64 = Access::DEPTH_STENCIL_ATTACHMENT_READ.0 | Access::DEPTH_STENCIL_ATTACHMENT_WRITE.0;
+
+fn are_transitions_of_one_queue(before: &ExecutedAccess, after: &ExecutedAccess) -> bool {
+    let is_transition = |it: &ExecutedAccess| matches!(it.role, OracleAccessRole::Transition { .. });
+    before.agent == after.agent && is_transition(before) && is_transition(after)
+}
+
+/// Which things lead to which, each to itself, when `leads` says so for single steps.
+fn transitive_closure(all: &[LoggedDependency], leads: impl Fn(&LoggedDependency, &LoggedDependency) -> bool) -> Vec<Vec<bool>> {
+    let next: Vec<Vec<usize>> =
+        all.iter().map(|one| (0..all.len()).filter(|it| leads(one, &all[*it])).collect()).collect();
+    let reach = |start: usize| {
+        let mut reached = vec![false; all.len()];
+        let mut open = vec![start];
+        while let Some(it) = open.pop() {
+            if !std::mem::replace(&mut reached[it], true) {
+                open.extend(&next[it]);
+            }
+        }
+        reached
+    };
+    (0..all.len()).map(reach).collect()
+}

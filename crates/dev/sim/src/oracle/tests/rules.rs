@@ -1,0 +1,237 @@
+//! Single rules of dependencies inside of one queue, each in both directions.
+
+use super::notation::hazard_summary;
+use crate::oracle::OracleRules;
+
+/// Both settings must say the same.
+fn both(commands: &str) -> String {
+    let text = format!("cb0:\n{}\nsubmit q0 cbs[0]", commands.replace("; ", "\n"));
+    let specification = hazard_summary(&text, OracleRules::SPECIFICATION);
+    assert_eq!(specification, hazard_summary(&text, OracleRules::CONTRACT), "{commands}");
+    specification.replace("0.0.0:", "")
+}
+
+/// Pairs of programs in one queue and what is wrong with them.
+fn table(rows: &[(&str, &str)]) {
+    for (commands, expected) in rows {
+        assert_eq!(both(commands), *expected, "{commands}");
+    }
+}
+
+#[test]
+fn pairs_without_dependency() {
+    table(&[
+        ("TR.W [0,1); TR.r [0,1)", "1 RAW 0"),
+        ("TR.r [0,1); TR.W [0,1)", "1 WAR 0"),
+        ("TR.W [0,1); TR.W [0,1)", "1 WAW 0"),
+        ("TR.r [0,1); TR.r [0,1)", "clean"),
+        ("TR.W [0,1); TR.W [1,2)", "clean"),
+        ("TR.W r1 [0,4); TR.r r1 [3,5)", "1 RAW 0"),
+        ("TR.W r1 [0,4); TR.r r1 [4,5)", "clean"),
+        ("TR.W [0,4); TR.W r1 [0,4)", "clean"),
+        ("TR.r [0,1) + TR.W [0,1)", "clean"),
+    ]);
+}
+
+#[test]
+fn global_barriers() {
+    table(&[
+        ("TR.W [0,1); barrier Global[S=TR SA=W -> D=FS DA=smp]; FS.smp [0,1)", "clean"),
+        ("TR.W [0,1); barrier Global[S=TR SA=W -> D=FS DA=sr]; FS.smp [0,1)", "2 RAW 0"),
+        ("TR.W [0,1); barrier Global[S=TR SA=r -> D=FS DA=smp]; FS.smp [0,1)", "2 RAW 0"),
+        ("TR.W [0,1); barrier Global[S=CS SA=W -> D=FS DA=smp]; FS.smp [0,1)", "2 RAW 0"),
+        ("TR.W [0,1); barrier Global[S=TR SA=W -> D=VS DA=smp]; FS.smp [0,1)", "2 RAW 0"),
+        ("TR.W [0,1); barrier Global[S=ALL SA=MW -> D=ALL DA=mr]; FS.smp [0,1)", "clean"),
+        ("TR.W [0,1); barrier Global[S=ALL SA=mr -> D=ALL DA=mr]; FS.smp [0,1)", "2 RAW 0"),
+        ("CS.SW [0,1); barrier Global[S=CS SA=SHW -> D=VS DA=shr]; VS.smp [0,1)", "clean"),
+        ("CL.W [0,1); barrier Global[S=TRANSFER SA=W -> D=TRANSFER DA=r]; TR.r [0,1)", "clean"),
+        ("CL.W [0,1); barrier Global[S=TR SA=W -> D=TR DA=r]; TR.r [0,1)", "2 RAW 0"),
+    ]);
+}
+
+#[test]
+fn writes_after_reads_need_execution_only() {
+    table(&[
+        ("FS.smp [0,1); barrier Global[S=FS SA= -> D=TR DA=]; TR.W [0,1)", "clean"),
+        ("FS.smp [0,1); barrier Global[S=LF SA= -> D=TR DA=]; TR.W [0,1)", "clean"),
+        ("FS.smp [0,1); barrier Global[S=VS SA= -> D=TR DA=]; TR.W [0,1)", "2 WAR 0"),
+        ("CS.sr [0,1); barrier Global[S=GRAPHICS SA= -> D=TR DA=]; TR.W [0,1)", "2 WAR 0"),
+        ("VS.sr [0,1); barrier Global[S=VS SA= -> D=EF DA=]; CO.CW [0,1)", "clean"),
+        ("VS.sr [0,1); barrier Global[S=VS SA= -> D=CO DA=]; EF.DW [0,1)", "2 WAR 0"),
+        ("DI.ir r1 [0,1); barrier Global[S=CS SA= -> D=CS DA=]; CS.SW r1 [0,1)", "clean"),
+        ("CS.sr r1 [0,1); barrier Global[S=DI SA= -> D=CS DA=]; CS.SW r1 [0,1)", "2 WAR 0"),
+    ]);
+}
+
+#[test]
+fn access_scopes_do_not_grow() {
+    table(&[
+        ("VS.SW [0,1); barrier Global[S=FS SA=SW -> D=CS DA=sr]; CS.sr [0,1)", "2 RAW 0"),
+        ("VS.SW [0,1); barrier Global[S=VS|FS SA=SW -> D=CS DA=sr]; CS.sr [0,1)", "clean"),
+        ("CS.SW [0,1); barrier Global[S=CS SA=SW -> D=VS DA=sr]; FS.sr [0,1)", "2 RAW 0"),
+        ("CS.SW [0,1); barrier Global[S=CS SA=SW -> D=TOP DA=mr]; FS.sr [0,1)", "2 RAW 0"),
+        ("CS.SW [0,1); barrier Global[S=BOTTOM SA=MW -> D=ALL DA=mr]; FS.sr [0,1)", "2 RAW 0"),
+    ]);
+}
+
+#[test]
+fn ends_of_the_pipe() {
+    table(&[
+        ("FS.smp [0,1); barrier Global[S=BOTTOM SA= -> D=TOP DA=]; TR.W [0,1)", "clean"),
+        ("FS.smp [0,1); barrier Global[S=TOP SA= -> D=ALL DA=]; TR.W [0,1)", "2 WAR 0"),
+        ("FS.smp [0,1); barrier Global[S=ALL SA= -> D=BOTTOM DA=]; TR.W [0,1)", "2 WAR 0"),
+        ("FS.smp [0,1); barrier Global[S= SA= -> D=ALL DA=]; TR.W [0,1)", "2 WAR 0"),
+    ]);
+}
+
+#[test]
+fn chains() {
+    let first = "CS.SW [0,1); barrier Global[S=CS SA=SW -> D=VS DA=]";
+    table(&[
+        (&format!("{first}; barrier Global[S=VS SA= -> D=TR DA=r]; TR.r [0,1)"), "clean"),
+        (&format!("{first}; barrier Global[S=FS SA= -> D=TR DA=r]; TR.r [0,1)"), "clean"),
+        (&format!("{first}; barrier Global[S=CS SA= -> D=TR DA=r]; TR.r [0,1)"), "3 RAW 0"),
+        (&format!("{first}; barrier Global[S=DI SA= -> D=TR DA=r]; TR.r [0,1)"), "3 RAW 0"),
+        (&format!("{first}; barrier Global[S=VS SA= -> D=TR DA=]; TR.r [0,1)"), "3 RAW 0"),
+        // Not available in the first, and too late in the second, which does not hold the write itself.
+        (
+            "CS.SW [0,1); barrier Global[S=CS SA= -> D=VS DA=]; barrier Global[S=VS SA=SW -> D=TR DA=r]; TR.r [0,1)",
+            "3 RAW 0",
+        ),
+        (
+            "CS.SW [0,1); barrier Global[S=CS SA= -> D=VS DA=]; barrier Global[S=VS|CS SA=SW -> D=TR DA=r]; TR.r [0,1)",
+            "clean",
+        ),
+        // Barriers in the wrong order.
+        (
+            "CS.SW [0,1); barrier Global[S=VS SA= -> D=TR DA=r]; barrier Global[S=CS SA=SW -> D=VS DA=]; TR.r [0,1)",
+            "3 RAW 0",
+        ),
+    ]);
+}
+
+#[test]
+fn resource_barriers() {
+    table(&[
+        ("TR.W [0,2); barrier Res(0,2)[S=TR SA=W -> D=FS DA=smp]; FS.smp [0,2)", "clean"),
+        ("TR.W [0,2); barrier Res(0,1)[S=TR SA=W -> D=FS DA=smp]; FS.smp [0,2)", "2 RAW 0"),
+        ("TR.W [0,1); barrier Res(1,2)[S=TR SA=W -> D=FS DA=smp]; FS.smp [0,1)", "2 RAW 0"),
+        ("TR.r [0,1); barrier Res(1,2)[S=TR SA= -> D=FS DA=]; FS.SW [0,1)", "clean"),
+        ("TR.W r1 [0,4); barrier Res(r1 0,4)[S=TR SA=W -> D=FS DA=sr]; FS.sr r1 [2,3)", "clean"),
+        ("TR.W r1 [0,4); barrier Res(0,4)[S=TR SA=W -> D=FS DA=sr]; FS.sr r1 [2,3)", "2 RAW 0"),
+        // Available by a barrier of the range, visible by a global one.
+        (
+            "TR.W [0,1); barrier Res(0,1)[S=TR SA=W -> D=CS DA=]; barrier Global[S=CS SA= -> D=FS DA=smp]; FS.smp [0,1)",
+            "clean",
+        ),
+        (
+            "TR.W [0,1); barrier Res(0,1)[S=TR SA=W -> D=CS DA=]; barrier Res(1,2)[S=CS SA= -> D=FS DA=smp]; FS.smp [0,1)",
+            "3 RAW 0",
+        ),
+    ]);
+}
+
+#[test]
+fn version_one_is_one_dependency() {
+    table(&[
+        ("FS.smp [0,1); barrier1 FS -> TR : ; TR.W [0,1)", "clean"),
+        ("FS.smp [0,1); barrier1 TR -> FS : ; TR.W [0,1)", "2 WAR 0"),
+        ("TR.W [0,1); barrier1 TR -> FS : Global[SA=W DA=smp]; FS.smp [0,1)", "clean"),
+        ("TR.W [0,1); barrier1 TR -> FS : ; FS.smp [0,1)", "2 RAW 0"),
+        // What one element makes available another makes visible; in version 2 it does not.
+        ("TR.W [0,1); barrier1 TR -> FS : Global[SA=W DA=] + Global[SA= DA=smp]; FS.smp [0,1)", "clean"),
+        (
+            "TR.W [0,1); barrier Global[S=TR SA=W -> D=FS DA=] + Global[S=TR SA= -> D=FS DA=smp]; FS.smp [0,1)",
+            "2 RAW 0",
+        ),
+        ("TR.W [0,1); barrier1 TR -> FS : Trans(0,1)[SA=W DA=smp]; FS.smp [0,1)", "clean"),
+        ("TR.W [0,1); barrier1 TOP -> FS : Trans(0,1)[SA= DA=smp]; FS.smp [0,1)", "1 WAW 0"),
+    ]);
+}
+
+#[test]
+fn transitions() {
+    table(&[
+        ("TR.W [0,1); barrier Trans(0,1)[S=TR SA=W -> D=FS DA=smp]; FS.smp [0,1)", "clean"),
+        ("TR.W [0,1); barrier Trans(0,1)[S=TR SA= -> D=FS DA=smp]; FS.smp [0,1)", "1 WAW 0"),
+        ("TR.W [0,1); barrier Trans(0,1)[S=CS SA=W -> D=FS DA=smp]; FS.smp [0,1)", "1 WAW 0"),
+        ("TR.W [0,1); barrier Trans(1,2)[S=CS SA=W -> D=FS DA=smp]", "clean"),
+        ("TR.r [0,1); barrier Trans(0,1)[S=TR SA= -> D=FS DA=smp]; FS.smp [0,1)", "clean"),
+        ("TR.r [0,1); barrier Trans(0,1)[S=CS SA= -> D=FS DA=smp]; FS.smp [0,1)", "1 WAR 0"),
+        ("barrier Trans(0,1)[S= SA= -> D=FS DA=sr]; FS.smp [0,1)", "1 RAW 0"),
+        ("barrier Trans(0,1)[S= SA= -> D=VS DA=smp]; FS.smp [0,1)", "1 RAW 0"),
+        ("barrier Trans(0,1)[S= SA= -> D=FS DA=]; barrier Global[S=FS SA= -> D=FS DA=smp]; FS.smp [0,1)", "clean"),
+        ("barrier Trans(0,1)[S= SA= -> D=FS DA=]; barrier Global[S=TR SA= -> D=FS DA=smp]; FS.smp [0,1)", "2 RAW 0"),
+        ("barrier Trans(0,1)[S= SA= -> D=TR DA=W]; TR.W [0,1)", "clean"),
+        ("TR.W [0,1); barrier Global[S=TR SA=W -> D=CS DA=]; barrier Trans(0,1)[S=CS SA= -> D= DA=]", "clean"),
+        ("TR.W [0,1); barrier Global[S=TR SA= -> D=CS DA=]; barrier Trans(0,1)[S=CS SA= -> D= DA=]", "2 WAW 0"),
+        ("barrier Trans(0,1)[S= SA= -> D=CS DA=]; barrier Trans(0,1)[S=CS SA= -> D=FS DA=smp]; FS.smp [0,1)", "clean"),
+        // All commands include what barriers do.
+        ("barrier Trans(0,1)[S= SA= -> D= DA=]; barrier Global[S=ALL SA= -> D=FS DA=smp]; FS.smp [0,1)", "clean"),
+        (
+            "barrier Trans(0,1)[S= SA= -> D= DA=]; barrier Global[S=GRAPHICS SA= -> D=FS DA=smp]; FS.smp [0,1)",
+            "2 RAW 0",
+        ),
+    ]);
+}
+
+#[test]
+fn the_switches() {
+    let verdict =
+        |commands: &str, rules| hazard_summary(&format!("cb0:\n{}\nsubmit q0 cbs[0]", commands.replace("; ", "\n")), rules);
+    let specification = OracleRules::SPECIFICATION;
+    let reads = OracleRules { most_recent_reads: true, ..specification };
+    let writes = OracleRules { visible_writes: true, ..specification };
+    let transitions = OracleRules { ordered_transitions: true, ..specification };
+    // A read after a read that sees the write.
+    let chain = "TR.W [0,1); barrier Global[S=TR SA=W -> D=VS DA=sr]; VS.sr [0,1); barrier Global[S=VS SA= -> D=CS DA=]; CS.sr [0,1)";
+    assert_eq!(verdict(chain, specification), "0.0.0:4 RAW 0.0.0:0");
+    assert_eq!(verdict(chain, reads), "clean");
+    let loose = chain.replace("S=VS SA= -> D=CS DA=", "S=VS SA= -> D=FS DA=");
+    assert_eq!(verdict(&loose, reads), "0.0.0:4 RAW 0.0.0:0");
+    // Writes, with a read between and without.
+    let plain = "TR.W [0,1); barrier Global[S=TR SA=W -> D=TR DA=]; TR.W [0,1)";
+    assert_eq!(verdict(plain, specification), "clean");
+    assert_eq!(verdict(plain, writes), "0.0.0:2 WAW 0.0.0:0");
+    assert_eq!(verdict(&plain.replace("D=TR DA=", "D=TR DA=W"), writes), "clean");
+    let read = "TR.W [0,1); barrier Global[S=TR SA=W -> D=VS DA=sr]; VS.sr [0,1); barrier Global[S=VS SA= -> D=TR DA=]; TR.W [0,1)";
+    assert_eq!(verdict(read, specification), "clean");
+    assert_eq!(verdict(read, writes), "clean");
+    // Transitions.
+    let two = "barrier Trans(0,2)[S= SA= -> D= DA=]; barrier Trans(1,3)[S= SA= -> D=CS DA=sr]; CS.sr [1,2)";
+    assert_eq!(verdict(two, specification), "0.0.0:1 WAW 0.0.0:0");
+    assert_eq!(verdict(two, transitions), "clean");
+    assert_eq!(verdict(&two.replace("CS.sr [1,2)", "CS.sr [0,1)"), transitions), "0.0.0:2 RAW 0.0.0:0");
+}
+
+#[test]
+fn events() {
+    let masks = "Global[S=TR SA=W -> D=FS DA=smp]";
+    table(&[
+        (&format!("TR.W [0,1); set e0 {masks}; wait e0 {masks}; FS.smp [0,1)"), "clean"),
+        (&format!("set e0 {masks}; TR.W [0,1); wait e0 {masks}; FS.smp [0,1)"), "3 RAW 1"),
+        (&format!("TR.W [0,1); set e0 {masks}; FS.smp [0,1); wait e0 {masks}"), "2 RAW 0"),
+        (&format!("TR.W [0,1); set e0 {masks}; reset e0; wait e0 {masks}; FS.smp [0,1)"), "4 RAW 0"),
+        (&format!("TR.W [0,1); set e0 {masks}; wait e1 {masks}; FS.smp [0,1)"), "3 RAW 0"),
+        (&format!("set e0 {masks}; TR.W [0,1); set e0 {masks}; wait e0 {masks}; FS.smp [0,1)"), "4 RAW 1"),
+        (&format!("set e0 {masks}; TR.W [0,1); reset e0; set e0 {masks}; wait e0 {masks}; FS.smp [0,1)"), "clean"),
+        ("TR.W [0,1); set1 e0 TR; wait1 e0 TR -> FS : Global[SA=W DA=smp]; FS.smp [0,1)", "clean"),
+        ("TR.W [0,1); set1 e0 CS; wait1 e0 CS -> FS : Global[SA=W DA=smp]; FS.smp [0,1)", "3 RAW 0"),
+        ("TR.W [0,1); set1 e0 TR; wait1 e0 TR -> FS : Global[SA= DA=smp]; FS.smp [0,1)", "3 RAW 0"),
+        ("TR.r [0,1); set1 e0 TR; wait1 e0 TR -> FS : ; FS.SW [0,1)", "clean"),
+        ("TR.r [0,1); CS.sr [0,1); set1 e0 TR; set1 e1 CS; wait1 e0,e1 TR|CS -> FS : ; FS.SW [0,1)", "clean"),
+        ("TR.r [0,1); CS.sr [0,1); set1 e0 TR; set1 e1 CS; wait1 e0 TR -> FS : ; FS.SW [0,1)", "5 WAR 1"),
+        ("TR.W [0,1); set1 e0 TR; wait1 e0 TR -> FS : Trans(0,1)[SA=W DA=smp]; FS.smp [0,1)", "clean"),
+        ("set1 e0 TR; TR.W [0,1); wait1 e0 TR -> FS : Trans(0,1)[SA=W DA=smp]; FS.smp [0,1)", "2 WAW 1"),
+        // A barrier before the set leads into the event, one after it does not.
+        ("CS.sr [0,1); barrier Global[S=CS SA= -> D=TR DA=]; set1 e0 TR; wait1 e0 TR -> FS : ; FS.SW [0,1)", "clean"),
+        ("CS.sr [0,1); set1 e0 TR; barrier Global[S=CS SA= -> D=TR DA=]; wait1 e0 TR -> FS : ; FS.SW [0,1)", "4 WAR 0"),
+    ]);
+}
+
+#[test]
+fn resources_that_are_gone_do_not_matter() {
+    let text = "cb0:\nTR.W [0,1)\nsubmit q0 cbs[0]\ndestroy 0\nsubmit q0 cbs[0]";
+    assert_eq!(hazard_summary(text, OracleRules::CONTRACT), "clean");
+    assert_eq!(hazard_summary(&text.replace("destroy 0", "destroy 1"), OracleRules::CONTRACT), "2.0.0:0 WAW 0.0.0:0");
+}

@@ -1,0 +1,135 @@
+//! Functions in the place of the driver's.
+
+mod commands;
+mod objects;
+mod queues;
+mod sets;
+
+use lavascope_abi::*;
+
+use super::plan::PipelinePlan;
+use super::{DeviceChecks, slice};
+use crate::DeviceTable;
+use crate::catch_panic::catch_panic;
+
+/// Defines a function for each, and one that puts them into a table. A body has the checks of the device at hand, and a
+/// function that passes the call on as it is; for one with other parameters it takes the driver's function from
+/// `gpu.next` itself.
+macro_rules! hooks {
+    ($($name:ident = fn($first:ident: $first_ty:ty $(, $parameter:ident: $ty:ty)*) -> $result:ty, |$gpu:ident, $forward:ident| $body:block)*) => {
+        $(unsafe extern "system" fn $name($first: $first_ty $(, $parameter: $ty)*) -> $result {
+            // SAFETY: the loader calls this with the parameters of the application, whose first one is a dispatchable handle
+            // that is alive until the call returns: every command has a rule `VUID-…-parameter` that says so of it.
+            let Some($gpu) = (unsafe { checks_of($first.0) }) else { return Default::default() };
+            let Some(next) = $gpu.next.$name else { return Default::default() };
+            // SAFETY: the driver's function of this name, with the parameters that the application called ours with.
+            let $forward = || unsafe { next($first $(, $parameter)*) };
+            $body
+        })*
+
+        pub(super) fn install(table: &mut DeviceTable) {
+            $(if table.$name.is_some() {
+                table.$name = Some($name);
+            })*
+        }
+    };
+}
+
+pub(super) use hooks;
+
+/// Puts our functions into a table.
+pub(super) fn install(table: &mut DeviceTable) {
+    objects::install(table);
+    sets::install(table);
+    commands::install(table);
+    queues::install(table);
+}
+
+/// What a parameter of the application leads to.
+///
+/// # Safety
+///
+/// It must lead to a `T` that is valid and that nobody writes to until the application's call returns, and the result
+/// must not be used longer than that.
+pub(super) unsafe fn deref_param<'a, T>(parameter: Ptr<T>) -> &'a T {
+    // SAFETY: the contract of this function: it leads to a valid `T` that nobody writes to for as long as `'a`.
+    unsafe { &*parameter.as_ptr() }
+}
+
+/// What the driver wrote to a place of the application.
+///
+/// # Safety
+///
+/// The parameter must lead to a place that a call of the driver has filled with a `T`.
+pub(super) unsafe fn read_output<T: Copy>(parameter: Ptr<T>) -> T {
+    // SAFETY: the contract of this function: the driver has written a `T` there.
+    unsafe { *parameter.as_ptr() }
+}
+
+/// The stages of ray tracing.
+pub(super) const RAY_TRACING_STAGES: u32 = ShaderStageFlags::RAYGEN_KHR.0
+    | ShaderStageFlags::ANY_HIT_KHR.0
+    | ShaderStageFlags::CLOSEST_HIT_KHR.0
+    | ShaderStageFlags::MISS_KHR.0
+    | ShaderStageFlags::INTERSECTION_KHR.0
+    | ShaderStageFlags::CALLABLE_KHR.0;
+
+/// The bind points that stages belong to.
+pub(super) fn bind_points_of_stages(stages: ShaderStageFlags) -> impl Iterator<Item = usize> + Clone {
+    let compute = ShaderStageFlags::COMPUTE.0;
+    let graphics = ShaderStageFlags::ALL_GRAPHICS.0 | ShaderStageFlags::TASK_EXT.0 | ShaderStageFlags::MESH_EXT.0;
+    [graphics, compute, RAY_TRACING_STAGES].into_iter().enumerate().filter(move |it| it.1 & stages.0 != 0).map(|it| it.0)
+}
+
+impl DeviceChecks {
+    /// Makes pipelines with checks, or without them where the driver does not want them.
+    ///
+    /// # Safety
+    ///
+    /// `create` must ask the driver for as many pipelines as there are plans, with the cache and the infos that it gets,
+    /// with the callbacks `p_allocator`, into the array `p_made`. `p_infos` must be the infos of the application, and
+    /// `changed` the same with what the plans say; there may be no plans at all.
+    pub(super) unsafe fn create_pipelines<T>(
+        &self,
+        (p_infos, changed): (Ptr<T>, &[T]),
+        cache: PipelineCache,
+        plans: Vec<Option<PipelinePlan>>,
+        (p_made, p_allocator): (Ptr<Pipeline>, Ptr<Opaque>),
+        create: impl Fn(PipelineCache, Ptr<T>) -> Result,
+    ) -> Result {
+        if plans.iter().all(Option::is_none) {
+            return create(cache, p_infos);
+        }
+        let is_bare = plans.iter().flatten().all(PipelinePlan::is_uninstrumented);
+        // Not through the application's cache: it would fill with shaders that it never asks for again.
+        let mut result = if is_bare { create(cache, p_infos) } else { create(self.pipeline_cache, Ptr::to_slice(changed)) };
+        let is_planned = result.0 >= 0;
+        if !is_planned && !is_bare {
+            result = create(cache, p_infos);
+        }
+        // SAFETY: the contract of this function: `create` wrote as many as there are plans, null where it made none.
+        let made = unsafe { slice(p_made, plans.len() as u32) }.to_vec();
+        let finish = || {
+            self.finish(plans, &made, is_planned);
+            true
+        };
+        if !catch_panic("pipelines", finish, || false) && is_planned {
+            // Nobody leads them to tables: the application gets them without code of ours.
+            catch_panic("pipelines", || self.forget_pipelines(&made), || ());
+            if let Some(destroy) = self.next.destroy_pipeline {
+                // SAFETY: made above with `p_allocator`, and the application does not have them yet.
+                made.iter().for_each(|it| unsafe { destroy(self.device, *it, p_allocator) });
+            }
+            result = create(cache, p_infos);
+        }
+        result
+    }
+
+    fn forget_pipelines(&self, made: &[Pipeline]) {
+        let mut state = self.state();
+        for it in made {
+            state.libraries.remove(&it.0);
+            state.pipelines.remove(&it.0);
+        }
+    }
+}

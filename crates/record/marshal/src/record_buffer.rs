@@ -1,0 +1,131 @@
+//! Words that records are written into, one behind the other.
+
+use lavascope_abi::Command;
+use lavascope_record::encoding::{HEADER_SIZE, RecordHeader, RecordPhase, Omissions, ORDER_EDGES_SHIFT};
+
+/// A growing run of records.
+#[derive(Default)]
+pub struct RecordBuffer {
+    words: Vec<u64>,
+    /// Where the record being written begins.
+    start: usize,
+}
+
+impl RecordBuffer {
+    pub fn with_capacity(words: usize) -> RecordBuffer {
+        RecordBuffer { words: Vec::with_capacity(words), start: 0 }
+    }
+
+    pub fn words(&self) -> &[u64] {
+        &self.words
+    }
+
+    /// Writes touches behind the record that was made last, and gives it whole.
+    #[inline(always)]
+    pub fn add_order_edges(&mut self, touches: &[u64]) -> &[u64] {
+        if !touches.is_empty() {
+            self.words[self.start + 1] += (touches.len() as u64) << ORDER_EDGES_SHIFT;
+            self.words.extend_from_slice(touches);
+        }
+        self.last_record()
+    }
+
+    /// A record that was made elsewhere.
+    pub fn append(&mut self, record: &[u64]) {
+        self.start = self.words.len();
+        self.words.extend_from_slice(record);
+    }
+
+    /// Forgets the records and keeps the space.
+    #[inline(always)]
+    pub fn clear(&mut self) {
+        self.words.clear();
+        self.start = 0;
+    }
+
+    /// Begins a record and claims the space of its head.
+    pub(crate) fn begin(&mut self) {
+        self.start = self.words.len();
+        self.words.extend_from_slice(&[0; HEADER_SIZE / 8]);
+    }
+
+    /// Claims a zeroed block of `size` bytes, and gives its offset in the record.
+    pub(crate) fn claim(&mut self, size: usize) -> usize {
+        let at = self.words.len();
+        self.words.resize(at + size.div_ceil(8), 0);
+        (at - self.start) * 8
+    }
+
+    /// The bytes at an offset of the record being written.
+    ///
+    /// # Safety
+    ///
+    /// They must lie in blocks of this record that were claimed.
+    pub(crate) unsafe fn bytes(&mut self, offset: usize, size: usize) -> &mut [u8] {
+        debug_assert!(offset + size <= (self.words.len() - self.start) * 8, "what is written was claimed");
+        let first = self.words.as_mut_ptr().cast::<u8>().wrapping_add(self.start * 8 + offset);
+        // SAFETY: `claim` makes the stream longer by zeros, so by the contract these bytes are initialized ones of it.
+        unsafe { std::slice::from_raw_parts_mut(first, size) }
+    }
+
+    pub(crate) fn write_word(&mut self, offset: usize, value: u64) {
+        self.words[self.start + offset / 8] = value;
+    }
+
+    pub(crate) fn word(&self, offset: usize) -> u64 {
+        self.words[self.start + offset / 8]
+    }
+
+    /// # Safety
+    ///
+    /// As for [`RecordBuffer::bytes`].
+    pub(crate) unsafe fn zero(&mut self, offset: usize, size: usize) {
+        // SAFETY: the bytes were claimed, by the contract.
+        unsafe { self.bytes(offset, size) }.fill(0);
+    }
+
+    /// Ends the record: writes its head, and gives its words.
+    pub(crate) fn end(&mut self, command: Command, kind: RecordPhase, call: u64, remarks: Omissions) -> &[u64] {
+        assert!(self.words.len() - self.start <= u32::MAX as usize, "a record is at most 32 GiB");
+        let head = RecordHeader {
+            body_words: (self.words.len() - self.start) as u32,
+            command: command as u16,
+            kind: kind as u8,
+            omissions: remarks.0,
+            call,
+            order_edge_count: 0,
+        };
+        let [first, second] = head.to_words();
+        self.words[self.start] = first;
+        self.words[self.start + 1] = second;
+        &self.words[self.start..]
+    }
+
+    /// Space for a whole record of known size, for straight-line packing.
+    #[inline(always)]
+    pub(crate) fn claim_record(&mut self, words: usize) -> *mut u64 {
+        self.start = self.words.len();
+        self.words.reserve(words);
+        self.words.spare_capacity_mut().as_mut_ptr().cast()
+    }
+
+    /// Makes the claimed record part of the stream.
+    ///
+    /// # Safety
+    ///
+    /// `words` must be what was claimed last, and every word of it written.
+    #[inline(always)]
+    pub(crate) unsafe fn commit_record(&mut self, words: usize) -> &[u64] {
+        // SAFETY: by the contract `claim_record` reserved `words` behind `start`, where the stream ended then, and all of
+        // them are written.
+        unsafe { self.words.set_len(self.start + words) };
+        self.last_record()
+    }
+
+    #[inline(always)]
+    pub(crate) fn last_record(&self) -> &[u64] {
+        // SAFETY: `start` is where the stream ended when a record began, or zero; only `clear` makes the stream shorter, and
+        // sets `start` to zero.
+        unsafe { self.words.get_unchecked(self.start..) }
+    }
+}

@@ -1,0 +1,308 @@
+//! *Check* for many records that are alike: what the check looked at in the first is compared in the others.
+//!
+//! Whether a record is well formed follows from its size and from the bytes that the check looks at: pointers, counts,
+//! selectors, types, gaps. Values are none of these. So of two records of one shape that agree in these bytes both are
+//! well formed, or none; only the handles in them are looked at again, each for its type.
+
+use std::cell::RefCell;
+
+use lavascope_abi::{HandleType, ObjectId};
+
+use crate::check::{CheckError, check, check_observed};
+use crate::memory::{ReadableMemory, RecordMemory};
+use crate::encoding::{RecordHeader, Record};
+
+/// Shapes of the same half of a command that are remembered: a file may have any number.
+const SHAPES_MAX: usize = 8;
+/// Larger records are checked each time.
+const WORDS_MAX: u64 = 96;
+
+/// Checks records, and remembers what well-formed ones look like.
+#[derive(Default)]
+pub struct RecordCheckCache {
+    /// By command and half of the call; most have one.
+    shapes: Vec<Vec<CheckedShape>>,
+}
+
+/// What was looked at in a record that is well formed.
+struct CheckedShape {
+    /// The first word of all that are like it: size, command, half of the call, and remarks.
+    first: u64,
+    fixed: Vec<FixedBits>,
+    /// Words that are handles, and of what.
+    handles: Vec<(u32, HandleType)>,
+    /// Records that were not like it.
+    misses: u32,
+}
+
+/// Bits of a word that have to be as they were.
+struct FixedBits {
+    word: u32,
+    mask: u64,
+    value: u64,
+}
+
+impl RecordCheckCache {
+    /// As [`check`].
+    #[inline]
+    pub fn check<'a>(&mut self, words: &'a [u64]) -> Result<Record<'a>, CheckError> {
+        let known =
+            words.first().and_then(|first| self.shapes.get(shape_index(*first))?.iter().find(|it| it.first == *first));
+        match known.and_then(|it| it.match_record(words)) {
+            Some(record) => {
+                debug_assert!(check(words).is_ok(), "what is like a record is one");
+                Ok(record)
+            }
+            None => self.check_and_learn(words),
+        }
+    }
+
+    /// The long way, which the next one of the same shape need not go.
+    #[cold]
+    fn check_and_learn<'a>(&mut self, words: &'a [u64]) -> Result<Record<'a>, CheckError> {
+        let Some(first) = words.first().copied().filter(|it| it & u64::from(u32::MAX) <= WORDS_MAX) else {
+            return check(words);
+        };
+        let place = shape_index(first);
+        let known = self.shapes.get_mut(place).map_or(&mut [][..], |it| it);
+        let own = known.iter().position(|it| it.first == first);
+        let misses = own.map_or(0, |own| known[own].count_miss());
+        // Where they differ in what is looked at, remembering one does not help the others: that is tried less and less.
+        let is_wanted = if own.is_some() { misses.is_power_of_two() } else { known.len() < SHAPES_MAX };
+        if !is_wanted {
+            return check(words);
+        }
+        let seen = ObservedReads::default();
+        let record = check_observed(words, &seen)?;
+        let shape = seen.into_shape(record.words(), misses);
+        match own {
+            Some(own) => self.shapes[place][own] = shape,
+            None => {
+                // It is a record, so there are no more places than commands have halves.
+                self.shapes.resize_with(self.shapes.len().max(place + 1), Vec::new);
+                self.shapes[place].push(shape);
+            }
+        }
+        Ok(record)
+    }
+}
+
+/// Where shapes with this first word are.
+#[inline]
+fn shape_index(first: u64) -> usize {
+    let RecordHeader { command, kind, .. } = RecordHeader::from_words(first, 0);
+    usize::from(command) * 2 + usize::from(kind & 1)
+}
+
+impl CheckedShape {
+    /// One more record is not like it. Gives how many there were.
+    fn count_miss(&mut self) -> u32 {
+        self.misses = self.misses.saturating_add(1);
+        self.misses
+    }
+
+    /// The record at the front of some words, if it is well formed like the one that was looked at.
+    #[inline]
+    fn match_record<'a>(&self, words: &'a [u64]) -> Option<Record<'a>> {
+        let head = RecordHeader::from_words(words[0], *words.get(1)?);
+        let (body, touches) = (head.body_words as usize, head.order_edge_count as usize);
+        let own = words.get(..body + touches)?;
+        let is_fixed = |it: &FixedBits| own.get(it.word as usize).is_some_and(|word| word & it.mask == it.value);
+        let is_handle = |it: &(u32, HandleType)| {
+            own.get(it.0 as usize).is_some_and(|word| ObjectId::from_raw_typed(*word, it.1).is_some())
+        };
+        (self.fixed.iter().all(is_fixed) && self.handles.iter().all(is_handle)).then_some(Record::from_checked(own))
+    }
+}
+
+/// What a check looked at.
+#[derive(Default)]
+pub(crate) struct ObservedReads {
+    /// Bytes whose values count, as ranges.
+    bytes: RefCell<Vec<(u64, u64)>>,
+    /// Where handles are, of which the types count.
+    handles: RefCell<Vec<(u64, HandleType)>>,
+}
+
+impl ObservedReads {
+    fn into_shape(self, words: &[u64], misses: u32) -> CheckedShape {
+        let mut masks: Vec<u64> = vec![0; words.len()];
+        for (from, to) in self.bytes.into_inner() {
+            for at in from..to {
+                masks[at as usize / 8] |= 0xff << (at % 8 * 8);
+            }
+        }
+        let looked_at = masks.iter().zip(words).enumerate().filter(|it| *it.1.0 != 0);
+        let fixed = |(word, (mask, value)): (usize, (&u64, &u64))| FixedBits {
+            word: word as u32,
+            mask: *mask,
+            value: value & mask,
+        };
+        let handles = self.handles.into_inner().into_iter().map(|it| ((it.0 / 8) as u32, it.1));
+        CheckedShape { first: words[0], fixed: looked_at.map(fixed).collect(), handles: handles.collect(), misses }
+    }
+}
+
+/// The body of a record that is being checked. All that a check looks at it gets from here.
+#[derive(Clone, Copy)]
+pub(crate) struct ObservedMemory<'a> {
+    memory: RecordMemory<'a>,
+    seen: Option<&'a ObservedReads>,
+}
+
+impl<'a> ObservedMemory<'a> {
+    pub(crate) fn new(body: &'a [u8], seen: Option<&'a ObservedReads>) -> ObservedMemory<'a> {
+        ObservedMemory { memory: RecordMemory { body }, seen }
+    }
+
+    /// Bytes of the body, which its first word tells.
+    pub(crate) fn len(self) -> u64 {
+        self.memory.body.len() as u64
+    }
+
+    pub(crate) fn bytes(self, from: u64, to: u64) -> Option<&'a [u8]> {
+        let bytes = self.memory.body.get(usize::try_from(from).ok()?..usize::try_from(to).ok()?)?;
+        self.observe(from, to);
+        Some(bytes)
+    }
+
+    /// The handle at a place: of it only the type counts.
+    pub(crate) fn handle(self, at: u64, ty: HandleType) -> Option<u64> {
+        let raw = self.memory.read(at, 8)?;
+        match self.seen {
+            // It lies in a word.
+            Some(seen) if at.is_multiple_of(8) => seen.handles.borrow_mut().push((at, ty)),
+            _ => self.observe(at, at + 8),
+        }
+        Some(raw)
+    }
+
+    #[inline]
+    fn observe(self, from: u64, to: u64) {
+        if let Some(seen) = self.seen.filter(|_| from < to) {
+            seen.bytes.borrow_mut().push((from, to));
+        }
+    }
+}
+
+impl ReadableMemory for ObservedMemory<'_> {
+    fn read(&self, at: u64, width: u8) -> Option<u64> {
+        let value = self.memory.read(at, width)?;
+        self.observe(at, at + u64::from(width));
+        Some(value)
+    }
+
+    fn follow(&self, at: u64) -> Option<u64> {
+        let to = self.memory.follow(at);
+        // That it leads nowhere counts as well.
+        let end = at.saturating_add(8).min(self.len());
+        self.observe(at, end);
+        to
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use lavascope_abi::Command;
+
+    use super::*;
+    use crate::check::RecordFault;
+    use crate::encoding::{RecordPhase, ORDER_EDGES_SHIFT};
+
+    fn id(ty: HandleType, serial: u64) -> u64 {
+        ObjectId::new(ty, serial).map_or(0, ObjectId::raw)
+    }
+
+    /// A call of `vkCmdExecuteCommands`.
+    fn execute(call: u64, executed: &[u64]) -> Vec<u64> {
+        let head = RecordHeader {
+            body_words: 5 + executed.len() as u32,
+            command: Command::CmdExecuteCommands as u16,
+            kind: RecordPhase::Enter as u8,
+            omissions: 0,
+            call,
+            order_edge_count: 0,
+        };
+        let image = [id(HandleType::CommandBuffer, 1), executed.len() as u64, 5 * 8];
+        head.to_words().into_iter().chain(image).chain(executed.iter().copied()).collect()
+    }
+
+    fn shapes(alike: &RecordCheckCache) -> usize {
+        alike.shapes.iter().map(Vec::len).sum()
+    }
+
+    #[test]
+    fn records_of_one_shape_are_looked_at_once_and_judged_each() {
+        let [first, second, third] = [2, 3, 4].map(|it| id(HandleType::CommandBuffer, it));
+        let mut alike = RecordCheckCache::default();
+        assert!(alike.check(&execute(1, &[first, second])).is_ok());
+        for words in [execute(2, &[third, second]), execute(3, &[0, first])] {
+            assert!(alike.shapes[shape_index(words[0])][0].match_record(&words).is_some());
+            assert!(alike.check(&words).is_ok());
+        }
+        let mut touched = execute(4, &[first, third]);
+        touched[1] |= 2 << ORDER_EDGES_SHIFT;
+        touched.extend([7, 8]);
+        assert_eq!(alike.check(&touched).map(|it| it.words().len()), Ok(9));
+        assert_eq!(shapes(&alike), 1, "neither handles nor touches make another shape");
+        // Another count, a handle of another type, a part, and the half of a call that there is not.
+        let fault = |alike: &mut RecordCheckCache, words: &[u64]| {
+            let found = alike.check(words).err().map(|it| it.fault);
+            assert_eq!(found, check(words).err().map(|it| it.fault));
+            found
+        };
+        let mut few = execute(4, &[first, second]);
+        few[3] = 1;
+        assert_eq!(fault(&mut alike, &few), Some(RecordFault::TrailingBytes));
+        let wrong = execute(5, &[first, id(HandleType::Buffer, 2)]);
+        assert_eq!(fault(&mut alike, &wrong), Some(RecordFault::WrongHandle));
+        assert_eq!(fault(&mut alike, &wrong[..6]), Some(RecordFault::Truncated));
+        let mut beside = execute(6, &[first, second]);
+        beside[0] |= 2 << 48;
+        assert_eq!(fault(&mut alike, &beside), Some(RecordFault::UnknownKind));
+        assert_eq!(shapes(&alike), 1);
+    }
+
+    #[test]
+    fn no_more_shapes_are_remembered_than_there_is_room_for() {
+        let mut alike = RecordCheckCache::default();
+        for round in 0..3 {
+            for count in 1..20 {
+                assert!(alike.check(&execute(round, &vec![0; count])).is_ok());
+                assert!(alike.check(&execute(round, &vec![7; count])).is_err());
+            }
+        }
+        assert_eq!(shapes(&alike), SHAPES_MAX);
+    }
+
+    /// A call of `vkCmdBindDescriptorSets` with one set, and one or two dynamic offsets, which take the same room.
+    fn bind(offsets: u64) -> Vec<u64> {
+        let head = RecordHeader {
+            body_words: 11,
+            command: Command::CmdBindDescriptorSets as u16,
+            kind: RecordPhase::Enter as u8,
+            omissions: 0,
+            call: 1,
+            order_edge_count: 0,
+        };
+        let (buffer, layout) = (id(HandleType::CommandBuffer, 1), id(HandleType::PipelineLayout, 1));
+        let values = if offsets == 1 { 5 } else { 6 << 32 | 5 };
+        let image = [buffer, 0, layout, 1 << 32, 9 * 8, offsets, 10 * 8, id(HandleType::DescriptorSet, 1), values];
+        head.to_words().into_iter().chain(image).collect()
+    }
+
+    #[test]
+    fn what_differs_in_what_is_looked_at_is_looked_at_again() {
+        let mut alike = RecordCheckCache::default();
+        for _ in 0..40 {
+            assert_eq!(check(&bind(1)).map(drop), Ok(()));
+            assert!(alike.check(&bind(1)).is_ok() && alike.check(&bind(2)).is_ok());
+        }
+        assert_eq!(shapes(&alike), 1);
+        // Padding behind one offset, where a second one stands elsewhere.
+        let mut dirty = bind(2);
+        dirty[7] = 1;
+        assert_eq!(alike.check(&dirty).map(drop), check(&dirty).map(drop));
+        assert!(check(&dirty).is_err());
+    }
+}

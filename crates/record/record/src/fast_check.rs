@@ -1,0 +1,103 @@
+//! A short way through *check* for most records: values, handles, and lists of these that come one behind the other.
+//!
+//! It says only that a record is well formed; of any other the long way says what is wrong, if anything.
+
+use lavascope_abi::desc::{Layout, Len, IntegerLocation, Pointer, ReadCondition, Span, Pointee, Fixup};
+use lavascope_abi::{ObjectId, bytes_of_slice};
+
+use crate::encoding::HEADER_SIZE;
+use crate::walk::{WalkPass, PointerAction, pointer_action};
+
+/// Whether an image is well formed, without remarks. False says nothing.
+pub(crate) fn is_well_formed(image: &[u64], layout: &'static Layout, pass: WalkPass) -> bool {
+    let mut glance = FastChecker { image, cursor: 0 };
+    glance.take(u64::from(layout.size)).is_some()
+        && layout.gaps.iter().all(|it| glance.is_zero(*it))
+        && layout.fixups.iter().all(|it| glance.work(it, pass).is_some())
+        && glance.cursor == image.len()
+}
+
+struct FastChecker<'a> {
+    image: &'a [u64],
+    /// Where the next block must begin, in words.
+    cursor: usize,
+}
+
+impl FastChecker<'_> {
+    /// The words of the next block of so many bytes, if they are there and end with zeros.
+    #[inline]
+    fn take(&mut self, size: u64) -> Option<&[u64]> {
+        let words = usize::try_from(size.div_ceil(8)).ok()?;
+        let block = self.image.get(self.cursor..self.cursor.checked_add(words)?)?;
+        let used = (size % 8) as u32 * 8;
+        if used != 0 && block.last()? >> used != 0 {
+            return None;
+        }
+        self.cursor += words;
+        Some(block)
+    }
+
+    fn is_zero(&self, gap: Span) -> bool {
+        let bytes = bytes_of_slice(self.image).get(gap.at as usize..(gap.at + gap.size) as usize);
+        bytes.is_some_and(|it| it.iter().all(|it| *it == 0))
+    }
+
+    #[inline]
+    fn work(&mut self, work: &Fixup, pass: WalkPass) -> Option<()> {
+        match work {
+            Fixup::Handles { at, count, ty, .. } => {
+                let first = *at as usize / 8;
+                let all = self.image.get(first..first + *count as usize)?;
+                all.iter().all(|it| ObjectId::from_raw_typed(*it, *ty).is_some()).then_some(())
+            }
+            Fixup::Pointer { at, pointer } => match *self.image.get(*at as usize / 8)? {
+                0 => Some(()),
+                slot => self.pointer(slot, pointer, pass),
+            },
+            Fixup::Chain { at } => (*self.image.get(*at as usize / 8)? == 0).then_some(()),
+            Fixup::TypedHandle { .. }
+            | Fixup::Opaque { .. }
+            | Fixup::Text { .. }
+            | Fixup::Select { .. }
+            | Fixup::Tail { .. }
+            | Fixup::DeviceOrHost { .. } => None,
+        }
+    }
+
+    /// What a pointer that is not null leads to.
+    fn pointer(&mut self, slot: u64, pointer: &Pointer, pass: WalkPass) -> Option<()> {
+        let is_followed =
+            matches!(pointer.read, ReadCondition::Always) && matches!(pointer_action(pointer, pass), PointerAction::Follow(it) if it == pass);
+        if !is_followed || slot != (HEADER_SIZE + self.cursor * 8) as u64 {
+            return None;
+        }
+        let count = match pointer.len {
+            Len::Fixed(count) => u64::from(count),
+            Len::At(place) if place.through == IntegerLocation::HERE => self.number(place)?,
+            Len::At(_) | Len::Scaled { .. } | Len::Terminated | Len::Rule(_) => return None,
+        };
+        let size = match &pointer.to {
+            Pointee::Values(ty) => ty.size(),
+            Pointee::Handle(_) => 8,
+            Pointee::Struct(layout) if layout.fixups.is_empty() && layout.gaps.is_empty() => layout.size,
+            _ => return None,
+        };
+        // Where there is nothing, a pointer is a mark.
+        let block = self.take(count.checked_mul(u64::from(size)).filter(|it| *it > 0)?)?;
+        match pointer.to {
+            Pointee::Handle(ty) => block.iter().all(|it| ObjectId::from_raw_typed(*it, ty).is_some()).then_some(()),
+            _ => Some(()),
+        }
+    }
+
+    /// A number among the parameters.
+    fn number(&self, place: IntegerLocation) -> Option<u64> {
+        let word = *self.image.get(place.at as usize / 8)?;
+        match (place.width, place.at % 8) {
+            (8, 0) => Some(word),
+            (4, 0) => Some(word & u64::from(u32::MAX)),
+            (4, 4) => Some(word >> 32),
+            _ => None,
+        }
+    }
+}

@@ -1,0 +1,184 @@
+//! What the host wrote into mapped memory, as it stands in a stream before the call that lets the device read it.
+//!
+//! The image of such a record ([`beside::HOST_WRITE`]):
+//!
+//! ```text
+//! word 0   the id of the memory
+//! word 1   the byte of the memory from which the runs are counted
+//! word 2   bits  0..32  how many runs
+//!          bits 32..64  how many bytes all of them have
+//! runs     one word each: where it begins (32 bits), how many bytes it has (32 bits); in order and apart
+//! bytes    of all runs, one behind the other, and zeros up to a whole word
+//! ```
+//!
+//! It has a call number of its own, so that records of other threads can come after it.
+
+use lavascope_abi::{HandleType, ObjectId, bytes_of_slice};
+
+use crate::host_bytes;
+use crate::encoding::{HEADER_SIZE, RecordHeader, beside};
+
+const HEAD_WORDS: usize = HEADER_SIZE / 8;
+/// Words of the image before the runs.
+const FIRST_RUN: usize = 3;
+
+/// Bytes that the host wrote into one memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct HostWrite<'a> {
+    memory: ObjectId,
+    first: u64,
+    runs: &'a [u64],
+    bytes: &'a [u8],
+}
+
+impl<'a> HostWrite<'a> {
+    /// Reads a record; none if it is no whole record of this kind.
+    pub fn parse(record: &'a [u64]) -> Option<HostWrite<'a>> {
+        let head = RecordHeader::from_words(*record.first()?, *record.get(1)?);
+        if head.kind != beside::HOST_WRITE || head.size() != record.len() * 8 {
+            return None;
+        }
+        let image = record.get(HEAD_WORDS..head.body_words as usize)?;
+        let (&[memory, first, counts], rest) = image.split_first_chunk::<FIRST_RUN>()?;
+        let memory = ObjectId::from_raw_typed(memory, HandleType::DeviceMemory)?;
+        let (count, size) = (counts as u32 as usize, (counts >> 32) as usize);
+        let (runs, bytes) = rest.split_at_checked(count)?;
+        let bytes = Some(bytes_of_slice(bytes)).filter(|it| it.len() == size.next_multiple_of(8))?;
+        let (bytes, padding) = bytes.split_at(size);
+        let mut end = 0;
+        let mut sum = 0;
+        let is_sane = runs.iter().all(|it| {
+            let (start, length) = (u64::from(*it as u32), *it >> 32);
+            let is_next = start >= end && length > 0;
+            (end, sum) = (start + length, sum + length);
+            is_next
+        });
+        let is_whole = is_sane && sum == size as u64 && first.checked_add(end).is_some();
+        (is_whole && padding.iter().all(|it| *it == 0)).then_some(HostWrite { memory, first, runs, bytes })
+    }
+
+    /// Into which memory.
+    pub fn memory(self) -> ObjectId {
+        self.memory
+    }
+
+    /// How many bytes were written.
+    pub fn size(self) -> usize {
+        self.bytes.len()
+    }
+
+    /// What was written where: an offset in the memory and the bytes from there on.
+    pub fn runs(self) -> impl ExactSizeIterator<Item = (u64, &'a [u8])> {
+        let mut bytes = self.bytes;
+        self.runs.iter().map(move |it| {
+            let (own, rest) = bytes.split_at((*it >> 32) as usize);
+            bytes = rest;
+            (self.first + u64::from(*it as u32), own)
+        })
+    }
+
+    /// Words before the bytes, the head of the record included: what differs where equal bytes are written elsewhere.
+    /// Of what a call reads as well.
+    pub fn words_before_bytes(record: &[u64]) -> Option<usize> {
+        let head = RecordHeader::from_words(*record.first()?, *record.get(1)?);
+        let words = match head.kind {
+            beside::HOST_WRITE => FIRST_RUN + *record.get(HEAD_WORDS + 2)? as u32 as usize,
+            beside::HOST_BYTES => host_bytes::FIRST_BYTE,
+            _ => return None,
+        };
+        Some(HEAD_WORDS + words).filter(|it| *it < head.body_words as usize)
+    }
+}
+
+/// Makes such a record.
+#[derive(Debug, Default)]
+pub struct HostWriteBuilder {
+    words: Vec<u64>,
+    bytes: Vec<u8>,
+}
+
+impl HostWriteBuilder {
+    /// A record without runs, which are counted from a byte of the memory.
+    pub fn begin(&mut self, memory: ObjectId, first: u64) {
+        self.words.clear();
+        self.bytes.clear();
+        self.words.extend([0, 0, memory.raw(), first, 0]);
+    }
+
+    /// One run more, behind those before it.
+    pub fn add_run(&mut self, start: u32, bytes: &[u8]) {
+        self.words.push(u64::from(start) | (bytes.len() as u64) << 32);
+        self.bytes.extend_from_slice(bytes);
+    }
+
+    /// The record with its number, and the calls of other threads that it comes after.
+    pub fn finish(&mut self, call: u64, touches: &[u64]) -> &[u64] {
+        let runs = (self.words.len() - HEAD_WORDS - FIRST_RUN) as u64;
+        self.words[HEAD_WORDS + 2] = runs | (self.bytes.len() as u64) << 32;
+        self.bytes.resize(self.bytes.len().next_multiple_of(8), 0);
+        let bytes = self.bytes.chunks_exact(8).map(|it| u64::from_le_bytes(std::array::from_fn(|at| it[at])));
+        self.words.extend(bytes);
+        let (body_words, touch_count) = (self.words.len() as u32, touches.len() as u32);
+        let head = RecordHeader { body_words, command: 0, kind: beside::HOST_WRITE, omissions: 0, call, order_edge_count: touch_count };
+        self.words[..HEAD_WORDS].copy_from_slice(&head.to_words());
+        self.words.extend_from_slice(touches);
+        &self.words
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn memory() -> ObjectId {
+        ObjectId::new(HandleType::DeviceMemory, 4).expect("a small number")
+    }
+
+    fn record() -> Vec<u64> {
+        let mut writing = HostWriteBuilder::default();
+        writing.begin(memory(), 0x1_0000_0000);
+        writing.add_run(0, b"one");
+        writing.add_run(100, b"twelve bytes");
+        writing.finish(9, &[77]).to_vec()
+    }
+
+    #[test]
+    fn runs_come_back_with_their_places() {
+        let record = record();
+        let written = HostWrite::parse(&record).expect("our own");
+        assert_eq!((written.memory(), written.size()), (memory(), 15));
+        let runs: Vec<_> = written.runs().collect();
+        assert_eq!(runs, [(0x1_0000_0000, &b"one"[..]), (0x1_0000_0064, b"twelve bytes")]);
+        assert_eq!(RecordHeader::from_words(record[0], record[1]).completed_call(), Some(9));
+        assert_eq!(HostWrite::words_before_bytes(&record), Some(7));
+    }
+
+    #[test]
+    fn what_is_wrong_is_nothing() {
+        let good = record();
+        let changed = |at: usize, word: u64| {
+            let mut bad = good.clone();
+            bad[at] = word;
+            HostWrite::parse(&bad).is_some()
+        };
+        let buffer = ObjectId::new(HandleType::Buffer, 4).expect("a small number");
+        assert!(!changed(2, buffer.raw()), "no memory");
+        assert!(!changed(3, u64::MAX), "past all memory");
+        assert!(!changed(4, u64::from(u32::MAX)), "more runs than words");
+        assert!(!changed(4, 2 | 14 << 32), "not all bytes");
+        assert!(!changed(5, 3 << 32 | 101), "behind the next run");
+        assert!(!changed(8, u64::MAX), "no zeros at the end");
+        for words in 0..good.len() {
+            assert!(HostWrite::parse(&good[..words]).is_none());
+        }
+        let mut seed = 5u64;
+        for _ in 0..20_000 {
+            seed = seed.wrapping_mul(0x5851_f42d_4c95_7f2d).wrapping_add(0x1405_7b7e_f767_814f);
+            let mut bad = good.clone();
+            bad[(seed >> 40) as usize % good.len()] ^= 1 << (seed >> 58);
+            if let Some(it) = HostWrite::parse(&bad) {
+                assert_eq!(it.runs().map(|it| it.1.len()).sum::<usize>(), it.size());
+            }
+        }
+    }
+}

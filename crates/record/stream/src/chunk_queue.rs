@@ -1,0 +1,488 @@
+//! Words from one thread to one reader, in chunks.
+//!
+//! The producer owns every word behind `committed` of its last chunk, readers may look at those before it; a word
+//! that was committed never changes. So a record can be read as soon as it is complete, also while its thread is
+//! idle, and the producer neither waits nor calls the system, except for a new chunk every few thousand calls.
+
+use std::collections::VecDeque;
+use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use lavascope_record::encoding::beside;
+
+use crate::atomics::OnceLock;
+use crate::chunk_link;
+use crate::chunk_storage::{HeapChunk, ChunkStorage, ChunkSpace};
+use crate::time::{TIME_MASK, ticks};
+
+/// Words of an ordinary chunk; a larger record gets a chunk of its own.
+pub const WORDS_PER_CHUNK: usize = 8192;
+/// So much may gather before the reader is called: less than fits into a cache.
+const WAKE_WORDS: usize = 1 << 17;
+/// Chunks kept for later.
+const SPARE_MAX: usize = 64;
+
+struct Chunk {
+    /// Words that are complete are counted in it, see `link`. None only while the chunk is dropped.
+    space: Option<ChunkSpace>,
+    /// Who has the words, if we have not.
+    storage: Option<Arc<dyn ChunkStorage>>,
+    heap: Option<HeapChunk>,
+    /// The chunk after this one. Set after the last word was committed.
+    next: OnceLock<Arc<Chunk>>,
+    wake: Arc<StreamControl>,
+}
+
+/// What all queues of a process share: how much is under way, and whom to wake when there is more.
+pub struct StreamControl {
+    words: AtomicUsize,
+    /// Relaxed, as `words`: a little more or less does not matter.
+    words_max: AtomicUsize,
+    /// How often producers waited for the reader, and for how many microseconds together. Relaxed: it is told now and
+    /// then.
+    waits: AtomicU64,
+    waited_us: AtomicU64,
+    /// Space that was read and can be written again, the longest unused first: what was read a moment ago is in the
+    /// reader's cache, and memory that another thread frees comes back cold, or not at all.
+    spare: Mutex<VecDeque<HeapChunk>>,
+    reader: Mutex<Option<std::thread::Thread>>,
+    /// Where words lie, and whether records have their time: both from the next call of each thread on.
+    storage: Mutex<Option<Arc<dyn ChunkStorage>>>,
+    /// How often that changed. Relaxed: what it speaks of is behind a lock.
+    storage_changes: AtomicU32,
+}
+
+impl StreamControl {
+    /// At most about `words_max` words are under way; beyond that producers wait for the reader.
+    pub fn new(words_max: usize) -> Arc<StreamControl> {
+        Arc::new(StreamControl {
+            words: AtomicUsize::new(0),
+            words_max: AtomicUsize::new(words_max),
+            waits: AtomicU64::new(0),
+            waited_us: AtomicU64::new(0),
+            spare: Mutex::default(),
+            reader: Mutex::new(None),
+            storage: Mutex::new(None),
+            storage_changes: AtomicU32::new(0),
+        })
+    }
+
+    /// From now on so many words may be under way.
+    pub fn set_words_max(&self, words_max: usize) {
+        self.words_max.store(words_max, Ordering::Relaxed);
+    }
+
+    /// How often producers waited for the reader, and how long all of them together.
+    pub fn wait_stats(&self) -> (u64, Duration) {
+        let time = Duration::from_micros(self.waited_us.load(Ordering::Relaxed));
+        (self.waits.load(Ordering::Relaxed), time)
+    }
+
+    /// From now on words lie in a room, and each record is behind a word with its time; or not any more.
+    pub fn set_storage(&self, room: Option<Arc<dyn ChunkStorage>>) {
+        *self.storage.lock().unwrap_or_else(PoisonError::into_inner) = room;
+        self.storage_changes.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// The calling thread is the reader.
+    pub fn set_reader(&self) {
+        *self.reader() = Some(std::thread::current());
+    }
+
+    pub fn wake(&self) {
+        if let Some(reader) = self.reader().as_ref() {
+            reader.unpark();
+        }
+    }
+
+    /// Nobody reads any more, and nobody waits for it.
+    pub fn clear_reader(&self) {
+        *self.reader() = None;
+    }
+
+    /// Words in chunks that somebody still holds.
+    pub fn words_in_flight(&self) -> usize {
+        self.words.load(Ordering::Relaxed)
+    }
+
+    fn spare(&self) -> MutexGuard<'_, VecDeque<HeapChunk>> {
+        self.spare.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn reader(&self) -> MutexGuard<'_, Option<std::thread::Thread>> {
+        self.reader.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Before a new chunk. The reader looks every few milliseconds by itself; it is called when much has gathered.
+    fn wait_for_capacity(&self) {
+        let words_max = self.words_max.load(Ordering::Relaxed);
+        if self.words_in_flight() > (words_max / 8).min(WAKE_WORDS) {
+            self.wake();
+        }
+        if self.words_in_flight() > words_max {
+            self.wait_until_below(words_max);
+        }
+    }
+
+    #[cold]
+    fn wait_until_below(&self, words_max: usize) {
+        let start = Instant::now();
+        while self.words_in_flight() > words_max && self.reader().is_some() {
+            std::thread::sleep(Duration::from_micros(50));
+            self.wake();
+        }
+        self.waits.fetch_add(1, Ordering::Relaxed);
+        self.waited_us.fetch_add(start.elapsed().as_micros() as u64, Ordering::Relaxed);
+    }
+}
+
+impl Chunk {
+    fn new(count: usize, stream: u32, position: u64, wake: &Arc<StreamControl>) -> Arc<Chunk> {
+        wake.words.fetch_add(count, Ordering::Relaxed);
+        let room = wake.storage.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let (next, wake) = (OnceLock::new(), Arc::clone(wake));
+        if let Some(space) = room.as_ref().and_then(|it| it.claim(stream, position, count)) {
+            return Arc::new(Chunk { space: Some(space), storage: room, heap: None, next, wake });
+        }
+        let spare = if count == WORDS_PER_CHUNK { wake.spare().pop_front() } else { None };
+        let heap = spare.unwrap_or_else(|| HeapChunk::new(count));
+        // SAFETY: the heap is new, or `Chunk::drop` put it among the spare ones after it took its space. The chunk keeps
+        // it until it drops the space.
+        let space = unsafe { heap.space() };
+        Arc::new(Chunk { space: Some(space), storage: None, heap: Some(heap), next, wake })
+    }
+
+    #[inline(always)]
+    fn space(&self) -> &ChunkSpace {
+        // SAFETY: `Chunk::new` puts a space in, and only `drop` takes it out, which has the chunk alone.
+        unsafe { self.space.as_ref().unwrap_unchecked() }
+    }
+
+    fn committed(&self) -> usize {
+        chunk_link::committed(self.space().committed())
+    }
+}
+
+impl Drop for Chunk {
+    fn drop(&mut self) {
+        let Some(space) = self.space.take() else { return };
+        self.wake.words.fetch_sub(space.len(), Ordering::Relaxed);
+        if let Some(room) = self.storage.take() {
+            room.release(space);
+        } else if let Some(heap) = self.heap.take().filter(|_| space.len() == WORDS_PER_CHUNK) {
+            let mut spare = self.wake.spare();
+            if spare.len() < SPARE_MAX {
+                spare.push_back(heap);
+            }
+        }
+        // A long run of chunks must not be dropped by recursion, one inside the other.
+        let mut next = self.next.take();
+        while let Some(mut chunk) = next.and_then(Arc::into_inner) {
+            next = chunk.next.take();
+        }
+    }
+}
+
+/// A new queue, for the words of a stream.
+pub fn chunk_queue(stream: u32, wake: &Arc<StreamControl>) -> (Producer, Consumer) {
+    let changes = wake.storage_changes.load(Ordering::Relaxed);
+    let chunk = Chunk::new(WORDS_PER_CHUNK, stream, 0, wake);
+    let is_timed = chunk.storage.is_some();
+    let producer = Producer { chunk: Arc::clone(&chunk), at: 0, stream, position: 0, storage_changes: changes, is_timed };
+    (producer, Consumer { chunk, at: 0, position: 0, retained: VecDeque::new() })
+}
+
+/// The writing end.
+pub struct Producer {
+    chunk: Arc<Chunk>,
+    /// Words committed in this chunk.
+    at: usize,
+    stream: u32,
+    /// Words before this chunk.
+    position: u64,
+    /// The changes of the room that it knows of.
+    storage_changes: u32,
+    /// Whether a word with the time stands before each record.
+    is_timed: bool,
+}
+
+impl Producer {
+    /// A new call begins: looks whether the room has changed.
+    #[inline(always)]
+    pub fn begin(&mut self) {
+        let changes = self.chunk.wake.storage_changes.load(Ordering::Relaxed);
+        if changes != self.storage_changes {
+            self.storage_changes = changes;
+            self.next_chunk(0);
+        }
+    }
+
+    /// Appends words; the reader sees all of them or none.
+    #[inline(always)]
+    pub fn append(&mut self, words: &[u64]) {
+        let to = self.claim(words.len());
+        // SAFETY: `claim` gave room for so many words behind what is committed, which no slice can overlap: readers get
+        // slices of committed words only.
+        unsafe { copy(words, to) };
+        // SAFETY: the two steps before claimed these words and wrote all of them.
+        unsafe { self.commit(words.len()) };
+    }
+
+    /// Room for words that are to be written in place. Until they are committed they are nobody's.
+    #[inline(always)]
+    pub fn claim(&mut self, words: usize) -> *mut u64 {
+        let mark = usize::from(self.is_timed);
+        if words + mark > self.chunk.space().len() - self.at {
+            return self.claim_next(words);
+        }
+        // SAFETY: `at + mark` is at most the length of the space, by the condition before.
+        unsafe { self.chunk.space().words().add(self.at + mark) }
+    }
+
+    /// The reader may see the first of the words that were claimed.
+    ///
+    /// # Safety
+    ///
+    /// The last call on the producer must have been a [`Producer::claim`] of at least so many words, and the first
+    /// `words` of them must be written.
+    #[inline(always)]
+    pub unsafe fn commit(&mut self, words: usize) {
+        if self.is_timed {
+            let mark = u64::from(beside::TIME) << 48 | ticks() & TIME_MASK;
+            // SAFETY: by the contract `claim` came last; it made room for one word more, before those that it gave.
+            unsafe { self.chunk.space().words().add(self.at).write(mark) };
+            self.at += 1;
+        }
+        self.at += words;
+        chunk_link::commit(self.chunk.space().committed(), self.at);
+    }
+
+    #[cold]
+    fn claim_next(&mut self, words: usize) -> *mut u64 {
+        self.next_chunk(words);
+        self.claim(words)
+    }
+
+    #[cold]
+    fn next_chunk(&mut self, words: usize) {
+        self.chunk.wake.wait_for_capacity();
+        let position = self.position + self.at as u64;
+        let next = Chunk::new((words + 1).max(WORDS_PER_CHUNK), self.stream, position, &self.chunk.wake);
+        let _ = self.chunk.next.set(Arc::clone(&next));
+        let is_timed = next.storage.is_some();
+        *self = Producer { chunk: next, at: 0, position, is_timed, ..*self };
+    }
+}
+
+/// Most records are a few words: not worth a call.
+///
+/// # Safety
+///
+/// `to` must lead to room for as many words as there are, apart from them.
+#[inline(always)]
+unsafe fn copy(words: &[u64], to: *mut u64) {
+    if words.len() <= 16 {
+        for (index, word) in words.iter().enumerate() {
+            // SAFETY: `index` is less than the number of words, for which there is room at `to` by the contract.
+            unsafe { to.add(index).write(*word) };
+        }
+    } else {
+        // SAFETY: by the contract there is room for all words at `to`, apart from where they are.
+        unsafe { std::ptr::copy_nonoverlapping(words.as_ptr(), to, words.len()) };
+    }
+}
+
+/// The reading end.
+pub struct Consumer {
+    chunk: Arc<Chunk>,
+    /// Words taken of this chunk.
+    at: usize,
+    /// Words before this chunk.
+    position: u64,
+    /// Chunks in a room that were read, each with the position behind it: they are kept until somebody says that what
+    /// they hold is safe elsewhere.
+    retained: VecDeque<(u64, Arc<Chunk>)>,
+}
+
+impl Consumer {
+    /// The words that are there and were not taken yet, as far as they lie in one run.
+    pub fn peek(&mut self) -> &[u64] {
+        let next = chunk_link::next_chunk(self.chunk.space().committed(), &self.chunk.next, self.at).cloned();
+        if let Some(next) = next {
+            self.position += self.at as u64;
+            self.at = 0;
+            let chunk = std::mem::replace(&mut self.chunk, next);
+            if chunk.storage.is_some() {
+                self.retained.push_back((self.position, chunk));
+            }
+        }
+        let count = self.chunk.committed() - self.at;
+        // SAFETY: `Producer::commit` counts words that are written, never more than the space has, and nobody writes them
+        // again; `committed` sees the number with them. `at` is not larger, by `take`. The slice borrows `self`, whose
+        // chunk keeps the space.
+        unsafe { std::slice::from_raw_parts(self.chunk.space().words().add(self.at), count) }
+    }
+
+    /// Words of the stream that were taken.
+    pub fn position(&self) -> u64 {
+        self.position + self.at as u64
+    }
+
+    /// The first `count` words of what `peek` gave are done with.
+    pub fn take(&mut self, count: usize) {
+        assert!(self.at + count <= self.chunk.committed(), "only what was seen is taken");
+        self.at += count;
+    }
+
+    /// What lies before a position is safe elsewhere.
+    pub fn release(&mut self, position: u64) {
+        while self.retained.pop_front_if(|it| it.0 <= position).is_some() {}
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_come_out_as_they_went_in() {
+        let wake = StreamControl::new(usize::MAX);
+        let (mut producer, mut consumer) = chunk_queue(1, &wake);
+        let large: Vec<u64> = (0..WORDS_PER_CHUNK as u64 * 3).collect();
+        producer.append(&[1, 2, 3]);
+        producer.append(&large);
+        producer.append(&[4, 5]);
+        assert_eq!(consumer.peek(), [1, 2, 3]);
+        consumer.take(3);
+        assert_eq!(consumer.peek(), large);
+        consumer.take(large.len());
+        assert_eq!(consumer.peek(), [4, 5]);
+        consumer.take(2);
+        assert!(consumer.peek().is_empty());
+        drop((producer, consumer));
+        assert_eq!(wake.words_in_flight(), 0);
+    }
+
+    #[test]
+    fn a_reader_sees_every_word_once_and_producers_wait_for_it() {
+        let wake = StreamControl::new(WORDS_PER_CHUNK * 4);
+        let (mut producer, mut consumer) = chunk_queue(1, &wake);
+        const RUNS: u64 = 200_000;
+        wake.set_reader();
+        std::thread::scope(|scope| {
+            let thread = scope.spawn(move || {
+                for it in 0..RUNS {
+                    producer.append(&[it * 3, it * 3 + 1, it * 3 + 2]);
+                }
+            });
+            let mut expected = 0;
+            while expected < RUNS * 3 {
+                let words = consumer.peek();
+                assert!(words.len().is_multiple_of(3), "a run is seen whole");
+                assert!(words.iter().all(|it| {
+                    expected += 1;
+                    *it == expected - 1
+                }));
+                let count = words.len();
+                consumer.take(count);
+                assert!(wake.words_in_flight() <= WORDS_PER_CHUNK * 6);
+                if count == 0 {
+                    std::thread::yield_now();
+                }
+            }
+            // Joined by hand: ThreadSanitizer does not see what the end of a scope waits for.
+            thread.join().expect("nobody panics");
+        });
+    }
+
+    #[test]
+    fn waits_are_counted_and_timed() {
+        let wake = StreamControl::new(usize::MAX);
+        let (mut producer, mut consumer) = chunk_queue(1, &wake);
+        let words = [7; WORDS_PER_CHUNK / 2];
+        wake.set_reader();
+        (0..8).for_each(|_| producer.append(&words));
+        assert_eq!(wake.wait_stats(), (0, Duration::ZERO));
+        wake.set_words_max(WORDS_PER_CHUNK);
+        let pause = Duration::from_millis(20);
+        std::thread::scope(|scope| {
+            let thread = scope.spawn(|| producer.append(&words));
+            // It wakes this thread once before it waits, and then as long as it does; somebody else may have before.
+            (0..3).for_each(|_| std::thread::park());
+            std::thread::sleep(pause);
+            for _ in 0..9 {
+                while consumer.peek().is_empty() {
+                    std::thread::yield_now();
+                }
+                consumer.take(words.len());
+            }
+            thread.join().expect("nobody panics");
+        });
+        let (times, time) = wake.wait_stats();
+        assert!(times == 1 && time >= pause, "{times} times, {time:?}");
+    }
+
+    #[test]
+    fn a_long_queue_nobody_reads_is_dropped_without_recursion() {
+        let wake = StreamControl::new(usize::MAX);
+        let (mut producer, consumer) = chunk_queue(1, &wake);
+        for _ in 0..2000 {
+            producer.append(&[0; WORDS_PER_CHUNK]);
+        }
+        drop((producer, consumer));
+        assert_eq!(wake.words_in_flight(), 0);
+    }
+
+    /// Remembers who asked for space, and what was given back.
+    #[derive(Default)]
+    struct Log {
+        heaps: Mutex<Vec<HeapChunk>>,
+        claimed: Mutex<Vec<(u32, u64, usize)>>,
+        released: AtomicUsize,
+    }
+
+    impl ChunkStorage for Log {
+        fn claim(&self, stream: u32, position: u64, words: usize) -> Option<ChunkSpace> {
+            self.claimed.lock().expect("nobody panics").push((stream, position, words));
+            let heap = HeapChunk::new(words);
+            // SAFETY: the heap is new, and the log keeps it for longer than any queue of the test.
+            let space = unsafe { heap.space() };
+            self.heaps.lock().expect("nobody panics").push(heap);
+            Some(space)
+        }
+
+        fn release(&self, _: ChunkSpace) {
+            self.released.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    #[test]
+    fn words_in_a_room_have_times_and_stay_until_they_are_safe() {
+        let (wake, log) = (StreamControl::new(usize::MAX), Arc::new(Log::default()));
+        let (mut producer, mut consumer) = chunk_queue(7, &wake);
+        producer.append(&[1]);
+        wake.set_storage(Some(log.clone()));
+        producer.append(&[2]);
+        producer.begin();
+        producer.append(&[3, 4]);
+        producer.append(&[5; WORDS_PER_CHUNK]);
+        assert_eq!(consumer.peek(), [1, 2], "until the next call nothing changes");
+        consumer.take(2);
+        let is_mark = |it: u64| (it >> 48) as u8 == beside::TIME;
+        assert!(matches!(*consumer.peek(), [mark, 3, 4] if is_mark(mark)));
+        consumer.take(3);
+        assert!(matches!(*consumer.peek(), [mark, 5, ..] if is_mark(mark)));
+        assert_eq!(*log.claimed.lock().expect("nobody panics"), [(7, 2, WORDS_PER_CHUNK), (7, 5, WORDS_PER_CHUNK + 1)]);
+        assert_eq!(consumer.position(), 5);
+        consumer.release(4);
+        assert_eq!(log.released.load(Ordering::Relaxed), 0);
+        consumer.release(5);
+        assert_eq!(log.released.load(Ordering::Relaxed), 1);
+        wake.set_storage(None);
+        producer.begin();
+        producer.append(&[6]);
+        consumer.take(WORDS_PER_CHUNK + 1);
+        assert_eq!(consumer.peek(), [6], "no time any more");
+    }
+}

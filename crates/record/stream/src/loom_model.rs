@@ -1,0 +1,221 @@
+//! All interleavings of threads that complete calls, ask each other for barriers, and hand words over, also such as only
+//! weakly ordered processors show. The code is that of [`crate::thread_progress`] and [`crate::chunk_link`], compiled with the atomics of
+//! `loom`.
+
+use std::sync::atomic::AtomicBool as Plain;
+
+use loom::cell::UnsafeCell;
+use loom::sync::Arc;
+use loom::thread;
+
+#[path = "chunk_link.rs"]
+#[allow(clippy::duplicate_mod, reason = "compiled with other atomics")]
+mod chunk_link;
+
+#[path = "thread_progress.rs"]
+#[allow(clippy::duplicate_mod, reason = "compiled with other atomics")]
+mod thread_progress;
+
+use thread_progress::ThreadProgress;
+
+/// What the code under test is made of here.
+mod atomics {
+    use loom::cell::UnsafeCell;
+    pub(crate) use loom::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+
+    /// As that of the standard library: whoever sees the value sees what came before it was set.
+    pub(crate) struct OnceLock<T> {
+        is_set: AtomicBool,
+        value: UnsafeCell<Option<T>>,
+    }
+
+    impl<T> OnceLock<T> {
+        pub(crate) fn new() -> OnceLock<T> {
+            OnceLock { is_set: AtomicBool::new(false), value: UnsafeCell::new(None) }
+        }
+
+        pub(crate) fn get(&self) -> Option<&T> {
+            if !self.is_set.load(Ordering::Acquire) {
+                return None;
+            }
+            // SAFETY: `set` stores the value before it sets `is_set`, which was seen, and is called once.
+            self.value.with(|it| unsafe { (*it).as_ref() })
+        }
+
+        /// By one thread, once.
+        pub(crate) fn set(&self, value: T) {
+            // SAFETY: `get` does not look before `is_set`, which the next step sets; `loom` finds out if it does.
+            self.value.with_mut(|it| unsafe { *it = Some(value) });
+            self.is_set.store(true, Ordering::Release);
+        }
+    }
+}
+
+const WORDS: usize = 2;
+
+/// A chunk of two words. `loom` tells where one is read that is not complete.
+struct ModelChunk {
+    words: [UnsafeCell<u64>; WORDS],
+    counter: atomics::AtomicUsize,
+    next: atomics::OnceLock<Arc<ModelChunk>>,
+}
+
+impl ModelChunk {
+    fn new() -> Arc<ModelChunk> {
+        let words = [UnsafeCell::new(0), UnsafeCell::new(0)];
+        Arc::new(ModelChunk { words, counter: atomics::AtomicUsize::new(0), next: atomics::OnceLock::new() })
+    }
+}
+
+/// Writes so many words, in as many chunks as they need, the way `Producer` does.
+fn produce(mut chunk: Arc<ModelChunk>, count: u64) {
+    let mut at = 0;
+    for word in 1..=count {
+        if at == WORDS {
+            let next = ModelChunk::new();
+            chunk.next.set(next.clone());
+            (chunk, at) = (next, 0);
+        }
+        // SAFETY: readers stop at what is committed, and this word is behind that; `loom` finds out if they do not.
+        chunk.words[at].with_mut(|it| unsafe { *it = word });
+        at += 1;
+        chunk_link::commit(&chunk.counter, at);
+    }
+}
+
+/// Reads as `Consumer` does.
+struct ModelReader {
+    chunk: Arc<ModelChunk>,
+    at: usize,
+    seen: Vec<u64>,
+}
+
+impl ModelReader {
+    fn new(chunk: Arc<ModelChunk>) -> ModelReader {
+        ModelReader { chunk, at: 0, seen: Vec::new() }
+    }
+
+    /// All that is there of a chunk, once it is known which.
+    fn read(&mut self, next: Option<Arc<ModelChunk>>) {
+        if let Some(next) = next {
+            (self.chunk, self.at) = (next, 0);
+        }
+        let end = chunk_link::committed(&self.chunk.counter);
+        for word in &self.chunk.words[self.at..end] {
+            // SAFETY: `produce` writes no word again that it committed; `loom` finds out if it does.
+            self.seen.push(word.with(|it| unsafe { *it }));
+        }
+        self.at = end;
+    }
+
+    fn step(&mut self) {
+        let next = chunk_link::next_chunk(&self.chunk.counter, &self.chunk.next, self.at).cloned();
+        self.read(next);
+    }
+
+    /// The same, with the chunk looked at before what comes behind it.
+    fn step_in_the_wrong_order(&mut self) {
+        let is_read = self.at == chunk_link::committed(&self.chunk.counter);
+        let next = self.chunk.next.get().filter(|_| is_read).cloned();
+        self.read(next);
+    }
+}
+
+/// All ways in which threads are interrupted at most three times.
+fn explore(test: impl Fn() + Sync + Send + 'static) {
+    let mut model = loom::model::Builder::new();
+    model.preemption_bound = Some(3);
+    model.check(test);
+}
+
+#[test]
+fn every_word_of_a_queue_is_seen_once_and_in_its_order() {
+    explore(|| {
+        const COUNT: u64 = 3;
+        let first = ModelChunk::new();
+        let mut reader = ModelReader::new(first.clone());
+        let producer = thread::spawn(move || produce(first, COUNT));
+        for _ in 0..3 {
+            reader.step();
+            assert!(reader.seen.iter().copied().eq(1..=reader.seen.len() as u64), "{:?}", reader.seen);
+        }
+        producer.join().expect("it ends");
+        (0..2).for_each(|_| reader.step());
+        assert!(reader.seen.iter().copied().eq(1..=COUNT), "{:?}", reader.seen);
+    });
+}
+
+/// Whether there is an interleaving in which a reader leaves words behind.
+fn is_lost(step: fn(&mut ModelReader)) -> bool {
+    let is_lost = std::sync::Arc::new(Plain::new(false));
+    let found = is_lost.clone();
+    explore(move || {
+        const COUNT: u64 = 3;
+        let first = ModelChunk::new();
+        let mut reader = ModelReader::new(first.clone());
+        let producer = thread::spawn(move || produce(first, COUNT));
+        (0..2).for_each(|_| step(&mut reader));
+        producer.join().expect("it ends");
+        (0..2).for_each(|_| step(&mut reader));
+        if !reader.seen.iter().copied().eq(1..=COUNT) {
+            found.store(true, std::sync::atomic::Ordering::Relaxed);
+        }
+    });
+    is_lost.load(std::sync::atomic::Ordering::Relaxed)
+}
+
+#[test]
+fn the_next_chunk_has_to_be_looked_for_first() {
+    assert!(is_lost(ModelReader::step_in_the_wrong_order), "then the order does not matter");
+    assert!(!is_lost(ModelReader::step));
+}
+
+#[test]
+fn whoever_is_asked_for_a_barrier_sees_the_call_that_asked() {
+    loom::model(|| {
+        let posts = Arc::new([ThreadProgress::new(), ThreadProgress::new()]);
+        let other_posts = posts.clone();
+        // One waits for the device, and tells the other.
+        let other = thread::spawn(move || {
+            other_posts[0].complete(1);
+            other_posts[0].complete(2);
+            other_posts[1].request_barrier();
+        });
+        let seen = posts[0].position();
+        if posts[1].take_barrier_request() {
+            assert_eq!(posts[0].position(), 2, "the barrier comes after the wait");
+            assert!(!posts[1].take_barrier_request());
+        }
+        assert!(posts[0].position() >= seen, "positions only grow");
+        other.join().expect("it ends");
+        assert_eq!(posts[0].position(), 2);
+    });
+}
+
+#[test]
+fn two_wishes_are_never_both_lost() {
+    loom::model(|| {
+        let posts = Arc::new([ThreadProgress::new(), ThreadProgress::new(), ThreadProgress::new()]);
+        let ask = |by: usize| {
+            let posts = posts.clone();
+            thread::spawn(move || {
+                posts[by].complete(1);
+                posts[2].request_barrier();
+            })
+        };
+        let others = [ask(0), ask(1)];
+        let mut known = [0; 2];
+        let barrier = |known: &mut [u64; 2]| {
+            if posts[2].take_barrier_request() {
+                known.iter_mut().zip(posts.iter()).for_each(|it| *it.0 = it.1.position());
+            }
+        };
+        // One record while they ask, and one behind it.
+        barrier(&mut known);
+        for it in others {
+            it.join().expect("it ends");
+        }
+        barrier(&mut known);
+        assert_eq!(known, [1, 1], "the next record comes after both");
+    });
+}

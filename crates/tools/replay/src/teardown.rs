@@ -1,0 +1,167 @@
+//! The end of a replay whose trace ends earlier than its program: what is alive is destroyed, so that another can begin.
+
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+
+use lavascope_abi as vk;
+use lavascope_abi::{Command, HandleType, ObjectId, Ptr, Structure};
+
+use crate::host_allocator::callbacks;
+use crate::device::ReplayDevice;
+use crate::error::ReplayError;
+use crate::functions::driver;
+use crate::instance::out;
+use crate::objects::ReplayObject;
+use crate::replay::{Replay, lock};
+
+/// What a device owns, users before what they use. Command buffers and descriptor sets go with their pools.
+const CHILDREN: [(HandleType, Command); 31] = [
+    (HandleType::IndirectExecutionSetEXT, Command::DestroyIndirectExecutionSetEXT),
+    (HandleType::IndirectCommandsLayoutEXT, Command::DestroyIndirectCommandsLayoutEXT),
+    (HandleType::IndirectCommandsLayoutNV, Command::DestroyIndirectCommandsLayoutNV),
+    (HandleType::CommandPool, Command::DestroyCommandPool),
+    (HandleType::Pipeline, Command::DestroyPipeline),
+    (HandleType::ShaderEXT, Command::DestroyShaderEXT),
+    (HandleType::ShaderModule, Command::DestroyShaderModule),
+    (HandleType::PipelineBinaryKHR, Command::DestroyPipelineBinaryKHR),
+    (HandleType::PipelineCache, Command::DestroyPipelineCache),
+    (HandleType::Framebuffer, Command::DestroyFramebuffer),
+    (HandleType::RenderPass, Command::DestroyRenderPass),
+    (HandleType::DescriptorPool, Command::DestroyDescriptorPool),
+    (HandleType::DescriptorUpdateTemplate, Command::DestroyDescriptorUpdateTemplate),
+    (HandleType::PipelineLayout, Command::DestroyPipelineLayout),
+    (HandleType::DescriptorSetLayout, Command::DestroyDescriptorSetLayout),
+    (HandleType::VideoSessionParametersKHR, Command::DestroyVideoSessionParametersKHR),
+    (HandleType::VideoSessionKHR, Command::DestroyVideoSessionKHR),
+    (HandleType::AccelerationStructureKHR, Command::DestroyAccelerationStructureKHR),
+    (HandleType::AccelerationStructureNV, Command::DestroyAccelerationStructureNV),
+    (HandleType::MicromapEXT, Command::DestroyMicromapEXT),
+    (HandleType::BufferView, Command::DestroyBufferView),
+    (HandleType::ImageView, Command::DestroyImageView),
+    (HandleType::Sampler, Command::DestroySampler),
+    (HandleType::SamplerYcbcrConversion, Command::DestroySamplerYcbcrConversion),
+    (HandleType::Buffer, Command::DestroyBuffer),
+    (HandleType::Image, Command::DestroyImage),
+    (HandleType::QueryPool, Command::DestroyQueryPool),
+    (HandleType::Event, Command::DestroyEvent),
+    (HandleType::Semaphore, Command::DestroySemaphore),
+    (HandleType::Fence, Command::DestroyFence),
+    (HandleType::DeferredOperationKHR, Command::DestroyDeferredOperationKHR),
+];
+
+/// Destroys all that the trace left alive. Nobody may use it any more. A device that still works is waited for, but
+/// not longer than one has patience: then everything stays as it is.
+pub(crate) fn destroy_remaining(replay: &Replay) -> Result<(), ReplayError> {
+    for (id, object) in replay.objects.alive(HandleType::Device) {
+        if let Some(device) = replay.remove_device(object.owner) {
+            destroy_device_objects(replay, &device)?;
+            replay.objects.remove(id);
+        }
+    }
+    replay.swapchains.destroy_surfaces();
+    for (id, object) in replay.objects.alive(HandleType::Instance) {
+        if let Some(functions) = replay.functions(object.owner) {
+            driver!(functions, DestroyInstance, FnDestroyInstance(vk::Instance(object.handle), Ptr::NULL));
+            replay.objects.remove(id);
+        }
+    }
+    Ok(())
+}
+
+fn destroy_device_objects(replay: &Replay, device: &ReplayDevice) -> Result<(), ReplayError> {
+    let ReplayDevice { functions, handle, .. } = device;
+    let patience = replay.options.patience;
+    if !becomes_idle(replay, device, &queues(replay, device), patience) {
+        let what = "the device does not come to an end with what was submitted last".to_owned();
+        return Err(ReplayError::Stuck { seconds: patience.as_secs(), what });
+    }
+    driver!(functions, DeviceWaitIdle, FnDeviceWaitIdle(*handle));
+    let shown = replay.swapchains.destroy_device(device);
+    let is_real = |it: &(ObjectId, ReplayObject)| {
+        let is_shown = it.0.ty() == Some(HandleType::Image) && shown.contains(&vk::Image(it.1.handle));
+        it.1.owner == device.owner && !is_shown && replay.is_driver_object(it.0)
+    };
+    for (ty, command) in CHILDREN {
+        for (id, object) in replay.objects.alive(ty).into_iter().filter(is_real) {
+            destroy(device, command, object);
+            replay.objects.remove(id);
+        }
+    }
+    replay.memories.free_device(device.owner);
+    driver!(functions, DestroyDevice, FnDestroyDevice(*handle, Ptr::NULL));
+    Ok(())
+}
+
+/// The queues of a device that somebody may have submitted to.
+fn queues(replay: &Replay, device: &ReplayDevice) -> Vec<vk::Queue> {
+    let all = replay.objects.alive(HandleType::Queue).into_iter();
+    let own = all.filter(|it| it.1.owner == device.owner && replay.is_driver_object(it.0)).map(|it| it.1.handle);
+    let mut all: Vec<u64> = own.chain([device.queue.0]).filter(|it| *it != 0).collect();
+    all.sort_unstable();
+    all.dedup();
+    all.into_iter().map(vk::Queue).collect()
+}
+
+/// Waits until a device has done what was submitted to it so far, as long as that makes sense: what was submitted may
+/// wait for the host, and then nobody waits in this way again.
+pub(crate) fn wait_until_idle(replay: &Replay, device: &ReplayDevice) {
+    const SHORT: Duration = Duration::from_millis(500);
+    if !replay.waits_for_host.load(Ordering::Relaxed) && !becomes_idle(replay, device, &queues(replay, device), SHORT) {
+        replay.waits_for_host.store(true, Ordering::Relaxed);
+    }
+}
+
+/// Whether queues have done all that was submitted to them before the time is over.
+fn becomes_idle(replay: &Replay, device: &ReplayDevice, queues: &[vk::Queue], patience: Duration) -> bool {
+    let ReplayDevice { functions, handle, .. } = device;
+    let until = Instant::now() + patience;
+    queues.iter().all(|queue| {
+        let (info, mut fence) = (vk::FenceCreateInfo::zeroed(), vk::Fence(0));
+        driver!(functions, CreateFence, FnCreateFence(*handle, Ptr::to(&info), Ptr::NULL, out(&mut fence)));
+        let submitted = {
+            let queue_lock = replay.queue_lock(queue.0);
+            let _guard = lock(&queue_lock);
+            driver!(functions, QueueSubmit, FnQueueSubmit(*queue, 0, Ptr::NULL, fence))
+        };
+        // A device that is lost does nothing any more.
+        if submitted == Some(vk::Result::SUCCESS) {
+            let left = until.saturating_duration_since(Instant::now()).as_nanos() as u64;
+            let waited =
+                driver!(functions, WaitForFences, FnWaitForFences(*handle, 1, Ptr::to(&fence), vk::Bool32(1), left));
+            if waited == Some(vk::Result::TIMEOUT) {
+                return false;
+            }
+        }
+        driver!(functions, DestroyFence, FnDestroyFence(*handle, fence, Ptr::NULL));
+        true
+    })
+}
+
+fn destroy(device: &ReplayDevice, command: Command, object: ReplayObject) {
+    type Destroy = unsafe extern "system" fn(vk::Device, u64, Ptr<vk::Opaque>);
+    let allocator = if command == Command::DestroyCommandPool { callbacks() } else { Ptr::NULL };
+    if let Some(address) = device.functions.get(command) {
+        // SAFETY: all commands of `CHILDREN` take a device, a handle and an allocator, which a test checks. The object
+        // is in the table of those alive, no thread of the replay is left that uses it, and `end_device` waited until
+        // the device was idle; users are destroyed before what they use.
+        unsafe {
+            let function = std::mem::transmute::<*const (), Destroy>(address);
+            function(device.handle, object.handle, allocator);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_command_of_the_table_takes_a_device_an_object_and_an_allocator() {
+        for (ty, command) in CHILDREN {
+            let fields = command.desc().parameters.fields;
+            let types: Vec<_> = fields.iter().map(|it| it.name).collect();
+            assert_eq!((types[0], types.len(), types[2]), ("device", 3, "pAllocator"), "{ty:?}");
+            assert!(command.desc().name.contains(&ty.name()[2..]), "{ty:?}");
+        }
+    }
+}

@@ -8,24 +8,8 @@
 
 #![forbid(unsafe_code)]
 
-mod abi;
-mod commands;
-mod coverage;
-mod entry_points;
-mod in_place;
-mod layouts;
-mod marshal;
+mod emit;
 mod model;
-mod names;
-mod null_driver;
-mod overrides;
-mod pointers;
-mod record;
-mod replay;
-mod state;
-mod abi_tables;
-mod text;
-mod vulkanalia;
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -54,30 +38,30 @@ pub type Files = BTreeMap<PathBuf, String>;
 pub fn emit(registry: &Registry, vulkanalia: &str) -> Result<Files, Vec<CodegenError>> {
     let model = build(registry)?;
     let mut files = Files::new();
-    abi::emit(registry, &model, &mut files);
-    record::emit(registry, &model, &mut files);
-    marshal::emit(&model, &mut files);
-    in_place::emit(&model, &mut files);
-    entry_points::emit(&model, &mut files);
-    null_driver::emit(registry, &model, &mut files);
-    replay::emit(&model, &mut files);
-    let undecided = state::check(&model);
+    emit::abi::emit(registry, &model, &mut files);
+    emit::record::emit(registry, &model, &mut files);
+    emit::marshal::emit(&model, &mut files);
+    emit::in_place::emit(&model, &mut files);
+    emit::entry_points::emit(&model, &mut files);
+    emit::null_driver::emit(registry, &model, &mut files);
+    emit::replay::emit(&model, &mut files);
+    let undecided = emit::state::check(&model);
     if !undecided.is_empty() {
         return Err(undecided);
     }
-    state::emit(&model, &mut files);
-    coverage::emit(registry, &model, &mut files);
+    emit::state::emit(&model, &mut files);
+    emit::coverage::emit(registry, &model, &mut files);
     let path = PathBuf::from("crates/api/abi/tests/generated/vulkanalia.rs");
-    files.insert(path, vulkanalia::emit(vulkanalia, &field_names(&model)));
+    files.insert(path, emit::vulkanalia::emit(vulkanalia, &field_names(&model)));
     Ok(files)
 }
 
 fn build(registry: &Registry) -> Result<model::Model, Vec<CodegenError>> {
-    let mut layouts = layouts::LayoutBuilder::new(registry);
+    let mut layouts = model::layouts::LayoutBuilder::new(registry);
     for name in registry.structs.keys() {
         layouts.structure(name);
     }
-    let commands = commands::command_models(&mut layouts);
+    let commands = model::commands::command_models(&mut layouts);
     check_overrides(&mut layouts);
     check_prose_validity(&mut layouts);
     let mut errors = layouts.errors;
@@ -98,7 +82,7 @@ fn field_names(model: &model::Model) -> BTreeMap<String, Vec<String>> {
 }
 
 /// A pointer whose validity is stated in prose may be garbage: somebody must have looked at it.
-fn check_prose_validity(layouts: &mut layouts::LayoutBuilder<'_>) {
+fn check_prose_validity(layouts: &mut model::layouts::LayoutBuilder<'_>) {
     let registry = layouts.registry;
     let structures = registry.structs.iter().map(|(name, it)| (name, &it.fields));
     let commands = registry.commands.iter().map(|(name, it)| (name, &it.parameters));
@@ -108,15 +92,15 @@ fn check_prose_validity(layouts: &mut layouts::LayoutBuilder<'_>) {
             |it: &&lavascope_registry::RegistryField| it.no_auto_validity && it.ty.is_pointer() && it.name != "pNext";
         for field in fields.iter().filter(in_prose) {
             let item = format!("{owner}.{}", field.name);
-            let is_decided = overrides::find(&item).is_some()
-                || overrides::VALID_WHEN_COUNTED.iter().any(|it| it.0 == item)
-                || pointers::is_foreign(layouts, field);
+            let is_decided = model::overrides::find(&item).is_some()
+                || model::overrides::VALID_WHEN_COUNTED.iter().any(|it| it.0 == item)
+                || model::pointers::is_foreign(layouts, field);
             if !is_decided {
                 layouts.error(&item, "its validity is stated in prose: when is it read?");
             }
         }
     }
-    for (item, why) in overrides::VALID_WHEN_COUNTED {
+    for (item, why) in model::overrides::VALID_WHEN_COUNTED {
         let (owner, field) = item.split_once('.').unwrap_or((item, ""));
         let fields = registry.structs.get(owner).map(|it| &it.fields);
         let fields = fields.or_else(|| registry.commands.get(owner).map(|it| &it.parameters));
@@ -128,9 +112,9 @@ fn check_prose_validity(layouts: &mut layouts::LayoutBuilder<'_>) {
 }
 
 /// An override must name something that exists.
-fn check_overrides(layouts: &mut layouts::LayoutBuilder<'_>) {
+fn check_overrides(layouts: &mut model::layouts::LayoutBuilder<'_>) {
     let registry = layouts.registry;
-    for it in overrides::OVERRIDES {
+    for it in model::overrides::OVERRIDES {
         let (owner, field) = it.item.split_once('.').unwrap_or((it.item, ""));
         let fields = registry.structs.get(owner).map(|it| &it.fields);
         let fields = fields.or_else(|| registry.commands.get(owner).map(|it| &it.parameters));

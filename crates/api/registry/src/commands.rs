@@ -20,7 +20,12 @@ pub(crate) fn read(root: RegistryRoot<'_, '_>, registry: &mut Registry, faults: 
     }
 }
 
-fn command(root: RegistryRoot<'_, '_>, node: Node<'_, '_>, proto: Node<'_, '_>, faults: &mut ErrorList) -> RegistryCommand {
+fn command(
+    root: RegistryRoot<'_, '_>,
+    node: Node<'_, '_>,
+    proto: Node<'_, '_>,
+    faults: &mut ErrorList,
+) -> RegistryCommand {
     let parameters = children(node, "param").filter(|it| is_for_vulkan(*it));
     let implicit = child(node, "implicitexternsyncparams");
     RegistryCommand {

@@ -4,7 +4,7 @@
 //! newer registry fails here, with its place, and asks for a decision.
 
 use crate::error::RegistryError;
-use crate::xml::{XmlDocument, Node, item, position};
+use crate::xml::{Node, XmlDocument, item, position};
 
 /// Path of an element and the attributes it may carry. Sorted by path.
 const ELEMENTS: &[(&str, &[&str])] = &[

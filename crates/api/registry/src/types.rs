@@ -90,7 +90,12 @@ fn structure(root: RegistryRoot<'_, '_>, node: Node<'_, '_>, faults: &mut ErrorL
     }
 }
 
-fn read_function_pointer(root: RegistryRoot<'_, '_>, node: Node<'_, '_>, registry: &mut Registry, faults: &mut ErrorList) {
+fn read_function_pointer(
+    root: RegistryRoot<'_, '_>,
+    node: Node<'_, '_>,
+    registry: &mut Registry,
+    faults: &mut ErrorList,
+) {
     let Some(proto) = child(node, "proto") else { return faults.bad_value(root, node, "proto", "a prototype") };
     let name = child_text(proto, "name").unwrap_or_default().to_owned();
     let parameters = children(node, "param").map(|it| field(root, it, faults)).collect();

@@ -1,6 +1,6 @@
 //! A thin layer over `roxmltree`: places, items, typed attributes and collected faults.
 
-use crate::error::{XmlPosition, RegistryError};
+use crate::error::{RegistryError, XmlPosition};
 
 pub(crate) use roxmltree::Node;
 
@@ -53,7 +53,12 @@ pub(crate) struct ErrorList {
 
 impl ErrorList {
     /// A required attribute; its absence is a fault and reads as empty.
-    pub(crate) fn attribute<'a>(&mut self, root: RegistryRoot<'_, '_>, node: Node<'a, '_>, name: &'static str) -> &'a str {
+    pub(crate) fn attribute<'a>(
+        &mut self,
+        root: RegistryRoot<'_, '_>,
+        node: Node<'a, '_>,
+        name: &'static str,
+    ) -> &'a str {
         node.attribute(name).unwrap_or_else(|| {
             self.errors.push(RegistryError::MissingAttribute {
                 place: position(root.file, node),

@@ -130,7 +130,10 @@ impl<V: Clone + Default> IntervalMap<V> {
     /// The value of a range that is there just as it is.
     #[inline]
     pub fn get_exact_mut(&mut self, range: &Range<u64>) -> Option<&mut V> {
-        let hint = self.lookup_cache.get(lookup_cache_slot(range.start)).map(|it| LeafCursor { leaf: it.0 as usize, index: it.1 as usize });
+        let hint = self
+            .lookup_cache
+            .get(lookup_cache_slot(range.start))
+            .map(|it| LeafCursor { leaf: it.0 as usize, index: it.1 as usize });
         let spot = match hint.filter(|it| self.start(*it) == Some(range.start)) {
             Some(spot) => spot,
             None => self.find_exact(range.start)?,

@@ -70,7 +70,9 @@ impl Baseline {
 fn check_header(line: &str) -> Result<(), BaselineError> {
     let message = match line.split_once(' ') {
         Some((MAGIC, version)) if version.parse() == Ok(VERSION) => return Ok(()),
-        Some((MAGIC, version)) => format!("version {version} of baselines is not known here; this is version {VERSION}"),
+        Some((MAGIC, version)) => {
+            format!("version {version} of baselines is not known here; this is version {VERSION}")
+        }
         _ => format!("not a baseline: it would begin with `{MAGIC} {VERSION}`"),
     };
     Err(BaselineError { line: 1, message })

@@ -52,15 +52,20 @@ fn one_line(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{DebugLabels, DiagnosticObject, DiagnosticLocation, Severity};
+    use crate::{DebugLabels, DiagnosticLocation, DiagnosticObject, Severity};
 
     fn diagnostic(id: u64) -> Diagnostic {
         let place = DiagnosticLocation {
             path: vec!["vkCmdExecuteCommands".into(), "vkCmdDraw".into()],
             labels: DebugLabels { queue: vec!["Frame".into()], commands: vec!["Shadows".into()] },
-            ..DiagnosticLocation::new("access", format!("command 3 of VkCommandBuffer#{id}"), format!("of VkCommandBuffer#{id}"))
+            ..DiagnosticLocation::new(
+                "access",
+                format!("command 3 of VkCommandBuffer#{id}"),
+                format!("of VkCommandBuffer#{id}"),
+            )
         };
-        let unnamed = DiagnosticObject { description: Some("1024 bytes".into()), ..DiagnosticObject::new("VkBuffer", id, None) };
+        let unnamed =
+            DiagnosticObject { description: Some("1024 bytes".into()), ..DiagnosticObject::new("VkBuffer", id, None) };
         let objects = vec![unnamed, DiagnosticObject::new("VkImage", id + 1, Some("sky\n\"day\"".into())), {
             // Nothing is known of it that would be the same the next time.
             DiagnosticObject::new("VkQueue", id, None)
@@ -87,7 +92,8 @@ mod tests {
     #[test]
     fn what_counts_makes_another() {
         let own = diagnostic(1);
-        let is_other = |it: Diagnostic| DiagnosticIdentity::of(&it).fingerprint() != DiagnosticIdentity::of(&own).fingerprint();
+        let is_other =
+            |it: Diagnostic| DiagnosticIdentity::of(&it).fingerprint() != DiagnosticIdentity::of(&own).fingerprint();
         let mut code = own.clone();
         code.code = crate::Code("OTHER".into());
         let mut label = own.clone();

@@ -24,7 +24,8 @@ enum IgnoreTarget {
     Object,
 }
 
-const PREFIXES: [(&str, IgnoreTarget); 3] = [("code=", IgnoreTarget::Code), ("label=", IgnoreTarget::Label), ("object=", IgnoreTarget::Object)];
+const PREFIXES: [(&str, IgnoreTarget); 3] =
+    [("code=", IgnoreTarget::Code), ("label=", IgnoreTarget::Label), ("object=", IgnoreTarget::Object)];
 
 /// Expressions larger than this are not compiled.
 const SIZE_MAX: usize = 1 << 20;
@@ -69,7 +70,9 @@ impl IgnoreRule {
     pub fn matches(&self, it: &Diagnostic) -> bool {
         match self.target {
             IgnoreTarget::Code => self.regex.is_match(&it.code.0),
-            IgnoreTarget::Label => it.locations.iter().filter_map(|it| it.labels.path()).any(|it| self.regex.is_match(&it)),
+            IgnoreTarget::Label => {
+                it.locations.iter().filter_map(|it| it.labels.path()).any(|it| self.regex.is_match(&it))
+            }
             IgnoreTarget::Object => it.objects.iter().any(|it| match (&it.name, &it.description) {
                 (Some(name), _) => self.regex.is_match(name),
                 (None, Some(description)) => self.regex.is_match(&format!("{}, {description}", it.kind)),
@@ -90,13 +93,15 @@ impl fmt::Display for IgnoreRule {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{DebugLabels, DiagnosticObject, DiagnosticLocation, Severity};
+    use crate::{DebugLabels, DiagnosticLocation, DiagnosticObject, Severity};
 
     fn diagnostic() -> Diagnostic {
         let labels = DebugLabels { queue: Vec::new(), commands: vec!["Frame".into(), "Shadows".into()] };
-        let prior = DiagnosticLocation { labels, ..DiagnosticLocation::new("prior access", String::new(), String::new()) };
+        let prior =
+            DiagnosticLocation { labels, ..DiagnosticLocation::new("prior access", String::new(), String::new()) };
         let places = vec![DiagnosticLocation::new("access", String::new(), String::new()), prior];
-        let unnamed = DiagnosticObject { description: Some("1024 bytes".into()), ..DiagnosticObject::new("VkBuffer", 3, None) };
+        let unnamed =
+            DiagnosticObject { description: Some("1024 bytes".into()), ..DiagnosticObject::new("VkBuffer", 3, None) };
         let objects = vec![unnamed, DiagnosticObject::new("VkQueue", 0, Some("graphics".into()))];
         let code = "SYNC-HAZARD-READ-AFTER-WRITE";
         Diagnostic { locations: places, objects, ..Diagnostic::new(code, Severity::Error, String::new()) }

@@ -17,7 +17,9 @@ mod ignore;
 mod text;
 
 pub use baseline::{Baseline, BaselineError};
-pub use diagnostic::{CallStack, Code, Diagnostic, Property, Fix, DebugLabels, DiagnosticObject, DiagnosticLocation, Severity};
+pub use diagnostic::{
+    CallStack, Code, DebugLabels, Diagnostic, DiagnosticLocation, DiagnosticObject, Fix, Property, Severity,
+};
 pub use group::group_by_cause;
 pub use identity::DiagnosticIdentity;
 pub use ignore::IgnoreRule;

@@ -50,7 +50,7 @@ fn severity(it: Severity) -> &'static str {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Property, Fix, DiagnosticLocation};
+    use crate::{DiagnosticLocation, Fix, Property};
 
     #[test]
     fn everything_is_in_the_text_in_order() {

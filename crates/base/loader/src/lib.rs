@@ -6,8 +6,8 @@
 //! Absent on purpose: protection against a driver that crashes. Call [`query`] in a process that may die.
 
 mod calls;
-mod info;
 mod elf;
+mod info;
 pub mod manifests;
 mod query;
 

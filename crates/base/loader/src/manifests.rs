@@ -67,7 +67,8 @@ pub fn process_variables(name: &str) -> Option<OsString> {
 
 /// Every driver that the loader would consider.
 pub fn drivers(variables: Variables<'_>) -> Vec<Manifest> {
-    let forced = paths_in_variable(variables, "VK_DRIVER_FILES").or_else(|| paths_in_variable(variables, "VK_ICD_FILENAMES"));
+    let forced =
+        paths_in_variable(variables, "VK_DRIVER_FILES").or_else(|| paths_in_variable(variables, "VK_ICD_FILENAMES"));
     let paths = forced.unwrap_or_else(|| {
         let mut paths = paths_in_variable(variables, "VK_ADD_DRIVER_FILES").unwrap_or_default();
         paths.extend(standard_folders(variables, "vulkan/icd.d"));

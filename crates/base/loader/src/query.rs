@@ -3,7 +3,7 @@
 use lavascope_abi as abi;
 use lavascope_platform::library::VULKAN_LOADER;
 
-use crate::calls::{LoaderInstance, Loader, LoaderPhysicalDevice};
+use crate::calls::{Loader, LoaderInstance, LoaderPhysicalDevice};
 use crate::info::{DeviceInfo, ExtensionInfo, LayerInfo, LoaderError, LoaderInfo, QueryStep, Version};
 
 /// The loader's file name on this system.

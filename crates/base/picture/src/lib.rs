@@ -15,7 +15,7 @@ mod texel_format;
 
 pub use compare::{Comparison, SizeMismatch, compare, hash};
 pub use copy::{copy_region, layout_barrier};
-pub use file::{PictureError, parse_file_name, file_name, read, write};
+pub use file::{PictureError, file_name, parse_file_name, read, write};
 pub use texel_format::TexelFormat;
 
 /// Pixels as one sees them: red, green, blue and alpha, a byte each.

@@ -17,7 +17,6 @@ use linux as system;
 compile_error!("this system needs a folder beside `linux`, with the same functions");
 
 pub mod clock;
-pub mod termination;
 pub mod files;
 pub mod library;
 pub mod pages;
@@ -25,5 +24,6 @@ pub mod process;
 pub mod shared_memory;
 pub mod signals;
 pub mod stack;
+pub mod termination;
 pub mod threads;
 pub mod wait;

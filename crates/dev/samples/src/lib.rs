@@ -34,10 +34,10 @@
 //! the host sees such bytes as plain words.
 
 mod arguments;
+mod clean;
 mod common;
 mod failure;
 mod faults;
-mod clean;
 
 use std::process::ExitCode;
 

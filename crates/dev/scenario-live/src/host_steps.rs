@@ -3,16 +3,17 @@
 use lavascope_abi as vk;
 use lavascope_abi::{Ptr, Structure};
 use lavascope_sync_ir::{
-    SubmitBatch, FenceId, ImageRegion, SemaphorePoint, QueueId, Region, ResourceId, SemaphoreId, SparseBind, SparsePart, HostStep,
+    FenceId, HostStep, ImageRegion, QueueId, Region, ResourceId, SemaphoreId, SemaphorePoint, SparseBind, SparsePart,
+    SubmitBatch,
 };
 
-use crate::calls::{call, check, out};
-use crate::choose::image;
 use crate::error::LiveError;
-use crate::formats::copy_boxes;
+use crate::objects::calls::{call, check, out};
+use crate::objects::device::LiveDevice;
+use crate::objects::resources::ResourceHandle;
+use crate::plan::choose::image;
+use crate::plan::formats::copy_boxes;
 use crate::run::SubmitApi;
-use crate::resources::ResourceHandle;
-use crate::device::LiveDevice;
 
 /// How long the host waits for what must come.
 const TIMEOUT: u64 = 5_000_000_000;
@@ -54,7 +55,9 @@ impl LiveDevice<'_> {
             HostStep::ResetEvent(event) => {
                 check("vkResetEvent", call!(self.vk, reset_event(self.device, self.events[event.0 as usize])))?;
             }
-            HostStep::HostAccess { resource, region, is_write, .. } => self.host_access(*resource, region, *is_write)?,
+            HostStep::HostAccess { resource, region, is_write, .. } => {
+                self.host_access(*resource, region, *is_write)?
+            }
             HostStep::Acquire { image, semaphore, fence } => self.acquire(*image, *semaphore, *fence)?,
             HostStep::Present { queue, waits, images } => self.present(*queue, waits, images)?,
             HostStep::BindSparse { queue, waits, binds, signals, fence } => {
@@ -136,7 +139,7 @@ impl LiveDevice<'_> {
         let Some((memory, offset)) = self.resource(resource).memory else { return Ok(()) };
         let bytes = match region {
             Region::Buffer(bytes) => bytes.clone(),
-            Region::Image(_) => 0..image(self.scenario.program, resource).map_or(0, crate::formats::size),
+            Region::Image(_) => 0..image(self.scenario.program, resource).map_or(0, crate::plan::formats::size),
         };
         let range = vk::MappedMemoryRange {
             memory,
@@ -301,13 +304,15 @@ impl SparseBindLists {
                     }
                 }
                 (SparsePart::Texels(region), ResourceHandle::Image(handle)) => {
-                    it.images.extend(sparse_block_regions(world, bind.resource, region).map(|(subresource, offset, extent)| {
-                        let flags = vk::SparseMemoryBindFlags(0);
-                        (
-                            handle,
-                            vk::SparseImageMemoryBind { subresource, offset, extent, memory, memory_offset, flags },
-                        )
-                    }));
+                    it.images.extend(sparse_block_regions(world, bind.resource, region).map(
+                        |(subresource, offset, extent)| {
+                            let flags = vk::SparseMemoryBindFlags(0);
+                            (
+                                handle,
+                                vk::SparseImageMemoryBind { subresource, offset, extent, memory, memory_offset, flags },
+                            )
+                        },
+                    ));
                 }
                 (SparsePart::Texels(_), ResourceHandle::Buffer(_)) => {}
             }
@@ -338,7 +343,11 @@ impl SparseBindLists {
 
 type SparseBlockRegion = (vk::ImageSubresource, vk::Offset3D, vk::Extent3D);
 
-fn sparse_block_regions(world: &LiveDevice<'_>, resource: ResourceId, region: &ImageRegion) -> impl Iterator<Item = SparseBlockRegion> {
+fn sparse_block_regions(
+    world: &LiveDevice<'_>,
+    resource: ResourceId,
+    region: &ImageRegion,
+) -> impl Iterator<Item = SparseBlockRegion> {
     let own = image(world.scenario.program, resource).map_or(Vec::new(), |it| copy_boxes(it, region));
     own.into_iter().map(|it| {
         let subresource = vk::ImageSubresource {

@@ -1,19 +1,19 @@
 //! A performance from its beginning to its end.
 
 use lavascope_sync_ir::{
-    Barrier, MemoryBinding, Certainty, Command, Program, Region, Resource, ResourceKind, SetEvent, SparseBind, SparsePart,
-    HostStep, WaitEvents, DependencyTarget,
+    Barrier, Certainty, Command, DependencyTarget, HostStep, MemoryBinding, Program, Region, Resource, ResourceKind,
+    SetEvent, SparseBind, SparsePart, WaitEvents,
 };
 
-use crate::calls::call_count;
-use crate::choose::{live_commands, image, covers_whole_image};
 use crate::error::{LiveError, UnsupportedProgram};
-use crate::gpu::{LiveGpu, ReceivedMessage};
-use crate::version_1::{dependencies, fits_version_1};
-use crate::command_buffer::RecordingPlan;
-use crate::resources::check_resources;
-use crate::open_attachments::open_attachments;
-use crate::device::{LiveScenario, LiveDevice};
+use crate::objects::calls::call_count;
+use crate::objects::device::{LiveDevice, LiveScenario};
+use crate::objects::gpu::{LiveGpu, ReceivedMessage};
+use crate::objects::resources::check_resources;
+use crate::plan::choose::{covers_whole_image, image, live_commands};
+use crate::plan::open_attachments::open_attachments;
+use crate::plan::version_1::{dependencies, fits_version_1};
+use crate::recording::command_buffer::RecordingPlan;
 
 /// Which function submits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -80,7 +80,9 @@ fn run_scenario(world: &LiveDevice<'_>, plan: &RecordingPlan, options: LiveOptio
     let count = world.command_buffers.len();
     match options.recording {
         // Secondary command buffers must be there before whoever executes them.
-        RecordingMode::CallingThread => recording_order(world.scenario.program).into_iter().try_for_each(|at| world.record(plan, at))?,
+        RecordingMode::CallingThread => {
+            recording_order(world.scenario.program).into_iter().try_for_each(|at| world.record(plan, at))?
+        }
         RecordingMode::ThreadPerBuffer => record_on_threads(world, plan, count)?,
     }
     let mut steps = Vec::new();
@@ -144,7 +146,11 @@ fn plan_recording(program: &Program) -> Result<RecordingPlan, UnsupportedProgram
     check_sparse(program)?;
     check_host(program)?;
     for it in dependencies(program) {
-        let (DependencyTarget::Resource { resource, region } | DependencyTarget::Transition { resource, region }) = &it.target else { continue };
+        let (DependencyTarget::Resource { resource, region } | DependencyTarget::Transition { resource, region }) =
+            &it.target
+        else {
+            continue;
+        };
         let Region::Image(region) = region else { continue };
         if !image(program, *resource).is_some_and(|it| covers_whole_image(it, region)) {
             return UnsupportedProgram::error("a barrier is about whole levels");
@@ -174,7 +180,8 @@ fn check_sparse(program: &Program) -> Result<(), UnsupportedProgram> {
 
 /// What the host accesses is told by bytes of memory, which have to be those of one resource.
 fn check_host(program: &Program) -> Result<(), UnsupportedProgram> {
-    let is_sure = |it: &HostStep| !matches!(it, HostStep::HostAccess { certainty, .. } if *certainty != Certainty::Certain);
+    let is_sure =
+        |it: &HostStep| !matches!(it, HostStep::HostAccess { certainty, .. } if *certainty != Certainty::Certain);
     if !program.steps.iter().all(is_sure) {
         return UnsupportedProgram::error("an access of the host that is not certain");
     }
@@ -189,7 +196,9 @@ fn check_host(program: &Program) -> Result<(), UnsupportedProgram> {
         let is_readable = |it: &&Resource| !matches!(&it.kind, ResourceKind::Image(it) if !it.is_linear());
         let all = program.resources.iter().filter(is_readable).filter_map(|it| it.binding);
         if all.filter(meets).count() > 1 {
-            return UnsupportedProgram::error("a flush of memory that several resources share does not tell which one is meant");
+            return UnsupportedProgram::error(
+                "a flush of memory that several resources share does not tell which one is meant",
+            );
         }
     }
     Ok(())
@@ -200,7 +209,9 @@ fn check_masks(program: &Program) -> Result<(), UnsupportedProgram> {
     let is_fit = |command: &Command| match command {
         Command::Barrier(Barrier::Sync1 { src_stages, dst_stages, dependencies })
         | Command::WaitEvents(WaitEvents::Sync1 { src_stages, dst_stages, dependencies, .. }) => {
-            let masks = dependencies.iter().all(|it| fits_version_1(it.scope.src_access) && fits_version_1(it.scope.dst_access));
+            let masks = dependencies
+                .iter()
+                .all(|it| fits_version_1(it.scope.src_access) && fits_version_1(it.scope.dst_access));
             fits_version_1(*src_stages) && fits_version_1(*dst_stages) && masks
         }
         Command::SetEvent(SetEvent::Sync1 { stages, .. }) => fits_version_1(*stages),
@@ -221,5 +232,9 @@ fn check_submits(program: &Program) -> Result<(), UnsupportedProgram> {
         let all = lavascope_abi::PipelineStageFlags2::ALL_COMMANDS.0;
         it.waits.iter().all(|it| fits_version_1(it.stages)) && it.signals.iter().all(|it| it.stages == all)
     };
-    if batches.flatten().all(is_fit) { Ok(()) } else { UnsupportedProgram::error("vkQueueSubmit has no room for the masks") }
+    if batches.flatten().all(is_fit) {
+        Ok(())
+    } else {
+        UnsupportedProgram::error("vkQueueSubmit has no room for the masks")
+    }
 }

@@ -1,6 +1,6 @@
 //! Random values for any layout: every field, every pointer, chains of known and unknown structures.
 
-use lavascope_abi::desc::{Field, Layout, Len, IntegerLocation, Pointer, Pointee, Ty, Fixup};
+use lavascope_abi::desc::{Field, Fixup, IntegerLocation, Layout, Len, Pointee, Pointer, Ty};
 use lavascope_abi::{HandleType, STRUCTURE_TYPES};
 use lavascope_record::check::{handle_type, target_size};
 
@@ -24,7 +24,8 @@ pub struct CallOptions {
 
 impl CallOptions {
     /// Anything goes.
-    pub const UNRESTRICTED: CallOptions = CallOptions { pointer_depth_max: 4, count_end: 4, has_unknown: true, chain_layouts: &[], likely_values: &[] };
+    pub const UNRESTRICTED: CallOptions =
+        CallOptions { pointer_depth_max: 4, count_end: 4, has_unknown: true, chain_layouts: &[], likely_values: &[] };
 }
 
 /// The memory of one call. Addresses in it are valid while it lives.
@@ -315,7 +316,13 @@ impl CallGenerator<'_> {
         self.memory.address(block)
     }
 
-    fn allocate_array(&mut self, pointer: &'static Pointer, target: &'static Pointee, owner: BlockOffset, depth: u32) -> u64 {
+    fn allocate_array(
+        &mut self,
+        pointer: &'static Pointer,
+        target: &'static Pointee,
+        owner: BlockOffset,
+        depth: u32,
+    ) -> u64 {
         // Room for the largest count that any rule can come to, so that lengths by hand are covered too.
         let by_rule = match pointer.len {
             Len::Rule(_) => 300,

@@ -8,8 +8,8 @@
 #![forbid(unsafe_code)]
 
 mod call_memory;
-pub mod oracle;
 mod mutate;
+pub mod oracle;
 mod random;
 mod synthetic_objects;
 

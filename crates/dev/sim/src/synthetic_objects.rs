@@ -2,7 +2,7 @@
 
 use lavascope_abi::desc::Blob;
 use lavascope_abi::{DescriptorType, DescriptorUpdateTemplateEntry, HandleType, ObjectId};
-use lavascope_record::pack_context::{PackContext, LibraryUse, SubpassUse};
+use lavascope_record::pack_context::{LibraryUse, PackContext, SubpassUse};
 use lavascope_record::walk::StructFrame;
 
 /// The facts about objects are functions of their serial numbers, so both sides of a round trip agree.

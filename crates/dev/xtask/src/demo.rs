@@ -10,8 +10,9 @@ use std::time::Instant;
 
 use anyhow::{Context, Result, bail};
 
-use crate::process::{self, cargo};
-use crate::system;
+use crate::setup::process;
+use crate::setup::process::cargo;
+use crate::setup::system;
 
 const PACKAGES: [&str; 4] = ["lavascope-cli", "lavascope-layer", "lavascope-null-driver", "lavascope-samples"];
 
@@ -263,7 +264,8 @@ mod tests {
             commands: commands.iter().map(|&it| it.to_owned()).collect(),
             needs: &[],
         };
-        let walk = |commands| run_step(Path::new("/"), &step(commands), "d", TextStyle { is_on: false }).expect("a shell");
+        let walk =
+            |commands| run_step(Path::new("/"), &step(commands), "d", TextStyle { is_on: false }).expect("a shell");
         assert!(walk(&["test \"$VK_DRIVER_FILES$VK_ICD_FILENAMES\" = dd", "true"]));
         assert!(!walk(&["false", "kill -9 $PPID"]));
     }

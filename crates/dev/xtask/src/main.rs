@@ -5,28 +5,15 @@
 #![forbid(unsafe_code)]
 
 mod bench;
-mod bless;
-mod chromium;
-mod codegen;
 mod compare;
 mod demo;
-mod freshness;
-mod fuzz;
+mod generate;
+mod long_runs;
 mod nightly;
 mod platforms;
-mod process;
-mod capture_replay;
-mod proofs;
-mod registry_files;
-mod sanitize;
-mod x_server;
-mod shaders;
-mod sim;
-mod soak;
-mod system;
+mod setup;
 mod test;
 mod tidy;
-mod vkcube;
 
 use std::path::{Path, PathBuf};
 
@@ -197,29 +184,41 @@ fn main() -> Result<()> {
         XtaskCommand::Demo { plan: true, .. } => demo::run(&root, demo::DemoMode::Plan),
         XtaskCommand::Demo { plan: false, no_install } => demo::run(&root, demo::DemoMode::Run { no_install }),
         XtaskCommand::Test { no_install } => test::run(&root, no_install),
-        XtaskCommand::Codegen { check } => codegen::run(&root, check),
-        XtaskCommand::Shaders => shaders::run(&root),
+        XtaskCommand::Codegen { check } => generate::codegen::run(&root, check),
+        XtaskCommand::Shaders => generate::shaders::run(&root),
         XtaskCommand::Tidy => run_tidy(&root),
-        XtaskCommand::Bless => bless::run(&root),
+        XtaskCommand::Bless => generate::bless::run(&root),
         XtaskCommand::Bench { json, instructions, filter } => {
             bench::run(&root, json.as_deref(), instructions, filter.as_deref())
         }
         XtaskCommand::Vkcube { pairs, stats: true, json } => {
-            vkcube::run(&root, pairs, vkcube::VkcubeLayer::Counts, json.as_deref())
+            bench::vkcube::run(&root, pairs, bench::vkcube::VkcubeLayer::Counts, json.as_deref())
         }
-        XtaskCommand::Vkcube { pairs, stats: false, json } => vkcube::run(&root, pairs, vkcube::VkcubeLayer::Off, json.as_deref()),
+        XtaskCommand::Vkcube { pairs, stats: false, json } => {
+            bench::vkcube::run(&root, pairs, bench::vkcube::VkcubeLayer::Off, json.as_deref())
+        }
         XtaskCommand::Compare { json, no_install, filter } => compare::run(&root, &filter, json.as_deref(), no_install),
-        XtaskCommand::Programs { json, no_install, filter } => capture_replay::run(&root, &filter, json.as_deref(), no_install),
-        XtaskCommand::Platforms { check: true, no_install } => platforms::run(&root, platforms::PlatformBuild::Check, no_install),
-        XtaskCommand::Platforms { check: false, no_install } => platforms::run(&root, platforms::PlatformBuild::Build, no_install),
-        XtaskCommand::Sim { programs, seed } => sim::run(&root, programs, seed),
-        XtaskCommand::Fuzz { seed, guided: Some(seconds), .. } => fuzz::guided(&root, seconds, seed),
-        XtaskCommand::Fuzz { seed, shaders: Some(count), .. } => fuzz::shaders(&root, count, seed),
-        XtaskCommand::Fuzz { records, seed, traces, .. } => fuzz::run(&root, records, seed, traces),
-        XtaskCommand::Sanitize { no_install, filter } => sanitize::run(&root, &filter, no_install),
-        XtaskCommand::Soak { minutes } => soak::run(&root, minutes),
-        XtaskCommand::Nightly { seed, minutes, steps } => nightly::run(&root, &nightly::NightlyRequest { steps, seed, minutes }),
-        XtaskCommand::Proofs { kills, damages, seed } => proofs::run(&root, &proofs::ProofCounts { kills, damages, seed }),
+        XtaskCommand::Programs { json, no_install, filter } => {
+            compare::capture_replay::run(&root, &filter, json.as_deref(), no_install)
+        }
+        XtaskCommand::Platforms { check: true, no_install } => {
+            platforms::run(&root, platforms::PlatformBuild::Check, no_install)
+        }
+        XtaskCommand::Platforms { check: false, no_install } => {
+            platforms::run(&root, platforms::PlatformBuild::Build, no_install)
+        }
+        XtaskCommand::Sim { programs, seed } => long_runs::sim::run(&root, programs, seed),
+        XtaskCommand::Fuzz { seed, guided: Some(seconds), .. } => long_runs::fuzz::guided(&root, seconds, seed),
+        XtaskCommand::Fuzz { seed, shaders: Some(count), .. } => long_runs::fuzz::shaders(&root, count, seed),
+        XtaskCommand::Fuzz { records, seed, traces, .. } => long_runs::fuzz::run(&root, records, seed, traces),
+        XtaskCommand::Sanitize { no_install, filter } => long_runs::sanitize::run(&root, &filter, no_install),
+        XtaskCommand::Soak { minutes } => long_runs::soak::run(&root, minutes),
+        XtaskCommand::Nightly { seed, minutes, steps } => {
+            nightly::run(&root, &nightly::NightlyRequest { steps, seed, minutes })
+        }
+        XtaskCommand::Proofs { kills, damages, seed } => {
+            long_runs::proofs::run(&root, &long_runs::proofs::ProofCounts { kills, damages, seed })
+        }
     }
 }
 

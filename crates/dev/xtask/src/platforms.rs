@@ -9,7 +9,7 @@ use std::process::Command;
 
 use anyhow::{Context, Result, bail, ensure};
 
-use crate::{process, system};
+use crate::setup::{process, system};
 
 const TARGET: &str = "aarch64-unknown-linux-gnu";
 const ARCHITECTURE: &str = "arm64";

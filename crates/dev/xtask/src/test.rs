@@ -4,8 +4,9 @@ use std::path::Path;
 
 use anyhow::Result;
 
-use crate::process::{self, cargo};
-use crate::{chromium, registry_files, system};
+use crate::setup::process;
+use crate::setup::process::cargo;
+use crate::setup::{chromium, registry_files, system};
 
 /// For the programs on wgpu that run under the layer, with all that they need themselves.
 pub(crate) const PYTHON_PACKAGES: [&str; 3] = ["wgpu==0.32.0", "cffi==2.1.1", "pycparser==3.12"];

@@ -10,47 +10,26 @@
 
 #![forbid(unsafe_code)]
 
-mod instructions;
-mod addresses;
-mod function;
-mod buffers;
-mod context;
-mod entry_points;
-mod address_table;
-mod dominators;
-mod report_functions;
-mod images;
-pub mod instance_check;
-mod check_cache;
-mod counted_loops;
-mod value_numbering;
-mod options;
-mod access_path;
-mod remaining_bytes;
-mod debug_printf;
-mod value_bounds;
-pub mod fault_records;
-mod fault_state;
-mod table_access;
-mod site;
-mod serialized;
-pub mod tables;
-mod touch_area;
-mod touches;
-mod types;
+mod accesses;
+mod analysis;
+mod checks;
+pub mod interface;
+mod rewrite;
 
 use lavascope_spirv::Module;
 
-pub use options::{CELL_WORDS, Checks, Guard, InstrumentOptions, ROOT_OUTPUT_WORDS, ROOT_WORDS, RootLocation, ShaderTable};
-pub use debug_printf::PrintfRecord;
-pub use fault_records::{FaultRecord, RecordedFault, ShaderInvocation, decode, decode_prints};
-pub use site::{Check, IndexUnit, UncheckedReason, BindingRequirement, CheckSite, CheckDecision};
-pub use serialized::STORE_VERSION;
-pub use touch_area::{ROOT_TOUCHES, TOUCH_HEAD, TOUCH_SLOT, TouchKind, TouchSite, Touched, ModuleTouches};
+pub use checks::debug_printf::PrintfRecord;
+pub use checks::site::{BindingRequirement, Check, CheckDecision, CheckSite, IndexUnit, UncheckedReason};
+pub use interface::fault_records::{FaultRecord, RecordedFault, ShaderInvocation, decode, decode_prints};
+pub use interface::options::{
+    CELL_WORDS, Checks, Guard, InstrumentOptions, ROOT_OUTPUT_WORDS, ROOT_WORDS, RootLocation, ShaderTable,
+};
+pub use interface::serialized::STORE_VERSION;
+pub use interface::touch_area::{ModuleTouches, ROOT_TOUCHES, TOUCH_HEAD, TOUCH_SLOT, TouchKind, TouchSite, Touched};
 
-use function::FunctionRewriter;
-use context::Context;
-use entry_points::EntryPrologues;
+use rewrite::context::Context;
+use rewrite::entry_points::EntryPrologues;
+use rewrite::function::FunctionRewriter;
 
 /// A module with checks, and what the host must know about it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -94,7 +73,8 @@ impl InstrumentedModule {
 
     /// What the cells are at the beginning.
     pub fn cells(&self) -> Vec<u32> {
-        let mut words: Vec<u32> = self.site_infos.iter().flat_map(|[a, b, c, d]| [0, 0, 0, 0, *a, *b, *c, *d]).collect();
+        let mut words: Vec<u32> =
+            self.site_infos.iter().flat_map(|[a, b, c, d]| [0, 0, 0, 0, *a, *b, *c, *d]).collect();
         words.resize(self.cell_words() as usize, 0);
         words
     }
@@ -161,8 +141,8 @@ pub fn instrument(module: &Module, options: &InstrumentOptions) -> Result<Instru
     if cx.site_infos.is_empty() && !cx.has_prints && !cx.has_touches() {
         return Ok(finish_module(cx, module.words().to_vec()));
     }
-    report_functions::add_report_functions(&mut cx, &entries.stages);
-    touches::add_touch_functions(&mut cx);
+    checks::report_functions::add_report_functions(&mut cx, &entries.stages);
+    accesses::touches::add_touch_functions(&mut cx);
     entries.extend_interfaces(&mut cx);
     if cx.fresh() > IDS_MAX {
         return Err(InstrumentError::Ids);
@@ -173,7 +153,8 @@ pub fn instrument(module: &Module, options: &InstrumentOptions) -> Result<Instru
 
 fn finish_module(mut cx: Context<'_>, words: Vec<u32>) -> InstrumentedModule {
     let from = cx.ids.first_spec_id;
-    let requirement = |(&(set, binding, element), &least)| BindingRequirement { set, binding, element, min_size: least };
+    let requirement =
+        |(&(set, binding, element), &least)| BindingRequirement { set, binding, element, min_size: least };
     InstrumentedModule {
         words,
         numbered_sites: cx.site_infos.len() as u32,

@@ -5,9 +5,9 @@
 mod common;
 
 use common::{
-    all_options, compile_hlsl, compiled_shaders, validation_errors, corpus, wgsl_and_slang_shaders, hlsl,
+    all_options, compile_hlsl, compiled_shaders, corpus, hlsl,
     mutate::{ModuleDraft, RandomNumbers},
-    optimize,
+    optimize, validation_errors, wgsl_and_slang_shaders,
 };
 use lavascope_instrument::{InstrumentError, instrument};
 use lavascope_spirv::Module;

@@ -4,13 +4,16 @@ mod common;
 
 use ash::vk;
 use common::{
-    compile, validation_errors, instrumented,
-    vulkan::{BoundBinding, Dispatch, Gpu, DispatchOutcome},
+    compile, instrumented, validation_errors,
+    vulkan::{BoundBinding, Dispatch, DispatchOutcome, Gpu},
 };
-use lavascope_instrument::{Checks, Guard, InstrumentedModule, InstrumentOptions, RecordedFault, RootLocation, ShaderInvocation};
+use lavascope_instrument::{
+    Checks, Guard, InstrumentOptions, InstrumentedModule, RecordedFault, RootLocation, ShaderInvocation,
+};
 use lavascope_spirv::Module;
 
-const ROOTS: [RootLocation; 3] = [RootLocation::Descriptor { set: 7 }, RootLocation::PushConstant { offset: 120 }, RootLocation::Specialization];
+const ROOTS: [RootLocation; 3] =
+    [RootLocation::Descriptor { set: 7 }, RootLocation::PushConstant { offset: 120 }, RootLocation::Specialization];
 
 /// All ways to instrument a shader that a test does not care about.
 fn option_variants() -> Vec<InstrumentOptions> {

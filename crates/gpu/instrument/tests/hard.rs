@@ -4,10 +4,12 @@ mod common;
 
 use ash::vk;
 use common::{
-    assemble, compile, validation_errors, instrumented, optimize,
-    vulkan::{BoundBinding, Dispatch, Gpu, DispatchOutcome},
+    assemble, compile, instrumented, optimize, validation_errors,
+    vulkan::{BoundBinding, Dispatch, DispatchOutcome, Gpu},
 };
-use lavascope_instrument::{Guard, InstrumentedModule, InstrumentOptions, RecordedFault, RootLocation, ShaderInvocation};
+use lavascope_instrument::{
+    Guard, InstrumentOptions, InstrumentedModule, RecordedFault, RootLocation, ShaderInvocation,
+};
 use lavascope_spirv::{InstructionIndex, Module};
 use spirv::Op;
 
@@ -27,7 +29,12 @@ fn option_variants(words: &[u32]) -> Vec<(Vec<u32>, InstrumentOptions)> {
     all
 }
 
-fn run(gpu: &Gpu, words: &[u32], options: &InstrumentOptions, dispatch: &Dispatch) -> (InstrumentedModule, DispatchOutcome) {
+fn run(
+    gpu: &Gpu,
+    words: &[u32],
+    options: &InstrumentOptions,
+    dispatch: &Dispatch,
+) -> (InstrumentedModule, DispatchOutcome) {
     let made = instrumented(words, options);
     assert_eq!(validation_errors(&made.words, "vulkan1.3"), None);
     let outcome = gpu.run_checked(&made, options.root, dispatch);
@@ -70,9 +77,13 @@ fn three_faults_of_one_invocation_are_all_seen() {
              a[1] = x + y + z + 1;
          }",
     );
-    let pair =
-        BoundBinding { binding: 1, kind: vk::DescriptorType::STORAGE_BUFFER, elements: vec![Some((vec![0; 4], 16)); 2] };
-    let block = BoundBinding { binding: 2, kind: vk::DescriptorType::UNIFORM_BUFFER, elements: vec![Some((vec![0; 16], 64))] };
+    let pair = BoundBinding {
+        binding: 1,
+        kind: vk::DescriptorType::STORAGE_BUFFER,
+        elements: vec![Some((vec![0; 4], 16)); 2],
+    };
+    let block =
+        BoundBinding { binding: 2, kind: vk::DescriptorType::UNIFORM_BUFFER, elements: vec![Some((vec![0; 16], 64))] };
     let bound = vec![BoundBinding::storage(0, vec![0; 4]), pair, block];
     let dispatch = Dispatch { bound, groups: 1, ..Dispatch::default() };
     for (words, options) in option_variants(&words) {
@@ -134,9 +145,12 @@ fn a_function_of_two_entry_points_tells_whose_fault_it_was() {
         let dispatch = Dispatch { bound, groups: 1, entry: Some(entry), ..Dispatch::default() };
         for guard in [Guard::Select, Guard::Branch] {
             for root in [DESCRIPTOR, RootLocation::PushConstant { offset: 120 }, RootLocation::Specialization] {
-                let (_, outcome) = run(&gpu, &words, &InstrumentOptions { guard, ..InstrumentOptions::new(root) }, &dispatch);
+                let (_, outcome) =
+                    run(&gpu, &words, &InstrumentOptions { guard, ..InstrumentOptions::new(root) }, &dispatch);
                 let [record] = outcome.records[..] else { panic!("{:?}", outcome.records) };
-                let ShaderInvocation::Compute { invocation: [x, 0, 0] } = record.invocation else { panic!("{record:?}") };
+                let ShaderInvocation::Compute { invocation: [x, 0, 0] } = record.invocation else {
+                    panic!("{record:?}")
+                };
                 assert!(x >= 4 && x < invocation * 2, "{entry:?} {record:?}");
                 let sum: u32 = outcome.cells.iter().take(1).sum();
                 assert_eq!(sum, invocation * 2 - 4, "{entry:?}");

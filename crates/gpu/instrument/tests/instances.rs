@@ -6,7 +6,10 @@ use common::{
     validation_errors,
     vulkan::{BoundBinding, Dispatch, Gpu},
 };
-use lavascope_instrument::instance_check::{self, BoundInstanceCheck, WORKGROUP_SIZE, InstanceCheck, InvalidInstance};
+use lavascope_instrument::interface::instance_check;
+use lavascope_instrument::interface::instance_check::{
+    BoundInstanceCheck, InstanceCheck, InvalidInstance, WORKGROUP_SIZE,
+};
 
 /// Sixteen words, of which the last two are the reference.
 fn instance(reference: u64) -> Vec<u32> {

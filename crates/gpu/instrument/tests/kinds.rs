@@ -4,8 +4,8 @@ mod common;
 
 use ash::vk;
 use common::{
-    compile, validation_errors, instrumented,
-    vulkan::{BoundBinding, Dispatch, Gpu, DispatchOutcome},
+    compile, instrumented, validation_errors,
+    vulkan::{BoundBinding, Dispatch, DispatchOutcome, Gpu},
 };
 use lavascope_instrument::{CELL_WORDS, Guard, InstrumentOptions, RecordedFault, RootLocation, ShaderInvocation};
 
@@ -16,7 +16,11 @@ const STORAGE: vk::DescriptorType = vk::DescriptorType::STORAGE_BUFFER;
 fn run(gpu: &Gpu, words: &[u32], dispatch: &Dispatch) -> Vec<(DispatchOutcome, Vec<(RecordedFault, u32)>)> {
     let mut all = Vec::new();
     for guard in [Guard::Select, Guard::Branch] {
-        let options = InstrumentOptions { guard, immediate: (0..100).collect(), ..InstrumentOptions::new(RootLocation::Descriptor { set: 7 }) };
+        let options = InstrumentOptions {
+            guard,
+            immediate: (0..100).collect(),
+            ..InstrumentOptions::new(RootLocation::Descriptor { set: 7 })
+        };
         let made = instrumented(words, &options);
         assert_eq!(validation_errors(&made.words, "vulkan1.3"), None);
         let outcome = gpu.run_checked(&made, options.root, dispatch);
@@ -70,7 +74,8 @@ fn texels_past_the_end_are_read_from_the_first_and_not_written() {
             }
             assert_eq!(outcome.buffers[1], wanted, "{i}");
             assert_eq!(counts.len(), faults, "{i} {counts:?}");
-            let is_texel = |it: &(RecordedFault, u32)| matches!(it.0, RecordedFault::TexelOutOfBounds { length: 4, .. });
+            let is_texel =
+                |it: &(RecordedFault, u32)| matches!(it.0, RecordedFault::TexelOutOfBounds { length: 4, .. });
             assert!(counts.iter().all(is_texel), "{counts:?}");
         }
     }
@@ -282,7 +287,11 @@ fn every_stage_of_a_draw_tells_which_invocation_it_was() {
             vec![v.clone(), (tc, control("")), f.clone()],
             ShaderInvocation::TessellationEvaluation { primitive: 0, coordinates: [0.0, 1.0] },
         ),
-        ((Flags::GEOMETRY, shader("geom", geometry)), vec![v, f], ShaderInvocation::Geometry { primitive: 0, invocation: 1 }),
+        (
+            (Flags::GEOMETRY, shader("geom", geometry)),
+            vec![v, f],
+            ShaderInvocation::Geometry { primitive: 0, invocation: 1 },
+        ),
     ];
     for ((stage, words), others, expected) in cases {
         let bound = vec![BoundBinding::storage(0, vec![0; 4])];

@@ -3,10 +3,12 @@
 mod common;
 
 use common::{
-    compile, validation_errors, instrumented, optimize,
+    compile, instrumented, optimize, validation_errors,
     vulkan::{BoundBinding, Dispatch, Gpu},
 };
-use lavascope_instrument::{CELL_WORDS, Guard, InstrumentOptions, RecordedFault, RootLocation, CheckSite, CheckDecision};
+use lavascope_instrument::{
+    CELL_WORDS, CheckDecision, CheckSite, Guard, InstrumentOptions, RecordedFault, RootLocation,
+};
 
 const HEAD: &str = "#version 460
     layout(local_size_x = 8) in;
@@ -58,7 +60,10 @@ fn accesses_by_a_counter_are_checked_before_the_loop() {
         for (turn, words) in kernel(body).iter().enumerate() {
             let bare = gpu.run(words, &dispatch(*push));
             for guard in [Guard::Select, Guard::Branch] {
-                let options = InstrumentOptions { guard, ..InstrumentOptions::new(RootLocation::Descriptor { set: gpu.last_set }) };
+                let options = InstrumentOptions {
+                    guard,
+                    ..InstrumentOptions::new(RootLocation::Descriptor { set: gpu.last_set })
+                };
                 let made = instrumented(words, &options);
                 assert_eq!(validation_errors(&made.words, "vulkan1.3"), None, "{body} {turn}");
                 assert!(made.sites.iter().any(is_hoisted), "{body} {turn}: {:?}", made.sites);
@@ -107,8 +112,9 @@ fn sites_that_are_asked_for_are_not_moved_and_keep_their_numbers() {
             instrumented(&words, &options),
             instrumented(&words, &InstrumentOptions { immediate: (0..20).collect(), ..options.clone() }),
         );
-        let numbers =
-            |sites: &[CheckSite]| -> Vec<_> { sites.iter().map(|it| (it.at, it.check, it.decision.number())).collect() };
+        let numbers = |sites: &[CheckSite]| -> Vec<_> {
+            sites.iter().map(|it| (it.at, it.check, it.decision.number())).collect()
+        };
         assert_eq!(numbers(&moved.sites), numbers(&here.sites));
         assert!(moved.sites.iter().any(is_hoisted) && !here.sites.iter().any(is_hoisted));
     }

@@ -2,9 +2,9 @@
 
 mod common;
 
-use common::{all_options, compile, validation_errors, instrumented};
-use lavascope_instrument::{Check, Guard, InstrumentOptions, RootLocation, CheckDecision};
-use lavascope_spirv::{InstructionIndex, Editor, Module};
+use common::{all_options, compile, instrumented, validation_errors};
+use lavascope_instrument::{Check, CheckDecision, Guard, InstrumentOptions, RootLocation};
+use lavascope_spirv::{Editor, InstructionIndex, Module};
 use spirv::Op;
 
 /// What is indexed at set 0, binding 1, by a number that only the device knows; the stage, and the shader.
@@ -56,7 +56,10 @@ fn every_other_kind_of_descriptor_is_checked() {
     for (name, stage, source) in SHADERS {
         let words = compile(source, stage, "vulkan1.3");
         for guard in [Guard::Select, Guard::Branch] {
-            let made = instrumented(&words, &InstrumentOptions { guard, ..InstrumentOptions::new(RootLocation::Descriptor { set: 7 }) });
+            let made = instrumented(
+                &words,
+                &InstrumentOptions { guard, ..InstrumentOptions::new(RootLocation::Descriptor { set: 7 }) },
+            );
             assert_eq!(validation_errors(&made.words, "vulkan1.3"), None, "{name}");
             let mut sites = made.sites.iter().filter(|it| it.binding == Some((0, 1)) && it.check == Check::Descriptor);
             assert!(sites.any(|it| matches!(it.decision, CheckDecision::Checked { .. })), "{name}: {:#?}", made.sites);

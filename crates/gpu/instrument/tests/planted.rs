@@ -4,12 +4,14 @@ mod common;
 
 use ash::vk;
 use common::{
-    compile, validation_errors,
+    compile,
     corpus::{self, Shader},
-    instrumented, optimize, corpus_dispatch,
-    vulkan::{Dispatch, Gpu, DispatchOutcome},
+    corpus_dispatch, instrumented, optimize, validation_errors,
+    vulkan::{Dispatch, DispatchOutcome, Gpu},
 };
-use lavascope_instrument::{CELL_WORDS, Guard, InstrumentedModule, InstrumentOptions, RecordedFault, RootLocation, ShaderInvocation};
+use lavascope_instrument::{
+    CELL_WORDS, Guard, InstrumentOptions, InstrumentedModule, RecordedFault, RootLocation, ShaderInvocation,
+};
 use lavascope_spirv::{InstructionIndex, Module, Specialization, reflect};
 
 /// Every pixel of the triangle that is drawn.
@@ -36,7 +38,11 @@ struct Planted {
 }
 
 fn options(gpu: &Gpu, guard: Guard) -> InstrumentOptions {
-    InstrumentOptions { guard, immediate: (0..100).collect(), ..InstrumentOptions::new(RootLocation::Descriptor { set: gpu.last_set }) }
+    InstrumentOptions {
+        guard,
+        immediate: (0..100).collect(),
+        ..InstrumentOptions::new(RootLocation::Descriptor { set: gpu.last_set })
+    }
 }
 
 fn drawn(module: &Module, n: u32) -> Dispatch {

@@ -3,10 +3,10 @@
 mod common;
 
 use common::{
-    assemble, validation_errors, instrumented,
+    assemble, instrumented, validation_errors,
     vulkan::{BoundBinding, Dispatch, Gpu},
 };
-use lavascope_instrument::{CELL_WORDS, Guard, InstrumentOptions, RecordedFault, RootLocation, CheckDecision};
+use lavascope_instrument::{CELL_WORDS, CheckDecision, Guard, InstrumentOptions, RecordedFault, RootLocation};
 
 const HEAD: &str = r#"
     OpCapability Shader
@@ -104,8 +104,11 @@ type GuardedRun = (Guard, Vec<(RecordedFault, u32)>, Vec<Vec<u32>>);
 fn run(words: &[u32], dispatch: &Dispatch, gpu: &Gpu) -> Vec<GuardedRun> {
     let mut all = Vec::new();
     for guard in [Guard::Select, Guard::Branch] {
-        let options =
-            InstrumentOptions { guard, immediate: (0..20).collect(), ..InstrumentOptions::new(RootLocation::Descriptor { set: gpu.last_set }) };
+        let options = InstrumentOptions {
+            guard,
+            immediate: (0..20).collect(),
+            ..InstrumentOptions::new(RootLocation::Descriptor { set: gpu.last_set })
+        };
         let made = instrumented(words, &options);
         assert_eq!(validation_errors(&made.words, "vulkan1.3"), None);
         let is_left = |it: &&lavascope_instrument::CheckSite| matches!(it.decision, CheckDecision::Unchecked(_));

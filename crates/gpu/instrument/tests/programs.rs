@@ -3,8 +3,9 @@
 mod common;
 
 use common::{
-    compile, compile_hlsl, validation_errors, corpus, wgsl_and_slang_shaders, hlsl, optimize, corpus_dispatch,
+    compile, compile_hlsl, corpus, corpus_dispatch, hlsl, optimize, validation_errors,
     vulkan::{Dispatch, Gpu},
+    wgsl_and_slang_shaders,
 };
 use lavascope_instrument::{Guard, InstrumentOptions, RootLocation, instrument};
 use lavascope_spirv::Module;
@@ -13,10 +14,19 @@ const ENVIRONMENT: &str = "vulkan1.3";
 
 /// Ways to instrument that take turns.
 fn option_variants(gpu: &Gpu) -> Vec<InstrumentOptions> {
-    let roots = [RootLocation::Descriptor { set: gpu.last_set }, RootLocation::PushConstant { offset: 120 }, RootLocation::Specialization];
+    let roots = [
+        RootLocation::Descriptor { set: gpu.last_set },
+        RootLocation::PushConstant { offset: 120 },
+        RootLocation::Specialization,
+    ];
     let touches = |root| matches!(root, RootLocation::PushConstant { .. });
     let zeros = |root| root == RootLocation::Specialization;
-    let with = |root, guard| InstrumentOptions { guard, touches: touches(root), zero_faulty_loads: zeros(root), ..InstrumentOptions::new(root) };
+    let with = |root, guard| InstrumentOptions {
+        guard,
+        touches: touches(root),
+        zero_faulty_loads: zeros(root),
+        ..InstrumentOptions::new(root)
+    };
     roots.iter().flat_map(|root| [with(*root, Guard::Select), with(*root, Guard::Branch)]).collect()
 }
 

@@ -3,7 +3,7 @@
 mod common;
 
 use common::{assemble, instrumented};
-use lavascope_instrument::{Check, Guard, InstrumentOptions, RootLocation, CheckDecision};
+use lavascope_instrument::{Check, CheckDecision, Guard, InstrumentOptions, RootLocation};
 use lavascope_spirv::Module;
 use spirv::Op;
 
@@ -107,7 +107,10 @@ fn every_listed_operation_is_checked_where_it_uses_a_descriptor() {
         let module = Module::parse(&words).expect("a module");
         let name = operation.split_whitespace().find_map(|it| it.strip_prefix("Op")).expect("an operation");
         for guard in [Guard::Select, Guard::Branch] {
-            let made = instrumented(&words, &InstrumentOptions { guard, ..InstrumentOptions::new(RootLocation::Descriptor { set: 7 }) });
+            let made = instrumented(
+                &words,
+                &InstrumentOptions { guard, ..InstrumentOptions::new(RootLocation::Descriptor { set: 7 }) },
+            );
             let is_checked = |it: &&lavascope_instrument::CheckSite| {
                 it.check == Check::Descriptor && matches!(it.decision, CheckDecision::Checked { .. })
             };

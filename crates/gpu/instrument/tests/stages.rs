@@ -4,8 +4,10 @@ mod common;
 
 use std::collections::BTreeSet;
 
-use common::{compile, validation_errors, corpus, instrumented};
-use lavascope_instrument::{Guard, InstrumentOptions, FaultRecord, RecordedFault, RootLocation, ShaderInvocation, decode};
+use common::{compile, corpus, instrumented, validation_errors};
+use lavascope_instrument::{
+    FaultRecord, Guard, InstrumentOptions, RecordedFault, RootLocation, ShaderInvocation, decode,
+};
 use lavascope_spirv::{Id, Module};
 use spirv::{BuiltIn, Decoration, ExecutionModel, Op, StorageClass};
 
@@ -75,8 +77,9 @@ fn word_of(module: &Module, id: Id) -> Option<Word> {
 
 /// The built-in inputs of the only entry point.
 fn inputs(module: &Module) -> BTreeSet<u32> {
-    let is_input =
-        |it: &&Id| module.definition(**it).is_some_and(|it| it.is(Op::Variable) && it.word(3) == StorageClass::Input as u32);
+    let is_input = |it: &&Id| {
+        module.definition(**it).is_some_and(|it| it.is(Op::Variable) && it.word(3) == StorageClass::Input as u32)
+    };
     let built_in = |it: &Id| module.decoration_operand(*it, None, Decoration::BuiltIn);
     module.entries()[0].interface.iter().filter(is_input).filter_map(built_in).collect()
 }
@@ -122,7 +125,8 @@ fn records_of_every_stage_can_be_read() {
         let words = [10, 77, 5, *model as u32, 1, 2, 3, 0, 6, 6];
         let buffer: Vec<u32> = std::iter::once(10).chain(words).collect();
         let records = decode(&buffer).expect("records");
-        let [FaultRecord { shader: 77, instruction: 5, invocation: stage, fault: error, count: 1 }] = records[..] else {
+        let [FaultRecord { shader: 77, instruction: 5, invocation: stage, fault: error, count: 1 }] = records[..]
+        else {
             panic!("{records:?}")
         };
         assert_eq!(error, RecordedFault::IndexOutOfBounds { index: 6, length: 6 });

@@ -6,10 +6,10 @@ use std::ops::Range;
 
 use ash::vk;
 use common::{
-    compile, validation_errors, instrumented,
-    vulkan::{BoundBinding, Dispatch, Gpu, DispatchOutcome},
+    compile, instrumented, validation_errors,
+    vulkan::{BoundBinding, Dispatch, DispatchOutcome, Gpu},
 };
-use lavascope_instrument::{Checks, Guard, InstrumentedModule, InstrumentOptions, RootLocation, TouchSite, Touched};
+use lavascope_instrument::{Checks, Guard, InstrumentOptions, InstrumentedModule, RootLocation, TouchSite, Touched};
 
 const ROOT: RootLocation = RootLocation::PushConstant { offset: 120 };
 const GUARDS: [Guard; 2] = [Guard::Select, Guard::Branch];
@@ -124,7 +124,8 @@ fn accesses_that_do_not_happen_are_not_kept() {
         for (wish, expected) in [(0, 0), (1, 40)] {
             let bound = vec![BoundBinding::storage(0, vec![0; 40]), BoundBinding::storage(1, vec![wish])];
             let dispatch = Dispatch { bound, groups: 1, ..Dispatch::default() };
-            let made = instrumented(&words, &InstrumentOptions { guard, touches: true, ..InstrumentOptions::new(ROOT) });
+            let made =
+                instrumented(&words, &InstrumentOptions { guard, touches: true, ..InstrumentOptions::new(ROOT) });
             let outcome = gpu.run_checked(&made, ROOT, &dispatch);
             let run = Run { made, outcome };
             let touched = run.touched(0, false, true, false);
@@ -171,7 +172,8 @@ fn what_is_not_followed_is_said() {
             layout(set = 0, binding = 0) buffer First { uint first; };
             void main() { all.words[first] = 1u; }",
         );
-        let touches = instrumented(&words, &InstrumentOptions { checks, touches: true, ..InstrumentOptions::new(ROOT) }).touches;
+        let touches =
+            instrumented(&words, &InstrumentOptions { checks, touches: true, ..InstrumentOptions::new(ROOT) }).touches;
         assert!(touches.tracks_binding(0, 0));
         touches.tracks_addresses()
     };
@@ -325,7 +327,11 @@ fn addresses_far_apart_are_looked_for_where_buffers_are() {
     let parts = [base + 400..base + 528, base + COUNT * 4 - 128..base + COUNT * 4];
     let is_in = |all: &[Range<u64>], it: &Range<u64>| all.iter().any(|own| own.start <= it.start && it.end <= own.end);
     let found = read(Some(base..base + COUNT * 4));
-    assert!(found.is_recorded && !found.is_incomplete && parts.iter().all(|it| is_in(&found.may, it)), "{:?}", found.may);
+    assert!(
+        found.is_recorded && !found.is_incomplete && parts.iter().all(|it| is_in(&found.may, it)),
+        "{:?}",
+        found.may
+    );
     assert!(found.may.iter().map(|it| it.end - it.start).sum::<u64>() <= 4 * 4096, "two blocks: {:?}", found.may);
     assert!(found.must.iter().all(|it| is_in(&parts, it)), "{:?}", found.must);
     assert!(is_in(&found.must, &(base + 400..base + 404)), "the first one is known");
@@ -354,7 +360,9 @@ fn of_several_entry_points_none_is_taken_to_run() {
         "layout(set = 0, binding = 0) buffer Words { uint words[8]; };
         void main() { words[3] = 1u; }",
     );
-    let touches = |words: &[u32]| instrumented(words, &InstrumentOptions { touches: true, ..InstrumentOptions::new(ROOT) }).touches;
+    let touches = |words: &[u32]| {
+        instrumented(words, &InstrumentOptions { touches: true, ..InstrumentOptions::new(ROOT) }).touches
+    };
     let (one, two) = (touches(&words), touches(&with_two_entries(&words)));
     assert_eq!((one.sites[0].fixed_ranges.clone(), one.words), (vec![(12, 4)], 0), "it needs no code");
     assert!(two.sites[0].fixed_ranges.is_empty() && two.words > 0, "{two:?}");

@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::{all_options, compile, compiled_shaders, validation_errors, corpus, corpus::Shader, optimize};
+use common::{all_options, compile, compiled_shaders, corpus, corpus::Shader, optimize, validation_errors};
 use lavascope_instrument::{InstrumentError, InstrumentOptions, RootLocation, instrument};
 use lavascope_spirv::Module;
 

@@ -4,7 +4,7 @@ mod common;
 
 use ash::vk;
 use common::{
-    assemble, compile, validation_errors, instrumented,
+    assemble, compile, instrumented, validation_errors,
     vulkan::{BoundBinding, Dispatch, Gpu},
 };
 use lavascope_instrument::{Guard, InstrumentOptions, RootLocation};

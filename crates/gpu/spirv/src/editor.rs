@@ -8,7 +8,7 @@ use std::{collections::HashMap, ops::Range};
 
 use spirv::{Capability, Decoration, Op, StorageClass};
 
-use crate::{InstructionIndex, Id, Module, Section};
+use crate::{Id, InstructionIndex, Module, Section};
 
 /// The words of an instruction.
 ///
@@ -196,7 +196,10 @@ impl<'a> Editor<'a> {
         let blocks = &self.module.functions().get(function)?.blocks;
         let label = self.module.blocks().get(blocks.start as usize).filter(|_| !blocks.is_empty())?.instructions.start;
         let id = self.fresh();
-        self.insert_after(InstructionIndex(label), instruction(Op::Variable, &[pointer.0, id.0, StorageClass::Function as u32]));
+        self.insert_after(
+            InstructionIndex(label),
+            instruction(Op::Variable, &[pointer.0, id.0, StorageClass::Function as u32]),
+        );
         Some(id)
     }
 

@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use spirv::Op;
 
 use crate::{
-    InstructionIndex, Id,
+    Id, InstructionIndex,
     grammar::{InstructionForm, instruction_form},
 };
 

@@ -23,11 +23,11 @@ pub use editor::{Editor, Reserved, instruction, string_words};
 pub use error::{ParseError, ParseErrorKind};
 pub use image_operands::{image_use, second_image};
 pub use instruction::{Instruction, decode_string};
-pub use module::{BasicBlock, EntryPoint, Function, Module, Annotation, Section};
+pub use module::{Annotation, BasicBlock, EntryPoint, Function, Module, Section};
 pub use reflect::{
-    ShaderAccess, AccessKind, AccessBytes, Descriptor, DescriptorKind, InvocationBytes, DescriptorElement, FragmentTests, InterfaceVariable, InterfaceKind,
-    Interlock, TypeLayouts, MeshLimits, AccessMode, NumberKind, ValueSource, Quantity, ReflectError, Reflection, Specialization,
-    AccessTarget, OffsetTerm, reflect,
+    AccessBytes, AccessKind, AccessMode, AccessTarget, Descriptor, DescriptorElement, DescriptorKind, FragmentTests,
+    InterfaceKind, InterfaceVariable, Interlock, InvocationBytes, MeshLimits, NumberKind, OffsetTerm, Quantity,
+    ReflectError, Reflection, ShaderAccess, Specialization, TypeLayouts, ValueSource, reflect,
 };
 pub use source::SourceLine;
 

@@ -8,9 +8,8 @@ use std::ops::Range;
 use spirv::Op;
 
 use crate::{
-    InstructionIndex, ParseError, ParseErrorKind, Id, Instruction,
+    Id, Instruction, InstructionIndex, ParseError, ParseErrorKind, decode_string,
     grammar::{InstructionForm, instruction_form},
-    decode_string,
 };
 
 const HEADER: usize = 5;
@@ -304,7 +303,8 @@ impl Module {
         let mut left = GROUPED_MAX;
         for (group, member, target) in uses {
             for note in annotations_of(&own, group) {
-                left = left.checked_sub(1).ok_or(ParseError { word: 0, instruction: 0, kind: ParseErrorKind::Groups })?;
+                left =
+                    left.checked_sub(1).ok_or(ParseError { word: 0, instruction: 0, kind: ParseErrorKind::Groups })?;
                 self.decorations.push((target, Annotation { member, ..note }));
             }
         }

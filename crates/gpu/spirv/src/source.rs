@@ -5,7 +5,7 @@
 
 use spirv::{NonsemanticShaderDebuginfo100Op as Debug, Op};
 
-use crate::{InstructionIndex, Id, Instruction, Module};
+use crate::{Id, Instruction, InstructionIndex, Module};
 
 /// A place in the source of a shader.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -55,7 +55,8 @@ impl Module {
             Op::Line => Some(Some(LineReference { file: it.id(1), line: it.word(2), column: it.word(3) })),
             Op::NoLine => Some(None),
             Op::ExtInst if it.word(4) == Debug::DebugLine as u32 && self.is_debug_info(it) => {
-                let number = |place| self.definition(it.id(place)).filter(|it| it.is(Op::Constant)).map(|it| it.word(3));
+                let number =
+                    |place| self.definition(it.id(place)).filter(|it| it.is(Op::Constant)).map(|it| it.word(3));
                 Some(Some(LineReference { file: it.id(5), line: number(6)?, column: number(8).unwrap_or(0) }))
             }
             Op::ExtInst if it.word(4) == Debug::DebugNoLine as u32 && self.is_debug_info(it) => Some(None),

@@ -9,7 +9,7 @@ use std::{
 
 use common::{lines_of, shader};
 use lavascope_spirv::{
-    InstructionIndex, Editor, Id, Instruction, Module, Section, Specialization, instruction, reflect, string_words,
+    Editor, Id, Instruction, InstructionIndex, Module, Section, Specialization, instruction, reflect, string_words,
 };
 use spirv::{Capability, Decoration, Op, StorageClass};
 
@@ -61,7 +61,9 @@ fn count_everything(module: &Module) -> Vec<u32> {
     let function = module.function_of(module.entries()[0].function).expect("a function");
     for it in module.instructions(module.functions()[function].instructions.clone()) {
         let counts = matches!(it.op(), Some(Op::Load | Op::Store | Op::Return | Op::Branch | Op::BranchConditional));
-        let is_first = module.block_containing(it.at).is_some_and(|block| it.at.0 == module.blocks()[block].instructions.start + 1);
+        let is_first = module
+            .block_containing(it.at)
+            .is_some_and(|block| it.at.0 == module.blocks()[block].instructions.start + 1);
         if counts && !is_first {
             let (place, old) = (editor.fresh().0, editor.fresh().0);
             let chain = instruction(Op::AccessChain, &[to_word.0, place, variable.0, zero, one]);
@@ -174,7 +176,10 @@ fn functions_locals_and_replacements_are_valid() {
     let pointer = editor.find_or_add_type(Op::TypePointer, &[StorageClass::Function as u32, uint.0]);
     let local = editor.new_local(main, pointer).expect("a first block");
     let one = editor.constant(uint, &[1]);
-    let exit = module.instructions(module.functions()[main].instructions.clone()).find(|it| it.is(Op::Return)).expect("an exit");
+    let exit = module
+        .instructions(module.functions()[main].instructions.clone())
+        .find(|it| it.is(Op::Return))
+        .expect("an exit");
     let store = instruction(Op::Store, &[local.0, one.0]);
     let calling = instruction(Op::FunctionCall, &[void.0, call.0, function.0, one.0]);
     editor.replace(exit.at, [store, calling, instruction(Op::Return, &[])].concat());

@@ -3,7 +3,7 @@
 mod common;
 
 use lavascope_spirv::{
-    InstructionIndex, Editor, ParseError, ParseErrorKind, Module, Specialization,
+    Editor, InstructionIndex, Module, ParseError, ParseErrorKind, Specialization,
     grammar::{self, InstructionForm},
     instruction, reflect,
 };
@@ -86,7 +86,10 @@ fn faults_are_named_with_their_place() {
     assert_eq!(fault(&[vec![9 << 16 | 19, 1]]), at(5, 0, ParseErrorKind::PastEnd { words: 9, left: 2 }));
     assert_eq!(fault(&[vec![1 << 16 | 19]]), at(5, 0, ParseErrorKind::Short { opcode: 19, words: 1, least: 2 }));
     assert_eq!(fault(&[void(), function()]), at(12, 2, ParseErrorKind::Unfinished));
-    assert_eq!(fault(&[void(), function(), instruction(Op::Function, &[1, 3, 0, 3])]), at(12, 2, ParseErrorKind::Nested));
+    assert_eq!(
+        fault(&[void(), function(), instruction(Op::Function, &[1, 3, 0, 3])]),
+        at(12, 2, ParseErrorKind::Nested)
+    );
     assert_eq!(fault(&[instruction(Op::Label, &[1])]), at(5, 0, ParseErrorKind::OutsideFunction));
     assert_eq!(fault(&[void(), function(), instruction(Op::Nop, &[])]), at(12, 2, ParseErrorKind::NoBlock));
     assert_eq!(Module::parse(&[]).expect_err("a fault"), at(0, 0, ParseErrorKind::Header));
@@ -101,7 +104,10 @@ fn unknown_instructions_are_kept() {
     let words = [&HEADER[..], &instruction(Op::TypeVoid, &[1]), &unknown].concat();
     let module = Module::parse(&words).expect("a module");
     assert_eq!(module.instruction(InstructionIndex(1)).words(), unknown);
-    assert_eq!((module.instruction(InstructionIndex(1)).op(), module.instruction(InstructionIndex(1)).result()), (None, None));
+    assert_eq!(
+        (module.instruction(InstructionIndex(1)).op(), module.instruction(InstructionIndex(1)).result()),
+        (None, None)
+    );
     assert_eq!(module.words(), words);
 }
 

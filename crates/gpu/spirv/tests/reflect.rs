@@ -4,8 +4,8 @@ mod common;
 
 use common::{dependencies, lines, lines_of, reflect, reflect_with};
 use lavascope_spirv::{
-    DescriptorKind, DescriptorElement, InterfaceVariable, InterfaceKind, TypeLayouts, MeshLimits, NumberKind, Reflection, Specialization,
-    AccessTarget,
+    AccessTarget, DescriptorElement, DescriptorKind, InterfaceKind, InterfaceVariable, MeshLimits, NumberKind,
+    Reflection, Specialization, TypeLayouts,
 };
 use spirv::Op;
 

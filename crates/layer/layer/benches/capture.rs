@@ -159,7 +159,13 @@ impl CaptureBench {
             std::fs::metadata(self.trace(under, 0)).map_or(f64::NAN, |it| it.len() as f64 / COMMANDS as f64)
         };
         let peer = CaptureBench::has_peer().then(|| size(CaptureLayer::Peer));
-        BenchEntry { unit: "B".to_owned(), ours: size(CaptureLayer::Us), peer, limit: Some(BYTES_MAX), ..BenchEntry::default() }
+        BenchEntry {
+            unit: "B".to_owned(),
+            ours: size(CaptureLayer::Us),
+            peer,
+            limit: Some(BYTES_MAX),
+            ..BenchEntry::default()
+        }
     }
 
     fn threads_to_processes(&self) -> BenchEntry {
@@ -173,7 +179,13 @@ impl CaptureBench {
             together / apart
         };
         let peer = CaptureBench::has_peer().then(|| ratio(CaptureLayer::Peer));
-        BenchEntry { unit: "x".to_owned(), ours: ratio(CaptureLayer::Us), peer, limit: Some(THREADS_MAX), ..BenchEntry::default() }
+        BenchEntry {
+            unit: "x".to_owned(),
+            ours: ratio(CaptureLayer::Us),
+            peer,
+            limit: Some(THREADS_MAX),
+            ..BenchEntry::default()
+        }
     }
 }
 

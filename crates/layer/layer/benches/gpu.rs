@@ -9,9 +9,9 @@
 mod khronos;
 #[path = "gpu/program.rs"]
 mod program;
+mod setup;
 #[path = "gpu/shaders.rs"]
 mod shaders;
-mod setup;
 
 use std::cell::RefCell;
 use std::path::PathBuf;

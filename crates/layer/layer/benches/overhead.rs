@@ -94,9 +94,14 @@ enum MeasuredCall {
 }
 
 fn suite(driver: &str) -> Suite<'static> {
-    let [bare, off, reading, validated, backtraced] =
-        [OverheadMode::Nothing, OverheadMode::LayerOff, OverheadMode::LayerReading, OverheadMode::Validated, OverheadMode::Backtraced]
-            .map(Program::leaked);
+    let [bare, off, reading, validated, backtraced] = [
+        OverheadMode::Nothing,
+        OverheadMode::LayerOff,
+        OverheadMode::LayerReading,
+        OverheadMode::Validated,
+        OverheadMode::Backtraced,
+    ]
+    .map(Program::leaked);
     let mut suite = Suite::default();
     for (what, name) in [
         (MeasuredCall::Draw, "vkCmdDraw"),

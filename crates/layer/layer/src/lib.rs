@@ -7,53 +7,21 @@
 #![allow(non_snake_case, reason = "the loader's habit for the names of layer libraries")]
 
 #[macro_use]
-mod macros;
-
-mod pnext_chain;
+mod intercept;
 mod backtrace;
-mod thread_safety;
-mod calls;
 mod capture;
-mod chain;
-mod termination;
-mod deferred_operations;
-mod device;
-mod dispatch;
-mod proc_addr;
-mod enumerate;
-mod device_metadata;
-mod catch_panic;
+mod loader;
+mod process;
+mod report;
 #[rustfmt::skip]
 mod generated;
 mod gpu;
-mod handles;
-mod process_state;
-mod inline_validation;
-mod instance;
-mod interface;
-mod object_parent;
-mod library;
-mod device_lost;
 mod memory;
-mod message_json;
-mod messages;
-mod handle_table;
-mod object_deps;
-mod order;
 mod pictures;
-mod call_log;
-mod device_limits;
-mod report_file;
-mod shim;
-mod call_stats;
-mod thread_exit;
-mod rendered_finding;
-mod headless_surface;
-mod validation;
 
-pub use proc_addr::vkNegotiateLoaderLayerInterfaceVersion;
-pub use enumerate::INSTANCE_EXTENSIONS;
 pub use generated::{DeviceTable, InstanceTable};
+pub use loader::enumerate::INSTANCE_EXTENSIONS;
+pub use loader::proc_addr::vkNegotiateLoaderLayerInterfaceVersion;
 
 #[cfg(test)]
 mod tests {

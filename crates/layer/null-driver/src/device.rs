@@ -7,12 +7,12 @@ use std::sync::atomic::AtomicU64;
 
 use lavascope_abi::*;
 
-use crate::dispatchable;
-use crate::application_memory::ApplicationMemory;
-use crate::queue_engine;
-use crate::extensions::ApiBlockKind;
+use crate::calls::application_memory::ApplicationMemory;
+use crate::calls::dispatchable;
+use crate::capabilities::extensions::ApiBlockKind;
+use crate::capabilities::settings::DriverSettings;
+use crate::execution::queue_engine;
 use crate::instance::is_offered;
-use crate::settings::DriverSettings;
 
 /// What lies behind a `VkDevice`.
 pub(crate) struct DeviceData {
@@ -64,14 +64,18 @@ fn are_features_supported(c: ApplicationMemory<'_>, info: &DeviceCreateInfo, set
     let mut asked = core.into_iter().chain(chained.filter(|it| it.1.name.contains("Features")));
     asked.all(|(at, layout)| {
         let bytes = c.slice(at.cast::<u8>(), layout.size);
-        crate::profile::booleans(layout).all(|it| {
+        crate::capabilities::profile::booleans(layout).all(|it| {
             let is_on = bytes[it.at as usize..it.at as usize + 4] != [0; 4];
             !is_on || settings.has_feature(layout.name, it.name)
         })
     })
 }
 
-fn create_queues(c: ApplicationMemory<'_>, info: &DeviceCreateInfo, settings: &DriverSettings) -> Option<BTreeMap<(u32, u32, bool), Queue>> {
+fn create_queues(
+    c: ApplicationMemory<'_>,
+    info: &DeviceCreateInfo,
+    settings: &DriverSettings,
+) -> Option<BTreeMap<(u32, u32, bool), Queue>> {
     let infos = c.slice(info.p_queue_create_infos, info.queue_create_info_count);
     let count = |family: u32| settings.queue_families.get(family as usize).map_or(0, |it| it.queue_count);
     if infos.iter().any(|it| it.queue_count > count(it.queue_family_index)) {
@@ -81,7 +85,10 @@ fn create_queues(c: ApplicationMemory<'_>, info: &DeviceCreateInfo, settings: &D
     for it in infos {
         let is_protected = it.flags.0 & DeviceQueueCreateFlags::PROTECTED.0 != 0;
         for index in 0..it.queue_count {
-            let queue = dispatchable::create(QueueData { number: queue_engine::next_queue(), lose_at_submission: settings.lose_at_submission })?;
+            let queue = dispatchable::create(QueueData {
+                number: queue_engine::next_queue(),
+                lose_at_submission: settings.lose_at_submission,
+            })?;
             queues.insert((it.queue_family_index, index, is_protected), Queue(queue));
         }
     }
@@ -98,7 +105,7 @@ pub(crate) fn destroy_device(c: ApplicationMemory<'_>, call: &DestroyDeviceParam
         c.destroy::<QueueData>(queue.0);
     }
     c.destroy::<DeviceData>(call.device.0);
-    crate::external::remove_dead_exports();
+    crate::resources::external::remove_dead_exports();
 }
 
 pub(crate) fn get_device_queue(c: ApplicationMemory<'_>, call: &GetDeviceQueueParams) {
@@ -149,7 +156,10 @@ pub(crate) fn get_device_fault_info_ext(c: ApplicationMemory<'_>, call: &GetDevi
 }
 
 /// A queue for another API: nothing is ever submitted to it.
-pub(crate) fn create_external_compute_queue_nv(c: ApplicationMemory<'_>, call: &CreateExternalComputeQueueNVParams) -> Result {
+pub(crate) fn create_external_compute_queue_nv(
+    c: ApplicationMemory<'_>,
+    call: &CreateExternalComputeQueueNVParams,
+) -> Result {
     let Some(handle) = dispatchable::create(()) else { return Result::ERROR_OUT_OF_HOST_MEMORY };
     c.write(call.p_external_queue, ExternalComputeQueueNV(handle));
     Result::SUCCESS
@@ -161,7 +171,10 @@ pub(crate) fn destroy_external_compute_queue_nv(c: ApplicationMemory<'_>, call: 
     }
 }
 
-pub(crate) fn get_device_group_peer_memory_features(c: ApplicationMemory<'_>, call: &GetDeviceGroupPeerMemoryFeaturesParams) {
+pub(crate) fn get_device_group_peer_memory_features(
+    c: ApplicationMemory<'_>,
+    call: &GetDeviceGroupPeerMemoryFeaturesParams,
+) {
     let all = PeerMemoryFeatureFlags::COPY_SRC.0
         | PeerMemoryFeatureFlags::COPY_DST.0
         | PeerMemoryFeatureFlags::GENERIC_SRC.0
@@ -178,7 +191,10 @@ pub(crate) fn get_rendering_area_granularity(c: ApplicationMemory<'_>, call: &Ge
 }
 
 /// All clocks show the driver's own time, which counts the timestamps written so far.
-pub(crate) fn get_calibrated_timestamps_khr(c: ApplicationMemory<'_>, call: &GetCalibratedTimestampsKHRParams) -> Result {
+pub(crate) fn get_calibrated_timestamps_khr(
+    c: ApplicationMemory<'_>,
+    call: &GetCalibratedTimestampsKHRParams,
+) -> Result {
     c.slice_mut(call.p_timestamps, call.timestamp_count).fill(queue_engine::time());
     c.write(call.p_max_deviation, 1);
     Result::SUCCESS

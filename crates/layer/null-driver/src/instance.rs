@@ -5,14 +5,15 @@ use std::sync::Arc;
 
 use lavascope_abi::*;
 
-use crate::address_space;
-use crate::command_return::catch_panic;
-use crate::dispatchable;
-use crate::application_memory::ApplicationMemory;
-use crate::extensions::{self, ApiBlock, ApiBlockKind};
+use crate::calls::application_memory::ApplicationMemory;
+use crate::calls::command_log;
+use crate::calls::command_return::catch_panic;
+use crate::calls::dispatchable;
+use crate::capabilities::extensions;
+use crate::capabilities::extensions::{ApiBlock, ApiBlockKind};
+use crate::capabilities::settings::{API_VERSION, DriverSettings, Execute};
 use crate::generated::{by_hand, by_hand_in_transfers, by_table, empty};
-use crate::command_log;
-use crate::settings::{API_VERSION, Execute, DriverSettings};
+use crate::resources::address_space;
 
 /// What lies behind a `VkInstance`.
 pub(crate) struct InstanceData {
@@ -76,7 +77,11 @@ pub unsafe extern "system" fn vk_icdGetPhysicalDeviceProcAddr(instance: Instance
 
 /// The function of a command. Recorded transfers are empty unless they are to be performed.
 pub(crate) fn entry_point(command: Command, execute: Execute) -> FnPtr {
-    if command_log::is_on() { entry_point_with_log::<true>(command, execute) } else { entry_point_with_log::<false>(command, execute) }
+    if command_log::is_on() {
+        entry_point_with_log::<true>(command, execute)
+    } else {
+        entry_point_with_log::<false>(command, execute)
+    }
 }
 
 fn entry_point_with_log<const LOGS: bool>(command: Command, execute: Execute) -> FnPtr {
@@ -189,8 +194,10 @@ pub(crate) fn enumerate_device_extension_properties(
 ) -> Result {
     let settings = &c.physical_device(call.physical_device).settings;
     let is_there = |it: &&ApiBlock| settings.has_extension(it.name);
-    let all: Vec<ExtensionProperties> =
-        extensions::of_kind(ApiBlockKind::Device).filter(is_there).map(|it| extension_properties(it, settings)).collect();
+    let all: Vec<ExtensionProperties> = extensions::of_kind(ApiBlockKind::Device)
+        .filter(is_there)
+        .map(|it| extension_properties(it, settings))
+        .collect();
     c.enumerate_values(call.p_property_count, call.p_properties, &all)
 }
 
@@ -204,7 +211,10 @@ pub(crate) fn enumerate_physical_devices(c: ApplicationMemory<'_>, call: &Enumer
     c.enumerate_values(call.p_physical_device_count, call.p_physical_devices, &all)
 }
 
-pub(crate) fn enumerate_physical_device_groups(c: ApplicationMemory<'_>, call: &EnumeratePhysicalDeviceGroupsParams) -> Result {
+pub(crate) fn enumerate_physical_device_groups(
+    c: ApplicationMemory<'_>,
+    call: &EnumeratePhysicalDeviceGroupsParams,
+) -> Result {
     let all = [c.instance(call.instance).physical_device];
     let (count, to) = (call.p_physical_device_group_count, call.p_physical_device_group_properties);
     c.enumerate(count, to, &all, |it, at| {

@@ -18,47 +18,22 @@
 
 #[macro_use]
 mod macros;
+mod calls;
+mod capabilities;
+mod execution;
+mod resources;
 
-mod address_space;
-mod command_return;
-mod dispatchable;
-mod buffers;
-mod application_memory;
-mod clear_color;
-mod commands;
-mod descriptors;
 mod device;
-mod queue_engine;
-mod extensions;
-mod external;
-mod formats;
 #[rustfmt::skip]
 mod generated;
-mod host_copy;
-mod image_layout;
-mod images;
 mod instance;
-mod command_log;
-mod struct_bytes;
-mod memory;
-mod object_table;
-mod physical_device;
-mod pipelines;
-mod private_data;
-mod profile;
-mod properties;
-mod queries;
-mod ray_tracing;
-mod settings;
-mod submit;
-mod surface;
-mod swapchain;
-mod sync;
-mod described_outputs;
 #[cfg(test)]
 mod tests;
-mod transfer;
-mod video;
+
+// The generated tables name the module of each command by its last segment.
+use capabilities::{formats, physical_device, surface, video};
+use execution::{commands, host_copy, queries, submit, swapchain, sync, transfer};
+use resources::{buffers, descriptors, external, images, memory, pipelines, private_data, ray_tracing};
 
 pub use instance::{
     vk_icdGetInstanceProcAddr, vk_icdGetPhysicalDeviceProcAddr, vk_icdNegotiateLoaderICDInterfaceVersion,

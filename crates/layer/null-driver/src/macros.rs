@@ -13,12 +13,12 @@ macro_rules! address {
 macro_rules! empty {
     ($($name:ident: $command:ident, $ty:ident = fn($($parameter:ty),*) -> $result:ty;)*) => {
         mod nothing {
-            use crate::command_return::CommandReturn;
+            use crate::calls::command_return::CommandReturn;
             use lavascope_abi::*;
 
             $(unsafe extern "system" fn $name<const LOGS: bool>($(_: $parameter),*) -> $result {
                 if LOGS {
-                    crate::command_log::log_command(Command::$command);
+                    crate::calls::command_log::log_command(Command::$command);
                 }
                 CommandReturn::success()
             })*
@@ -38,18 +38,18 @@ macro_rules! empty {
 macro_rules! by_table {
     ($($name:ident: $command:ident, $params:ident, $ty:ident = fn($($parameter:ident: $parameter_ty:ty),*) -> $result:ty;)*) => {
         mod table {
-            use crate::command_return::{CommandReturn, catch_panic};
+            use crate::calls::command_return::{CommandReturn, catch_panic};
             use lavascope_abi::*;
 
             $(unsafe extern "system" fn $name<const LOGS: bool>($($parameter: $parameter_ty),*) -> $result {
                 if LOGS {
-                    crate::command_log::log_command(Command::$command);
+                    crate::calls::command_log::log_command(Command::$command);
                 }
                 let params = $params { $($parameter),* };
                 // SAFETY: the loader and the application call this entry point with the parameters of this command,
                 // whose valid usage (its `VUID-vk…-parameter` rules) says that pointers and handles are valid until it
                 // returns.
-                let work = || unsafe { crate::described_outputs::write_outputs(Command::$command, &params) };
+                let work = || unsafe { crate::calls::described_outputs::write_outputs(Command::$command, &params) };
                 catch_panic(stringify!($command), || CommandReturn::from_result(work()), CommandReturn::failure)
             })*
 
@@ -68,13 +68,13 @@ macro_rules! by_table {
 macro_rules! hand_written {
     ($module:ident, $finder:ident, $($name:ident: $command:ident, $params:ident, $ty:ident = $home:ident fn($($parameter:ident: $parameter_ty:ty),*) -> $result:ty;)*) => {
         mod $module {
-            use crate::command_return::{CommandReturn, catch_panic};
-            use crate::application_memory::ApplicationMemory;
+            use crate::calls::command_return::{CommandReturn, catch_panic};
+            use crate::calls::application_memory::ApplicationMemory;
             use lavascope_abi::*;
 
             $(unsafe extern "system" fn $name<const LOGS: bool>($($parameter: $parameter_ty),*) -> $result {
                 if LOGS {
-                    crate::command_log::log_command(Command::$command);
+                    crate::calls::command_log::log_command(Command::$command);
                 }
                 let params = $params { $($parameter),* };
                 // SAFETY: the loader and the application call this entry point with the parameters of this command,

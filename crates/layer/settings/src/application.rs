@@ -4,7 +4,7 @@
 use std::cmp::Reverse;
 use std::ffi::OsStr;
 
-use crate::problem::{SettingSource, Problem, MessageSeverity, quoted};
+use crate::problem::{MessageSeverity, Problem, SettingSource, quoted};
 use crate::resolve::{Collector, Namespace, Rank};
 use crate::table::{KeyMeaning, SETTINGS, key_meaning};
 use crate::{KHRONOS_LAYER, OWN_LAYER};
@@ -117,7 +117,8 @@ fn collect_features(features: &FeatureList, numbers: &[i32], collector: &mut Col
                 collector.add(Namespace::Khronos, meaning, OsStr::new(word), rank, &place);
             }
             None => {
-                let problem = Problem::new(MessageSeverity::Warning, &place, format!("{number} is not a {}", features.name));
+                let problem =
+                    Problem::new(MessageSeverity::Warning, &place, format!("{number} is not a {}", features.name));
                 collector.report(problem.allowed(format!("0 to {}", features.words.len() - 1)));
             }
         }

@@ -5,7 +5,7 @@
 
 use std::ffi::OsStr;
 
-use crate::problem::{SettingSource, Problem, MessageSeverity, quoted};
+use crate::problem::{MessageSeverity, Problem, SettingSource, quoted};
 use crate::resolve::{Collector, Namespace, Rank};
 use crate::table::key_meaning;
 
@@ -68,7 +68,8 @@ impl LineReader<'_> {
         match prefix {
             _ if prefix.eq_ignore_ascii_case(OWN_PREFIX) => {
                 if value.is_empty() {
-                    let problem = Problem::new(MessageSeverity::Error, &key_at, format!("no value after {} =", quoted(whole)));
+                    let problem =
+                        Problem::new(MessageSeverity::Error, &key_at, format!("no value after {} =", quoted(whole)));
                     return collector.report(problem);
                 }
                 if key_meaning(Namespace::Own, key).is_none() {
@@ -88,7 +89,14 @@ impl LineReader<'_> {
         }
     }
 
-    fn add_value(&self, namespace: Namespace, key: &str, value: &str, place: &SettingSource, collector: &mut Collector) {
+    fn add_value(
+        &self,
+        namespace: Namespace,
+        key: &str,
+        value: &str,
+        place: &SettingSource,
+        collector: &mut Collector,
+    ) {
         let Some(meaning) = key_meaning(namespace, key) else { return };
         if self.is_text {
             let rank = Rank::File(namespace, self.number);

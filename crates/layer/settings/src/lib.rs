@@ -42,12 +42,12 @@ mod value;
 pub use application::{ApplicationSettings, LayerSetting, SettingValues};
 pub use document::document;
 pub use file::{FILE_SIZE_BYTES_MAX, SettingsFile};
-pub use problem::{PROBLEMS_MAX, SettingSource, Problem, MessageSeverity};
+pub use problem::{MessageSeverity, PROBLEMS_MAX, Problem, SettingSource};
 pub use resolve::{Sources, resolve};
 pub use table::{Alias, SETTINGS, Setting, Settings};
 pub use value::{
-    CaptureMemory, CaptureTrigger, Compression, DebugAction, FrameRange, SettingKind, MessageId, OutputTarget, ReportFlag, SyncMode,
-    SettingValue,
+    CaptureMemory, CaptureTrigger, Compression, DebugAction, FrameRange, MessageId, OutputTarget, ReportFlag,
+    SettingKind, SettingValue, SyncMode,
 };
 
 /// The layer's own name, and the one it also answers to.

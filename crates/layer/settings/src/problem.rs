@@ -85,7 +85,9 @@ impl fmt::Display for SettingSource {
         match self {
             SettingSource::Default => out.write_str("default"),
             SettingSource::File { path, at: None } => out.write_str(&on_one_line(path)),
-            SettingSource::File { path, at: Some((line, column)) } => write!(out, "{}:{line}:{column}", on_one_line(path)),
+            SettingSource::File { path, at: Some((line, column)) } => {
+                write!(out, "{}:{line}:{column}", on_one_line(path))
+            }
             SettingSource::Variable(name) => out.write_str(&on_one_line(name)),
             SettingSource::Application(member) => write!(out, "vkCreateInstance: {member}"),
         }

@@ -7,8 +7,8 @@ use std::ffi::{OsStr, OsString};
 
 use crate::application::{self, ApplicationSettings};
 use crate::file::{self, SettingsFile};
-use crate::problem::{PROBLEMS_MAX, SettingSource, Problem, MessageSeverity, quoted};
-use crate::table::{Alias, KeyMeaning, SETTINGS, Setting, Settings, FOREIGN_WORDS, aliases};
+use crate::problem::{MessageSeverity, PROBLEMS_MAX, Problem, SettingSource, quoted};
+use crate::table::{Alias, FOREIGN_WORDS, KeyMeaning, SETTINGS, Setting, Settings, aliases};
 use crate::value::{InvalidValue, SettingValue, split};
 use crate::{OWN_LAYER, environment};
 use lavascope_collections::nearest;
@@ -74,7 +74,8 @@ impl Settings {
     /// Name, value and source of every setting, as text for people.
     pub fn explain(&self) -> Vec<(&'static str, String, String)> {
         let settings = SETTINGS.iter().zip(&self.resolved);
-        let shown = |value: &SettingValue| Some(value.to_string()).filter(|it| !it.is_empty()).unwrap_or("none".to_owned());
+        let shown =
+            |value: &SettingValue| Some(value.to_string()).filter(|it| !it.is_empty()).unwrap_or("none".to_owned());
         settings.map(|(setting, it)| (setting.name, shown(&it.value), it.source.to_string())).collect()
     }
 }
@@ -111,7 +112,13 @@ impl Collector {
     }
 
     /// A name that is addressed to us and means nothing. `written` is how a name of ours would be written there.
-    pub(crate) fn report_unknown(&mut self, place: &SettingSource, name: &str, key: &str, written: impl Fn(&str) -> String) {
+    pub(crate) fn report_unknown(
+        &mut self,
+        place: &SettingSource,
+        name: &str,
+        key: &str,
+        written: impl Fn(&str) -> String,
+    ) {
         let known = SETTINGS.iter().map(|it| it.name);
         let problem =
             Problem::new(MessageSeverity::Warning, place, format!("{} is not a setting of {OWN_LAYER}", quoted(name)))
@@ -121,7 +128,14 @@ impl Collector {
     }
 
     /// Takes the text of a key that is known.
-    pub(crate) fn add(&mut self, namespace: Namespace, meaning: KeyMeaning, text: &OsStr, rank: Rank, place: &SettingSource) {
+    pub(crate) fn add(
+        &mut self,
+        namespace: Namespace,
+        meaning: KeyMeaning,
+        text: &OsStr,
+        rank: Rank,
+        place: &SettingSource,
+    ) {
         let (setting, key) = match meaning {
             KeyMeaning::Setting(at, key) => (at, key),
             KeyMeaning::Words(key) => return self.add_words(namespace, key, text, rank, place),
@@ -130,7 +144,9 @@ impl Collector {
         let value = match (text.to_str(), kind.path(text)) {
             (Some(text), _) => kind.parse(text),
             (None, Some(path)) => Ok(path),
-            (None, None) => Err(InvalidValue { text: text.to_string_lossy().into_owned(), suggestion: None, reason: None }),
+            (None, None) => {
+                Err(InvalidValue { text: text.to_string_lossy().into_owned(), suggestion: None, reason: None })
+            }
         };
         match value {
             Ok(value) => self.assign(setting, true, rank, Resolved { value, source: place.clone(), namespace }),

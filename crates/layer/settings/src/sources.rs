@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 
 use crate::environment::is_of_interest;
 use crate::file::{FILE_SIZE_BYTES_MAX, SettingsFile};
-use crate::problem::{SettingSource, Problem, MessageSeverity};
+use crate::problem::{MessageSeverity, Problem, SettingSource};
 use crate::{ApplicationSettings, Settings, Sources, resolve};
 
 const FILE_NAME: &str = "vk_layer_settings.txt";
@@ -55,7 +55,10 @@ fn find_file(environment: &[(OsString, OsString)], current: &Path, problems: &mu
         Some(named) if named.is_dir() => named.join(FILE_NAME),
         Some(named) if named.exists() => named,
         Some(named) => {
-            report(MessageSeverity::Warning, format!("{} does not exist, so the current folder is searched", named.display()));
+            report(
+                MessageSeverity::Warning,
+                format!("{} does not exist, so the current folder is searched", named.display()),
+            );
             current.join(FILE_NAME)
         }
         None => current.join(FILE_NAME),

@@ -97,11 +97,17 @@ impl SettingKind {
             SettingKind::Flag => SettingValue::Flag(flag(text)?),
             SettingKind::Int { min, max } => SettingValue::Int(integer(text, min, max)?),
             SettingKind::Choice(words) => SettingValue::Choice(choice(text, words)?),
-            SettingKind::Choices(words) => SettingValue::Choices(split(text).map(|it| choice(it, words)).collect::<Result<_, _>>()?),
+            SettingKind::Choices(words) => {
+                SettingValue::Choices(split(text).map(|it| choice(it, words)).collect::<Result<_, _>>()?)
+            }
             SettingKind::MessageIds => SettingValue::MessageIds(split(text).map(message_id).collect::<Result<_, _>>()?),
             SettingKind::Texts => SettingValue::Texts(parts(text, ',').map(str::to_owned).collect()),
-            SettingKind::Rules => SettingValue::Texts(IgnoreRule::split(text).into_iter().map(rule).collect::<Result<_, _>>()?),
-            SettingKind::Path | SettingKind::Output => self.path(OsStr::new(text)).ok_or_else(|| InvalidValue::of(text))?,
+            SettingKind::Rules => {
+                SettingValue::Texts(IgnoreRule::split(text).into_iter().map(rule).collect::<Result<_, _>>()?)
+            }
+            SettingKind::Path | SettingKind::Output => {
+                self.path(OsStr::new(text)).ok_or_else(|| InvalidValue::of(text))?
+            }
             SettingKind::Frames => SettingValue::Frames(frames(text)?),
             SettingKind::FrameRanges => {
                 let all = parts(text, ',').map(frames).collect::<Result<Vec<_>, _>>()?;
@@ -121,7 +127,14 @@ impl SettingKind {
     }
 
     pub(crate) fn is_list(self) -> bool {
-        matches!(self, SettingKind::Choices(_) | SettingKind::MessageIds | SettingKind::Texts | SettingKind::Rules | SettingKind::FrameRanges)
+        matches!(
+            self,
+            SettingKind::Choices(_)
+                | SettingKind::MessageIds
+                | SettingKind::Texts
+                | SettingKind::Rules
+                | SettingKind::FrameRanges
+        )
     }
 
     /// For people: what may stand there.
@@ -244,13 +257,19 @@ impl fmt::Display for SettingValue {
             SettingValue::Int(it) => write!(out, "{it}"),
             SettingValue::Choice(it) => out.write_str(it),
             SettingValue::Choices(it) => out.write_str(&it.join(",")),
-            SettingValue::MessageIds(it) => out.write_str(&it.iter().map(MessageId::to_string).collect::<Vec<_>>().join(",")),
+            SettingValue::MessageIds(it) => {
+                out.write_str(&it.iter().map(MessageId::to_string).collect::<Vec<_>>().join(","))
+            }
             SettingValue::Texts(it) => out.write_str(&it.join(",")),
-            SettingValue::Path(Some(it)) | SettingValue::Output(Some(OutputTarget::File(it))) => write!(out, "{}", it.display()),
+            SettingValue::Path(Some(it)) | SettingValue::Output(Some(OutputTarget::File(it))) => {
+                write!(out, "{}", it.display())
+            }
             SettingValue::Output(Some(OutputTarget::Stderr)) => out.write_str("stderr"),
             SettingValue::Output(Some(OutputTarget::Stdout)) => out.write_str("stdout"),
             SettingValue::Frames(Some(it)) => write!(out, "{it}"),
-            SettingValue::FrameRanges(it) => out.write_str(&it.iter().map(FrameRange::to_string).collect::<Vec<_>>().join(",")),
+            SettingValue::FrameRanges(it) => {
+                out.write_str(&it.iter().map(FrameRange::to_string).collect::<Vec<_>>().join(","))
+            }
             SettingValue::Path(None) | SettingValue::Output(None) | SettingValue::Frames(None) => Ok(()),
         }
     }

@@ -51,7 +51,10 @@ fn sources(case: &str) -> Sources {
         other => SettingValues::Unknown(other.parse().expect("int64, float64, string or the number of a type")),
     };
     let layer_settings = vec![vec![LayerSetting { layer, name, values }]];
-    Sources { application: ApplicationSettings { layer_settings, ..ApplicationSettings::default() }, ..Sources::default() }
+    Sources {
+        application: ApplicationSettings { layer_settings, ..ApplicationSettings::default() },
+        ..Sources::default()
+    }
 }
 
 /// `\n` and `\xff` as in Rust.

@@ -1,8 +1,8 @@
 //! Settings from each source, which source wins, and what is said about the rest.
 
 use lavascope_settings::{
-    ApplicationSettings, Compression, DebugAction, FrameRange, LayerSetting, MessageId, OutputTarget, ReportFlag, SETTINGS,
-    SettingValues, Settings, SettingsFile, Sources, resolve,
+    ApplicationSettings, Compression, DebugAction, FrameRange, LayerSetting, MessageId, OutputTarget, ReportFlag,
+    SETTINGS, SettingValues, Settings, SettingsFile, Sources, resolve,
 };
 
 const SYNC: &str = "VK_VALIDATION_FEATURE_ENABLE_SYNCHRONIZATION_VALIDATION_EXT";
@@ -188,7 +188,8 @@ fn the_application_says_it_in_any_type() {
 
 #[test]
 fn features_are_numbers() {
-    let features = ApplicationSettings { enabled_features: vec![0, 1, 2, 3, 4, 5, -1], ..ApplicationSettings::default() };
+    let features =
+        ApplicationSettings { enabled_features: vec![0, 1, 2, 3, 4, 5, -1], ..ApplicationSettings::default() };
     let sources = Sources { application: features, ..Sources::default() };
     let place = "vkCreateInstance: VkValidationFeaturesEXT pEnabledValidationFeatures";
     let expected = [("sync", 4), ("gpu", 0), ("gpu_reserve_binding_slot", 1), ("printf", 3)];
@@ -244,7 +245,11 @@ fn flags_frames_and_numbers_have_their_forms() {
     for (text, first, end) in [("5", 5, Some(6)), ("5..", 5, None), ("..5", 0, Some(5)), ("1 .. 2", 1, Some(2))] {
         assert_eq!(set("CAPTURE_FRAMES", text).0.capture_frames, Some(FrameRange { first, end }), "{text}");
     }
-    let frames = [FrameRange { first: 0, end: Some(2) }, FrameRange { first: 4, end: Some(5) }, FrameRange { first: 9, end: None }];
+    let frames = [
+        FrameRange { first: 0, end: Some(2) },
+        FrameRange { first: 4, end: Some(5) },
+        FrameRange { first: 9, end: None },
+    ];
     let (settings, _) = set("SCREENSHOT", "0..2, 4,9..");
     assert_eq!(settings.screenshot, frames);
     assert!(settings.explain().iter().any(|it| (it.0, &*it.1) == ("screenshot", "0..2,4..5,9..")));

@@ -6,7 +6,7 @@ use lavascope_abi::desc::HandleAccess;
 use lavascope_abi::*;
 use lavascope_bench::{Bench, Suite};
 use lavascope_collections::TaggedMap;
-use lavascope_marshal::{Arena, HandleResolver, IdResolver, Packer, UnpackPurpose, RecordBuffer, Unpacker, fast_pack};
+use lavascope_marshal::{Arena, HandleResolver, IdResolver, Packer, RecordBuffer, UnpackPurpose, Unpacker, fast_pack};
 use lavascope_record::check;
 use lavascope_record::pack_context::NoPackContext;
 

@@ -228,7 +228,14 @@ impl<I: IdResolver + ?Sized> RecordWriter<'_, I> {
     ///
     /// As for [`RecordWriter::slot`], of `count` handles.
     #[inline(always)]
-    pub(crate) unsafe fn handles(&mut self, at: usize, address: u64, count: usize, ty: HandleType, access: HandleAccess) {
+    pub(crate) unsafe fn handles(
+        &mut self,
+        at: usize,
+        address: u64,
+        count: usize,
+        ty: HandleType,
+        access: HandleAccess,
+    ) {
         // SAFETY: by the contract `address` leads to `count` handles, of eight bytes each, and there is room for them.
         let Some(first) = (unsafe { self.slot(at, address, count * 8) }) else { return };
         for index in 0..count {

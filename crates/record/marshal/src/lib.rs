@@ -12,10 +12,10 @@ mod c_memory;
 #[rustfmt::skip]
 #[allow(clippy::identity_op, clippy::needless_question_mark, reason = "generated lines all have one form")]
 mod generated;
+pub mod fast_pack;
 pub mod in_place;
 mod outputs;
 mod pack;
-pub mod fast_pack;
 mod record_buffer;
 mod unpack;
 
@@ -24,4 +24,4 @@ pub use c_memory::CMemory;
 pub use outputs::outputs_image;
 pub use pack::{ConditionalPointer, IdResolver, Packer};
 pub use record_buffer::RecordBuffer;
-pub use unpack::{HandleResolver, UnpackPurpose, UnpackError, Unpacker};
+pub use unpack::{HandleResolver, UnpackError, UnpackPurpose, Unpacker};

@@ -1,6 +1,6 @@
 //! The image of a call's result and outputs, gathered from its parameters after it returned.
 
-use lavascope_abi::desc::{CommandDesc, Field, IntegerLocation, ResultKind, OutputSource, Written};
+use lavascope_abi::desc::{CommandDesc, Field, IntegerLocation, OutputSource, ResultKind, Written};
 use lavascope_record::memory::ReadableMemory;
 
 use crate::c_memory::CMemory;

@@ -3,16 +3,17 @@
 //! The bytes of a structure are copied whole; then its work is done: padding zeroed, handles looked up, pointers
 //! followed, each target a new block at the cursor, depth first.
 
-use lavascope_abi::desc::{HandleAccess, Blob, Case, Layout, Pointer, ReadCondition, Span, Pointee, Fixup};
+use lavascope_abi::desc::{Blob, Case, Fixup, HandleAccess, Layout, Pointee, Pointer, ReadCondition, Span};
 use lavascope_abi::{Command, HandleType, ObjectId, Ptr, structure_by_type};
 use lavascope_record::check::{handle_type, target_size};
-use lavascope_record::pack_context::PackContext;
+use lavascope_record::encoding::{Omissions, RecordPhase};
 use lavascope_record::memory::ReadableMemory;
-use lavascope_record::encoding::{RecordPhase, Omissions};
+use lavascope_record::pack_context::PackContext;
 use lavascope_record::rules::{self, PointerUse};
 use lavascope_record::template;
 use lavascope_record::walk::{
-    CHAIN_MAX, DEPTH_MAX, StructFrame, LOADER_LINKS, WalkPass, PointerAction, ignores_addresses, uses_host_addresses, pointer_action,
+    CHAIN_MAX, DEPTH_MAX, LOADER_LINKS, PointerAction, StructFrame, WalkPass, ignores_addresses, pointer_action,
+    uses_host_addresses,
 };
 
 use crate::c_memory::CMemory;

@@ -1,7 +1,7 @@
 //! Words that records are written into, one behind the other.
 
 use lavascope_abi::Command;
-use lavascope_record::encoding::{HEADER_SIZE, RecordHeader, RecordPhase, Omissions, ORDER_EDGES_SHIFT};
+use lavascope_record::encoding::{HEADER_SIZE, ORDER_EDGES_SHIFT, Omissions, RecordHeader, RecordPhase};
 
 /// A growing run of records.
 #[derive(Default)]

@@ -1,13 +1,15 @@
 //! *Unpack*: a record to C memory, ready for a driver.
 
-use lavascope_abi::desc::{Blob, Field, Layout, ObjectNumbering, Pointer, Pointee, Ty, Fixup};
+use lavascope_abi::desc::{Blob, Field, Fixup, Layout, ObjectNumbering, Pointee, Pointer, Ty};
 use lavascope_abi::{ObjectId, Ptr, structure_by_type};
 use lavascope_record::check::{handle_type, target_size};
+use lavascope_record::encoding::{HEADER_SIZE, Record, RecordPhase};
 use lavascope_record::memory::{ReadableMemory, RecordMemory};
-use lavascope_record::encoding::{HEADER_SIZE, RecordPhase, Record};
 use lavascope_record::rules;
 use lavascope_record::template;
-use lavascope_record::walk::{StructFrame, WalkPass, PointerAction, aligned, ignores_addresses, uses_host_addresses, pointer_action};
+use lavascope_record::walk::{
+    PointerAction, StructFrame, WalkPass, aligned, ignores_addresses, pointer_action, uses_host_addresses,
+};
 
 use crate::arena::Arena;
 
@@ -307,7 +309,9 @@ impl<H: HandleResolver + ?Sized> UnpackWalk<'_, H> {
                 found.ok_or(UnpackError::Missing { item: frame.layout.name })?
             }
             (value, _) if value < HEADER_SIZE as u64 => opaque_address(),
-            (value, PointerAction::Follow(pass)) => self.target(frame, value, pointer, pass, element)?.expose_provenance() as u64,
+            (value, PointerAction::Follow(pass)) => {
+                self.target(frame, value, pointer, pass, element)?.expose_provenance() as u64
+            }
         };
         Self::write(slot, address);
         Ok(())

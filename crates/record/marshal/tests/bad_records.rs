@@ -4,7 +4,7 @@ mod common;
 
 use common::SimHandles;
 use lavascope_abi::*;
-use lavascope_marshal::{Arena, HandleResolver, Packer, UnpackPurpose, RecordBuffer, Unpacker};
+use lavascope_marshal::{Arena, HandleResolver, Packer, RecordBuffer, UnpackPurpose, Unpacker};
 use lavascope_record::walk::WalkPass;
 use lavascope_record::{CheckError, RecordFault, check};
 use lavascope_sim::SyntheticObjects;
@@ -50,7 +50,10 @@ fn a_truncated_record_is_named_as_such() {
 #[test]
 fn an_offset_past_the_end_names_structure_and_byte() {
     let error = error(INFO + 5, 8 * 1000);
-    assert_eq!((error.item, error.at, error.fault), ("VkDependencyInfo", (INFO as u64 + 5) * 8, RecordFault::WrongOffset));
+    assert_eq!(
+        (error.item, error.at, error.fault),
+        ("VkDependencyInfo", (INFO as u64 + 5) * 8, RecordFault::WrongOffset)
+    );
     assert_eq!(
         error.to_string(),
         "VkDependencyInfo: byte 72 of the record: a pointer is not null, a mark or the next block's place"

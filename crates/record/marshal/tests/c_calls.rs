@@ -12,12 +12,14 @@ use lavascope_abi::desc::{Blob, Layout, Ty};
 use lavascope_abi::{
     Command, DescriptorUpdateTemplateEntry, HandleType, ObjectId, STRUCTURES, bytes_of_slice, command_by_name,
 };
-use lavascope_marshal::{Arena, HandleResolver, IdResolver, Packer, UnpackPurpose, RecordBuffer, Unpacker, outputs_image};
+use lavascope_marshal::{
+    Arena, HandleResolver, IdResolver, Packer, RecordBuffer, UnpackPurpose, Unpacker, outputs_image,
+};
 use lavascope_record::check::{check, check_image};
 use lavascope_record::pack_context::{PackContext, SubpassUse};
 use lavascope_record::print::print;
 use lavascope_record::walk::{StructFrame, WalkPass};
-use lavascope_record::{RecordPhase, Record, Omissions};
+use lavascope_record::{Omissions, Record, RecordPhase};
 
 const INSTALL: &str = "install the C headers and a compiler: apt-get install libvulkan-dev gcc";
 
@@ -171,8 +173,10 @@ fn again(facts: &FixtureContext, record: Record<'_>) -> Vec<u64> {
     let mut stream = RecordBuffer::default();
     let mut packer = Packer::new(&FixtureHandles, facts);
     match record.phase() {
-        // SAFETY: the image was just unpacked out of the record of a call of this command, and the arena keeps it.
-        RecordPhase::Enter => unsafe { packer.enter(&mut stream, record.command(), image, record.call_number()) }.to_vec(),
+        RecordPhase::Enter => {
+            // SAFETY: the image was just unpacked out of the record of a call of this command, and the arena keeps it.
+            unsafe { packer.enter(&mut stream, record.command(), image, record.call_number()) }.to_vec()
+        }
         RecordPhase::Leave => {
             // SAFETY: the image was just unpacked out of the record of a call of this command, and the arena keeps it.
             let words = unsafe { packer.leave(&mut stream, record.command(), image, record.call_number()) };

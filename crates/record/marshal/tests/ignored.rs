@@ -5,7 +5,7 @@ mod common;
 use std::collections::{BTreeMap, BTreeSet};
 
 use common::SimHandles;
-use lavascope_abi::desc::{Layout, ReadCondition, Fixup};
+use lavascope_abi::desc::{Fixup, Layout, ReadCondition};
 use lavascope_abi::*;
 use lavascope_marshal::{Packer, RecordBuffer};
 use lavascope_record::rules::PointerUse;
@@ -43,8 +43,13 @@ static STATES: &[u32] = &[
     1000582000,
 ];
 
-const BELOW_PIPELINES: CallOptions =
-    CallOptions { pointer_depth_max: 5, count_end: 4, has_unknown: false, chain_layouts: CHAINED, likely_values: STATES };
+const BELOW_PIPELINES: CallOptions = CallOptions {
+    pointer_depth_max: 5,
+    count_end: 4,
+    has_unknown: false,
+    chain_layouts: CHAINED,
+    likely_values: STATES,
+};
 
 /// How a conditional pointer was met: by owner and field.
 type Met = BTreeMap<(&'static str, &'static str), BTreeSet<&'static str>>;

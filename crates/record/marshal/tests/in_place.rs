@@ -8,7 +8,8 @@ use lavascope_marshal::in_place::{UnpackInPlace, unpacker_for};
 use lavascope_marshal::{Packer, RecordBuffer};
 use lavascope_record::encoding::{HEADER_SIZE, RecordHeader};
 use lavascope_record::{RecordFault, check};
-use lavascope_sim::{CallOptions, Random, SyntheticObjects, mutate, random_call_memory};
+use lavascope_sim::mutate;
+use lavascope_sim::{CallOptions, Random, SyntheticObjects, random_call_memory};
 
 const OPTIONS: CallOptions = CallOptions { pointer_depth_max: 3, has_unknown: false, ..CallOptions::UNRESTRICTED };
 

@@ -5,7 +5,7 @@ mod common;
 use common::SimHandles;
 use lavascope_abi::desc::Layout;
 use lavascope_abi::{Command, STRUCTURES};
-use lavascope_marshal::{Arena, ConditionalPointer, Packer, UnpackPurpose, RecordBuffer, Unpacker};
+use lavascope_marshal::{Arena, ConditionalPointer, Packer, RecordBuffer, UnpackPurpose, Unpacker};
 use lavascope_record::Omissions;
 use lavascope_record::check::{check, check_image};
 use lavascope_record::rules::PointerUse;
@@ -38,7 +38,10 @@ fn round_trip(layout: &'static Layout, pass: WalkPass, seed: u64) {
     }
     // What the call ignores may be garbage: the record must not change, and nobody may follow it.
     for pointer in conditional.iter().filter(|it| it.pointer_use != PointerUse::Read) {
-        assert!(memory.overwrite_pointer(pointer.address, 0xdead_beef_dead_beef), "ignored pointers lie in the call's memory");
+        assert!(
+            memory.overwrite_pointer(pointer.address, 0xdead_beef_dead_beef),
+            "ignored pointers lie in the call's memory"
+        );
     }
     assert_eq!(pack(layout, pass, address(&memory)).0, words, "{} with seed {seed} and garbage", layout.name);
     let mut arena = Arena::default();
@@ -109,8 +112,9 @@ fn straight_lines_give_the_bytes_of_the_walker() {
             // SAFETY: `random_call_memory` made the parameters of this command, and `memory` keeps all that they lead to.
             let want = unsafe { packer.enter(&mut walked, *command, address(&memory), round) };
             // SAFETY: `random_call_memory` made the parameters of this command, and `memory` keeps all that they lead to.
-            let got =
-                unsafe { lavascope_marshal::fast_pack::pack(&mut straight, &SimHandles, *command, round, address(&memory)) };
+            let got = unsafe {
+                lavascope_marshal::fast_pack::pack(&mut straight, &SimHandles, *command, round, address(&memory))
+            };
             if let Some(got) = got {
                 assert_eq!(got, want, "{} with round {round}", command.desc().name);
                 stored += 1;

@@ -9,18 +9,19 @@
 
 use std::cell::RefCell;
 
-use lavascope_abi::desc::{Case, Layout, ObjectNumbering, Pointer, Span, Pointee, Fixup};
+use lavascope_abi::desc::{Case, Fixup, Layout, ObjectNumbering, Pointee, Pointer, Span};
 use lavascope_abi::{Command, HandleType, ObjectId, Ptr, bytes_of_slice, structure_by_type};
 
-use crate::check_cache::{ObservedReads, ObservedMemory};
-use crate::pack_context::NoPackContext;
+use crate::check_cache::{ObservedMemory, ObservedReads};
+use crate::encoding::{HEADER_SIZE, Omissions, Record, RecordHeader, beside};
 use crate::fast_check;
 use crate::memory::ReadableMemory;
-use crate::encoding::{HEADER_SIZE, RecordHeader, Record, Omissions, beside};
+use crate::pack_context::NoPackContext;
 use crate::rules::{self, PointerUse};
 use crate::template;
 use crate::walk::{
-    CHAIN_MAX, DEPTH_MAX, StructFrame, LOADER_LINKS, WalkPass, PointerAction, aligned, ignores_addresses, uses_host_addresses, pointer_action,
+    CHAIN_MAX, DEPTH_MAX, LOADER_LINKS, PointerAction, StructFrame, WalkPass, aligned, ignores_addresses,
+    pointer_action, uses_host_addresses,
 };
 
 /// Why bytes are not a record, and where.
@@ -159,13 +160,16 @@ fn check_with<'a>(
         },
         _ => return fail(desc.name, RecordFault::UnknownKind),
     };
-    let Some(remarks) = Omissions::from_bits(head.omissions) else { return fail(desc.name, RecordFault::UnknownRemarks) };
+    let Some(remarks) = Omissions::from_bits(head.omissions) else {
+        return fail(desc.name, RecordFault::UnknownRemarks);
+    };
     if (head.body_words as usize) < HEADER_SIZE / 8 {
         return fail(desc.name, RecordFault::Truncated);
     }
     let body = bytes_of_slice(&own[..head.body_words as usize]);
     let image = &own[HEADER_SIZE / 8..head.body_words as usize];
-    if renumbering.is_none() && seen.is_none() && head.omissions == 0 && fast_check::is_well_formed(image, layout, pass) {
+    if renumbering.is_none() && seen.is_none() && head.omissions == 0 && fast_check::is_well_formed(image, layout, pass)
+    {
         debug_assert_eq!(check_image(body, layout, pass, remarks), Ok(()), "the short way is as strict");
         return Ok(Record::from_checked(own));
     }
@@ -404,7 +408,14 @@ impl Checker<'_> {
         Ok(offset + NEXT_AT)
     }
 
-    fn pointer(&mut self, frame: &StructFrame<'_>, at: u64, pointer: &Pointer, pass: WalkPass, element: u64) -> CheckResult {
+    fn pointer(
+        &mut self,
+        frame: &StructFrame<'_>,
+        at: u64,
+        pointer: &Pointer,
+        pass: WalkPass,
+        element: u64,
+    ) -> CheckResult {
         let slot = self.word(frame, at)?;
         if slot == 0 {
             return Ok(());
@@ -474,7 +485,14 @@ impl Checker<'_> {
         (0..count).try_for_each(|index| self.element(frame, &pointer.to, first + index * size, index, pass))
     }
 
-    fn element(&mut self, frame: &StructFrame<'_>, target: &Pointee, at: u64, index: u64, pass: WalkPass) -> CheckResult {
+    fn element(
+        &mut self,
+        frame: &StructFrame<'_>,
+        target: &Pointee,
+        at: u64,
+        index: u64,
+        pass: WalkPass,
+    ) -> CheckResult {
         match target {
             Pointee::Struct(layout) => self.structure(&frame.child(layout, at, index), pass),
             Pointee::Handle(ty) => self.handles(frame, at, 1, *ty),

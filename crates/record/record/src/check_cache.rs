@@ -9,8 +9,8 @@ use std::cell::RefCell;
 use lavascope_abi::{HandleType, ObjectId};
 
 use crate::check::{CheckError, check, check_observed};
+use crate::encoding::{Record, RecordHeader};
 use crate::memory::{ReadableMemory, RecordMemory};
-use crate::encoding::{RecordHeader, Record};
 
 /// Shapes of the same half of a command that are remembered: a file may have any number.
 const SHAPES_MAX: usize = 8;
@@ -207,7 +207,7 @@ mod tests {
 
     use super::*;
     use crate::check::RecordFault;
-    use crate::encoding::{RecordPhase, ORDER_EDGES_SHIFT};
+    use crate::encoding::{ORDER_EDGES_SHIFT, RecordPhase};
 
     fn id(ty: HandleType, serial: u64) -> u64 {
         ObjectId::new(ty, serial).map_or(0, ObjectId::raw)

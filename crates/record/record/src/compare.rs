@@ -3,8 +3,8 @@
 //! Records are canonical, so equal calls are equal bytes; only a difference needs a walk, and the printed form
 //! already names every field.
 
-use crate::print::print;
 use crate::encoding::Record;
+use crate::print::print;
 
 /// A field that differs between two records.
 #[derive(Clone, Debug, PartialEq, Eq)]

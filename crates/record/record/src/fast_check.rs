@@ -2,11 +2,11 @@
 //!
 //! It says only that a record is well formed; of any other the long way says what is wrong, if anything.
 
-use lavascope_abi::desc::{Layout, Len, IntegerLocation, Pointer, ReadCondition, Span, Pointee, Fixup};
+use lavascope_abi::desc::{Fixup, IntegerLocation, Layout, Len, Pointee, Pointer, ReadCondition, Span};
 use lavascope_abi::{ObjectId, bytes_of_slice};
 
 use crate::encoding::HEADER_SIZE;
-use crate::walk::{WalkPass, PointerAction, pointer_action};
+use crate::walk::{PointerAction, WalkPass, pointer_action};
 
 /// Whether an image is well formed, without remarks. False says nothing.
 pub(crate) fn is_well_formed(image: &[u64], layout: &'static Layout, pass: WalkPass) -> bool {
@@ -66,8 +66,8 @@ impl FastChecker<'_> {
 
     /// What a pointer that is not null leads to.
     fn pointer(&mut self, slot: u64, pointer: &Pointer, pass: WalkPass) -> Option<()> {
-        let is_followed =
-            matches!(pointer.read, ReadCondition::Always) && matches!(pointer_action(pointer, pass), PointerAction::Follow(it) if it == pass);
+        let is_followed = matches!(pointer.read, ReadCondition::Always)
+            && matches!(pointer_action(pointer, pass), PointerAction::Follow(it) if it == pass);
         if !is_followed || slot != (HEADER_SIZE + self.cursor * 8) as u64 {
             return None;
         }

@@ -57,7 +57,14 @@ impl<'a> HostBytes<'a> {
             words.push(u64::from_le_bytes(last));
         }
         let (body_words, touch_count) = (words.len() as u32, touches.len() as u32);
-        let head = RecordHeader { body_words, command: 0, kind: beside::HOST_BYTES, omissions: 0, call, order_edge_count: touch_count };
+        let head = RecordHeader {
+            body_words,
+            command: 0,
+            kind: beside::HOST_BYTES,
+            omissions: 0,
+            call,
+            order_edge_count: touch_count,
+        };
         words[..HEAD_WORDS].copy_from_slice(&head.to_words());
         words.extend_from_slice(touches);
     }

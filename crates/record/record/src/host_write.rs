@@ -15,8 +15,8 @@
 
 use lavascope_abi::{HandleType, ObjectId, bytes_of_slice};
 
-use crate::host_bytes;
 use crate::encoding::{HEADER_SIZE, RecordHeader, beside};
+use crate::host_bytes;
 
 const HEAD_WORDS: usize = HEADER_SIZE / 8;
 /// Words of the image before the runs.
@@ -119,7 +119,14 @@ impl HostWriteBuilder {
         let bytes = self.bytes.chunks_exact(8).map(|it| u64::from_le_bytes(std::array::from_fn(|at| it[at])));
         self.words.extend(bytes);
         let (body_words, touch_count) = (self.words.len() as u32, touches.len() as u32);
-        let head = RecordHeader { body_words, command: 0, kind: beside::HOST_WRITE, omissions: 0, call, order_edge_count: touch_count };
+        let head = RecordHeader {
+            body_words,
+            command: 0,
+            kind: beside::HOST_WRITE,
+            omissions: 0,
+            call,
+            order_edge_count: touch_count,
+        };
         self.words[..HEAD_WORDS].copy_from_slice(&head.to_words());
         self.words.extend_from_slice(touches);
         &self.words

@@ -8,32 +8,32 @@
 
 #![forbid(unsafe_code)]
 
-mod check_cache;
 pub mod check;
+mod check_cache;
 pub mod compare;
 pub mod pack_context;
 #[rustfmt::skip]
 mod generated;
+pub mod encoding;
 mod fast_check;
 pub mod host_bytes;
+pub mod host_write;
 pub mod memory;
+mod object_names;
 mod pipeline_reads;
 pub mod print;
-pub mod encoding;
 pub mod rules;
 mod sink;
 pub mod template;
-mod object_names;
 mod view;
 pub mod walk;
-pub mod host_write;
 
-pub use check_cache::RecordCheckCache;
 pub use check::{CheckError, RecordFault, check, from_trusted, renumber};
+pub use check_cache::RecordCheckCache;
+pub use encoding::{Omissions, OrderEdge, Record, RecordHeader, RecordPhase};
 pub use generated::{Call, Outcome};
 pub use host_bytes::HostBytes;
-pub use encoding::{RecordHeader, RecordPhase, Record, Omissions, OrderEdge};
-pub use sink::{Sink, Tee};
+pub use host_write::{HostWrite, HostWriteBuilder};
 pub use object_names::{LabelPath, ObjectNames};
+pub use sink::{Sink, Tee};
 pub use view::{Chain, Chained, View, Views};
-pub use host_write::{HostWriteBuilder, HostWrite};

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use lavascope_abi::{CommandBuffer, ObjectId, Queue};
 use rustc_hash::FxHashMap;
 
-use crate::{Call, RecordPhase, Record};
+use crate::{Call, Record, RecordPhase};
 
 /// The names and labels that a stream of records has given so far.
 #[derive(Clone, Debug, Default)]

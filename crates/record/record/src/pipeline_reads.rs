@@ -4,8 +4,8 @@
 //! behind rasterization is read when rasterization is discarded. Newer specifications call every non-null pointer
 //! valid where older ones call it ignored: here a pointer is followed only where both agree that it is read.
 
-use crate::pack_context::{PackContext, LibraryUse, SubpassUse};
 use crate::memory::ReadableMemory;
+use crate::pack_context::{LibraryUse, PackContext, SubpassUse};
 use crate::rules::{MESH_STAGES, PointerUse, own_stages};
 use crate::walk::{CHAIN_MAX, StructFrame};
 
@@ -39,7 +39,11 @@ pub(crate) struct GraphicsPipelineReads {
 }
 
 impl GraphicsPipelineReads {
-    pub(crate) fn read<M: ReadableMemory, F: PackContext + ?Sized>(memory: &M, facts: &F, frame: &StructFrame<'_>) -> GraphicsPipelineReads {
+    pub(crate) fn read<M: ReadableMemory, F: PackContext + ?Sized>(
+        memory: &M,
+        facts: &F,
+        frame: &StructFrame<'_>,
+    ) -> GraphicsPipelineReads {
         let number = |name: &str, width| frame.field(name).and_then(|at| memory.read(at, width)).unwrap_or(0);
         let dynamic = dynamic_states(memory, frame);
         let libraries = libraries(memory, facts, frame);

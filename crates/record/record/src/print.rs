@@ -4,14 +4,14 @@
 
 use std::fmt::{self, Write};
 
-use lavascope_abi::desc::{EnumDesc, Field, Layout, Pointer, Pointee, Ty, Fixup};
+use lavascope_abi::desc::{EnumDesc, Field, Fixup, Layout, Pointee, Pointer, Ty};
 use lavascope_abi::{ObjectId, Ptr, structure_by_type};
 
+use crate::encoding::{HEADER_SIZE, Record, RecordPhase};
 use crate::memory::{ReadableMemory, RecordMemory};
-use crate::encoding::{HEADER_SIZE, RecordPhase, Record};
+use crate::object_names::ObjectNames;
 use crate::rules;
 use crate::template;
-use crate::object_names::ObjectNames;
 use crate::walk::{CHAIN_MAX, StructFrame};
 
 /// The record as indented text, ending in a line break.
@@ -26,7 +26,8 @@ pub fn print_with(record: Record<'_>, titles: &ObjectNames) -> String {
         (RecordPhase::Leave, Some(outputs)) => outputs.layout,
         _ => desc.parameters,
     };
-    let mut printer = Printer { memory: RecordMemory { body: record.body() }, names: titles, out: String::new(), indent: 0 };
+    let mut printer =
+        Printer { memory: RecordMemory { body: record.body() }, names: titles, out: String::new(), indent: 0 };
     let arrow = if record.phase() == RecordPhase::Enter { "" } else { " ->" };
     let _ = writeln!(printer.out, "{}{arrow}", desc.name);
     printer.indent = 1;
@@ -90,7 +91,14 @@ impl Printer<'_> {
     }
 
     /// The member that the selector names, or the bytes where there is no selector.
-    fn union(&mut self, frame: &StructFrame<'_>, name: &str, layout: &'static Layout, field: &Field, at: u64) -> fmt::Result {
+    fn union(
+        &mut self,
+        frame: &StructFrame<'_>,
+        name: &str,
+        layout: &'static Layout,
+        field: &Field,
+        at: u64,
+    ) -> fmt::Result {
         let select = frame.layout.fixups.iter().find_map(|it| match it {
             Fixup::Select { union, selector, cases } if union.at == field.at => Some((selector, cases)),
             _ => None,
@@ -131,7 +139,14 @@ impl Printer<'_> {
         Ok(())
     }
 
-    fn pointer(&mut self, frame: &StructFrame<'_>, name: &str, pointer: &Pointer, at: u64, element: u64) -> fmt::Result {
+    fn pointer(
+        &mut self,
+        frame: &StructFrame<'_>,
+        name: &str,
+        pointer: &Pointer,
+        at: u64,
+        element: u64,
+    ) -> fmt::Result {
         let slot = self.memory.read(at, 8).unwrap_or(0);
         let word = match slot {
             0 => Some("null"),
@@ -159,7 +174,14 @@ impl Printer<'_> {
         }
     }
 
-    fn elements(&mut self, frame: &StructFrame<'_>, name: &str, target: &Pointee, first: u64, count: u64) -> fmt::Result {
+    fn elements(
+        &mut self,
+        frame: &StructFrame<'_>,
+        name: &str,
+        target: &Pointee,
+        first: u64,
+        count: u64,
+    ) -> fmt::Result {
         let size = crate::check::target_size(target);
         if let Pointee::Values(Ty::U8) = target {
             return self.line(name, format_args!("{count} bytes"));

@@ -4,7 +4,7 @@
 //! application, so every such pointer has its condition here or in the tables.
 //! Spec: the "valid usage" of each structure; the state subsets of "Graphics Pipelines".
 
-use lavascope_abi::desc::{Len, LenRule, IntegerLocation, ReadCondition, ReadRule, Span};
+use lavascope_abi::desc::{IntegerLocation, Len, LenRule, ReadCondition, ReadRule, Span};
 use lavascope_abi::{
     ACCELERATION_STRUCTURE_BUILD_GEOMETRY_INFO_KHR_LAYOUT, COMMAND_BUFFER_BEGIN_INFO_LAYOUT,
     COMMAND_BUFFER_INHERITANCE_INFO_LAYOUT, DESCRIPTOR_BUFFER_INFO_LAYOUT, DESCRIPTOR_IMAGE_INFO_LAYOUT,
@@ -13,8 +13,8 @@ use lavascope_abi::{
     STD_VIDEO_H265_SEQUENCE_PARAMETER_SET_LAYOUT, STD_VIDEO_H265_VIDEO_PARAMETER_SET_LAYOUT,
 };
 
-use crate::pack_context::PackContext;
 use crate::memory::ReadableMemory;
+use crate::pack_context::PackContext;
 use crate::pipeline_reads::GraphicsPipelineReads;
 use crate::template::{self, TemplateElement};
 use crate::walk::StructFrame;
@@ -88,13 +88,24 @@ fn fault_count<M: ReadableMemory>(memory: &M, frame: &StructFrame<'_>, field: &s
 }
 
 /// The bytes of an inline array that its count covers.
-pub fn used_tail_size<M: ReadableMemory>(memory: &M, frame: &StructFrame<'_>, array: Span, element: u32, count: IntegerLocation) -> u64 {
+pub fn used_tail_size<M: ReadableMemory>(
+    memory: &M,
+    frame: &StructFrame<'_>,
+    array: Span,
+    element: u32,
+    count: IntegerLocation,
+) -> u64 {
     let count = memory.read_field(frame.base, count).unwrap_or(0);
     count.saturating_mul(u64::from(element)).min(u64::from(array.size))
 }
 
 /// Whether a pointer of `frame` is read.
-pub fn pointer_use<M: ReadableMemory, F: PackContext + ?Sized>(memory: &M, facts: &F, frame: &StructFrame<'_>, read: ReadCondition) -> PointerUse {
+pub fn pointer_use<M: ReadableMemory, F: PackContext + ?Sized>(
+    memory: &M,
+    facts: &F,
+    frame: &StructFrame<'_>,
+    read: ReadCondition,
+) -> PointerUse {
     let value = |place: IntegerLocation| memory.read_field(frame.base, place).unwrap_or(0);
     match read {
         ReadCondition::Always => PointerUse::Read,
@@ -105,7 +116,12 @@ pub fn pointer_use<M: ReadableMemory, F: PackContext + ?Sized>(memory: &M, facts
     }
 }
 
-fn pointer_use_by_rule<M: ReadableMemory, F: PackContext + ?Sized>(memory: &M, facts: &F, frame: &StructFrame<'_>, rule: ReadRule) -> PointerUse {
+fn pointer_use_by_rule<M: ReadableMemory, F: PackContext + ?Sized>(
+    memory: &M,
+    facts: &F,
+    frame: &StructFrame<'_>,
+    rule: ReadRule,
+) -> PointerUse {
     match rule {
         ReadRule::SecondaryCommandBuffer => is_secondary(memory, facts, frame).into(),
         ReadRule::DescriptorImages => descriptor(memory, frame, is_image),
@@ -136,12 +152,21 @@ pub(crate) const MESH_STAGES: u32 = 0x40 | 0x80;
 const TESSELLATION: u32 = 0x2 | 0x4;
 const VERTEX_INPUT: i32 = 1000352000;
 
-fn pipeline<M: ReadableMemory, F: PackContext + ?Sized>(memory: &M, facts: &F, frame: &StructFrame<'_>) -> Option<GraphicsPipelineReads> {
+fn pipeline<M: ReadableMemory, F: PackContext + ?Sized>(
+    memory: &M,
+    facts: &F,
+    frame: &StructFrame<'_>,
+) -> Option<GraphicsPipelineReads> {
     frame.find(&GRAPHICS_PIPELINE_CREATE_INFO_LAYOUT).map(|it| GraphicsPipelineReads::read(memory, facts, it))
 }
 
 /// The state of a graphics pipeline, and what hangs below it.
-fn pipeline_state<M: ReadableMemory>(memory: &M, frame: &StructFrame<'_>, it: &GraphicsPipelineReads, rule: ReadRule) -> PointerUse {
+fn pipeline_state<M: ReadableMemory>(
+    memory: &M,
+    frame: &StructFrame<'_>,
+    it: &GraphicsPipelineReads,
+    rule: ReadRule,
+) -> PointerUse {
     let is_any_dynamic = |states: &[i32]| states.iter().any(|state| it.is_dynamic(*state));
     let is_static = |state: i32| PointerUse::from(!it.is_dynamic(state));
     match rule {
@@ -195,7 +220,11 @@ fn is_encoding(frame: &StructFrame<'_>) -> bool {
     frame.find(&STD_VIDEO_ENCODE_AV1_PICTURE_INFO_LAYOUT).is_some()
 }
 
-fn is_secondary<M: ReadableMemory, F: PackContext + ?Sized>(memory: &M, facts: &F, frame: &StructFrame<'_>) -> Option<bool> {
+fn is_secondary<M: ReadableMemory, F: PackContext + ?Sized>(
+    memory: &M,
+    facts: &F,
+    frame: &StructFrame<'_>,
+) -> Option<bool> {
     // What is not read does not count: records of different command buffers are alike to who knows nothing of them.
     if facts.is_empty() {
         return None;
@@ -205,7 +234,11 @@ fn is_secondary<M: ReadableMemory, F: PackContext + ?Sized>(memory: &M, facts: &
 }
 
 /// Formats of dynamic rendering: below a pipeline, below inheritance info, or on their own.
-fn rendering_colors<M: ReadableMemory, F: PackContext + ?Sized>(memory: &M, facts: &F, frame: &StructFrame<'_>) -> PointerUse {
+fn rendering_colors<M: ReadableMemory, F: PackContext + ?Sized>(
+    memory: &M,
+    facts: &F,
+    frame: &StructFrame<'_>,
+) -> PointerUse {
     if let Some(pipeline) = pipeline(memory, facts, frame) {
         return pipeline.reads_rendering_colors();
     }
@@ -237,7 +270,11 @@ pub(crate) fn own_stages<M: ReadableMemory>(memory: &M, frame: &StructFrame<'_>)
 }
 
 /// Whether a write of descriptors reads elements of a kind.
-fn descriptor<M: ReadableMemory>(memory: &M, frame: &StructFrame<'_>, is_wanted: fn(TemplateElement) -> bool) -> PointerUse {
+fn descriptor<M: ReadableMemory>(
+    memory: &M,
+    frame: &StructFrame<'_>,
+    is_wanted: fn(TemplateElement) -> bool,
+) -> PointerUse {
     let ty = frame.field("descriptorType").and_then(|at| memory.u32(at));
     ty.map(|it| template::element_of(DescriptorType(it as i32)).is_some_and(is_wanted)).into()
 }

@@ -1,6 +1,6 @@
 //! What the walkers have in common: how far they go, where they are, and which way a pointer is taken.
 
-use lavascope_abi::desc::{Direction, Layout, Pointer, Pointee};
+use lavascope_abi::desc::{Direction, Layout, Pointee, Pointer};
 
 /// Pointers nested deeper than this are cut; no valid call comes near.
 pub const DEPTH_MAX: u32 = 24;

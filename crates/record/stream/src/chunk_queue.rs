@@ -13,7 +13,7 @@ use lavascope_record::encoding::beside;
 
 use crate::atomics::OnceLock;
 use crate::chunk_link;
-use crate::chunk_storage::{HeapChunk, ChunkStorage, ChunkSpace};
+use crate::chunk_storage::{ChunkSpace, ChunkStorage, HeapChunk};
 use crate::time::{TIME_MASK, ticks};
 
 /// Words of an ordinary chunk; a larger record gets a chunk of its own.
@@ -189,7 +189,8 @@ pub fn chunk_queue(stream: u32, wake: &Arc<StreamControl>) -> (Producer, Consume
     let changes = wake.storage_changes.load(Ordering::Relaxed);
     let chunk = Chunk::new(WORDS_PER_CHUNK, stream, 0, wake);
     let is_timed = chunk.storage.is_some();
-    let producer = Producer { chunk: Arc::clone(&chunk), at: 0, stream, position: 0, storage_changes: changes, is_timed };
+    let producer =
+        Producer { chunk: Arc::clone(&chunk), at: 0, stream, position: 0, storage_changes: changes, is_timed };
     (producer, Consumer { chunk, at: 0, position: 0, retained: VecDeque::new() })
 }
 

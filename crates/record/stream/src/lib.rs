@@ -25,21 +25,21 @@ mod atomics {
     pub(crate) use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 }
 mod chunk_link;
-mod merge;
-#[cfg(test)]
-mod loom_model;
-mod object_table;
-mod thread_progress;
 mod chunk_queue;
 mod chunk_storage;
+#[cfg(test)]
+mod loom_model;
+mod merge;
+mod object_table;
 mod thread;
+mod thread_progress;
 mod time;
 #[cfg(lavascope_sanitize)]
 mod visible;
 
-pub use merge::{OrderedRecord, Merger};
-pub use object_table::{SyncDomain, ObjectTable, ObjectParent, ObjectSlot};
-pub use chunk_queue::{Consumer, Producer, WORDS_PER_CHUNK, StreamControl, chunk_queue};
-pub use chunk_storage::{ChunkStorage, ChunkSpace};
-pub use thread::{ThreadShared, StreamThread, StreamThreads};
+pub use chunk_queue::{Consumer, Producer, StreamControl, WORDS_PER_CHUNK, chunk_queue};
+pub use chunk_storage::{ChunkSpace, ChunkStorage};
+pub use merge::{Merger, OrderedRecord};
+pub use object_table::{ObjectParent, ObjectSlot, ObjectTable, SyncDomain};
+pub use thread::{StreamThread, StreamThreads, ThreadShared};
 pub use time::{TIME_MASK, ticks, ticks_per_second};

@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
-use lavascope_record::encoding::{HEADER_SIZE, RecordHeader, OrderEdge, beside};
+use lavascope_record::encoding::{HEADER_SIZE, OrderEdge, RecordHeader, beside};
 
 use crate::chunk_queue::Consumer;
-use crate::thread::{ThreadShared, StreamThreads};
+use crate::thread::{StreamThreads, ThreadShared};
 use crate::time::TIME_MASK;
 
 /// Reads the streams of all threads.
@@ -182,7 +182,9 @@ mod tests {
     fn a_call_inside_another_is_not_forgotten_when_that_one_leaves() {
         let (threads, mut a, mut b) = two();
         let mut merger = Merger::default();
-        for (call, kind) in [(1, RecordPhase::Enter), (2, RecordPhase::Enter), (2, RecordPhase::Leave), (1, RecordPhase::Leave)] {
+        for (call, kind) in
+            [(1, RecordPhase::Enter), (2, RecordPhase::Enter), (2, RecordPhase::Leave), (1, RecordPhase::Leave)]
+        {
             b.append(&record(Command::CreateBuffer, kind, call, &[]));
         }
         a.append(&record(Command::CmdDraw, RecordPhase::Enter, 1, &[(2, 2)]));

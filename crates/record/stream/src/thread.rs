@@ -4,8 +4,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use lavascope_record::encoding::{CALL_MAX, OrderEdge};
 
-use crate::thread_progress::ThreadProgress;
 use crate::chunk_queue::{Consumer, Producer, StreamControl, chunk_queue};
+use crate::thread_progress::ThreadProgress;
 
 /// What other threads may see of a thread.
 pub struct ThreadShared {
@@ -170,9 +170,17 @@ impl StreamThreads {
         // Zero is nobody, so that no touch is the word zero.
         let number = list.len() as u32 + 1;
         let (producer, consumer) = chunk_queue(number, wake);
-        let shared = Arc::new(ThreadShared { number, progress: ThreadProgress::new(), consumer: Mutex::new(Some(consumer)) });
+        let shared =
+            Arc::new(ThreadShared { number, progress: ThreadProgress::new(), consumer: Mutex::new(Some(consumer)) });
         list.push(Arc::clone(&shared));
-        StreamThread { number: shared.number, shared, calls: 0, ordered_after: Vec::new(), order_edges: Vec::new(), producer }
+        StreamThread {
+            number: shared.number,
+            shared,
+            calls: 0,
+            ordered_after: Vec::new(),
+            order_edges: Vec::new(),
+            producer,
+        }
     }
 
     /// A thread ended.

@@ -4,8 +4,10 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use lavascope_abi::{Command, HandleType, ObjectId};
-use lavascope_record::encoding::{RecordHeader, RecordPhase, OrderEdge};
-use lavascope_stream::{OrderedRecord, Merger, ObjectTable, ObjectParent, ObjectSlot, StreamThread, StreamThreads, StreamControl};
+use lavascope_record::encoding::{OrderEdge, RecordHeader, RecordPhase};
+use lavascope_stream::{
+    Merger, ObjectParent, ObjectSlot, ObjectTable, OrderedRecord, StreamControl, StreamThread, StreamThreads,
+};
 
 /// A record whose image is two words of our own: which object, and how often it was used before.
 fn record(command: Command, call: u64, words: [u64; 2], touches: &[u64]) -> Vec<u64> {
@@ -133,7 +135,8 @@ fn barriers_order_what_no_object_does() {
                 std::thread::yield_now();
             }
         };
-        let mut others = [shared.threads.register(&wake), shared.threads.register(&wake), shared.threads.register(&wake)];
+        let mut others =
+            [shared.threads.register(&wake), shared.threads.register(&wake), shared.threads.register(&wake)];
         let [submitter, waiter, third] = &mut others;
         let fence = shared.uses[0].0;
         let say = |thread: &mut StreamThread, what: u64| {

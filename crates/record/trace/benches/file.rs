@@ -2,8 +2,10 @@
 
 use lavascope_abi::Command;
 use lavascope_bench::{Bench, Suite};
-use lavascope_record::encoding::{RecordHeader, RecordPhase, OrderEdge};
-use lavascope_trace::{BlockWriter, Codec, TraceHeader, MergedReader, RawBlock, StreamRecord, TraceRecorder, Trace, VERSION};
+use lavascope_record::encoding::{OrderEdge, RecordHeader, RecordPhase};
+use lavascope_trace::{
+    BlockWriter, Codec, MergedReader, RawBlock, StreamRecord, Trace, TraceHeader, TraceRecorder, VERSION,
+};
 
 /// Records of the file that is read again and again: of several blocks.
 const RECORDS: u64 = 50_000;

@@ -15,7 +15,7 @@ use std::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use lavascope_record::encoding::{RecordHeader, RecordPhase};
-use lavascope_trace::{Codec, TailSlot, TailHeader};
+use lavascope_trace::{Codec, TailHeader, TailSlot};
 use xxhash_rust::xxh3::xxh3_64;
 
 use common::{Random, file, read_all};
@@ -83,7 +83,8 @@ fn tail() -> Vec<u8> {
         let mut own = Vec::new();
         for call in 0..5 {
             let (command, kind) = (lavascope_abi::Command::CmdDraw as u16, RecordPhase::Enter as u8);
-            let head = RecordHeader { body_words: 4, command, kind, omissions: 0, call: 1000 + call, order_edge_count: 0 };
+            let head =
+                RecordHeader { body_words: 4, command, kind, omissions: 0, call: 1000 + call, order_edge_count: 0 };
             own.push(2 << 48 | call);
             own.extend(head.to_words().into_iter().chain([call, 7]));
         }

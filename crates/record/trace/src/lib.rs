@@ -13,32 +13,20 @@
 
 #![forbid(unsafe_code)]
 
-mod block;
-mod byte_reader;
-mod column_encoder;
-mod content;
 mod error;
-mod index;
-mod merge;
-mod trace;
-mod recorder;
-mod repair;
-mod column_decoder;
-mod schema;
-mod source;
-mod stream_reader;
-mod tail;
-mod block_writer;
+mod format;
+mod read;
+mod write;
 
-pub use block::{BLOCK_MAX, Codec, TraceHeader, BlockKind as BlockKind, VERSION, is_trace};
-pub use content::{ContentHash, PIECE_MAX};
 pub use error::{Damage, TraceError};
-pub use index::{SeekPoint, SeekPointKind};
-pub use merge::{MergedRecord, MergedReader};
-pub use trace::Trace;
-pub use recorder::{RawBlock, StreamRecord, TraceRecorder};
-pub use repair::{Repair, repair};
-pub use source::ReadAt;
-pub use stream_reader::{StreamBlock, StreamBlocks, BlockFeed, StreamReader, RecordMut};
-pub use tail::{TailSlot, Tail, TailHeader};
-pub use block_writer::{BlockWriter, PackedBlock, WrittenBlock};
+pub use format::block::{BLOCK_MAX, BlockKind, Codec, TraceHeader, VERSION, is_trace};
+pub use format::content::{ContentHash, PIECE_MAX};
+pub use format::index::{SeekPoint, SeekPointKind};
+pub use read::merge::{MergedReader, MergedRecord};
+pub use read::source::ReadAt;
+pub use read::stream_reader::{BlockFeed, RecordMut, StreamBlock, StreamBlocks, StreamReader};
+pub use read::tail::{Tail, TailHeader, TailSlot};
+pub use read::trace::Trace;
+pub use write::block_writer::{BlockWriter, PackedBlock, WrittenBlock};
+pub use write::recorder::{RawBlock, StreamRecord, TraceRecorder};
+pub use write::repair::{Repair, repair};

@@ -3,9 +3,11 @@
 use std::collections::{BTreeMap, HashSet};
 
 use lavascope_abi::{Command, bytes_of_slice};
-use lavascope_record::encoding::{RecordHeader, RecordPhase, OrderEdge, beside};
+use lavascope_record::encoding::{OrderEdge, RecordHeader, RecordPhase, beside};
+use lavascope_trace::repair;
 use lavascope_trace::{
-    BlockWriter, Codec, TraceHeader, MergedReader, SeekPointKind, RawBlock, StreamRecord, TraceRecorder, TailSlot, Tail, TailHeader, Trace, repair,
+    BlockWriter, Codec, MergedReader, RawBlock, SeekPointKind, StreamRecord, Tail, TailHeader, TailSlot, Trace,
+    TraceHeader, TraceRecorder,
 };
 
 const HEADER: TraceHeader =
@@ -150,7 +152,8 @@ fn without_an_index_everything_is_found_by_looking() {
     let (whole, cut) = (Trace::open(&whole).expect("whole"), Trace::open(&cut).expect("whole"));
     assert!(!cut.is_complete() && cut.damages().is_empty());
     assert_eq!(whole.seek_points(), cut.seek_points());
-    let submits = made.iter().filter(|it| RecordHeader::from_words(it.record[0], 0).command == Command::QueueSubmit2 as u16);
+    let submits =
+        made.iter().filter(|it| RecordHeader::from_words(it.record[0], 0).command == Command::QueueSubmit2 as u16);
     let found = whole.seek_points().expect("whole");
     assert_eq!(found.iter().filter(|it| it.kind == SeekPointKind::Submit).count(), submits.count() / 2);
     assert!(merged(&whole, None).0 == merged(&cut, None).0);
@@ -228,7 +231,8 @@ fn tail_of(trace: &Trace<'_>, rest: &[TestRecord]) -> Tail {
     for stream in 1..=3u32 {
         let timed = |it: &&TestRecord| [vec![u64::from(beside::TIME) << 48 | it.time], it.record.clone()].concat();
         let own: Vec<u64> = of(rest, stream).iter().flat_map(timed).collect();
-        let slot = TailSlot { stream, position: trace.stored_words(stream), committed: own.len() as u64, size: 1 << 21 };
+        let slot =
+            TailSlot { stream, position: trace.stored_words(stream), committed: own.len() as u64, size: 1 << 21 };
         words.extend(slot.to_words());
         words.extend(&own);
         words.resize(stream as usize * ((1 << 21) + 4), 0);

@@ -1,10 +1,11 @@
 //! What the host wrote, in a file and out of it again.
 
 use lavascope_abi::{HandleType, ObjectId};
-use lavascope_record::{HostWriteBuilder, HostWrite};
-use lavascope_trace::{BlockKind, BlockWriter, Codec, TraceHeader, MergedReader, StreamRecord, TraceRecorder, Trace};
+use lavascope_record::{HostWrite, HostWriteBuilder};
+use lavascope_trace::{BlockKind, BlockWriter, Codec, MergedReader, StreamRecord, Trace, TraceHeader, TraceRecorder};
 
-const HEADER: TraceHeader = TraceHeader { version: lavascope_trace::VERSION, id: 7, began: 5, ticks_per_second: 1_000_000_000 };
+const HEADER: TraceHeader =
+    TraceHeader { version: lavascope_trace::VERSION, id: 7, began: 5, ticks_per_second: 1_000_000_000 };
 
 /// A file with records of what was written: into which memory, where, and what.
 fn file(all: &[(u64, u64, Vec<u8>)]) -> Vec<u8> {

@@ -6,8 +6,8 @@
 use std::collections::BTreeMap;
 
 use lavascope_abi::{Command, HandleType, ObjectId};
-use lavascope_record::{RecordHeader, RecordPhase, HostWrite, check};
-use lavascope_trace::{BlockWriter, Codec, MergedReader, SeekPointKind, RawBlock, StreamRecord, TraceRecorder, Trace};
+use lavascope_record::{HostWrite, RecordHeader, RecordPhase, check};
+use lavascope_trace::{BlockWriter, Codec, MergedReader, RawBlock, SeekPointKind, StreamRecord, Trace, TraceRecorder};
 use serde_json::Value;
 use xxhash_rust::xxh3::xxh3_64;
 
@@ -39,7 +39,8 @@ fn the_first_version_is_read() {
     assert_eq!(odd, 0, "every record is one that this version knows");
     assert_eq!((calls["vkCreateInstance"], calls["vkCreateDevice"], calls["vkDestroyInstance"]), (1, 1, 1));
     assert_eq!((calls["vkCmdDraw"], calls["vkCmdPushConstants"]), (128, 128));
-    let submits = trace.seek_points().expect("they are there").iter().filter(|it| it.kind == SeekPointKind::Submit).count();
+    let submits =
+        trace.seek_points().expect("they are there").iter().filter(|it| it.kind == SeekPointKind::Submit).count();
     assert_eq!(submits as u64, calls["vkQueueSubmit"]);
     let program = trace.metadata().iter().find_map(|it| it["program"].as_str().map(str::to_owned));
     assert_eq!(program.as_deref(), Some("lavascope-samples"));
@@ -52,7 +53,14 @@ fn numbers_of_another_time_are_read_by_names() {
     const HANDLES: u64 = 40;
     let mut writer = BlockWriter::new(Vec::new(), *Trace::open(VERSION_1).expect("whole").header()).expect("memory");
     let (mut recorder, mut blocks) = (TraceRecorder::default(), Vec::<RawBlock>::new());
-    let head = |call| RecordHeader { body_words: 5, command: Command::CmdDraw as u16, kind: 0, omissions: 0, call, order_edge_count: 0 };
+    let head = |call| RecordHeader {
+        body_words: 5,
+        command: Command::CmdDraw as u16,
+        kind: 0,
+        omissions: 0,
+        call,
+        order_edge_count: 0,
+    };
     let id = ObjectId::new(HandleType::CommandBuffer, 7).expect("a small number").raw();
     let own = |call: u64| [head(call).to_words().to_vec(), vec![id, 1 << 32 | 3, call << 32]].concat();
     for call in 1..=100 {

@@ -27,7 +27,9 @@ impl CallRole {
     pub(crate) fn of(command: Command) -> CallRole {
         use Command as C;
         match command {
-            C::QueueSubmit | C::QueueSubmit2 | C::QueuePresentKHR | C::SignalSemaphore | C::ResetFences => CallRole::Sync,
+            C::QueueSubmit | C::QueueSubmit2 | C::QueuePresentKHR | C::SignalSemaphore | C::ResetFences => {
+                CallRole::Sync
+            }
             C::AcquireNextImageKHR | C::AcquireNextImage2KHR | C::WaitForFences | C::WaitSemaphores => CallRole::Sync,
             C::QueueWaitIdle | C::DeviceWaitIdle | C::GetFenceStatus | C::GetSemaphoreCounterValue => CallRole::Sync,
             C::GetQueryPoolResults | C::GetEventStatus | C::WaitForPresentKHR | C::WaitForPresent2KHR => CallRole::Sync,

@@ -117,7 +117,9 @@ pub(crate) fn effects(
 ) {
     match call {
         Call::CmdPipelineBarrier(it) => barrier_effects(it.p_image_memory_barriers().iter(), resources, tell),
-        Call::CmdPipelineBarrier2(it) => it.p_dependency_info().iter().for_each(|it| barrier2_effects(*it, resources, tell)),
+        Call::CmdPipelineBarrier2(it) => {
+            it.p_dependency_info().iter().for_each(|it| barrier2_effects(*it, resources, tell))
+        }
         Call::CmdWaitEvents(it) => {
             it.p_events().iter().for_each(|it| tell(id(it.0), Effect::ReadWrite));
             barrier_effects(it.p_image_memory_barriers().iter(), resources, tell);
@@ -161,7 +163,12 @@ fn overwrite(buffer: vk::Buffer, parts: impl IntoIterator<Item = (u64, u64)>, re
 }
 
 /// What a command names is changed, or read where that is all it does.
-fn default_effects(command: Command, refs: &[ObjectId], resources: &Resources, tell: &mut impl FnMut(ObjectId, Effect)) {
+fn default_effects(
+    command: Command,
+    refs: &[ObjectId],
+    resources: &Resources,
+    tell: &mut impl FnMut(ObjectId, Effect),
+) {
     use Command as C;
     let name = command.desc().name;
     let only_reads = ["vkCmdBindVertexBuffers", "vkCmdBindIndexBuffer", "vkCmdDraw", "vkCmdDispatch"];
@@ -215,7 +222,11 @@ fn barrier_effects<'a>(
     all.for_each(|it| barrier!(it, resources, tell));
 }
 
-fn barrier2_effects(info: View<'_, vk::DependencyInfo>, resources: &Resources, tell: &mut impl FnMut(ObjectId, Effect)) {
+fn barrier2_effects(
+    info: View<'_, vk::DependencyInfo>,
+    resources: &Resources,
+    tell: &mut impl FnMut(ObjectId, Effect),
+) {
     info.p_image_memory_barriers().iter().for_each(|it| barrier!(it, resources, tell));
 }
 

@@ -72,7 +72,9 @@ impl ContentTracker {
                 let ContentTracker { resources, recordings, .. } = self;
                 let own = &mut recordings[at];
                 own.runs_shaders |= meaning == CommandMeaning::RunShaders;
-                command_effects::effects(command, call, refs, resources, &mut |it, effect| own.apply_effect(it, effect));
+                command_effects::effects(command, call, refs, resources, &mut |it, effect| {
+                    own.apply_effect(it, effect)
+                });
             }
         }
     }

@@ -3,10 +3,10 @@
 use lavascope_abi::{Command, ObjectId};
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use crate::sync_state::TimelineState;
 use crate::call_role::CallRole;
-use crate::scan::{PartBounds, ScannedCall, Scan, ScannedKind};
+use crate::scan::{PartBounds, Scan, ScannedCall, ScannedKind};
 use crate::skipped_spans::SkippedSpan;
+use crate::sync_state::TimelineState;
 
 /// What is written, by the number of the call.
 pub(crate) struct KeptCalls {
@@ -79,7 +79,8 @@ fn superseded(scan: &Scan, spans: &[SkippedSpan], inside: &[usize]) -> FxHashSet
             let call = &scan.calls[*index];
             let writes = matches!(
                 call.kind,
-                ScannedKind::HostWrite | ScannedKind::Command(Command::UpdateDescriptorSets | Command::UpdateDescriptorSetWithTemplate)
+                ScannedKind::HostWrite
+                    | ScannedKind::Command(Command::UpdateDescriptorSets | Command::UpdateDescriptorSetWithTemplate)
             );
             if !writes || !span.contains_call(call.first_record, call.last_record) {
                 continue;
@@ -135,7 +136,9 @@ impl KeepDecision<'_> {
             (_, ScannedKind::HostWrite) => refs.iter().all(|it| self.exists(*it)),
             (_, ScannedKind::HostRead) | (CallRole::Sync | CallRole::Record, _) => false,
             (CallRole::Create, _) => is_made,
-            (CallRole::Destroy, ScannedKind::Command(command)) => destroyed_objects(command, refs).iter().any(|it| self.exists(*it)),
+            (CallRole::Destroy, ScannedKind::Command(command)) => {
+                destroyed_objects(command, refs).iter().any(|it| self.exists(*it))
+            }
             (CallRole::Define(ty), _) => refs.iter().any(|it| it.ty() == Some(ty) && self.needed.contains(it)),
             (CallRole::Modify, _) if made.iter().any(|it| is_first(&it)) => is_made,
             (CallRole::Modify, _) => refs.iter().all(|it| self.exists(*it)),

@@ -11,15 +11,15 @@
 
 #![forbid(unsafe_code)]
 
+mod call_role;
 mod command_effects;
 mod content_tracker;
-mod sync_state;
 mod kept_calls;
+mod order_edges;
 mod resources;
-mod call_role;
 mod scan;
 mod skipped_spans;
-mod order_edges;
+mod sync_state;
 mod write;
 
 use std::io::{self, Write};

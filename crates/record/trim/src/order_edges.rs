@@ -53,8 +53,9 @@ impl OrderEdges {
 
     /// What comes after everything that others have completed.
     pub(crate) fn edges_to_all(&self, stream: u32) -> Vec<OrderEdge> {
-        let last =
-            |(thread, own): (&u32, &StreamEdges)| Some(OrderEdge { thread: *thread, call: own.kept.iter().max().copied()? });
+        let last = |(thread, own): (&u32, &StreamEdges)| {
+            Some(OrderEdge { thread: *thread, call: own.kept.iter().max().copied()? })
+        };
         self.streams.iter().filter(|it| *it.0 != stream).filter_map(last).collect()
     }
 

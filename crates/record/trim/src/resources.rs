@@ -83,7 +83,8 @@ impl Resources {
             (Call::CreateImage(it), Some(Outcome::CreateImage(made))) => {
                 if let (Some(info), Some(made)) = (it.p_create_info(), made.p_image()) {
                     let is_3d = info.image_type == vk::ImageType::_3D;
-                    let image = TrackedImage { mips: info.mip_levels, layers: info.array_layers, format: info.format, is_3d };
+                    let image =
+                        TrackedImage { mips: info.mip_levels, layers: info.array_layers, format: info.format, is_3d };
                     self.images.insert(id(made.0), image);
                 }
             }

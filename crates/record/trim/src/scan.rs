@@ -3,15 +3,15 @@
 use lavascope_abi::desc::ResultKind;
 use lavascope_abi::{Command, HandleType, ObjectId};
 use lavascope_marshal::{Arena, HandleResolver, UnpackPurpose, Unpacker};
-use lavascope_record::encoding::{HEADER_SIZE, RecordHeader, RecordPhase, Record, beside};
-use lavascope_record::{Call as Parameters, HostBytes, Outcome, HostWrite, check};
-use lavascope_trace::{MergedRecord, MergedReader, Tail, Trace};
+use lavascope_record::encoding::{HEADER_SIZE, Record, RecordHeader, RecordPhase, beside};
+use lavascope_record::{Call as Parameters, HostBytes, HostWrite, Outcome, check};
+use lavascope_trace::{MergedReader, MergedRecord, Tail, Trace};
 use rustc_hash::FxHashMap;
 
+use crate::call_role::{CallRole, changes_sync_state};
 use crate::content_tracker::ContentTracker;
 use crate::sync_state::{Boundary, SyncState};
-use crate::call_role::{CallRole, changes_sync_state};
-use crate::{TrimRange, TrimError, PROGRESS_INTERVAL};
+use crate::{PROGRESS_INTERVAL, TrimError, TrimRange};
 
 /// A call, or what stands beside calls and has a number of its own.
 pub(crate) struct ScannedCall {

@@ -11,11 +11,11 @@ use std::ops::Range;
 use lavascope_abi::ObjectId;
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use crate::content_tracker::ResourceUse;
-use crate::sync_state::{Boundary, TimelineState};
-use crate::kept_calls::removable_calls;
 use crate::call_role::CallRole;
+use crate::content_tracker::ResourceUse;
+use crate::kept_calls::removable_calls;
 use crate::scan::{PartBounds, Scan};
+use crate::sync_state::{Boundary, TimelineState};
 
 /// Spans that are left out: places of records, in order and apart.
 #[derive(Clone, Debug, Default)]
@@ -89,7 +89,8 @@ fn needed(scan: &Scan, bounds: PartBounds, spans: &[SkippedSpan]) -> FxHashSet<u
             continue;
         }
         let is_part = call.last_record >= bounds.first;
-        let is_between = call.first_record >= begin && !spans.iter().any(|it| it.contains_call(call.first_record, call.last_record));
+        let is_between =
+            call.first_record >= begin && !spans.iter().any(|it| it.contains_call(call.first_record, call.last_record));
         let writes = |it: &(ObjectId, ResourceUse)| it.1.writes && live.contains(&resources.alias_class(it.0));
         if !is_part && !is_between && !submit.uses.iter().any(writes) {
             continue;
@@ -139,7 +140,10 @@ fn longest(boundaries: &[&Boundary]) -> Option<SkippedSpan> {
         }
     }
     let (first, last) = best.map(|it| (boundaries[it.0], boundaries[it.1]))?;
-    Some(SkippedSpan { records: first.record + 1..last.record + 1, signals: signals(&first.timelines, &last.timelines)? })
+    Some(SkippedSpan {
+        records: first.record + 1..last.record + 1,
+        signals: signals(&first.timelines, &last.timelines)?,
+    })
 }
 
 /// What brings timeline semaphores from one state to another; none if one of them is not there yet.

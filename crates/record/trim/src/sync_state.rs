@@ -77,7 +77,8 @@ impl SyncState {
                 let ty = ty.filter(|it| it.semaphore_type == vk::SemaphoreType::TIMELINE);
                 if let (Some(ty), Some(made)) = (ty, made.p_semaphore()) {
                     let (device, initial) = (id(it.device.0), ty.initial_value);
-                    self.timelines.insert(id(made.0), TimelineState { device, initial, value: initial, reached: initial });
+                    self.timelines
+                        .insert(id(made.0), TimelineState { device, initial, value: initial, reached: initial });
                 }
             }
             (Call::GetSwapchainImagesKHR(it), Some(Outcome::GetSwapchainImagesKHR(made))) => {

@@ -4,16 +4,18 @@ use std::io::{self, Write};
 
 use lavascope_abi as vk;
 use lavascope_abi::{Command, ObjectId, Structure};
-use lavascope_record::encoding::{HEADER_SIZE, RecordHeader, RecordPhase, OrderEdge};
-use lavascope_trace::{BlockWriter, Codec, TraceHeader, MergedRecord, MergedReader, RawBlock, StreamRecord, TraceRecorder, Tail, Trace};
+use lavascope_record::encoding::{HEADER_SIZE, OrderEdge, RecordHeader, RecordPhase};
+use lavascope_trace::{
+    BlockWriter, Codec, MergedReader, MergedRecord, RawBlock, StreamRecord, Tail, Trace, TraceHeader, TraceRecorder,
+};
 use rustc_hash::FxHashMap;
 use serde_json::json;
 
 use crate::kept_calls::{InsertedCall, KeptCalls};
+use crate::order_edges::OrderEdges;
 use crate::scan::{PartBounds, Scan, ScannedKind};
 use crate::skipped_spans::SkippedSpans;
-use crate::order_edges::OrderEdges;
-use crate::{TrimRange, TrimSummary, TrimError, PROGRESS_INTERVAL};
+use crate::{PROGRESS_INTERVAL, TrimError, TrimRange, TrimSummary};
 
 /// What was decided.
 pub(crate) struct TrimPlan<'a> {

@@ -2,8 +2,8 @@
 
 use lavascope_abi::PipelineStageFlags2;
 use lavascope_sync_ir::{
-    SubmitBatch, MemoryBinding, CommandBufferId, FenceId, HazardKind, MemoryId, SemaphorePoint, Program, QueueId, Resource, ResourceId,
-    ResourceKind, SemaphoreId, SemaphoreSignal, HostStep, SemaphoreWait,
+    CommandBufferId, FenceId, HazardKind, HostStep, MemoryBinding, MemoryId, Program, QueueId, Resource, ResourceId,
+    ResourceKind, SemaphoreId, SemaphorePoint, SemaphoreSignal, SemaphoreWait, SubmitBatch,
 };
 
 use crate::Engine;
@@ -183,7 +183,9 @@ struct Passes {
 impl Passes {
     fn new() -> Passes {
         let program = lavascope_scenario::parse(PASSES).expect("a scenario").program;
-        let HostStep::Submit { batches, .. } = &program.steps[0] else { unreachable!("all command buffers in one batch") };
+        let HostStep::Submit { batches, .. } = &program.steps[0] else {
+            unreachable!("all command buffers in one batch")
+        };
         let [frame, look] = batches[0].command_buffers[..] else { unreachable!("there are two") };
         let batch = |it| SubmitBatch { command_buffers: vec![it], ..SubmitBatch::default() };
         let engine = Engine::with_program(Rules::CONTRACT, &program);

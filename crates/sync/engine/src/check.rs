@@ -3,17 +3,18 @@
 use std::collections::BTreeMap;
 
 use lavascope_sync_ir::{
-    SubmitBatch, CommandBuffer, CommandBufferId, EventId, UndefinedContents, FenceId, Findings, Hazard, SemaphorePoint, Program, Queue, QueueId,
-    RenderPass, RenderPassId, Resource, ResourceId, SemaphoreId, HostStep,
+    CommandBuffer, CommandBufferId, EventId, FenceId, Findings, Hazard, HostStep, Program, Queue, QueueId, RenderPass,
+    RenderPassId, Resource, ResourceId, SemaphoreId, SemaphorePoint, SubmitBatch, UndefinedContents,
 };
 
-use crate::device::{EngineDevice, ExecuteBatch, SparseBindWork, get_or_grow};
-use crate::execution::{self, RecordedCommands};
-use crate::used_blocks::UsedBlocks;
-use crate::deferred_checks::DeferredChecks;
-use crate::allocations::UnplacedReason;
-use crate::prepared::PreparedCommandBuffer;
-use crate::recording::IsolatedExecution;
+use crate::command_buffer::deferred_checks::DeferredChecks;
+use crate::command_buffer::prepared::PreparedCommandBuffer;
+use crate::command_buffer::recording::IsolatedExecution;
+use crate::command_buffer::used_blocks::UsedBlocks;
+use crate::memory::allocations::UnplacedReason;
+use crate::queue::device::{EngineDevice, ExecuteBatch, SparseBindWork, get_or_grow};
+use crate::queue::execution;
+use crate::queue::execution::RecordedCommands;
 use crate::rules::Rules;
 
 /// All hazards of a program, in the order in which they happen.
@@ -71,7 +72,8 @@ impl Engine {
 
     /// With all that a program has, before its first step.
     pub fn with_program(rules: Rules, program: &Program) -> Engine {
-        let mut engine = Engine::new(&program.queues, program.event_count, program.semaphore_count, program.fence_count);
+        let mut engine =
+            Engine::new(&program.queues, program.event_count, program.semaphore_count, program.fence_count);
         engine.device.rules = rules;
         for resource in &program.resources {
             engine.add_resource(resource);
@@ -301,7 +303,8 @@ gfx submit use wait s
     #[test]
     fn owners_of_long_ago_are_told_with_their_place() {
         let program = lavascope_scenario::parse(TEXT).expect("a scenario").program;
-        let mut engine = Engine::new(&program.queues, program.event_count, program.semaphore_count, program.fence_count);
+        let mut engine =
+            Engine::new(&program.queues, program.event_count, program.semaphore_count, program.fence_count);
         let both: Vec<_> = program.resources.iter().map(|it| engine.add_resource(it)).collect();
         for it in &program.command_buffers {
             engine.add_command_buffer(it.clone());
@@ -363,7 +366,10 @@ gfx submit use wait s
         assert!(engine.blocked_submissions().is_empty() && engine.unsignaled_waits(QueueId(0)).is_empty());
         engine.set_semaphore(SemaphoreId(0));
         engine.step(&submit(None));
-        assert_eq!((engine.blocked_submissions(), engine.unsignaled_waits(QueueId(0))), (vec![(QueueId(0), 2)], vec![point]));
+        assert_eq!(
+            (engine.blocked_submissions(), engine.unsignaled_waits(QueueId(0))),
+            (vec![(QueueId(0), 2)], vec![point])
+        );
         assert_eq!(engine.unsignaled_waits(QueueId(1)), []);
         engine.step(&HostStep::SignalSemaphore(point));
         assert!(engine.blocked_submissions().is_empty());

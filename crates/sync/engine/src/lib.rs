@@ -7,46 +7,22 @@
 
 #![forbid(unsafe_code)]
 
-mod actions;
-mod addresses;
-mod aliases;
-mod batch_clock;
+pub mod access;
 #[cfg(test)]
 mod bounded_tests;
 mod check;
-mod clocks;
-mod contents;
-mod device;
+mod command_buffer;
+pub mod dependency;
+mod memory;
+mod queue;
+mod rules;
 #[cfg(test)]
 mod test_rng;
-mod execution;
-mod used_blocks;
-mod host;
-mod deferred_checks;
-mod marks;
-mod allocations;
-pub mod access_order;
-mod overlays;
-mod tag_locations;
-mod plans;
-mod prepared;
-mod event_races;
-mod recording;
-mod render_passes;
-mod tag_rows;
-mod rules;
-pub mod scopes;
-mod sparse;
-mod addressed_access;
-mod range_state;
-mod subpass_intervals;
-mod texels;
-pub mod usages;
 
-pub use addresses::{AddressMap, ResourceIdentity};
 pub use check::{Engine, check, check_all, check_with};
-pub use clocks::KeySet;
-pub use allocations::UnplacedReason;
-pub use prepared::PreparedCommandBuffer;
-pub use event_races::{IndexedCommands, EventRace, EventRaces, EventRaceKind, event_races, uses_events};
+pub use command_buffer::prepared::PreparedCommandBuffer;
+pub use dependency::clocks::KeySet;
+pub use dependency::event_races::{EventRace, EventRaceKind, EventRaces, IndexedCommands, event_races, uses_events};
+pub use memory::addresses::{AddressMap, ResourceIdentity};
+pub use memory::allocations::UnplacedReason;
 pub use rules::Rules;

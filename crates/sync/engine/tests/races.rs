@@ -1,6 +1,7 @@
 //! Events that are set, reset and waited for without order.
 
-use lavascope_engine::{EventRaces, EventRaceKind, event_races, uses_events};
+use lavascope_engine::event_races;
+use lavascope_engine::{EventRaceKind, EventRaces, uses_events};
 use lavascope_scenario::parse;
 use lavascope_sync_ir::{Command, CommandBufferId, EventId, SetEvent, WaitEvents};
 

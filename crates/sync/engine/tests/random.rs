@@ -7,13 +7,15 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use lavascope_abi::Format;
 use lavascope_engine::{Engine, Rules, check_with};
+use lavascope_sim::oracle::share_memory;
 use lavascope_sim::oracle::{
-    FeatureCoverage, ProgramFeatures, OracleRules, compare_faults, describe, find_disagreement, find_hazards, make_sparse, random_program,
-    share_memory,
+    FeatureCoverage, OracleRules, ProgramFeatures, compare_faults, describe, find_disagreement, find_hazards,
+    make_sparse, random_program,
 };
 use lavascope_sync_ir::{
-    SubmitBatch, Command, CommandBuffer, CommandBufferId, UndefinedContents, UndefinedContentsKind, Hazard, HazardKind, ProgramLocation, Program, Queue,
-    QueueId, RenderPass, ResourceId, ResourceKind, SyncScope, HostStep, Subpass, SubpassDependency, SubresourceLayout, Tiling,
+    Command, CommandBuffer, CommandBufferId, Hazard, HazardKind, HostStep, Program, ProgramLocation, Queue, QueueId,
+    RenderPass, ResourceId, ResourceKind, SubmitBatch, Subpass, SubpassDependency, SubresourceLayout, SyncScope,
+    Tiling, UndefinedContents, UndefinedContentsKind,
 };
 
 /// The same rules for both.
@@ -125,7 +127,11 @@ enum RecordingMode {
 }
 
 /// Records all command buffers, those that are executed by others first. Gives what is told meanwhile.
-fn record(engine: &mut Engine, program: &Program, way: RecordingMode) -> (Vec<(CommandBufferId, Hazard)>, Vec<UndefinedContents>) {
+fn record(
+    engine: &mut Engine,
+    program: &Program,
+    way: RecordingMode,
+) -> (Vec<(CommandBufferId, Hazard)>, Vec<UndefinedContents>) {
     let mut told = (Vec::new(), Vec::new());
     let mut late = Vec::new();
     let both = [true, false];
@@ -203,7 +209,10 @@ fn hazards_are_told_while_recording_or_when_executed() {
         let (inside, others) = compare_recorded_and_executed(&format!("seed {seed}"), &program, Rules::CONTRACT, way);
         (told, left) = (told + inside, left + others);
     }
-    assert!(!has_default_seeds() || (told > 1000 && left > 1000), "{told} were told while recording, {left} when executed");
+    assert!(
+        !has_default_seeds() || (told > 1000 && left > 1000),
+        "{told} were told while recording, {left} when executed"
+    );
 }
 
 /// What a command buffer does again and again is left out when it is executed. That changes nothing.
@@ -277,14 +286,20 @@ fn contents_are_told_while_recording_or_when_executed() {
         program.steps.iter().for_each(|it| engine.step(it));
         let executed = engine.take_faults();
         let all = lavascope_engine::check_all(&program).faults;
-        let is_preserving = |it: &UndefinedContents| [UndefinedContentsKind::WriteToPreserved, UndefinedContentsKind::ReadNotPreserved].contains(&it.kind);
-        let (inside, others): (Vec<UndefinedContents>, Vec<UndefinedContents>) = all.into_iter().partition(is_preserving);
+        let is_preserving = |it: &UndefinedContents| {
+            [UndefinedContentsKind::WriteToPreserved, UndefinedContentsKind::ReadNotPreserved].contains(&it.kind)
+        };
+        let (inside, others): (Vec<UndefinedContents>, Vec<UndefinedContents>) =
+            all.into_iter().partition(is_preserving);
         assert_eq!(executed, others, "seed {seed}");
         let key = |it: &UndefinedContents| (it.kind, it.resource, path(&it.at));
         assert!(inside.iter().all(|it| recorded.iter().any(|own| key(own) == key(it))), "seed {seed}");
         (told, left) = (told + inside.len(), left + others.len());
     }
-    assert!(!has_default_seeds() || (told > 100 && left > 100), "{told} were told while recording, {left} when executed");
+    assert!(
+        !has_default_seeds() || (told > 100 && left > 100),
+        "{told} were told while recording, {left} when executed"
+    );
 }
 
 fn path(place: &ProgramLocation) -> Vec<u32> {
@@ -308,7 +323,8 @@ fn what_is_over_is_no_part_of_a_hazard() {
         }
         engine.take_hazards()
     };
-    for (seed, kinds) in seeds(2_000).flat_map(|seed| [(seed, ProgramFeatures::ALL), (seed, ProgramFeatures::ALIASES)]) {
+    for (seed, kinds) in seeds(2_000).flat_map(|seed| [(seed, ProgramFeatures::ALL), (seed, ProgramFeatures::ALIASES)])
+    {
         let program = random_program(seed, &kinds);
         if let Some((small, why)) = find_disagreement(&program, OracleRules::CONTRACT, &forgetful) {
             wrong.push(format!("seed {seed}:\n{}", describe(&small, &why)));
@@ -320,7 +336,9 @@ fn what_is_over_is_no_part_of_a_hazard() {
 
 /// Whether a hazard is inside of one execution of a command buffer, and the same as one found while recording that.
 fn is_same_inside(program: &Program, found: &Hazard, (id, recorded): &(CommandBufferId, Hazard)) -> bool {
-    let (ProgramLocation::Command(at), ProgramLocation::Command(prior)) = (&found.at, &found.prior) else { return false };
+    let (ProgramLocation::Command(at), ProgramLocation::Command(prior)) = (&found.at, &found.prior) else {
+        return false;
+    };
     let is_inside = (at.step, at.batch, at.primary) == (prior.step, prior.batch, prior.primary);
     let HostStep::Submit { batches, .. } = &program.steps[at.step as usize] else { return false };
     let what = |it: &Hazard| (it.kind, it.resource, path(&it.at), path(&it.prior));
@@ -363,8 +381,12 @@ fn forget_attachments(pass: &mut RenderPass, seed: u64) {
         let preserves = if seed.is_multiple_of(2) { (0..attachments).collect() } else { Vec::new() };
         *subpass = Subpass { preserves, view_mask: subpass.view_mask, ..Subpass::default() };
     }
-    let next =
-        |it: u32| SubpassDependency { src: Some(it), dst: Some(it + 1), scope: SyncScope::default(), view_offset: None };
+    let next = |it: u32| SubpassDependency {
+        src: Some(it),
+        dst: Some(it + 1),
+        scope: SyncScope::default(),
+        view_offset: None,
+    };
     pass.dependencies.extend((0..count.saturating_sub(1)).map(next));
 }
 
@@ -383,7 +405,10 @@ fn contents_of_resources() {
         }
     }
     assert!(wrong.is_empty(), "{} disagreements\n{}", wrong.len(), wrong[..wrong.len().min(2)].join("\n"));
-    assert!(!has_default_seeds() || UndefinedContentsKind::ALL.iter().all(|it| kinds.get(it).is_some_and(|it| *it > 10)), "{kinds:?}");
+    assert!(
+        !has_default_seeds() || UndefinedContentsKind::ALL.iter().all(|it| kinds.get(it).is_some_and(|it| *it > 10)),
+        "{kinds:?}"
+    );
 }
 
 /// The programs of all tests with images of other formats and layouts: blocks of two texels, and rows with padding.

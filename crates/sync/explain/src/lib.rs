@@ -8,49 +8,30 @@
 
 #![forbid(unsafe_code)]
 
-mod over_synchronization;
-mod apply;
-mod names;
-mod candidates;
-mod change;
-mod coverage;
-mod access_detail;
-mod hazard;
-mod dependency;
-mod properties;
-mod fault;
-mod follower;
-mod sync_state;
-mod certainty;
-mod message;
-mod alias;
-mod never_executed;
-mod access_pair;
-mod render_pass;
-mod proposal;
-mod race;
-mod redundant_sync;
-mod timeline;
-mod api_names;
+mod diagnose;
+mod fix;
+mod follow;
+mod text;
 
-#[cfg(test)]
-mod mutation;
+use lavascope_sync_ir::{
+    CommandBufferId, Hazard, Program, ProgramLocation, QueueId, Region, RenderPassId, ResourceId, SyncScope,
+};
 
-use lavascope_sync_ir::{CommandBufferId, Hazard, ProgramLocation, Program, QueueId, Region, RenderPassId, ResourceId, SyncScope};
-
-pub use over_synchronization::{OVER_SYNCHRONIZATION, diagnose_over_synchronization};
-pub use names::{ExecutorNames, ProgramNames, NumberedNames, CommandSequenceNumber, resource_description, object_type};
-pub use change::{BatchLocation, ProgramChange, ProgramFix, HostWait};
-pub use coverage::describe_operation;
-pub use access_detail::{AccessDetail, LayoutChange, AccessRelation, RenderingContext, relation};
-pub use hazard::{hazard_causes, diagnose_hazards, report};
-pub use fault::{diagnose_faults, fault_causes, fault_code};
-pub use certainty::{HazardCertainty, hazard_certainty, hazard_certainty_between};
-pub use never_executed::{NEVER_EXECUTED, diagnose_never_executed, blocked_submissions};
-pub use proposal::{Proposal, propose};
-pub use race::{diagnose_races, race_causes, race_code, race_texts};
-pub use redundant_sync::{CheckBudget, OverSynchronization, Removal, RedundantSync, find_over_synchronization};
-pub use api_names::{access_names, region_text, stage_names};
+pub use diagnose::certainty::{HazardCertainty, hazard_certainty, hazard_certainty_between};
+pub use diagnose::fault::{diagnose_faults, fault_causes, fault_code};
+pub use diagnose::hazard::{diagnose_hazards, hazard_causes, report};
+pub use diagnose::never_executed::{NEVER_EXECUTED, blocked_submissions, diagnose_never_executed};
+pub use diagnose::over_synchronization::{OVER_SYNCHRONIZATION, diagnose_over_synchronization};
+pub use diagnose::race::{diagnose_races, race_causes, race_code, race_texts};
+pub use fix::change::{BatchLocation, HostWait, ProgramChange, ProgramFix};
+pub use fix::proposal::{Proposal, propose};
+pub use fix::redundant_sync::{CheckBudget, OverSynchronization, RedundantSync, Removal, find_over_synchronization};
+pub use follow::access_detail::{AccessDetail, AccessRelation, LayoutChange, RenderingContext, relation};
+pub use follow::coverage::describe_operation;
+pub use text::api_names::{access_names, region_text, stage_names};
+pub use text::names::{
+    CommandSequenceNumber, ExecutorNames, NumberedNames, ProgramNames, object_type, resource_description,
+};
 
 /// Two accesses, and what lies between them.
 #[derive(Clone, Debug, PartialEq)]
@@ -252,21 +233,22 @@ pub fn explain(program: &Program, found: &Hazard) -> Option<Explanation> {
 
 /// Explains many hazards of one program.
 pub struct Explainer<'a> {
-    timeline: timeline::ExecutionTimeline<'a>,
+    timeline: follow::timeline::ExecutionTimeline<'a>,
 }
 
 impl<'a> Explainer<'a> {
     pub fn new(program: &'a Program) -> Explainer<'a> {
-        Explainer { timeline: timeline::ExecutionTimeline::new(program) }
+        Explainer { timeline: follow::timeline::ExecutionTimeline::new(program) }
     }
 
     pub fn explain(&self, found: &Hazard) -> Option<Explanation> {
-        let pairs = access_pair::pairs_of_hazard(&self.timeline, found);
+        let pairs = follow::access_pair::pairs_of_hazard(&self.timeline, found);
         pairs.into_iter().next().map(|it| self.explain_pair(&it))
     }
 
-    fn explain_pair(&self, pair: &access_pair::AccessPair) -> Explanation {
-        let followed = follower::follow_access(&self.timeline, pair, follower::FollowMode::WithOperations);
+    fn explain_pair(&self, pair: &follow::access_pair::AccessPair) -> Explanation {
+        let followed =
+            follow::follower::follow_access(&self.timeline, pair, follow::follower::FollowMode::WithOperations);
         Explanation {
             later: self.describe_access(pair.later.0, pair.later.1),
             prior: self.describe_access(pair.prior.0, pair.prior.1),
@@ -280,16 +262,16 @@ impl<'a> Explainer<'a> {
     }
 
     fn describe_access(&self, moment: usize, used: usize) -> ExplainedAccess {
-        let (moment, used) = access_pair::access_at(&self.timeline, moment, used);
-        let desc = &lavascope_engine::usages::SYNC_TABLES.usages[usize::from(used.usage.0)];
+        let (moment, used) = follow::access_pair::access_at(&self.timeline, moment, used);
+        let desc = &lavascope_engine::access::usages::SYNC_TABLES.usages[usize::from(used.usage.0)];
         ExplainedAccess {
             executed_at: moment.executed_at.clone(),
-            recorded_at: dependency::recorded_location(self.timeline.program, &moment.executed_at),
+            recorded_at: follow::dependency::recorded_location(self.timeline.program, &moment.executed_at),
             agent: self.timeline.agent(moment.queue),
             role: used.role,
             resource: used.resource,
             region: used.region.clone(),
-            stage: lavascope_engine::usages::SYNC_TABLES.stages[usize::from(desc.stage.0)].bit,
+            stage: lavascope_engine::access::usages::SYNC_TABLES.stages[usize::from(desc.stage.0)].bit,
             access: desc.access,
             is_write: used.is_write(),
             detail: used.detail,
@@ -301,7 +283,7 @@ impl<'a> Explainer<'a> {
     /// Every two accesses of the program that follow each other on some memory, and whether they are safe: for
     /// comparing with the engine. Reads that follow reads are left out.
     pub fn adjacent_accesses(&self) -> Vec<AdjacentAccesses> {
-        access_pair::adjacent_accesses(&self.timeline)
+        follow::access_pair::adjacent_accesses(&self.timeline)
     }
 }
 
@@ -314,7 +296,7 @@ pub struct AdjacentAccesses {
     pub is_covered: bool,
 }
 
-impl timeline::ExecutionTimeline<'_> {
+impl follow::timeline::ExecutionTimeline<'_> {
     fn agent(&self, queue: u8) -> Agent {
         match queue {
             it if it == self.host() => Agent::Host,

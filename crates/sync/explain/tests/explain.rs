@@ -8,10 +8,12 @@ use lavascope_abi::{AccessFlags2, PipelineStageFlags2};
 use lavascope_diag::render_text;
 use lavascope_engine::check;
 use lavascope_explain::{
-    CheckBudget, ProgramChange, Explainer, CoverageGap, NumberedNames, Removal, ScopeCoverage, explain, find_over_synchronization, propose, report,
+    CheckBudget, CoverageGap, Explainer, NumberedNames, ProgramChange, Removal, ScopeCoverage, explain,
+    find_over_synchronization, propose, report,
 };
-use lavascope_sim::oracle::{ProgramFeatures, make_sparse, print, random_program, share_memory, shrink};
-use lavascope_sync_ir::{Hazard, HazardKind, ProgramLocation, Program, Region, ResourceId, SyncScope};
+use lavascope_sim::oracle::{ProgramFeatures, make_sparse, random_program};
+use lavascope_sim::oracle::{print, share_memory, shrink};
+use lavascope_sync_ir::{Hazard, HazardKind, Program, ProgramLocation, Region, ResourceId, SyncScope};
 
 fn number(variable: &str, default: u64) -> u64 {
     std::env::var(variable).ok().and_then(|it| it.parse().ok()).unwrap_or(default)
@@ -448,7 +450,10 @@ cmd main
         #          ^ RAW b[0..64] after mark
         end pass
 ";
-    assert!(matches!(first_change(inside)[..], [ProgramChange::AddSubpassDependency { .. }, ProgramChange::InsertBarrier { .. }]));
+    assert!(matches!(
+        first_change(inside)[..],
+        [ProgramChange::AddSubpassDependency { .. }, ProgramChange::InsertBarrier { .. }]
+    ));
     let host = "buffer a b 64
 
 cmd main
@@ -458,7 +463,10 @@ q submit main
 host reads b
 #          ^ RRW b[0..64] after main.fill
 ";
-    assert!(matches!(first_change(host)[..], [ProgramChange::InsertBarrier { .. }, ProgramChange::InsertHostWait { .. }]));
+    assert!(matches!(
+        first_change(host)[..],
+        [ProgramChange::InsertBarrier { .. }, ProgramChange::InsertHostWait { .. }]
+    ));
 }
 
 #[test]
@@ -578,7 +586,8 @@ fn needless_synchronization_is_found_and_needed_is_not() {
     let twice = find_over_synchronization(&text("  barrier copy:write => copy:read\n  barrier copy => copy\n"), budget);
     assert_eq!(twice.redundant.iter().map(|it| it.removal).collect::<Vec<_>>(), [Removal::Whole]);
     // Two accesses before, three behind; without the bit one of those that wait is left out.
-    let wide = find_over_synchronization(&text("  barrier copy:write => copy|compute:transfer_read|storage_read\n"), budget);
+    let wide =
+        find_over_synchronization(&text("  barrier copy:write => copy|compute:transfer_read|storage_read\n"), budget);
     let bits: Vec<(Removal, usize)> = wide.redundant.iter().map(|it| (it.removal, it.accesses)).collect();
     let stage = SyncScope { dst_stages: PipelineStageFlags2::COMPUTE_SHADER.0, ..SyncScope::default() };
     let access = SyncScope { dst_access: AccessFlags2::SHADER_STORAGE_READ.0, ..SyncScope::default() };

@@ -4,13 +4,14 @@ use std::borrow::Cow;
 use std::path::{Path, PathBuf};
 
 use lavascope_diag::Code;
-use lavascope_engine::{EventRaceKind, event_races};
+use lavascope_engine::EventRaceKind;
+use lavascope_engine::event_races;
 use lavascope_explain::{
-    CheckBudget, NEVER_EXECUTED, NumberedNames, OVER_SYNCHRONIZATION, diagnose_races, fault_code, diagnose_never_executed,
-    find_over_synchronization, blocked_submissions, race_code, report,
+    CheckBudget, NEVER_EXECUTED, NumberedNames, OVER_SYNCHRONIZATION, blocked_submissions, diagnose_never_executed,
+    diagnose_races, fault_code, find_over_synchronization, race_code, report,
 };
 use lavascope_scenario::{ExpectedKind, Scenario, parse, run_files};
-use lavascope_sync_ir::{UndefinedContentsKind, HazardKind};
+use lavascope_sync_ir::{HazardKind, UndefinedContentsKind};
 
 fn folder() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../docs/hazards")

@@ -2,10 +2,10 @@
 //! Khronos layer.
 
 use lavascope_abi::{DescriptorType, ImageLayout};
-use lavascope_diag::{Diagnostic, DebugLabels, DiagnosticObject};
-use lavascope_explain::{ExecutorNames, ProgramNames, NumberedNames, CommandSequenceNumber, report};
+use lavascope_diag::{DebugLabels, Diagnostic, DiagnosticObject};
+use lavascope_explain::{CommandSequenceNumber, ExecutorNames, NumberedNames, ProgramNames, report};
 use lavascope_scenario::parse;
-use lavascope_sync_ir::{Command, CommandBufferId, Descriptor, Origin, ProgramLocation, Program, QueueId, ResourceId};
+use lavascope_sync_ir::{Command, CommandBufferId, Descriptor, Origin, Program, ProgramLocation, QueueId, ResourceId};
 
 /// Names as a running program has them.
 struct Live<'a> {
@@ -113,7 +113,8 @@ const COMMON: [&str; 10] = [
 /// The type, and what only some types have.
 fn special(it: &Diagnostic) -> String {
     let mut text = it.property("message_type").expect("a type").to_owned();
-    for fact in it.properties.iter().filter(|it| !COMMON.contains(&it.key) && !["seq_no", "reset_no"].contains(&it.key)) {
+    for fact in it.properties.iter().filter(|it| !COMMON.contains(&it.key) && !["seq_no", "reset_no"].contains(&it.key))
+    {
         text += &format!(" {}={}", fact.key, fact.value);
     }
     text
@@ -349,7 +350,10 @@ fn presentation_and_the_host() {
     check(present, "PresentError submit_index=1 batch_index=0 swapchain_index=0");
     let acquire = "image a 8x8\nsemaphore s\ncmd main\n  clear a\nacquire a signal s\nq submit main wait s at color";
     let it = hazard(&program(acquire));
-    assert_eq!((it.property("hazard_type"), it.property("message_type")), (Some("WRITE_AFTER_READ"), Some("SubmitTimeError")));
+    assert_eq!(
+        (it.property("hazard_type"), it.property("message_type")),
+        (Some("WRITE_AFTER_READ"), Some("SubmitTimeError"))
+    );
     assert_eq!(it.property("prior_access"), Some("SYNC_PRESENT_ENGINE_SYNCVAL_PRESENT_ACQUIRE_READ_SYNCVAL"));
     assert_eq!(it.property("read_barriers"), Some("VK_PIPELINE_STAGE_2_COLOR_ATTACHMENT_OUTPUT_BIT"));
     assert!(it.message.contains("which was previously accessed by vkAcquireNextImageKHR."), "{}", it.message);

@@ -10,40 +10,24 @@
 
 #![forbid(unsafe_code)]
 
-mod annotation;
-mod builder;
-mod command;
-mod declare;
+mod check;
 mod error;
-mod compare;
-mod tokens;
-mod misuse;
-mod blocks;
-mod document;
-mod print_command;
-mod print_scope;
-mod region;
-mod run;
-mod scope;
-mod source;
-mod step;
-mod interleave;
-mod variation;
-mod words;
+mod parse;
+mod print;
 
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-use lavascope_sync_ir::{UndefinedContentsKind, HazardKind, Program, Region, ResourceId};
+use lavascope_sync_ir::{HazardKind, Program, Region, ResourceId, UndefinedContentsKind};
 
+pub use check::compare::{Mismatch, annotate, compare_findings, compare_hazards, compare_variation};
+pub use check::interleave::interleavings;
+pub use check::run::{FileOutcome, ScenarioFailure, run_files};
+pub use check::source::{ScenarioSource, TextLocation};
+pub use check::variation::{Variation, variations};
 pub use error::ScenarioError;
-pub use compare::{Mismatch, annotate, compare_hazards, compare_findings, compare_variation};
-pub use blocks::parse;
-pub use document::print;
-pub use run::{ScenarioFailure, FileOutcome, run_files};
-pub use source::{ScenarioSource, TextLocation};
-pub use interleave::interleavings;
-pub use variation::{Variation, variations};
+pub use parse::blocks::parse;
+pub use print::document::print;
 
 /// A program with names, and what must be found in it.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -153,12 +137,16 @@ impl ExpectedKind {
     }
 
     pub(crate) fn all() -> impl Iterator<Item = ExpectedKind> + Clone {
-        HazardKind::ALL.into_iter().map(ExpectedKind::Hazard).chain(UndefinedContentsKind::ALL.into_iter().map(ExpectedKind::Fault))
+        HazardKind::ALL
+            .into_iter()
+            .map(ExpectedKind::Hazard)
+            .chain(UndefinedContentsKind::ALL.into_iter().map(ExpectedKind::Fault))
     }
 }
 
 impl VariationKind {
-    pub(crate) const ALL: [VariationKind; 3] = [VariationKind::BarrierApi, VariationKind::Submit, VariationKind::Rendering];
+    pub(crate) const ALL: [VariationKind; 3] =
+        [VariationKind::BarrierApi, VariationKind::Submit, VariationKind::Rendering];
 
     /// What stands behind `vary:`.
     pub(crate) const fn text(self) -> &'static str {

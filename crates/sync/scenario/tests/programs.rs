@@ -109,7 +109,14 @@ fn pitched(random: &mut Random) -> ResourceKind {
         array_pitch: 4096 + random.below(64),
     };
     let tiling = Tiling::Pitched((0..mips).map(|_| layout(random)).collect());
-    ResourceKind::Image(ImageDesc { format: Format::R8G8B8A8_UNORM, extent, mips, layers, tiling, alias: random.flip() })
+    ResourceKind::Image(ImageDesc {
+        format: Format::R8G8B8A8_UNORM,
+        extent,
+        mips,
+        layers,
+        tiling,
+        alias: random.flip(),
+    })
 }
 
 fn area(random: &mut Random) -> Area {
@@ -174,7 +181,11 @@ fn dependency(random: &mut Random, resources: &[Resource], scope: SyncScope) -> 
         2 => DependencyTarget::Transition { resource, region },
         _ => {
             let (src_family, dst_family, is_transition) = (family(random), family(random), random.flip());
-            DependencyTarget::QueueFamilyTransfer { resource, region, transfer: QueueFamilyTransfer { src_family, dst_family, is_transition } }
+            DependencyTarget::QueueFamilyTransfer {
+                resource,
+                region,
+                transfer: QueueFamilyTransfer { src_family, dst_family, is_transition },
+            }
         }
     };
     Dependency { scope, target: what }

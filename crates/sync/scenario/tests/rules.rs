@@ -1,6 +1,8 @@
 //! The rules that keep scenarios honest, each with what breaks it.
 
-use lavascope_scenario::{ScenarioFailure, ScenarioSource, annotate, interleavings, compare_hazards, parse, print, run_files, variations};
+use lavascope_scenario::{
+    ScenarioFailure, ScenarioSource, annotate, compare_hazards, interleavings, parse, print, run_files, variations,
+};
 use lavascope_sync_ir::{CommandLocation, Hazard, HazardKind, ProgramLocation, Region, ResourceId};
 
 const WAR: &str = "\

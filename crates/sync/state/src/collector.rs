@@ -4,11 +4,11 @@ use std::collections::{BTreeMap, HashMap};
 
 use lavascope_abi::ObjectId;
 use lavascope_sync_ir::{
-    SubmitBatch, Command, CommandBuffer, CommandBufferId, EventId, FenceId, Program, Queue, RenderPass, RenderPassId,
-    Resource, ResourceId, SemaphoreId, HostStep,
+    Command, CommandBuffer, CommandBufferId, EventId, FenceId, HostStep, Program, Queue, RenderPass, RenderPassId,
+    Resource, ResourceId, SemaphoreId, SubmitBatch,
 };
 
-use crate::listener::{Listener, Untracked, CallSource, DeviceCall};
+use crate::listener::{CallSource, DeviceCall, Listener, Untracked};
 
 /// A listener that makes a [`Program`] for each device.
 #[derive(Clone, Debug, Default)]

@@ -10,24 +10,24 @@ use lavascope_record::{Call, Outcome};
 use lavascope_sync_ir::{Access, EventId, FenceId, Queue, QueueId, ResourceId, SemaphoreId};
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use crate::command_buffer::{TrackedCommandPool, TrackedCommandBuffer};
-use crate::descriptor_set::{DescriptorPool, TrackedDescriptorSet, SetLayout};
-use crate::draw_commands::LastDraw;
-use crate::external_sync::ExternalSemaphore;
-use crate::device_generated_commands::{GeneratedCommandsLayout, ExecutionSet};
-use crate::image::{TrackedBuffer, BufferExtent, BufferView, TrackedImage, ImageView};
-use crate::index_values::{HostWriteCoverage, WaitsForHost};
-use crate::memory::TrackedMemory;
-use crate::opaque_object::OpaqueObject;
-use crate::optical_flow::TrackedOpticalFlowSession;
-use crate::pipeline::TrackedPipeline;
-use crate::query::QueryPool;
-use crate::acceleration_structure::TrackedAccelerationStructure;
-use crate::render_pass::{Framebuffer, TrackedRenderPass};
-use crate::interface::Shader;
+use crate::command::command_buffer::{TrackedCommandBuffer, TrackedCommandPool};
+use crate::command::query::QueryPool;
+use crate::draw::draw_commands::LastDraw;
+use crate::draw::index_values::{HostWriteCoverage, WaitsForHost};
+use crate::draw::render_pass::{Framebuffer, TrackedRenderPass};
+use crate::extension::acceleration_structure::TrackedAccelerationStructure;
+use crate::extension::device_generated_commands::{ExecutionSet, GeneratedCommandsLayout};
+use crate::extension::optical_flow::TrackedOpticalFlowSession;
+use crate::queue::external_sync::ExternalSemaphore;
+use crate::queue::submit::TrackedSemaphore;
+use crate::queue::swapchain::TrackedSwapchain;
+use crate::resource::image::{BufferExtent, BufferView, ImageView, TrackedBuffer, TrackedImage};
+use crate::resource::memory::TrackedMemory;
+use crate::resource::opaque_object::OpaqueObject;
+use crate::shader::descriptor_set::{DescriptorPool, SetLayout, TrackedDescriptorSet};
+use crate::shader::interface::Shader;
+use crate::shader::pipeline::TrackedPipeline;
 use crate::slab::{ObjectLifetime, Slab};
-use crate::submit::TrackedSemaphore;
-use crate::swapchain::TrackedSwapchain;
 
 /// A call that is looked at: before the driver sees it, or after it returned.
 ///

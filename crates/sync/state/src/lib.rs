@@ -12,63 +12,27 @@
 
 #![forbid(unsafe_code)]
 
-mod device_address;
-mod attachment;
-mod barrier;
-mod bound_state;
 mod collector;
-mod command_buffer;
-mod host_contents;
-mod copy;
+mod command;
 mod command_support;
-mod descriptor_set;
-mod descriptor_buffer;
 mod device;
-mod draw_commands;
-mod external_sync;
-mod format;
-mod device_generated_commands;
+mod draw;
+mod extension;
+mod queue;
+mod resource;
+mod shader;
 #[rustfmt::skip]
 mod generated;
-mod host_build;
-mod host_image_copy;
-mod image;
-mod index_values;
-mod indirect_memory;
-mod incomplete;
-mod launch;
 mod listener;
-mod memory;
-mod micromap;
-mod input_values;
-mod opaque_object;
-mod optical_flow;
-mod pipeline;
-mod linear_layout;
-mod query;
-mod raster_state;
-mod acceleration_structure;
-mod ray_tracing_nv;
-mod region;
-mod render_pass;
-mod rendering;
-mod interface;
-mod accesses;
 mod slab;
-mod sparse_binding;
-mod spirv_reflection;
-mod submit;
-mod swapchain;
 mod tracker;
-mod undo;
-mod stage_access;
-mod vertex_input;
-mod video;
 
 pub use collector::{CollectedDevice, Collector};
-pub use command_support::{CommandSupport, CommandFamily, TrackPhase, command_support};
-pub use listener::{Destroyed, Listener, Untracked, CallSource, DeviceCall};
-pub use interface::{AddressUse, DescriptorUse, DescriptorArrayIndex, NoReflection, Reflect, ShaderCode, ShaderInterface, TileReads};
+pub use command_support::{CommandFamily, CommandSupport, TrackPhase, command_support};
+pub use listener::{CallSource, Destroyed, DeviceCall, Listener, Untracked};
+pub use shader::interface::{
+    AddressUse, DescriptorArrayIndex, DescriptorUse, NoReflection, Reflect, ShaderCode, ShaderInterface, TileReads,
+};
+pub use shader::spirv_reflection::SpirvReflection;
 pub use slab::ObjectLifetime;
-pub use spirv_reflection::SpirvReflection;
 pub use tracker::Tracker;

@@ -4,11 +4,11 @@ use std::collections::BTreeMap;
 
 use lavascope_abi::{Command as ApiCommand, ObjectId};
 use lavascope_sync_ir::{
-    Access, Certainty, Command, CommandBufferId, EventId, FenceId, Queue, QueueId, Region, RenderPass, RenderPassId,
-    Resource, ResourceId, SemaphoreId, HostStep,
+    Access, Certainty, Command, CommandBufferId, EventId, FenceId, HostStep, Queue, QueueId, Region, RenderPass,
+    RenderPassId, Resource, ResourceId, SemaphoreId,
 };
 
-use crate::interface::Reflect;
+use crate::shader::interface::Reflect;
 
 /// The call that something comes from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

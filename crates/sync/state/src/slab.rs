@@ -229,8 +229,14 @@ mod tests {
             assert_eq!(slab.remove(handle(serial)), Some(serial));
         }
         assert_eq!(room(&slab), (1, 1), "that of the one that is alive");
-        assert_eq!((slab.lifetime(handle(7)), slab.lifetime(handle(count - 1))), (ObjectLifetime::Alive, ObjectLifetime::Destroyed));
-        assert_eq!((slab.lifetime(handle(6)), slab.lifetime(handle(count))), (ObjectLifetime::NeverCreated, ObjectLifetime::NeverCreated));
+        assert_eq!(
+            (slab.lifetime(handle(7)), slab.lifetime(handle(count - 1))),
+            (ObjectLifetime::Alive, ObjectLifetime::Destroyed)
+        );
+        assert_eq!(
+            (slab.lifetime(handle(6)), slab.lifetime(handle(count))),
+            (ObjectLifetime::NeverCreated, ObjectLifetime::NeverCreated)
+        );
         // As if it had been taken back: it comes again.
         slab.insert(handle(count - 1), 1);
         let [dead, alive] = [count - 2, count - 1].map(|it| slab.lifetime(handle(it)));
@@ -246,7 +252,10 @@ mod tests {
             slab.remove(handle(serial));
         }
         assert_eq!(room(&slab), (1, 1), "the next one may come into the last page");
-        assert_eq!((slab.lifetime(handle(0)), slab.lifetime(handle(1))), (ObjectLifetime::Destroyed, ObjectLifetime::NeverCreated));
+        assert_eq!(
+            (slab.lifetime(handle(0)), slab.lifetime(handle(1))),
+            (ObjectLifetime::Destroyed, ObjectLifetime::NeverCreated)
+        );
     }
 
     #[test]

@@ -4,15 +4,15 @@ use std::collections::BTreeMap;
 
 use lavascope_abi as vk;
 use lavascope_abi::{HandleType, ObjectId};
-use lavascope_record::{Call, Outcome, Record, View, HostWrite, from_trusted};
+use lavascope_record::{Call, HostWrite, Outcome, Record, View, from_trusted};
 use lavascope_sync_ir::QueueId;
 use rustc_hash::FxHashMap;
 
-use crate::command_support::{CommandSupport, CommandFamily, TrackPhase, command_support};
-use crate::device::{TrackedDevice, TrackedCall};
-use crate::index_values::HostWriteCoverage;
-use crate::listener::{Listener, Untracked, TrackerOutput, CallSource, DeviceCall, object};
-use crate::interface::{NoReflection, Reflect};
+use crate::command_support::{CommandFamily, CommandSupport, TrackPhase, command_support};
+use crate::device::{TrackedCall, TrackedDevice};
+use crate::draw::index_values::HostWriteCoverage;
+use crate::listener::{CallSource, DeviceCall, Listener, TrackerOutput, Untracked, object};
+use crate::shader::interface::{NoReflection, Reflect};
 use crate::slab::{ObjectLifetime, Slab};
 
 /// Follows an application by its records.
@@ -128,7 +128,12 @@ impl<L: Listener> Tracker<L> {
             Some(HandleType::Device) => self.devices.lifetime(handle),
             Some(HandleType::Queue) => self.queues.lifetime(handle),
             Some(HandleType::CommandBuffer) => self.command_buffer_devices.lifetime(handle),
-            _ => self.devices.iter().map(|it| of_device(it)).find(|it| *it != ObjectLifetime::NeverCreated).unwrap_or(ObjectLifetime::NeverCreated),
+            _ => self
+                .devices
+                .iter()
+                .map(|it| of_device(it))
+                .find(|it| *it != ObjectLifetime::NeverCreated)
+                .unwrap_or(ObjectLifetime::NeverCreated),
         }
     }
 
@@ -172,12 +177,27 @@ impl<L: Listener> Tracker<L> {
     /// The driver does not see the call that was entered last, if it records a command: it is as if it had not been.
     pub fn cancel_command(&mut self, thread: u32, record: Record<'_>) {
         let Some(handle) = self.device_of(record) else { return };
-        let Tracker { listener, devices, untracked: missing, reflect, reports_dynamic_indexing: tells_picked, change_count: changes, .. } = self;
+        let Tracker {
+            listener,
+            devices,
+            untracked: missing,
+            reflect,
+            reports_dynamic_indexing: tells_picked,
+            change_count: changes,
+            ..
+        } = self;
         let Some(device) = devices.get_mut(handle) else { return };
         device.last_draw.invalidate();
         let source = CallSource { command: record.command(), thread, call: record.call_number() };
         let at = DeviceCall { device: object(handle), source };
-        let out = &mut TrackerOutput { listener, counts: missing, change_count: changes, reflect: &**reflect, reports_dynamic_indexing: *tells_picked, at };
+        let out = &mut TrackerOutput {
+            listener,
+            counts: missing,
+            change_count: changes,
+            reflect: &**reflect,
+            reports_dynamic_indexing: *tells_picked,
+            at,
+        };
         device.cancel_command(first_handle(record), out);
     }
 
@@ -187,7 +207,16 @@ impl<L: Listener> Tracker<L> {
         }
         let is_known = self.find_device(record);
         let LastDevice { device: handle, object, .. } = self.last_device;
-        let Tracker { listener, devices, untracked: missing, reflect, reports_dynamic_indexing: tells_picked, queues, change_count: changes, .. } = self;
+        let Tracker {
+            listener,
+            devices,
+            untracked: missing,
+            reflect,
+            reports_dynamic_indexing: tells_picked,
+            queues,
+            change_count: changes,
+            ..
+        } = self;
         // Queues outlive their devices here.
         let Some(device) = devices.get_mut(handle).filter(|_| is_known) else {
             self.out(thread, record, 0).report_untracked("an object of a device that nobody created");
@@ -199,7 +228,14 @@ impl<L: Listener> Tracker<L> {
         *changes += u64::from(changes_commands(family, record));
         let source = CallSource { command: record.command(), thread, call: record.call_number() };
         let at = DeviceCall { device: object, source };
-        let out = &mut TrackerOutput { listener, counts: missing, change_count: changes, reflect: &**reflect, reports_dynamic_indexing: *tells_picked, at };
+        let out = &mut TrackerOutput {
+            listener,
+            counts: missing,
+            change_count: changes,
+            reflect: &**reflect,
+            reports_dynamic_indexing: *tells_picked,
+            at,
+        };
         match family {
             CommandFamily::Device => false,
             CommandFamily::Memory => device.track_memory(event, out),

@@ -7,8 +7,9 @@ use lavascope_abi::{Command as Api, *};
 use lavascope_engine::check;
 use lavascope_state::Collector;
 use lavascope_sync_ir::{
-    Access, Area, Barrier, SubmitBatch, MemoryBinding, Command, CommandBufferId, Dependency, FenceId, HazardKind, MemoryId, Origin,
-    QueueFamilyTransfer, QueueId, Region, Resource, ResourceId, ResourceKind, SyncScope, HostStep, Tiling, DependencyTarget,
+    Access, Area, Barrier, Command, CommandBufferId, Dependency, DependencyTarget, FenceId, HazardKind, HostStep,
+    MemoryBinding, MemoryId, Origin, QueueFamilyTransfer, QueueId, Region, Resource, ResourceId, ResourceKind,
+    SubmitBatch, SyncScope, Tiling,
 };
 
 const COPY: u64 = PipelineStageFlags2::COPY.0;
@@ -109,7 +110,11 @@ fn version_one_keeps_its_stages_with_the_command() {
     let ownership = QueueFamilyTransfer { src_family: 3, dst_family: 5, is_transition: false };
     let dependency = Dependency {
         scope: SyncScope { src_access: WRITE, dst_access: READ, ..SyncScope::default() },
-        target: DependencyTarget::QueueFamilyTransfer { resource: ResourceId(1), region: Region::Buffer(16..1024), transfer: ownership },
+        target: DependencyTarget::QueueFamilyTransfer {
+            resource: ResourceId(1),
+            region: Region::Buffer(16..1024),
+            transfer: ownership,
+        },
     };
     let barrier = Barrier::Sync1 { src_stages: transfer, dst_stages: transfer, dependencies: vec![dependency] };
     assert_eq!(app.program().command_buffers[0].commands[1], Command::Barrier(barrier));
@@ -270,7 +275,8 @@ fn submit(app: &mut App<lavascope_state::Collector>, index: u64, info: &SubmitIn
 #[test]
 fn objects_of_no_device_are_told_of() {
     let reason = "an object of a device that nobody created";
-    let counts = |app: &App<Collector>| app.tracker.untracked().map(|(it, count)| (it.reason, count)).collect::<Vec<_>>();
+    let counts =
+        |app: &App<Collector>| app.tracker.untracked().map(|(it, count)| (it.reason, count)).collect::<Vec<_>>();
     let end = |app: &mut App<Collector>, command_buffer: CommandBuffer| {
         app.call(Api::EndCommandBuffer, &EndCommandBufferParams { command_buffer });
     };

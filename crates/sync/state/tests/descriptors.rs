@@ -6,7 +6,7 @@ use common::*;
 use lavascope_abi::{AccessFlags2 as Bits, Command as Api, PipelineStageFlags2 as Stage, *};
 use lavascope_engine::check;
 use lavascope_spirv::{AccessBytes, ValueSource};
-use lavascope_state::{Collector, DescriptorUse, DescriptorArrayIndex, ShaderInterface, Tracker};
+use lavascope_state::{Collector, DescriptorArrayIndex, DescriptorUse, ShaderInterface, Tracker};
 use lavascope_sync_ir::{Access, HazardKind, Region};
 
 const READ: u64 = Bits::SHADER_STORAGE_READ.0;
@@ -41,7 +41,11 @@ fn short(all: &[Access]) -> Vec<(u32, u64, Region)> {
 fn a_dispatch_accesses_what_its_shader_uses() {
     let mut used = one(0, DescriptorArrayIndex::One(0), true, true);
     used.bytes = Some(16..32);
-    let mut app = app(vec![used, one(1, DescriptorArrayIndex::Unknown, true, false), one(2, DescriptorArrayIndex::Unknown, true, false)]);
+    let mut app = app(vec![
+        used,
+        one(1, DescriptorArrayIndex::Unknown, true, false),
+        one(2, DescriptorArrayIndex::Unknown, true, false),
+    ]);
     make_set(
         &mut app,
         &[
@@ -71,7 +75,8 @@ fn a_dispatch_accesses_what_its_shader_uses() {
 
 #[test]
 fn dynamic_offsets_go_to_their_descriptors() {
-    let mut app = app(vec![one(0, DescriptorArrayIndex::One(1), true, false), one(1, DescriptorArrayIndex::One(0), true, false)]);
+    let mut app =
+        app(vec![one(0, DescriptorArrayIndex::One(1), true, false), one(1, DescriptorArrayIndex::One(0), true, false)]);
     make_set(
         &mut app,
         &[(DescriptorType::UNIFORM_BUFFER_DYNAMIC, 2, NO_FLAGS), (DescriptorType::STORAGE_BUFFER_DYNAMIC, 1, NO_FLAGS)],
@@ -142,7 +147,8 @@ fn what_may_change_after_the_bind_is_decided_by_the_submission() {
 
 #[test]
 fn pushed_descriptors_stay_until_they_are_pushed_again() {
-    let mut app = app(vec![one(0, DescriptorArrayIndex::One(0), true, false), one(1, DescriptorArrayIndex::One(0), true, false)]);
+    let mut app =
+        app(vec![one(0, DescriptorArrayIndex::One(0), true, false), one(1, DescriptorArrayIndex::One(0), true, false)]);
     make_set(
         &mut app,
         &[(DescriptorType::STORAGE_BUFFER, 1, NO_FLAGS), (DescriptorType::COMBINED_IMAGE_SAMPLER, 1, NO_FLAGS)],

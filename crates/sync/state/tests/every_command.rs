@@ -8,7 +8,7 @@ use lavascope_abi::{Command, CommandBufferLevel, HandleType, ObjectId};
 use lavascope_marshal::{IdResolver, Packer, RecordBuffer};
 use lavascope_record::check;
 use lavascope_sim::{CallMemory, CallOptions, Random, SyntheticObjects, random_call_memory};
-use lavascope_state::{Collector, CommandSupport, Tracker, TrackPhase, command_support};
+use lavascope_state::{Collector, CommandSupport, TrackPhase, Tracker, command_support};
 
 struct SimIds;
 
@@ -48,7 +48,8 @@ fn every_command_is_taken_by_whom_the_table_names() {
 
 fn call(tracker: &mut Tracker<Collector>, command: Command, random: &mut Random) {
     let desc = command.desc();
-    let mut memory = random_call_memory(desc.parameters, random, CallOptions { count_end: 3, ..CallOptions::UNRESTRICTED });
+    let mut memory =
+        random_call_memory(desc.parameters, random, CallOptions { count_end: 3, ..CallOptions::UNRESTRICTED });
     aim(&mut memory, command, random);
     let mut stream = RecordBuffer::default();
     let mut packer = Packer::new(&SimIds, &SyntheticObjects);

@@ -5,7 +5,7 @@ mod common;
 use common::*;
 use lavascope_abi::{AccessFlags2 as Bits, PipelineStageFlags2 as Stage, *};
 use lavascope_state::Collector;
-use lavascope_sync_ir::{Certainty, Region, HostStep};
+use lavascope_sync_ir::{Certainty, HostStep, Region};
 
 const BUILD: u64 = Stage::ACCELERATION_STRUCTURE_BUILD_KHR.0;
 const COPY_STRUCTURE: u64 = Stage::ACCELERATION_STRUCTURE_COPY_KHR.0;

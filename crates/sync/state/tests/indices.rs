@@ -4,7 +4,7 @@ mod common;
 
 use common::*;
 use lavascope_abi::{AccessFlags2 as Bits, Command as Api, *};
-use lavascope_record::{HostWriteBuilder, HostWrite};
+use lavascope_record::{HostWrite, HostWriteBuilder};
 use lavascope_sim::SyntheticObjects;
 use lavascope_state::{Collector, ShaderInterface, Tracker};
 use lavascope_sync_ir::{Access, Certainty, Region};

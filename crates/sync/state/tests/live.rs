@@ -7,9 +7,9 @@ use std::collections::HashMap;
 use common::*;
 use lavascope_abi::{Fence, ObjectId};
 use lavascope_engine::Engine;
-use lavascope_state::{Listener, DeviceCall};
+use lavascope_state::{DeviceCall, Listener};
 use lavascope_sync_ir::{
-    Command, CommandBuffer, CommandBufferId, Hazard, Queue, RenderPass, RenderPassId, Resource, ResourceId, HostStep,
+    Command, CommandBuffer, CommandBufferId, Hazard, HostStep, Queue, RenderPass, RenderPassId, Resource, ResourceId,
 };
 
 /// More events, semaphores and fences than the test has.

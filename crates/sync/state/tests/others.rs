@@ -6,7 +6,7 @@ use common::*;
 use lavascope_abi::{AccessFlags2 as Bits, Command as Api, PipelineStageFlags2 as Stage, *};
 use lavascope_engine::check;
 use lavascope_state::{Collector, ObjectLifetime};
-use lavascope_sync_ir::{Certainty, HazardKind, QueueId, Region, ResourceId, SemaphoreId, HostStep};
+use lavascope_sync_ir::{Certainty, HazardKind, HostStep, QueueId, Region, ResourceId, SemaphoreId};
 
 fn regions(app: &App<Collector>, index: usize) -> Vec<(u64, u64, Region)> {
     accesses(app.program(), 0, index).iter().map(|it| (it.stage, it.access, it.region.clone())).collect()
@@ -336,7 +336,10 @@ fn the_dead_are_remembered() {
     let mut app = App::collecting();
     app.make_buffer(1, 64, 0);
     let id = |serial| ObjectId::new(HandleType::Buffer, serial).unwrap_or_default();
-    assert_eq!((app.tracker.lifetime(id(1)), app.tracker.lifetime(id(2))), (ObjectLifetime::Alive, ObjectLifetime::NeverCreated));
+    assert_eq!(
+        (app.tracker.lifetime(id(1)), app.tracker.lifetime(id(2))),
+        (ObjectLifetime::Alive, ObjectLifetime::NeverCreated)
+    );
     app.call(
         Api::DestroyBuffer,
         &DestroyBufferParams { device: device(DEVICE), buffer: buffer(1), p_allocator: Ptr::NULL },

@@ -14,7 +14,8 @@ const WRITE: u64 = Bits::SHADER_STORAGE_WRITE.0;
 
 /// An application with a shader in a compute pipeline, and four buffers of 4096 bytes.
 fn app(shader: &str) -> App<Collector> {
-    let mut app = App::with_tracker(Tracker::with_reflection(Collector::default(), Box::new(SpirvReflection::default())));
+    let mut app =
+        App::with_tracker(Tracker::with_reflection(Collector::default(), Box::new(SpirvReflection::default())));
     for serial in 1..5 {
         app.make_buffer(serial, 4096, serial * 4096);
     }

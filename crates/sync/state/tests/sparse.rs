@@ -7,8 +7,8 @@ use lavascope_abi::*;
 use lavascope_engine::check;
 use lavascope_state::Collector;
 use lavascope_sync_ir::{
-    Area, Components, HazardKind, ImageRegion, MemoryId, SemaphorePoint, QueueId, ResourceId, SemaphoreId, SparseBind,
-    SparsePart, HostStep,
+    Area, Components, HazardKind, HostStep, ImageRegion, MemoryId, QueueId, ResourceId, SemaphoreId, SemaphorePoint,
+    SparseBind, SparsePart,
 };
 
 const PAGE: u64 = 65536;

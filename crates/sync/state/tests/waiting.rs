@@ -6,7 +6,7 @@ use common::*;
 use lavascope_abi::*;
 use lavascope_engine::check;
 use lavascope_state::Collector;
-use lavascope_sync_ir::{Certainty, FenceId, HazardKind, SemaphorePoint, SemaphoreId, HostStep};
+use lavascope_sync_ir::{Certainty, FenceId, HazardKind, HostStep, SemaphoreId, SemaphorePoint};
 
 /// Two buffers, and a command buffer that copies one to the other.
 fn app() -> App<Collector> {
@@ -331,7 +331,11 @@ fn the_host_may_wait_for_what_was_exported() {
 }
 
 /// A buffer of some usage, which the command buffer copies from or to, and which is mapped and unmapped afterwards.
-fn mapped(usage: BufferUsageFlags, is_source: bool, between: impl Fn(&mut App<Collector>)) -> (Vec<HazardKind>, HostStep) {
+fn mapped(
+    usage: BufferUsageFlags,
+    is_source: bool,
+    between: impl Fn(&mut App<Collector>),
+) -> (Vec<HazardKind>, HostStep) {
     let mut app = App::collecting();
     let info = BufferCreateInfo { size: 256, usage, ..BufferCreateInfo::zeroed() };
     create!(app, CreateBuffer, CreateBufferParams, info, p_buffer: buffer(1));

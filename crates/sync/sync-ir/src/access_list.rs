@@ -58,7 +58,16 @@ impl AccessList {
             Region::Buffer(bytes) if stage.is_power_of_two() && bit.is_power_of_two() => {
                 let (stage, access) = (stage.trailing_zeros() as u8, bit.trailing_zeros() as u8);
                 let bytes = bytes.clone();
-                self.packed.push(PackedAccess { bytes, origin, resource, word_offset: inset, stage, access, order, certainty });
+                self.packed.push(PackedAccess {
+                    bytes,
+                    origin,
+                    resource,
+                    word_offset: inset,
+                    stage,
+                    access,
+                    order,
+                    certainty,
+                });
             }
             _ => self.push_unpacked(access, resource),
         }
@@ -70,8 +79,18 @@ impl AccessList {
         let PackedAccess { stage, access: bit, order, .. } = self.packed[at];
         match &access.region {
             Region::Buffer(bytes) if stage != UNPACKED => {
-                let (bytes, origin, inset, certainty) = (bytes.clone(), access.origin, access.word_offset, access.certainty);
-                self.packed.push(PackedAccess { bytes, origin, resource, word_offset: inset, stage, access: bit, order, certainty });
+                let (bytes, origin, inset, certainty) =
+                    (bytes.clone(), access.origin, access.word_offset, access.certainty);
+                self.packed.push(PackedAccess {
+                    bytes,
+                    origin,
+                    resource,
+                    word_offset: inset,
+                    stage,
+                    access: bit,
+                    order,
+                    certainty,
+                });
             }
             _ => self.push_unpacked(access, resource),
         }
@@ -82,7 +101,16 @@ impl AccessList {
         let at = self.unpacked.len() as u64;
         self.unpacked.push(Access { resource, ..access.clone() });
         let (stage, access) = (UNPACKED, UNPACKED);
-        self.packed.push(PackedAccess { bytes: at..at + 1, origin, resource, word_offset: inset, stage, access, order, certainty });
+        self.packed.push(PackedAccess {
+            bytes: at..at + 1,
+            origin,
+            resource,
+            word_offset: inset,
+            stage,
+            access,
+            order,
+            certainty,
+        });
     }
 
     pub fn extend(&mut self, accesses: &[Access]) {
@@ -112,7 +140,8 @@ impl AccessList {
                 kept.resource == access.resource
                     && kept.bytes == *bytes
                     && kept.uses(access)
-                    && (kept.certainty, kept.word_offset, kept.origin) == (access.certainty, access.word_offset, access.origin)
+                    && (kept.certainty, kept.word_offset, kept.origin)
+                        == (access.certainty, access.word_offset, access.origin)
             }
             (None, Region::Image(_)) => false,
             (Some(other), _) => self.unpacked[other] == *access,
@@ -157,8 +186,10 @@ impl AccessList {
 
     /// The first ones, with room for as many as there are here.
     pub fn clone_prefix(&self, len: usize) -> AccessList {
-        let mut first =
-            AccessList { packed: Vec::with_capacity(self.packed.len()), unpacked: Vec::with_capacity(self.unpacked.len()) };
+        let mut first = AccessList {
+            packed: Vec::with_capacity(self.packed.len()),
+            unpacked: Vec::with_capacity(self.unpacked.len()),
+        };
         first.packed.extend_from_slice(&self.packed[..len]);
         let others = first.packed.iter().rev().find_map(PackedAccess::unpacked_index).map_or(0, |it| it + 1);
         first.unpacked.extend_from_slice(&self.unpacked[..others]);

@@ -13,26 +13,28 @@
 mod access_list;
 mod command;
 mod hazard;
+mod host_step;
 mod origin;
 mod region;
 mod render_pass;
 mod resource;
-mod host_step;
 
 pub use access_list::AccessList;
 pub use command::{
-    Access, Barrier, Certainty, Command, CommandBuffer, Dependency, QueueFamilyTransfer, RasterOrder, SyncScope, SetEvent,
-    WaitEvents, DependencyTarget,
+    Access, Barrier, Certainty, Command, CommandBuffer, Dependency, DependencyTarget, QueueFamilyTransfer, RasterOrder,
+    SetEvent, SyncScope, WaitEvents,
 };
-pub use hazard::{CommandLocation, UndefinedContents, UndefinedContentsKind, Findings, Hazard, HazardKind, ProgramLocation};
+pub use hazard::{
+    CommandLocation, Findings, Hazard, HazardKind, ProgramLocation, UndefinedContents, UndefinedContentsKind,
+};
+pub use host_step::{HostStep, SemaphorePoint, SemaphoreSignal, SemaphoreWait, SparseBind, SparsePart, SubmitBatch};
 pub use origin::{Descriptor, Origin, OriginKind};
 pub use region::{Area, Components, ImageRegion, Region};
 pub use render_pass::{
     Attachment, AttachmentKind, AttachmentView, LoadOp, RenderPass, Rendering, RenderingAttachment, Resolve, StoreOp,
     Subpass, SubpassDependency,
 };
-pub use resource::{MemoryBinding, ImageDesc, Resource, ResourceKind, SubresourceLayout, Tiling};
-pub use host_step::{SubmitBatch, SemaphorePoint, SemaphoreSignal, SparseBind, SparsePart, HostStep, SemaphoreWait};
+pub use resource::{ImageDesc, MemoryBinding, Resource, ResourceKind, SubresourceLayout, Tiling};
 
 /// Newtypes over the place of a thing in its list.
 macro_rules! ids {

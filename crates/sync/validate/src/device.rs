@@ -3,17 +3,17 @@
 use lavascope_abi::ObjectId;
 use lavascope_engine::{EventRace, EventRaces};
 use lavascope_record::LabelPath;
-use lavascope_state::{Destroyed, CallSource};
+use lavascope_state::{CallSource, Destroyed};
 use lavascope_sync_ir::{
-    Access, SubmitBatch, Command, CommandBufferId, EventId, FenceId, Findings, Queue, QueueId, RenderPass, RenderPassId,
-    Resource, ResourceId, SemaphoreId, HostStep,
+    Access, Command, CommandBufferId, EventId, FenceId, Findings, HostStep, Queue, QueueId, RenderPass, RenderPassId,
+    Resource, ResourceId, SemaphoreId, SubmitBatch,
 };
 use rustc_hash::FxHashMap;
 
 use crate::engine::DeviceEngine;
-use crate::pending::PendingFeedback;
-use crate::command_buffer::{CommandCall, RecordedCommandBuffer, CommandBufferRecording};
-use crate::step_history::{ForgottenObject, HistoryStep, SubmittedCommandBuffer, StepHistory};
+use crate::feedback::pending::PendingFeedback;
+use crate::recording::command_buffer::{CommandBufferRecording, CommandCall, RecordedCommandBuffer};
+use crate::recording::step_history::{ForgottenObject, HistoryStep, StepHistory, SubmittedCommandBuffer};
 
 pub(crate) struct ValidatedDevice {
     pub(crate) engine: DeviceEngine,
@@ -349,7 +349,9 @@ impl ValidatedDevice {
         let mut open: Vec<CommandBufferId> = own.iter().flat_map(|it| it.executes()).collect();
         while let Some(next) = open.pop() {
             let is_known = next == id || executed.iter().any(|it| it.0 == next);
-            if let Some(recorded) = self.recordings.get_mut(&next).filter(|_| !is_known).map(CommandBufferRecording::freeze) {
+            if let Some(recorded) =
+                self.recordings.get_mut(&next).filter(|_| !is_known).map(CommandBufferRecording::freeze)
+            {
                 open.extend(recorded.executes());
                 executed.push((next, recorded.clone()));
             }

@@ -3,19 +3,19 @@
 use std::collections::BTreeMap;
 
 use lavascope_abi::{Command as ApiCommand, HandleType, ObjectId};
-use lavascope_record::{Call, Record, ObjectNames};
-use lavascope_state::{Destroyed, Listener, Untracked, CallSource, DeviceCall};
+use lavascope_record::{Call, ObjectNames, Record};
+use lavascope_state::{CallSource, Destroyed, DeviceCall, Listener, Untracked};
 use lavascope_sync_ir::{
-    Access, Command, CommandBufferId, EventId, FenceId, Findings, Queue, QueueId, RenderPass, RenderPassId, Resource,
-    ResourceId, SemaphoreId, HostStep,
+    Access, Command, CommandBufferId, EventId, FenceId, Findings, HostStep, Queue, QueueId, RenderPass, RenderPassId,
+    Resource, ResourceId, SemaphoreId,
 };
 use rustc_hash::FxHashMap;
 
-use crate::causes::CauseRegistry;
 use crate::device::ValidatedDevice;
-use crate::diagnostic_builder::DiagnosticBuilder;
-use crate::command_buffer::CommandCall;
-use crate::call_sequence::{BegunRecording, DeviceCommandBuffer, CallSequenceCache};
+use crate::findings::causes::CauseRegistry;
+use crate::findings::diagnostic_builder::DiagnosticBuilder;
+use crate::recording::call_sequence::{BegunRecording, CallSequenceCache, DeviceCommandBuffer};
+use crate::recording::command_buffer::CommandCall;
 
 #[derive(Default)]
 pub(crate) struct ValidatedDevices {
@@ -50,7 +50,10 @@ impl ValidatedDevices {
     }
 
     /// The device that something is recorded for, and what marks a command of a command buffer.
-    fn device_and_call(&mut self, at: &DeviceCall) -> (Option<&mut ValidatedDevice>, impl FnOnce(ObjectId) -> CommandCall) {
+    fn device_and_call(
+        &mut self,
+        at: &DeviceCall,
+    ) -> (Option<&mut ValidatedDevice>, impl FnOnce(ObjectId) -> CommandCall) {
         let ValidatedDevices { devices, counts, object_names: titles, stack, .. } = self;
         let function = at.source.command;
         let is_launch = is_launch(function);
@@ -123,7 +126,8 @@ impl ValidatedDevices {
     fn report_blocked(&mut self, id: ObjectId) {
         let Some(device) = self.devices.get_mut(&id).filter(|it| !it.is_blocked_reported) else { return };
         device.is_blocked_reported = true;
-        let teller = DiagnosticBuilder { id, device, recording: None, feedback: None, object_names: &self.object_names };
+        let teller =
+            DiagnosticBuilder { id, device, recording: None, feedback: None, object_names: &self.object_names };
         teller.report_blocked(&mut self.causes);
     }
 
@@ -152,7 +156,13 @@ impl ValidatedDevices {
         let Some(device) = self.devices.get_mut(&at.device) else { return };
         let kept = device.as_single_submission(id, at.source);
         let hazards = device.hold_recorded(id, &kept, found.hazards.clone());
-        let teller = DiagnosticBuilder { id: at.device, device, recording: Some(&kept), feedback: None, object_names: &self.object_names };
+        let teller = DiagnosticBuilder {
+            id: at.device,
+            device,
+            recording: Some(&kept),
+            feedback: None,
+            object_names: &self.object_names,
+        };
         teller.report_hazards(&hazards, &mut self.causes);
         teller.report_faults(&found.faults, &mut self.causes);
     }
@@ -306,7 +316,13 @@ impl Listener for ValidatedDevices {
             return self.count_unplaced(at);
         }
         let hazards = device.hold_step(found.hazards);
-        let teller = DiagnosticBuilder { id: at.device, device, recording: None, feedback: None, object_names: &self.object_names };
+        let teller = DiagnosticBuilder {
+            id: at.device,
+            device,
+            recording: None,
+            feedback: None,
+            object_names: &self.object_names,
+        };
         teller.report_hazards(&hazards, &mut self.causes);
         teller.report_faults(&found.faults, &mut self.causes);
         teller.report_races(&races, &mut self.causes);

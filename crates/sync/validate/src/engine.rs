@@ -7,8 +7,8 @@ use crate::map_ids::{self, IdMapper, UNKNOWN_ID};
 use lavascope_engine::{Engine, UnplacedReason};
 use lavascope_state::Destroyed;
 use lavascope_sync_ir::{
-    Access, Command, CommandBuffer, CommandBufferId, EventId, FenceId, Findings, SemaphorePoint, Queue, QueueId, RenderPass,
-    RenderPassId, Resource, ResourceId, SemaphoreId, HostStep,
+    Access, Command, CommandBuffer, CommandBufferId, EventId, FenceId, Findings, HostStep, Queue, QueueId, RenderPass,
+    RenderPassId, Resource, ResourceId, SemaphoreId, SemaphorePoint,
 };
 
 pub(crate) struct DeviceEngine {
@@ -147,7 +147,10 @@ impl DeviceEngine {
 
     /// What the first work that waits on a queue waits for, with the tracker's numbers.
     pub(crate) fn unsignaled(&self, queue: QueueId) -> Vec<SemaphorePoint> {
-        let back = |it: SemaphorePoint| SemaphorePoint { semaphore: SemaphoreId(self.ids.semaphores.tracker_id(it.semaphore.0)), ..it };
+        let back = |it: SemaphorePoint| SemaphorePoint {
+            semaphore: SemaphoreId(self.ids.semaphores.tracker_id(it.semaphore.0)),
+            ..it
+        };
         self.engine.unsignaled_waits(queue).into_iter().map(back).collect()
     }
 

@@ -13,27 +13,21 @@
 
 #![forbid(unsafe_code)]
 
-mod causes;
 mod device;
 mod devices;
 mod engine;
-mod diagnostic_builder;
-mod pending;
-mod names;
-mod touched;
-mod blocked;
-mod progress;
+mod feedback;
+mod findings;
+mod map_ids;
 mod rebuild;
-mod command_buffer;
-mod call_sequence;
-mod program_slice;
+mod recording;
 #[cfg(test)]
 mod tests;
-mod map_ids;
 mod validator;
-mod step_history;
 
-pub use causes::ValidatorFinding;
 pub use devices::is_launch;
-pub use touched::{AddressTouched, BindingTouched, TouchedBytes, CommandBufferFeedback, ShaderLaunch, StageTouches};
+pub use feedback::touched::{
+    AddressTouched, BindingTouched, CommandBufferFeedback, ShaderLaunch, StageTouches, TouchedBytes,
+};
+pub use findings::causes::ValidatorFinding;
 pub use validator::Validator;

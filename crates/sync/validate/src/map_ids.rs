@@ -1,9 +1,9 @@
 //! The things of commands and steps under other numbers.
 
 use lavascope_sync_ir::{
-    Access, AttachmentView, Barrier, SubmitBatch, Command, CommandBufferId, Dependency, EventId, FenceId, SemaphorePoint,
-    RenderPassId, Rendering, RenderingAttachment, Resolve, ResourceId, SemaphoreId, SetEvent, SemaphoreSignal, SparseBind, HostStep,
-    SemaphoreWait, WaitEvents, DependencyTarget,
+    Access, AttachmentView, Barrier, Command, CommandBufferId, Dependency, DependencyTarget, EventId, FenceId,
+    HostStep, RenderPassId, Rendering, RenderingAttachment, Resolve, ResourceId, SemaphoreId, SemaphorePoint,
+    SemaphoreSignal, SemaphoreWait, SetEvent, SparseBind, SubmitBatch, WaitEvents,
 };
 
 /// A number that nothing has.
@@ -73,7 +73,11 @@ fn dependencies(all: &[Dependency], ids: &mut impl IdMapper) -> Vec<Dependency> 
             DependencyTarget::Transition { resource: IdMapper::resource(ids, *resource), region: region.clone() }
         }
         DependencyTarget::QueueFamilyTransfer { resource, region, transfer: ownership } => {
-            DependencyTarget::QueueFamilyTransfer { resource: IdMapper::resource(ids, *resource), region: region.clone(), transfer: *ownership }
+            DependencyTarget::QueueFamilyTransfer {
+                resource: IdMapper::resource(ids, *resource),
+                region: region.clone(),
+                transfer: *ownership,
+            }
         }
     };
     all.iter().map(|it| Dependency { scope: it.scope, target: what(&it.target, ids) }).collect()
@@ -155,7 +159,11 @@ fn batch(it: &SubmitBatch, ids: &mut impl IdMapper) -> SubmitBatch {
     SubmitBatch {
         waits: it.waits.iter().map(|it| SemaphoreWait { point: point(it.point, ids), stages: it.stages }).collect(),
         command_buffers: it.command_buffers.iter().map(|it| ids.command_buffer(*it)).collect(),
-        signals: it.signals.iter().map(|it| SemaphoreSignal { point: point(it.point, ids), stages: it.stages }).collect(),
+        signals: it
+            .signals
+            .iter()
+            .map(|it| SemaphoreSignal { point: point(it.point, ids), stages: it.stages })
+            .collect(),
     }
 }
 

@@ -7,12 +7,12 @@ use std::collections::HashMap;
 
 use lavascope_engine::EventRaces;
 use lavascope_state::CallSource;
-use lavascope_sync_ir::{CommandBufferId, ResourceId, HostStep};
+use lavascope_sync_ir::{CommandBufferId, HostStep, ResourceId};
 
 use crate::device::ValidatedDevice;
 use crate::engine::DeviceEngine;
-use crate::command_buffer::RecordedCommandBuffer;
-use crate::step_history::{HistoryStep, StepHistory};
+use crate::recording::command_buffer::RecordedCommandBuffer;
+use crate::recording::step_history::{HistoryStep, StepHistory};
 
 impl ValidatedDevice {
     /// Says whether the call did anything.
@@ -70,7 +70,11 @@ impl ValidatedDevice {
     }
 
     /// The command buffers of a step as they were when it was submitted.
-    fn set_submitted_buffers(&mut self, kept: &HistoryStep, known: &mut HashMap<CommandBufferId, RecordedCommandBuffer>) {
+    fn set_submitted_buffers(
+        &mut self,
+        kept: &HistoryStep,
+        known: &mut HashMap<CommandBufferId, RecordedCommandBuffer>,
+    ) {
         let HostStep::Submit { batches, .. } = &kept.step else { return };
         let ids = batches.iter().flat_map(|it| &it.command_buffers);
         for (id, submitted) in ids.zip(kept.buffers.iter().flatten()) {

@@ -2,14 +2,14 @@
 
 use lavascope_abi::{AccessFlags2 as A, Command as Api, HandleType, ObjectId, PipelineStageFlags2 as S};
 use lavascope_diag::Diagnostic;
-use lavascope_state::{Destroyed, Listener, CallSource, DeviceCall};
+use lavascope_state::{CallSource, Destroyed, DeviceCall, Listener};
 use lavascope_sync_ir::{
-    Access, SubmitBatch, MemoryBinding, Command, CommandBufferId, FenceId, MemoryId, SemaphorePoint, Queue, QueueId, Region, Resource,
-    ResourceId, ResourceKind, SemaphoreId, SemaphoreSignal, HostStep, SemaphoreWait,
+    Access, Command, CommandBufferId, FenceId, HostStep, MemoryBinding, MemoryId, Queue, QueueId, Region, Resource,
+    ResourceId, ResourceKind, SemaphoreId, SemaphorePoint, SemaphoreSignal, SemaphoreWait, SubmitBatch,
 };
 
 use crate::devices::ValidatedDevices;
-use crate::step_history::STEPS_MAX;
+use crate::recording::step_history::STEPS_MAX;
 
 mod feedback;
 mod repeats;
@@ -156,8 +156,10 @@ fn command_buffers_without_names_are_known_by_what_is_recorded() {
 fn what_was_signaled_before_is_not_waited_for() {
     let mut app = App::new();
     app.buffer(0);
-    let (binary, timeline) =
-        (SemaphorePoint { semaphore: SemaphoreId(0), value: None }, SemaphorePoint { semaphore: SemaphoreId(1), value: Some(7) });
+    let (binary, timeline) = (
+        SemaphorePoint { semaphore: SemaphoreId(0), value: None },
+        SemaphorePoint { semaphore: SemaphoreId(1), value: Some(7) },
+    );
     for id in 0..2 {
         let at = app.at(Api::CreateSemaphore);
         app.devices.semaphore(at, SemaphoreId(id), object(HandleType::Semaphore, id));
@@ -218,14 +220,20 @@ fn work_that_waits_for_ever_is_told_once_with_what_it_waits_for() {
         let at = app.at(Api::CreateSemaphore);
         app.devices.semaphore(at, SemaphoreId(id), object(HandleType::Semaphore, id));
     }
-    app.step(Api::SignalSemaphore, HostStep::SignalSemaphore(SemaphorePoint { semaphore: SemaphoreId(0), value: Some(5) }));
+    app.step(
+        Api::SignalSemaphore,
+        HostStep::SignalSemaphore(SemaphorePoint { semaphore: SemaphoreId(0), value: Some(5) }),
+    );
     app.record(0, [write(0)]);
     // The first of the two is there already.
     let waits = [(0, 5), (1, 7)].map(|(semaphore, value)| SemaphoreWait {
         point: SemaphorePoint { semaphore: SemaphoreId(semaphore), value: Some(value) },
         stages: ALL,
     });
-    app.submit(SubmitBatch { waits: waits.to_vec(), command_buffers: vec![CommandBufferId(0)], ..SubmitBatch::default() }, None);
+    app.submit(
+        SubmitBatch { waits: waits.to_vec(), command_buffers: vec![CommandBufferId(0)], ..SubmitBatch::default() },
+        None,
+    );
     app.submit_one(0);
     assert_eq!(app.diagnostics(), []);
     app.devices.finish();

@@ -2,13 +2,13 @@
 
 use lavascope_abi::ObjectId;
 use lavascope_diag::Diagnostic;
-use lavascope_record::{RecordPhase, Record, HostWrite, from_trusted};
-use lavascope_state::{Untracked, CallSource, SpirvReflection, Tracker};
+use lavascope_record::{HostWrite, Record, RecordPhase, from_trusted};
+use lavascope_state::{CallSource, SpirvReflection, Tracker, Untracked};
 
-use crate::causes::ValidatorFinding;
-use crate::devices::{ValidatedDevices, RecordingCall, is_recorded, recording_call};
-use crate::touched::CommandBufferFeedback;
-use crate::call_sequence::{SequenceEnd, CallContext, NextCall};
+use crate::devices::{RecordingCall, ValidatedDevices, is_recorded, recording_call};
+use crate::feedback::touched::CommandBufferFeedback;
+use crate::findings::causes::ValidatorFinding;
+use crate::recording::call_sequence::{CallContext, NextCall, SequenceEnd};
 
 /// Follows an application by its records, and tells what hazards it has.
 ///
@@ -48,7 +48,8 @@ impl Validator {
                 self.tracker.listener.call_sequences.begin(record, now);
             }
             part @ (RecordingCall::Repeatable | RecordingCall::NotRepeatable) => {
-                match self.tracker.listener.call_sequences.compare_next(record, now, part == RecordingCall::Repeatable) {
+                match self.tracker.listener.call_sequences.compare_next(record, now, part == RecordingCall::Repeatable)
+                {
                     NextCall::Same => {}
                     NextCall::Different => {
                         self.process_skipped_calls(thread);

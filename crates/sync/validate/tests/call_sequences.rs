@@ -13,7 +13,7 @@ use std::ops::Range;
 
 use app::*;
 use lavascope_abi::*;
-use lavascope_record::{RecordPhase, Record};
+use lavascope_record::{Record, RecordPhase};
 use lavascope_sim::{Random, SyntheticObjects};
 use lavascope_validate::Validator;
 

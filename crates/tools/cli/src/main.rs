@@ -2,39 +2,23 @@
 
 #![forbid(unsafe_code)]
 
-mod catalog;
 mod commands;
-mod field_info;
-mod null_driver;
-mod enabled_features;
-mod findings;
+mod launch;
+mod trace;
 #[rustfmt::skip]
 mod generated;
-mod baseline;
-mod layer_manifest;
-mod libraries;
-mod code_pages;
-mod probe_process;
-mod child_program;
-mod progress;
-mod record_reader;
-mod install_hint;
 mod report;
-mod scenario_names;
-mod run_summary;
-mod symbols;
 mod text;
-mod trace_file;
-mod capture_signal;
 
 use std::process::ExitCode;
 use std::sync::LazyLock;
 
 use clap::{Parser, Subcommand};
 
+use commands::doctor::probe_command;
+use commands::replay::worker;
 use commands::{
-    CommandOutcome, api, capture, check, doctor, probe_command, env, explain, info, instrument, layer, print, replay,
-    worker, run, trim,
+    CommandOutcome, api, capture, check, doctor, env, explain, info, instrument, layer, print, replay, run, trim,
 };
 
 /// Checking a trace asks for memory millions of times; this allocator makes all of it a tenth faster. Sanitizers cannot see into
@@ -43,8 +27,9 @@ use commands::{
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
-static VERSION: LazyLock<String> =
-    LazyLock::new(|| format!("{} (Vulkan registry {})", env!("CARGO_PKG_VERSION"), catalog::registry_version()));
+static VERSION: LazyLock<String> = LazyLock::new(|| {
+    format!("{} (Vulkan registry {})", env!("CARGO_PKG_VERSION"), commands::api::catalog::registry_version())
+});
 
 const EXIT_CODES: &str = "\
 Exit codes:

@@ -1,7 +1,7 @@
 //! What it costs to hand an object from one thread of a replay to another.
 
 use lavascope_bench::{BenchEntry, Suite};
-use lavascope_replay::measure::{handover_sleeping, bare_futex, handover_spinning};
+use lavascope_replay::measure::{bare_futex, handover_sleeping, handover_spinning};
 
 const TIMES: u64 = 2000;
 const ROUNDS: usize = 5;

@@ -8,60 +8,19 @@
 //! Absent on purpose: files and words for people. Whoever replays gives the bytes of a trace, and gets errors that
 //! name thread and call.
 
-mod device_addresses;
-mod read_ahead;
-mod host_allocator;
-mod single_thread;
-mod atomics;
-mod bind;
-mod driver_blobs;
-mod trampolines;
-mod shader_capabilities;
-mod chain;
-mod chaos;
-mod frame_clock;
-mod device;
-mod allocator_defaults;
-mod teardown;
+mod call;
 mod error;
-mod queue_families;
-mod features;
-mod formats;
-mod functions;
+mod memory;
+mod port;
+mod present;
+mod schedule;
+mod teardown;
 #[rustfmt::skip]
 mod generated;
-mod held_submissions;
-mod throttle;
-mod host_memory;
-mod instance;
-mod bindings;
-mod progress_counter;
 #[doc(hidden)]
 pub mod measure;
-mod device_memory;
-#[cfg(test)]
-mod loom_model;
-mod objects;
 mod options;
-mod recorded_device;
-mod output_handles;
-mod perform;
-mod screenshot;
-mod pipeline;
-mod linear_images;
-mod plan;
-mod player;
-mod positions;
-mod virtual_swapchain;
 mod replay;
-mod real_swapchain;
-mod in_place_call;
-mod handlers;
-mod host_waits;
-mod device_waits;
-mod wayland;
-mod window;
-mod x11;
 
 use std::sync::atomic::Ordering;
 use std::sync::{Mutex, PoisonError};
@@ -70,15 +29,18 @@ use std::time::{Duration, Instant};
 use lavascope_trace::{Tail, Trace};
 
 pub use error::ReplayError;
-pub use device_memory::WriteComparison;
-pub use options::{MeasureFrom, FrameCallback, HangCallback, ReplayOptions, PausePoint, PauseCallback, FrameOutput, PausedCall, ProgressCallback};
-pub use plan::{ReplayPlan, PlannedDevice, UnsupportedCall};
-pub use device_waits::end_process;
+pub use memory::device_memory::WriteComparison;
+pub use options::{
+    FrameCallback, FrameOutput, HangCallback, MeasureFrom, PauseCallback, PausePoint, PausedCall, ProgressCallback,
+    ReplayOptions,
+};
+pub use port::plan::{PlannedDevice, ReplayPlan, UnsupportedCall};
+pub use schedule::device_waits::end_process;
 
-use single_thread::ScheduledStream;
-use player::StreamPlayer;
-use replay::{RunMode, Replay};
-use device_waits::{HangDetector, INTERVAL};
+use replay::{Replay, RunMode};
+use schedule::device_waits::{HangDetector, INTERVAL};
+use schedule::player::StreamPlayer;
+use schedule::single_thread::ScheduledStream;
 
 /// What a replay did.
 #[derive(Clone, Debug, Default)]
@@ -154,7 +116,9 @@ fn run(
             }
             ended => ended,
         },
-        Err(ReplayError::DifferentDevice) => teardown::destroy_remaining(&replay).and(Err(ReplayError::DifferentDevice)),
+        Err(ReplayError::DifferentDevice) => {
+            teardown::destroy_remaining(&replay).and(Err(ReplayError::DifferentDevice))
+        }
         // A device that does not get on must not be waited for.
         result => result,
     };
@@ -197,7 +161,7 @@ fn run_watched<T: Send>(replay: &Replay, act: impl FnOnce() -> T + Send) -> T {
 /// One thread of ours for each of the trace.
 fn play_threaded(replay: &Replay, trace: &Trace<'_>, tail: Option<&Tail>, streams: &[u32]) -> Result<(), ReplayError> {
     let results: Vec<Result<(), ReplayError>> = std::thread::scope(|scope| {
-        let readers = read_ahead::stream_readers(scope, trace, tail, streams);
+        let readers = schedule::read_ahead::stream_readers(scope, trace, tail, streams);
         let play = |((place, stream), reader): ((usize, &u32), _)| {
             let stream = *stream;
             scope.spawn(move || StreamPlayer::new(replay, stream, place).play(reader))
@@ -211,7 +175,12 @@ fn play_threaded(replay: &Replay, trace: &Trace<'_>, tail: Option<&Tail>, stream
     if errors.is_empty() { Ok(()) } else { Err(errors.swap_remove(told)) }
 }
 
-fn play_single_threaded(replay: &Replay, trace: &Trace<'_>, tail: Option<&Tail>, streams: &[u32]) -> Result<(), ReplayError> {
+fn play_single_threaded(
+    replay: &Replay,
+    trace: &Trace<'_>,
+    tail: Option<&Tail>,
+    streams: &[u32],
+) -> Result<(), ReplayError> {
     std::thread::scope(|scope| {
         let part = |((place, stream), reader): ((usize, &u32), _)| ScheduledStream {
             stream: *stream,
@@ -219,8 +188,8 @@ fn play_single_threaded(replay: &Replay, trace: &Trace<'_>, tail: Option<&Tail>,
             reader,
             is_finished: false,
         };
-        let readers = read_ahead::stream_readers(scope, trace, tail, streams);
+        let readers = schedule::read_ahead::stream_readers(scope, trace, tail, streams);
         let mut parts: Vec<ScheduledStream<'_, '_, '_>> = streams.iter().enumerate().zip(readers).map(part).collect();
-        single_thread::play_streams(replay, &mut parts)
+        schedule::single_thread::play_streams(replay, &mut parts)
     })
 }

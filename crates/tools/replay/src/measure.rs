@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use lavascope_platform::threads::pin_to_processor;
 use lavascope_platform::wait;
 
-use crate::positions::ThreadPositions;
+use crate::schedule::positions::ThreadPositions;
 
 /// Long enough for whoever waits to fall asleep.
 const PAUSE: Duration = Duration::from_micros(150);

@@ -9,25 +9,25 @@ use rustc_hash::FxHashMap;
 use serde_json::Value;
 
 use crate::ReplayOptions;
-use crate::device_addresses::DeviceAddressMap;
-use crate::frame_clock::FrameClock;
-use crate::device::ReplayDevice;
+use crate::call::functions::{Functions, Loader, ProcAddrSource};
+use crate::call::handlers::HandlerTable;
+use crate::call::held_submissions::HeldSubmissions;
+use crate::call::objects::ReplayObjects;
 use crate::error::ReplayError;
-use crate::queue_families::QueueFamilyMap;
-use crate::formats::FormatMap;
-use crate::functions::{Functions, Loader, ProcAddrSource};
-use crate::held_submissions::HeldSubmissions;
-use crate::throttle::OriginalPace;
-use crate::instance::RecordedDevices;
-use crate::bindings::MemoryBindings;
-use crate::device_memory::{MemoryTable, WriteComparison};
-use crate::objects::ReplayObjects;
-use crate::linear_images::LinearImages;
-use crate::plan::PlanBuilder;
-use crate::positions::ThreadPositions;
-use crate::virtual_swapchain::VirtualSwapchains;
-use crate::handlers::HandlerTable;
-use crate::device_waits::DeviceWaits;
+use crate::memory::bindings::MemoryBindings;
+use crate::memory::device_memory::{MemoryTable, WriteComparison};
+use crate::memory::linear_images::LinearImages;
+use crate::port::device::ReplayDevice;
+use crate::port::device_addresses::DeviceAddressMap;
+use crate::port::formats::FormatMap;
+use crate::port::instance::RecordedDevices;
+use crate::port::plan::PlanBuilder;
+use crate::port::queue_families::QueueFamilyMap;
+use crate::present::virtual_swapchain::VirtualSwapchains;
+use crate::schedule::device_waits::DeviceWaits;
+use crate::schedule::frame_clock::FrameClock;
+use crate::schedule::positions::ThreadPositions;
+use crate::schedule::throttle::OriginalPace;
 
 /// What is behind these locks is whole at every moment.
 pub(crate) fn lock<T>(it: &Mutex<T>) -> MutexGuard<'_, T> {

@@ -6,12 +6,12 @@ use std::time::{Duration, Instant};
 use lavascope_abi as vk;
 use lavascope_abi::{Command, HandleType, ObjectId, Ptr, Structure};
 
-use crate::host_allocator::callbacks;
-use crate::device::ReplayDevice;
+use crate::call::functions::driver;
+use crate::call::objects::ReplayObject;
 use crate::error::ReplayError;
-use crate::functions::driver;
-use crate::instance::out;
-use crate::objects::ReplayObject;
+use crate::memory::host_allocator::callbacks;
+use crate::port::device::ReplayDevice;
+use crate::port::instance::out;
 use crate::replay::{Replay, lock};
 
 /// What a device owns, users before what they use. Command buffers and descriptor sets go with their pools.

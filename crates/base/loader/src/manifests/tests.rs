@@ -167,5 +167,7 @@ fn a_file_may_hold_many_layers_and_layers_of_layers() {
     assert_eq!((ours[0].name.as_str(), &ours[0].problem), ("VK_LAYER_A", &None));
     assert!(matches!(&ours[1].problem, Some(ManifestProblem::MissingField { field, .. }) if field == "layers[1].name"));
     assert_eq!(ours[2].problem, None);
-    assert!(matches!(&ours[3].problem, Some(ManifestProblem::MissingField { field, .. }) if field == "layers[3].library_path"));
+    assert!(
+        matches!(&ours[3].problem, Some(ManifestProblem::MissingField { field, .. }) if field == "layers[3].library_path")
+    );
 }

@@ -2,7 +2,7 @@
 
 use ash::vk;
 
-use crate::common::{Buffer, Gpu, SampleImage, Queue};
+use crate::common::{Buffer, Gpu, Queue, SampleImage};
 use crate::failure::Failure;
 
 /// Stages and accesses on one side of a barrier.
@@ -25,17 +25,25 @@ pub(crate) mod scope {
     };
     pub(crate) const PRESENTED: BarrierScope = BarrierScope { stages: Stage::BOTTOM_OF_PIPE, access: Access::empty() };
     pub(crate) const COPY_READ: BarrierScope = BarrierScope { stages: Stage::TRANSFER, access: Access::TRANSFER_READ };
-    pub(crate) const COPY_WRITE: BarrierScope = BarrierScope { stages: Stage::TRANSFER, access: Access::TRANSFER_WRITE };
+    pub(crate) const COPY_WRITE: BarrierScope =
+        BarrierScope { stages: Stage::TRANSFER, access: Access::TRANSFER_WRITE };
     pub(crate) const HOST_READ: BarrierScope = BarrierScope { stages: Stage::HOST, access: Access::HOST_READ };
-    pub(crate) const COMPUTE_READ: BarrierScope = BarrierScope { stages: Stage::COMPUTE_SHADER, access: Access::SHADER_READ };
-    pub(crate) const COMPUTE_WRITE: BarrierScope = BarrierScope { stages: Stage::COMPUTE_SHADER, access: Access::SHADER_WRITE };
-    pub(crate) const FRAGMENT_READ: BarrierScope = BarrierScope { stages: Stage::FRAGMENT_SHADER, access: Access::SHADER_READ };
-    pub(crate) const FRAGMENT_WRITE: BarrierScope = BarrierScope { stages: Stage::FRAGMENT_SHADER, access: Access::SHADER_WRITE };
-    pub(crate) const UNIFORM_READ: BarrierScope = BarrierScope { stages: Stage::FRAGMENT_SHADER, access: Access::UNIFORM_READ };
+    pub(crate) const COMPUTE_READ: BarrierScope =
+        BarrierScope { stages: Stage::COMPUTE_SHADER, access: Access::SHADER_READ };
+    pub(crate) const COMPUTE_WRITE: BarrierScope =
+        BarrierScope { stages: Stage::COMPUTE_SHADER, access: Access::SHADER_WRITE };
+    pub(crate) const FRAGMENT_READ: BarrierScope =
+        BarrierScope { stages: Stage::FRAGMENT_SHADER, access: Access::SHADER_READ };
+    pub(crate) const FRAGMENT_WRITE: BarrierScope =
+        BarrierScope { stages: Stage::FRAGMENT_SHADER, access: Access::SHADER_WRITE };
+    pub(crate) const UNIFORM_READ: BarrierScope =
+        BarrierScope { stages: Stage::FRAGMENT_SHADER, access: Access::UNIFORM_READ };
     pub(crate) const INDIRECT_READ: BarrierScope =
         BarrierScope { stages: Stage::DRAW_INDIRECT, access: Access::INDIRECT_COMMAND_READ };
-    pub(crate) const VERTEX_READ: BarrierScope = BarrierScope { stages: Stage::VERTEX_INPUT, access: Access::VERTEX_ATTRIBUTE_READ };
-    pub(crate) const INDEX_READ: BarrierScope = BarrierScope { stages: Stage::VERTEX_INPUT, access: Access::INDEX_READ };
+    pub(crate) const VERTEX_READ: BarrierScope =
+        BarrierScope { stages: Stage::VERTEX_INPUT, access: Access::VERTEX_ATTRIBUTE_READ };
+    pub(crate) const INDEX_READ: BarrierScope =
+        BarrierScope { stages: Stage::VERTEX_INPUT, access: Access::INDEX_READ };
     pub(crate) const COLOR_READ: BarrierScope =
         BarrierScope { stages: Stage::COLOR_ATTACHMENT_OUTPUT, access: Access::COLOR_ATTACHMENT_READ };
     pub(crate) const COLOR_WRITE: BarrierScope =
@@ -224,7 +232,13 @@ impl Gpu {
     }
 
     /// Orders two uses of a whole buffer on one queue.
-    pub(crate) fn buffer_barrier(&self, commands: vk::CommandBuffer, buffer: &Buffer, from: BarrierScope, to: BarrierScope) {
+    pub(crate) fn buffer_barrier(
+        &self,
+        commands: vk::CommandBuffer,
+        buffer: &Buffer,
+        from: BarrierScope,
+        to: BarrierScope,
+    ) {
         self.barriers(commands, from, to, &[buffer.barrier(from, to)], &[]);
     }
 

@@ -2,7 +2,7 @@
 
 use ash::{ext, khr, vk};
 
-use crate::common::{Gpu, SampleImage, SampleInstance, Needs, XcbWindow};
+use crate::common::{Gpu, Needs, SampleImage, SampleInstance, XcbWindow};
 use crate::failure::Failure;
 
 /// A surface and its swapchain.

@@ -4,8 +4,10 @@ use std::ffi::CStr;
 
 use ash::vk;
 
-use super::context::{EXTENT, FORMAT, GREEN, LAYOUT, FaultContext, WORDS};
-use crate::common::{Buffer, Feature, Gpu, GraphicsPipeline, SampleImage, Needs, Shader, RenderTarget, binding_of, shader};
+use super::context::{EXTENT, FORMAT, FaultContext, GREEN, LAYOUT, WORDS};
+use crate::common::{
+    Buffer, Feature, Gpu, GraphicsPipeline, Needs, RenderTarget, SampleImage, Shader, binding_of, shader,
+};
 use crate::failure::Failure;
 
 /// What dynamic rendering needs.
@@ -67,14 +69,24 @@ pub(super) struct BoundPipeline {
 
 impl BoundPipeline {
     /// The constants specialize the shader.
-    pub(super) fn compute(lab: &FaultContext, shader: Shader, constants: &[u32], bound: &[ShaderResource]) -> Result<BoundPipeline, Failure> {
+    pub(super) fn compute(
+        lab: &FaultContext,
+        shader: Shader,
+        constants: &[u32],
+        bound: &[ShaderResource],
+    ) -> Result<BoundPipeline, Failure> {
         let (layout, set) = create_set(lab, bound)?;
         let pipeline = lab.compute_pipeline(shader, layout, constants)?;
         Ok(BoundPipeline { pipeline, layout, set, bind_point: vk::PipelineBindPoint::COMPUTE })
     }
 
     /// As [`BoundPipeline::compute`], of one of the entry points of a shader.
-    pub(super) fn entry(lab: &FaultContext, shader: Shader, entry_point: &CStr, bound: &[ShaderResource]) -> Result<BoundPipeline, Failure> {
+    pub(super) fn entry(
+        lab: &FaultContext,
+        shader: Shader,
+        entry_point: &CStr,
+        bound: &[ShaderResource],
+    ) -> Result<BoundPipeline, Failure> {
         let (layout, set) = create_set(lab, bound)?;
         let pipeline = lab.compute_pipeline_of(shader, entry_point, layout, &[])?;
         Ok(BoundPipeline { pipeline, layout, set, bind_point: vk::PipelineBindPoint::COMPUTE })
@@ -85,7 +97,12 @@ impl BoundPipeline {
         BoundPipeline { pipeline, layout, set, bind_point: vk::PipelineBindPoint::COMPUTE }
     }
 
-    pub(super) fn graphics(lab: &FaultContext, target: RenderTarget, fragment: Shader, bound: &[ShaderResource]) -> Result<BoundPipeline, Failure> {
+    pub(super) fn graphics(
+        lab: &FaultContext,
+        target: RenderTarget,
+        fragment: Shader,
+        bound: &[ShaderResource],
+    ) -> Result<BoundPipeline, Failure> {
         BoundPipeline::of_shaders(lab, target, (SCREEN, &[], fragment), bound)
     }
 
@@ -117,7 +134,10 @@ impl BoundPipeline {
     ) -> Result<BoundPipeline, Failure> {
         let (layout, set) = create_set(lab, bound)?;
         let (bindings, attributes) = (&[], &[]);
-        let pipeline = make(lab, &GraphicsPipeline { vertex, fragment, middle_stages: middle, layout, bindings, attributes, target })?;
+        let pipeline = make(
+            lab,
+            &GraphicsPipeline { vertex, fragment, middle_stages: middle, layout, bindings, attributes, target },
+        )?;
         Ok(BoundPipeline { pipeline, layout, set, bind_point: vk::PipelineBindPoint::GRAPHICS })
     }
 
@@ -152,7 +172,10 @@ impl BoundPipeline {
     }
 }
 
-fn create_set(lab: &FaultContext, bound: &[ShaderResource]) -> Result<(vk::PipelineLayout, vk::DescriptorSet), Failure> {
+fn create_set(
+    lab: &FaultContext,
+    bound: &[ShaderResource],
+) -> Result<(vk::PipelineLayout, vk::DescriptorSet), Failure> {
     let (set_layout, set) = described_set(lab, bound)?;
     Ok((lab.pipeline_layout(&[set_layout], None)?, set))
 }
@@ -165,8 +188,9 @@ pub(super) fn described_set(
     let binding = |(at, it): (u32, &ShaderResource)| binding_of(at, it.kind(), it.count(), vk::ShaderStageFlags::ALL);
     let bindings: Vec<_> = (0..).zip(bound).map(binding).collect();
     // Nothing has to be written that is not used, where there is a feature for it.
-    let is_partial =
-        |it: &ShaderResource| matches!(it, ShaderResource::Pictures(..)) && lab.has(Feature::DescriptorBindingPartiallyBound);
+    let is_partial = |it: &ShaderResource| {
+        matches!(it, ShaderResource::Pictures(..)) && lab.has(Feature::DescriptorBindingPartiallyBound)
+    };
     let flags = |it: &ShaderResource| match is_partial(it) {
         true => vk::DescriptorBindingFlags::PARTIALLY_BOUND,
         false => vk::DescriptorBindingFlags::empty(),

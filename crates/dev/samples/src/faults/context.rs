@@ -8,7 +8,7 @@ use std::ops::Deref;
 use ash::vk;
 
 use crate::arguments::{FaultMode, SampleOptions};
-use crate::common::{Buffer, Gpu, SampleImage, Needs, MemoryPlacement, BarrierScope, image_info, scope};
+use crate::common::{BarrierScope, Buffer, Gpu, MemoryPlacement, Needs, SampleImage, image_info, scope};
 use crate::failure::Failure;
 
 pub(super) const SIDE: u32 = 16;
@@ -22,7 +22,7 @@ pub(super) const GREEN: vk::ClearColorValue = vk::ClearColorValue { float32: [0.
 pub(super) const GREEN_WORD: u32 = 0xFF00_FF00;
 
 /// A device on which a fault is planted, or mended.
-pub(super) struct FaultContext<'a> {
+pub(crate) struct FaultContext<'a> {
     gpu: Gpu,
     options: &'a SampleOptions,
 }

@@ -6,10 +6,10 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
-use lavascope_scenario_live::{DEVICE_EXTENSIONS, LiveGpu, INSTANCE_EXTENSIONS};
+use lavascope_scenario_live::{DEVICE_EXTENSIONS, INSTANCE_EXTENSIONS, LiveGpu};
 use serde_json::{Map, Value, json};
 
-use crate::scenarios::{ScenarioRunner, ScenarioResult, Mode, ScenarioOutcome, LiveVariant, queue_flags, scenarios};
+use crate::scenarios::{LiveVariant, Mode, ScenarioOutcome, ScenarioResult, ScenarioRunner, queue_flags, scenarios};
 
 const LAYER: &CStr = c"VK_LAYER_LAVASCOPE_inspect";
 /// Set in a child: the part of the scenarios that it performs, as two numbers.

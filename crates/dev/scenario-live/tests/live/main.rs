@@ -2,13 +2,13 @@
 //! messages that reach the application must be those that the scenario expects: kind, both places, resource and range.
 
 mod child;
-mod scenarios;
 mod message_parser;
+mod scenarios;
 mod unsupported;
 
 use std::collections::BTreeMap;
 
-use scenarios::{Mode, ScenarioOutcome, LiveVariant};
+use scenarios::{LiveVariant, Mode, ScenarioOutcome};
 use unsupported::UNSUPPORTED;
 
 /// The share of scenarios that are performed, in percent, is at least this.
@@ -26,9 +26,13 @@ fn check_all(test: &str, way: LiveVariant, mode: Mode) {
             (ScenarioOutcome::AsExpected, None) => told += 1,
             // Without masks there may be nothing left that could not be said.
             (ScenarioOutcome::AsExpected, Some(_)) if way == LiveVariant::Unsynchronized => told += 1,
-            (ScenarioOutcome::AsExpected, Some(_)) => wrong.push(format!("{}: is performed, and has to leave the list", it.name)),
+            (ScenarioOutcome::AsExpected, Some(_)) => {
+                wrong.push(format!("{}: is performed, and has to leave the list", it.name))
+            }
             (ScenarioOutcome::Unsupported(why), Some((_, expected))) if why == expected => {}
-            (ScenarioOutcome::Unsupported(why), _) if way == LiveVariant::Variations => *reasons.entry(why).or_default() += 1,
+            (ScenarioOutcome::Unsupported(why), _) if way == LiveVariant::Variations => {
+                *reasons.entry(why).or_default() += 1
+            }
             (ScenarioOutcome::Unsupported(why), _) => {
                 wrong.push(format!("{}: cannot be performed, and is not in the list in unable.rs: {why}", it.name));
             }

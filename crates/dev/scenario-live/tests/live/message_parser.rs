@@ -7,8 +7,8 @@ use lavascope_explain::fault_code;
 use lavascope_scenario::Scenario;
 use lavascope_scenario_live::{ReceivedMessage, SCRATCH_NAME, command_label};
 use lavascope_sync_ir::{
-    Area, CommandLocation, Command, CommandBufferId, Components, UndefinedContents, UndefinedContentsKind, Findings, Hazard, HazardKind, ImageRegion, ProgramLocation,
-    Program, Region, ResourceId, ResourceKind, HostStep,
+    Area, Command, CommandBufferId, CommandLocation, Components, Findings, Hazard, HazardKind, HostStep, ImageRegion,
+    Program, ProgramLocation, Region, ResourceId, ResourceKind, UndefinedContents, UndefinedContentsKind,
 };
 
 enum FindingKind {
@@ -115,7 +115,12 @@ fn executions(program: &Program) -> Vec<(String, ProgramLocation)> {
         let HostStep::Submit { batches, .. } = it else { continue };
         for (batch, it) in batches.iter().enumerate() {
             for (primary, id) in it.command_buffers.iter().enumerate() {
-                let at = CommandLocation { step: step as u32, batch: batch as u32, primary: primary as u32, path: Vec::new() };
+                let at = CommandLocation {
+                    step: step as u32,
+                    batch: batch as u32,
+                    primary: primary as u32,
+                    path: Vec::new(),
+                };
                 add_executions(program, *id, &at, &mut found);
             }
         }
@@ -123,7 +128,12 @@ fn executions(program: &Program) -> Vec<(String, ProgramLocation)> {
     found
 }
 
-fn add_executions(program: &Program, id: CommandBufferId, at: &CommandLocation, found: &mut Vec<(String, ProgramLocation)>) {
+fn add_executions(
+    program: &Program,
+    id: CommandBufferId,
+    at: &CommandLocation,
+    found: &mut Vec<(String, ProgramLocation)>,
+) {
     for (index, command) in program.command_buffers[id.0 as usize].commands.iter().enumerate() {
         let mut own = at.clone();
         own.path.push(index as u32);

@@ -4,9 +4,10 @@ use std::path::Path;
 
 use lavascope_scenario::{Scenario, ScenarioSource, Variation, annotate, compare_variation, parse, variations};
 use lavascope_scenario_live::{
-    LiveError, LiveGpu, DrawsOutsidePass, LiveOptions, LiveRun, RecordingMode, LiveScenario, SubmitApi, for_queue_submit_1, with_version_1_masks,
+    DrawsOutsidePass, LiveError, LiveGpu, LiveOptions, LiveRun, LiveScenario, RecordingMode, SubmitApi,
+    for_queue_submit_1, with_version_1_masks,
 };
-use lavascope_sync_ir::{Barrier, Command, Dependency, Findings, Hazard, Program, SyncScope, SetEvent, WaitEvents};
+use lavascope_sync_ir::{Barrier, Command, Dependency, Findings, Hazard, Program, SetEvent, SyncScope, WaitEvents};
 
 use crate::message_parser;
 
@@ -168,12 +169,21 @@ impl ScenarioRunner {
     }
 
     fn perform(&self, scenario: &Scenario, program: &Program, title: &str) -> Result<LiveRun, LiveError> {
-        let can_be_one = self.variant == LiveVariant::Submit1 && for_queue_submit_1(program).is_some_and(|it| it == *program);
+        let can_be_one =
+            self.variant == LiveVariant::Submit1 && for_queue_submit_1(program).is_some_and(|it| it == *program);
         let submit = if can_be_one { SubmitApi::One } else { SubmitApi::Two };
-        let recording = if self.variant == LiveVariant::Threads { RecordingMode::ThreadPerBuffer } else { RecordingMode::CallingThread };
+        let recording = if self.variant == LiveVariant::Threads {
+            RecordingMode::ThreadPerBuffer
+        } else {
+            RecordingMode::CallingThread
+        };
         let script = LiveScenario { program, names: &scenario.names, name_prefix: title };
         // The engine has no instances around draws either: it keeps reads of different ones apart.
-        let lonely = if self.variant == LiveVariant::Unsynchronized { DrawsOutsidePass::LeaveOutside } else { DrawsOutsidePass::WrapInRendering };
+        let lonely = if self.variant == LiveVariant::Unsynchronized {
+            DrawsOutsidePass::LeaveOutside
+        } else {
+            DrawsOutsidePass::WrapInRendering
+        };
         self.gpu.run(script, LiveOptions { submit, recording, draws_outside_pass: lonely })
     }
 }
@@ -190,9 +200,8 @@ fn without_synchronization(scenario: &Scenario) -> Scenario {
                 (*src_stages, *dst_stages) = (0, 0);
                 clear(dependencies);
             }
-            Command::Barrier(Barrier::Sync2 { dependencies }) | Command::SetEvent(SetEvent::Sync2 { dependencies, .. }) => {
-                clear(dependencies)
-            }
+            Command::Barrier(Barrier::Sync2 { dependencies })
+            | Command::SetEvent(SetEvent::Sync2 { dependencies, .. }) => clear(dependencies),
             Command::WaitEvents(WaitEvents::Sync2 { events }) => events.iter_mut().for_each(|it| clear(&mut it.1)),
             Command::SetEvent(SetEvent::Sync1 { stages, .. }) => *stages = 0,
             _ => {}

@@ -9,8 +9,8 @@ use std::{collections::HashMap, ops::Range};
 
 use lavascope_abi::{FORMATS, Format, ImageAspectFlags, desc::FormatPlane};
 use lavascope_sync_ir::{
-    Area, MemoryBinding, ImageDesc, ImageRegion, MemoryId, Program, Region, Resource, ResourceId, ResourceKind, SparseBind,
-    SparsePart, SubresourceLayout, Tiling,
+    Area, ImageDesc, ImageRegion, MemoryBinding, MemoryId, Program, Region, Resource, ResourceId, ResourceKind,
+    SparseBind, SparsePart, SubresourceLayout, Tiling,
 };
 
 /// The smallest thing that can be read or written.
@@ -87,7 +87,17 @@ impl<'p> CellTable<'p> {
                 match block {
                     Some(((memory, offset), size)) => {
                         let memory = memory.0;
-                        Some(MemoryCell::SparseBlock { image, aspect, mip, layer, texel, component, memory, offset, size })
+                        Some(MemoryCell::SparseBlock {
+                            image,
+                            aspect,
+                            mip,
+                            layer,
+                            texel,
+                            component,
+                            memory,
+                            offset,
+                            size,
+                        })
                     }
                     None => Some(cell).filter(|_| has_opaque),
                 }
@@ -159,8 +169,12 @@ impl<'p> CellTable<'p> {
     fn memory_of(&self, cell: MemoryCell) -> Vec<MemoryBinding> {
         match cell {
             MemoryCell::Byte { .. } => Vec::new(),
-            MemoryCell::Memory { memory, byte } => vec![MemoryBinding { memory: MemoryId(memory), offset: byte, size: 1 }],
-            MemoryCell::SparseBlock { memory, offset, size, .. } => vec![MemoryBinding { memory: MemoryId(memory), offset, size }],
+            MemoryCell::Memory { memory, byte } => {
+                vec![MemoryBinding { memory: MemoryId(memory), offset: byte, size: 1 }]
+            }
+            MemoryCell::SparseBlock { memory, offset, size, .. } => {
+                vec![MemoryBinding { memory: MemoryId(memory), offset, size }]
+            }
             MemoryCell::Texel { image, .. } => {
                 let own = self.program.resources[image as usize].binding;
                 own.into_iter().chain(self.opaque_bindings(image)).collect()

@@ -4,15 +4,18 @@
 
 use lavascope_abi::PipelineStageFlags2;
 use lavascope_sync_ir::{
-    Access, CommandLocation, Barrier, Command, CommandBufferId, Dependency as Element, EventId, QueueFamilyTransfer, ProgramLocation, RasterOrder,
-    Region, ResourceId, SetEvent, WaitEvents, DependencyTarget,
+    Access, Barrier, Command, CommandBufferId, CommandLocation, Dependency as Element, DependencyTarget, EventId,
+    ProgramLocation, QueueFamilyTransfer, RasterOrder, Region, ResourceId, SetEvent, WaitEvents,
 };
 
 use super::{
     executor::ProgramExecutor,
+    log::{
+        AccessScope, END, ExecutedAccess, ExecutionAgent, LoggedDependency, OracleAccessRole, OwnershipTransfer,
+        ResourceCells, SynchronizationScope, Time,
+    },
     masks::{self, EVERY_STAGE, TRANSITION_STAGE},
     rendering::ExecutedPassInstance,
-    log::{AccessScope, LoggedDependency, END, ExecutionAgent, ExecutedAccess, ResourceCells, OracleAccessRole, SynchronizationScope, Time, OwnershipTransfer},
 };
 
 /// Where commands are executed.
@@ -77,7 +80,12 @@ impl Environment<'_> {
 }
 
 impl<'p> ProgramExecutor<'p> {
-    pub(super) fn run_commands(&mut self, environment: &mut Environment<'p>, id: CommandBufferId, at: &CommandLocation) {
+    pub(super) fn run_commands(
+        &mut self,
+        environment: &mut Environment<'p>,
+        id: CommandBufferId,
+        at: &CommandLocation,
+    ) {
         let program = self.program;
         for (number, command) in program.command_buffers[id.0 as usize].commands.iter().enumerate() {
             let mut at = at.clone();
@@ -142,13 +150,25 @@ impl<'p> ProgramExecutor<'p> {
             Barrier::Sync1 { src_stages, dst_stages, dependencies } => {
                 let stages = StageMasks { first: *src_stages, second: *dst_stages };
                 let first = vec![self.first_scope(environment, time, stages.first)];
-                self.push_dependencies(environment, (place, time), first, stages, DependencyGroup::all_elements(dependencies));
+                self.push_dependencies(
+                    environment,
+                    (place, time),
+                    first,
+                    stages,
+                    DependencyGroup::all_elements(dependencies),
+                );
             }
             Barrier::Sync2 { dependencies } => {
                 for (index, element) in dependencies.iter().enumerate() {
                     let stages = stage_masks(element);
                     let first = vec![self.first_scope(environment, time, stages.first)];
-                    self.push_dependencies(environment, (place, time), first, stages, DependencyGroup::one_element(element, index));
+                    self.push_dependencies(
+                        environment,
+                        (place, time),
+                        first,
+                        stages,
+                        DependencyGroup::one_element(element, index),
+                    );
                 }
             }
         }
@@ -172,10 +192,16 @@ impl<'p> ProgramExecutor<'p> {
     ) {
         let DependencyGroup { version, elements, first_element: first_index } = elements;
         let flags = self.queue_flags(environment.queue);
-        let second =
-            SynchronizationScope { agent: environment.line(), from: time, to: END, stages: masks::second_scope(stages.second, flags) };
-        let shared = LoggedDependency { first_scopes: first, second_scope: second, available: Vec::new(), visible: Vec::new() };
-        let is_alone = version == Version::Two && self.barrier_target(environment.queue, &elements[0].target).1 != TransferHalf::NoTransfer;
+        let second = SynchronizationScope {
+            agent: environment.line(),
+            from: time,
+            to: END,
+            stages: masks::second_scope(stages.second, flags),
+        };
+        let shared =
+            LoggedDependency { first_scopes: first, second_scope: second, available: Vec::new(), visible: Vec::new() };
+        let is_alone = version == Version::Two
+            && self.barrier_target(environment.queue, &elements[0].target).1 != TransferHalf::NoTransfer;
         let common = (!is_alone).then(|| self.push_barrier_dependency(environment, shared.clone()));
         for (index, element) in elements.iter().enumerate() {
             let (target, half) = self.barrier_target(environment.queue, &element.target);
@@ -197,9 +223,13 @@ impl<'p> ProgramExecutor<'p> {
                     dependency.visible.extend(Some(visible).filter(|_| half != TransferHalf::Release));
                     number
                 }
-                None => self.push_barrier_dependency(environment, transfer_dependency(&shared, half, available, visible)),
+                None => {
+                    self.push_barrier_dependency(environment, transfer_dependency(&shared, half, available, visible))
+                }
             };
-            if let (DependencyTarget::QueueFamilyTransfer { resource, transfer: ownership, .. }, true) = (&element.target, half != TransferHalf::NoTransfer) {
+            if let (DependencyTarget::QueueFamilyTransfer { resource, transfer: ownership, .. }, true) =
+                (&element.target, half != TransferHalf::NoTransfer)
+            {
                 self.log.transfers.push(OwnershipTransfer {
                     time,
                     place: place.clone(),
@@ -212,9 +242,17 @@ impl<'p> ProgramExecutor<'p> {
             let is_access = half != TransferHalf::NoTransfer || is_transition(&element.target);
             if let Some((resource, _)) = target.filter(|_| is_access) {
                 let index = first_index + index;
-                let op =
-                    transition_access(environment, (place, time), index, resource, part.map_or(Vec::new(), |it| it.cells));
-                self.log.accesses.push(ExecutedAccess { role: OracleAccessRole::Transition { after: vec![number], before: vec![number] }, ..op });
+                let op = transition_access(
+                    environment,
+                    (place, time),
+                    index,
+                    resource,
+                    part.map_or(Vec::new(), |it| it.cells),
+                );
+                self.log.accesses.push(ExecutedAccess {
+                    role: OracleAccessRole::Transition { after: vec![number], before: vec![number] },
+                    ..op
+                });
             }
         }
     }
@@ -227,13 +265,19 @@ impl<'p> ProgramExecutor<'p> {
         number
     }
 
-    fn barrier_target<'e>(&self, queue: u32, what: &'e DependencyTarget) -> (Option<(ResourceId, &'e Region)>, TransferHalf) {
+    fn barrier_target<'e>(
+        &self,
+        queue: u32,
+        what: &'e DependencyTarget,
+    ) -> (Option<(ResourceId, &'e Region)>, TransferHalf) {
         match what {
             DependencyTarget::Global => (None, TransferHalf::NoTransfer),
             DependencyTarget::Resource { resource, region } | DependencyTarget::Transition { resource, region } => {
                 (Some((*resource, region)), TransferHalf::NoTransfer)
             }
-            DependencyTarget::QueueFamilyTransfer { resource, region, transfer: ownership } => (Some((*resource, region)), self.transfer_half(queue, ownership)),
+            DependencyTarget::QueueFamilyTransfer { resource, region, transfer: ownership } => {
+                (Some((*resource, region)), self.transfer_half(queue, ownership))
+            }
         }
     }
 
@@ -268,7 +312,13 @@ impl<'p> ProgramExecutor<'p> {
                 let stages = StageMasks { first: *src_stages, second: *dst_stages };
                 let scopes = events.iter().filter_map(|it| self.event_scope(environment, *it, None, *src_stages));
                 let first = scopes.collect();
-                self.push_dependencies(environment, (place, time), first, stages, DependencyGroup::all_elements(dependencies));
+                self.push_dependencies(
+                    environment,
+                    (place, time),
+                    first,
+                    stages,
+                    DependencyGroup::all_elements(dependencies),
+                );
             }
             WaitEvents::Sync2 { events } => {
                 let mut index = 0;
@@ -277,7 +327,13 @@ impl<'p> ProgramExecutor<'p> {
                         let stages = stage_masks(element);
                         let scope = self.event_scope(environment, *event, Some(stages.first), stages.first);
                         let first = scope.into_iter().collect();
-                        self.push_dependencies(environment, (place, time), first, stages, DependencyGroup::one_element(element, index));
+                        self.push_dependencies(
+                            environment,
+                            (place, time),
+                            first,
+                            stages,
+                            DependencyGroup::one_element(element, index),
+                        );
                         index += 1;
                     }
                 }
@@ -330,7 +386,12 @@ pub(super) fn transition_access(
 }
 
 /// In version 2 a release comes before nothing on its queue, an acquire after nothing: only all commands include them.
-fn transfer_dependency(shared: &LoggedDependency, half: TransferHalf, available: AccessScope, visible: AccessScope) -> LoggedDependency {
+fn transfer_dependency(
+    shared: &LoggedDependency,
+    half: TransferHalf,
+    available: AccessScope,
+    visible: AccessScope,
+) -> LoggedDependency {
     let mut dependency = shared.clone();
     if half == TransferHalf::Release {
         dependency.second_scope.stages = 0;

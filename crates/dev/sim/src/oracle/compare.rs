@@ -5,12 +5,12 @@ use std::{collections::BTreeMap, fmt};
 use lavascope_sync_ir::{Hazard, Program};
 
 use super::{
-    cells::{MemoryCell, CellTable, cells_of},
+    cells::{CellTable, MemoryCell, cells_of},
     executor::execute,
-    hazards::{OracleRules, CellHazard, find_hazards},
+    hazards::{CellHazard, OracleRules, find_hazards},
+    log::ExecutionLog,
     print::{print, print_place},
     shrink::shrink,
-    log::ExecutionLog,
 };
 
 /// An engine, as far as a comparison is concerned: hazards in the order in which they are found.
@@ -59,7 +59,11 @@ fn cells_when_found(program: &Program, trace: &ExecutionLog, found: &Hazard) -> 
 }
 
 /// A program on which the two disagree, made small, with the disagreement; none if they agree.
-pub fn find_disagreement(program: &Program, rules: OracleRules, engine: EngineUnderTest<'_>) -> Option<(Program, Disagreement)> {
+pub fn find_disagreement(
+    program: &Program,
+    rules: OracleRules,
+    engine: EngineUnderTest<'_>,
+) -> Option<(Program, Disagreement)> {
     let disagreement = |it: &Program| compare(it, &find_hazards(it, rules).hazards, engine);
     disagreement(program)?;
     let small = shrink(program, &|it| disagreement(it).is_some());

@@ -6,12 +6,14 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use lavascope_abi::{QUEUE_FAMILY_EXTERNAL, QUEUE_FAMILY_FOREIGN_EXT};
-use lavascope_sync_ir::{UndefinedContents, UndefinedContentsKind, QueueFamilyTransfer, ProgramLocation, Program, ResourceId};
+use lavascope_sync_ir::{
+    Program, ProgramLocation, QueueFamilyTransfer, ResourceId, UndefinedContents, UndefinedContentsKind,
+};
 
 use super::{
-    cells::{MemoryCell, CellTable, cells_of},
+    cells::{CellTable, MemoryCell, cells_of},
     executor::execute,
-    log::{ExecutionAgent, ExecutedAccess, OracleAccessRole, Time, ExecutionLog},
+    log::{ExecutedAccess, ExecutionAgent, ExecutionLog, OracleAccessRole, Time},
 };
 
 /// What is wrong with a part of a resource; the first thing of its sort.
@@ -69,17 +71,20 @@ fn find_faults(program: &Program) -> ContentFaults {
 
 fn category(kind: UndefinedContentsKind) -> FaultCategory {
     match kind {
-        UndefinedContentsKind::AcquireWithoutRelease | UndefinedContentsKind::ReadWithoutAcquire | UndefinedContentsKind::ReadWithoutTransfer => {
-            FaultCategory::Ownership
+        UndefinedContentsKind::AcquireWithoutRelease
+        | UndefinedContentsKind::ReadWithoutAcquire
+        | UndefinedContentsKind::ReadWithoutTransfer => FaultCategory::Ownership,
+        UndefinedContentsKind::WriteToPreserved | UndefinedContentsKind::ReadNotPreserved => {
+            FaultCategory::Preservation
         }
-        UndefinedContentsKind::WriteToPreserved | UndefinedContentsKind::ReadNotPreserved => FaultCategory::Preservation,
     }
 }
 
 /// Contents are those of whole texels.
 fn whole_texel(cell: MemoryCell) -> MemoryCell {
     match cell {
-        MemoryCell::Texel { image, aspect, mip, layer, texel, .. } | MemoryCell::SparseBlock { image, aspect, mip, layer, texel, .. } => {
+        MemoryCell::Texel { image, aspect, mip, layer, texel, .. }
+        | MemoryCell::SparseBlock { image, aspect, mip, layer, texel, .. } => {
             MemoryCell::Texel { image, aspect, mip, layer, texel, component: 0 }
         }
         other => other,
@@ -105,7 +110,13 @@ enum ContentEventKind {
     Disown,
 }
 
-fn check_ownership(program: &Program, trace: &ExecutionLog, cells: &CellTable<'_>, resource: ResourceId, found: &mut ContentFaults) {
+fn check_ownership(
+    program: &Program,
+    trace: &ExecutionLog,
+    cells: &CellTable<'_>,
+    resource: ResourceId,
+    found: &mut ContentFaults,
+) {
     let mut events: BTreeMap<MemoryCell, Vec<ContentEvent>> = BTreeMap::new();
     let mut add = |numbers: &[u32], event: &ContentEvent| {
         let texels: BTreeSet<MemoryCell> = numbers.iter().map(|it| whole_texel(cells.get(*it))).collect();
@@ -114,8 +125,11 @@ fn check_ownership(program: &Program, trace: &ExecutionLog, cells: &CellTable<'_
     for op in trace.accesses.iter().filter(|it| it.resource == resource) {
         let what = match (op.agent, &op.role) {
             (_, OracleAccessRole::Acquire) => ContentEventKind::Disown,
-            (ExecutionAgent::Queue(_), OracleAccessRole::Transition { .. }) | (ExecutionAgent::Host | ExecutionAgent::PresentationEngine(_), _) => continue,
-            (ExecutionAgent::Queue(queue), _) if op.is_write => ContentEventKind::Write(program.queues[queue as usize].family),
+            (ExecutionAgent::Queue(_), OracleAccessRole::Transition { .. })
+            | (ExecutionAgent::Host | ExecutionAgent::PresentationEngine(_), _) => continue,
+            (ExecutionAgent::Queue(queue), _) if op.is_write => {
+                ContentEventKind::Write(program.queues[queue as usize].family)
+            }
             (ExecutionAgent::Queue(queue), _) => ContentEventKind::Read(program.queues[queue as usize].family),
         };
         add(&op.cells, &ContentEvent { time: (op.time, u8::from(op.is_write)), place: op.place.clone(), what });
@@ -157,7 +171,9 @@ fn ownership_fault(before: &[ContentEvent], event: &ContentEvent) -> Option<Cont
         (ContentEventKind::Acquire(ownership), release) if release != Some(ContentEventKind::Release(ownership)) => {
             fault(UndefinedContentsKind::AcquireWithoutRelease, None)
         }
-        (ContentEventKind::Read(_), Some(ContentEventKind::Release(_))) => fault(UndefinedContentsKind::ReadWithoutAcquire, last),
+        (ContentEventKind::Read(_), Some(ContentEventKind::Release(_))) => {
+            fault(UndefinedContentsKind::ReadWithoutAcquire, last)
+        }
         (ContentEventKind::Read(family), Some(ContentEventKind::Write(owner))) if family != owner => {
             fault(UndefinedContentsKind::ReadWithoutTransfer, last)
         }
@@ -167,21 +183,34 @@ fn ownership_fault(before: &[ContentEvent], event: &ContentEvent) -> Option<Cont
         (ContentEventKind::Read(family), None) => {
             // Whoever came first owns it.
             let first = before[decided.map_or(0, |it| it + 1)..].first()?;
-            if first.what == ContentEventKind::Read(family) { None } else { fault(UndefinedContentsKind::ReadWithoutTransfer, Some(first)) }
+            if first.what == ContentEventKind::Read(family) {
+                None
+            } else {
+                fault(UndefinedContentsKind::ReadWithoutTransfer, Some(first))
+            }
         }
         _ => None,
     }
 }
 
 fn check_preservation(trace: &ExecutionLog, cells: &CellTable<'_>, found: &mut ContentFaults) {
-    let mut ops: Vec<&ExecutedAccess> =
-        trace.accesses.iter().filter(|it| it.subpass.is_some() && !matches!(it.role, OracleAccessRole::Transition { .. })).collect();
+    let mut ops: Vec<&ExecutedAccess> = trace
+        .accesses
+        .iter()
+        .filter(|it| it.subpass.is_some() && !matches!(it.role, OracleAccessRole::Transition { .. }))
+        .collect();
     ops.sort_by_key(|it| (it.time, it.is_write));
     for op in ops {
         for number in &op.cells {
-            let verdict = if op.is_write { check_preserved_write(trace, op, *number) } else { check_undefined_read(trace, cells, op, *number) };
+            let verdict = if op.is_write {
+                check_preserved_write(trace, op, *number)
+            } else {
+                check_undefined_read(trace, cells, op, *number)
+            };
             if let Some(verdict) = verdict {
-                found.entry((FaultCategory::Preservation, op.resource.0, whole_texel(cells.get(*number)))).or_insert(verdict);
+                found
+                    .entry((FaultCategory::Preservation, op.resource.0, whole_texel(cells.get(*number))))
+                    .or_insert(verdict);
             }
         }
     }
@@ -200,7 +229,12 @@ fn check_preserved_write(trace: &ExecutionLog, op: &ExecutedAccess, cell: u32) -
 
 /// Whether a subpass before a read lost what is read, and nothing has written it since. Whoever writes one component of
 /// a texel writes the texel: that there was nothing to be kept of the others is not told.
-fn check_undefined_read(trace: &ExecutionLog, cells: &CellTable<'_>, op: &ExecutedAccess, cell: u32) -> Option<ContentFault> {
+fn check_undefined_read(
+    trace: &ExecutionLog,
+    cells: &CellTable<'_>,
+    op: &ExecutedAccess,
+    cell: u32,
+) -> Option<ContentFault> {
     let own = op.subpass?;
     let is_same = |it: &u32| whole_texel(cells.get(*it)) == whole_texel(cells.get(cell));
     let mut priors = Vec::new();
@@ -213,7 +247,10 @@ fn check_undefined_read(trace: &ExecutionLog, cells: &CellTable<'_>, op: &Execut
         };
         let is_write = |it: &&ExecutedAccess| {
             let is_between = begin.time < it.time && it.time < op.time;
-            is_between && it.is_write && it.resource == op.resource && !matches!(it.role, OracleAccessRole::Transition { .. })
+            is_between
+                && it.is_write
+                && it.resource == op.resource
+                && !matches!(it.role, OracleAccessRole::Transition { .. })
         };
         let is_written = || trace.accesses.iter().filter(is_write).any(|it| it.cells.iter().any(is_same));
         if leads && begin.undefined.iter().any(has) && !is_written() {

@@ -2,7 +2,10 @@
 
 use std::{collections::BTreeMap, fmt};
 
-use lavascope_sync_ir::{Barrier, Command, Dependency, ProgramLocation, Program, RasterOrder, SetEvent, HostStep, WaitEvents, DependencyTarget};
+use lavascope_sync_ir::{
+    Barrier, Command, Dependency, DependencyTarget, HostStep, Program, ProgramLocation, RasterOrder, SetEvent,
+    WaitEvents,
+};
 
 use super::{cells::MemoryCell, coverage_patterns::pattern_features, hazards::OracleReport};
 
@@ -116,10 +119,9 @@ impl fmt::Display for FeatureCoverage {
 
 fn program_features(program: &Program, things: &mut Vec<&'static str>) {
     let submits = || {
-        program
-            .steps
-            .iter()
-            .filter_map(|it| if let HostStep::Submit { queue, batches, .. } = it { Some((queue, batches)) } else { None })
+        program.steps.iter().filter_map(|it| {
+            if let HostStep::Submit { queue, batches, .. } = it { Some((queue, batches)) } else { None }
+        })
     };
     let mut queues: Vec<u32> = submits().map(|it| it.0.0).collect();
     queues.sort_unstable();

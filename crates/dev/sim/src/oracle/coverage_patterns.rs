@@ -2,8 +2,8 @@
 
 use lavascope_abi::AccessFlags2;
 use lavascope_sync_ir::{
-    AttachmentKind, Barrier, Command, Components, Dependency, EventId, LoadOp, Program, RasterOrder, Region,
-    RenderPass, ResourceKind, HostStep, StoreOp, Tiling, WaitEvents, DependencyTarget,
+    AttachmentKind, Barrier, Command, Components, Dependency, DependencyTarget, EventId, HostStep, LoadOp, Program,
+    RasterOrder, Region, RenderPass, ResourceKind, StoreOp, Tiling, WaitEvents,
 };
 
 use super::masks::is_write;

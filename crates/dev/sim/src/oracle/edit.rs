@@ -3,8 +3,8 @@
 //! The shrinker tries them one after the other; the generator spoils good programs with a few of them.
 
 use lavascope_sync_ir::{
-    Barrier, SubmitBatch, Command, Dependency, EventId, LoadOp, Program, Region, SyncScope, SetEvent, HostStep, StoreOp, WaitEvents,
-    DependencyTarget,
+    Barrier, Command, Dependency, DependencyTarget, EventId, HostStep, LoadOp, Program, Region, SetEvent, StoreOp,
+    SubmitBatch, SyncScope, WaitEvents,
 };
 
 /// How many edits a program allows.

@@ -8,16 +8,19 @@ use std::collections::VecDeque;
 
 use lavascope_abi::{AccessFlags2, PipelineStageFlags2};
 use lavascope_sync_ir::{
-    CommandLocation, SubmitBatch, FenceId, ProgramLocation, SemaphorePoint, Program, RasterOrder, Region, ResourceId, ResourceKind, SemaphoreId, SparseBind,
-    HostStep,
+    CommandLocation, FenceId, HostStep, Program, ProgramLocation, RasterOrder, Region, ResourceId, ResourceKind,
+    SemaphoreId, SemaphorePoint, SparseBind, SubmitBatch,
 };
 
 use super::{
     cells::CellTable,
     commands::{Environment, EventState},
+    log::{
+        AccessScope, END, ExecutedAccess, ExecutionAgent, ExecutionLog, LoggedDependency, OracleAccessRole,
+        SynchronizationScope, Time,
+    },
     masks::{self, EVERY_STAGE, PRESENT_STAGE},
     rendering::ExecutedPassInstance,
-    log::{AccessScope, LoggedDependency, END, ExecutionAgent, ExecutedAccess, OracleAccessRole, SynchronizationScope, Time, ExecutionLog},
 };
 
 /// Executes a program.
@@ -125,10 +128,16 @@ impl<'p> ProgramExecutor<'p> {
                 let scopes = points.iter().filter_map(|it| self.find_signal_scopes(*it)).flatten().collect();
                 self.order_host_after(time, scopes);
             }
-            HostStep::SignalSemaphore(point) => self.signal(*point, vec![everything_before(ExecutionAgent::Host, time)]),
+            HostStep::SignalSemaphore(point) => {
+                self.signal(*point, vec![everything_before(ExecutionAgent::Host, time)])
+            }
             HostStep::SetEvent(event) => {
                 let state = &mut self.events[event.0 as usize];
-                state.get_or_insert(EventState { line: ExecutionAgent::Host, time, stages: PipelineStageFlags2::HOST.0 });
+                state.get_or_insert(EventState {
+                    line: ExecutionAgent::Host,
+                    time,
+                    stages: PipelineStageFlags2::HOST.0,
+                });
             }
             HostStep::ResetEvent(event) => self.events[event.0 as usize] = None,
             HostStep::HostAccess { resource, region, is_write, .. } => {
@@ -165,7 +174,12 @@ impl<'p> ProgramExecutor<'p> {
     /// The host knows that something is complete; what it does later comes after that.
     fn order_host_after(&mut self, time: Time, first: Vec<SynchronizationScope>) {
         let second = SynchronizationScope { agent: ExecutionAgent::Host, from: time, to: END, stages: EVERY_STAGE };
-        self.push_dependency(LoggedDependency { first_scopes: first, second_scope: second, available: vec![AccessScope::All], visible: Vec::new() });
+        self.push_dependency(LoggedDependency {
+            first_scopes: first,
+            second_scope: second,
+            available: vec![AccessScope::All],
+            visible: Vec::new(),
+        });
     }
 
     fn signal(&mut self, point: SemaphorePoint, first: Vec<SynchronizationScope>) {
@@ -250,15 +264,21 @@ impl<'p> ProgramExecutor<'p> {
         match self.queues[queue].pending.front() {
             None => false,
             Some(QueueItem::Fence(_)) => true,
-            Some(QueueItem::Batch { content, .. }) => content.waits.iter().all(|it| self.find_signal_scopes(it.point).is_some()),
-            Some(QueueItem::Bind { content, .. }) => content.waits.iter().all(|it| self.find_signal_scopes(*it).is_some()),
+            Some(QueueItem::Batch { content, .. }) => {
+                content.waits.iter().all(|it| self.find_signal_scopes(it.point).is_some())
+            }
+            Some(QueueItem::Bind { content, .. }) => {
+                content.waits.iter().all(|it| self.find_signal_scopes(*it).is_some())
+            }
             Some(QueueItem::Present { waits, .. }) => waits.iter().all(|it| !self.semaphores[it.0 as usize].is_empty()),
         }
     }
 
     fn run_item(&mut self, queue: u32, item: QueueItem<'p>) {
         match item {
-            QueueItem::Batch { step, batch, submitted, content } => self.run_batch(queue, step, batch, submitted, content),
+            QueueItem::Batch { step, batch, submitted, content } => {
+                self.run_batch(queue, step, batch, submitted, content)
+            }
             QueueItem::Fence(fence) => {
                 // Signals that came before it are in its scope, and so is what they came after: of a bind, other queues.
                 let scope = everything_before(ExecutionAgent::Queue(queue), self.tick());
@@ -309,12 +329,18 @@ impl<'p> ProgramExecutor<'p> {
 
     fn present(&mut self, step: u32, submitted: Time, waits: &[SemaphoreId], images: &[ResourceId]) {
         let begin = self.tick();
-        let firsts: Vec<_> = waits.iter().map(|it| self.take_signal_scopes(SemaphorePoint { semaphore: *it, value: None })).collect();
+        let firsts: Vec<_> =
+            waits.iter().map(|it| self.take_signal_scopes(SemaphorePoint { semaphore: *it, value: None })).collect();
         let host = everything_before(ExecutionAgent::Host, submitted);
         for (index, image) in images.iter().enumerate() {
             self.push_presentation_access(step, index as u32, *image, OracleAccessRole::Present);
             let to = self.tick();
-            let second = SynchronizationScope { agent: ExecutionAgent::PresentationEngine(image.0), from: begin, to, stages: EVERY_STAGE };
+            let second = SynchronizationScope {
+                agent: ExecutionAgent::PresentationEngine(image.0),
+                from: begin,
+                to,
+                stages: EVERY_STAGE,
+            };
             for first in firsts.iter().cloned().chain([vec![host]]) {
                 self.push_full_dependency(first, second);
             }
@@ -357,7 +383,12 @@ impl<'p> ProgramExecutor<'p> {
     /// A dependency that includes all memory.
     fn push_full_dependency(&mut self, first: Vec<SynchronizationScope>, second: SynchronizationScope) {
         let all = || vec![AccessScope::All];
-        self.push_dependency(LoggedDependency { first_scopes: first, second_scope: second, available: all(), visible: all() });
+        self.push_dependency(LoggedDependency {
+            first_scopes: first,
+            second_scope: second,
+            available: all(),
+            visible: all(),
+        });
     }
 
     pub(super) fn queue_flags(&self, queue: u32) -> u32 {

@@ -4,12 +4,12 @@
 //! finds hazards quickly is held against it. Spec: "Execution and Memory Dependencies".
 
 use lavascope_abi::{AccessFlags2 as Access, PipelineStageFlags2 as Stage};
-use lavascope_sync_ir::{HazardKind, ProgramLocation, Program, RasterOrder};
+use lavascope_sync_ir::{HazardKind, Program, ProgramLocation, RasterOrder};
 
 use super::{
-    cells::{MemoryCell, CellTable},
+    cells::{CellTable, MemoryCell},
     executor::execute,
-    log::{AccessScope, LoggedDependency, ExecutionAgent, ExecutedAccess, OracleAccessRole, ExecutionLog},
+    log::{AccessScope, ExecutedAccess, ExecutionAgent, ExecutionLog, LoggedDependency, OracleAccessRole},
 };
 
 /// Where users see something else than the letter of the specification.
@@ -94,8 +94,11 @@ struct CellAccess {
 impl<'t> HazardFinder<'t> {
     fn new(trace: &'t ExecutionLog, rules: OracleRules) -> HazardFinder<'t> {
         let all = &trace.dependencies;
-        let chains = transitive_closure(all, |one, other| other.first_scopes.iter().any(|it| one.second_scope.intersects(it)));
-        let paths = transitive_closure(all, |one, other| other.first_scopes.iter().any(|it| one.second_scope.overlaps_in_time(it)));
+        let chains =
+            transitive_closure(all, |one, other| other.first_scopes.iter().any(|it| one.second_scope.intersects(it)));
+        let paths = transitive_closure(all, |one, other| {
+            other.first_scopes.iter().any(|it| one.second_scope.overlaps_in_time(it))
+        });
         let numbers = |is_wanted: &dyn Fn(usize, &LoggedDependency) -> bool| {
             all.iter().enumerate().filter(|(number, it)| is_wanted(*number, it)).map(|(number, _)| number).collect()
         };
@@ -105,7 +108,15 @@ impl<'t> HazardFinder<'t> {
         let reached_from =
             |out: &Vec<usize>| (0..all.len()).map(|it| out.iter().any(|from| chains[*from][it])).collect();
         let reached = out.iter().map(reached_from).collect();
-        HazardFinder { log: trace, rules, chains, chains_in_any_stage: paths, reachable: reached, in_first_scope: out, in_second_scope: into }
+        HazardFinder {
+            log: trace,
+            rules,
+            chains,
+            chains_in_any_stage: paths,
+            reachable: reached,
+            in_first_scope: out,
+            in_second_scope: into,
+        }
     }
 
     fn find_all(&self, cells: &CellTable<'_>, users: &[Vec<usize>]) -> Vec<CellHazard> {
@@ -113,8 +124,9 @@ impl<'t> HazardFinder<'t> {
         let verdict = |cell: u32| {
             let others = aliases[cell as usize].iter();
             let all = [cell].into_iter().chain(others.copied());
-            let mut touches: Vec<_> =
-                all.flat_map(|cell| users[cell as usize].iter().map(move |op| CellAccess { access: *op, cell })).collect();
+            let mut touches: Vec<_> = all
+                .flat_map(|cell| users[cell as usize].iter().map(move |op| CellAccess { access: *op, cell }))
+                .collect();
             touches.sort_by_key(|it| it.access);
             self.first_hazard(cells.get(cell), cell, &touches)
         };
@@ -156,7 +168,10 @@ impl<'t> HazardFinder<'t> {
         let mut partners = Vec::new();
         for position in (0..earlier.len()).rev() {
             let before = &self.log.accesses[earlier[position].access];
-            if before.time == after.time || !(before.is_write || after.is_write) || self.is_destroyed_between(before, after) {
+            if before.time == after.time
+                || !(before.is_write || after.is_write)
+                || self.is_destroyed_between(before, after)
+            {
                 continue;
             }
             // Only what touches the very cell stands between; another alias may be elsewhere in the memory.
@@ -169,12 +184,15 @@ impl<'t> HazardFinder<'t> {
                 rest.map(|(touch, right)| (*touch, *right, &self.log.accesses[touch.access])).filter(is_between)
             };
             // Where the two race, a read by the name of the first that races it, too, was in no better place.
-            let is_lost = |op: &ExecutedAccess| self.are_unordered_subpasses(before, after) && self.are_unordered_subpasses(before, op);
+            let is_lost = |op: &ExecutedAccess| {
+                self.are_unordered_subpasses(before, after) && self.are_unordered_subpasses(before, op)
+            };
             let stands = |it: &CellAccess, op: &ExecutedAccess| it.cell != earlier[position].cell || !is_lost(op);
             is_right[position] = self.is_ordered(earlier[position], later)
                 || between().any(|(_, right, op)| right && op.is_write && !self.is_destroyed_between(op, after))
                 || self.is_read_between_enough(before, after)
-                    && between().any(|(it, _, op)| !op.is_write && stands(&it, op) && self.is_execution_ordered(it, later));
+                    && between()
+                        .any(|(it, _, op)| !op.is_write && stands(&it, op) && self.is_execution_ordered(it, later));
             if !is_right[position] {
                 partners.push(ConflictingAccess {
                     at: before.place.clone(),
@@ -205,10 +223,13 @@ impl<'t> HazardFinder<'t> {
         if first.order == RasterOrder::Atomic && second.order == RasterOrder::Atomic {
             return true;
         }
-        if is_implicitly_ordered(first, second) || self.rules.ordered_transitions && are_transitions_of_one_queue(first, second) {
+        if is_implicitly_ordered(first, second)
+            || self.rules.ordered_transitions && are_transitions_of_one_queue(first, second)
+        {
             return true;
         }
-        let needs_memory = first.is_write && !matches!(first.role, OracleAccessRole::Present | OracleAccessRole::Acquire);
+        let needs_memory =
+            first.is_write && !matches!(first.role, OracleAccessRole::Present | OracleAccessRole::Acquire);
         if !needs_memory {
             return self.is_execution_ordered(before, after);
         }
@@ -296,7 +317,8 @@ impl<'t> HazardFinder<'t> {
         let subpasses = before.subpass.zip(after.subpass).filter(|_| before.agent == after.agent);
         subpasses.is_some_and(|(one, other)| {
             let is_one_instance = one.instance == other.instance && one.subpass != other.subpass;
-            is_one_instance && !self.log.subpass_reachability[one.instance][one.subpass as usize][other.subpass as usize]
+            is_one_instance
+                && !self.log.subpass_reachability[one.instance][one.subpass as usize][other.subpass as usize]
         })
     }
 
@@ -376,7 +398,10 @@ fn are_transitions_of_one_queue(before: &ExecutedAccess, after: &ExecutedAccess)
 }
 
 /// Which things lead to which, each to itself, when `leads` says so for single steps.
-fn transitive_closure(all: &[LoggedDependency], leads: impl Fn(&LoggedDependency, &LoggedDependency) -> bool) -> Vec<Vec<bool>> {
+fn transitive_closure(
+    all: &[LoggedDependency],
+    leads: impl Fn(&LoggedDependency, &LoggedDependency) -> bool,
+) -> Vec<Vec<bool>> {
     let next: Vec<Vec<usize>> =
         all.iter().map(|one| (0..all.len()).filter(|it| leads(one, &all[*it])).collect()).collect();
     let reach = |start: usize| {

@@ -3,7 +3,7 @@
 //! One clock counts for the whole program, in the order of execution. Dependencies are the specification's: two sets
 //! of operations and two sets of memory accesses, kept as they are and never merged.
 
-use lavascope_sync_ir::{QueueFamilyTransfer, ProgramLocation, RasterOrder, ResourceId, SparseBind};
+use lavascope_sync_ir::{ProgramLocation, QueueFamilyTransfer, RasterOrder, ResourceId, SparseBind};
 
 /// A point of the clock. All accesses of one command have the same.
 pub(super) type Time = u32;

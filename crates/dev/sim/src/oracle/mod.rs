@@ -3,29 +3,29 @@
 //! The oracle shares nothing with the engine that it checks but the form of programs and the tables of the registry.
 
 mod cells;
-mod coverage;
-mod coverage_patterns;
 mod commands;
 mod compare;
-mod edit;
 mod content_faults;
-mod generate;
+mod coverage;
+mod coverage_patterns;
+mod edit;
 mod executor;
-mod masks;
+mod generate;
 mod hazards;
+mod log;
+mod masks;
 mod print;
 mod rendering;
 mod share_memory;
 mod shrink;
 mod sparse;
-mod log;
 
 pub use cells::{MemoryCell, cells_of};
-pub use coverage::{FeatureCoverage, FEATURES};
 pub use compare::{Disagreement, EngineUnderTest, compare, describe, find_disagreement};
 pub use content_faults::{ContentFault, compare_faults};
+pub use coverage::{FEATURES, FeatureCoverage};
 pub use generate::{ProgramFeatures, random_program};
-pub use hazards::{OracleRules, OracleReport, ConflictingAccess, CellHazard, find_hazards};
+pub use hazards::{CellHazard, ConflictingAccess, OracleReport, OracleRules, find_hazards};
 pub use print::{print, print_place};
 pub use share_memory::share_memory;
 pub use shrink::shrink;

@@ -7,8 +7,9 @@ use std::fmt::Write;
 
 use lavascope_abi::{AccessFlags2 as A, PipelineStageFlags2 as S};
 use lavascope_sync_ir::{
-    Access, AttachmentView, Barrier, SubmitBatch, Command, Dependency, ProgramLocation, SemaphorePoint, Program, RasterOrder, Region,
-    RenderPass, Resource, ResourceId, ResourceKind, SyncScope, SetEvent, HostStep, WaitEvents, DependencyTarget,
+    Access, AttachmentView, Barrier, Command, Dependency, DependencyTarget, HostStep, Program, ProgramLocation,
+    RasterOrder, Region, RenderPass, Resource, ResourceId, ResourceKind, SemaphorePoint, SetEvent, SubmitBatch,
+    SyncScope, WaitEvents,
 };
 
 /// Short names of single stages and of groups.

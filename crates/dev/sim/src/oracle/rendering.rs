@@ -5,15 +5,18 @@
 
 use lavascope_abi::{AccessFlags2 as Access, ImageAspectFlags as Aspect, PipelineStageFlags2 as Stage};
 use lavascope_sync_ir::{
-    Area, Attachment, AttachmentKind, AttachmentView, LoadOp, ProgramLocation, RasterOrder, Region, RenderPass, RenderPassId,
-    Rendering, StoreOp, Subpass, SubpassDependency,
+    Area, Attachment, AttachmentKind, AttachmentView, LoadOp, ProgramLocation, RasterOrder, Region, RenderPass,
+    RenderPassId, Rendering, StoreOp, Subpass, SubpassDependency,
 };
 
 use super::{
     commands::{Environment, transition_access},
     executor::ProgramExecutor,
+    log::{
+        AccessScope, END, ExecutedAccess, ExecutionAgent, LoggedDependency, OracleAccessRole, SubpassBegin,
+        SubpassInstance, SynchronizationScope, Time,
+    },
     masks,
-    log::{AccessScope, LoggedDependency, END, ExecutionAgent, ExecutedAccess, OracleAccessRole, SynchronizationScope, SubpassInstance, SubpassBegin, Time},
 };
 
 /// One execution of a render pass, or of rendering without one.
@@ -88,7 +91,14 @@ impl<'p> ProgramExecutor<'p> {
         let state = PassState { pass, views, area, dependencies, layouts: vec![None; pass.attachments.len()] };
         let number = self.log.subpass_reachability.len() - 1;
         let inside = Vec::new();
-        environment.pass = Some(ExecutedPassInstance { number, subpass: 0, begin, subpass_barriers: inside, pass: Some(state), rendering: None });
+        environment.pass = Some(ExecutedPassInstance {
+            number,
+            subpass: 0,
+            begin,
+            subpass_barriers: inside,
+            pass: Some(state),
+            rendering: None,
+        });
         self.enter_subpass(environment, place);
     }
 
@@ -108,7 +118,8 @@ impl<'p> ProgramExecutor<'p> {
         for (number, attachment) in state.pass.attachments.iter().enumerate() {
             let Some((last, layout)) = state.layouts[number] else { continue };
             if layout != attachment.final_layout {
-                let is_user = |it: Option<u32>| it.is_some_and(|it| layout_in_subpass(state.pass, it, number).is_some());
+                let is_user =
+                    |it: Option<u32>| it.is_some_and(|it| layout_in_subpass(state.pass, it, number).is_some());
                 let after = dependency_indices(&state, |it| it.src == Some(last));
                 let before = dependency_indices(&state, |it| it.dst.is_none() && is_user(it.src));
                 self.push_attachment_transition(environment, (place, time), &state.views[number], after, before);
@@ -118,7 +129,8 @@ impl<'p> ProgramExecutor<'p> {
         for (dependency, number) in state.dependencies.iter().filter(|(it, _)| it.dst.is_none()) {
             let stages = masks::second_scope(dependency.scope.dst_stages, self.queue_flags(environment.queue));
             let line = ExecutionAgent::Queue(environment.queue);
-            self.log.dependencies[*number].second_scope = SynchronizationScope { agent: line, from: end, to: END, stages };
+            self.log.dependencies[*number].second_scope =
+                SynchronizationScope { agent: line, from: end, to: END, stages };
         }
     }
 
@@ -133,7 +145,14 @@ impl<'p> ProgramExecutor<'p> {
         let instance = resumed.unwrap_or_else(|| {
             self.log.subpass_reachability.push(vec![vec![true]]);
             let number = self.log.subpass_reachability.len() - 1;
-            ExecutedPassInstance { number, subpass: 0, begin, subpass_barriers: Vec::new(), pass: None, rendering: None }
+            ExecutedPassInstance {
+                number,
+                subpass: 0,
+                begin,
+                subpass_barriers: Vec::new(),
+                pass: None,
+                rendering: None,
+            }
         });
         environment.pass = Some(ExecutedPassInstance { rendering: Some(rendering), ..instance });
         if rendering.is_resuming {
@@ -219,7 +238,13 @@ impl<'p> ProgramExecutor<'p> {
     }
 
     /// What happens to the contents of attachments when a subpass begins.
-    fn log_contents(&mut self, environment: &Environment<'p>, place: &ProgramLocation, state: &PassState<'p>, time: Time) {
+    fn log_contents(
+        &mut self,
+        environment: &Environment<'p>,
+        place: &ProgramLocation,
+        state: &PassState<'p>,
+        time: Time,
+    ) {
         let Some(at) = environment.pass.as_ref().map(|it| it.subpass_instance()) else { return };
         let cells = |view: &AttachmentView| {
             let mut region = view.region.clone();
@@ -230,7 +255,14 @@ impl<'p> ProgramExecutor<'p> {
         let preserved = state.pass.subpasses[at.subpass as usize].preserves.clone();
         let lost = (0..state.pass.attachments.len()).filter(|it| becomes_undefined(state.pass, at.subpass, *it));
         let lost = lost.map(|it| it as u32).collect();
-        self.log.subpasses.push(SubpassBegin { time, place: place.clone(), at, attachments, preserved, undefined: lost });
+        self.log.subpasses.push(SubpassBegin {
+            time,
+            place: place.clone(),
+            at,
+            attachments,
+            preserved,
+            undefined: lost,
+        });
     }
 
     /// Transitions to the layouts that the subpass wants.
@@ -246,7 +278,9 @@ impl<'p> ProgramExecutor<'p> {
             let Some(layout) = layout_in_subpass(state.pass, subpass, number) else { continue };
             let is_user = |it: Option<u32>| it.is_some_and(|it| layout_in_subpass(state.pass, it, number).is_some());
             let (old, after) = match state.layouts[number] {
-                None => (attachment.initial_layout, dependency_indices(state, |it| it.src.is_none() && is_user(it.dst))),
+                None => {
+                    (attachment.initial_layout, dependency_indices(state, |it| it.src.is_none() && is_user(it.dst)))
+                }
                 Some((last, layout)) => (layout, dependency_indices(state, |it| it.src == Some(last))),
             };
             if old != layout {
@@ -335,7 +369,13 @@ impl<'p> ProgramExecutor<'p> {
             (false, true) => (Stage::EARLY_FRAGMENT_TESTS, Access::DEPTH_STENCIL_ATTACHMENT_WRITE),
         };
         let order = if part.is_color { RasterOrder::Color } else { RasterOrder::DepthStencil };
-        self.push_attachment_access(environment, at, (view, within, part.aspects), (stage, access), (OracleAccessRole::Load, order));
+        self.push_attachment_access(
+            environment,
+            at,
+            (view, within, part.aspects),
+            (stage, access),
+            (OracleAccessRole::Load, order),
+        );
     }
 
     fn push_store(
@@ -354,7 +394,13 @@ impl<'p> ProgramExecutor<'p> {
         } else {
             (Stage::LATE_FRAGMENT_TESTS, Access::DEPTH_STENCIL_ATTACHMENT_WRITE, RasterOrder::DepthStencil)
         };
-        self.push_attachment_access(environment, at, (view, within, part.aspects), (stage, access), (OracleAccessRole::Store, order));
+        self.push_attachment_access(
+            environment,
+            at,
+            (view, within, part.aspects),
+            (stage, access),
+            (OracleAccessRole::Store, order),
+        );
     }
 
     /// Resolving is work of color output, of whatever aspects.
@@ -528,8 +574,12 @@ fn rendering_aspect(kind: AttachmentKind, view: &AttachmentView, load: LoadOp, s
 fn attachment_aspects(attachment: &Attachment, view: &AttachmentView) -> Vec<AttachmentAspect> {
     let aspects = view.region.aspects;
     let color = AttachmentAspect { aspects, load: attachment.load, store: attachment.store, is_color: true };
-    let depth =
-        AttachmentAspect { aspects: aspects & Aspect::DEPTH.0, load: attachment.load, store: attachment.store, is_color: false };
+    let depth = AttachmentAspect {
+        aspects: aspects & Aspect::DEPTH.0,
+        load: attachment.load,
+        store: attachment.store,
+        is_color: false,
+    };
     let stencil = AttachmentAspect {
         aspects: aspects & Aspect::STENCIL.0,
         load: attachment.stencil_load,

@@ -2,7 +2,7 @@
 
 use lavascope_sync_ir::Program;
 
-use super::edit::{EditSet, count_edits, apply_edit};
+use super::edit::{EditSet, apply_edit, count_edits};
 
 /// The smallest program that small edits lead to and that `is_interesting` still accepts.
 pub fn shrink(program: &Program, is_interesting: &dyn Fn(&Program) -> bool) -> Program {

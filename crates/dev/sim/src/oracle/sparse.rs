@@ -2,7 +2,8 @@
 
 use lavascope_abi::PipelineStageFlags2;
 use lavascope_sync_ir::{
-    MemoryId, SemaphorePoint, Program, QueueId, ResourceId, ResourceKind, SemaphoreId, SparseBind, SparsePart, HostStep, SemaphoreWait,
+    HostStep, MemoryId, Program, QueueId, ResourceId, ResourceKind, SemaphoreId, SemaphorePoint, SemaphoreWait,
+    SparseBind, SparsePart,
 };
 
 use crate::Random;

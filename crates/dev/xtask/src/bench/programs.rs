@@ -9,9 +9,10 @@ use std::process::Command;
 use anyhow::{Context, Result, ensure};
 use lavascope_bench::BenchEntry;
 
-use crate::process::{self, cargo};
-use crate::x_server::Screen;
-use crate::system;
+use crate::setup::process;
+use crate::setup::process::cargo;
+use crate::setup::system;
+use crate::setup::x_server::Screen;
 use crate::test::PYTHON_PACKAGES;
 
 const ROUNDS: usize = 7;

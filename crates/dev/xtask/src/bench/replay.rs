@@ -11,8 +11,8 @@ use std::process::{Child, Command, Stdio};
 use anyhow::{Context, Result, ensure};
 use lavascope_bench::BenchEntry;
 
-use super::programs::{PEER, BenchSetup};
-use crate::system;
+use super::programs::{BenchSetup, PEER};
+use crate::setup::system;
 
 const ROUNDS: usize = 5;
 /// Each thread records 10,000 commands in a frame.
@@ -49,8 +49,12 @@ struct ProcessCost {
 }
 
 impl ProcessCost {
-    const NONE: ProcessCost =
-        ProcessCost { seconds: f64::INFINITY, megabytes: f64::INFINITY, replay_seconds: f64::INFINITY, cpu_seconds: f64::INFINITY };
+    const NONE: ProcessCost = ProcessCost {
+        seconds: f64::INFINITY,
+        megabytes: f64::INFINITY,
+        replay_seconds: f64::INFINITY,
+        cpu_seconds: f64::INFINITY,
+    };
 
     fn least(self, other: ProcessCost) -> ProcessCost {
         ProcessCost {
@@ -158,7 +162,8 @@ impl ReplayCase<'_> {
     fn entries(&self) -> Result<Vec<BenchEntry>> {
         self.capture(self.threads)?;
         let (trace, peer_trace) = (self.file(self.threads, "lava"), self.file(self.threads, "gfxr"));
-        let (mut bare, mut ours, mut alone, mut peer) = (ProcessCost::NONE, ProcessCost::NONE, ProcessCost::NONE, ProcessCost::NONE);
+        let (mut bare, mut ours, mut alone, mut peer) =
+            (ProcessCost::NONE, ProcessCost::NONE, ProcessCost::NONE, ProcessCost::NONE);
         for _ in 0..ROUNDS {
             bare = bare.least(self.measure(&self.program(self.threads))?);
             ours = ours.least(self.measure(&self.replay(&trace, &[]))?);

@@ -138,7 +138,10 @@ mod tests {
         let one = "Validation Error: [ SYNC-HAZARD-READ-AFTER-WRITE ] | MessageID = 0xe4d96472\nvkCmdCopyBuffer(): text\n\
                    [Extra properties]\nmessage_type = BufferCopyError\ncommand = vkCmdCopyBuffer\nprior_command = vkCmdFillBuffer\n\
                    Objects: 2\n\n";
-        assert_eq!(texts(&hazards_of_log(&one.repeat(2))), ["2 READ-AFTER-WRITE vkCmdCopyBuffer after vkCmdFillBuffer"]);
+        assert_eq!(
+            texts(&hazards_of_log(&one.repeat(2))),
+            ["2 READ-AFTER-WRITE vkCmdCopyBuffer after vkCmdFillBuffer"]
+        );
         assert!(hazards_of_log("Validation Layer Info - Logging validation error to x\n").is_empty());
     }
 

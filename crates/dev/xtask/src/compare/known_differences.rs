@@ -61,7 +61,13 @@ fn note(row: &str) -> Result<KnownDifference> {
     let mut told_by = quoted(told_by);
     told_by.sort();
     let (programs, hazards) = (quoted(programs), quoted(hazards));
-    Ok(KnownDifference { programs, reported_by: told_by, hazards, is_used: std::cell::Cell::new(false), row: row.to_owned() })
+    Ok(KnownDifference {
+        programs,
+        reported_by: told_by,
+        hazards,
+        is_used: std::cell::Cell::new(false),
+        row: row.to_owned(),
+    })
 }
 
 /// What stands in backticks.
@@ -107,7 +113,12 @@ mod tests {
 
     #[test]
     fn stars_stand_for_anything() {
-        assert!(matches_pattern("abc", "abc") && matches_pattern("abc", "*") && matches_pattern("abc", "a*c") && matches_pattern("ac", "a*c"));
+        assert!(
+            matches_pattern("abc", "abc")
+                && matches_pattern("abc", "*")
+                && matches_pattern("abc", "a*c")
+                && matches_pattern("ac", "a*c")
+        );
         assert!(!matches_pattern("abc", "ab") && !matches_pattern("abc", "b*") && !matches_pattern("abc", "a*d"));
     }
 }

@@ -51,7 +51,12 @@ const FILTERS: &str =
     "format=yuv420p,hwupload,avgblur_vulkan=sizeX=5,scale_vulkan=w=160:h=120,hwdownload,format=yuv420p";
 
 const FOREIGN: &[ForeignProgram] = &[
-    ForeignProgram { name: "vkcube", limit: None, words: &["vkcube", "--c", "60", "--suppress_popups"], environment: &[] },
+    ForeignProgram {
+        name: "vkcube",
+        limit: None,
+        words: &["vkcube", "--c", "60", "--suppress_popups"],
+        environment: &[],
+    },
     ForeignProgram {
         name: "wgpu",
         limit: None,
@@ -133,7 +138,11 @@ pub(crate) fn all(bench: &ToolEnvironment, filter: &str) -> Result<Vec<ComparedC
         }
     }
     for it in FOREIGN {
-        programs.push(ComparedCase { name: it.name.to_owned(), driver: Driver::Lavapipe, source: ProgramSource::Foreign(it) });
+        programs.push(ComparedCase {
+            name: it.name.to_owned(),
+            driver: Driver::Lavapipe,
+            source: ProgramSource::Foreign(it),
+        });
     }
     programs.retain(|it| it.name.contains(filter));
     ensure!(!programs.is_empty(), "no program has `{filter}` in its name");
@@ -143,8 +152,11 @@ pub(crate) fn all(bench: &ToolEnvironment, filter: &str) -> Result<Vec<ComparedC
 /// Programs of others that end by themselves, whose name contains a text.
 pub(crate) fn foreign(filter: &str) -> Result<Vec<ComparedCase>> {
     let wanted = FOREIGN.iter().filter(|it| it.limit.is_none() && it.name.contains(filter));
-    let program =
-        |it: &'static ForeignProgram| ComparedCase { name: it.name.to_owned(), driver: Driver::Lavapipe, source: ProgramSource::Foreign(it) };
+    let program = |it: &'static ForeignProgram| ComparedCase {
+        name: it.name.to_owned(),
+        driver: Driver::Lavapipe,
+        source: ProgramSource::Foreign(it),
+    };
     let all: Vec<ComparedCase> = wanted.map(program).collect();
     ensure!(!all.is_empty(), "no program has `{filter}` in its name");
     Ok(all)

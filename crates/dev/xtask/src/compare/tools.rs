@@ -7,7 +7,7 @@ use anyhow::{Context, Result};
 use serde_json::json;
 
 use super::programs::ComparedCase;
-use crate::chromium;
+use crate::setup::chromium;
 
 /// As it is called in the table, and in the document.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

@@ -31,7 +31,13 @@ pub(super) struct NightlyRow {
 }
 
 impl NightlyRow {
-    pub(super) fn new(step: &NightlyStep, seed: &str, outcome: StepCounts, time: Duration, about: &RunInfo) -> NightlyRow {
+    pub(super) fn new(
+        step: &NightlyStep,
+        seed: &str,
+        outcome: StepCounts,
+        time: Duration,
+        about: &RunInfo,
+    ) -> NightlyRow {
         let command = format!("`{}`", step.command());
         let (count, failed) = (outcome.count.to_string(), outcome.failed.to_string());
         let time = format_duration(time);
@@ -57,7 +63,8 @@ impl NightlyRow {
 
 impl NightlyPage {
     pub(super) fn parse(text: &str) -> NightlyPage {
-        let rows = text.lines().filter_map(NightlyRow::parse).filter(|it| it.name() != COLUMNS[0] && it.name() != "---");
+        let rows =
+            text.lines().filter_map(NightlyRow::parse).filter(|it| it.name() != COLUMNS[0] && it.name() != "---");
         NightlyPage { rows: rows.collect() }
     }
 

@@ -8,7 +8,7 @@ use anyhow::{Context, Result, ensure};
 use serde_json::Value;
 
 use super::StepCounts;
-use crate::process::cargo;
+use crate::setup::process::cargo;
 
 /// Which test, and how often.
 #[derive(Clone, Copy)]

@@ -9,26 +9,34 @@ use std::{
     process::{Command, Stdio},
 };
 
-use lavascope_instrument::{Guard, InstrumentedModule, InstrumentOptions, RootLocation, instrument};
+use lavascope_instrument::{Guard, InstrumentOptions, InstrumentedModule, RootLocation, instrument};
 use lavascope_spirv::Module;
 
 pub(crate) mod corpus;
+pub(crate) mod corpus_dispatch;
 pub(crate) mod hlsl;
 pub(crate) mod mutate;
 pub(crate) mod test_images;
-pub(crate) mod corpus_dispatch;
 pub(crate) mod vulkan;
 
 /// Every way to instrument that tests look at.
 pub(crate) fn all_options() -> Vec<InstrumentOptions> {
-    let roots = [RootLocation::Descriptor { set: 7 }, RootLocation::PushConstant { offset: 120 }, RootLocation::Specialization];
+    let roots =
+        [RootLocation::Descriptor { set: 7 }, RootLocation::PushConstant { offset: 120 }, RootLocation::Specialization];
     let mut all = Vec::new();
     for root in roots {
         for guard in [Guard::Select, Guard::Branch] {
             for immediate in [BTreeSet::new(), (0..500).collect()] {
                 let touches = matches!(root, RootLocation::PushConstant { .. });
                 let zeros = root == RootLocation::Specialization;
-                all.push(InstrumentOptions { guard, immediate, prints: true, touches, zero_faulty_loads: zeros, ..InstrumentOptions::new(root) });
+                all.push(InstrumentOptions {
+                    guard,
+                    immediate,
+                    prints: true,
+                    touches,
+                    zero_faulty_loads: zeros,
+                    ..InstrumentOptions::new(root)
+                });
             }
         }
     }

@@ -5,13 +5,14 @@
 use std::{ffi::CStr, path::PathBuf};
 
 use ash::vk;
+use lavascope_instrument::interface::tables;
+use lavascope_instrument::interface::tables::{AddressRange, BindingState, SetState};
 use lavascope_instrument::{
-    InstrumentedModule, PrintfRecord, ROOT_OUTPUT_WORDS, ROOT_TOUCHES, ROOT_WORDS, FaultRecord, RootLocation, TOUCH_HEAD, TOUCH_SLOT, decode,
-    decode_prints,
-    tables::{self, AddressRange, BindingState, SetState},
+    FaultRecord, InstrumentedModule, PrintfRecord, ROOT_OUTPUT_WORDS, ROOT_TOUCHES, ROOT_WORDS, RootLocation,
+    TOUCH_HEAD, TOUCH_SLOT, decode, decode_prints,
 };
 
-use super::test_images::{TestImage, SIDE, sampler};
+use super::test_images::{SIDE, TestImage, sampler};
 
 const ALL: vk::ShaderStageFlags = vk::ShaderStageFlags::ALL;
 const OUTPUT_WORDS: usize = 4096;
@@ -243,7 +244,12 @@ impl Gpu {
     }
 
     /// Runs an instrumented shader.
-    pub(crate) fn run_checked(&self, made: &InstrumentedModule, root: RootLocation, dispatch: &Dispatch) -> DispatchOutcome {
+    pub(crate) fn run_checked(
+        &self,
+        made: &InstrumentedModule,
+        root: RootLocation,
+        dispatch: &Dispatch,
+    ) -> DispatchOutcome {
         DispatchObjects::new(self, dispatch).run(self, &made.words, Some((made, root)), dispatch)
     }
 
@@ -402,7 +408,13 @@ impl DispatchObjects {
         DispatchObjects { elements, addressed, layout, set }
     }
 
-    fn run(&self, gpu: &Gpu, words: &[u32], checked: Option<(&InstrumentedModule, RootLocation)>, dispatch: &Dispatch) -> DispatchOutcome {
+    fn run(
+        &self,
+        gpu: &Gpu,
+        words: &[u32],
+        checked: Option<(&InstrumentedModule, RootLocation)>,
+        dispatch: &Dispatch,
+    ) -> DispatchOutcome {
         let tables = checked.map(|it| self.tables(gpu, it.0, dispatch));
         let mut layouts = vec![self.layout];
         if let Some(tables) = &tables {
@@ -443,7 +455,8 @@ impl DispatchObjects {
         let dynamic = dispatch.bound.iter().filter(|it| is_dynamic(it.kind)).map(|it| it.elements.len()).sum();
         submit(gpu, (point, pipeline), layout, &sets, &push, (dispatch.groups, dynamic), drawn);
         let all = self.elements.iter().flatten().flatten().copied();
-        let all = all.chain(self.addressed.iter().map(|it| BoundMemory::Buffer(*it))).chain(drawn.map(BoundMemory::Picture));
+        let all =
+            all.chain(self.addressed.iter().map(|it| BoundMemory::Buffer(*it))).chain(drawn.map(BoundMemory::Picture));
         DispatchOutcome {
             buffers: all.map(|it| it.read(gpu)).collect(),
             records: tables.as_ref().map(|it| decode(&gpu.read(it.output)).expect("records")).unwrap_or_default(),

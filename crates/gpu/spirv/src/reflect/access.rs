@@ -3,13 +3,14 @@
 use spirv::{Op, StorageClass};
 
 use crate::{
-    ShaderAccess, AccessKind, AccessBytes, InvocationBytes, Id, Instruction, AccessMode, ValueSource, AccessTarget, image_use,
+    AccessBytes, AccessKind, AccessMode, AccessTarget, Id, Instruction, InvocationBytes, ShaderAccess, ValueSource,
     image_operands::second_image,
+    image_use,
     reflect::{
+        interpreter::CallFrame,
         pointer::{Pointer, PointerRoot, invocation_bytes},
         types::{TypeRef, is_address},
         value::{Value, one_of},
-        interpreter::CallFrame,
     },
 };
 
@@ -37,7 +38,9 @@ impl CallFrame<'_, '_> {
             Op::ImageTexelPointer => return Some(self.texel_pointer(it.id(3))),
             Op::UntypedImageTexelPointerEXT => return Some(self.texel_pointer(it.id(4))),
             Op::ConvertUToAccelerationStructureKHR => return Some(self.structure_at(it)),
-            Op::ArrayLength => self.record_access(it, it.id(3), AccessSize::Bytes(Some(0)), AccessKind::Query, AccessMode::None),
+            Op::ArrayLength => {
+                self.record_access(it, it.id(3), AccessSize::Bytes(Some(0)), AccessKind::Query, AccessMode::None)
+            }
             Op::UntypedArrayLengthKHR => {
                 self.record_access(it, it.id(4), AccessSize::Bytes(Some(0)), AccessKind::Query, AccessMode::None)
             }
@@ -57,7 +60,14 @@ impl CallFrame<'_, '_> {
     }
 
     /// An access through a pointer, to memory or to an input or output.
-    pub(super) fn record_access(&mut self, it: Instruction<'_>, pointer: Id, reach: AccessSize, kind: AccessKind, mode: AccessMode) {
+    pub(super) fn record_access(
+        &mut self,
+        it: Instruction<'_>,
+        pointer: Id,
+        reach: AccessSize,
+        kind: AccessKind,
+        mode: AccessMode,
+    ) {
         let value = self.value(pointer);
         let all = value.alternatives();
         for one in all {
@@ -130,14 +140,28 @@ impl CallFrame<'_, '_> {
         let types = &self.machine.types;
         let Some(class) = types.class(types.of_value(pointer)) else { return };
         if is_address(class) {
-            self.add_access(ShaderAccess { at: it.at, target: address(None), per_invocation: None, kind, mode, is_certain: false });
+            self.add_access(ShaderAccess {
+                at: it.at,
+                target: address(None),
+                per_invocation: None,
+                kind,
+                mode,
+                is_certain: false,
+            });
         }
         let resources = [StorageClass::Uniform, StorageClass::UniformConstant, StorageClass::StorageBuffer];
         self.machine.traits.is_incomplete |= resources.iter().any(|it| *it as u32 == class);
     }
 
     /// An access to an image, a sampler, an acceleration structure or a tensor that was loaded.
-    fn record_handle_access(&mut self, it: Instruction<'_>, value: &Value, kind: AccessKind, mode: AccessMode, sure: bool) {
+    fn record_handle_access(
+        &mut self,
+        it: Instruction<'_>,
+        value: &Value,
+        kind: AccessKind,
+        mode: AccessMode,
+        sure: bool,
+    ) {
         match value {
             Value::Handle(pointer) => {
                 let target = match &pointer.root {

@@ -2,7 +2,7 @@
 
 use spirv::Op;
 
-use crate::{InstructionIndex, Function, Id, Instruction, Module};
+use crate::{Function, Id, Instruction, InstructionIndex, Module};
 
 const NONE: u32 = u32::MAX;
 

@@ -55,7 +55,11 @@ fn shift_address(op: Op, widths: Widths, values: &[Value]) -> Option<Value> {
         (_, by) => by.unwrap_or(0),
     };
     let is_shifted = base.has_unknown_addend || other.number().is_none();
-    Some(Value::Loaded(Rc::new(Loaded { from: base.from.clone(), plus: base.plus.wrapping_add(by), has_unknown_addend: is_shifted })))
+    Some(Value::Loaded(Rc::new(Loaded {
+        from: base.from.clone(),
+        plus: base.plus.wrapping_add(by),
+        has_unknown_addend: is_shifted,
+    })))
 }
 
 /// More terms than these are not worth keeping.
@@ -118,7 +122,8 @@ fn by_part(op: Op, widths: Widths, values: &[Value], count: usize) -> Value {
 fn by_alternative(op: Op, widths: Widths, values: &[Value]) -> Value {
     let is_open = |it: &&Value| !matches!(it, Value::Const(_));
     let Some(place) = values.iter().position(|it| matches!(it, Value::OneOf(_))) else { return Value::Unknown };
-    if values.iter().filter(is_open).count() > 1 || !values[place].alternatives().iter().all(|it| it.number().is_some()) {
+    if values.iter().filter(is_open).count() > 1 || !values[place].alternatives().iter().all(|it| it.number().is_some())
+    {
         return Value::Unknown;
     }
     let alternatives = values[place].alternatives().iter().map(|it| {

@@ -5,15 +5,15 @@ use std::rc::Rc;
 use spirv::{GlslStd450Op as Glsl, Op};
 
 use crate::{
-    AccessKind, InstructionIndex, Id, Instruction, AccessMode, Quantity, OffsetTerm,
+    AccessKind, AccessMode, Id, Instruction, InstructionIndex, OffsetTerm, Quantity,
     reflect::{
         access::AccessSize,
         constants::{extract, shuffle},
         fold::{Widths, compute},
+        interpreter::CallFrame,
         pointer::{Pointer, PointerRoot, add_terms, forget_offset, shift},
         types::{Type, TypeRef, is_address},
         value::{Sum, Value, join, one_of},
-        interpreter::CallFrame,
     },
 };
 
@@ -102,7 +102,8 @@ impl CallFrame<'_, '_> {
     /// The number of an invocation, a vertex or the like.
     fn built_in(&self, place: u32, pointer: &Pointer, ty: TypeRef) -> Value {
         let types = &self.machine.types;
-        let Some(built_in) = self.machine.variables.built_in(place).filter(|_| pointer.max_extra_offset == Some(0)) else {
+        let Some(built_in) = self.machine.variables.built_in(place).filter(|_| pointer.max_extra_offset == Some(0))
+        else {
             return Value::Unknown;
         };
         let term = |component: u64| {

@@ -5,10 +5,10 @@ use std::collections::BTreeSet;
 use spirv::{BuiltIn, Decoration, ExecutionMode, Op, StorageClass};
 
 use crate::{
-    ShaderAccess, InstructionIndex, EntryPoint, Id, Instruction, Module, Reflection,
+    EntryPoint, Id, Instruction, InstructionIndex, Module, Reflection, ShaderAccess,
     reflect::{
-        types::{Type, TypeRef},
         interpreter::Interpreter,
+        types::{Type, TypeRef},
     },
 };
 
@@ -184,7 +184,11 @@ fn built_in_size(machine: &Interpreter<'_>) -> Option<[u32; 3]> {
 }
 
 fn location_of(module: &Module, place: u32) -> u32 {
-    module.instruction(InstructionIndex(place)).result().and_then(|it| module.decoration_operand(it, None, Decoration::Location)).unwrap_or(0)
+    module
+        .instruction(InstructionIndex(place))
+        .result()
+        .and_then(|it| module.decoration_operand(it, None, Decoration::Location))
+        .unwrap_or(0)
 }
 
 fn is_per_sample(module: &Module, it: &InterfaceVariable) -> bool {
@@ -230,7 +234,13 @@ fn merge(mut all: Vec<InterfaceVariable>) -> Vec<InterfaceVariable> {
 }
 
 /// One entry for a variable, or one for each member of a block.
-fn entries(machine: &Interpreter<'_>, id: Id, kind: InterfaceKind, ty: TypeRef, member: Option<u32>) -> Vec<InterfaceVariable> {
+fn entries(
+    machine: &Interpreter<'_>,
+    id: Id,
+    kind: InterfaceKind,
+    ty: TypeRef,
+    member: Option<u32>,
+) -> Vec<InterfaceVariable> {
     let inner = machine.types.strip_arrays(ty);
     let Type::Struct { members, .. } = machine.types.get(inner) else {
         return vec![entry(machine, id, (id, None), kind, ty)];

@@ -10,7 +10,7 @@ use std::{collections::HashMap, rc::Rc};
 use spirv::{Op, StorageClass};
 
 use crate::{
-    ShaderAccess, InstructionIndex, Function, Id, Instruction, Module,
+    Function, Id, Instruction, InstructionIndex, Module, ShaderAccess,
     reflect::{
         constants::Constants,
         flow_graph::{FlowGraph, cases, ends_invocation, local_block},
@@ -219,7 +219,11 @@ impl<'m, 'a> CallFrame<'m, 'a> {
         let value = match argument {
             Argument::Value(value) => value.clone(),
             Argument::Variable(value) => {
-                let pointer = self.module.instruction(at).result_type().map_or(TypeRef::MAX, |it| self.machine.types.type_ref(it));
+                let pointer = self
+                    .module
+                    .instruction(at)
+                    .result_type()
+                    .map_or(TypeRef::MAX, |it| self.machine.types.type_ref(it));
                 let ty = self.machine.types.pointee(pointer);
                 let cell = self.new_local(ty, Some(value.clone()));
                 self.passed_locals[number] = Some(cell);

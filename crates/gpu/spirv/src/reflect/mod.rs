@@ -8,25 +8,25 @@ mod access;
 mod constants;
 mod flow_graph;
 mod fold;
+mod instructions;
 mod interface;
+mod interpreter;
 mod layouts;
 mod pointer;
-mod instructions;
 mod types;
 mod value;
 mod variables;
-mod interpreter;
 
-use crate::{InstructionIndex, Id, Module};
+use crate::{Id, InstructionIndex, Module};
 
 pub use constants::Specialization;
-pub use interface::{FragmentTests, InterfaceVariable, InterfaceKind, Interlock, MeshLimits, NumberKind};
+pub use interface::{FragmentTests, InterfaceKind, InterfaceVariable, Interlock, MeshLimits, NumberKind};
 pub use layouts::TypeLayouts;
 
 use constants::Constants;
+use interpreter::Interpreter;
 use types::Types;
 use variables::Variables;
-use interpreter::Interpreter;
 
 /// What an entry point does.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -3,7 +3,7 @@
 use std::rc::Rc;
 
 use crate::reflect::{
-    AccessBytes, InvocationBytes, DescriptorElement, ValueSource, Quantity, OffsetTerm,
+    AccessBytes, DescriptorElement, InvocationBytes, OffsetTerm, Quantity, ValueSource,
     types::{MatrixLayout, StructKind, Type, TypeRef, Types},
     value::{Loaded, Sum, Value},
 };
@@ -175,7 +175,8 @@ impl Types<'_> {
             Value::Sum(it) => Some(Sum::clone(it)),
             Value::Loaded(it) if matches!(self.get(it.from.ty), Type::Int { width: 1..=32, .. }) => {
                 let of = Quantity::Read(self.source_of(bindings, &it.from)?);
-                (it.plus == 0 && !it.has_unknown_addend).then(|| Sum { terms: vec![OffsetTerm { quantity: of, factor: 1 }], plus: 0 })
+                (it.plus == 0 && !it.has_unknown_addend)
+                    .then(|| Sum { terms: vec![OffsetTerm { quantity: of, factor: 1 }], plus: 0 })
             }
             _ => None,
         }
@@ -213,7 +214,9 @@ impl Types<'_> {
     pub(super) fn element(&self, pointer: &Pointer) -> DescriptorElement {
         match &pointer.element {
             ElementIndex::Constant(index) => DescriptorElement::Constant(u32::try_from(*index).unwrap_or(u32::MAX)),
-            ElementIndex::Dynamic(from) => DescriptorElement::Dynamic(from.as_ref().map(|it| Box::new(ValueSource::clone(it)))),
+            ElementIndex::Dynamic(from) => {
+                DescriptorElement::Dynamic(from.as_ref().map(|it| Box::new(ValueSource::clone(it))))
+            }
         }
     }
 
@@ -250,14 +253,19 @@ impl Types<'_> {
 
 fn range(pointer: &Pointer, shift: u64, size: Option<u64>) -> AccessBytes {
     let start = pointer.offset.saturating_add(shift);
-    let end = pointer.max_extra_offset.zip(size).map(|(spread, size)| start.saturating_add(spread).saturating_add(size));
+    let end =
+        pointer.max_extra_offset.zip(size).map(|(spread, size)| start.saturating_add(spread).saturating_add(size));
     AccessBytes { start, end, is_exact: pointer.max_extra_offset == Some(0) && size.is_some() }
 }
 
 /// What an access does to memory in terms of what decides about it.
 pub(super) fn invocation_bytes(pointer: &Pointer, shift: u64, size: Option<u64>) -> Option<InvocationBytes> {
     let Terms::Known(terms) = &pointer.terms else { return None };
-    Some(InvocationBytes { start: pointer.constant_offset.wrapping_add(shift as i64), terms: terms.to_vec(), size: size? })
+    Some(InvocationBytes {
+        start: pointer.constant_offset.wrapping_add(shift as i64),
+        terms: terms.to_vec(),
+        size: size?,
+    })
 }
 
 pub(super) fn shift(pointer: &mut Pointer, by: u64) {
@@ -272,7 +280,9 @@ pub(super) fn add_terms(pointer: &mut Pointer, sum: &Sum, bytes: i64) {
         Terms::Constant => Vec::new(),
         Terms::Known(terms) => terms.to_vec(),
     };
-    terms.extend(sum.terms.iter().map(|it| OffsetTerm { quantity: it.quantity.clone(), factor: it.factor.wrapping_mul(bytes) }));
+    terms.extend(
+        sum.terms.iter().map(|it| OffsetTerm { quantity: it.quantity.clone(), factor: it.factor.wrapping_mul(bytes) }),
+    );
     pointer.terms = if terms.len() > TERMS_MAX { Terms::Unknown } else { Terms::Known(terms.into()) };
     pointer.constant_offset = pointer.constant_offset.wrapping_add(sum.plus.wrapping_mul(bytes));
 }

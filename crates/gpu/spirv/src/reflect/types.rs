@@ -7,7 +7,7 @@ use std::rc::Rc;
 
 use spirv::{Decoration, Op};
 
-use crate::{InstructionIndex, Id, Instruction, Module, reflect::constants::Constants};
+use crate::{Id, Instruction, InstructionIndex, Module, reflect::constants::Constants};
 
 /// A type, by the place of the instruction that makes it.
 pub(super) type TypeRef = u32;

@@ -5,7 +5,7 @@ use std::{collections::HashSet, rc::Rc};
 use spirv::{Decoration, Dim, Op, StorageClass};
 
 use crate::{
-    InstructionIndex, Descriptor, DescriptorKind, Id, Instruction, Module,
+    Descriptor, DescriptorKind, Id, Instruction, InstructionIndex, Module,
     reflect::{
         flow_graph::stored,
         pointer::{Bindings, Pointer, PointerRoot},
@@ -58,7 +58,8 @@ impl Variables {
         }
         for place in fixed {
             let ty = self.pointers[place as usize].as_ref().map_or(TypeRef::MAX, |it| it.ty);
-            self.pointers[place as usize] = Some(Rc::new(Pointer::new(PointerRoot::ConstantPrivate(place, Rc::new([])), ty)));
+            self.pointers[place as usize] =
+                Some(Rc::new(Pointer::new(PointerRoot::ConstantPrivate(place, Rc::new([])), ty)));
         }
     }
 

@@ -5,7 +5,8 @@
 use std::path::{Path, PathBuf};
 
 use lavascope_spirv::{
-    ShaderAccess, AccessKind, AccessBytes, InvocationBytes, DescriptorElement, AccessMode, Module, ValueSource, Quantity, Reflection, Specialization, AccessTarget, OffsetTerm,
+    AccessBytes, AccessKind, AccessMode, AccessTarget, DescriptorElement, InvocationBytes, Module, OffsetTerm,
+    Quantity, Reflection, ShaderAccess, Specialization, ValueSource,
 };
 use spirv::BuiltIn;
 

@@ -451,7 +451,12 @@ fn scene(device: &ash::Device) -> DrawScene {
         let pool = device.create_descriptor_pool(&info, None).expect("lavapipe makes pools");
         let info = vk::DescriptorSetAllocateInfo::default().descriptor_pool(pool).set_layouts(&layouts);
         let set = device.allocate_descriptor_sets(&info).expect("lavapipe makes sets")[0];
-        DrawScene { view: view.expect("lavapipe makes views"), layout, pipeline: graphics_pipeline(device, layout, format), set }
+        DrawScene {
+            view: view.expect("lavapipe makes views"),
+            layout,
+            pipeline: graphics_pipeline(device, layout, format),
+            set,
+        }
     }
 }
 

@@ -82,7 +82,8 @@ pub(crate) fn compute(work: ShaderWork) -> Vec<u32> {
     let mut it = ModuleWords { words: vec![spirv::MAGIC_NUMBER, 0x1_0500, 0, 0, 0], next: 0 };
     let [main, invocation, source, target, constants] = [(); 5].map(|()| it.id());
     let [block, words, reference, reference_words, push] = [(); 5].map(|()| it.id());
-    let names = ShaderIds { main, invocation, source, target, constants, block, words, reference, reference_words, push };
+    let names =
+        ShaderIds { main, invocation, source, target, constants, block, words, reference, reference_words, push };
     begin(&mut it, &names);
     let types = declare(&mut it, &names);
     body(&mut it, &names, &types, work);

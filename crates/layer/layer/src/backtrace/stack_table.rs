@@ -6,7 +6,8 @@ use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError};
 
 use lavascope_platform::stack::ReturnAddress;
 
-use crate::library::{self, Module};
+use crate::process::library;
+use crate::process::library::Module;
 
 /// Different stacks that are kept.
 const STACKS_MAX: usize = 1 << 16;

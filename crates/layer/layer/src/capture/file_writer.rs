@@ -6,7 +6,7 @@ use std::sync::mpsc::{Receiver, Sender, SyncSender, channel, sync_channel};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use lavascope_trace::{BlockKind, BlockWriter, Codec, SeekPoint, RawBlock, WrittenBlock};
+use lavascope_trace::{BlockKind, BlockWriter, Codec, RawBlock, SeekPoint, WrittenBlock};
 
 /// Blocks that may wait to be written. When there are more, the reader waits, and then the streams fill.
 const QUEUED_BLOCKS_MAX: usize = 32;
@@ -31,7 +31,9 @@ impl FileWriter {
     pub(crate) fn start(writer: BlockWriter<File>, codec: Codec, every: Duration) -> io::Result<FileWriter> {
         let (jobs, todo) = sync_channel(QUEUED_BLOCKS_MAX);
         let (told, written) = channel();
-        let work = move || FileWriterThread { writer, codec, sync_interval: every, last_sync: Instant::now() }.run(&todo, &told);
+        let work = move || {
+            FileWriterThread { writer, codec, sync_interval: every, last_sync: Instant::now() }.run(&todo, &told)
+        };
         let thread = std::thread::Builder::new().name("lavascope-writer".into()).spawn(work)?;
         Ok(FileWriter { jobs, written, thread: Some(thread) })
     }

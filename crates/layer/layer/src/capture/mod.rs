@@ -5,9 +5,10 @@
 //! streams' own memory lies in a file beside the trace (`room`) and is given free when what it holds is written, so
 //! that a killed process leaves everything behind that it has recorded.
 
+pub(crate) mod device_metadata;
+mod file_writer;
 mod range;
 mod tail_storage;
-mod file_writer;
 
 use std::fs::File;
 use std::io;
@@ -17,15 +18,15 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use lavascope_platform::files::{self, FileLock};
 use lavascope_settings::{Compression, Settings};
-use lavascope_stream::{OrderedRecord, Merger, TIME_MASK, ticks, ticks_per_second};
-use lavascope_trace::{BlockWriter, Codec, TraceHeader, RawBlock, StreamRecord, TraceRecorder};
+use lavascope_stream::{Merger, OrderedRecord, TIME_MASK, ticks, ticks_per_second};
+use lavascope_trace::{BlockWriter, Codec, RawBlock, StreamRecord, TraceHeader, TraceRecorder};
 use serde_json::json;
 
-use crate::process_state::PROCESS_STATE;
-use crate::report_file;
+use crate::process::process_state::PROCESS_STATE;
+use crate::report::report_file;
+use file_writer::FileWriter;
 use range::CaptureRange;
 use tail_storage::TailStorage;
-use file_writer::FileWriter;
 
 /// Words that may be gathered before blocks are made of them: a megabyte.
 const WORDS_MAX: usize = 1 << 17;
@@ -56,8 +57,12 @@ impl Capture {
         let began = (Instant::now(), ticks());
         let id = random_id();
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-        let header =
-            TraceHeader { version: lavascope_trace::VERSION, id, began: now.as_nanos() as u64, ticks_per_second: speed };
+        let header = TraceHeader {
+            version: lavascope_trace::VERSION,
+            id,
+            began: now.as_nanos() as u64,
+            ticks_per_second: speed,
+        };
         let mut writer = BlockWriter::new(file, header).map_err(failed)?;
         writer.write(RawBlock::metadata(&trace_metadata(settings)).pack(Codec::Zstd)).map_err(failed)?;
         let range = CaptureRange::new(settings);
@@ -74,7 +79,18 @@ impl Capture {
         let writer = FileWriter::start(writer, codec, every).map_err(failed)?;
         PROCESS_STATE.wake.set_storage(Some(room.clone()));
         let (recorder, sealed) = (TraceRecorder::default(), Instant::now());
-        Ok(Capture { path, recorder, writer, tail: room, began, last_time: 0, last_seal: sealed, flush_interval: every, range, is_broken: false })
+        Ok(Capture {
+            path,
+            recorder,
+            writer,
+            tail: room,
+            began,
+            last_time: 0,
+            last_seal: sealed,
+            flush_interval: every,
+            range,
+            is_broken: false,
+        })
     }
 
     /// The next record of a thread.

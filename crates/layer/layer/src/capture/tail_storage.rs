@@ -8,8 +8,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 use lavascope_platform::files;
-use lavascope_stream::{ChunkStorage, ChunkSpace, WORDS_PER_CHUNK};
-use lavascope_trace::{TailSlot, TailHeader};
+use lavascope_stream::{ChunkSpace, ChunkStorage, WORDS_PER_CHUNK};
+use lavascope_trace::{TailHeader, TailSlot};
 
 const SLOT_WORDS: usize = TailSlot::HEAD_WORDS + WORDS_PER_CHUNK;
 /// Slots that are made at once: about four megabytes.

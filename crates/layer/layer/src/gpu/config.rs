@@ -1,12 +1,12 @@
 //! What of shaders is checked and shown: what the settings say.
 
 use lavascope_instrument::{Checks, RecordedFault};
-use lavascope_settings::{Settings, MessageSeverity};
+use lavascope_settings::{MessageSeverity, Settings};
 
-use super::shader_cache::ShaderCache;
-use super::selection::ShaderSelection;
-use crate::instance;
-use crate::messages::Messages;
+use crate::gpu::pipeline::selection::ShaderSelection;
+use crate::gpu::pipeline::shader_cache::ShaderCache;
+use crate::loader::instance;
+use crate::report::messages::Messages;
 
 /// Words for the records of one draw.
 const RECORD_WORDS: u32 = 256;

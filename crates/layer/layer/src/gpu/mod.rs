@@ -5,84 +5,53 @@
 //! Each draw or dispatch with such code has its own place for records; they are read when the application finds out
 //! that its work is done ([`harvest`]).
 
-mod buffer_addresses;
-mod arena;
-mod descriptor_buffers;
-mod shader_cache;
-mod variant_choice;
-mod codes;
-mod command_buffer;
 mod config;
-mod descriptor_sets;
-mod recorded_draws;
-mod draws;
-mod destroyed_pipelines;
-mod device_request;
-mod touches;
-mod generated_commands;
-mod submissions;
+pub(crate) mod draw;
 mod hook;
-mod labels;
-mod update_after_bind;
-mod layouts;
-mod debug_names;
-mod shader_objects;
-mod leases;
-mod plan;
-mod prints;
-mod push_constants;
-mod push_descriptors;
-mod ray_tracing;
-mod recipe;
-mod record;
-mod selection;
-mod command_buffer_slots;
-mod acceleration_structures;
-mod acceleration_structures_nv;
-mod device_memory_use;
-mod findings;
-mod bound_shader_objects;
-mod variants;
-mod host_visibility;
-mod worker;
+pub(crate) mod pipeline;
+pub(crate) mod readback;
+pub(crate) mod report;
+pub(crate) mod resource;
 
 use std::collections::{HashMap, HashSet};
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, Once, OnceLock, Weak};
 
 use lavascope_abi::*;
-use lavascope_instrument::{InstrumentedModule, tables};
+use lavascope_instrument::InstrumentedModule;
+use lavascope_instrument::interface::tables;
 use lavascope_settings::MessageSeverity;
 
 use crate::DeviceTable;
-use crate::dispatch::dispatch_key;
-use crate::proc_addr::WATCHED_DEVICES;
-use crate::catch_panic::{is_disabled, run_if_enabled};
-use crate::instance::{self, InstanceData};
-use crate::messages::Messages;
+use crate::loader::dispatch::dispatch_key;
+use crate::loader::instance;
+use crate::loader::instance::InstanceData;
+use crate::loader::proc_addr::WATCHED_DEVICES;
+use crate::process::catch_panic::{is_disabled, run_if_enabled};
+use crate::report::messages::Messages;
 
-use buffer_addresses::BufferAddresses;
-use arena::{AllocationBudget, DeviceArena, ArenaRegion, SpareResources};
-use descriptor_buffers::DescriptorBuffers;
-use command_buffer::CommandBufferState;
 pub(crate) use config::ChecksConfig;
-use descriptor_sets::DescriptorSets;
-use device_request::AddressExtension;
-pub(crate) use device_request::DeviceRequest;
-use submissions::Submission;
-use layouts::{PipelineLayoutState, SetLayoutState, ROOT_PUSH_BYTES};
-use debug_names::{SharedName, DebugNames};
-use shader_objects::ShaderObjects;
-use leases::ResourcePool;
-use plan::{InstrumentedShaderKey, InstrumentedLibrary, SCRATCH_BYTES};
-use push_descriptors::UpdateTemplate;
-use recipe::RenderPasses;
-use command_buffer_slots::{CommandBufferSlot, CommandBufferSlots};
-use acceleration_structures::{InstanceCheckPipeline, AccelerationStructures};
-use device_memory_use::DeviceMemoryUse;
-use findings::{FaultSite, ReportedFault};
-use variants::{InstrumentedPipeline, PipelineVariant, lock};
-use worker::PipelineWorker;
+use draw::command_buffer::CommandBufferState;
+use draw::command_buffer_slots::{CommandBufferSlot, CommandBufferSlots};
+use hook::device_request::AddressExtension;
+pub(crate) use hook::device_request::DeviceRequest;
+use hook::push_descriptors::UpdateTemplate;
+use pipeline::layouts::{PipelineLayoutState, ROOT_PUSH_BYTES, SetLayoutState};
+use pipeline::plan::{InstrumentedLibrary, InstrumentedShaderKey, SCRATCH_BYTES};
+use pipeline::recipe::RenderPasses;
+use pipeline::shader_objects::ShaderObjects;
+use pipeline::variants::{InstrumentedPipeline, PipelineVariant, lock};
+use pipeline::worker::PipelineWorker;
+use readback::submissions::Submission;
+use report::debug_names::{DebugNames, SharedName};
+use report::findings::{FaultSite, ReportedFault};
+use resource::acceleration_structures::{AccelerationStructures, InstanceCheckPipeline};
+use resource::arena::{AllocationBudget, ArenaRegion, DeviceArena, SpareResources};
+use resource::buffer_addresses::BufferAddresses;
+use resource::descriptor_buffers::DescriptorBuffers;
+use resource::descriptor_sets::DescriptorSets;
+use resource::device_memory_use::DeviceMemoryUse;
+use resource::leases::ResourcePool;
 
 /// A device whose shaders check themselves. By the contract of `begin` the device is alive until `end` has returned,
 /// and `next` has its functions.
@@ -152,7 +121,7 @@ pub(crate) struct DeviceChecks {
 
 /// What is known of the application's objects, by their handles.
 #[derive(Default)]
-struct ChecksState {
+pub(crate) struct ChecksState {
     set_layouts: HashMap<u64, Arc<SetLayoutState>>,
     pipeline_layouts: HashMap<u64, Arc<PipelineLayoutState>>,
     /// Their words, and what they are called.
@@ -242,7 +211,7 @@ impl DeviceChecks {
             config: Arc::clone(instance.gpu.as_ref()?),
             is_robust: wish.is_robust,
             wants_zeros: wish.wants_zeros,
-            reserved_set: layouts::reserved_set_index(properties.limits.max_bound_descriptor_sets)?,
+            reserved_set: pipeline::layouts::reserved_set_index(properties.limits.max_bound_descriptor_sets)?,
             reserved_set_layout: DescriptorSetLayout::default(),
             empty_layout: DescriptorSetLayout::default(),
             root_push_offset: tail.filter(|_| wish.has_addresses),
@@ -468,16 +437,16 @@ const NO_MEMORY: &str = "there is no memory for checks: nothing more is checked 
 /// Puts our functions into a table.
 fn install(table: &mut DeviceTable) {
     hook::install(table);
-    shader_objects::install(table);
-    push_descriptors::install(table);
-    descriptor_buffers::install(table);
-    generated_commands::install(table);
-    draws::install(table);
-    labels::install(table);
-    acceleration_structures::install(table);
-    acceleration_structures_nv::install(table);
-    ray_tracing::install(table);
-    host_visibility::install(table);
+    pipeline::shader_objects::install(table);
+    hook::push_descriptors::install(table);
+    resource::descriptor_buffers::install(table);
+    hook::generated_commands::install(table);
+    hook::draws::install(table);
+    hook::labels::install(table);
+    resource::acceleration_structures::install(table);
+    resource::acceleration_structures_nv::install(table);
+    hook::ray_tracing::install(table);
+    hook::host_visibility::install(table);
 }
 
 /// The devices whose shaders check themselves, for the end of the process. Each stays where it is for as long as the
@@ -538,7 +507,7 @@ unsafe fn checks_of<'a>(handle: u64) -> Option<&'a Arc<DeviceChecks>> {
 /// # Safety
 ///
 /// The device must be alive, and stay so while the result is used.
-unsafe fn pack_context_of<'a>(device: Device) -> Option<&'a crate::handle_table::HandleTable> {
+unsafe fn pack_context_of<'a>(device: Device) -> Option<&'a crate::intercept::handle_table::HandleTable> {
     // SAFETY: by the contract of this function the device is alive while the result is used.
     unsafe { WATCHED_DEVICES.get(dispatch_key(device.0)) }.map(|it| it.handles())
 }
@@ -546,7 +515,7 @@ unsafe fn pack_context_of<'a>(device: Device) -> Option<&'a crate::handle_table:
 /// The address of a variable, for an output of one `T`. Whoever calls it looks at the variable again only when the
 /// function that writes has returned.
 fn out_ptr<T>(it: &mut T) -> Ptr<T> {
-    crate::interface::out(it)
+    crate::loader::interface::out(it)
 }
 
 /// # Safety

@@ -16,12 +16,12 @@ use lavascope_settings::CaptureMemory;
 
 use super::MemoryInterest;
 use crate::DeviceTable;
-use crate::pnext_chain::{chain_types, find_in_chain};
-use crate::dispatch::dispatch_key;
-use crate::proc_addr::WATCHED_DEVICES;
-use crate::catch_panic::{catch_panic, run_if_enabled};
-use crate::instance::{InstanceData, has_name};
-use crate::report_file;
+use crate::loader::dispatch::dispatch_key;
+use crate::loader::instance::{InstanceData, has_name};
+use crate::loader::pnext_chain::{chain_types, find_in_chain};
+use crate::loader::proc_addr::WATCHED_DEVICES;
+use crate::process::catch_panic::{catch_panic, run_if_enabled};
+use crate::report::report_file;
 
 const EXTERNAL_MEMORY_HOST: &CStr = c"VK_EXT_external_memory_host";
 /// Memory that was imported cannot be mapped at a place of the application's choice.
@@ -67,7 +67,11 @@ impl MemoryImportRequest {
         // SAFETY: the contract of this function: the parameters are those of a valid `vkCreateDevice`.
         let found = unsafe { MemoryImportRequest::find(instance, params) };
         if let (Err(text), CaptureMemory::Userfaultfd) = (&found, method) {
-            report_file::problem("warning", "setting capture_memory", &format!("{text}; memory is compared with a copy"));
+            report_file::problem(
+                "warning",
+                "setting capture_memory",
+                &format!("{text}; memory is compared with a copy"),
+            );
         }
         found.ok()
     }
@@ -75,7 +79,10 @@ impl MemoryImportRequest {
     /// # Safety
     ///
     /// The parameters must be those of a valid `vkCreateDevice`.
-    unsafe fn find(instance: &InstanceData, params: &CreateDeviceParams) -> std::result::Result<MemoryImportRequest, &'static str> {
+    unsafe fn find(
+        instance: &InstanceData,
+        params: &CreateDeviceParams,
+    ) -> std::result::Result<MemoryImportRequest, &'static str> {
         // SAFETY: VUID-vkCreateDevice-pCreateInfo-parameter, by the contract of this function.
         let info = unsafe { params.p_create_info.as_ptr().as_ref() }.ok_or("there is no device to be made")?;
         if PageTracker::get().is_none() {

@@ -30,10 +30,10 @@ use lavascope_settings::CaptureMemory;
 use lavascope_stream::StreamThread;
 
 use crate::DeviceTable;
-use crate::pnext_chain::find_in_chain;
-use crate::process_state::{PROCESS_STATE, ProcessState};
-use crate::inline_validation;
-use crate::instance::InstanceData;
+use crate::loader::instance::InstanceData;
+use crate::loader::pnext_chain::find_in_chain;
+use crate::process::process_state::{PROCESS_STATE, ProcessState};
+use crate::report::inline_validation;
 use host_image_copy::HostCopyImages;
 use import::MemoryImport;
 pub(crate) use import::MemoryImportRequest;
@@ -576,7 +576,13 @@ impl WatchedMemory {
         teller.scratch.dirty = parts;
     }
 
-    fn record_differences(&self, mapped: &HostMapping, shadow: &mut Shadow, part: Range<u64>, teller: &mut MappedWriteSink<'_>) {
+    fn record_differences(
+        &self,
+        mapped: &HostMapping,
+        shadow: &mut Shadow,
+        part: Range<u64>,
+        teller: &mut MappedWriteSink<'_>,
+    ) {
         let mut at = part.start;
         while at < part.end {
             let next = (at / WINDOW_BYTES as u64 + 1).saturating_mul(WINDOW_BYTES as u64).min(part.end);

@@ -44,7 +44,11 @@ fn memories_with_indices_are_looked_at_while_they_are_mapped() {
     all.map(second, 0x8000, 0, 64);
     assert_eq!(tracked_count(&all), 1);
     all.bind_index_buffer(Buffer(8), second);
-    assert_eq!((index_state_of(&all, second), tracked_count(&all)), (IndexState::None, 1), "of other buffers nobody wants to know");
+    assert_eq!(
+        (index_state_of(&all, second), tracked_count(&all)),
+        (IndexState::None, 1),
+        "of other buffers nobody wants to know"
+    );
     all.bind_index_buffer(INDICES, second);
     assert_eq!((index_state_of(&all, second), tracked_count(&all)), (IndexState::Tracked, 2));
     all.bind_index_buffer(INDICES, second);
@@ -76,5 +80,9 @@ fn no_more_is_looked_at_than_there_is_time_for() {
     all.remove(two);
     all.bind_index_buffer(INDICES, four);
     all.bind_index_buffer(INDICES, three);
-    assert_eq!([three, four].map(|it| index_state_of(&all, it)), [IndexState::Untracked, IndexState::Tracked], "once untold, always so");
+    assert_eq!(
+        [three, four].map(|it| index_state_of(&all, it)),
+        [IndexState::Untracked, IndexState::Tracked],
+        "once untold, always so"
+    );
 }

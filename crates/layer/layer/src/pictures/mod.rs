@@ -17,15 +17,16 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use lavascope_abi::*;
 use lavascope_picture::TexelFormat;
-use lavascope_settings::{FrameRange, Settings, MessageSeverity};
+use lavascope_settings::{FrameRange, MessageSeverity, Settings};
 
 use crate::DeviceTable;
-use crate::dispatch::dispatch_key;
-use crate::proc_addr::WATCHED_DEVICES;
-use crate::catch_panic::{catch_panic, is_disabled, run_if_enabled};
-use crate::instance::{self, InstanceData};
-use crate::interface::{FAILED, SetLoaderData, out, out_slice};
-use crate::messages::Messages;
+use crate::loader::dispatch::dispatch_key;
+use crate::loader::instance;
+use crate::loader::instance::InstanceData;
+use crate::loader::interface::{FAILED, SetLoaderData, out, out_slice};
+use crate::loader::proc_addr::WATCHED_DEVICES;
+use crate::process::catch_panic::{catch_panic, is_disabled, run_if_enabled};
+use crate::report::messages::Messages;
 use screenshot::StagingBuffer;
 use writer::PictureWriter;
 pub(crate) use writer::end_process;
@@ -257,7 +258,9 @@ impl Pictures {
     /// The device is about to be destroyed, and idle: what is under way is written.
     pub(crate) fn end(&self) {
         self.writer.end();
-        let PictureState { free_stagings: spares, lost_stagings: lost, retired_semaphores: retired, swapchains, .. } = std::mem::take(&mut *self.state());
+        let PictureState {
+            free_stagings: spares, lost_stagings: lost, retired_semaphores: retired, swapchains, ..
+        } = std::mem::take(&mut *self.state());
         spares.into_iter().chain(lost).for_each(|it| self.destroy_staging(it));
         let open = swapchains.values().flat_map(|it| lock(&it.semaphores).values().copied().collect::<Vec<_>>());
         for it in retired.into_iter().chain(open) {
@@ -329,8 +332,11 @@ unsafe extern "system" fn create_swapchain_khr(
     // SAFETY: VUID-vkCreateSwapchainKHR-pCreateInfo-parameter: a valid info.
     let info = unsafe { *p_info.as_ptr() };
     // SAFETY: the info of a `vkCreateSwapchainKHR` on this device, that has not returned.
-    let texels =
-        run_if_enabled("vkCreateSwapchainKHR", || unsafe { pictures.physical.texel_format_of(&info) }, || Err("of a bug of ours"));
+    let texels = run_if_enabled(
+        "vkCreateSwapchainKHR",
+        || unsafe { pictures.physical.texel_format_of(&info) },
+        || Err("of a bug of ours"),
+    );
     let usage = ImageUsageFlags(info.image_usage.0 | ImageUsageFlags::TRANSFER_SRC.0);
     let own = SwapchainCreateInfoKHR { image_usage: usage, ..info };
     // SAFETY: what stood in the table for this command, with what the application passed to it, or with a usage more

@@ -10,8 +10,8 @@ use lavascope_picture::{TexelFormat, copy_region, layout_barrier};
 
 use super::writer::{PICTURE_TIMEOUT, PendingSlot};
 use super::{Pictures, PresentedSwapchain, lock};
-use crate::catch_panic::catch_panic;
-use crate::interface::{out, out_slice};
+use crate::loader::interface::{out, out_slice};
+use crate::process::catch_panic::catch_panic;
 
 /// What begins a picture in a buffer is aligned to: more than any format needs.
 const ALIGNMENT: u64 = 16;
@@ -82,7 +82,12 @@ impl Pictures {
     /// # Safety
     ///
     /// The parameters must be those of a valid `vkQueuePresentKHR` on this device that was not passed on yet.
-    pub(super) unsafe fn copy_frame(&self, queue: Queue, info: &PresentInfoKHR, frame: u64) -> Option<PendingScreenshot> {
+    pub(super) unsafe fn copy_frame(
+        &self,
+        queue: Queue,
+        info: &PresentInfoKHR,
+        frame: u64,
+    ) -> Option<PendingScreenshot> {
         let prepare = || {
             // SAFETY: the contract of this function, which is that of `prepare`.
             let shot = unsafe { self.prepare(queue, info, frame) };
@@ -168,8 +173,10 @@ impl Pictures {
         let (Some(first), Some(last)) = (parts.first(), parts.last()) else { return Ok(None) };
         let semaphore = self.semaphore(first)?;
         let bytes = last.offset + last.texel_format.bytes(last.extent);
-        let turn =
-            self.writer.acquire_slot(PICTURE_TIMEOUT).ok_or("the device does not finish what it copied, so pictures are left out")?;
+        let turn = self
+            .writer
+            .acquire_slot(PICTURE_TIMEOUT)
+            .ok_or("the device does not finish what it copied, so pictures are left out")?;
         let staging = self.take_staging(family, bytes)?;
         // SAFETY: the staging is one of nobody else's, whose last copy is over. By the contract of this function the
         // images are about to be presented, so that they are in the layout for it and nobody else uses them.
@@ -382,7 +389,12 @@ impl Pictures {
     ///
     /// The command buffer must be one of ours that is being recorded, and the images must be in the first layout by
     /// then.
-    unsafe fn change_layouts(&self, commands: CommandBuffer, parts: &[WindowCopy], layouts: (ImageLayout, ImageLayout)) {
+    unsafe fn change_layouts(
+        &self,
+        commands: CommandBuffer,
+        parts: &[WindowCopy],
+        layouts: (ImageLayout, ImageLayout),
+    ) {
         let images: Vec<ImageMemoryBarrier> = parts.iter().map(|it| layout_barrier(it.image, layouts)).collect();
         // What was copied is for the host.
         let copied = MemoryBarrier {

@@ -14,9 +14,9 @@ use lavascope_platform::files::{self, FileLock};
 
 use super::screenshot::PendingScreenshot;
 use super::{Pictures, lock};
-use crate::catch_panic::catch_panic;
-use crate::messages::mark_layer_thread;
-use crate::report_file;
+use crate::process::catch_panic::catch_panic;
+use crate::report::messages::mark_layer_thread;
+use crate::report::report_file;
 
 /// Pictures of a device that may be under way. Who presents another one waits: each needs memory of the device.
 const PENDING_MAX: usize = 4;

@@ -6,8 +6,8 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use ash::vk;
 
 use crate::child::child;
-use crate::hazards::{ASYNC, App, CODE, DEBUG_UTILS, INLINE, set_callback_result, messenger_info, take_received};
-use crate::world::{LAYER, SECOND_NAME, Setup, LayerSettingValue, entry};
+use crate::hazards::{ASYNC, App, CODE, DEBUG_UTILS, INLINE, messenger_info, set_callback_result, take_received};
+use crate::world::{LAYER, LayerSettingValue, SECOND_NAME, Setup, entry};
 
 const HAZARD: &[(u64, u32)] = &[(0, 1), (32, 2)];
 /// A program that asks for the Khronos layer, by its name.
@@ -236,7 +236,8 @@ fn submissions_are_looked_at_unless_switched_off() {
     child("drop_in::submissions_are_looked_at_unless_switched_off", &[], || {
         let entry = entry();
         let heard = |is_on: vk::Bool32| {
-            let settings = [(c"validate_sync", ON), (c"syncval_submit_time_validation", LayerSettingValue::Bool(is_on))];
+            let settings =
+                [(c"validate_sync", ON), (c"syncval_submit_time_validation", LayerSettingValue::Bool(is_on))];
             let app = App::of(&entry, Setup { khronos: &settings, ..KHRONOS });
             app.record(0, HAZARD);
             app.record(1, &[(128, 3)]);

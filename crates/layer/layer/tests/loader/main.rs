@@ -21,7 +21,7 @@
 
 mod capture;
 mod child;
-mod termination;
+mod device_lost;
 mod drop_in;
 mod exits;
 mod gpu;
@@ -29,14 +29,14 @@ mod growth;
 mod hazards;
 mod inline;
 mod lifetimes;
-mod device_lost;
 mod memory;
 mod messages;
 mod objects;
 mod order;
 mod proc_addr;
 mod queues;
+mod settings;
+mod termination;
 mod threads;
 mod validation;
-mod settings;
 mod world;

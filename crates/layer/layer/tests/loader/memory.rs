@@ -11,7 +11,7 @@ use std::sync::{Barrier, Mutex};
 
 use ash::vk;
 use lavascope_abi::Command;
-use lavascope_record::{Call, HostBytes, RecordPhase, HostWrite, check};
+use lavascope_record::{Call, HostBytes, HostWrite, RecordPhase, check};
 use lavascope_trace::{MergedReader, Trace};
 
 use crate::child::{ChildOutcome, child};
@@ -344,7 +344,9 @@ fn replay(file: &[u8]) -> (Vec<MemoryContents>, usize) {
                 count += 1;
             }
             (RecordPhase::Enter, Some(Call::FreeMemory(call))) => _ = alive.remove(&(call.memory.0 & 0xffff_ffff)),
-            (RecordPhase::Enter, Some(Call::QueueSubmit(_) | Call::QueueSubmit2(_))) => at_submissions.push(alive.clone()),
+            (RecordPhase::Enter, Some(Call::QueueSubmit(_) | Call::QueueSubmit2(_))) => {
+                at_submissions.push(alive.clone())
+            }
             _ => {}
         }
     }
@@ -379,7 +381,12 @@ fn captured(name: &str, method: &str, driver: Option<&str>, ways: &[WriteMethod]
         let extensions: &[_] = if driver.is_none() { &[c"VK_KHR_map_memory2"] } else { &[] };
         let world = Setup { device_extensions: extensions, ..Setup::OFF }.world(&entry);
         let live = LiveActor::new(&world, driver.is_none());
-        run_steps(seed, STEPS, ways, &mut LiveActor { is_watched: method == "userfaultfd" && has_page_tracking(), ..live });
+        run_steps(
+            seed,
+            STEPS,
+            ways,
+            &mut LiveActor { is_watched: method == "userfaultfd" && has_page_tracking(), ..live },
+        );
         world.destroy();
     })?;
     assert_eq!(outcome.of_kind("bug"), Vec::<serde_json::Value>::new());

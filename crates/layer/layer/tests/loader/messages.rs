@@ -156,7 +156,12 @@ fn a_chained_report_callback_hears_of_the_settings() {
 }
 
 /// The outcome of an instance with an unknown key and these settings too, and how many messages its messenger heard.
-fn outcome_of(name: &str, settings: &[(&CStr, &CStr)], has_messenger: bool, heard_count: usize) -> Option<ChildOutcome> {
+fn outcome_of(
+    name: &str,
+    settings: &[(&CStr, &CStr)],
+    has_messenger: bool,
+    heard_count: usize,
+) -> Option<ChildOutcome> {
     child(name, &[], || {
         let entry = entry();
         let settings = [&[UNKNOWN], settings].concat();

@@ -167,7 +167,11 @@ fn only_externally_synchronized_parameters_are_touched() {
     let looks = calls_named(&calls, MAIN, "vkGetBufferMemoryRequirements");
     let bind = calls_named(&calls, OTHER, "vkBindBufferMemory")[0];
     assert_eq!(looks[0].after, [], "the other thread only looked at the buffer");
-    assert_eq!(calls_named(&calls, MAIN, "vkGetDeviceMemoryCommitment")[0].after, [], "the bind did not touch the memory");
+    assert_eq!(
+        calls_named(&calls, MAIN, "vkGetDeviceMemoryCommitment")[0].after,
+        [],
+        "the bind did not touch the memory"
+    );
     assert_after(looks[1], bind);
 }
 
@@ -239,7 +243,8 @@ fn only_caches_that_the_application_synchronizes_order_threads() {
         return;
     };
     let calls = calls(&outcome.file("print.txt"));
-    let (own, others) = (calls_named(&calls, MAIN, "vkMergePipelineCaches"), calls_named(&calls, OTHER, "vkMergePipelineCaches"));
+    let (own, others) =
+        (calls_named(&calls, MAIN, "vkMergePipelineCaches"), calls_named(&calls, OTHER, "vkMergePipelineCaches"));
     assert_eq!(own[0].after, [], "the cache is the implementation's business");
     assert_after(own[1], others[1]);
 }

@@ -63,7 +63,8 @@ impl Case {
             let lines = self.settings.iter().map(|(name, value)| format!("{prefix}.{name} = {value}\n"));
             std::fs::write("vk_layer_settings.txt", lines.collect::<String>()).expect("the folder is ours");
         }
-        let owned: Vec<(CString, CString)> = self.settings.iter().map(|(name, value)| (c_string(name), c_string(value))).collect();
+        let owned: Vec<(CString, CString)> =
+            self.settings.iter().map(|(name, value)| (c_string(name), c_string(value))).collect();
         let mut settings: Vec<(&CStr, &CStr)> = owned.iter().map(|it| (&*it.0, &*it.1)).collect();
         let mut khronos = Vec::new();
         match self.from {
@@ -93,7 +94,12 @@ fn c_string(text: &str) -> CString {
 }
 
 /// Runs a body once for each source, in a process of its own, and then looks at what is left of it.
-fn for_each_source(name: &str, settings: &[(&'static str, &str)], body: impl Fn(&Case), look: impl Fn(&ChildOutcome, SettingOrigin)) {
+fn for_each_source(
+    name: &str,
+    settings: &[(&'static str, &str)],
+    body: impl Fn(&Case),
+    look: impl Fn(&ChildOutcome, SettingOrigin),
+) {
     for (index, from) in SOURCES.into_iter().enumerate() {
         let case = Case { from, settings: settings.iter().map(|it| (it.0, it.1.to_owned())).collect() };
         let mut environment = case.environment();
@@ -283,7 +289,12 @@ fn a_hazard_can_stop_a_debugger() {
         app.end(0);
         app.destroy();
     };
-    for_each_source("wanted::a_hazard_can_stop_a_debugger", &[("debug_action", "VK_DBG_LAYER_ACTION_BREAK")], body, |_, _| ());
+    for_each_source(
+        "wanted::a_hazard_can_stop_a_debugger",
+        &[("debug_action", "VK_DBG_LAYER_ACTION_BREAK")],
+        body,
+        |_, _| (),
+    );
 }
 
 #[test]

@@ -1,12 +1,12 @@
 //! Every command that creates something, called by its description with structures that say little but their type.
 
-use lavascope_abi::desc::{Direction, Field, Layout, Len, CommandLevel, Pointer, Pointee, Ty};
+use lavascope_abi::desc::{CommandLevel, Direction, Field, Layout, Len, Pointee, Pointer, Ty};
 use lavascope_abi::*;
 
 use super::test_device::{TestDevice, out, vk};
+use crate::capabilities::properties::Limit;
+use crate::capabilities::settings::{API_VERSION, Execute};
 use crate::instance::entry_point;
-use crate::properties::Limit;
-use crate::settings::{API_VERSION, Execute};
 
 /// Calls a command with up to eight parameters of a word each, which is how integers and pointers are passed here.
 fn call(command: Command, words: &[u64]) -> i32 {
@@ -68,7 +68,10 @@ fn every_creation_succeeds_with_a_handle() {
                     memory.push(target(layout));
                     memory.last_mut().map_or(0, |it| it.as_mut_ptr().expose_provenance() as u64)
                 }
-                (Ty::Opaque, CommandLevel::Device | CommandLevel::Instance | CommandLevel::PhysicalDevice | CommandLevel::Global) => 0,
+                (
+                    Ty::Opaque,
+                    CommandLevel::Device | CommandLevel::Instance | CommandLevel::PhysicalDevice | CommandLevel::Global,
+                ) => 0,
                 // Counts of arrays.
                 (Ty::U32, _) => 1,
                 _ => 0,

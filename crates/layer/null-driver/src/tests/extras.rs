@@ -3,7 +3,7 @@
 use lavascope_abi::*;
 
 use super::test_device::{NO_SEMAPHORE, TestDevice, out, vk};
-use crate::settings::DriverSettings;
+use crate::capabilities::settings::DriverSettings;
 
 #[test]
 fn acceleration_structures_have_sizes_and_addresses() {

@@ -3,7 +3,7 @@
 use lavascope_abi::*;
 
 use super::test_device::{TestDevice, out, vk};
-use crate::settings::DriverSettings;
+use crate::capabilities::settings::DriverSettings;
 
 #[test]
 fn memory_maps_and_buffers_have_addresses() {
@@ -180,7 +180,7 @@ fn a_profile_takes_extensions_features_and_limits_away() {
         "properties": { "VkPhysicalDeviceLimits": { "maxImageDimension2D": 4096 } } } } }"#;
     assert!(std::fs::create_dir_all(&folder).and_then(|()| std::fs::write(folder.join("p.json"), text)).is_ok());
     let mut settings = DriverSettings::new();
-    match crate::profile::Profile::read(&folder.join("p.json")) {
+    match crate::capabilities::profile::Profile::read(&folder.join("p.json")) {
         Ok(profile) => settings.apply(profile),
         Err(error) => panic!("{error}"),
     }

@@ -4,7 +4,7 @@ use std::ffi::CString;
 
 use lavascope_abi::*;
 
-use crate::settings::{Execute, DriverSettings, for_tests};
+use crate::capabilities::settings::{DriverSettings, Execute, for_tests};
 use crate::{vk_icdGetInstanceProcAddr, vk_icdNegotiateLoaderICDInterfaceVersion};
 
 /// Where a command writes to.

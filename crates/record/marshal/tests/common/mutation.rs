@@ -4,10 +4,11 @@ use std::collections::BTreeMap;
 
 use lavascope_abi::desc::HandleAccess;
 use lavascope_abi::{Command, HandleType, ObjectId};
-use lavascope_marshal::{Arena, HandleResolver, IdResolver, Packer, UnpackPurpose, RecordBuffer, Unpacker};
-use lavascope_record::pack_context::{PackContext, LibraryUse, SubpassUse};
-use lavascope_record::{Call, RecordFault, RecordPhase, Outcome, Omissions, check, print};
-use lavascope_sim::{CallOptions, Random, SyntheticObjects, mutate, random_call_memory};
+use lavascope_marshal::{Arena, HandleResolver, IdResolver, Packer, RecordBuffer, UnpackPurpose, Unpacker};
+use lavascope_record::pack_context::{LibraryUse, PackContext, SubpassUse};
+use lavascope_record::{Call, Omissions, Outcome, RecordFault, RecordPhase, check, print};
+use lavascope_sim::mutate;
+use lavascope_sim::{CallOptions, Random, SyntheticObjects, random_call_memory};
 
 use crate::SimHandles;
 

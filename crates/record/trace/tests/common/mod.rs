@@ -4,9 +4,12 @@ use std::alloc::{GlobalAlloc, Layout, System};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use lavascope_abi::Command;
-use lavascope_record::encoding::{RecordHeader, RecordPhase, OrderEdge};
+use lavascope_record::encoding::{OrderEdge, RecordHeader, RecordPhase};
 use lavascope_record::{HostWrite, check};
-use lavascope_trace::{BlockWriter, Codec, TraceHeader, MergedReader, RawBlock, StreamRecord, TraceRecorder, Tail, Trace, VERSION, repair};
+use lavascope_trace::repair;
+use lavascope_trace::{
+    BlockWriter, Codec, MergedReader, RawBlock, StreamRecord, Tail, Trace, TraceHeader, TraceRecorder, VERSION,
+};
 
 /// Counts the memory that is in use, and the most that was.
 pub(crate) struct Counting;
@@ -34,7 +37,8 @@ unsafe impl GlobalAlloc for Counting {
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
 
-pub(crate) const HEADER: TraceHeader = TraceHeader { version: VERSION, id: 9, began: 0, ticks_per_second: 1_000_000_000 };
+pub(crate) const HEADER: TraceHeader =
+    TraceHeader { version: VERSION, id: 9, began: 0, ticks_per_second: 1_000_000_000 };
 /// What a reader may ask for beside four times the file.
 const ROOM: usize = 64 << 20;
 

@@ -3,10 +3,10 @@
 use lavascope_abi::{AccessFlags2 as A, Format, ImageAspectFlags, PipelineStageFlags2 as S, QueueFlags};
 use lavascope_engine::Engine;
 use lavascope_sync_ir::{
-    Access, Area, AttachmentKind, AttachmentView, Barrier, SubmitBatch, Command, CommandBuffer, CommandBufferId, Components,
-    Dependency, FenceId, ImageDesc, ImageRegion, LoadOp, SemaphorePoint, Queue, QueueId, RasterOrder, Region, Rendering,
-    RenderingAttachment, Resource, ResourceId, ResourceKind, SyncScope, SemaphoreId, SemaphoreSignal, HostStep, StoreOp, Tiling, SemaphoreWait,
-    DependencyTarget,
+    Access, Area, AttachmentKind, AttachmentView, Barrier, Command, CommandBuffer, CommandBufferId, Components,
+    Dependency, DependencyTarget, FenceId, HostStep, ImageDesc, ImageRegion, LoadOp, Queue, QueueId, RasterOrder,
+    Region, Rendering, RenderingAttachment, Resource, ResourceId, ResourceKind, SemaphoreId, SemaphorePoint,
+    SemaphoreSignal, SemaphoreWait, StoreOp, SubmitBatch, SyncScope, Tiling,
 };
 
 /// Bytes of a range; one is left between two, so that they stay apart.
@@ -215,7 +215,8 @@ fn of_whole(buffer: u32, access: A) -> Access {
 
 /// A thousand copies between buffers, and 64 barriers.
 pub(crate) fn copies(buffers: u32) -> Vec<Command> {
-    const COPY: SyncScope = SyncScope { dst_stages: S::COPY.0, dst_access: A::TRANSFER_WRITE.0 | A::TRANSFER_READ.0, ..NARROW };
+    const COPY: SyncScope =
+        SyncScope { dst_stages: S::COPY.0, dst_access: A::TRANSFER_WRITE.0 | A::TRANSFER_READ.0, ..NARROW };
     let mut commands = vec![barrier(COPY)];
     for index in 0..1000 {
         let [from, to] = [2 * index % buffers, (2 * index + 1) % buffers];

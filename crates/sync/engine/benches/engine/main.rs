@@ -12,7 +12,7 @@ use lavascope_engine::Engine;
 use lavascope_sync_ir::{Command, CommandBuffer};
 
 use allocator::CountingAllocator;
-use fixture::{ALL, NARROW, EngineFixture, access, barrier, copies, frame, image_barrier};
+use fixture::{ALL, EngineFixture, NARROW, access, barrier, copies, frame, image_barrier};
 
 #[global_allocator]
 static MEMORY: CountingAllocator = CountingAllocator;

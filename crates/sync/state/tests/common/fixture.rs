@@ -183,7 +183,10 @@ pub(crate) fn write_all(app: &mut App<Collector>) {
 }
 
 /// The resources that commands access wrongly behind writes to everything. With a barrier there is nothing wrong.
-pub(crate) fn unsynchronized_resources(make: impl Fn() -> App<Collector>, commands: impl Fn(&mut App<Collector>)) -> Vec<u32> {
+pub(crate) fn unsynchronized_resources(
+    make: impl Fn() -> App<Collector>,
+    commands: impl Fn(&mut App<Collector>),
+) -> Vec<u32> {
     let run = |has_barrier: bool| {
         let mut app = make();
         app.begin(2);

@@ -7,7 +7,7 @@ mod drawing;
 
 use lavascope_abi::*;
 use lavascope_bench::{Bench, Suite};
-use lavascope_record::{RecordPhase, Record};
+use lavascope_record::{Record, RecordPhase};
 use lavascope_state::{Listener, SpirvReflection, Tracker};
 use lavascope_validate::Validator;
 

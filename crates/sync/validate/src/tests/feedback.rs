@@ -4,10 +4,10 @@ use std::ops::Range;
 
 use lavascope_abi::DescriptorType;
 use lavascope_diag::Severity;
-use lavascope_sync_ir::{Barrier, Certainty, Dependency, Descriptor, Origin, SyncScope, DependencyTarget};
+use lavascope_sync_ir::{Barrier, Certainty, Dependency, DependencyTarget, Descriptor, Origin, SyncScope};
 
 use super::*;
-use crate::{BindingTouched, TouchedBytes, CommandBufferFeedback, ShaderLaunch, StageTouches};
+use crate::{BindingTouched, CommandBufferFeedback, ShaderLaunch, StageTouches, TouchedBytes};
 
 const STAGE: u64 = S::COMPUTE_SHADER.0;
 
@@ -120,8 +120,9 @@ impl App {
     /// Code, the two commands, and severity of all that was found.
     fn found(&self) -> Vec<(String, String, String, Severity)> {
         let text = |it: &str| it.split([',', ':']).next().unwrap_or_default().to_owned();
-        let line =
-            |it: &Diagnostic| (it.code.0.to_string(), text(&it.locations[0].text), text(&it.locations[1].text), it.severity);
+        let line = |it: &Diagnostic| {
+            (it.code.0.to_string(), text(&it.locations[0].text), text(&it.locations[1].text), it.severity)
+        };
         let mut all: Vec<_> = self.diagnostics().iter().map(line).collect();
         all.sort();
         all.dedup();
@@ -281,7 +282,9 @@ impl Dice {
                 }
                 TestCommand::Dispatch(uses)
             }
-            7..9 => TestCommand::Copy { buffer: self.below(2) as u32, bytes: self.bytes(), is_write: self.below(2) == 0 },
+            7..9 => {
+                TestCommand::Copy { buffer: self.below(2) as u32, bytes: self.bytes(), is_write: self.below(2) == 0 }
+            }
             _ => TestCommand::Barrier,
         }
     }
@@ -293,7 +296,8 @@ fn what_is_found_is_what_is_found_when_all_is_known() {
     let mut found = 0;
     for seed in 0..400 {
         let mut dice = Dice(seed);
-        let buffers: Vec<Vec<TestCommand>> = (0..4).map(|_| (0..dice.below(4) + 1).map(|_| dice.word()).collect()).collect();
+        let buffers: Vec<Vec<TestCommand>> =
+            (0..4).map(|_| (0..dice.below(4) + 1).map(|_| dice.word()).collect()).collect();
         let (mut guessing, mut knowing) = (App::expecting_feedback(), App::new());
         (0..2).for_each(|it| knowing.buffer(it));
         let mut late = Vec::new();

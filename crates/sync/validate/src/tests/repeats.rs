@@ -2,7 +2,7 @@
 //! every one of them is recorded anew.
 
 use lavascope_abi::{Format, QueueFlags};
-use lavascope_sync_ir::{Barrier, Dependency, ImageDesc, SyncScope, Tiling, DependencyTarget};
+use lavascope_sync_ir::{Barrier, Dependency, DependencyTarget, ImageDesc, SyncScope, Tiling};
 
 use super::*;
 
@@ -84,7 +84,14 @@ impl RepeatingApp {
     fn new(seed: u64, is_anew: bool) -> RepeatingApp {
         let mut app = App::new();
         app.devices.set_never_repeats(is_anew);
-        let mut it = RepeatingApp { app, dice: TestRandom(seed), slots: Vec::new(), next: 0, words: Vec::new(), undoes_commands: true };
+        let mut it = RepeatingApp {
+            app,
+            dice: TestRandom(seed),
+            slots: Vec::new(),
+            next: 0,
+            words: Vec::new(),
+            undoes_commands: true,
+        };
         for slot in 0..SLOTS {
             let id = it.make(slot);
             it.slots.push(id);

@@ -11,12 +11,15 @@ use lavascope_trim::TrimRange;
 
 use super::setup::Setup;
 use super::{CommandOutcome, print, trim};
-use crate::child_program::{self, ProgramEnd};
-use crate::report::{ReportFolder, LayerReport};
-use crate::run_summary;
+use crate::launch::capture_signal;
+use crate::launch::capture_signal::CaptureSignal;
+use crate::launch::child_program;
+use crate::launch::child_program::ProgramEnd;
+use crate::report::run_summary;
+use crate::report::{LayerReport, ReportFolder};
 use crate::text::{self, Paint};
-use crate::trace_file::{self, TraceFile};
-use crate::capture_signal::{self, CaptureSignal};
+use crate::trace::trace_file;
+use crate::trace::trace_file::TraceFile;
 
 const EXIT_CODES: &str = "\
 Exit codes:
@@ -186,8 +189,11 @@ fn finish_files(output: &Path, report: &LayerReport) -> Vec<CapturedFile> {
             text::emit_stderr(&format!("lavascope: {error:#}\n"));
         }
         let (is_broken, saved) = (made.is_err(), made.ok().flatten());
-        let part =
-            if is_broken { None } else { trim_to_part(&path).unwrap_or_else(|it| Some(format!("all of it is kept: {it:#}"))) };
+        let part = if is_broken {
+            None
+        } else {
+            trim_to_part(&path).unwrap_or_else(|it| Some(format!("all of it is kept: {it:#}")))
+        };
         let bytes = fs::metadata(&path).map_or(size, |it| it.len());
         all.push(CapturedFile { path, bytes, saved, is_broken, part });
     }

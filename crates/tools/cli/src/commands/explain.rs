@@ -4,7 +4,8 @@ use anyhow::bail;
 use serde::Serialize;
 
 use super::CommandOutcome;
-use crate::code_pages::{self, CodePage};
+use crate::text::code_pages;
+use crate::text::code_pages::CodePage;
 use crate::text::{self, columns};
 
 const NEAREST_MAX: usize = 3;

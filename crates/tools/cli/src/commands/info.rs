@@ -5,17 +5,17 @@ use std::ffi::CStr;
 use std::path::PathBuf;
 
 use lavascope_abi::Command;
-use lavascope_record::{Call, HostBytes, RecordPhase, Record, HostWrite};
+use lavascope_record::{Call, HostBytes, HostWrite, Record, RecordPhase};
 use lavascope_trace::{BlockKind, SeekPointKind, Trace};
 use serde::Serialize;
 use serde_json::Value;
 
 use super::CommandOutcome;
-use crate::enabled_features;
-use crate::progress::TerminalProgress;
-use crate::record_reader::each_record;
 use crate::text;
-use crate::trace_file::TraceFile;
+use crate::text::progress::TerminalProgress;
+use crate::trace::enabled_features;
+use crate::trace::record_reader::each_record;
+use crate::trace::trace_file::TraceFile;
 
 /// Tell what is in a trace: the program, its threads, frames and calls, and whether the file is whole
 #[derive(clap::Args)]

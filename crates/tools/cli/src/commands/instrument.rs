@@ -4,7 +4,10 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail};
-use lavascope_instrument::{Check, Guard, InstrumentedModule, InstrumentOptions, UncheckedReason, RootLocation, CheckSite, CheckDecision, instrument};
+use lavascope_instrument::{
+    Check, CheckDecision, CheckSite, Guard, InstrumentOptions, InstrumentedModule, RootLocation, UncheckedReason,
+    instrument,
+};
 use lavascope_spirv::{Module, SourceLine};
 use serde::Serialize;
 
@@ -52,7 +55,8 @@ pub(crate) fn run(arguments: &InstrumentArguments) -> anyhow::Result<CommandOutc
     let module = Module::parse(&words).with_context(|| format!("{name} is no SPIR-V"))?;
     let guard = if arguments.branch { Guard::Branch } else { Guard::Select };
     let immediate = arguments.sites.iter().copied().collect();
-    let options = InstrumentOptions { guard, immediate, prints: arguments.prints, ..InstrumentOptions::new(arguments.root) };
+    let options =
+        InstrumentOptions { guard, immediate, prints: arguments.prints, ..InstrumentOptions::new(arguments.root) };
     let made = instrument(&module, &options).with_context(|| format!("{name} cannot be instrumented"))?;
     if let Some(output) = &arguments.output {
         write(output, &made.words)?;

@@ -6,7 +6,7 @@ use std::io::ErrorKind;
 use anyhow::Context;
 
 use super::CommandOutcome;
-use crate::layer_manifest::{LayerName, user_folder, write_manifest};
+use crate::launch::layer_manifest::{LayerName, user_folder, write_manifest};
 use crate::text;
 
 /// Install or uninstall the layer for this user

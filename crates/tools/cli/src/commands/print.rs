@@ -4,15 +4,15 @@ use std::io::Write;
 use std::ops::Range;
 use std::path::PathBuf;
 
-use lavascope_record::{CheckError, HostBytes, RecordPhase, ObjectNames, HostWrite, print::print_with};
+use lavascope_record::{CheckError, HostBytes, HostWrite, ObjectNames, RecordPhase, print::print_with};
 use lavascope_trace::SeekPointKind;
 use serde_json::json;
 
 use super::CommandOutcome;
-use crate::progress::TerminalProgress;
-use crate::record_reader::{TraceRecord, each_record};
 use crate::text;
-use crate::trace_file::TraceFile;
+use crate::text::progress::TerminalProgress;
+use crate::trace::record_reader::{TraceRecord, each_record};
+use crate::trace::trace_file::TraceFile;
 
 /// Print the calls of a trace, in an order in which they could have been made
 #[derive(clap::Args)]
@@ -50,7 +50,14 @@ pub(crate) fn run(arguments: &PrintArguments) -> anyhow::Result<CommandOutcome> 
     let trace = file.open()?;
     let speed = trace.metadata().iter().rev().find_map(|it| it["ticks_per_second"].as_u64());
     let speed = speed.unwrap_or(trace.header().ticks_per_second).max(1);
-    let mut state = CallPrinter { arguments, ticks_per_second: speed, call: 0, frame: 0, thread: 0, object_names: ObjectNames::default() };
+    let mut state = CallPrinter {
+        arguments,
+        ticks_per_second: speed,
+        call: 0,
+        frame: 0,
+        thread: 0,
+        object_names: ObjectNames::default(),
+    };
     let out = &mut std::io::BufWriter::new(std::io::stdout().lock());
     let mut has_reader = true;
     let outcome = each_record(&file, &trace, &TerminalProgress::new(file.size()), |it| {
@@ -107,7 +114,8 @@ impl CallPrinter<'_> {
         let body = print_with(record, &self.object_names);
         let seconds = it.time as f64 / self.ticks_per_second as f64;
         if self.arguments.json {
-            let after: Vec<_> = record.order_edges().map(|it| json!({ "thread": it.thread, "call": it.call })).collect();
+            let after: Vec<_> =
+                record.order_edges().map(|it| json!({ "thread": it.thread, "call": it.call })).collect();
             let kind = if record.phase() == RecordPhase::Enter { "enter" } else { "leave" };
             let line = json!({
                 "index": call,

@@ -10,10 +10,12 @@ use serde::Serialize;
 
 use super::CommandOutcome;
 use super::setup::Setup;
-use crate::baseline::{BaselineArguments, BaselineFile, not_found_text};
-use crate::child_program::{self, ProgramEnd};
-use crate::report::{ReportFolder, LayerReport, ReportedSeverity, Stats};
-use crate::run_summary::{self, StatsDetail};
+use crate::launch::child_program;
+use crate::launch::child_program::ProgramEnd;
+use crate::report::baseline::{BaselineArguments, BaselineFile, not_found_text};
+use crate::report::run_summary;
+use crate::report::run_summary::StatsDetail;
+use crate::report::{LayerReport, ReportFolder, ReportedSeverity, Stats};
 use crate::text::{self, Paint};
 
 const EXIT_CODES: &str = "\

@@ -4,8 +4,8 @@ use std::path::PathBuf;
 
 use anyhow::{Context, Result};
 
-use crate::layer_manifest::LayerName;
-use crate::{null_driver, layer_manifest};
+use crate::launch::layer_manifest::LayerName;
+use crate::launch::{layer_manifest, null_driver};
 
 #[derive(clap::Args)]
 pub(crate) struct Setup {

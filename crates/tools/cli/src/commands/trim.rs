@@ -7,12 +7,12 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, anyhow};
 use lavascope_trace::{Tail, Trace};
-use lavascope_trim::{TrimRange, TrimSummary, TrimError, trim};
+use lavascope_trim::{TrimError, TrimRange, TrimSummary, trim};
 
 use super::{CommandOutcome, print};
-use crate::progress::TerminalProgress;
 use crate::text;
-use crate::trace_file::TraceFile;
+use crate::text::progress::TerminalProgress;
+use crate::trace::trace_file::TraceFile;
 
 /// Cut a part out of a trace, with all that it needs to be replayed
 ///
@@ -71,7 +71,8 @@ pub(crate) fn trim_file(from: &Path, to: &Path, part: &TrimRange) -> anyhow::Res
     name.push(".part");
     let half = PathBuf::from(name);
     let mut out = BufWriter::new(File::create(&half).with_context(failed)?);
-    let summary = trim_with_progress(&trace, file.tail(), part, &mut out).map_err(|it| anyhow!("{}: {it}", from.display()));
+    let summary =
+        trim_with_progress(&trace, file.tail(), part, &mut out).map_err(|it| anyhow!("{}: {it}", from.display()));
     let written = summary.and_then(|it| out.flush().with_context(failed).map(|()| it));
     let summary = written.inspect_err(|_| {
         let _ = fs::remove_file(&half);
@@ -81,7 +82,12 @@ pub(crate) fn trim_file(from: &Path, to: &Path, part: &TrimRange) -> anyhow::Res
 }
 
 /// Writes a part of a trace, and shows how far that is.
-pub(crate) fn trim_with_progress(trace: &Trace<'_>, tail: Option<&Tail>, part: &TrimRange, to: impl Write) -> Result<TrimSummary, TrimError> {
+pub(crate) fn trim_with_progress(
+    trace: &Trace<'_>,
+    tail: Option<&Tail>,
+    part: &TrimRange,
+    to: impl Write,
+) -> Result<TrimSummary, TrimError> {
     let progress = TerminalProgress::new(STEPS);
     trim(trace, tail, part, to, &mut |done, all| progress.reach(done * STEPS / all.max(1)))
 }

@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use crate::common::{output, text};
-use crate::faults::is_only_for_null;
 use crate::displays::XServer;
+use crate::faults::is_only_for_null;
 use crate::test_environment::{TestEnvironment, names, samples, succeed};
 
 /// What a sample and all below it say to the Khronos layer: codes, and all the words.
@@ -24,7 +24,13 @@ pub(crate) fn system_khronos() -> &'static Path {
 }
 
 /// Performs a mended sample over the Khronos layer of a folder, with ours between the two or without.
-fn khronos_messages(stage: &TestEnvironment, screen: &XServer, name: &str, layers: &Path, is_checked: bool) -> KhronosMessages {
+fn khronos_messages(
+    stage: &TestEnvironment,
+    screen: &XServer,
+    name: &str,
+    layers: &Path,
+    is_checked: bool,
+) -> KhronosMessages {
     let ours = stage.folder.join("cache/lavascope/layer");
     if !ours.is_dir() {
         // Writes our manifest.

@@ -3,8 +3,8 @@
 use std::path::PathBuf;
 
 use crate::common::{output, text};
-use crate::faults::{is_only_for_null, is_rare};
 use crate::displays::XServer;
+use crate::faults::{is_only_for_null, is_rare};
 use crate::test_environment::{TestEnvironment, names, samples, succeed};
 
 /// A finding: what its message is called, what it says, and how often it happened.
@@ -286,7 +286,12 @@ const INDEXING_FAULTS: [(&str, &[Expected]); 2] = [
 ];
 
 /// Runs a sample with its fault and without it.
-pub(crate) fn assert_findings(stage: &TestEnvironment, name: &str, expected: &[Expected], change: impl Fn(&mut std::process::Command)) {
+pub(crate) fn assert_findings(
+    stage: &TestEnvironment,
+    name: &str,
+    expected: &[Expected],
+    change: impl Fn(&mut std::process::Command),
+) {
     let mut command = stage.under_layer_with_report(&["--gpu"], samples());
     change(command.arg(name));
     let run = output(&mut command);
@@ -545,7 +550,8 @@ fn without_memory_for_checks_a_program_goes_on() {
 #[test]
 fn hazards_are_found_beside_checks() {
     let stage = TestEnvironment::new("gpu-and-sync");
-    let run = output(stage.under_layer_with_report(&["--gpu", "--sync"], samples()).arg("fault-missing-barrier-compute"));
+    let run =
+        output(stage.under_layer_with_report(&["--gpu", "--sync"], samples()).arg("fault-missing-barrier-compute"));
     assert!(text(&run.stderr).contains("SYNC-HAZARD-READ-AFTER-WRITE"), "{}", text(&run.stderr));
     let run = output(stage.under_layer_with_report(&["--gpu", "--sync"], samples()).arg("fault-bounds-write"));
     let said = text(&run.stderr);

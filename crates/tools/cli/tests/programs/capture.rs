@@ -7,8 +7,8 @@ use std::time::Duration;
 use serde_json::Value;
 
 use crate::common::{output, text};
-use crate::faults::is_only_for_null;
 use crate::displays::XServer;
+use crate::faults::is_only_for_null;
 use crate::test_environment::{TestEnvironment, names, samples, succeed};
 
 fn info(stage: &TestEnvironment, file: &str) -> Value {
@@ -55,7 +55,9 @@ fn what_is_only_possible_is_told_where_asked_for() {
     assert!(text(&told.stdout).contains("Information: [ SYNC-HAZARD-WRITE-AFTER-WRITE"), "{}", text(&told.stdout));
     succeed(stage.under_layer_with_report(&["--sync"], samples()).args(["fault-observed-bytes", "--mended"]));
     stage.report().assert_clean("not asked for");
-    output(stage.under_layer_with_report(&["--sync", "--possible"], samples()).args(["fault-observed-bytes", "--mended"]));
+    output(
+        stage.under_layer_with_report(&["--sync", "--possible"], samples()).args(["fault-observed-bytes", "--mended"]),
+    );
     let found = stage.report();
     assert_eq!(found.0["processes"][0]["findings"].as_array().map(Vec::len), Some(1), "{:#}", found.0);
 }

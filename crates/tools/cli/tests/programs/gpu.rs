@@ -136,7 +136,9 @@ impl Calls {
         let log = stage.folder.join("calls.txt");
         let _ = std::fs::remove_file(&log);
         let all = [&["--null-driver"], options].concat();
-        succeed(stage.under_layer_with_report(&all, samples()).args([name, "--no-check"]).env("LAVASCOPE_NULL_LOG", &log));
+        succeed(
+            stage.under_layer_with_report(&all, samples()).args([name, "--no-check"]).env("LAVASCOPE_NULL_LOG", &log),
+        );
         stage.report().assert_clean(name);
         Calls::read(&log)
     }

@@ -3,8 +3,8 @@
 use std::path::Path;
 
 use lavascope_abi::{Command, HandleType, ObjectId};
-use lavascope_record::{RecordHeader, RecordPhase, OrderEdge};
-use lavascope_trace::{BlockWriter, Codec, RawBlock, StreamRecord, TraceRecorder, StreamReader, Trace};
+use lavascope_record::{OrderEdge, RecordHeader, RecordPhase};
+use lavascope_trace::{BlockWriter, Codec, RawBlock, StreamReader, StreamRecord, Trace, TraceRecorder};
 
 use crate::common::{output, text};
 use crate::replay_options::capture_on_null;
@@ -64,8 +64,12 @@ fn write(stage: &TestEnvironment, pieces: &[TestRecord]) {
         recorder.record(recorded, &mut |it: RawBlock| blocks.push(it));
     }
     recorder.flush(&mut |it| blocks.push(it));
-    let header =
-        lavascope_trace::TraceHeader { version: lavascope_trace::VERSION, id: 7, began: 0, ticks_per_second: 1_000_000_000 };
+    let header = lavascope_trace::TraceHeader {
+        version: lavascope_trace::VERSION,
+        id: 7,
+        began: 0,
+        ticks_per_second: 1_000_000_000,
+    };
     let mut writer = BlockWriter::new(Vec::new(), header).expect("memory takes everything");
     for it in blocks {
         writer.write(it.pack(Codec::None)).expect("memory takes everything");
@@ -167,7 +171,8 @@ fn a_wait_that_never_ends_is_told_with_its_call() {
     let stage = TestEnvironment::new("hostile-hang");
     capture_on_null(&stage, &["timeline"]);
     let asked = [Command::SignalSemaphore, Command::WaitSemaphores, Command::GetSemaphoreCounterValue];
-    let gone = |it: &TestRecord| asked.iter().chain([&Command::WaitForFences]).any(|own| it.head().command == *own as u16);
+    let gone =
+        |it: &TestRecord| asked.iter().chain([&Command::WaitForFences]).any(|own| it.head().command == *own as u16);
     let mut pieces = read_from(&stage.folder.join("trace.lava"));
     pieces.retain(|it| !gone(it));
     assert!(pieces.iter().any(|it| it.is(Command::DeviceWaitIdle)), "it waits for the device in the end");

@@ -12,6 +12,7 @@ mod capture;
 mod chains;
 #[path = "../common/mod.rs"]
 mod common;
+mod displays;
 mod faults;
 mod gpu;
 mod hostile;
@@ -24,7 +25,6 @@ mod pictures;
 mod replay;
 mod replay_options;
 mod samples;
-mod displays;
 mod test_environment;
 mod trim;
 mod validation;

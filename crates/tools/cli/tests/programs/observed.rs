@@ -47,7 +47,12 @@ fn what_shaders_do_not_touch_is_no_hazard() {
             succeed(stage.under_layer_with_report(options, samples()).args([name, "--mended"]));
             stage.report().assert_clean(name);
             // Nor is it told as possible, since it is known that it is not.
-            succeed(stage.under_layer_with_report(options, samples()).args([name, "--mended"]).env("LAVASCOPE_POSSIBLE", "on"));
+            succeed(
+                stage
+                    .under_layer_with_report(options, samples())
+                    .args([name, "--mended"])
+                    .env("LAVASCOPE_POSSIBLE", "on"),
+            );
             stage.report().assert_clean(name);
         }
     }
@@ -61,7 +66,13 @@ fn without_what_shaders_touch_it_stays_possible() {
         for mended in [&["--no-check"][..], &["--mended"]] {
             succeed(stage.under_layer_with_report(&["--sync"], samples()).arg(name).args(mended));
             stage.report().assert_clean(name);
-            output(stage.under_layer_with_report(&["--sync"], samples()).arg(name).args(mended).env("LAVASCOPE_POSSIBLE", "on"));
+            output(
+                stage
+                    .under_layer_with_report(&["--sync"], samples())
+                    .arg(name)
+                    .args(mended)
+                    .env("LAVASCOPE_POSSIBLE", "on"),
+            );
             let report = stage.report();
             let it = &report.0["findings"][0];
             assert_eq!((it["code"].as_str(), it["severity"].as_str()), (Some(*code), Some("info")), "{name}: {it:#}");
@@ -77,7 +88,12 @@ fn shader_objects_and_rays_keep_what_they_touch() {
     for name in ["fault-observed-object", "fault-observed-rays", "fault-observed-rays-library"] {
         let run = |options: &[&str]| {
             let options = [&["--null-driver"], options].concat();
-            succeed(stage.under_layer_with_report(&options, samples()).args([name, "--no-check"]).env("LAVASCOPE_POSSIBLE", "on"));
+            succeed(
+                stage
+                    .under_layer_with_report(&options, samples())
+                    .args([name, "--no-check"])
+                    .env("LAVASCOPE_POSSIBLE", "on"),
+            );
             stage.report()
         };
         let without = run(&["--sync"]);

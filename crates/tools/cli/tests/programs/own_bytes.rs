@@ -5,7 +5,7 @@ use std::path::Path;
 use std::process::Command;
 
 use lavascope_abi::ObjectId;
-use lavascope_record::{RecordPhase, Outcome, HostWrite, check};
+use lavascope_record::{HostWrite, Outcome, RecordPhase, check};
 use serde_json::{Value, json};
 
 use crate::bad_input::compiled;

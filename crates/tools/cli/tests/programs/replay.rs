@@ -5,9 +5,9 @@ use std::process::Command;
 use serde_json::Value;
 
 use crate::common::{output, text};
+use crate::displays::XServer;
 use crate::faults::is_only_for_null;
 use crate::known::{on_wgpu, python, wgpu};
-use crate::displays::XServer;
 use crate::test_environment::{TestEnvironment, names, samples, succeed};
 
 /// Samples whose results the host does not read: this one only records, and submits nothing.

@@ -1,7 +1,7 @@
 //! Every sample under the layer: its result stays right, and all of its objects are known.
 
-use crate::faults::is_only_for_null;
 use crate::displays::XServer;
+use crate::faults::is_only_for_null;
 use crate::test_environment::{TestEnvironment, names, samples, succeed};
 
 fn clean() -> Vec<String> {

@@ -3,8 +3,8 @@
 use serde_json::Value;
 
 use crate::common::{output, text};
-use crate::faults::is_only_for_null;
 use crate::displays::XServer;
+use crate::faults::is_only_for_null;
 use crate::test_environment::{TestEnvironment, names, samples, succeed};
 
 fn captured(stage: &TestEnvironment, program: &[&str], screen: &XServer) {

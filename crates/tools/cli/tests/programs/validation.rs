@@ -1,8 +1,8 @@
 //! `run --sync`: what is right has no findings, and how findings are told.
 
 use crate::common::{output, text};
-use crate::faults::is_only_for_null;
 use crate::displays::XServer;
+use crate::faults::is_only_for_null;
 use crate::test_environment::{TestEnvironment, names, samples, succeed};
 
 /// By driver: lavapipe, and the null driver; and by where hazards are looked for.

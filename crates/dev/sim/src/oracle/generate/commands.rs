@@ -2,11 +2,11 @@
 
 use lavascope_abi::{AccessFlags2 as A, PipelineStageFlags2 as S};
 use lavascope_sync_ir::{
-    Access, Barrier, Command, CommandBuffer, CommandBufferId, Dependency, EventId, QueueFamilyTransfer, ResourceId, SyncScope,
-    SetEvent, WaitEvents, DependencyTarget,
+    Access, Barrier, Command, CommandBuffer, CommandBufferId, Dependency, DependencyTarget, EventId,
+    QueueFamilyTransfer, ResourceId, SetEvent, SyncScope, WaitEvents,
 };
 
-use super::{DependencyStyle, ProgramGenerator, StageAccessMasks, CommandBufferTraits, rendering::ATTACHMENTS};
+use super::{CommandBufferTraits, DependencyStyle, ProgramGenerator, StageAccessMasks, rendering::ATTACHMENTS};
 use crate::oracle::masks::is_write;
 
 type StageAccessPair = (u64, u64);
@@ -105,7 +105,8 @@ impl ProgramGenerator {
         }
         if self.features.host_accesses && self.dependency_style != DependencyStyle::Random && self.chance(60) {
             let host = StageAccessMasks { stages: S::HOST.0, access: A::HOST_READ.0 | A::HOST_WRITE.0 };
-            let dependency = Dependency { scope: scope(StageAccessMasks::EVERYTHING, host), target: DependencyTarget::Global };
+            let dependency =
+                Dependency { scope: scope(StageAccessMasks::EVERYTHING, host), target: DependencyTarget::Global };
             commands.push(Command::Barrier(Barrier::Sync2 { dependencies: vec![dependency] }));
         }
         commands
@@ -137,7 +138,13 @@ impl ProgramGenerator {
     }
 
     /// Something that leads from what was before to what comes.
-    fn push_dependency(&mut self, commands: &mut Vec<Command>, before: StageAccessMasks, after: StageAccessMasks, next: &[Command]) {
+    fn push_dependency(
+        &mut self,
+        commands: &mut Vec<Command>,
+        before: StageAccessMasks,
+        after: StageAccessMasks,
+        next: &[Command],
+    ) {
         let is_all = self.chance(80);
         let (src, dst) = match self.dependency_style {
             DependencyStyle::Generous if is_all => (StageAccessMasks::EVERYTHING, StageAccessMasks::EVERYTHING),
@@ -148,7 +155,10 @@ impl ProgramGenerator {
             self.push_event(commands, (src, dst), next);
         } else if self.dependency_style == DependencyStyle::Tight && self.chance(15) {
             // In two steps, through some stage in the middle.
-            let middle = StageAccessMasks { stages: self.pick(&[S::VERTEX_SHADER.0, S::COMPUTE_SHADER.0, S::COPY.0]), access: 0 };
+            let middle = StageAccessMasks {
+                stages: self.pick(&[S::VERTEX_SHADER.0, S::COMPUTE_SHADER.0, S::COPY.0]),
+                access: 0,
+            };
             let one = self.dependency_element(src, middle, next);
             let two = Dependency { scope: scope(middle, dst), target: DependencyTarget::Global };
             commands.push(self.barrier(vec![one], src, middle));
@@ -210,7 +220,12 @@ impl ProgramGenerator {
     }
 
     /// An event that is set and waited for; sometimes one of the two is left to another command buffer.
-    fn push_event(&mut self, commands: &mut Vec<Command>, (src, dst): (StageAccessMasks, StageAccessMasks), next: &[Command]) {
+    fn push_event(
+        &mut self,
+        commands: &mut Vec<Command>,
+        (src, dst): (StageAccessMasks, StageAccessMasks),
+        next: &[Command],
+    ) {
         // Each event has one form: an even number one pair of masks, an odd one dependencies.
         let event = EventId(self.random.below(3) as u32);
         let mut dependencies = vec![self.dependency_element(src, dst, next)];
@@ -250,7 +265,8 @@ impl ProgramGenerator {
     /// Waits for the event that the host sets.
     fn wait_for_host(&mut self) -> Command {
         let host = StageAccessMasks { stages: S::HOST.0, access: A::HOST_WRITE.0 };
-        let dependency = Dependency { scope: scope(host, StageAccessMasks::EVERYTHING), target: DependencyTarget::Global };
+        let dependency =
+            Dependency { scope: scope(host, StageAccessMasks::EVERYTHING), target: DependencyTarget::Global };
         let event = EventId(self.program.event_count - 1);
         Command::WaitEvents(WaitEvents::Sync2 { events: vec![(event, vec![dependency])] })
     }

@@ -5,13 +5,13 @@
 
 mod commands;
 mod rendering;
-mod steps;
 mod resources;
+mod steps;
 
 use lavascope_abi::{AccessFlags2 as A, PipelineStageFlags2 as S, QueueFlags};
 use lavascope_sync_ir::{Command, CommandBuffer, CommandBufferId, Program, ResourceId};
 
-use super::edit::{EditSet, count_edits, apply_edit, repair_events};
+use super::edit::{EditSet, apply_edit, count_edits, repair_events};
 use crate::Random;
 
 /// What may occur in random programs.
@@ -64,7 +64,8 @@ impl ProgramFeatures {
         ownership: false,
     };
     /// One queue, actions and barriers.
-    pub const BARRIERS: ProgramFeatures = ProgramFeatures { version_one: true, resource_barriers: true, transitions: true, ..ProgramFeatures::NONE };
+    pub const BARRIERS: ProgramFeatures =
+        ProgramFeatures { version_one: true, resource_barriers: true, transitions: true, ..ProgramFeatures::NONE };
     /// Everything but rendering, the host's own accesses, aliasing, presentation and ownership.
     pub const WITHOUT_RENDERING: ProgramFeatures = ProgramFeatures {
         events: true,
@@ -75,8 +76,13 @@ impl ProgramFeatures {
         ..ProgramFeatures::BARRIERS
     };
     /// Resources in one memory, by all means but rendering.
-    pub const ALIASES: ProgramFeatures =
-        ProgramFeatures { host_accesses: true, aliasing: true, mostly_aliased: true, presentation: true, ..ProgramFeatures::WITHOUT_RENDERING };
+    pub const ALIASES: ProgramFeatures = ProgramFeatures {
+        host_accesses: true,
+        aliasing: true,
+        mostly_aliased: true,
+        presentation: true,
+        ..ProgramFeatures::WITHOUT_RENDERING
+    };
     pub const ALL: ProgramFeatures = ProgramFeatures {
         render_passes: true,
         dynamic_rendering: true,
@@ -161,7 +167,8 @@ struct StageAccessMasks {
 }
 
 impl StageAccessMasks {
-    const EVERYTHING: StageAccessMasks = StageAccessMasks { stages: S::ALL_COMMANDS.0, access: A::MEMORY_READ.0 | A::MEMORY_WRITE.0 };
+    const EVERYTHING: StageAccessMasks =
+        StageAccessMasks { stages: S::ALL_COMMANDS.0, access: A::MEMORY_READ.0 | A::MEMORY_WRITE.0 };
 
     fn union(self, other: StageAccessMasks) -> StageAccessMasks {
         StageAccessMasks { stages: self.stages | other.stages, access: self.access | other.access }

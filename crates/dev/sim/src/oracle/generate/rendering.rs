@@ -2,9 +2,9 @@
 
 use lavascope_abi::{AccessFlags2 as A, ImageAspectFlags, PipelineStageFlags2 as S};
 use lavascope_sync_ir::{
-    Access, Area, Attachment, AttachmentKind, AttachmentView, Barrier, Command, Components, Dependency, LoadOp,
-    RasterOrder, Region, RenderPass, RenderPassId, Rendering, RenderingAttachment, Resolve, ResourceId, StoreOp,
-    Subpass, SubpassDependency, DependencyTarget,
+    Access, Area, Attachment, AttachmentKind, AttachmentView, Barrier, Command, Components, Dependency,
+    DependencyTarget, LoadOp, RasterOrder, Region, RenderPass, RenderPassId, Rendering, RenderingAttachment, Resolve,
+    ResourceId, StoreOp, Subpass, SubpassDependency,
 };
 
 use super::{DependencyStyle, ProgramGenerator, StageAccessMasks, commands::scope};
@@ -212,7 +212,11 @@ impl ProgramGenerator {
     fn subpass_dependencies(&mut self, before: StageAccessMasks, count: u32) -> Vec<SubpassDependency> {
         let dependency =
             |src, dst, first, second| SubpassDependency { src, dst, scope: scope(first, second), view_offset: None };
-        let outside = if self.dependency_style == DependencyStyle::Tight { before.union(ATTACHMENTS) } else { StageAccessMasks::EVERYTHING };
+        let outside = if self.dependency_style == DependencyStyle::Tight {
+            before.union(ATTACHMENTS)
+        } else {
+            StageAccessMasks::EVERYTHING
+        };
         let mut dependencies = Vec::new();
         if self.chance(85) {
             dependencies.push(dependency(None, Some(0), outside, ATTACHMENTS));

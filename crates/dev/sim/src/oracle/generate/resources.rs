@@ -2,7 +2,8 @@
 
 use lavascope_abi::{Format, ImageAspectFlags};
 use lavascope_sync_ir::{
-    Area, MemoryBinding, Components, ImageDesc, ImageRegion, MemoryId, Queue, Region, Resource, ResourceId, ResourceKind, Tiling,
+    Area, Components, ImageDesc, ImageRegion, MemoryBinding, MemoryId, Queue, Region, Resource, ResourceId,
+    ResourceKind, Tiling,
 };
 
 use super::{COMPUTE, GRAPHICS, ProgramGenerator};

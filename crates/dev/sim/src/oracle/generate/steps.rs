@@ -2,7 +2,8 @@
 
 use lavascope_abi::PipelineStageFlags2 as S;
 use lavascope_sync_ir::{
-    SubmitBatch, Certainty, CommandBufferId, EventId, FenceId, SemaphorePoint, QueueId, ResourceId, SemaphoreId, SemaphoreSignal, HostStep, SemaphoreWait,
+    Certainty, CommandBufferId, EventId, FenceId, HostStep, QueueId, ResourceId, SemaphoreId, SemaphorePoint,
+    SemaphoreSignal, SemaphoreWait, SubmitBatch,
 };
 
 use super::{DependencyStyle, ProgramGenerator};
@@ -63,7 +64,8 @@ impl ProgramGenerator {
         let image = self.presentable.filter(|_| uses.is_presented);
         let acquired = image.map(|image| self.acquire(image, &mut batch));
         let is_linked = self.chance(if self.dependency_style == DependencyStyle::Random { 50 } else { 90 });
-        if let Some(last) = last.filter(|it| is_linked && self.features.queues && (*it != queue || self.random.one_in(8)))
+        if let Some(last) =
+            last.filter(|it| is_linked && self.features.queues && (*it != queue || self.random.one_in(8)))
         {
             self.order_after(last, &mut batch);
         }
@@ -102,8 +104,12 @@ impl ProgramGenerator {
         let value = self.chance(40).then_some(1);
         let point = SemaphorePoint { semaphore: self.semaphore(), value };
         let (signal, wait) = match self.random.below(10) {
-            0..=1 if self.dependency_style == DependencyStyle::Tight => (S::ALL_COMMANDS.0, S::DRAW_INDIRECT.0 | S::ALL_TRANSFER.0),
-            2..=3 if self.dependency_style == DependencyStyle::Tight => (self.recorded_accesses.stages, S::ALL_COMMANDS.0),
+            0..=1 if self.dependency_style == DependencyStyle::Tight => {
+                (S::ALL_COMMANDS.0, S::DRAW_INDIRECT.0 | S::ALL_TRANSFER.0)
+            }
+            2..=3 if self.dependency_style == DependencyStyle::Tight => {
+                (self.recorded_accesses.stages, S::ALL_COMMANDS.0)
+            }
             _ => (S::ALL_COMMANDS.0, S::ALL_COMMANDS.0),
         };
         self.signal_after(last, SemaphoreSignal { point, stages: signal });
@@ -173,7 +179,8 @@ impl ProgramGenerator {
     /// A submission that waits for the host.
     fn wait_for_host_signal(&mut self) {
         let point = SemaphorePoint { semaphore: self.semaphore(), value: Some(1) };
-        let Some(HostStep::Submit { batches, .. }) = self.program.steps.iter_mut().rev().find(|it| is_submit(it)) else {
+        let Some(HostStep::Submit { batches, .. }) = self.program.steps.iter_mut().rev().find(|it| is_submit(it))
+        else {
             return;
         };
         if let Some(batch) = batches.last_mut() {

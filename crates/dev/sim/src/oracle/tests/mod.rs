@@ -3,6 +3,6 @@
 mod counterexamples;
 mod notation;
 mod queues;
-mod tests;
+mod random;
 mod rendering;
 mod rules;

@@ -5,9 +5,10 @@
 
 use lavascope_abi::{AccessFlags2, Format, ImageAspectFlags, QueueFlags};
 use lavascope_sync_ir::{
-    Access, Area, Barrier, SubmitBatch, Certainty, Command, CommandBuffer, CommandBufferId, Components, Dependency, EventId,
-    FenceId, ImageDesc, ImageRegion, QueueFamilyTransfer, SemaphorePoint, Program, Queue, QueueId, RasterOrder, Region, Resource, ResourceId,
-    ResourceKind, SyncScope, SemaphoreId, SetEvent, SemaphoreSignal, HostStep, Tiling, SemaphoreWait, WaitEvents, DependencyTarget,
+    Access, Area, Barrier, Certainty, Command, CommandBuffer, CommandBufferId, Components, Dependency,
+    DependencyTarget, EventId, FenceId, HostStep, ImageDesc, ImageRegion, Program, Queue, QueueFamilyTransfer, QueueId,
+    RasterOrder, Region, Resource, ResourceId, ResourceKind, SemaphoreId, SemaphorePoint, SemaphoreSignal,
+    SemaphoreWait, SetEvent, SubmitBatch, SyncScope, Tiling, WaitEvents,
 };
 
 use crate::oracle::{

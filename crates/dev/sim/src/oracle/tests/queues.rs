@@ -1,6 +1,6 @@
 //! Single rules between queues, and between queues and the host, each in both directions.
 
-use super::notation::{parse, hazard_summary};
+use super::notation::{hazard_summary, parse};
 use crate::oracle::{OracleRules, find_hazards};
 
 const WRITE_AND_READ: &str = "
@@ -206,7 +206,10 @@ fn secondaries_are_inline() {
           exec cb2
         submit q0 cbs[2]";
     assert_eq!(hazard_summary(text, OracleRules::CONTRACT), "clean");
-    assert_eq!(hazard_summary(&text.replace("cbs[2]", "cbs[3]"), OracleRules::CONTRACT), "0.0.0:1.0.0.0.0 WAW 0.0.0:0.0.0");
+    assert_eq!(
+        hazard_summary(&text.replace("cbs[2]", "cbs[3]"), OracleRules::CONTRACT),
+        "0.0.0:1.0.0.0.0 WAW 0.0.0:0.0.0"
+    );
 }
 
 #[test]

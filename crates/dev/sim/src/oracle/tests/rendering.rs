@@ -2,13 +2,13 @@
 
 use lavascope_abi::{Format, ImageAspectFlags};
 use lavascope_sync_ir::{
-    Access, Area, Attachment, AttachmentKind, AttachmentView, Barrier, SubmitBatch, MemoryBinding, Command, CommandBuffer,
-    CommandBufferId, Components, Dependency, ImageDesc, ImageRegion, LoadOp, MemoryId, Program, QueueId, RasterOrder,
-    Region, RenderPass, RenderPassId, Rendering, RenderingAttachment, Resolve, Resource, ResourceId, ResourceKind,
-    SyncScope, HostStep, StoreOp, Subpass, SubpassDependency, Tiling, DependencyTarget,
+    Access, Area, Attachment, AttachmentKind, AttachmentView, Barrier, Command, CommandBuffer, CommandBufferId,
+    Components, Dependency, DependencyTarget, HostStep, ImageDesc, ImageRegion, LoadOp, MemoryBinding, MemoryId,
+    Program, QueueId, RasterOrder, Region, RenderPass, RenderPassId, Rendering, RenderingAttachment, Resolve, Resource,
+    ResourceId, ResourceKind, StoreOp, SubmitBatch, Subpass, SubpassDependency, SyncScope, Tiling,
 };
 
-use super::notation::{accesses, parse, stages, summary, texels, base_program};
+use super::notation::{accesses, base_program, parse, stages, summary, texels};
 use crate::oracle::OracleRules;
 
 const AREA: Area = Area { offset: [0; 3], extent: [8, 1, 1] };

@@ -177,8 +177,9 @@ fn transitions() {
 
 #[test]
 fn the_switches() {
-    let verdict =
-        |commands: &str, rules| hazard_summary(&format!("cb0:\n{}\nsubmit q0 cbs[0]", commands.replace("; ", "\n")), rules);
+    let verdict = |commands: &str, rules| {
+        hazard_summary(&format!("cb0:\n{}\nsubmit q0 cbs[0]", commands.replace("; ", "\n")), rules)
+    };
     let specification = OracleRules::SPECIFICATION;
     let reads = OracleRules { most_recent_reads: true, ..specification };
     let writes = OracleRules { visible_writes: true, ..specification };

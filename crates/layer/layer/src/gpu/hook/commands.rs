@@ -2,11 +2,11 @@
 
 use lavascope_abi::*;
 
-use super::{hooks, bind_points_of_stages, deref_param, read_output};
+use super::{bind_points_of_stages, deref_param, hooks, read_output};
 use crate::DeviceTable;
-use crate::catch_panic::{catch_panic, catch_panic_and_retry};
-use crate::gpu::command_buffer::{BindSetsCall, CommandBufferState, bind_point_index};
+use crate::gpu::draw::command_buffer::{BindSetsCall, CommandBufferState, bind_point_index};
 use crate::gpu::{DeviceChecks, checks_of, slice};
+use crate::process::catch_panic::{catch_panic, catch_panic_and_retry};
 
 hooks! {
     allocate_command_buffers = fn(device: Device, p_info: Ptr<CommandBufferAllocateInfo>, p_made: Ptr<CommandBuffer>) -> Result, |gpu, forward| {
@@ -131,7 +131,12 @@ impl DeviceChecks {
 
     /// Sets were bound.
     #[inline(always)]
-    fn record_bound_sets(&self, handle: CommandBuffer, points: impl Iterator<Item = usize> + Clone, bind: &BindSetsCall<'_>) {
+    fn record_bound_sets(
+        &self,
+        handle: CommandBuffer,
+        points: impl Iterator<Item = usize> + Clone,
+        bind: &BindSetsCall<'_>,
+    ) {
         let Some(slot) = self.slot(handle.0) else { return };
         if slot.with(|it| it.bind_with_last_layout(points.clone(), bind)) == Some(false) {
             let Some(layout) = self.state().pipeline_layouts.get(&bind.layout.0).cloned() else { return };

@@ -1,16 +1,23 @@
 //! Functions in the place of the driver's.
 
 mod commands;
+pub(crate) mod device_request;
+pub(crate) mod draws;
+pub(crate) mod generated_commands;
+pub(crate) mod host_visibility;
+pub(crate) mod labels;
 mod objects;
+pub(crate) mod push_descriptors;
 mod queues;
+pub(crate) mod ray_tracing;
 mod sets;
 
 use lavascope_abi::*;
 
-use super::plan::PipelinePlan;
 use super::{DeviceChecks, slice};
 use crate::DeviceTable;
-use crate::catch_panic::catch_panic;
+use crate::gpu::pipeline::plan::PipelinePlan;
+use crate::process::catch_panic::catch_panic;
 
 /// Defines a function for each, and one that puts them into a table. A body has the checks of the device at hand, and a
 /// function that passes the call on as it is; for one with other parameters it takes the driver's function from
@@ -27,7 +34,7 @@ macro_rules! hooks {
             $body
         })*
 
-        pub(super) fn install(table: &mut DeviceTable) {
+        pub(crate) fn install(table: &mut DeviceTable) {
             $(if table.$name.is_some() {
                 table.$name = Some($name);
             })*
@@ -78,7 +85,11 @@ pub(super) const RAY_TRACING_STAGES: u32 = ShaderStageFlags::RAYGEN_KHR.0
 pub(super) fn bind_points_of_stages(stages: ShaderStageFlags) -> impl Iterator<Item = usize> + Clone {
     let compute = ShaderStageFlags::COMPUTE.0;
     let graphics = ShaderStageFlags::ALL_GRAPHICS.0 | ShaderStageFlags::TASK_EXT.0 | ShaderStageFlags::MESH_EXT.0;
-    [graphics, compute, RAY_TRACING_STAGES].into_iter().enumerate().filter(move |it| it.1 & stages.0 != 0).map(|it| it.0)
+    [graphics, compute, RAY_TRACING_STAGES]
+        .into_iter()
+        .enumerate()
+        .filter(move |it| it.1 & stages.0 != 0)
+        .map(|it| it.0)
 }
 
 impl DeviceChecks {
@@ -102,7 +113,8 @@ impl DeviceChecks {
         }
         let is_bare = plans.iter().flatten().all(PipelinePlan::is_uninstrumented);
         // Not through the application's cache: it would fill with shaders that it never asks for again.
-        let mut result = if is_bare { create(cache, p_infos) } else { create(self.pipeline_cache, Ptr::to_slice(changed)) };
+        let mut result =
+            if is_bare { create(cache, p_infos) } else { create(self.pipeline_cache, Ptr::to_slice(changed)) };
         let is_planned = result.0 >= 0;
         if !is_planned && !is_bare {
             result = create(cache, p_infos);

@@ -4,13 +4,14 @@ use std::sync::Arc;
 
 use lavascope_abi::*;
 
-use super::{hooks, deref_param, read_output};
+use super::{deref_param, hooks, read_output};
 use crate::DeviceTable;
-use crate::catch_panic::{catch_panic, run_if_enabled};
-use crate::gpu::layouts::SetLayoutState;
-use crate::gpu::plan::{PipelinePlan, read_words};
-use crate::gpu::recipe::PipelineRecipe;
-use crate::gpu::{pack_context_of, checks_of, selection, slice};
+use crate::gpu::pipeline::layouts::SetLayoutState;
+use crate::gpu::pipeline::plan::{PipelinePlan, read_words};
+use crate::gpu::pipeline::recipe::PipelineRecipe;
+use crate::gpu::pipeline::selection;
+use crate::gpu::{checks_of, pack_context_of, slice};
+use crate::process::catch_panic::{catch_panic, run_if_enabled};
 
 hooks! {
     create_descriptor_set_layout = fn(device: Device, p_info: Ptr<DescriptorSetLayoutCreateInfo>, p_allocator: Ptr<Opaque>, p_made: Ptr<DescriptorSetLayout>) -> Result, |gpu, forward| {
@@ -273,7 +274,7 @@ hooks! {
             // VUID-VkDebugUtilsObjectNameInfoEXT-pObjectName-parameter: null, or a string that ends with a zero.
             let (it, name) = unsafe {
                 let it = deref_param(p_info);
-                (it, crate::proc_addr::c_str(it.p_object_name))
+                (it, crate::loader::proc_addr::c_str(it.p_object_name))
             };
             let name = name.map(|it| it.to_string_lossy().into_owned());
             gpu.state().names.set(it.object_type, it.object_handle, name);

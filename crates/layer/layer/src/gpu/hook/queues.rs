@@ -4,11 +4,11 @@ use std::sync::Arc;
 
 use lavascope_abi::*;
 
-use super::{hooks, deref_param, read_output};
+use super::{deref_param, hooks, read_output};
 use crate::DeviceTable;
-use crate::catch_panic::{catch_panic, run_if_enabled};
-use crate::gpu::submissions::CheckedSubmit;
+use crate::gpu::readback::submissions::CheckedSubmit;
 use crate::gpu::{DeviceChecks, checks_of, slice};
+use crate::process::catch_panic::{catch_panic, run_if_enabled};
 
 hooks! {
     queue_submit = fn(queue: Queue, count: u32, p_submits: Ptr<SubmitInfo>, signaled: Fence) -> Result, |gpu, forward| {
@@ -103,7 +103,11 @@ impl DeviceChecks {
 
     /// The host is about to let work go on that waits, and that may use what was made meanwhile.
     fn before_signal(&self, name: &str) {
-        run_if_enabled(name, || self.before_host_signal(), || catch_panic(name, || self.make_submitted_permissive(), || ()));
+        run_if_enabled(
+            name,
+            || self.before_host_signal(),
+            || catch_panic(name, || self.make_submitted_permissive(), || ()),
+        );
     }
 
     /// What became of a call: if the device is lost, what was recorded until then is told.

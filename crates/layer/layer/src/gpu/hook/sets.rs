@@ -2,10 +2,10 @@
 
 use lavascope_abi::*;
 
-use super::{hooks, deref_param};
+use super::{deref_param, hooks};
 use crate::DeviceTable;
-use crate::catch_panic::{catch_panic, run_if_enabled};
 use crate::gpu::{DeviceChecks, checks_of, slice};
+use crate::process::catch_panic::{catch_panic, run_if_enabled};
 
 hooks! {
     allocate_descriptor_sets = fn(device: Device, p_info: Ptr<DescriptorSetAllocateInfo>, p_made: Ptr<DescriptorSet>) -> Result, |gpu, forward| {
@@ -66,7 +66,13 @@ impl DeviceChecks {
     pub(in crate::gpu) fn forget_contents(&self, name: &str, sets: impl Iterator<Item = DescriptorSet>) {
         let forget = || {
             let mut state = self.state();
-            sets.for_each(|it| state.sets.get_mut(&it.0).into_iter().for_each(crate::gpu::descriptor_sets::DescriptorSetState::forget_contents));
+            sets.for_each(|it| {
+                state
+                    .sets
+                    .get_mut(&it.0)
+                    .into_iter()
+                    .for_each(crate::gpu::resource::descriptor_sets::DescriptorSetState::forget_contents)
+            });
             self.invalidate_choices();
         };
         catch_panic(name, forget, || ());

@@ -1,0 +1,190 @@
+//! The model printed as the constants of `abi::desc`.
+
+use crate::emit::text::{array, block};
+use crate::model::names;
+use crate::model::*;
+
+/// `static X_LAYOUT: Layout`, and the link from the type to it.
+pub(crate) fn layout(layout: &Layout) -> String {
+    let s_type = match layout.s_type {
+        Some(value) => value.to_string(),
+        None => "Layout::NO_S_TYPE".to_owned(),
+    };
+    let fields = block(layout.fields.iter().map(field), 8);
+    let work = block(layout.fixups.iter().map(fixup), 8);
+    format!(
+        "pub static {}: Layout = Layout {{\n    name: \"{}\",\n    size: {},\n    align: {},\n    s_type_raw: {s_type},\n    \
+         is_union: {},\n    returned_only: {},\n    fields: {fields},\n    fixups: {work},\n    gaps: &{},\n    keep: &{},\n}};",
+        layout.static_name(),
+        layout.c_name,
+        layout.size,
+        layout.align,
+        layout.is_union,
+        layout.returned_only,
+        spans(&layout.gaps),
+        spans(&layout.keep),
+    )
+}
+
+/// Literals, not calls: the compiler takes half the time for them.
+fn field(field: &Field) -> String {
+    format!(
+        "Field {{ name: \"{}\", at: {}, ty: {}, count: {}, is_optional: {}, is_extern_sync: {} }}",
+        field.c_name,
+        field.at,
+        ty(&field.ty),
+        field.count,
+        field.optional,
+        field.extern_sync,
+    )
+}
+
+fn ty(ty: &Ty) -> String {
+    match ty {
+        Ty::Plain(name) => format!("Ty::{name}"),
+        Ty::Enum(name) => format!("Ty::Enum(&{})", enum_static(name)),
+        Ty::Flags(name) => format!("Ty::Flags(&{})", enum_static(name)),
+        Ty::Bits { shift, width } => format!("Ty::Bits {{ shift: {shift}, width: {width} }}"),
+        Ty::Handle(name) => format!("Ty::Handle({})", handle(name)),
+        Ty::TypedHandle => "Ty::TypedHandle".to_owned(),
+        Ty::Struct(name) => format!("Ty::Struct(&{})", layout_static(name)),
+        Ty::Chain => "Ty::Chain".to_owned(),
+        Ty::Pointer(it) => format!("Ty::Pointer(&{})", pointer(it)),
+        Ty::Opaque => "Ty::Opaque".to_owned(),
+    }
+}
+
+pub(crate) fn enum_static(c_name: &str) -> String {
+    format!("{}_ENUM", names::screaming_snake_case(&names::type_name(c_name)))
+}
+
+fn layout_static(c_name: &str) -> String {
+    format!("{}_LAYOUT", names::screaming_snake_case(&names::type_name(c_name)))
+}
+
+fn handle(c_name: &str) -> String {
+    format!("HandleType::{}", names::type_name(c_name))
+}
+
+fn spans(spans: &[Span]) -> String {
+    array(spans, span)
+}
+
+fn span(it: &Span) -> String {
+    format!("Span {{ at: {}, size: {} }}", it.at, it.size)
+}
+
+fn integer_location(place: &IntegerLocation) -> String {
+    match place.through {
+        None => {
+            format!("IntegerLocation {{ through: IntegerLocation::HERE, at: {}, width: {} }}", place.at, place.width)
+        }
+        Some(through) => format!("IntegerLocation {{ through: {through}, at: {}, width: {} }}", place.at, place.width),
+    }
+}
+
+pub(crate) fn integer_location_text(it: &IntegerLocation) -> String {
+    integer_location(it)
+}
+
+fn fixup(work: &Fixup) -> String {
+    match work {
+        Fixup::Chain { at } => format!("Fixup::Chain {{ at: {at} }}"),
+        Fixup::Handles { at, count, ty, exclusive } => {
+            let access = access(*exclusive);
+            format!("Fixup::Handles {{ at: {at}, count: {count}, ty: {}, access: {access} }}", handle(ty))
+        }
+        Fixup::TypedHandle { at, ty, is_report, exclusive } => {
+            let access = access(*exclusive);
+            let numbering = if *is_report { "DebugReport" } else { "ObjectType" };
+            format!(
+                "Fixup::TypedHandle {{ at: {at}, ty: {}, numbering: ObjectNumbering::{numbering}, access: {access} }}",
+                integer_location(ty)
+            )
+        }
+        Fixup::Pointer { at, pointer: it } => format!("Fixup::Pointer {{ at: {at}, pointer: &{} }}", pointer(it)),
+        Fixup::Opaque { at } => format!("Fixup::Opaque {{ at: {at} }}"),
+        Fixup::Text { at, size } => format!("Fixup::Text {{ at: {at}, size: {size} }}"),
+        Fixup::Tail { array, element, count } => {
+            format!("Fixup::Tail {{ array: {}, element: {element}, count: {} }}", span(array), integer_location(count))
+        }
+        Fixup::DeviceOrHost { at } => format!("Fixup::DeviceOrHost {{ at: {at} }}"),
+        Fixup::Select { union, selector, cases } => format!(
+            "Fixup::Select {{ union: {}, selector: {}, cases: {} }}",
+            span(union),
+            integer_location(selector),
+            block(cases.iter().map(case), 12),
+        ),
+    }
+}
+
+fn case(case: &Case) -> String {
+    format!(
+        "Case {{ values: &{}, field: {}, size: {}, fixups: &{}, gaps: &{} }}",
+        numbers(&case.values),
+        case.field,
+        case.size,
+        array(&case.fixups, fixup),
+        spans(&case.gaps),
+    )
+}
+
+fn numbers(values: &[i64]) -> String {
+    array(values, i64::to_string)
+}
+
+fn pointer(it: &Pointer) -> String {
+    let direction = match it.direction {
+        Direction::In => "In",
+        Direction::Out => "Out",
+        Direction::Returned => "Returned",
+    };
+    let stride = it.stride.as_ref().map_or("None".to_owned(), |it| format!("Some({})", integer_location(it)));
+    format!(
+        "Pointer {{ to: {}, len: {}, read: {}, direction: Direction::{direction}, stride: {stride}, access: {} }}",
+        target(&it.to),
+        len(&it.len),
+        read(&it.read),
+        access(it.exclusive),
+    )
+}
+
+pub(crate) fn access(exclusive: bool) -> &'static str {
+    if exclusive { "HandleAccess::Exclusive" } else { "HandleAccess::Shared" }
+}
+
+fn target(target: &Pointee) -> String {
+    match target {
+        Pointee::Values(_, _, it) => format!("Pointee::Values({})", ty(it)),
+        Pointee::Struct(name) => format!("Pointee::Struct(&{})", layout_static(name)),
+        Pointee::AnyStruct => "Pointee::AnyStruct".to_owned(),
+        Pointee::Handle(name) => format!("Pointee::Handle({})", handle(name)),
+        Pointee::Text => "Pointee::Text".to_owned(),
+        Pointee::Pointer(inner) => format!("Pointee::Pointer(&{})", pointer(inner)),
+        Pointee::Opaque => "Pointee::Opaque".to_owned(),
+        Pointee::Blob(kind) => format!("Pointee::Blob(Blob::{kind})"),
+        Pointee::Template => "Pointee::Template".to_owned(),
+    }
+}
+
+fn len(len: &Len) -> String {
+    match len {
+        Len::Fixed(count) => format!("Len::Fixed({count})"),
+        Len::At(it) => format!("Len::At({})", integer_location(it)),
+        Len::Scaled { of, add, divide } => {
+            format!("Len::Scaled {{ of: {}, add: {add}, divide: {divide} }}", integer_location(of))
+        }
+        Len::Terminated => "Len::Terminated".to_owned(),
+        Len::Rule(rule) => format!("Len::Rule(LenRule::{rule})"),
+    }
+}
+
+fn read(read: &ReadCondition) -> String {
+    match read {
+        ReadCondition::Always => "ReadCondition::Always".to_owned(),
+        ReadCondition::Is(it, values) => format!("ReadCondition::Is({}, &{})", integer_location(it), numbers(values)),
+        ReadCondition::Has(it, bits) => format!("ReadCondition::Has({}, {bits})", integer_location(it)),
+        ReadCondition::Lacks(it, bits) => format!("ReadCondition::Lacks({}, {bits})", integer_location(it)),
+        ReadCondition::Rule(rule) => format!("ReadCondition::Rule(ReadRule::{rule})"),
+    }
+}

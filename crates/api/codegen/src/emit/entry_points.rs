@@ -1,0 +1,66 @@
+//! Emits the dispatch tables and shims of `layer`.
+
+use std::path::PathBuf;
+
+use crate::Files;
+use crate::emit::marshal;
+use crate::emit::text::SourceText;
+use crate::model::names;
+use crate::model::*;
+
+pub(crate) fn emit(model: &Model, files: &mut Files) {
+    files.insert(PathBuf::from("crates/layer/layer/src/generated/mod.rs"), dispatch_tables(model));
+}
+
+/// One table per level, and a shim for every command.
+fn dispatch_tables(model: &Model) -> String {
+    let mut text = SourceText::rust("layer", "entry_points");
+    text.blank();
+    text.line("use lavascope_abi::*;");
+    text.blank();
+    text.line("use crate::intercept::shim::*;");
+    let levels = [
+        ("InstanceTable", "instances and physical devices", &["Instance", "PhysicalDevice"][..]),
+        ("DeviceTable", "devices, queues and command buffers", &["Device"][..]),
+    ];
+    for (table, of, levels) in levels {
+        text.blank();
+        text.line(format!("dispatch_table! {{\n    /// The next functions in the chain for {of}.\n    {table} {{"));
+        for it in model.commands.values().filter(|it| levels.contains(&it.level)) {
+            let names: Vec<String> =
+                std::iter::once(&it.c_name).chain(&it.aliases).map(|it| format!("c\"{it}\"")).collect();
+            text.line(format!(
+                "        {}: Fn{} = [{}],",
+                names::snake_case(&it.rust_name),
+                it.rust_name,
+                names.join(", ")
+            ));
+        }
+        text.line("    }\n}");
+    }
+    shims(model, &mut text);
+    text.finish()
+}
+
+/// One line per command: its name, its level, how it is packed, whether it has outputs, its parameters and result.
+fn shims(model: &Model, text: &mut SourceText) {
+    text.blank();
+    text.line("shims! {");
+    for it in model.commands.values().filter(|it| it.level != "Global") {
+        let first = it.parameters.fields.first().map(|it| it.rust_type.as_str());
+        let level = match (it.level, first) {
+            ("Device", Some("CommandBuffer")) => "recorder_of",
+            ("Device", _) => "device_of",
+            _ => "instance_of",
+        };
+        let parameter = |it: &Field| format!("{}: {}", it.rust_name, it.rust_type);
+        let parameters: Vec<String> = it.parameters.fields.iter().map(parameter).collect();
+        let result = if it.result_type.is_empty() { "()" } else { &it.result_type };
+        let name = names::snake_case(&it.rust_name);
+        let head = format!("{name}: {}, {}, Fn{}, {level}", it.rust_name, it.parameters.rust_name, it.rust_name);
+        let straight = if marshal::is_unrolled(it) { format!("fast_pack::{name}") } else { String::new() };
+        let leave = if it.outputs.is_some() { "Leaves" } else { "Silent" };
+        text.line(format!("    {head}, [{straight}], {leave} = fn({}) -> {result};", parameters.join(", ")));
+    }
+    text.line("}");
+}

@@ -1,0 +1,26 @@
+//! Emits the calls of `replay`: every command, called with the parameters that lie in an image.
+
+use std::path::PathBuf;
+
+use crate::Files;
+use crate::emit::text::SourceText;
+use crate::model::*;
+
+pub(crate) fn emit(model: &Model, files: &mut Files) {
+    let mut text = SourceText::rust("replay", "replay");
+    text.blank();
+    text.line("use lavascope_abi::*;");
+    text.blank();
+    text.line("use crate::call::trampolines::*;");
+    text.blank();
+    text.line("calls! {");
+    for it in model.commands.values() {
+        let names: Vec<String> =
+            std::iter::once(&it.c_name).chain(&it.aliases).map(|it| format!("c\"{it}\"")).collect();
+        let parameters: Vec<&str> = it.parameters.fields.iter().map(|it| it.rust_name.as_str()).collect();
+        let head = format!("{}, {}, Fn{}", it.rust_name, it.parameters.rust_name, it.rust_name);
+        text.line(format!("    {head}, [{}] = fn({});", names.join(", "), parameters.join(", ")));
+    }
+    text.line("}");
+    files.insert(PathBuf::from("crates/tools/replay/src/generated/mod.rs"), text.finish());
+}

@@ -1,0 +1,5 @@
+//! Programs that compute.
+
+pub(crate) mod descriptors;
+pub(crate) mod prefix_sum;
+pub(crate) mod printf;

@@ -1,0 +1,5 @@
+//! Programs that record or submit on several threads.
+
+pub(crate) mod handoff;
+pub(crate) mod recording;
+pub(crate) mod secondaries;

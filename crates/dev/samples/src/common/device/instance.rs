@@ -1,0 +1,96 @@
+//! The loader and an instance.
+
+use std::ffi::CStr;
+
+use ash::{ext, vk};
+
+use crate::failure::Failure;
+
+/// What the sample asks of layers itself, as programs do that know the Khronos layer: `settings`, or names with commas
+/// between them.
+const ENABLES_VARIABLE: &str = "LAVASCOPE_SAMPLE_ENABLES";
+
+fn feature(name: &str) -> Option<vk::ValidationFeatureEnableEXT> {
+    match name {
+        "gpu" => Some(vk::ValidationFeatureEnableEXT::GPU_ASSISTED),
+        "slot" => Some(vk::ValidationFeatureEnableEXT::GPU_ASSISTED_RESERVE_BINDING_SLOT),
+        "printf" => Some(vk::ValidationFeatureEnableEXT::DEBUG_PRINTF),
+        _ => None,
+    }
+}
+
+/// A setting of the Khronos layer that is switched on.
+fn enabled_setting(name: &CStr) -> vk::LayerSettingEXT<'_> {
+    const ON: [u8; 4] = 1u32.to_ne_bytes();
+    let setting = vk::LayerSettingEXT::default().layer_name(c"VK_LAYER_KHRONOS_validation").setting_name(name);
+    // One value of four bytes.
+    vk::LayerSettingEXT { value_count: 1, ..setting.ty(vk::LayerSettingTypeEXT::BOOL32).values(&ON) }
+}
+
+/// An instance, with names and labels where the system has them.
+pub(crate) struct SampleInstance {
+    pub(crate) entry: ash::Entry,
+    pub(crate) handle: ash::Instance,
+    pub(crate) has_debug_utils: bool,
+}
+
+impl SampleInstance {
+    pub(crate) fn new(extensions: &[&'static CStr]) -> Result<SampleInstance, Failure> {
+        // SAFETY: the initializers of the loader have no preconditions, and `Entry` keeps the library open.
+        let entry = unsafe { ash::Entry::load() };
+        let entry =
+            entry.map_err(|error| Failure::Unsupported(format!("the Vulkan loader cannot be opened: {error}")))?;
+        let offered = SampleInstance::offered(&entry)?;
+        if let Some(missing) = extensions.iter().find(|it| !offered.iter().any(|have| have.as_c_str() == **it)) {
+            return Err(Failure::Unsupported(format!("no driver has the extension {}", missing.to_string_lossy())));
+        }
+        let has_debug_utils = offered.iter().any(|it| it.as_c_str() == ext::debug_utils::NAME);
+        let mut names: Vec<_> = extensions.iter().map(|it| it.as_ptr()).collect();
+        if has_debug_utils {
+            names.push(ext::debug_utils::NAME.as_ptr());
+        }
+        let application = vk::ApplicationInfo::default()
+            .application_name(c"lavascope-samples")
+            .application_version(1)
+            .api_version(vk::API_VERSION_1_3);
+        let info = vk::InstanceCreateInfo::default().application_info(&application).enabled_extension_names(&names);
+        let wish = std::env::var(ENABLES_VARIABLE).unwrap_or_default();
+        let enables: Vec<_> = wish.split(',').filter_map(feature).collect();
+        let mut features = vk::ValidationFeaturesEXT::default().enabled_validation_features(&enables);
+        let settings = [enabled_setting(c"gpuav_enable"), enabled_setting(c"gpuav_reserve_binding_slot")];
+        let mut settings = vk::LayerSettingsCreateInfoEXT::default().settings(&settings);
+        let info = match wish.as_str() {
+            "" => info,
+            "settings" => info.push_next(&mut settings),
+            _ => info.push_next(&mut features),
+        };
+        // SAFETY: `info` and what it points to live until the call returns.
+        let handle = unsafe { entry.create_instance(&info, None) };
+        let handle = handle.map_err(|error| match error {
+            vk::Result::ERROR_INCOMPATIBLE_DRIVER => Failure::Unsupported("there is no Vulkan driver".to_owned()),
+            other => Failure::from(other),
+        })?;
+        Ok(SampleInstance { entry, handle, has_debug_utils })
+    }
+
+    /// Whether this extension could be asked for.
+    pub(crate) fn offers(extension: &CStr) -> Result<bool, Failure> {
+        // SAFETY: the initializers of the loader have no preconditions, and `Entry` keeps the library open.
+        let Ok(entry) = (unsafe { ash::Entry::load() }) else { return Ok(false) };
+        Ok(SampleInstance::offered(&entry)?.iter().any(|it| it.as_c_str() == extension))
+    }
+
+    fn offered(entry: &ash::Entry) -> Result<Vec<std::ffi::CString>, Failure> {
+        // SAFETY: a global command of the loader, which takes no handle; no layer name means the loader's own list.
+        let properties = unsafe { entry.enumerate_instance_extension_properties(None) }?;
+        Ok(properties.iter().filter_map(|it| it.extension_name_as_c_str().ok()).map(CStr::to_owned).collect())
+    }
+}
+
+impl Drop for SampleInstance {
+    fn drop(&mut self) {
+        // SAFETY: `Gpu` owns the instance and drops it after its device; surfaces borrow the `Gpu`. So no child is left
+        // (VUID-vkDestroyInstance-instance-00629).
+        unsafe { self.handle.destroy_instance(None) };
+    }
+}

@@ -1,0 +1,103 @@
+//! Among which attachments each command stands: those of the render pass instance that is open there, also if
+//! another command buffer opened it.
+
+use lavascope_sync_ir::{AttachmentKind, AttachmentView, Command, CommandBufferId, Program, RenderPass, Rendering};
+
+use crate::error::UnsupportedProgram;
+use crate::plan::live_command::LiveAttachments;
+
+/// For each command of a command buffer the attachments before it; none outside of everything.
+pub(crate) type CommandAttachments = Vec<Option<LiveAttachments>>;
+
+/// The scenes of all command buffers. Whoever executes a secondary one says where that begins.
+pub(crate) fn open_attachments(program: &Program) -> Result<Vec<CommandAttachments>, UnsupportedProgram> {
+    let mut begins: Vec<Option<Option<LiveAttachments>>> =
+        program.command_buffers.iter().map(|it| (!it.is_secondary).then_some(None)).collect();
+    let mut found: Vec<CommandAttachments> = vec![Vec::new(); program.command_buffers.len()];
+    // One after the other: whoever executes comes before the executed.
+    let mut open: Vec<usize> = (0..begins.len()).filter(|it| begins[*it].is_some()).collect();
+    while let Some(at) = open.pop() {
+        let begin = begins[at].clone().flatten();
+        found[at] = walk_commands(program, at, begin);
+        for (command, scene) in program.command_buffers[at].commands.iter().zip(&found[at]) {
+            let Command::Execute(all) = command else { continue };
+            for CommandBufferId(executed) in all {
+                let known = &mut begins[*executed as usize];
+                match known {
+                    None => {
+                        *known = Some(scene.clone());
+                        open.push(*executed as usize);
+                    }
+                    Some(known) if known == scene => {}
+                    Some(_) => {
+                        return UnsupportedProgram::error("one secondary command buffer among different attachments");
+                    }
+                }
+            }
+        }
+    }
+    // What nobody executes is recorded all the same.
+    for at in 0..found.len() {
+        if begins[at].is_none() {
+            found[at] = walk_commands(program, at, None);
+        }
+    }
+    Ok(found)
+}
+
+fn walk_commands(program: &Program, buffer: usize, begin: Option<LiveAttachments>) -> CommandAttachments {
+    let mut scenes = Vec::new();
+    let mut now = begin;
+    let mut views: Vec<AttachmentView> = Vec::new();
+    for command in &program.command_buffers[buffer].commands {
+        scenes.push(now.clone());
+        match command {
+            Command::BeginRenderPass { pass, views: given, area } => {
+                views.clone_from(given);
+                let own = &program.render_passes[pass.0 as usize];
+                let targets = subpass_attachments(own, 0, &views);
+                now = Some(LiveAttachments { pass: Some((*pass, 0)), area: Some(*area), ..targets });
+            }
+            Command::NextSubpass => {
+                let Some(LiveAttachments { pass: Some((pass, subpass)), area, .. }) = now else { continue };
+                let own = &program.render_passes[pass.0 as usize];
+                let targets = subpass_attachments(own, subpass + 1, &views);
+                now = Some(LiveAttachments { pass: Some((pass, subpass + 1)), area, ..targets });
+            }
+            Command::BeginRendering(rendering) => now = Some(rendering_attachments(rendering)),
+            Command::EndRenderPass | Command::EndRendering => now = None,
+            _ => {}
+        }
+    }
+    scenes
+}
+
+fn subpass_attachments(pass: &RenderPass, subpass: u32, views: &[AttachmentView]) -> LiveAttachments {
+    let Some(subpass) = pass.subpasses.get(subpass as usize) else { return LiveAttachments::default() };
+    let view = |(at, _): &(u32, i32)| views.get(*at as usize).cloned();
+    let of_aspect = |has: fn(AttachmentKind) -> bool| {
+        let own = subpass.depth_stencil.as_ref()?;
+        let kind = pass.attachments.get(own.0 as usize)?.kind;
+        if has(kind) { view(own) } else { None }
+    };
+    LiveAttachments {
+        colors: subpass.colors.iter().filter_map(view).collect(),
+        depth: of_aspect(|it| matches!(it, AttachmentKind::Depth | AttachmentKind::DepthStencil)),
+        stencil: of_aspect(|it| matches!(it, AttachmentKind::Stencil | AttachmentKind::DepthStencil)),
+        inputs: subpass.inputs.iter().filter_map(view).collect(),
+        view_mask: subpass.view_mask,
+        ..LiveAttachments::default()
+    }
+}
+
+fn rendering_attachments(it: &Rendering) -> LiveAttachments {
+    let of = |kind: AttachmentKind| it.attachments.iter().filter(move |it| it.kind == kind).map(|it| it.view.clone());
+    LiveAttachments {
+        colors: of(AttachmentKind::Color).collect(),
+        depth: of(AttachmentKind::Depth).chain(of(AttachmentKind::DepthStencil)).next(),
+        stencil: of(AttachmentKind::Stencil).chain(of(AttachmentKind::DepthStencil)).next(),
+        area: Some(it.area),
+        view_mask: it.view_mask,
+        ..LiveAttachments::default()
+    }
+}

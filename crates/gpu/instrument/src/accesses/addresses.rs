@@ -1,0 +1,340 @@
+//! Checks of device addresses: bytes at an address must be inside of the buffer that the pointer began in.
+//!
+//! Once for each base pointer its buffer is looked up: how many bytes there are from it to the end, and before it.
+//! Accesses with one index are then checked as those of a buffer that begins there. Addresses are pairs of words, since
+//! not every device has integers of 64 bits.
+
+use std::num::NonZeroU32;
+
+use lavascope_spirv::{Id, InstructionIndex};
+use smallvec::SmallVec;
+use spirv::{GlslStd450Op, Op};
+
+use crate::accesses::buffers::{GuardedPointer, divided};
+use crate::analysis::access_path::AccessPath;
+use crate::analysis::types::MatrixLayout;
+use crate::checks::check_cache::CachedCheck;
+use crate::interface::address_table::SCRATCH;
+use crate::rewrite::function::{FunctionRewriter, Hoisted};
+use crate::{Check, CheckDecision, CheckSite, IndexUnit, ShaderTable, UncheckedReason};
+
+/// Where a base pointer is in its buffer.
+#[derive(Clone, Copy)]
+pub(crate) struct AddressBounds {
+    /// The two words of the address.
+    low: u32,
+    high: u32,
+    /// Bytes up to the end of the buffer, and bytes before: none of either, where there is no buffer.
+    remaining: u32,
+    preceding: u32,
+}
+
+/// What is found out about an access.
+struct AddressCheck {
+    ok: u32,
+    details: [Option<u32>; 3],
+    index_unit: IndexUnit,
+}
+
+impl FunctionRewriter<'_, '_> {
+    /// Checks an access at a device address. A wrong one goes to scratch memory, or to the first element if it reads.
+    pub(crate) fn check_address(
+        &mut self,
+        at: InstructionIndex,
+        pointer: Id,
+        base: Id,
+        is_written: bool,
+    ) -> GuardedPointer {
+        let as_is = GuardedPointer { ok: None, pointer: pointer.0 };
+        let path = self.cx.paths.path_from_address(&self.cx.types, pointer, base);
+        let size = path.as_ref().and_then(|it| it.size).or_else(|| {
+            let (_, ty) = self.cx.types.pointer_value(pointer)?;
+            self.cx.types.size(ty, MatrixLayout::default())
+        });
+        let site = CheckSite {
+            at,
+            check: Check::Address,
+            decision: CheckDecision::Unchecked(UncheckedReason::Size),
+            binding: None,
+            element: None,
+            bytes: size.unwrap_or(0),
+            index_unit: IndexUnit::Constant { offset: 0 },
+        };
+        let Some(size) = size.filter(|it| *it <= 1 << 30) else {
+            self.cx.add_site(site);
+            return as_is;
+        };
+        if let Some(done) = self.known_address((self.numbering.number_of(pointer), size, is_written)) {
+            self.cx.add_site(CheckSite { decision: CheckDecision::Repeated, ..site });
+            return GuardedPointer { ok: Some(done.ok), pointer: done.pointer.map_or(pointer.0, NonZeroU32::get) };
+        }
+        self.cx.scratch_bytes = self.cx.scratch_bytes.max(size);
+        let simple = path.filter(|it| self.is_simple(it, size));
+        let other = self.known_address((self.numbering.number_of(pointer), size, !is_written));
+        let found = match (&simple, other) {
+            (Some(path), _) => self.check_relative_address(base, path, size),
+            (None, _) => self.check_whole_address(pointer, size),
+        };
+        match other {
+            Some(_) => self.cx.add_site(CheckSite { decision: CheckDecision::Repeated, ..site }),
+            None => self.check(CheckSite { index_unit: found.index_unit, ..site }, found.ok, found.details, false),
+        }
+        let made = match &simple {
+            Some(path) => self.redirected(pointer, base, path, size, found.ok, is_written),
+            None => self.scratch_unless(pointer, found.details[1].zip(found.details[2]), found.ok),
+        };
+        let made = made.unwrap_or(pointer.0);
+        let done = CachedCheck { block: self.block as u32, ok: found.ok, pointer: NonZeroU32::new(made) };
+        self.check_cache.addresses.insert((self.numbering.number_of(pointer), size, is_written), done);
+        GuardedPointer { ok: Some(found.ok), pointer: made }
+    }
+
+    fn known_address(&mut self, key: (u32, u64, bool)) -> Option<CachedCheck> {
+        let done = self.check_cache.addresses.get(&key).copied()?;
+        self.dominators.dominates(self.cx.module, done.block as usize, self.block).then_some(done)
+    }
+
+    /// Whether an access has at most one index, of 32 bits, and small numbers.
+    fn is_simple(&self, path: &AccessPath, size: u64) -> bool {
+        let is_small = path.offset.checked_add(size).is_some_and(|it| it < 1 << 30);
+        let is_plain = |id: Id| {
+            let ty = self.cx.types.of_value(id).and_then(|it| self.cx.types.integer(it));
+            ty.is_some_and(|it| it.0 == 32)
+        };
+        match path.terms[..] {
+            [] => is_small,
+            [term] => is_small && (1..1 << 30).contains(&term.stride) && is_plain(path.indices[term.position]),
+            _ => false,
+        }
+    }
+
+    /// An access relative to its base.
+    fn check_relative_address(&mut self, base: Id, path: &AccessPath, size: u64) -> AddressCheck {
+        let room = self.address_bounds(base);
+        let least = path.offset + size;
+        let (low, high) = (Some(room.low), Some(room.high));
+        let [term] = path.terms[..] else {
+            let ok = self.emit_has_bytes(room, least);
+            let details = [Some(self.cx.uint_constant(0)), low, high];
+            return AddressCheck { ok, details, index_unit: IndexUnit::Constant { offset: path.offset } };
+        };
+        let uint = self.cx.ids.uint;
+        let index = path.indices[term.position];
+        let number = self.as_uint(index).unwrap_or(index.0);
+        let count = self.emit_address_fitting_count(room, least, term.stride);
+        let ok = if self.is_signed(index) {
+            // An index may lead backward, as far as the buffer goes.
+            self.cx.needs_preceding_bytes = true;
+            let before = self.cached_value((2, room.preceding, path.offset, term.stride), |body| {
+                let offset = body.cx.uint_constant(path.offset as u32);
+                let bytes = body.emit_result(Op::IAdd, uint, &[room.preceding, offset]);
+                divided(body.cx, &mut body.out, bytes, term.stride)
+            });
+            let all = self.cached_value((5, count, u64::from(before), 0), |body| {
+                // The sum must not wrap around.
+                let most = body.cx.uint_constant(0xbfff_ffff);
+                let is_less = body.emit_bool(Op::ULessThan, &[count, most]);
+                let count = body.emit_result(Op::Select, uint, &[is_less, count, most]);
+                body.emit_result(Op::IAdd, uint, &[count, before])
+            });
+            let moved = self.emit_result(Op::IAdd, uint, &[number, before]);
+            self.emit_bool(Op::ULessThan, &[moved, all])
+        } else {
+            self.emit_bool(Op::ULessThan, &[number, count])
+        };
+        let counted = IndexUnit::Elements { offset: path.offset, stride: term.stride };
+        AddressCheck { ok, details: [Some(number), low, high], index_unit: counted }
+    }
+
+    fn is_signed(&self, index: Id) -> bool {
+        let ty = self.cx.types.of_value(index).and_then(|it| self.cx.types.integer(it));
+        ty.is_some_and(|it| it.1)
+    }
+
+    /// Whether bytes up to here are behind a base.
+    fn emit_has_bytes(&mut self, room: AddressBounds, least: u64) -> u32 {
+        self.cached_value((0, room.remaining, least, 0), |body| {
+            let least = body.cx.uint_constant(least as u32);
+            body.emit_bool(Op::UGreaterThanEqual, &[room.remaining, least])
+        })
+    }
+
+    /// The last element that fits behind a base, if one does.
+    fn emit_last_fitting(&mut self, room: AddressBounds, least: u64, stride: u64) -> u32 {
+        self.cached_value((7, room.remaining, least, stride), |body| {
+            let less = body.cx.uint_constant((least as u32).wrapping_neg());
+            let more = body.emit_result(Op::IAdd, body.cx.ids.uint, &[room.remaining, less]);
+            let last = divided(body.cx, &mut body.out, more, stride);
+            // Of more than 4 GiB nobody knows how many: all of them.
+            let [none, most] = [u32::MAX, u32::MAX - 1].map(|it| body.cx.uint_constant(it));
+            let is_huge = body.emit_bool(Op::IEqual, &[room.remaining, none]);
+            body.emit_result(Op::Select, body.cx.ids.uint, &[is_huge, most, last])
+        })
+    }
+
+    /// How many elements fit behind a base.
+    fn emit_address_fitting_count(&mut self, room: AddressBounds, least: u64, stride: u64) -> u32 {
+        let (last, is_enough) = (self.emit_last_fitting(room, least, stride), self.emit_has_bytes(room, least));
+        self.cached_value((1, room.remaining, least, stride), |body| {
+            let [zero, one] = [0, 1].map(|it| body.cx.uint_constant(it));
+            let count = body.emit_result(Op::IAdd, body.cx.ids.uint, &[last, one]);
+            body.emit_result(Op::Select, body.cx.ids.uint, &[is_enough, count, zero])
+        })
+    }
+
+    /// The last element that fits behind a base; the first one, if none does.
+    fn emit_last_fitting_or_first(&mut self, room: AddressBounds, least: u64, stride: u64) -> u32 {
+        let (last, is_enough) = (self.emit_last_fitting(room, least, stride), self.emit_has_bytes(room, least));
+        self.cached_value((6, room.remaining, least, stride), |body| {
+            let zero = body.cx.uint_constant(0);
+            body.emit_result(Op::Select, body.cx.ids.uint, &[is_enough, last, zero])
+        })
+    }
+
+    /// Any other access: its own address is looked up.
+    fn check_whole_address(&mut self, pointer: Id, size: u64) -> AddressCheck {
+        self.restore_chain();
+        let (low, high, left, _) = self.look_up(pointer);
+        let size = self.cx.uint_constant(size as u32);
+        let ok = self.emit_bool(Op::UGreaterThanEqual, &[left, size]);
+        let details = [Some(self.cx.uint_constant(0)), Some(low), Some(high)];
+        AddressCheck { ok, details, index_unit: IndexUnit::Constant { offset: 0 } }
+    }
+
+    /// The pointer of a simple access that may be used.
+    fn redirected(
+        &mut self,
+        pointer: Id,
+        base: Id,
+        path: &AccessPath,
+        size: u64,
+        ok: u32,
+        is_written: bool,
+    ) -> Option<u32> {
+        let room = self.address_bounds(base);
+        let halves = Some((room.low, room.high));
+        let start = match path.terms[..] {
+            [] => self.cached_value((3, ok, 0, u64::from(base.0)), |body| {
+                body.scratch_unless(base, halves, ok).unwrap_or(base.0)
+            }),
+            // The first element is there, or there is no buffer at all.
+            [term] if !is_written && !self.is_signed(path.indices[term.position]) => {
+                let is_any = self.emit_has_bytes(room, path.offset + size);
+                self.cached_value((4, is_any, 0, u64::from(base.0)), |body| {
+                    body.scratch_unless(base, halves, is_any).unwrap_or(base.0)
+                })
+            }
+            _ => self.scratch_unless(base, halves, ok)?,
+        };
+        self.cx.scratch_bytes = self.cx.scratch_bytes.max(path.offset + size);
+        if path.indices.is_empty() {
+            return Some(start);
+        }
+        let mut operands: SmallVec<[u32; 8]> = SmallVec::from_slice(&[start]);
+        for (place, index) in path.indices.iter().enumerate() {
+            let is_term = path.terms.iter().any(|it| it.position == place);
+            let can_cut = !is_written && !self.is_signed(*index);
+            operands.push(match is_term {
+                true if can_cut => {
+                    let number = self.as_uint(*index)?;
+                    let last = self.emit_last_fitting_or_first(room, path.offset + size, path.terms[0].stride);
+                    self.cx.glsl(&mut self.out, GlslStd450Op::UMin, &[number, last])
+                }
+                true => self.select_index(*index, ok, None, true)?,
+                false => index.0,
+            });
+        }
+        let ty = self.cx.types.of_value(pointer)?;
+        Some(self.chain(ty.0, &operands))
+    }
+
+    /// A pointer where a condition holds, else scratch memory.
+    fn scratch_unless(&mut self, pointer: Id, halves: Option<(u32, u32)>, condition: u32) -> Option<u32> {
+        let (low, high) = halves?;
+        let ty = self.cx.types.of_value(pointer)?;
+        let scratch = [0, 1].map(|half| self.scratch(half));
+        let (uint, pair) = (self.cx.ids.uint, self.cx.ids.uint_pair);
+        let low = self.emit_result(Op::Select, uint, &[condition, low, scratch[0]]);
+        let high = self.emit_result(Op::Select, uint, &[condition, high, scratch[1]]);
+        let address = self.emit_result(Op::CompositeConstruct, pair, &[low, high]);
+        Some(self.emit_result(Op::Bitcast, ty.0, &[address]))
+    }
+
+    /// Where a base pointer is, looked up once.
+    fn address_bounds(&mut self, base: Id) -> AddressBounds {
+        let key = self.numbering.number_of(base);
+        if let Some((block, room)) = self.check_cache.address_bounds.get(&key).copied()
+            && self.dominators.dominates(self.cx.module, block, self.block)
+        {
+            return room;
+        }
+        let (room, block) = match self.place_before_loop(base) {
+            Some((place, block)) => {
+                let (mut code, mut room) = (Vec::new(), None);
+                self.emit_elsewhere(&mut code, |body| room = Some(body.look_up(base)));
+                self.insertions.push((place, code));
+                (room, block)
+            }
+            None => (None, self.block),
+        };
+        let (low, high, left, before) = room.unwrap_or_else(|| self.look_up(base));
+        let room = AddressBounds { low, high, remaining: left, preceding: before };
+        self.check_cache.address_bounds.insert(key, (block, room));
+        room
+    }
+
+    /// Where an address is made that is used in a loop and does not come out of it: place in the words, and block.
+    fn place_before_loop(&mut self, base: Id) -> Option<(usize, usize)> {
+        let place = self.address_code_offsets.get(&base.0).copied()?;
+        let block = self.cx.module.block_containing(self.cx.module.definition_index(base)?)?;
+        let (module, heads) = (self.cx.module, std::mem::take(&mut self.loop_heads));
+        let is_in = heads.iter().any(|(head, after)| {
+            self.dominators.dominates(module, *head, self.block)
+                && !self.dominators.dominates(module, *head, block)
+                && !self.dominators.dominates(module, *after, self.block)
+        });
+        self.loop_heads = heads;
+        is_in.then_some((place, block))
+    }
+
+    /// The words of an address, the bytes from it to the end of its buffer, and those before it.
+    fn look_up(&mut self, pointer: Id) -> (u32, u32, u32, u32) {
+        self.cx.tables_used[ShaderTable::Addresses as usize] = true;
+        let (uint, pair, find) = (self.cx.ids.uint, self.cx.ids.uint_pair, self.cx.ids.find);
+        let address = self.emit_result(Op::Bitcast, pair, &[pointer.0]);
+        let low = self.emit_result(Op::CompositeExtract, uint, &[address, 0]);
+        let high = self.emit_result(Op::CompositeExtract, uint, &[address, 1]);
+        let mut operands: SmallVec<[u32; 4]> = SmallVec::from_slice(&[find]);
+        operands.extend(self.cx.table_parameter().map(|_| self.table(ShaderTable::Addresses)));
+        operands.extend([low, high]);
+        let found = self.emit_result(Op::FunctionCall, pair, &operands);
+        let left = self.emit_result(Op::CompositeExtract, uint, &[found, 0]);
+        let before = self.emit_result(Op::CompositeExtract, uint, &[found, 1]);
+        (low, high, left, before)
+    }
+
+    /// A value that is made once, where that is on every way to here.
+    fn cached_value(&mut self, key: (u8, u32, u64, u64), make: impl FnOnce(&mut Self) -> u32) -> u32 {
+        if let Some((block, id)) = self.check_cache.derived_values.get(&key).copied()
+            && self.dominators.dominates(self.cx.module, block, self.block)
+        {
+            return id;
+        }
+        let id = make(self);
+        self.check_cache.derived_values.insert(key, (self.block, id));
+        id
+    }
+
+    /// Half of the address of the scratch memory.
+    fn scratch(&mut self, half: u8) -> u32 {
+        let key = Hoisted::Scratch(half);
+        if let Some(id) = self.hoisted.get(&key) {
+            return *id;
+        }
+        let table = self.table(ShaderTable::Addresses);
+        let [low, high, ..] = self.cx.address_head(&mut self.entry_code, table, SCRATCH);
+        self.hoisted.insert(Hoisted::Scratch(0), low);
+        self.hoisted.insert(Hoisted::Scratch(1), high);
+        if half == 0 { low } else { high }
+    }
+}

@@ -1,0 +1,302 @@
+//! Pointers to buffers that come out of phis, selections and parameters: each gets a number beside it.
+//!
+//! The number is the *room* of a pointer: how many bytes there are from where it leads to the end of what is bound.
+//! It takes the same way as the pointer: a phi beside the phi, one more parameter for a parameter. An access through
+//! such a pointer is always branched around where it does not fit.
+
+use lavascope_spirv::{Function, Id, Instruction, Module};
+use rustc_hash::{FxHashMap, FxHashSet};
+use smallvec::SmallVec;
+use spirv::{Decoration, Op, StorageClass};
+
+use crate::accesses::buffers::{GuardedPointer, divided};
+use crate::analysis::access_path::{AccessPath, AccessPaths};
+use crate::analysis::types::Types;
+use crate::rewrite::context::{Context, emit, emit_value};
+use crate::rewrite::function::FunctionRewriter;
+use crate::{Check, CheckDecision, CheckSite, IndexUnit, UncheckedReason};
+
+/// The rooms of a function's pointers.
+#[derive(Default)]
+pub(crate) struct RemainingBytes {
+    /// By pointer; pointers that a phi names get theirs before they are made.
+    known: FxHashMap<u32, u32>,
+    wanted: FxHashSet<u32>,
+}
+
+/// By function: which of its parameters have a room beside them.
+pub(crate) fn parameters_with_remaining(
+    module: &Module,
+    types: &Types<'_>,
+    paths: &AccessPaths<'_>,
+) -> FxHashMap<Id, Vec<usize>> {
+    let mut all = FxHashMap::default();
+    for function in module.functions() {
+        let has_room = |at: &usize| {
+            let it = module.instruction(function.parameters[*at]);
+            it.result().is_some_and(|id| is_buffer_pointer(types, it.id(1)) && !paths.is_constant_parameter(id))
+        };
+        let places: Vec<usize> = (0..function.parameters.len()).filter(has_room).collect();
+        if !places.is_empty() && !module.entries().iter().any(|it| it.function == function.id) {
+            all.insert(function.id, places);
+        }
+    }
+    all
+}
+
+fn is_buffer_pointer(types: &Types<'_>, ty: Id) -> bool {
+    let class = types.pointer(ty).map(|it| it.0);
+    matches!(class, Some(StorageClass::Uniform | StorageClass::StorageBuffer))
+}
+
+impl RemainingBytes {
+    /// Looks for pointers whose rooms will be asked for by name.
+    pub(crate) fn new(cx: &mut Context<'_>, function: &Function) -> RemainingBytes {
+        let mut rooms = RemainingBytes::default();
+        if !cx.options.checks.descriptors {
+            return rooms;
+        }
+        let module = cx.module;
+        // Without it, no phi and no selection can be a pointer to a buffer.
+        if !cx.has_variable_pointers {
+            return rooms;
+        }
+        for it in module.instructions(function.instructions.clone()) {
+            match it.op() {
+                Some(Op::Phi) if is_buffer_pointer(&cx.types, it.id(1)) => {
+                    rooms.wanted.insert(it.word(2));
+                    rooms.wanted.extend(it.words_from(3).iter().step_by(2));
+                }
+                Some(Op::Select) if is_buffer_pointer(&cx.types, it.id(1)) => {
+                    rooms.wanted.extend(&it.words_from(4)[..it.words_from(4).len().min(2)]);
+                }
+                _ => {}
+            }
+        }
+        let made: Vec<u32> = rooms.wanted.iter().copied().collect();
+        let is_local =
+            |it: &&u32| module.definition_index(Id(**it)).is_some_and(|it| function.instructions.contains(&it.0));
+        let mut made: Vec<u32> = made.iter().filter(is_local).copied().collect();
+        made.sort_unstable();
+        for pointer in made {
+            let room = cx.fresh();
+            rooms.known.insert(pointer, room);
+        }
+        rooms
+    }
+}
+
+impl FunctionRewriter<'_, '_> {
+    /// The function instruction, with a type that has the rooms of parameters.
+    pub(crate) fn begin_function(&mut self, it: Instruction<'_>) {
+        let Some(places) = self.cx.parameters_with_remaining.get(&it.id(2)).cloned() else { return self.copy(it) };
+        let Some(ty) = self.cx.module.definition(it.id(4)).filter(|it| it.is(Op::TypeFunction)) else {
+            return self.copy(it);
+        };
+        let mut operands = ty.words_from(2).to_vec();
+        operands.extend(std::iter::repeat_n(self.cx.ids.uint, places.len()));
+        let ty = self.cx.editor.find_or_add_type(Op::TypeFunction, &operands).0;
+        self.copy_with(it, &[(4, ty)]);
+    }
+
+    /// The rooms of parameters, behind the last one.
+    pub(crate) fn add_remaining_parameters(&mut self, function: &Function) {
+        let Some(places) = self.cx.parameters_with_remaining.get(&function.id).cloned() else { return };
+        for place in places {
+            let room = self.emit_result(Op::FunctionParameter, self.cx.ids.uint, &[]);
+            let parameter = function.parameters.get(place).and_then(|it| self.cx.module.instruction(*it).result());
+            if let Some(parameter) = parameter {
+                self.remaining.known.insert(parameter.0, room);
+            }
+        }
+    }
+
+    /// What a call gives beside its arguments.
+    pub(crate) fn remaining_of_arguments(&mut self, it: Instruction<'_>) -> SmallVec<[u32; 4]> {
+        let Some(places) = self.cx.parameters_with_remaining.get(&it.id(3)).cloned() else { return SmallVec::new() };
+        places.iter().map(|place| self.remaining_of(it.id(4 + place))).collect()
+    }
+
+    /// An instruction that makes a pointer: its room is made behind it, if somebody asks for it.
+    pub(crate) fn emit_remaining(&mut self, it: Instruction<'_>, op: Op) {
+        if !self.cx.options.checks.descriptors || !is_buffer_pointer(&self.cx.types, it.id(1)) {
+            return;
+        }
+        let uint = self.cx.ids.uint;
+        let reserved = self.remaining.known.get(&it.word(2)).copied();
+        let room = match op {
+            Op::Phi => {
+                let mut operands: SmallVec<[u32; 8]> = SmallVec::new();
+                for pair in it.words_from(3).chunks_exact(2) {
+                    operands.extend([self.reserved_remaining(Id(pair[0])), pair[1]]);
+                }
+                if let Some(reserved) = reserved {
+                    self.note_phi();
+                    emit_value(&mut self.out, Op::Phi, uint, reserved, &operands);
+                }
+                return;
+            }
+            Op::Select => {
+                let (left, right) = (self.remaining_of(it.id(4)), self.remaining_of(it.id(5)));
+                self.emit_result(Op::Select, uint, &[it.word(3), left, right])
+            }
+            Op::Load => match self.remaining_variable(it.id(3)) {
+                Some(variable) => self.emit_result(Op::Load, uint, &[variable]),
+                None => self.cx.uint_constant(u32::MAX),
+            },
+            Op::FunctionCall => {
+                let variable = self.cx.shadow(Id(0));
+                self.emit_result(Op::Load, uint, &[variable])
+            }
+            Op::PtrAccessChain => match self.remaining_behind_ptr_chain(it) {
+                Some(room) => room,
+                None => self.cx.uint_constant(u32::MAX),
+            },
+            _ if reserved.is_some() => {
+                self.compute_remaining(it.id(2)).unwrap_or_else(|| self.cx.uint_constant(u32::MAX))
+            }
+            _ => return,
+        };
+        match reserved {
+            Some(reserved) => emit_value(&mut self.out, Op::CopyObject, uint, reserved, &[room]),
+            None => drop(self.remaining.known.insert(it.word(2), room)),
+        }
+    }
+
+    /// A pointer that is put into a variable takes its room along.
+    pub(crate) fn store_remaining(&mut self, it: Instruction<'_>) {
+        let is_pointer = self.cx.types.of_value(it.id(2)).is_some_and(|it| is_buffer_pointer(&self.cx.types, it));
+        if !is_pointer || !self.cx.options.checks.descriptors {
+            return;
+        }
+        let Some(variable) = self.remaining_variable(it.id(1)) else { return };
+        let room = self.remaining_of(it.id(2));
+        emit(&mut self.out, Op::Store, &[variable, room]);
+    }
+
+    /// A pointer that is returned leaves its room where the caller finds it.
+    pub(crate) fn return_remaining(&mut self, pointer: Id) {
+        let is_pointer = self.cx.types.of_value(pointer).is_some_and(|it| is_buffer_pointer(&self.cx.types, it));
+        if is_pointer && self.cx.options.checks.descriptors {
+            let (variable, room) = (self.cx.shadow(Id(0)), self.remaining_of(pointer));
+            emit(&mut self.out, Op::Store, &[variable, room]);
+        }
+    }
+
+    /// The variable beside one that holds a pointer, as a whole.
+    fn remaining_variable(&mut self, variable: Id) -> Option<u32> {
+        let is_variable = self.cx.module.definition(variable).is_some_and(|it| it.is(Op::Variable));
+        let class = self.cx.types.pointer_value(variable)?.0;
+        let is_own = matches!(class, StorageClass::Function | StorageClass::Private);
+        (is_variable && is_own).then(|| self.cx.shadow(variable))
+    }
+
+    /// A room that may be made later, for a phi.
+    fn reserved_remaining(&mut self, pointer: Id) -> u32 {
+        match self.remaining.known.get(&pointer.0) {
+            Some(room) => *room,
+            None if self.cx.module.definition(pointer).is_some_and(|it| it.is(Op::Variable)) => {
+                self.remaining_of(pointer)
+            }
+            None => self.cx.uint_constant(u32::MAX),
+        }
+    }
+
+    /// The room of a pointer; as large as can be, where nothing is known of it.
+    fn remaining_of(&mut self, pointer: Id) -> u32 {
+        if let Some(room) = self.remaining.known.get(&pointer.0) {
+            return *room;
+        }
+        self.compute_remaining(pointer).unwrap_or_else(|| self.cx.uint_constant(u32::MAX))
+    }
+
+    /// What is bound, less the bytes before where a pointer leads.
+    fn compute_remaining(&mut self, pointer: Id) -> Option<u32> {
+        if let Some(path) = self.cx.paths.path(&self.cx.types, pointer) {
+            let element = path.element?;
+            let state = self.state_word(path.set, path.binding, element);
+            return self.remaining_behind_path(state, &path);
+        }
+        let base = self.cx.paths.chain_base(pointer);
+        let room = *self.remaining.known.get(&base.0)?;
+        let path = self.cx.paths.path_from_address(&self.cx.types, pointer, base)?;
+        self.remaining_behind_path(room, &path)
+    }
+
+    /// What is left of some bytes behind the offset and the indices of a path.
+    fn remaining_behind_path(&mut self, bytes: u32, path: &AccessPath) -> Option<u32> {
+        let (uint, zero) = (self.cx.ids.uint, self.cx.uint_constant(0));
+        let mut left = bytes;
+        if path.offset > 0 {
+            let offset = self.cx.uint_constant(u32::try_from(path.offset).ok()?);
+            let is_enough = self.emit_bool(Op::UGreaterThanEqual, &[left, offset]);
+            let rest = self.emit_result(Op::ISub, uint, &[left, offset]);
+            left = self.emit_result(Op::Select, uint, &[is_enough, rest, zero]);
+        }
+        for term in &path.terms {
+            let number = self.as_uint(path.indices[term.position])?;
+            let most = divided(self.cx, &mut self.out, left, term.stride);
+            let is_in = self.emit_bool(Op::ULessThanEqual, &[number, most]);
+            let stride = self.cx.uint_constant(term.stride as u32);
+            let taken = self.emit_result(Op::IMul, uint, &[number, stride]);
+            let rest = self.emit_result(Op::ISub, uint, &[left, taken]);
+            left = self.emit_result(Op::Select, uint, &[is_in, rest, zero]);
+        }
+        Some(left)
+    }
+
+    /// The room of a pointer that moves by elements, maybe backward, before it goes into one.
+    fn remaining_behind_ptr_chain(&mut self, it: Instruction<'_>) -> Option<u32> {
+        let (uint, boolean, zero) = (self.cx.ids.uint, self.cx.ids.boolean, self.cx.uint_constant(0));
+        let room = self.remaining_of(it.id(3));
+        let ty = self.cx.types.of_value(it.id(3))?;
+        let stride = self.cx.module.decoration_operand(ty, None, Decoration::ArrayStride)?;
+        let number = self.as_uint(it.id(4))?;
+        let most = divided(self.cx, &mut self.out, room, u64::from(stride));
+        let fits = self.emit_bool(Op::ULessThanEqual, &[number, most]);
+        let is_back = self.emit_result(Op::SLessThan, boolean, &[number, zero]);
+        let is_fine = self.emit_bool(Op::LogicalOr, &[fits, is_back]);
+        let stride = self.cx.uint_constant(stride);
+        let taken = self.emit_result(Op::IMul, uint, &[number, stride]);
+        let rest = self.emit_result(Op::ISub, uint, &[room, taken]);
+        let rest = self.emit_result(Op::Select, uint, &[is_fine, rest, zero]);
+        let path = self.cx.paths.path_from_indices(
+            &self.cx.types,
+            it.id(3),
+            it.words_from(5).iter().map(|it| Id(*it)).collect(),
+        )?;
+        self.remaining_behind_path(rest, &path)
+    }
+
+    /// Checks an access through a pointer that has a room.
+    pub(crate) fn check_by_remaining(&mut self, it: Instruction<'_>, pointer: Id) -> GuardedPointer {
+        let as_is = GuardedPointer { ok: None, pointer: pointer.0 };
+        self.touch_untracked();
+        let base = self.cx.paths.chain_base(pointer);
+        let room = self.remaining.known.get(&base.0).copied();
+        let path = self.cx.paths.path_from_address(&self.cx.types, pointer, base);
+        let mut site = CheckSite {
+            at: it.at,
+            check: Check::Buffer,
+            decision: CheckDecision::Unchecked(UncheckedReason::Pointer),
+            binding: None,
+            element: None,
+            bytes: path.as_ref().and_then(|it| it.size).unwrap_or(0),
+            index_unit: IndexUnit::Bytes,
+        };
+        let (Some(room), Some(path)) = (room, path) else {
+            self.cx.add_site(site);
+            return as_is;
+        };
+        let Some(size) = path.size.filter(|_| self.can_split) else {
+            let reason = if self.can_split { UncheckedReason::Size } else { UncheckedReason::Loop };
+            self.cx.add_site(CheckSite { decision: CheckDecision::Unchecked(reason), ..site });
+            return as_is;
+        };
+        site.index_unit = crate::accesses::buffers::index_unit_of(&path);
+        let (ok, index) = self.fits(&path, room, path.offset.saturating_add(size));
+        let zero = self.cx.uint_constant(0);
+        self.check_new(site, ok, [Some(index.unwrap_or(zero)), Some(zero), Some(room)]);
+        GuardedPointer { ok: Some(ok), pointer: pointer.0 }
+    }
+}

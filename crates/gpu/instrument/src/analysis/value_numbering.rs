@@ -1,0 +1,191 @@
+//! Which values of a function are surely equal, so that what was checked once is not checked again.
+//!
+//! Compilers that do not optimize load the same variable again and again. A load of a local variable equals the last
+//! one of its block, if nothing was stored in between; inputs and push constants never change.
+
+use lavascope_spirv::{Id, Instruction, Module};
+use rustc_hash::FxHashMap;
+use spirv::{Op, StorageClass};
+
+use crate::analysis::types::BlockKind;
+use crate::rewrite::context::Context;
+
+#[derive(Default)]
+pub(crate) struct ValueNumbering {
+    /// By value: an earlier one that it equals, or zero.
+    equal: Vec<u32>,
+    /// The first values of their kind, by hash; zero is a free place. The instructions themselves are what is compared.
+    firsts: Vec<u32>,
+    count: usize,
+    /// What local variables hold, in this block.
+    locals: FxHashMap<u32, u32>,
+}
+
+impl ValueNumbering {
+    /// `equal` has a place for each id of the module.
+    pub(crate) fn new(equal: Vec<u32>) -> ValueNumbering {
+        ValueNumbering { equal, ..ValueNumbering::default() }
+    }
+
+    /// Gives back what was learned of values; those of another function are others.
+    pub(crate) fn into_equal(self) -> Vec<u32> {
+        self.equal
+    }
+
+    pub(crate) fn begin_block(&mut self) {
+        self.locals.clear();
+    }
+
+    /// The first value that this one equals.
+    pub(crate) fn number_of(&self, id: Id) -> u32 {
+        self.equal.get(id.0 as usize).copied().filter(|it| *it != 0).unwrap_or(id.0)
+    }
+
+    /// Learns from an instruction. It is called for each, in their order.
+    pub(crate) fn visit(&mut self, cx: &Context<'_>, it: Instruction<'_>, op: Op) {
+        match op {
+            Op::Load => self.load(cx, it),
+            Op::Store => self.store(cx, it),
+            Op::FunctionCall | Op::CopyMemory | Op::CopyMemorySized => self.locals.clear(),
+            Op::AccessChain
+            | Op::InBoundsAccessChain
+            | Op::CompositeExtract
+            | Op::IAdd
+            | Op::ISub
+            | Op::IMul
+            | Op::BitwiseAnd
+            | Op::ShiftLeftLogical
+            | Op::ShiftRightLogical
+            | Op::UConvert
+            | Op::SConvert
+            | Op::Bitcast
+            | Op::ConvertUToPtr => self.unify(cx.module, it),
+            _ => {}
+        }
+    }
+
+    /// Looks for an earlier instruction that makes the same.
+    fn unify(&mut self, module: &Module, it: Instruction<'_>) {
+        if self.count * 2 >= self.firsts.len() {
+            self.grow(module);
+        }
+        let mask = self.firsts.len() - 1;
+        let mut at = self.hash(it) as usize & mask;
+        loop {
+            let first = self.firsts[at];
+            if first == 0 {
+                self.firsts[at] = it.word(2);
+                self.count += 1;
+                return;
+            }
+            if module.definition(Id(first)).is_some_and(|first| self.is_same(first, it)) {
+                return self.set_equal(it.word(2), first);
+            }
+            at = (at + 1) & mask;
+        }
+    }
+
+    fn grow(&mut self, module: &Module) {
+        let size = (self.firsts.len() * 2).max(64);
+        let before = std::mem::replace(&mut self.firsts, vec![0; size]);
+        for first in before.into_iter().filter(|it| *it != 0) {
+            let Some(it) = module.definition(Id(first)) else { continue };
+            let mut at = self.hash(it) as usize & (size - 1);
+            while self.firsts[at] != 0 {
+                at = (at + 1) & (size - 1);
+            }
+            self.firsts[at] = first;
+        }
+    }
+
+    fn hash(&self, it: Instruction<'_>) -> u32 {
+        let mut hash = u64::from(it.words()[0]) << 32 | u64::from(it.word(1));
+        for place in 3..it.words().len() {
+            hash = (hash.rotate_left(5) ^ u64::from(self.operand(it, place))).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        }
+        (hash >> 32) as u32
+    }
+
+    fn is_same(&self, left: Instruction<'_>, right: Instruction<'_>) -> bool {
+        let (count, operands) = (left.words().len(), 3..left.words().len());
+        left.words()[0] == right.words()[0]
+            && left.word(1) == right.word(1)
+            && count == right.words().len()
+            && operands.into_iter().all(|it| self.operand(left, it) == self.operand(right, it))
+    }
+
+    /// An operand by the first value that it equals. What is extracted from a composite is named by literals.
+    fn operand(&self, it: Instruction<'_>, place: usize) -> u32 {
+        let is_literal = place > 3 && (it.is(Op::CompositeExtract) || it.is(Op::Load));
+        if is_literal { it.word(place) } else { self.number_of(it.id(place)) }
+    }
+
+    fn set_equal(&mut self, id: u32, first: u32) {
+        if let Some(place) = self.equal.get_mut(id as usize) {
+            *place = first;
+        }
+    }
+
+    fn load(&mut self, cx: &Context<'_>, it: Instruction<'_>) {
+        let pointer = it.id(3);
+        // Volatile memory may change at any time.
+        if it.word(4) & 1 != 0 {
+            return;
+        }
+        match cx.types.pointer_value(pointer) {
+            Some((StorageClass::Function | StorageClass::Private, _))
+                if cx.module.definition(pointer).is_some_and(|it| it.is(Op::Variable)) =>
+            {
+                let held = *self.locals.entry(pointer.0).or_insert(it.word(2));
+                if held != it.word(2) {
+                    self.set_equal(it.word(2), held);
+                }
+            }
+            Some((StorageClass::Input | StorageClass::PushConstant, _)) => {
+                self.unify(cx.module, it);
+            }
+            Some((StorageClass::Uniform, _)) if is_read_only(cx, pointer) => {
+                self.unify(cx.module, it);
+            }
+            _ => {}
+        }
+    }
+
+    fn store(&mut self, cx: &Context<'_>, it: Instruction<'_>) {
+        let mut pointer = it.id(1);
+        let is_whole = cx.module.definition(pointer).is_some_and(|it| it.is(Op::Variable));
+        if is_whole {
+            let value = self.number_of(it.id(2));
+            self.locals.insert(pointer.0, value);
+            return;
+        }
+        // A store to a part: the whole is no longer known.
+        for _ in 0..16 {
+            match cx.module.definition(pointer) {
+                Some(it) if it.is(Op::AccessChain) || it.is(Op::InBoundsAccessChain) => pointer = it.id(3),
+                Some(it) if it.is(Op::Variable) => {
+                    self.locals.remove(&pointer.0);
+                    return;
+                }
+                _ => break,
+            }
+        }
+        self.locals.clear();
+    }
+}
+
+/// Whether a pointer of the class `Uniform` is into a uniform block.
+fn is_read_only(cx: &Context<'_>, mut pointer: Id) -> bool {
+    for _ in 0..16 {
+        match cx.module.definition(pointer) {
+            Some(it) if it.is(Op::AccessChain) || it.is(Op::InBoundsAccessChain) => pointer = it.id(3),
+            Some(it) if it.is(Op::Variable) => {
+                let block = cx.types.pointer_value(pointer).map(|it| cx.types.strip_arrays(it.1));
+                let structure = block.and_then(|it| cx.types.structure(it));
+                return structure.is_some_and(|it| it.kind == Some(BlockKind::Block));
+            }
+            _ => return false,
+        }
+    }
+    false
+}

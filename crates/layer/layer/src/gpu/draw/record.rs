@@ -1,0 +1,412 @@
+//! Draws and dispatches as they are recorded: shaders are led to our tables, and what that takes away is done again.
+//!
+//! This is done for every draw, on the thread of the application: nothing is allocated, and no lock is taken, as long
+//! as what is bound was bound before.
+//!
+//! Whoever calls in here with a command buffer is in a hook of a command that is recorded into it. So it is being
+//! recorded (VUID-vkCmdDraw-commandBuffer-recording, and the same of the other commands), and host access to it is
+//! externally synchronized until the hook returns: commands of ours may be recorded beside the application's.
+
+use std::sync::Arc;
+
+use lavascope_abi::*;
+use lavascope_instrument::{ROOT_TOUCHES, ShaderTable};
+
+use super::command_buffer::{BIND_POINTS, BoundSets, CommandBufferState};
+use super::push_constants::PushedConstants;
+use super::recorded_draws::{DrawMemory, DrawRecordArea};
+use super::variant_choice::{DrawChoice, RecordedVariant};
+use crate::gpu::DeviceChecks;
+use crate::gpu::pipeline::layouts::{ROOT_PUSH_BYTES, RootBinding};
+use crate::gpu::pipeline::variants::{PermissiveTables, PipelineVariant, ROOT_ADDRESSES, ROOT_SPACE};
+use crate::gpu::readback::touches;
+use crate::gpu::resource::arena::ArenaRegion;
+use crate::gpu::resource::descriptor_buffers::DescriptorBufferBindings;
+
+/// What is done again behind a draw.
+#[derive(Default)]
+pub(crate) struct StateToRestore {
+    binds: Vec<BoundSets>,
+    push_constants: Option<Box<PushedConstants>>,
+    descriptor_buffers: Option<Box<DescriptorBufferBindings>>,
+}
+
+impl StateToRestore {
+    pub(crate) fn is_empty(&self) -> bool {
+        self.binds.is_empty() && self.push_constants.is_none() && self.descriptor_buffers.is_none()
+    }
+}
+
+impl DeviceChecks {
+    /// A command buffer begins anew, or is no more: what it had is free.
+    pub(crate) fn reset_command_buffer(&self, handle: u64, is_freed: bool) {
+        let Some(slot) = self.slot(handle) else { return };
+        let renew = |old: &mut CommandBufferState| (std::mem::take(&mut old.pushed_sets), old.reset());
+        let (pushed_sets, (blocks, pools)) = if is_freed {
+            let Some(mut old) = self.command_buffers.remove(handle) else { return };
+            if let Some(all) = self.state().pools.get_mut(&old.pool) {
+                all.retain(|it| *it != handle);
+            }
+            renew(&mut old)
+        } else {
+            let Some(mut old) = slot.hold() else { return };
+            renew(&mut old)
+        };
+        if !pushed_sets.is_empty() {
+            let mut state = self.state();
+            pushed_sets.iter().for_each(|it| drop(state.sets.remove(it)));
+        }
+        self.recycle(blocks, pools);
+    }
+
+    /// A draw or dispatch is about to be recorded: leads its shaders to our tables. Gives what is done behind it.
+    #[inline(never)]
+    pub(crate) fn before_draw(&self, handle: CommandBuffer, point: usize, command: Command) -> StateToRestore {
+        let Some(slot) = self.slot(handle.0) else { return StateToRestore::default() };
+        let Some(mut commands) = slot.hold() else { return StateToRestore::default() };
+        self.record_draw(&mut commands, handle, point, command)
+    }
+
+    /// Everything is switched off: a draw or dispatch whose shaders have code of ours gets tables by which all is
+    /// right. Gives what is done behind it. Relies on what is bound alone, and on nothing that was chosen before.
+    #[cold]
+    pub(crate) fn record_permissive_draw(&self, handle: CommandBuffer, point: usize) -> StateToRestore {
+        let Some(slot) = self.slot(handle.0) else { return StateToRestore::default() };
+        let Some(mut commands) = slot.hold() else { return StateToRestore::default() };
+        if commands.bind_points[point].shader_objects.is_changed() {
+            self.resolve_shader_objects(&mut commands, handle, point);
+        }
+        commands.bind_points[point].chosen = None;
+        let Some(first) = commands.bind_points[point].pipeline.as_ref().map(|it| Arc::clone(&it.first)) else {
+            return StateToRestore::default();
+        };
+        self.bind_variant(&mut commands, handle, point, &first);
+        first.fixed_tables.iter().for_each(|it| it.make_permissive(self.permissive_addresses));
+        if first.fixed_tables.is_empty() && !first.stages.is_empty() {
+            let form = self.record_variant(&mut commands, &first);
+            self.provide_permissive_tables(&mut commands, handle, point, &form);
+        }
+        let binds_set = first.root_binding == RootBinding::DescriptorSet && !first.stages.is_empty();
+        let is_disturbing = binds_set && commands.bind_points[point].is_disturbed_by(&first.layout);
+        self.state_to_restore(&mut commands, point, (binds_set, is_disturbing))
+    }
+
+    /// Everything is switched off, and command buffers that were recorded before are about to be submitted. What is
+    /// bound to their sets by now is not followed any more, so their tables say that all is right.
+    #[cold]
+    pub(crate) fn make_permissive(&self, commands: &[u64]) {
+        for slot in self.instrumented_command_buffers(commands).iter().filter_map(|it| self.slot(*it)) {
+            slot.with(|it| it.make_permissive(self.permissive_addresses));
+        }
+    }
+
+    /// The same for command buffers that were submitted before, and may wait for the host.
+    #[cold]
+    pub(crate) fn make_submitted_permissive(&self) {
+        let commands: Vec<u64> = self.state().submissions.iter().flat_map(|it| it.commands.clone()).collect();
+        self.make_permissive(&commands);
+    }
+
+    #[inline(always)]
+    fn record_draw(
+        &self,
+        commands: &mut CommandBufferState,
+        handle: CommandBuffer,
+        point: usize,
+        command: Command,
+    ) -> StateToRestore {
+        let (number, launch) = (commands.draw_count, commands.launches);
+        (commands.draw_count, commands.launches) = (number + 1, launch + 1);
+        if commands.bind_points[point].shader_objects.is_changed() {
+            self.resolve_shader_objects(commands, handle, point);
+        }
+        if commands.bind_points[point].pipeline.is_none() {
+            return StateToRestore::default();
+        }
+        let known = commands.bind_points[point].chosen;
+        let Some(choice) = known.or_else(|| self.choose_variant(commands, point)) else {
+            return StateToRestore::default();
+        };
+        // Taken out, since the rest of the command buffer changes meanwhile.
+        let mut choices = std::mem::take(&mut commands.choices.all);
+        let forms = std::mem::take(&mut commands.choices.variants);
+        let chosen = &mut choices[choice as usize];
+        let form = &forms[chosen.variant_index as usize];
+        let after = self.record_variant_draw(commands, handle, point, (number, Some(launch), command), (form, chosen));
+        (commands.choices.all, commands.choices.variants) = (choices, forms);
+        after
+    }
+
+    #[inline(always)]
+    fn record_variant_draw(
+        &self,
+        commands: &mut CommandBufferState,
+        handle: CommandBuffer,
+        point: usize,
+        draw: (u32, Option<u32>, Command),
+        (form, chosen): (&RecordedVariant, &mut DrawChoice),
+    ) -> StateToRestore {
+        self.bind_variant(commands, handle, point, &form.variant);
+        if let Some(place) = self.provide_tables(commands, handle, point, (form, chosen)) {
+            commands.add_draw(draw, form.number, place);
+        }
+        for fixed in &form.variant.fixed_tables {
+            let place = DrawRecordArea { memory: DrawMemory::Shared, records: fixed.records, touch_words: 0 };
+            commands.add_draw(draw, form.number, place);
+        }
+        let binds_set = form.variant.root_binding == RootBinding::DescriptorSet && !form.variant.stages.is_empty();
+        self.state_to_restore(commands, point, (binds_set, chosen.is_disturbing))
+    }
+
+    /// As for a draw, for commands that know what is bound by its handle: in the form that the application has. What is
+    /// fixed when they are preprocessed cannot have tables of its own.
+    pub(crate) fn before_generated(
+        &self,
+        handle: CommandBuffer,
+        point: usize,
+        command: Command,
+        is_fixed: bool,
+    ) -> StateToRestore {
+        let Some(slot) = self.slot(handle.0) else { return StateToRestore::default() };
+        let Some(mut commands) = slot.hold() else { return StateToRestore::default() };
+        let after = self.record_generated(&mut commands, handle, point, (command, is_fixed));
+        // For what is drawn next it is chosen anew.
+        commands.bind_points[point].chosen = None;
+        after
+    }
+
+    fn record_generated(
+        &self,
+        commands: &mut CommandBufferState,
+        handle: CommandBuffer,
+        point: usize,
+        (command, is_fixed): (Command, bool),
+    ) -> StateToRestore {
+        let number = commands.draw_count;
+        commands.draw_count += 1;
+        if commands.bind_points[point].shader_objects.is_changed() {
+            self.resolve_shader_objects(commands, handle, point);
+        }
+        let Some(mut chosen) = self.choose_application_variant(commands, point, is_fixed) else {
+            return StateToRestore::default();
+        };
+        let form = commands.choices.variants[chosen.variant_index as usize].clone();
+        self.record_variant_draw(commands, handle, point, (number, None, command), (&form, &mut chosen))
+    }
+
+    /// Binds the form of a pipeline where the driver has another.
+    #[inline(always)]
+    fn bind_variant(
+        &self,
+        commands: &mut CommandBufferState,
+        handle: CommandBuffer,
+        point: usize,
+        variant: &PipelineVariant,
+    ) {
+        if let Some(objects) = &variant.shader_objects {
+            return self.bind_shader_objects(commands, handle, point, objects.bound());
+        }
+        let bound = &mut commands.bind_points[point].driver_pipeline;
+        if *bound != variant.handle
+            && let Some(bind) = self.next.cmd_bind_pipeline
+        {
+            // SAFETY: the command buffer is being recorded, as the module says. The pipeline differs from the one that
+            // the application bound in its shaders alone, and is destroyed with that.
+            unsafe { bind(handle, BIND_POINTS[point], variant.handle) };
+            *bound = variant.handle;
+        }
+    }
+
+    /// Makes the tables of a draw and tells its shaders. Gives where its memory is, if it has any of its own.
+    #[inline(always)]
+    fn provide_tables(
+        &self,
+        commands: &mut CommandBufferState,
+        handle: CommandBuffer,
+        point: usize,
+        (form, chosen): (&RecordedVariant, &mut DrawChoice),
+    ) -> Option<DrawRecordArea> {
+        let variant = &form.variant;
+        if variant.stages.is_empty() || !variant.fixed_tables.is_empty() {
+            return None;
+        }
+        match (chosen.table, variant.root_binding) {
+            (Some(table), RootBinding::DescriptorSet) => {
+                if let Some((records, set)) = self.or_stop_checking(self.allocate_draw_set(commands, form, table)) {
+                    self.bind_reserved_set(handle, point, variant, set);
+                    return Some(DrawRecordArea { memory: DrawMemory::Records, records, touch_words: 0 });
+                }
+            }
+            (Some(table), _) => {
+                if let Some(root) = self.or_stop_checking(self.allocate_root_table(commands, form, table)) {
+                    self.push_root(commands, handle, form, root);
+                    let records = root.skip_words(ROOT_SPACE).first_words(form.record_words);
+                    return Some(DrawRecordArea { memory: DrawMemory::Root, records, touch_words: form.touch_words });
+                }
+            }
+            (None, _) => {}
+        }
+        chosen.table = None;
+        self.provide_permissive_tables(commands, handle, point, form);
+        None
+    }
+
+    /// A draw without tables of its own, and so are those behind it with the same.
+    #[cold]
+    fn provide_permissive_tables(
+        &self,
+        commands: &mut CommandBufferState,
+        handle: CommandBuffer,
+        point: usize,
+        form: &RecordedVariant,
+    ) {
+        match form.variant.permissive_tables {
+            Some(PermissiveTables::Root(root)) => self.push_root(commands, handle, form, root),
+            Some(PermissiveTables::Set(set)) => self.bind_reserved_set(handle, point, &form.variant, set),
+            None => {}
+        }
+    }
+
+    /// A root table for a draw, and behind it its records and what it touches.
+    #[inline(always)]
+    fn allocate_root_table(
+        &self,
+        commands: &mut CommandBufferState,
+        form: &RecordedVariant,
+        table: ArenaRegion,
+    ) -> Option<ArenaRegion> {
+        let words = ROOT_SPACE + form.record_words + form.touch_words;
+        let all = commands.arena.allocate_cache_lines(self, words)?;
+        let mut root = form.root;
+        write_root_address(&mut root, ShaderTable::Descriptors as u32 * 2, table.device_address);
+        write_root_address(&mut root, ShaderTable::Output as u32 * 2, all.skip_words(ROOT_SPACE).device_address);
+        if form.touch_words > 0 {
+            let area = all.skip_words(ROOT_SPACE + form.record_words);
+            write_root_address(&mut root, ROOT_TOUCHES, area.device_address);
+            touches::fill_slots(area, &form.variant);
+        }
+        if form.variant.reads_addresses {
+            let addresses = self.current_address_region().device_address;
+            commands.address_table = match commands.address_table {
+                // Roots lead to different tables: all are led to the right one when they are submitted.
+                Some(before) if before != addresses => Some(0),
+                _ => Some(addresses),
+            };
+            write_root_address(&mut root, ROOT_ADDRESSES, addresses);
+        }
+        all.write(&root);
+        Some(all)
+    }
+
+    /// Records and a set for a draw.
+    fn allocate_draw_set(
+        &self,
+        commands: &mut CommandBufferState,
+        form: &RecordedVariant,
+        table: ArenaRegion,
+    ) -> Option<(ArenaRegion, DescriptorSet)> {
+        let records = commands.arena.allocate(self, form.record_words)?;
+        let set =
+            commands.allocate_reserved_set(self, [records, table, self.permissive_addresses, form.variant.cells])?;
+        Some((records, set))
+    }
+
+    #[inline(always)]
+    fn push_root(
+        &self,
+        commands: &mut CommandBufferState,
+        handle: CommandBuffer,
+        form: &RecordedVariant,
+        root: ArenaRegion,
+    ) {
+        let (Some(push), Some((layout, stages)), Some(tail)) =
+            (self.next.cmd_push_constants, form.push, self.root_push_offset)
+        else {
+            return;
+        };
+        let bytes = root.device_address.to_ne_bytes();
+        // SAFETY: the command buffer is being recorded, as the module says. `RecordedVariant::push` has a layout of ours, whose
+        // push constants reach to the tail, and all of the stages that have them; the bytes are `ROOT_PUSH_BYTES`.
+        unsafe { push(handle, layout, stages, tail, ROOT_PUSH_BYTES, Ptr::to_slice(&bytes)) };
+        commands.push_constants.disturb(&form.variant.layout);
+    }
+
+    fn bind_reserved_set(&self, handle: CommandBuffer, point: usize, variant: &PipelineVariant, set: DescriptorSet) {
+        let (Some(bind), Some(layout)) = (self.next.cmd_bind_descriptor_sets, variant.layout.own_handle) else {
+            return;
+        };
+        // SAFETY: the command buffer is being recorded, as the module says. The layout is ours and has our set at this
+        // number; the set is of the command buffer, or of the pipeline, and stays as long as that.
+        unsafe { bind(handle, BIND_POINTS[point], layout, self.reserved_set, 1, Ptr::to(&set), 0, Ptr::NULL) };
+    }
+
+    /// What is done again where a set of ours was bound, and where that disturbed others.
+    #[inline(always)]
+    fn state_to_restore(
+        &self,
+        commands: &mut CommandBufferState,
+        point: usize,
+        (binds_set, is_disturbing): (bool, bool),
+    ) -> StateToRestore {
+        let mut after = StateToRestore::default();
+        if binds_set {
+            after.descriptor_buffers = commands.descriptor_buffer_bindings();
+        }
+        if is_disturbing {
+            let binds = commands.bind_points[point].binds.iter();
+            after.binds = binds.filter(|it| it.can_be_rebound()).cloned().collect();
+        }
+        if commands.push_constants.is_disturbed() {
+            after.push_constants = Some(Box::new(commands.push_constants.clone()));
+            commands.push_constants.clear_disturbed();
+        }
+        after
+    }
+
+    /// Binds and pushes again what the application had for compute.
+    pub(crate) fn rebind_compute(&self, handle: CommandBuffer, commands: &CommandBufferState) {
+        let point = &commands.bind_points[1];
+        if let Some(bind) = self.next.cmd_bind_pipeline.filter(|_| point.driver_pipeline.0 != 0) {
+            // SAFETY: the command buffer is being recorded, as the module says. It is the pipeline that is bound for
+            // compute by the application, or a form of it, and must be alive when the command buffer is submitted.
+            unsafe { bind(handle, BIND_POINTS[1], point.driver_pipeline) };
+        }
+        let binds = point.binds.iter().filter(|it| it.can_be_rebound()).cloned().collect();
+        let (pushed, in_buffers) =
+            (Some(Box::new(commands.push_constants.clone())), commands.descriptor_buffer_bindings());
+        self.restore_state(
+            handle,
+            1,
+            &StateToRestore { binds, push_constants: pushed, descriptor_buffers: in_buffers },
+        );
+    }
+
+    /// Binds and pushes again what the application had.
+    pub(crate) fn restore_state(&self, handle: CommandBuffer, point: usize, after: &StateToRestore) {
+        if let Some(push) = self.next.cmd_push_constants {
+            after.push_constants.iter().for_each(|it| it.repush(handle, push));
+        }
+        let Some(bind) = self.next.cmd_bind_descriptor_sets else { return };
+        for it in &after.binds {
+            if !it.pushes.is_empty() {
+                it.pushes.iter().for_each(|it| self.repush_descriptors(handle, it));
+                continue;
+            }
+            let layout = it.layout.own_handle.unwrap_or(it.layout.handle);
+            let sets: Vec<DescriptorSet> = it.sets.iter().map(|it| DescriptorSet(*it)).collect();
+            let (count, offset_count) = (sets.len() as u32, it.offsets.len() as u32);
+            let (sets, offsets) = (Ptr::to_slice(&sets), Ptr::to_slice(&it.offsets));
+            // SAFETY: the command buffer is being recorded, as the module says. The application bound these sets
+            // itself, with these offsets and this layout or one that ours stands in for; the lists outlive the call.
+            unsafe { bind(handle, BIND_POINTS[point], layout, it.first, count, sets, offset_count, offsets) };
+        }
+        after.descriptor_buffers.iter().for_each(|it| self.rebind_descriptor_buffers(handle, it));
+    }
+}
+
+/// Leads a root table to a table, from the word on that has the lower half of its address.
+#[inline(always)]
+fn write_root_address(root: &mut [u32; ROOT_SPACE as usize], at: u32, address: u64) {
+    let at = at as usize;
+    (root[at], root[at + 1]) = (address as u32, (address >> 32) as u32);
+}

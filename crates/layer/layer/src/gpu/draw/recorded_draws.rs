@@ -1,0 +1,254 @@
+//! Draws and dispatches with checks, as their command buffer keeps them.
+//!
+//! There are many, and most of them have nothing to tell: what is kept of one is small, and leads nowhere that would
+//! have to be let go. What a finding needs is put together when there is one.
+
+use std::sync::Arc;
+
+use lavascope_abi::*;
+
+use super::command_buffer::CommandBufferState;
+use crate::gpu::pipeline::variants::{PipelineVariant, ROOT_SPACE};
+use crate::gpu::resource::arena::ArenaRegion;
+
+/// A draw or dispatch with checks.
+pub(crate) struct RecordedDraw {
+    /// Counted from zero, among the draws and dispatches of the command buffer.
+    pub(crate) number: u32,
+    /// The same, without those that the device generates, as the validator counts; none for one of these.
+    pub(crate) launch: Option<u32>,
+    pub(crate) function: Command,
+    memory: DrawMemory,
+    /// The form of its pipeline, among those of the command buffer.
+    variant: u32,
+    /// The debug labels around it, among those of the command buffer.
+    labels: u32,
+    record_words: u32,
+    touch_words: u32,
+    /// Where its records begin, for the host.
+    records: u64,
+}
+
+/// What of its memory is a draw's own.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum DrawMemory {
+    /// A root table, records, and what it touches, one behind the other.
+    Root,
+    /// Records.
+    Records,
+    /// Nothing: all draws of the pipeline write to the same place.
+    Shared,
+}
+
+/// Memory of a draw: where its records are, and how many words there are for what it touches behind them.
+#[derive(Clone, Copy)]
+pub(crate) struct DrawRecordArea {
+    pub(crate) memory: DrawMemory,
+    pub(crate) records: ArenaRegion,
+    pub(crate) touch_words: u32,
+}
+
+/// A draw, for what is told of it.
+pub(crate) struct DrawDescription {
+    pub(crate) number: u32,
+    pub(crate) command: &'static str,
+    pub(crate) variant: Arc<PipelineVariant>,
+    /// All debug labels around it, the outermost first.
+    pub(crate) labels: Vec<String>,
+}
+
+impl RecordedDraw {
+    /// Where shaders write records.
+    pub(crate) fn records(&self) -> ArenaRegion {
+        // SAFETY: `all` has these words, and they come first.
+        unsafe { ArenaRegion::mapped(self.records, self.record_words) }
+    }
+
+    /// Records, and behind them what it touches.
+    fn all(&self) -> ArenaRegion {
+        // SAFETY: `add_draw` alone makes a draw, of a place in a block, which has this many words and stays mapped for
+        // longer than the draw is kept.
+        unsafe { ArenaRegion::mapped(self.records, self.record_words + self.touch_words) }
+    }
+
+    /// Where shaders keep what they touch; none where they do not.
+    pub(crate) fn touches(&self) -> Option<ArenaRegion> {
+        (self.touch_words > 0).then(|| self.all().skip_words(self.record_words))
+    }
+
+    fn root(&self) -> Option<ArenaRegion> {
+        let space = u64::from(ROOT_SPACE) * 4;
+        // SAFETY: in memory of this kind a root table lies before the records (`DrawMemory::Root`).
+        (self.memory == DrawMemory::Root).then(|| unsafe { ArenaRegion::mapped(self.records - space, ROOT_SPACE) })
+    }
+
+    /// The device does not use it any more: its memory has zeros again.
+    fn clear(&self) {
+        if let Some(root) = self.root() {
+            root.zero();
+        }
+        // Where no word is counted, no record was begun.
+        if self.memory != DrawMemory::Shared && (self.records().read_word(0) != 0 || self.touch_words > 0) {
+            self.all().zero();
+        }
+    }
+}
+
+/// Debug labels that were open at draws.
+#[derive(Default)]
+pub(crate) struct DrawLabels {
+    /// Those that are open, the outermost first.
+    open: Vec<String>,
+    kept: Vec<Vec<String>>,
+    /// Which of those that are kept are open; none where they changed since.
+    current: Option<u32>,
+}
+
+impl DrawLabels {
+    pub(crate) fn begin(&mut self, name: String) {
+        self.open.push(name);
+        self.current = None;
+    }
+
+    pub(crate) fn end(&mut self) {
+        self.open.pop();
+        self.current = None;
+    }
+
+    /// Those that are open.
+    pub(crate) fn open(&self) -> &[String] {
+        &self.open
+    }
+
+    /// The number by which those that are open are kept.
+    #[inline(always)]
+    fn snapshot_number(&mut self) -> u32 {
+        match self.current {
+            Some(it) => it,
+            None => self.take_snapshot(),
+        }
+    }
+
+    #[cold]
+    fn take_snapshot(&mut self) -> u32 {
+        let number = self.kept.len() as u32;
+        self.kept.push(self.open.clone());
+        self.current = Some(number);
+        number
+    }
+
+    fn snapshot(&self, number: u32) -> &[String] {
+        self.kept.get(number as usize).map_or(&[], Vec::as_slice)
+    }
+}
+
+impl CommandBufferState {
+    /// A draw or dispatch with checks was recorded.
+    #[inline(always)]
+    pub(crate) fn add_draw(
+        &mut self,
+        (number, launch, function): (u32, Option<u32>, Command),
+        variant: u32,
+        place: DrawRecordArea,
+    ) {
+        let labels = self.labels.snapshot_number();
+        self.draws.push(RecordedDraw {
+            number,
+            launch,
+            function,
+            memory: place.memory,
+            variant,
+            labels,
+            record_words: place.records.words,
+            touch_words: place.touch_words,
+            records: place.records.host_address(),
+        });
+    }
+
+    /// What is told of a draw.
+    pub(crate) fn describe_draw(&self, it: &RecordedDraw) -> DrawDescription {
+        DrawDescription {
+            number: it.number,
+            command: it.function.desc().name,
+            variant: Arc::clone(self.variant_of(it)),
+            labels: self.outer_labels.iter().chain(self.labels.snapshot(it.labels)).cloned().collect(),
+        }
+    }
+
+    /// The form of a draw's pipeline.
+    pub(crate) fn variant_of(&self, it: &RecordedDraw) -> &Arc<PipelineVariant> {
+        &self.variants[it.variant as usize]
+    }
+
+    /// Root tables that lead to the table of addresses.
+    pub(crate) fn roots(&self) -> impl Iterator<Item = ArenaRegion> {
+        self.draws.iter().filter(|it| self.variant_of(it).reads_addresses).filter_map(RecordedDraw::root)
+    }
+
+    /// The device does not use them any more: their memory has zeros again.
+    pub(crate) fn clear_draws(&self) {
+        self.draws.iter().for_each(RecordedDraw::clear);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn recorded_draw(words: &mut [u32], memory: DrawMemory, touch_words: u32) -> RecordedDraw {
+        let space = if memory == DrawMemory::Root { ROOT_SPACE } else { 0 };
+        let records = ArenaRegion::of_words(words).skip_words(space);
+        RecordedDraw {
+            launch: Some(0),
+            number: 0,
+            function: Command::CmdDraw,
+            memory,
+            variant: 0,
+            labels: 0,
+            record_words: records.words - touch_words,
+            touch_words,
+            records: records.host_address(),
+        }
+    }
+
+    #[test]
+    fn what_a_draw_wrote_is_zero_again() {
+        let root = ROOT_SPACE as usize;
+        for (memory, touch_words) in [(DrawMemory::Root, 0), (DrawMemory::Root, 3), (DrawMemory::Records, 0)] {
+            let mut words = vec![7_u32; root + 8];
+            recorded_draw(&mut words, memory, touch_words).clear();
+            assert_eq!(words, vec![0; root + 8]);
+        }
+        let mut words = vec![7_u32; 8];
+        recorded_draw(&mut words, DrawMemory::Shared, 0).clear();
+        assert_eq!(words, [7; 8], "others may use it");
+    }
+
+    #[test]
+    fn memory_without_records_is_not_written() {
+        let root = ROOT_SPACE as usize;
+        let mut words = vec![7_u32; root + 8];
+        words[root] = 0;
+        recorded_draw(&mut words, DrawMemory::Root, 0).clear();
+        assert_eq!(words[..=root], vec![0; root + 1]);
+        assert_eq!(words[root + 1..], [7; 7], "no word was counted");
+        words[root] = 0;
+        recorded_draw(&mut words, DrawMemory::Root, 2).clear();
+        assert_eq!(words, vec![0; root + 8], "what is touched is not counted there");
+    }
+
+    #[test]
+    fn labels_are_kept_once_for_all_draws_between_two_changes() {
+        let mut labels = DrawLabels::default();
+        assert_eq!((labels.snapshot_number(), labels.snapshot_number()), (0, 0));
+        labels.begin("frame".into());
+        labels.begin("shadows".into());
+        let inner = labels.snapshot_number();
+        assert_eq!((inner, labels.snapshot_number()), (1, 1));
+        labels.end();
+        let outer = labels.snapshot_number();
+        assert_eq!(labels.snapshot(inner), ["frame", "shadows"]);
+        assert_eq!(labels.snapshot(outer), ["frame"]);
+        assert!(labels.snapshot(0).is_empty());
+    }
+}

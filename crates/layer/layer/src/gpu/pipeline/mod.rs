@@ -1,0 +1,11 @@
+//! Instrumented pipelines and shader objects.
+
+pub(crate) mod bound_shader_objects;
+pub(crate) mod layouts;
+pub(crate) mod plan;
+pub(crate) mod recipe;
+pub(crate) mod selection;
+pub(crate) mod shader_cache;
+pub(crate) mod shader_objects;
+pub(crate) mod variants;
+pub(crate) mod worker;

@@ -1,0 +1,246 @@
+//! What a pipeline was made of, kept so that it can be made again with other checks.
+//!
+//! The call is packed as for a trace and laid out again when it is needed. What it names must still be there by then:
+//! shaders and layouts have copies of ours, and render passes live as long as recipes that need them.
+
+use std::cell::RefCell;
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use lavascope_abi::desc::HandleAccess;
+use lavascope_abi::*;
+use lavascope_marshal::{Arena, HandleResolver, IdResolver, Packer, RecordBuffer, UnpackPurpose, Unpacker};
+use lavascope_record::check::check;
+use lavascope_record::encoding::Omissions;
+use lavascope_record::pack_context::PackContext;
+
+use super::layouts::PipelineLayoutState;
+use crate::gpu::DeviceChecks;
+use crate::gpu::report::debug_names::SharedName;
+
+/// What a pipeline was made of.
+pub(crate) struct PipelineRecipe {
+    call: PackedCall,
+    pub(crate) layout: Arc<PipelineLayoutState>,
+    /// By stage.
+    pub(crate) sources: Vec<ShaderSource>,
+    pub(crate) kind: RecipeKind,
+    /// The render pass that it was made for.
+    pass: Option<Arc<KeptRenderPass>>,
+}
+
+/// A call, packed so that it can be laid out again.
+pub(crate) struct PackedCall {
+    record: Vec<u64>,
+    handles: Vec<u64>,
+}
+
+/// A shader as the application gave it.
+#[derive(Clone)]
+pub(crate) struct ShaderSource {
+    pub(crate) words: Arc<Vec<u32>>,
+    /// Null where it had no module of its own.
+    pub(crate) module: ShaderModule,
+    /// What the module is called.
+    pub(crate) name: SharedName,
+    /// Whether it is to be checked.
+    pub(crate) is_selected: bool,
+}
+
+impl ShaderSource {
+    /// Without a module of its own.
+    pub(crate) fn unnamed(words: Arc<Vec<u32>>) -> ShaderSource {
+        ShaderSource { words, module: ShaderModule::default(), name: SharedName::default(), is_selected: true }
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum RecipeKind {
+    Graphics,
+    Compute,
+}
+
+/// A render pass, kept while a recipe needs it.
+pub(crate) struct KeptRenderPass {
+    pub(crate) handle: RenderPass,
+}
+
+/// Handles in the order in which they were met.
+#[derive(Default)]
+struct CollectedHandles(RefCell<Vec<u64>>);
+
+impl IdResolver for CollectedHandles {
+    fn id(&self, ty: HandleType, handle: u64, _: HandleAccess) -> ObjectId {
+        let mut all = self.0.borrow_mut();
+        all.push(handle);
+        ObjectId::new(ty, all.len() as u64 - 1).unwrap_or(ObjectId::unknown(ty))
+    }
+}
+
+struct HandlesById<'a>(&'a [u64]);
+
+impl HandleResolver for HandlesById<'_> {
+    fn handle(&self, id: ObjectId) -> u64 {
+        self.0.get(id.serial() as usize).copied().unwrap_or(0)
+    }
+}
+
+impl PipelineRecipe {
+    /// Keeps what one graphics pipeline is made of; none where that cannot be kept whole.
+    ///
+    /// # Safety
+    ///
+    /// The info must be that of a valid `vkCreateGraphicsPipelines` that has not returned.
+    pub(crate) unsafe fn graphics(
+        info: &GraphicsPipelineCreateInfo,
+        facts: &(impl PackContext + ?Sized),
+        (layout, sources): (&Arc<PipelineLayoutState>, &[ShaderSource]),
+        pass: Option<Arc<KeptRenderPass>>,
+    ) -> Option<PipelineRecipe> {
+        let mut place = Pipeline::default();
+        let params = CreateGraphicsPipelinesParams {
+            device: Device::default(),
+            pipeline_cache: PipelineCache::default(),
+            create_info_count: 1,
+            p_create_infos: Ptr::to(info),
+            p_allocator: Ptr::NULL,
+            p_pipelines: crate::gpu::out_ptr(&mut place),
+        };
+        if info.render_pass.0 != 0 && pass.is_none() {
+            return None;
+        }
+        let image = (&raw const params).cast();
+        // SAFETY: the image is the parameters of this command for one info, which is valid by the contract of this
+        // function. The device and the cache are null, which packing does not follow.
+        let call = unsafe { PackedCall::new(Command::CreateGraphicsPipelines, image, facts) }?;
+        let (layout, sources) = (Arc::clone(layout), sources.to_vec());
+        Some(PipelineRecipe { call, layout, sources, kind: RecipeKind::Graphics, pass })
+    }
+
+    /// Keeps what one compute pipeline is made of; none where that cannot be kept whole.
+    ///
+    /// # Safety
+    ///
+    /// The info must be that of a valid `vkCreateComputePipelines` that has not returned.
+    pub(crate) unsafe fn compute(
+        info: &ComputePipelineCreateInfo,
+        facts: &(impl PackContext + ?Sized),
+        (layout, sources): (&Arc<PipelineLayoutState>, &[ShaderSource]),
+    ) -> Option<PipelineRecipe> {
+        let mut place = Pipeline::default();
+        let params = CreateComputePipelinesParams {
+            device: Device::default(),
+            pipeline_cache: PipelineCache::default(),
+            create_info_count: 1,
+            p_create_infos: Ptr::to(info),
+            p_allocator: Ptr::NULL,
+            p_pipelines: crate::gpu::out_ptr(&mut place),
+        };
+        let image = (&raw const params).cast();
+        // SAFETY: the image is the parameters of this command for one info, which is valid by the contract of this
+        // function. The device and the cache are null, which packing does not follow.
+        let call = unsafe { PackedCall::new(Command::CreateComputePipelines, image, facts) }?;
+        let (layout, sources) = (Arc::clone(layout), sources.to_vec());
+        Some(PipelineRecipe { call, layout, sources, kind: RecipeKind::Compute, pass: None })
+    }
+
+    /// The parameters of the call as they were, in an arena: they live as long as that.
+    pub(crate) fn unpack(&self, arena: &mut Arena) -> Option<*mut u8> {
+        debug_assert!(self.pass.as_ref().is_none_or(|it| it.handle.0 != 0), "a pass that is kept has a handle");
+        self.call.unpack(arena)
+    }
+}
+
+impl PackedCall {
+    /// None where the call cannot be kept whole.
+    ///
+    /// # Safety
+    ///
+    /// `image` must point to the parameters of a call of the command whose pointers obey its VUIDs, and stay until this
+    /// returns.
+    pub(crate) unsafe fn new(
+        command: Command,
+        image: *const u8,
+        facts: &(impl PackContext + ?Sized),
+    ) -> Option<PackedCall> {
+        let met = CollectedHandles::default();
+        let mut stream = RecordBuffer::default();
+        // SAFETY: the contract of this function, which is that of `Packer::enter` for this image.
+        let record = unsafe { Packer::new(&met, facts).enter(&mut stream, command, image, 0) }.to_vec();
+        // What was left out cannot be made again.
+        check(&record).ok().filter(|it| it.omissions() == Omissions::default())?;
+        Some(PackedCall { record, handles: met.0.into_inner() })
+    }
+
+    /// The parameters of the call as they were, in an arena: they live as long as that.
+    pub(crate) fn unpack(&self, arena: &mut Arena) -> Option<*mut u8> {
+        let record = check(&self.record).ok()?;
+        let unpacker = Unpacker { handles: &HandlesById(&self.handles), purpose: UnpackPurpose::Driver };
+        unpacker.unpack(record, arena).ok()
+    }
+}
+
+/// Render passes by their handles.
+#[derive(Default)]
+pub(crate) struct RenderPasses {
+    alive: HashMap<u64, Arc<KeptRenderPass>>,
+    /// Destroyed by the application, and still needed.
+    kept: Vec<Arc<KeptRenderPass>>,
+}
+
+impl RenderPasses {
+    pub(crate) fn add(&mut self, handle: RenderPass) {
+        self.alive.insert(handle.0, Arc::new(KeptRenderPass { handle }));
+    }
+
+    pub(crate) fn get(&self, handle: RenderPass) -> Option<Arc<KeptRenderPass>> {
+        self.alive.get(&handle.0).cloned()
+    }
+
+    /// The application destroys one. Says whether it stays, since a recipe needs it.
+    fn retire(&mut self, handle: RenderPass) -> bool {
+        let Some(pass) = self.alive.remove(&handle.0) else { return false };
+        let is_needed = Arc::strong_count(&pass) > 1;
+        if is_needed {
+            self.kept.push(pass);
+        }
+        is_needed
+    }
+
+    /// Those that nobody needs any more.
+    fn take_unneeded(&mut self) -> Vec<Arc<KeptRenderPass>> {
+        self.kept.extract_if(.., |it| Arc::strong_count(it) == 1).collect()
+    }
+
+    pub(crate) fn take_kept(&mut self) -> Vec<Arc<KeptRenderPass>> {
+        std::mem::take(&mut self.kept)
+    }
+}
+
+impl DeviceChecks {
+    /// The application destroys a render pass. Says whether it stays for now. One with callbacks of the application for
+    /// its memory does not: they may be gone later.
+    pub(crate) fn retain_render_pass(&self, handle: RenderPass, p_allocator: Ptr<Opaque>) -> bool {
+        let mut state = self.state();
+        if !p_allocator.is_null() {
+            state.render_passes.alive.remove(&handle.0);
+            return false;
+        }
+        state.render_passes.retire(handle)
+    }
+
+    /// Destroys render passes that no recipe needs any more.
+    pub(crate) fn destroy_unused_passes(&self) {
+        let unneeded = self.state().render_passes.take_unneeded();
+        self.destroy_passes(unneeded);
+    }
+
+    pub(crate) fn destroy_passes(&self, passes: Vec<Arc<KeptRenderPass>>) {
+        if let Some(destroy) = self.next.destroy_render_pass {
+            // SAFETY: the application destroyed each, so that all uses of it are over
+            // (VUID-vkDestroyRenderPass-renderPass-00873), and the driver was not told: `RenderPasses` kept it, and gives it
+            // out once, when no recipe has it or the device ends. It had no callbacks for its memory (`retain_render_pass`).
+            passes.iter().for_each(|it| unsafe { destroy(self.device, it.handle, Ptr::NULL) });
+        }
+    }
+}

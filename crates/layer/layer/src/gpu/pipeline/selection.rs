@@ -1,0 +1,153 @@
+//! Which shaders are checked, and of which pipelines is told: by their names, by what their creation says, and by
+//! counting.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use lavascope_abi::*;
+use lavascope_settings::Settings;
+use lavascope_spirv::Module;
+use regex::Regex;
+
+use super::recipe::ShaderSource;
+use crate::gpu::{ChecksState, slice};
+use crate::loader::pnext_chain::find_in_chain;
+use crate::loader::proc_addr::c_str;
+
+/// What the user wants to look at.
+#[derive(Default)]
+pub(crate) struct ShaderSelection {
+    /// Whether only shaders are checked that are named or marked.
+    is_limited: bool,
+    shaders: Vec<Regex>,
+    pipelines: Vec<Regex>,
+    /// One pipeline of so many.
+    sample_interval: u64,
+    /// How many there were. Relaxed: only the number counts.
+    planned: AtomicU64,
+}
+
+impl ShaderSelection {
+    /// What is no regular expression is complained of, with the name of its setting.
+    pub(crate) fn from_settings(settings: &Settings, complain: &mut impl FnMut(&str, String)) -> ShaderSelection {
+        let mut all = |setting: &str, texts: &[String]| -> Vec<Regex> {
+            let one = |it: &String| Regex::new(it).map_err(|why| complain(setting, format!("`{it}`: {why}"))).ok();
+            texts.iter().filter_map(one).collect()
+        };
+        ShaderSelection {
+            is_limited: settings.gpu_select || !settings.gpu_shaders.is_empty(),
+            shaders: all("gpu_shaders", &settings.gpu_shaders),
+            pipelines: all("gpu_pipelines", &settings.gpu_pipelines),
+            sample_interval: settings.gpu_sample.max(1),
+            planned: AtomicU64::new(0),
+        }
+    }
+
+    /// Whether the next pipeline is one of those that are checked.
+    pub(crate) fn take_next_sample(&self) -> bool {
+        self.planned.fetch_add(1, Ordering::Relaxed).is_multiple_of(self.sample_interval.max(1))
+    }
+
+    /// Whether what is found in a pipeline is told.
+    pub(crate) fn selects_pipeline(&self, name: Option<&str>) -> bool {
+        self.pipelines.is_empty() || name.is_some_and(|name| self.pipelines.iter().any(|it| it.is_match(name)))
+    }
+
+    /// Notes whether a shader is checked.
+    ///
+    /// # Safety
+    ///
+    /// The info must be that of a stage of a valid call that has not returned.
+    pub(crate) unsafe fn select_stage(
+        &self,
+        state: &ChecksState,
+        info: &PipelineShaderStageCreateInfo,
+        mut source: ShaderSource,
+    ) -> Option<ShaderSource> {
+        if self.is_limited {
+            // SAFETY: the contract of this function: the chain of a stage of a valid call.
+            let is_marked = state.marked_modules.contains(&info.module.0) || unsafe { requests_checks(info.p_next) };
+            // SAFETY: the contract of this function, which is that of `shader_names`.
+            source.is_selected = is_marked || self.selects_names(&unsafe { shader_names(state, info, &source.words) });
+        }
+        Some(source)
+    }
+
+    fn selects_names(&self, names: &[String]) -> bool {
+        names.iter().any(|name| self.shaders.iter().any(|it| it.is_match(name)))
+    }
+}
+
+/// Whether the creation of a shader asks for checks.
+///
+/// # Safety
+///
+/// The chain must be that of an info of a valid call that has not returned.
+pub(crate) unsafe fn requests_checks(chain: Ptr<Opaque>) -> bool {
+    let ty = StructureType::VALIDATION_FEATURES_EXT;
+    // SAFETY: the contract of this function: a valid chain; the type is that of the structure.
+    let Some(found) = (unsafe { find_in_chain::<ValidationFeaturesEXT>(chain, ty) }) else { return false };
+    // SAFETY: a structure of the chain, which stays until the call returns.
+    let found = unsafe { &*found.as_ptr() };
+    // SAFETY: VUID-VkValidationFeaturesEXT-pEnabledValidationFeatures-parameter: as many as it says.
+    let features = unsafe { slice(found.p_enabled_validation_features, found.enabled_validation_feature_count) };
+    features.contains(&ValidationFeatureEnableEXT::GPU_ASSISTED_EXT)
+}
+
+/// What a shader is called: its module, its entry point, and its source files.
+///
+/// # Safety
+///
+/// The info must be that of a stage of a valid call that has not returned.
+unsafe fn shader_names(state: &ChecksState, info: &PipelineShaderStageCreateInfo, words: &[u32]) -> Vec<String> {
+    let ty = StructureType::DEBUG_UTILS_OBJECT_NAME_INFO_EXT;
+    // SAFETY: VUID-VkPipelineShaderStageCreateInfo-pNext-pNext, by the contract of this function: a valid chain; the
+    // type is that of the structure.
+    let chained = unsafe { find_in_chain::<DebugUtilsObjectNameInfoEXT>(info.p_next, ty) };
+    // SAFETY: a structure of the chain. VUID-VkDebugUtilsObjectNameInfoEXT-pObjectName-parameter: null or
+    // null-terminated.
+    let chained = chained.and_then(|it| unsafe { c_str((*it.as_ptr()).p_object_name) });
+    // SAFETY: VUID-VkPipelineShaderStageCreateInfo-pName-parameter, by the contract of this function: null-terminated.
+    let entry = unsafe { c_str(info.p_name) };
+    let own = state.names.get(ObjectType::SHADER_MODULE, info.module.0);
+    let told = [entry, chained].into_iter().flatten().map(|it| it.to_string_lossy().into_owned());
+    let sources = Module::parse(words).map(|it| it.sources()).unwrap_or_default();
+    let files = sources.into_iter().map(|it| it.0).filter(|it| !it.is_empty());
+    told.chain(own).chain(files).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn scope(change: impl FnOnce(&mut Settings)) -> (ShaderSelection, Vec<String>) {
+        let (mut settings, mut said) = (Settings::default(), Vec::new());
+        change(&mut settings);
+        let scope =
+            ShaderSelection::from_settings(&settings, &mut |setting, text| said.push(format!("{setting}: {text}")));
+        (scope, said)
+    }
+
+    #[test]
+    fn shaders_are_chosen_by_any_of_their_names() {
+        let (all, _) = scope(|_| ());
+        assert!(!all.is_limited);
+        let (some, said) = scope(|it| it.gpu_shaders = vec!["^sky".into(), "(".into()]);
+        assert!(some.is_limited && some.selects_names(&["main".into(), "skybox.frag".into()]));
+        assert!(!some.selects_names(&["main".into(), "blue-sky.frag".into()]));
+        assert!(said.len() == 1 && said[0].starts_with("gpu_shaders: `(`: "), "{said:?}");
+        let (none, _) = scope(|it| it.gpu_select = true);
+        assert!(none.is_limited && !none.selects_names(&["main".into()]));
+    }
+
+    #[test]
+    fn pipelines_are_chosen_by_name_and_by_counting() {
+        let (all, _) = scope(|_| ());
+        assert!(all.selects_pipeline(None) && all.take_next_sample() && all.take_next_sample());
+        let (some, _) = scope(|it| it.gpu_pipelines = vec!["shadow".into()]);
+        assert!(some.selects_pipeline(Some("the shadows")) && !some.selects_pipeline(Some("sky")));
+        assert!(!some.selects_pipeline(None));
+        let (third, _) = scope(|it| it.gpu_sample = 3);
+        let taken: Vec<bool> = (0..7).map(|_| third.take_next_sample()).collect();
+        assert_eq!(taken, [true, false, false, true, false, false, true]);
+    }
+}

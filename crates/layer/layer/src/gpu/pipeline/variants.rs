@@ -1,0 +1,599 @@
+//! The forms in which a checked pipeline exists, and which of them is bound.
+//!
+//! The first form expects that enough is bound to what it accesses without a look (`Guard::Select`); where that is
+//! not so when a draw is recorded, one is made that expects nothing. Both remember what an invocation does wrong first;
+//! for other sites that were seen, a third form records each fault where it happens.
+
+use std::collections::BTreeSet;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use lavascope_abi::*;
+use lavascope_instrument::{
+    BindingRequirement, CELL_WORDS, InstrumentedModule, ROOT_OUTPUT_WORDS, ROOT_WORDS, ShaderTable,
+};
+
+use super::layouts::{PipelineLayoutState, RootBinding};
+use super::plan::CheckStyle;
+use super::recipe::{PipelineRecipe, RecipeKind};
+use super::shader_objects::{BoundCombination, VariantShaders};
+use crate::gpu::report::debug_names::SharedName;
+use crate::gpu::resource::arena::{ArenaRegion, check_success};
+use crate::gpu::resource::buffer_addresses::write_address_table;
+use crate::gpu::resource::leases::Lease;
+use crate::gpu::{DeviceChecks, TABLE_COUNT, out_ptr};
+use crate::loader::pnext_chain::find_in_chain;
+
+/// A pipeline with checks.
+pub(crate) struct InstrumentedPipeline {
+    pub(crate) handle: Pipeline,
+    /// Counted from zero, in the order of creation.
+    pub(crate) number: u32,
+    origin: Option<RebuildOrigin>,
+    /// The form that the application has.
+    pub(crate) first: Arc<PipelineVariant>,
+    variants: Mutex<[GuardVariants; 2]>,
+    /// The application destroyed it. Read and written under the lock of the forms.
+    is_destroyed: AtomicBool,
+}
+
+/// What it can be made again of.
+pub(crate) enum RebuildOrigin {
+    Pipeline(PipelineRecipe),
+    Objects(BoundCombination),
+}
+
+/// The forms of one kind of guard: loads that are selected, or branches.
+#[derive(Default)]
+struct GuardVariants {
+    plain: Option<Arc<PipelineVariant>>,
+    /// Records what was seen where it happens.
+    detailed: Option<Arc<PipelineVariant>>,
+    /// Sites for which a full form is made or was made, by stage.
+    requested_sites: Vec<BTreeSet<u32>>,
+    /// Full ones that were replaced: command buffers may have them.
+    retired: Vec<Arc<PipelineVariant>>,
+    /// It cannot be made.
+    is_impossible: bool,
+}
+
+/// One form of a pipeline.
+pub(crate) struct PipelineVariant {
+    /// As the driver has it.
+    pub(crate) handle: Pipeline,
+    /// As the application has it, and its number.
+    pub(crate) application: (Pipeline, u32),
+    pub(crate) layout: Arc<PipelineLayoutState>,
+    pub(crate) root_binding: RootBinding,
+    pub(crate) stages: Vec<InstrumentedStage>,
+    pub(crate) cells: ArenaRegion,
+    /// None where no shader has code of ours.
+    pub(crate) permissive_tables: Option<PermissiveTables>,
+    /// Tables for all draws, where shaders have their address.
+    pub(crate) fixed_tables: Vec<Arc<FixedTables>>,
+    pub(crate) requirements: Vec<BindingRequirement>,
+    pub(crate) reads_addresses: bool,
+    pub(crate) branches: bool,
+    /// Whether no shader but these touches anything.
+    pub(crate) records_all_touches: bool,
+    /// Shader objects, which are bound in the place of a pipeline.
+    pub(crate) shader_objects: Option<VariantShaders>,
+    /// Its pipeline is gone, and all that it found is told. Read and written under the lock of the state.
+    pub(crate) is_retired: AtomicBool,
+    /// Of its cells, and of its tables.
+    pub(crate) _leases: Vec<Lease>,
+}
+
+/// A stage with checks.
+#[derive(Clone)]
+pub(crate) struct InstrumentedStage {
+    /// The number by which records know it.
+    pub(crate) shader: u32,
+    pub(crate) kind: ShaderStageFlags,
+    /// Its number among the stages of the pipeline.
+    pub(crate) index: usize,
+    pub(crate) module: ShaderModule,
+    /// What the module is called, or the shader object.
+    pub(crate) name: SharedName,
+    /// The application's shader object and its number, if it is one.
+    pub(crate) object: Option<(ShaderEXT, u32)>,
+    pub(crate) instrumented: Arc<InstrumentedModule>,
+    /// The words of the application's shader.
+    pub(crate) original: Arc<Vec<u32>>,
+    /// Where its cells begin.
+    pub(crate) cell_base: u32,
+    /// Where its words begin in what a draw keeps of what it touches.
+    pub(crate) touch_base: u32,
+    /// The slot by which it finds them; none where it has that as a constant.
+    pub(crate) touch_slot: Option<u32>,
+    /// Of its cells, if they are among those of all parts.
+    pub(crate) _cells_lease: Option<Arc<Lease>>,
+}
+
+/// Tables by which everything is right and no record fits: for draws that get none of their own.
+#[derive(Clone, Copy)]
+pub(crate) enum PermissiveTables {
+    Root(ArenaRegion),
+    Set(DescriptorSet),
+}
+
+/// Tables for all draws of a pipeline: what is bound to any of them counts.
+pub(crate) struct FixedTables {
+    pub(crate) root: ArenaRegion,
+    pub(crate) records: ArenaRegion,
+    /// The table of descriptors, and what it says by now.
+    table: Mutex<Option<FixedDescriptorTable>>,
+    _lease: Lease,
+}
+
+struct FixedDescriptorTable {
+    region: ArenaRegion,
+    words: Vec<u32>,
+    _lease: Lease,
+}
+
+/// Words of a root table. Behind them are records, whose first word is looked at later: both are in one line of the
+/// cache.
+pub(crate) const ROOT_SPACE: u32 = 12;
+const _: () = assert!(ROOT_WORDS <= ROOT_SPACE, "a root table has its space");
+
+/// The words of a root table: where the four tables are, and how many words of records fit.
+pub(crate) fn root_words(tables: [ArenaRegion; TABLE_COUNT]) -> [u32; ROOT_SPACE as usize] {
+    let mut words = [0; ROOT_SPACE as usize];
+    for (at, table) in tables.iter().enumerate() {
+        words[at * 2] = table.device_address as u32;
+        words[at * 2 + 1] = (table.device_address >> 32) as u32;
+    }
+    words[ROOT_OUTPUT_WORDS as usize] = tables[ShaderTable::Output as usize].words - 1;
+    words
+}
+
+/// Where the lower half of the address of the table of addresses is.
+pub(crate) const ROOT_ADDRESSES: u32 = ShaderTable::Addresses as u32 * 2;
+
+impl FixedTables {
+    pub(crate) fn new(gpu: &DeviceChecks) -> Option<FixedTables> {
+        // Whether the shaders print is not known yet.
+        let (all, lease) = gpu.lease_memory(ROOT_SPACE + gpu.config.record_words(true))?;
+        Some(FixedTables { root: all, records: all.skip_words(ROOT_SPACE), table: Mutex::default(), _lease: lease })
+    }
+
+    /// The cells are there by now.
+    pub(crate) fn init_table(&self, gpu: &DeviceChecks, cells: ArenaRegion, quiet: &[u32]) -> Option<()> {
+        let (region, lease) = gpu.lease_memory(quiet.len() as u32)?;
+        region.write(quiet);
+        self.root.write(&root_words([self.records, region, gpu.current_address_region(), cells]));
+        *lock(&self.table) = Some(FixedDescriptorTable { region, words: Vec::new(), _lease: lease });
+        Some(())
+    }
+
+    /// Everything is switched off: from now on all is right.
+    #[cold]
+    pub(crate) fn make_permissive(&self, everywhere: ArenaRegion) {
+        write_address_table(self.root, everywhere);
+        if let Some(FixedDescriptorTable { region, words: now, .. }) = &mut *lock(&self.table) {
+            region.make_permissive();
+            *now = region.read();
+        }
+    }
+
+    /// A draw with such a table of descriptors: what is larger counts. It may be read meanwhile; it only grows.
+    pub(crate) fn widen(&self, words: &[u32]) {
+        let mut table = lock(&self.table);
+        let Some(FixedDescriptorTable { region, words: now, .. }) = &mut *table else { return };
+        if now.len() != words.len() {
+            region.write(words);
+            *now = words.to_vec();
+        }
+        for (at, word) in words.iter().enumerate().filter(|it| *it.1 > now[it.0]).collect::<Vec<_>>() {
+            region.write_word(at as u32, *word);
+            now[at] = *word;
+        }
+    }
+}
+
+impl PipelineVariant {
+    /// One without shaders.
+    #[cfg(test)]
+    pub(crate) fn empty() -> PipelineVariant {
+        PipelineVariant {
+            handle: Pipeline::default(),
+            application: (Pipeline::default(), 0),
+            layout: Arc::new(PipelineLayoutState::empty()),
+            root_binding: RootBinding::PushConstant,
+            stages: Vec::new(),
+            cells: ArenaRegion::default(),
+            permissive_tables: None,
+            fixed_tables: Vec::new(),
+            requirements: Vec::new(),
+            reads_addresses: false,
+            branches: false,
+            records_all_touches: true,
+            shader_objects: None,
+            is_retired: AtomicBool::new(false),
+            _leases: Vec::new(),
+        }
+    }
+
+    pub(crate) fn is_retired(&self) -> bool {
+        self.is_retired.load(Ordering::Relaxed)
+    }
+
+    /// Whether enough is bound, by the table of descriptors. What may be written later cannot be relied on.
+    pub(crate) fn is_fit_for(&self, table: &[u32]) -> bool {
+        let is_enough = |it: &BindingRequirement| bound_to(table, it).is_some_and(|bound| bound >= it.min_size);
+        self.requirements.iter().all(|it| is_enough(it) && !self.layout.is_update_after_bind(it.set, it.binding))
+    }
+
+    pub(crate) fn prints(&self) -> bool {
+        self.stages.iter().any(|it| it.instrumented.prints)
+    }
+
+    /// The sites that were seen, by the number of the stage.
+    pub(crate) fn seen_sites(&self) -> Vec<(usize, u32)> {
+        let mut all = Vec::new();
+        for (at, stage) in self.stages.iter().enumerate() {
+            let first = stage.cell_base + stage.instrumented.numbered_sites * CELL_WORDS;
+            for word in 0..stage.instrumented.numbered_sites.div_ceil(32) {
+                let mut bits = self.cells.read_word(first + word);
+                while bits != 0 {
+                    all.push((at, word * 32 + bits.trailing_zeros()));
+                    bits &= bits - 1;
+                }
+            }
+        }
+        all
+    }
+}
+
+/// What is bound to the element that a requirement is about.
+fn bound_to(table: &[u32], it: &BindingRequirement) -> Option<u32> {
+    let word = |at: u32| table.get(at as usize).copied();
+    // What lies behind the sets is not where one of them begins.
+    word(0).filter(|sets| it.set < *sets)?;
+    let binding = word(1 + it.set)? + it.binding * lavascope_instrument::interface::tables::BINDING_WORDS;
+    let element = it.element.or_else(|| word(binding + 2))?;
+    if element >= word(binding)? {
+        return Some(0);
+    }
+    word(word(binding + 1)? + element)
+}
+
+impl InstrumentedPipeline {
+    pub(crate) fn new(
+        handle: Pipeline,
+        number: u32,
+        origin: Option<RebuildOrigin>,
+        first: Arc<PipelineVariant>,
+    ) -> InstrumentedPipeline {
+        let mut forms = [GuardVariants::default(), GuardVariants::default()];
+        let branches = usize::from(first.branches);
+        forms[branches].plain = Some(Arc::clone(&first));
+        InstrumentedPipeline {
+            handle,
+            number,
+            origin,
+            first,
+            variants: Mutex::new(forms),
+            is_destroyed: AtomicBool::new(false),
+        }
+    }
+
+    fn variants(&self) -> MutexGuard<'_, [GuardVariants; 2]> {
+        lock(&self.variants)
+    }
+
+    /// The best form that there is, whatever is bound.
+    pub(crate) fn best_variant(&self) -> Option<Arc<PipelineVariant>> {
+        let forms = self.variants();
+        forms.iter().find_map(|it| it.detailed.as_ref().or(it.plain.as_ref())).cloned()
+    }
+
+    fn branching_variant(&self) -> Option<Arc<PipelineVariant>> {
+        let forms = self.variants();
+        forms[1].detailed.as_ref().or(forms[1].plain.as_ref()).cloned()
+    }
+
+    /// It is destroyed: all forms but the application's own, whose handles are ours.
+    pub(crate) fn take_own_variants(&self) -> Vec<Arc<PipelineVariant>> {
+        let mut forms = self.variants();
+        self.is_destroyed.store(true, Ordering::Relaxed);
+        let forms = std::mem::take(&mut *forms);
+        let all = forms.into_iter().flat_map(|it| it.retired.into_iter().chain(it.plain).chain(it.detailed));
+        all.filter(|it| it.handle != self.handle || it.shader_objects.is_some()).collect()
+    }
+
+    /// Whether there is, or may be, a form with the details of what was seen.
+    pub(crate) fn can_be_rebuilt(&self) -> bool {
+        self.origin.is_some() && !self.variants().iter().any(|it| it.is_impossible)
+    }
+
+    /// Sites were seen whose details a form does not give. Gives how the pipeline is to be made again; none where
+    /// that was asked for already, or cannot be.
+    pub(crate) fn request_sites(&self, variant: &PipelineVariant, sites: &[(usize, u32)]) -> Option<CheckStyle> {
+        self.origin.as_ref()?;
+        let mut all = self.variants();
+        let forms = &mut all[usize::from(variant.branches)];
+        let mut wanted = forms.requested_sites.clone();
+        for (stage, number) in sites {
+            let index = variant.stages[*stage].index;
+            if wanted.len() <= index {
+                wanted.resize_with(index + 1, BTreeSet::new);
+            }
+            wanted[index].insert(*number);
+        }
+        if wanted == forms.requested_sites || forms.is_impossible {
+            return None;
+        }
+        forms.requested_sites.clone_from(&wanted);
+        Some(CheckStyle { branches: variant.branches, immediate: Some(wanted) })
+    }
+}
+
+impl DeviceChecks {
+    /// The form for a draw to which so much is bound: the one that was selected, or one that expects nothing. None
+    /// where that would have to be made, and cannot be.
+    pub(crate) fn variant_for_table(
+        &self,
+        checked: &InstrumentedPipeline,
+        selected: &Arc<PipelineVariant>,
+        table: &[u32],
+    ) -> Option<Arc<PipelineVariant>> {
+        if selected.is_fit_for(table) {
+            return Some(Arc::clone(selected));
+        }
+        if let Some(branching) = checked.branching_variant() {
+            return Some(branching);
+        }
+        if checked.variants()[1].is_impossible {
+            return None;
+        }
+        let style = CheckStyle { branches: true, immediate: None };
+        let made = self.rebuild_variant(checked, &style);
+        let mut forms = checked.variants();
+        forms[1].is_impossible = made.is_none();
+        forms[1].plain = made;
+        forms[1].plain.clone()
+    }
+
+    /// Makes the form with details that was asked for.
+    pub(crate) fn build_detailed_variant(&self, checked: &InstrumentedPipeline, style: &CheckStyle) {
+        let made = self.rebuild_variant(checked, style);
+        let mut forms = checked.variants();
+        if checked.is_destroyed.load(Ordering::Relaxed) {
+            // Whoever has the state may wait for the forms.
+            drop(forms);
+            let Some(made) = made else { return };
+            self.state().variants.retain(|it| !Arc::ptr_eq(it, &made));
+            return self.destroy_variant(&made);
+        }
+        let forms = &mut forms[usize::from(style.branches)];
+        forms.is_impossible |= made.is_none();
+        if made.is_some() {
+            let before = std::mem::replace(&mut forms.detailed, made);
+            forms.retired.extend(before);
+            self.invalidate_choices();
+        }
+    }
+
+    fn rebuild_variant(&self, checked: &InstrumentedPipeline, style: &CheckStyle) -> Option<Arc<PipelineVariant>> {
+        let recipe = match checked.origin.as_ref().filter(|_| !self.has_failed())? {
+            RebuildOrigin::Pipeline(recipe) => recipe,
+            RebuildOrigin::Objects(combination) => return self.rebuild_objects(combination, checked.number, style),
+        };
+        let mut arena = lavascope_marshal::Arena::default();
+        let image = recipe.unpack(&mut arena)?;
+        match recipe.kind {
+            RecipeKind::Graphics => {
+                // SAFETY: `PipelineRecipe::graphics` packed the parameters of this command, which are laid out again in the
+                // arena.
+                let infos = unsafe { (*image.cast::<CreateGraphicsPipelinesParams>()).p_create_infos };
+                // SAFETY: it packed one info, which is in the arena: that is ours alone, and outlives this.
+                let info = unsafe { &mut *infos.as_mut_ptr() };
+                // SAFETY: the info of a valid call, but for objects that may be gone by now.
+                unsafe { self.rebuild_graphics(checked, recipe, info, style) }
+            }
+            RecipeKind::Compute => {
+                // SAFETY: `PipelineRecipe::compute` packed the parameters of this command, which are laid out again in the
+                // arena.
+                let infos = unsafe { (*image.cast::<CreateComputePipelinesParams>()).p_create_infos };
+                // SAFETY: it packed one info, which is in the arena: that is ours alone, and outlives this.
+                let info = unsafe { &mut *infos.as_mut_ptr() };
+                // SAFETY: the info of a valid call, but for objects that may be gone by now.
+                unsafe { self.rebuild_compute(checked, recipe, info, style) }
+            }
+        }
+    }
+
+    /// # Safety
+    ///
+    /// The info must be that of the recipe, laid out in memory of ours with all that it leads to: valid but for
+    /// modules, the layout and the base pipeline, which may be gone.
+    unsafe fn rebuild_graphics(
+        &self,
+        checked: &InstrumentedPipeline,
+        recipe: &PipelineRecipe,
+        info: &mut GraphicsPipelineCreateInfo,
+        style: &CheckStyle,
+    ) -> Option<Arc<PipelineVariant>> {
+        // SAFETY: VUID-VkGraphicsPipelineCreateInfo-pStages-06600, by the contract of this function: as many as it
+        // says.
+        let stages = unsafe { crate::gpu::slice(info.p_stages, info.stage_count) };
+        // SAFETY: the stages of a call that was valid, in memory that outlives the plan; modules may be gone.
+        let plan = unsafe { self.plan_whole(&recipe.layout, recipe.sources.clone(), stages, style) }?;
+        info.p_stages = Ptr::to_slice(&plan.infos);
+        info.layout = recipe.layout.own_handle?;
+        info.base_pipeline_handle = Pipeline::default();
+        info.base_pipeline_index = -1;
+        // SAFETY: the contract of this function: a chain that was valid, in memory of ours, which nobody else uses.
+        unsafe { make_independent(&mut info.flags, info.p_next) };
+        let (create, mut made) = (self.next.create_graphics_pipelines?, Pipeline::default());
+        // SAFETY: a device that is alive by the contract of `DeviceChecks::init_table`, and a cache of ours. The contract of this
+        // function for the info, in which stages, layout and base are ours by now, and its render pass is kept by the
+        // recipe.
+        let result =
+            unsafe { create(self.device, self.pipeline_cache, 1, Ptr::to(info), Ptr::NULL, out_ptr(&mut made)) };
+        if result != Result::SUCCESS {
+            self.drop_plan(&plan);
+            return None;
+        }
+        self.finish_rebuilt(plan, made, (checked.handle, checked.number))
+    }
+
+    /// # Safety
+    ///
+    /// As for [`DeviceChecks::rebuild_graphics`].
+    unsafe fn rebuild_compute(
+        &self,
+        checked: &InstrumentedPipeline,
+        recipe: &PipelineRecipe,
+        info: &mut ComputePipelineCreateInfo,
+        style: &CheckStyle,
+    ) -> Option<Arc<PipelineVariant>> {
+        let stages = std::slice::from_ref(&info.stage);
+        // SAFETY: the stage of a call that was valid, in memory that outlives the plan; its module may be gone.
+        let plan = unsafe { self.plan_whole(&recipe.layout, recipe.sources.clone(), stages, style) }?;
+        info.stage = *plan.infos.first()?;
+        info.layout = recipe.layout.own_handle?;
+        info.base_pipeline_handle = Pipeline::default();
+        info.base_pipeline_index = -1;
+        // SAFETY: the contract of this function: a chain that was valid, in memory of ours, which nobody else uses.
+        unsafe { make_independent(&mut info.flags, info.p_next) };
+        let (create, mut made) = (self.next.create_compute_pipelines?, Pipeline::default());
+        // SAFETY: a device that is alive by the contract of `DeviceChecks::init_table`, and a cache of ours. The contract of this
+        // function for the info, in which stage, layout and base are ours by now.
+        let result =
+            unsafe { create(self.device, self.pipeline_cache, 1, Ptr::to(info), Ptr::NULL, out_ptr(&mut made)) };
+        if result != Result::SUCCESS {
+            self.drop_plan(&plan);
+            return None;
+        }
+        self.finish_rebuilt(plan, made, (checked.handle, checked.number))
+    }
+
+    /// Destroys a form that the application does not know.
+    pub(crate) fn destroy_variant(&self, form: &PipelineVariant) {
+        if let Some(objects) = &form.shader_objects {
+            return self.destroy_shader_objects(objects.own());
+        }
+        if let Some(destroy) = self.next.destroy_pipeline {
+            // SAFETY: a pipeline of ours, which `take_own_variants` gave out once, or that nobody was given. The application
+            // destroys its own pipeline, so that by VUID-vkDestroyPipeline-pipeline-00765 all work that has either is
+            // over.
+            unsafe { destroy(self.device, form.handle, Ptr::NULL) };
+        }
+    }
+
+    /// Words for the records of one draw.
+    pub(crate) fn record_words(&self, variant: &PipelineVariant) -> u32 {
+        self.config.record_words(variant.prints())
+    }
+
+    /// Tables for draws that get none of their own; for as long as the leases are there.
+    pub(crate) fn create_permissive_tables(
+        &self,
+        way: RootBinding,
+        cells: ArenaRegion,
+        table: &[u32],
+        leases: &mut Vec<Lease>,
+    ) -> Option<PermissiveTables> {
+        let (all, first) = self.lease_memory(ROOT_SPACE + 1)?;
+        let (words, second) = self.lease_memory(table.len() as u32)?;
+        words.write(table);
+        leases.extend([first, second]);
+        if way == RootBinding::DescriptorSet {
+            // From the beginning: what is bound is aligned.
+            let (set, lease) = self.lease_set([all.first_words(1), words, self.permissive_addresses, cells])?;
+            leases.push(lease);
+            return Some(PermissiveTables::Set(set));
+        }
+        all.write(&root_words([all.skip_words(ROOT_SPACE), words, self.permissive_addresses, cells]));
+        Some(PermissiveTables::Root(all))
+    }
+
+    /// A set of ours with the tables in it.
+    pub(crate) fn allocate_reserved_set(
+        &self,
+        pool: DescriptorPool,
+        regions: [ArenaRegion; TABLE_COUNT],
+    ) -> Option<DescriptorSet> {
+        let mut info = DescriptorSetAllocateInfo::zeroed();
+        info.s_type = StructureType::DESCRIPTOR_SET_ALLOCATE_INFO;
+        info.descriptor_pool = pool;
+        info.descriptor_set_count = 1;
+        info.p_set_layouts = Ptr::to(&self.reserved_set_layout);
+        let mut set = DescriptorSet::default();
+        let allocate = self.next.allocate_descriptor_sets?;
+        // SAFETY: a device that is alive by the contract of `DeviceChecks::init_table`; a layout of ours, and a pool of ours, which
+        // the caller alone has (it was taken out of the state, or belongs to a command buffer that is held). The place
+        // is for one set.
+        check_success(unsafe { allocate(self.device, Ptr::to(&info), out_ptr(&mut set)) })?;
+        self.write_reserved_set(set, regions)?;
+        Some(set)
+    }
+
+    /// Puts other tables into a set of ours that no work uses.
+    pub(crate) fn write_reserved_set(&self, set: DescriptorSet, regions: [ArenaRegion; TABLE_COUNT]) -> Option<()> {
+        let buffers = regions.map(ArenaRegion::info);
+        let mut write = WriteDescriptorSet::zeroed();
+        write.s_type = StructureType::WRITE_DESCRIPTOR_SET;
+        write.descriptor_type = DescriptorType::STORAGE_BUFFER;
+        write.descriptor_count = 1;
+        let writes: [WriteDescriptorSet; TABLE_COUNT] = std::array::from_fn(|at| WriteDescriptorSet {
+            dst_set: set,
+            dst_binding: at as u32,
+            p_buffer_info: Ptr::to(&buffers[at]),
+            ..write
+        });
+        let update = self.next.update_descriptor_sets?;
+        // SAFETY: a set of ours that no work uses, and regions of buffers of ours, which live as long as the device;
+        // the writes and what they lead to outlive the call.
+        unsafe { update(self.device, TABLE_COUNT as u32, Ptr::to_slice(&writes), 0, Ptr::NULL) };
+        Some(())
+    }
+}
+
+/// A pipeline of ours has no base, and is made whatever that costs.
+///
+/// # Safety
+///
+/// The chain must have been that of a valid call, and be in memory of ours that nobody else uses.
+unsafe fn make_independent(flags: &mut PipelineCreateFlags, chain: Ptr<Opaque>) {
+    let unwanted = PipelineCreateFlags::DERIVATIVE.0
+        | PipelineCreateFlags::FAIL_ON_PIPELINE_COMPILE_REQUIRED.0
+        | PipelineCreateFlags::EARLY_RETURN_ON_FAILURE.0;
+    flags.0 &= !unwanted;
+    let ty = StructureType::PIPELINE_CREATE_FLAGS_2_CREATE_INFO;
+    // SAFETY: the contract of this function: a valid chain; the type is that of the structure.
+    if let Some(it) = unsafe { find_in_chain::<PipelineCreateFlags2CreateInfo>(chain, ty) } {
+        // SAFETY: a structure of the chain, which by the contract of this function is ours to change.
+        unsafe { (*it.as_mut_ptr()).flags.0 &= !u64::from(unwanted) };
+    }
+}
+
+pub(crate) fn lock<T>(it: &Mutex<T>) -> MutexGuard<'_, T> {
+    it.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use lavascope_instrument::interface::tables::{BindingState, SetState, build_descriptor_table};
+
+    use super::*;
+
+    #[test]
+    fn what_is_required_is_looked_up_in_the_table() {
+        let binding = |elements: &[u32]| BindingState { elements: elements.to_vec() };
+        let table = build_descriptor_table(&[
+            SetState { bindings: vec![binding(&[64])] },
+            SetState { bindings: vec![binding(&[]), binding(&[0, 256, 16])] },
+        ]);
+        let bound =
+            |set, binding, element| bound_to(&table, &BindingRequirement { set, binding, element, min_size: 1 });
+        assert_eq!(bound(0, 0, Some(0)), Some(64));
+        assert_eq!(bound(1, 1, Some(2)), Some(16));
+        assert_eq!(bound(1, 1, None), Some(256), "the safe element has the most");
+        assert_eq!(bound(1, 1, Some(3)), Some(0), "behind the end");
+        assert_eq!(bound(7, 0, Some(0)), None);
+    }
+}

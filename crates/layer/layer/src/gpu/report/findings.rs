@@ -1,0 +1,593 @@
+//! What shaders found, in words.
+
+use std::borrow::Borrow;
+use std::collections::{HashMap, HashSet};
+use std::ffi::CString;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use lavascope_abi::*;
+use lavascope_diag::{DebugLabels, Diagnostic, DiagnosticLocation, DiagnosticObject, Property, Severity};
+use lavascope_instrument::{CELL_WORDS, Check, CheckSite, FaultRecord, IndexUnit, RecordedFault, ShaderInvocation};
+use lavascope_settings::SyncMode;
+use lavascope_spirv::{Module, SourceLine};
+
+use super::codes::{
+    BoundResourceKind, binding_of, code_of_error, code_of_site, command_of_stage, is_harmless_if_robust,
+};
+use super::prints::PrintFinding;
+use crate::gpu::draw::recorded_draws::DrawDescription;
+use crate::gpu::pipeline::variants::{InstrumentedStage, PipelineVariant};
+use crate::gpu::resource::arena::ArenaRegion;
+use crate::gpu::resource::buffer_addresses::BufferAddressLookup;
+use crate::gpu::{ChecksState, DeviceChecks};
+use crate::report::messages::MessageObject;
+use crate::report::rendered_finding;
+use crate::report::report_file;
+use crate::report::validation::FindingFilter;
+
+/// Something to tell.
+pub(crate) enum CheckFinding {
+    Fault(Box<ShaderFault>),
+    Print(PrintFinding),
+    /// So many bytes would have been needed for all that was printed.
+    LostPrints {
+        needed: u64,
+    },
+    /// An instance that an acceleration structure cannot be built of.
+    WrongInstance(Box<(Diagnostic, Vec<MessageObject>)>),
+}
+
+/// A fault that is to be told, once for its place in a shader of a pipeline.
+pub(crate) struct ShaderFault {
+    diagnostic: Diagnostic,
+    objects: Vec<MessageObject>,
+    site: FaultSite,
+    count: u32,
+    /// None where the details are not known.
+    error: Option<RecordedFault>,
+    /// The pipeline's name.
+    pipeline: Option<String>,
+}
+
+/// A fault that was told, and how often it had happened by then.
+pub(crate) struct ReportedFault {
+    rendered: rendered_finding::RenderedFinding,
+    diagnostic: Diagnostic,
+    site: FaultSite,
+    count: u32,
+}
+
+/// A place in a shader of a pipeline, the same for all of its forms.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct FaultSite {
+    pipeline: u32,
+    stage: usize,
+    instruction: u32,
+    check: Check,
+}
+
+impl FaultSite {
+    fn of(variant: &PipelineVariant, stage: &InstrumentedStage, site: &CheckSite) -> FaultSite {
+        // A shader object is the same whatever it is drawn with.
+        let (pipeline, stage) = stage.object.map_or((variant.application.1, stage.index), |it| (it.1, 0));
+        FaultSite { pipeline, stage, instruction: site.at.0, check: site.check }
+    }
+}
+
+/// Where faults of a site are counted.
+#[derive(Clone, Copy)]
+struct SiteCounter {
+    cells: ArenaRegion,
+    at: u32,
+}
+
+impl SiteCounter {
+    fn of(variant: &PipelineVariant, stage: &InstrumentedStage, number: u32) -> SiteCounter {
+        SiteCounter { cells: variant.cells, at: stage.cell_base + number * CELL_WORDS }
+    }
+
+    fn count(self) -> u32 {
+        self.cells.read_word(self.at)
+    }
+
+    /// The smallest and the largest index.
+    fn indices(self) -> (u32, u32) {
+        (!self.cells.read_word(self.at + 1), self.cells.read_word(self.at + 2))
+    }
+}
+
+/// What is told of each fault.
+const ALL_FINDINGS: FindingFilter =
+    FindingFilter { mode: SyncMode::Inline, possible: true, submit_time: true, heuristic: false };
+
+impl ChecksState {
+    /// The finding of a record, unless it was told before.
+    pub(crate) fn find_fault(
+        &mut self,
+        draw: &DrawDescription,
+        commands: (u64, u32),
+        queue_labels: &[String],
+        record: &FaultRecord,
+    ) -> Option<CheckFinding> {
+        let stage = draw.variant.stages.iter().find(|it| it.shader == record.shader)?;
+        let site = stage.instrumented.site_of(record)?;
+        let number = site.decision.number()?;
+        let spot = FaultSite::of(&draw.variant, stage, site);
+        if !self.insert_fault(&draw.variant, spot) {
+            return None;
+        }
+        let cell = SiteCounter::of(&draw.variant, stage, number);
+        let kind = BoundResourceKind::of(&draw.variant, stage, site);
+        let binding = binding_of(stage, site);
+        let mut it = self.diagnostic(&draw.variant, stage, site, code_of_error(draw.command, kind, &record.fault));
+        let (invocation, handle) = (stage_text(&record.invocation), commands.0);
+        let buffer_name = self.debug_name(ObjectType::COMMAND_BUFFER, handle);
+        it.message = format!(
+            "{} Command buffer {}. {} {invocation}",
+            error_text(kind, binding, site, &record.fault, |address| self.address_text(address, site.bytes)),
+            named(buffer_name.as_deref(), handle),
+            it.message
+        );
+        it.function = draw.command.to_owned();
+        let labels = DebugLabels { queue: queue_labels.to_vec(), commands: draw.labels.clone() };
+        let access = DiagnosticLocation::new("access", self.draw_text(draw, commands), draw.command.to_owned());
+        it.locations.insert(0, DiagnosticLocation { path: vec![draw.command.to_owned()], labels, ..access });
+        it.objects.push(DiagnosticObject::new("VkCommandBuffer", u64::from(commands.1), buffer_name));
+        it.properties.extend(facts_of(&record.fault));
+        if draw.variant.fixed_tables.is_empty() {
+            it.properties.push(fact("draw", draw.number));
+        }
+        it.properties.push(fact("invocation", invocation));
+        let mut objects = vec![self.object(ObjectType::COMMAND_BUFFER, "VkCommandBuffer", handle)];
+        objects.extend(self.objects_of(&draw.variant, stage));
+        Some(finish_fault(
+            it,
+            objects,
+            (site, spot, self.pipeline_name(&draw.variant, stage)),
+            cell,
+            Some(record.fault),
+        ))
+    }
+
+    /// Whether a fault was not told before; from now on it was.
+    fn insert_fault(&mut self, variant: &PipelineVariant, spot: FaultSite) -> bool {
+        !variant.is_retired() && self.reported_sites.insert(spot)
+    }
+
+    /// Pipelines or shader objects are gone, and so are these forms: all that they found is told.
+    pub(crate) fn forget_faults(&mut self, ended: &[Arc<PipelineVariant>], is_gone: impl Fn(u32) -> bool) {
+        ended.iter().for_each(|it| it.is_retired.store(true, Ordering::Relaxed));
+        self.reported_sites.retain(|it| !is_gone(it.pipeline));
+    }
+
+    /// Whether a site that was seen is told already.
+    pub(crate) fn is_reported(&self, variant: &PipelineVariant, (stage, number): (usize, u32)) -> bool {
+        let stage = &variant.stages[stage];
+        variant.is_retired()
+            || stage
+                .instrumented
+                .site(number)
+                .is_none_or(|site| self.reported_sites.contains(&FaultSite::of(variant, stage, site)))
+    }
+
+    /// A site that was seen, and whose details nobody will find out.
+    pub(crate) fn find_seen_site(
+        &mut self,
+        variant: &PipelineVariant,
+        (stage, number): (usize, u32),
+    ) -> Option<CheckFinding> {
+        let stage = &variant.stages[stage];
+        let site = stage.instrumented.site(number)?;
+        let spot = FaultSite::of(variant, stage, site);
+        if !self.insert_fault(variant, spot) {
+            return None;
+        }
+        let kind = BoundResourceKind::of(variant, stage, site);
+        let code = code_of_site(command_of_stage(stage.kind), kind, site.check);
+        let mut it = self.diagnostic(variant, stage, site, code);
+        it.message = format!("An access is out of bounds; its details are not known. {}", it.message);
+        let cell = SiteCounter::of(variant, stage, number);
+        Some(finish_fault(
+            it,
+            self.objects_of(variant, stage),
+            (site, spot, self.pipeline_name(variant, stage)),
+            cell,
+            None,
+        ))
+    }
+
+    /// Faults that were counted or seen, and whose records did not fit or were never made.
+    pub(crate) fn find_unrecorded(&mut self, variants: &[Arc<PipelineVariant>]) -> Vec<CheckFinding> {
+        let mut found = Vec::new();
+        for variant in variants {
+            for (at, stage) in variant.stages.iter().enumerate() {
+                let counted = stage.instrumented.sites.iter().filter_map(|it| it.decision.number());
+                let counted = counted.filter(|it| SiteCounter::of(variant, stage, *it).count() > 0).map(|it| (at, it));
+                found.extend(counted.collect::<Vec<_>>().into_iter().filter_map(|it| self.find_seen_site(variant, it)));
+            }
+            found.extend(variant.seen_sites().into_iter().filter_map(|it| self.find_seen_site(variant, it)));
+        }
+        found
+    }
+
+    /// Whether a form counted or saw faults that nobody told.
+    pub(crate) fn has_unreported(&self, variant: &PipelineVariant) -> bool {
+        let counts = fault_counts(std::slice::from_ref(variant));
+        counts.keys().any(|it| !self.reported_sites.contains(it))
+            || variant.seen_sites().iter().any(|it| !self.is_reported(variant, *it))
+    }
+
+    /// What is wrong with an access at an address.
+    fn address_text(&self, address: u64, bytes: u64) -> String {
+        let buffer = |handle: u64, name: Option<String>| {
+            format!("buffer {}", named(name.or_else(|| self.debug_name(ObjectType::BUFFER, handle)).as_deref(), handle))
+        };
+        let what = format!("{bytes} bytes at device address {address:#x} are accessed");
+        match self.addresses.find(address) {
+            BufferAddressLookup::Nowhere if address < NULL_PAGE => format!("{what}: the address is null."),
+            BufferAddressLookup::Nowhere => format!("{what}, which belongs to no buffer."),
+            BufferAddressLookup::InBuffer { buffer: it, offset, bytes } => {
+                format!("{what}, {offset} bytes into {}, which has {bytes} bytes.", buffer(it, None))
+            }
+            BufferAddressLookup::PastEnd { buffer: it, distance, bytes } => {
+                format!("{what}, {distance} bytes behind the end of {}, which has {bytes} bytes.", buffer(it, None))
+            }
+            BufferAddressLookup::Destroyed { buffer: it, name } => {
+                format!("{what}, in {}, which was destroyed.", buffer(it, name))
+            }
+        }
+    }
+
+    /// What is known without a record.
+    fn diagnostic(
+        &self,
+        variant: &PipelineVariant,
+        stage: &InstrumentedStage,
+        site: &CheckSite,
+        code: String,
+    ) -> Diagnostic {
+        let message = format!("{} Shader Instruction Index = {}.", self.shader_text(variant, stage), site.at.0);
+        let mut it = Diagnostic::new(code, Severity::Error, message);
+        let name = self.pipeline_name(variant, stage);
+        it.objects.push(match stage.object {
+            Some((_, number)) => DiagnosticObject::new("VkShaderEXT", u64::from(number), name),
+            None => DiagnosticObject::new("VkPipeline", u64::from(variant.application.1), name),
+        });
+        if let Some(name) = stage.name.get().filter(|_| stage.object.is_none()) {
+            it.objects.push(DiagnosticObject::new("VkShaderModule", u64::from(stage.shader), Some(name)));
+        }
+        let source = Module::parse(&stage.original).ok().and_then(|it| it.source(site.at));
+        let place = source.as_ref().map_or_else(|| format!("instruction {}", site.at.0), line_text);
+        it.locations.push(DiagnosticLocation::new("shader", place.clone(), place));
+        it.properties.push(fact("instruction", site.at.0));
+        if let Some((set, binding)) = binding_of(stage, site) {
+            it.properties.extend([fact("set", set), fact("binding", binding)]);
+        }
+        if let Some(source) = source {
+            it.explanation.push(source_text(&source));
+            it.explanation.extend(source.text.as_ref().map(|text| format!("{}: {}", source.line, text.trim_end())));
+            it.properties.extend([fact("line", source.line), fact("column", source.column)]);
+            if !source.file.is_empty() {
+                it.properties.push(fact("file", source.file));
+            }
+        }
+        it
+    }
+
+    /// `Pipeline (name)(0x45). Shader Module (0x43).` or `Shader Object (name)(0x45).`
+    pub(crate) fn shader_text(&self, variant: &PipelineVariant, stage: &InstrumentedStage) -> String {
+        let name = self.pipeline_name(variant, stage);
+        if let Some((handle, _)) = stage.object {
+            return format!("Shader Object {}.", named(name.as_deref(), handle.0));
+        }
+        let mut text = format!("Pipeline {}.", named(name.as_deref(), variant.application.0.0));
+        if stage.module.0 != 0 {
+            text += &format!(" Shader Module {}.", named(stage.name.get().as_deref(), stage.module.0));
+        }
+        text
+    }
+
+    /// Which command of which command buffer.
+    pub(crate) fn draw_text(&self, draw: &DrawDescription, (handle, number): (u64, u32)) -> String {
+        let name = self.debug_name(ObjectType::COMMAND_BUFFER, handle);
+        let commands = named(name.as_deref(), handle);
+        let labels = DebugLabels { queue: Vec::new(), commands: draw.labels.clone() }.path();
+        let labels = labels.map_or_else(String::new, |it| format!(", in {it:?}"));
+        // Where all draws of a pipeline share their records, nobody knows which one it was.
+        if !draw.variant.fixed_tables.is_empty() {
+            return format!("{} (draw or dispatch of command buffer {number}, {commands}{labels})", draw.command);
+        }
+        format!("{} (draw or dispatch {} of command buffer {number}, {commands}{labels})", draw.command, draw.number)
+    }
+
+    /// The name of the pipeline, or of the shader object.
+    pub(crate) fn pipeline_name(&self, variant: &PipelineVariant, stage: &InstrumentedStage) -> Option<String> {
+        match stage.object {
+            Some(_) => stage.name.get(),
+            None => self.debug_name(ObjectType::PIPELINE, variant.application.0.0),
+        }
+    }
+
+    pub(crate) fn debug_name(&self, ty: ObjectType, handle: u64) -> Option<String> {
+        self.names.get(ty, handle)
+    }
+
+    pub(crate) fn object(&self, ty: ObjectType, kind: &'static str, handle: u64) -> MessageObject {
+        message_object((ty, kind, handle), self.debug_name(ty, handle))
+    }
+
+    fn objects_of(&self, variant: &PipelineVariant, stage: &InstrumentedStage) -> Vec<MessageObject> {
+        if let Some((handle, _)) = stage.object {
+            return vec![message_object((ObjectType::SHADER_EXT, "VkShaderEXT", handle.0), stage.name.get())];
+        }
+        let mut all = vec![self.object(ObjectType::PIPELINE, "VkPipeline", variant.application.0.0)];
+        if stage.module.0 != 0 {
+            all.push(message_object((ObjectType::SHADER_MODULE, "VkShaderModule", stage.module.0), stage.name.get()));
+        }
+        all
+    }
+}
+
+/// An object, as messages have it.
+pub(crate) fn message_object(
+    (ty, kind, handle): (ObjectType, &'static str, u64),
+    name: Option<String>,
+) -> MessageObject {
+    MessageObject { ty, kind, handle, name: name.and_then(|it| CString::new(it).ok()) }
+}
+
+/// How often faults happened, in all of some forms of pipelines.
+pub(crate) fn fault_counts<T: Borrow<PipelineVariant>>(variants: &[T]) -> HashMap<FaultSite, u32> {
+    let (mut counts, mut known) = (HashMap::new(), HashSet::new());
+    for variant in variants.iter().map(Borrow::borrow) {
+        // Shader objects are in many.
+        for stage in variant.stages.iter().filter(|it| it.object.is_none() || known.insert(it.shader)) {
+            for site in &stage.instrumented.sites {
+                let Some(number) = site.decision.number() else { continue };
+                let count = SiteCounter::of(variant, stage, number).count();
+                if count > 0 {
+                    *counts.entry(FaultSite::of(variant, stage, site)).or_insert(0) += count;
+                }
+            }
+        }
+    }
+    counts
+}
+
+/// Addresses below are null, with an offset.
+const NULL_PAGE: u64 = 1 << 16;
+
+/// With how often it happened so far.
+fn finish_fault(
+    mut it: Diagnostic,
+    objects: Vec<MessageObject>,
+    (site, spot, pipeline): (&CheckSite, FaultSite, Option<String>),
+    cell: SiteCounter,
+    error: Option<RecordedFault>,
+) -> CheckFinding {
+    let (seen, (least, most)) = (cell.count(), cell.indices());
+    let count = seen.max(1);
+    let times = if count == 1 { "once".to_owned() } else { format!("{count} times") };
+    let has_index = site.check != Check::Address || matches!(site.index_unit, IndexUnit::Elements { .. });
+    let text = match seen {
+        0 => "It happened at least once.".to_owned(),
+        _ if !has_index => format!("It happened {times}."),
+        _ if least == most => format!("It happened {times}, with index {most}."),
+        _ => format!("It happened {times}, with indices from {least} to {most}."),
+    };
+    it.explanation.insert(0, text);
+    CheckFinding::Fault(Box::new(ShaderFault { diagnostic: it, objects, site: spot, count, error, pipeline }))
+}
+
+fn fact(key: &'static str, value: impl ToString) -> Property {
+    Property { key, value: value.to_string() }
+}
+
+/// The words of a record, by name.
+fn facts_of(error: &RecordedFault) -> Vec<Property> {
+    match *error {
+        RecordedFault::IndexOutOfBounds { index, length } => vec![fact("index", index), fact("length", length)],
+        RecordedFault::Uninitialized { index } => vec![fact("index", index)],
+        RecordedFault::AddressOutOfBounds { address } => vec![fact("address", format!("{address:#x}"))],
+        RecordedFault::BufferOutOfBounds { descriptor, index, range } => {
+            vec![fact("descriptor", descriptor), fact("index", index), fact("bound_bytes", range)]
+        }
+        RecordedFault::TexelOutOfBounds { texel, length } => vec![fact("index", texel), fact("length", length)],
+    }
+}
+
+/// `(name)(0x45)`.
+pub(crate) fn named(name: Option<&str>, handle: u64) -> String {
+    name.map_or_else(|| format!("({handle:#x})"), |it| format!("({it})({handle:#x})"))
+}
+
+/// Where in the source, for people and the same in every run.
+fn line_text(source: &SourceLine) -> String {
+    let column = if source.column > 0 { format!(", column {}", source.column) } else { String::new() };
+    match &*source.file {
+        "" => format!("line {}{column}", source.line),
+        file => format!("{file}, line {}{column}", source.line),
+    }
+}
+
+/// Shaders that were compiled out of no file have only lines.
+fn source_text(source: &SourceLine) -> String {
+    let column = if source.column > 0 { format!(", column {}", source.column) } else { String::new() };
+    match &*source.file {
+        "" => format!("Shader validation error occurred at line {}{column}.", source.line),
+        file => format!("Shader validation error occurred in file {file} at line {}{column}.", source.line),
+    }
+}
+
+/// What is wrong.
+fn error_text(
+    kind: BoundResourceKind,
+    binding: Option<(u32, u32)>,
+    site: &CheckSite,
+    error: &RecordedFault,
+    address_text: impl FnOnce(u64) -> String,
+) -> String {
+    let word = kind.word();
+    let place = binding.map_or_else(String::new, |it| format!(" (set = {}, binding = {})", it.0, it.1));
+    match *error {
+        RecordedFault::IndexOutOfBounds { index, length } => {
+            format!("Index of {index} used to index descriptor array of length {length}{place}.")
+        }
+        RecordedFault::Uninitialized { index } => format!("{word} descriptor index {index} was never written{place}."),
+        RecordedFault::AddressOutOfBounds { address } => address_text(address),
+        RecordedFault::BufferOutOfBounds { descriptor, index, range } => {
+            let first = site.index_unit.first_byte(index);
+            let last = first.saturating_add(site.bytes.saturating_sub(1));
+            format!(
+                "{word} access out of bounds: index {index}, bytes {first} to {last}, where {range} bytes are bound \
+                 to descriptor {descriptor}{place}."
+            )
+        }
+        RecordedFault::TexelOutOfBounds { texel, length } => {
+            format!("{word} access out of bounds: texel {texel} of {length}{place}.")
+        }
+    }
+}
+
+/// Which invocation it was.
+pub(crate) fn stage_text(stage: &ShaderInvocation) -> String {
+    let three = |[x, y, z]: [u32; 3]| format!("({x}, {y}, {z})");
+    match *stage {
+        ShaderInvocation::Vertex { vertex, instance } => {
+            format!("Stage = Vertex. Vertex index = {vertex}, instance index = {instance}.")
+        }
+        ShaderInvocation::TessellationControl { invocation, primitive } => {
+            format!("Stage = Tessellation Control. Invocation ID = {invocation}, primitive ID = {primitive}.")
+        }
+        ShaderInvocation::TessellationEvaluation { primitive, coordinates: [u, v] } => {
+            format!("Stage = Tessellation Evaluation. Primitive ID = {primitive}, TessCoord (u, v) = ({u}, {v}).")
+        }
+        ShaderInvocation::Geometry { primitive, invocation } => {
+            format!("Stage = Geometry. Primitive ID = {primitive}, invocation ID = {invocation}.")
+        }
+        ShaderInvocation::Fragment { coordinates: [x, y] } => {
+            format!("Stage = Fragment. Fragment coord (x,y) = ({x}, {y}).")
+        }
+        ShaderInvocation::Compute { invocation } => {
+            format!("Stage = Compute. Global invocation ID (x, y, z) = {}.", three(invocation))
+        }
+        ShaderInvocation::Task { invocation } => {
+            format!("Stage = Task. Global invocation ID (x, y, z) = {}.", three(invocation))
+        }
+        ShaderInvocation::Mesh { invocation } => {
+            format!("Stage = Mesh. Global invocation ID (x, y, z) = {}.", three(invocation))
+        }
+        ShaderInvocation::Ray { model, launch } => {
+            format!("Stage = {}. Launch ID (x, y, z) = {}.", ray_stage(model), three(launch))
+        }
+    }
+}
+
+/// The stages of ray tracing, by the numbers of their execution models.
+fn ray_stage(model: u32) -> &'static str {
+    match model {
+        5313 => "Ray Generation",
+        5314 => "Intersection",
+        5315 => "Any Hit",
+        5316 => "Closest Hit",
+        5317 => "Miss",
+        _ => "Callable",
+    }
+}
+
+impl DeviceChecks {
+    /// Tells what was found, without a lock: the application is called.
+    pub(crate) fn report_all(&self, found: Vec<CheckFinding>) {
+        for it in found {
+            match it {
+                CheckFinding::Fault(it) => self.report_fault(*it),
+                CheckFinding::Print(it) => self.report_print(&it),
+                CheckFinding::LostPrints { needed } => self.warn_lost_prints(needed),
+                CheckFinding::WrongInstance(it) => drop(self.send_finding(&it.0, &it.1, 1)),
+            }
+        }
+    }
+
+    fn report_fault(&self, ShaderFault { mut diagnostic, objects, site: spot, count, error, pipeline }: ShaderFault) {
+        if !self.config.selection.selects_pipeline(pipeline.as_deref()) {
+            return;
+        }
+        let is_harmless = self.is_robust && error.is_some_and(|it| is_harmless_if_robust(&it));
+        if error.is_some_and(|it| !self.config.reports(&it)) || is_harmless && !self.config.warns_robust {
+            return;
+        }
+        if is_harmless {
+            diagnostic.severity = Severity::Warning;
+            diagnostic
+                .explanation
+                .push("The device accesses buffers robustly: no memory beside them is touched.".into());
+        }
+        if let Some(told) = self.send_finding(&diagnostic, &objects, count) {
+            self.state().reported_faults.push(ReportedFault { rendered: told, diagnostic, site: spot, count });
+        }
+    }
+
+    /// None where nobody wants to hear of it.
+    fn send_finding(
+        &self,
+        diagnostic: &Diagnostic,
+        objects: &[MessageObject],
+        count: u32,
+    ) -> Option<rendered_finding::RenderedFinding> {
+        let told = rendered_finding::RenderedFinding::new(diagnostic, &self.messages, ALL_FINDINGS);
+        if told.ignored_by.is_some() {
+            return None;
+        }
+        if !report_file::finding(told.to_json(diagnostic, u64::from(count))) {
+            self.messages.log_now(&told.message());
+        }
+        self.messages.send_to_messengers(&told.message_about(objects));
+        Some(told)
+    }
+}
+
+impl ReportedFault {
+    /// The number of the pipeline, or of the shader object, that it is about.
+    pub(crate) fn pipeline(&self) -> u32 {
+        self.site.pipeline
+    }
+
+    /// Tells the report how often it happened since.
+    pub(crate) fn report_new_counts(&mut self, counts: &HashMap<FaultSite, u32>) {
+        let now = counts.get(&self.site).copied().unwrap_or(0);
+        let more = now.saturating_sub(self.count);
+        if more > 0 {
+            report_file::finding(self.rendered.to_json(&self.diagnostic, u64::from(more)));
+            self.count = now;
+        }
+    }
+
+    /// As above; then some of what is counted is gone, and the rest is there.
+    pub(crate) fn report_and_rebase(&mut self, counts: &HashMap<FaultSite, u32>, rest: &HashMap<FaultSite, u32>) {
+        self.report_new_counts(counts);
+        let [now, rest] = [counts, rest].map(|it| it.get(&self.site).copied().unwrap_or(0));
+        self.count = self.count.saturating_sub(now.saturating_sub(rest));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn faults_of_a_pipeline_that_is_gone_are_forgotten_and_not_told_again() {
+        let form = |number: u32| {
+            Arc::new(PipelineVariant { application: (Pipeline(number.into()), number), ..PipelineVariant::empty() })
+        };
+        let spot = |pipeline| FaultSite { pipeline, stage: 0, instruction: 1, check: Check::Address };
+        let ([gone, stays], mut state) = ([1, 2].map(form), ChecksState::default());
+        assert!(state.insert_fault(&gone, spot(1)) && state.insert_fault(&stays, spot(2)));
+        assert!(!state.insert_fault(&gone, spot(1)) && !state.insert_fault(&stays, spot(2)));
+        state.forget_faults(&[Arc::clone(&gone)], |it| it == 1);
+        assert_eq!(state.reported_sites.len(), 1);
+        // Command buffers may have draws with it, and their records.
+        assert!(!state.insert_fault(&gone, spot(1)) && !state.insert_fault(&stays, spot(2)));
+        assert_eq!(state.reported_sites.len(), 1);
+    }
+}

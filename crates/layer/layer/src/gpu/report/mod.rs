@@ -1,0 +1,6 @@
+//! From a recorded fault to a message.
+
+pub(crate) mod codes;
+pub(crate) mod debug_names;
+pub(crate) mod findings;
+pub(crate) mod prints;

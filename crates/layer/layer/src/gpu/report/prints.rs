@@ -1,0 +1,110 @@
+//! What shaders print with `debugPrintfEXT`, shown as soon as it is read.
+
+use std::io::Write;
+
+use lavascope_instrument::{PrintfRecord, decode_prints};
+use lavascope_settings::MessageSeverity;
+use lavascope_spirv::{Id, InstructionIndex, Module};
+use serde_json::{Value, json};
+
+use super::findings::{CheckFinding, stage_text};
+use crate::gpu::draw::recorded_draws::DrawDescription;
+use crate::gpu::pipeline::variants::InstrumentedStage;
+use crate::gpu::{ChecksState, DeviceChecks};
+use crate::report::messages::{OutgoingMessage, PRINTF};
+use crate::report::report_file;
+
+/// Something that was printed.
+pub(crate) struct PrintFinding {
+    /// As the shader formats it.
+    text: String,
+    /// Where in the shader: `double.comp:12`.
+    line: Option<String>,
+    /// All that is known of where it was printed.
+    place: String,
+    details: Value,
+    /// The pipeline's name.
+    pipeline: Option<String>,
+}
+
+impl ChecksState {
+    /// What the words of a draw's records have of prints.
+    pub(crate) fn read_prints(&self, draw: &DrawDescription, commands: (u64, u32), words: &[u32]) -> Vec<CheckFinding> {
+        if !draw.variant.stages.iter().any(|it| it.instrumented.prints) {
+            return Vec::new();
+        }
+        let mut found: Vec<CheckFinding> = Vec::new();
+        for print in decode_prints(words).unwrap_or_default() {
+            let stage = draw.variant.stages.iter().find(|it| it.shader == print.shader);
+            found.extend(stage.and_then(|it| self.describe_print(draw, commands, it, &print)).map(CheckFinding::Print));
+        }
+        let wanted = words.first().map_or(0, |it| *it as usize);
+        if wanted >= words.len() {
+            found.push(CheckFinding::LostPrints { needed: (wanted as u64).saturating_mul(4) });
+        }
+        found
+    }
+
+    fn describe_print(
+        &self,
+        draw: &DrawDescription,
+        commands: (u64, u32),
+        stage: &InstrumentedStage,
+        print: &PrintfRecord,
+    ) -> Option<PrintFinding> {
+        let module = Module::parse(&stage.original).ok()?;
+        let text = print.text(&module.definition(Id(print.format))?.text(2)).trim_end_matches('\n').to_owned();
+        let source = module.source(InstructionIndex(print.instruction));
+        let line = source.as_ref().map(|it| match &*it.file {
+            "" => format!("line {}", it.line),
+            file => format!("{}:{}", file.rsplit(['/', '\\']).next().unwrap_or(file), it.line),
+        });
+        let (where_in_shader, invocation) = (self.shader_text(&draw.variant, stage), stage_text(&print.invocation));
+        let place = format!("{}. {where_in_shader} {invocation}", self.draw_text(draw, commands));
+        let details = json!({
+            "text": text,
+            "file": source.as_ref().map(|it| it.file.clone()).filter(|it| !it.is_empty()),
+            "line": source.as_ref().map(|it| it.line),
+            "column": source.as_ref().map(|it| it.column).filter(|it| *it > 0),
+            "instruction": print.instruction,
+            "command": draw.command,
+            "draw": draw.number,
+            "place": place,
+        });
+        let pipeline = self.pipeline_name(&draw.variant, stage);
+        Some(PrintFinding { text, line, place, details, pipeline })
+    }
+}
+
+impl DeviceChecks {
+    /// Shows what was printed, without a lock: the application may be called.
+    pub(crate) fn report_print(&self, it: &PrintFinding) {
+        let Some(prints) = self.config.prints else { return };
+        if !self.config.selection.selects_pipeline(it.pipeline.as_deref()) {
+            return;
+        }
+        let has_report = report_file::printed(&it.details);
+        let mut text = it.line.as_ref().map_or_else(|| it.text.clone(), |line| format!("{line}: {}", it.text));
+        if prints.is_verbose {
+            text += &format!("\n  {}", it.place);
+        }
+        if prints.to_stdout {
+            // Nobody is left to be told that it cannot be written.
+            let _ = std::io::stdout().write_all(format!("{text}\n").as_bytes());
+            return;
+        }
+        self.messages.send_printf(&OutgoingMessage::new(MessageSeverity::Note, PRINTF, &text), has_report);
+    }
+
+    /// Tells once that more was printed than there is room for.
+    pub(crate) fn warn_lost_prints(&self, needed: u64) {
+        let mut state = self.state();
+        if !std::mem::replace(&mut state.has_lost_prints, true) {
+            drop(state);
+            let text = format!(
+                "some of what shaders print did not fit: a draw or dispatch needed {needed} bytes; set printf_buffer_size"
+            );
+            crate::gpu::warn_about(&self.messages, "setting printf", &text);
+        }
+    }
+}

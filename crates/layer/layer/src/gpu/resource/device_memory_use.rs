@@ -1,0 +1,58 @@
+//! How much memory of the device checks take, for the user: the application sees nothing of it.
+
+use std::sync::Mutex;
+
+use crate::gpu::pipeline::variants::lock;
+use crate::report::report_file;
+
+/// What was allocated for checks, and the most that it ever was.
+#[derive(Default)]
+pub(crate) struct DeviceMemoryUse {
+    counts: Mutex<Counts>,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Counts {
+    allocations: u64,
+    bytes: u64,
+    most_allocations: u64,
+    most_bytes: u64,
+}
+
+impl DeviceMemoryUse {
+    pub(crate) fn add(&self, bytes: u64) {
+        let mut it = lock(&self.counts);
+        it.allocations += 1;
+        it.bytes += bytes;
+        it.most_allocations = it.most_allocations.max(it.allocations);
+        it.most_bytes = it.most_bytes.max(it.bytes);
+    }
+
+    pub(crate) fn remove(&self, bytes: u64) {
+        let mut it = lock(&self.counts);
+        it.allocations = it.allocations.saturating_sub(1);
+        it.bytes = it.bytes.saturating_sub(bytes);
+    }
+
+    /// The device ends.
+    pub(crate) fn report(&self) {
+        let it = *lock(&self.counts);
+        report_file::gpu_memory_use(it.most_allocations, it.most_bytes);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_most_that_was_taken_is_remembered() {
+        let taken = DeviceMemoryUse::default();
+        taken.add(100);
+        taken.add(50);
+        taken.remove(100);
+        taken.add(10);
+        let expected = Counts { allocations: 2, bytes: 60, most_allocations: 2, most_bytes: 150 };
+        assert_eq!(*lock(&taken.counts), expected);
+    }
+}

@@ -1,0 +1,14 @@
+//! What happens in each call: packing, ids, order between threads.
+
+#[macro_use]
+pub(crate) mod macros;
+pub(crate) mod calls;
+pub(crate) mod deferred_operations;
+pub(crate) mod handle_table;
+pub(crate) mod handles;
+pub(crate) mod headless_surface;
+pub(crate) mod object_deps;
+pub(crate) mod object_parent;
+pub(crate) mod order;
+pub(crate) mod shim;
+pub(crate) mod thread_safety;

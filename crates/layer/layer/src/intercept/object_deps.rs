@@ -1,0 +1,105 @@
+//! The objects that a call uses, found while it is packed: their ids, and the calls of other threads that it comes after.
+
+use std::cell::{Cell, RefCell};
+use std::ptr::NonNull;
+
+use lavascope_abi::desc::HandleAccess;
+use lavascope_abi::{HandleType, ObjectId};
+use lavascope_marshal::IdResolver;
+use lavascope_record::OrderEdge;
+use lavascope_stream::SyncDomain;
+
+use crate::intercept::handle_table::HandleTable;
+use crate::intercept::thread_safety;
+use crate::loader::device::DeviceData;
+use crate::process::process_state::PROCESS_STATE;
+
+/// The command buffer that the thread recorded into last: mostly the one it records into next.
+#[derive(Clone, Copy)]
+pub(crate) struct LastCommandBuffer {
+    pub(crate) handle: u64,
+    /// The generation in which this was true.
+    pub(crate) generation: u64,
+    /// Alive as long as the generation does not move: whoever destroys the device moves it first.
+    pub(crate) owner: NonNull<DeviceData>,
+    pub(crate) id: ObjectId,
+    pub(crate) sync_domain: SyncDomain<'static>,
+}
+
+/// What packing a call finds out about its objects.
+#[derive(Default)]
+pub(crate) struct ObjectDeps {
+    /// Touches by other threads.
+    pub(crate) order_edges: RefCell<Vec<u64>>,
+    /// The first object that the call has to itself: all there is for recorded commands.
+    pub(crate) first_exclusive: Cell<Option<SyncDomain<'static>>>,
+    pub(crate) other_exclusives: RefCell<Vec<SyncDomain<'static>>>,
+    /// Those of them that another thread had last, with its touch.
+    pub(crate) last_used_elsewhere: RefCell<Vec<(ObjectId, u64)>>,
+}
+
+/// Gives objects their ids, and notes what the call must come after.
+pub(crate) struct ObjectIdResolver<'a> {
+    pub(crate) names: &'a HandleTable,
+    pub(crate) thread: u32,
+    pub(crate) deps: &'a ObjectDeps,
+    /// Whether somebody wants to know what the call must come after.
+    pub(crate) is_ordered: bool,
+    pub(crate) last_command_buffer: Option<&'a LastCommandBuffer>,
+}
+
+impl IdResolver for ObjectIdResolver<'_> {
+    #[inline(always)]
+    fn id(&self, ty: HandleType, handle: u64, access: HandleAccess) -> ObjectId {
+        if let (HandleType::CommandBuffer, Some(it)) = (ty, self.last_command_buffer)
+            && it.handle == handle
+        {
+            return it.id;
+        }
+        let Some((id, slot)) = self.names.table_for(ty).object(ty, handle) else { return ObjectId::unknown(ty) };
+        if !self.is_ordered {
+            return id;
+        }
+        let keeper = PROCESS_STATE.objects.sync_domain(slot);
+        let touch = keeper.last_edge();
+        let is_exclusive = access == HandleAccess::Exclusive && thread_safety::is_exclusive(ty, slot);
+        if touch != 0 && OrderEdge::from_word(touch).thread != self.thread {
+            self.deps.order_edges.borrow_mut().push(touch);
+            if is_exclusive && !thread_safety::allows_concurrent_use(ty, slot) {
+                self.deps.last_used_elsewhere.borrow_mut().push((id, touch));
+            }
+        }
+        if is_exclusive {
+            self.deps.add_exclusive(keeper);
+        }
+        id
+    }
+}
+
+impl ObjectDeps {
+    /// Nothing was found out about the objects of the call.
+    pub(crate) fn clear(&mut self) {
+        self.order_edges.get_mut().clear();
+        self.first_exclusive.take();
+        self.other_exclusives.get_mut().clear();
+        self.last_used_elsewhere.get_mut().clear();
+    }
+
+    #[inline(always)]
+    pub(crate) fn add_exclusive(&self, keeper: SyncDomain<'static>) {
+        match self.first_exclusive.get() {
+            None => self.first_exclusive.set(Some(keeper)),
+            Some(_) => self.other_exclusives.borrow_mut().push(keeper),
+        }
+    }
+
+    #[inline(always)]
+    pub(crate) fn mark_all_used(&self, by: OrderEdge) {
+        let Some(first) = self.first_exclusive.take() else { return };
+        first.set_last_edge(by);
+        let mut more = self.other_exclusives.borrow_mut();
+        if !more.is_empty() {
+            more.drain(..).for_each(|it| it.set_last_edge(by));
+        }
+    }
+}

@@ -1,0 +1,196 @@
+//! Which calls order the threads of an application beyond the objects they share.
+//!
+//! A *local barrier* comes before a call that ends something, or lets the device begin: it must not happen before
+//! the others are done. A *push barrier* comes after a call in which the host learned how far the device is: what
+//! other threads do from then on may rely on it.
+
+use lavascope_abi::{Command, Result};
+
+/// What a command means for the order of threads.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct CommandOrdering {
+    /// A local barrier before the call.
+    pub(crate) has_local_barrier: bool,
+    pub(crate) push_barrier: PushBarrier,
+    /// An exception of the specification: others may use what is externally synchronized meanwhile, so the call does
+    /// not order them. It may wait for what they do.
+    pub(crate) is_shared: bool,
+}
+
+/// When a push barrier comes after the call.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum PushBarrier {
+    #[default]
+    Never,
+    Always,
+    /// When it succeeded; `VK_TIMEOUT` and `VK_NOT_READY` are no success.
+    Success,
+    /// When an image was acquired or presented, also one that does not fit the surface any more.
+    AcquiredOrPresented,
+    /// When an event was found set.
+    EventSet,
+    /// When a semaphore's counter is another than at the last look.
+    CounterChanged,
+}
+
+impl CommandOrdering {
+    /// By the seed's lists, and what Vulkan added since.
+    pub(crate) const fn of(command: Command) -> CommandOrdering {
+        use Command as C;
+        let (before, after) = match command {
+            C::QueueSubmit | C::QueueSubmit2 | C::QueueBindSparse => (true, PushBarrier::Never),
+            C::UnmapMemory | C::UnmapMemory2 | C::FlushMappedMemoryRanges => (true, PushBarrier::Never),
+            C::ResetGpaSessionAMD => (true, PushBarrier::Never),
+            // The host writes what the device may read.
+            C::CopyMemoryToImage => (true, PushBarrier::Never),
+            // The host lets the device go on.
+            C::SignalSemaphore | C::SetEvent => (true, PushBarrier::Never),
+            C::QueuePresentKHR => (true, PushBarrier::Always),
+            C::ResetDescriptorPool | C::ResetQueryPool | C::ResetCommandPool => (true, PushBarrier::Success),
+            C::WaitForFences | C::GetFenceStatus | C::QueueWaitIdle | C::WaitSemaphores => {
+                (false, PushBarrier::Success)
+            }
+            // It waits for what other threads submitted, to queues that it does not name.
+            C::DeviceWaitIdle => (true, PushBarrier::Success),
+            C::WaitForPresentKHR | C::WaitForPresent2KHR => (false, PushBarrier::AcquiredOrPresented),
+            C::GetQueryPoolResults | C::GetDeferredOperationResultKHR => (false, PushBarrier::Success),
+            C::DeferredOperationJoinKHR => (false, PushBarrier::Success),
+            C::AcquireNextImageKHR | C::AcquireNextImage2KHR => (false, PushBarrier::AcquiredOrPresented),
+            C::GetEventStatus => (false, PushBarrier::EventSet),
+            C::GetSemaphoreCounterValue => (false, PushBarrier::CounterChanged),
+            _ => (destroys_or_frees(command), PushBarrier::Never),
+        };
+        let is_shared =
+            matches!(command, C::WaitForPresentKHR | C::WaitForPresent2KHR | C::GetPastPresentationTimingEXT);
+        CommandOrdering { has_local_barrier: before, push_barrier: after, is_shared }
+    }
+}
+
+/// Whether the application is told what was found when such a call returns: submissions, presentations and waits.
+pub(crate) const fn delivers_messages(command: Command) -> bool {
+    use Command as C;
+    matches!(
+        command,
+        C::QueueSubmit
+            | C::QueueSubmit2
+            | C::QueueBindSparse
+            | C::QueuePresentKHR
+            | C::QueueWaitIdle
+            | C::DeviceWaitIdle
+            | C::WaitForFences
+            | C::WaitSemaphores
+            | C::WaitForPresentKHR
+            | C::WaitForPresent2KHR
+    )
+}
+
+/// Every command that destroys or frees.
+const fn destroys_or_frees(command: Command) -> bool {
+    let name = command.desc().name.as_bytes();
+    starts_with(name, b"vkDestroy") || starts_with(name, b"vkFree") || starts_with(name, b"vkRelease")
+}
+
+const fn starts_with(name: &[u8], prefix: &[u8]) -> bool {
+    let mut at = 0;
+    while at < prefix.len() {
+        if at >= name.len() || name[at] != prefix[at] {
+            return false;
+        }
+        at += 1;
+    }
+    true
+}
+
+impl PushBarrier {
+    /// Whether a call that returned `result` asks for a push barrier. `has_progressed` looks at a counter.
+    pub(crate) fn is_due(self, result: u64, has_progressed: impl FnOnce() -> bool) -> bool {
+        let result = Result(result as u32 as i32);
+        match self {
+            PushBarrier::Never => false,
+            PushBarrier::Always => true,
+            PushBarrier::Success => result == Result::SUCCESS,
+            PushBarrier::AcquiredOrPresented => matches!(result, Result::SUCCESS | Result::SUBOPTIMAL_KHR),
+            PushBarrier::EventSet => result == Result::EVENT_SET,
+            PushBarrier::CounterChanged => result == Result::SUCCESS && has_progressed(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn order(before: bool, after: PushBarrier) -> CommandOrdering {
+        CommandOrdering { has_local_barrier: before, push_barrier: after, is_shared: false }
+    }
+
+    #[test]
+    fn the_lists_of_the_seed() {
+        let ends = |it: &&Command| it.desc().name.starts_with("vkDestroy") || it.desc().name.starts_with("vkFree");
+        let submits = [Command::QueueSubmit, Command::QueueSubmit2, Command::UnmapMemory, Command::UnmapMemory2];
+        for command in Command::ALL.iter().filter(ends).chain(&submits) {
+            assert_eq!(CommandOrdering::of(*command), order(true, PushBarrier::Never), "{}", command.desc().name);
+        }
+        for command in [Command::GetFenceStatus, Command::QueueWaitIdle, Command::WaitForFences] {
+            assert!(CommandOrdering::of(command).push_barrier.is_due(0, || false));
+            assert!(!CommandOrdering::of(command).push_barrier.is_due(1, || true), "not ready is no success");
+        }
+        for command in [Command::ResetCommandPool, Command::ResetDescriptorPool, Command::ResetQueryPool] {
+            assert_eq!(CommandOrdering::of(command), order(true, PushBarrier::Success));
+        }
+        assert!(CommandOrdering::of(Command::WaitForFences).push_barrier.is_due(0, || false));
+        assert!(
+            !CommandOrdering::of(Command::WaitForFences).push_barrier.is_due(2, || true),
+            "a timeout is no success"
+        );
+        // A present that fails has waited for its semaphores all the same.
+        assert_eq!(CommandOrdering::of(Command::QueuePresentKHR), order(true, PushBarrier::Always));
+        assert_eq!(CommandOrdering::of(Command::CmdDraw), CommandOrdering::default());
+        assert_eq!(CommandOrdering::of(Command::ResetEvent), CommandOrdering::default());
+        assert_eq!(CommandOrdering::of(Command::ResetFences), CommandOrdering::default());
+    }
+
+    /// By the registry, each of them; what objects remember themselves is left out, as the seed says.
+    #[test]
+    fn every_command_that_ends_or_resets_something_has_a_barrier() {
+        let by_objects = ["vkResetCommandBuffer", "vkResetEvent", "vkResetFences"];
+        let ends = ["vkDestroy", "vkFree", "vkRelease", "vkReset"];
+        let mut count = 0;
+        for command in Command::ALL {
+            let name = command.desc().name;
+            let is_wanted = ends.iter().any(|it| name.starts_with(it)) && !by_objects.contains(&name);
+            count += usize::from(is_wanted);
+            assert!(!is_wanted || CommandOrdering::of(*command).has_local_barrier, "{name} has no local barrier");
+        }
+        assert!(count > 60, "the registry has {count} of them");
+    }
+
+    #[test]
+    fn a_wait_for_the_device_comes_after_what_others_submitted() {
+        assert_eq!(CommandOrdering::of(Command::DeviceWaitIdle), order(true, PushBarrier::Success));
+    }
+
+    #[test]
+    fn an_image_that_does_not_fit_any_more_was_presented_all_the_same() {
+        let suboptimal = Result::SUBOPTIMAL_KHR.0 as u32;
+        for command in [Command::WaitForPresentKHR, Command::WaitForPresent2KHR, Command::AcquireNextImageKHR] {
+            assert!(CommandOrdering::of(command).push_barrier.is_due(u64::from(suboptimal), || false));
+            assert!(!CommandOrdering::of(command).push_barrier.is_due(2, || false), "a timeout is not");
+        }
+    }
+
+    #[test]
+    fn who_waits_for_a_present_does_not_hold_it_up() {
+        let shared = Command::ALL.iter().filter(|it| CommandOrdering::of(**it).is_shared).map(|it| it.desc().name);
+        let expected = ["vkGetPastPresentationTimingEXT", "vkWaitForPresent2KHR", "vkWaitForPresentKHR"];
+        let mut shared: Vec<&str> = shared.collect();
+        shared.sort_unstable();
+        assert_eq!(shared, expected);
+    }
+
+    #[test]
+    fn a_counter_orders_only_when_it_moved() {
+        let after = CommandOrdering::of(Command::GetSemaphoreCounterValue).push_barrier;
+        assert!(after.is_due(0, || true) && !after.is_due(0, || false));
+    }
+}

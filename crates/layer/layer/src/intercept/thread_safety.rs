@@ -1,0 +1,74 @@
+//! Two threads inside calls on one object that only one thread may use at a time: the order of such calls means
+//! nothing, and who captures should know.
+//!
+//! An object remembers the last call that had it to itself, and a thread tells up to which call it has returned. So a
+//! call that finds the object with a call of another thread that has not returned is inside together with it. That is
+//! looked at only where an object comes from another thread; calls of one thread cost nothing.
+
+use std::collections::HashSet;
+use std::sync::{Mutex, PoisonError};
+
+use lavascope_abi::{Command, HandleType, ObjectId};
+use lavascope_record::OrderEdge;
+use lavascope_stream::ObjectSlot;
+use serde_json::json;
+
+use crate::process::process_state::PROCESS_STATE;
+use crate::report::report_file;
+
+/// In the note of a queue or pipeline cache: the implementation synchronizes it.
+pub(crate) const NOTE_INTERNALLY_SYNCHRONIZED: u32 = 1 << 1;
+/// In the note of a descriptor set, or of its layout: several threads may update different descriptors of it.
+pub(crate) const NOTE_CONCURRENT_UPDATES: u32 = 1 << 2;
+
+/// Objects that were told of; more are not.
+const REPORTED_MAX: usize = 100;
+
+static REPORTED: Mutex<Option<HashSet<u64>>> = Mutex::new(None);
+
+/// Whether an object is the call's own where the registry says `maybe`.
+#[inline(always)]
+pub(crate) fn is_exclusive(ty: HandleType, slot: ObjectSlot) -> bool {
+    match ty {
+        HandleType::Queue | HandleType::PipelineCache => {
+            PROCESS_STATE.objects.user_data(slot) & NOTE_INTERNALLY_SYNCHRONIZED == 0
+        }
+        _ => true,
+    }
+}
+
+/// Whether several threads may be inside calls that have such an object to themselves.
+pub(crate) fn allows_concurrent_use(ty: HandleType, slot: ObjectSlot) -> bool {
+    ty == HandleType::DescriptorSet && PROCESS_STATE.objects.user_data(slot) & NOTE_CONCURRENT_UPDATES != 0
+}
+
+/// Looks whether a call shares an object with one that has not returned, and tells it, once for each object.
+#[cold]
+pub(crate) fn check_concurrent_use(object: ObjectId, last: OrderEdge, own: OrderEdge, command: Command) {
+    if !PROCESS_STATE.is_capturing() || !PROCESS_STATE.threads.is_in_call(last) || !insert_reported(object) {
+        return;
+    }
+    let name = command.desc().name;
+    PROCESS_STATE.add_trace_metadata(json!({ "broken_synchronization": {
+        "object": object.to_string(),
+        "command": name,
+        "thread": own.thread,
+        "call": own.call,
+        "other_thread": last.thread,
+        "other_call": last.call,
+    }}));
+    let text = format!(
+        "{object} is used by two threads at once: {name}, call {} of thread {}, began while call {} of thread {} had not returned; \
+         it must be externally synchronized, and the order of these calls in the trace means nothing",
+        own.call, own.thread, last.call, last.thread
+    );
+    if !report_file::problem("warning", "external synchronization", &text) {
+        eprintln!("lavascope: {text}");
+    }
+}
+
+fn insert_reported(object: ObjectId) -> bool {
+    let mut told = REPORTED.lock().unwrap_or_else(PoisonError::into_inner);
+    let told = told.get_or_insert_default();
+    told.len() < REPORTED_MAX && told.insert(object.raw())
+}

@@ -1,0 +1,7 @@
+//! What exists once per process, and how it ends.
+
+pub(crate) mod catch_panic;
+pub(crate) mod library;
+pub(crate) mod process_state;
+pub(crate) mod termination;
+pub(crate) mod thread_exit;

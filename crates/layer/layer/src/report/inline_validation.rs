@@ -1,0 +1,127 @@
+//! Validation inside of the calls themselves: before the driver sees a call, and after it returned.
+//!
+//! A thread has its record taken in under a lock, gives the lock back, and then calls messengers and driver. So the
+//! order in which records are taken in is one in which the calls could have been made: whatever a call relies on was
+//! taken in before it, since the application waits for a call to return before it relies on it. See ARCHITECTURE.md.
+
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use lavascope_record::from_trusted;
+use lavascope_settings::Settings;
+
+use crate::intercept::handle_table::HandleTable;
+use crate::process::catch_panic::{catch_panic, is_disabled};
+use crate::process::process_state::{PROCESS_STATE, ReportTimer};
+use crate::report::messages::Delivery;
+use crate::report::validation::{PendingMessage, Validation};
+
+/// One for the process: what is validated of different instances has nothing to do with each other.
+static INLINE_STATE: Mutex<InlineState> = Mutex::new(InlineState { validation: None, clock: None, users: 0 });
+
+struct InlineState {
+    /// None where nobody wants it, and after a bug of ours.
+    validation: Option<Box<Validation>>,
+    clock: Option<ReportTimer>,
+    /// How many [`InlineGuard`] there are.
+    users: usize,
+}
+
+/// Calls are validated inline for as long as somebody has one of these.
+pub(crate) struct InlineGuard(());
+
+impl Drop for InlineGuard {
+    fn drop(&mut self) {
+        let work = || {
+            let mut work = lock();
+            work.users -= 1;
+            if work.users == 0 {
+                work.end();
+            }
+        };
+        catch_panic("the end of validation", work, || ());
+    }
+}
+
+/// From now on calls can be validated inline.
+pub(crate) fn start(settings: &Settings) -> InlineGuard {
+    let mut work = lock();
+    work.validation.get_or_insert_with(|| Box::new(Validation::inline())).add_settings(settings);
+    work.clock.get_or_insert_default();
+    work.users += 1;
+    PROCESS_STATE.start_inline();
+    InlineGuard(())
+}
+
+/// The process ends while calls are still validated.
+pub(crate) fn end_process() {
+    // Locked at the time of a fork, and then for ever; or by a thread that is no more.
+    if let Ok(mut work) = INLINE_STATE.try_lock()
+        && work.users > 0
+    {
+        work.end();
+    }
+}
+
+/// Asks the validation something; none if there is none.
+pub(crate) fn with_validation<T>(question: impl FnOnce(&mut Validation) -> T) -> Option<T> {
+    lock().validation.as_deref_mut().map(question)
+}
+
+/// What a call led to.
+pub(crate) struct InlineFindings {
+    thread: u32,
+    record: Vec<u64>,
+    messages: Vec<PendingMessage>,
+}
+
+/// Takes a record in. Gives what the application must be told because of it.
+#[inline(never)]
+pub(crate) fn validate_record(thread: u32, record: &[u64]) -> Option<Box<InlineFindings>> {
+    let mut work = lock();
+    // Taken out meanwhile: what panicked is not asked again.
+    let mut validation = work.validation.take()?;
+    let messages = validation.record(thread, record);
+    let found = messages.map(|messages| Box::new(InlineFindings { thread, record: record.to_vec(), messages }));
+    if let Some(clock) = &mut work.clock {
+        clock.count_record(|| validation.report_counts());
+    }
+    work.validation = Some(validation);
+    found
+}
+
+impl InlineFindings {
+    /// Tells the application's messengers, with no lock held. If one of them wants the call to be given up, and that
+    /// is still possible, it is as if there had been no such call.
+    #[cold]
+    pub(crate) fn send(&self, names: &HandleTable, moment: CallPhase) -> Delivery {
+        let tell = |it: &PendingMessage| it.inbox.send(&it.rendered, names);
+        let answer = self.messages.iter().map(tell).max().unwrap_or(Delivery::NoMessenger);
+        if answer == Delivery::SkipCall && moment == CallPhase::BeforeDriver {
+            let mut work = lock();
+            if let (Some(mut validation), Some(record)) = (work.validation.take(), from_trusted(&self.record)) {
+                validation.undo_call(self.thread, record);
+                work.validation = Some(validation);
+            }
+        }
+        answer
+    }
+}
+
+/// When the application is told.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum CallPhase {
+    BeforeDriver,
+    AfterDriver,
+}
+
+impl InlineState {
+    fn end(&mut self) {
+        if let Some(validation) = self.validation.as_mut().filter(|_| !is_disabled()) {
+            validation.end();
+        }
+    }
+}
+
+fn lock() -> MutexGuard<'static, InlineState> {
+    INLINE_STATE.lock().unwrap_or_else(PoisonError::into_inner)
+}

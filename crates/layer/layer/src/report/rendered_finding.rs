@@ -1,0 +1,142 @@
+//! A finding in words: what messengers are told, and what the report gets.
+
+use std::ffi::CString;
+
+use lavascope_abi::{HandleType, ObjectId, ObjectType};
+use lavascope_diag::{CallStack, DebugLabels, Diagnostic, DiagnosticIdentity, render_text};
+use lavascope_settings::MessageSeverity;
+use serde_json::{Value, json};
+
+use crate::backtrace;
+use crate::intercept::handle_table::HandleTable;
+use crate::report::messages::{MessageLabels, MessageObject, Messages, OutgoingMessage};
+use crate::report::validation::FindingFilter;
+
+pub(crate) struct RenderedFinding {
+    pub(crate) severity: MessageSeverity,
+    pub(crate) name: CString,
+    pub(crate) text: String,
+    function: String,
+    /// With their names.
+    objects: Vec<(ObjectId, Option<CString>)>,
+    labels: MessageLabels,
+    /// What of the settings keeps it away.
+    pub(crate) ignored_by: Option<String>,
+}
+
+impl RenderedFinding {
+    /// The words of a finding, as an instance wants them.
+    pub(crate) fn new(it: &Diagnostic, messages: &Messages, wanted: FindingFilter) -> RenderedFinding {
+        let facts = if messages.has_extra_properties() { it.properties.clone() } else { Vec::new() };
+        let text = render_text(&Diagnostic { count: 1, properties: facts, ..it.clone() });
+        let labels = it.locations.first().map_or_else(DebugLabels::default, |it| it.labels.clone());
+        let list = |all: Vec<String>| all.into_iter().filter_map(|it| CString::new(it).ok()).collect();
+        RenderedFinding {
+            severity: wanted.severity(it),
+            name: CString::new(&*it.code.0).unwrap_or_default(),
+            // The first line has severity and code, which a message has apart.
+            text: text.split_once('\n').map_or("", |it| it.1).trim_end().to_owned() + &stacks_text(it),
+            function: it.function.clone(),
+            objects: it.objects.iter().filter_map(|it| Some((object_of(it)?, c_text(it.name.as_deref())))).collect(),
+            labels: MessageLabels { queue: list(labels.queue), commands: list(labels.commands) },
+            ignored_by: messages.ignored_by(it),
+        }
+    }
+
+    pub(crate) fn message(&self) -> OutgoingMessage<'_> {
+        self.message_about(&[])
+    }
+
+    pub(crate) fn message_about<'a>(&'a self, objects: &'a [MessageObject]) -> OutgoingMessage<'a> {
+        let own = OutgoingMessage::new(self.severity, &self.name, &self.text);
+        OutgoingMessage { function: &self.function, labels: &self.labels, objects, ..own }
+    }
+
+    /// The objects that are alive, by the handles that the application has for them.
+    pub(crate) fn objects(&self, names: &HandleTable) -> Vec<MessageObject> {
+        let made = |it: &(ObjectId, Option<CString>)| {
+            let handle_type = it.0.ty()?;
+            let ty = match handle_type {
+                HandleType::Buffer => ObjectType::BUFFER,
+                HandleType::Image => ObjectType::IMAGE,
+                HandleType::CommandBuffer => ObjectType::COMMAND_BUFFER,
+                HandleType::Queue => ObjectType::QUEUE,
+                HandleType::Event => ObjectType::EVENT,
+                _ => return None,
+            };
+            let (kind, handle) = (handle_type.name(), names.handle_of(it.0)?);
+            Some(MessageObject { ty, kind, handle, name: it.1.clone() })
+        };
+        self.objects.iter().filter_map(made).collect()
+    }
+
+    /// The finding as the report has it.
+    pub(crate) fn to_json(&self, it: &Diagnostic, count: u64) -> Value {
+        let text = render_text(&Diagnostic { count: 1, properties: Vec::new(), ..it.clone() });
+        let identity = DiagnosticIdentity::of(it);
+        let places = it
+            .locations
+            .iter()
+            .map(|it| json!({ "role": it.role, "text": it.text, "path": it.path, "labels": it.labels.path() }));
+        let objects = it
+            .objects
+            .iter()
+            .map(|it| json!({ "kind": it.kind, "id": it.id, "name": it.name, "description": it.description }));
+        json!({
+            "code": it.code.0,
+            "severity": match self.severity {
+                MessageSeverity::Error => "error",
+                MessageSeverity::Warning => "warning",
+                MessageSeverity::Note => "info",
+            },
+            "text": text.trim_end(),
+            "count": count,
+            "identity": identity.lines,
+            "stacks": it.stacks.iter().map(stack_json).collect::<Value>(),
+            "details": {
+                "message_id": it.code.message_id(),
+                "fingerprint": identity.fingerprint(),
+                "function": it.function,
+                "message": it.message,
+                "places": places.collect::<Value>(),
+                "objects": objects.collect::<Value>(),
+                "facts": it.properties.iter().map(|it| json!({ "key": it.key, "value": it.value })).collect::<Value>(),
+                "explanation": it.explanation,
+                "fixes": it.fixes.iter().map(|it| json!({ "text": it.text, "is_verified": it.is_verified })).collect::<Value>(),
+                "no_fix": it.no_fix,
+            },
+        })
+    }
+}
+
+/// Frames that are told in a message.
+const FRAMES_MAX: usize = 16;
+
+/// Call stacks for those who read messages as they come: modules and offsets, since symbols take time.
+fn stacks_text(it: &Diagnostic) -> String {
+    let mut text = String::new();
+    for it in &it.stacks {
+        text += &format!("\n  call stack of the {}:", it.role);
+        for frame in backtrace::frames(it.number).iter().take(FRAMES_MAX) {
+            let module = frame.module.as_deref().unwrap_or("?");
+            let symbol = frame.symbol.as_ref().map_or(String::new(), |it| format!(" ({it})"));
+            text += &format!("\n    {module}+{:#x}{symbol}", frame.offset);
+        }
+    }
+    text
+}
+
+fn stack_json(it: &CallStack) -> Value {
+    let frames = backtrace::frames(it.number).into_iter();
+    let frames = frames.map(|it| json!({ "module": it.module.as_deref(), "offset": it.offset, "symbol": it.symbol }));
+    json!({ "role": it.role, "frames": frames.collect::<Value>() })
+}
+
+fn object_of(it: &lavascope_diag::DiagnosticObject) -> Option<ObjectId> {
+    let ty = [HandleType::Buffer, HandleType::Image, HandleType::Event, HandleType::CommandBuffer, HandleType::Queue];
+    ObjectId::new(ty.into_iter().find(|ty| ty.name() == it.kind)?, it.id)
+}
+
+fn c_text(text: Option<&str>) -> Option<CString> {
+    text.and_then(|it| CString::new(it).ok())
+}

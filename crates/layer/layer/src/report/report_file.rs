@@ -1,0 +1,147 @@
+//! What this process has to say to `lavascope run`: one JSON object a line, each written at once.
+//!
+//! `run` names a folder and reads what the processes of a program left there, so a crash loses nothing that was
+//! said before.
+
+use std::fs::File;
+use std::io::Write;
+use std::path::Path;
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+use serde_json::{Map, Value, json};
+
+use crate::process::catch_panic::is_disabled;
+use crate::report::call_stats::CallStats;
+
+/// With the process that it is of: a fork has another one, or none.
+static REPORT_FILE: Mutex<Option<(u32, File)>> = Mutex::new(None);
+
+/// Begins the report of this process, once.
+pub(crate) fn open(folder: &Path) -> Result<(), String> {
+    let mut report = REPORT_FILE.lock().unwrap_or_else(PoisonError::into_inner);
+    let process = std::process::id();
+    if report.as_ref().is_some_and(|it| it.0 == process) {
+        return Ok(());
+    }
+    let path = folder.join(format!("{process}.jsonl"));
+    let file = File::options().create(true).append(true).open(&path);
+    *report = Some((process, file.map_err(|it| format!("{} cannot be written: {it}", path.display()))?));
+    drop(report);
+    let program = std::env::current_exe().map(|it| it.to_string_lossy().into_owned()).unwrap_or_default();
+    let version = env!("CARGO_PKG_VERSION");
+    write_line("process", json!({ "pid": process, "program": program, "version": version }));
+    Ok(())
+}
+
+/// Something in the settings or the surroundings that is not as it should be. Says whether there is a report.
+pub(crate) fn problem(severity: &str, place: &str, text: &str) -> bool {
+    write_line("problem", json!({ "severity": severity, "place": place, "text": text }))
+}
+
+/// A bug of ours. Says whether there is a report.
+pub(crate) fn bug(command: &str, text: &str) -> bool {
+    write_line("bug", json!({ "where": command, "text": text }))
+}
+
+/// A mistake of the application. Says whether there is a report.
+pub(crate) fn finding(value: Value) -> bool {
+    write_line("finding", value)
+}
+
+/// What a shader printed. Says whether there is a report.
+pub(crate) fn printed(value: &Value) -> bool {
+    write_line("printed", value.clone())
+}
+
+/// What the validation did not follow, all of it; a later line takes the place of an earlier one.
+pub(crate) fn unsupported_calls(all: Vec<Value>) {
+    write_line("not-followed", Value::Array(all));
+}
+
+/// How often and how long threads of the application waited for ours so far; a later line takes the place of an
+/// earlier one.
+pub(crate) fn stream_waits(times: u64, time: Duration) {
+    write_line("waited", json!({ "times": times, "milliseconds": time.as_millis() as u64 }));
+}
+
+/// What checks in shaders of a device took of its memory, at most.
+pub(crate) fn gpu_memory_use(allocations: u64, bytes: u64) {
+    write_line("checks", json!({ "allocations": allocations, "bytes": bytes }));
+}
+
+/// Findings that nobody wants to hear of.
+pub(crate) struct IgnoredFindings {
+    /// The rule that fits them.
+    pub(crate) rule: String,
+    pub(crate) causes: u64,
+    pub(crate) count: u64,
+}
+
+/// All that was ignored so far; a later line takes the place of an earlier one.
+pub(crate) fn ignored(all: &[IgnoredFindings]) {
+    let line = |it: &IgnoredFindings| json!({ "rule": it.rule, "causes": it.causes, "count": it.count });
+    write_line("ignored", all.iter().map(line).collect());
+}
+
+/// A device was lost. Says whether there is a report.
+pub(crate) fn device_lost(title: &str, lines: &[String]) -> bool {
+    write_line("device-lost", json!({ "text": title, "lines": lines }))
+}
+
+/// Whether there is a report.
+pub(crate) fn is_open() -> bool {
+    let report = REPORT_FILE.lock().unwrap_or_else(PoisonError::into_inner);
+    report.as_ref().is_some_and(|it| it.0 == std::process::id())
+}
+
+/// A command that is newer than our registry went past us. Says whether there is a report.
+pub(crate) fn unknown_command(command: &str) -> bool {
+    write_line("unknown", json!({ "command": command }))
+}
+
+/// What was counted so far; a later line takes the place of an earlier one.
+pub(crate) fn stats(stats: &CallStats) {
+    let by_command: Map<String, Value> = stats.by_command().map(|(name, count)| (name.into(), count.into())).collect();
+    write_line("stats", json!({ "threads": stats.threads(), "calls": stats.calls(), "by_command": by_command }));
+    if stats.malformed > 0 {
+        bug("records", &format!("{} records are not well formed", stats.malformed));
+    }
+}
+
+/// A capture is complete.
+pub(crate) fn captured(path: &Path, size: u64) {
+    write_line("captured", json!({ "path": path.to_string_lossy(), "bytes": size }));
+}
+
+/// A picture of a frame is written.
+pub(crate) fn picture(path: &Path) {
+    write_line("picture", json!({ "file": path.to_string_lossy() }));
+}
+
+/// The last instance is gone.
+pub(crate) fn end() {
+    write_line("end", json!({}));
+}
+
+/// The library may be unloaded: the file does not stay open without it.
+pub(crate) fn close() {
+    *REPORT_FILE.lock().unwrap_or_else(PoisonError::into_inner) = None;
+}
+
+/// What is still said after a bug of ours: nothing that was found, since that is not sure any more.
+const WRITTEN_WHEN_DISABLED: [&str; 5] = ["process", "bug", "captured", "picture", "end"];
+
+fn write_line(kind: &str, value: Value) -> bool {
+    if is_disabled() && !WRITTEN_WHEN_DISABLED.contains(&kind) {
+        return true;
+    }
+    let mut report = REPORT_FILE.lock().unwrap_or_else(PoisonError::into_inner);
+    let Some((process, file)) = report.as_mut() else { return false };
+    if *process != std::process::id() {
+        return false;
+    }
+    // The application goes on whatever becomes of our file.
+    let _ = file.write_all(format!("{}\n", json!({ kind: value })).as_bytes());
+    true
+}

@@ -1,0 +1,473 @@
+//! What the validator finds, on its way to whoever wants to know.
+//!
+//! The report and the log get a finding at once, so that a crash loses nothing. The application's messengers get it on
+//! the application's own threads: where calls are validated inline, inside of the call that led to it; where a reader
+//! finds it while the application goes on, at the next submission, presentation or wait on the device, and the rest
+//! when the device is destroyed ([`Inbox`]).
+
+use std::collections::{HashMap, VecDeque};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use lavascope_abi::{Command, ObjectId, cast};
+use lavascope_diag::Diagnostic;
+use lavascope_record::encoding::HEADER_SIZE;
+use lavascope_record::{HostWrite, Record, RecordPhase, from_trusted};
+use lavascope_settings::{MessageSeverity, Settings, SyncMode};
+use lavascope_validate::{CommandBufferFeedback, Validator, ValidatorFinding};
+use serde_json::{Value, json};
+
+use crate::backtrace;
+use crate::intercept::handle_table::HandleTable;
+use crate::process::catch_panic::catch_panic;
+use crate::process::process_state::PROCESS_STATE;
+use crate::report::inline_validation;
+use crate::report::messages::{Delivery, Messages, OutgoingMessage};
+use crate::report::rendered_finding::RenderedFinding;
+use crate::report::report_file;
+use crate::report::report_file::IgnoredFindings;
+
+/// Messages that wait for a thread of the application; more than these are counted.
+const PENDING_MAX: usize = 1000;
+/// How long the end of a device waits for the reader.
+const READER_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// Devices whose hazards are wanted.
+static INBOXES: Mutex<Vec<(ObjectId, Arc<Inbox>)>> = Mutex::new(Vec::new());
+
+/// Messages about a device, for the application's messengers.
+pub(crate) struct Inbox {
+    device: ObjectId,
+    messages: Arc<Messages>,
+    finding_filter: FindingFilter,
+    pending: Mutex<VecDeque<Arc<RenderedFinding>>>,
+    /// How many there are. Relaxed: what is missed now is found at the next look.
+    count: AtomicUsize,
+    /// Messages for which there was no room.
+    dropped: AtomicUsize,
+    /// The reader has seen the end of the device. Release by the reader, Acquire by whoever destroys it.
+    is_finished: AtomicBool,
+}
+
+/// Which findings an instance wants, and how.
+#[derive(Clone, Copy)]
+pub(crate) struct FindingFilter {
+    /// Inside of the calls, instead of soon after.
+    pub(crate) mode: SyncMode,
+    /// What is only possible too.
+    pub(crate) possible: bool,
+    /// What is not inside of one command buffer too.
+    pub(crate) submit_time: bool,
+    /// What depends on shaders as errors.
+    pub(crate) heuristic: bool,
+}
+
+impl FindingFilter {
+    pub(crate) fn of(settings: &Settings) -> FindingFilter {
+        FindingFilter {
+            mode: settings.sync_mode,
+            possible: settings.possible,
+            submit_time: settings.sync_submit_time,
+            heuristic: settings.sync_shader_heuristic,
+        }
+    }
+
+    fn accepts(self, finding: ValidatorFinding, diagnostic: &Diagnostic) -> bool {
+        let is_likely = self.possible || self.severity(diagnostic) != MessageSeverity::Note;
+        is_likely && (self.submit_time || finding.is_recorded)
+    }
+
+    pub(crate) fn severity(self, it: &Diagnostic) -> MessageSeverity {
+        match it.severity {
+            _ if self.heuristic && it.code.0.starts_with("SYNC-HAZARD") => MessageSeverity::Error,
+            lavascope_diag::Severity::Error => MessageSeverity::Error,
+            lavascope_diag::Severity::Warning | lavascope_diag::Severity::Performance => MessageSeverity::Warning,
+            lavascope_diag::Severity::Information => MessageSeverity::Note,
+        }
+    }
+}
+
+/// A finding that a messenger is to get.
+pub(crate) struct PendingMessage {
+    pub(crate) inbox: Arc<Inbox>,
+    pub(crate) rendered: Arc<RenderedFinding>,
+}
+
+impl Inbox {
+    /// From now on what is found about a device is wanted.
+    pub(crate) fn open(device: ObjectId, messages: &Arc<Messages>, wanted: FindingFilter) -> Arc<Inbox> {
+        let inbox = Arc::new(Inbox {
+            device,
+            messages: messages.clone(),
+            finding_filter: wanted,
+            pending: Mutex::default(),
+            count: AtomicUsize::new(0),
+            dropped: AtomicUsize::new(0),
+            is_finished: AtomicBool::new(false),
+        });
+        lock(&INBOXES).push((device, inbox.clone()));
+        inbox
+    }
+
+    /// Gives the messages that wait to the messengers, on the thread that asks.
+    #[inline]
+    pub(crate) fn deliver(&self, names: &HandleTable) {
+        if self.finding_filter.mode == SyncMode::Async {
+            // What was submitted is looked at now rather than soon: the device may hang or crash over it.
+            PROCESS_STATE.wake.wake();
+        }
+        if self.count.load(Ordering::Relaxed) > 0 {
+            catch_panic("messages", || self.deliver_all(names), || ());
+        }
+    }
+
+    #[cold]
+    fn deliver_all(&self, names: &HandleTable) {
+        // No lock is held while the application is called.
+        let all = std::mem::take(&mut *lock(&self.pending));
+        self.count.fetch_sub(all.len(), Ordering::Relaxed);
+        for it in all {
+            self.send(&it, names);
+        }
+        let lost = self.dropped.swap(0, Ordering::Relaxed);
+        if lost > 0 {
+            let text = format!("{lost} messages were left out, since nobody took the ones before; all are counted");
+            let name = c"LAVASCOPE-Messages";
+            self.messages.send(&OutgoingMessage::new(MessageSeverity::Warning, name, &text));
+        }
+    }
+
+    /// The shaders of the device will tell what they touch.
+    pub(crate) fn expect_feedback(&self) {
+        self.with_validation(|it| it.validator.expect_feedback(self.device));
+    }
+
+    /// What shaders touched, once all is looked at that was recorded. Messengers are told on the thread that asks.
+    pub(crate) fn feedback(&self, all: Vec<CommandBufferFeedback>, names: &HandleTable) {
+        let found = self.with_validation(|it| {
+            it.validator.feedback(self.device, all);
+            if it.validator.has_found() { it.report_all() } else { None }
+        });
+        for it in found.flatten().into_iter().flatten() {
+            it.inbox.send(&it.rendered, names);
+        }
+    }
+
+    /// Asks the validation something, once it has all that was recorded.
+    fn with_validation<T>(&self, question: impl FnOnce(&mut Validation) -> T) -> Option<T> {
+        match self.finding_filter.mode {
+            SyncMode::Inline => inline_validation::with_validation(question),
+            SyncMode::Async => PROCESS_STATE.with_validation(question),
+        }
+    }
+
+    pub(crate) fn messages(&self) -> &Messages {
+        &self.messages
+    }
+
+    /// How far the device came, as far as the host knows, once all is looked at that was recorded.
+    pub(crate) fn progress(&self) -> Vec<String> {
+        self.with_validation(|it| it.validator.progress(self.device)).unwrap_or_default()
+    }
+
+    /// Gives a message to the messengers.
+    pub(crate) fn send(&self, told: &RenderedFinding, names: &HandleTable) -> Delivery {
+        self.messages.send_to_messengers(&told.message_about(&told.objects(names)))
+    }
+
+    /// The device was destroyed: waits until the reader is that far, and delivers the rest.
+    pub(crate) fn close(&self, names: &HandleTable) {
+        let start = Instant::now();
+        while !self.is_finished.load(Ordering::Acquire)
+            && PROCESS_STATE.is_reading()
+            && start.elapsed() < READER_TIMEOUT
+        {
+            PROCESS_STATE.wake.wake();
+            std::thread::sleep(Duration::from_micros(200));
+        }
+        lock(&INBOXES).retain(|it| !std::ptr::eq(&*it.1, self));
+        self.deliver(names);
+    }
+
+    fn push(&self, told: &Arc<RenderedFinding>) {
+        let mut pending = lock(&self.pending);
+        if pending.len() < PENDING_MAX {
+            pending.push_back(told.clone());
+            self.count.fetch_add(1, Ordering::Relaxed);
+        } else {
+            self.dropped.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+}
+
+/// The validator, and what of its findings was told.
+pub(crate) struct Validation {
+    validator: Validator,
+    mode: SyncMode,
+    host_writes: HostWriteTracking,
+    causes: Vec<ReportedCause>,
+    /// Where in there a cause is, for the messages of an instance.
+    cause_index: HashMap<(usize, usize), usize>,
+    /// Where findings were logged, for the last word.
+    log: Option<Arc<Messages>>,
+    /// How many ignored ones the report was told.
+    ignored_reported: u64,
+}
+
+/// What one instance is told of a cause: another may want it otherwise.
+struct ReportedCause {
+    /// Its place among the diagnostics.
+    diagnostic_index: usize,
+    /// Of the instance; kept, so that nobody else gets its address.
+    messages: Arc<Messages>,
+    rendered: Arc<RenderedFinding>,
+    /// How often it was found on devices whose hazards are wanted, and how often the report was told.
+    count: u64,
+    reported: u64,
+    /// Whether it is in the log, and how often the last summary said.
+    is_logged: bool,
+    summarized: u64,
+}
+
+impl ReportedCause {
+    fn new(place: usize, it: &Diagnostic, inbox: &Inbox) -> ReportedCause {
+        let told = Arc::new(RenderedFinding::new(it, &inbox.messages, inbox.finding_filter));
+        let messages = inbox.messages.clone();
+        ReportedCause {
+            diagnostic_index: place,
+            messages,
+            rendered: told,
+            count: 0,
+            reported: 0,
+            is_logged: false,
+            summarized: 0,
+        }
+    }
+}
+
+/// Whether it is told what the host writes into memories with indices.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum HostWriteTracking {
+    Undecided,
+    On,
+    Off,
+}
+
+impl Validation {
+    /// For a reader on a thread of ours.
+    pub(crate) fn off_thread() -> Validation {
+        Validation::new(SyncMode::Async)
+    }
+
+    /// For threads of the application.
+    pub(crate) fn inline() -> Validation {
+        Validation::new(SyncMode::Inline)
+    }
+
+    fn new(mode: SyncMode) -> Validation {
+        Validation {
+            validator: Validator::default(),
+            mode,
+            host_writes: HostWriteTracking::Undecided,
+            causes: Vec::new(),
+            cause_index: HashMap::new(),
+            log: None,
+            ignored_reported: 0,
+        }
+    }
+
+    /// One more instance is validated.
+    pub(crate) fn add_settings(&mut self, settings: &Settings) {
+        if settings.sync_submit_time {
+            self.validator.check_submissions();
+        }
+        // A capture may end, and then nobody tells what the host writes.
+        if settings.capture.is_some() {
+            self.host_writes = HostWriteTracking::Off;
+            self.validator.stop_host_writes();
+        } else if self.host_writes == HostWriteTracking::Undecided {
+            self.host_writes = HostWriteTracking::On;
+            self.validator.expect_some_host_writes();
+        }
+        // Where shaders keep what they touch, what is only possible may turn out to be certain.
+        if settings.possible || settings.sync_shader_heuristic || settings.gpu {
+            self.validator.report_possible();
+        }
+    }
+
+    /// Takes a record in. Gives what messengers must be told at once.
+    pub(crate) fn record(&mut self, thread: u32, words: &[u64]) -> Option<Vec<PendingMessage>> {
+        let Some(record) = from_trusted(words) else {
+            if self.host_writes == HostWriteTracking::On {
+                HostWrite::parse(words).into_iter().for_each(|it| self.validator.host_wrote(it));
+            }
+            return None;
+        };
+        if record.phase() == RecordPhase::Enter {
+            self.validator.set_call_stack(backtrace::take_stack(thread, record.call_number()));
+        }
+        self.validator.record(thread, record);
+        let now = if self.validator.has_found() { self.report_all() } else { None };
+        if record.command() == Command::DestroyDevice && record.phase() == RecordPhase::Enter {
+            mark_device_finished(record);
+        }
+        now
+    }
+
+    /// The application did not let the last call of a thread reach the driver.
+    pub(crate) fn undo_call(&mut self, thread: u32, record: Record<'_>) {
+        self.validator.undo_call(thread, record);
+    }
+
+    #[cold]
+    fn report_all(&mut self) -> Option<Vec<PendingMessage>> {
+        let mut now = Vec::new();
+        for finding in self.validator.take_findings() {
+            let Some(waiting) = self.report_finding(finding) else { continue };
+            match self.mode {
+                SyncMode::Inline => now.push(waiting),
+                SyncMode::Async => waiting.inbox.push(&waiting.rendered),
+            }
+        }
+        (!now.is_empty()).then_some(now)
+    }
+
+    /// Tells the report and the log. Gives what messengers are to be told.
+    fn report_finding(&mut self, finding: ValidatorFinding) -> Option<PendingMessage> {
+        let diagnostic = &self.validator.diagnostics()[finding.cause];
+        let inbox = inbox_of(finding.device).filter(|it| it.finding_filter.accepts(finding, diagnostic))?;
+        let (messages, told) = (&inbox.messages, &mut self.causes);
+        let index = *self.cause_index.entry((finding.cause, Arc::as_ptr(messages).addr())).or_insert_with(|| {
+            told.push(ReportedCause::new(finding.cause, diagnostic, &inbox));
+            told.len() - 1
+        });
+        let cause = &mut self.causes[index];
+        cause.count += 1;
+        if cause.rendered.ignored_by.is_some() {
+            if !report_file::is_open() {
+                self.log = Some(inbox.messages.clone());
+            }
+            return None;
+        }
+        if cause.count == 1 {
+            cause.reported = 1;
+            if !report_file::finding(cause.rendered.to_json(diagnostic, 1)) {
+                cause.is_logged = cause.messages.log_now(&cause.rendered.message());
+                self.log = Some(inbox.messages.clone());
+            }
+        }
+        let told = cause.rendered.clone();
+        (!inbox.messages.is_above_limit(cause.count)).then_some(PendingMessage { inbox, rendered: told })
+    }
+
+    /// Tells the report how often causes were found since it was told last.
+    pub(crate) fn report_counts(&mut self) {
+        let diagnostics = self.validator.diagnostics();
+        for cause in self.causes.iter_mut().filter(|it| it.rendered.ignored_by.is_none()) {
+            let more = cause.count - cause.reported;
+            if more > 0 && report_file::finding(cause.rendered.to_json(&diagnostics[cause.diagnostic_index], more)) {
+                cause.reported = cause.count;
+            }
+        }
+        let ignored = count_ignored(&self.causes);
+        let count = ignored.iter().map(|it| it.count).sum();
+        if count > self.ignored_reported {
+            report_file::ignored(&ignored);
+            self.ignored_reported = count;
+        }
+    }
+
+    /// The last word, for now: counts, what the messengers did not get, and what was not understood.
+    pub(crate) fn end(&mut self) {
+        self.validator.finish();
+        for finding in self.validator.take_findings() {
+            if let Some(it) = self.report_finding(finding) {
+                it.inbox.push(&it.rendered);
+            }
+        }
+        self.report_pending();
+        for (_, inbox) in lock(&INBOXES).iter().filter(|it| it.1.finding_filter.mode == self.mode) {
+            // Nobody's thread comes by any more, and at the end of a process callbacks may lead anywhere.
+            let all = std::mem::take(&mut *lock(&inbox.pending));
+            inbox.count.fetch_sub(all.len(), Ordering::Relaxed);
+        }
+        if self.validator.dropped_hazards() > 0 {
+            let text = format!("{} findings more that are not told one by one", self.validator.dropped_hazards());
+            report_file::problem("warning", "validation", &text);
+        }
+        self.log_summary();
+    }
+
+    /// Counts, what the messengers did not get so far, and what was not understood.
+    pub(crate) fn report_pending(&mut self) {
+        self.report_counts();
+        for (_, inbox) in lock(&INBOXES).iter().filter(|it| it.1.finding_filter.mode == self.mode) {
+            if !report_file::is_open() {
+                lock(&inbox.pending).iter().for_each(|it| inbox.messages.log_undelivered(&it.message()));
+            }
+        }
+        let missing: Vec<Value> = self
+            .validator
+            .unsupported()
+            .map(|(it, count)| json!({ "command": it.command.desc().name, "reason": it.reason, "count": count }))
+            .collect();
+        if !missing.is_empty() {
+            report_file::unsupported_calls(missing);
+        }
+    }
+
+    /// How often what is in the log was found, where that is more than once.
+    fn log_summary(&mut self) {
+        let Some(log) = &self.log else { return };
+        let mut text = String::new();
+        for it in self.causes.iter_mut().filter(|it| it.is_logged && it.count > it.summarized) {
+            it.summarized = it.count;
+            let first = it.rendered.text.lines().next().unwrap_or_default();
+            text += &format!("\n  {}: {}: {first}", times_text(it.count), it.rendered.name.to_string_lossy());
+        }
+        let is_ignored = |it: &&mut ReportedCause| it.rendered.ignored_by.is_some() && it.count > it.summarized;
+        let ignored = count_ignored(&self.causes);
+        if self.causes.iter_mut().filter(is_ignored).map(|it| it.summarized = it.count).count() > 0 {
+            for it in ignored {
+                text += &format!("\n  {}: ignored by {}", times_text(it.count), it.rule);
+            }
+        }
+        if !text.is_empty() {
+            log.log_plain(&format!("findings of this run:{text}"));
+        }
+    }
+}
+
+/// How many findings of how many causes each rule kept away.
+fn count_ignored(told: &[ReportedCause]) -> Vec<IgnoredFindings> {
+    let mut all: Vec<IgnoredFindings> = Vec::new();
+    for cause in told.iter().filter(|it| it.count > 0) {
+        let Some(rule) = &cause.rendered.ignored_by else { continue };
+        match all.iter_mut().find(|it| it.rule == *rule) {
+            Some(it) => (it.causes, it.count) = (it.causes + 1, it.count + cause.count),
+            None => all.push(IgnoredFindings { rule: rule.clone(), causes: 1, count: cause.count }),
+        }
+    }
+    all
+}
+
+fn times_text(count: u64) -> String {
+    if count == 1 { "once".to_owned() } else { format!("{count} times") }
+}
+
+/// The end of a device was read.
+fn mark_device_finished(record: Record<'_>) {
+    let device = record.body().get(HEADER_SIZE..).and_then(cast::<u64>).copied().and_then(ObjectId::from_raw);
+    if let Some(inbox) = device.and_then(inbox_of) {
+        inbox.is_finished.store(true, Ordering::Release);
+    }
+}
+
+fn inbox_of(device: ObjectId) -> Option<Arc<Inbox>> {
+    lock(&INBOXES).iter().find(|it| it.0 == device).map(|it| it.1.clone())
+}
+
+fn lock<T>(it: &Mutex<T>) -> MutexGuard<'_, T> {
+    it.lock().unwrap_or_else(PoisonError::into_inner)
+}

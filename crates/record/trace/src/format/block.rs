@@ -1,0 +1,319 @@
+//! The header of a file, and the blocks it consists of.
+
+use xxhash_rust::xxh3::{Xxh3, xxh3_64};
+
+use crate::error::TraceError;
+use crate::format::byte_reader::ByteReader;
+
+/// The version of the format that is written.
+pub const VERSION: u32 = 1;
+/// No block is larger than this, neither as it is stored nor unpacked.
+pub const BLOCK_MAX: usize = 1 << 20;
+
+const MAGIC: [u8; 8] = *b"\x89LAVA\r\n\x1a";
+pub(crate) const HEADER_SIZE: usize = 64;
+pub(crate) const BLOCK_HEAD_SIZE: usize = 72;
+/// The bytes of a block's head before its checksum.
+const CHECKSUMMED_BYTES: usize = BLOCK_HEAD_SIZE - 8;
+/// At the start of each block, so that blocks are found again behind damage.
+pub(crate) const BLOCK_MAGIC: [u8; 4] = *b"LBLK";
+/// Blocks begin at multiples of this.
+pub(crate) const ALIGNMENT: usize = 8;
+
+/// What a file begins with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TraceHeader {
+    pub version: u32,
+    /// A random number that tells captures apart, and leads from a file to its tail.
+    pub id: u128,
+    /// When the capture began, in nanoseconds since 1970.
+    pub began: u64,
+    /// The time of a call is counted in this many steps a second, from the beginning on.
+    pub ticks_per_second: u64,
+}
+
+impl TraceHeader {
+    pub(crate) fn to_bytes(self) -> [u8; HEADER_SIZE] {
+        let mut all = [0; HEADER_SIZE];
+        all[..8].copy_from_slice(&MAGIC);
+        all[8..12].copy_from_slice(&self.version.to_le_bytes());
+        all[12..16].copy_from_slice(&(HEADER_SIZE as u32).to_le_bytes());
+        all[16..32].copy_from_slice(&self.id.to_le_bytes());
+        all[32..40].copy_from_slice(&self.began.to_le_bytes());
+        all[40..48].copy_from_slice(&self.ticks_per_second.to_le_bytes());
+        let sum = xxh3_64(&all[..HEADER_SIZE - 8]);
+        all[HEADER_SIZE - 8..].copy_from_slice(&sum.to_le_bytes());
+        all
+    }
+
+    pub(crate) fn read(file: &[u8]) -> Result<TraceHeader, TraceError> {
+        if !file.starts_with(&MAGIC) {
+            let is_cut = MAGIC.starts_with(file) && !file.is_empty();
+            return Err(if is_cut { TraceError::NoHeader } else { TraceError::NoTrace });
+        }
+        let all = file.get(..HEADER_SIZE).ok_or(TraceError::NoHeader)?;
+        let mut bytes = ByteReader::new(&all[8..]);
+        let read = |it: &mut ByteReader<'_>| -> Result<_, crate::format::byte_reader::FormatError> {
+            Ok((it.u32()?, it.u32()?, it.u128()?, it.u64()?, it.u64()?, it.u64()?, it.u64()?))
+        };
+        let Ok((version, _, id, began, ticks_per_second, _, sum)) = read(&mut bytes) else {
+            return Err(TraceError::NoHeader);
+        };
+        if sum != xxh3_64(&all[..HEADER_SIZE - 8]) {
+            return Err(TraceError::BadHeader);
+        }
+        if version > VERSION {
+            return Err(TraceError::TooNew(version));
+        }
+        Ok(TraceHeader { version, id, began, ticks_per_second })
+    }
+}
+
+/// Whether a file begins like a trace.
+pub fn is_trace(file: &[u8]) -> bool {
+    TraceHeader::read(file) != Err(TraceError::NoTrace)
+}
+
+/// What a block holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[repr(u8)]
+pub enum BlockKind {
+    /// How commands and types of objects are numbered in this file.
+    Schema = 1,
+    /// Facts about the capture, as JSON.
+    Metadata = 2,
+    /// Large things, by their hash.
+    Contents = 3,
+    /// Calls of one stream.
+    Calls = 4,
+    /// Where everything is.
+    Index = 5,
+}
+
+impl BlockKind {
+    pub(crate) fn from_number(number: u8) -> Option<BlockKind> {
+        [BlockKind::Schema, BlockKind::Metadata, BlockKind::Contents, BlockKind::Calls, BlockKind::Index]
+            .into_iter()
+            .find(|it| *it as u8 == number)
+    }
+}
+
+/// How a block is compressed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[repr(u8)]
+pub enum Codec {
+    None = 0,
+    #[default]
+    Zstd = 1,
+    Lz4 = 2,
+}
+
+impl Codec {
+    fn from_number(number: u8) -> Option<Codec> {
+        [Codec::None, Codec::Zstd, Codec::Lz4].into_iter().find(|it| *it as u8 == number)
+    }
+
+    /// Compresses; none where that does not make it smaller.
+    pub(crate) fn pack(self, raw: &[u8]) -> Option<Vec<u8>> {
+        let packed = match self {
+            Codec::None => return None,
+            Codec::Zstd => zstd::bulk::compress(raw, 1).ok()?,
+            Codec::Lz4 => lz4_flex::block::compress(raw),
+        };
+        (packed.len() < raw.len()).then_some(packed)
+    }
+
+    /// Puts what was compressed in the place of what `to` has. None where it has another size.
+    fn unpack(self, stored: &[u8], raw_size: usize, means: &mut Decompressors, to: &mut Vec<u8>) -> Option<()> {
+        to.clear();
+        let size = match self {
+            Codec::None => {
+                to.extend_from_slice(stored);
+                stored.len()
+            }
+            Codec::Zstd => {
+                let zstd = match &mut means.zstd {
+                    Some(it) => it,
+                    none => none.insert(zstd::bulk::Decompressor::new().ok()?),
+                };
+                to.reserve(raw_size);
+                zstd.decompress_to_buffer(stored, to).ok()?
+            }
+            Codec::Lz4 => {
+                to.resize(raw_size, 0);
+                lz4_flex::block::decompress_into(stored, to).ok()?
+            }
+        };
+        (size == raw_size).then_some(())
+    }
+}
+
+/// What unpacking takes, for one block after the other.
+#[derive(Default)]
+pub(crate) struct Decompressors {
+    zstd: Option<zstd::bulk::Decompressor<'static>>,
+}
+
+/// Bytes that are stored behind a head, as far as that can be told.
+pub(crate) fn stored_size(head: &[u8]) -> Option<usize> {
+    let bytes = head.get(56..60)?;
+    Some(u32::from_le_bytes(std::array::from_fn(|it| bytes[it])) as usize)
+}
+
+/// The head of a block.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct BlockHead {
+    pub(crate) kind: BlockKind,
+    pub(crate) codec: Codec,
+    /// Of calls: the thread's number.
+    pub(crate) stream: u32,
+    /// Blocks are counted from zero; a gap is a loss.
+    pub(crate) sequence: u64,
+    /// Of calls: how many words of the stream lie before this block, and how many are in it.
+    pub(crate) position: u64,
+    pub(crate) words: u32,
+    /// Of calls: the number and the time of the first, and how many records there are.
+    pub(crate) call: u64,
+    pub(crate) time: u64,
+    pub(crate) count: u32,
+    pub(crate) raw_size: u32,
+    pub(crate) stored_size: u32,
+}
+
+impl BlockHead {
+    pub(crate) fn to_bytes(self, stored: &[u8]) -> [u8; BLOCK_HEAD_SIZE] {
+        let mut all = [0; BLOCK_HEAD_SIZE];
+        all[..4].copy_from_slice(&BLOCK_MAGIC);
+        (all[4], all[5]) = (self.kind as u8, self.codec as u8);
+        all[8..12].copy_from_slice(&self.stream.to_le_bytes());
+        all[12..16].copy_from_slice(&self.words.to_le_bytes());
+        all[16..24].copy_from_slice(&self.sequence.to_le_bytes());
+        all[24..32].copy_from_slice(&self.position.to_le_bytes());
+        all[32..40].copy_from_slice(&self.call.to_le_bytes());
+        all[40..48].copy_from_slice(&self.time.to_le_bytes());
+        all[48..52].copy_from_slice(&self.count.to_le_bytes());
+        all[52..56].copy_from_slice(&self.raw_size.to_le_bytes());
+        all[56..60].copy_from_slice(&self.stored_size.to_le_bytes());
+        let sum = checksum(&all, stored);
+        all[CHECKSUMMED_BYTES..].copy_from_slice(&sum.to_le_bytes());
+        all
+    }
+
+    /// Bytes from the start of the block to the start of the next.
+    pub(crate) fn size(self) -> usize {
+        (BLOCK_HEAD_SIZE + self.stored_size as usize).next_multiple_of(ALIGNMENT)
+    }
+
+    /// Reads the head of a block and looks whether the block is whole.
+    pub(crate) fn read(file: &[u8]) -> Result<BlockHead, &'static str> {
+        let head = file.get(..BLOCK_HEAD_SIZE).ok_or("the file ends inside the head of a block")?;
+        if head[..4] != BLOCK_MAGIC {
+            return Err("no block begins here");
+        }
+        let number = |at: usize| u32::from_le_bytes(std::array::from_fn(|it| head[at + it]));
+        let long = |at: usize| u64::from_le_bytes(std::array::from_fn(|it| head[at + it]));
+        let (raw_size, stored_size) = (number(52), number(56));
+        if raw_size as usize > BLOCK_MAX || stored_size > raw_size {
+            return Err("the block says that it is larger than blocks are");
+        }
+        let stored = &file[BLOCK_HEAD_SIZE..];
+        let stored = stored.get(..stored_size as usize).ok_or("the file ends inside the block")?;
+        if checksum(head, stored) != long(CHECKSUMMED_BYTES) {
+            return Err("the checksum does not fit: the block is damaged");
+        }
+        let kind = BlockKind::from_number(head[4]).ok_or("a kind of block that this version does not know")?;
+        let codec = Codec::from_number(head[5]).ok_or("a compression that this version does not know")?;
+        Ok(BlockHead {
+            kind,
+            codec,
+            stream: number(8),
+            words: number(12),
+            sequence: long(16),
+            position: long(24),
+            call: long(32),
+            time: long(40),
+            count: number(48),
+            raw_size,
+            stored_size,
+        })
+    }
+
+    /// The contents of a block that was read at the start of `file`, in the place of what `to` has.
+    pub(crate) fn unpack(self, file: &[u8], means: &mut Decompressors, to: &mut Vec<u8>) -> Result<(), &'static str> {
+        let stored = &file[BLOCK_HEAD_SIZE..BLOCK_HEAD_SIZE + self.stored_size as usize];
+        self.codec.unpack(stored, self.raw_size as usize, means, to).ok_or("it does not unpack to its stated size")
+    }
+}
+
+/// Of a block: its head without the sum itself, and what is stored behind it.
+fn checksum(head: &[u8], stored: &[u8]) -> u64 {
+    let mut sum = Xxh3::new();
+    sum.update(&head[..CHECKSUMMED_BYTES]);
+    sum.update(stored);
+    sum.digest()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const HEADER: TraceHeader = TraceHeader { version: VERSION, id: 7, began: 8, ticks_per_second: 9 };
+
+    #[test]
+    fn a_header_comes_back_and_each_damage_has_its_name() {
+        let good = HEADER.to_bytes();
+        assert_eq!(TraceHeader::read(&good), Ok(HEADER));
+        assert_eq!(TraceHeader::read(b"ELF"), Err(TraceError::NoTrace));
+        assert_eq!(TraceHeader::read(b""), Err(TraceError::NoTrace));
+        assert_eq!(TraceHeader::read(&good[..5]), Err(TraceError::NoHeader));
+        assert_eq!(TraceHeader::read(&good[..60]), Err(TraceError::NoHeader));
+        let mut bad = good;
+        bad[33] ^= 1;
+        assert_eq!(TraceHeader::read(&bad), Err(TraceError::BadHeader));
+        let newer = TraceHeader { version: VERSION + 1, ..HEADER };
+        assert_eq!(TraceHeader::read(&newer.to_bytes()), Err(TraceError::TooNew(VERSION + 1)));
+    }
+
+    #[test]
+    fn every_codec_gives_back_what_it_got() {
+        let raw: Vec<u8> = (0..5000u32).map(|it| (it / 7) as u8).collect();
+        for codec in [Codec::Zstd, Codec::Lz4] {
+            let packed = codec.pack(&raw).expect("this is easy to compress");
+            let (mut means, mut to) = (Decompressors::default(), Vec::new());
+            assert_eq!(codec.unpack(&packed, raw.len(), &mut means, &mut to), Some(()));
+            assert_eq!(to, raw);
+            assert_eq!(codec.unpack(&packed, raw.len() - 1, &mut means, &mut to), None, "{codec:?}");
+            assert_eq!(codec.unpack(&packed, raw.len() + 1, &mut means, &mut to), None, "{codec:?}");
+        }
+        assert_eq!(Codec::None.pack(&raw), None);
+    }
+
+    #[test]
+    fn any_flipped_bit_of_a_block_is_seen() {
+        let stored = [1, 2, 3];
+        let head = BlockHead {
+            kind: BlockKind::Calls,
+            codec: Codec::None,
+            stream: 3,
+            sequence: 4,
+            position: 5,
+            words: 6,
+            call: 7,
+            time: 8,
+            count: 9,
+            raw_size: 3,
+            stored_size: 3,
+        };
+        let mut block = head.to_bytes(&stored).to_vec();
+        block.extend(stored);
+        assert_eq!(BlockHead::read(&block), Ok(head));
+        let mut contents = vec![7; 9];
+        assert_eq!(head.unpack(&block, &mut Decompressors::default(), &mut contents), Ok(()));
+        assert_eq!(contents, stored);
+        for bit in 0..block.len() * 8 {
+            block[bit / 8] ^= 1 << (bit % 8);
+            assert!(BlockHead::read(&block).is_err(), "bit {bit}");
+            block[bit / 8] ^= 1 << (bit % 8);
+        }
+    }
+}

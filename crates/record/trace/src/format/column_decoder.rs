@@ -1,0 +1,598 @@
+//! Columns read back as records, a few at a time.
+//!
+//! All of a block is looked at when it is opened, so giving its records cannot fail. They are given in parts, since
+//! what was just written is read while it is still in the cache, and a stream takes little memory.
+
+use std::ops::Range;
+
+use lavascope_record::encoding::{CALL_MAX, ORDER_EDGES_SHIFT, RecordHeader};
+
+use crate::format::byte_reader::{ByteReader, FormatError};
+use crate::format::column_encoder::{
+    ALL_ALIKE, DIFFERENCES, HEAD_WORDS, LANES, PLAIN, RecordShape, SHAPES_MAX, WORDS_MAX, expected_call, unzigzag,
+};
+
+/// Words that are copied at once. Most rows have no more, so that nothing has to be counted; what stands behind a row is
+/// copied with it, and written over later.
+const STRIDE: usize = 8;
+
+/// A record of a block, by its words.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct RecordSpan {
+    pub(crate) first: u32,
+    pub(crate) end: u32,
+    pub(crate) time: u64,
+    /// Words between head and touches are hashes of the pieces of its body.
+    pub(crate) is_external: bool,
+    /// Whether its call is complete with it.
+    pub(crate) completes: bool,
+    /// Whether it comes after none of another stream.
+    pub(crate) is_independent: bool,
+}
+
+/// Records of a block, one behind the other.
+#[derive(Default)]
+pub(crate) struct DecodedRecords {
+    pub(crate) words: Vec<u64>,
+    pub(crate) spans: Vec<RecordSpan>,
+}
+
+impl DecodedRecords {
+    /// Forgets the records, and keeps the space.
+    pub(crate) fn clear(&mut self) {
+        self.words.clear();
+        self.spans.clear();
+    }
+
+    /// Bytes that they take.
+    pub(crate) fn size(&self) -> usize {
+        self.words.capacity() * size_of::<u64>() + self.spans.capacity() * size_of::<RecordSpan>()
+    }
+}
+
+/// A block that was looked at, and how much of it was given. What stands in its columns stays in its contents.
+#[derive(Default)]
+pub(crate) struct ColumnDecoder {
+    /// Records, their words, and how many records were given.
+    count: usize,
+    words: usize,
+    given: usize,
+    /// Number and time of the record before the next.
+    last: (u64, u64),
+    shapes: Vec<ShapeDecoder>,
+    /// Where the order begins, and the bytes of each of its numbers.
+    order: (usize, usize),
+    unexpected_calls: SparseColumn,
+    edge_counts: SparseColumn,
+    times: BytePlanes,
+    edges: BytePlanes,
+    edges_given: usize,
+    /// What all records of a form have in common, form by form, and a stride of nothing.
+    common: Vec<u64>,
+    lanes: Vec<LaneDecoder>,
+    buffers: DecodeBuffers,
+}
+
+/// Records of one shape.
+struct ShapeDecoder {
+    /// The first word of their heads, and how much the number of each is above the one before it.
+    head: u64,
+    step: u64,
+    width: usize,
+    is_external: bool,
+    completes: bool,
+    /// Where its words begin in what they have in common, and which lanes are its own.
+    common: usize,
+    lanes: Range<usize>,
+    /// How many there are, were given, and are in the part that is being given; where their rows begin.
+    count: usize,
+    given: usize,
+    here: usize,
+    row: usize,
+}
+
+/// Notes about some of the records, in their order.
+#[derive(Default)]
+struct SparseColumn {
+    all: Vec<(u32, u64)>,
+    given: usize,
+}
+
+/// Numbers that stand in planes: all lowest bytes first.
+#[derive(Clone, Copy, Default)]
+struct BytePlanes {
+    first: usize,
+    planes: usize,
+    count: usize,
+}
+
+/// A lane whose values differ.
+struct LaneDecoder {
+    word: u32,
+    shift: u32,
+    are_differences: bool,
+    planes: BytePlanes,
+    /// The last value that was given.
+    last: u32,
+}
+
+/// Space for the part that is being given.
+#[derive(Default)]
+struct DecodeBuffers {
+    order: Vec<u16>,
+    times: Vec<u64>,
+    touches: Vec<u64>,
+    rows: Vec<u32>,
+}
+
+impl ColumnDecoder {
+    /// Whether all records were given.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.given == self.count
+    }
+
+    /// Bytes that it takes.
+    pub(crate) fn size(&self) -> usize {
+        let DecodeBuffers { order, times, touches, rows } = &self.buffers;
+        self.shapes.capacity() * size_of::<ShapeDecoder>()
+            + (self.unexpected_calls.all.capacity() + self.edge_counts.all.capacity()) * size_of::<(u32, u64)>()
+            + self.lanes.capacity() * size_of::<LaneDecoder>()
+            + (self.common.capacity() + times.capacity() + touches.capacity()) * size_of::<u64>()
+            + order.capacity() * size_of::<u16>()
+            + rows.capacity() * size_of::<u32>()
+    }
+
+    /// Looks at a block, in the place of another one. `own` tells how commands of the file are numbered here.
+    pub(crate) fn open(&mut self, contents: &[u8], own: impl Fn(u16) -> u16) -> Result<(), FormatError> {
+        // There is nothing to give of a block that is not what it should be.
+        (self.count, self.given) = (0, 0);
+        self.common.clear();
+        self.lanes.clear();
+        let mut from = ByteReader::new(contents);
+        let count = from.count(WORDS_MAX)?;
+        let shapes = from.count(SHAPES_MAX)?;
+        self.last = (from.varint()?, from.varint()?);
+        self.shapes.clear();
+        for _ in 0..shapes {
+            self.shapes.push(ShapeDecoder::of(RecordShape::decode(&mut from)?, &own));
+        }
+        self.take_order(&mut from, contents, count)?;
+        self.unexpected_calls.take(&mut from, count)?;
+        self.edge_counts.take(&mut from, count)?;
+        self.times = BytePlanes::take::<8>(&mut from, count)?;
+        let touches = self.edge_counts.all.iter().fold(0u64, |all, it| all.saturating_add(it.1));
+        let words = |all: u64, it: &ShapeDecoder| all.saturating_add((it.count * (HEAD_WORDS + it.width)) as u64);
+        let words = self.shapes.iter().fold(touches, words);
+        if words > WORDS_MAX as u64 {
+            return from.error("the records are larger than those of one block are");
+        }
+        self.edges = BytePlanes::take::<8>(&mut from, touches as usize)?;
+        self.edges_given = 0;
+        for form in &mut self.shapes {
+            form.take_table(&mut from, &mut self.common, &mut self.lanes)?;
+        }
+        self.common.resize(self.common.len() + STRIDE, 0);
+        if !from.is_empty() {
+            return from.error("there is more than the records need");
+        }
+        (self.count, self.words) = (count, words as usize);
+        Ok(())
+    }
+
+    /// Which form each record has.
+    fn take_order(&mut self, from: &mut ByteReader<'_>, contents: &[u8], count: usize) -> Result<(), FormatError> {
+        let width = if self.shapes.len() <= 256 { 1 } else { 2 };
+        self.order = (from.at(), width);
+        from.take(count * width)?;
+        self.read_order(contents, 0..count);
+        for it in &self.buffers.order {
+            match self.shapes.get_mut(usize::from(*it)) {
+                Some(form) => form.count += 1,
+                None => return from.error("a record of a shape that is not there"),
+            }
+        }
+        Ok(())
+    }
+
+    fn read_order(&mut self, contents: &[u8], range: Range<usize>) {
+        let (first, width) = self.order;
+        let bytes = &contents[first + range.start * width..first + range.end * width];
+        self.buffers.order.clear();
+        match width {
+            1 => self.buffers.order.extend(bytes.iter().map(|it| u16::from(*it))),
+            _ => self.buffers.order.extend(bytes.chunks_exact(2).map(|it| u16::from_le_bytes([it[0], it[1]]))),
+        }
+    }
+
+    /// Puts the next records in the place of what `to` has: about so many words, and one record at least. The contents
+    /// are those that were looked at.
+    pub(crate) fn decode_next(&mut self, contents: &[u8], words: usize, to: &mut DecodedRecords) {
+        let step = (words.min(WORDS_MAX) * self.count / self.words.max(1)).clamp(1, WORDS_MAX);
+        let range = self.given..(self.given + step).min(self.count);
+        self.read_order(contents, range.clone());
+        self.times.read(contents, range.clone(), &mut self.buffers.times);
+        let touches = self.edge_counts.pending_before(range.end).iter().map(|it| it.1 as usize).sum::<usize>();
+        self.edges.read(contents, self.edges_given..self.edges_given + touches, &mut self.buffers.touches);
+        self.edges_given += touches;
+        let words = self.count_rows() + touches;
+        // All of it is written below, so what stands there may stay.
+        if to.words.capacity() < words + STRIDE {
+            to.words = Vec::with_capacity(words.next_power_of_two().min(WORDS_MAX) + STRIDE);
+        }
+        to.words.resize(words + STRIDE, 0);
+        to.spans.clear();
+        to.spans.reserve(range.len());
+        self.put_heads(to);
+        for form in self.shapes.iter_mut().filter(|it| it.here > 0) {
+            let rows = &self.buffers.rows[form.row - form.here..form.row];
+            for lane in &mut self.lanes[form.lanes.clone()] {
+                lane.put(contents, form.given, rows, &mut to.words);
+            }
+            form.given += form.here;
+        }
+        to.words.truncate(words);
+        self.given = range.end;
+    }
+
+    /// Finds out where the rows of each form begin; gives the words that all of them take.
+    fn count_rows(&mut self) -> usize {
+        for form in &mut self.shapes {
+            form.here = 0;
+        }
+        for table in &self.buffers.order {
+            self.shapes[usize::from(*table)].here += 1;
+        }
+        let (mut row, mut words) = (0, 0);
+        for form in &mut self.shapes {
+            form.row = row;
+            row += form.here;
+            words += form.here * (HEAD_WORDS + form.width);
+        }
+        self.buffers.rows.resize(row, 0);
+        words
+    }
+
+    /// Places the records, and fills in heads, touches, and what those of a form have in common.
+    fn put_heads(&mut self, to: &mut DecodedRecords) {
+        let DecodeBuffers { order, times, touches, rows } = &mut self.buffers;
+        let (mut last, mut first, mut touches) = (self.last, 0, &touches[..]);
+        for (index, (table, time)) in (self.given as u32..).zip(order.iter().zip(times.iter())) {
+            let form = &mut self.shapes[usize::from(*table)];
+            let call = self.unexpected_calls.next_if(index).unwrap_or(last.0.wrapping_add(form.step));
+            let touch_count = self.edge_counts.next_if(index).map_or(0, |it| it as usize);
+            last = (call, last.1.wrapping_add(*time));
+            let body = first + HEAD_WORDS;
+            let body_end = body + form.width;
+            let end = body_end + touch_count;
+            let words = &mut to.words[first..];
+            words[0] = form.head;
+            words[1] = call & CALL_MAX | (touch_count as u64) << ORDER_EDGES_SHIFT;
+            let (row, common) = (&mut words[HEAD_WORDS..], &self.common[form.common..]);
+            let mut at = 0;
+            while at < form.width {
+                row[at..at + STRIDE].copy_from_slice(&common[at..at + STRIDE]);
+                at += STRIDE;
+            }
+            if touch_count > 0 {
+                let (own, rest) = touches.split_at(touch_count);
+                to.words[body_end..end].copy_from_slice(own);
+                touches = rest;
+            }
+            rows[form.row] = body as u32;
+            form.row += 1;
+            let ShapeDecoder { is_external: is_elsewhere, completes, .. } = *form;
+            let (is_free, time) = (touch_count == 0, last.1);
+            let place = RecordSpan {
+                first: first as u32,
+                end: end as u32,
+                time,
+                is_external: is_elsewhere,
+                completes,
+                is_independent: is_free,
+            };
+            to.spans.push(place);
+            first = end;
+        }
+        self.last = last;
+    }
+}
+
+impl ShapeDecoder {
+    fn of(shape: RecordShape, own: impl Fn(u16) -> u16) -> ShapeDecoder {
+        let RecordShape { command, kind, remarks, body_words, is_external: is_elsewhere, width } = shape;
+        let head =
+            RecordHeader { body_words, command: own(command), kind, omissions: remarks, call: 0, order_edge_count: 0 };
+        ShapeDecoder {
+            head: head.to_words()[0],
+            step: expected_call(0, kind),
+            width: width as usize,
+            is_external: is_elsewhere,
+            completes: head.completed_call().is_some(),
+            common: 0,
+            lanes: 0..0,
+            count: 0,
+            given: 0,
+            here: 0,
+            row: 0,
+        }
+    }
+
+    /// What its records have in common, and where they differ.
+    fn take_table(
+        &mut self,
+        from: &mut ByteReader<'_>,
+        common: &mut Vec<u64>,
+        lanes: &mut Vec<LaneDecoder>,
+    ) -> Result<(), FormatError> {
+        let modes = from.take(self.width * LANES)?;
+        let first_lane = lanes.len();
+        self.common = common.len();
+        common.resize(self.common + self.width, 0);
+        for (lane, mode) in modes.iter().enumerate() {
+            let (word, shift) = (lane / LANES, 32 * (lane % LANES) as u32);
+            match *mode {
+                ALL_ALIKE => common[self.common + word] |= (from.count(u32::MAX as usize)? as u64) << shift,
+                PLAIN | DIFFERENCES => {
+                    let (planes, are_differences) = (BytePlanes::take::<4>(from, self.count)?, *mode == DIFFERENCES);
+                    lanes.push(LaneDecoder { word: word as u32, shift, are_differences, planes, last: 0 });
+                }
+                _ => return from.error("a lane is stored in no known way"),
+            }
+        }
+        // A shape that no record has must not take space.
+        if self.count == 0 {
+            common.truncate(self.common);
+            lanes.truncate(first_lane);
+        }
+        self.lanes = first_lane..lanes.len();
+        Ok(())
+    }
+}
+
+impl SparseColumn {
+    fn take(&mut self, from: &mut ByteReader<'_>, records: usize) -> Result<(), FormatError> {
+        self.given = 0;
+        self.all.clear();
+        let count = from.count(records)?;
+        let mut last = 0usize;
+        for at in 0..count {
+            let step = from.count(records)?;
+            last += step;
+            if last >= records || (at > 0 && step == 0) {
+                return from.error("a note about a record that is not there");
+            }
+            self.all.push((last as u32, from.varint()?));
+        }
+        Ok(())
+    }
+
+    /// The note about a record, if the next one is about it.
+    #[inline]
+    fn next_if(&mut self, record: u32) -> Option<u64> {
+        let (_, value) = *self.all.get(self.given).filter(|it| it.0 == record)?;
+        self.given += 1;
+        Some(value)
+    }
+
+    /// Those about records before one that were not given yet.
+    fn pending_before(&self, record: usize) -> &[(u32, u64)] {
+        let rest = &self.all[self.given..];
+        &rest[..rest.partition_point(|it| (it.0 as usize) < record)]
+    }
+}
+
+impl BytePlanes {
+    fn take<const MAX: u8>(from: &mut ByteReader<'_>, count: usize) -> Result<BytePlanes, FormatError> {
+        let planes = from.u8()?;
+        if planes > MAX {
+            return from.error("a number has more bytes than it can have");
+        }
+        let first = from.at();
+        from.take(count * usize::from(planes))?;
+        Ok(BytePlanes { first, planes: usize::from(planes), count })
+    }
+
+    fn read(&self, contents: &[u8], range: Range<usize>, to: &mut Vec<u64>) {
+        to.clear();
+        to.resize(range.len(), 0);
+        self.each(contents, range.start, to.iter_mut(), |to, value| *to = value);
+    }
+
+    /// Gives numbers from one on, each with one of `with`.
+    fn each<T>(
+        &self,
+        contents: &[u8],
+        from: usize,
+        with: impl ExactSizeIterator<Item = T>,
+        mut give: impl FnMut(T, u64),
+    ) {
+        let count = with.len();
+        let plane = |it: usize| contents[self.first + it * self.count + from..][..count].iter();
+        // So that the compiler knows how many bytes a number has. Most have one or two, and need no look at how many
+        // numbers are left.
+        match self.planes {
+            0 => with.for_each(|it| give(it, 0)),
+            1 => with.zip(plane(0)).for_each(|(it, low)| give(it, u64::from(*low))),
+            2 => {
+                let numbers = plane(0).zip(plane(1)).map(|(low, high)| u64::from(u16::from_le_bytes([*low, *high])));
+                with.zip(numbers).for_each(|(it, number)| give(it, number));
+            }
+            3 => self.join::<3, T>(contents, from, with, give),
+            4 => self.join::<4, T>(contents, from, with, give),
+            5 => self.join::<5, T>(contents, from, with, give),
+            6 => self.join::<6, T>(contents, from, with, give),
+            7 => self.join::<7, T>(contents, from, with, give),
+            _ => self.join::<8, T>(contents, from, with, give),
+        }
+    }
+
+    fn join<const PLANES: usize, T>(
+        &self,
+        contents: &[u8],
+        from: usize,
+        with: impl ExactSizeIterator<Item = T>,
+        mut give: impl FnMut(T, u64),
+    ) {
+        let count = with.len();
+        let planes: [&[u8]; PLANES] = std::array::from_fn(|it| {
+            let first = self.first + it * self.count + from;
+            &contents[first..first + count]
+        });
+        for (at, with) in with.enumerate() {
+            let mut value = 0;
+            for (plane, bytes) in planes.iter().enumerate() {
+                value |= u64::from(bytes[at]) << (8 * plane);
+            }
+            give(with, value);
+        }
+    }
+}
+
+impl LaneDecoder {
+    /// Puts its values from one on into rows, whose words do not have them yet.
+    fn put(&mut self, contents: &[u8], from: usize, rows: &[u32], words: &mut [u64]) {
+        let (words, shift) = (&mut words[self.word as usize..], self.shift);
+        if self.are_differences {
+            let mut last = self.last;
+            self.planes.each(contents, from, rows.iter(), |row, value| {
+                last = last.wrapping_add(unzigzag(value as u32));
+                words[*row as usize] |= u64::from(last) << shift;
+            });
+            self.last = last;
+        } else {
+            self.planes.each(contents, from, rows.iter(), |row, value| {
+                words[*row as usize] |= u64::from(value as u32) << shift;
+            });
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::format::column_encoder::{ColumnEncoder, RecordBody};
+
+    fn head(command: u16, kind: u8, call: u64, body: usize, touches: usize) -> RecordHeader {
+        RecordHeader {
+            body_words: (HEAD_WORDS + body) as u32,
+            command,
+            kind,
+            omissions: 0,
+            call,
+            order_edge_count: touches as u32,
+        }
+    }
+
+    fn decode(block: &[u8]) -> Result<DecodedRecords, FormatError> {
+        let (mut columns, mut all) = (ColumnDecoder::default(), DecodedRecords::default());
+        columns.open(block, |it| it)?;
+        columns.decode_next(block, usize::MAX, &mut all);
+        Ok(all)
+    }
+
+    /// Records of all sorts, some numbers of which count up, some are alike, some are random.
+    fn records() -> Vec<(u64, RecordHeader, Vec<u64>, Vec<u64>)> {
+        let mut random = 1u64;
+        let mut next = move || {
+            random = random.wrapping_mul(0x5851_f42d_4c95_7f2d).wrapping_add(0x1405_7b7e_f767_814f);
+            random >> 16
+        };
+        let (mut time, mut call) = (1000, 41);
+        let mut all = Vec::new();
+        for index in 0..900u64 {
+            time += next() % 90;
+            let command = (next() % 5) as u16;
+            let is_leave = index % 7 == 6;
+            call += u64::from(!is_leave) + u64::from(index % 100 == 50) * 3;
+            let body: Vec<u64> =
+                (0..u64::from(command)).map(|it| [7, index, next(), next() << 40][it as usize % 4]).collect();
+            let touches: Vec<u64> = (0..if index % 31 == 0 { next() % 4 } else { 0 }).map(|_| next()).collect();
+            all.push((time, head(command, u8::from(is_leave), call, body.len(), touches.len()), body, touches));
+        }
+        all
+    }
+
+    fn block() -> Vec<u8> {
+        let mut gather = ColumnEncoder::after((40, 900));
+        for (time, head, body, touches) in &records() {
+            gather.push(*time, *head, RecordBody::Inline(body), touches);
+        }
+        gather.encode()
+    }
+
+    #[test]
+    fn records_come_back_word_for_word_with_their_times() {
+        let all = records();
+        let block = block();
+        // At once, a few at a time, and one by one; in the space of the block before.
+        let (mut columns, mut part) = (ColumnDecoder::default(), DecodedRecords::default());
+        for words in [usize::MAX, 100, 0] {
+            columns.open(&block, |it| it).expect("our own block is whole");
+            let mut expected = all.iter();
+            let mut parts = 0;
+            while !columns.is_empty() {
+                columns.decode_next(&block, words, &mut part);
+                parts += 1;
+                for place in &part.spans {
+                    let (time, head, body, touches) = expected.next().expect("no more than there were");
+                    let words: Vec<u64> =
+                        head.to_words().into_iter().chain(body.clone()).chain(touches.clone()).collect();
+                    assert_eq!(part.words[place.first as usize..place.end as usize], words);
+                    assert_eq!(place.time, *time);
+                }
+            }
+            assert_eq!(expected.next().map(|it| it.0), None);
+            assert!(if words == 0 { parts == all.len() } else { parts < all.len() / 10 }, "{parts}");
+        }
+    }
+
+    #[test]
+    fn many_shapes_and_bodies_elsewhere_come_back() {
+        let mut gather = ColumnEncoder::after((0, 0));
+        for call in 1..=700u64 {
+            let pieces = [call, call + 1];
+            let head = RecordHeader { body_words: 5000, ..head(call as u16, 0, call, 0, 0) };
+            gather.push(call, head, RecordBody::External(&pieces), &[]);
+        }
+        let decoded = decode(&gather.encode()).expect("our own block is whole");
+        assert!(decoded.spans.iter().all(|it| it.is_external));
+        assert_eq!(decoded.words[decoded.spans[699].first as usize + HEAD_WORDS..], [700, 701]);
+    }
+
+    #[test]
+    fn commands_get_the_numbers_of_here() {
+        let (mut columns, mut all) = (ColumnDecoder::default(), DecodedRecords::default());
+        let block = block();
+        columns.open(&block, |it| it + 100).expect("our own block is whole");
+        columns.decode_next(&block, usize::MAX, &mut all);
+        for (place, (_, head, ..)) in all.spans.iter().zip(records()) {
+            let first = place.first as usize;
+            assert_eq!(RecordHeader::from_words(all.words[first], all.words[first + 1]).command, head.command + 100);
+        }
+    }
+
+    #[test]
+    fn damaged_columns_are_errors_and_never_large() {
+        let good = block();
+        let mut seed = 7u64;
+        for _ in 0..20_000 {
+            seed = seed.wrapping_mul(0x5851_f42d_4c95_7f2d).wrapping_add(0x1405_7b7e_f767_814f);
+            let mut bad = good.clone();
+            let at = (seed >> 20) as usize % bad.len().min(400);
+            bad[at] = (seed >> 50) as u8;
+            if let Ok(decoded) = decode(&bad) {
+                assert!(decoded.words.len() <= WORDS_MAX);
+            }
+            bad.truncate((seed >> 30) as usize % good.len());
+            assert!(decode(&bad).is_err());
+        }
+    }
+
+    #[test]
+    fn a_block_that_is_damaged_gives_nothing() {
+        let (mut columns, good) = (ColumnDecoder::default(), block());
+        columns.open(&good, |it| it).expect("our own block is whole");
+        assert!(columns.open(&good[..good.len() - 1], |it| it).is_err());
+        assert!(columns.is_empty());
+    }
+}

@@ -1,0 +1,150 @@
+//! Where everything is in a file: written at its end, rebuilt by looking when it is absent.
+
+use lavascope_abi::Command;
+
+use crate::format::block::{BLOCK_MAX, BlockKind};
+use crate::format::byte_reader::{ByteReader, FormatError, put_varint};
+
+/// Where a block is, and what is in it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct BlockEntry {
+    pub(crate) at: u64,
+    pub(crate) kind: BlockKind,
+    pub(crate) stream: u32,
+    pub(crate) position: u64,
+    pub(crate) words: u32,
+    pub(crate) call: u64,
+    pub(crate) time: u64,
+    pub(crate) count: u32,
+}
+
+/// A point that one may want to go to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SeekPoint {
+    pub kind: SeekPointKind,
+    pub stream: u32,
+    /// The call that ends the frame or submits.
+    pub call: u64,
+    pub time: u64,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[repr(u8)]
+pub enum SeekPointKind {
+    Frame = 1,
+    Submit = 2,
+}
+
+impl SeekPointKind {
+    /// What a command is, if it is one of them.
+    pub fn of(command: Command) -> Option<SeekPointKind> {
+        match command {
+            Command::QueuePresentKHR => Some(SeekPointKind::Frame),
+            Command::QueueSubmit | Command::QueueSubmit2 | Command::QueueBindSparse => Some(SeekPointKind::Submit),
+            _ => None,
+        }
+    }
+}
+
+/// Entries of one block of an index.
+const ENTRIES_MAX: usize = 8192;
+/// Bytes that an entry takes at most, and each takes at least.
+const ENTRY_MAX: usize = 64;
+const _: () = assert!(ENTRIES_MAX * ENTRY_MAX <= BLOCK_MAX);
+
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Index {
+    pub(crate) entries: Vec<BlockEntry>,
+    pub(crate) seek_points: Vec<SeekPoint>,
+}
+
+impl Index {
+    /// The contents of the blocks that hold it.
+    pub(crate) fn encode(&self) -> Vec<Vec<u8>> {
+        let (mut entries, mut moments) = (self.entries.chunks(ENTRIES_MAX), self.seek_points.chunks(ENTRIES_MAX));
+        let mut all = Vec::new();
+        loop {
+            match (entries.next(), moments.next()) {
+                (None, None) if !all.is_empty() => return all,
+                (entries, moments) => all.push(encode(entries.unwrap_or_default(), moments.unwrap_or_default())),
+            }
+        }
+    }
+
+    /// Adds what a block of an index holds.
+    pub(crate) fn add(&mut self, block: &[u8]) -> Result<(), FormatError> {
+        let mut from = ByteReader::new(block);
+        for _ in 0..from.count(ENTRIES_MAX)? {
+            self.entries.push(decode_entry(&mut from)?);
+        }
+        for _ in 0..from.count(ENTRIES_MAX)? {
+            let kind = match from.u8()? {
+                1 => SeekPointKind::Frame,
+                2 => SeekPointKind::Submit,
+                _ => return from.error("a moment of no known kind"),
+            };
+            let (stream, call, time) = (from.count(u32::MAX as usize)? as u32, from.varint()?, from.varint()?);
+            self.seek_points.push(SeekPoint { kind, stream, call, time });
+        }
+        if from.is_empty() { Ok(()) } else { from.error("there is more than the index needs") }
+    }
+}
+
+fn encode(entries: &[BlockEntry], moments: &[SeekPoint]) -> Vec<u8> {
+    let mut to = Vec::new();
+    put_varint(&mut to, entries.len() as u64);
+    for it in entries {
+        to.push(it.kind as u8);
+        let numbers = [it.at, it.stream.into(), it.position, it.words.into(), it.call, it.time, it.count.into()];
+        numbers.into_iter().for_each(|it| put_varint(&mut to, it));
+    }
+    put_varint(&mut to, moments.len() as u64);
+    for it in moments {
+        to.push(it.kind as u8);
+        [it.stream.into(), it.call, it.time].into_iter().for_each(|it| put_varint(&mut to, it));
+    }
+    to
+}
+
+fn decode_entry(from: &mut ByteReader<'_>) -> Result<BlockEntry, FormatError> {
+    let number = from.u8()?;
+    let Some(kind) = BlockKind::from_number(number) else { return from.error("a block of no known kind") };
+    let short = |from: &mut ByteReader<'_>| from.count(u32::MAX as usize).map(|it| it as u32);
+    Ok(BlockEntry {
+        kind,
+        at: from.varint()?,
+        stream: short(from)?,
+        position: from.varint()?,
+        words: short(from)?,
+        call: from.varint()?,
+        time: from.varint()?,
+        count: short(from)?,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_large_index_comes_back_from_its_blocks() {
+        let entry = |at: u64| BlockEntry {
+            at,
+            kind: BlockKind::Calls,
+            stream: 3,
+            position: at * 2,
+            words: 4,
+            call: u64::MAX,
+            time: at,
+            count: u32::MAX,
+        };
+        let moment = |call: u64| SeekPoint { kind: SeekPointKind::Submit, stream: 1, call, time: call * 5 };
+        let index = Index { entries: (0..20_000).map(entry).collect(), seek_points: (0..9000).map(moment).collect() };
+        let blocks = index.encode();
+        assert!(blocks.len() == 3 && blocks.iter().all(|it| it.len() <= BLOCK_MAX));
+        let mut again = Index::default();
+        assert!(blocks.iter().all(|it| again.add(it).is_ok()));
+        assert_eq!(again, index);
+        assert_eq!(Index::default().encode().len(), 1);
+    }
+}

@@ -1,0 +1,7 @@
+//! Reads trace files, complete or not.
+
+pub(crate) mod merge;
+pub(crate) mod source;
+pub(crate) mod stream_reader;
+pub(crate) mod tail;
+pub(crate) mod trace;

@@ -1,0 +1,444 @@
+//! A file, read with care: everything in it may be wrong.
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use lavascope_record::encoding::RecordHeader;
+use lavascope_record::renumber;
+use rustc_hash::FxHashMap;
+
+use crate::error::{Damage, TraceError};
+use crate::format::block::{
+    ALIGNMENT, BLOCK_HEAD_SIZE, BLOCK_MAGIC, BlockHead, BlockKind, Decompressors, HEADER_SIZE, TraceHeader,
+};
+use crate::format::byte_reader::FormatError;
+use crate::format::column_decoder::{ColumnDecoder, DecodedRecords};
+use crate::format::column_encoder::HEAD_WORDS;
+use crate::format::content;
+use crate::format::content::ContentHash;
+use crate::format::index::{BlockEntry, Index, SeekPoint, SeekPointKind};
+use crate::format::schema::{Schema, SchemaRenumbering};
+use crate::read::source::{ReadAt, TraceSource};
+use crate::write::block_writer::{END_MAGIC, END_SIZE};
+
+/// Bodies may be larger than the file, since equal pieces are stored once, but not without bound.
+const BODY_ROOM: usize = 32 << 20;
+/// Moments of a small file.
+const SEEK_POINTS_MAX: usize = 1 << 20;
+/// Blocks of contents that are kept unpacked.
+const UNPACKED_MAX: usize = 16;
+
+/// A trace that can be read.
+pub struct Trace<'a> {
+    file: TraceSource<'a>,
+    header: TraceHeader,
+    entries: Vec<BlockEntry>,
+    /// Of the index; none if there is no index.
+    seek_points: Option<Vec<SeekPoint>>,
+    damages: Vec<Damage>,
+    renumbering: SchemaRenumbering,
+    /// Where each piece of content is: the block, and the bytes in it. Found out when somebody asks.
+    pieces: Mutex<Option<PieceIndex>>,
+    unpacked: Mutex<Vec<(u64, Arc<Vec<u8>>)>>,
+    /// What reading blocks took, for those who read the next: there is one for each that is being read.
+    scratches: Mutex<Vec<Scratch>>,
+}
+
+type PieceIndex = FxHashMap<ContentHash, (u64, Range<usize>)>;
+/// A block of contents, unpacked, and which bytes of it are meant.
+type ContentPiece = (Arc<Vec<u8>>, Range<usize>);
+
+/// The records of a block.
+#[derive(Default)]
+pub(crate) struct CallBlock {
+    pub(crate) decoded: DecodedRecords,
+}
+
+/// What reading a block takes: where it is read to, and what unpacks it.
+#[derive(Default)]
+struct Scratch {
+    stored: Vec<u8>,
+    decompressors: Decompressors,
+}
+
+impl<'a> Trace<'a> {
+    /// Opens a file. What is damaged of it is left out, and told by [`Trace::damages`].
+    pub fn open(file: &'a [u8]) -> Result<Trace<'a>, TraceError> {
+        let mut trace = Trace::of(TraceSource::Bytes(file), TraceHeader::read(file)?);
+        if !trace.load_index() {
+            trace.scan_blocks();
+        }
+        trace.read_schema()?;
+        Ok(trace)
+    }
+
+    /// Opens a file without reading all of it. None where it has no index: then its blocks have to be looked for.
+    pub fn open_indexed(file: &'a dyn ReadAt) -> Result<Option<Trace<'a>>, TraceError> {
+        let source = TraceSource::File(file);
+        let mut trace = Trace::of(source, TraceHeader::read(source.get(0, HEADER_SIZE, &mut Vec::new()))?);
+        if !trace.load_index() {
+            return Ok(None);
+        }
+        trace.read_schema()?;
+        Ok(Some(trace))
+    }
+
+    fn of(file: TraceSource<'a>, header: TraceHeader) -> Trace<'a> {
+        Trace {
+            file,
+            header,
+            entries: Vec::new(),
+            seek_points: None,
+            damages: Vec::new(),
+            renumbering: SchemaRenumbering::default(),
+            pieces: Mutex::default(),
+            unpacked: Mutex::default(),
+            scratches: Mutex::default(),
+        }
+    }
+
+    /// False where there is no index.
+    fn load_index(&mut self) -> bool {
+        let Some(index) = self.read_index() else { return false };
+        (self.entries, self.seek_points) = (index.entries, Some(index.seek_points));
+        true
+    }
+
+    fn read_schema(&mut self) -> Result<(), TraceError> {
+        if let Some(it) = self.entries.iter().find(|it| it.kind == BlockKind::Schema) {
+            let (at, contents) = (it.at, self.contents_of(it.at)?);
+            self.renumbering = Schema::decode(&contents, at)?.renumbering();
+        }
+        Ok(())
+    }
+
+    pub fn header(&self) -> &TraceHeader {
+        &self.header
+    }
+
+    /// What is wrong with the file. Everything else can be read.
+    pub fn damages(&self) -> &[Damage] {
+        &self.damages
+    }
+
+    /// Whether the capture came to its end: the file has an index.
+    pub fn is_complete(&self) -> bool {
+        self.seek_points.is_some()
+    }
+
+    /// Bytes of the file.
+    pub fn size(&self) -> usize {
+        self.file.len()
+    }
+
+    /// The numbers of all streams.
+    pub fn streams(&self) -> Vec<u32> {
+        let mut all: Vec<u32> = self.calls().map(|it| it.stream).collect();
+        all.sort_unstable();
+        all.dedup();
+        all
+    }
+
+    /// Words of a stream that are in the file: behind them its tail goes on.
+    pub fn stored_words(&self, stream: u32) -> u64 {
+        let own = self.calls().filter(|it| it.stream == stream);
+        own.map(|it| it.position.saturating_add(it.words.into())).max().unwrap_or(0)
+    }
+
+    /// Everything that the capture had to say about itself.
+    pub fn metadata(&self) -> Vec<serde_json::Value> {
+        let all = self.entries.iter().filter(|it| it.kind == BlockKind::Metadata);
+        all.filter_map(|it| serde_json::from_slice(&self.contents_of(it.at).ok()?).ok()).collect()
+    }
+
+    /// Bytes of the file by what they hold, stored and unpacked.
+    pub fn sizes(&self) -> BTreeMap<BlockKind, (u64, u64)> {
+        let mut all: BTreeMap<BlockKind, (u64, u64)> = BTreeMap::new();
+        for it in &self.entries {
+            if let Ok(head) = self.head(it.at) {
+                let sizes = all.entry(it.kind).or_default();
+                *sizes = (sizes.0 + head.size() as u64, sizes.1 + u64::from(head.raw_size));
+            }
+        }
+        all
+    }
+
+    /// The frames and submissions of the trace, in the order of their times.
+    pub fn seek_points(&self) -> Result<Vec<SeekPoint>, TraceError> {
+        let mut all = match &self.seek_points {
+            Some(all) => all.clone(),
+            None => self.scan_seek_points()?,
+        };
+        all.sort_by_key(|it| (it.time, it.stream, it.call));
+        Ok(all)
+    }
+
+    /// The blocks with calls of a stream, in order.
+    pub(crate) fn blocks_of(&self, stream: u32) -> Vec<BlockEntry> {
+        let mut all: Vec<BlockEntry> = self.calls().filter(|it| it.stream == stream).copied().collect();
+        all.sort_by_key(|it| it.position);
+        all
+    }
+
+    pub(crate) fn entries(&self) -> &[BlockEntry] {
+        &self.entries
+    }
+
+    /// Where the last whole block ends, and the number of the next.
+    pub(crate) fn end(&self) -> (u64, u64) {
+        let last = self.entries.iter().filter_map(|it| Some((it.at, self.head(it.at).ok()?))).max_by_key(|it| it.0);
+        last.map_or((HEADER_SIZE as u64, 0), |(at, head)| (at + head.size() as u64, head.sequence + 1))
+    }
+
+    fn calls(&self) -> impl Iterator<Item = &BlockEntry> {
+        self.entries.iter().filter(|it| it.kind == BlockKind::Calls)
+    }
+
+    /// Reads a block of calls.
+    pub(crate) fn read_calls(&self, entry: &BlockEntry) -> Result<CallBlock, TraceError> {
+        let (mut contents, mut columns) = (Vec::new(), ColumnDecoder::default());
+        self.open_calls(entry, &mut contents, &mut columns)?;
+        let mut calls = CallBlock::default();
+        columns.decode_next(&contents, usize::MAX, &mut calls.decoded);
+        Ok(calls)
+    }
+
+    /// Reads and looks at a block of calls in the place of another one, so that its records can be given.
+    pub(crate) fn open_calls(
+        &self,
+        entry: &BlockEntry,
+        contents: &mut Vec<u8>,
+        columns: &mut ColumnDecoder,
+    ) -> Result<(), TraceError> {
+        let wrong = |what| TraceError::Block { at: entry.at, what };
+        let mut scratch = lock(&self.scratches).pop().unwrap_or_default();
+        let Scratch { stored, decompressors: means } = &mut scratch;
+        let block = self.file.block(entry.at, stored);
+        let head = BlockHead::read(block).map_err(wrong)?;
+        head.unpack(block, means, contents).map_err(wrong)?;
+        lock(&self.scratches).push(scratch);
+        // A command that nobody knows keeps a number that nobody has.
+        let own = |it| self.renumbering.command(it).unwrap_or(u16::MAX);
+        columns.open(contents, own).map_err(|it| contents_error(entry.at, it))
+    }
+
+    /// Whether objects are numbered otherwise here, so that every record has to be changed.
+    pub(crate) fn needs_renumbering(&self) -> bool {
+        self.renumbering.handles().is_some()
+    }
+
+    /// Puts a record that is not as it is read into `whole`: with its body, and its objects numbered as they are here.
+    pub(crate) fn resolve_record(
+        &self,
+        stream: u32,
+        record: &[u64],
+        is_elsewhere: bool,
+        whole: &mut Vec<u64>,
+    ) -> Result<(), TraceError> {
+        let numbers = self.renumbering.handles();
+        if is_elsewhere {
+            self.assemble_record(stream, record, whole)?;
+        } else {
+            whole.clear();
+            whole.extend_from_slice(record);
+        }
+        if let Some(numbers) = numbers {
+            // Where that cannot be done the record is none that this version knows, and whoever checks it says why.
+            let _ = renumber(whole, numbers);
+        }
+        Ok(())
+    }
+
+    /// The words of a record whose body is elsewhere, in the place of what `words` has.
+    fn assemble_record(&self, stream: u32, record: &[u64], words: &mut Vec<u64>) -> Result<(), TraceError> {
+        let head = RecordHeader::from_words(record[0], record[1]);
+        let (hashes, touches) =
+            record[HEAD_WORDS..].split_at(record.len() - HEAD_WORDS - head.order_edge_count as usize);
+        words.clear();
+        words.extend_from_slice(&record[..HEAD_WORDS]);
+        for pair in hashes.chunks_exact(2) {
+            let hash = u128::from(pair[0]) | u128::from(pair[1]) << 64;
+            let missing = TraceError::MissingContent { stream, call: head.call, hash };
+            let Some((block, range)) = self.piece(hash)? else { return Err(missing) };
+            if words.len() * 8 + range.len() > BODY_ROOM + self.file.len() * 2 {
+                return Err(TraceError::Block {
+                    at: self.block_offset(&block),
+                    what: "a record is larger than the file can hold",
+                });
+            }
+            words.extend(block[range].chunks_exact(8).map(|it| u64::from_le_bytes(std::array::from_fn(|at| it[at]))));
+        }
+        if words.len() != head.body_words as usize {
+            let hash = 0;
+            return Err(TraceError::MissingContent { stream, call: head.call, hash });
+        }
+        words.extend(touches);
+        Ok(())
+    }
+
+    /// The block that a piece of content is in, unpacked, and where in it.
+    fn piece(&self, hash: ContentHash) -> Result<Option<ContentPiece>, TraceError> {
+        let mut pieces = lock(&self.pieces);
+        let known = match &mut *pieces {
+            Some(known) => known,
+            none => none.insert(self.scan_pieces()?),
+        };
+        let Some((at, range)) = known.get(&hash).cloned() else { return Ok(None) };
+        drop(pieces);
+        let mut unpacked = lock(&self.unpacked);
+        let kept = unpacked.iter().find(|it| it.0 == at).map(|it| it.1.clone());
+        let block = match kept {
+            Some(block) => block,
+            None => {
+                let block = Arc::new(self.contents_of(at)?);
+                if unpacked.len() >= UNPACKED_MAX {
+                    unpacked.remove(0);
+                }
+                unpacked.push((at, block.clone()));
+                block
+            }
+        };
+        Ok(Some((block, range)))
+    }
+
+    fn block_offset(&self, block: &Arc<Vec<u8>>) -> u64 {
+        lock(&self.unpacked).iter().find(|it| Arc::ptr_eq(&it.1, block)).map_or(0, |it| it.0)
+    }
+
+    fn scan_pieces(&self) -> Result<PieceIndex, TraceError> {
+        let mut all = PieceIndex::default();
+        for entry in self.entries.iter().filter(|it| it.kind == BlockKind::Contents) {
+            // A block that cannot be read is missed only by those who need it.
+            let Ok(contents) = self.contents_of(entry.at) else { continue };
+            for (hash, range) in content::pieces(&contents).map_err(|it| contents_error(entry.at, it))? {
+                // Also so that a small file cannot name very many pieces: hashes cannot be compressed.
+                if content::hash(&contents[range.clone()]) != hash {
+                    return Err(TraceError::Block {
+                        at: entry.at,
+                        what: "a piece of content is not what its name says",
+                    });
+                }
+                all.insert(hash, (entry.at, range));
+            }
+            // Most are asked for soon.
+            let mut unpacked = lock(&self.unpacked);
+            if unpacked.len() < UNPACKED_MAX {
+                unpacked.push((entry.at, Arc::new(contents)));
+            }
+        }
+        Ok(all)
+    }
+
+    fn scan_seek_points(&self) -> Result<Vec<SeekPoint>, TraceError> {
+        let mut all = Vec::new();
+        for entry in self.calls() {
+            if all.len() > SEEK_POINTS_MAX + self.file.len() / 16 {
+                return Err(TraceError::Block {
+                    at: entry.at,
+                    what: "there are more submissions than the file can hold",
+                });
+            }
+            let calls = self.read_calls(entry)?;
+            for place in &calls.decoded.spans {
+                let first = place.first as usize;
+                let head = RecordHeader::from_words(calls.decoded.words[first], calls.decoded.words[first + 1]);
+                let command = lavascope_abi::Command::from_number(head.command).filter(|_| head.kind == 0);
+                if let Some(kind) = command.and_then(SeekPointKind::of) {
+                    all.push(SeekPoint { kind, stream: entry.stream, call: head.call, time: place.time });
+                }
+            }
+        }
+        Ok(all)
+    }
+
+    fn read_index(&self) -> Option<Index> {
+        let mut room = Vec::new();
+        let end = self.file.get(self.file.len().checked_sub(END_SIZE)? as u64, END_SIZE, &mut room);
+        let number = |at: usize| u64::from_le_bytes(std::array::from_fn(|it| end[at + it]));
+        if !end.starts_with(&END_MAGIC) || end.len() < END_SIZE {
+            return None;
+        }
+        let (mut at, count) = (number(8), number(16));
+        let mut index = Index::default();
+        for _ in 0..count {
+            let head = self.head(at).ok().filter(|it| it.kind == BlockKind::Index)?;
+            index.add(&self.contents_of(at).ok()?).ok()?;
+            // No more than there can be: a small file must not ask for much memory.
+            let is_sane = index.entries.len() <= self.file.len() / BLOCK_HEAD_SIZE
+                && index.seek_points.len() <= SEEK_POINTS_MAX + self.file.len() / 16;
+            if !is_sane {
+                return None;
+            }
+            at += head.size() as u64;
+        }
+        // It ends where it says, and speaks of blocks that lie in the file.
+        let is_right = |it: &BlockEntry| it.at < self.file.len() as u64 && it.at.is_multiple_of(ALIGNMENT as u64);
+        (at as usize == self.file.len() - END_SIZE && index.entries.iter().all(is_right)).then_some(index)
+    }
+
+    /// Finds all blocks by looking at each, also behind damage.
+    fn scan_blocks(&mut self) {
+        let mut at = HEADER_SIZE as u64;
+        let mut sequence = 0;
+        while (at as usize) < self.file.bytes().len() {
+            match self.head(at) {
+                Ok(head) => {
+                    if head.sequence > sequence {
+                        self.damage(at, 0, format!("{} blocks are missing before this one", head.sequence - sequence));
+                    }
+                    sequence = head.sequence + 1;
+                    let BlockHead { kind, stream, position, words, call, time, count, .. } = head;
+                    if kind != BlockKind::Index {
+                        self.entries.push(BlockEntry { at, kind, stream, position, words, call, time, count });
+                    }
+                    at += head.size() as u64;
+                }
+                Err(_) if self.file.bytes()[at as usize..].starts_with(&END_MAGIC) => return,
+                Err(what) => {
+                    let next = self.next_block(at + ALIGNMENT as u64);
+                    self.damage(at, next - at, what.to_owned());
+                    at = next;
+                }
+            }
+        }
+    }
+
+    /// The next place from which on there is a whole block, or the end.
+    fn next_block(&self, from: u64) -> u64 {
+        let mut at = from as usize;
+        while let Some(rest) = self.file.bytes().get(at..).filter(|it| it.len() >= BLOCK_HEAD_SIZE) {
+            if rest.starts_with(&BLOCK_MAGIC) && BlockHead::read(rest).is_ok() {
+                return at as u64;
+            }
+            at += ALIGNMENT;
+        }
+        self.file.len() as u64
+    }
+
+    fn damage(&mut self, at: u64, size: u64, what: String) {
+        self.damages.push(Damage { at, size, what });
+    }
+
+    fn head(&self, at: u64) -> Result<BlockHead, &'static str> {
+        BlockHead::read(self.file.block(at, &mut Vec::new()))
+    }
+
+    fn contents_of(&self, at: u64) -> Result<Vec<u8>, TraceError> {
+        let wrong = |what| TraceError::Block { at, what };
+        let (mut stored, mut contents) = (Vec::new(), Vec::new());
+        let block = self.file.block(at, &mut stored);
+        let head = BlockHead::read(block).map_err(wrong)?;
+        head.unpack(block, &mut Decompressors::default(), &mut contents).map_err(wrong)?;
+        Ok(contents)
+    }
+}
+
+/// What is behind these locks is whole at every moment.
+fn lock<T>(it: &Mutex<T>) -> MutexGuard<'_, T> {
+    it.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn contents_error(at: u64, bad: FormatError) -> TraceError {
+    TraceError::Contents { at, inside: bad.at as u64, what: bad.what }
+}

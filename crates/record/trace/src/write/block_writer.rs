@@ -1,0 +1,121 @@
+//! Blocks into a file, one behind the other.
+
+use std::io::{self, Write};
+
+use crate::format::block::{ALIGNMENT, BLOCK_HEAD_SIZE, BlockHead, BlockKind, Codec, HEADER_SIZE, TraceHeader};
+use crate::format::index::{BlockEntry, Index, SeekPoint};
+use crate::format::schema::Schema;
+use crate::write::recorder::RawBlock;
+
+/// What the file ends with, behind the index.
+pub(crate) const END_MAGIC: [u8; 8] = *b"LAVAEND\n";
+/// The magic, where the index begins, and how many blocks it has.
+pub(crate) const END_SIZE: usize = 24;
+
+/// A block as it stands in the file, but for its place.
+pub struct PackedBlock {
+    raw: RawBlock,
+    raw_size: u32,
+    codec: Codec,
+    stored: Vec<u8>,
+}
+
+impl RawBlock {
+    /// Compresses a block. Takes a while: not for the threads of the application.
+    pub fn pack(mut self, codec: Codec) -> PackedBlock {
+        let contents = std::mem::take(&mut self.contents);
+        let raw_size = contents.len() as u32;
+        let (codec, stored) = match codec.pack(&contents) {
+            Some(stored) => (codec, stored),
+            None => (Codec::None, contents),
+        };
+        PackedBlock { raw: self, raw_size, codec, stored }
+    }
+}
+
+/// Where a block has got to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct WrittenBlock {
+    pub kind: BlockKind,
+    pub stream: u32,
+    /// Words of the stream that are in the file now.
+    pub position: u64,
+}
+
+/// Appends blocks to a file.
+pub struct BlockWriter<W> {
+    out: W,
+    /// Bytes that were written.
+    at: u64,
+    sequence: u64,
+    entries: Vec<BlockEntry>,
+}
+
+impl<W: Write> BlockWriter<W> {
+    /// Begins a file.
+    pub fn new(mut out: W, header: TraceHeader) -> io::Result<BlockWriter<W>> {
+        out.write_all(&header.to_bytes())?;
+        let mut writer = BlockWriter { out, at: HEADER_SIZE as u64, sequence: 0, entries: Vec::new() };
+        writer.write(RawBlock::new(BlockKind::Schema, Schema::current().encode()).pack(Codec::Zstd))?;
+        Ok(writer)
+    }
+
+    /// Goes on with a file that has so many bytes and blocks.
+    pub(crate) fn resume(out: W, at: u64, sequence: u64, entries: Vec<BlockEntry>) -> BlockWriter<W> {
+        BlockWriter { out, at, sequence, entries }
+    }
+
+    /// Appends a block. After an error the file is whole up to [`BlockWriter::size`].
+    pub fn write(&mut self, block: PackedBlock) -> io::Result<WrittenBlock> {
+        let PackedBlock { raw, raw_size, codec, stored } = block;
+        let head = BlockHead {
+            kind: raw.kind,
+            codec,
+            stream: raw.stream,
+            sequence: self.sequence,
+            position: raw.position,
+            words: raw.words,
+            call: raw.call,
+            time: raw.time,
+            count: raw.count,
+            raw_size,
+            stored_size: stored.len() as u32,
+        };
+        // In one go: whoever reads meanwhile, or after a crash, sees little of half a block.
+        let mut bytes = Vec::with_capacity(head.size());
+        bytes.extend(head.to_bytes(&stored));
+        bytes.extend(&stored);
+        bytes.resize(head.size(), 0);
+        debug_assert!(bytes.len().is_multiple_of(ALIGNMENT) && bytes.len() >= BLOCK_HEAD_SIZE);
+        self.out.write_all(&bytes)?;
+        let RawBlock { kind, stream, position, words, call, time, count, .. } = raw;
+        self.entries.push(BlockEntry { at: self.at, kind, stream, position, words, call, time, count });
+        self.at += bytes.len() as u64;
+        self.sequence += 1;
+        Ok(WrittenBlock { kind, stream, position: position + u64::from(words) })
+    }
+
+    /// Bytes of the file that are whole.
+    pub fn size(&self) -> u64 {
+        self.at
+    }
+
+    pub fn get_mut(&mut self) -> &mut W {
+        &mut self.out
+    }
+
+    /// Writes the index and ends the file.
+    pub fn finish(mut self, moments: &[SeekPoint]) -> io::Result<W> {
+        let (at, first) = (self.at, self.sequence);
+        let index = Index { entries: std::mem::take(&mut self.entries), seek_points: moments.to_vec() };
+        for contents in index.encode() {
+            self.write(RawBlock::new(BlockKind::Index, contents).pack(Codec::Zstd))?;
+        }
+        let mut end = END_MAGIC.to_vec();
+        end.extend(at.to_le_bytes());
+        end.extend((self.sequence - first).to_le_bytes());
+        self.out.write_all(&end)?;
+        self.out.flush()?;
+        Ok(self.out)
+    }
+}

@@ -1,0 +1,168 @@
+//! Records on their way into blocks.
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+
+use lavascope_abi::{Command, bytes_of_slice};
+use lavascope_record::encoding::{HEADER_SIZE, RecordHeader};
+use lavascope_record::{HostWrite, RecordPhase as Half};
+
+use crate::format::block::BlockKind;
+use crate::format::column_encoder::{ColumnEncoder, HEAD_WORDS, RecordBody, WORDS_MAX};
+use crate::format::content::{ContentStore, PIECE_MAX};
+use crate::format::index::{SeekPoint, SeekPointKind};
+
+/// A larger body is stored apart, where equal ones are stored once.
+const INLINE_BODY_MAX: usize = 512;
+
+/// A block that is not compressed yet: on the way to [`crate::BlockWriter`], by way of any thread.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RawBlock {
+    pub kind: BlockKind,
+    pub stream: u32,
+    pub(crate) position: u64,
+    pub(crate) words: u32,
+    pub(crate) call: u64,
+    pub(crate) time: u64,
+    pub(crate) count: u32,
+    pub(crate) contents: Vec<u8>,
+}
+
+impl RawBlock {
+    pub(crate) fn new(kind: BlockKind, contents: Vec<u8>) -> RawBlock {
+        RawBlock { kind, stream: 0, position: 0, words: 0, call: 0, time: 0, count: 0, contents }
+    }
+
+    /// Facts about a capture, as JSON.
+    pub fn metadata(facts: &serde_json::Value) -> RawBlock {
+        RawBlock::new(BlockKind::Metadata, facts.to_string().into_bytes())
+    }
+}
+
+/// A record, and where it stands in its stream.
+#[derive(Clone)]
+pub struct StreamRecord<'a> {
+    pub stream: u32,
+    /// Words of the stream before it and behind it. A word with its time may belong to it.
+    pub span: Range<u64>,
+    /// Since the capture began.
+    pub time: u64,
+    pub record: &'a [u64],
+}
+
+/// Gathers the records of all streams.
+#[derive(Default)]
+pub struct TraceRecorder {
+    streams: BTreeMap<u32, StreamEncoder>,
+    contents: ContentStore,
+    seek_points: Vec<SeekPoint>,
+}
+
+#[derive(Default)]
+struct StreamEncoder {
+    columns: ColumnEncoder,
+    /// Words before the block that is being gathered, and in it.
+    position: u64,
+    words: u32,
+    /// Number and time of its first record.
+    first: Option<(u64, u64)>,
+}
+
+impl TraceRecorder {
+    /// The next record of a stream, whole. Blocks that are full go to `give`, those first that later ones need.
+    pub fn record(&mut self, it: StreamRecord<'_>, give: &mut impl FnMut(RawBlock)) {
+        let StreamRecord { stream, span, time, record } = it;
+        let [first, second, ..] = *record else { return };
+        let head = RecordHeader::from_words(first, second);
+        let body = &record[HEAD_WORDS..head.body_words as usize];
+        let touches = &record[head.body_words as usize..];
+        self.add_seek_point(stream, time, head);
+        let is_large = body.len() * 8 > INLINE_BODY_MAX || HEAD_WORDS + body.len() + touches.len() >= WORDS_MAX;
+        let pieces = is_large.then(|| {
+            // What the host wrote is found again wherever it is written.
+            let own = HostWrite::words_before_bytes(record).map_or(0, |it| it - HEAD_WORDS);
+            self.store_body(body, own, give)
+        });
+        let body = pieces.as_deref().map_or(RecordBody::Inline(body), RecordBody::External);
+        let (RecordBody::Inline(row) | RecordBody::External(row)) = body;
+        let own = self.streams.entry(stream).or_default();
+        if !own.columns.has_room(HEAD_WORDS + row.len() + touches.len()) {
+            flush_stream(stream, own, &mut self.contents, give);
+        }
+        if own.first.is_none() {
+            (own.first, own.position) = (Some((head.call, time)), span.start);
+        }
+        own.columns.push(time, head, body, touches);
+        own.words = (span.end - own.position) as u32;
+    }
+
+    /// Gives everything that was gathered.
+    pub fn flush(&mut self, give: &mut impl FnMut(RawBlock)) {
+        for (number, stream) in &mut self.streams {
+            flush_stream(*number, stream, &mut self.contents, give);
+        }
+        flush_contents(&mut self.contents, give);
+    }
+
+    /// Words that were gathered and not given yet.
+    pub fn buffered_words(&self) -> usize {
+        self.streams.values().map(|it| it.words as usize).sum()
+    }
+
+    /// The frames and submissions so far, for the index.
+    pub fn seek_points(&self) -> &[SeekPoint] {
+        &self.seek_points
+    }
+
+    /// Stores a body in pieces; two words for each. So many words are a piece of their own.
+    fn store_body(&mut self, body: &[u64], own: usize, give: &mut impl FnMut(RawBlock)) -> Vec<u64> {
+        let mut hashes = Vec::new();
+        let (first, rest) = body.split_at(own);
+        for piece in first.chunks(PIECE_MAX / 8).chain(rest.chunks(PIECE_MAX / 8)) {
+            if self.contents.is_full() {
+                flush_contents(&mut self.contents, give);
+            }
+            let hash = self.contents.add(bytes_of_slice(piece));
+            hashes.extend([hash as u64, (hash >> 64) as u64]);
+        }
+        hashes
+    }
+
+    fn add_seek_point(&mut self, stream: u32, time: u64, head: RecordHeader) {
+        if head.kind == Half::Enter as u8
+            && let Some(kind) = Command::from_number(head.command).and_then(SeekPointKind::of)
+        {
+            self.seek_points.push(SeekPoint { kind, stream, call: head.call, time });
+        }
+    }
+}
+
+fn flush_stream(number: u32, stream: &mut StreamEncoder, contents: &mut ContentStore, give: &mut impl FnMut(RawBlock)) {
+    if stream.columns.is_empty() {
+        return;
+    }
+    // What its records lead to comes before them.
+    flush_contents(contents, give);
+    let next = ColumnEncoder::after(stream.columns.last());
+    let gather = std::mem::replace(&mut stream.columns, next);
+    let (call, time) = stream.first.take().unwrap_or_default();
+    give(RawBlock {
+        kind: BlockKind::Calls,
+        stream: number,
+        position: stream.position,
+        words: stream.words,
+        call,
+        time,
+        count: gather.len() as u32,
+        contents: gather.encode(),
+    });
+    stream.words = 0;
+}
+
+fn flush_contents(contents: &mut ContentStore, give: &mut impl FnMut(RawBlock)) {
+    if let Some((bytes, count)) = contents.take() {
+        give(RawBlock { count, ..RawBlock::new(BlockKind::Contents, bytes) });
+    }
+}
+
+const _: () = assert!(HEADER_SIZE == HEAD_WORDS * 8);

@@ -1,0 +1,51 @@
+//! Makes one whole file of a trace that was cut short and its tail.
+
+use std::io;
+
+use crate::error::TraceError;
+use crate::format::block::Codec;
+use crate::read::tail::Tail;
+use crate::read::trace::Trace;
+use crate::write::block_writer::BlockWriter;
+use crate::write::recorder::{StreamRecord, TraceRecorder};
+
+/// What a file needs to be whole.
+pub struct Repair {
+    /// Bytes of it that stay.
+    pub keep: u64,
+    /// What comes behind them.
+    pub append: Vec<u8>,
+    /// Records that came out of the tail.
+    pub records: u64,
+}
+
+/// Finds out how to make a file whole. What is damaged inside of it stays as it is.
+pub fn repair(trace: &Trace<'_>, tail: Option<&Tail>) -> Result<Repair, TraceError> {
+    let (keep, sequence) = trace.end();
+    let mut writer = BlockWriter::resume(Vec::new(), keep, sequence, trace.entries().to_vec());
+    let failed = |_: io::Error| TraceError::Block { at: keep, what: "there is no memory for the rest of it" };
+    let mut recorder = TraceRecorder::default();
+    let mut blocks = Vec::new();
+    let mut records = 0;
+    for stream in tail.iter().flat_map(|it| it.streams()) {
+        let Some(tail) = tail.filter(|it| it.header().id == trace.header().id) else { continue };
+        let first = trace.stored_words(stream);
+        let found = tail.records(stream, first, &mut Vec::new());
+        let mut position = first;
+        for place in &found.spans {
+            let record = &found.words[place.first as usize..place.end as usize];
+            let span = position..position + record.len() as u64 + 1;
+            position = span.end;
+            records += 1;
+            recorder.record(StreamRecord { stream, span, time: place.time, record }, &mut |it| blocks.push(it));
+        }
+    }
+    recorder.flush(&mut |it| blocks.push(it));
+    for it in blocks {
+        writer.write(it.pack(Codec::Zstd)).map_err(failed)?;
+    }
+    let mut moments = trace.seek_points()?;
+    moments.extend(recorder.seek_points());
+    let append = writer.finish(&moments).map_err(failed)?;
+    Ok(Repair { keep, append, records })
+}

@@ -1,0 +1,342 @@
+//! Accesses: they are checked against what their ranges remember, and kept there.
+//!
+//! What other commands of the same command buffer have shown already is left out, where marks say so (`mark`).
+
+use std::borrow::Cow;
+use std::ops::Range;
+
+use lavascope_collections::IntervalMap;
+use lavascope_sync_ir::{Access, Region, ResourceId};
+
+use smallvec::SmallVec;
+
+use crate::access::access_order::AccessOrder;
+use crate::access::addressed_access::AddressedAccess;
+use crate::access::range_state::{AccessContext, Accessor, RangeState};
+use crate::access::usages::{SYNC_TABLES, UsageIndex};
+use crate::command_buffer::marks::{MarkMode, MarkUpdate};
+use crate::command_buffer::plans::{ActionAccesses, CommandPlans, MarkedAccesses, PlanKind};
+use crate::command_buffer::prepared::PreparedCommandBuffer;
+use crate::dependency::clocks::Tag;
+use crate::memory::addresses::{AddressLookup, ResourceIdentity};
+use crate::memory::aliases;
+use crate::queue::device::EngineDevice;
+use crate::queue::execution::{CommandExecutor, access_context};
+
+impl CommandExecutor<'_> {
+    /// All accesses of a command are checked before any of them is kept: they do not conflict with each other. Takes
+    /// whether the command before was an action without a conflict, and gives whether this one is.
+    pub(crate) fn execute_action(
+        &mut self,
+        tag: Tag,
+        accesses: ActionAccesses<'_>,
+        commands: &PreparedCommandBuffer,
+        index: usize,
+    ) -> bool {
+        let uses = || accesses.iter().filter_map(ResourceUse::from_access).collect::<Vec<ResourceUse<'static>>>();
+        if self.is_tracking_contents() {
+            self.check_contents(tag, &uses());
+        }
+        let (kind, spots) = commands.addressed_accesses(index, &self.device.addresses);
+        let is_done = match kind {
+            PlanKind::Disjoint => self.check_and_record(tag, &commands.plans, index),
+            PlanKind::Overlapping => self.check_then_record(tag, spots),
+            PlanKind::UnknownAddresses | PlanKind::NotAction => false,
+        };
+        if !is_done {
+            self.progress.is_clean = false;
+            let is_marked = self.progress.marking == MarkMode::Apply;
+            let inner: Vec<&AddressedAccess> =
+                if is_marked { commands.plans.accesses_after_write(index).collect() } else { Vec::new() };
+            self.check_and_record_each(tag, &uses(), &inner);
+        }
+        is_done && kind == PlanKind::Disjoint
+    }
+
+    /// The common case, without a conflict: each range is looked up once. False if there is a conflict, or other names
+    /// of the memory to be looked at; what was kept until then may be kept again.
+    #[inline]
+    fn check_and_record(&mut self, tag: Tag, plans: &CommandPlans, index: usize) -> bool {
+        let (addresses, is_rendering) = (&self.device.addresses, self.instance.is_some());
+        if addresses.alias_count() != 0
+            && plans.addressed_accesses(index).1.iter().any(|it| addresses.has_aliases(it.resource))
+        {
+            return false;
+        }
+        let mut word = 0;
+        while let Some(marked) = plans.marked_word(index, word) {
+            word += 1;
+            let skipped = self.progress.skipped(marked.marks, is_rendering);
+            let left = marked.valid_bits & !(skipped.check & skipped.record);
+            if left != 0 && !self.check_and_record_word(tag, plans, marked, left, skipped.check) {
+                return false;
+            }
+        }
+        true
+    }
+
+    /// The same for some spots, of which others need no check.
+    fn check_and_record_word(
+        &mut self,
+        tag: Tag,
+        plans: &CommandPlans,
+        marked: MarkedAccesses<'_>,
+        left: u64,
+        known: u64,
+    ) -> bool {
+        let CommandExecutor { device, queue, instance, progress, .. } = self;
+        let EngineDevice { rules, queues, states, .. } = &mut **device;
+        let clock = &queues[usize::from(*queue)].clock;
+        let mut now = access_context(*rules, clock, *queue, instance.as_ref(), tag, ResourceIdentity::default());
+        let (is_made, mut left, mut inner, mut again) = (progress.marking == MarkMode::Record, left, 0, 0);
+        while left != 0 {
+            let at = left.trailing_zeros() as usize;
+            let (bits, spots) = marked.group(at);
+            let (spot, is_write) = (&spots[0], marked.marks.written_range & bits != 0);
+            left &= !bits;
+            now.identity = spot.identity;
+            let Some(state) = states.get_exact_mut(&spot.range) else {
+                if let Some(state) = states.insert_default_if_vacant(&spot.range) {
+                    record_all(state, spots, is_write, &now);
+                    state.set_marked(is_made);
+                    continue;
+                }
+                if !check_and_record_parts(states, spots, &now, is_made, known & bits == 0) {
+                    return false;
+                }
+                continue;
+            };
+            if known & bits == 0 && has_conflict(state, spots, is_write, &now) {
+                return false;
+            }
+            let mut is_marked = state.is_marked();
+            if is_made {
+                inner |= if state.is_written() { bits } else { 0 };
+                if is_write {
+                    is_marked = true;
+                    progress.mark_overwritten(plans, state, spot);
+                } else if progress.mark_read(plans, state, &now, spot, at) && !state.is_written() {
+                    again |= bits;
+                }
+            }
+            record_all(state, spots, is_write, &now);
+            state.set_marked(is_marked);
+        }
+        if inner != 0 || again != 0 {
+            progress.mark_updates.push((marked.number, MarkUpdate::Own { inner, again }));
+        }
+        true
+    }
+
+    /// Keeps what the last command did as the one before it, and which the next one does not do.
+    #[inline]
+    pub(crate) fn record_last_repeated(&mut self, commands: &PreparedCommandBuffer, index: usize) {
+        let is_rendering = self.instance.is_some();
+        let mut word = 0;
+        while let Some(marked) = commands.plans.marked_word(index, word) {
+            word += 1;
+            let left = marked.marks.repeated(is_rendering) & !marked.marks.repeated_by_next;
+            if left != 0 && commands.addressed_accesses(index, &self.device.addresses).0 == PlanKind::Disjoint {
+                self.record_word(marked, left);
+            }
+        }
+    }
+
+    fn record_word(&mut self, marked: MarkedAccesses<'_>, mut left: u64) {
+        let tag = self.device.last_tag();
+        let CommandExecutor { device, queue, instance, .. } = self;
+        let EngineDevice { rules, queues, states, .. } = &mut **device;
+        let clock = &queues[usize::from(*queue)].clock;
+        let mut now = access_context(*rules, clock, *queue, instance.as_ref(), tag, ResourceIdentity::default());
+        while left != 0 {
+            let (bits, spots) = marked.group(left.trailing_zeros() as usize);
+            let is_write = marked.marks.written_range & bits != 0;
+            left &= !bits;
+            now.identity = spots[0].identity;
+            if let Some(state) = states.get_exact_mut(&spots[0].range) {
+                let is_marked = state.is_marked();
+                record_all(state, spots, is_write, &now);
+                state.set_marked(is_marked);
+            } else {
+                let add = |it: &mut Option<RangeState>| record_all(it.get_or_insert_default(), spots, is_write, &now);
+                states.update(spots[0].range.clone(), |_, it| add(it));
+            }
+        }
+    }
+
+    /// The same where accesses of one command overlap in part.
+    fn check_then_record(&mut self, tag: Tag, spots: &[AddressedAccess]) -> bool {
+        let CommandExecutor { device, queue, instance, .. } = self;
+        let EngineDevice { rules, queues, states, addresses, .. } = &mut **device;
+        let clock = &queues[usize::from(*queue)].clock;
+        let now = |through| access_context(*rules, clock, *queue, instance.as_ref(), tag, through);
+        for spot in spots {
+            let (by, now) = (spot.accessor(*queue), now(spot.identity));
+            let is_bad = |(_, state): (_, &RangeState)| state.conflicts(&now, by);
+            if addresses.has_aliases(spot.resource) || states.overlapping(spot.range.clone()).any(is_bad) {
+                return false;
+            }
+        }
+        // Writes first, so that reads of the same command stay known beside them.
+        for is_write in [true, false] {
+            for spot in spots.iter().filter(|it| SYNC_TABLES.write_column(it.usage).is_some() == is_write) {
+                let (by, now) = (spot.accessor(*queue), now(spot.identity));
+                states.update(spot.range.clone(), |_, state| state.get_or_insert_default().record(by, &now));
+            }
+        }
+        true
+    }
+
+    pub(crate) fn check_and_record_uses(&mut self, tag: Tag, uses: &[ResourceUse<'_>]) {
+        if self.is_tracking_contents() {
+            self.check_contents(tag, uses);
+        }
+        let is_done = self.spots_of(uses).is_some_and(|it| self.check_then_record(tag, &it));
+        if !is_done {
+            self.check_and_record_each(tag, uses, &[]);
+        }
+    }
+
+    /// The spots of some uses, if each is one and known.
+    fn spots_of(&self, uses: &[ResourceUse<'_>]) -> Option<SmallVec<[AddressedAccess; 4]>> {
+        let addresses = &self.device.addresses;
+        let spot = |it: &ResourceUse<'_>| match addresses.look_up(it.resource, &it.region) {
+            AddressLookup::One(range, through) => Some(AddressedAccess {
+                range,
+                resource: it.resource,
+                identity: through,
+                access_index: 0,
+                usage: it.usage,
+                order: it.order,
+            }),
+            AddressLookup::Many(..) | AddressLookup::Empty | AddressLookup::NotFixed => None,
+        };
+        uses.iter().map(spot).collect()
+    }
+
+    fn check_and_record_each(&mut self, tag: Tag, uses: &[ResourceUse<'_>], known: &[&AddressedAccess]) {
+        for it in uses {
+            self.check_use(tag, it, known);
+        }
+        let is_write = |it: &&ResourceUse<'_>| SYNC_TABLES.write_column(it.usage).is_some();
+        // Writes first, so that reads of the same command stay known beside them.
+        for it in uses.iter().filter(|it| is_write(it)) {
+            self.record_use(tag, it);
+        }
+        for it in uses.iter().filter(|it| !is_write(it)) {
+            self.record_use(tag, it);
+        }
+    }
+
+    /// Some spots of the command may be known to be fine.
+    fn check_use(&mut self, tag: Tag, it: &ResourceUse<'_>, known: &[&AddressedAccess]) {
+        let ranges = self.device.ranges(it.resource, &it.region);
+        let device = &*self.device;
+        let now = self.access_context(tag, it.resource);
+        let mut conflicts = Vec::new();
+        let is_known = |range: &Range<u64>| {
+            let is_own = |spot: &AddressedAccess| (spot.resource, spot.usage) == (it.resource, it.usage);
+            known.iter().any(|spot| spot.range == *range && is_own(spot))
+        };
+        for range in ranges.iter().filter(|it| !is_known(it)) {
+            for (part, state) in device.states.overlapping(range.clone()) {
+                let found = state.check(&now, it.usage, it.order);
+                if !found.is_empty() {
+                    conflicts.push((part, found));
+                }
+            }
+        }
+        conflicts.extend(device.alias_conflicts(&now, it.resource, &ranges, (it.usage, it.order)));
+        self.device.report(tag, it.resource, conflicts);
+    }
+
+    fn record_use(&mut self, tag: Tag, it: &ResourceUse<'_>) {
+        let ranges = self.device.addresses.ranges(it.resource, &it.region);
+        let by = Accessor { usage: it.usage, queue: self.queue, order: it.order };
+        let elsewhere = self.device.alias_writes(it.resource, &ranges, by);
+        let CommandExecutor { device, queue, instance, .. } = self;
+        let EngineDevice { rules, queues, states, addresses, .. } = &mut **device;
+        let through = addresses.identity(it.resource);
+        let now = access_context(*rules, &queues[usize::from(*queue)].clock, *queue, instance.as_ref(), tag, through);
+        for range in ranges {
+            aliases::record_access(states, range, &elsewhere, by, &now);
+        }
+    }
+}
+
+#[inline]
+fn has_conflict(state: &RangeState, spots: &[AddressedAccess], is_write: bool, now: &AccessContext<'_>) -> bool {
+    match is_write {
+        false => state.conflicts_with_read(now, spots[0].accessor(now.queue)),
+        true => spots.iter().any(|it| state.conflicts(now, it.accessor(now.queue))),
+    }
+}
+
+/// Writes first, so that reads of the same command stay known beside them.
+#[inline(always)]
+fn record_all(state: &mut RangeState, spots: &[AddressedAccess], is_write: bool, now: &AccessContext<'_>) {
+    if is_write {
+        add_written(state, spots, now);
+    } else {
+        state.record_read(spots[0].accessor(now.queue), now);
+    }
+}
+
+fn add_written(state: &mut RangeState, spots: &[AddressedAccess], now: &AccessContext<'_>) {
+    if let [spot] = spots {
+        return state.record_write(spot.accessor(now.queue), now.identity, now.tag);
+    }
+    for is_write in [true, false] {
+        let wanted = spots.iter().filter(|it| SYNC_TABLES.write_column(it.usage).is_some() == is_write);
+        wanted.for_each(|it| state.record(it.accessor(now.queue), now));
+    }
+}
+
+/// Checks and keeps spots whose range is not there just as it is. False if there is a conflict.
+fn check_and_record_parts(
+    states: &mut IntervalMap<RangeState>,
+    spots: &[AddressedAccess],
+    now: &AccessContext<'_>,
+    is_made: bool,
+    is_checked: bool,
+) -> bool {
+    let (range, mut parts, mut is_fine) = (&spots[0].range, 0, true);
+    let is_write = spots.iter().any(|it| SYNC_TABLES.write_column(it.usage).is_some());
+    states.update(range.clone(), |_, state| {
+        parts += 1;
+        match state {
+            Some(state) if is_checked && has_conflict(state, spots, is_write, now) => is_fine = false,
+            Some(state) => {
+                record_all(state, spots, is_write, now);
+                state.set_marked(false);
+            }
+            None => {
+                let state = state.get_or_insert_default();
+                record_all(state, spots, is_write, now);
+                state.set_marked(is_made);
+            }
+        }
+    });
+    // What was apart may be alike now: a buffer that is used in small pieces must not stay in pieces.
+    if parts > 1 {
+        states.merge_equal_neighbors(range.clone());
+    }
+    is_fine
+}
+
+/// One use of a part of a resource, by the name that the tables have for it.
+pub(crate) struct ResourceUse<'a> {
+    pub(crate) resource: ResourceId,
+    pub(crate) region: Cow<'a, Region>,
+    pub(crate) usage: UsageIndex,
+    pub(crate) order: AccessOrder,
+}
+
+impl ResourceUse<'static> {
+    /// None for an access that its stage cannot make: that is another's to report.
+    fn from_access(access: Access) -> Option<ResourceUse<'static>> {
+        let usage = SYNC_TABLES.usage(access.stage, access.access)?;
+        let (resource, region) = (access.resource, Cow::Owned(access.region));
+        Some(ResourceUse { resource, region, usage, order: access.order.into() })
+    }
+}

@@ -1,0 +1,9 @@
+//! What commands access, and what each range of memory remembers of it.
+
+pub mod access_order;
+pub(crate) mod actions;
+pub(crate) mod addressed_access;
+pub(crate) mod contents;
+pub(crate) mod overlays;
+pub(crate) mod range_state;
+pub mod usages;

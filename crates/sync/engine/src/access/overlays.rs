@@ -1,0 +1,263 @@
+//! What dependencies on single resources did for the last write to a range.
+//!
+//! They do not enter the clocks, where they would speak for every resource. Instead the write remembers to whom it is
+//! visible, and *points*: at a tag it became available to some stages. Whether a later stage is reached from there
+//! is asked of the clocks, so later barriers of any kind reach points without touching them.
+
+use std::ops::Range;
+
+use crate::access::range_state::{AccessContext, Addressing, ResourceFirstScope};
+use crate::access::usages::{StageIndex, StageSet, TRANSITION, UsageIndex, UsageSet};
+use crate::dependency::clocks::{KeySet, Tag};
+use crate::dependency::scopes::{COMMON_SETS, ExpandedScope};
+use crate::dependency::subpass_intervals::ClockQuery;
+use crate::memory::addresses::ResourceIdentity;
+
+/// There may be one for each range, so lists have room for what they hold and no more.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Overlay {
+    visible: Vec<ResourceVisibility>,
+    points: Vec<AvailabilityPoint>,
+    /// What few overlays have.
+    rare: Option<Box<RareVisibility>>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct HostVisibility {
+    identity: ResourceIdentity,
+    queue: u8,
+    tag: Tag,
+    usages: UsageSet,
+}
+
+/// To what a write is visible.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct ResourceVisibility {
+    queue: u8,
+    /// The beginning of the subpass in which this holds; zero outside, where it holds from then on.
+    subpass_begin: Tag,
+    /// Through this resource.
+    identity: ResourceIdentity,
+    usages: UsageSet,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+struct RareVisibility {
+    /// What became visible to the host: on a queue, at a tag, which the host must know of.
+    to_host: Vec<HostVisibility>,
+    aliases: Vec<AliasVisibility>,
+}
+
+/// What is visible otherwise than through one resource by the addresses of the write.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct AliasVisibility {
+    visible: ResourceVisibility,
+    /// Where its addresses are not those of the write, at some of them.
+    addresses: Option<(u64, u64)>,
+    /// Through whatever resource.
+    is_any_resource: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct AvailabilityPoint {
+    queue: u8,
+    /// As in [`ResourceVisibility`], for what follows directly; by chains it may lead out of a subpass.
+    subpass_begin: Tag,
+    tag: Tag,
+    stages: StageSet,
+    /// Whether it is the write itself, a layout transition, that these stages are after.
+    is_transition_write: bool,
+}
+
+impl AvailabilityPoint {
+    /// Whether it is before every later command in its stages.
+    fn is_unbounded(&self) -> bool {
+        self.subpass_begin == 0 && !self.is_transition_write
+    }
+}
+
+impl Overlay {
+    /// Now the write became available and visible to a second scope.
+    pub(crate) fn add(&mut self, now: &AccessContext<'_>, scope: &ExpandedScope) {
+        let AccessContext { queue, subpass_begin: from, .. } = *now;
+        // The second scope of a layout transition before a subpass begins with the subpass.
+        let tag = now.tag.max(from + 1);
+        let ExpandedScope { dst: stages, dst_usages, dst_global_usages: dst_everywhere, .. } = *scope;
+        let (usages, everywhere) = (dst_usages.union(dst_everywhere), dst_everywhere);
+        let at = match now.addressing {
+            Addressing::Own => None,
+            Addressing::Alias { start, end } => Some((start, end)),
+        };
+        let new = ResourceVisibility { queue, subpass_begin: from, identity: now.identity, usages };
+        // What is visible by every name needs none.
+        let has_name = usages != everywhere;
+        if has_name && at.is_none() {
+            self.add_visible(new);
+        } else if has_name {
+            self.rare.get_or_insert_default().add_elsewhere(AliasVisibility {
+                visible: new,
+                addresses: at,
+                is_any_resource: false,
+            });
+        }
+        if !everywhere.is_empty() {
+            let visible = ResourceVisibility { usages: everywhere, ..new };
+            self.rare.get_or_insert_default().add_elsewhere(AliasVisibility {
+                visible,
+                addresses: at,
+                is_any_resource: true,
+            });
+        }
+        let to_host = usages.and(COMMON_SETS.host_usages);
+        if at.is_none() && !to_host.is_empty() {
+            let new = HostVisibility { identity: now.identity, queue, tag, usages: to_host };
+            self.rare.get_or_insert_default().add_to_host(new);
+        }
+        // A stage keeps its earliest point: whatever comes after a later one comes after that one too.
+        let is_same =
+            |it: &&AvailabilityPoint| it.queue == queue && it.subpass_begin == from && !it.is_transition_write;
+        let known = self.points.iter().filter(is_same).fold(0, |all, it| all | it.stages.0);
+        let stages = StageSet(stages.0 & !known);
+        if !stages.is_empty() {
+            push(
+                &mut self.points,
+                AvailabilityPoint { queue, subpass_begin: from, tag, stages, is_transition_write: false },
+            );
+        }
+    }
+
+    /// The write is a layout transition: available by itself to whatever comes after layout transitions.
+    pub(crate) fn add_transition_write(&mut self, now: &AccessContext<'_>) {
+        let mut stages = StageSet::default();
+        stages.add(TRANSITION);
+        let AccessContext { queue, subpass_begin: from, tag, .. } = *now;
+        push(
+            &mut self.points,
+            AvailabilityPoint { queue, subpass_begin: from, tag, stages, is_transition_write: true },
+        );
+    }
+
+    fn add_visible(&mut self, new: ResourceVisibility) {
+        let key = |it: &ResourceVisibility| (it.queue, it.subpass_begin, it.identity);
+        match self.visible.iter_mut().find(|it| key(it) == key(&new)) {
+            Some(own) => own.usages = own.usages.union(new.usages),
+            None if new.usages.is_empty() => {}
+            None => push(&mut self.visible, new),
+        }
+    }
+
+    fn aliases(&self) -> &[AliasVisibility] {
+        self.rare.as_ref().map_or(&[][..], |it| &it.aliases)
+    }
+
+    /// What is visible at some addresses of another resource is visible at others from now on, once for each plane.
+    pub(crate) fn move_alias_addresses(&mut self, old: &Range<u64>, planes: &[u64]) {
+        let Some(rest) = &mut self.rare else { return };
+        let is_moved = |it: &AliasVisibility| it.addresses.is_some_and(|at| old.start <= at.0 && at.1 <= old.end);
+        let moved: Vec<AliasVisibility> = rest.aliases.extract_if(.., |it| is_moved(it)).collect();
+        for it in moved {
+            for plane in planes {
+                let at = it.addresses.map(|at| (plane + at.0 - old.start, plane + at.1 - old.start));
+                rest.aliases.push(AliasVisibility { addresses: at, ..it });
+            }
+        }
+    }
+
+    /// Where visibility by another name begins or ends.
+    pub(crate) fn alias_boundaries(&self) -> impl Iterator<Item = u64> {
+        self.aliases().iter().filter_map(|it| it.addresses).flat_map(|it| [it.0, it.1])
+    }
+
+    /// What it asks clocks for that stretches may have.
+    pub(crate) fn clock_queries(&self) -> impl Iterator<Item = ClockQuery> {
+        let closed = self.points.iter().filter(|it| !it.is_unbounded());
+        closed.map(|it| ClockQuery { tag: it.tag, queue: it.queue, stages: it.stages, write: None })
+    }
+
+    /// Whether the write is visible to a usage.
+    pub(crate) fn is_visible(&self, now: &AccessContext<'_>, usage: UsageIndex) -> bool {
+        let clock = now.clock;
+        let is_at = |at: (u64, u64)| match now.addressing {
+            Addressing::Own => false,
+            Addressing::Alias { start, end } => at.0 <= start && end <= at.1,
+        };
+        let is_there = |it: &ResourceVisibility| now.is_in_subpass(it.queue, it.subpass_begin) && it.usages.has(usage);
+        let here = self.visible.iter().any(|it| it.identity == now.identity && is_there(it))
+            || self.aliases().iter().any(|it| {
+                let is_through = it.is_any_resource || it.visible.identity == now.identity;
+                is_through && it.addresses.is_none_or(is_at) && is_there(&it.visible)
+            });
+        let knows = |queue: u8, tag| clock.batches.get(queue) >= tag;
+        let is_through = |it: &&HostVisibility| it.identity == now.identity && it.usages.has(usage);
+        let to_host = self.rare.as_ref().map_or(&[][..], |it| &it.to_host);
+        let to_host = to_host.iter().filter(is_through).any(|it| knows(it.queue, it.tag));
+        here || to_host
+            || self.points.iter().any(|it| {
+                it.stages.iter().any(|c| match it.is_unbounded() {
+                    true => clock.is_reached(usage, it.queue, c, it.tag),
+                    false => clock.is_reached_from_subpass(usage, it.queue, c, it.tag),
+                })
+            })
+    }
+
+    /// Whether a chain of dependencies from the write reaches a stage.
+    pub(crate) fn is_available(&self, now: &AccessContext<'_>, stage: StageIndex) -> bool {
+        self.points.iter().any(|it| {
+            let is_direct =
+                !it.is_transition_write && now.is_in_subpass(it.queue, it.subpass_begin) && it.stages.has(stage);
+            is_direct
+                || it.stages.iter().any(|c| match it.is_unbounded() {
+                    true => now.clock.has_point(stage, it.queue, c, it.tag),
+                    false => now.clock.has_happened(stage, it.queue, c, it.tag),
+                })
+        })
+    }
+
+    /// Whether a chain of dependencies from the write reaches a first scope.
+    pub(crate) fn reaches(&self, now: &AccessContext<'_>, first: &ResourceFirstScope) -> bool {
+        self.points.iter().any(|it| {
+            let is_in = |part: &(StageSet, Tag)| it.tag <= part.1 && it.stages.0 & part.0.0 != 0;
+            let is_direct = !it.is_transition_write
+                && now.is_in_subpass(it.queue, it.subpass_begin)
+                && first.stage_limits.iter().any(is_in);
+            let is_before = first.stage_limits.iter().any(|part| it.tag <= part.1);
+            is_direct
+                || is_before
+                    && it.stages.iter().any(|c| match it.is_unbounded() {
+                        true => first.global.has_point(it.queue, c, it.tag),
+                        false => first.global.has_access(it.queue, c, it.tag),
+                    })
+        })
+    }
+}
+
+impl RareVisibility {
+    fn add_elsewhere(&mut self, new: AliasVisibility) {
+        let key = |it: &AliasVisibility| {
+            (it.visible.queue, it.visible.subpass_begin, it.visible.identity, it.addresses, it.is_any_resource)
+        };
+        match self.aliases.iter_mut().find(|it| key(it) == key(&new)) {
+            Some(own) => own.visible.usages = own.visible.usages.union(new.visible.usages),
+            None => self.aliases.push(new),
+        }
+    }
+
+    /// Whoever knows of a later one knows of the earlier.
+    fn add_to_host(&mut self, new: HostVisibility) {
+        let is_known = |it: &&HostVisibility| (it.identity, it.queue) == (new.identity, new.queue) && it.tag <= new.tag;
+        let known = self.to_host.iter().filter(is_known).fold(UsageSet::default(), |all, it| all.union(it.usages));
+        let usages = new.usages.and_not(known);
+        if !usages.is_empty() {
+            self.to_host.push(HostVisibility { usages, ..new });
+        }
+    }
+}
+
+/// Adds to a list that will hardly grow.
+fn push<T>(all: &mut Vec<T>, new: T) {
+    all.reserve_exact(1);
+    all.push(new);
+}
+
+#[cfg(test)]
+mod tests;

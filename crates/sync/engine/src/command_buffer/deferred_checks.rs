@@ -1,0 +1,134 @@
+//! Command buffers that are not checked while they are recorded, but when they are executed.
+//!
+//! That costs half, and finds something whenever the other finds something, but not with the same words and not at the
+//! same time: whoever looks at a program that is over can look this way first, and the other way where there is
+//! something to be told. What is never executed is checked by itself, before anything goes that it uses.
+
+use lavascope_sync_ir::{CommandBufferId, Queue};
+
+use crate::check::Engine;
+use crate::command_buffer::marks::MarkMode;
+use crate::command_buffer::prepared::PreparedCommandBuffer;
+use crate::queue::device::get_or_grow;
+
+/// What is not checked yet.
+#[derive(Default)]
+pub(crate) struct DeferredChecks {
+    /// Primary command buffers that were recorded; some were executed since.
+    recorded: Vec<CommandBufferId>,
+    has_found: bool,
+}
+
+/// How a command buffer was recorded.
+pub(crate) enum DeferredCheck {
+    /// It is checked with what executes it.
+    Secondary,
+    Primary {
+        /// For what kind of queue it is recorded.
+        queue: Queue,
+        /// How many commands were checked.
+        checked: usize,
+        is_executed: bool,
+    },
+}
+
+impl Engine {
+    /// From now on command buffers are not checked while they are recorded.
+    pub fn check_when_executed(&mut self) {
+        self.deferred_checks = Some(DeferredChecks::default());
+    }
+
+    /// Whether there was something wrong inside of a command buffer that was not executed, or something waits, so that
+    /// it may still be.
+    pub fn finish_deferred_checks(&mut self) -> bool {
+        self.check_unexecuted();
+        self.deferred_checks.as_ref().is_some_and(|it| it.has_found)
+            || self.device.blocked_submissions().next().is_some()
+    }
+
+    /// Something is about to go that command buffers may use.
+    pub fn check_unexecuted(&mut self) {
+        self.check_deferred_where(|_| true);
+    }
+
+    /// A command buffer is about to be recorded anew.
+    pub(crate) fn begin_deferred_check(&mut self, id: CommandBufferId, queue: Queue, is_secondary: bool) {
+        self.end_deferred_check(id);
+        let Some(late) = &mut self.deferred_checks else { return };
+        let commands = get_or_grow(&mut self.command_buffers, id.0 as usize);
+        let is_listed = matches!(commands.deferred, Some(DeferredCheck::Primary { .. }));
+        commands.deferred = Some(if is_secondary {
+            DeferredCheck::Secondary
+        } else {
+            DeferredCheck::Primary { queue, checked: 0, is_executed: false }
+        });
+        if !is_secondary && !is_listed {
+            late.recorded.push(id);
+        }
+    }
+
+    /// What a command buffer was is over.
+    pub(crate) fn end_deferred_check(&mut self, id: CommandBufferId) {
+        match self.command_buffers.get(id.0 as usize).and_then(|it| it.deferred.as_ref()) {
+            Some(DeferredCheck::Primary { .. }) => self.check_isolated(id),
+            // One that was never recorded may be executed all the same.
+            Some(DeferredCheck::Secondary) | None => {
+                self.check_deferred_where(|it| it.executed.iter().any(|it| it.0 == id))
+            }
+        }
+    }
+
+    /// Checks some of what was not executed.
+    fn check_deferred_where(&mut self, are_those: impl Fn(&PreparedCommandBuffer) -> bool) {
+        let Some(late) = &mut self.deferred_checks else { return };
+        let mut recorded = std::mem::take(&mut late.recorded);
+        recorded.retain(|id| {
+            let commands = &mut self.command_buffers[id.0 as usize];
+            commands.deferred.take_if(|it| matches!(it, DeferredCheck::Primary { is_executed: true, .. }));
+            let is_left = matches!(commands.deferred, Some(DeferredCheck::Primary { .. }));
+            let is_one = are_those(commands);
+            if is_left && is_one {
+                self.check_isolated(*id);
+            }
+            is_left
+        });
+        if let Some(late) = &mut self.deferred_checks {
+            late.recorded = recorded;
+        }
+    }
+
+    /// Checks a command buffer by itself, if it was not executed.
+    fn check_isolated(&mut self, id: CommandBufferId) {
+        let index = id.0 as usize;
+        let commands = &mut self.command_buffers[index];
+        let until = commands.plans.len();
+        let Some(DeferredCheck::Primary { queue, checked, is_executed: false }) = &mut commands.deferred else {
+            return;
+        };
+        let queue = *queue;
+        if std::mem::replace(checked, until) == until {
+            return;
+        }
+        commands.refresh(&self.device.addresses);
+        let executed: Vec<CommandBufferId> = commands.executed.iter().map(|it| it.0).collect();
+        self.refresh_all(executed.into_iter());
+        let mut alone = self.new_isolated(queue);
+        alone.cursor.progress.marking = MarkMode::Off;
+        alone.device.grow_events(&self.device);
+        self.advance_isolated(&mut alone, index, until);
+        let has_found = !(alone.device.hazards.is_empty() && alone.device.contents.faults.is_empty());
+        if let Some(late) = &mut self.deferred_checks {
+            late.has_found |= has_found;
+        }
+        self.recycle_isolated(alone);
+    }
+}
+
+impl PreparedCommandBuffer {
+    /// It is executed, or nobody asks for it any more.
+    pub(crate) fn set_executed(&mut self) {
+        if let Some(DeferredCheck::Primary { is_executed, .. }) = &mut self.deferred {
+            *is_executed = true;
+        }
+    }
+}

@@ -1,0 +1,8 @@
+//! What is done once for each recorded command buffer, before any queue executes it.
+
+pub(crate) mod deferred_checks;
+pub(crate) mod marks;
+pub(crate) mod plans;
+pub(crate) mod prepared;
+pub(crate) mod recording;
+pub(crate) mod used_blocks;

@@ -1,0 +1,620 @@
+//! The spots of all commands of a command buffer.
+//!
+//! Most commands are much like the one before: what they have in common is not looked up again.
+
+use std::ops::Range;
+
+use lavascope_sync_ir::{Access, AccessList, Barrier, Command, Region, ResourceId};
+
+use crate::access::access_order;
+use crate::access::addressed_access::AddressedAccess;
+use crate::access::usages::SYNC_TABLES;
+use crate::command_buffer::marks::{AccessMarks, MarkUpdate};
+use crate::memory::addresses::{AddressLookup, AddressMap, ResourceIdentity};
+
+/// For each command its spots, and those of all commands one behind the other.
+#[derive(Default)]
+pub(crate) struct CommandPlans {
+    plans: Vec<CommandPlan>,
+    /// Of all actions; what a command does as the one before is not there again.
+    accesses: AccessList,
+    addressed: Vec<AddressedAccess>,
+    /// For each 64 spots of a command.
+    marks: Vec<AccessMarks>,
+    /// Commands that are not actions.
+    non_actions: Vec<Command>,
+    /// The resources of the last action, with the numbers that they came with.
+    last_resources: Vec<ResourceId>,
+}
+
+/// What a command uses: its spots.
+#[derive(Clone, Copy, Debug)]
+struct CommandPlan {
+    first: u32,
+    end: u32,
+    marks: u32,
+    /// Its accesses, if it is not straight; of a command that is not an action, its place among those.
+    accesses: (u32, u32),
+    kind: PlanKind,
+    /// Whether each access has one spot, in the order of accesses, and there are at most 64.
+    is_one_to_one: bool,
+    /// Whether all accesses are to buffers.
+    is_buffers_only: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum PlanKind {
+    /// What is written overlaps with another spot only if that is the same range, and next to it.
+    Disjoint,
+    Overlapping,
+    /// Its addresses are not known before it is executed.
+    UnknownAddresses,
+    /// Not an action.
+    NotAction,
+}
+
+/// What is recorded.
+pub(crate) enum RecordedCommand<'a> {
+    Action(ActionAccesses<'a>),
+    Other(&'a Command),
+}
+
+/// The command that was recorded last.
+pub(crate) enum LastCommand<'a> {
+    Barrier(&'a Barrier),
+    /// An action that uses nothing but buffers, and knows where they are: its spots, and which of them it writes, as
+    /// bits.
+    BufferAction(&'a [AddressedAccess], u64),
+    Other,
+}
+
+/// The accesses of an action.
+#[derive(Clone, Copy)]
+pub(crate) struct ActionAccesses<'a> {
+    /// Of all commands.
+    all: &'a AccessList,
+    /// Where they are, unless there are spots that say so.
+    own: (u32, u32),
+    addressed: &'a [AddressedAccess],
+}
+
+impl<'a> ActionAccesses<'a> {
+    pub(crate) fn iter(self) -> impl Iterator<Item = Access> + 'a {
+        let places = (self.own.0..self.own.1).chain(self.addressed.iter().map(|it| it.access_index));
+        places.map(move |it| self.all.get(it as usize))
+    }
+}
+
+/// Room that is not worth giving back.
+const ROOM_MIN: usize = 1024;
+/// Spots whose marks are in one place.
+const MARKS_PER_WORD: usize = 64;
+
+impl CommandPlans {
+    /// Room for much more than there was would stay for as long as the command buffer.
+    pub(crate) fn clear(&mut self) {
+        if self.addressed.capacity() > 4 * self.addressed.len() + ROOM_MIN {
+            *self = CommandPlans::default();
+        }
+        self.plans.clear();
+        self.accesses.clear();
+        self.addressed.clear();
+        self.marks.clear();
+        self.non_actions.clear();
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.plans.len()
+    }
+
+    #[inline]
+    pub(crate) fn command(&self, command: usize) -> RecordedCommand<'_> {
+        let plan = self.plans[command];
+        match plan.kind {
+            PlanKind::NotAction => RecordedCommand::Other(&self.non_actions[plan.accesses.0 as usize]),
+            _ => RecordedCommand::Action(plan.accesses_in(&self.addressed, &self.accesses)),
+        }
+    }
+
+    pub(crate) fn last(&self) -> LastCommand<'_> {
+        let Some(plan) = self.plans.last() else { return LastCommand::Other };
+        let spots = &self.addressed[plan.first as usize..plan.end as usize];
+        match plan.kind {
+            PlanKind::NotAction => match &self.non_actions[plan.accesses.0 as usize] {
+                Command::Barrier(it) => LastCommand::Barrier(it),
+                _ => LastCommand::Other,
+            },
+            PlanKind::Disjoint if plan.is_one_to_one && plan.is_buffers_only => {
+                LastCommand::BufferAction(spots, self.marks.get(plan.marks as usize).map_or(0, |it| it.writes))
+            }
+            _ => LastCommand::Other,
+        }
+    }
+
+    /// Takes the last command out; gives it if it is not an action.
+    pub(crate) fn pop(&mut self) -> Option<Command> {
+        let is_action = self.plans.pop()?.kind != PlanKind::NotAction;
+        if is_action { None } else { self.non_actions.pop() }
+    }
+
+    /// An action has other accesses. What was known of it is wrong until all is looked up again.
+    pub(crate) fn replace(&mut self, command: usize, accesses: &[Access]) {
+        let first = self.accesses.len() as u32;
+        if let Some(plan) = self.plans.get_mut(command).filter(|it| it.kind != PlanKind::NotAction) {
+            (plan.accesses, plan.is_one_to_one) = ((first, first + accesses.len() as u32), false);
+            self.accesses.extend(accesses);
+        }
+    }
+
+    /// Looks everything up again.
+    pub(crate) fn look_up_again(&mut self, addresses: &AddressMap) {
+        let (plans, spots) = (std::mem::take(&mut self.plans), std::mem::take(&mut self.addressed));
+        let (accesses, mut own) = (std::mem::take(&mut self.accesses), Vec::new());
+        self.marks.clear();
+        for it in plans {
+            if it.kind == PlanKind::NotAction {
+                self.plans.push(it);
+            } else {
+                own.clear();
+                own.extend(it.accesses_in(&spots, &accesses).iter());
+                self.add_action(&own, |it| it, addresses);
+            }
+        }
+        // They came with other numbers.
+        self.last_resources.clear();
+    }
+
+    /// Commands that have something to be done, as bits.
+    pub(crate) fn busy_bits(&self) -> Vec<u64> {
+        let (mut is_rendering, mut busy) = (false, vec![0; self.plans.len().div_ceil(MARKS_PER_WORD)]);
+        for (index, plan) in self.plans.iter().enumerate() {
+            busy[index / MARKS_PER_WORD] |= u64::from(self.is_busy(index, is_rendering)) << (index % MARKS_PER_WORD);
+            if plan.kind == PlanKind::NotAction {
+                match &self.non_actions[plan.accesses.0 as usize] {
+                    Command::BeginRendering(_) | Command::BeginRenderPass { .. } => is_rendering = true,
+                    Command::EndRendering | Command::EndRenderPass => is_rendering = false,
+                    _ => {}
+                }
+            }
+        }
+        busy
+    }
+
+    #[inline]
+    pub(crate) fn addressed_accesses(&self, command: usize) -> (PlanKind, &[AddressedAccess]) {
+        let plan = self.plans[command];
+        (plan.kind, &self.addressed[plan.first as usize..plan.end as usize])
+    }
+
+    /// The number of the marks of a spot of a command, and its bit.
+    #[inline]
+    pub(crate) fn mark_position(&self, command: usize, spot: usize) -> (u32, u64) {
+        (self.plans[command].marks + (spot / MARKS_PER_WORD) as u32, 1 << (spot % MARKS_PER_WORD))
+    }
+
+    #[inline]
+    pub(crate) fn marks_at(&self, number: u32) -> &AccessMarks {
+        &self.marks[number as usize]
+    }
+
+    pub(crate) fn apply_mark(&mut self, number: u32, made: MarkUpdate) {
+        let marks = &mut self.marks[number as usize];
+        match made {
+            MarkUpdate::Own { inner, again } => (marks.written_before, marks.read_before) = (inner, again),
+            MarkUpdate::Superseded(bits) => marks.superseded |= bits,
+        }
+    }
+
+    /// The marks of a command, each with its number, with the spots from there on, and with the bits that are spots.
+    #[inline]
+    pub(crate) fn marked_words(&self, command: usize) -> impl Iterator<Item = MarkedAccesses<'_>> {
+        let plan = self.plans[command];
+        let spots = &self.addressed[plan.first as usize..plan.end as usize];
+        (0..spots.len().div_ceil(MARKS_PER_WORD)).map(move |word| {
+            let (number, spots) = (plan.marks + word as u32, &spots[word * MARKS_PER_WORD..]);
+            MarkedAccesses {
+                number,
+                marks: &self.marks[number as usize],
+                addressed: spots,
+                valid_bits: low_bits(spots.len()),
+            }
+        })
+    }
+
+    /// The same, one by one; none behind the last. Almost all commands have one.
+    #[inline]
+    pub(crate) fn marked_word(&self, command: usize, word: usize) -> Option<MarkedAccesses<'_>> {
+        let plan = &self.plans[command];
+        let first = plan.first as usize + word * MARKS_PER_WORD;
+        let spots = self.addressed.get(first..plan.end as usize).filter(|it| !it.is_empty())?;
+        let number = plan.marks + word as u32;
+        Some(MarkedAccesses {
+            number,
+            marks: &self.marks[number as usize],
+            addressed: spots,
+            valid_bits: low_bits(spots.len()),
+        })
+    }
+
+    /// Whether a command has something to be checked or kept, if nothing before it is wrong.
+    pub(crate) fn is_busy(&self, command: usize, is_rendering: bool) -> bool {
+        self.plans[command].kind != PlanKind::Disjoint
+            || self.marked_words(command).any(|it| {
+                let (marks, repeated) = (it.marks, it.marks.repeated(is_rendering));
+                let (check, keep) = (
+                    repeated | marks.written_before | marks.read_before,
+                    repeated & marks.repeated_by_next | marks.superseded,
+                );
+                it.valid_bits & !(check & keep) != 0
+            })
+    }
+
+    /// Spots of a command whose ranges the command buffer wrote to before.
+    pub(crate) fn accesses_after_write(&self, command: usize) -> impl Iterator<Item = &AddressedAccess> {
+        self.marked_words(command).flat_map(|it| bits(it.marks.written_before).map(move |at| &it.addressed[at]))
+    }
+
+    /// The next command is not an action.
+    pub(crate) fn add_non_action(&mut self, command: Command) {
+        let (at, kind) = (self.non_actions.len() as u32, PlanKind::NotAction);
+        let accesses = (at, at);
+        self.plans.push(CommandPlan {
+            first: 0,
+            end: 0,
+            marks: 0,
+            accesses,
+            kind,
+            is_one_to_one: false,
+            is_buffers_only: false,
+        });
+        self.non_actions.push(command);
+    }
+
+    /// Looks up what the next command uses, an action whose resources have other numbers.
+    pub(crate) fn add_action(
+        &mut self,
+        accesses: &[Access],
+        number: impl Fn(ResourceId) -> ResourceId,
+        addresses: &AddressMap,
+    ) {
+        let (first, marks, own) = (self.addressed.len() as u32, self.marks.len() as u32, self.accesses.len() as u32);
+        let is_like = |it: &CommandPlan| {
+            it.is_one_to_one && it.len() == accesses.len() && self.last_resources.len() == accesses.len()
+        };
+        let last = self.plans.last().copied().filter(is_like);
+        let is_alike = last.is_some_and(|it| self.add_similar(it, accesses, &number, addresses));
+        let (kind, is_straight) = match is_alike {
+            true => (PlanKind::Disjoint, true),
+            false => {
+                self.addressed.truncate(first as usize);
+                self.accesses.truncate(own as usize);
+                self.last_resources.clear();
+                self.last_resources.extend(accesses.iter().map(|it| it.resource));
+                self.look_up_all(first as usize, accesses, &number, addresses)
+            }
+        };
+        let is_on_buffers = accesses.iter().all(|it| matches!(it.region, Region::Buffer(_)));
+        let (end, accesses) = (self.addressed.len() as u32, (own, self.accesses.len() as u32));
+        self.plans.push(CommandPlan {
+            first,
+            end,
+            marks,
+            accesses,
+            kind,
+            is_one_to_one: is_straight,
+            is_buffers_only: is_on_buffers,
+        });
+    }
+
+    fn look_up_all(
+        &mut self,
+        first: usize,
+        accesses: &[Access],
+        number: &impl Fn(ResourceId) -> ResourceId,
+        addresses: &AddressMap,
+    ) -> (PlanKind, bool) {
+        let (mut is_straight, mut is_known) = ((1..=MARKS_PER_WORD).contains(&accesses.len()), true);
+        for access in accesses {
+            let (resource, at) = (number(access.resource), self.accesses.len() as u32);
+            self.accesses.push_with_resource(access, resource);
+            // An access that its stage cannot make is another's to report.
+            let usage = SYNC_TABLES.usage(access.stage, access.access);
+            let looked = usage.map_or(AddressLookup::Empty, |_| addresses.look_up(resource, &access.region));
+            let spot = |range, through| spot(access, resource, at, range, through);
+            match looked {
+                AddressLookup::One(range, through) => self.addressed.extend(spot(range, through)),
+                AddressLookup::Many(ranges, through) => {
+                    is_straight = false;
+                    self.addressed.extend(ranges.into_iter().filter_map(|it| spot(it, through)));
+                }
+                AddressLookup::Empty => is_straight = false,
+                AddressLookup::NotFixed => is_known = false,
+            }
+        }
+        if !is_known {
+            self.addressed.truncate(first);
+            return (PlanKind::UnknownAddresses, false);
+        }
+        let (kind, has_moved) = self.group_written_ranges(first);
+        let before = self.plans.last().copied().filter(|it| it.kind == PlanKind::Disjoint && kind == it.kind);
+        if let Some(before) = before {
+            self.mark_repeats(before, first);
+        }
+        (kind, is_straight && !has_moved && kind == PlanKind::Disjoint)
+    }
+
+    /// A command that is much like the one before, which is straight: all that is looked up is what is different. False
+    /// if it is not straight itself.
+    fn add_similar(
+        &mut self,
+        last: CommandPlan,
+        accesses: &[Access],
+        number: &impl Fn(ResourceId) -> ResourceId,
+        addresses: &AddressMap,
+    ) -> bool {
+        let (old, new) = (last.first as usize, self.addressed.len());
+        // What is different, and which of it does something else.
+        let (mut different, mut other) = (0_u64, 0_u64);
+        for (index, access) in accesses.iter().enumerate() {
+            let mut spot = self.addressed[old + index].clone();
+            let (is_same_usage, is_same_region) =
+                self.accesses.compare_use_and_region(spot.access_index as usize, access);
+            let is_same_resource = access.resource == self.last_resources[index];
+            if !(is_same_usage && is_same_region && is_same_resource) {
+                different |= 1 << index;
+                other |= u64::from(!is_same_usage) << index;
+                if !is_same_resource {
+                    (self.last_resources[index], spot.resource) = (access.resource, number(access.resource));
+                }
+                let is_one = match is_same_usage {
+                    true => self.retarget(&mut spot, access, addresses),
+                    false => self.retarget_with_usage(&mut spot, access, addresses),
+                };
+                if !is_one {
+                    return false;
+                }
+            }
+            self.addressed.push(spot);
+        }
+        let (spots, marks) = (&self.addressed[new..], &self.marks[last.marks as usize]);
+        let meets_write = |it: usize| bits(marks.writes).any(|write| spots[it].overlaps(&spots[write]));
+        // What is written is the same, and nothing new is the same range.
+        if different & marks.written_range == 0 && other == 0 && !bits(different).any(meets_write) {
+            let before = !different & low_bits(spots.len()) & (!marks.written_range | marks.raster_ordered);
+            let marks = AccessMarks { repeats_previous: before, ..marks.command_only() };
+            self.marks[last.marks as usize].repeated_by_next = before;
+            self.marks.push(marks);
+            return true;
+        }
+        // All that is written is something else, and alone.
+        let meets_any = |write: usize| (0..spots.len()).any(|it| it != write && spots[it].overlaps(&spots[write]));
+        let is_alone = marks.writes == marks.written_range && marks.writes & !different == 0;
+        if other == 0 && is_alone && !bits(marks.writes).any(meets_any) {
+            let before = !different & low_bits(spots.len());
+            let marks = AccessMarks { repeats_previous: before, ..marks.command_only() };
+            self.marks[last.marks as usize].repeated_by_next = before;
+            self.marks.push(marks);
+            return true;
+        }
+        let (all, (kind, has_moved)) = (low_bits(spots.len()), self.group_written_ranges(new));
+        if kind != PlanKind::Disjoint || has_moved {
+            self.marks.truncate(last.marks as usize + 1);
+            return false;
+        }
+        if different != all {
+            self.mark_repeats(last, new);
+        }
+        true
+    }
+
+    /// A spot, which is that of the command before but for its resource, becomes the one of an access that does the same
+    /// to something else. False if it is not one spot.
+    #[inline]
+    fn retarget(&mut self, spot: &mut AddressedAccess, access: &Access, addresses: &AddressMap) -> bool {
+        let AddressLookup::One(range, through) = addresses.look_up(spot.resource, &access.region) else { return false };
+        let at = self.accesses.len() as u32;
+        self.accesses.push_like(spot.access_index as usize, access, spot.resource);
+        (spot.range, spot.identity, spot.access_index) = (range, through, at);
+        true
+    }
+
+    /// The same for one that does something else.
+    fn retarget_with_usage(&mut self, spot: &mut AddressedAccess, access: &Access, addresses: &AddressMap) -> bool {
+        let Some(usage) = SYNC_TABLES.usage(access.stage, access.access) else { return false };
+        let AddressLookup::One(range, through) = addresses.look_up(spot.resource, &access.region) else { return false };
+        let at = self.accesses.len() as u32;
+        self.accesses.push_with_resource(access, spot.resource);
+        let (resource, order) = (spot.resource, access.order.into());
+        *spot = AddressedAccess { range, resource, identity: through, access_index: at, usage, order };
+        true
+    }
+
+    /// Puts what is written next to other spots of the same range, and marks it, in the spots of a new command. Gives
+    /// whether anything was moved.
+    fn group_written_ranges(&mut self, first: usize) -> (PlanKind, bool) {
+        let spots = &mut self.addressed[first..];
+        if spots.len() <= MARKS_PER_WORD
+            && let Some(marks) = marks_if_disjoint(spots)
+        {
+            self.marks.extend(Some(marks).filter(|_| !spots.is_empty()));
+            return (PlanKind::Disjoint, false);
+        }
+        let marks = self.marks.len();
+        self.marks.resize(marks + spots.len().div_ceil(MARKS_PER_WORD), AccessMarks::default());
+        let (kind, has_moved) = group_by_range(spots);
+        if kind != PlanKind::Disjoint {
+            return (kind, has_moved);
+        }
+        let mut at = 0;
+        while at < spots.len() {
+            let same = |it: &&AddressedAccess| it.is_same_range(&spots[at]);
+            let len = 1 + spots[at + 1..].iter().take_while(same).count();
+            let group = &spots[at..at + len];
+            let has_write = group.iter().any(is_write);
+            let is_ordered = has_write && is_ordered(group);
+            for (index, spot) in (at..).zip(group) {
+                let (own, bit) = (&mut self.marks[marks + index / MARKS_PER_WORD], 1 << (index % MARKS_PER_WORD));
+                own.writes |= if is_write(spot) { bit } else { 0 };
+                own.written_range |= if has_write { bit } else { 0 };
+                own.raster_ordered |= if is_ordered { bit } else { 0 };
+            }
+            at += len;
+        }
+        (PlanKind::Disjoint, has_moved)
+    }
+
+    /// Marks what a new command and the one before do in the same way. Those that are alike are alike in order too.
+    fn mark_repeats(&mut self, last: CommandPlan, new: usize) {
+        let (before, behind) = (&self.addressed[last.first as usize..last.end as usize], &self.addressed[new..]);
+        let numbers = (last.marks as usize, self.marks.len() - behind.len().div_ceil(MARKS_PER_WORD));
+        let mut at = 0;
+        while at < behind.len().min(before.len()) {
+            let is_beside = |number: usize, at: usize| {
+                self.marks[number + at / MARKS_PER_WORD].written_range >> (at % MARKS_PER_WORD) & 1 != 0
+            };
+            let is_ordered =
+                self.marks[numbers.1 + at / MARKS_PER_WORD].raster_ordered >> (at % MARKS_PER_WORD) & 1 != 0;
+            let (is_old, is_new) = (is_beside(numbers.0, at), is_beside(numbers.1, at));
+            let same = |it: &&AddressedAccess| is_new && it.is_same_range(&behind[at]);
+            let len = 1 + behind[at + 1..].iter().take_while(same).count();
+            let others = before.get(at..at + len).unwrap_or(&[]);
+            // Of what is written all that the other does to the range, not the end or the beginning of it.
+            let is_other = |it: Option<&AddressedAccess>| it.is_none_or(|it| !it.is_same_range(&behind[at]));
+            let is_whole = !is_new || is_other(before.get(at + len)) && (at == 0 || is_other(before.get(at - 1)));
+            let is_same =
+                others.len() == len && others.iter().zip(&behind[at..]).all(|(old, new)| old.is_same_use(new));
+            if is_old == is_new && is_whole && is_same && (!is_new || is_ordered) {
+                for index in at..at + len {
+                    self.marks[numbers.0 + index / MARKS_PER_WORD].repeated_by_next |= 1 << (index % MARKS_PER_WORD);
+                    self.marks[numbers.1 + index / MARKS_PER_WORD].repeats_previous |= 1 << (index % MARKS_PER_WORD);
+                }
+            }
+            at += len;
+        }
+    }
+}
+
+impl CommandPlan {
+    /// How many spots it has.
+    fn len(&self) -> usize {
+        (self.end - self.first) as usize
+    }
+
+    /// Its accesses, out of those of all commands.
+    fn accesses_in<'a>(&self, spots: &'a [AddressedAccess], all: &'a AccessList) -> ActionAccesses<'a> {
+        match self.is_one_to_one {
+            true => ActionAccesses { all, own: (0, 0), addressed: &spots[self.first as usize..self.end as usize] },
+            false => ActionAccesses { all, own: self.accesses, addressed: &[] },
+        }
+    }
+}
+
+/// Up to 64 spots of a command, with their marks.
+#[derive(Clone, Copy)]
+pub(crate) struct MarkedAccesses<'a> {
+    pub(crate) number: u32,
+    pub(crate) marks: &'a AccessMarks,
+    /// Those, and the ones behind them.
+    pub(crate) addressed: &'a [AddressedAccess],
+    /// Bits that are spots.
+    pub(crate) valid_bits: u64,
+}
+
+impl<'a> MarkedAccesses<'a> {
+    /// Spots that must be looked at together: all of a range that is written. Gives their bits too; those behind the 64
+    /// are looked at again, which changes nothing.
+    #[inline]
+    pub(crate) fn group(&self, at: usize) -> (u64, &'a [AddressedAccess]) {
+        let len = match self.marks.written_range >> at & 1 {
+            0 => 1,
+            _ => 1 + self.addressed[at + 1..].iter().take_while(|it| it.is_same_range(&self.addressed[at])).count(),
+        };
+        (low_bits(len) << at, &self.addressed[at..at + len])
+    }
+}
+
+/// The first bits, as many as there are spots.
+#[inline]
+pub(crate) fn low_bits(spots: usize) -> u64 {
+    if spots >= MARKS_PER_WORD { u64::MAX } else { (1 << spots) - 1 }
+}
+
+fn bits(mut word: u64) -> impl Iterator<Item = usize> {
+    std::iter::from_fn(move || {
+        let bit = word.trailing_zeros() as usize;
+        (word != 0).then(|| word &= word - 1).map(|()| bit)
+    })
+}
+
+#[inline]
+fn spot(
+    access: &Access,
+    resource: ResourceId,
+    at: u32,
+    range: Range<u64>,
+    through: ResourceIdentity,
+) -> Option<AddressedAccess> {
+    let usage = SYNC_TABLES.usage(access.stage, access.access)?;
+    Some(AddressedAccess { range, resource, identity: through, access_index: at, usage, order: access.order.into() })
+}
+
+#[inline]
+fn is_write(spot: &AddressedAccess) -> bool {
+    SYNC_TABLES.write_column(spot.usage).is_some()
+}
+
+/// Whether rendering orders whatever is done to a range after what was done to it in the same way.
+fn is_ordered(group: &[AddressedAccess]) -> bool {
+    let key = |it: &AddressedAccess| (it.usage, it.order);
+    group.iter().all(|it| group.iter().all(|other| access_order::is_ordered(key(it), key(other))))
+}
+
+/// The marks of some spots, if nothing that is written overlaps with anything else.
+#[inline]
+fn marks_if_disjoint(spots: &[AddressedAccess]) -> Option<AccessMarks> {
+    let mut marks = AccessMarks::default();
+    for (at, spot) in spots.iter().enumerate().filter(|it| is_write(it.1)) {
+        if spots.iter().enumerate().any(|(other, it)| other != at && it.overlaps(spot)) {
+            return None;
+        }
+        marks.writes |= 1 << at;
+        marks.raster_ordered |= u64::from(is_ordered(std::slice::from_ref(spot))) << at;
+    }
+    marks.written_range = marks.writes;
+    Some(marks)
+}
+
+/// Puts what is written next to other spots of the same range, if it overlaps only with such. Gives whether anything was
+/// moved.
+fn group_by_range(spots: &mut [AddressedAccess]) -> (PlanKind, bool) {
+    if spots.len() > MARKS_PER_WORD {
+        spots.sort_by_key(|it| (it.range.start, it.range.end));
+        let is_apart = |it: &[AddressedAccess]| it[0].range.end <= it[1].range.start || it[0].is_same_range(&it[1]);
+        let is_fine = spots.windows(2).all(is_apart);
+        return (if is_fine { PlanKind::Disjoint } else { PlanKind::Overlapping }, true);
+    }
+    let mut has_moved = false;
+    for at in 0..spots.len() {
+        let own = spots[at].clone();
+        if !is_write(&own) {
+            continue;
+        }
+        if spots.iter().any(|it| it.overlaps(&own) && !it.is_same_range(&own)) {
+            return (PlanKind::Overlapping, has_moved);
+        }
+        // What is moved out of the way is looked at again, which changes nothing.
+        let first = spots.iter().position(|it| it.is_same_range(&own)).unwrap_or(at);
+        let mut end = first;
+        for other in first..spots.len() {
+            if spots[other].is_same_range(&own) {
+                has_moved |= other != end;
+                spots[end..=other].rotate_right(1);
+                end += 1;
+            }
+        }
+    }
+    (PlanKind::Disjoint, has_moved)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,404 @@
+//! What is grouped and marked, held against what the words say, spot by spot; and short ways against long ones.
+
+use lavascope_abi::{AccessFlags2 as A, PipelineStageFlags2 as S};
+use lavascope_sync_ir::{Barrier, RasterOrder, Region, Resource, ResourceKind};
+
+use super::*;
+use crate::test_rng::TestRng;
+
+/// Buffers of 64 bytes; the last one has no memory, and its addresses are not known before it has.
+fn addresses(buffers: u32) -> AddressMap {
+    let mut addresses = AddressMap::default();
+    for _ in 1..buffers {
+        addresses.add(&Resource::new(ResourceKind::Buffer { size: 64 }, None));
+    }
+    let kind = ResourceKind::Buffer { size: 64 };
+    addresses.add(&Resource { is_sparse: true, ..Resource::new(kind, None) });
+    addresses
+}
+
+fn access(resource: u32, bytes: Range<u64>, stage: S, access: A) -> Access {
+    Access::new(ResourceId(resource), Region::Buffer(bytes), stage.0, access.0)
+}
+
+fn read(resource: u32) -> Access {
+    access(resource, 0..64, S::COPY, A::TRANSFER_READ)
+}
+
+fn write(resource: u32) -> Access {
+    access(resource, 0..64, S::COPY, A::TRANSFER_WRITE)
+}
+
+fn color(resource: u32) -> Access {
+    let own = access(resource, 0..64, S::COLOR_ATTACHMENT_OUTPUT, A::COLOR_ATTACHMENT_WRITE);
+    Access { order: RasterOrder::Color, ..own }
+}
+
+fn barrier() -> Command {
+    Command::Barrier(Barrier::Sync2 { dependencies: Vec::new() })
+}
+
+fn plans(actions: &[&[Access]]) -> CommandPlans {
+    let (mut plans, addresses) = (CommandPlans::default(), addresses(8));
+    actions.iter().for_each(|it| plans.add_action(it, |it| it, &addresses));
+    plans
+}
+
+const BYTES: [Range<u64>; 5] = [0..64, 0..64, 0..32, 32..64, 16..48];
+
+fn random_access(dice: &mut TestRng, buffers: u64) -> Access {
+    // Where there are many, they are used whole.
+    let bytes = if buffers > 100 { 0..64 } else { BYTES[dice.below(BYTES.len() as u64) as usize].clone() };
+    let resource = dice.below(buffers) as u32;
+    match dice.below(7) {
+        0 => access(resource, bytes, S::COPY, A::TRANSFER_WRITE),
+        1 => color(resource),
+        2 => Access { order: RasterOrder::None, ..color(resource) },
+        3 => access(resource, bytes, S::VERTEX_SHADER, A::SHADER_SAMPLED_READ),
+        4 => access(resource, bytes, S::COLOR_ATTACHMENT_OUTPUT, A::COLOR_ATTACHMENT_READ),
+        // Not possible: no spot.
+        5 if dice.below(4) == 0 => access(resource, bytes, S::COPY, A::SHADER_SAMPLED_READ),
+        _ => access(resource, bytes, S::COPY, A::TRANSFER_READ),
+    }
+}
+
+/// Commands that are much like the one before, most of them; a few are long.
+fn random_commands(dice: &mut TestRng, buffers: u64) -> Vec<Vec<Access>> {
+    let mut all: Vec<Vec<Access>> = Vec::new();
+    for _ in 0..1 + dice.below(6) {
+        let mut next = all.last().cloned().unwrap_or_default();
+        let len = dice.pick(&[1, 2, 3, 5, 63, 64, 65, 130]);
+        if next.is_empty() || dice.below(3) == 0 {
+            next = (0..len).map(|_| random_access(dice, buffers)).collect();
+        }
+        for _ in 0..dice.below(4) {
+            let at = dice.below(next.len() as u64) as usize;
+            match dice.below(8) {
+                0 => next.truncate(at + 1),
+                1 => next.push(random_access(dice, buffers)),
+                2 => next.swap(0, at),
+                3 => next[at].order = RasterOrder::Atomic,
+                _ => next[at] = random_access(dice, buffers),
+            }
+        }
+        all.push(next);
+    }
+    all
+}
+
+fn is_bit(word: u64, at: usize) -> bool {
+    word >> at & 1 != 0
+}
+
+/// The marks of a command, one for each spot.
+fn marks_of(plans: &CommandPlans, command: usize) -> Vec<AccessMarks> {
+    let len = plans.addressed_accesses(command).1.len();
+    let one = |at: usize| {
+        let (number, bit) = plans.mark_position(command, at);
+        let AccessMarks {
+            writes,
+            written_range: beside_write,
+            raster_ordered: ordered,
+            repeats_previous: before,
+            repeated_by_next: behind,
+            written_before: inner,
+            read_before: again,
+            superseded: later,
+        } = *plans.marks_at(number);
+        let own = |word: u64| u64::from(word & bit != 0);
+        let (writes, beside_write, ordered) = (own(writes), own(beside_write), own(ordered));
+        let (before, behind, inner, again, later) = (own(before), own(behind), own(inner), own(again), own(later));
+        AccessMarks {
+            writes,
+            written_range: beside_write,
+            raster_ordered: ordered,
+            repeats_previous: before,
+            repeated_by_next: behind,
+            written_before: inner,
+            read_before: again,
+            superseded: later,
+        }
+    };
+    (0..len).map(one).collect()
+}
+
+/// The spots around one that have its range.
+fn run_of(spots: &[AddressedAccess], at: usize) -> Range<usize> {
+    let same = |it: &&AddressedAccess| it.is_same_range(&spots[at]);
+    let before = spots[..at].iter().rev().take_while(same).count();
+    at - before..at + 1 + spots[at + 1..].iter().take_while(same).count()
+}
+
+/// What a command is by itself.
+fn check_command(plans: &CommandPlans, command: usize) {
+    let (kind, spots) = plans.addressed_accesses(command);
+    let meets = |own: &AddressedAccess, it: &AddressedAccess| it.overlaps(own) && !it.is_same_range(own);
+    let is_apart = spots.iter().all(|own| !is_write(own) || !spots.iter().any(|it| meets(own, it)));
+    let is_simple = spots.iter().all(|own| !spots.iter().any(|it| meets(own, it)));
+    // Of long lists more must be apart than need be.
+    let is_expected = if spots.len() > MARKS_PER_WORD { is_simple } else { is_apart };
+    assert_eq!(kind, if is_expected { PlanKind::Disjoint } else { PlanKind::Overlapping }, "{spots:?}");
+    if kind == PlanKind::Overlapping {
+        return;
+    }
+    for (at, (own, marks)) in spots.iter().zip(marks_of(plans, command)).enumerate() {
+        let group: Vec<&AddressedAccess> = spots.iter().filter(|it| it.is_same_range(own)).collect();
+        let has_write = group.iter().any(|it| is_write(it));
+        let key = |it: &AddressedAccess| (it.usage, it.order);
+        let orders = |it: &&AddressedAccess| group.iter().all(|other| access_order::is_ordered(key(it), key(other)));
+        let is_ordered = has_write && group.iter().all(orders);
+        assert_eq!((marks.writes, marks.written_range), (u64::from(is_write(own)), u64::from(has_write)));
+        assert_eq!(marks.raster_ordered, u64::from(is_ordered), "{own:?}");
+        // What is written is together.
+        assert!(!has_write || run_of(spots, at).len() == group.len(), "{spots:?}");
+    }
+}
+
+/// What a command and the one before it do in the same way.
+fn check_pair(plans: &CommandPlans, command: usize) {
+    let ((_, old), (_, new)) = (plans.addressed_accesses(command - 1), plans.addressed_accesses(command));
+    let (old_marks, new_marks) = (marks_of(plans, command - 1), marks_of(plans, command));
+    let is_apart = |it: usize| plans.addressed_accesses(it).0 == PlanKind::Disjoint;
+    let are_apart = is_apart(command) && is_apart(command - 1);
+    for at in 0..new.len() {
+        let is_new = new_marks[at].written_range != 0;
+        let run = if is_new { run_of(new, at) } else { at..at + 1 };
+        let is_same = are_apart
+            && old.len() >= run.end
+            && old[run.clone()].iter().zip(&new[run.clone()]).all(|(old, new)| old.is_same_use(new))
+            && is_new == (old_marks[at].written_range != 0)
+            && (!is_new || new_marks[at].raster_ordered != 0 && run_of(old, at) == run);
+        assert_eq!(new_marks[at].repeats_previous, u64::from(is_same), "spot {at} of\n{old:?}\n{new:?}");
+        assert!(at >= old.len() || old_marks[at].repeated_by_next == new_marks[at].repeats_previous);
+    }
+    assert!(old_marks.iter().skip(new.len()).all(|it| it.repeated_by_next == 0));
+}
+
+#[test]
+fn marks_are_what_their_words_say() {
+    let (mut dice, mut kinds, mut repeated) = (TestRng(3), [0; 2], [0; 2]);
+    for round in 0..600 {
+        // Many buffers, so that long lists are apart now and then.
+        let buffers = if round % 4 == 0 { 300 } else { 3 };
+        let addresses = addresses(buffers + 1);
+        let commands = random_commands(&mut dice, u64::from(buffers));
+        let mut plans = CommandPlans::default();
+        for (index, accesses) in commands.iter().enumerate() {
+            plans.add_action(accesses, |it| it, &addresses);
+            let (kind, spots) = plans.addressed_accesses(index);
+            kinds[usize::from(kind == PlanKind::Disjoint)] += 1;
+            let mut keys: Vec<_> = spots.iter().map(|it| (it.range.start, it.range.end, it.usage)).collect();
+            let looked = |it: &Access| {
+                let ranges = addresses.ranges(it.resource, &it.region).into_iter();
+                let usage = SYNC_TABLES.usage(it.stage, it.access)?;
+                Some(ranges.map(|it| (it.start, it.end, usage)).collect::<Vec<_>>())
+            };
+            let mut wanted: Vec<_> = accesses.iter().filter_map(looked).flatten().collect();
+            keys.sort_unstable();
+            wanted.sort_unstable();
+            assert_eq!(keys, wanted);
+            check_command(&plans, index);
+            let has_repeats = |it: &AccessMarks| it.repeats_previous != 0;
+            let marks = marks_of(&plans, index);
+            repeated[usize::from(spots.len() > MARKS_PER_WORD)] += usize::from(marks.iter().any(has_repeats));
+        }
+        assert_eq!(plans.len(), commands.len());
+        (1..commands.len()).for_each(|it| check_pair(&plans, it));
+    }
+    assert!(kinds.iter().all(|it| *it > 200) && repeated[0] > 100 && repeated[1] > 10, "{kinds:?} {repeated:?}");
+}
+
+/// All but where accesses lie.
+fn shown(plans: &CommandPlans) -> String {
+    let spot = |it: &AddressedAccess| format!("{:?}", AddressedAccess { access_index: 0, ..it.clone() });
+    let command = |index: usize| {
+        let CommandPlan { first, end, marks, kind, is_one_to_one: is_straight, .. } = plans.plans[index];
+        let RecordedCommand::Action(accesses) = plans.command(index) else { panic!("an action") };
+        format!("{first} {end} {marks} {kind:?} {is_straight} {:#?}", accesses.iter().collect::<Vec<_>>())
+    };
+    let commands: Vec<String> = (0..plans.len()).map(command).collect();
+    format!("{commands:#?}\n{:#?}\n{:#?}", plans.addressed.iter().map(spot).collect::<Vec<_>>(), plans.marks)
+}
+
+/// What is like the one before is not looked up again; nobody can tell.
+#[test]
+fn what_is_alike_is_what_it_would_be() {
+    let mut dice = TestRng(5);
+    let addresses = addresses(5);
+    for _ in 0..600 {
+        let (mut short, mut long) = (CommandPlans::default(), CommandPlans::default());
+        for accesses in random_commands(&mut dice, 4) {
+            short.add_action(&accesses, |it| it, &addresses);
+            long.last_resources.clear();
+            long.add_action(&accesses, |it| it, &addresses);
+            assert_eq!(shown(&short), shown(&long));
+        }
+        // And all of it again.
+        short.look_up_again(&addresses);
+        assert_eq!(shown(&short), shown(&long));
+        assert!(short.last_resources.is_empty());
+    }
+}
+
+#[test]
+fn what_is_alike_is_looked_up_by_its_own_number() {
+    let (mut plans, addresses) = (CommandPlans::default(), addresses(8));
+    plans.add_action(&[read(0), read(1)], |it| ResourceId(it.0 + 2), &addresses);
+    plans.add_action(&[read(0), write(3)], |it| ResourceId(it.0 + 2), &addresses);
+    plans.add_action(&[read(0), write(4)], |it| ResourceId(it.0 + 2), &addresses);
+    let numbers: Vec<Vec<u32>> =
+        (0..3).map(|it| plans.addressed_accesses(it).1.iter().map(|it| it.resource.0).collect()).collect();
+    assert_eq!(numbers, [[2, 3], [2, 5], [2, 6]]);
+    let RecordedCommand::Action(accesses) = plans.command(2) else { panic!("an action") };
+    assert_eq!(accesses.iter().map(|it| it.resource.0).collect::<Vec<_>>(), [2, 6]);
+    let is_read = |spot: &AddressedAccess| !is_write(spot);
+    assert!(is_read(&plans.addressed_accesses(0).1[1]) && !is_read(&plans.addressed_accesses(1).1[1]));
+    assert_eq!(plans.addressed_accesses(2).1[1].range, addresses.whole(ResourceId(6)));
+}
+
+#[test]
+fn what_is_not_straight_is_looked_up_whole() {
+    let is_straight = |accesses: &[Access]| plans(&[accesses]).plans[0].is_one_to_one;
+    assert!(is_straight(&[read(0)]) && is_straight(&vec![read(0); MARKS_PER_WORD]));
+    assert!(!is_straight(&[]) && !is_straight(&vec![read(0); MARKS_PER_WORD + 1]));
+    // Nothing of it, nothing that can be done, and nothing that is known yet.
+    assert!(!is_straight(&[read(0), access(1, 64..99, S::COPY, A::TRANSFER_READ)]));
+    assert!(!is_straight(&[read(0), access(1, 0..64, S::COPY, A::SHADER_SAMPLED_READ)]));
+    assert!(!is_straight(&[read(0), read(7)]));
+    // Put into another order, and in each other's way.
+    assert!(is_straight(&[read(0), write(1), read(1)]));
+    assert!(!is_straight(&[write(1), read(0), read(1)]));
+    assert!(!is_straight(&[write(1), access(1, 0..16, S::COPY, A::TRANSFER_READ)]));
+    assert_eq!(plans(&[&[read(0), read(7)]]).addressed_accesses(0).0, PlanKind::UnknownAddresses);
+    assert!(plans(&[&[read(0), read(7)]]).addressed.is_empty());
+}
+
+#[test]
+fn commands_are_taken_back_and_replaced() {
+    let addresses = addresses(8);
+    let mut plans = plans(&[&[read(0)], &[write(1), read(2)]]);
+    plans.add_non_action(barrier());
+    plans.add_action(&[read(3)], |it| it, &addresses);
+    assert_eq!(plans.len(), 4);
+    assert!(matches!(plans.command(2), RecordedCommand::Other(Command::Barrier(_))));
+    assert_eq!(plans.pop(), None);
+    assert_eq!(plans.pop(), Some(barrier()));
+    assert_eq!((plans.len(), plans.non_actions.len()), (2, 0));
+    plans.add_non_action(barrier());
+    // Not an action, and not there.
+    plans.replace(2, &[read(4)]);
+    plans.replace(3, &[read(4)]);
+    plans.replace(0, &[read(4), write(5)]);
+    plans.look_up_again(&addresses);
+    let spots = |it: usize| plans.addressed_accesses(it).1.iter().map(|it| it.resource.0).collect::<Vec<_>>();
+    assert_eq!((spots(0), spots(1), spots(2)), (vec![4, 5], vec![1, 2], vec![]));
+    assert!(matches!(plans.command(2), RecordedCommand::Other(Command::Barrier(_))));
+    let RecordedCommand::Action(accesses) = plans.command(0) else { panic!("an action") };
+    assert!(accesses.iter().eq([read(4), write(5)]));
+    assert_eq!((plans.pop(), plans.pop(), plans.pop(), plans.pop()), (Some(barrier()), None, None, None));
+    assert_eq!(plans.len(), 0);
+}
+
+#[test]
+fn room_that_is_needed_stays() {
+    let spot = plans(&[&[read(0)]]).addressed[0].clone();
+    let room_after = |capacity: usize, len: usize| {
+        let mut plans = plans(&[&[read(0)]]);
+        plans.add_non_action(barrier());
+        plans.addressed = Vec::with_capacity(capacity);
+        plans.addressed.resize(len, spot.clone());
+        plans.clear();
+        assert_eq!((plans.plans.len(), plans.addressed.len(), plans.marks.len()), (0, 0, 0));
+        assert_eq!((plans.accesses.len(), plans.non_actions.len()), (0, 0));
+        plans.addressed.capacity()
+    };
+    assert_eq!((room_after(1024, 0), room_after(1025, 0)), (1024, 0));
+    assert_eq!((room_after(2224, 300), room_after(2225, 300)), (2224, 0));
+}
+
+#[test]
+fn groups_are_looked_at_together() {
+    let many: Vec<Access> = (0..70).map(|it| read(it % 2)).chain([write(2), read(2), read(2)]).collect();
+    let plans = plans(&[&[read(0), read(0), write(1), read(1), read(1), read(2)], &many]);
+    let marked: Vec<MarkedAccesses<'_>> = plans.marked_words(0).collect();
+    assert_eq!((marked.len(), marked[0].valid_bits), (1, 0b11_1111));
+    let group = |at: usize| (marked[0].group(at).0, marked[0].group(at).1.len());
+    assert_eq!((group(0), group(1), group(5)), ((1, 1), (2, 1), (1 << 5, 1)));
+    assert_eq!((group(2), group(4)), ((0b1_1100, 3), (1 << 4, 1)));
+    let marked: Vec<MarkedAccesses<'_>> = plans.marked_words(1).collect();
+    let numbers: Vec<(u32, u64, usize)> =
+        marked.iter().map(|it| (it.number, it.valid_bits, it.addressed.len())).collect();
+    assert_eq!(numbers, [(1, u64::MAX, 73), (2, 0x1ff, 9)]);
+    assert_eq!((plans.mark_position(1, 3), plans.mark_position(1, 70)), ((1, 8), (2, 1 << 6)));
+}
+
+#[test]
+fn marks_that_are_made_are_found_again() {
+    let mut plans = plans(&[&[read(0), write(1), read(2)], &[read(3)]]);
+    plans.apply_mark(0, MarkUpdate::Own { inner: 0b110, again: 0b001 });
+    plans.apply_mark(0, MarkUpdate::Superseded(0b010));
+    plans.apply_mark(0, MarkUpdate::Superseded(0b100));
+    let AccessMarks { written_before: inner, read_before: again, superseded: later, .. } = *plans.marks_at(0);
+    assert_eq!((inner, again, later), (0b110, 0b001, 0b110));
+    assert_eq!(plans.accesses_after_write(0).map(|it| it.resource.0).collect::<Vec<_>>(), [1, 2]);
+    assert_eq!(plans.accesses_after_write(1).count(), 0);
+}
+
+/// Something must be done for a command unless each of its spots is checked and kept elsewhere.
+#[test]
+fn what_others_show_is_not_busy() {
+    let mut dice = TestRng(7);
+    let addresses = addresses(5);
+    let mut idle = 0;
+    for _ in 0..500 {
+        let (mut plans, mut is_rendering, mut wanted) = (CommandPlans::default(), false, Vec::new());
+        let len = if dice.below(8) == 0 { 70 } else { 1 + dice.below(6) };
+        let is_open: Vec<bool> = (0..len)
+            .map(|_| {
+                let is_open = is_rendering;
+                match dice.below(8) {
+                    0 => plans.add_non_action(barrier()),
+                    1 => {
+                        plans.add_non_action(if is_rendering { Command::EndRendering } else { begin_rendering() });
+                        is_rendering = !is_rendering;
+                    }
+                    _ => plans.add_action(&[color(0), read(dice.below(2) as u32 + 1)], |it| it, &addresses),
+                }
+                is_open
+            })
+            .collect();
+        for number in 0..plans.marks.len() as u32 {
+            let (inner, again) = (dice.below(4), dice.below(4));
+            plans.apply_mark(number, MarkUpdate::Own { inner, again: again & !inner });
+            plans.apply_mark(number, MarkUpdate::Superseded(dice.below(4)));
+        }
+        for (index, is_open) in is_open.into_iter().enumerate() {
+            let is_needed = |it: &AccessMarks| {
+                let is_repeated = it.repeats_previous != 0 && (is_open || it.written_range == 0);
+                let is_checked = is_repeated || it.written_before != 0 || it.read_before != 0;
+                let is_kept = is_repeated && it.repeated_by_next != 0 || it.superseded != 0;
+                !(is_checked && is_kept)
+            };
+            let is_other = plans.addressed_accesses(index).0 == PlanKind::NotAction;
+            let is_busy = is_other || marks_of(&plans, index).iter().any(is_needed);
+            assert_eq!(plans.is_busy(index, is_open), is_busy);
+            idle += usize::from(!is_busy);
+            wanted.push(is_busy);
+        }
+        let busy = plans.busy_bits();
+        assert_eq!(busy.len(), wanted.len().div_ceil(MARKS_PER_WORD));
+        let found: Vec<bool> =
+            (0..busy.len() * MARKS_PER_WORD).map(|it| is_bit(busy[it / MARKS_PER_WORD], it % MARKS_PER_WORD)).collect();
+        assert_eq!(found[..wanted.len()], wanted);
+        assert!(found[wanted.len()..].iter().all(|it| !it));
+    }
+    assert!(idle > 50, "{idle}");
+}
+
+fn begin_rendering() -> Command {
+    let area = lavascope_sync_ir::Area { offset: [0; 3], extent: [1; 3] };
+    let attachments = Vec::new();
+    let rendering =
+        lavascope_sync_ir::Rendering { attachments, area, view_mask: 0, is_resuming: false, is_suspending: false };
+    Command::BeginRendering(rendering)
+}

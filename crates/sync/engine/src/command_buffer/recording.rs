@@ -1,0 +1,617 @@
+//! What is wrong inside of a command buffer, whoever executes it and whatever came before: told as it is recorded,
+//! command by command, and not again when it is executed.
+//!
+//! It is executed by itself, on a device of its own that has nothing but the addresses of the real one. Secondary
+//! command buffers are checked as part of the primary ones that execute them: what rendering they are part of only
+//! those know.
+
+use lavascope_sync_ir::{
+    Access, Command, CommandBufferId, CommandLocation, Findings, Hazard, ProgramLocation, Queue, ResourceId,
+    UndefinedContents,
+};
+
+use crate::check::Engine;
+use crate::command_buffer::marks::MarkMode;
+use crate::command_buffer::prepared::PreparedCommandBuffer;
+use crate::command_buffer::used_blocks::UsedBlocks;
+use crate::queue::device::{EngineDevice, get_or_grow};
+use crate::queue::execution::{ExecutionCursor, RecordedCommands};
+
+/// Devices that are kept for later.
+const SPARE_MAX: usize = 32;
+
+/// The execution of a command buffer by itself, as far as it was recorded.
+pub(crate) struct IsolatedExecution {
+    pub(crate) device: EngineDevice,
+    pub(crate) cursor: ExecutionCursor,
+    /// How often addresses had changed.
+    move_count: u64,
+}
+
+/// What was told of a command buffer while it was recorded.
+#[derive(Default)]
+pub(crate) struct ReportedFindings {
+    hazards: Vec<Hazard>,
+    faults: Vec<UndefinedContents>,
+}
+
+impl Engine {
+    /// The step of what was found while recording, where nothing has been executed yet.
+    pub const RECORDING: u32 = u32::MAX;
+
+    /// A command buffer is recorded anew, for queues of this kind: its commands will come one by one. There is nothing
+    /// in it until then.
+    pub fn begin_recording(&mut self, id: CommandBufferId, queue: Queue, is_secondary: bool) {
+        self.end_recording(id);
+        self.begin_deferred_check(id, queue, is_secondary);
+        let checked = self.checked_for(queue, is_secondary);
+        let commands = get_or_grow(&mut self.command_buffers, id.0 as usize);
+        commands.begin(checked, &self.device.addresses);
+        // What shares memory by other names is looked at closely.
+        if checked.is_some() && self.device.addresses.alias_count() == 0 {
+            commands.used_blocks = Some(self.spare_used_blocks.pop().unwrap_or_default());
+        }
+    }
+
+    /// Whether nothing would be found, and nothing would be known that is not known, if a command buffer were recorded
+    /// anew for such a queue with the commands that it has.
+    pub fn can_repeat(&self, id: CommandBufferId, queue: Queue, is_secondary: bool) -> bool {
+        let checked = self.checked_for(queue, is_secondary);
+        let is_for = |it: &PreparedCommandBuffer| it.queue == checked;
+        self.command_buffers.get(id.0 as usize).is_some_and(is_for) && self.is_unchanged(id)
+    }
+
+    /// For what kind of queue a command buffer is checked while it is recorded, if it is.
+    fn checked_for(&self, queue: Queue, is_secondary: bool) -> Option<Queue> {
+        Some(queue).filter(|_| !is_secondary && self.deferred_checks.is_none())
+    }
+
+    /// Whether that is still so: nothing that a command buffer uses lies elsewhere, shares memory with something else,
+    /// or is recorded anew.
+    #[inline]
+    pub fn is_unchanged(&self, id: CommandBufferId) -> bool {
+        let Some(commands) = self.command_buffers.get(id.0 as usize) else { return false };
+        let recorded = RecordedCommands { command_buffers: &self.command_buffers, render_passes: &self.render_passes };
+        commands.is_clean(&self.device.addresses) && recorded.is_up_to_date(commands)
+    }
+
+    /// A command is recorded behind those before it. Gives what is wrong with it because of those, which will not be
+    /// told again when it is executed. Of sparse resources nothing is told before that.
+    pub fn record(&mut self, id: CommandBufferId, command: Command) -> Findings {
+        let (versions, is_special) = match &command {
+            Command::Action(accesses) => {
+                return self.record_action(id, accesses, |it| it).map_or_else(Findings::default, |it| *it);
+            }
+            Command::Execute(executed) => self.prepare_secondaries(executed),
+            command => (Vec::new(), matches!(command, Command::WaitEvents(_))),
+        };
+        let Some(commands) = self.command_buffers.get_mut(id.0 as usize) else { return Findings::default() };
+        let has_events = matches!(command, Command::SetEvent(_) | Command::Execute(_));
+        commands.push(command, &versions, &self.device.addresses);
+        // Events may be set before it is executed; then less is ordered inside of it.
+        if is_special {
+            commands.discard_marks();
+        }
+        self.check_last(id, has_events).map_or_else(Findings::default, |it| *it)
+    }
+
+    /// The same for an action command, whose resources have other numbers. None if nothing is wrong with it.
+    pub fn record_action(
+        &mut self,
+        id: CommandBufferId,
+        accesses: &[Access],
+        number: impl Fn(ResourceId) -> ResourceId,
+    ) -> Option<Box<Findings>> {
+        let commands = self.command_buffers.get_mut(id.0 as usize)?;
+        commands.push_action(accesses, number, &self.device.addresses);
+        self.check_last(id, false)
+    }
+
+    /// Checks the command that was recorded last.
+    fn check_last(&mut self, id: CommandBufferId, has_events: bool) -> Option<Box<Findings>> {
+        let index = id.0 as usize;
+        let commands = &mut self.command_buffers[index];
+        let queue = commands.queue?;
+        let is_marked = commands.is_marked(&self.device.addresses);
+        if let Some(fresh) = &mut commands.used_blocks {
+            if is_marked && fresh.insert_last_if_unused(&commands.plans) {
+                return None;
+            }
+            self.check_postponed(index, queue, is_marked);
+        }
+        let moves = self.device.addresses.move_count();
+        let known = self.command_buffers[index].isolated.take().filter(|it| it.move_count == moves);
+        let mut alone = known.unwrap_or_else(|| self.catch_up(index, queue));
+        if has_events {
+            alone.device.grow_events(&self.device);
+        }
+        self.check_until(&mut alone, index, self.command_buffers[index].plans.len());
+        let commands = &mut self.command_buffers[index];
+        let found = alone.take_findings();
+        if let Some(found) = &found {
+            commands.reported.add(found);
+        }
+        commands.isolated = Some(alone);
+        found
+    }
+
+    /// Executes what was recorded since the last time, up to a command, and marks it.
+    fn check_until(&mut self, alone: &mut IsolatedExecution, index: usize, until: usize) {
+        let is_marked = self.command_buffers[index].is_marked(&self.device.addresses);
+        alone.cursor.progress.marking = if is_marked { MarkMode::Record } else { MarkMode::Off };
+        self.advance_isolated(alone, index, until);
+        let commands = &mut self.command_buffers[index];
+        alone.cursor.progress.mark_updates.iter().for_each(|(number, made)| commands.plans.apply_mark(*number, *made));
+        alone.cursor.progress.mark_updates.clear();
+        if alone.device.has_used_sparse {
+            commands.discard_marks();
+        }
+    }
+
+    /// The check of a command buffer is put off no longer: all commands but the last, with which nothing is wrong.
+    #[cold]
+    fn check_postponed(&mut self, index: usize, queue: Queue, is_marked: bool) {
+        let fresh = self.command_buffers[index].used_blocks.take();
+        self.recycle_used_blocks(fresh);
+        // Something has moved since: it is caught up as if it had been checked.
+        if !is_marked {
+            return;
+        }
+        let mut alone = self.new_isolated(queue);
+        // One by one: what was marked shows what is to be marked next.
+        for until in 1..self.command_buffers[index].plans.len() {
+            self.check_until(&mut alone, index, until);
+        }
+        self.command_buffers[index].isolated = Some(alone);
+    }
+
+    /// Makes command buffers ready that another is about to execute. Gives their versions, and whether one of them waits
+    /// for events or executes others.
+    fn prepare_secondaries(&mut self, executed: &[CommandBufferId]) -> (Vec<u64>, bool) {
+        self.refresh_all(executed.iter().copied());
+        let own = |it: &CommandBufferId| self.command_buffers.get(it.0 as usize);
+        let versions = executed.iter().map(|it| own(it).map_or(0, |it| it.version)).collect();
+        let is_special = |it: &PreparedCommandBuffer| it.has_event_wait || !it.executed.is_empty();
+        (versions, executed.iter().filter_map(own).any(is_special))
+    }
+
+    /// The last command was not recorded after all.
+    pub fn undo_last_command(&mut self, id: CommandBufferId) {
+        self.end_recording(id);
+        if let Some(commands) = self.command_buffers.get_mut(id.0 as usize) {
+            commands.pop();
+        }
+    }
+
+    /// What a recorded command is became known only now. What follows from it is told when it is executed.
+    pub fn replace_command(&mut self, id: CommandBufferId, index: u32, command: Command) {
+        self.end_recording(id);
+        if let Some(commands) = self.command_buffers.get_mut(id.0 as usize) {
+            commands.replace(index as usize, command);
+        }
+    }
+
+    /// No more commands are recorded, most likely: what was only kept to check them goes.
+    pub fn end_recording(&mut self, id: CommandBufferId) {
+        let Some(commands) = self.command_buffers.get_mut(id.0 as usize) else { return };
+        let (alone, fresh) = (commands.isolated.take(), commands.used_blocks.take());
+        if let Some(alone) = alone {
+            self.recycle_isolated(alone);
+        }
+        self.recycle_used_blocks(fresh);
+    }
+
+    #[inline]
+    fn recycle_used_blocks(&mut self, fresh: Option<UsedBlocks>) {
+        let Some(mut fresh) = fresh else { return };
+        if self.spare_used_blocks.len() < SPARE_MAX {
+            fresh.clear();
+            self.spare_used_blocks.push(fresh);
+        }
+    }
+
+    pub(crate) fn recycle_isolated(&mut self, alone: Box<IsolatedExecution>) {
+        if self.spare_isolated.len() < SPARE_MAX {
+            self.spare_isolated.push(alone);
+        }
+    }
+
+    /// An execution of all commands of a command buffer but the last, which was told of already.
+    #[cold]
+    fn catch_up(&mut self, index: usize, queue: Queue) -> Box<IsolatedExecution> {
+        let mut alone = self.new_isolated(queue);
+        let last = self.command_buffers[index].plans.len() - 1;
+        alone.cursor.progress.marking = MarkMode::Off;
+        if last > 0 {
+            alone.device.grow_events(&self.device);
+            self.advance_isolated(&mut alone, index, last);
+            alone.device.hazards.clear();
+            alone.device.contents.faults.clear();
+        }
+        alone
+    }
+
+    /// An execution of nothing.
+    pub(crate) fn new_isolated(&mut self, queue: Queue) -> Box<IsolatedExecution> {
+        let mut alone = match self.spare_isolated.pop() {
+            Some(mut alone) => {
+                alone.device.reset_isolated(queue);
+                alone.cursor.clear();
+                alone
+            }
+            None => Box::new(IsolatedExecution::new(queue)),
+        };
+        alone.device.rules = self.device.rules;
+        alone
+    }
+
+    /// Executes what was recorded since the last time, up to a command. The addresses are everybody's; what happened at them is not.
+    pub(crate) fn advance_isolated(&mut self, alone: &mut IsolatedExecution, index: usize, until: usize) {
+        let IsolatedExecution { device, cursor: walk, move_count: moves } = alone;
+        std::mem::swap(&mut device.addresses, &mut self.device.addresses);
+        let recorded = RecordedCommands { command_buffers: &self.command_buffers, render_passes: &self.render_passes };
+        walk.advance(device, recorded, &self.command_buffers[index], until);
+        std::mem::swap(&mut device.addresses, &mut self.device.addresses);
+        *moves = self.device.addresses.move_count();
+        for (resource, old, planes) in device.moved_images.drain(..) {
+            self.device.move_states(resource, &old, &planes);
+        }
+    }
+}
+
+impl IsolatedExecution {
+    fn new(queue: Queue) -> IsolatedExecution {
+        let at = CommandLocation { step: Engine::RECORDING, batch: 0, primary: 0, path: Vec::new() };
+        IsolatedExecution { device: EngineDevice::isolated(queue), cursor: ExecutionCursor::new(at), move_count: 0 }
+    }
+
+    #[inline]
+    fn take_findings(&mut self) -> Option<Box<Findings>> {
+        if self.device.hazards.is_empty() && self.device.contents.faults.is_empty() {
+            return None;
+        }
+        let hazards = std::mem::take(&mut self.device.hazards);
+        let faults = std::mem::take(&mut self.device.contents.faults);
+        // Where sparse resources lie, and with whom, is decided when it is executed.
+        let hazards = if self.device.has_used_sparse { Vec::new() } else { hazards };
+        Some(Box::new(Findings { hazards, faults }))
+    }
+}
+
+impl ReportedFindings {
+    fn add(&mut self, found: &Findings) {
+        self.hazards.extend_from_slice(&found.hazards);
+        self.faults.extend_from_slice(&found.faults);
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.hazards.is_empty() && self.faults.is_empty()
+    }
+
+    /// Nothing of this command was told.
+    pub(crate) fn remove_command(&mut self, index: usize) {
+        let is_other = |it: &ProgramLocation| !matches!(it, ProgramLocation::Command(at) if at.path.first() == Some(&(index as u32)));
+        self.hazards.retain(|it| is_other(&it.at));
+        self.faults.retain(|it| is_other(&it.at));
+    }
+
+    /// Whether a hazard inside of one execution of the command buffer was told. Of which part of the resource does not
+    /// matter: in which pieces it is told depends on what came before.
+    pub(crate) fn has_hazard(&self, found: &Hazard) -> bool {
+        let is_same = |told: &&Hazard| (told.kind, told.resource) == (found.kind, found.resource);
+        let mut told = self.hazards.iter().filter(is_same);
+        is_same_execution(&found.at, &found.prior)
+            && told.any(|it| is_same_path(&it.at, &found.at) && is_same_path(&it.prior, &found.prior))
+    }
+
+    pub(crate) fn has_fault(&self, found: &UndefinedContents) -> bool {
+        let Some(prior) = found.prior.as_ref().filter(|it| is_same_execution(&found.at, it)) else { return false };
+        let is_same = |told: &&UndefinedContents| (told.kind, told.resource) == (found.kind, found.resource);
+        let is_prior = |told: &UndefinedContents| told.prior.as_ref().is_some_and(|it| is_same_path(it, prior));
+        self.faults.iter().filter(is_same).any(|it| is_same_path(&it.at, &found.at) && is_prior(it))
+    }
+}
+
+/// Whether two places are in one execution of a command buffer.
+pub(crate) fn is_same_execution(at: &ProgramLocation, prior: &ProgramLocation) -> bool {
+    let (ProgramLocation::Command(at), ProgramLocation::Command(prior)) = (at, prior) else { return false };
+    (at.step, at.batch, at.primary) == (prior.step, prior.batch, prior.primary)
+}
+
+fn is_same_path(one: &ProgramLocation, other: &ProgramLocation) -> bool {
+    matches!((one, other), (ProgramLocation::Command(one), ProgramLocation::Command(other)) if one.path == other.path)
+}
+
+#[cfg(test)]
+mod tests {
+    use lavascope_abi::{AccessFlags2 as A, PipelineStageFlags2 as S, QueueFlags};
+    use lavascope_sync_ir::{
+        Access, Barrier, Command, CommandBuffer, Dependency, DependencyTarget, HazardKind, HostStep, ImageRegion,
+        MemoryBinding, MemoryId, ProgramLocation, QueueId, Region, Resource, ResourceId, ResourceKind, SparseBind,
+        SparsePart, SubmitBatch, SyncScope,
+    };
+
+    use super::*;
+
+    fn access(resource: u32, access: A) -> Command {
+        let region = Region::Buffer(0..16);
+        let (resource, stage, access) = (ResourceId(resource), S::COPY.0, access.0);
+        Command::Action(vec![Access::new(resource, region, stage, access)])
+    }
+
+    fn engine(queue: Queue) -> Engine {
+        let mut engine = Engine::new(&[queue], 0, 0, 0);
+        for id in [4, 1] {
+            let kind = ResourceKind::Buffer { size: 64 };
+            engine.set_resource(ResourceId(id), &Resource::new(kind, None));
+        }
+        engine
+    }
+
+    fn submit(engine: &mut Engine, id: CommandBufferId) -> Vec<Hazard> {
+        let batches = vec![SubmitBatch { command_buffers: vec![id], ..SubmitBatch::default() }];
+        engine.step(&HostStep::Submit { queue: QueueId(0), batches, fence: None });
+        engine.take_hazards()
+    }
+
+    #[test]
+    fn what_was_told_while_recording_is_not_told_again() {
+        let queue = Queue { family: 0, flags: QueueFlags::GRAPHICS.0 };
+        let (mut engine, id) = (engine(queue), CommandBufferId(3));
+        // A hazard inside, and a read that conflicts with the write of an earlier execution.
+        let commands = vec![access(4, A::TRANSFER_READ), access(1, A::TRANSFER_WRITE), access(1, A::TRANSFER_READ)];
+        engine.begin_recording(id, queue, false);
+        let told: Vec<Hazard> = commands.into_iter().flat_map(|it| engine.record(id, it).hazards).collect();
+        let at = |index: u32, it: &ProgramLocation| matches!(it, ProgramLocation::Command(it) if it.path == [index]);
+        assert_eq!(told.len(), 1);
+        assert!(told[0].kind == HazardKind::ReadAfterWrite && at(2, &told[0].at) && at(1, &told[0].prior));
+        assert_eq!(submit(&mut engine, id), []);
+        let again = submit(&mut engine, id);
+        assert_eq!(again.iter().map(|it| it.kind).collect::<Vec<_>>(), [HazardKind::WriteAfterRead]);
+        // Recorded anew and not checked: all of it is told when it is executed.
+        let commands = vec![access(4, A::TRANSFER_WRITE), access(4, A::TRANSFER_WRITE)];
+        engine.set_command_buffer(id, CommandBuffer { is_secondary: false, commands });
+        assert_eq!(submit(&mut engine, id).len(), 2);
+    }
+
+    /// Two buffers that share memory while it is recorded may not share it when it is executed.
+    #[test]
+    fn what_is_sparse_is_not_told_while_recording() {
+        let queue = Queue { family: 0, flags: QueueFlags::GRAPHICS.0 };
+        let (mut engine, id) = (engine(queue), CommandBufferId(0));
+        let kind = ResourceKind::Buffer { size: 64 };
+        engine.set_resource(ResourceId(1), &Resource { is_sparse: true, ..Resource::new(kind, None) });
+        let memory = Some((MemoryId(0), 0));
+        let bind = SparseBind { resource: ResourceId(1), part: SparsePart::Bytes(0), size: 64, memory };
+        let (waits, signals) = (Vec::new(), Vec::new());
+        engine.step(&HostStep::BindSparse { queue: QueueId(0), waits, binds: vec![bind], signals, fence: None });
+        let commands = vec![access(1, A::TRANSFER_WRITE), access(1, A::TRANSFER_READ)];
+        engine.begin_recording(id, queue, false);
+        assert!(commands.into_iter().all(|it| engine.record(id, it) == Findings::default()));
+        assert_eq!(submit(&mut engine, id).len(), 1);
+    }
+
+    fn part(resource: u32, bytes: std::ops::Range<u64>, stage: S, access: A) -> Access {
+        Access::new(ResourceId(resource), Region::Buffer(bytes), stage.0, access.0)
+    }
+
+    fn barrier() -> Command {
+        let (stages, access) = (S::ALL_COMMANDS.0, A::MEMORY_READ.0 | A::MEMORY_WRITE.0);
+        let scope = SyncScope { src_stages: stages, src_access: access, dst_stages: stages, dst_access: access };
+        Command::Barrier(Barrier::Sync2 { dependencies: vec![Dependency { scope, target: DependencyTarget::Global }] })
+    }
+
+    const GRAPHICS: Queue = Queue { family: 0, flags: QueueFlags::GRAPHICS.0 };
+
+    /// What a command buffer has shown when it is recorded: whether all of it was clean, whether its last command was
+    /// smooth, and how many ranges it knows of.
+    fn shown(engine: &mut Engine, commands: Vec<Command>) -> (bool, bool, usize) {
+        let id = CommandBufferId(7);
+        engine.begin_recording(id, GRAPHICS, false);
+        engine.command_buffers[7].used_blocks = None;
+        commands.into_iter().for_each(|it| drop(engine.record(id, it)));
+        let alone = engine.command_buffers[7].isolated.as_ref().expect("it is being recorded");
+        let progress = &alone.cursor.progress;
+        (progress.is_clean, progress.was_clean_action, alone.device.states.len())
+    }
+
+    /// What is looked at twice, range by range, is only what conflicts.
+    #[test]
+    fn what_does_not_conflict_is_clean() {
+        let mut engine = engine(GRAPHICS);
+        let (low, high) = (0..32, 32..64);
+        let copy = |bytes, access| part(1, bytes, S::COPY, access);
+        let one = |it: Access| Command::Action(vec![it]);
+        let write = || one(copy(0..64, A::TRANSFER_WRITE));
+        let sampled = || part(1, 0..64, S::FRAGMENT_SHADER, A::SHADER_SAMPLED_READ);
+        let storage = || part(1, 0..64, S::VERTEX_SHADER, A::SHADER_STORAGE_WRITE);
+        let parts = || vec![one(copy(low.clone(), A::TRANSFER_WRITE)), one(copy(high.clone(), A::TRANSFER_WRITE))];
+        let overlapping = || Command::Action(vec![copy(0..32, A::TRANSFER_WRITE), copy(16..48, A::TRANSFER_READ)]);
+        assert_eq!(shown(&mut engine, vec![write()]), (true, true, 1));
+        assert_eq!(shown(&mut engine, vec![write(), barrier()]), (true, false, 1));
+        assert_eq!(shown(&mut engine, vec![write(), barrier(), one(sampled())]), (true, true, 1));
+        assert_eq!(shown(&mut engine, vec![overlapping()]), (true, false, 3));
+        assert_eq!(shown(&mut engine, vec![write(), barrier(), overlapping()]), (true, false, 4));
+        // Used in pieces, and then as a whole: one piece.
+        assert_eq!(shown(&mut engine, parts()), (true, true, 2));
+        assert_eq!(shown(&mut engine, [parts(), vec![barrier(), write()]].concat()), (true, true, 1));
+        let later = one(copy(0..16, A::TRANSFER_READ));
+        assert_eq!(shown(&mut engine, [parts(), vec![barrier(), later]].concat()), (true, true, 3));
+        // Read by several stages, and written in several ways.
+        let reads = || vec![one(copy(0..64, A::TRANSFER_READ)), one(sampled())];
+        assert_eq!(shown(&mut engine, [reads(), vec![barrier(), write()]].concat()), (true, true, 1));
+        let both = || Command::Action(vec![copy(0..64, A::TRANSFER_WRITE), storage()]);
+        assert_eq!(shown(&mut engine, vec![both(), barrier(), one(sampled())]), (true, true, 1));
+        assert_eq!(shown(&mut engine, vec![both(), barrier(), both()]), (true, true, 1));
+        // In conflict.
+        assert_eq!(shown(&mut engine, vec![write(), write()]), (false, false, 1));
+        assert_eq!(shown(&mut engine, [parts(), vec![write()]].concat()), (false, false, 2));
+        assert_eq!(shown(&mut engine, vec![write(), overlapping()]), (false, false, 4));
+    }
+
+    /// What lies in one memory with others is looked at more closely; all else is not.
+    #[test]
+    fn other_names_are_the_concern_of_whom_they_name() {
+        let mut engine = engine(GRAPHICS);
+        let binding = Some(MemoryBinding { memory: MemoryId(0), offset: 0, size: 64 });
+        let format = lavascope_abi::Format::R8G8B8A8_UNORM;
+        let (tiling, alias) = (lavascope_sync_ir::Tiling::Optimal, false);
+        let image = lavascope_sync_ir::ImageDesc { format, extent: [4, 4, 1], mips: 1, layers: 1, tiling, alias };
+        engine.set_resource(ResourceId(2), &Resource::new(ResourceKind::Image(image), binding));
+        assert_eq!(engine.device.addresses.alias_count(), 0);
+        engine.set_resource(ResourceId(3), &Resource::new(ResourceKind::Buffer { size: 64 }, binding));
+        assert_eq!(engine.device.addresses.alias_count(), 1);
+        let write = |it| Command::Action(vec![part(it, 0..64, S::COPY, A::TRANSFER_WRITE)]);
+        assert_eq!(shown(&mut engine, vec![write(1), write(4)]), (true, true, 2));
+        assert_eq!(shown(&mut engine, vec![write(3)]), (false, false, 1));
+    }
+
+    /// The components of an image get addresses of their own while something is recorded: what is known of it moves along.
+    #[test]
+    fn what_moves_while_recording_moves_for_all() {
+        let mut engine = engine(GRAPHICS);
+        let format = lavascope_abi::Format::R8G8B8A8_UNORM;
+        let (tiling, alias) = (lavascope_sync_ir::Tiling::Optimal, false);
+        let image = lavascope_sync_ir::ImageDesc { format, extent: [4, 4, 1], mips: 1, layers: 1, tiling, alias };
+        engine.set_resource(ResourceId(2), &Resource::new(ResourceKind::Image(image), None));
+        let aspects = lavascope_abi::ImageAspectFlags::COLOR.0;
+        let access = |components, row, stage: S, access: A| {
+            let components = lavascope_sync_ir::Components(components);
+            let area = Some(lavascope_sync_ir::Area { offset: [0, row, 0], extent: [4, 1, 1] });
+            let region = ImageRegion { aspects, mips: 0..1, layers: 0..1, area, components };
+            Command::Action(vec![Access::new(ResourceId(2), Region::Image(region), stage.0, access.0)])
+        };
+        let [fill, look] = [0, 1].map(CommandBufferId);
+        engine.begin_recording(fill, GRAPHICS, false);
+        engine.record(fill, access(15, 1, S::COPY, A::TRANSFER_WRITE));
+        assert_eq!(submit(&mut engine, fill), []);
+        // The row that was written, and the one behind it.
+        for (row, wanted) in [(2, vec![]), (1, vec![HazardKind::ReadAfterWrite])] {
+            engine.begin_recording(look, GRAPHICS, false);
+            engine.record(look, access(2, row, S::FRAGMENT_SHADER, A::SHADER_SAMPLED_READ));
+            let found = submit(&mut engine, look);
+            assert_eq!(found.iter().map(|it| it.kind).collect::<Vec<_>>(), wanted);
+        }
+    }
+
+    /// What was told of a command that was taken back is told again, should it be wrong later.
+    #[test]
+    fn what_is_taken_back_was_not_told() {
+        let (mut engine, id) = (engine(GRAPHICS), CommandBufferId(0));
+        let write = || access(1, A::TRANSFER_WRITE);
+        engine.begin_recording(id, GRAPHICS, false);
+        engine.record(id, write());
+        assert_eq!(engine.record(id, write()).hazards.len(), 1);
+        engine.undo_last_command(id);
+        assert!(engine.record(id, Command::Action(Vec::new())).is_empty());
+        engine.replace_command(id, 1, write());
+        assert_eq!(submit(&mut engine, id).len(), 1);
+    }
+
+    /// What waits for events, or executes others itself, is looked at as a whole each time.
+    #[test]
+    fn special_command_buffers_leave_no_marks() {
+        let mut engine = engine(GRAPHICS);
+        let [primary, secondary, inner] = [0, 1, 2].map(CommandBufferId);
+        let wait = Command::WaitEvents(lavascope_sync_ir::WaitEvents::Sync2 { events: Vec::new() });
+        let execute = Command::Execute(vec![inner]);
+        for (own, is_marked) in [(access(1, A::TRANSFER_READ), true), (wait, false), (execute, false)] {
+            engine.begin_recording(inner, GRAPHICS, true);
+            engine.begin_recording(secondary, GRAPHICS, true);
+            engine.record(secondary, own);
+            engine.begin_recording(primary, GRAPHICS, false);
+            engine.record(primary, access(1, A::TRANSFER_READ));
+            engine.record(primary, Command::Execute(vec![secondary]));
+            assert_eq!(engine.command_buffers[0].is_marked(&engine.device.addresses), is_marked);
+            let versions = [secondary].map(|it| (it, engine.command_buffers[it.0 as usize].version));
+            assert_eq!(engine.command_buffers[0].executed, versions);
+        }
+    }
+
+    /// Contents that are undefined inside of a command buffer are told when it is recorded, and not again.
+    #[test]
+    fn faults_are_told_once() {
+        let text = include_str!("../../tests/scenarios/render_pass/not_preserved.vks");
+        let program = lavascope_scenario::parse(text).expect("a scenario").program;
+        let (mut engine, id) = (Engine::with_program(crate::Rules::CONTRACT, &program), CommandBufferId(7));
+        engine.begin_recording(id, GRAPHICS, false);
+        let commands = program.command_buffers[0].commands.iter();
+        let told: usize = commands.map(|it| engine.record(id, it.clone()).faults.len()).sum();
+        assert_eq!(told, 1);
+        engine.command_buffers[7].discard_marks();
+        submit(&mut engine, id);
+        assert_eq!(engine.take_faults(), []);
+        // Another one, of which nothing was told.
+        let again = engine.add_command_buffer(program.command_buffers[0].clone());
+        submit(&mut engine, again);
+        assert_eq!(engine.take_faults().len(), 1);
+    }
+
+    #[test]
+    fn devices_are_kept_for_later() {
+        let mut engine = engine(GRAPHICS);
+        for id in (0..40).map(CommandBufferId) {
+            engine.begin_recording(id, GRAPHICS, false);
+            (0..2).for_each(|_| drop(engine.record(id, access(1, A::TRANSFER_WRITE))));
+        }
+        assert!(engine.spare_isolated.is_empty());
+        engine.end_recording(CommandBufferId(0));
+        engine.end_recording(CommandBufferId(0));
+        assert_eq!(engine.spare_isolated.len(), 1);
+        (1..40).for_each(|it| engine.end_recording(CommandBufferId(it)));
+        assert_eq!(engine.spare_isolated.len(), SPARE_MAX);
+        engine.begin_recording(CommandBufferId(0), GRAPHICS, false);
+        engine.record(CommandBufferId(0), access(1, A::TRANSFER_WRITE));
+        assert_eq!(engine.spare_isolated.len(), SPARE_MAX, "nothing is to be checked yet");
+        engine.record(CommandBufferId(0), access(1, A::TRANSFER_WRITE));
+        assert_eq!(engine.spare_isolated.len(), SPARE_MAX - 1);
+    }
+
+    /// A secondary command buffer is another one than it was when the primary one was recorded.
+    #[test]
+    fn what_is_executed_may_have_changed() {
+        let mut engine = engine(GRAPHICS);
+        let [primary, secondary] = [0, 1].map(CommandBufferId);
+        let scope = SyncScope {
+            src_stages: S::COPY.0,
+            src_access: A::TRANSFER_WRITE.0,
+            dst_stages: S::COPY.0,
+            dst_access: A::TRANSFER_READ.0,
+        };
+        let barrier = Command::Barrier(Barrier::Sync2 {
+            dependencies: vec![Dependency { scope, target: DependencyTarget::Global }],
+        });
+        let sampled = Command::Action(vec![part(1, 0..16, S::FRAGMENT_SHADER, A::SHADER_SAMPLED_READ)]);
+        for (own, is_again) in [(access(1, A::TRANSFER_READ), false), (access(1, A::TRANSFER_READ), true)] {
+            engine.begin_recording(secondary, GRAPHICS, true);
+            engine.record(secondary, own);
+            engine.begin_recording(primary, GRAPHICS, false);
+            for it in [access(1, A::TRANSFER_WRITE), barrier.clone(), Command::Execute(vec![secondary])] {
+                assert_eq!(engine.record(primary, it), Findings::default());
+            }
+            if is_again {
+                engine.begin_recording(secondary, GRAPHICS, true);
+                engine.record(secondary, sampled.clone());
+            }
+            engine.step(&HostStep::DeviceIdle);
+            assert_eq!(submit(&mut engine, primary).len(), usize::from(is_again));
+        }
+    }
+
+    /// Recorded for a queue that can do what another cannot: what is covered there is not covered here.
+    #[test]
+    fn marks_are_for_one_kind_of_queue() {
+        let other = Queue { family: 1, flags: QueueFlags::SPARSE_BINDING.0 };
+        let mut engine = Engine::new(&[other], 0, 0, 0);
+        engine.set_resource(ResourceId(1), &Resource::new(ResourceKind::Buffer { size: 64 }, None));
+        let id = CommandBufferId(0);
+        for (queue, told, later) in [(GRAPHICS, 0, 1), (other, 1, 0)] {
+            engine.begin_recording(id, queue, false);
+            let commands = [access(1, A::TRANSFER_WRITE), barrier(), access(1, A::TRANSFER_READ)];
+            let found: usize = commands.into_iter().map(|it| engine.record(id, it).hazards.len()).sum();
+            assert_eq!(found, told);
+            engine.step(&HostStep::DeviceIdle);
+            assert_eq!(submit(&mut engine, id).len(), later, "{queue:?}");
+        }
+    }
+}

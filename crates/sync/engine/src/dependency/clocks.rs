@@ -1,0 +1,622 @@
+//! Clocks: what is ordered before a point in a queue's timeline, whatever the number of resources.
+//!
+//! A clock has four tables. Their columns are lanes (queue, stage) or writes (queue, usage that writes), of every
+//! queue; their cells are tags.
+//!
+//! - `happened[d]`: every access of a lane up to this tag happens before stage `d`.
+//! - `available[d]`: every such write is available, and its chain of dependencies reaches stage `d`.
+//! - `visible[v]`: every such write is visible to usage `v`.
+//! - `reached[v]`: like `visible`, but of lanes: for dependencies on single resources (see `overlay`).
+//!
+//! Most stages share their row with many others, so a table is a few classes of stages with a row each, and a
+//! barrier costs what the classes cost.
+
+use std::fmt::Debug;
+
+use crate::access::usages::{SYNC_TABLES, StageIndex, StageSet, USAGE_WORDS, UsageIndex, UsageSet};
+use crate::dependency::batch_clock::BatchClock;
+use crate::dependency::subpass_intervals::{ClockQueries, SubpassInterval, SubpassIntervals};
+use crate::dependency::tag_rows::{Column, TagRow, lane, write};
+
+/// Names an access or a synchronization operation; later ones are greater.
+pub(crate) type Tag = u64;
+
+/// A set of keys of a table: stages or usages.
+pub trait KeySet: Copy + PartialEq {
+    /// A class for each key, in place: clocks are copied all the time.
+    type Classes: Clone + Debug + AsRef<[u8]> + AsMut<[u8]>;
+    /// That of none of them.
+    const NONE: Self::Classes;
+
+    fn and(self, other: Self) -> Self;
+    fn and_not(self, other: Self) -> Self;
+    fn or(self, other: Self) -> Self;
+    fn is_none(self) -> bool;
+    fn each(self, each: impl FnMut(usize));
+}
+
+impl KeySet for StageSet {
+    type Classes = [u8; 64];
+    const NONE: [u8; 64] = [NO_CLASS; 64];
+
+    fn and(self, other: Self) -> Self {
+        StageSet(self.0 & other.0)
+    }
+
+    fn and_not(self, other: Self) -> Self {
+        StageSet(self.0 & !other.0)
+    }
+
+    fn or(self, other: Self) -> Self {
+        self.union(other)
+    }
+
+    fn is_none(self) -> bool {
+        self.is_empty()
+    }
+
+    fn each(self, mut each: impl FnMut(usize)) {
+        self.iter().for_each(|it| each(usize::from(it.0)));
+    }
+}
+
+impl KeySet for UsageSet {
+    type Classes = [u8; USAGE_WORDS * 64];
+    const NONE: [u8; USAGE_WORDS * 64] = [NO_CLASS; USAGE_WORDS * 64];
+
+    fn and(self, other: Self) -> Self {
+        UsageSet(std::array::from_fn(|it| self.0[it] & other.0[it]))
+    }
+
+    fn and_not(self, other: Self) -> Self {
+        UsageSet(std::array::from_fn(|it| self.0[it] & !other.0[it]))
+    }
+
+    fn or(self, other: Self) -> Self {
+        self.union(other)
+    }
+
+    fn is_none(self) -> bool {
+        self.is_empty()
+    }
+
+    fn each(self, mut each: impl FnMut(usize)) {
+        self.iter().for_each(|it| each(usize::from(it.0)));
+    }
+}
+
+/// Rows by key, many keys sharing one.
+#[derive(Clone, Debug)]
+pub(crate) struct ClockTable<K: KeySet> {
+    classes: Vec<RowClass<K>>,
+    /// The class of each key; none for keys whose row is all zero.
+    class_of_key: K::Classes,
+}
+
+#[derive(Clone, Debug)]
+struct RowClass<K> {
+    keys: K,
+    row: TagRow,
+}
+
+const NO_CLASS: u8 = u8::MAX;
+
+impl<K: KeySet> Default for ClockTable<K> {
+    fn default() -> ClockTable<K> {
+        ClockTable { classes: Vec::new(), class_of_key: K::NONE }
+    }
+}
+
+impl<K: KeySet> ClockTable<K> {
+    fn clear(&mut self) {
+        if !self.classes.is_empty() {
+            self.classes.clear();
+            self.class_of_key = K::NONE;
+        }
+    }
+
+    #[inline]
+    pub(crate) fn get(&self, key: usize, column: Column) -> Tag {
+        match self.class_of_key.as_ref()[key] {
+            NO_CLASS => 0,
+            class => self.classes[usize::from(class)].row.get(column),
+        }
+    }
+
+    /// The greatest of the rows of some keys.
+    fn joined_row(&self, keys: K) -> TagRow {
+        let mut row = TagRow::default();
+        for class in self.classes.iter().filter(|it| !it.keys.and(keys).is_none()) {
+            row.merge(&class.row);
+        }
+        row
+    }
+
+    /// Keys of some whose rows do not cover another.
+    fn keys_not_covering(&self, keys: K, row: &TagRow) -> K {
+        if row.is_zero() {
+            return keys.and_not(keys);
+        }
+        let covering = self.classes.iter().filter(|it| !it.keys.and(keys).is_none() && it.row.covers(row));
+        covering.fold(keys, |left, it| left.and_not(it.keys))
+    }
+
+    /// Forgets rows that say nothing which those of another table do not say.
+    fn forget_covered(&mut self, other: &ClockTable<K>) {
+        for index in (0..self.classes.len()).rev() {
+            let RowClass { keys, row } = &self.classes[index];
+            let own = other.classes.iter().filter(|it| it.row.covers(row));
+            if own.fold(*keys, |left, it| left.and_not(it.keys)).is_none() {
+                keys.each(|key| self.class_of_key.as_mut()[key] = NO_CLASS);
+                self.classes.swap_remove(index);
+                if let Some(moved) = self.classes.get(index) {
+                    moved.keys.each(|key| self.class_of_key.as_mut()[key] = index as u8);
+                }
+            }
+        }
+    }
+
+    /// Raises the rows of some keys.
+    fn raise(&mut self, keys: K, by: &TagRow) {
+        if by.is_zero() {
+            return;
+        }
+        let mut left = keys;
+        let mut is_changed = false;
+        for index in 0..self.classes.len() {
+            let part = self.classes[index].keys.and(keys);
+            if part.is_none() {
+                continue;
+            }
+            left = left.and_not(part);
+            if self.classes[index].row.covers(by) {
+                continue;
+            }
+            is_changed = true;
+            if part == self.classes[index].keys {
+                self.classes[index].row.merge(by);
+            } else {
+                let mut row = self.classes[index].row.clone();
+                row.merge(by);
+                self.classes[index].keys = self.classes[index].keys.and_not(part);
+                self.add(part, row);
+            }
+        }
+        if !left.is_none() {
+            self.add(left, by.clone());
+            is_changed = true;
+        }
+        if is_changed {
+            self.merge_equal_rows();
+        }
+    }
+
+    fn raise_each(&mut self, other: &ClockTable<K>) {
+        for class in &other.classes {
+            self.raise(class.keys, &class.row);
+        }
+    }
+
+    fn add(&mut self, keys: K, row: TagRow) {
+        let class = self.classes.len() as u8;
+        keys.each(|key| self.class_of_key.as_mut()[key] = class);
+        self.classes.push(RowClass { keys, row });
+    }
+
+    /// Classes with equal rows become one.
+    fn merge_equal_rows(&mut self) {
+        let mut index = 1;
+        while index < self.classes.len() {
+            let same = self.classes[..index].iter().position(|it| it.row == self.classes[index].row);
+            match same {
+                Some(first) => {
+                    let gone = self.classes.swap_remove(index);
+                    self.classes[first].keys = self.classes[first].keys.or(gone.keys);
+                    gone.keys.each(|key| self.class_of_key.as_mut()[key] = first as u8);
+                    if let Some(moved) = self.classes.get(index) {
+                        moved.keys.each(|key| self.class_of_key.as_mut()[key] = index as u8);
+                    }
+                }
+                None => index += 1,
+            }
+        }
+    }
+}
+
+/// What a first scope hands on: which lanes happened before, which writes are available.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct FirstScope {
+    happened: TagRow,
+    available: TagRow,
+    /// Lanes whose points are in the scope, where that is more than what happened.
+    points: TagRow,
+    intervals: SubpassIntervals,
+}
+
+impl FirstScope {
+    /// What a queue did up to now in some stages and with some usages, and nothing else.
+    pub(crate) fn from_queue(queue: u8, now: Tag, src: StageSet, usages: UsageSet) -> FirstScope {
+        let mut carry = FirstScope::default();
+        carry.raise(queue, now, src, usages);
+        carry
+    }
+
+    fn raise(&mut self, queue: u8, now: Tag, src: StageSet, usages: UsageSet) {
+        self.happened.raise(queue, src.0, now);
+        self.available.raise(queue, SYNC_TABLES.write_columns(usages), now);
+    }
+
+    /// Whether what became available to a stage of a queue, for all that came after, is in the scope.
+    pub(crate) fn has_point(&self, queue: u8, stage: StageIndex, tag: Tag) -> bool {
+        self.happened.get(lane(queue, stage)) >= tag || self.points.get(lane(queue, stage)) >= tag
+    }
+
+    /// Whether an access is in the scope.
+    pub(crate) fn has_access(&self, queue: u8, stage: StageIndex, tag: Tag) -> bool {
+        self.happened.get(lane(queue, stage)) >= tag
+            || self.intervals.any(|it| it.contains(queue, tag) && it.src.has(stage))
+    }
+
+    /// Whether a write is available in the scope.
+    pub(crate) fn has_available(&self, queue: u8, usage: UsageIndex, tag: Tag) -> bool {
+        let column = SYNC_TABLES.write_column(usage).unwrap_or(0);
+        self.available.get(write(queue, column)) >= tag
+            || self.intervals.any(|it| it.contains(queue, tag) && it.src_usages.has(usage))
+    }
+
+    /// Whether it has all that another has.
+    pub(crate) fn covers(&self, other: &FirstScope) -> bool {
+        self.happened.covers(&other.happened)
+            && self.available.covers(&other.available)
+            && (other.points.is_zero() || self.all_points().covers(&other.points))
+            && other.intervals.iter().all(|it| self.covers_interval(it) || self.intervals.any(|own| own.covers(it)))
+    }
+
+    /// Whether the rows say all that a stretch says.
+    fn covers_interval(&self, it: &SubpassInterval) -> bool {
+        let (lanes, writes) = it.covering_rows();
+        self.happened.covers(&lanes) && self.available.covers(&writes)
+    }
+
+    fn all_points(&self) -> TagRow {
+        let mut all = self.happened.clone();
+        all.merge(&self.points);
+        all
+    }
+
+    pub(crate) fn merge(&mut self, other: &FirstScope) {
+        self.happened.merge(&other.happened);
+        self.available.merge(&other.available);
+        self.points.merge(&other.points);
+        other.intervals.iter().for_each(|it| self.intervals.add(*it));
+        if !self.intervals.is_empty() {
+            self.forget_covered();
+        }
+    }
+
+    /// Forgets stretches that nobody asks for.
+    pub(crate) fn retain_queried(&mut self, asked: &ClockQueries) {
+        self.intervals.retain_queried(asked);
+    }
+
+    /// Forgets stretches that say nothing which the rows do not say by now.
+    pub(crate) fn forget_covered(&mut self) {
+        if self.happened.covers(&self.points) {
+            self.points = TagRow::default();
+        }
+        let mut stretches = std::mem::take(&mut self.intervals);
+        stretches.retain(|it| !self.covers_interval(it));
+        self.intervals = stretches;
+    }
+}
+
+/// What is visible to some usages, and what has reached them.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct VisibleWrites {
+    rows: Vec<UsageVisibility>,
+    /// Those that lead to these usages.
+    intervals: SubpassIntervals,
+}
+
+/// What a clock knows of one usage.
+#[derive(Clone, Debug)]
+struct UsageVisibility {
+    usage: UsageIndex,
+    visible: TagRow,
+    reached: TagRow,
+    points: TagRow,
+}
+
+impl UsageVisibility {
+    fn covers(&self, other: &UsageVisibility) -> bool {
+        self.visible.covers(&other.visible) && self.reached.covers(&other.reached) && self.points.covers(&other.points)
+    }
+
+    fn is_zero(&self) -> bool {
+        self.visible.is_zero() && self.reached.is_zero() && self.points.is_zero()
+    }
+}
+
+impl VisibleWrites {
+    /// Whether it has all that another has.
+    pub(crate) fn covers(&self, other: &VisibleWrites) -> bool {
+        let has = |it: &UsageVisibility| it.is_zero() || self.row(it.usage).is_some_and(|own| own.covers(it));
+        let has_stretch = |it: &SubpassInterval| self.covers_interval(it) || self.intervals.any(|own| own.covers(it));
+        other.rows.iter().all(has) && other.intervals.iter().all(has_stretch)
+    }
+
+    fn row(&self, usage: UsageIndex) -> Option<&UsageVisibility> {
+        self.rows.iter().find(|it| it.usage == usage)
+    }
+
+    /// Whether the rows say all that a stretch says.
+    fn covers_interval(&self, it: &SubpassInterval) -> bool {
+        let (lanes, writes) = it.covering_rows();
+        let has = |own: &UsageVisibility| own.reached.covers(&lanes) && own.visible.covers(&writes);
+        it.dst_usages.iter().all(|usage| self.row(usage).is_some_and(has))
+    }
+
+    pub(crate) fn merge(&mut self, other: &VisibleWrites) {
+        for it in &other.rows {
+            match self.rows.iter_mut().find(|own| own.usage == it.usage) {
+                Some(own) => {
+                    own.visible.merge(&it.visible);
+                    own.reached.merge(&it.reached);
+                    own.points.merge(&it.points);
+                }
+                None => self.rows.push(it.clone()),
+            }
+        }
+        other.intervals.iter().for_each(|it| self.intervals.add(*it));
+        if !self.intervals.is_empty() {
+            let mut stretches = std::mem::take(&mut self.intervals);
+            stretches.retain(|it| !self.covers_interval(it));
+            self.intervals = stretches;
+        }
+    }
+
+    /// Forgets stretches that nobody asks for.
+    pub(crate) fn retain_queried(&mut self, asked: &ClockQueries) {
+        self.intervals.retain_queried(asked);
+    }
+}
+
+/// A point in a timeline.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct QueueClock {
+    happened: ClockTable<StageSet>,
+    available: ClockTable<StageSet>,
+    /// Like `happened`, of points: those of a lane are before every later command, so that a dependency of a stretch
+    /// has them all. Only what is more than in `happened`.
+    points: ClockTable<StageSet>,
+    visible: ClockTable<UsageSet>,
+    reached: ClockTable<UsageSet>,
+    /// Like `reached`, from `points`, and only what is more.
+    reached_points: ClockTable<UsageSet>,
+    intervals: SubpassIntervals,
+    ended_subpasses: Option<Box<EndedSubpasses>>,
+    /// By queue: up to where its batches are known here, by any path of semaphores or waits at all.
+    pub(crate) batches: BatchClock,
+}
+
+/// What was ordered before the stages of subpasses that ended. It is not before what comes now, but a dependency whose
+/// first scope has those subpasses hands it on.
+#[derive(Clone, Debug)]
+struct EndedSubpasses {
+    happened: ClockTable<StageSet>,
+    available: ClockTable<StageSet>,
+    points: ClockTable<StageSet>,
+    intervals: SubpassIntervals,
+}
+
+impl EndedSubpasses {
+    /// Forgets what it and the clock itself, with these tables, say by now: a first scope has both.
+    fn forget_covered(&mut self, own_happened: &ClockTable<StageSet>, own_available: &ClockTable<StageSet>) {
+        let EndedSubpasses { happened, available, intervals: stretches, .. } = self;
+        stretches.retain(|it| {
+            let (lanes, writes) = it.covering_rows();
+            let left = own_happened.keys_not_covering(happened.keys_not_covering(it.dst, &lanes), &lanes);
+            !(left.is_none()
+                && own_available.keys_not_covering(available.keys_not_covering(it.dst, &writes), &writes).is_none())
+        });
+    }
+}
+
+impl QueueClock {
+    /// Nothing happened yet.
+    pub(crate) fn clear(&mut self) {
+        let QueueClock { happened, available, points, visible, reached, reached_points, .. } = self;
+        [happened, available, points].into_iter().for_each(ClockTable::clear);
+        [visible, reached, reached_points].into_iter().for_each(ClockTable::clear);
+        self.intervals.clear();
+        self.ended_subpasses = None;
+        self.batches.clear();
+    }
+
+    /// Whether an access happened before a stage here.
+    #[inline]
+    pub(crate) fn has_happened(&self, here: StageIndex, queue: u8, stage: StageIndex, tag: Tag) -> bool {
+        self.happened.get(usize::from(here.0), lane(queue, stage)) >= tag
+            || self.intervals.any(|it| it.contains(queue, tag) && it.src.has(stage) && it.dst.has(here))
+    }
+
+    /// Whether a write is available, by a chain that reaches a stage here.
+    pub(crate) fn is_available(&self, here: StageIndex, queue: u8, usage: UsageIndex, tag: Tag) -> bool {
+        let column = SYNC_TABLES.write_column(usage).unwrap_or(0);
+        self.available.get(usize::from(here.0), write(queue, column)) >= tag
+            || self.intervals.any(|it| it.contains(queue, tag) && it.src_usages.has(usage) && it.dst.has(here))
+    }
+
+    /// Whether a write is visible to a usage here.
+    #[inline]
+    pub(crate) fn is_visible(&self, here: UsageIndex, queue: u8, usage: UsageIndex, tag: Tag) -> bool {
+        let column = SYNC_TABLES.write_column(usage).unwrap_or(0);
+        self.visible.get(usize::from(here.0), write(queue, column)) >= tag
+            || self.intervals.any(|it| it.contains(queue, tag) && it.src_usages.has(usage) && it.dst_usages.has(here))
+    }
+
+    /// Whether what became available to a stage, for all that came after, has reached a stage here.
+    pub(crate) fn has_point(&self, here: StageIndex, queue: u8, stage: StageIndex, tag: Tag) -> bool {
+        self.happened.get(usize::from(here.0), lane(queue, stage)) >= tag
+            || self.points.get(usize::from(here.0), lane(queue, stage)) >= tag
+    }
+
+    /// Whether what became available to a stage, for all that came after, is visible to a usage here.
+    pub(crate) fn is_reached(&self, here: UsageIndex, queue: u8, stage: StageIndex, tag: Tag) -> bool {
+        self.reached.get(usize::from(here.0), lane(queue, stage)) >= tag
+            || self.reached_points.get(usize::from(here.0), lane(queue, stage)) >= tag
+    }
+
+    /// The same of what became available inside of a subpass only.
+    pub(crate) fn is_reached_from_subpass(&self, here: UsageIndex, queue: u8, stage: StageIndex, tag: Tag) -> bool {
+        self.reached.get(usize::from(here.0), lane(queue, stage)) >= tag
+            || self.intervals.any(|it| it.contains(queue, tag) && it.src.has(stage) && it.dst_usages.has(here))
+    }
+
+    /// What the first scope of an operation on `queue` at `now` hands on: directly what the queue did in those stages
+    /// and with those usages, and by chains what was ordered before those stages.
+    pub(crate) fn first_scope(&self, queue: u8, now: Tag, src: StageSet, usages: UsageSet) -> FirstScope {
+        let mut carry = self.chained_scope(src);
+        if let Some(passed) = &self.ended_subpasses {
+            carry.happened.merge(&passed.happened.joined_row(src));
+            carry.available.merge(&passed.available.joined_row(src));
+            carry.points.merge(&passed.points.joined_row(src));
+            carry.intervals.add_before(&passed.intervals, src);
+        }
+        carry.raise(queue, now, src, usages);
+        carry
+    }
+
+    /// The same for a stretch of the queue's work only.
+    pub(crate) fn first_scope_of_interval(&self, stretch: SubpassInterval) -> FirstScope {
+        let mut carry = self.chained_scope(stretch.src);
+        carry.points.raise(stretch.queue, stretch.src.0, stretch.end);
+        carry.intervals.add(stretch);
+        carry
+    }
+
+    /// What was ordered before some stages.
+    fn chained_scope(&self, src: StageSet) -> FirstScope {
+        let mut stretches = SubpassIntervals::default();
+        stretches.add_before(&self.intervals, src);
+        FirstScope {
+            happened: self.happened.joined_row(src),
+            available: self.available.joined_row(src),
+            points: self.points.joined_row(src),
+            intervals: stretches,
+        }
+    }
+
+    /// A memory dependency on everything reaches its second scope.
+    pub(crate) fn apply_second_scope(&mut self, carry: &FirstScope, dst: StageSet, usages: UsageSet) {
+        self.order(carry, dst);
+        self.visible.raise(usages, &carry.available);
+        self.reached.raise(usages, &carry.happened);
+        self.reached_points.raise(usages, &carry.points);
+        self.reached_points.forget_covered(&self.reached);
+        self.add_intervals(carry, dst, usages);
+    }
+
+    /// What a dependency on a single resource does for everything else: it orders execution, and hands on what is
+    /// available already.
+    pub(crate) fn apply_execution_dependency(&mut self, carry: &FirstScope, dst: StageSet) {
+        self.order(carry, dst);
+        self.add_intervals(carry, dst, UsageSet::default());
+    }
+
+    fn order(&mut self, carry: &FirstScope, dst: StageSet) {
+        self.happened.raise(dst, &carry.happened);
+        self.available.raise(dst, &carry.available);
+        self.points.raise(dst, &carry.points);
+        self.points.forget_covered(&self.happened);
+    }
+
+    fn add_intervals(&mut self, carry: &FirstScope, dst: StageSet, dst_usages: UsageSet) {
+        if !(dst.is_empty() && dst_usages.is_empty()) {
+            carry.intervals.iter().for_each(|it| self.intervals.add(SubpassInterval { dst, dst_usages, ..*it }));
+        }
+        if !self.intervals.is_empty() {
+            self.forget_covered();
+        }
+    }
+
+    /// Forgets stretches that say nothing which the tables do not say by now.
+    fn forget_covered(&mut self) {
+        let QueueClock { happened, available, visible, reached, intervals: stretches, .. } = self;
+        stretches.retain(|it| {
+            let (lanes, writes) = it.covering_rows();
+            let is_ordered = happened.keys_not_covering(it.dst, &lanes).is_none()
+                && available.keys_not_covering(it.dst, &writes).is_none();
+            let (seen, usages) = (reached.keys_not_covering(it.dst_usages, &lanes), it.dst_usages);
+            !(is_ordered && seen.is_none() && visible.keys_not_covering(usages, &writes).is_none())
+        });
+    }
+
+    /// How many stretches it has.
+    pub(crate) fn interval_count(&self) -> usize {
+        self.intervals.len() + self.ended_subpasses.as_ref().map_or(0, |it| it.intervals.len())
+    }
+
+    /// Forgets stretches that nobody asks for.
+    pub(crate) fn retain_queried(&mut self, asked: &ClockQueries) {
+        self.intervals.retain_queried(asked);
+        if let Some(passed) = &mut self.ended_subpasses {
+            passed.intervals.retain_queried(asked);
+        }
+    }
+
+    /// What is visible to some usages here.
+    pub(crate) fn visible_to(&self, usages: UsageSet) -> VisibleWrites {
+        let row = |usage: UsageIndex| {
+            let mut keys = UsageSet::default();
+            keys.add(usage);
+            let (visible, reached) = (self.visible.joined_row(keys), self.reached.joined_row(keys));
+            UsageVisibility { usage, visible, reached, points: self.reached_points.joined_row(keys) }
+        };
+        let mut stretches = SubpassIntervals::default();
+        for it in self.intervals.iter().filter(|it| !it.dst_usages.and(usages).is_none()) {
+            stretches.add(SubpassInterval { dst: StageSet::default(), dst_usages: it.dst_usages.and(usages), ..*it });
+        }
+        VisibleWrites { rows: usages.iter().map(row).collect(), intervals: stretches }
+    }
+
+    /// What was visible elsewhere to some usages is visible to them here.
+    pub(crate) fn merge_visible(&mut self, seen: &VisibleWrites) {
+        for it in &seen.rows {
+            let mut keys = UsageSet::default();
+            keys.add(it.usage);
+            self.visible.raise(keys, &it.visible);
+            self.reached.raise(keys, &it.reached);
+            self.reached_points.raise(keys, &it.points);
+        }
+        self.reached_points.forget_covered(&self.reached);
+        seen.intervals.iter().for_each(|it| self.intervals.add(*it));
+        if !self.intervals.is_empty() {
+            self.forget_covered();
+        }
+    }
+
+    /// A subpass is over, whose clock this was at its end.
+    pub(crate) fn end_subpass(&mut self, subpass: &QueueClock) {
+        let new = || {
+            let table = || ClockTable::default();
+            Box::new(EndedSubpasses {
+                happened: table(),
+                available: table(),
+                points: table(),
+                intervals: SubpassIntervals::default(),
+            })
+        };
+        let passed = self.ended_subpasses.get_or_insert_with(new);
+        passed.happened.raise_each(&subpass.happened);
+        passed.available.raise_each(&subpass.available);
+        passed.points.raise_each(&subpass.points);
+        for it in subpass.intervals.iter().filter(|it| !it.dst.is_empty()) {
+            passed.intervals.add(SubpassInterval { dst_usages: UsageSet::default(), ..*it });
+        }
+        passed.forget_covered(&self.happened, &self.available);
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,7 @@
+//! What queues and the host execute, step by step.
+
+pub(crate) mod device;
+pub(crate) mod execution;
+pub(crate) mod host;
+pub(crate) mod render_passes;
+pub(crate) mod tag_locations;

@@ -1,0 +1,727 @@
+//! Render passes and rendering without them.
+//!
+//! Each subpass has a clock of its own: it begins with what the queue knew, and with what the dependencies that lead
+//! to it hand on. A dependency from a subpass covers the stretch of that subpass, no more. When the render pass
+//! ends, the queue goes on with what it knew before and what the dependencies to the outside hand on.
+//! Spec: "Render Pass", "Subpass Dependencies" in particular.
+
+use std::borrow::Cow;
+use std::ops::Range;
+
+use lavascope_abi::{AccessFlags2, PipelineStageFlags2};
+use lavascope_sync_ir::{
+    Area, AttachmentKind, AttachmentView, ImageRegion, LoadOp, Region, RenderPass, RenderPassId, Rendering,
+    RenderingAttachment, StoreOp, Subpass, SubpassDependency, SyncScope,
+};
+use smallvec::{SmallVec, smallvec};
+
+use crate::access::access_order::AccessOrder;
+use crate::access::actions::ResourceUse;
+use crate::access::range_state::ResourceFirstScope;
+use crate::access::usages::{SYNC_TABLES, StageSet, UsageIndex, UsageSet};
+use crate::dependency::clocks::{FirstScope, QueueClock, Tag};
+use crate::dependency::scopes::ExpandedScope;
+use crate::dependency::subpass_intervals::SubpassInterval;
+use crate::queue::execution::{CommandExecutor, DependencyRange, ExpandedDependency, ResolvedDependency};
+
+/// A render pass instance that is open.
+pub(crate) struct RenderPassInstance {
+    /// The tag before its first.
+    begin: Tag,
+    kind: InstanceKind,
+}
+
+enum InstanceKind {
+    RenderPass(Box<ActiveRenderPass>),
+    /// With what the queue knew outside, if that is not what it knows: barriers inside reach no further.
+    Rendering(Rendering, Option<Box<QueueClock>>),
+    /// Rendering that is about to end.
+    EndingRendering,
+}
+
+struct ActiveRenderPass {
+    queue: u8,
+    /// With the dependencies that are implied.
+    pass: RenderPass,
+    /// Of its dependencies.
+    scopes: Vec<ExpandedScope>,
+    views: Vec<AttachmentView>,
+    area: Area,
+    /// What the queue knew before.
+    outside_clock: QueueClock,
+    outside_tag: Tag,
+    subpass: usize,
+    /// Of the subpasses that ended, and where the current one began: behind its layout transitions.
+    ended: Vec<EndedSubpassClock>,
+    began: Tag,
+    /// The layout of each attachment now.
+    layouts: Vec<i32>,
+    /// The subpass that used each attachment last.
+    last_users: Vec<Option<usize>>,
+    /// Subpasses that nothing orders before the current one.
+    unordered_subpasses: Vec<(Tag, Tag)>,
+}
+
+struct EndedSubpassClock {
+    queue: u8,
+    clock: QueueClock,
+    begin: Tag,
+    end: Tag,
+}
+
+/// What no dependency to or from the outside means, where an attachment changes its layout there.
+const IMPLICIT_FROM_OUTSIDE: SyncScope = SyncScope {
+    src_stages: PipelineStageFlags2::NONE.0,
+    src_access: 0,
+    dst_stages: PipelineStageFlags2::ALL_COMMANDS.0,
+    dst_access: ATTACHMENT_ACCESSES,
+};
+const IMPLICIT_TO_OUTSIDE: SyncScope = SyncScope {
+    src_stages: PipelineStageFlags2::ALL_COMMANDS.0,
+    src_access: ATTACHMENT_ACCESSES,
+    dst_stages: PipelineStageFlags2::NONE.0,
+    dst_access: 0,
+};
+const ATTACHMENT_ACCESSES: u64 = AccessFlags2::INPUT_ATTACHMENT_READ.0
+    | AccessFlags2::COLOR_ATTACHMENT_READ.0
+    | AccessFlags2::COLOR_ATTACHMENT_WRITE.0
+    | AccessFlags2::DEPTH_STENCIL_ATTACHMENT_READ.0
+    | AccessFlags2::DEPTH_STENCIL_ATTACHMENT_WRITE.0;
+
+impl RenderPassInstance {
+    pub(crate) fn unordered_subpasses(&self) -> &[(Tag, Tag)] {
+        match &self.kind {
+            InstanceKind::RenderPass(pass) => &pass.unordered_subpasses,
+            InstanceKind::Rendering(..) | InstanceKind::EndingRendering => &[],
+        }
+    }
+
+    /// The tag before which the stretch began in which rendering orders accesses: a subpass, or all of the rendering.
+    pub(crate) fn raster_order_begin(&self) -> Tag {
+        match &self.kind {
+            InstanceKind::RenderPass(pass) => pass.began,
+            InstanceKind::Rendering(..) | InstanceKind::EndingRendering => self.begin,
+        }
+    }
+
+    /// Where the direct part of a barrier's scope begins.
+    pub(crate) fn scope_begin(&self) -> Tag {
+        match &self.kind {
+            InstanceKind::RenderPass(pass) => pass.began,
+            InstanceKind::Rendering(..) | InstanceKind::EndingRendering => self.begin,
+        }
+    }
+}
+
+impl RenderPassInstance {
+    /// The queue is about to learn something inside of it.
+    pub(crate) fn save_outside_clock(&mut self, clock: &QueueClock) {
+        if let InstanceKind::Rendering(_, outside @ None) = &mut self.kind {
+            *outside = Some(Box::new(clock.clone()));
+        }
+    }
+}
+
+impl CommandExecutor<'_> {
+    pub(crate) fn begin_render_pass(&mut self, tag: Tag, pass: RenderPassId, views: &[AttachmentView], area: Area) {
+        let Some(mut pass) = self.recorded.render_passes.get(pass.0 as usize).cloned() else { return };
+        self.begin_pass_contents(tag, &pass, views, area);
+        add_implicit_dependencies(&mut pass);
+        let outside = self.clock().clone();
+        let layouts = pass.attachments.iter().map(|it| it.initial_layout).collect();
+        let attachments = pass.attachments.len();
+        let queue = &mut self.device.queues[usize::from(self.queue)];
+        let scopes = pass.dependencies.iter().map(|it| queue.expand(it.scope)).collect();
+        let pass = ActiveRenderPass {
+            queue: self.queue,
+            pass,
+            scopes,
+            views: views.to_vec(),
+            area,
+            outside_clock: outside,
+            outside_tag: tag,
+            subpass: 0,
+            ended: Vec::new(),
+            began: tag + 1,
+            last_users: vec![None; views.len().max(attachments)],
+            layouts,
+            unordered_subpasses: Vec::new(),
+        };
+        *self.instance = Some(RenderPassInstance { begin: tag, kind: InstanceKind::RenderPass(Box::new(pass)) });
+        self.begin_subpass(tag);
+    }
+
+    pub(crate) fn next_subpass(&mut self, tag: Tag) {
+        let Some(RenderPassInstance { begin, kind: InstanceKind::RenderPass(mut pass) }) = self.instance.take() else {
+            return;
+        };
+        *self.instance =
+            Some(RenderPassInstance { begin, kind: InstanceKind::RenderPass(Box::new(pass.clone_for_executor())) });
+        self.end_subpass(tag, &pass);
+        let clock = std::mem::take(self.clock());
+        pass.ended.push(EndedSubpassClock { queue: self.queue, clock, begin: pass.began, end: tag });
+        pass.subpass += 1;
+        pass.began = tag + 1;
+        self.next_pass_contents(tag);
+        *self.instance = Some(RenderPassInstance { begin, kind: InstanceKind::RenderPass(pass) });
+        self.begin_subpass(tag);
+    }
+
+    pub(crate) fn end_render_pass(&mut self, tag: Tag) {
+        let Some(RenderPassInstance { begin, kind: InstanceKind::RenderPass(mut pass) }) = self.instance.take() else {
+            return;
+        };
+        *self.instance =
+            Some(RenderPassInstance { begin, kind: InstanceKind::RenderPass(Box::new(pass.clone_for_executor())) });
+        self.end_subpass(tag, &pass);
+        let clock = std::mem::take(self.clock());
+        pass.ended.push(EndedSubpassClock { queue: self.queue, clock, begin: pass.began, end: tag });
+        *self.instance = None;
+        *self.pass_contents = None;
+        *self.clock() = pass.outside_clock.clone();
+        for it in &pass.ended {
+            self.clock().end_subpass(&it.clock);
+        }
+        // They are no commands behind the render pass: what leads there does not lead to them.
+        self.final_transitions(tag, &pass);
+        for subpass in 0..pass.ended.len() {
+            for (carry, scope) in pass.outgoing_scopes_of_subpass(subpass) {
+                self.clock().apply_second_scope(&carry, scope.dst, scope.dst_usages);
+            }
+        }
+        self.device.sweep_intervals(self.queue);
+    }
+
+    /// The clock of the subpass that begins, then its layout transitions, then its load operations.
+    fn begin_subpass(&mut self, tag: Tag) {
+        let Some(RenderPassInstance { begin, kind: InstanceKind::RenderPass(mut pass) }) = self.instance.take() else {
+            return;
+        };
+        pass.unordered_subpasses = pass.unordered_subpasses();
+        let incoming = pass.incoming_scopes_of_subpass();
+        let mut clock = pass.outside_clock.clone();
+        for (carry, scope) in &incoming {
+            clock.apply_second_scope(carry, scope.dst, scope.dst_usages);
+        }
+        *self.clock() = clock;
+        let transitions = pass.transitions();
+        let loads = pass.loads();
+        *self.instance = Some(RenderPassInstance { begin, kind: InstanceKind::RenderPass(pass) });
+        for ready in &transitions {
+            self.check_transition(tag, ready);
+            self.apply_to_resource(tag, ready);
+        }
+        self.check_and_record_uses(tag + 2, &loads);
+    }
+
+    /// Resolve operations, then the store operations of attachments that are not used any more.
+    fn end_subpass(&mut self, tag: Tag, pass: &ActiveRenderPass) {
+        self.check_and_record_uses(tag - 2, &pass.resolves());
+        self.check_and_record_uses(tag - 1, &pass.stores());
+    }
+
+    fn final_transitions(&mut self, tag: Tag, pass: &ActiveRenderPass) {
+        for (index, attachment) in pass.pass.attachments.iter().enumerate() {
+            let Some(last) = last_use(&pass.pass, index) else { continue };
+            if pass.layouts[index] == attachment.final_layout {
+                continue;
+            }
+            let after = pass.dependency_scopes(|it| it.src == Some(last as u32));
+            let ready = pass.layout_transition(index, after, &pass.outgoing_scopes(index), tag);
+            self.check_transition(tag, &ready);
+            self.apply_to_resource(tag, &ready);
+        }
+    }
+
+    pub(crate) fn begin_rendering(&mut self, tag: Tag, rendering: &Rendering) {
+        let suspended = self.device.queues[usize::from(self.queue)].suspended.take();
+        let (begin, outside) = match suspended.filter(|_| rendering.is_resuming) {
+            Some((begin, inside)) => (begin, Some(Box::new(std::mem::replace(self.clock(), *inside)))),
+            None => (tag - 1, None),
+        };
+        *self.instance = Some(RenderPassInstance { begin, kind: InstanceKind::Rendering(rendering.clone(), outside) });
+        if !rendering.is_resuming {
+            let inside = RenderedArea { area: rendering.area, views: views(rendering.view_mask) };
+            let loads: Vec<ResourceUse<'_>> =
+                rendering.attachments.iter().flat_map(|it| load_uses(it, inside)).collect();
+            self.check_and_record_uses(tag, &loads);
+        }
+    }
+
+    pub(crate) fn end_rendering(&mut self, tag: Tag) {
+        let Some(RenderPassInstance { begin, kind: InstanceKind::Rendering(rendering, outside) }) =
+            self.instance.take()
+        else {
+            return;
+        };
+        if !rendering.is_suspending {
+            let inside = RenderedArea { area: rendering.area, views: views(rendering.view_mask) };
+            *self.instance = Some(RenderPassInstance { begin, kind: InstanceKind::EndingRendering });
+            let resolved = rendering.attachments.iter().filter(|it| it.resolve.is_some());
+            self.check_and_record_uses(tag, &resolved.flat_map(|it| resolve_uses(it, inside)).collect::<Vec<_>>());
+            let stores: Vec<ResourceUse<'_>> =
+                rendering.attachments.iter().flat_map(|it| store_uses(it, inside)).collect();
+            self.check_and_record_uses(tag + 2, &stores);
+            *self.instance = None;
+        }
+        // Where nothing was ordered inside, there is nothing to be handed on that the queue does not know.
+        let inside = outside.map(|it| std::mem::replace(self.clock(), *it));
+        if let Some(inside) = &inside {
+            self.clock().end_subpass(inside);
+        }
+        if rendering.is_suspending {
+            let inside = inside.unwrap_or_else(|| self.clock().clone());
+            self.device.queues[usize::from(self.queue)].suspended = Some((begin, Box::new(inside)));
+        }
+        self.device.sweep_intervals(self.queue);
+    }
+}
+
+impl ActiveRenderPass {
+    /// What the executor needs of it while the whole is elsewhere.
+    fn clone_for_executor(&self) -> ActiveRenderPass {
+        ActiveRenderPass {
+            queue: self.queue,
+            pass: RenderPass::default(),
+            scopes: Vec::new(),
+            views: Vec::new(),
+            area: self.area,
+            outside_clock: QueueClock::default(),
+            outside_tag: self.outside_tag,
+            subpass: self.subpass,
+            ended: Vec::new(),
+            began: self.began,
+            layouts: Vec::new(),
+            last_users: Vec::new(),
+            unordered_subpasses: self.unordered_subpasses.clone(),
+        }
+    }
+
+    /// What some dependencies hand on, with their scopes; of those whose source has not begun there is nothing.
+    fn dependency_scopes(&self, is_wanted: impl Fn(&SubpassDependency) -> bool) -> Vec<(FirstScope, ExpandedScope)> {
+        let mut found: Vec<(FirstScope, ExpandedScope)> = Vec::new();
+        for (it, scope) in self.dependencies().filter(|(it, _)| is_wanted(it) && it.src != it.dst) {
+            match it.src {
+                None => {
+                    let carry =
+                        self.outside_clock.first_scope(self.queue, self.outside_tag, scope.src, scope.src_usages);
+                    found.push((carry, scope));
+                }
+                Some(src) => found.extend(self.ended.get(src as usize).map(|from| (from.carry(&scope), scope))),
+            }
+        }
+        found
+    }
+
+    /// All of them, with their scopes.
+    fn dependencies(&self) -> impl Iterator<Item = (&SubpassDependency, ExpandedScope)> {
+        self.pass.dependencies.iter().zip(self.scopes.iter().copied())
+    }
+
+    /// What leads to the current subpass.
+    fn incoming_scopes_of_subpass(&self) -> Vec<(FirstScope, ExpandedScope)> {
+        self.dependency_scopes(|it| it.dst == Some(self.subpass as u32))
+    }
+
+    /// What leads from a subpass to the outside.
+    fn outgoing_scopes_of_subpass(&self, subpass: usize) -> Vec<(FirstScope, ExpandedScope)> {
+        self.dependency_scopes(|it| it.src == Some(subpass as u32) && it.dst.is_none())
+    }
+
+    fn is_user(&self, subpass: Option<u32>, attachment: usize) -> bool {
+        subpass.is_some_and(|it| layout_in(&self.pass, it as usize, attachment).is_some())
+    }
+
+    /// What a transition of an attachment comes after: all that its last user leads to, or what leads to its users.
+    fn scopes_before_transition(&self, attachment: usize) -> Vec<(FirstScope, ExpandedScope)> {
+        match self.last_users[attachment] {
+            None => self.dependency_scopes(|it| it.src.is_none() && self.is_user(it.dst, attachment)),
+            Some(last) => self.dependency_scopes(|it| it.src == Some(last as u32)),
+        }
+    }
+
+    /// Attachments that change their layout for the current subpass.
+    fn transitions(&mut self) -> Vec<ResolvedDependency> {
+        let incoming: Vec<ExpandedScope> = self.incoming_scopes();
+        let mut found = Vec::new();
+        for index in 0..self.pass.attachments.len() {
+            let Some(layout) = layout_in(&self.pass, self.subpass, index) else { continue };
+            if layout != self.layouts[index] {
+                found.push(self.layout_transition(
+                    index,
+                    self.scopes_before_transition(index),
+                    &incoming,
+                    self.began - 1,
+                ));
+            }
+            (self.layouts[index], self.last_users[index]) = (layout, Some(self.subpass));
+        }
+        found
+    }
+
+    /// The scopes of all dependencies that lead to the current subpass.
+    fn incoming_scopes(&self) -> Vec<ExpandedScope> {
+        let into = self.dependencies().filter(|(it, _)| it.dst == Some(self.subpass as u32) && it.src != it.dst);
+        into.map(|it| it.1).collect()
+    }
+
+    /// The scopes of all dependencies that lead to the outside from a user of an attachment.
+    fn outgoing_scopes(&self, attachment: usize) -> Vec<ExpandedScope> {
+        let out = self.dependencies().filter(|(it, _)| it.dst.is_none() && self.is_user(it.src, attachment));
+        out.map(|it| it.1).collect()
+    }
+
+    /// The layout transition of an attachment: after what some dependencies hand on, before the second scopes of
+    /// others.
+    fn layout_transition(
+        &self,
+        attachment: usize,
+        after: Vec<(FirstScope, ExpandedScope)>,
+        before: &[ExpandedScope],
+        until: Tag,
+    ) -> ResolvedDependency {
+        let (mut carry, mut scope) = (FirstScope::default(), ExpandedScope::default());
+        for (own, it) in after {
+            carry.merge(&own);
+            scope.src = scope.src.union(it.src);
+        }
+        for it in before {
+            scope.dst = scope.dst.union(it.dst);
+            scope.dst_usages = scope.dst_usages.union(it.dst_usages);
+        }
+        // Dependencies of subpasses are about all memory, by whatever name.
+        scope.dst_global_usages = scope.dst_usages;
+        let part =
+            self.views.get(attachment).map(|it| DependencyRange::Region(it.resource, Region::Image(it.region.clone())));
+        let (parts, racing) = (smallvec![(scope.src, until)], self.unordered_pairs());
+        let first = ResourceFirstScope {
+            global: carry,
+            stage_limits: parts,
+            unordered_pairs: racing,
+            ..ResourceFirstScope::default()
+        };
+        ResolvedDependency { first_scope: first, dependency: ExpandedDependency { scope, part, is_transition: true } }
+    }
+
+    /// Ended subpasses from which no path of dependencies leads to the current one.
+    fn unordered_subpasses(&self) -> Vec<(Tag, Tag)> {
+        self.not_ordered_before(self.subpass).collect()
+    }
+
+    /// Pairs of ended subpasses where no path of dependencies leads from the one to the other.
+    fn unordered_pairs(&self) -> Vec<[(Tag, Tag); 2]> {
+        let ended = self.ended.iter().enumerate().skip(1);
+        ended.flat_map(|(number, it)| self.not_ordered_before(number).map(|one| [one, it.tag_interval()])).collect()
+    }
+
+    /// Ended subpasses before a subpass from which no path of dependencies leads to it.
+    fn not_ordered_before(&self, to: usize) -> impl Iterator<Item = (Tag, Tag)> {
+        let mut before = vec![false; to + 1];
+        before[to] = true;
+        for subpass in (1..=to).rev() {
+            if before[subpass] {
+                for it in self.pass.dependencies.iter().filter(|it| it.dst == Some(subpass as u32)) {
+                    if let Some(src) = it.src.filter(|src| (*src as usize) < subpass) {
+                        before[src as usize] = true;
+                    }
+                }
+            }
+        }
+        self.ended.iter().zip(before).filter(|it| !it.1).map(|it| it.0.tag_interval())
+    }
+
+    /// What the current subpass touches of its attachments.
+    fn rendered_area(&self) -> RenderedArea {
+        let view_mask = self.pass.subpasses.get(self.subpass).map_or(0, |it| it.view_mask);
+        RenderedArea { area: self.area, views: views(view_mask) }
+    }
+
+    /// The same of an attachment, without what some other subpasses touch of it.
+    fn rendered_area_without(&self, attachment: usize, others: Range<usize>) -> Option<RenderedArea> {
+        layout_in(&self.pass, self.subpass, attachment)?;
+        let mut users = others.filter(|it| layout_in(&self.pass, *it, attachment).is_some());
+        let inside = self.rendered_area();
+        let Some(own) = inside.views else { return users.next().is_none().then_some(inside) };
+        let left = users.fold(own, |left, it| left & !self.pass.subpasses[it].view_mask);
+        (left != 0).then_some(RenderedArea { views: Some(left), ..inside })
+    }
+
+    /// The load operations of attachments that are used first in the current subpass.
+    fn loads(&self) -> Vec<ResourceUse<'static>> {
+        let mut found = Vec::new();
+        for (index, it) in self.pass.attachments.iter().enumerate() {
+            let Some(inside) = self.rendered_area_without(index, 0..self.subpass) else { continue };
+            let Some(view) = self.views.get(index) else { continue };
+            for part in split_depth_stencil(it.kind) {
+                let op = if part == AttachmentKind::Stencil { it.stencil_load } else { it.load };
+                let usage = load_usage(part, op).into_iter();
+                found.extend(usage.flat_map(|it| attachment_uses(view, part, inside, it, AccessOrder::Load)));
+            }
+        }
+        found
+    }
+
+    /// The store operations of attachments that were used last in the current subpass.
+    fn stores(&self) -> Vec<ResourceUse<'static>> {
+        let mut found = Vec::new();
+        for (index, it) in self.pass.attachments.iter().enumerate() {
+            let later = self.subpass + 1..self.pass.subpasses.len();
+            let Some(inside) = self.rendered_area_without(index, later) else { continue };
+            let Some(view) = self.views.get(index) else { continue };
+            for part in split_depth_stencil(it.kind) {
+                let op = if part == AttachmentKind::Stencil { it.stencil_store } else { it.store };
+                let usage = store_usage(part, op).into_iter();
+                found.extend(usage.flat_map(|it| attachment_uses(view, part, inside, it, AccessOrder::StoreOrResolve)));
+            }
+        }
+        found
+    }
+
+    /// The resolve operations at the end of the current subpass: all in the stage of color output.
+    fn resolves(&self) -> Vec<ResourceUse<'static>> {
+        let Some(subpass) = self.pass.subpasses.get(self.subpass) else { return Vec::new() };
+        let depth = subpass.depth_stencil.zip(subpass.depth_stencil_resolve).map(|(from, to)| (from.0, to.0));
+        let pairs = subpass.resolves.iter().map(|it| (it.0, it.1)).chain(depth);
+        let mut found = Vec::new();
+        for (from, to) in pairs {
+            for (index, access) in
+                [(from, AccessFlags2::COLOR_ATTACHMENT_READ), (to, AccessFlags2::COLOR_ATTACHMENT_WRITE)]
+            {
+                let (Some(view), Some(it)) =
+                    (self.views.get(index as usize), self.pass.attachments.get(index as usize))
+                else {
+                    continue;
+                };
+                let usage = SYNC_TABLES.usage(PipelineStageFlags2::COLOR_ATTACHMENT_OUTPUT.0, access.0);
+                for part in split_depth_stencil(it.kind) {
+                    let order = if access == AccessFlags2::COLOR_ATTACHMENT_READ {
+                        AccessOrder::StoreOrResolve
+                    } else {
+                        AccessOrder::None
+                    };
+                    let usage = usage.into_iter();
+                    found.extend(usage.flat_map(|it| attachment_uses(view, part, self.rendered_area(), it, order)));
+                }
+            }
+        }
+        found
+    }
+}
+
+/// The attachments that a subpass uses, with the layouts it wants.
+fn attachment_references(subpass: &Subpass) -> impl Iterator<Item = (u32, i32)> {
+    let resolves = subpass.resolves.iter().map(|it| (it.1, it.2));
+    let all = subpass.inputs.iter().chain(&subpass.colors).chain(&subpass.depth_stencil);
+    all.chain(&subpass.depth_stencil_resolve).copied().chain(resolves)
+}
+
+fn layout_in(pass: &RenderPass, subpass: usize, attachment: usize) -> Option<i32> {
+    attachment_references(pass.subpasses.get(subpass)?).find(|it| it.0 as usize == attachment).map(|it| it.1)
+}
+
+fn first_use(pass: &RenderPass, attachment: usize) -> Option<usize> {
+    (0..pass.subpasses.len()).find(|it| layout_in(pass, *it, attachment).is_some())
+}
+
+fn last_use(pass: &RenderPass, attachment: usize) -> Option<usize> {
+    (0..pass.subpasses.len()).rfind(|it| layout_in(pass, *it, attachment).is_some())
+}
+
+/// Adds the dependencies that are implied: from and to the outside, where an attachment changes its layout there and
+/// no dependency is given.
+fn add_implicit_dependencies(pass: &mut RenderPass) {
+    let attachments = 0..pass.attachments.len();
+    for subpass in 0..pass.subpasses.len() {
+        let number = Some(subpass as u32);
+        let layout = |it: usize| layout_in(pass, subpass, it);
+        let is_begun =
+            |it: usize| first_use(pass, it) == Some(subpass) && layout(it) != Some(pass.attachments[it].initial_layout);
+        let is_ended =
+            |it: usize| last_use(pass, it) == Some(subpass) && layout(it) != Some(pass.attachments[it].final_layout);
+        let has = |src, dst| pass.dependencies.iter().any(|it| it.src == src && it.dst == dst);
+        let begins = attachments.clone().any(is_begun) && !has(None, number);
+        let ends = attachments.clone().any(is_ended) && !has(number, None);
+        let implied = |src, dst, scope| SubpassDependency { src, dst, scope, view_offset: None };
+        pass.dependencies.extend(begins.then(|| implied(None, number, IMPLICIT_FROM_OUTSIDE)));
+        pass.dependencies.extend(ends.then(|| implied(number, None, IMPLICIT_TO_OUTSIDE)));
+    }
+}
+
+impl EndedSubpassClock {
+    /// The layout transitions before a subpass count with it.
+    fn tag_interval(&self) -> (Tag, Tag) {
+        (self.begin - 1, self.end)
+    }
+
+    /// What a dependency from this subpass hands on.
+    fn carry(&self, scope: &ExpandedScope) -> FirstScope {
+        self.clock.first_scope_of_interval(SubpassInterval {
+            queue: self.queue,
+            begin: self.begin,
+            end: self.end,
+            src: scope.src,
+            src_usages: scope.src_usages,
+            dst: StageSet::default(),
+            dst_usages: UsageSet::default(),
+        })
+    }
+}
+
+/// Depth and stencil are loaded and stored each by itself.
+fn split_depth_stencil(kind: AttachmentKind) -> Vec<AttachmentKind> {
+    match kind {
+        AttachmentKind::DepthStencil => vec![AttachmentKind::Depth, AttachmentKind::Stencil],
+        other => vec![other],
+    }
+}
+
+fn load_usage(kind: AttachmentKind, op: LoadOp) -> Option<UsageIndex> {
+    let (stage, read, write) = match kind {
+        AttachmentKind::Color => (
+            PipelineStageFlags2::COLOR_ATTACHMENT_OUTPUT,
+            AccessFlags2::COLOR_ATTACHMENT_READ,
+            AccessFlags2::COLOR_ATTACHMENT_WRITE,
+        ),
+        _ => (
+            PipelineStageFlags2::EARLY_FRAGMENT_TESTS,
+            AccessFlags2::DEPTH_STENCIL_ATTACHMENT_READ,
+            AccessFlags2::DEPTH_STENCIL_ATTACHMENT_WRITE,
+        ),
+    };
+    match op {
+        LoadOp::Load => SYNC_TABLES.usage(stage.0, read.0),
+        LoadOp::Clear | LoadOp::DontCare => SYNC_TABLES.usage(stage.0, write.0),
+        LoadOp::None => None,
+    }
+}
+
+fn store_usage(kind: AttachmentKind, op: StoreOp) -> Option<UsageIndex> {
+    match (op, kind) {
+        (StoreOp::None, _) => None,
+        (_, AttachmentKind::Color) => {
+            SYNC_TABLES.usage(PipelineStageFlags2::COLOR_ATTACHMENT_OUTPUT.0, AccessFlags2::COLOR_ATTACHMENT_WRITE.0)
+        }
+        _ => SYNC_TABLES
+            .usage(PipelineStageFlags2::LATE_FRAGMENT_TESTS.0, AccessFlags2::DEPTH_STENCIL_ATTACHMENT_WRITE.0),
+    }
+}
+
+/// What part of an attachment is touched: inside the render area, and with multiview in the layers of the views.
+#[derive(Clone, Copy)]
+struct RenderedArea {
+    area: Area,
+    /// None: all layers.
+    views: Option<u32>,
+}
+
+/// A mask of views; zero is no multiview.
+fn views(mask: u32) -> Option<u32> {
+    Some(mask).filter(|it| *it != 0)
+}
+
+impl RenderedArea {
+    /// The layers of a view that are touched.
+    fn layers(self, layers: &Range<u32>) -> SmallVec<[Range<u32>; 2]> {
+        let Some(mask) = self.views else { return smallvec![layers.clone()] };
+        let views = (0..32).filter(|it| mask >> it & 1 != 0).map(|it| layers.start + it);
+        views.filter(|it| *it < layers.end).map(|it| it..it + 1).collect()
+    }
+}
+
+/// One aspect of an attachment, in one run of layers each.
+fn attachment_uses(
+    view: &AttachmentView,
+    part: AttachmentKind,
+    inside: RenderedArea,
+    usage: UsageIndex,
+    order: AccessOrder,
+) -> impl Iterator<Item = ResourceUse<'static>> {
+    use lavascope_abi::ImageAspectFlags;
+    let aspect = match part {
+        AttachmentKind::Depth => ImageAspectFlags::DEPTH.0,
+        AttachmentKind::Stencil => ImageAspectFlags::STENCIL.0,
+        AttachmentKind::Color | AttachmentKind::DepthStencil => view.region.aspects,
+    };
+    let of_layers = move |layers| {
+        let aspects = view.region.aspects & aspect;
+        let area = Some(view.area_in_attachment(inside.area));
+        let region = ImageRegion { aspects, layers, area, ..view.region.clone() };
+        ResourceUse { resource: view.resource, region: Cow::Owned(Region::Image(region)), usage, order }
+    };
+    inside.layers(&view.region.layers).into_iter().map(of_layers)
+}
+
+fn load_uses(it: &RenderingAttachment, inside: RenderedArea) -> impl Iterator<Item = ResourceUse<'static>> {
+    let usage = load_usage(it.kind, it.load).into_iter();
+    usage.flat_map(move |usage| attachment_uses(&it.view, it.kind, inside, usage, AccessOrder::Load))
+}
+
+fn store_uses(it: &RenderingAttachment, inside: RenderedArea) -> impl Iterator<Item = ResourceUse<'static>> {
+    let usage = store_usage(it.kind, it.store).into_iter();
+    usage.flat_map(move |usage| attachment_uses(&it.view, it.kind, inside, usage, AccessOrder::StoreOrResolve))
+}
+
+fn resolve_uses(it: &RenderingAttachment, inside: RenderedArea) -> impl Iterator<Item = ResourceUse<'static>> {
+    let stage = PipelineStageFlags2::COLOR_ATTACHMENT_OUTPUT.0;
+    let read = SYNC_TABLES.usage(stage, AccessFlags2::COLOR_ATTACHMENT_READ.0);
+    let write = SYNC_TABLES.usage(stage, AccessFlags2::COLOR_ATTACHMENT_WRITE.0);
+    let from = read
+        .into_iter()
+        .flat_map(move |usage| attachment_uses(&it.view, it.kind, inside, usage, AccessOrder::StoreOrResolve));
+    let to = it.resolve.as_ref().zip(write).into_iter();
+    let to =
+        to.flat_map(move |(resolve, usage)| attachment_uses(&resolve.view, it.kind, inside, usage, AccessOrder::None));
+    from.chain(to)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The dependencies that a render pass gets.
+    fn implied(lines: &str) -> Vec<(Option<u32>, Option<u32>)> {
+        let text = format!("# A pass.\n# spec: VkSubpassDependency\n# expect: clean\n\npass rp\n{lines}\ncmd main\n");
+        let mut pass = lavascope_scenario::parse(&text).expect("a scenario").program.render_passes.remove(0);
+        let given = pass.dependencies.len();
+        add_implicit_dependencies(&mut pass);
+        pass.dependencies[given..].iter().map(|it| (it.src, it.dst)).collect()
+    }
+
+    #[test]
+    fn what_no_dependency_says_is_implied_where_layouts_change() {
+        let moved = "  attachment color initial=undefined final=transfer_src\n";
+        let fixed = "  attachment color initial=general final=general\n";
+        let into = |it| (None, Some(it));
+        let out = |it| (Some(it), None);
+        assert_eq!(implied(&format!("{moved}  subpass color 0\n")), [into(0), out(0)]);
+        assert_eq!(implied(&format!("{fixed}  subpass color 0 as general\n")), []);
+        // Where it is used first and last, and nowhere else.
+        let one =
+            format!("{moved}{fixed}  subpass color 1 as general\n  subpass color 0\n  subpass color 1 as general\n");
+        assert_eq!(implied(&one), [into(1), out(1)]);
+        let two = format!("{moved}  subpass color 0\n  subpass color 0\n");
+        assert_eq!(implied(&two), [into(0), out(1)]);
+        // One that is given counts for its own subpass and its own direction.
+        let dependency = |it: &str| format!("{two}  dependency {it}: color:write => color:write\n");
+        assert_eq!(implied(&dependency("external => 0")), [out(1)]);
+        assert_eq!(implied(&dependency("1 => external")), [into(0)]);
+        for other in ["external => 1", "0 => external", "0 => 1"] {
+            assert_eq!(implied(&dependency(other)), [into(0), out(1)], "{other}");
+        }
+    }
+
+    #[test]
+    fn what_is_implied_is_about_all_attachments() {
+        use AccessFlags2 as A;
+        for access in [
+            A::INPUT_ATTACHMENT_READ,
+            A::COLOR_ATTACHMENT_READ,
+            A::COLOR_ATTACHMENT_WRITE,
+            A::DEPTH_STENCIL_ATTACHMENT_READ,
+            A::DEPTH_STENCIL_ATTACHMENT_WRITE,
+        ] {
+            assert_ne!(IMPLICIT_FROM_OUTSIDE.dst_access & access.0, 0, "{access:?}");
+            assert_ne!(IMPLICIT_TO_OUTSIDE.src_access & access.0, 0, "{access:?}");
+        }
+    }
+}

@@ -1,0 +1,229 @@
+//! How sure it is that a hazard happens: shaders decide some things only when they run.
+
+use lavascope_abi::PipelineStageFlags2;
+use lavascope_sync_ir::{Access, Certainty, Command, Hazard, HazardKind, HostStep, Program, ProgramLocation, Region};
+
+use crate::follow::dependency::recorded_location;
+use lavascope_engine::access::usages::SYNC_TABLES;
+
+/// How sure a hazard is. The surest first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum HazardCertainty {
+    /// Both accesses are made, and they overlap.
+    Certain,
+    /// A read and a write of the same resource, where the device decides whether or where.
+    Likely,
+    /// Two writes, where the device decides: often apart by design. Or a descriptor picked from an array.
+    Possible,
+}
+
+impl HazardCertainty {
+    pub const fn name(self) -> &'static str {
+        match self {
+            HazardCertainty::Certain => "certain",
+            HazardCertainty::Likely => "likely",
+            HazardCertainty::Possible => "possible",
+        }
+    }
+}
+
+/// How sure a hazard is, from what was recorded.
+pub fn hazard_certainty(program: &Program, found: &Hazard) -> HazardCertainty {
+    let later = candidates(program, &found.at, found, later_writes(found.kind));
+    let earlier = candidates(program, &found.prior, found, prior_writes(found.kind));
+    let (Some(later), Some(earlier)) = (later, earlier) else { return HazardCertainty::Certain };
+    most_certain_pair(found, &later, &earlier)
+}
+
+/// The same, from all accesses of the later command and of the earlier one.
+pub fn hazard_certainty_between(found: &Hazard, later: &[Access], earlier: &[Access]) -> HazardCertainty {
+    let later = accesses_of_kind(later, found, later_writes(found.kind));
+    most_certain_pair(found, &later, &accesses_of_kind(earlier, found, prior_writes(found.kind)))
+}
+
+/// The surest of the pairs that meet where the hazard is.
+fn most_certain_pair(found: &Hazard, later: &[Access], earlier: &[Access]) -> HazardCertainty {
+    let both_write = later_writes(found.kind) && prior_writes(found.kind);
+    let meets = |it: &Access| it.resource != found.resource || overlaps(&it.region, &found.region);
+    let pairs = later.iter().flat_map(|at| earlier.iter().map(move |prior| (at, prior)));
+    let levels = pairs.filter(|(at, prior)| {
+        meets(at) && meets(prior) && (at.resource != prior.resource || overlaps(&at.region, &prior.region))
+    });
+    levels.map(|(at, prior)| pair_certainty(at, prior, both_write)).min().unwrap_or(HazardCertainty::Certain)
+}
+
+fn overlaps(one: &Region, other: &Region) -> bool {
+    fn shares<T: PartialOrd>(one: &std::ops::Range<T>, other: &std::ops::Range<T>) -> bool {
+        one.start < other.end && other.start < one.end
+    }
+    match (one, other) {
+        (Region::Buffer(one), Region::Buffer(other)) => shares(one, other),
+        (Region::Image(one), Region::Image(other)) => {
+            let end = |it: &lavascope_sync_ir::Area, axis: usize| it.offset[axis].saturating_add(it.extent[axis]);
+            let is_area = match (one.area, other.area) {
+                (Some(one), Some(other)) => (0..3)
+                    .all(|axis| shares(&(one.offset[axis]..end(&one, axis)), &(other.offset[axis]..end(&other, axis)))),
+                _ => true,
+            };
+            one.aspects & other.aspects != 0
+                && one.components.0 & other.components.0 != 0
+                && shares(&one.mips, &other.mips)
+                && shares(&one.layers, &other.layers)
+                && is_area
+        }
+        _ => true,
+    }
+}
+
+/// An access as far as its certainty goes; what is no action of a shader is certain.
+fn pair_certainty(at: &Access, prior: &Access, both_write: bool) -> HazardCertainty {
+    let unsure = if both_write { HazardCertainty::Possible } else { HazardCertainty::Likely };
+    match (at.certainty, prior.certainty) {
+        (Certainty::Certain, Certainty::Certain) => HazardCertainty::Certain,
+        (Certainty::OneOfArray, _) | (_, Certainty::OneOfArray) => HazardCertainty::Possible,
+        (Certainty::Certain, Certainty::Somewhere) if covers(at, prior) => HazardCertainty::Certain,
+        (Certainty::Somewhere, Certainty::Certain) if covers(prior, at) => HazardCertainty::Certain,
+        _ => unsure,
+    }
+}
+
+/// Wherever one access is made, the other is made there too. Between resources that share memory nobody knows.
+fn covers(whole: &Access, part: &Access) -> bool {
+    whole.resource == part.resource && contains(&whole.region, &part.region)
+}
+
+fn contains(whole: &Region, part: &Region) -> bool {
+    match (whole, part) {
+        (Region::Buffer(whole), Region::Buffer(part)) => whole.start <= part.start && part.end <= whole.end,
+        (Region::Image(whole), Region::Image(part)) => {
+            let is_in = |whole: &std::ops::Range<u32>, part: &std::ops::Range<u32>| {
+                whole.start <= part.start && part.end <= whole.end
+            };
+            let is_area = match (whole.area, part.area) {
+                (None, _) => true,
+                (Some(_), None) => false,
+                (Some(whole), Some(part)) => (0..3).all(|it| {
+                    whole.offset[it] <= part.offset[it]
+                        && part.offset[it].saturating_add(part.extent[it])
+                            <= whole.offset[it].saturating_add(whole.extent[it])
+                }),
+            };
+            part.aspects & !whole.aspects == 0
+                && part.components.0 & !whole.components.0 == 0
+                && is_in(&whole.mips, &part.mips)
+                && is_in(&whole.layers, &part.layers)
+                && is_area
+        }
+        _ => false,
+    }
+}
+
+/// The accesses of a command, or of the host, that a hazard may be about. None where it is something else than an action.
+fn candidates(program: &Program, place: &ProgramLocation, found: &Hazard, is_write: bool) -> Option<Vec<Access>> {
+    if let ProgramLocation::Step(step) = place
+        && let Some(HostStep::HostAccess { resource, region, certainty, .. }) = program.steps.get(*step as usize)
+    {
+        let access = Access::new(*resource, region.clone(), PipelineStageFlags2::HOST.0, 0);
+        return Some(vec![Access { certainty: *certainty, ..access }]);
+    }
+    let (buffer, index) = recorded_location(program, place)?;
+    let command = program.command_buffers.get(buffer.0 as usize)?.commands.get(index as usize)?;
+    let Command::Action(accesses) = command else { return None };
+    Some(accesses_of_kind(accesses, found, is_write))
+}
+
+/// Those that read, or those that write.
+fn accesses_of_kind(accesses: &[Access], found: &Hazard, is_write: bool) -> Vec<Access> {
+    let writes =
+        |it: &Access| SYNC_TABLES.usage(it.stage, it.access).is_some_and(|it| SYNC_TABLES.write_column(it).is_some());
+    let of_kind: Vec<Access> = accesses.iter().filter(|it| writes(it) == is_write).cloned().collect();
+    let own: Vec<Access> = of_kind.iter().filter(|it| it.resource == found.resource).cloned().collect();
+    // The earlier access may have been made to another resource in the same memory.
+    if own.is_empty() { of_kind } else { own }
+}
+
+fn later_writes(kind: HazardKind) -> bool {
+    match kind {
+        HazardKind::WriteAfterRead
+        | HazardKind::WriteAfterWrite
+        | HazardKind::WriteRacingWrite
+        | HazardKind::WriteRacingRead
+        | HazardKind::WriteAfterPresent => true,
+        HazardKind::ReadAfterWrite
+        | HazardKind::ReadRacingWrite
+        | HazardKind::ReadAfterPresent
+        | HazardKind::PresentAfterRead
+        | HazardKind::PresentAfterWrite => false,
+    }
+}
+
+fn prior_writes(kind: HazardKind) -> bool {
+    match kind {
+        HazardKind::WriteAfterRead | HazardKind::WriteRacingRead | HazardKind::PresentAfterRead => false,
+        HazardKind::ReadAfterWrite
+        | HazardKind::WriteAfterWrite
+        | HazardKind::ReadRacingWrite
+        | HazardKind::WriteRacingWrite
+        | HazardKind::ReadAfterPresent
+        | HazardKind::WriteAfterPresent
+        | HazardKind::PresentAfterWrite => true,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use lavascope_sync_ir::ResourceId;
+
+    use super::*;
+
+    fn access(bytes: std::ops::Range<u64>, certainty: Certainty) -> Access {
+        let region = Region::Buffer(bytes);
+        Access { certainty, ..Access::new(ResourceId(0), region, 1, 1) }
+    }
+
+    #[test]
+    fn only_accesses_that_meet_where_the_hazard_is_decide() {
+        use lavascope_abi::{AccessFlags2, PipelineStageFlags2};
+        let write = |bytes: std::ops::Range<u64>, certainty| {
+            let (stage, access) = (PipelineStageFlags2::COMPUTE_SHADER.0, AccessFlags2::SHADER_STORAGE_WRITE.0);
+            Access { certainty, ..Access::new(ResourceId(0), Region::Buffer(bytes), stage, access) }
+        };
+        let later = [write(0..4, Certainty::Certain), write(4..64, Certainty::Somewhere)];
+        let earlier = [write(60..64, Certainty::Certain), write(4..32, Certainty::Somewhere)];
+        let place = ProgramLocation::Step(0);
+        let found = |region| Hazard {
+            kind: HazardKind::WriteAfterWrite,
+            at: place.clone(),
+            prior: place.clone(),
+            resource: ResourceId(0),
+            region: Region::Buffer(region),
+        };
+        assert_eq!(hazard_certainty_between(&found(4..32), &later, &earlier), HazardCertainty::Possible);
+        assert_eq!(hazard_certainty_between(&found(60..64), &later, &earlier), HazardCertainty::Possible);
+        let certain = [write(0..64, Certainty::Certain)];
+        assert_eq!(hazard_certainty_between(&found(60..64), &certain, &earlier), HazardCertainty::Certain);
+    }
+
+    #[test]
+    fn what_the_device_decides_is_not_certain() {
+        use Certainty::{Certain, Maybe, OneOfArray, Somewhere};
+        let (whole, half) = (0..64, 0..32);
+        let cases = [
+            (whole.clone(), Certain, half.clone(), Certain, HazardCertainty::Certain, HazardCertainty::Certain),
+            (whole.clone(), Certain, half.clone(), Somewhere, HazardCertainty::Certain, HazardCertainty::Certain),
+            (half.clone(), Somewhere, whole.clone(), Certain, HazardCertainty::Certain, HazardCertainty::Certain),
+            (whole.clone(), Somewhere, half.clone(), Certain, HazardCertainty::Likely, HazardCertainty::Possible),
+            (whole.clone(), Somewhere, whole.clone(), Somewhere, HazardCertainty::Likely, HazardCertainty::Possible),
+            (whole.clone(), Certain, whole.clone(), Maybe, HazardCertainty::Likely, HazardCertainty::Possible),
+            (whole.clone(), Certain, whole, OneOfArray, HazardCertainty::Possible, HazardCertainty::Possible),
+        ];
+        for (at, at_certainty, prior, prior_certainty, one, both) in cases {
+            let (at, prior) = (access(at, at_certainty), access(prior, prior_certainty));
+            assert_eq!(
+                (pair_certainty(&at, &prior, false), pair_certainty(&at, &prior, true)),
+                (one, both),
+                "{at:?} {prior:?}"
+            );
+        }
+    }
+}

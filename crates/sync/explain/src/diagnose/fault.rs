@@ -1,0 +1,148 @@
+//! Faults of contents as diagnostics.
+
+use std::collections::HashSet;
+
+use lavascope_diag::{Diagnostic, Fix, Property, Severity};
+use lavascope_sync_ir::{Program, ProgramLocation, ResourceKind, UndefinedContents, UndefinedContentsKind};
+
+use super::hazard::diagnostic_location;
+use crate::ProgramNames;
+use crate::follow::dependency::recorded_location;
+use crate::text::message::regions_text;
+
+/// Faults that were found, those with the same cause once, with their number.
+pub fn diagnose_faults(program: &Program, found: &[UndefinedContents], names: &dyn ProgramNames) -> Vec<Diagnostic> {
+    fault_causes(program, found).into_iter().map(|(it, count)| diagnostic(program, found, it, count, names)).collect()
+}
+
+/// The first fault of each cause, and how often its command was executed so: what [`diagnose_faults`] makes a diagnostic
+/// of.
+pub fn fault_causes<'a>(program: &Program, found: &'a [UndefinedContents]) -> Vec<(&'a UndefinedContents, u64)> {
+    let mut firsts: Vec<(&UndefinedContents, u64)> = Vec::new();
+    let mut executions = HashSet::new();
+    for it in found {
+        // Several parts of a resource are one fault.
+        let is_new = executions.insert((it.kind, &it.at, &it.prior, it.resource));
+        match firsts.iter_mut().find(|(first, _)| is_same_cause(program, first, it)) {
+            Some((_, count)) => *count += u64::from(is_new),
+            None => firsts.push((it, 1)),
+        }
+    }
+    firsts
+}
+
+/// The Khronos layer's name where it reports the same.
+pub const fn fault_code(kind: UndefinedContentsKind, is_image: bool) -> &'static str {
+    match kind {
+        UndefinedContentsKind::AcquireWithoutRelease if is_image => "UNASSIGNED-VkImageMemoryBarrier-image-00004",
+        UndefinedContentsKind::AcquireWithoutRelease => "UNASSIGNED-VkBufferMemoryBarrier-buffer-00004",
+        UndefinedContentsKind::ReadWithoutAcquire => "SYNC-CONTENTS-READ-WITHOUT-ACQUIRE",
+        UndefinedContentsKind::ReadWithoutTransfer => "SYNC-CONTENTS-READ-WITHOUT-TRANSFER",
+        UndefinedContentsKind::WriteToPreserved => "SYNC-CONTENTS-WRITE-TO-PRESERVED",
+        UndefinedContentsKind::ReadNotPreserved => "SYNC-CONTENTS-READ-NOT-PRESERVED",
+    }
+}
+
+/// The same commands as they were recorded, however often they are executed.
+fn is_same_cause(program: &Program, one: &UndefinedContents, other: &UndefinedContents) -> bool {
+    let of = |place: &ProgramLocation| recorded_location(program, place).ok_or_else(|| place.clone());
+    let key = |it: &UndefinedContents| (it.kind, it.resource, of(&it.at), it.prior.as_ref().map(of));
+    key(one) == key(other)
+}
+
+fn diagnostic(
+    program: &Program,
+    all: &[UndefinedContents],
+    fault: &UndefinedContents,
+    count: u64,
+    names: &dyn ProgramNames,
+) -> Diagnostic {
+    let kind = program.resources.get(fault.resource.0 as usize).map(|it| &it.kind);
+    let is_image = matches!(kind, Some(ResourceKind::Image(_)));
+    let mut places = vec![diagnostic_location("access", &fault.at, 0, program, names)];
+    places.extend(fault.prior.as_ref().map(|it| diagnostic_location("cause", it, 0, program, names)));
+    let mut facts = vec![Property { key: "fault_type", value: fault.kind.short().to_owned() }];
+    if let ProgramLocation::Command(at) = &fault.at {
+        facts.push(Property { key: "submit_index", value: names.submit_index(at.step).to_string() });
+        facts.push(Property { key: "batch_index", value: at.batch.to_string() });
+        facts.push(Property { key: "command_buffer_index", value: at.primary.to_string() });
+    }
+    Diagnostic {
+        function: names.function(&fault.at, 0),
+        locations: places,
+        objects: vec![names.object(fault.resource)],
+        properties: facts,
+        explanation: vec![fault_reason(fault.kind).to_owned()],
+        fixes: vec![Fix { text: fix_text(fault.kind).to_owned(), is_verified: false }],
+        count,
+        ..Diagnostic::new(fault_code(fault.kind, is_image), severity(fault.kind), message(fault, all, names))
+    }
+}
+
+/// Undefined contents may be read, if they do not matter.
+fn severity(kind: UndefinedContentsKind) -> Severity {
+    match kind {
+        UndefinedContentsKind::AcquireWithoutRelease | UndefinedContentsKind::WriteToPreserved => Severity::Error,
+        UndefinedContentsKind::ReadWithoutAcquire
+        | UndefinedContentsKind::ReadWithoutTransfer
+        | UndefinedContentsKind::ReadNotPreserved => Severity::Warning,
+    }
+}
+
+fn message(fault: &UndefinedContents, all: &[UndefinedContents], names: &dyn ProgramNames) -> String {
+    let key = |it: &UndefinedContents| (it.kind, it.at.clone(), it.prior.clone(), it.resource);
+    let same = all.iter().filter(|it| key(it) == key(fault)).map(|it| &it.region);
+    let resource = regions_text(fault.resource, same, names);
+    let function = names.function(&fault.at, 0);
+    let prior = fault.prior.as_ref().map_or(String::new(), |it| names.location(it));
+    let what = match fault.kind {
+        UndefinedContentsKind::AcquireWithoutRelease => {
+            format!("acquires {resource} for its queue family, but no release that matches was executed before.")
+        }
+        UndefinedContentsKind::ReadWithoutAcquire => {
+            format!("reads {resource}, which {prior} released to another queue family, and nobody has acquired.")
+        }
+        UndefinedContentsKind::ReadWithoutTransfer => {
+            format!("reads {resource}, which another queue family owns since {prior}: its contents are undefined.")
+        }
+        UndefinedContentsKind::WriteToPreserved => {
+            format!("writes to {resource}, which the subpass that began with {prior} preserves.")
+        }
+        UndefinedContentsKind::ReadNotPreserved => {
+            format!("reads {resource}, whose contents are undefined since the subpass that began with {prior}.")
+        }
+    };
+    format!("{function}() {what}")
+}
+
+fn fault_reason(kind: UndefinedContentsKind) -> &'static str {
+    match kind {
+        UndefinedContentsKind::AcquireWithoutRelease => {
+            "a transfer takes a release on a queue of the source family and then an acquire, with equal families, \
+             ranges and layouts"
+        }
+        UndefinedContentsKind::ReadWithoutAcquire => "between the two halves of a transfer no family owns the resource",
+        UndefinedContentsKind::ReadWithoutTransfer => {
+            "the resource has VK_SHARING_MODE_EXCLUSIVE: semaphores order the accesses, but only a transfer carries \
+             the contents to another family"
+        }
+        UndefinedContentsKind::WriteToPreserved => {
+            "what a subpass preserves it must leave as it is inside the render area"
+        }
+        UndefinedContentsKind::ReadNotPreserved => {
+            "an attachment that a subpass neither uses nor preserves is undefined for the subpasses that depend on it"
+        }
+    }
+}
+
+fn fix_text(kind: UndefinedContentsKind) -> &'static str {
+    match kind {
+        UndefinedContentsKind::AcquireWithoutRelease => "record the matching release where the resource was last used",
+        UndefinedContentsKind::ReadWithoutAcquire => "record the acquire before the read",
+        UndefinedContentsKind::ReadWithoutTransfer => {
+            "record a release and an acquire, or create the resource with VK_SHARING_MODE_CONCURRENT"
+        }
+        UndefinedContentsKind::WriteToPreserved => "use the attachment in the subpass instead of preserving it",
+        UndefinedContentsKind::ReadNotPreserved => "add the attachment to pPreserveAttachments of that subpass",
+    }
+}

@@ -1,0 +1,174 @@
+//! Hazards as diagnostics, with explanation and fix.
+
+use std::collections::{HashMap, HashSet};
+
+use lavascope_diag::{CallStack, Diagnostic, DiagnosticLocation as DiagPlace, Fix, Property, Severity};
+use lavascope_sync_ir::{CommandBufferId, Findings, Hazard, HazardKind, Program, ProgramLocation, ResourceId};
+
+use super::certainty::{HazardCertainty, hazard_certainty};
+use super::fault::diagnose_faults;
+use crate::follow::access_detail::relation;
+use crate::follow::coverage::{describe_operation, operation_name};
+use crate::follow::dependency::recorded_location;
+use crate::text::message::{ExplainedHazard, regions_text};
+use crate::text::properties::properties;
+use crate::{Explainer, Explanation, ProgramNames, Proposal};
+use lavascope_engine::check_all;
+
+/// Every hazard and every fault of a program, those with the same cause once, with their number.
+pub fn report(program: &Program, names: &dyn ProgramNames) -> Vec<Diagnostic> {
+    let Findings { hazards, faults } = check_all(program);
+    let mut all = diagnose_hazards(program, &hazards, names);
+    all.extend(diagnose_faults(program, &faults, names));
+    all
+}
+
+/// The same of hazards that were found already.
+pub fn diagnose_hazards(program: &Program, found: &[Hazard], names: &dyn ProgramNames) -> Vec<Diagnostic> {
+    let explainer = Explainer::new(program);
+    hazard_causes(program, found)
+        .into_iter()
+        .map(|(it, count)| diagnostic(&explainer, found, it, count, names))
+        .collect()
+}
+
+/// The first hazard of each cause, and how often its two commands were executed so: what [`diagnose_hazards`] makes a
+/// diagnostic of.
+pub fn hazard_causes<'a>(program: &Program, found: &'a [Hazard]) -> Vec<(&'a Hazard, u64)> {
+    let mut causes: HashMap<HazardCause, usize> = HashMap::new();
+    let mut firsts: Vec<(&Hazard, u64)> = Vec::new();
+    let mut executions: HashSet<(HazardKind, &ProgramLocation, &ProgramLocation, ResourceId)> = HashSet::new();
+    for it in found {
+        // Several parts of a resource are one hazard.
+        let is_new = executions.insert((it.kind, &it.at, &it.prior, it.resource));
+        let index = *causes.entry(hazard_cause(program, it)).or_insert(firsts.len());
+        match firsts.get_mut(index) {
+            Some((_, count)) => *count += u64::from(is_new),
+            None => firsts.push((it, 1)),
+        }
+    }
+    firsts
+}
+
+type HazardCause = (HazardKind, RecordedOrExecuted, RecordedOrExecuted, ResourceId);
+type RecordedOrExecuted = Result<(CommandBufferId, u32), ProgramLocation>;
+
+/// The same commands as they were recorded, however often they are executed.
+fn hazard_cause(program: &Program, it: &Hazard) -> HazardCause {
+    let of = |place: &ProgramLocation| recorded_location(program, place).ok_or_else(|| place.clone());
+    (it.kind, of(&it.at), of(&it.prior), it.resource)
+}
+
+fn diagnostic(
+    explainer: &Explainer<'_>,
+    all: &[Hazard],
+    found: &Hazard,
+    count: u64,
+    names: &dyn ProgramNames,
+) -> Diagnostic {
+    let program = explainer.timeline.program;
+    let explanation = explainer.explain(found);
+    let proposal = explainer.propose(found, all);
+    let told = explanation.as_ref().map(|it| ExplainedHazard {
+        program,
+        hazard: found,
+        explanation: it,
+        names,
+        relation: relation(&found.at, &found.prior),
+    });
+    let stage = |of: fn(&Explanation) -> u64| explanation.as_ref().map_or(0, of);
+    let prior = explanation.as_ref().map(|it| it.prior.resource).filter(|it| *it != found.resource);
+    let resource = conflicting_regions(found, all, names);
+    let kind = found.kind.name().replace('-', "_");
+    let message = match &told {
+        Some(told) => told.message(&resource),
+        None => {
+            let (at, prior) = (names.location(&found.at), names.location(&found.prior));
+            format!("{at}: {kind} hazard detected on {resource}, with {prior}.")
+        }
+    };
+    let code = format!("SYNC-HAZARD-{}", found.kind.name());
+    Diagnostic {
+        function: told.as_ref().map_or_else(String::new, ExplainedHazard::function),
+        locations: vec![
+            diagnostic_location("access", &found.at, stage(|it| it.later.stage), program, names),
+            diagnostic_location("prior access", &found.prior, stage(|it| it.prior.stage), program, names),
+        ],
+        objects: [Some(found.resource), prior].into_iter().flatten().map(|it| names.object(it)).collect(),
+        properties: told.as_ref().map_or_else(|| vec![Property { key: "hazard_type", value: kind }], properties),
+        explanation: explanation.as_ref().map_or_else(Vec::new, |it| explanation_lines(it, names)),
+        stacks: stacks(found, explanation.as_ref(), names),
+        fixes: fixes(&proposal, names),
+        no_fix: proposal.no_fix_reason,
+        count,
+        ..Diagnostic::new(code, severity(hazard_certainty(program, found)), message)
+    }
+}
+
+/// How many operations are told with their call stacks.
+const STACKS_MAX: usize = 8;
+
+/// The call stacks of the two accesses, and of the operations between them.
+fn stacks(found: &Hazard, explanation: Option<&Explanation>, names: &dyn ProgramNames) -> Vec<CallStack> {
+    let stack = |role: String, place: &ProgramLocation| Some(CallStack { role, number: names.call_stack(place)? });
+    let ends = [("access", &found.at), ("prior access", &found.prior)];
+    let mut all: Vec<CallStack> = ends.into_iter().filter_map(|(role, at)| stack(role.to_owned(), at)).collect();
+    let operations = explanation.iter().flat_map(|it| &it.operations);
+    let mut between: Vec<CallStack> =
+        operations.filter_map(|it| stack(operation_name(it, names), &it.executed_at)).collect();
+    between.dedup();
+    all.extend(between.into_iter().take(STACKS_MAX));
+    all
+}
+
+/// Where something happens, for people and for those who compare.
+pub(crate) fn diagnostic_location(
+    role: &'static str,
+    place: &ProgramLocation,
+    stage: u64,
+    program: &Program,
+    names: &dyn ProgramNames,
+) -> DiagPlace {
+    let text =
+        names.source(place).map_or_else(|| names.location(place), |it| format!("{}: {it}", names.location(place)));
+    let cause =
+        recorded_location(program, place).map_or_else(|| names.location(place), |(b, c)| names.recorded_command(b, c));
+    DiagPlace { path: names.path(place, stage), labels: names.labels(place), ..DiagPlace::new(role, text, cause) }
+}
+
+fn severity(level: HazardCertainty) -> Severity {
+    match level {
+        HazardCertainty::Certain => Severity::Error,
+        HazardCertainty::Likely => Severity::Warning,
+        HazardCertainty::Possible => Severity::Information,
+    }
+}
+
+fn fixes(proposal: &Proposal, names: &dyn ProgramNames) -> Vec<Fix> {
+    proposal.fixes.iter().map(|it| Fix { text: it.text(names), is_verified: true }).collect()
+}
+
+/// What the two commands conflict on.
+fn conflicting_regions(found: &Hazard, all: &[Hazard], names: &dyn ProgramNames) -> String {
+    let same = all.iter().filter(|it| {
+        (it.kind, &it.at, &it.prior, it.resource) == (found.kind, &found.at, &found.prior, found.resource)
+    });
+    regions_text(found.resource, same.map(|it| &it.region), names)
+}
+
+/// The operations between the two accesses, one line each; equal ones that follow each other once, with their number.
+fn explanation_lines(it: &Explanation, names: &dyn ProgramNames) -> Vec<String> {
+    if it.operations.is_empty() {
+        return vec!["no synchronization operation lies between the two accesses".to_owned()];
+    }
+    let mut found: Vec<(String, u32)> = Vec::new();
+    for operation in &it.operations {
+        let text = describe_operation(operation, names);
+        match found.last_mut() {
+            Some((last, count)) if *last == text => *count += 1,
+            _ => found.push((text, 1)),
+        }
+    }
+    let line = |(text, count): (String, u32)| if count > 1 { format!("{text} ({count} times)") } else { text };
+    found.into_iter().map(line).collect()
+}

@@ -1,0 +1,8 @@
+//! Makes a diagnostic out of each kind of finding.
+
+pub(crate) mod certainty;
+pub(crate) mod fault;
+pub(crate) mod hazard;
+pub(crate) mod never_executed;
+pub(crate) mod over_synchronization;
+pub(crate) mod race;

@@ -1,0 +1,76 @@
+//! Work that was never executed, as diagnostics: nothing in it was checked, and nobody may take that for clean.
+
+use lavascope_diag::{Diagnostic, DiagnosticLocation, Severity};
+use lavascope_sync_ir::{HostStep, Program, QueueId, SemaphorePoint};
+
+use crate::ProgramNames;
+use lavascope_engine::Engine;
+
+/// The code of work that waits forever.
+pub const NEVER_EXECUTED: &str = "SYNC-NEVER-EXECUTED";
+
+/// Work of a program that was never executed, since it waits for what nobody signals: its queue, and the step that
+/// submitted it.
+pub fn blocked_submissions(program: &Program) -> Vec<(QueueId, u32)> {
+    let mut engine = Engine::new(&program.queues, program.event_count, program.semaphore_count, program.fence_count);
+    program.resources.iter().for_each(|it| {
+        engine.add_resource(it);
+    });
+    program.render_passes.iter().for_each(|it| {
+        engine.add_render_pass(it.clone());
+    });
+    program.command_buffers.iter().for_each(|it| {
+        engine.add_command_buffer(it.clone());
+    });
+    program.steps.iter().for_each(|it| engine.step(it));
+    engine.blocked_submissions()
+}
+
+/// One diagnostic for each submission that is [`parked`].
+pub fn diagnose_never_executed(
+    program: &Program,
+    parked: &[(QueueId, u32)],
+    names: &dyn ProgramNames,
+) -> Vec<Diagnostic> {
+    let mut told: Vec<(QueueId, u32)> = Vec::new();
+    let mut found = Vec::new();
+    for (queue, step) in parked {
+        if told.contains(&(*queue, *step)) {
+            continue;
+        }
+        let first = told.iter().find(|it| it.0 == *queue).map(|it| it.1);
+        let why = match first {
+            Some(first) => format!("it is behind {} on its queue, which waits.", names.step(first)),
+            None => waits_text(&waits(program, *step), names),
+        };
+        told.push((*queue, *step));
+        let path = names.path(&lavascope_sync_ir::ProgramLocation::Step(*step), 0);
+        let (step, queue) = (names.step(*step), names.queue(*queue));
+        let message = format!("Work of {step} on {queue} was never executed, and not checked: {why}");
+        let places = vec![DiagnosticLocation { path, ..DiagnosticLocation::new("submission", step.clone(), step) }];
+        found.push(Diagnostic { locations: places, ..Diagnostic::new(NEVER_EXECUTED, Severity::Warning, message) });
+    }
+    found
+}
+
+fn waits(program: &Program, step: u32) -> Vec<SemaphorePoint> {
+    match program.steps.get(step as usize) {
+        Some(HostStep::Submit { batches, .. }) => batches.iter().flat_map(|it| &it.waits).map(|it| it.point).collect(),
+        Some(HostStep::Present { waits, .. }) => {
+            waits.iter().map(|it| SemaphorePoint { semaphore: *it, value: None }).collect()
+        }
+        _ => Vec::new(),
+    }
+}
+
+fn waits_text(waits: &[SemaphorePoint], names: &dyn ProgramNames) -> String {
+    let text = |it: &SemaphorePoint| match it.value {
+        Some(value) => format!("{} with the value {value}", names.semaphore(it.semaphore)),
+        None => names.semaphore(it.semaphore),
+    };
+    let texts: Vec<String> = waits.iter().map(text).collect();
+    match &texts[..] {
+        [one] => format!("nobody signals {one} for it."),
+        _ => format!("nobody signals one of {} for it.", texts.join(", ")),
+    }
+}

@@ -1,0 +1,37 @@
+//! Needless synchronization as diagnostics.
+
+use lavascope_diag::{Diagnostic, DiagnosticLocation, Fix, Property, Severity};
+
+use crate::fix::change::{bits_text, location_text};
+use crate::{OverSynchronization, ProgramNames, RedundantSync, Removal};
+
+/// The code of synchronization that nobody needs.
+pub const OVER_SYNCHRONIZATION: &str = "SYNC-OVER-SYNCHRONIZATION";
+
+/// Everything that was found needless, the most needless work first.
+pub fn diagnose_over_synchronization(found: &OverSynchronization, names: &dyn ProgramNames) -> Vec<Diagnostic> {
+    found.redundant.iter().map(|it| diagnostic(it, names)).collect()
+}
+
+fn diagnostic(it: &RedundantSync, names: &dyn ProgramNames) -> Diagnostic {
+    let site = location_text(it.location, names);
+    let (what, removed) = match it.removal {
+        Removal::Whole => (site.clone(), site.clone()),
+        Removal::Bits(bits) => {
+            (bits_text(&bits, it.location, "in", names), bits_text(&bits, it.location, "from", names))
+        }
+    };
+    let waiting = match it.accesses {
+        0 => "No access waits because of it.".to_owned(),
+        1 => "One access is ordered by it that needs no order.".to_owned(),
+        count => format!("{count} accesses are ordered by it that need no order."),
+    };
+    let message = format!("Nothing needs {what}: without it no verdict changes.\n{waiting}");
+    Diagnostic {
+        locations: vec![DiagnosticLocation::new("operation", site.clone(), site)],
+        properties: vec![Property { key: "accesses", value: it.accesses.to_string() }],
+        // Each was taken away by itself, and the program checked again.
+        fixes: vec![Fix { text: format!("remove {removed}"), is_verified: true }],
+        ..Diagnostic::new(OVER_SYNCHRONIZATION, Severity::Performance, message)
+    }
+}

@@ -1,0 +1,91 @@
+//! Races of events as diagnostics.
+
+use lavascope_diag::{Diagnostic, DiagnosticObject, Severity};
+use lavascope_sync_ir::{Program, ProgramLocation};
+
+use super::hazard::diagnostic_location;
+use crate::ProgramNames;
+use crate::follow::dependency::recorded_location;
+use lavascope_engine::{EventRace, EventRaceKind};
+
+/// Races that were found, those with the same cause once, with their number.
+pub fn diagnose_races(program: &Program, found: &[EventRace], names: &dyn ProgramNames) -> Vec<Diagnostic> {
+    race_causes(program, found).into_iter().map(|(it, count)| diagnostic(program, it, count, names)).collect()
+}
+
+/// The first race of each cause, and how many there were.
+pub fn race_causes<'a>(program: &Program, found: &'a [EventRace]) -> Vec<(&'a EventRace, u64)> {
+    let of = |place: &ProgramLocation| recorded_location(program, place).ok_or_else(|| place.clone());
+    let key = |it: &EventRace| (it.kind, it.event, of(&it.at), of(&it.prior));
+    let mut firsts: Vec<(&EventRace, u64)> = Vec::new();
+    for it in found {
+        match firsts.iter_mut().find(|(first, _)| key(first) == key(it)) {
+            Some((_, count)) => *count += 1,
+            None => firsts.push((it, 1)),
+        }
+    }
+    firsts
+}
+
+/// The code of a race, for the function that comes last: its version counts.
+pub fn race_code(kind: EventRaceKind, function: &str) -> String {
+    match kind {
+        EventRaceKind::SetAfterReset => format!("SYNC-{function}-reset-race"),
+        EventRaceKind::SetAfterSet => format!("SYNC-{function}-set-race"),
+        EventRaceKind::SetAfterWait => format!("SYNC-{function}-wait"),
+        // These two have one code for all versions.
+        EventRaceKind::ResetAfterSet => "SYNC-vkCmdResetEvent-set-race".to_owned(),
+        EventRaceKind::WaitAfterRace => "SYNC-vkCmdWaitEvents-unsynchronized-setops".to_owned(),
+    }
+}
+
+/// What is wrong, and what is to be done.
+pub fn race_texts(kind: EventRaceKind, function: &str, prior: &str, event: &str) -> (String, String) {
+    let race = "Nothing decides which of the two comes first, so nobody knows whether the event is set behind them.";
+    let message = match kind {
+        EventRaceKind::SetAfterReset => {
+            format!("{function}() sets {event} with no execution dependency on {prior}.\n{race}")
+        }
+        EventRaceKind::ResetAfterSet => {
+            format!("{function}() resets {event} with no execution dependency on {prior}.\n{race}")
+        }
+        EventRaceKind::SetAfterSet => format!(
+            "{function}() sets {event} with no execution dependency on another {prior}.\nWhoever waits for it does not \
+             know what is over then: what came before the one, or before the other."
+        ),
+        EventRaceKind::SetAfterWait => format!(
+            "{function}() sets {event} again behind {prior}, and it was not reset.\nThe event is still set, so that \
+             whoever waits for it next does not wait for this."
+        ),
+        EventRaceKind::WaitAfterRace => format!(
+            "{function}() waits for {event}, which two commands set with no order between them; the first is \
+             {prior}.\nNobody knows after which of them it goes on: its first scope is undefined."
+        ),
+    };
+    let fix = match kind {
+        EventRaceKind::SetAfterWait => {
+            format!("reset {event} between the wait and the set, with a barrier behind the reset")
+        }
+        EventRaceKind::SetAfterReset | EventRaceKind::ResetAfterSet => {
+            format!("record a barrier with srcStageMask VK_PIPELINE_STAGE_2_ALL_COMMANDS_BIT before {function}")
+        }
+        EventRaceKind::SetAfterSet | EventRaceKind::WaitAfterRace => {
+            "use two events, or reset the event and record a barrier between the two sets".to_owned()
+        }
+    };
+    (message, fix)
+}
+
+fn diagnostic(program: &Program, it: &EventRace, count: u64, names: &dyn ProgramNames) -> Diagnostic {
+    let (function, prior) = (names.function(&it.at, 0), names.function(&it.prior, 0));
+    let (message, fix) = race_texts(it.kind, &function, &prior, &names.event(it.event));
+    let places = vec![
+        diagnostic_location("access", &it.at, 0, program, names),
+        diagnostic_location("prior access", &it.prior, 0, program, names),
+    ];
+    let object = DiagnosticObject::new("VkEvent", u64::from(it.event.0), Some(names.event(it.event)));
+    let code = race_code(it.kind, &function);
+    let fixes = vec![lavascope_diag::Fix { text: fix, is_verified: false }];
+    let own = Diagnostic::new(code, Severity::Error, message);
+    Diagnostic { function, locations: places, objects: vec![object], fixes, count, ..own }
+}

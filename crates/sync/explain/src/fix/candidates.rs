@@ -1,0 +1,348 @@
+//! Changes that might mend a hazard, made from what its explanation says is missing.
+
+use std::collections::BTreeMap;
+
+use lavascope_abi::PipelineStageFlags2;
+use lavascope_sync_ir::{
+    Command, CommandBufferId, Dependency, DependencyTarget, HostStep, Program, ProgramLocation, Region,
+    SubpassDependency, SyncScope,
+};
+
+use super::apply::{buffers_of, union};
+use super::change::{BatchLocation, HostWait, ProgramChange, ProgramFix};
+use crate::follow::access_pair::{AccessPair, access_at};
+use crate::follow::timeline::ExecutionTimeline;
+use crate::{
+    AccessRole, Agent, CoverageGap, ExplainedAccess, Explanation, OperationLocation, ScopeCoverage, SyncOperationKind,
+};
+
+const ALL_COMMANDS: u64 = PipelineStageFlags2::ALL_COMMANDS.0;
+
+/// All of them, the smallest first.
+pub(crate) fn candidates(
+    timeline: &ExecutionTimeline<'_>,
+    explanations: &[(AccessPair, Explanation)],
+) -> Vec<ProgramFix> {
+    let Some((pair, first)) = explanations.first() else { return Vec::new() };
+    let program = timeline.program;
+    let scope = explanations.iter().fold(SyncScope::default(), |all, it| union(all, direct_scope(&it.1)));
+    let scope = SyncScope {
+        src_stages: collapse_to_all_commands(scope.src_stages),
+        dst_stages: collapse_to_all_commands(scope.dst_stages),
+        ..scope
+    };
+    let mut found = bits(explanations);
+    found.extend(chains(explanations));
+    found.extend(ranges(explanations));
+    found.extend(barriers(program, first, scope));
+    found.extend(subpasses(timeline, pair, first, scope));
+    found.extend(added_semaphores(program, first, scope));
+    let has_writes = explanations.iter().any(|it| it.1.prior.is_write);
+    found.extend(added_host_waits(program, first, has_writes.then_some(scope)));
+    let mut found: Vec<ProgramFix> = found.into_iter().map(|changes| ProgramFix { changes }).collect();
+    found.sort_by_key(ProgramFix::size);
+    found
+}
+
+/// The dependency that has exactly the two accesses in its scopes.
+fn direct_scope(it: &Explanation) -> SyncScope {
+    let stage = |it: &ExplainedAccess| if it.stage == 0 { ALL_COMMANDS } else { it.stage };
+    // Reads need no more than order.
+    let memory = |access: u64| if it.prior.is_write { access } else { 0 };
+    SyncScope {
+        src_stages: stage(&it.prior),
+        src_access: memory(it.prior.access),
+        dst_stages: stage(&it.later),
+        dst_access: memory(it.later.access),
+    }
+}
+
+/// All commands stand for every other stage.
+fn collapse_to_all_commands(stages: u64) -> u64 {
+    if stages & ALL_COMMANDS != 0 { ALL_COMMANDS } else { stages }
+}
+
+/// An operation that misses the earlier access goes on where another that has it ends.
+fn chains(explanations: &[(AccessPair, Explanation)]) -> Vec<Vec<ProgramChange>> {
+    let mut found = Vec::new();
+    let Some((_, it)) = explanations.first() else { return found };
+    for (index, operation) in it.operations.iter().enumerate() {
+        let is_source = |gap: &CoverageGap| {
+            matches!(gap, CoverageGap::SourceStage | CoverageGap::SourceAccess | CoverageGap::PriorThroughAlias(_))
+        };
+        let is_open = operation.coverage == ScopeCoverage::NotInFirst && operation.gaps.iter().all(is_source);
+        if !is_open || matches!(operation.kind, SyncOperationKind::HostWait | SyncOperationKind::Submit) {
+            continue;
+        }
+        for before in it.operations[..index].iter().filter(|it| it.coverage == ScopeCoverage::FirstOnly) {
+            let stages = before.scope.dst_stages;
+            let first = stages & stages.wrapping_neg();
+            let bits = SyncScope { src_stages: first, ..SyncScope::default() };
+            found.extend((first != 0).then(|| vec![ProgramChange::AddBits { location: operation.location, bits }]));
+        }
+    }
+    found
+}
+
+/// What operations that are there lack.
+fn bits(explanations: &[(AccessPair, Explanation)]) -> Vec<Vec<ProgramChange>> {
+    let mut sites: BTreeMap<OperationLocation, SyncScope> = BTreeMap::new();
+    for it in explanations.iter().flat_map(|it| &it.1.operations) {
+        let is_fixable = |gap: &CoverageGap| {
+            matches!(
+                gap,
+                CoverageGap::SourceStage
+                    | CoverageGap::SourceAccess
+                    | CoverageGap::DestinationStage
+                    | CoverageGap::DestinationAccess
+                    | CoverageGap::WaitStages
+            )
+        };
+        let is_editable = it.kind != SyncOperationKind::HostWait && it.missing != SyncScope::default();
+        if is_editable && it.gaps.iter().all(is_fixable) {
+            let own = sites.entry(it.location).or_default();
+            *own = union(*own, it.missing);
+        }
+    }
+    sites.into_iter().map(|(site, bits)| vec![ProgramChange::AddBits { location: site, bits }]).collect()
+}
+
+/// Barriers on another part of the same resource: a larger part, and the bits that they lack.
+fn ranges(explanations: &[(AccessPair, Explanation)]) -> Vec<Vec<ProgramChange>> {
+    let mut found: BTreeMap<OperationLocation, (ProgramChange, SyncScope)> = BTreeMap::new();
+    for (_, it) in explanations {
+        for operation in it.operations.iter().filter(|it| it.gaps.contains(&CoverageGap::OtherRange)) {
+            let Some((resource, own)) = &operation.resource_region else { continue };
+            if *resource != it.later.resource {
+                continue;
+            }
+            let wanted = match found.get(&operation.location) {
+                Some((ProgramChange::ExtendRange { region, .. }, _)) => region.clone(),
+                _ => own.clone(),
+            };
+            let Some(region) = bounding_region(&wanted, &it.region) else { continue };
+            let site = operation.location;
+            let missing = found.get(&site).map_or(SyncScope::default(), |it| it.1);
+            let change = ProgramChange::ExtendRange { location: site, resource: *resource, region };
+            found.insert(site, (change, union(missing, operation.missing)));
+        }
+    }
+    let changes = |(site, (change, bits)): (OperationLocation, (ProgramChange, SyncScope))| {
+        let more = (bits != SyncScope::default()).then_some(ProgramChange::AddBits { location: site, bits });
+        std::iter::once(change).chain(more).collect()
+    };
+    found.into_iter().map(changes).collect()
+}
+
+/// The smallest region around two of the same resource.
+fn bounding_region(left: &Region, right: &Region) -> Option<Region> {
+    match (left, right) {
+        (Region::Buffer(left), Region::Buffer(right)) => {
+            Some(Region::Buffer(left.start.min(right.start)..left.end.max(right.end)))
+        }
+        (Region::Image(left), Region::Image(right)) => {
+            let mut all = left.clone();
+            all.aspects |= right.aspects;
+            all.components.0 |= right.components.0;
+            all.mips = left.mips.start.min(right.mips.start)..left.mips.end.max(right.mips.end);
+            all.layers = left.layers.start.min(right.layers.start)..left.layers.end.max(right.layers.end);
+            // A barrier is about whole subresources.
+            all.area = None;
+            Some(Region::Image(all))
+        }
+        _ => None,
+    }
+}
+
+/// A new barrier: in front of the later access, or behind the earlier one.
+fn barriers(program: &Program, it: &Explanation, scope: SyncScope) -> Vec<Vec<ProgramChange>> {
+    if it.later.agent != it.prior.agent || !matches!(it.later.agent, Agent::Queue(_)) {
+        return Vec::new();
+    }
+    let points = [point_before(program, &it.later.executed_at), point_after(program, &it.prior.executed_at)];
+    let mut whats = vec![DependencyTarget::Global];
+    if it.later.resource == it.prior.resource && it.prior.is_write {
+        let mut region = it.later.region.clone();
+        if let Region::Image(region) = &mut region {
+            region.area = None;
+        }
+        whats.push(DependencyTarget::Resource { resource: it.later.resource, region });
+    }
+    let mut found = Vec::new();
+    for (buffer, before) in points.into_iter().flatten() {
+        for what in &whats {
+            let dependency = Dependency { scope, target: what.clone() };
+            found.push(vec![ProgramChange::InsertBarrier { buffer, before, dependency, feature: None }]);
+        }
+    }
+    found
+}
+
+/// The command in front of which a barrier comes before a place, outside of every render pass.
+fn point_before(program: &Program, place: &ProgramLocation) -> Option<(CommandBufferId, u32)> {
+    insertion_point(program, place, render_pass_open_at, |index| index)
+}
+
+/// The same behind a place.
+fn point_after(program: &Program, place: &ProgramLocation) -> Option<(CommandBufferId, u32)> {
+    let close = |commands: &[Command], index: usize| {
+        // The command that ends a render pass is inside of it too.
+        let open = render_pass_open_at(commands, index).or_else(|| is_begin(commands.get(index)?).then_some(index))?;
+        let end = commands.iter().skip(open + 1).position(is_end)?;
+        Some(open + 1 + end + 1)
+    };
+    insertion_point(program, place, close, |index| index + 1)
+}
+
+/// Looks at the outermost command buffer first: a render pass that is open there is open for all inside.
+fn insertion_point(
+    program: &Program,
+    place: &ProgramLocation,
+    in_pass: impl Fn(&[Command], usize) -> Option<usize>,
+    outside: impl Fn(u32) -> u32,
+) -> Option<(CommandBufferId, u32)> {
+    let ProgramLocation::Command(at) = place else { return None };
+    let buffers = buffers_of(program, place);
+    for (level, buffer) in buffers.iter().enumerate() {
+        let commands = &program.command_buffers.get(buffer.0 as usize)?.commands;
+        if let Some(index) = in_pass(commands, *at.path.get(level * 2)? as usize) {
+            return Some((*buffer, index as u32));
+        }
+    }
+    Some((*buffers.last()?, outside(*at.path.last()?)))
+}
+
+/// Where the render pass began that is open at a command.
+fn render_pass_open_at(commands: &[Command], index: usize) -> Option<usize> {
+    let begin = commands[..index.min(commands.len())].iter().rposition(is_begin)?;
+    (!commands[begin..index.min(commands.len())].iter().any(is_end)).then_some(begin)
+}
+
+fn is_begin(command: &Command) -> bool {
+    matches!(command, Command::BeginRenderPass { .. } | Command::BeginRendering(_))
+}
+
+fn is_end(command: &Command) -> bool {
+    matches!(command, Command::EndRenderPass | Command::EndRendering)
+}
+
+/// A new subpass dependency; where both are in one subpass, one on itself and a barrier inside.
+fn subpasses(
+    timeline: &ExecutionTimeline<'_>,
+    pair: &AccessPair,
+    it: &Explanation,
+    scope: SyncScope,
+) -> Vec<Vec<ProgramChange>> {
+    let (at_moment, at) = access_at(timeline, pair.later.0, pair.later.1);
+    let (_, prior) = access_at(timeline, pair.prior.0, pair.prior.1);
+    let same = at.instance == prior.instance;
+    let src = prior.subpass.filter(|_| same || at.subpass.is_none());
+    let dst = at.subpass;
+    let Some(instance) = at.instance.filter(|_| dst.is_some()).or(prior.instance.filter(|_| src.is_some())) else {
+        return Vec::new();
+    };
+    let begin = crate::follow::dependency::recorded_location(timeline.program, &timeline.moments[instance].executed_at);
+    let command = begin.and_then(|(buffer, command)| {
+        timeline.program.command_buffers.get(buffer.0 as usize)?.commands.get(command as usize)
+    });
+    let Some(Command::BeginRenderPass { pass, .. }) = command else { return inside_rendering(it, scope) };
+    let mut scope = scope;
+    if at.role == AccessRole::Transition {
+        // It stands in for the implicit dependency, which had all attachments in its scopes.
+        let implicit = SyncScope { dst_stages: ALL_COMMANDS, dst_access: ATTACHMENTS, ..SyncScope::default() };
+        let outgoing = SyncScope { src_stages: ALL_COMMANDS, src_access: ATTACHMENTS, ..SyncScope::default() };
+        scope = union(scope, if dst.is_some() { implicit } else { outgoing });
+    }
+    let dependency = SubpassDependency { src, dst, scope, view_offset: None };
+    let add = ProgramChange::AddSubpassDependency { pass: *pass, dependency };
+    if src != dst {
+        return vec![vec![add]];
+    }
+    let Some((buffer, before)) = it.later.recorded_at else { return Vec::new() };
+    let dependency = Dependency { scope, target: DependencyTarget::Global };
+    let barrier = ProgramChange::InsertBarrier { buffer, before, dependency, feature: None };
+    let declared = timeline.program.render_passes.get(pass.0 as usize).is_some_and(|it| {
+        it.dependencies.iter().any(|it| it.src == src && it.dst == dst && union(it.scope, scope) == it.scope)
+    });
+    debug_assert!(at_moment.submitted.is_some(), "subpasses are in command buffers");
+    vec![if declared { vec![barrier] } else { vec![add, barrier] }]
+}
+
+/// A barrier inside of rendering without a render pass.
+fn inside_rendering(it: &Explanation, scope: SyncScope) -> Vec<Vec<ProgramChange>> {
+    let Some((buffer, before)) = it.later.recorded_at.filter(|_| it.is_inside_one_instance) else { return Vec::new() };
+    let dependency = Dependency { scope, target: DependencyTarget::Global };
+    let feature = Some("dynamicRenderingLocalRead");
+    vec![vec![ProgramChange::InsertBarrier { buffer, before, dependency, feature }]]
+}
+
+const ATTACHMENTS: u64 = crate::follow::render_pass::ATTACHMENT_ACCESSES;
+
+/// A semaphore from one queue to the other, or to or from the presentation engine.
+fn added_semaphores(program: &Program, it: &Explanation, scope: SyncScope) -> Vec<Vec<ProgramChange>> {
+    let batch = |place: &ProgramLocation| match place {
+        ProgramLocation::Command(at) => Some(BatchLocation { step: at.step, batch: at.batch }),
+        ProgramLocation::Step(_) => None,
+    };
+    let (after, at) = (scope.src_stages, scope.dst_stages);
+    match (it.prior.agent, it.later.agent, batch(&it.prior.executed_at), batch(&it.later.executed_at)) {
+        (Agent::Queue(from), Agent::Queue(to), Some(signal), Some(wait)) if from != to => {
+            let add = ProgramChange::AddSemaphore { signal, signal_stages: after, wait, wait_stages: at };
+            let gate = it
+                .operations
+                .iter()
+                .rfind(|op| op.executed_at == it.later.executed_at && it.later.role == AccessRole::Transition);
+            let bits = SyncScope { src_stages: ALL_COMMANDS, ..SyncScope::default() };
+            let gate = gate.map(|op| ProgramChange::AddBits { location: op.location, bits });
+            let both = gate.map(|gate| vec![add.clone(), gate]);
+            std::iter::once(vec![add]).chain(both).collect()
+        }
+        (Agent::Queue(_), Agent::Presentation, Some(signal), None) => {
+            let ProgramLocation::Step(present) = it.later.executed_at else { return Vec::new() };
+            vec![vec![ProgramChange::AddPresentWait { signal, signal_stages: after, present }]]
+        }
+        (Agent::Presentation, Agent::Queue(_), None, Some(wait)) => acquires(program, it, wait, at),
+        _ => Vec::new(),
+    }
+}
+
+/// Waits for the presentation engine to be done with an image.
+fn acquires(program: &Program, it: &Explanation, wait: BatchLocation, at: u64) -> Vec<Vec<ProgramChange>> {
+    let ProgramLocation::Step(from) = it.prior.executed_at else { return Vec::new() };
+    let mut found = Vec::new();
+    for step in program.steps.iter().skip(from as usize) {
+        let HostStep::Acquire { image, semaphore, fence } = step else { continue };
+        if *image != it.prior.resource {
+            continue;
+        }
+        found.extend(semaphore.map(|semaphore| vec![ProgramChange::AddWait { semaphore, wait, wait_stages: at }]));
+        let host = |fence| vec![ProgramChange::InsertHostWait { before: wait.step, wait: HostWait::Fence(fence) }];
+        found.extend(fence.map(host));
+    }
+    found
+}
+
+/// The host waits, and what was written is made available to it.
+fn added_host_waits(program: &Program, it: &Explanation, made_available: Option<SyncScope>) -> Vec<Vec<ProgramChange>> {
+    let (Agent::Queue(queue), Agent::Host, ProgramLocation::Step(before), ProgramLocation::Command(prior)) =
+        (it.prior.agent, it.later.agent, &it.later.executed_at, &it.prior.executed_at)
+    else {
+        return Vec::new();
+    };
+    let fence = match program.steps.get(prior.step as usize) {
+        Some(HostStep::Submit { fence: Some(fence), .. }) => HostWait::Fence(*fence),
+        _ => HostWait::Queue(queue),
+    };
+    let wait = ProgramChange::InsertHostWait { before: *before, wait: fence };
+    let point = point_after(program, &it.prior.executed_at);
+    let barrier = point.zip(made_available).map(|((buffer, before), scope)| {
+        let dependency = Dependency { scope, target: DependencyTarget::Global };
+        ProgramChange::InsertBarrier { buffer, before, dependency, feature: None }
+    });
+    let mut found = vec![vec![wait.clone()]];
+    if let Some(barrier) = barrier {
+        found.push(vec![barrier.clone()]);
+        found.push(vec![barrier, wait]);
+    }
+    found
+}

@@ -1,0 +1,87 @@
+//! Weakens correct programs bit by bit: the explanation must name the operation that was weakened.
+
+use lavascope_sim::oracle::{ProgramFeatures, random_program};
+use lavascope_sync_ir::{Hazard, Program, SyncScope};
+
+use super::redundant_sync::{Removal, single_bits, sync_locations, without_sync};
+use crate::{CoverageGap, Explainer, OperationLocation, ScopeCoverage, SyncOperation};
+use lavascope_engine::check;
+
+/// What explanations say about what was weakened.
+#[derive(Debug, Default)]
+struct ExplanationScore {
+    /// Weakened programs that have hazards.
+    all: usize,
+    /// Of these, where an explanation names the operation,
+    named: usize,
+    /// and says that just that side of it is lacking.
+    blamed: usize,
+}
+
+fn score(kinds: ProgramFeatures, programs: u64) -> ExplanationScore {
+    let mut score = ExplanationScore::default();
+    for program in (1..=programs).map(|seed| random_program(seed, &kinds)).filter(|it| check(it).is_empty()) {
+        for (site, scope, _) in sync_locations(&program) {
+            for bits in single_bits(scope) {
+                let Some(weak) = without_sync(&program, site, Removal::Bits(bits)) else { continue };
+                let found = check(&weak);
+                if found.is_empty() {
+                    continue;
+                }
+                let named = operations(&weak, &found, site);
+                score.all += 1;
+                score.named += usize::from(!named.is_empty());
+                score.blamed += usize::from(named.iter().flat_map(|it| &it.gaps).any(|gap| blames_bits(*gap, bits)));
+            }
+        }
+    }
+    score
+}
+
+/// What explanations say of the operation that was weakened.
+fn operations(program: &Program, found: &[Hazard], site: OperationLocation) -> Vec<SyncOperation> {
+    let explainer = Explainer::new(program);
+    let explanations = found.iter().filter_map(|it| explainer.explain(it));
+    let is_it = |it: &SyncOperation| it.coverage != ScopeCoverage::Both && is_same(it.location, site);
+    explanations.flat_map(|it| it.operations).filter(is_it).collect()
+}
+
+fn blames_bits(gap: CoverageGap, bits: SyncScope) -> bool {
+    match gap {
+        // Without its stage an access is not in the access scope either.
+        CoverageGap::SourceStage => bits.src_stages != 0,
+        CoverageGap::SourceAccess => bits.src_access != 0,
+        CoverageGap::DestinationStage | CoverageGap::WaitStages => bits.dst_stages != 0,
+        CoverageGap::DestinationAccess => bits.dst_access != 0,
+        _ => false,
+    }
+}
+
+/// A weakened site knows one end of a semaphore, and not where an event was set.
+fn is_same(own: OperationLocation, weakened: OperationLocation) -> bool {
+    match (own, weakened) {
+        (
+            OperationLocation::Event { buffer, command, dependency: element, .. },
+            OperationLocation::Event { buffer: b, command: c, dependency: e, .. },
+        ) => (buffer, command) == (b, c) && (e.is_none() || element == e),
+        (OperationLocation::Semaphore { signal, wait }, OperationLocation::Semaphore { signal: s, wait: w }) => {
+            s.is_some() && signal == s || w.is_some() && wait == w
+        }
+        // The masks of a whole command of version 1 are those of its elements too.
+        (
+            OperationLocation::Barrier { buffer, command, .. },
+            OperationLocation::Barrier { buffer: b, command: c, dependency: None },
+        ) => (buffer, command) == (b, c),
+        (own, weakened) => own == weakened,
+    }
+}
+
+#[test]
+fn explanations_name_what_was_weakened() {
+    for kinds in [ProgramFeatures::BARRIERS, ProgramFeatures::WITHOUT_RENDERING, ProgramFeatures::ALL] {
+        let score = score(kinds, 200);
+        println!("{score:?}");
+        assert!(score.all > 100 && score.named * 100 >= score.all * 95, "{score:?}");
+        assert!(score.blamed * 100 >= score.all * 90, "{score:?}");
+    }
+}

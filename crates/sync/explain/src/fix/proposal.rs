@@ -1,0 +1,106 @@
+//! Fixes of a hazard that have been tried: the program was checked again with each of them.
+
+use std::collections::HashSet;
+
+use lavascope_sync_ir::{Hazard, Program, ProgramLocation, ResourceId};
+
+use super::apply::{apply, location_after_change};
+use super::candidates::candidates;
+use super::change::{ProgramChange, ProgramFix};
+use crate::follow::access_pair::{AccessPair, pairs_of_hazard};
+use crate::{Agent, Explainer, Explanation};
+use lavascope_engine::check;
+
+/// What can be done about a hazard.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Proposal {
+    /// Verified, the smallest first.
+    pub fixes: Vec<ProgramFix>,
+    /// How many changes were tried.
+    pub tried: usize,
+    /// Why there is none.
+    pub no_fix_reason: Option<String>,
+}
+
+/// The changes that make a hazard, and all between the same two commands on the same resource, go away without making
+/// a new one.
+pub fn propose(program: &Program, found: &Hazard) -> Proposal {
+    Explainer::new(program).propose(found, &check(program))
+}
+
+impl Explainer<'_> {
+    /// The same with what is found in the program at hand.
+    pub fn propose(&self, found: &Hazard, all: &[Hazard]) -> Proposal {
+        let explanations: Vec<(AccessPair, Explanation)> = self.explanations(found, all);
+        let candidates = candidates(&self.timeline, &explanations);
+        let tried = candidates.len();
+        let program = self.timeline.program;
+        let mut fixes: Vec<ProgramFix> = Vec::new();
+        for it in candidates {
+            let is_known = fixes.iter().any(|own| *own == it || own.is_same_barrier(&it));
+            if !is_known && fixes_hazard(program, all, found, &it) {
+                fixes.push(it);
+            }
+        }
+        let why_not = fixes.is_empty().then(|| no_fix_reason(explanations.first().map(|it| &it.1), tried));
+        Proposal { fixes, tried, no_fix_reason: why_not }
+    }
+
+    /// Of every hazard between the same two commands on the same resource.
+    fn explanations(&self, found: &Hazard, all: &[Hazard]) -> Vec<(AccessPair, Explanation)> {
+        let same = all.iter().filter(|it| hazard_key(it) == hazard_key(found));
+        let pairs = same.flat_map(|it| pairs_of_hazard(&self.timeline, it));
+        let mut known = HashSet::new();
+        let pairs = pairs.filter(|it| known.insert((it.prior, it.later, it.memory_range.clone())));
+        pairs
+            .map(|it| {
+                let explanation = self.explain_pair(&it);
+                (it, explanation)
+            })
+            .collect()
+    }
+}
+
+/// Which hazards are the same to a fix. The kind is not part of it: a race that becomes an ordinary hazard is still
+/// there.
+fn hazard_key(it: &Hazard) -> (&ProgramLocation, &ProgramLocation, ResourceId) {
+    (&it.at, &it.prior, it.resource)
+}
+
+fn fixes_hazard(program: &Program, all: &[Hazard], found: &Hazard, fix: &ProgramFix) -> bool {
+    let mut changed = program.clone();
+    let mut ways: Vec<(Program, &ProgramChange)> = Vec::new();
+    for change in &fix.changes {
+        let Some(next) = apply(&changed, change) else { return false };
+        ways.push((std::mem::replace(&mut changed, next), change));
+    }
+    let after_change = |place: &ProgramLocation| {
+        ways.iter().fold(place.clone(), |it, (program, change)| location_after_change(program, change, &it))
+    };
+    let moved_key = |it: &Hazard| (after_change(&it.at), after_change(&it.prior), it.resource);
+    let mended = moved_key(found);
+    let known: HashSet<(ProgramLocation, ProgramLocation, ResourceId)> =
+        all.iter().map(moved_key).filter(|it| *it != mended).collect();
+    check(&changed).iter().all(|it| known.contains(&(it.at.clone(), it.prior.clone(), it.resource)))
+}
+
+fn no_fix_reason(explanation: Option<&Explanation>, tried: usize) -> String {
+    let Some(it) = explanation else {
+        return "the two accesses could not be found in the program".to_owned();
+    };
+    match (it.prior.agent, it.later.agent) {
+        (Agent::Host, Agent::Queue(_)) => {
+            "the work was submitted before the host's access; submit it later, or have it wait for a semaphore that the \
+             host signals after its access"
+                .to_owned()
+        }
+        (Agent::Presentation, Agent::Queue(_)) if tried == 0 => {
+            "the image was not acquired again after it was presented; acquire it, and wait for that".to_owned()
+        }
+        _ if tried == 0 => "no operation is known that could come between the two accesses".to_owned(),
+        (Agent::Queue(from), Agent::Queue(to)) if from == to && it.is_inside_one_instance => {
+            "both accesses are in one render pass instance, where no barrier may stand; end it in between".to_owned()
+        }
+        _ => format!("{tried} changes were tried, and the hazard or a new one remained with each"),
+    }
+}

@@ -1,0 +1,276 @@
+//! Synchronization that nobody needs: what can be taken away without changing any verdict.
+
+use lavascope_sync_ir::{
+    Barrier, Command, CommandBufferId, DependencyTarget, HostStep, Program, RenderPassId, SyncScope, WaitEvents,
+};
+
+use super::apply::edit;
+use crate::follow::timeline::{ExecutionTimeline, TimelineAction};
+use crate::{BatchSemaphoreLocation, OperationLocation};
+use lavascope_engine::access::usages::SYNC_TABLES;
+use lavascope_engine::check;
+use lavascope_engine::dependency::scopes::ExpandedScope;
+
+/// How often a program may be checked again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CheckBudget {
+    pub checks_max: usize,
+}
+
+/// What was found, and how much was not looked at.
+#[derive(Clone, Debug, PartialEq)]
+pub struct OverSynchronization {
+    /// The most needless work first.
+    pub redundant: Vec<RedundantSync>,
+    /// Checks that were made.
+    pub checks: usize,
+    /// Changes that were not tried, because the budget was spent.
+    pub untried: usize,
+}
+
+/// Something that can be taken away, by itself: of two barriers that do the same, each is reported, and one is needed.
+#[derive(Clone, Debug, PartialEq)]
+pub struct RedundantSync {
+    pub location: OperationLocation,
+    pub removal: Removal,
+    /// Accesses that it orders and that need no order from it.
+    pub accesses: usize,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Removal {
+    Whole,
+    /// Bits of its masks.
+    Bits(SyncScope),
+}
+
+/// Tries what can be taken away from a program: whole dependencies first, then bits of those that are needed.
+pub fn find_over_synchronization(program: &Program, budget: CheckBudget) -> OverSynchronization {
+    let verdicts = check(program);
+    let timeline = ExecutionTimeline::new(program);
+    let mut found = OverSynchronization { redundant: Vec::new(), checks: 0, untried: 0 };
+    let is_needless = |found: &mut OverSynchronization, site: OperationLocation, what: Removal| {
+        let Some(changed) = without_sync(program, site, what) else { return false };
+        if found.checks >= budget.checks_max {
+            found.untried += 1;
+            return false;
+        }
+        found.checks += 1;
+        check(&changed) == verdicts
+    };
+    for (site, scope, whole) in sync_locations(program) {
+        if whole == Removability::Removable && is_needless(&mut found, site, Removal::Whole) {
+            let accesses = ordered_access_count(&timeline, site, scope);
+            found.redundant.push(RedundantSync { location: site, removal: Removal::Whole, accesses });
+            continue;
+        }
+        for bit in single_bits(scope) {
+            let what = Removal::Bits(bit);
+            if is_needless(&mut found, site, what) {
+                let less = ordered_access_count(&timeline, site, minus(scope, bit));
+                let accesses = ordered_access_count(&timeline, site, scope).saturating_sub(less);
+                found.redundant.push(RedundantSync { location: site, removal: what, accesses });
+            }
+        }
+    }
+    // Stable: what orders as much as another stays in the order of the program.
+    found.redundant.sort_by_key(|it| std::cmp::Reverse(it.accesses));
+    found
+}
+
+/// Whether a dependency may go altogether: layout transitions do more than order.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Removability {
+    Removable,
+    Needed,
+}
+
+/// Everything that can be made less, with its masks.
+pub(crate) fn sync_locations(program: &Program) -> Vec<(OperationLocation, SyncScope, Removability)> {
+    let mut found = Vec::new();
+    for (index, buffer) in program.command_buffers.iter().enumerate() {
+        for (command, it) in buffer.commands.iter().enumerate() {
+            command_sites(it, CommandBufferId(index as u32), command as u32, &mut found);
+        }
+    }
+    for (index, pass) in program.render_passes.iter().enumerate() {
+        for (dependency, it) in pass.dependencies.iter().enumerate() {
+            let pass = RenderPassId(index as u32);
+            let site = OperationLocation::Subpass { pass, dependency: Some(dependency as u32) };
+            found.push((site, it.scope, Removability::Removable));
+        }
+    }
+    for (step, it) in program.steps.iter().enumerate() {
+        let HostStep::Submit { batches, .. } = it else { continue };
+        for (batch, it) in batches.iter().enumerate() {
+            let part =
+                |index: usize| BatchSemaphoreLocation { step: step as u32, batch: batch as u32, index: index as u32 };
+            for (index, it) in it.signals.iter().enumerate() {
+                let site = OperationLocation::Semaphore { signal: Some(part(index)), wait: None };
+                found.push((site, SyncScope { src_stages: it.stages, ..SyncScope::default() }, Removability::Needed));
+            }
+            for (index, it) in it.waits.iter().enumerate() {
+                let site = OperationLocation::Semaphore { signal: None, wait: Some(part(index)) };
+                found.push((site, SyncScope { dst_stages: it.stages, ..SyncScope::default() }, Removability::Needed));
+            }
+        }
+    }
+    found
+}
+
+fn command_sites(
+    command: &Command,
+    buffer: CommandBufferId,
+    index: u32,
+    found: &mut Vec<(OperationLocation, SyncScope, Removability)>,
+) {
+    let whole = |it: &DependencyTarget| match it {
+        DependencyTarget::Global | DependencyTarget::Resource { .. } => Removability::Removable,
+        DependencyTarget::Transition { .. } | DependencyTarget::QueueFamilyTransfer { .. } => Removability::Needed,
+    };
+    match command {
+        Command::Barrier(Barrier::Sync2 { dependencies }) => {
+            for (element, it) in dependencies.iter().enumerate() {
+                let site = OperationLocation::Barrier { buffer, command: index, dependency: Some(element as u32) };
+                found.push((site, it.scope, whole(&it.target)));
+            }
+        }
+        Command::Barrier(Barrier::Sync1 { src_stages, dst_stages, dependencies }) => {
+            let all = dependencies.iter().all(|it| whole(&it.target) == Removability::Removable);
+            let memory = dependencies
+                .iter()
+                .find(|it| it.target == DependencyTarget::Global)
+                .map_or(SyncScope::default(), |it| it.scope);
+            let scope = SyncScope { src_stages: *src_stages, dst_stages: *dst_stages, ..memory };
+            let site = OperationLocation::Barrier { buffer, command: index, dependency: None };
+            found.push((site, scope, if all { Removability::Removable } else { Removability::Needed }));
+        }
+        Command::WaitEvents(WaitEvents::Sync2 { events }) => {
+            for (event, (_, dependencies)) in events.iter().enumerate() {
+                for (element, it) in dependencies.iter().enumerate() {
+                    let (event, element) = (event as u32, Some(element as u32));
+                    let site =
+                        OperationLocation::Event { set: None, buffer, command: index, event, dependency: element };
+                    found.push((site, it.scope, whole(&it.target)));
+                }
+            }
+        }
+        Command::WaitEvents(WaitEvents::Sync1 { src_stages, dst_stages, dependencies, .. }) => {
+            let memory = dependencies
+                .iter()
+                .find(|it| it.target == DependencyTarget::Global)
+                .map_or(SyncScope::default(), |it| it.scope);
+            let scope = SyncScope { src_stages: *src_stages, dst_stages: *dst_stages, ..memory };
+            let site = OperationLocation::Event { set: None, buffer, command: index, event: 0, dependency: None };
+            found.push((site, scope, Removability::Needed));
+        }
+        _ => {}
+    }
+}
+
+/// The program without something; places stay what they were.
+pub(crate) fn without_sync(program: &Program, site: OperationLocation, what: Removal) -> Option<Program> {
+    let mut changed = program.clone();
+    match what {
+        Removal::Bits(bits) => edit(&mut changed, site, &mut |scope| *scope = minus(*scope, bits))?,
+        Removal::Whole => remove(&mut changed, site)?,
+    }
+    Some(changed)
+}
+
+fn remove(program: &mut Program, site: OperationLocation) -> Option<()> {
+    match site {
+        OperationLocation::Barrier { buffer, command, dependency: element } => {
+            let commands = &mut program.command_buffers.get_mut(buffer.0 as usize)?.commands;
+            match (commands.get_mut(command as usize)?, element) {
+                (Command::Barrier(Barrier::Sync2 { dependencies }), Some(element)) => {
+                    dependencies.remove(element as usize);
+                }
+                (it @ Command::Barrier(Barrier::Sync1 { .. }), None) => {
+                    *it = Command::Barrier(Barrier::Sync2 { dependencies: Vec::new() });
+                }
+                _ => return None,
+            }
+        }
+        OperationLocation::Event { buffer, command, event, dependency: Some(element), .. } => {
+            let commands = &mut program.command_buffers.get_mut(buffer.0 as usize)?.commands;
+            let Command::WaitEvents(WaitEvents::Sync2 { events }) = commands.get_mut(command as usize)? else {
+                return None;
+            };
+            events.get_mut(event as usize)?.1.remove(element as usize);
+        }
+        OperationLocation::Subpass { pass, dependency: Some(index) } => {
+            program.render_passes.get_mut(pass.0 as usize)?.dependencies.remove(index as usize);
+        }
+        _ => return None,
+    }
+    Some(())
+}
+
+fn minus(left: SyncScope, right: SyncScope) -> SyncScope {
+    SyncScope {
+        src_stages: left.src_stages & !right.src_stages,
+        src_access: left.src_access & !right.src_access,
+        dst_stages: left.dst_stages & !right.dst_stages,
+        dst_access: left.dst_access & !right.dst_access,
+    }
+}
+
+/// Every bit of some masks by itself.
+pub(crate) fn single_bits(scope: SyncScope) -> Vec<SyncScope> {
+    let bits = |mask: u64| (0..64).map(|it| 1_u64 << it).filter(move |it| mask & it != 0);
+    let none = SyncScope::default;
+    let all = bits(scope.src_stages).map(|it| SyncScope { src_stages: it, ..none() });
+    let all = all.chain(bits(scope.src_access).map(|it| SyncScope { src_access: it, ..none() }));
+    let all = all.chain(bits(scope.dst_stages).map(|it| SyncScope { dst_stages: it, ..none() }));
+    all.chain(bits(scope.dst_access).map(|it| SyncScope { dst_access: it, ..none() })).collect()
+}
+
+/// How many accesses of a queue lie in the scopes of an operation, every time it is executed: those before it that
+/// have to be over, and those behind it that have to wait. None, if one of the two sides is empty.
+fn ordered_access_count(timeline: &ExecutionTimeline<'_>, site: OperationLocation, scope: SyncScope) -> usize {
+    let mut total = 0;
+    for (index, moment) in timeline.moments.iter().enumerate() {
+        if !is_execution_of(&moment.action, site) {
+            continue;
+        }
+        let flags = timeline.program.queues.get(usize::from(moment.queue)).map_or(0, |it| it.flags);
+        let expanded = ExpandedScope::new(scope, flags);
+        let on_queue = timeline.accesses().filter(|it| timeline.moments[it.0].queue == moment.queue);
+        let (mut before, mut after) = (0, 0);
+        for (at, used) in on_queue {
+            let stage = SYNC_TABLES.stage(used.usage);
+            before += usize::from(at < index && expanded.src.has(stage));
+            after += usize::from(at > index && expanded.dst.has(stage));
+        }
+        total += match site {
+            // The other side is on another queue.
+            OperationLocation::Semaphore { .. } => before + after,
+            _ if before == 0 || after == 0 => 0,
+            _ => before + after,
+        };
+    }
+    total
+}
+
+fn is_execution_of(what: &TimelineAction, site: OperationLocation) -> bool {
+    let same_site = |it: &crate::follow::dependency::ExecutedDependency| match (it.location, site) {
+        (
+            OperationLocation::Event { buffer, command, event, dependency: element, .. },
+            OperationLocation::Event { buffer: b, command: c, event: e, dependency: l, .. },
+        ) => (buffer, command, event, element) == (b, c, e, l),
+        (left, right) => left == right,
+    };
+    match (what, site) {
+        (TimelineAction::Depends(all) | TimelineAction::SubpassBegins(all) | TimelineAction::PassEnds(all), _) => {
+            all.iter().any(same_site)
+        }
+        (TimelineAction::Signals { location: part, .. }, OperationLocation::Semaphore { signal: Some(own), .. }) => {
+            *part == own
+        }
+        (TimelineAction::Waits { location: part, .. }, OperationLocation::Semaphore { wait: Some(own), .. }) => {
+            *part == own
+        }
+        _ => false,
+    }
+}

@@ -1,0 +1,484 @@
+//! Render passes in a timeline: their subpasses as moments, and the accesses that they make by themselves.
+
+use std::ops::Range;
+
+use lavascope_abi::{AccessFlags2, ImageAspectFlags, PipelineStageFlags2};
+use lavascope_sync_ir::{
+    Area, AttachmentKind, AttachmentView, ImageRegion, LoadOp, Region, RenderPass, RenderPassId, Rendering,
+    RenderingAttachment, StoreOp, Subpass, SubpassDependency, SyncScope,
+};
+
+use super::access_detail::{AccessDetail, LayoutChange, RenderingContext};
+use super::dependency::{ExecutedDependency, FirstScopeOrigin};
+use super::timeline::{Resumption, TimelineAccess, TimelineAction, TimelineBuilder};
+use crate::{AccessRole, OperationLocation, SyncOperationKind};
+use lavascope_engine::access::access_order::AccessOrder;
+use lavascope_engine::access::usages::{SYNC_TABLES, TRANSITION_WRITE, UsageIndex};
+use lavascope_engine::dependency::scopes::ExpandedScope;
+
+/// A render pass instance that is open.
+pub(crate) struct TimelineInstance {
+    /// The moment at which it began.
+    id: usize,
+    kind: TimelineInstanceKind,
+}
+
+enum TimelineInstanceKind {
+    RenderPass(Box<TimelineRenderPass>),
+    Rendering(Rendering),
+}
+
+struct TimelineRenderPass {
+    id: RenderPassId,
+    render_pass: RenderPass,
+    views: Vec<AttachmentView>,
+    area: Area,
+    /// How many dependencies were given; the implied ones stand behind.
+    explicit_dependencies: usize,
+    subpass: u32,
+    layouts: Vec<i32>,
+    /// The subpass that used each attachment last.
+    last_users: Vec<Option<u32>>,
+}
+
+pub(crate) const ATTACHMENT_ACCESSES: u64 = AccessFlags2::INPUT_ATTACHMENT_READ.0
+    | AccessFlags2::COLOR_ATTACHMENT_READ.0
+    | AccessFlags2::COLOR_ATTACHMENT_WRITE.0
+    | AccessFlags2::DEPTH_STENCIL_ATTACHMENT_READ.0
+    | AccessFlags2::DEPTH_STENCIL_ATTACHMENT_WRITE.0;
+const ALL_COMMANDS: u64 = PipelineStageFlags2::ALL_COMMANDS.0;
+const IMPLICIT_FROM_OUTSIDE: SyncScope =
+    SyncScope { src_stages: 0, src_access: 0, dst_stages: ALL_COMMANDS, dst_access: ATTACHMENT_ACCESSES };
+const IMPLICIT_TO_OUTSIDE: SyncScope =
+    SyncScope { src_stages: ALL_COMMANDS, src_access: ATTACHMENT_ACCESSES, dst_stages: 0, dst_access: 0 };
+
+impl TimelineInstance {
+    /// Says of an access where in the instance it is.
+    pub(crate) fn assign_instance(&self, used: &mut TimelineAccess) {
+        used.instance = Some(self.id);
+        match &self.kind {
+            TimelineInstanceKind::RenderPass(pass) => {
+                used.subpass = Some(pass.subpass);
+                used.unordered_subpasses = pass.unordered();
+                used.within = RenderingContext::RenderPass(pass.id);
+            }
+            TimelineInstanceKind::Rendering(_) => {
+                used.subpass = Some(0);
+                used.within = RenderingContext::Rendering;
+            }
+        }
+    }
+}
+
+impl TimelineBuilder<'_> {
+    pub(crate) fn begin_render_pass(&mut self, id: RenderPassId, views: &[AttachmentView], area: Area) {
+        let Some(mut pass) = self.program.render_passes.get(id.0 as usize).cloned() else { return };
+        let given = pass.dependencies.len();
+        add_implicit_dependencies(&mut pass);
+        let layouts = pass.attachments.iter().map(|it| it.initial_layout).collect();
+        let users = vec![None; pass.attachments.len()];
+        let pass = TimelineRenderPass {
+            id,
+            render_pass: pass,
+            views: views.to_vec(),
+            area,
+            explicit_dependencies: given,
+            subpass: 0,
+            layouts,
+            last_users: users,
+        };
+        let moment = self.push(TimelineAction::PassBegins);
+        self.instance = Some(TimelineInstance { id: moment, kind: TimelineInstanceKind::RenderPass(Box::new(pass)) });
+        self.begin_subpass();
+    }
+
+    pub(crate) fn next_subpass(&mut self) {
+        self.end_subpass();
+        if let Some(TimelineInstance { kind: TimelineInstanceKind::RenderPass(pass), .. }) = &mut self.instance {
+            pass.subpass += 1;
+            self.begin_subpass();
+        }
+    }
+
+    pub(crate) fn end_render_pass(&mut self) {
+        self.end_subpass();
+        let flags = self.flags();
+        let Some(TimelineInstance { kind: TimelineInstanceKind::RenderPass(pass), .. }) = self.instance.take() else {
+            return;
+        };
+        let outgoing = pass.dependencies(flags, |it| it.dst.is_none());
+        self.push(TimelineAction::PassEnds(outgoing));
+        let mut transitions = Vec::new();
+        for (index, attachment) in pass.render_pass.attachments.iter().enumerate() {
+            let Some(last) = last_use(&pass.render_pass, index) else { continue };
+            if pass.layouts[index] != attachment.final_layout {
+                let gates = pass.dependencies(flags, |it| it.src == Some(last));
+                let second = pass.dependencies(flags, |it| it.dst.is_none() && pass.is_user(it.src, index));
+                let layouts = LayoutChange { old: pass.layouts[index], new: attachment.final_layout };
+                transitions.extend(pass.transition(index, gates, second, AccessDetail::FinalTransition(layouts)));
+            }
+        }
+        self.push_accesses(transitions);
+    }
+
+    fn begin_subpass(&mut self) {
+        let flags = self.flags();
+        let Some(TimelineInstance { kind: TimelineInstanceKind::RenderPass(pass), .. }) = &mut self.instance else {
+            return;
+        };
+        let incoming = pass.dependencies(flags, |it| it.dst == Some(pass.subpass));
+        let (transitions, loads) = (pass.transitions(flags), pass.loads());
+        self.push(TimelineAction::SubpassBegins(incoming));
+        self.push_accesses(transitions);
+        self.push_accesses(loads);
+    }
+
+    fn end_subpass(&mut self) {
+        let Some(TimelineInstance { kind: TimelineInstanceKind::RenderPass(pass), .. }) = &self.instance else {
+            return;
+        };
+        let (resolves, stores) = (pass.resolves(), pass.stores());
+        self.push_accesses(resolves);
+        self.push_accesses(stores);
+        self.push(TimelineAction::SubpassEnds);
+    }
+
+    pub(crate) fn begin_rendering(&mut self, rendering: &Rendering) {
+        let queue = usize::from(self.queue());
+        let suspended = self.suspended.get_mut(queue).and_then(Option::take);
+        let resumed = suspended.filter(|_| rendering.is_resuming);
+        let id = resumed.unwrap_or(self.moments.len());
+        let resumption = if resumed.is_some() { Resumption::Resumed } else { Resumption::New };
+        self.push(TimelineAction::RenderingBegins { instance: id, resumption });
+        self.instance = Some(TimelineInstance { id, kind: TimelineInstanceKind::Rendering(rendering.clone()) });
+        if !rendering.is_resuming {
+            let inside = AttachmentArea { area: rendering.area, views: views(rendering.view_mask) };
+            let loads = rendering.attachments.iter().flat_map(|it| {
+                let usage = load(it.kind, it.load);
+                inside.accesses(
+                    &it.view,
+                    it.kind,
+                    AttachmentAccess { usage, order: AccessOrder::Load, detail: AccessDetail::Load(it.load) },
+                )
+            });
+            self.push_accesses(loads.collect());
+        }
+    }
+
+    pub(crate) fn end_rendering(&mut self) {
+        let Some(TimelineInstance { id, kind: TimelineInstanceKind::Rendering(rendering) }) = &self.instance else {
+            return;
+        };
+        let (id, inside) = (*id, AttachmentArea { area: rendering.area, views: views(rendering.view_mask) });
+        if rendering.is_suspending {
+            let queue = usize::from(self.queue());
+            self.suspended[queue] = Some(id);
+        } else {
+            let resolves: Vec<TimelineAccess> =
+                rendering.attachments.iter().flat_map(|it| resolve_of(it, inside)).collect();
+            let stores = rendering.attachments.iter().flat_map(|it| {
+                let usage = store(it.kind, it.store);
+                inside.accesses(
+                    &it.view,
+                    it.kind,
+                    AttachmentAccess {
+                        usage,
+                        order: AccessOrder::StoreOrResolve,
+                        detail: AccessDetail::Store(it.store),
+                    },
+                )
+            });
+            let stores: Vec<TimelineAccess> = stores.collect();
+            self.push_accesses(resolves);
+            self.push_accesses(stores);
+        }
+        self.push(TimelineAction::RenderingEnds);
+        self.instance = None;
+    }
+}
+
+impl TimelineRenderPass {
+    /// Dependencies, those of a subpass on itself left out.
+    fn dependencies(&self, flags: u32, is_wanted: impl Fn(&SubpassDependency) -> bool) -> Vec<ExecutedDependency> {
+        let all = self.render_pass.dependencies.iter().enumerate();
+        let wanted = all.filter(|(_, it)| is_wanted(it) && it.src != it.dst);
+        let element = |(index, it): (usize, &SubpassDependency)| ExecutedDependency {
+            kind: SyncOperationKind::SubpassDependency,
+            location: OperationLocation::Subpass {
+                pass: self.id,
+                dependency: (index < self.explicit_dependencies).then_some(index as u32),
+            },
+            given_scope: it.scope,
+            scope: ExpandedScope::new(it.scope, flags),
+            resource_region: None,
+            is_transition: false,
+            ownership_half: None,
+            is_version_1: false,
+            first_scope_origin: it.src.map_or(FirstScopeOrigin::BeforeRenderPass, FirstScopeOrigin::Subpass),
+        };
+        wanted.map(element).collect()
+    }
+
+    fn is_user(&self, subpass: Option<u32>, attachment: usize) -> bool {
+        subpass.is_some_and(|it| layout_in(&self.render_pass, it, attachment).is_some())
+    }
+
+    /// Attachments that change their layout for the current subpass.
+    fn transitions(&mut self, flags: u32) -> Vec<TimelineAccess> {
+        let mut found = Vec::new();
+        for index in 0..self.render_pass.attachments.len() {
+            let Some(layout) = layout_in(&self.render_pass, self.subpass, index) else { continue };
+            if layout != self.layouts[index] {
+                let gates = match self.last_users[index] {
+                    None => self.dependencies(flags, |it| it.src.is_none() && self.is_user(it.dst, index)),
+                    Some(last) => self.dependencies(flags, |it| it.src == Some(last)),
+                };
+                let second = self.dependencies(flags, |it| it.dst == Some(self.subpass));
+                let layouts = LayoutChange { old: self.layouts[index], new: layout };
+                found.extend(self.transition(index, gates, second, AccessDetail::SubpassTransition(layouts)));
+            }
+            (self.layouts[index], self.last_users[index]) = (layout, Some(self.subpass));
+        }
+        found
+    }
+
+    fn transition(
+        &self,
+        attachment: usize,
+        gates: Vec<ExecutedDependency>,
+        second: Vec<ExecutedDependency>,
+        detail: AccessDetail,
+    ) -> Option<TimelineAccess> {
+        let view = self.views.get(attachment)?;
+        let region = Region::Image(view.region.clone());
+        let within = RenderingContext::RenderPass(self.id);
+        let used = TimelineAccess::new(view.resource, region, TRANSITION_WRITE, AccessRole::Transition);
+        Some(TimelineAccess { first_scopes: gates, second_scopes: second, detail, within, ..used })
+    }
+
+    /// Earlier subpasses from which no path of dependencies leads to the current one.
+    fn unordered(&self) -> Vec<u32> {
+        let mut before = vec![false; self.subpass as usize + 1];
+        before[self.subpass as usize] = true;
+        for subpass in (0..=self.subpass).rev() {
+            if before[subpass as usize] {
+                let into = self.render_pass.dependencies.iter().filter(|it| it.dst == Some(subpass));
+                into.filter_map(|it| it.src.filter(|src| *src < subpass)).for_each(|it| before[it as usize] = true);
+            }
+        }
+        (0..self.subpass).filter(|it| !before[*it as usize]).collect()
+    }
+
+    /// The accesses of attachments for which this is the subpass, aspect by aspect.
+    fn own_accesses(
+        &self,
+        inside: impl Fn(usize) -> Option<AttachmentArea>,
+        usage: impl Fn(usize, AttachmentKind) -> (Option<UsageIndex>, AccessDetail),
+        order: AccessOrder,
+    ) -> Vec<TimelineAccess> {
+        let mut found = Vec::new();
+        for (index, it) in self.render_pass.attachments.iter().enumerate() {
+            let (Some(inside), Some(view)) = (inside(index), self.views.get(index)) else { continue };
+            for part in separate_aspects(it.kind) {
+                let (usage, detail) = usage(index, part);
+                let how = AttachmentAccess { usage, order, detail };
+                found.extend(inside.accesses(view, part, how));
+            }
+        }
+        found
+    }
+
+    fn attachment_area(&self) -> AttachmentArea {
+        let view_mask = self.render_pass.subpasses.get(self.subpass as usize).map_or(0, |it| it.view_mask);
+        AttachmentArea { area: self.area, views: views(view_mask) }
+    }
+
+    /// The same of an attachment, without what some other subpasses touch of it.
+    fn exclusive_area(&self, attachment: usize, is_other: impl Fn(u32) -> bool) -> Option<AttachmentArea> {
+        layout_in(&self.render_pass, self.subpass, attachment)?;
+        let all = 0..self.render_pass.subpasses.len() as u32;
+        let mut users = all.filter(|it| is_other(*it) && layout_in(&self.render_pass, *it, attachment).is_some());
+        let inside = self.attachment_area();
+        let Some(own) = inside.views else { return users.next().is_none().then_some(inside) };
+        let left = users.fold(own, |left, it| left & !self.render_pass.subpasses[it as usize].view_mask);
+        (left != 0).then_some(AttachmentArea { views: Some(left), ..inside })
+    }
+
+    fn loads(&self) -> Vec<TimelineAccess> {
+        let usage = |index: usize, part| {
+            let it = &self.render_pass.attachments[index];
+            let op = if part == AttachmentKind::Stencil { it.stencil_load } else { it.load };
+            (load(part, op), AccessDetail::Load(op))
+        };
+        self.own_accesses(|it| self.exclusive_area(it, |it| it < self.subpass), usage, AccessOrder::Load)
+    }
+
+    fn stores(&self) -> Vec<TimelineAccess> {
+        let usage = |index: usize, part| {
+            let it = &self.render_pass.attachments[index];
+            let op = if part == AttachmentKind::Stencil { it.stencil_store } else { it.store };
+            (store(part, op), AccessDetail::Store(op))
+        };
+        self.own_accesses(|it| self.exclusive_area(it, |it| it > self.subpass), usage, AccessOrder::StoreOrResolve)
+    }
+
+    fn resolves(&self) -> Vec<TimelineAccess> {
+        let Some(subpass) = self.render_pass.subpasses.get(self.subpass as usize) else { return Vec::new() };
+        let depth = subpass.depth_stencil.zip(subpass.depth_stencil_resolve).map(|(from, to)| (from.0, to.0));
+        let pairs: Vec<(u32, u32)> = subpass.resolves.iter().map(|it| (it.0, it.1)).chain(depth).collect();
+        let mut found = Vec::new();
+        for (from, to) in pairs {
+            let both = [
+                (from, color_or_resolve_usage(false), AccessOrder::StoreOrResolve),
+                (to, color_or_resolve_usage(true), AccessOrder::None),
+            ];
+            for (index, usage, order) in both {
+                let is_own = |it: usize| (it == index as usize).then(|| self.attachment_area());
+                found.extend(self.own_accesses(is_own, |_, _| (usage, AccessDetail::Resolve(0)), order));
+            }
+        }
+        found
+    }
+}
+
+fn layout_in(pass: &RenderPass, subpass: u32, attachment: usize) -> Option<i32> {
+    let it: &Subpass = pass.subpasses.get(subpass as usize)?;
+    let all = it.inputs.iter().chain(&it.colors).chain(&it.depth_stencil).chain(&it.depth_stencil_resolve);
+    let mut all = all.copied().chain(it.resolves.iter().map(|it| (it.1, it.2)));
+    all.find(|it| it.0 as usize == attachment).map(|it| it.1)
+}
+
+fn first_use(pass: &RenderPass, attachment: usize) -> Option<u32> {
+    (0..pass.subpasses.len() as u32).find(|it| layout_in(pass, *it, attachment).is_some())
+}
+
+fn last_use(pass: &RenderPass, attachment: usize) -> Option<u32> {
+    (0..pass.subpasses.len() as u32).rfind(|it| layout_in(pass, *it, attachment).is_some())
+}
+
+/// Adds the dependencies that are implied: from and to the outside, where an attachment changes its layout there and
+/// no dependency is given.
+fn add_implicit_dependencies(pass: &mut RenderPass) {
+    let mut implied = Vec::new();
+    for subpass in 0..pass.subpasses.len() as u32 {
+        let own = Some(subpass);
+        let has = |src, dst| pass.dependencies.iter().any(|it| it.src == src && it.dst == dst);
+        let attachments = || pass.attachments.iter().enumerate();
+        let layout = |it: usize| layout_in(pass, subpass, it);
+        let is_begun =
+            attachments().any(|(index, it)| first_use(pass, index) == own && layout(index) != Some(it.initial_layout));
+        let is_ended =
+            attachments().any(|(index, it)| last_use(pass, index) == own && layout(index) != Some(it.final_layout));
+        if is_begun && !has(None, own) {
+            implied.push(SubpassDependency { src: None, dst: own, scope: IMPLICIT_FROM_OUTSIDE, view_offset: None });
+        }
+        if is_ended && !has(own, None) {
+            implied.push(SubpassDependency { src: own, dst: None, scope: IMPLICIT_TO_OUTSIDE, view_offset: None });
+        }
+    }
+    pass.dependencies.extend(implied);
+}
+
+/// Depth and stencil are loaded and stored each by itself.
+fn separate_aspects(kind: AttachmentKind) -> Vec<AttachmentKind> {
+    match kind {
+        AttachmentKind::DepthStencil => vec![AttachmentKind::Depth, AttachmentKind::Stencil],
+        other => vec![other],
+    }
+}
+
+fn load(kind: AttachmentKind, op: LoadOp) -> Option<UsageIndex> {
+    let is_write = match op {
+        LoadOp::Load => false,
+        LoadOp::Clear | LoadOp::DontCare => true,
+        LoadOp::None => return None,
+    };
+    match kind {
+        AttachmentKind::Color => color_or_resolve_usage(is_write),
+        _ => depth_usage(PipelineStageFlags2::EARLY_FRAGMENT_TESTS, is_write),
+    }
+}
+
+fn store(kind: AttachmentKind, op: StoreOp) -> Option<UsageIndex> {
+    match (op, kind) {
+        (StoreOp::None, _) => None,
+        (_, AttachmentKind::Color) => color_or_resolve_usage(true),
+        _ => depth_usage(PipelineStageFlags2::LATE_FRAGMENT_TESTS, true),
+    }
+}
+
+/// Color attachments, and everything that is resolved.
+fn color_or_resolve_usage(is_write: bool) -> Option<UsageIndex> {
+    let access = if is_write { AccessFlags2::COLOR_ATTACHMENT_WRITE } else { AccessFlags2::COLOR_ATTACHMENT_READ };
+    SYNC_TABLES.usage(PipelineStageFlags2::COLOR_ATTACHMENT_OUTPUT.0, access.0)
+}
+
+fn depth_usage(stage: PipelineStageFlags2, is_write: bool) -> Option<UsageIndex> {
+    let read = AccessFlags2::DEPTH_STENCIL_ATTACHMENT_READ;
+    let access = if is_write { AccessFlags2::DEPTH_STENCIL_ATTACHMENT_WRITE } else { read };
+    SYNC_TABLES.usage(stage.0, access.0)
+}
+
+/// What part of an attachment is touched: inside the render area, and with multiview in the layers of the views.
+#[derive(Clone, Copy)]
+struct AttachmentArea {
+    area: Area,
+    /// None: all layers.
+    views: Option<u32>,
+}
+
+/// A mask of views; zero is no multiview.
+fn views(mask: u32) -> Option<u32> {
+    Some(mask).filter(|it| *it != 0)
+}
+
+/// How an attachment is accessed; not at all without a usage.
+#[derive(Clone, Copy)]
+struct AttachmentAccess {
+    usage: Option<UsageIndex>,
+    order: AccessOrder,
+    detail: AccessDetail,
+}
+
+impl AttachmentArea {
+    /// The accesses to one aspect of an attachment.
+    fn accesses(self, view: &AttachmentView, part: AttachmentKind, how: AttachmentAccess) -> Vec<TimelineAccess> {
+        let aspect = match part {
+            AttachmentKind::Depth => ImageAspectFlags::DEPTH.0,
+            AttachmentKind::Stencil => ImageAspectFlags::STENCIL.0,
+            AttachmentKind::Color | AttachmentKind::DepthStencil => view.region.aspects,
+        };
+        let aspects = view.region.aspects & aspect;
+        let Some(usage) = how.usage else { return Vec::new() };
+        let role = match how.detail {
+            AccessDetail::Load(_) => AccessRole::Load,
+            AccessDetail::Store(_) => AccessRole::Store,
+            _ => AccessRole::Resolve,
+        };
+        let of_layers = |layers| {
+            let area = Some(view.area_in_attachment(self.area));
+            let region = ImageRegion { aspects, layers, area, ..view.region.clone() };
+            let used = TimelineAccess::new(view.resource, Region::Image(region), usage, role);
+            TimelineAccess { order: how.order, detail: how.detail, ..used }
+        };
+        self.layers(&view.region.layers).into_iter().map(of_layers).collect()
+    }
+
+    fn layers(self, layers: &Range<u32>) -> Vec<Range<u32>> {
+        let Some(mask) = self.views else { return Some(layers.clone()).into_iter().collect() };
+        let views = (0..32).filter(|it| mask >> it & 1 != 0).map(|it| layers.start + it);
+        views.filter(|it| *it < layers.end).map(|it| it..it + 1).collect()
+    }
+}
+
+fn resolve_of(it: &RenderingAttachment, inside: AttachmentArea) -> Vec<TimelineAccess> {
+    let Some(resolve) = &it.resolve else { return Vec::new() };
+    let both = [
+        (&it.view, color_or_resolve_usage(false), AccessOrder::StoreOrResolve),
+        (&resolve.view, color_or_resolve_usage(true), AccessOrder::None),
+    ];
+    let uses = |(view, usage, order): (&AttachmentView, Option<UsageIndex>, AccessOrder)| {
+        inside.accesses(view, it.kind, AttachmentAccess { usage, order, detail: AccessDetail::Resolve(resolve.mode) })
+    };
+    both.into_iter().flat_map(uses).collect()
+}

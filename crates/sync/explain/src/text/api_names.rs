@@ -1,0 +1,118 @@
+//! Masks and regions in the words of the API.
+
+use lavascope_abi::desc::EnumDesc;
+use lavascope_abi::{ImageAspectFlags, SYNC_ACCESSES, SYNC_STAGES};
+use lavascope_sync_ir::{Area, Components, Region};
+
+/// The stages of a mask by name: the groups that are in it first, never what a group stands for again.
+pub fn stage_names(mask: u64) -> String {
+    names(mask, SYNC_STAGES.iter().map(|it| (it.stage, it.name)), "VK_PIPELINE_STAGE_2_NONE")
+}
+
+pub fn access_names(mask: u64) -> String {
+    names(mask, SYNC_ACCESSES.iter().map(|it| (it.access, it.name)), "VK_ACCESS_2_NONE")
+}
+
+/// The name of a value, or the number where it has none.
+pub(crate) fn enum_name(of: &EnumDesc, value: i32) -> String {
+    let found = of.values.iter().find(|it| it.0 == i64::from(value));
+    found.map_or_else(|| value.to_string(), |it| it.1.to_owned())
+}
+
+/// The bits of a mask by name.
+pub(crate) fn mask_names(of: &EnumDesc, mask: u64) -> String {
+    names(mask, of.values.iter().map(|it| (it.0 as u64, it.1)), "0")
+}
+
+fn names(mask: u64, all: impl Iterator<Item = (u64, &'static str)>, none: &str) -> String {
+    let mut left = mask;
+    let mut found: Vec<String> = Vec::new();
+    for (bit, name) in all.filter(|it| it.0 != 0) {
+        if left & bit == bit {
+            left &= !bit;
+            found.push(name.to_owned());
+        }
+    }
+    if left != 0 {
+        found.push(format!("{left:#x}"));
+    }
+    if found.is_empty() { none.to_owned() } else { found.join("|") }
+}
+
+/// Those of which an image may have several.
+const ASPECTS: [(u32, &str); 5] = [
+    (ImageAspectFlags::DEPTH.0, ".depth"),
+    (ImageAspectFlags::STENCIL.0, ".stencil"),
+    (ImageAspectFlags::PLANE_0.0, ".plane0"),
+    (ImageAspectFlags::PLANE_1.0, ".plane1"),
+    (ImageAspectFlags::PLANE_2.0, ".plane2"),
+];
+
+/// A part of a resource, as scenarios write it: `[0..256]`, `.mip0.layer1`.
+pub fn region_text(region: &Region) -> String {
+    match region {
+        Region::Buffer(bytes) => format!("[{}..{}]", bytes.start, bytes.end),
+        Region::Image(it) => {
+            let mut text = part("mip", &it.mips) + &part("layer", &it.layers);
+            for (bit, name) in ASPECTS {
+                if it.aspects & bit != 0 && it.aspects != u32::MAX {
+                    text += name;
+                }
+            }
+            text + &components(it.components) + &it.area.map(area).unwrap_or_default()
+        }
+    }
+}
+
+/// Those that are meant, where not all are.
+fn components(it: Components) -> String {
+    if it == Components::ALL {
+        return String::new();
+    }
+    let names = ["r", "g", "b", "a"];
+    let own = names.iter().enumerate().filter(|(at, _)| it.0 >> at & 1 != 0);
+    format!(".{}", own.map(|it| *it.1).collect::<String>())
+}
+
+fn part(name: &str, range: &std::ops::Range<u32>) -> String {
+    if range.len() == 1 { format!(".{name}{}", range.start) } else { format!(".{name}{}..{}", range.start, range.end) }
+}
+
+fn area(Area { offset, extent }: Area) -> String {
+    let end: [u32; 3] = std::array::from_fn(|it| offset[it].saturating_add(extent[it]));
+    let axes = offset.iter().zip(end).map(|(from, to)| format!("{from}..{to}"));
+    format!("[{}]", axes.collect::<Vec<_>>().join(", "))
+}
+
+#[cfg(test)]
+mod tests {
+    use lavascope_abi::{AccessFlags2, PipelineStageFlags2};
+    use lavascope_sync_ir::ImageRegion;
+
+    use super::*;
+
+    #[test]
+    fn masks_have_the_names_of_the_api() {
+        assert_eq!(stage_names(0), "VK_PIPELINE_STAGE_2_NONE");
+        let mask = PipelineStageFlags2::COPY.0 | PipelineStageFlags2::VERTEX_SHADER.0;
+        assert_eq!(stage_names(mask), "VK_PIPELINE_STAGE_2_VERTEX_SHADER_BIT|VK_PIPELINE_STAGE_2_COPY_BIT");
+        assert_eq!(access_names(AccessFlags2::TRANSFER_WRITE.0), "VK_ACCESS_2_TRANSFER_WRITE_BIT");
+        assert_eq!(access_names(1 << 63), "0x8000000000000000");
+    }
+
+    #[test]
+    fn regions_are_written_as_in_scenarios() {
+        assert_eq!(region_text(&Region::Buffer(0..64)), "[0..64]");
+        let region = ImageRegion {
+            aspects: ImageAspectFlags::DEPTH.0,
+            mips: 1..2,
+            layers: 0..4,
+            area: Some(Area { offset: [0, 8, 0], extent: [64, 8, 1] }),
+            components: Components::ALL,
+        };
+        assert_eq!(region_text(&Region::Image(region.clone())), ".mip1.layer0..4.depth[0..64, 8..16, 0..1]");
+        let green =
+            ImageRegion { aspects: ImageAspectFlags::COLOR.0, components: Components(0b0110), area: None, ..region };
+        assert_eq!(region_text(&Region::Image(green)), ".mip1.layer0..4.gb");
+    }
+}

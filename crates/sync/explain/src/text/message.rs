@@ -1,0 +1,510 @@
+//! What is wrong with two accesses, in a few sentences.
+//!
+//! The grammar is the one that users of the Khronos layer know: where it is told and what hazard it is; who does what
+//! to which resource, and who did what to it before; what the synchronization between them does and must do.
+
+use lavascope_abi::PipelineStageFlags2 as Stage;
+use lavascope_abi::{AccessFlags2, DESCRIPTOR_TYPE_ENUM, IMAGE_LAYOUT_ENUM, SHADER_STAGE_FLAG_BITS_ENUM};
+use lavascope_sync_ir::{
+    Barrier, Command, CommandLocation, Dependency, DependencyTarget, Hazard, HazardKind, LoadOp, OriginKind, Program,
+    ProgramLocation, Region, ResourceId, ResourceKind, SyncScope, WaitEvents,
+};
+
+use super::api_names::{access_names, enum_name, stage_names};
+use super::names::HOST;
+use super::properties::is_image;
+use crate::{
+    AccessDetail, AccessRelation, AccessRole, Agent, CoverageGap, ExplainedAccess, Explanation, OperationLocation,
+    ProgramNames, RenderingContext, ScopeCoverage, SyncOperation, SyncOperationKind,
+};
+
+/// A hazard that is explained, and whoever has names for it.
+#[derive(Clone, Copy)]
+pub(crate) struct ExplainedHazard<'a> {
+    pub(crate) program: &'a Program,
+    pub(crate) hazard: &'a Hazard,
+    pub(crate) explanation: &'a Explanation,
+    pub(crate) names: &'a dyn ProgramNames,
+    pub(crate) relation: AccessRelation,
+}
+
+impl ExplainedHazard<'_> {
+    /// The function in which it is told; empty for the host.
+    pub(crate) fn function(&self) -> String {
+        let own = self.command();
+        match (self.relation, &self.hazard.at) {
+            (AccessRelation::Recorded, _) => own,
+            (AccessRelation::Executed, ProgramLocation::Command(at)) => {
+                let way = &at.path[..at.path.len().saturating_sub(2)];
+                self.names.function(&ProgramLocation::Command(CommandLocation { path: way.to_vec(), ..at.clone() }), 0)
+            }
+            _ if own == HOST => String::new(),
+            _ => self.names.submitting_call(&self.hazard.at).unwrap_or(own),
+        }
+    }
+
+    /// The command of the later access.
+    pub(crate) fn command(&self) -> String {
+        self.names.function(&self.hazard.at, self.explanation.later.stage)
+    }
+
+    pub(crate) fn prior_command(&self) -> String {
+        self.names.function(&self.hazard.prior, self.explanation.prior.stage)
+    }
+
+    pub(crate) fn message(&self, resource: &str) -> String {
+        let function = self.function();
+        let title = if function.is_empty() { "Host access".to_owned() } else { format!("{function}()") };
+        let kind = self.hazard.kind.name().replace('-', "_");
+        let text = format!(
+            "{title}: {kind} hazard detected{}. {} {} {resource}{}, which was previously {}.",
+            self.overview(),
+            self.initiator(),
+            self.action(),
+            attachment_op_suffix(&self.explanation.later),
+            self.prior_access_text(),
+        );
+        let lines = [
+            self.binding(),
+            self.alias(),
+            Some(missing_sync_text(self.hazard.kind, self.explanation, self.names)),
+            self.parameters_text(),
+        ];
+        lines.into_iter().flatten().fold(text, |text, line| format!("{text}\n{line}"))
+    }
+
+    fn overview(&self) -> &'static str {
+        let is_own_transition =
+            self.explanation.prior.role == AccessRole::Transition && self.hazard.at == self.hazard.prior;
+        match self.explanation.later.role {
+            AccessRole::Load if is_own_transition => {
+                ": the loadOp of an attachment does not wait for its layout transition"
+            }
+            _ => "",
+        }
+    }
+
+    /// Who makes the later access.
+    fn initiator(&self) -> String {
+        let command = self.command();
+        if command == HOST {
+            return "The host".to_owned();
+        }
+        let labeled = labeled(command, &self.hazard.at, self.names);
+        let executor = self.names.executor(&self.hazard.at);
+        match (self.relation, executor) {
+            (AccessRelation::Recorded, _) => {
+                shader_stage(&self.explanation.later).map_or(labeled, |it| format!("Shader stage {it}"))
+            }
+            (AccessRelation::Executed, Some(it)) => format!("{labeled} (from the secondary {})", it.command_buffer),
+            (AccessRelation::Submitted, Some(it)) => {
+                format!("{labeled} (from {} submitted on the current {})", it.command_buffer, it.queue)
+            }
+            (AccessRelation::Executed | AccessRelation::Submitted, None) => labeled,
+        }
+    }
+
+    fn action(&self) -> String {
+        let at = &self.explanation.later;
+        let action = match (at.role, at.detail) {
+            (AccessRole::Transition, AccessDetail::Barrier(site)) if self.is_transfer(site) => {
+                "performs queue family ownership transfer on"
+            }
+            (AccessRole::Transition, AccessDetail::FinalTransition(_)) => {
+                let pass = match at.within {
+                    RenderingContext::RenderPass(pass) => self.names.render_pass(pass),
+                    RenderingContext::Nothing | RenderingContext::Rendering => "the render pass".to_owned(),
+                };
+                return format!("performs final image layout transition during {pass} on");
+            }
+            (AccessRole::Transition, _) => "performs image layout transition on",
+            (AccessRole::Present, _) => "presents",
+            (AccessRole::Acquire, _) => "acquires",
+            (AccessRole::Resolve, _) if at.is_write => "writes to single sample resolve attachment",
+            (AccessRole::Resolve, _) => "reads multisample attachment",
+            (_, AccessDetail::Load(LoadOp::Clear)) => "clears",
+            (_, AccessDetail::Load(LoadOp::DontCare)) => "potentially modifies",
+            (AccessRole::Command, _) if self.command() == "vkCmdClearAttachments" => "clears",
+            (AccessRole::Command, _) if is_ray_traced(at) => "traces rays against",
+            _ if at.is_write => "writes to",
+            _ => "reads",
+        };
+        action.to_owned()
+    }
+
+    /// Who made the earlier access, and how.
+    fn prior_access_text(&self) -> String {
+        let prior = &self.explanation.prior;
+        let command = self.prior_command();
+        let is_other = command == self.command() && command != HOST;
+        let labeled = labeled(command.clone(), &self.hazard.prior, self.names);
+        let verb = if prior.is_write { "written" } else { "read" };
+        let by = match (self.hazard.at == self.hazard.prior, is_other) {
+            (true, _) => "by the same command".to_owned(),
+            (false, true) => format!("by another {labeled} command"),
+            (false, false) => format!("by {labeled}"),
+        };
+        let part = match prior.within {
+            RenderingContext::RenderPass(_) => format!("of subpass {} ({labeled})", prior.subpass.unwrap_or(0)),
+            RenderingContext::Nothing | RenderingContext::Rendering => {
+                format!("of the render pass instance ({labeled})")
+            }
+        };
+        let text = match prior.role {
+            AccessRole::Transition if self.is_transfer_of(prior) => {
+                format!("written during a queue family ownership transfer initiated {by}")
+            }
+            AccessRole::Transition => format!("written during an image layout transition initiated {by}"),
+            AccessRole::Present => format!("presented {by}"),
+            AccessRole::Acquire => format!("accessed {by}"),
+            AccessRole::Load => format!("{verb} at the beginning {part} by the attachment loadOp"),
+            AccessRole::Store => format!("written at the end {part} by the attachment storeOp"),
+            AccessRole::Resolve => format!("{verb} at the end {part} during resolve operation"),
+            AccessRole::Command | AccessRole::Host => format!("{verb} {by}"),
+        };
+        format!("{text}{}", self.prior_recording_text())
+    }
+
+    /// Where the earlier access was recorded, if elsewhere than the later one.
+    fn prior_recording_text(&self) -> String {
+        let Some(it) = self.names.executor(&self.hazard.prior) else { return String::new() };
+        match (self.relation, &self.hazard.prior) {
+            (AccessRelation::Submitted, ProgramLocation::Command(_)) => {
+                format!(" (from {} submitted on {})", it.command_buffer, it.queue)
+            }
+            (AccessRelation::Executed, ProgramLocation::Command(at)) if at.path.len() == 1 => {
+                format!(" (from the primary {})", it.command_buffer)
+            }
+            (AccessRelation::Executed, ProgramLocation::Command(_)) => {
+                format!(" (from the secondary {})", it.command_buffer)
+            }
+            _ => String::new(),
+        }
+    }
+
+    /// Through which descriptor the later access goes.
+    fn binding(&self) -> Option<String> {
+        let AccessDetail::Command(origin) = self.explanation.later.detail else { return None };
+        let it = match origin.kind() {
+            OriginKind::AccelerationStructure => return Some("The buffer holds an acceleration structure.".to_owned()),
+            OriginKind::Descriptor(it) => it,
+            OriginKind::Command | OriginKind::Region(_) | OriginKind::Address(_) => return None,
+        };
+        let ty = enum_name(&DESCRIPTOR_TYPE_ENUM, it.ty);
+        let element = if it.element > 0 { format!(", array element {}", it.element) } else { String::new() };
+        let layout = it.layout.map(|it| format!(", image layout {}", enum_name(&IMAGE_LAYOUT_ENUM, it)));
+        let layout = layout.unwrap_or_default();
+        Some(format!("It is bound to descriptor set {}, binding {} ({ty}){element}{layout}.", it.set, it.binding))
+    }
+
+    fn alias(&self) -> Option<String> {
+        let (at, prior) = (&self.explanation.later, &self.explanation.prior);
+        (at.resource != prior.resource).then(|| {
+            let part = self.names.region(prior.resource, &prior.region);
+            format!("The earlier access was to {part}, which has the same memory.")
+        })
+    }
+
+    /// The parameters that the later access comes from.
+    fn parameters_text(&self) -> Option<String> {
+        let at = &self.explanation.later;
+        match at.detail {
+            AccessDetail::Barrier(site) => {
+                let (index, it) = self.image_barrier(site)?;
+                let SyncScope { src_stages, src_access, dst_stages, dst_access } = it;
+                Some(format!(
+                    "pImageMemoryBarriers[{index}]: srcStageMask = {}, srcAccessMask = {}, dstStageMask = {}, \
+                     dstAccessMask = {}",
+                    stage_names(src_stages),
+                    access_names(src_access),
+                    stage_names(dst_stages),
+                    access_names(dst_access)
+                ))
+            }
+            AccessDetail::Load(LoadOp::DontCare) => Some(format!(
+                "VK_ATTACHMENT_LOAD_OP_DONT_CARE counts as a write ({}): the contents may be overwritten.",
+                access_names(at.access)
+            )),
+            _ => None,
+        }
+    }
+
+    /// The place of a dependency among the image barriers of its command, and its masks.
+    fn image_barrier(&self, site: OperationLocation) -> Option<(usize, SyncScope)> {
+        let (all, element, stages) = dependencies(self.program, site)?;
+        let own = all.get(element)?;
+        let is_of_image = |it: &&Dependency| match &it.target {
+            DependencyTarget::Global => false,
+            DependencyTarget::Resource { resource, .. }
+            | DependencyTarget::Transition { resource, .. }
+            | DependencyTarget::QueueFamilyTransfer { resource, .. } => {
+                let kind = self.program.resources.get(resource.0 as usize).map(|it| &it.kind);
+                matches!(kind, Some(ResourceKind::Image(_)))
+            }
+        };
+        let (src_stages, dst_stages) = stages.unwrap_or((own.scope.src_stages, own.scope.dst_stages));
+        let index = all[..element].iter().filter(is_of_image).count();
+        is_of_image(&own).then_some((index, SyncScope { src_stages, dst_stages, ..own.scope }))
+    }
+
+    /// Whether a dependency gives a resource to another queue family and leaves its layout.
+    pub(crate) fn is_transfer(&self, site: OperationLocation) -> bool {
+        let own = dependencies(self.program, site).and_then(|(all, element, _)| all.get(element));
+        matches!(own.map(|it| &it.target), Some(DependencyTarget::QueueFamilyTransfer { transfer, .. }) if !transfer.is_transition)
+    }
+
+    pub(crate) fn is_transfer_of(&self, it: &ExplainedAccess) -> bool {
+        matches!(it.detail, AccessDetail::Barrier(site) if self.is_transfer(site))
+    }
+}
+
+/// The dependencies of a command, which of them is meant, and the stages that they share in version 1.
+type CommandDependencies<'a> = (&'a [Dependency], usize, Option<(u64, u64)>);
+
+fn dependencies(program: &Program, site: OperationLocation) -> Option<CommandDependencies<'_>> {
+    let (buffer, command, event, element) = match site {
+        OperationLocation::Barrier { buffer, command, dependency: element } => (buffer, command, 0, element?),
+        OperationLocation::Event { buffer, command, event, dependency: element, .. } => {
+            (buffer, command, event, element?)
+        }
+        OperationLocation::Subpass { .. }
+        | OperationLocation::Semaphore { .. }
+        | OperationLocation::SetEvent { .. }
+        | OperationLocation::Step(_) => return None,
+    };
+    let command = program.command_buffers.get(buffer.0 as usize)?.commands.get(command as usize)?;
+    let (all, stages) = match command {
+        Command::Barrier(Barrier::Sync1 { src_stages, dst_stages, dependencies })
+        | Command::WaitEvents(WaitEvents::Sync1 { src_stages, dst_stages, dependencies, .. }) => {
+            (dependencies, Some((*src_stages, *dst_stages)))
+        }
+        Command::Barrier(Barrier::Sync2 { dependencies }) => (dependencies, None),
+        Command::WaitEvents(WaitEvents::Sync2 { events }) => (&events.get(event as usize)?.1, None),
+        _ => return None,
+    };
+    Some((all, element as usize, stages))
+}
+
+/// `vkCmdDraw[Frame::Shadows]`.
+fn labeled(function: String, place: &ProgramLocation, names: &dyn ProgramNames) -> String {
+    match names.labels(place).path() {
+        Some(labels) => format!("{function}[{labels}]"),
+        None => function,
+    }
+}
+
+fn attachment_op_suffix(it: &ExplainedAccess) -> &'static str {
+    match it.role {
+        AccessRole::Load => " (attachment loadOp)",
+        AccessRole::Store => " (attachment storeOp)",
+        _ => "",
+    }
+}
+
+/// Whether rays are traced against it.
+pub(crate) fn is_ray_traced(it: &ExplainedAccess) -> bool {
+    is_shader_access(it) && it.access == AccessFlags2::ACCELERATION_STRUCTURE_READ_KHR.0
+}
+
+/// Whether a shader makes the access, through a descriptor.
+pub(crate) fn is_shader_access(it: &ExplainedAccess) -> bool {
+    let shaders = Stage::RAY_TRACING_SHADER_KHR.0 | SHADERS.iter().fold(0, |all, it| all | it.0.0);
+    it.role == AccessRole::Command
+        && it.stage & shaders != 0
+        && it.access != AccessFlags2::SHADER_BINDING_TABLE_READ_KHR.0
+        && it.access != AccessFlags2::COLOR_ATTACHMENT_READ.0
+}
+
+/// The shader that makes an access; in ray tracing it may be one of several.
+fn shader_stage(it: &ExplainedAccess) -> Option<&'static str> {
+    let number = SHADERS.iter().find(|own| is_shader_access(it) && own.0.0 == it.stage)?.1;
+    SHADER_STAGE_FLAG_BITS_ENUM.values.iter().find(|it| it.0 == number).map(|it| it.1)
+}
+
+/// The stages in which one kind of shader runs, with `VkShaderStageFlagBits`.
+const SHADERS: [(Stage, i64); 10] = [
+    (Stage::VERTEX_SHADER, 0x1),
+    (Stage::TESSELLATION_CONTROL_SHADER, 0x2),
+    (Stage::TESSELLATION_EVALUATION_SHADER, 0x4),
+    (Stage::GEOMETRY_SHADER, 0x8),
+    (Stage::FRAGMENT_SHADER, 0x10),
+    (Stage::COMPUTE_SHADER, 0x20),
+    (Stage::TASK_SHADER_EXT, 0x40),
+    (Stage::MESH_SHADER_EXT, 0x80),
+    (Stage::SUBPASS_SHADER_HUAWEI, 0x4000),
+    (Stage::CLUSTER_CULLING_SHADER_HUAWEI, 0x80000),
+];
+
+/// How many parts of a resource are named; the others are counted.
+const PARTS_MAX: usize = 3;
+
+/// Parts of a resource, joined where they touch.
+pub(crate) fn regions_text<'r>(
+    resource: ResourceId,
+    regions: impl Iterator<Item = &'r Region>,
+    names: &dyn ProgramNames,
+) -> String {
+    let regions = Region::join_all(regions.cloned());
+    let mut texts: Vec<String> = regions.iter().take(PARTS_MAX).map(|it| names.region(resource, it)).collect();
+    if regions.len() > PARTS_MAX {
+        texts.push(format!("{} other parts", regions.len() - PARTS_MAX));
+    }
+    match texts.split_last() {
+        Some((last, rest)) if !rest.is_empty() => format!("{} and {last}", rest.join(", ")),
+        _ => texts.concat(),
+    }
+}
+
+/// What the synchronization there is does not do.
+fn missing_sync_text(kind: HazardKind, it: &Explanation, names: &dyn ProgramNames) -> String {
+    if let HazardKind::ReadRacingWrite | HazardKind::WriteRacingWrite | HazardKind::WriteRacingRead = kind {
+        return race(it, names);
+    }
+    let (now, before) = (usage_text(&it.later), usage_text(&it.prior));
+    let carried: Vec<String> = ordering_operations(it).filter_map(|it| reach(it, names)).collect();
+    let limited = later_limit_text(it, names);
+    match (it.prior.role, it.later.role) {
+        (_, AccessRole::Present) => return format!("The presentation does not wait for {before}."),
+        (AccessRole::Present | AccessRole::Acquire, _) if carried.is_empty() => {
+            return format!("Nothing lets {now} wait until the presentation engine is done with the image.");
+        }
+        (AccessRole::Present | AccessRole::Acquire, _) => {
+            return format!("The wait for the image reaches {}, but it must reach {now}.", carried.join(", "));
+        }
+        (_, AccessRole::Host) if it.prior.is_write && !has_host_wait_for_prior(it) => {
+            return format!("Nothing that the host waits for comes after {before}.");
+        }
+        (_, AccessRole::Host) if it.prior.is_write => {
+            return format!(
+                "The write is over when the host gets there, but nothing makes it visible to the host: that takes a \
+                 dependency to {now}."
+            );
+        }
+        _ => {}
+    }
+    let hint =
+        if it.prior.is_write { "" } else { "\nHint: an execution dependency is sufficient to prevent this hazard." };
+    if carried.is_empty() {
+        return match it.prior.is_write {
+            true if it.operations.iter().any(SyncOperation::has_later_alias_gap) => other_resource_text(it, names),
+            true => format!("Nothing between them makes {before} visible to {now}."),
+            false => format!("Nothing between them orders {before} before {now}.{hint}"),
+        };
+    }
+    if it.prior.is_write {
+        let carried = carried.join(", ");
+        return format!("The synchronization between them allows {carried}, but it must allow {now}{limited}.");
+    }
+    let stages = stages_reached(it, names);
+    format!("The synchronization between them orders {before} before {stages}, but not before {now}{limited}.{hint}")
+}
+
+/// Whether the host has waited for the earlier access.
+fn has_host_wait_for_prior(it: &Explanation) -> bool {
+    it.operations.iter().any(|it| it.kind == SyncOperationKind::HostWait && it.coverage != ScopeCoverage::NotInFirst)
+}
+
+/// What comes behind all operations: those that are not limited together, the others by themselves.
+fn stages_reached(it: &Explanation, names: &dyn ProgramNames) -> String {
+    let is_free = |it: &&SyncOperation| limit(it, names).is_none();
+    let free = ordering_operations(it).filter(is_free).fold(0, |all, it| all | it.scope.dst_stages);
+    let limited = ordering_operations(it)
+        .filter_map(|it| Some(format!("{} {}", stage_names(it.scope.dst_stages), limit(it, names)?)));
+    (free != 0).then(|| stage_names(free)).into_iter().chain(limited).collect::<Vec<String>>().join(", ")
+}
+
+/// To what an operation is limited whose masks have the later access.
+fn limit(it: &SyncOperation, names: &dyn ProgramNames) -> Option<String> {
+    if it.coverage != ScopeCoverage::FirstOnly || it.missing.dst_stages | it.missing.dst_access != 0 {
+        return None;
+    }
+    it.gaps.iter().find_map(|gap| match gap {
+        CoverageGap::OtherSubpass => Some("in another subpass only".to_owned()),
+        CoverageGap::OtherRange | CoverageGap::OtherResource | CoverageGap::PriorThroughAlias(_) => {
+            it.resource_region.as_ref().map(|(resource, region)| format!("to {} only", names.region(*resource, region)))
+        }
+        _ => None,
+    })
+}
+
+/// What the limits of operations are to be held against: where the later access is.
+fn later_limit_text(it: &Explanation, names: &dyn ProgramNames) -> String {
+    let is_of_subpass = |it: &SyncOperation| it.gaps.contains(&CoverageGap::OtherSubpass);
+    let mut limited = ordering_operations(it).filter(|it| limit(it, names).is_some()).peekable();
+    match (limited.peek().is_some(), limited.any(is_of_subpass), it.later.subpass) {
+        (false, ..) => String::new(),
+        (true, true, Some(subpass)) => format!(" in subpass {subpass}"),
+        (true, true, None) => " outside of it".to_owned(),
+        (true, false, _) => format!(" to {}", names.region(it.later.resource, &it.region)),
+    }
+}
+
+/// The synchronization there is does something, but not for the resource through which the later access goes.
+fn other_resource_text(it: &Explanation, names: &dyn ProgramNames) -> String {
+    let mut about: Vec<String> = Vec::new();
+    for operation in it.operations.iter().filter(|it| it.has_later_alias_gap()) {
+        let name = operation.resource_region.as_ref().map(|it| names.resource(it.0));
+        about.extend(name.filter(|it| !about.contains(it)));
+    }
+    format!(
+        "The synchronization between them is about {}, but it must make {} visible to {} through {}.",
+        about.join(" and "),
+        usage_text(&it.prior),
+        usage_text(&it.later),
+        names.resource(it.later.resource)
+    )
+}
+
+fn race(it: &Explanation, names: &dyn ProgramNames) -> String {
+    match (it.prior.agent, it.later.agent) {
+        (Agent::Queue(from), Agent::Queue(to)) if from != to => format!(
+            "The two race: no semaphore or wait leads from the batch on {} to the batch on {}.",
+            names.queue(from),
+            names.queue(to)
+        ),
+        (Agent::Queue(from), Agent::Host) => {
+            format!("The two race: the host does not wait for the batch on {}.", names.queue(from))
+        }
+        (Agent::Host, Agent::Queue(to)) => {
+            format!("The two race: the batch on {} was submitted before the host was done.", names.queue(to))
+        }
+        _ => "The two race: no dependency leads from the one subpass to the other.".to_owned(),
+    }
+}
+
+/// What comes behind an operation; none if nothing does.
+fn reach(it: &SyncOperation, names: &dyn ProgramNames) -> Option<String> {
+    let SyncScope { dst_stages, dst_access, .. } = it.scope;
+    let text = match it.kind {
+        _ if dst_stages == 0 => return None,
+        SyncOperationKind::Semaphore | SyncOperationKind::HostWait | SyncOperationKind::Submit => {
+            stage_names(dst_stages)
+        }
+        // An execution dependency lets no access see anything.
+        _ if dst_access == 0 => format!("no accesses at {}", stage_names(dst_stages)),
+        _ => format!("{} accesses at {}", access_names(dst_access), stage_names(dst_stages)),
+    };
+    Some(limit(it, names).map_or_else(|| text.clone(), |limit| format!("{text} {limit}")))
+}
+
+/// What leads from the earlier access towards the later one.
+pub(crate) fn ordering_operations(it: &Explanation) -> impl Iterator<Item = &SyncOperation> {
+    let lane = it.later.agent;
+    // What a release hands on it hands to another queue.
+    let is_here = |it: &SyncOperation| !it.has_later_alias_gap() && !it.gaps.contains(&CoverageGap::Release);
+    let is_carrying = move |it: &&SyncOperation| it.coverage != ScopeCoverage::NotInFirst && is_here(it);
+    it.operations.iter().filter(move |it| it.agent == lane).filter(is_carrying)
+}
+
+pub(crate) fn ordering_stages(it: &Explanation) -> u64 {
+    ordering_operations(it).fold(0, |all, it| all | it.scope.dst_stages)
+}
+
+fn usage_text(it: &ExplainedAccess) -> String {
+    match it.role {
+        AccessRole::Transition if is_image(it) => "the image layout transition".to_owned(),
+        AccessRole::Transition => "the queue family ownership transfer".to_owned(),
+        AccessRole::Present | AccessRole::Acquire => "the presentation engine".to_owned(),
+        _ => format!("{} accesses at {}", access_names(it.access), stage_names(it.stage)),
+    }
+}

@@ -1,0 +1,6 @@
+//! Names, properties and messages for people.
+
+pub(crate) mod api_names;
+pub(crate) mod message;
+pub(crate) mod names;
+pub(crate) mod properties;

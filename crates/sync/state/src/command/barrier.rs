@@ -1,0 +1,269 @@
+//! Barriers and events of command buffers.
+
+use lavascope_abi as vk;
+use lavascope_record::{Call, View, Views};
+use lavascope_sync_ir::{
+    Barrier, Command, Dependency, DependencyTarget, EventId, QueueFamilyTransfer, Region, ResourceId, SetEvent,
+    SyncScope, WaitEvents,
+};
+
+use crate::device::{TrackedCall, TrackedDevice};
+use crate::listener::TrackerOutput;
+use crate::resource::opaque_object::OpaqueObject;
+
+/// A barrier on an image, of either version.
+struct ImageBarrier<'a> {
+    image: vk::Image,
+    range: &'a vk::ImageSubresourceRange,
+    layouts: [vk::ImageLayout; 2],
+    families: [u32; 2],
+    scope: SyncScope,
+}
+
+/// The three arrays of version 1.
+struct BarrierLists<'a> {
+    memory: Views<'a, vk::MemoryBarrier>,
+    buffers: Views<'a, vk::BufferMemoryBarrier>,
+    images: Views<'a, vk::ImageMemoryBarrier>,
+}
+
+/// The masks of any of the structures of version 2, which have the same fields.
+macro_rules! scope_of {
+    ($it:expr) => {
+        SyncScope {
+            src_stages: $it.src_stage_mask.0,
+            src_access: $it.src_access_mask.0,
+            dst_stages: $it.dst_stage_mask.0,
+            dst_access: $it.dst_access_mask.0,
+        }
+    };
+}
+
+impl TrackedDevice {
+    pub(crate) fn track_barriers(&mut self, event: TrackedCall<'_>, out: &mut TrackerOutput<'_>) -> bool {
+        match event.call {
+            Call::CmdPipelineBarrier(it) => {
+                let lists = BarrierLists {
+                    memory: it.p_memory_barriers(),
+                    buffers: it.p_buffer_memory_barriers(),
+                    images: it.p_image_memory_barriers(),
+                };
+                let (src_stages, dst_stages) = (u64::from(it.src_stage_mask.0), u64::from(it.dst_stage_mask.0));
+                self.waits_for_host.note_barrier(src_stages);
+                let dependencies = self.dependencies_v1(&lists, out);
+                let barrier = Barrier::Sync1 { src_stages, dst_stages, dependencies };
+                self.record(it.command_buffer, Command::Barrier(barrier), out);
+            }
+            Call::CmdPipelineBarrier2(it) => {
+                let dependencies = it.p_dependency_info().map_or(Vec::new(), |it| self.dependencies_v2(it, out));
+                dependencies.iter().for_each(|it| self.waits_for_host.note_barrier(it.scope.src_stages));
+                self.record(it.command_buffer, Command::Barrier(Barrier::Sync2 { dependencies }), out);
+            }
+            Call::CmdSetEvent(it) => {
+                let Some(event) = self.event_id(it.event, out) else { return true };
+                let set = SetEvent::Sync1 { event, stages: u64::from(it.stage_mask.0) };
+                self.record(it.command_buffer, Command::SetEvent(set), out);
+            }
+            Call::CmdSetEvent2(it) => {
+                let Some(event) = self.event_id(it.event, out) else { return true };
+                let dependencies = it.p_dependency_info().map_or(Vec::new(), |it| self.dependencies_v2(it, out));
+                self.record(it.command_buffer, Command::SetEvent(SetEvent::Sync2 { event, dependencies }), out);
+            }
+            Call::CmdResetEvent(it) => {
+                let Some(event) = self.event_id(it.event, out) else { return true };
+                let stages = u64::from(it.stage_mask.0);
+                self.record(it.command_buffer, Command::ResetEvent { event, stages }, out);
+            }
+            Call::CmdResetEvent2(it) => {
+                let Some(event) = self.event_id(it.event, out) else { return true };
+                self.record(it.command_buffer, Command::ResetEvent { event, stages: it.stage_mask.0 }, out);
+            }
+            Call::CmdWaitEvents(it) => self.wait_events(*it, out),
+            Call::CmdWaitEvents2(it) => self.wait_events2(*it, out),
+            _ => return false,
+        }
+        true
+    }
+
+    fn wait_events(&mut self, it: View<'_, vk::CmdWaitEventsParams>, out: &mut TrackerOutput<'_>) {
+        let lists = BarrierLists {
+            memory: it.p_memory_barriers(),
+            buffers: it.p_buffer_memory_barriers(),
+            images: it.p_image_memory_barriers(),
+        };
+        let events = it.p_events().iter().filter_map(|it| self.event_id(*it, out)).collect();
+        let dependencies = self.dependencies_v1(&lists, out);
+        let (src_stages, dst_stages) = (u64::from(it.src_stage_mask.0), u64::from(it.dst_stage_mask.0));
+        self.waits_for_host.note_event(src_stages);
+        let wait = WaitEvents::Sync1 { events, src_stages, dst_stages, dependencies };
+        self.record(it.command_buffer, Command::WaitEvents(wait), out);
+    }
+
+    fn wait_events2(&mut self, it: View<'_, vk::CmdWaitEvents2Params>, out: &mut TrackerOutput<'_>) {
+        let mut events = Vec::new();
+        for (event, info) in it.p_events().iter().zip(it.p_dependency_infos().iter()) {
+            if let Some(event) = self.event_id(*event, out) {
+                events.push((event, self.dependencies_v2(info, out)));
+            }
+        }
+        for it in events.iter().flat_map(|it| &it.1) {
+            self.waits_for_host.note_event(it.scope.src_stages);
+        }
+        self.record(it.command_buffer, Command::WaitEvents(WaitEvents::Sync2 { events }), out);
+    }
+
+    pub(crate) fn event_id(&self, event: vk::Event, out: &mut TrackerOutput<'_>) -> Option<EventId> {
+        let found = self.events.get(event.0).copied();
+        if found.is_none() {
+            out.report_untracked("an event that nobody created");
+        }
+        found
+    }
+
+    /// Version 1 has its stages elsewhere, once for all.
+    fn dependencies_v1(&self, lists: &BarrierLists<'_>, out: &mut TrackerOutput<'_>) -> Vec<Dependency> {
+        let scope = |src: vk::AccessFlags, dst: vk::AccessFlags| SyncScope {
+            src_access: u64::from(src.0),
+            dst_access: u64::from(dst.0),
+            ..SyncScope::default()
+        };
+        let mut found = Vec::new();
+        for it in lists.memory.iter() {
+            found.push(Dependency {
+                scope: scope(it.src_access_mask, it.dst_access_mask),
+                target: DependencyTarget::Global,
+            });
+        }
+        for it in lists.buffers.iter() {
+            let families = [it.src_queue_family_index, it.dst_queue_family_index];
+            let scope = scope(it.src_access_mask, it.dst_access_mask);
+            found.push(self.buffer_dependency(it.buffer, [it.offset, it.size], families, scope, out));
+        }
+        for it in lists.images.iter() {
+            let it = it.get();
+            let barrier = ImageBarrier {
+                image: it.image,
+                range: &it.subresource_range,
+                layouts: [it.old_layout, it.new_layout],
+                families: [it.src_queue_family_index, it.dst_queue_family_index],
+                scope: scope(it.src_access_mask, it.dst_access_mask),
+            };
+            found.push(self.image_dependency(&barrier, out));
+        }
+        found
+    }
+
+    fn dependencies_v2(&self, info: View<'_, vk::DependencyInfo>, out: &mut TrackerOutput<'_>) -> Vec<Dependency> {
+        let mut found = Vec::new();
+        if let Some(chained) = info.chained::<vk::MemoryRangeBarriersInfoKHR>() {
+            found.extend(chained.p_memory_range_barriers().iter().map(|it| self.address_dependency(it.get(), out)));
+        }
+        if let Some(chained) = info.chained::<vk::TensorDependencyInfoARM>() {
+            found.extend(chained.p_tensor_memory_barriers().iter().map(|it| self.tensor_dependency(it.get(), out)));
+        }
+        found.extend(info.chained::<vk::TensorMemoryBarrierARM>().map(|it| self.tensor_dependency(it.get(), out)));
+        let known = ["VkMemoryRangeBarriersInfoKHR", "VkTensorDependencyInfoARM", "VkTensorMemoryBarrierARM"];
+        if info.chain().any(|it| !known.contains(&it.layout.name)) {
+            out.report_untracked("what is chained to a dependency info");
+        }
+        for it in info.p_memory_barriers().iter() {
+            let scope = scope_of!(it);
+            found.push(Dependency { scope, target: DependencyTarget::Global });
+        }
+        for it in info.p_buffer_memory_barriers().iter() {
+            let scope = scope_of!(it);
+            let families = [it.src_queue_family_index, it.dst_queue_family_index];
+            found.push(self.buffer_dependency(it.buffer, [it.offset, it.size], families, scope, out));
+        }
+        for it in info.p_image_memory_barriers().iter() {
+            let it = it.get();
+            let barrier = ImageBarrier {
+                image: it.image,
+                range: &it.subresource_range,
+                layouts: [it.old_layout, it.new_layout],
+                families: [it.src_queue_family_index, it.dst_queue_family_index],
+                scope: scope_of!(it),
+            };
+            found.push(self.image_dependency(&barrier, out));
+        }
+        found
+    }
+
+    fn buffer_dependency(
+        &self,
+        buffer: vk::Buffer,
+        [offset, size]: [u64; 2],
+        families: [u32; 2],
+        scope: SyncScope,
+        out: &mut TrackerOutput<'_>,
+    ) -> Dependency {
+        let Some((resource, bytes)) = self.buffer_range(buffer, offset, size) else {
+            out.report_untracked("a buffer whose memory is not known");
+            return execution_only(scope);
+        };
+        let what = dependency_target(resource, Region::Buffer(bytes), families, false);
+        Dependency { scope, target: what }
+    }
+
+    fn address_dependency(&self, it: &vk::MemoryRangeBarrierKHR, out: &mut TrackerOutput<'_>) -> Dependency {
+        let scope = scope_of!(it);
+        let families = [it.src_queue_family_index, it.dst_queue_family_index];
+        match self.find_address(it.address_range.address, it.address_range.size) {
+            Some((resource, bytes)) => {
+                Dependency { scope, target: dependency_target(resource, Region::Buffer(bytes), families, false) }
+            }
+            None => {
+                out.report_untracked("an address that nobody asked for");
+                execution_only(scope)
+            }
+        }
+    }
+
+    fn tensor_dependency(&self, it: &vk::TensorMemoryBarrierARM, out: &mut TrackerOutput<'_>) -> Dependency {
+        let scope = scope_of!(it);
+        let families = [it.src_queue_family_index, it.dst_queue_family_index];
+        match self.tensors.get(it.tensor.0).and_then(OpaqueObject::part) {
+            Some((resource, bytes)) => {
+                Dependency { scope, target: dependency_target(resource, Region::Buffer(bytes), families, false) }
+            }
+            None => {
+                out.report_untracked("a tensor whose memory is not known");
+                execution_only(scope)
+            }
+        }
+    }
+
+    fn image_dependency(&self, it: &ImageBarrier<'_>, out: &mut TrackerOutput<'_>) -> Dependency {
+        let Some((resource, image)) = self.image(it.image) else {
+            out.report_untracked("an image whose memory is not known");
+            return execution_only(it.scope);
+        };
+        let is_transition = it.layouts[0] != it.layouts[1];
+        let what =
+            dependency_target(resource, Region::Image(image.subresource_region(it.range)), it.families, is_transition);
+        Dependency { scope: it.scope, target: what }
+    }
+}
+
+fn dependency_target(
+    resource: ResourceId,
+    region: Region,
+    [src, dst]: [u32; 2],
+    is_transition: bool,
+) -> DependencyTarget {
+    let is_moved = src != dst && src != vk::QUEUE_FAMILY_IGNORED && dst != vk::QUEUE_FAMILY_IGNORED;
+    if is_moved {
+        let ownership = QueueFamilyTransfer { src_family: src, dst_family: dst, is_transition };
+        return DependencyTarget::QueueFamilyTransfer { resource, region, transfer: ownership };
+    }
+    if is_transition {
+        DependencyTarget::Transition { resource, region }
+    } else {
+        DependencyTarget::Resource { resource, region }
+    }
+}
+
+/// What is left of a barrier on something that we know nothing of: it still orders.
+fn execution_only(scope: SyncScope) -> Dependency {
+    Dependency { scope: SyncScope { src_access: 0, dst_access: 0, ..scope }, target: DependencyTarget::Global }
+}

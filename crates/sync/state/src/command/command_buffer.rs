@@ -1,0 +1,235 @@
+//! Command pools and command buffers, and what is bound in one while it is recorded.
+
+use std::sync::Arc;
+
+use lavascope_abi as vk;
+use lavascope_record::{Call, Outcome};
+use lavascope_sync_ir::{Access, Command, CommandBufferId, Queue};
+
+use crate::command::bound_state::BoundState;
+use crate::command::incomplete::IncompleteCommands;
+use crate::command::undo::{BeforeExecute, Undo};
+use crate::device::{TrackedCall, TrackedDevice};
+use crate::draw::rendering::CurrentAttachments;
+use crate::listener::{CallSource, Destroyed, TrackerOutput, object};
+
+/// Accesses that there is room for all the time.
+const SPARE_ACCESSES_MAX: usize = 4096;
+
+/// A command pool: the command buffers that were allocated from it.
+#[derive(Default)]
+pub(crate) struct TrackedCommandPool {
+    pub(crate) buffers: Vec<u64>,
+    /// Of the queues that they are for.
+    family: u32,
+}
+
+/// A command buffer.
+pub(crate) struct TrackedCommandBuffer {
+    pub(crate) id: CommandBufferId,
+    pub(crate) is_secondary: bool,
+    /// Commands that the listener was told of.
+    pub(crate) count: u32,
+    /// Secondary command buffers that it executes.
+    pub(crate) executed: Vec<u64>,
+    pub(crate) state: BoundState,
+    pub(crate) incomplete: IncompleteCommands,
+    /// The thread and the number of the call that recorded the last command, and what that changed.
+    pub(crate) last_call: Option<(u32, u64)>,
+    pub(crate) undo: Undo,
+}
+
+impl TrackedCommandBuffer {
+    fn new(id: CommandBufferId, is_secondary: bool) -> TrackedCommandBuffer {
+        TrackedCommandBuffer {
+            id,
+            is_secondary,
+            count: 0,
+            executed: Vec::new(),
+            state: BoundState::default(),
+            incomplete: IncompleteCommands::default(),
+            last_call: None,
+            undo: Undo::Nothing,
+        }
+    }
+
+    /// Appends a command, and gives its place.
+    pub(crate) fn push(&mut self, command: Command, out: &mut TrackerOutput<'_>) -> u32 {
+        if let Command::WaitEvents(_) = command {
+            self.state.index_updates.clear();
+        }
+        out.listener.command(out.at, self.id, command);
+        self.finish_push(out)
+    }
+
+    /// Appends an action command, and gives its place.
+    pub(crate) fn push_action(&mut self, accesses: &[Access], out: &mut TrackerOutput<'_>) -> u32 {
+        self.state.index_updates.invalidate_written(accesses);
+        out.listener.action(&out.at, self.id, accesses);
+        self.finish_push(out)
+    }
+
+    fn finish_push(&mut self, out: &TrackerOutput<'_>) -> u32 {
+        let CallSource { thread, call, .. } = &out.at.source;
+        (self.last_call, self.undo) = (Some((*thread, *call)), Undo::Nothing);
+        self.count += 1;
+        self.count - 1
+    }
+
+    fn clear(&mut self) {
+        self.count = 0;
+        self.executed.clear();
+        self.state = BoundState::default();
+        self.incomplete.clear();
+        (self.last_call, self.undo) = (None, Undo::Nothing);
+    }
+}
+
+impl TrackedDevice {
+    pub(crate) fn track_command_buffers(&mut self, event: TrackedCall<'_>, out: &mut TrackerOutput<'_>) -> bool {
+        match (event.call, event.outcome) {
+            (Call::CreateCommandPool(it), Some(Outcome::CreateCommandPool(made))) => {
+                if let (Some(info), Some(pool)) = (it.p_create_info(), made.p_command_pool()) {
+                    let family = info.queue_family_index;
+                    self.command_pools.insert(pool.0, TrackedCommandPool { buffers: Vec::new(), family });
+                }
+            }
+            (Call::DestroyCommandPool(it), None) => {
+                for buffer in self.command_pools.remove(it.command_pool.0).unwrap_or_default().buffers {
+                    self.free(buffer, out);
+                }
+            }
+            (Call::ResetCommandPool(it), None) => {
+                let buffers = self.command_pools.get(it.command_pool.0).map_or(Vec::new(), |it| it.buffers.clone());
+                for buffer in buffers {
+                    self.reset(buffer, out);
+                }
+            }
+            (Call::AllocateCommandBuffers(it), Some(Outcome::AllocateCommandBuffers(made))) => {
+                let Some(info) = it.p_allocate_info() else { return true };
+                let is_secondary = info.level == vk::CommandBufferLevel::SECONDARY;
+                for buffer in made.p_command_buffers() {
+                    self.allocate(info.command_pool.0, buffer.0, is_secondary, out);
+                }
+            }
+            (Call::FreeCommandBuffers(it), None) => {
+                for buffer in it.p_command_buffers() {
+                    if let Some(pool) = self.command_pools.get_mut(it.command_pool.0) {
+                        pool.buffers.retain(|it| *it != buffer.0);
+                    }
+                    self.free(buffer.0, out);
+                }
+            }
+            (Call::BeginCommandBuffer(it), None) => self.begin(*it, out),
+            (Call::EndCommandBuffer(it), None) => {
+                if let Some(own) = self.command_buffer_mut(it.command_buffer) {
+                    out.listener.end(out.at, own.id);
+                }
+            }
+            (Call::ResetCommandBuffer(it), None) => self.reset(it.command_buffer.0, out),
+            (Call::CmdExecuteCommands(it), None) => self.execute(it.command_buffer, it.p_command_buffers(), out),
+            _ => return false,
+        }
+        true
+    }
+
+    fn allocate(&mut self, pool: u64, buffer: u64, is_secondary: bool, out: &mut TrackerOutput<'_>) {
+        if buffer == 0 {
+            return;
+        }
+        let id = CommandBufferId(self.ids.command_buffers.next_id());
+        self.command_buffers.insert(buffer, TrackedCommandBuffer::new(id, is_secondary));
+        if let Some(pool) = self.command_pools.get_mut(pool) {
+            pool.buffers.push(buffer);
+            let is_same = |it: &&Queue| it.family == pool.family;
+            if let Some(queue) = self.queues.all().iter().find(is_same) {
+                out.listener.command_buffer(out.at, id, object(buffer), *queue);
+            }
+        }
+        self.allocated_command_buffers.push(buffer);
+    }
+
+    fn free(&mut self, buffer: u64, out: &mut TrackerOutput<'_>) {
+        if let Some(own) = self.command_buffers.remove(buffer) {
+            out.listener.reset(out.at, own.id);
+            out.destroyed(Some(Destroyed::CommandBuffer(own.id)));
+            self.freed_command_buffers.push(buffer);
+        }
+    }
+
+    fn reset(&mut self, buffer: u64, out: &mut TrackerOutput<'_>) {
+        if let Some(own) = self.command_buffers.get_mut(buffer) {
+            own.clear();
+            out.listener.reset(out.at, own.id);
+        }
+    }
+
+    fn begin(&mut self, it: lavascope_record::View<'_, vk::BeginCommandBufferParams>, out: &mut TrackerOutput<'_>) {
+        let info = it.p_begin_info();
+        let goes_on = info.is_some_and(|it| it.flags.0 & vk::CommandBufferUsageFlags::RENDER_PASS_CONTINUE.0 != 0);
+        let inherited = info.and_then(|it| it.p_inheritance_info()).map(|it| self.attachments_from_inheritance(it));
+        let Some(own) = self.command_buffers.get_mut(it.command_buffer.0) else { return };
+        own.clear();
+        if goes_on && own.is_secondary {
+            own.state.attachments = inherited.unwrap_or_default();
+        }
+        out.listener.begin(out.at, own.id, object(it.command_buffer.0), own.is_secondary);
+    }
+
+    fn execute(&mut self, buffer: vk::CommandBuffer, executed: &[vk::CommandBuffer], out: &mut TrackerOutput<'_>) {
+        let ids: Vec<CommandBufferId> =
+            executed.iter().filter_map(|it| Some(self.command_buffers.get(it.0)?.id)).collect();
+        if ids.len() != executed.len() {
+            out.report_untracked("a command buffer that nobody allocated");
+        }
+        let Some(own) = self.command_buffers.get_mut(buffer.0) else { return };
+        let count = own.executed.len();
+        own.executed.extend(executed.iter().map(|it| it.0));
+        let targets = match &own.state.attachments {
+            CurrentAttachments::Known(targets) => Some(Arc::clone(targets)),
+            CurrentAttachments::None | CurrentAttachments::Inherited { .. } => None,
+        };
+        // Their attachments become known first, so that whoever executes them knows all of it.
+        let mut attached = Vec::with_capacity(executed.len());
+        for secondary in executed.iter().filter(|it| **it != buffer) {
+            attached.push((secondary.0, self.inherited_attachments(secondary.0)));
+            self.inherit_attachments(secondary.0, targets.as_ref(), out);
+        }
+        let Some(own) = self.command_buffers.get_mut(buffer.0) else { return };
+        own.push(Command::Execute(ids), out);
+        let state = own.state.take_bound();
+        own.undo = Undo::Executed(Box::new(BeforeExecute { count, state, inherited_attachments: attached }));
+    }
+
+    /// Records a command that is what it is.
+    pub(crate) fn record(&mut self, buffer: vk::CommandBuffer, command: Command, out: &mut TrackerOutput<'_>) {
+        if let Some(own) = self.command_buffers.get_mut(buffer.0) {
+            own.push(command, out);
+        }
+    }
+
+    /// Records the accesses of an action command.
+    pub(crate) fn record_action(
+        &mut self,
+        buffer: vk::CommandBuffer,
+        accesses: Vec<Access>,
+        out: &mut TrackerOutput<'_>,
+    ) {
+        if let Some(own) = self.command_buffers.get_mut(buffer.0) {
+            own.push_action(&accesses, out);
+        }
+        self.return_spare_accesses(accesses);
+    }
+
+    /// An empty list for the accesses of a command: the one that a command before has done with.
+    pub(crate) fn take_spare_accesses(&mut self) -> Vec<Access> {
+        std::mem::take(&mut self.spare_accesses)
+    }
+
+    pub(crate) fn return_spare_accesses(&mut self, mut accesses: Vec<Access>) {
+        if accesses.capacity() > self.spare_accesses.capacity() && accesses.capacity() <= SPARE_ACCESSES_MAX {
+            accesses.clear();
+            self.spare_accesses = accesses;
+        }
+    }
+}

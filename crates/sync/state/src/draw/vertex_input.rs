@@ -1,0 +1,288 @@
+//! Vertex and index buffers: what is bound, and which part of it a draw reads.
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+
+use lavascope_abi as vk;
+use lavascope_record::View;
+use lavascope_sync_ir::{Access, Certainty, ResourceId};
+
+use crate::command::stage_access::{INDEX_READ, StageAccess, VERTEX_READ};
+use crate::resource::format;
+
+/// How vertices lie in their buffers.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct VertexInput {
+    pub(crate) bindings: Vec<VertexBinding>,
+    pub(crate) attributes: Vec<VertexAttribute>,
+}
+
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct VertexBinding {
+    pub(crate) number: u32,
+    pub(crate) stride: u32,
+    /// Per instance, one element for so many; zero is one for all. None is per vertex.
+    pub(crate) divisor: Option<u32>,
+}
+
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct VertexAttribute {
+    pub(crate) location: u32,
+    pub(crate) binding: u32,
+    pub(crate) bytes: [u64; 2],
+}
+
+/// A buffer bound to a binding.
+#[derive(Clone, Debug)]
+pub(crate) struct BoundVertexBuffer {
+    pub(crate) resource: ResourceId,
+    pub(crate) bytes: Range<u64>,
+    /// Where the command that bound it says so.
+    pub(crate) stride: Option<u64>,
+}
+
+#[derive(Clone, Debug)]
+pub(crate) struct BoundIndexBuffer {
+    pub(crate) buffer: u64,
+    pub(crate) resource: ResourceId,
+    pub(crate) bytes: Range<u64>,
+    /// Bytes of an index.
+    pub(crate) size: u64,
+}
+
+/// Who says how far elements lie apart.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum StrideSource {
+    Input,
+    /// The command that bound the buffer, where it says so.
+    Bound,
+}
+
+/// What a draw takes of a sequence: parts of it, or nobody knows.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum FetchedElements {
+    Single(Range<u64>),
+    /// In order, with something left out between them.
+    Multiple(Vec<Range<u64>>),
+    /// Something of this part.
+    Within(Range<u64>),
+    Unknown,
+}
+
+/// More parts than these are taken as something between the first and the last.
+const PARTS_MAX: usize = 64;
+
+impl FetchedElements {
+    pub(crate) fn from_first_and_count(first: u32, count: u32) -> FetchedElements {
+        FetchedElements::Single(u64::from(first)..u64::from(first) + u64::from(count))
+    }
+
+    /// First elements and counts, as several draws in one have them.
+    pub(crate) fn from_ranges(all: impl Iterator<Item = (u32, u32)>) -> FetchedElements {
+        let mut parts: Vec<Range<u64>> =
+            all.map(|(first, count)| u64::from(first)..u64::from(first) + u64::from(count)).collect();
+        parts.retain(|it| !it.is_empty());
+        parts.sort_unstable_by_key(|it| it.start);
+        parts.dedup_by(|next, last| {
+            let is_joined = next.start <= last.end;
+            if is_joined {
+                last.end = last.end.max(next.end);
+            }
+            is_joined
+        });
+        match parts.len() {
+            0 => FetchedElements::Single(0..0),
+            1 => FetchedElements::Single(parts.swap_remove(0)),
+            2..=PARTS_MAX => FetchedElements::Multiple(parts),
+            count => FetchedElements::Within(parts[0].start..parts[count - 1].end),
+        }
+    }
+
+    /// The part, where it is known and one.
+    pub(crate) fn single_range(&self) -> Option<Range<u64>> {
+        match self {
+            FetchedElements::Single(part) => Some(part.clone()),
+            FetchedElements::Multiple(_) | FetchedElements::Within(_) | FetchedElements::Unknown => None,
+        }
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        matches!(self, FetchedElements::Single(part) if part.is_empty())
+    }
+
+    /// Parts of it, and how much is known of each; none where nobody knows.
+    fn ranges(&self) -> Option<(&[Range<u64>], Certainty)> {
+        match self {
+            FetchedElements::Single(part) => Some((std::slice::from_ref(part), Certainty::Certain)),
+            FetchedElements::Multiple(parts) => Some((parts, Certainty::Certain)),
+            FetchedElements::Within(part) => Some((std::slice::from_ref(part), Certainty::Somewhere)),
+            FetchedElements::Unknown => None,
+        }
+    }
+
+    /// What is read of some bytes: those of the parts, or something somewhere in them.
+    fn add_reads(
+        &self,
+        usage: StageAccess,
+        resource: ResourceId,
+        bytes: &Range<u64>,
+        bytes_of: impl Fn(&Range<u64>) -> Range<u64>,
+        found: &mut Vec<Access>,
+    ) {
+        let inside = |it: Range<u64>| {
+            let at = |it: u64| bytes.start.saturating_add(it).min(bytes.end);
+            at(it.start)..at(it.end)
+        };
+        match self.ranges() {
+            Some((parts, certainty)) => {
+                let parts = parts.iter().filter(|it| !it.is_empty()).map(|it| inside(bytes_of(it)));
+                let access = |it| Access { certainty, ..usage.access_to_bytes(resource, it) };
+                found.extend(parts.filter(|it| !it.is_empty()).map(access));
+            }
+            None if bytes.is_empty() => {}
+            None => {
+                found.push(Access { certainty: Certainty::Somewhere, ..usage.access_to_bytes(resource, bytes.clone()) })
+            }
+        }
+    }
+}
+
+impl VertexInput {
+    pub(crate) fn from_create_info(it: View<'_, vk::PipelineVertexInputStateCreateInfo>) -> VertexInput {
+        let divisors = it.chained::<vk::PipelineVertexInputDivisorStateCreateInfo>();
+        let divisor_of = |number: u32| {
+            let all = divisors.map(|it| it.p_vertex_binding_divisors());
+            all.iter().flat_map(|it| it.iter()).find(|it| it.binding == number).map_or(1, |it| it.divisor)
+        };
+        let binding = |it: View<'_, vk::VertexInputBindingDescription>| VertexBinding {
+            number: it.binding,
+            stride: it.stride,
+            divisor: (it.input_rate == vk::VertexInputRate::INSTANCE).then(|| divisor_of(it.binding)),
+        };
+        let attribute = |it: View<'_, vk::VertexInputAttributeDescription>| {
+            VertexAttribute::new(it.location, it.binding, it.format, it.offset)
+        };
+        VertexInput {
+            bindings: it.p_vertex_binding_descriptions().iter().map(binding).collect(),
+            attributes: it.p_vertex_attribute_descriptions().iter().map(attribute).collect(),
+        }
+    }
+
+    /// As a command buffer sets it.
+    pub(crate) fn from_command(it: View<'_, vk::CmdSetVertexInputEXTParams>) -> VertexInput {
+        let binding = |it: View<'_, vk::VertexInputBindingDescription2EXT>| VertexBinding {
+            number: it.binding,
+            stride: it.stride,
+            divisor: (it.input_rate == vk::VertexInputRate::INSTANCE).then_some(it.divisor),
+        };
+        let attribute = |it: View<'_, vk::VertexInputAttributeDescription2EXT>| {
+            VertexAttribute::new(it.location, it.binding, it.format, it.offset)
+        };
+        VertexInput {
+            bindings: it.p_vertex_binding_descriptions().iter().map(binding).collect(),
+            attributes: it.p_vertex_attribute_descriptions().iter().map(attribute).collect(),
+        }
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.bindings.is_empty()
+    }
+
+    /// Adds what a draw reads of its vertex buffers. `inputs` has a bit for each location that is read.
+    pub(crate) fn add_accesses(
+        &self,
+        bound: &BTreeMap<u32, BoundVertexBuffer>,
+        strides: StrideSource,
+        inputs: u64,
+        (vertices, instances): (&FetchedElements, &FetchedElements),
+        found: &mut Vec<Access>,
+    ) {
+        for (divisor, read) in self.fetches(bound, strides, inputs) {
+            match divisor {
+                None => read.add_accesses(vertices, found),
+                Some(divisor) => read.add_accesses(&per_instance(instances, divisor), found),
+            }
+        }
+    }
+
+    /// What is read of the buffers that are bound, each with its divisor if it is read per instance.
+    pub(crate) fn fetches(
+        &self,
+        bound: &BTreeMap<u32, BoundVertexBuffer>,
+        strides: StrideSource,
+        inputs: u64,
+    ) -> impl Iterator<Item = (Option<u32>, VertexFetch)> {
+        self.bindings.iter().filter_map(move |binding| {
+            let is_read = |it: &&VertexAttribute| {
+                it.binding == binding.number && (it.location >= 64 || inputs >> it.location & 1 != 0)
+            };
+            let read = self.attributes.iter().filter(is_read).map(|it| it.bytes);
+            let inner = read.reduce(|one, two| [one[0].min(two[0]), one[1].max(two[1])])?;
+            let buffer = bound.get(&binding.number)?;
+            let of_bound = buffer.stride.filter(|_| strides == StrideSource::Bound);
+            let stride = of_bound.unwrap_or(u64::from(binding.stride));
+            let elements = VertexFetch { resource: buffer.resource, bytes: buffer.bytes.clone(), stride, inner };
+            Some((binding.divisor, elements))
+        })
+    }
+}
+
+/// The elements of a vertex buffer that is bound.
+#[derive(Clone, Debug)]
+pub(crate) struct VertexFetch {
+    resource: ResourceId,
+    bytes: Range<u64>,
+    stride: u64,
+    /// The bytes of each that are read.
+    inner: [u64; 2],
+}
+
+impl VertexFetch {
+    /// Adds the reads of some of them.
+    #[inline]
+    pub(crate) fn add_accesses(&self, taken: &FetchedElements, found: &mut Vec<Access>) {
+        let [low, high] = self.inner;
+        let at = |element: u64, byte: u64| element.saturating_mul(self.stride).saturating_add(byte);
+        let bytes_of = |part: &Range<u64>| at(part.start, low)..at(part.end - 1, high);
+        taken.add_reads(VERTEX_READ, self.resource, &self.bytes, bytes_of, found);
+    }
+}
+
+impl VertexAttribute {
+    fn new(location: u32, binding: u32, of: vk::Format, offset: u32) -> VertexAttribute {
+        let start = u64::from(offset);
+        VertexAttribute { location, binding, bytes: [start, start + format::block_size(of)] }
+    }
+}
+
+/// The elements that instances take: the first instance is not divided.
+fn per_instance(instances: &FetchedElements, divisor: u32) -> FetchedElements {
+    match instances {
+        FetchedElements::Multiple(_) | FetchedElements::Within(_) | FetchedElements::Unknown => {
+            FetchedElements::Unknown
+        }
+        FetchedElements::Single(part) if part.is_empty() => FetchedElements::Single(0..0),
+        FetchedElements::Single(part) => {
+            let count = part.end - part.start;
+            let elements = if divisor == 0 { 1 } else { count.div_ceil(u64::from(divisor)) };
+            FetchedElements::Single(part.start..part.start + elements)
+        }
+    }
+}
+
+impl BoundIndexBuffer {
+    pub(crate) fn add_accesses(&self, indices: &FetchedElements, found: &mut Vec<Access>) {
+        let at = |it: u64| it.saturating_mul(self.size);
+        indices.add_reads(INDEX_READ, self.resource, &self.bytes, |it| at(it.start)..at(it.end), found);
+    }
+}
+
+/// Bytes of an index; none for a type without any.
+pub(crate) fn index_size(ty: vk::IndexType) -> Option<u64> {
+    match ty {
+        vk::IndexType::UINT16 => Some(2),
+        vk::IndexType::UINT32 => Some(4),
+        vk::IndexType::UINT8 => Some(1),
+        _ => None,
+    }
+}

@@ -1,0 +1,376 @@
+//! Acceleration structures and ray tracing.
+
+use std::ops::Range;
+
+use lavascope_abi as vk;
+use lavascope_record::{Call, Outcome, View};
+use lavascope_sync_ir::{Access, Origin, ResourceId};
+
+use crate::command::bound_state::BindPoint;
+use crate::command::stage_access::{
+    BINDING_TABLE_READ, BUILD_INPUT_READ, BUILD_MICROMAP_READ, BUILD_RANGES_READ, BUILD_READ, BUILD_WRITE,
+    INDIRECT_READ, SERIALIZE_READ, SERIALIZE_WRITE, STRUCTURE_COPY_READ, STRUCTURE_COPY_WRITE, StageAccess,
+};
+use crate::device::{TrackedCall, TrackedDevice};
+use crate::draw::vertex_input::index_size;
+use crate::listener::TrackerOutput;
+use crate::resource::format;
+use crate::shader::launch::Launch;
+
+/// An acceleration structure: the part of a buffer that it lies in.
+#[derive(Clone, Debug)]
+pub(crate) struct TrackedAccelerationStructure {
+    pub(crate) resource: ResourceId,
+    pub(crate) bytes: Range<u64>,
+    address: Option<u64>,
+}
+
+/// Bytes of what builds read.
+pub(crate) const TRANSFORM: u64 = 48;
+pub(crate) const BOX: u64 = 24;
+pub(crate) const INSTANCE: u64 = 64;
+/// How much scratch memory a build uses is not told; builds that share it share its beginning.
+pub(crate) const SCRATCH: u64 = 256;
+/// How long something is that was serialized stands in its header, which is there in any case.
+pub(crate) const HEADER: u64 = 56;
+/// Of an operation of a partitioned structure, and of a number of them.
+const PARTITION_INFO: u64 = 24;
+const COUNT: u64 = 4;
+const TRACE: u64 = 12;
+const TRACE_2: u64 = 104;
+
+impl TrackedDevice {
+    pub(crate) fn track_acceleration_structures(
+        &mut self,
+        event: TrackedCall<'_>,
+        out: &mut TrackerOutput<'_>,
+    ) -> bool {
+        match (event.call, event.outcome) {
+            (Call::CreateAccelerationStructureKHR(it), Some(Outcome::CreateAccelerationStructureKHR(made))) => {
+                if let (Some(info), Some(handle)) = (it.p_create_info(), made.p_acceleration_structure()) {
+                    let part = self.buffer_range(info.buffer, info.offset, info.size);
+                    self.add_structure(handle.0, part, out);
+                }
+            }
+            (Call::CreateAccelerationStructure2KHR(it), Some(Outcome::CreateAccelerationStructure2KHR(made))) => {
+                if let (Some(info), Some(handle)) = (it.p_create_info(), made.p_acceleration_structure()) {
+                    let part = self.find_address(info.address_range.address, info.address_range.size);
+                    self.add_structure(handle.0, part, out);
+                }
+            }
+            (Call::DestroyAccelerationStructureKHR(it), None) => {
+                if let Some(address) = self.structures.remove(it.acceleration_structure.0).and_then(|it| it.address) {
+                    self.structure_addresses.remove(&address);
+                }
+            }
+            (
+                Call::GetAccelerationStructureDeviceAddressKHR(it),
+                Some(Outcome::GetAccelerationStructureDeviceAddressKHR(done)),
+            ) => {
+                let handle = it.p_info().map_or(0, |it| it.acceleration_structure.0);
+                if let Some(own) = self.structures.get_mut(handle) {
+                    own.address = Some(done.result);
+                    self.structure_addresses.insert(done.result, handle);
+                }
+            }
+            (Call::CmdBuildAccelerationStructuresKHR(it), None) => self.build(*it, out),
+            (Call::CmdBuildAccelerationStructuresIndirectKHR(it), None) => self.build_indirect(*it, out),
+            (Call::CmdCopyAccelerationStructureKHR(it), None) => {
+                let Some(info) = it.p_info() else { return true };
+                let mut accesses = self.structure_accesses(info.src, STRUCTURE_COPY_READ, out);
+                accesses.extend(self.structure_accesses(info.dst, STRUCTURE_COPY_WRITE, out));
+                self.record_action(it.command_buffer, accesses, out);
+            }
+            (Call::CmdCopyAccelerationStructureToMemoryKHR(it), None) => {
+                let Some(info) = it.p_info() else { return true };
+                let mut accesses = self.structure_accesses(info.src, STRUCTURE_COPY_READ, out);
+                let address = *info.dst.device_address();
+                accesses.extend(self.address_access(address, HEADER, SERIALIZE_WRITE, out));
+                self.record_action(it.command_buffer, accesses, out);
+            }
+            (Call::CmdCopyMemoryToAccelerationStructureKHR(it), None) => {
+                let Some(info) = it.p_info() else { return true };
+                let mut accesses = self.structure_accesses(info.dst, STRUCTURE_COPY_WRITE, out);
+                let address = *info.src.device_address();
+                accesses.extend(self.address_access(address, HEADER, SERIALIZE_READ, out));
+                self.record_action(it.command_buffer, accesses, out);
+            }
+            (Call::CmdWriteAccelerationStructuresPropertiesKHR(it), None) => {
+                let all = it.p_acceleration_structures().iter();
+                let reads = all.flat_map(|it| self.structure_accesses(*it, BUILD_READ, out)).collect();
+                self.record_action(it.command_buffer, reads, out);
+            }
+            _ => return self.track_ray_traces(event.call, out) || self.track_address_builds(event.call, out),
+        }
+        true
+    }
+
+    fn track_ray_traces(&mut self, call: &Call<'_>, out: &mut TrackerOutput<'_>) -> bool {
+        match call {
+            Call::CmdTraceRaysKHR(it) => {
+                let tables = [
+                    it.p_raygen_shader_binding_table(),
+                    it.p_miss_shader_binding_table(),
+                    it.p_hit_shader_binding_table(),
+                    it.p_callable_shader_binding_table(),
+                ];
+                let reads = self.binding_table_reads(tables, out);
+                let launch = Launch::Rays([it.width, it.height, it.depth]);
+                self.record_launch(it.command_buffer, BindPoint::RayTracing, reads, &launch, out);
+            }
+            Call::CmdTraceRaysIndirectKHR(it) => {
+                let tables = [
+                    it.p_raygen_shader_binding_table(),
+                    it.p_miss_shader_binding_table(),
+                    it.p_hit_shader_binding_table(),
+                    it.p_callable_shader_binding_table(),
+                ];
+                let mut reads = self.binding_table_reads(tables, out);
+                reads.extend(self.address_access(it.indirect_device_address, TRACE, INDIRECT_READ, out));
+                self.record_launch(it.command_buffer, BindPoint::RayTracing, reads, &Launch::Unknown, out);
+            }
+            Call::CmdTraceRaysIndirect2KHR(it) => {
+                out.report_untracked("shader binding tables that memory names");
+                let read = self.address_access(it.indirect_device_address, TRACE_2, INDIRECT_READ, out);
+                self.record_launch(
+                    it.command_buffer,
+                    BindPoint::RayTracing,
+                    read.into_iter().collect(),
+                    &Launch::Unknown,
+                    out,
+                );
+            }
+            _ => return false,
+        }
+        true
+    }
+
+    fn add_structure(&mut self, handle: u64, part: Option<(ResourceId, Range<u64>)>, out: &mut TrackerOutput<'_>) {
+        match part {
+            Some((resource, bytes)) => {
+                self.structures.insert(handle, TrackedAccelerationStructure { resource, bytes, address: None })
+            }
+            None => out.report_untracked("a buffer whose memory is not known"),
+        }
+    }
+
+    /// The acceleration structure that has an address.
+    pub(crate) fn structure_at(&self, address: u64) -> Option<&TrackedAccelerationStructure> {
+        self.structures.get(*self.structure_addresses.get(&address)?)
+    }
+
+    fn binding_table_reads(
+        &self,
+        tables: [Option<View<'_, vk::StridedDeviceAddressRegionKHR>>; 4],
+        out: &mut TrackerOutput<'_>,
+    ) -> Vec<Access> {
+        let given = tables.into_iter().flatten();
+        given.filter_map(|it| self.address_access(it.device_address, it.size, BINDING_TABLE_READ, out)).collect()
+    }
+
+    fn structure_accesses(
+        &self,
+        handle: vk::AccelerationStructureKHR,
+        usage: StageAccess,
+        out: &mut TrackerOutput<'_>,
+    ) -> Vec<Access> {
+        match self.structures.get(handle.0) {
+            Some(it) => {
+                vec![usage.access_to_bytes(it.resource, it.bytes.clone()).with_origin(Origin::ACCELERATION_STRUCTURE)]
+            }
+            None => {
+                out.report_untracked("an acceleration structure that nobody created");
+                Vec::new()
+            }
+        }
+    }
+
+    fn build(&mut self, it: View<'_, vk::CmdBuildAccelerationStructuresKHRParams>, out: &mut TrackerOutput<'_>) {
+        let lists = it.values(it.pp_build_range_infos, u64::from(it.info_count));
+        let mut accesses = Vec::new();
+        for (at, info) in it.p_infos().iter().enumerate() {
+            accesses.extend(self.build_accesses(info, out));
+            let ranges = lists.get(at).map(|list| it.values(*list, u64::from(info.geometry_count)));
+            let ranges = ranges.unwrap_or_default();
+            for (geometry, range) in geometries(info).into_iter().zip(ranges) {
+                accesses.extend(self.build_input_reads(geometry, range, out));
+            }
+        }
+        self.record_action(it.command_buffer, accesses, out);
+    }
+
+    fn build_indirect(
+        &mut self,
+        it: View<'_, vk::CmdBuildAccelerationStructuresIndirectKHRParams>,
+        out: &mut TrackerOutput<'_>,
+    ) {
+        out.report_untracked("the inputs of builds whose ranges stand in memory");
+        let (addresses, strides) = (it.p_indirect_device_addresses(), it.p_indirect_strides());
+        let mut accesses = Vec::new();
+        for (at, info) in it.p_infos().iter().enumerate() {
+            accesses.extend(self.build_accesses(info, out));
+            let stride = strides.get(at).map_or(0, |it| u64::from(*it));
+            let size = stride.saturating_mul(u64::from(info.geometry_count));
+            let address = addresses.get(at).copied().unwrap_or(0);
+            accesses.extend(self.address_access(address, size, BUILD_RANGES_READ, out));
+        }
+        self.record_action(it.command_buffer, accesses, out);
+    }
+
+    /// The structure itself, the one it is updated from, and the scratch memory.
+    fn build_accesses(
+        &self,
+        info: View<'_, vk::AccelerationStructureBuildGeometryInfoKHR>,
+        out: &mut TrackerOutput<'_>,
+    ) -> Vec<Access> {
+        let mut found = self.structure_accesses(info.dst_acceleration_structure, BUILD_WRITE, out);
+        if info.mode == vk::BuildAccelerationStructureModeKHR::UPDATE_KHR {
+            found.extend(self.structure_accesses(info.src_acceleration_structure, BUILD_READ, out));
+        }
+        let scratch = *info.scratch_data.device_address();
+        found.extend(self.address_access(scratch, SCRATCH, BUILD_WRITE, out));
+        found
+    }
+
+    fn build_input_reads(
+        &self,
+        geometry: View<'_, vk::AccelerationStructureGeometryKHR>,
+        range: &vk::AccelerationStructureBuildRangeInfoKHR,
+        out: &mut TrackerOutput<'_>,
+    ) -> Vec<Access> {
+        let (count, offset) = (u64::from(range.primitive_count), u64::from(range.primitive_offset));
+        if count == 0 {
+            return Vec::new();
+        }
+        let mut found = Vec::new();
+        let parts = match geometry.geometry_type {
+            vk::GeometryTypeKHR::TRIANGLES_KHR => {
+                let own = geometry.inner(geometry.get().geometry.triangles());
+                if let Some(map) = own.chained::<vk::AccelerationStructureTrianglesOpacityMicromapEXT>() {
+                    found.extend(self.triangle_micromap_accesses(map, count, out));
+                }
+                triangles(own.get(), range)
+            }
+            vk::GeometryTypeKHR::AABBS_KHR => {
+                let boxes = geometry.geometry.aabbs();
+                let size = (count - 1).saturating_mul(boxes.stride).saturating_add(BOX);
+                vec![(boxes.data.device_address().saturating_add(offset), size)]
+            }
+            vk::GeometryTypeKHR::INSTANCES_KHR => {
+                out.report_untracked("the structures that instances in memory refer to");
+                let instances = geometry.geometry.instances();
+                let size = if instances.array_of_pointers.is_true() { 8 } else { INSTANCE };
+                vec![(instances.data.device_address().saturating_add(offset), count * size)]
+            }
+            _ => {
+                out.report_untracked("geometry of an unknown type");
+                Vec::new()
+            }
+        };
+        let reads = parts.into_iter().filter_map(|(at, size)| self.address_access(at, size, BUILD_INPUT_READ, out));
+        found.extend(reads);
+        found
+    }
+
+    /// What a build of triangles takes from their micromap.
+    fn triangle_micromap_accesses(
+        &self,
+        map: View<'_, vk::AccelerationStructureTrianglesOpacityMicromapEXT>,
+        count: u64,
+        out: &mut TrackerOutput<'_>,
+    ) -> Vec<Access> {
+        let is_given = map.micromap.0 != 0;
+        let mut found =
+            if is_given { self.micromap_accesses(map.micromap, BUILD_MICROMAP_READ, out) } else { Vec::new() };
+        if let Some(size) = index_size(map.index_type) {
+            let bytes = (count - 1).saturating_mul(map.index_stride).saturating_add(size);
+            let address = *map.index_buffer.device_address();
+            found.extend(self.address_access(address, bytes, BUILD_INPUT_READ, out));
+        }
+        found
+    }
+
+    /// Builds of structures that have no handle: what they are made of stands in memory.
+    fn track_address_builds(&mut self, call: &Call<'_>, out: &mut TrackerOutput<'_>) -> bool {
+        match call {
+            Call::CmdBuildPartitionedAccelerationStructuresNV(it) => {
+                let Some(info) = it.p_build_info() else { return true };
+                out.report_untracked("what builds read that memory describes");
+                let parts = [
+                    (info.dst_acceleration_structure_data, SCRATCH, BUILD_WRITE),
+                    (info.src_acceleration_structure_data, SCRATCH, BUILD_READ),
+                    (info.scratch_data, SCRATCH, BUILD_WRITE),
+                    (info.src_infos, PARTITION_INFO, BUILD_RANGES_READ),
+                    (info.src_infos_count, COUNT, BUILD_RANGES_READ),
+                ];
+                self.record_address_build(it.command_buffer, &parts, out);
+            }
+            Call::CmdBuildClusterAccelerationStructureIndirectNV(it) => {
+                let Some(info) = it.p_command_infos() else { return true };
+                out.report_untracked("what builds read that memory describes");
+                let is_indirect = info.address_resolution_flags.0 != 0;
+                let destination = if is_indirect { BUILD_RANGES_READ } else { BUILD_WRITE };
+                let parts = [
+                    (info.dst_implicit_data, SCRATCH, destination),
+                    (info.scratch_data, SCRATCH, destination),
+                    (info.dst_addresses_array.device_address, info.dst_addresses_array.size, destination),
+                    (info.dst_sizes_array.device_address, info.dst_sizes_array.size, destination),
+                    (info.src_infos_array.device_address, info.src_infos_array.size, BUILD_RANGES_READ),
+                    (info.src_infos_count, COUNT, BUILD_RANGES_READ),
+                ];
+                self.record_address_build(it.command_buffer, &parts, out);
+            }
+            _ => return false,
+        }
+        true
+    }
+
+    fn record_address_build(
+        &mut self,
+        buffer: vk::CommandBuffer,
+        parts: &[(u64, u64, StageAccess)],
+        out: &mut TrackerOutput<'_>,
+    ) {
+        let accesses = parts.iter().filter_map(|(at, size, usage)| self.address_access(*at, *size, *usage, out));
+        let accesses = accesses.collect();
+        self.record_action(buffer, accesses, out);
+    }
+}
+
+/// Addresses and sizes of what a build reads of triangles.
+fn triangles(
+    it: &vk::AccelerationStructureGeometryTrianglesDataKHR,
+    range: &vk::AccelerationStructureBuildRangeInfoKHR,
+) -> Vec<(u64, u64)> {
+    let corners = u64::from(range.primitive_count) * 3;
+    let offset = u64::from(range.primitive_offset);
+    let first = u64::from(range.first_vertex).saturating_mul(it.vertex_stride);
+    let vertices = it.vertex_data.device_address().saturating_add(first);
+    let span = |count: u64| {
+        (count.saturating_sub(1)).saturating_mul(it.vertex_stride).saturating_add(format::block_size(it.vertex_format))
+    };
+    let mut found = match index_size(it.index_type) {
+        Some(size) => vec![
+            (vertices, span(u64::from(it.max_vertex) + 1)),
+            (it.index_data.device_address().saturating_add(offset), corners * size),
+        ],
+        None => vec![(vertices.saturating_add(offset), span(corners))],
+    };
+    let transform = *it.transform_data.device_address();
+    if transform != 0 {
+        found.push((transform.saturating_add(u64::from(range.transform_offset)), TRANSFORM));
+    }
+    found
+}
+
+/// Geometries stand in an array, or in an array of pointers.
+fn geometries<'a>(
+    info: View<'a, vk::AccelerationStructureBuildGeometryInfoKHR>,
+) -> Vec<View<'a, vk::AccelerationStructureGeometryKHR>> {
+    let direct: Vec<_> = info.p_geometries().iter().collect();
+    if !direct.is_empty() {
+        return direct;
+    }
+    let pointers = info.values(info.pp_geometries, u64::from(info.geometry_count));
+    pointers.iter().filter_map(|it| info.view(*it)).collect()
+}

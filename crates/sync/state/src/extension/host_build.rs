@@ -1,0 +1,105 @@
+//! Acceleration structures and micromaps that the host builds and copies itself.
+//!
+//! They lie in buffers, and the host reads and writes these. What it names by addresses of its own is in no record.
+
+use lavascope_abi as vk;
+use lavascope_record::Call;
+use lavascope_sync_ir::{Certainty, Region};
+
+use crate::device::{TrackedCall, TrackedDevice};
+use crate::listener::TrackerOutput;
+
+const HOST_MEMORY: &str = "memory that the host names by an address of its own";
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum HostAccessKind {
+    Reads,
+    Writes,
+}
+
+impl TrackedDevice {
+    pub(crate) fn track_host_builds(&mut self, event: TrackedCall<'_>, out: &mut TrackerOutput<'_>) -> bool {
+        match event.call {
+            Call::BuildAccelerationStructuresKHR(it) => {
+                out.report_untracked(HOST_MEMORY);
+                for info in it.p_infos().iter() {
+                    if info.mode == vk::BuildAccelerationStructureModeKHR::UPDATE_KHR {
+                        self.host_structure(info.src_acceleration_structure, HostAccessKind::Reads, out);
+                    }
+                    self.host_structure(info.dst_acceleration_structure, HostAccessKind::Writes, out);
+                }
+            }
+            Call::CopyAccelerationStructureKHR(it) => {
+                let Some(info) = it.p_info() else { return true };
+                self.host_structure(info.src, HostAccessKind::Reads, out);
+                self.host_structure(info.dst, HostAccessKind::Writes, out);
+            }
+            Call::CopyAccelerationStructureToMemoryKHR(it) => {
+                out.report_untracked(HOST_MEMORY);
+                let src = it.p_info().map(|it| it.src);
+                src.into_iter().for_each(|it| self.host_structure(it, HostAccessKind::Reads, out));
+            }
+            Call::CopyMemoryToAccelerationStructureKHR(it) => {
+                out.report_untracked(HOST_MEMORY);
+                let dst = it.p_info().map(|it| it.dst);
+                dst.into_iter().for_each(|it| self.host_structure(it, HostAccessKind::Writes, out));
+            }
+            Call::WriteAccelerationStructuresPropertiesKHR(it) => {
+                for structure in it.p_acceleration_structures() {
+                    self.host_structure(*structure, HostAccessKind::Reads, out);
+                }
+            }
+            _ => return self.track_host_micromaps(event.call, out),
+        }
+        true
+    }
+
+    fn track_host_micromaps(&mut self, call: &Call<'_>, out: &mut TrackerOutput<'_>) -> bool {
+        match call {
+            Call::BuildMicromapsEXT(it) => {
+                out.report_untracked(HOST_MEMORY);
+                it.p_infos().iter().for_each(|it| self.host_micromap(it.dst_micromap, HostAccessKind::Writes, out));
+            }
+            Call::CopyMicromapEXT(it) => {
+                let Some(info) = it.p_info() else { return true };
+                self.host_micromap(info.src, HostAccessKind::Reads, out);
+                self.host_micromap(info.dst, HostAccessKind::Writes, out);
+            }
+            Call::CopyMicromapToMemoryEXT(it) => {
+                out.report_untracked(HOST_MEMORY);
+                let src = it.p_info().map(|it| it.src);
+                src.into_iter().for_each(|it| self.host_micromap(it, HostAccessKind::Reads, out));
+            }
+            Call::CopyMemoryToMicromapEXT(it) => {
+                out.report_untracked(HOST_MEMORY);
+                let dst = it.p_info().map(|it| it.dst);
+                dst.into_iter().for_each(|it| self.host_micromap(it, HostAccessKind::Writes, out));
+            }
+            Call::WriteMicromapsPropertiesEXT(it) => {
+                it.p_micromaps().iter().for_each(|it| self.host_micromap(*it, HostAccessKind::Reads, out));
+            }
+            _ => return false,
+        }
+        true
+    }
+
+    fn host_structure(&self, handle: vk::AccelerationStructureKHR, host: HostAccessKind, out: &mut TrackerOutput<'_>) {
+        match self.structures.get(handle.0) {
+            Some(it) => {
+                let region = Region::Buffer(it.bytes.clone());
+                out.host_access(it.resource, region, host == HostAccessKind::Writes, Certainty::Certain);
+            }
+            None => out.report_untracked("an acceleration structure that nobody created"),
+        }
+    }
+
+    fn host_micromap(&self, handle: vk::MicromapEXT, host: HostAccessKind, out: &mut TrackerOutput<'_>) {
+        match self.micromaps.get(handle.0) {
+            Some((resource, bytes)) => {
+                let region = Region::Buffer(bytes.clone());
+                out.host_access(*resource, region, host == HostAccessKind::Writes, Certainty::Certain);
+            }
+            None => out.report_untracked("a micromap that nobody created"),
+        }
+    }
+}

@@ -1,0 +1,439 @@
+//! Memory, what is bound to it, and what the host says about its own accesses.
+
+use std::ops::Range;
+
+use lavascope_abi as vk;
+use lavascope_record::{Call, HostWrite, Outcome, View};
+use lavascope_sync_ir::{
+    Certainty, HostStep, MemoryBinding, MemoryId, Region, Resource, ResourceId, SubresourceLayout, Tiling,
+};
+
+use crate::device::{TrackedCall, TrackedDevice};
+use crate::listener::{TrackerOutput, object};
+use crate::resource::format;
+use crate::resource::host_contents::HostContents;
+use crate::resource::image::{SIZE_MAX, TrackedBuffer, TrackedImage};
+use crate::resource::region;
+use crate::resource::region::extent_of;
+
+pub(crate) struct TrackedMemory {
+    id: MemoryId,
+    size: u64,
+    /// What lies in it now.
+    residents: Vec<Resident>,
+    mapped: Option<MappedRange>,
+    contents: HostContents,
+}
+
+/// From a map to its unmap.
+struct MappedRange {
+    bytes: Range<u64>,
+    /// How much was submitted when it began.
+    submitted: u64,
+}
+
+#[derive(Clone)]
+struct Resident {
+    resource: ResourceId,
+    bytes: Range<u64>,
+    /// For a buffer its bytes are those of the memory; of an image the whole is meant.
+    whole: Option<Region>,
+    /// Only the host gives it its contents.
+    is_input: bool,
+    /// And these may be indices.
+    may_have_indices: bool,
+    /// The host cannot know where texels lie.
+    is_opaque: bool,
+}
+
+/// Pages of what the host wrote that are kept of a device: 64 MiB.
+const HOST_PAGES_MAX: usize = 1 << 14;
+
+impl TrackedDevice {
+    pub(crate) fn track_memory(&mut self, event: TrackedCall<'_>, out: &mut TrackerOutput<'_>) -> bool {
+        match (event.call, event.outcome) {
+            (Call::AllocateMemory(it), Some(Outcome::AllocateMemory(made))) => {
+                if let (Some(info), Some(memory)) = (it.p_allocate_info(), made.p_memory()) {
+                    self.allocate_memory(info, memory.0, out);
+                }
+            }
+            (Call::FreeMemory(it), None) => {
+                let freed = self.memories.remove(it.memory.0);
+                self.host_pages -= freed.map_or(0, |it| it.contents.pages());
+            }
+            (Call::BindBufferMemory(it), Some(Outcome::BindBufferMemory(done))) => {
+                if is_success(done.result) {
+                    self.bind_buffer(it.buffer.0, it.memory.0, it.memory_offset, out);
+                }
+            }
+            (Call::BindBufferMemory2(it), Some(Outcome::BindBufferMemory2(done))) => {
+                for info in it.p_bind_infos().iter().filter(|_| is_success(done.result)) {
+                    self.bind_buffer(info.buffer.0, info.memory.0, info.memory_offset, out);
+                }
+            }
+            (Call::BindImageMemory(it), Some(Outcome::BindImageMemory(done))) => {
+                if is_success(done.result) {
+                    self.bind_image(it.image.0, it.memory.0, it.memory_offset, out);
+                }
+            }
+            (Call::BindImageMemory2(it), Some(Outcome::BindImageMemory2(done))) => {
+                for info in it.p_bind_infos().iter().filter(|_| is_success(done.result)) {
+                    self.bind_image_info(info, out);
+                }
+            }
+            _ => {
+                return self.track_requirements(event)
+                    || self.track_subresource_layouts(event, out)
+                    || self.track_mapping(event, out);
+            }
+        }
+        true
+    }
+
+    /// What images need, and what their sparse blocks are.
+    fn track_requirements(&mut self, event: TrackedCall<'_>) -> bool {
+        match (event.call, event.outcome) {
+            (Call::GetImageMemoryRequirements(it), Some(Outcome::GetImageMemoryRequirements(done))) => {
+                if let (Some(image), Some(it)) = (self.images.get_mut(it.image.0), done.p_memory_requirements()) {
+                    (image.size, image.block_size) = (Some(it.size), Some(it.alignment));
+                }
+            }
+            (Call::GetImageMemoryRequirements2(it), Some(Outcome::GetImageMemoryRequirements2(done))) => {
+                let image = self.images.get_mut(it.p_info().map_or(0, |it| it.image.0));
+                if let (Some(image), Some(it)) = (image, done.p_memory_requirements()) {
+                    let it = &it.memory_requirements;
+                    (image.size, image.block_size) = (Some(it.size), Some(it.alignment));
+                }
+            }
+            (Call::GetImageSparseMemoryRequirements(it), Some(Outcome::GetImageSparseMemoryRequirements(done))) => {
+                let first = done.p_sparse_memory_requirements().iter().next();
+                let granularity = first.map(|it| extent_of(it.format_properties.image_granularity));
+                self.set_granularity(it.image.0, granularity);
+            }
+            (Call::GetImageSparseMemoryRequirements2(it), Some(Outcome::GetImageSparseMemoryRequirements2(done))) => {
+                let first = done.p_sparse_memory_requirements().iter().next();
+                let granularity = first.map(|it| extent_of(it.memory_requirements.format_properties.image_granularity));
+                self.set_granularity(it.p_info().map_or(0, |it| it.image.0), granularity);
+            }
+            _ => return false,
+        }
+        true
+    }
+
+    fn track_mapping(&mut self, event: TrackedCall<'_>, out: &mut TrackerOutput<'_>) -> bool {
+        match (event.call, event.outcome) {
+            (Call::MapMemory(it), Some(Outcome::MapMemory(done))) => {
+                self.map(it.memory.0, it.offset, it.size, done.result);
+            }
+            (Call::MapMemory2(it), Some(Outcome::MapMemory2(done))) => {
+                if let Some(info) = it.p_memory_map_info() {
+                    self.map(info.memory.0, info.offset, info.size, done.result);
+                }
+            }
+            (Call::UnmapMemory(it), None) => self.unmap(it.memory.0, out),
+            (Call::UnmapMemory2(it), None) => {
+                if let Some(info) = it.p_memory_unmap_info() {
+                    self.unmap(info.memory.0, out);
+                }
+            }
+            (Call::FlushMappedMemoryRanges(it), None) => {
+                for range in it.p_memory_ranges().iter() {
+                    self.host_access(range.get(), HostAccessKind::Writes, out);
+                }
+            }
+            (Call::InvalidateMappedMemoryRanges(it), None) => {
+                for range in it.p_memory_ranges().iter() {
+                    self.host_access(range.get(), HostAccessKind::Reads, out);
+                }
+            }
+            _ => return false,
+        }
+        true
+    }
+
+    fn allocate_memory(&mut self, info: View<'_, vk::MemoryAllocateInfo>, handle: u64, out: &mut TrackerOutput<'_>) {
+        if info.chain().any(|it| it.layout.name.starts_with("VkImport")) {
+            out.report_untracked("who else uses imported memory is not known");
+        }
+        // What others can write nobody knows.
+        let is_shared =
+            info.chain().any(|it| it.layout.name.starts_with("VkImport") || it.layout.name.starts_with("VkExport"));
+        let contents = if is_shared { HostContents::Unknown } else { HostContents::NotReported };
+        let (id, size) = (MemoryId(self.ids.memories.next_id()), info.allocation_size);
+        self.memories.insert(handle, TrackedMemory { id, size, residents: Vec::new(), mapped: None, contents });
+    }
+
+    fn bind_buffer(&mut self, handle: u64, memory: u64, offset: u64, out: &mut TrackerOutput<'_>) {
+        let Some(buffer) = self.buffers.get(handle).filter(|it| it.resource.is_none()) else { return };
+        let size = buffer.size;
+        let binding = self.binding(memory, offset, size, out);
+        let resource = buffer.to_resource(binding);
+        let id = self.add_resource(handle, &resource, out);
+        let bytes = offset..offset.saturating_add(size);
+        let (is_input, is_opaque) = (is_host_input_buffer(self.buffers.get(handle)), false);
+        let is_index = |it: &TrackedBuffer| it.usage & u64::from(vk::BufferUsageFlags::INDEX_BUFFER.0) != 0;
+        let may_have_indices = is_input && self.buffers.get(handle).is_some_and(is_index);
+        self.add_resident(memory, Resident { resource: id, bytes, whole: None, is_input, may_have_indices, is_opaque });
+        self.set_buffer_memory(handle, id, memory);
+    }
+
+    fn bind_image_info(&mut self, info: View<'_, vk::BindImageMemoryInfo>, out: &mut TrackerOutput<'_>) {
+        if let Some(chained) = info.chained::<vk::BindImageMemorySwapchainInfoKHR>() {
+            // Another name of an image that the swapchain has already.
+            let resource = self.swapchain_image(chained.swapchain.0, chained.image_index);
+            if let Some(image) = self.images.get_mut(info.image.0) {
+                image.resource = resource;
+            }
+            return;
+        }
+        self.bind_image(info.image.0, info.memory.0, info.memory_offset, out);
+    }
+
+    fn bind_image(&mut self, handle: u64, memory: u64, offset: u64, out: &mut TrackerOutput<'_>) {
+        let Some(image) = self.images.get(handle).filter(|it| it.resource.is_none()) else { return };
+        let size = image.bytes();
+        let whole = Region::Image(image.whole_region());
+        let is_opaque = !image.info.is_linear();
+        let mut binding = self.binding(memory, offset, size, out);
+        if image.is_disjoint {
+            out.report_untracked("memory that the planes of a disjoint image share with others is not followed");
+            binding = None;
+        }
+        let resource = image.to_resource(binding);
+        let id = self.add_resource(handle, &resource, out);
+        let bytes = offset..offset.saturating_add(size);
+        let (whole, is_input, may_have_indices) = (Some(whole), false, false);
+        self.add_resident(memory, Resident { resource: id, bytes, whole, is_input, may_have_indices, is_opaque });
+        if let Some(image) = self.images.get_mut(handle) {
+            (image.resource, image.memory) = (Some(id), memory);
+        }
+    }
+
+    /// Where something lies, if that is inside of the memory.
+    pub(crate) fn binding(
+        &self,
+        memory: u64,
+        offset: u64,
+        size: u64,
+        out: &mut TrackerOutput<'_>,
+    ) -> Option<MemoryBinding> {
+        let own = self.memories.get(memory);
+        let is_inside = |it: &&TrackedMemory| offset.checked_add(size).is_some_and(|end| end <= it.size.min(SIZE_MAX));
+        let Some(own) = own.filter(is_inside) else {
+            out.report_untracked("memory that nobody allocated, or not as much of it");
+            return None;
+        };
+        Some(MemoryBinding { memory: own.id, offset, size })
+    }
+
+    pub(crate) fn add_resource(&mut self, handle: u64, resource: &Resource, out: &mut TrackerOutput<'_>) -> ResourceId {
+        let id = ResourceId(self.ids.resources.next_id());
+        out.listener.resource(out.at, id, object(handle), resource);
+        id
+    }
+
+    fn add_resident(&mut self, memory: u64, resident: Resident) {
+        if let Some(memory) = self.memories.get_mut(memory) {
+            memory.residents.push(resident);
+        }
+    }
+
+    /// A buffer or an image is destroyed, with its memory or without.
+    pub(crate) fn destroy_bound(
+        &mut self,
+        handle: u64,
+        resource: Option<ResourceId>,
+        memory: u64,
+        out: &mut TrackerOutput<'_>,
+    ) {
+        if resource.is_none() {
+            out.listener.unbound_destroyed(out.at, object(handle));
+        }
+        self.destroy_resource(resource, memory, out);
+    }
+
+    pub(crate) fn destroy_resource(&mut self, resource: Option<ResourceId>, memory: u64, out: &mut TrackerOutput<'_>) {
+        let Some(resource) = resource else { return };
+        if let Some(memory) = self.memories.get_mut(memory) {
+            memory.residents.retain(|it| it.resource != resource);
+        }
+        out.step(HostStep::Destroy(resource));
+    }
+
+    fn set_granularity(&mut self, handle: u64, granularity: Option<[u32; 3]>) {
+        if let Some(image) = self.images.get_mut(handle) {
+            image.granularity = granularity.or(image.granularity);
+        }
+    }
+
+    fn map(&mut self, memory: u64, offset: u64, size: u64, result: vk::Result) {
+        let submitted = self.submission_count;
+        if let Some(memory) = self.memories.get_mut(memory).filter(|_| is_success(result)) {
+            memory.mapped = Some(MappedRange { bytes: region::clamped_bytes(offset, size, memory.size), submitted });
+        }
+    }
+
+    /// Who maps and unmaps with no submission in between has accessed the memory in between, most likely. What only the
+    /// host can fill it has filled; of everything else it is only sure that a write by the device must be over.
+    fn unmap(&mut self, memory: u64, out: &mut TrackerOutput<'_>) {
+        let submitted = self.submission_count;
+        let Some(memory) = self.memories.get_mut(memory) else { return };
+        let Some(window) = memory.mapped.take().filter(|it| it.submitted == submitted) else { return };
+        if let Some((it, region)) = memory.only_resource_in(&window.bytes) {
+            out.host_access(it.resource, region, it.is_input, Certainty::Maybe);
+        }
+    }
+
+    /// A flush tells that the host wrote, an invalidation that it is going to read. Ranges are rounded, and some
+    /// applications flush all of a memory: only a range that concerns one resource tells which one is meant. Images whose
+    /// texels the host cannot find are meant only where there is nothing else.
+    fn host_access(&mut self, range: &vk::MappedMemoryRange, host: HostAccessKind, out: &mut TrackerOutput<'_>) {
+        let Some(memory) = self.memories.get(range.memory.0) else { return };
+        let end = memory.mapped.as_ref().map_or(memory.size, |it| it.bytes.end);
+        let bytes = region::clamped_bytes(range.offset, range.size, end);
+        match memory.only_resource_in(&bytes) {
+            Some((it, region)) => {
+                out.host_access(it.resource, region, host == HostAccessKind::Writes, Certainty::Certain)
+            }
+            None => {
+                out.report_untracked(
+                    "a range that concerns no resource or several does not tell what the host accesses",
+                );
+            }
+        }
+    }
+}
+
+impl TrackedDevice {
+    /// The host wrote into memory, if that is one of this device. It is kept where indices may be, and as long as there
+    /// is room.
+    pub(crate) fn apply_host_write(&mut self, written: HostWrite<'_>) {
+        let Some(own) = self.memories.get_mut(written.memory().raw()) else { return };
+        let before = own.contents.pages();
+        // What is bound later would know only a part.
+        if own.residents.is_empty() || own.residents.iter().any(|it| it.may_have_indices) {
+            own.contents.write(written);
+        } else {
+            own.contents = HostContents::Unknown;
+        }
+        if self.host_pages + own.contents.pages() - before > HOST_PAGES_MAX {
+            own.contents = HostContents::Unknown;
+        }
+        self.host_pages = self.host_pages + own.contents.pages() - before;
+    }
+}
+
+impl TrackedMemory {
+    /// Whether a resource shares its bytes with no other.
+    pub(crate) fn is_unaliased(&self, resource: ResourceId) -> bool {
+        let Some(own) = self.residents.iter().find(|it| it.resource == resource) else { return false };
+        let overlaps = |it: &&Resident| it.bytes.start < own.bytes.end && own.bytes.start < it.bytes.end;
+        self.residents.iter().filter(overlaps).count() == 1
+    }
+
+    /// Whether nobody but the host can have written what is in a resource.
+    pub(crate) fn is_filled_by_host(&self, resource: ResourceId) -> bool {
+        let own = self.residents.iter().find(|it| it.resource == resource);
+        own.is_some_and(|own| self.is_input(&own.bytes)) && self.contents != HostContents::Unknown
+    }
+
+    /// Whether the host is known to have written something.
+    pub(crate) fn has_reported_contents(&self) -> bool {
+        matches!(self.contents, HostContents::Known(_))
+    }
+
+    /// Bytes of a resource that the host wrote; none where somebody else may have.
+    pub(crate) fn host_bytes(&self, resource: ResourceId, bytes: Range<u64>) -> Option<Vec<u8>> {
+        let HostContents::Known(pages) = &self.contents else { return None };
+        let start = self.start_of(resource).filter(|_| self.is_filled_by_host(resource))?;
+        Some(pages.read(start.checked_add(bytes.start)?..start.checked_add(bytes.end)?))
+    }
+
+    /// Whether the device has no way to write to some bytes.
+    fn is_input(&self, bytes: &Range<u64>) -> bool {
+        let overlaps = |it: &&Resident| it.bytes.start < bytes.end && bytes.start < it.bytes.end;
+        self.residents.iter().filter(overlaps).all(|it| it.is_input)
+    }
+
+    /// Where a resource begins.
+    pub(crate) fn start_of(&self, resource: ResourceId) -> Option<u64> {
+        self.residents.iter().find(|it| it.resource == resource).map(|it| it.bytes.start)
+    }
+
+    /// Another resource lies there from now on.
+    pub(crate) fn replace(&mut self, old: ResourceId, new: ResourceId, bytes: Range<u64>) {
+        if let Some(it) = self.residents.iter_mut().find(|it| it.resource == old) {
+            (it.resource, it.bytes) = (new, bytes);
+        }
+    }
+
+    /// The only resource that lies in some bytes, and the part of it; none where there is none, or more than one.
+    fn only_resource_in(&self, bytes: &Range<u64>) -> Option<(&Resident, Region)> {
+        let meant = |it: &&Resident| it.bytes.start < bytes.end && bytes.start < it.bytes.end;
+        let mut found: Vec<&Resident> = self.residents.iter().filter(meant).collect();
+        if found.len() > 1 {
+            found.retain(|it| !it.is_opaque);
+        }
+        let [it] = found[..] else { return None };
+        let inside = |at: u64| at.clamp(it.bytes.start, it.bytes.end) - it.bytes.start;
+        let region = it.whole.clone().unwrap_or(Region::Buffer(inside(bytes.start)..inside(bytes.end)));
+        Some((it, region))
+    }
+}
+
+/// Whether the device has no way to write to a buffer.
+fn is_host_input_buffer(buffer: Option<&TrackedBuffer>) -> bool {
+    use vk::BufferUsageFlags as Usage;
+    const INPUTS: u64 = (Usage::TRANSFER_SRC.0
+        | Usage::UNIFORM_TEXEL_BUFFER.0
+        | Usage::UNIFORM_BUFFER.0
+        | Usage::INDEX_BUFFER.0
+        | Usage::VERTEX_BUFFER.0
+        | Usage::INDIRECT_BUFFER.0
+        | Usage::CONDITIONAL_RENDERING_EXT.0
+        | Usage::ACCELERATION_STRUCTURE_BUILD_INPUT_READ_ONLY_KHR.0) as u64;
+    buffer.is_some_and(|it| it.usage != 0 && it.usage & !INPUTS == 0)
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum HostAccessKind {
+    Reads,
+    Writes,
+}
+
+pub(crate) fn is_success(result: vk::Result) -> bool {
+    result == vk::Result::SUCCESS
+}
+
+impl TrackedImage {
+    /// Bytes of memory that it takes.
+    pub(crate) fn bytes(&self) -> u64 {
+        self.size.unwrap_or_else(|| estimate(&self.info))
+    }
+}
+
+/// Bytes of an image that nobody asked the size of.
+fn estimate(image: &lavascope_sync_ir::ImageDesc) -> u64 {
+    if let Tiling::Pitched(layouts) = &image.tiling {
+        let end = |(plane, it): (usize, &SubresourceLayout)| {
+            let [row, rows, slices] = format::plane_extent(image.format, plane, image.extent);
+            let steps = [
+                (image.layers.saturating_sub(1).into(), it.array_pitch),
+                (slices - 1, it.depth_pitch),
+                (rows - 1, it.row_pitch),
+            ];
+            let inside = steps
+                .into_iter()
+                .fold(row, |all, (count, pitch): (u64, u64)| all.saturating_add(count.saturating_mul(pitch)));
+            it.offset.saturating_add(inside)
+        };
+        return layouts.iter().enumerate().map(end).max().unwrap_or(0);
+    }
+    let block = format::block_extent(image.format);
+    let blocks = |mip: u32| -> u64 {
+        let extent = image.extent_of_mip(mip);
+        (0..3).map(|it| u64::from(extent[it].div_ceil(block[it]))).product()
+    };
+    let all: u64 = (0..image.mips.min(32)).map(blocks).sum();
+    all.saturating_mul(u64::from(image.layers)).saturating_mul(format::block_size(image.format))
+}

@@ -1,0 +1,444 @@
+//! What the shaders of a draw or a dispatch access: through descriptors, and by addresses.
+
+use std::ops::Range;
+
+use lavascope_abi::{AccessFlags2 as Bits, Buffer, DescriptorType, ImageAspectFlags};
+use lavascope_sync_ir::{Access, Area, Certainty, Origin, RasterOrder, Region, ResourceId};
+
+use crate::command::bound_state::{BindPoint, BoundSet, BoundState, SetRef};
+use crate::command::stage_access::StageAccess;
+use crate::device::TrackedDevice;
+use crate::draw::index_values::IndexedVertices;
+use crate::draw::raster_state::RasterOrderedReads;
+use crate::draw::rendering::CurrentAttachments;
+use crate::extension::acceleration_structure::SCRATCH;
+use crate::listener::TrackerOutput;
+use crate::shader::descriptor_set::{Descriptor, DescriptorContent, TrackedDescriptorSet};
+use crate::shader::input_values::ShaderInputValues;
+use crate::shader::interface::{AddressUse, DescriptorArrayIndex, DescriptorUse, Shader, ShaderInterface};
+use crate::shader::launch::Launch;
+
+/// What only the submission tells.
+#[derive(Clone, Debug)]
+pub(crate) enum SubmitTimeUse {
+    /// The use of descriptors of a set whose contents may change until then.
+    Descriptor(SubmitTimeDescriptor),
+    /// Vertices whose indices may.
+    Indexed(Box<IndexedVertices>),
+}
+
+#[derive(Clone, Debug)]
+pub(crate) struct SubmitTimeDescriptor {
+    set: u64,
+    access: DescriptorAccess,
+}
+
+impl SubmitTimeUse {
+    fn certainty(&mut self) -> &mut Certainty {
+        match self {
+            SubmitTimeUse::Descriptor(it) => &mut it.access.certainty,
+            SubmitTimeUse::Indexed(it) => &mut it.certainty,
+        }
+    }
+}
+
+/// What shaders access: what is known now, and what the submission will tell.
+#[derive(Default)]
+pub(crate) struct ShaderUses {
+    pub(crate) fixed: Vec<Access>,
+    pub(crate) submit_time: Vec<SubmitTimeUse>,
+}
+
+impl ShaderUses {
+    pub(crate) fn len(&self) -> [usize; 2] {
+        [self.fixed.len(), self.submit_time.len()]
+    }
+
+    /// Where these shaders are only some of those that may run, nothing of what they add is certain.
+    pub(crate) fn mark_possible_from(&mut self, [fixed, late]: [usize; 2]) {
+        let certainties = self.fixed[fixed..].iter_mut().map(|it| &mut it.certainty);
+        for it in certainties.chain(self.submit_time[late..].iter_mut().map(SubmitTimeUse::certainty)) {
+            *it = (*it).max(Certainty::Maybe);
+        }
+    }
+}
+
+/// How a descriptor is used.
+#[derive(Clone, Debug)]
+struct DescriptorAccess {
+    set: u32,
+    binding: u32,
+    element: ResolvedIndex,
+    stage: u64,
+    reads: bool,
+    writes: bool,
+    bytes: Option<Range<u64>>,
+    certainty: Certainty,
+    offset: u64,
+    /// Where input attachments are read.
+    area: Option<Area>,
+    /// Fragments do it one after the other.
+    is_ordered: bool,
+    is_atomic: bool,
+    /// Which input attachments are read in the order of fragments.
+    ordered: RasterOrderedReads,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum ResolvedIndex {
+    One(u32),
+    /// Any of an array, as the shader decides.
+    Any,
+}
+
+/// In arrays that are not longer than this, it is looked for the only descriptor that there is.
+const SMALL_ARRAY_MAX: usize = 16;
+/// In longer arrays, not every descriptor is told as one that may be meant.
+const DYNAMIC_INDEXING_MAX: usize = 4096;
+
+impl TrackedDevice {
+    /// Whether shaders access anything through what is bound.
+    pub(crate) fn has_shader_uses(&self, state: &BoundState, kind: BindPoint, shaders: &[Shader]) -> bool {
+        let has = |it: &ShaderInterface| !it.descriptors.is_empty() || !it.addresses.is_empty();
+        state.has_descriptors_in_memory(kind) || shaders.iter().filter_map(|it| it.interface.as_deref()).any(has)
+    }
+
+    /// Adds the accesses of shaders that are launched with what is bound.
+    #[expect(clippy::too_many_arguments, reason = "all that a launch depends on")]
+    pub(crate) fn add_shader_uses(
+        &self,
+        state: &BoundState,
+        kind: BindPoint,
+        shaders: &[Shader],
+        launch: &Launch,
+        ordered: RasterOrderedReads,
+        uses: &mut ShaderUses,
+        out: &mut TrackerOutput<'_>,
+    ) {
+        let is_in_memory = state.has_descriptors_in_memory(kind);
+        for shader in shaders {
+            let Some(interface) = &shader.interface else { continue };
+            if interface.descriptors.is_empty() && interface.addresses.is_empty() && !is_in_memory {
+                continue;
+            }
+            let numbers = ShaderInputValues {
+                device: self,
+                point: state.bind_point(kind),
+                pushed: &state.push_constants,
+                launch: launch.for_stage(shader.stage, shaders),
+                workgroup: interface.workgroup_size.unwrap_or([1; 3]),
+            };
+            let stage = shader.pipeline_stage();
+            if is_in_memory {
+                uses.fixed.extend(state.descriptor_memory_reads(kind, shader, out));
+            }
+            for it in &interface.descriptors {
+                self.add_descriptor_use(&numbers, stage, it, (area_of(&state.attachments), ordered), uses, out);
+            }
+            for it in &interface.addresses {
+                uses.fixed.extend(self.address_use_accesses(&numbers, stage, it, out));
+            }
+        }
+    }
+
+    fn add_descriptor_use(
+        &self,
+        numbers: &ShaderInputValues<'_>,
+        stage: u64,
+        it: &DescriptorUse,
+        (area, ordered): (Option<Area>, RasterOrderedReads),
+        uses: &mut ShaderUses,
+        out: &mut TrackerOutput<'_>,
+    ) {
+        let Some(bound) = numbers.point.sets.get(it.set as usize).and_then(Option::as_ref) else { return };
+        let (set, handle) = match &bound.set {
+            SetRef::Pushed(set) => (Some(&**set), None),
+            SetRef::Handle(handle) => (self.sets.get(*handle), Some(*handle)),
+            SetRef::InMemory(..) => (None, None),
+        };
+        let Some(set) = set else { return };
+        let Some(binding) = set.layout.bindings.get(&it.binding) else { return };
+        let Some(element) = resolve_array_index(it, set, numbers, out) else { return };
+        let (bytes, certainty) = match &it.bytes {
+            Some(bytes) => {
+                let (bytes, certainty) = numbers.accessed_bytes(bytes, it.per_invocation.as_ref(), it.certainty);
+                (Some(bytes), certainty)
+            }
+            None => (None, it.certainty),
+        };
+        let access = DescriptorAccess {
+            set: it.set,
+            binding: it.binding,
+            element,
+            stage,
+            reads: it.reads,
+            writes: it.writes,
+            bytes,
+            certainty,
+            offset: dynamic_offset(bound, binding.dynamic, element),
+            area,
+            is_ordered: it.is_ordered,
+            is_atomic: it.is_atomic,
+            ordered,
+        };
+        match handle.filter(|_| binding.is_update_after_bind) {
+            Some(set) => uses.submit_time.push(SubmitTimeUse::Descriptor(SubmitTimeDescriptor { set, access })),
+            None => self.add_descriptor_accesses(set, &access, &mut uses.fixed),
+        }
+    }
+
+    /// Memory that a shader reaches by its address.
+    fn address_use_accesses(
+        &self,
+        numbers: &ShaderInputValues<'_>,
+        stage: u64,
+        it: &AddressUse,
+        out: &mut TrackerOutput<'_>,
+    ) -> impl Iterator<Item = Access> + use<> {
+        let found = self.resolve_address_use(numbers, it, out);
+        let (reads, writes) = (it.reads, it.writes);
+        let read = if it.is_structure { Bits::ACCELERATION_STRUCTURE_READ_KHR } else { Bits::SHADER_STORAGE_READ };
+        let order = if it.is_atomic { RasterOrder::Atomic } else { RasterOrder::None };
+        found.into_iter().flat_map(move |(resource, bytes, certainty, origin)| {
+            let usage = |bits| {
+                let access = StageAccess::for_shader(stage, bits).access_to_bytes(resource, bytes.clone());
+                Access { certainty, order, origin, ..access }
+            };
+            let read = reads.then(|| usage(read));
+            read.into_iter().chain(writes.then(|| usage(Bits::SHADER_STORAGE_WRITE))).collect::<Vec<_>>()
+        })
+    }
+
+    fn resolve_address_use(
+        &self,
+        numbers: &ShaderInputValues<'_>,
+        it: &AddressUse,
+        out: &mut TrackerOutput<'_>,
+    ) -> Option<(ResourceId, Range<u64>, Certainty, Origin)> {
+        let Some(address) = it.from.as_ref().and_then(|it| numbers.read(it)) else {
+            out.report_untracked("memory that a shader reaches by an address that stands in memory");
+            return None;
+        };
+        if address == 0 {
+            return None;
+        }
+        if it.is_structure {
+            let found = self.structure_at(address);
+            if found.is_none() {
+                out.report_untracked("an address that nobody asked for");
+            }
+            return found.map(|it| (it.resource, it.bytes.clone(), Certainty::Somewhere, Origin::NONE));
+        }
+        let (bytes, certainty) = numbers.accessed_bytes(&it.bytes, it.per_invocation.as_ref(), it.certainty);
+        let size = bytes.end - bytes.start;
+        let first = address.saturating_add(bytes.start);
+        let (resource, bytes) = self.resolve_address(first, size, out)?;
+        let origin = self.buffer_base_address(first).map_or(Origin::NONE, Origin::address);
+        Some((resource, bytes, certainty, origin))
+    }
+
+    /// Adds what is known of a use before it is submitted: that of a descriptor, with the contents that its set has now.
+    pub(crate) fn predict_use(&self, it: &SubmitTimeUse, found: &mut Vec<Access>) {
+        if let SubmitTimeUse::Descriptor(it) = it
+            && let Some(set) = self.sets.get(it.set)
+        {
+            self.add_descriptor_accesses(set, &it.access, found);
+        }
+    }
+
+    /// Adds what a use is that is submitted now.
+    pub(crate) fn resolve_use(&self, it: &SubmitTimeUse, found: &mut Vec<Access>) {
+        match it {
+            SubmitTimeUse::Descriptor(_) => self.predict_use(it, found),
+            SubmitTimeUse::Indexed(it) => self.add_indexed(it, found),
+        }
+    }
+
+    fn add_descriptor_accesses(&self, set: &TrackedDescriptorSet, it: &DescriptorAccess, found: &mut Vec<Access>) {
+        match it.element {
+            ResolvedIndex::One(element) => {
+                if let Some(descriptor) = set.get(it.binding, element) {
+                    self.add_descriptor_access(descriptor, it, (element, it.certainty), found);
+                }
+            }
+            ResolvedIndex::Any => {
+                let all = (0_u32..).zip(set.descriptors.get(&it.binding).into_iter().flatten());
+                let mut all = all.filter_map(|it| Some((it.0, (*it.1)?)));
+                let first = all.next();
+                // Unused places of an array are often filled with its first descriptor.
+                for (element, descriptor) in
+                    first.into_iter().chain(all.filter(|it| Some(it.1) != first.map(|it| it.1)))
+                {
+                    self.add_descriptor_access(descriptor, it, (element, Certainty::OneOfArray), found);
+                }
+            }
+        }
+    }
+
+    fn add_descriptor_access(
+        &self,
+        descriptor: Descriptor,
+        it: &DescriptorAccess,
+        (element, certainty): (u32, Certainty),
+        found: &mut Vec<Access>,
+    ) {
+        let Some((resource, region)) = self.descriptor_region(descriptor, it) else { return };
+        let (order, origin) = (order_of(descriptor.ty, it, &region), it.origin(descriptor, element));
+        let inset = self.texel_size(descriptor).unwrap_or_else(|| it.inset());
+        let usage = |access| {
+            let access = StageAccess::for_shader(it.stage, access).access_to(resource, region.clone());
+            Access { certainty, order, origin, word_offset: inset, ..access }
+        };
+        let (read, write) = accesses_of(descriptor.ty);
+        found.extend(it.reads.then_some(read).map(usage));
+        found.extend(write.filter(|_| it.writes).map(usage));
+    }
+
+    /// The bytes of a texel, in the place of an inset, where a descriptor is one of a texel buffer.
+    fn texel_size(&self, descriptor: Descriptor) -> Option<u16> {
+        let DescriptorContent::BufferView(view) = descriptor.content else { return None };
+        Some(self.buffer_views.get(view).and_then(|it| it.texel).unwrap_or(Access::NO_WORD_OFFSET))
+    }
+
+    /// The part of a resource that a descriptor stands for.
+    fn descriptor_region(&self, descriptor: Descriptor, it: &DescriptorAccess) -> Option<(ResourceId, Region)> {
+        match descriptor.content {
+            DescriptorContent::Buffer { buffer, offset, range } => {
+                let start = offset.saturating_add(it.offset);
+                let (resource, whole) = self.buffer_range(Buffer(buffer), start, range)?;
+                Some((resource, Region::Buffer(part_of(&whole, it.bytes.as_ref()))))
+            }
+            DescriptorContent::BufferView(view) => {
+                let view = self.buffer_views.get(view)?;
+                Some((view.resource, Region::Buffer(part_of(&view.bytes, it.bytes.as_ref()))))
+            }
+            DescriptorContent::ImageView { view, .. } => {
+                let view = self.image_views.get(view)?;
+                let mut region = view.region.clone();
+                if descriptor.ty == DescriptorType::INPUT_ATTACHMENT {
+                    // As an attachment it is not followed.
+                    if view.is_of_blocks {
+                        return None;
+                    }
+                    region.area = it.area.or(region.area);
+                }
+                Some((view.resource, Region::Image(region)))
+            }
+            DescriptorContent::AccelerationStructure(handle) => {
+                let structure = self.structures.get(handle)?;
+                Some((structure.resource, Region::Buffer(structure.bytes.clone())))
+            }
+            DescriptorContent::AccelerationStructureNv(handle) => {
+                let (resource, bytes) = self.structures_nv.get(handle)?.part()?;
+                Some((resource, Region::Buffer(bytes)))
+            }
+            DescriptorContent::TensorView(handle) => {
+                let (resource, bytes) = self.tensors.get(*self.tensor_views.get(handle)?)?.part()?;
+                Some((resource, Region::Buffer(bytes)))
+            }
+            DescriptorContent::AccelerationStructureAddress(address) => {
+                // How large it is nobody said; its beginning is read in any case.
+                let (resource, bytes) = self.find_address(address, SCRATCH)?;
+                Some((resource, Region::Buffer(bytes)))
+            }
+        }
+    }
+}
+
+impl DescriptorAccess {
+    /// How far its bytes are behind the beginning of what the descriptor leads to.
+    fn inset(&self) -> u16 {
+        let start = self.bytes.as_ref().map_or(0, |it| it.start);
+        let words = u16::try_from(start / 4).ok().filter(|_| start.is_multiple_of(4));
+        words.unwrap_or(Access::NO_WORD_OFFSET)
+    }
+
+    fn origin(&self, descriptor: Descriptor, element: u32) -> Origin {
+        let layout = match descriptor.content {
+            DescriptorContent::ImageView { layout, .. } => Some(layout),
+            _ => None,
+        };
+        let DescriptorAccess { set, binding, .. } = *self;
+        Origin::descriptor(lavascope_sync_ir::Descriptor { set, binding, element, ty: descriptor.ty.0, layout })
+    }
+}
+
+/// The descriptor of an array that is used; none where nobody can tell, or wants to know.
+fn resolve_array_index(
+    it: &DescriptorUse,
+    set: &TrackedDescriptorSet,
+    numbers: &ShaderInputValues<'_>,
+    out: &mut TrackerOutput<'_>,
+) -> Option<ResolvedIndex> {
+    let known = match &it.element {
+        DescriptorArrayIndex::One(element) => Some(*element),
+        DescriptorArrayIndex::Read(place) => numbers.read(place).and_then(|it| u32::try_from(it).ok()),
+        DescriptorArrayIndex::Unknown => None,
+    };
+    if let Some(known) = known {
+        return Some(ResolvedIndex::One(known));
+    }
+    let all = set.descriptors.get(&it.binding).map_or(&[][..], Vec::as_slice);
+    if all.len() <= SMALL_ARRAY_MAX {
+        let mut used = (0_u32..).zip(all).filter(|it| it.1.is_some());
+        if let (Some((element, _)), None) = (used.next(), used.next()) {
+            return Some(ResolvedIndex::One(element));
+        }
+    }
+    let has_offsets = set.layout.bindings.get(&it.binding).is_some_and(|it| it.dynamic.is_some());
+    if out.reports_dynamic_indexing && all.len() <= DYNAMIC_INDEXING_MAX && !has_offsets {
+        return Some(ResolvedIndex::Any);
+    }
+    out.report_untracked("which descriptor of an array a shader uses");
+    None
+}
+
+fn dynamic_offset(bound: &BoundSet, first: Option<u32>, element: ResolvedIndex) -> u64 {
+    let (Some(first), ResolvedIndex::One(element)) = (first, element) else { return 0 };
+    bound.offsets.get(first.saturating_add(element) as usize).map_or(0, |it| u64::from(*it))
+}
+
+fn area_of(scene: &CurrentAttachments) -> Option<Area> {
+    match scene {
+        CurrentAttachments::Known(targets) => targets.area,
+        CurrentAttachments::None | CurrentAttachments::Inherited { .. } => None,
+    }
+}
+
+/// The order of fragments that a use is in.
+fn order_of(ty: DescriptorType, it: &DescriptorAccess, region: &Region) -> RasterOrder {
+    let is_input = ty == DescriptorType::INPUT_ATTACHMENT;
+    let is_color = matches!(region, Region::Image(it) if it.aspects & ImageAspectFlags::COLOR.0 != 0);
+    match (is_input, is_color) {
+        (false, _) if it.is_atomic => RasterOrder::Atomic,
+        (false, _) if it.is_ordered => RasterOrder::Color,
+        (true, true) if it.ordered.color => RasterOrder::Color,
+        (true, false) if it.ordered.depth_stencil => RasterOrder::DepthStencil,
+        _ => RasterOrder::None,
+    }
+}
+
+/// The bytes of a range that are accessed.
+fn part_of(whole: &Range<u64>, bytes: Option<&Range<u64>>) -> Range<u64> {
+    let Some(bytes) = bytes else { return whole.clone() };
+    let at = |it: u64| whole.start.saturating_add(it).min(whole.end);
+    at(bytes.start)..at(bytes.end)
+}
+
+/// How a descriptor is read, and how it is written where it can be.
+fn accesses_of(ty: DescriptorType) -> (Bits, Option<Bits>) {
+    match ty {
+        DescriptorType::UNIFORM_BUFFER | DescriptorType::UNIFORM_BUFFER_DYNAMIC => (Bits::UNIFORM_READ, None),
+        DescriptorType::STORAGE_BUFFER
+        | DescriptorType::STORAGE_BUFFER_DYNAMIC
+        | DescriptorType::STORAGE_IMAGE
+        | DescriptorType::TENSOR_ARM
+        | DescriptorType::STORAGE_TEXEL_BUFFER => (Bits::SHADER_STORAGE_READ, Some(Bits::SHADER_STORAGE_WRITE)),
+        DescriptorType::INPUT_ATTACHMENT => (Bits::INPUT_ATTACHMENT_READ, None),
+        DescriptorType::ACCELERATION_STRUCTURE_KHR
+        | DescriptorType::ACCELERATION_STRUCTURE_NV
+        | DescriptorType::PARTITIONED_ACCELERATION_STRUCTURE_NV => (Bits::ACCELERATION_STRUCTURE_READ_KHR, None),
+        // Sampled images, uniform texel buffers, and what is like them.
+        _ => (Bits::SHADER_SAMPLED_READ, None),
+    }
+}

@@ -1,0 +1,205 @@
+//! Numbers that decide what a shader accesses, where they are known before it runs: push constants, inline uniform
+//! blocks, and how much is launched.
+//!
+//! Absent on purpose: what other memory holds. Writes to mapped memory are in no record, and what commands write there
+//! is known only when they are executed.
+
+use std::ops::Range;
+
+use lavascope_spirv::{AccessBytes, DescriptorElement, InvocationBytes, OffsetTerm, Quantity, ValueSource};
+use lavascope_sync_ir::Certainty;
+
+use crate::command::bound_state::{BoundPipelineState, SetRef};
+use crate::device::TrackedDevice;
+use crate::shader::descriptor_set::TrackedDescriptorSet;
+use crate::shader::launch::{Launch, is_independent};
+
+/// What was pushed, in words; nothing where nobody did.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct PushConstants {
+    words: Vec<Option<u32>>,
+}
+
+/// More bytes than any device has for push constants.
+const PUSHED_MAX: usize = 1 << 16;
+/// Shaders count in 32 bits; what is larger may have wrapped around.
+const OFFSET_END: i128 = 1 << 32;
+const VALUES_END: u64 = 1 << 32;
+
+impl PushConstants {
+    /// Both are multiples of four.
+    pub(crate) fn write(&mut self, offset: u32, values: &[u8]) {
+        let first = offset as usize / 4;
+        let end = first + values.len() / 4;
+        if end > PUSHED_MAX / 4 {
+            return;
+        }
+        self.words.resize(self.words.len().max(end), None);
+        for (slot, bytes) in self.words[first..end].iter_mut().zip(values.as_chunks().0) {
+            *slot = Some(u32::from_le_bytes(*bytes));
+        }
+    }
+
+    fn byte(&self, at: u64) -> Option<u8> {
+        let word = (*self.words.get(usize::try_from(at / 4).ok()?)?)?;
+        Some(word.to_le_bytes()[at as usize % 4])
+    }
+}
+
+/// All that is known when a shader is about to run.
+pub(crate) struct ShaderInputValues<'a> {
+    pub(crate) device: &'a TrackedDevice,
+    pub(crate) point: &'a BoundPipelineState,
+    pub(crate) pushed: &'a PushConstants,
+    pub(crate) launch: &'a Launch,
+    pub(crate) workgroup: [u32; 3],
+}
+
+impl ShaderInputValues<'_> {
+    /// What stands at a place.
+    pub(crate) fn read(&self, place: &ValueSource) -> Option<u64> {
+        match place {
+            ValueSource::PushConstant { bytes } => read_integer(*bytes, |at| self.pushed.byte(at)),
+            ValueSource::Descriptor { set, binding, element: DescriptorElement::Constant(0), bytes } => {
+                let block = self.set(*set)?.blocks.get(binding)?;
+                read_integer(*bytes, |at| block.get(usize::try_from(at).ok()?).copied())
+            }
+            ValueSource::Descriptor { .. } | ValueSource::Address { .. } => None,
+        }
+    }
+
+    fn set(&self, index: u32) -> Option<&TrackedDescriptorSet> {
+        match &self.point.sets.get(index as usize)?.as_ref()?.set {
+            SetRef::Pushed(set) => Some(set),
+            SetRef::Handle(handle) => self.device.sets.get(*handle),
+            SetRef::InMemory(..) => None,
+        }
+    }
+
+    /// The bytes that all invocations together access, and how sure that is.
+    pub(crate) fn accessed_bytes(
+        &self,
+        bytes: &Range<u64>,
+        each: Option<&InvocationBytes>,
+        certainty: Certainty,
+    ) -> (Range<u64>, Certainty) {
+        let Some((known, is_all)) = each.and_then(|it| self.invocation_bytes(it)) else {
+            return (bytes.clone(), certainty);
+        };
+        let start = known.start.max(bytes.start);
+        let span = start..known.end.min(bytes.end).max(start);
+        match certainty {
+            Certainty::Somewhere if is_all => (span, Certainty::Certain),
+            other => (span, other),
+        }
+    }
+
+    /// From the first to the last byte of all invocations, and whether each between them is accessed.
+    fn invocation_bytes(&self, each: &InvocationBytes) -> Option<(Range<u64>, bool)> {
+        let (mut low, mut high) = (i128::from(each.start), i128::from(each.start));
+        let mut steps: Vec<(u128, u128)> = Vec::new();
+        for term in &each.terms {
+            let values = self.term_values(term)?;
+            let ends = [values.start, values.end - 1].map(|it| i128::from(it) * i128::from(term.factor));
+            low += ends[0].min(ends[1]);
+            high += ends[0].max(ends[1]);
+            steps.push((u128::from(term.factor.unsigned_abs()), u128::from(values.end - 1 - values.start)));
+        }
+        if low < 0 || high >= OFFSET_END {
+            return None;
+        }
+        steps.sort_unstable();
+        // Each step must reach what is there already, so that nothing is left out.
+        let covered = steps.iter().try_fold(u128::from(each.size), |covered, (step, count)| {
+            (*count == 0 || *step <= covered).then_some(covered + step * count)
+        });
+        let is_all = covered.is_some() && is_independent(&each.terms);
+        Some((low as u64..(high as u64).saturating_add(each.size), is_all))
+    }
+
+    fn term_values(&self, term: &OffsetTerm) -> Option<Range<u64>> {
+        let values = match &term.quantity {
+            Quantity::BuiltIn { built_in, component } => self.launch.values(*built_in, *component, self.workgroup)?,
+            Quantity::Read(place) => self.read(place).map(|it| it..it.saturating_add(1))?,
+        };
+        (!values.is_empty() && values.end <= VALUES_END).then_some(values)
+    }
+}
+
+/// A number of up to eight bytes, the least first.
+fn read_integer(bytes: AccessBytes, byte: impl Fn(u64) -> Option<u8>) -> Option<u64> {
+    let size = bytes.end?.checked_sub(bytes.start)?;
+    if !bytes.is_exact || size > 8 {
+        return None;
+    }
+    (0..size).try_fold(0, |all, at| Some(all | u64::from(byte(bytes.start + at)?) << (8 * at)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const GLOBAL_INVOCATION_ID: u32 = 28;
+
+    fn bytes(start: u64, end: u64) -> AccessBytes {
+        AccessBytes { start, end: Some(end), is_exact: true }
+    }
+
+    fn x(factor: i64) -> OffsetTerm {
+        OffsetTerm { quantity: Quantity::BuiltIn { built_in: GLOBAL_INVOCATION_ID, component: 0 }, factor }
+    }
+
+    fn y(factor: i64) -> OffsetTerm {
+        OffsetTerm { quantity: Quantity::BuiltIn { built_in: GLOBAL_INVOCATION_ID, component: 1 }, factor }
+    }
+
+    fn pushed(start: u64, factor: i64) -> OffsetTerm {
+        let place = ValueSource::PushConstant { bytes: bytes(start, start + 4) };
+        OffsetTerm { quantity: Quantity::Read(place), factor }
+    }
+
+    /// Eight groups of 4 by 1 invocations, two of them above each other.
+    fn span(start: i64, terms: Vec<OffsetTerm>, size: u64) -> (Range<u64>, Certainty) {
+        let mut constants = PushConstants::default();
+        constants.write(4, &100_u32.to_le_bytes());
+        let (device, point) = (TrackedDevice::default(), BoundPipelineState::default());
+        let launch = Launch::groups([0; 3], [4, 2, 1]);
+        let numbers = ShaderInputValues {
+            device: &device,
+            point: &point,
+            pushed: &constants,
+            launch: &launch,
+            workgroup: [4, 1, 1],
+        };
+        numbers.accessed_bytes(&(0..1 << 20), Some(&InvocationBytes { start, terms, size }), Certainty::Somewhere)
+    }
+
+    #[test]
+    fn invocations_side_by_side_access_all_of_their_bytes() {
+        assert_eq!(span(8, vec![x(4)], 4), (8..8 + 64, Certainty::Certain));
+        assert_eq!(span(8, vec![x(8)], 4), (8..8 + 124, Certainty::Somewhere));
+        assert_eq!(span(0, vec![x(4), y(64)], 4), (0..128, Certainty::Certain));
+        assert_eq!(span(0, vec![x(4), y(256)], 4), (0..320, Certainty::Somewhere));
+        assert_eq!(span(60, vec![x(-4)], 4), (0..64, Certainty::Certain));
+    }
+
+    #[test]
+    fn numbers_that_were_pushed_count_and_others_leave_the_range_open() {
+        assert_eq!(span(0, vec![pushed(4, 4), x(4)], 4), (400..464, Certainty::Certain));
+        assert_eq!(span(0, vec![pushed(0, 4)], 4), (0..1 << 20, Certainty::Somewhere));
+        assert_eq!(span(-4, vec![x(4)], 4), (0..1 << 20, Certainty::Somewhere), "it wraps around");
+        assert_eq!(span(0, vec![x(i64::MIN), y(i64::MAX)], u64::MAX), (0..1 << 20, Certainty::Somewhere));
+    }
+
+    #[test]
+    fn a_number_is_put_together_from_what_was_pushed_of_it() {
+        let mut constants = PushConstants::default();
+        constants.write(0, &[1, 2, 3, 4]);
+        let read = |from: &PushConstants, start, end| read_integer(bytes(start, end), |at| from.byte(at));
+        assert_eq!((read(&constants, 1, 3), read(&constants, 0, 8)), (Some(0x0302), None));
+        constants.write(4, &[5, 0, 0, 0]);
+        assert_eq!(read(&constants, 0, 8), Some(0x5_0403_0201));
+        constants.write(u32::MAX - 3, &[0; 4]);
+        assert_eq!(read(&constants, 0, 4), Some(0x0403_0201));
+    }
+}

@@ -1,0 +1,4 @@
+//! What shaders report that they touched.
+
+pub(crate) mod pending;
+pub(crate) mod touched;

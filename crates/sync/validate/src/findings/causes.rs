@@ -1,0 +1,111 @@
+//! Hazards that come from the same place of a program are one finding, however often they happen.
+
+use std::collections::HashMap;
+
+use lavascope_abi::{Command, ObjectId};
+use lavascope_diag::Diagnostic;
+use lavascope_engine::EventRaceKind;
+use lavascope_sync_ir::{HazardKind, UndefinedContentsKind};
+
+/// More causes than these are not told apart: nobody reads them, and what is kept must not grow for ever.
+pub(crate) const CAUSES_MAX: usize = 1000;
+
+/// A hazard was found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ValidatorFinding {
+    pub device: ObjectId,
+    /// Its place in [`Validator::diagnostics`](crate::Validator::diagnostics).
+    pub cause: usize,
+    /// Whether it is the first of its cause.
+    pub is_first: bool,
+    /// Whether it was found while a command buffer was recorded, whatever comes before or behind that.
+    pub is_recorded: bool,
+}
+
+/// The same code, the same two commands as they were recorded, the same resource.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct FindingCause {
+    pub(crate) kind: FindingKind,
+    pub(crate) at: Option<CauseLocation>,
+    pub(crate) prior: Option<CauseLocation>,
+    /// The name, where there is one: what is made again for each frame stays the same to people.
+    pub(crate) resource: String,
+    /// Whether it is known what the device did.
+    pub(crate) is_observed: bool,
+}
+
+/// What is wrong.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum FindingKind {
+    Hazard(HazardKind),
+    Fault(UndefinedContentsKind),
+    Race(EventRaceKind),
+    /// The text says what.
+    NeverExecuted,
+}
+
+/// A command as it was recorded, or a call of the host.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct CauseLocation {
+    pub(crate) function: Command,
+    pub(crate) recorded: Option<RecordedPosition>,
+}
+
+/// A command buffer and a command in it. Those without a name are known by what was recorded up to the command:
+/// programs record the same into whichever one is free.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct RecordedPosition {
+    pub(crate) name: Option<String>,
+    pub(crate) functions: Vec<Command>,
+}
+
+/// Where a hazard was found.
+#[derive(Clone, Copy)]
+pub(crate) struct FindingOrigin {
+    pub(crate) device: ObjectId,
+    pub(crate) is_recorded: bool,
+}
+
+#[derive(Default)]
+pub(crate) struct CauseRegistry {
+    by_cause: HashMap<FindingCause, usize>,
+    /// In the order in which they were first found.
+    pub(crate) diagnostics: Vec<Diagnostic>,
+    pub(crate) new: Vec<ValidatorFinding>,
+    pub(crate) dropped: u64,
+}
+
+impl CauseRegistry {
+    /// Counts a hazard; `explain` is asked if it is the first of its cause, and told how many there were before.
+    pub(crate) fn add(&mut self, at: FindingOrigin, cause: FindingCause, explain: impl FnOnce(usize) -> Diagnostic) {
+        let known = self.diagnostics.len();
+        self.try_add(at, cause, || Some(explain(known)));
+    }
+
+    /// The same where it may turn out that nothing can be said.
+    pub(crate) fn try_add(
+        &mut self,
+        at: FindingOrigin,
+        cause: FindingCause,
+        explain: impl FnOnce() -> Option<Diagnostic>,
+    ) {
+        let FindingOrigin { device, is_recorded } = at;
+        if let Some(known) = self.by_cause.get(&cause) {
+            self.diagnostics[*known].count += 1;
+            self.new.push(ValidatorFinding { device, cause: *known, is_first: false, is_recorded });
+            return;
+        }
+        let place = self.diagnostics.len();
+        if place == CAUSES_MAX {
+            self.dropped += 1;
+            return;
+        }
+        let Some(diagnostic) = explain() else {
+            self.dropped += 1;
+            return;
+        };
+        self.diagnostics.push(diagnostic);
+        self.by_cause.insert(cause, place);
+        self.new.push(ValidatorFinding { device, cause: place, is_first: true, is_recorded });
+    }
+}

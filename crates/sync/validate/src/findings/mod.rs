@@ -1,0 +1,8 @@
+//! From a hazard to the diagnostic of a finding.
+
+pub(crate) mod blocked;
+pub(crate) mod causes;
+pub(crate) mod diagnostic_builder;
+pub(crate) mod names;
+pub(crate) mod program_slice;
+pub(crate) mod progress;

@@ -1,0 +1,310 @@
+//! The part of the window that a hazard is about, as a program that can be explained and changed.
+//!
+//! It begins with the earlier of the two submissions: what lies before cannot have ordered them, and only says where
+//! sparse resources lie. Semaphores that were signaled before are not waited for in it, and accesses to memory that
+//! the two do not touch are left out.
+
+use std::collections::HashMap;
+use std::ops::Range;
+
+use lavascope_sync_ir::{
+    Command, CommandBuffer, CommandBufferId, CommandLocation, EventId, FenceId, Hazard, HostStep, Program,
+    ProgramLocation, RenderPass, RenderPassId, Resource, ResourceId, ResourceKind, SemaphoreId, SemaphorePoint,
+    UndefinedContents,
+};
+
+use crate::device::{DeviceObjects, ValidatedDevice};
+use crate::map_ids::{self, IdMapper, UNKNOWN_ID};
+use crate::recording::command_buffer::RecordedCommandBuffer;
+use crate::recording::step_history::{HistoryStep, SignaledSemaphores, SubmittedCommandBuffer};
+
+/// A program, and where its things come from.
+pub(crate) struct ProgramSlice<'a> {
+    pub(crate) program: Program,
+    pub(crate) steps: Vec<&'a HistoryStep>,
+    pub(crate) recorded_buffers: Vec<RecordedCommandBuffer>,
+    pub(crate) resources: Vec<ResourceId>,
+    pub(crate) passes: Vec<RenderPassId>,
+    pub(crate) semaphores: Vec<SemaphoreId>,
+    pub(crate) fences: Vec<FenceId>,
+}
+
+impl<'a> ProgramSlice<'a> {
+    /// All from a step on that matters to a resource; none if that is more than so many commands.
+    pub(crate) fn new(
+        device: &'a ValidatedDevice,
+        first: u32,
+        about: ResourceId,
+        commands_max: usize,
+    ) -> Option<ProgramSlice<'a>> {
+        let (signaled, steps) = device.history.steps_since(first);
+        let steps = device.history.sparse_binds_before(first).chain(steps).collect();
+        ProgramSlice::build(device, signaled, (first, steps), about, commands_max)
+    }
+
+    /// A command buffer that is being recorded, alone.
+    pub(crate) fn of_recording(
+        device: &'a ValidatedDevice,
+        kept: &'a HistoryStep,
+        about: ResourceId,
+        commands_max: usize,
+    ) -> Option<ProgramSlice<'a>> {
+        ProgramSlice::build(device, SignaledSemaphores::default(), (0, vec![kept]), about, commands_max)
+    }
+
+    fn build(
+        device: &'a ValidatedDevice,
+        mut signaled: SignaledSemaphores,
+        (first, steps): (u32, Vec<&'a HistoryStep>),
+        about: ResourceId,
+        commands_max: usize,
+    ) -> Option<ProgramSlice<'a>> {
+        if steps.iter().map(|it| it.commands()).sum::<usize>() > commands_max {
+            return None;
+        }
+        let mut dense = SliceIds::new(&device.objects, about);
+        let mut program = Program { queues: device.objects.queues.clone(), ..Program::default() };
+        for kept in &steps {
+            let made = if kept.index < first { only_sparse_binds(&kept.step) } else { kept.step.clone() };
+            program.steps.push(slice_step(kept, made, &mut signaled, &mut dense));
+        }
+        program.resources = dense.resources.ids.iter().map(|it| device.objects.resource(*it)).collect();
+        program.render_passes = dense.passes.ids.iter().map(|it| device.objects.pass(*it)).collect();
+        program.event_count = dense.events.ids.len() as u32;
+        program.semaphore_count = dense.semaphores.ids.len() as u32;
+        program.fence_count = dense.fences.ids.len() as u32;
+        program.command_buffers = dense.commands;
+        Some(ProgramSlice {
+            program,
+            steps,
+            recorded_buffers: dense.buffers,
+            resources: dense.resources.ids,
+            passes: dense.passes.ids,
+            semaphores: dense.semaphores.ids,
+            fences: dense.fences.ids,
+        })
+    }
+
+    /// A hazard of the engine, in the program; none if it is not about what is in there.
+    pub(crate) fn slice_hazard(&self, it: &Hazard) -> Option<Hazard> {
+        let resource = self.resources.iter().position(|own| *own == it.resource)?;
+        Some(Hazard {
+            kind: it.kind,
+            at: self.slice_location(&it.at)?,
+            prior: self.slice_location(&it.prior)?,
+            resource: ResourceId(resource as u32),
+            region: it.region.clone(),
+        })
+    }
+
+    /// The same of a fault; what made it so may be too long ago.
+    pub(crate) fn slice_fault(&self, it: &UndefinedContents) -> Option<UndefinedContents> {
+        let resource = self.resources.iter().position(|own| *own == it.resource)?;
+        Some(UndefinedContents {
+            kind: it.kind,
+            at: self.slice_location(&it.at)?,
+            prior: it.prior.as_ref().and_then(|it| self.slice_location(it)),
+            resource: ResourceId(resource as u32),
+            region: it.region.clone(),
+        })
+    }
+
+    fn slice_location(&self, place: &ProgramLocation) -> Option<ProgramLocation> {
+        let index = |step: u32| Some(self.steps.binary_search_by_key(&step, |it| it.index).ok()? as u32);
+        Some(match place {
+            ProgramLocation::Step(step) => ProgramLocation::Step(index(*step)?),
+            ProgramLocation::Command(at) => {
+                ProgramLocation::Command(CommandLocation { step: index(at.step)?, ..at.clone() })
+            }
+        })
+    }
+}
+
+impl DeviceObjects {
+    fn resource(&self, id: ResourceId) -> Resource {
+        let gone = || Resource::new(ResourceKind::Buffer { size: 0 }, None);
+        self.resources.get(&id).map_or_else(gone, |it| it.1.clone())
+    }
+
+    fn pass(&self, id: RenderPassId) -> RenderPass {
+        self.passes.get(&id).map_or_else(RenderPass::default, |it| it.1.clone())
+    }
+
+    /// Whether two resources may share memory, or are one.
+    fn may_share_memory(&self, one: ResourceId, other: ResourceId) -> bool {
+        let is_sparse = |id: ResourceId| self.resources.get(&id).is_some_and(|it| it.1.is_sparse);
+        let binding = |id: ResourceId| self.resources.get(&id).and_then(|it| it.1.binding);
+        let overlap = |a: Range<u64>, b: Range<u64>| a.start < b.end && b.start < a.end;
+        one == other
+            || is_sparse(one)
+            || is_sparse(other)
+            || matches!((binding(one), binding(other)), (Some(a), Some(b)) if a.memory == b.memory
+                && overlap(a.offset..a.offset.saturating_add(a.size), b.offset..b.offset.saturating_add(b.size)))
+    }
+}
+
+/// What is left of a step long ago: where things lie.
+fn only_sparse_binds(step: &HostStep) -> HostStep {
+    let mut it = step.clone();
+    if let HostStep::BindSparse { waits, signals, fence, .. } = &mut it {
+        waits.clear();
+        signals.clear();
+        *fence = None;
+    }
+    it
+}
+
+/// A step with the command buffers that it submitted.
+fn slice_step(
+    kept: &HistoryStep,
+    mut it: HostStep,
+    signaled: &mut SignaledSemaphores,
+    dense: &mut SliceIds<'_>,
+) -> HostStep {
+    match &mut it {
+        HostStep::Submit { batches, .. } => {
+            for batch in batches {
+                batch.waits.retain(|it| !signaled.take_signal(it.point));
+                // They get their numbers below, by what was recorded into them.
+                batch.command_buffers.clear();
+            }
+        }
+        HostStep::Present { waits, .. } => {
+            waits.retain(|it| !signaled.take_signal(SemaphorePoint { semaphore: *it, value: None }));
+        }
+        HostStep::BindSparse { waits, .. } => waits.retain(|it| !signaled.take_signal(*it)),
+        _ => {}
+    }
+    let mut made = map_ids::step(&it, dense);
+    if let HostStep::Submit { batches, .. } = &mut made {
+        for (batch, buffers) in batches.iter_mut().zip(&kept.buffers) {
+            batch.command_buffers = buffers.iter().map(|it| dense.submit(it)).collect();
+        }
+    }
+    made
+}
+
+/// Gives numbers in the order in which things are first spoken of.
+struct SliceIds<'a> {
+    objects: &'a DeviceObjects,
+    resource: ResourceId,
+    /// Whether accesses are looked at, of which only some count.
+    is_in_action: bool,
+    resources: FirstUseIds<ResourceId>,
+    passes: FirstUseIds<RenderPassId>,
+    events: FirstUseIds<EventId>,
+    semaphores: FirstUseIds<SemaphoreId>,
+    fences: FirstUseIds<FenceId>,
+    /// By the addresses of what was recorded: the command buffer itself, and all that it executes.
+    known: HashMap<Vec<(usize, u32)>, CommandBufferId>,
+    buffers: Vec<RecordedCommandBuffer>,
+    commands: Vec<CommandBuffer>,
+    /// What the tracker's numbers of secondary command buffers mean just now.
+    executed: HashMap<CommandBufferId, CommandBufferId>,
+}
+
+struct FirstUseIds<T> {
+    ids: Vec<T>,
+    indices: HashMap<T, u32>,
+}
+
+impl<T: Copy + Eq + std::hash::Hash> FirstUseIds<T> {
+    fn new() -> FirstUseIds<T> {
+        FirstUseIds { ids: Vec::new(), indices: HashMap::new() }
+    }
+
+    fn insert(&mut self, id: T) -> u32 {
+        *self.indices.entry(id).or_insert_with(|| {
+            self.ids.push(id);
+            self.ids.len() as u32 - 1
+        })
+    }
+}
+
+impl<'a> SliceIds<'a> {
+    fn new(objects: &'a DeviceObjects, about: ResourceId) -> SliceIds<'a> {
+        SliceIds {
+            objects,
+            resource: about,
+            is_in_action: false,
+            resources: FirstUseIds::new(),
+            passes: FirstUseIds::new(),
+            events: FirstUseIds::new(),
+            semaphores: FirstUseIds::new(),
+            fences: FirstUseIds::new(),
+            known: HashMap::new(),
+            buffers: Vec::new(),
+            commands: Vec::new(),
+            executed: HashMap::new(),
+        }
+    }
+
+    fn submit(&mut self, it: &SubmittedCommandBuffer) -> CommandBufferId {
+        let Some(own) = &it.own else { return CommandBufferId(UNKNOWN_ID) };
+        let all =
+            [own].into_iter().chain(it.executed.iter().map(|it| &it.1)).map(RecordedCommandBuffer::identity).collect();
+        if let Some(known) = self.known.get(&all) {
+            return *known;
+        }
+        self.executed.clear();
+        for (id, recorded) in &it.executed {
+            let place = self.reserve(recorded);
+            self.executed.insert(*id, place);
+        }
+        let place = self.reserve(own);
+        for (id, recorded) in &it.executed {
+            let place = self.executed[id];
+            self.fill(place, recorded);
+        }
+        self.fill(place, own);
+        self.known.insert(all, place);
+        place
+    }
+
+    fn reserve(&mut self, recorded: &RecordedCommandBuffer) -> CommandBufferId {
+        self.buffers.push(recorded.clone());
+        self.commands.push(CommandBuffer::default());
+        CommandBufferId(self.commands.len() as u32 - 1)
+    }
+
+    fn fill(&mut self, place: CommandBufferId, recorded: &RecordedCommandBuffer) {
+        let commands = recorded.commands().map(|it| self.command(&it)).collect();
+        self.commands[place.0 as usize] = CommandBuffer { commands, is_secondary: recorded.is_secondary };
+    }
+
+    fn command(&mut self, it: &Command) -> Command {
+        self.is_in_action = matches!(it, Command::Action(_));
+        let made = map_ids::command(it, self);
+        self.is_in_action = false;
+        made
+    }
+}
+
+impl IdMapper for SliceIds<'_> {
+    fn resource(&mut self, id: ResourceId) -> ResourceId {
+        if self.is_in_action && !self.objects.may_share_memory(id, self.resource) {
+            return ResourceId(UNKNOWN_ID);
+        }
+        ResourceId(self.resources.insert(id))
+    }
+
+    fn pass(&mut self, id: RenderPassId) -> RenderPassId {
+        RenderPassId(self.passes.insert(id))
+    }
+
+    fn event(&mut self, id: EventId) -> EventId {
+        EventId(self.events.insert(id))
+    }
+
+    fn semaphore(&mut self, id: SemaphoreId) -> SemaphoreId {
+        SemaphoreId(self.semaphores.insert(id))
+    }
+
+    fn fence(&mut self, id: FenceId) -> FenceId {
+        FenceId(self.fences.insert(id))
+    }
+
+    fn command_buffer(&mut self, id: CommandBufferId) -> CommandBufferId {
+        self.executed.get(&id).copied().unwrap_or(CommandBufferId(UNKNOWN_ID))
+    }
+}

@@ -1,0 +1,289 @@
+//! The calls that command buffers were recorded with: one that is recorded with the same calls again, while all that
+//! those speak of is as it was, has the same commands in it, and nobody need look at them.
+//!
+//! As long as a command buffer follows its script, its calls are compared and nothing else. With the first call that is
+//! another one, those before it are made up for ([`NextCall::Different`]).
+
+use lavascope_abi::{ObjectId, cast};
+use lavascope_record::encoding::{CALL_MAX, HEADER_SIZE};
+use lavascope_record::{Omissions, Record};
+use lavascope_sync_ir::CommandBufferId;
+use rustc_hash::FxHashMap;
+
+/// Words of a script, and of all scripts together; what is longer is not kept.
+const WORDS_MAX: usize = 1 << 17;
+const ALL_WORDS_MAX: usize = 1 << 22;
+/// Words for which room is not worth giving back.
+const ROOM_MIN: usize = 1024;
+/// After so many recordings in a row that did not follow, the next ones are not written down.
+const MISSES_MAX: u8 = 4;
+const PAUSE: u8 = 32;
+
+/// The scripts of all command buffers. The next call is for the same one as the last, in most cases.
+#[derive(Default)]
+pub(crate) struct CallSequenceCache {
+    /// A command buffer, and its script.
+    last: (u64, CallSequence),
+    others: FxHashMap<u64, CallSequence>,
+    /// Words of all that are whole.
+    words: usize,
+    /// The recording that was begun last, if it can have a script.
+    pub(crate) begun: Option<BegunRecording>,
+    /// Calls that were the same.
+    pub(crate) same_calls: u64,
+    /// Whether none are written down.
+    pub(crate) is_disabled: bool,
+}
+
+/// A recording that begins.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct BegunRecording {
+    pub(crate) buffer: DeviceCommandBuffer,
+    /// Whether it may turn out to be what was recorded the last time.
+    pub(crate) may_repeat: bool,
+}
+
+/// A command buffer of a device.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct DeviceCommandBuffer {
+    pub(crate) device: ObjectId,
+    pub(crate) id: CommandBufferId,
+}
+
+/// What a call depends on, beside its parameters.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct CallContext {
+    pub(crate) thread: u32,
+    /// Of its call stack; zero, if nobody captured it.
+    pub(crate) stack: u32,
+    /// How often something changed that commands depend on.
+    pub(crate) changes: u64,
+}
+
+/// What the next call of a command buffer is.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum NextCall {
+    /// What it was the last time: there is nothing to look at.
+    Same,
+    /// Something else: those before it have to be looked at first.
+    Different,
+    Untracked,
+}
+
+/// What a recording that ends was.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum SequenceEnd {
+    Same(DeviceCommandBuffer),
+    /// Less than the last time: all of it has to be looked at first.
+    Different,
+    Untracked,
+}
+
+#[derive(Default)]
+struct CallSequence {
+    /// The records of the calls from the beginning on, without touches; with the numbers that the calls had last.
+    words: Vec<u64>,
+    state: SequenceState,
+    /// Words that were the same so far.
+    matched_words: usize,
+    /// At its beginning.
+    context: CallContext,
+    buffer: Option<DeviceCommandBuffer>,
+    /// Recordings in a row that did not follow, and how many are not written down because of that.
+    misses: u8,
+    pause: u8,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum SequenceState {
+    #[default]
+    Empty,
+    /// It is being recorded, and written down.
+    Recording,
+    /// It is being recorded, with the same calls so far.
+    Matching,
+    Complete,
+}
+
+impl CallSequenceCache {
+    /// A recording was begun by this call.
+    pub(crate) fn begin(&mut self, record: Record<'_>, now: CallContext) {
+        let begun = self.begun.take().filter(|_| now.stack == 0 && !self.is_disabled);
+        self.select(record);
+        let script = &mut self.last.1;
+        script.buffer = begun.map(|it| it.buffer);
+        let is_whole = matches!(script.state, SequenceState::Complete | SequenceState::Matching);
+        if is_whole && begun.is_some_and(|it| it.may_repeat) && script.context.changes == now.changes {
+            (script.state, script.context, script.matched_words) = (SequenceState::Matching, now, 0);
+            if script.advance_if_same(record) {
+                return;
+            }
+        }
+        if is_whole {
+            self.words -= script.words.len();
+        }
+        script.clear();
+        let pause = script.pause;
+        script.pause = pause.saturating_sub(1);
+        if pause == 0 && begun.is_some() && self.words < ALL_WORDS_MAX {
+            (script.state, script.context) = (SequenceState::Recording, now);
+            script.write(record);
+        }
+    }
+
+    /// The next call between the beginning and the end; `is_plain` if it may be in a script.
+    #[inline]
+    pub(crate) fn compare_next(&mut self, record: Record<'_>, now: CallContext, is_plain: bool) -> NextCall {
+        self.select(record);
+        let script = &mut self.last.1;
+        match script.state {
+            SequenceState::Empty | SequenceState::Complete => NextCall::Untracked,
+            SequenceState::Matching => {
+                let is_same = script.context == now && script.advance_if_same(record);
+                self.same_calls += u64::from(is_same);
+                if is_same { NextCall::Same } else { NextCall::Different }
+            }
+            SequenceState::Recording => {
+                if is_plain && script.context == now {
+                    script.write(record);
+                } else {
+                    script.clear();
+                }
+                NextCall::Untracked
+            }
+        }
+    }
+
+    /// This call ends the recording.
+    pub(crate) fn compare_end(&mut self, record: Record<'_>, now: CallContext) -> SequenceEnd {
+        self.select(record);
+        let script = &self.last.1;
+        let is_same = script.context == now && script.matched_words == script.words.len();
+        match (script.state, script.buffer) {
+            (SequenceState::Matching, Some(place)) if is_same => SequenceEnd::Same(place),
+            (SequenceState::Matching, _) => SequenceEnd::Different,
+            _ => SequenceEnd::Untracked,
+        }
+    }
+
+    /// Nothing more is recorded.
+    pub(crate) fn finish(&mut self, now: CallContext) {
+        let script = &mut self.last.1;
+        match script.state {
+            SequenceState::Matching => (script.state, script.misses) = (SequenceState::Complete, 0),
+            SequenceState::Recording if script.context == now => {
+                script.state = SequenceState::Complete;
+                script.shrink();
+                self.words += script.words.len();
+            }
+            SequenceState::Recording => script.clear(),
+            SequenceState::Empty | SequenceState::Complete => {}
+        }
+    }
+
+    /// The calls that were the same so far, behind the first: they have to be looked at, and are written down with what
+    /// comes behind them.
+    pub(crate) fn stop_matching(&mut self, now: CallContext) -> Vec<u64> {
+        let script = &mut self.last.1;
+        self.words -= script.words.len();
+        script.words.truncate(script.matched_words);
+        (script.state, script.context) = (SequenceState::Recording, now);
+        script.misses += 1;
+        if script.misses >= MISSES_MAX {
+            (script.misses, script.pause) = (0, PAUSE);
+        }
+        let first = script.words.first().map_or(0, |it| *it as u32 as usize);
+        let calls = script.words[first..].to_vec();
+        // One that has a call stack may have another one the next time.
+        if script.pause > 0 || now.stack != 0 {
+            script.clear();
+        }
+        calls
+    }
+
+    /// What was recorded last must be looked at each time.
+    pub(crate) fn invalidate_last(&mut self) {
+        if self.last.1.state == SequenceState::Recording {
+            self.last.1.clear();
+        }
+    }
+
+    /// Whether calls of a command buffer were not looked at.
+    pub(crate) fn select_matching(&mut self, record: Record<'_>) -> bool {
+        self.select(record);
+        self.last.1.state == SequenceState::Matching
+    }
+
+    /// There is no such command buffer any more.
+    pub(crate) fn remove(&mut self, buffer: ObjectId) {
+        let gone = if self.last.0 == buffer.raw() {
+            Some(std::mem::take(&mut self.last).1)
+        } else {
+            self.others.remove(&buffer.raw())
+        };
+        if let Some(gone) = gone.filter(|it| matches!(it.state, SequenceState::Complete | SequenceState::Matching)) {
+            self.words -= gone.words.len();
+        }
+    }
+
+    /// The script of the command buffer that a call is about is the last one from now on.
+    #[inline]
+    fn select(&mut self, record: Record<'_>) {
+        let buffer = record.body().get(HEADER_SIZE..).and_then(cast::<u64>).copied().unwrap_or(0);
+        if self.last.0 != buffer {
+            self.change(buffer);
+        }
+    }
+
+    fn change(&mut self, buffer: u64) {
+        let own = self.others.remove(&buffer).unwrap_or_default();
+        let (last, script) = std::mem::replace(&mut self.last, (buffer, own));
+        if last != 0 {
+            self.others.insert(last, script);
+        }
+    }
+}
+
+impl CallSequence {
+    /// Whether a call is the next one; if so, that is behind.
+    #[inline]
+    fn advance_if_same(&mut self, record: Record<'_>) -> bool {
+        let (own, at) = (body_of(record), self.matched_words);
+        let Some(known) = self.words.get_mut(at..at + own.len()) else { return false };
+        if known[0] != own[0] || known[2..] != own[2..] {
+            return false;
+        }
+        known[1] = own[1] & CALL_MAX;
+        self.matched_words += own.len();
+        true
+    }
+
+    fn write(&mut self, record: Record<'_>) {
+        let own = body_of(record);
+        if record.omissions() != Omissions::default() || self.words.len() + own.len() > WORDS_MAX {
+            return self.clear();
+        }
+        self.words.extend([own[0], own[1] & CALL_MAX]);
+        self.words.extend_from_slice(&own[2..]);
+    }
+
+    fn clear(&mut self) {
+        self.shrink();
+        self.words.clear();
+        self.state = SequenceState::Empty;
+    }
+
+    /// What is kept for long takes no more room than it needs.
+    fn shrink(&mut self) {
+        if self.words.capacity() > 4 * self.words.len() + ROOM_MIN {
+            self.words.shrink_to_fit();
+        }
+    }
+}
+
+/// Head and image.
+#[inline]
+fn body_of(record: Record<'_>) -> &[u64] {
+    let words = record.words();
+    &words[..words[0] as u32 as usize]
+}

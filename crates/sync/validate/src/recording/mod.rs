@@ -1,0 +1,5 @@
+//! Command buffers while they are recorded, and the steps that are kept for explanations.
+
+pub(crate) mod call_sequence;
+pub(crate) mod command_buffer;
+pub(crate) mod step_history;

@@ -1,0 +1,271 @@
+//! `lavascope replay`: performs a trace again, in a process of its own, so that a driver that crashes is told of.
+
+pub(crate) mod expected_pictures;
+pub(crate) mod output;
+pub(crate) mod worker;
+
+use std::ops::Range;
+use std::path::PathBuf;
+use std::process::Command;
+
+use anyhow::Context;
+use lavascope_replay::PausePoint;
+
+use super::CommandOutcome;
+use crate::launch::child_program;
+use crate::launch::child_program::ProgramEnd;
+use crate::launch::layer_manifest::LayerName;
+use crate::launch::{layer_manifest, null_driver};
+use crate::report::run_summary;
+use crate::report::{LayerReport, ReportFolder};
+use crate::text::{self, Paint};
+
+/// What the other process is called with, and behind it the arguments as JSON: it does not read them again, since
+/// whatever it touches counts as memory of the replay.
+const WORKER_COMMAND: &str = "replay-here";
+
+const EXIT_CODES: &str = "\
+Exit codes:
+  0  everything was performed, and is equal where it was compared; with --dry-run: everything can be performed here
+  1  there are differences, or validation found something; with --dry-run: something cannot be performed here
+  2  lavascope failed: the file cannot be read, or a call cannot be made here";
+
+/// Perform a trace again, on as many threads as the program had
+#[derive(clap::Args, serde::Serialize, serde::Deserialize)]
+#[command(after_help = EXIT_CODES)]
+pub(crate) struct ReplayArguments {
+    /// The trace
+    #[serde(with = "any_path")]
+    pub(crate) file: PathBuf,
+    /// Which GPU of this machine, as `lavascope doctor` counts them from 0; else those in the places of the trace
+    #[arg(long, value_name = "NUMBER")]
+    pub(crate) gpu: Option<usize>,
+    /// On the null driver, which needs no GPU, accepts everything and draws nothing
+    #[arg(long)]
+    null: bool,
+    /// Only tell what would be done: the device, what it lacks, and the calls that cannot be made on it
+    #[arg(long)]
+    pub(crate) dry_run: bool,
+    /// Perform what can be performed here: calls that cannot be made are left out
+    #[arg(long)]
+    pub(crate) force: bool,
+    /// Only these frames, counted from 0: A..B without B, or one; of what came before only what they need is performed
+    #[arg(long, value_name = "A..B", value_parser = super::print::range, conflicts_with = "submits")]
+    pub(crate) frames: Option<Range<u64>>,
+    /// Only these submissions, counted from 0, for programs without frames
+    #[arg(long, value_name = "A..B", value_parser = super::print::range)]
+    pub(crate) submits: Option<Range<u64>>,
+    /// `max`: as fast as it can be; `original`: nothing comes earlier than it did in the program
+    #[arg(long, value_name = "SPEED", default_value = "max", hide_possible_values = true)]
+    pub(crate) speed: Speed,
+    /// Wait before a call until Enter is pressed, for one who wants to look with a debugger: its number, and before it
+    /// the thread and a colon where it is not the first
+    #[arg(long, value_name = "[THREAD:]CALL", value_parser = pause)]
+    pub(crate) pause_at: Option<PausePoint>,
+    /// Show the frames in a window on the Wayland or X display of the environment
+    #[arg(long)]
+    pub(crate) window: bool,
+    /// 1: one thread performs all calls, in the same order each time; else there is a thread for each of the trace
+    #[arg(long, value_name = "1", value_parser = clap::value_parser!(u32).range(1..=1))]
+    pub(crate) threads: Option<u32>,
+    /// Frames to write as pictures, counted from 0: A..B without B, or one; may be given more than once
+    #[arg(long, value_name = "A..B", value_parser = super::print::range)]
+    pub(crate) screenshot: Vec<Range<u64>>,
+    /// Where pictures are written
+    #[arg(long, value_name = "DIR", default_value = ".")]
+    #[serde(with = "any_path")]
+    pub(crate) screenshots: PathBuf,
+    /// Compare the pictures with those of the same names in a folder, of the program itself (`capture --screenshot`) or
+    /// of another replay; where no --screenshot is given, all that it has
+    #[arg(long, value_name = "DIR")]
+    #[serde(with = "any_paths")]
+    pub(crate) compare: Option<PathBuf>,
+    /// How far a channel of a pixel may be from what it is compared with, of 255
+    #[arg(long, value_name = "NUMBER", default_value_t = 0)]
+    pub(crate) tolerance: u8,
+    /// Compare pictures as people see them: how similar they must be at least, from 0 to 1, instead of --tolerance
+    #[arg(long, value_name = "NUMBER", value_parser = similarity, conflicts_with = "tolerance")]
+    pub(crate) similarity: Option<f64>,
+    /// Write a number for the picture of each frame into a file
+    #[arg(long, value_name = "FILE")]
+    #[serde(with = "any_paths")]
+    pub(crate) hashes: Option<PathBuf>,
+    /// Compare the pictures of all frames with the numbers that --hashes wrote
+    #[arg(long, value_name = "FILE")]
+    #[serde(with = "any_paths")]
+    pub(crate) compare_hashes: Option<PathBuf>,
+    /// Compare what the device writes into memory that the host can see with what the trace has of it
+    #[arg(long)]
+    pub(crate) verify: bool,
+    /// Find faults of the program while it is performed
+    #[arg(long, value_name = "WHAT")]
+    validate: Option<Validation>,
+    /// Record what is performed into a file
+    #[arg(long, value_name = "FILE")]
+    #[serde(with = "any_paths")]
+    pub(crate) recapture: Option<PathBuf>,
+    /// Perform it so many times, each from the beginning
+    #[arg(long, value_name = "TIMES", default_value_t = 1)]
+    pub(crate) repeat: u32,
+    /// Perform it again and again, each time from the beginning, until it is interrupted or so many times
+    #[arg(long = "loop", value_name = "TIMES", num_args = 0..=1, require_equals = true, default_missing_value = "0", conflicts_with = "repeat")]
+    pub(crate) loops: Option<u32>,
+    /// Hold threads up at random, as this seed says: only the order of the trace keeps them in order
+    #[arg(long, value_name = "SEED")]
+    pub(crate) chaos: Option<u64>,
+    /// How many seconds nothing may happen before the replay is given up
+    #[arg(long, value_name = "SECONDS", default_value_t = 20)]
+    pub(crate) patience: u64,
+    /// Print JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// Paths whatever their bytes are.
+mod any_path {
+    use std::ffi::OsString;
+    use std::path::{Path, PathBuf};
+
+    use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+    pub(super) fn serialize<S: Serializer>(it: &Path, to: S) -> Result<S::Ok, S::Error> {
+        it.as_os_str().serialize(to)
+    }
+
+    pub(super) fn deserialize<'d, D: Deserializer<'d>>(from: D) -> Result<PathBuf, D::Error> {
+        OsString::deserialize(from).map(PathBuf::from)
+    }
+}
+
+/// As above, where there may be none.
+mod any_paths {
+    use std::ffi::OsString;
+    use std::path::PathBuf;
+
+    use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+    pub(super) fn serialize<S: Serializer>(it: &Option<PathBuf>, to: S) -> Result<S::Ok, S::Error> {
+        it.as_ref().map(|it| it.as_os_str()).serialize(to)
+    }
+
+    pub(super) fn deserialize<'d, D: Deserializer<'d>>(from: D) -> Result<Option<PathBuf>, D::Error> {
+        Ok(Option::<OsString>::deserialize(from)?.map(PathBuf::from))
+    }
+}
+
+/// How fast a trace is performed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum, serde::Serialize, serde::Deserialize)]
+pub(crate) enum Speed {
+    Max,
+    Original,
+}
+
+/// `CALL` or `THREAD:CALL`, as errors and `print` name them.
+fn pause(text: &str) -> Result<PausePoint, String> {
+    let wrong = || format!("`{text}` names no call; use CALL or THREAD:CALL, as in `2:17`");
+    let (stream, call) = match text.split_once(':') {
+        Some((stream, call)) => (Some(stream.parse().map_err(|_| wrong())?), call),
+        None => (None, text),
+    };
+    Ok(PausePoint { stream, call: call.parse().map_err(|_| wrong())? })
+}
+
+fn similarity(text: &str) -> Result<f64, String> {
+    let number = text.parse().ok().filter(|it| (0.0..=1.0).contains(it));
+    number.ok_or_else(|| format!("`{text}` is no number from 0 to 1"))
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum, serde::Serialize, serde::Deserialize)]
+enum Validation {
+    /// Synchronization hazards
+    Sync,
+    /// What shaders access
+    Gpu,
+    /// Both
+    All,
+}
+
+/// The arguments, where this is the other process.
+pub(crate) fn from_parent() -> Option<anyhow::Result<ReplayArguments>> {
+    let mut words = std::env::args_os().skip(1);
+    words.next().filter(|it| it == WORKER_COMMAND)?;
+    let text = words.next().unwrap_or_default();
+    Some(serde_json::from_slice(text.as_encoded_bytes()).context("`replay-here` is how `replay` starts itself"))
+}
+
+pub(crate) fn run(arguments: &ReplayArguments) -> anyhow::Result<CommandOutcome> {
+    let mut command = Command::new(std::env::current_exe().context("lavascope does not find itself")?);
+    // The same arguments: the other process performs, and this one looks at how it ends.
+    command.arg(WORKER_COMMAND).arg(serde_json::to_string(arguments)?);
+    // Of our allocator: a replay asks for little, so that pages of two megabytes would be mostly empty, and so would
+    // the tables of a large arena.
+    command.env("MIMALLOC_ALLOW_THP", "0").env("MIMALLOC_ARENA_RESERVE", "64MiB");
+    // Of the system's: what the loader asks for at once is its alone, and gone when it frees it.
+    command.env("MALLOC_MMAP_THRESHOLD_", "131072");
+    if arguments.null {
+        command.envs(null_driver::variables()?);
+    }
+    let folder = ReportFolder::new()?;
+    let has_layer = arguments.validate.is_some() || arguments.recapture.is_some();
+    if has_layer {
+        command.envs(layer_manifest::variables(LayerName::Replay)?).env("LAVASCOPE_REPORT", folder.path());
+    }
+    if matches!(arguments.validate, Some(Validation::Gpu | Validation::All)) {
+        command.env("LAVASCOPE_GPU", "1");
+    }
+    if matches!(arguments.validate, Some(Validation::Sync | Validation::All)) {
+        command.env("LAVASCOPE_SYNC", "1").env("LAVASCOPE_SYNC_MODE", "async");
+    }
+    if let Some(path) = &arguments.recapture {
+        let path = std::path::absolute(path).with_context(|| format!("{} is no path", path.display()))?;
+        command.env("LAVASCOPE_CAPTURE", path);
+        if !arguments.window {
+            // Frames are in the file, also where the driver can only present in windows.
+            command.env("LAVASCOPE_UNSEEN_SURFACES", "1");
+        }
+    }
+    let end = child_program::run(&mut command)?;
+    let mut has_findings = false;
+    if has_layer {
+        let report = LayerReport::read(folder.path())?;
+        text::emit_stderr(&run_summary::render(&report, "replay", None, Paint::for_stderr()));
+        has_findings = arguments.validate.is_some() && report.processes.iter().any(|it| !it.findings.is_empty());
+    }
+    Ok(match end {
+        ProgramEnd::Exit(0) if has_findings => CommandOutcome::Findings,
+        ProgramEnd::Exit(0) => CommandOutcome::Success,
+        ProgramEnd::Exit(1) => CommandOutcome::Findings,
+        ProgramEnd::Exit(_) => CommandOutcome::Failed,
+        ProgramEnd::Signal(name) => {
+            text::emit_stderr(&format!("lavascope: {}: the replay was ended by {name}\n", arguments.file.display()));
+            CommandOutcome::Failed
+        }
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::ffi::OsStr;
+    use std::os::unix::ffi::OsStrExt;
+
+    use clap::{Args, FromArgMatches};
+
+    use super::*;
+
+    #[test]
+    fn the_other_process_gets_the_same_arguments() {
+        let strange = OsStr::from_bytes(b"a\xff.lava");
+        let options = "--gpu 1 --frames 2..5 --speed original --pause-at 3:7 --threads 1 --screenshot 1 --screenshot 3..4 \
+            --compare there --similarity 0.5 --verify --recapture again.lava --loop=4 --chaos 9 --patience 3 --json";
+        let words = [OsStr::new("replay"), strange].into_iter().chain(options.split_whitespace().map(OsStr::new));
+        let command = ReplayArguments::augment_args(clap::Command::new("replay"));
+        let given = command.try_get_matches_from(words).map(|it| ReplayArguments::from_arg_matches(&it));
+        let given = given.expect("these exist").expect("and are right");
+        let text = serde_json::to_string(&given).expect("JSON");
+        let taken: ReplayArguments = serde_json::from_str(&text).expect("the same");
+        assert_eq!(serde_json::to_string(&taken).expect("JSON"), text);
+        assert_eq!((taken.file.as_os_str(), taken.frames, taken.loops), (strange, Some(2..5), Some(4)));
+        assert_eq!(taken.pause_at, Some(PausePoint { stream: Some(3), call: 7 }));
+        assert_eq!((taken.speed, taken.screenshot), (Speed::Original, vec![1..2, 3..4]));
+    }
+}

@@ -1,0 +1,307 @@
+//! What `lavascope replay` says: the plan, the summary, and both as JSON.
+
+use std::fmt::Write;
+use std::time::Duration;
+
+use lavascope_replay::{PlannedDevice, ReplayPlan};
+use serde::Serialize;
+use serde_json::{Value, json};
+
+use crate::commands::replay::ReplayArguments;
+use crate::text;
+
+/// A picture of a frame, and how it compares.
+#[derive(Clone, Serialize)]
+pub(crate) struct Screenshot {
+    pub(crate) frame: u64,
+    /// Which of those that were presented together.
+    pub(crate) window: usize,
+    pub(crate) file: String,
+    pub(crate) width: u32,
+    pub(crate) height: u32,
+    /// How far the worst pixel is from what it is compared with; none where there is nothing to compare.
+    pub(crate) difference: Option<u8>,
+    /// How similar they look, from 0 to 1.
+    pub(crate) similarity: Option<f64>,
+    /// What went wrong with it.
+    pub(crate) problem: Option<String>,
+}
+
+impl Screenshot {
+    /// Whether it is another picture than it should be.
+    pub(crate) fn is_mismatch(&self, arguments: &ReplayArguments) -> bool {
+        let is_other = match arguments.similarity {
+            Some(least) => self.similarity.is_some_and(|it| it < least),
+            None => self.difference.is_some_and(|it| it > arguments.tolerance),
+        };
+        self.problem.is_some() || is_other
+    }
+}
+
+/// How long frames took, in milliseconds: half of them at most the median, and so on.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub(crate) struct FrameTimes {
+    pub(crate) mean: f64,
+    pub(crate) best: f64,
+    pub(crate) median: f64,
+    pub(crate) p90: f64,
+    pub(crate) p95: f64,
+    pub(crate) p99: f64,
+    pub(crate) worst: f64,
+}
+
+impl FrameTimes {
+    /// None where there are no frames.
+    pub(crate) fn of(mut times: Vec<Duration>) -> Option<FrameTimes> {
+        times.sort_unstable();
+        let milliseconds = |it: &Duration| it.as_secs_f64() * 1000.0;
+        // The least time that so many of a hundred do not exceed.
+        let part = |percent: usize| {
+            let at = (times.len() * percent).div_ceil(100).max(1) - 1;
+            times.get(at).map(milliseconds)
+        };
+        Some(FrameTimes {
+            mean: times.iter().map(milliseconds).sum::<f64>() / times.len() as f64,
+            best: milliseconds(times.first()?),
+            median: part(50)?,
+            p90: part(90)?,
+            p95: part(95)?,
+            p99: part(99)?,
+            worst: milliseconds(times.last()?),
+        })
+    }
+}
+
+/// More rounds than these are told together.
+const ROUNDS_MAX: usize = 8;
+
+/// The document of `--json`.
+#[derive(Serialize)]
+pub(crate) struct ReplayDocument {
+    pub(crate) file: String,
+    pub(crate) threads: usize,
+    pub(crate) calls: u64,
+    pub(crate) frames: u64,
+    pub(crate) calls_per_second: f64,
+    /// Of all rounds together; none where there are no frames.
+    pub(crate) frame_milliseconds: Option<FrameTimes>,
+    /// Bytes that the device wrote and the trace has too; none where nobody asked.
+    pub(crate) equal_bytes: Option<u64>,
+    pub(crate) different_bytes: Option<u64>,
+    pub(crate) first_difference: Option<String>,
+    /// Bytes and pictures that are others than they should be.
+    pub(crate) differences: u64,
+    /// Each time it was performed, and what the processors worked meanwhile.
+    pub(crate) seconds: Vec<f64>,
+    pub(crate) processor_seconds: Vec<f64>,
+    pub(crate) interrupted: bool,
+    pub(crate) remarks: Vec<String>,
+    pub(crate) pictures: Vec<Screenshot>,
+    /// Frames whose pictures have other hashes than they should; none where nobody compared.
+    pub(crate) different_frames: Option<Vec<u64>>,
+}
+
+impl ReplayDocument {
+    pub(crate) fn print(&self, arguments: &ReplayArguments) -> anyhow::Result<()> {
+        if arguments.json {
+            return text::emit_json(self);
+        }
+        for it in &self.remarks {
+            text::emit_stderr(&format!("lavascope: {it}\n"));
+        }
+        for it in &self.pictures {
+            let said = match (&it.problem, it.difference, it.similarity) {
+                (Some(problem), ..) => problem.clone(),
+                (None, Some(0), _) => "equal".to_owned(),
+                (None, Some(worst), Some(similarity)) => {
+                    format!("differs by up to {worst} of 255; similarity {similarity:.4}")
+                }
+                _ => format!("{} x {}", it.width, it.height),
+            };
+            text::emit_stderr(&format!("lavascope: {}: {said}\n", it.file));
+        }
+        text::emit(&self.render())
+    }
+
+    fn render(&self) -> String {
+        let (file, mut words) = (&self.file, String::new());
+        if let (Some(equal), Some(different)) = (self.equal_bytes, self.different_bytes) {
+            let first = self.first_difference.as_ref().map(|it| format!(", the first at {it}")).unwrap_or_default();
+            let _ =
+                writeln!(words, "{file}: the device wrote {equal} bytes as in the trace; {different} differ{first}");
+        }
+        let (calls, threads, frames) = (self.calls, self.threads, self.frames);
+        let each = format!("{file}: {calls} calls of {threads} threads, {frames} frames");
+        match self.seconds.len() {
+            0..=ROUNDS_MAX => self.seconds.iter().for_each(|seconds| {
+                let speed = calls as f64 / seconds.max(1e-9);
+                let _ = writeln!(words, "{each}, {seconds:.3} s, {speed:.0} calls/s");
+            }),
+            count => {
+                let mean = self.seconds.iter().sum::<f64>() / count as f64;
+                let _ =
+                    writeln!(words, "{each}, {count} times, {mean:.3} s each, {:.0} calls/s", self.calls_per_second);
+            }
+        }
+        words + &text::columns(&self.rows())
+    }
+
+    /// What there is to say of all rounds together.
+    fn rows(&self) -> Vec<Vec<String>> {
+        let row = |name: &str, value: String| vec![name.to_owned(), value];
+        let mut rows = Vec::new();
+        if let Some(it) = &self.frame_milliseconds {
+            let FrameTimes { mean, best, median, p95, p99, worst, .. } = it;
+            rows.push(row("frames per second", format!("{:.1}", 1000.0 / mean.max(1e-6))));
+            let times = format!("{mean:.2} mean, {best:.2} best, {median:.2} median, {p95:.2} 95 %, {p99:.2} 99 %");
+            rows.push(row("frame times in ms", format!("{times}, {worst:.2} worst")));
+        }
+        let processor: f64 = self.processor_seconds.iter().sum();
+        rows.push(row("processor time", format!("{processor:.3} s")));
+        if let Some(first) = self.different_frames.as_ref().and_then(|it| it.first()) {
+            rows.push(row("first other frame", first.to_string()));
+        }
+        if self.different_bytes.is_some()
+            || self.different_frames.is_some()
+            || self.pictures.iter().any(|it| it.difference.is_some() || it.problem.is_some())
+        {
+            rows.push(row("differences", self.differences.to_string()));
+        }
+        if self.interrupted {
+            rows.push(row("end", "interrupted".to_owned()));
+        }
+        rows
+    }
+}
+
+/// Tells what would be done.
+pub(crate) fn print_plan(file: &str, plan: &ReplayPlan, is_json: bool) -> anyhow::Result<()> {
+    match is_json {
+        true => text::emit_json(&plan_json(file, plan)),
+        false => text::emit(&render_plan(file, plan)),
+    }
+}
+
+fn plan_json(file: &str, plan: &ReplayPlan) -> Value {
+    let pairs =
+        |all: &[(u32, u32)]| -> Vec<Value> { all.iter().map(|it| json!({ "trace": it.0, "here": it.1 })).collect() };
+    let device = |it: &PlannedDevice| {
+        json!({
+            "trace": it.recorded_name,
+            "here": it.replay_name,
+            "is_same": it.is_same,
+            "missing_extensions": it.missing_extensions,
+            "missing_features": it.missing_features,
+            "queue_families": pairs(&it.families),
+            "memory_types": pairs(&it.memory_types),
+            "formats": it.formats.iter().map(|it| json!({ "trace": it.0, "here": it.1 })).collect::<Vec<_>>(),
+            "shares_queues": it.shares_queues,
+            "resources_with_own_memory": it.relocated.0,
+            "own_memory_bytes": it.relocated.1,
+        })
+    };
+    let refused = plan.unsupported.iter().map(|it| {
+        json!({
+            "thread": it.stream,
+            "call": it.call,
+            "command": it.command,
+            "reason": it.what,
+            "times": it.times,
+        })
+    });
+    json!({
+        "file": file,
+        "calls": plan.calls,
+        "frames": plan.frames,
+        "submissions": plan.submits,
+        "devices": plan.devices.iter().map(device).collect::<Vec<_>>(),
+        "refused": refused.collect::<Vec<_>>(),
+        "remarks": plan.remarks,
+    })
+}
+
+fn render_plan(file: &str, plan: &ReplayPlan) -> String {
+    let (calls, frames, submits) = (plan.calls, plan.frames, plan.submits);
+    let mut words = format!("{file}: {calls} calls, {frames} frames, {submits} submissions\n");
+    for it in &plan.devices {
+        words += &render_device(it);
+    }
+    match plan.unsupported.is_empty() {
+        true => words += "All of it can be performed here.\n",
+        false => {
+            words += "Cannot be performed here; --force performs the rest:\n";
+            plan.describe_unsupported().lines().for_each(|it| words += &format!("  {it}\n"));
+        }
+    }
+    words
+}
+
+fn render_device(it: &PlannedDevice) -> String {
+    let there = if it.recorded_name.is_empty() { "a device that the trace does not name" } else { &it.recorded_name };
+    let mut words = match it.is_same {
+        true => format!("device: {}, as in the trace\n", it.replay_name),
+        false => format!("device: {} in place of {there}\n", it.replay_name),
+    };
+    let names = |all: &[String]| if all.is_empty() { "none".to_owned() } else { all.join(", ") };
+    // Only what is another one here.
+    let pairs = |all: &[(u32, u32)]| {
+        let changed: Vec<String> =
+            all.iter().filter(|it| it.0 != it.1).map(|it| format!("{} becomes {}", it.0, it.1)).collect();
+        if changed.is_empty() { "as in the trace".to_owned() } else { changed.join(", ") }
+    };
+    let mut queues = pairs(&it.families);
+    if it.shares_queues {
+        queues += "; several queues of the trace are one here";
+    }
+    let formats: Vec<String> = it.formats.iter().map(|it| format!("{} becomes {}", it.0, it.1)).collect();
+    let formats = if formats.is_empty() { "as in the trace".to_owned() } else { formats.join(", ") };
+    let (count, bytes) = it.relocated;
+    let own = if count == 0 { "none".to_owned() } else { format!("{count}, {bytes} bytes") };
+    let row = |name: &str, value: String| vec![name.to_owned(), value];
+    words += &text::columns(&[
+        row("missing extensions", names(&it.missing_extensions)),
+        row("missing features", names(&it.missing_features)),
+        row("queue families", queues),
+        row("memory types", pairs(&it.memory_types)),
+        row("formats", formats),
+        row("resources with memory of their own", own),
+    ]);
+    words
+}
+
+#[cfg(test)]
+mod tests {
+    use lavascope_replay::UnsupportedCall;
+
+    use super::*;
+
+    #[test]
+    fn percentiles_are_times_that_occurred() {
+        let times = (1..=200).rev().map(Duration::from_millis).collect();
+        let it = FrameTimes::of(times).expect("there are frames");
+        assert_eq!((it.best, it.median, it.p90, it.p95, it.p99, it.worst), (1.0, 100.0, 180.0, 190.0, 198.0, 200.0));
+        assert!((it.mean - 100.5).abs() < 1e-9);
+        assert_eq!(FrameTimes::of(vec![Duration::from_millis(3)]).map(|it| (it.median, it.p99)), Some((3.0, 3.0)));
+        assert_eq!(FrameTimes::of(Vec::new()), None);
+    }
+
+    #[test]
+    fn a_plan_names_what_is_missing_and_what_is_refused() {
+        let device = PlannedDevice {
+            recorded_name: "one".into(),
+            replay_name: "another".into(),
+            missing_features: vec!["wideLines".into()],
+            memory_types: vec![(0, 0), (1, 0)],
+            relocated: (2, 100),
+            ..PlannedDevice::default()
+        };
+        let what = "this driver does not have it".to_owned();
+        let refused = vec![UnsupportedCall { stream: 1, call: 7, command: "vkCmdX", what, times: 3 }];
+        let plan = ReplayPlan { devices: vec![device], unsupported: refused, ..ReplayPlan::default() };
+        let words = render_plan("a.lava", &plan);
+        let parts = ["device: another in place of one", "wideLines", "1 becomes 0\n", "2, 100 bytes"];
+        assert!(parts.iter().all(|it| words.contains(it)), "{words}");
+        assert!(words.contains("  thread 1, call 7, vkCmdX: this driver does not have it (3 times)\n"), "{words}");
+        assert_eq!(plan_json("a.lava", &plan)["refused"][0]["times"], 3);
+    }
+}

@@ -1,0 +1,356 @@
+//! The process that performs a trace for `lavascope replay`.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::io::BufRead;
+use std::ops::Range;
+use std::path::Path;
+use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, anyhow};
+use lavascope_picture::Picture;
+use lavascope_platform::{clock, signals};
+use lavascope_replay::plan;
+use lavascope_replay::{FrameOutput, MeasureFrom, PausedCall, ReplayError, ReplayOptions, ReplaySummary, replay};
+use lavascope_trace::{Tail, Trace};
+use lavascope_trim::TrimRange;
+
+use super::expected_pictures::ExpectedPictures;
+use super::output::{FrameTimes, ReplayDocument, Screenshot, print_plan};
+use crate::commands::CommandOutcome;
+use crate::commands::replay::{ReplayArguments, Speed};
+use crate::commands::trim::trim_with_progress;
+use crate::text;
+use crate::text::progress::TerminalProgress;
+use crate::trace::trace_file::TraceFile;
+
+pub(crate) fn run(arguments: &ReplayArguments) -> anyhow::Result<CommandOutcome> {
+    // First of all, so that nobody who interrupts it is too early.
+    let interrupt = install_interrupt()?;
+    let compared = ExpectedPictures::of(arguments)?;
+    let file = TraceFile::read_lazily(&arguments.file)?;
+    let whole = file.open()?;
+    let Some(part) = requested_range(arguments) else {
+        let how = ReplayJob { compared, numbers: FrameNumbering::default(), begin: MeasureFrom::Frame(0), interrupt };
+        return perform(arguments, (&whole, file.tail()), &how);
+    };
+    let failed = |it: &dyn std::fmt::Display| anyhow!("{}: {it}", file.path.display());
+    let mut bytes = Vec::new();
+    let cut = trim_with_progress(&whole, file.tail(), &part, &mut bytes).map_err(|it| failed(&it))?;
+    let trace = Trace::open(&bytes).map_err(|it| failed(&it))?;
+    let (frames, calls) = (cut.frames_before, cut.calls_before);
+    let (first, begin) = match part {
+        TrimRange::Frames(range) => (range.start, MeasureFrom::Frame(frames)),
+        TrimRange::Submits(_) => (frames, MeasureFrom::Submit(cut.submits_before)),
+    };
+    let numbers = FrameNumbering { first, frames_before: frames, calls_before: calls };
+    perform(arguments, (&trace, None), &ReplayJob { compared, numbers, begin, interrupt })
+}
+
+/// The part of the trace that somebody wants, if it is not all of it.
+fn requested_range(arguments: &ReplayArguments) -> Option<TrimRange> {
+    let frames = arguments.frames.clone().map(TrimRange::Frames);
+    frames.or_else(|| arguments.submits.clone().map(TrimRange::Submits))
+}
+
+/// Numbers of frames: in a part of a trace they begin anew.
+#[derive(Clone, Copy, Default)]
+struct FrameNumbering {
+    /// The number of the first frame of the part in the whole.
+    first: u64,
+    /// Frames and calls before it that it needs.
+    frames_before: u64,
+    calls_before: u64,
+}
+
+impl FrameNumbering {
+    fn to_part(self, frames: &Range<u64>) -> Range<u64> {
+        let one = |it: u64| it.saturating_sub(self.first).saturating_add(self.frames_before);
+        let start = frames.start.max(self.first);
+        one(start)..one(frames.end.max(start))
+    }
+
+    fn to_trace(self, frame: u64) -> u64 {
+        (frame + self.first).saturating_sub(self.frames_before)
+    }
+}
+
+/// What is to be done with the arguments.
+struct ReplayJob {
+    compared: ExpectedPictures,
+    numbers: FrameNumbering,
+    begin: MeasureFrom,
+    interrupt: Arc<AtomicBool>,
+}
+
+fn perform(
+    arguments: &ReplayArguments,
+    (trace, tail): (&Trace<'_>, Option<&Tail>),
+    how: &ReplayJob,
+) -> anyhow::Result<CommandOutcome> {
+    let seen: Arc<Mutex<CapturedFrames>> = Arc::default();
+    let options = options(arguments, &seen, how);
+    let name = arguments.file.display().to_string();
+    if arguments.dry_run {
+        let plan = plan(trace, tail, &options).map_err(|it| replay_error(&name, &it))?;
+        print_plan(&name, &plan, arguments.json)?;
+        return Ok(if plan.unsupported.is_empty() { CommandOutcome::Success } else { CommandOutcome::Findings });
+    }
+    let mut rounds = ReplayRounds::default();
+    let total = estimate_calls(trace);
+    let times = arguments.loops.unwrap_or(arguments.repeat.max(1));
+    // No number of times is for ever.
+    while times == 0 || rounds.seconds.len() < times as usize {
+        *seen.lock().unwrap_or_else(PoisonError::into_inner) = CapturedFrames::default();
+        let progress = Arc::new(TerminalProgress::new(total));
+        let options = ReplayOptions { on_progress: Some(progress_callback(progress.clone())), ..options.clone() };
+        let began = processor_time();
+        let summary = replay(trace, tail, &options).map_err(|it| replay_error(&name, &it))?;
+        rounds.add(summary, processor_time().saturating_sub(began));
+        if rounds.last.is_interrupted {
+            break;
+        }
+    }
+    let CapturedFrames { mut shots, hashes } =
+        std::mem::take(&mut *seen.lock().unwrap_or_else(PoisonError::into_inner));
+    if !rounds.last.is_interrupted {
+        shots.extend(how.compared.missing(&shots));
+    }
+    shots.sort_by_key(|it| (it.frame, it.window));
+    if let Some(path) = &arguments.hashes {
+        let text = serde_json::to_string_pretty(&hashes)?;
+        std::fs::write(path, text + "\n").with_context(|| format!("{} cannot be written", path.display()))?;
+    }
+    let other = arguments.compare_hashes.as_deref().map(|it| differing_frames(it, &hashes)).transpose()?;
+    let document = rounds.document(arguments, how.numbers, shots, other);
+    document.print(arguments)?;
+    Ok(if document.differences > 0 { CommandOutcome::Findings } else { CommandOutcome::Success })
+}
+
+/// Why a trace cannot be performed, and what can be done.
+fn replay_error(file: &str, error: &ReplayError) -> anyhow::Error {
+    match error {
+        ReplayError::Unsupported(lines) => {
+            let lines: String = lines.lines().map(|it| format!("\n  {it}")).collect();
+            anyhow!("{file}: this device cannot do as much as the trace needs; --force performs the rest:{lines}")
+        }
+        other => anyhow!("{file}: {other}"),
+    }
+}
+
+/// What was to be seen: pictures that are kept, and hashes of the pictures of frames.
+#[derive(Default)]
+struct CapturedFrames {
+    shots: Vec<Screenshot>,
+    hashes: BTreeMap<u64, Vec<String>>,
+}
+
+/// Frames whose pictures are others than those of a file, or are missing in one of the two.
+fn differing_frames(path: &Path, hashes: &BTreeMap<u64, Vec<String>>) -> anyhow::Result<Vec<u64>> {
+    let failed = || format!("{} has no hashes of frames", path.display());
+    let text = std::fs::read_to_string(path).with_context(|| format!("{} cannot be read", path.display()))?;
+    let known: BTreeMap<u64, Vec<String>> = serde_json::from_str(&text).with_context(failed)?;
+    let all: BTreeSet<u64> = known.keys().chain(hashes.keys()).copied().collect();
+    Ok(all.into_iter().filter(|it| known.get(it) != hashes.get(it)).collect())
+}
+
+/// What was performed so far.
+#[derive(Default)]
+struct ReplayRounds {
+    seconds: Vec<f64>,
+    processor_seconds: Vec<f64>,
+    frame_times: Vec<Duration>,
+    last: ReplaySummary,
+}
+
+impl ReplayRounds {
+    fn add(&mut self, mut summary: ReplaySummary, processor: Duration) {
+        // A round that was not finished says nothing where there are others.
+        if summary.is_interrupted && !self.seconds.is_empty() {
+            self.last.is_interrupted = true;
+            return;
+        }
+        self.seconds.push(summary.time.as_secs_f64());
+        self.processor_seconds.push(processor.as_secs_f64());
+        self.frame_times.append(&mut summary.frame_times);
+        self.last = summary;
+    }
+
+    fn document(
+        self,
+        arguments: &ReplayArguments,
+        numbers: FrameNumbering,
+        pictures: Vec<Screenshot>,
+        different_frames: Option<Vec<u64>>,
+    ) -> ReplayDocument {
+        let ReplaySummary { threads, calls, frames, write_comparison: results, remarks, is_interrupted, .. } =
+            self.last;
+        let calls = calls.saturating_sub(numbers.calls_before);
+        let wrong = pictures.iter().filter(|it| it.is_mismatch(arguments)).count()
+            + different_frames.as_ref().map_or(0, Vec::len);
+        let seconds: f64 = self.seconds.iter().sum();
+        ReplayDocument {
+            file: arguments.file.display().to_string(),
+            threads,
+            calls,
+            frames: frames.saturating_sub(numbers.frames_before),
+            calls_per_second: calls as f64 * self.seconds.len() as f64 / seconds.max(1e-9),
+            frame_milliseconds: FrameTimes::of(self.frame_times),
+            equal_bytes: arguments.verify.then_some(results.equal),
+            different_bytes: arguments.verify.then_some(results.different),
+            first_difference: results.first_difference.map(|it| format!("byte {} of {}", it.1, it.0)),
+            differences: results.different + wrong as u64,
+            seconds: self.seconds,
+            processor_seconds: self.processor_seconds,
+            interrupted: is_interrupted,
+            remarks,
+            pictures,
+            different_frames,
+        }
+    }
+}
+
+/// What all threads of this process have worked.
+fn processor_time() -> Duration {
+    Duration::from_nanos(clock::process_nanoseconds())
+}
+
+fn options(arguments: &ReplayArguments, seen: &Arc<Mutex<CapturedFrames>>, how: &ReplayJob) -> ReplayOptions {
+    let (folder, other, seen) = (arguments.screenshots.clone(), arguments.compare.clone(), seen.clone());
+    let (wanted, compared) = (arguments.screenshot.clone(), how.compared.clone());
+    let numbers = how.numbers;
+    let has_hashes = arguments.hashes.is_some() || arguments.compare_hashes.is_some();
+    let frames = move |frame: u64, window: usize, picture: Picture| {
+        let frame = numbers.to_trace(frame);
+        let is_kept = wanted.iter().any(|it| it.contains(&frame));
+        let is_seen = is_kept || compared.has_frame(frame);
+        let folder = is_kept.then_some(&*folder);
+        let shot = is_seen.then(|| save_picture((frame, window), &picture, folder, other.as_deref()));
+        let hash = has_hashes.then(|| lavascope_picture::hash(&picture));
+        let mut seen = seen.lock().unwrap_or_else(PoisonError::into_inner);
+        seen.shots.extend(shot);
+        // Several windows may end a frame together.
+        hash.into_iter().for_each(|it| seen.hashes.entry(frame).or_default().push(it));
+    };
+    let ranges = arguments.screenshot.iter().cloned().chain(how.compared.ranges());
+    let mut pictures: Vec<Range<u64>> = ranges.map(|it| numbers.to_part(&it)).collect();
+    if has_hashes {
+        pictures.push(numbers.to_part(&(0..u64::MAX)));
+    }
+    ReplayOptions {
+        gpu: arguments.gpu,
+        one_thread: arguments.threads.is_some(),
+        chaos: arguments.chaos,
+        patience: Duration::from_secs(arguments.patience),
+        verify: arguments.verify,
+        force: arguments.force,
+        measure_from: how.begin,
+        is_original_speed: arguments.speed == Speed::Original,
+        pause: arguments.pause_at,
+        on_pause: Some(Arc::new(wait_for_enter)),
+        frame_output: frame_output(arguments),
+        screenshot_frames: pictures,
+        on_frame: Some(Arc::new(frames)),
+        on_progress: None,
+        on_hang: Some(hang_callback(arguments)),
+        interrupt: how.interrupt.clone(),
+    }
+}
+
+/// Frames are presented where somebody sees them, or where they are recorded again.
+fn frame_output(arguments: &ReplayArguments) -> FrameOutput {
+    match (arguments.window, &arguments.recapture) {
+        (true, _) => FrameOutput::Window,
+        (false, Some(_)) => FrameOutput::Headless,
+        (false, None) => FrameOutput::Nothing,
+    }
+}
+
+/// Set by the first Ctrl-C; the second one ends the process.
+fn install_interrupt() -> anyhow::Result<Arc<AtomicBool>> {
+    signals::interrupt_flag().context("signals cannot be received")
+}
+
+/// About how many calls a trace has: those up to the last submission of each thread, as its index tells.
+fn estimate_calls(trace: &Trace<'_>) -> u64 {
+    // Without an index all of it would have to be read.
+    let moments = if trace.is_complete() { trace.seek_points().unwrap_or_default() } else { Vec::new() };
+    let last = |stream: u32| moments.iter().filter(|it| it.stream == stream).map(|it| it.call).max();
+    trace.streams().into_iter().filter_map(last).sum()
+}
+
+/// Shows how far the replay is.
+fn progress_callback(progress: Arc<TerminalProgress>) -> lavascope_replay::ProgressCallback {
+    let began = Instant::now();
+    Arc::new(move |calls, frames| {
+        let speed = calls as f64 / began.elapsed().as_secs_f64().max(1e-3);
+        progress.set_done_with_message(calls, format!(", {frames} frames, {speed:.0} calls/s"));
+    })
+}
+
+/// The driver does not return: nothing else can be done in this process.
+fn hang_callback(arguments: &ReplayArguments) -> lavascope_replay::HangCallback {
+    let name = arguments.file.display().to_string();
+    Arc::new(move |it| {
+        text::emit_stderr(&format!("lavascope: {:#}\n", replay_error(&name, it)));
+        lavascope_replay::end_process(2)
+    })
+}
+
+/// Somebody wants to look at this process before a call.
+fn wait_for_enter(at: &PausedCall) {
+    let PausedCall { stream, call, command } = at;
+    let process = std::process::id();
+    text::emit_stderr(&format!(
+        "lavascope: before call {call} of thread {stream}, {command}; the process is {process}, Enter lets it go on\n"
+    ));
+    // Without an input nobody can say so, and it goes on.
+    let _ = std::io::stdin().lock().read_line(&mut String::new());
+}
+
+/// Compares a picture, and writes it.
+fn save_picture(
+    (frame, window): (u64, usize),
+    picture: &Picture,
+    folder: Option<&Path>,
+    other: Option<&Path>,
+) -> Screenshot {
+    let name = lavascope_picture::file_name(frame, window);
+    let path = folder.or(other).unwrap_or(Path::new("")).join(&name);
+    let mut shot = Screenshot {
+        frame,
+        window,
+        file: path.display().to_string(),
+        width: picture.width,
+        height: picture.height,
+        difference: None,
+        similarity: None,
+        problem: None,
+    };
+    if let Some(other) = other {
+        let read = lavascope_picture::read(&other.join(&name)).map_err(anyhow::Error::from);
+        match read.and_then(|it| Ok(lavascope_picture::compare(picture, &it)?)) {
+            Ok(it) => (shot.difference, shot.similarity) = (Some(it.difference), Some(it.similarity)),
+            Err(it) => shot.problem = Some(it.to_string()),
+        }
+    }
+    if let Some(Err(error)) = folder.map(|_| lavascope_picture::write(&path, picture)) {
+        shot.problem = Some(error.to_string());
+    }
+    shot
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn frames_of_a_part_keep_their_numbers() {
+        let numbers = FrameNumbering { first: 40, frames_before: 3, calls_before: 0 };
+        assert_eq!(numbers.to_part(&(40..44)), 3..7);
+        assert_eq!(numbers.to_part(&(0..42)), 3..5);
+        assert_eq!(numbers.to_part(&(10..20)), 3..3);
+        assert_eq!([3, 6].map(|it| numbers.to_trace(it)), [40, 43]);
+    }
+}

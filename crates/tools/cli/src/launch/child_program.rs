@@ -1,0 +1,80 @@
+//! Starts the program under test, stands by while it runs, and tells how it ended.
+//!
+//! What a terminal sends (Ctrl-C) reaches the program by itself, since it is in our process group: we only have to
+//! outlive it. What is sent to us alone is passed on.
+
+use std::ffi::OsStr;
+use std::io::{self, ErrorKind};
+use std::path::Path;
+use std::process::{Command, ExitStatus};
+
+use anyhow::Context;
+use lavascope_platform::process::{self, SignalRelay, TerminationCause};
+
+/// How the program ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum ProgramEnd {
+    Exit(u8),
+    Signal(TerminationCause),
+}
+
+impl ProgramEnd {
+    /// As a shell tells it.
+    pub(crate) fn code(self) -> u8 {
+        match self {
+            ProgramEnd::Exit(code) => code,
+            ProgramEnd::Signal(cause) => cause.shell_code(),
+        }
+    }
+
+    fn of(status: ExitStatus) -> ProgramEnd {
+        match process::ProcessEnd::of(status) {
+            process::ProcessEnd::Killed(cause) => ProgramEnd::Signal(cause),
+            process::ProcessEnd::Exit(code) => ProgramEnd::Exit(code as u8),
+        }
+    }
+}
+
+/// Runs a program to its end, whatever signal comes meanwhile.
+pub(crate) fn run(command: &mut Command) -> anyhow::Result<ProgramEnd> {
+    let relay = SignalRelay::new().context("signals cannot be received")?;
+    let mut child = command.spawn().map_err(|error| start_error(command.get_program(), &error))?;
+    let status = relay.wait(&mut child).context("the program cannot be waited for")?;
+    Ok(ProgramEnd::of(status))
+}
+
+/// Why the system did not start a program, and what to do.
+fn start_error(program: &OsStr, error: &io::Error) -> anyhow::Error {
+    let (path, name) = (Path::new(program), program.display());
+    let is_path = program.as_encoded_bytes().contains(&b'/');
+    let text = match error.kind() {
+        ErrorKind::NotFound if !is_path && path.is_file() => {
+            format!("no folder in PATH has `{name}`; for the file of this folder say `./{name}`")
+        }
+        ErrorKind::NotFound if !is_path => format!("no folder in PATH has `{name}`"),
+        ErrorKind::NotFound if path.exists() => {
+            format!("`{name}` cannot be started: its interpreter, in the first line or the ELF header, does not exist")
+        }
+        ErrorKind::NotFound => format!("`{name}` does not exist"),
+        ErrorKind::PermissionDenied if path.is_dir() => format!("`{name}` is a folder, not a program"),
+        ErrorKind::PermissionDenied if path.is_file() => {
+            format!("`{name}` is not executable; if it is a program, `chmod +x {name}` makes it so")
+        }
+        _ if process::is_not_executable(error) => {
+            format!("`{name}` is no program that this machine can run: neither a script with `#!` nor built for it")
+        }
+        _ => format!("`{name}` cannot be started: {error}"),
+    };
+    anyhow::Error::msg(text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_end_is_told_as_a_shell_does() {
+        assert_eq!(ProgramEnd::Exit(37).code(), 37);
+        assert_eq!(ProgramEnd::Signal(TerminationCause::from_number(11)).code(), 139);
+    }
+}

@@ -1,0 +1,124 @@
+//! The layer's two names, its manifest, and the variables that put it into every chain.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result};
+use serde_json::json;
+
+use crate::commands::api::catalog::registry_version;
+use crate::launch::libraries::{LAYER, private_folder, utf8};
+
+/// The names that the layer answers to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum LayerName {
+    Own,
+    /// For programs that ask for the Khronos layer by name.
+    Khronos,
+    /// Under a replay: the first, with surfaces that nobody sees.
+    Replay,
+}
+
+impl LayerName {
+    pub(crate) fn layer(self) -> &'static str {
+        match self {
+            LayerName::Own | LayerName::Replay => "VK_LAYER_LAVASCOPE_inspect",
+            LayerName::Khronos => "VK_LAYER_KHRONOS_validation",
+        }
+    }
+
+    pub(crate) fn manifest_file(self) -> &'static str {
+        match self {
+            LayerName::Own | LayerName::Replay => "VkLayer_lavascope.json",
+            LayerName::Khronos => "VkLayer_khronos_validation.json",
+        }
+    }
+
+    /// One per name: the loader reads every manifest of a folder, and ours must not hide the real Khronos layer from
+    /// a program that was not promised a stand-in.
+    fn folder(self) -> &'static str {
+        match self {
+            LayerName::Own => "layer",
+            LayerName::Khronos => "layer-as-khronos",
+            LayerName::Replay => "layer-of-replay",
+        }
+    }
+}
+
+/// Writes the manifest into a folder, which is made if need be.
+pub(crate) fn write_manifest(folder: &Path, name: LayerName) -> Result<PathBuf> {
+    LAYER.write_manifest(folder, name.manifest_file(), &manifest(name, &LAYER.find()?))
+}
+
+/// The layer's own instance extensions: a loader asks the manifest, not the library.
+const INSTANCE_EXTENSIONS: [(&str, u32); 5] = [
+    ("VK_EXT_debug_report", 10),
+    ("VK_EXT_debug_utils", 2),
+    ("VK_EXT_layer_settings", 2),
+    ("VK_EXT_validation_features", 6),
+    ("VK_EXT_validation_flags", 3),
+];
+
+/// What it has if it is told so (`unseen_surfaces`).
+const SURFACES: (&str, u32) = ("VK_EXT_headless_surface", 1);
+
+fn manifest(name: LayerName, library: &str) -> String {
+    let extension = |(name, version): (&str, u32)| json!({ "name": name, "spec_version": version.to_string() });
+    let more = (name == LayerName::Replay).then_some(SURFACES);
+    let extensions: Vec<_> = INSTANCE_EXTENSIONS.into_iter().chain(more).map(extension).collect();
+    let manifest = json!({
+        "file_format_version": "1.2.0",
+        "layer": {
+            "name": name.layer(),
+            "type": "GLOBAL",
+            "library_path": library,
+            "api_version": registry_version(),
+            "implementation_version": "1",
+            "description": "Lavascope: what a Vulkan program does and where it is wrong",
+            "instance_extensions": extensions,
+        }
+    });
+    format!("{manifest:#}\n")
+}
+
+/// The loader's folder for layers of this user.
+pub(crate) fn user_folder() -> Result<PathBuf> {
+    let home = || std::env::var_os("HOME").map(|it| Path::new(&it).join(".local/share"));
+    let base = std::env::var_os("XDG_DATA_HOME").map(PathBuf::from).or_else(home);
+    Ok(base.context("neither XDG_DATA_HOME nor HOME is set")?.join("vulkan/explicit_layer.d"))
+}
+
+/// The variables that make the loader put the layer into every chain, with what they had before.
+pub(crate) fn variables(name: LayerName) -> Result<Vec<(&'static str, String)>> {
+    let folder = private_folder(name.folder())?;
+    write_manifest(&folder, name)?;
+    // A set VK_LAYER_PATH replaces every other place, also the added ones.
+    let path = if std::env::var_os("VK_LAYER_PATH").is_some() { "VK_LAYER_PATH" } else { "VK_ADD_LAYER_PATH" };
+    let with = |variable: &str, first: &str| match std::env::var(variable) {
+        Ok(rest) if !rest.is_empty() && rest.split(':').all(|it| it != first) => format!("{first}:{rest}"),
+        Ok(rest) if !rest.is_empty() => rest,
+        _ => first.to_owned(),
+    };
+    Ok(vec![(path, with(path, utf8(&folder)?)), ("VK_INSTANCE_LAYERS", with("VK_INSTANCE_LAYERS", name.layer()))])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_manifest_names_layer_and_library() {
+        let text = manifest(LayerName::Khronos, "/opt/a \"b\"/lib.so");
+        let value: serde_json::Value = serde_json::from_str(&text).expect("JSON");
+        assert_eq!(value["layer"]["name"], "VK_LAYER_KHRONOS_validation");
+        assert_eq!(value["layer"]["library_path"], "/opt/a \"b\"/lib.so");
+        // Only under a replay are there surfaces that programs did not ask for.
+        let has = |name| manifest(name, "lib.so").contains("VK_EXT_headless_surface");
+        assert!(has(LayerName::Replay) && !has(LayerName::Own) && !has(LayerName::Khronos));
+    }
+
+    #[test]
+    fn the_manifest_has_the_extensions_of_the_library() {
+        let library = VkLayer_lavascope::INSTANCE_EXTENSIONS.map(|(name, version)| (name.to_str(), version));
+        assert_eq!(library, INSTANCE_EXTENSIONS.map(|(name, version)| (Ok(name), version)));
+    }
+}

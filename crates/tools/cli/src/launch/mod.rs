@@ -1,0 +1,7 @@
+//! Starts programs under the layer.
+
+pub(crate) mod capture_signal;
+pub(crate) mod child_program;
+pub(crate) mod layer_manifest;
+pub(crate) mod libraries;
+pub(crate) mod null_driver;

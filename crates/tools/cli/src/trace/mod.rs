@@ -1,0 +1,5 @@
+//! Reading traces for the commands.
+
+pub(crate) mod enabled_features;
+pub(crate) mod record_reader;
+pub(crate) mod trace_file;

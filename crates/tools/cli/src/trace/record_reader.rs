@@ -1,0 +1,143 @@
+//! Goes through the records of a trace: unpacked, put into order and checked on a thread that is ahead.
+
+use std::sync::mpsc::{Receiver, Sender, SyncSender, channel, sync_channel};
+
+use lavascope_record::{CheckError, Record, RecordCheckCache, check, from_trusted};
+use lavascope_trace::{MergedReader, Trace};
+
+use crate::text::progress::TerminalProgress;
+use crate::trace::trace_file::TraceFile;
+
+/// Words that go from one thread to the other at once: few enough that a batch is still in a cache when it is taken, and
+/// so many that the threads seldom wait for each other.
+const BATCH_WORDS: usize = 1 << 15;
+/// Batches that are under way.
+const BATCHES: usize = 4;
+
+/// A record, and where it comes from.
+pub(crate) struct TraceRecord<'a> {
+    pub(crate) stream: u32,
+    pub(crate) time: u64,
+    pub(crate) words: &'a [u64],
+    /// Or why it is none that this version knows.
+    pub(crate) record: Result<Record<'a>, CheckError>,
+}
+
+/// What was found out about a trace by going through it.
+#[derive(Default)]
+pub(crate) struct ReadOutcome {
+    pub(crate) damage: Vec<String>,
+    /// Whether the calls of all threads can be put into one order.
+    pub(crate) is_ordered: bool,
+}
+
+/// Gives all records of a trace, in an order in which the calls could have been made. `take` says whether it wants more.
+pub(crate) fn each_record(
+    file: &TraceFile,
+    trace: &Trace<'_>,
+    progress: &TerminalProgress,
+    mut take: impl FnMut(&TraceRecord<'_>) -> bool,
+) -> ReadOutcome {
+    let (full, batches) = sync_channel(BATCHES);
+    let (empty, used) = channel();
+    std::thread::scope(|scope| {
+        let reader = scope.spawn(move || read_batches(file.merged(trace), &full, &used));
+        let is_through = deliver_batches(&batches, &empty, file.size(), progress, &mut take);
+        // A reader that nobody listens to stops.
+        drop(batches);
+        let mut outcome = match reader.join() {
+            Ok(outcome) => outcome,
+            Err(panic) => std::panic::resume_unwind(panic),
+        };
+        if is_through {
+            outcome.damage.splice(0..0, trace.damages().iter().map(ToString::to_string));
+        }
+        outcome
+    })
+}
+
+#[derive(Default)]
+struct RecordBatch {
+    words: Vec<u64>,
+    records: Vec<BatchRecord>,
+    /// How much of the file has been read behind it: records, and of how many.
+    progress: (u64, u64),
+}
+
+/// A record of a batch.
+struct BatchRecord {
+    time: u64,
+    stream: u32,
+    /// How many words it has.
+    words: u32,
+    fault: Option<Box<CheckError>>,
+}
+
+/// The thread that is ahead.
+fn read_batches(
+    mut merged: MergedReader<'_, '_>,
+    full: &SyncSender<RecordBatch>,
+    used: &Receiver<RecordBatch>,
+) -> ReadOutcome {
+    let mut outcome = ReadOutcome::default();
+    let (mut alike, mut batch) = (RecordCheckCache::default(), RecordBatch::default());
+    loop {
+        match merged.take_next() {
+            Ok(Some(it)) => {
+                batch.words.extend_from_slice(it.record);
+                let (words, fault) = (it.record.len() as u32, alike.check(it.record).err().map(Box::new));
+                batch.records.push(BatchRecord { time: it.time, stream: it.stream, words, fault });
+            }
+            Ok(None) => break,
+            // Only that record is lost.
+            Err(error) => outcome.damage.push(error.to_string()),
+        }
+        if batch.words.len() >= BATCH_WORDS {
+            batch.progress = merged.progress();
+            if full.send(batch).is_err() {
+                return outcome;
+            }
+            batch = used.try_recv().unwrap_or_default();
+        }
+    }
+    batch.progress = merged.progress();
+    let _ = full.send(batch);
+    outcome.damage.extend(merged.damages().iter().map(ToString::to_string));
+    outcome.is_ordered = merged.out_of_order() == 0;
+    outcome
+}
+
+/// Hands the records of all batches over. False if not all of them were wanted.
+fn deliver_batches(
+    batches: &Receiver<RecordBatch>,
+    empty: &Sender<RecordBatch>,
+    size: u64,
+    progress: &TerminalProgress,
+    take: &mut impl FnMut(&TraceRecord<'_>) -> bool,
+) -> bool {
+    let mut told = 0;
+    for mut batch in batches {
+        let mut rest = &batch.words[..];
+        for it in &batch.records {
+            let words;
+            (words, rest) = rest.split_at(it.words as usize);
+            // It was checked on the other thread.
+            let record = match &it.fault {
+                None => from_trusted(words).map_or_else(|| check(words), Ok),
+                Some(fault) => Err((**fault).clone()),
+            };
+            if !take(&TraceRecord { stream: it.stream, time: it.time, words, record }) {
+                return false;
+            }
+        }
+        let (given, total) = batch.progress;
+        let done = (u128::from(size) * u128::from(given) / u128::from(total.max(1))) as u64;
+        progress.advance(done.saturating_sub(told));
+        told = told.max(done);
+        batch.words.clear();
+        batch.records.clear();
+        // The other thread may be done already.
+        let _ = empty.send(batch);
+    }
+    true
+}

@@ -1,0 +1,384 @@
+//! Submissions on a device with fewer queues than the trace: what waits before it is signaled is held back.
+//!
+//! Work of one queue may wait for what another queue signals later. Where both are one queue here, the work would stand
+//! in its own way. So a submission goes to the device only when what it waits for was submitted; behind it wait all
+//! later ones of the same queue of the trace, and those of other queues pass.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::Mutex;
+use std::time::Duration;
+
+use lavascope_abi as vk;
+use lavascope_abi::{Command, ObjectId, Ptr};
+use lavascope_record::{Call, Outcome, View, from_trusted};
+use rustc_hash::FxHashMap;
+
+use crate::call::perform::{Performer, RecordedCall, UnpackedCall};
+use crate::error::ReplayError;
+use crate::port::device::ReplayDevice;
+use crate::present::virtual_swapchain;
+use crate::replay::lock;
+use crate::schedule::device_waits::WaitLimit;
+
+/// What is held back.
+#[derive(Default)]
+pub(crate) struct HeldSubmissions(Mutex<HeldQueues>);
+
+#[derive(Default)]
+struct HeldQueues {
+    /// By queue of the trace.
+    queues: BTreeMap<ObjectId, VecDeque<HeldSubmission>>,
+    semaphores: SubmittedSignals,
+}
+
+/// What was submitted to be signaled. Semaphores that nobody knows are shared with others, and not waited for here.
+#[derive(Default)]
+struct SubmittedSignals(FxHashMap<ObjectId, Signal>);
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Signal {
+    Binary(bool),
+    Timeline(u64),
+}
+
+/// A submission that has not gone to the device, or not with all its batches.
+struct HeldSubmission {
+    enter: Vec<u64>,
+    leave: Option<Vec<u64>>,
+    stream: u32,
+    batches: Vec<HeldBatch>,
+    /// How many of them are submitted.
+    submitted: usize,
+}
+
+/// Semaphores with the values of timelines.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+struct HeldBatch {
+    waits: Vec<(ObjectId, u64)>,
+    signals: Vec<(ObjectId, u64)>,
+}
+
+impl SubmittedSignals {
+    fn is_ready(&self, batch: &HeldBatch) -> bool {
+        batch.waits.iter().all(|(id, value)| match self.0.get(id) {
+            Some(Signal::Binary(is_signaled)) => *is_signaled,
+            Some(Signal::Timeline(reached)) => reached >= value,
+            None => true,
+        })
+    }
+
+    fn apply_batch(&mut self, batch: &HeldBatch) {
+        for (id, _) in &batch.waits {
+            if let Some(Signal::Binary(is_signaled)) = self.0.get_mut(id) {
+                *is_signaled = false;
+            }
+        }
+        batch.signals.iter().for_each(|it| self.signal(it.0, it.1));
+    }
+
+    fn signal(&mut self, id: ObjectId, value: u64) {
+        match self.0.get_mut(&id) {
+            Some(Signal::Binary(is_signaled)) => *is_signaled = true,
+            Some(Signal::Timeline(reached)) => *reached = (*reached).max(value),
+            None => {}
+        }
+    }
+
+    /// How many batches from the first on can go, each counted as submitted for those behind it.
+    fn take_ready(&mut self, batches: &[HeldBatch]) -> usize {
+        let mut count = 0;
+        while let Some(it) = batches.get(count).filter(|it| self.is_ready(it)) {
+            self.apply_batch(it);
+            count += 1;
+        }
+        count
+    }
+}
+
+fn id(raw: u64) -> ObjectId {
+    ObjectId::from_raw(raw).unwrap_or(ObjectId::NULL)
+}
+
+/// Semaphores, each with its value; those of binary ones do not count.
+fn valued(semaphores: &[vk::Semaphore], values: &[u64]) -> Vec<(ObjectId, u64)> {
+    let values = values.iter().copied().chain(std::iter::repeat(0));
+    semaphores.iter().zip(values).map(|it| (id(it.0.0), it.1)).collect()
+}
+
+/// The values that a submission waits for and signals.
+fn values(it: Option<View<'_, vk::TimelineSemaphoreSubmitInfo>>) -> (&[u64], &[u64]) {
+    it.map_or((&[], &[]), |it| (it.p_wait_semaphore_values(), it.p_signal_semaphore_values()))
+}
+
+/// What the batches of a submission wait for and signal.
+fn batches(done: &RecordedCall<'_>) -> Vec<HeldBatch> {
+    match Call::of(done.enter) {
+        Some(Call::QueueSubmit(call)) => {
+            let one = |it: View<'_, vk::SubmitInfo>| {
+                let (waits, signals) = values(it.chained());
+                HeldBatch {
+                    waits: valued(it.p_wait_semaphores(), waits),
+                    signals: valued(it.p_signal_semaphores(), signals),
+                }
+            };
+            call.p_submits().iter().map(one).collect()
+        }
+        Some(Call::QueueBindSparse(call)) => {
+            let one = |it: View<'_, vk::BindSparseInfo>| {
+                let (waits, signals) = values(it.chained());
+                HeldBatch {
+                    waits: valued(it.p_wait_semaphores(), waits),
+                    signals: valued(it.p_signal_semaphores(), signals),
+                }
+            };
+            call.p_bind_info().iter().map(one).collect()
+        }
+        Some(Call::QueueSubmit2(call)) => {
+            let one = |it: View<'_, vk::SubmitInfo2>| HeldBatch {
+                waits: it.p_wait_semaphore_infos().iter().map(|it| (id(it.semaphore.0), it.value)).collect(),
+                signals: it.p_signal_semaphore_infos().iter().map(|it| (id(it.semaphore.0), it.value)).collect(),
+            };
+            call.p_submits().iter().map(one).collect()
+        }
+        Some(Call::QueuePresentKHR(call)) => {
+            let waits = call.p_present_info().map(|it| valued(it.p_wait_semaphores(), &[])).unwrap_or_default();
+            vec![HeldBatch { waits, signals: Vec::new() }]
+        }
+        _ => Vec::new(),
+    }
+}
+
+/// A submission: at once where each queue of the trace is one here.
+pub(crate) fn submit(performer: &mut Performer<'_>, done: &RecordedCall<'_>) -> Result<(), ReplayError> {
+    performer.replay.clock.count_submit();
+    if let Some(what) = unsupported_submit(&*performer.device(done)?, done) {
+        return Err(performer.error(done, what));
+    }
+    if done.has_failed() || !performer.device(done)?.shares_queues {
+        return performer.perform_unchanged(done);
+    }
+    performer.hold_submission(done)
+}
+
+/// Why something cannot be submitted here, if so: drivers that do not have it may do nothing at all.
+pub(crate) fn unsupported_submit(device: &ReplayDevice, done: &RecordedCall<'_>) -> Option<&'static str> {
+    let is_sparse = done.command() == Command::QueueBindSparse && !done.has_failed();
+    let is_missing = is_sparse && device.mapping.missing_features.contains(&"sparseBinding");
+    is_missing.then_some("it binds sparse memory, which this device does not have")
+}
+
+/// A frame: it waits as submissions do.
+pub(crate) fn present(performer: &mut Performer<'_>, done: &RecordedCall<'_>) -> Result<(), ReplayError> {
+    match performer.device(done)?.shares_queues {
+        true => performer.hold_submission(done),
+        false => virtual_swapchain::present(performer, done),
+    }
+}
+
+pub(crate) fn create_semaphore(performer: &mut Performer<'_>, done: &RecordedCall<'_>) -> Result<(), ReplayError> {
+    performer.perform_unchanged(done)?;
+    if !performer.device(done)?.shares_queues {
+        return Ok(());
+    }
+    let (Some(Call::CreateSemaphore(call)), Some(Outcome::CreateSemaphore(outcome))) =
+        (Call::of(done.enter), done.leave.filter(|_| !done.has_failed()).and_then(Outcome::of))
+    else {
+        return Ok(());
+    };
+    let ty = call.p_create_info().and_then(|it| it.chained::<vk::SemaphoreTypeCreateInfo>());
+    let signal = match ty {
+        Some(it) if it.semaphore_type == vk::SemaphoreType::TIMELINE => Signal::Timeline(it.initial_value),
+        _ => Signal::Binary(false),
+    };
+    if let Some(made) = outcome.p_semaphore().and_then(|it| ObjectId::from_raw(it.0)) {
+        lock(&performer.replay.held_submissions.0).semaphores.0.insert(made, signal);
+    }
+    Ok(())
+}
+
+/// The host signals.
+pub(crate) fn signal(performer: &mut Performer<'_>, done: &RecordedCall<'_>) -> Result<(), ReplayError> {
+    performer.perform_unchanged(done)?;
+    if let Some(Call::SignalSemaphore(call)) = Call::of(done.enter)
+        && let Some(info) = call.p_signal_info()
+    {
+        let (semaphore, value) = (id(info.semaphore.0), info.value);
+        return performer.note_semaphore_signal(semaphore, value);
+    }
+    Ok(())
+}
+
+/// The host waits for a queue: what is held back of it comes first.
+pub(crate) fn queue_wait_idle(performer: &mut Performer<'_>, done: &RecordedCall<'_>) -> Result<(), ReplayError> {
+    let queue = done.first_object();
+    performer.wait_until_released(done, |it| *it == queue)?;
+    let _waiting = performer.begin_wait(done, "the device", WaitLimit::Unlimited);
+    performer.perform_unchanged(done)
+}
+
+impl Performer<'_> {
+    /// Something signals a semaphore that is no submission of the trace.
+    pub(crate) fn note_semaphore_signal(&mut self, semaphore: ObjectId, value: u64) -> Result<(), ReplayError> {
+        let mut state = lock(&self.replay.held_submissions.0);
+        state.semaphores.signal(semaphore, value);
+        self.submit_ready(&mut state)
+    }
+
+    fn hold_submission(&mut self, done: &RecordedCall<'_>) -> Result<(), ReplayError> {
+        let waiting = HeldSubmission {
+            enter: done.enter.words().to_vec(),
+            leave: done.leave.map(|it| it.words().to_vec()),
+            stream: self.stream,
+            batches: batches(done),
+            submitted: 0,
+        };
+        let mut state = lock(&self.replay.held_submissions.0);
+        state.queues.entry(done.first_object()).or_default().push_back(waiting);
+        self.submit_ready(&mut state)
+    }
+
+    /// Submits all that can go now.
+    fn submit_ready(&mut self, state: &mut HeldQueues) -> Result<(), ReplayError> {
+        let HeldQueues { queues, semaphores } = state;
+        let mut is_moving = true;
+        while is_moving {
+            is_moving = false;
+            for queue in queues.values_mut() {
+                while let Some(first) = queue.front_mut() {
+                    let ready = semaphores.take_ready(&first.batches[first.submitted..]);
+                    let is_whole = first.submitted + ready == first.batches.len();
+                    if ready > 0 || is_whole {
+                        is_moving = true;
+                        self.submit_held(first, ready)?;
+                        first.submitted += ready;
+                    }
+                    if !is_whole {
+                        break;
+                    }
+                    queue.pop_front();
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Submits some batches of what was held back.
+    fn submit_held(&mut self, it: &HeldSubmission, ready: usize) -> Result<(), ReplayError> {
+        // Both were checked when they came.
+        let Some(enter) = from_trusted(&it.enter) else { return Ok(()) };
+        let done = RecordedCall { enter, leave: it.leave.as_deref().and_then(from_trusted) };
+        let stream = std::mem::replace(&mut self.stream, it.stream);
+        let result = self.submit_held_batches(&done, it, ready);
+        self.stream = stream;
+        result
+    }
+
+    fn submit_held_batches(
+        &mut self,
+        done: &RecordedCall<'_>,
+        it: &HeldSubmission,
+        ready: usize,
+    ) -> Result<(), ReplayError> {
+        if done.command() == Command::QueuePresentKHR {
+            return virtual_swapchain::present(self, done);
+        }
+        let laid = self.unpack(done)?;
+        if ready < it.batches.len() {
+            let is_last = it.submitted + ready == it.batches.len();
+            // SAFETY: `UnpackedCall::image` holds the parameters of this command. `batches` read the same record, so that it
+            // has as many structures.
+            unsafe { keep_batches(done.command(), laid, it.submitted..it.submitted + ready, is_last) };
+        }
+        let result = self.call(done, laid)?;
+        self.finish_call(done, laid, result)
+    }
+
+    /// Returns when nothing is held back of queues that somebody wants to be idle.
+    pub(crate) fn wait_until_released(
+        &self,
+        done: &RecordedCall<'_>,
+        is_meant: impl Fn(&ObjectId) -> bool,
+    ) -> Result<(), ReplayError> {
+        const NAP: Duration = Duration::from_micros(100);
+        let mut waiting = self.begin_wait(done, "work that nobody signals", WaitLimit::Sliced);
+        loop {
+            let state = lock(&self.replay.held_submissions.0);
+            if state.queues.iter().all(|it| it.1.is_empty() || !is_meant(it.0)) {
+                return Ok(());
+            }
+            drop(state);
+            waiting.check()?;
+            std::thread::sleep(NAP);
+        }
+    }
+}
+
+/// Leaves only some batches of a submission; the fence belongs to the last.
+///
+/// # Safety
+///
+/// `laid` must hold the parameters of this command, and the range must lie in its batches.
+unsafe fn keep_batches(command: Command, laid: UnpackedCall, batches: std::ops::Range<usize>, is_last: bool) {
+    let (first, count) = (batches.start as u64, batches.len() as u32);
+    // SAFETY: `laid` holds the parameters of this command, by the contract of this function, and nobody else refers to
+    // them.
+    unsafe {
+        let fence = match command {
+            Command::QueueSubmit => {
+                let it = &mut *laid.image.cast::<vk::QueueSubmitParams>();
+                it.submit_count = count;
+                it.p_submits = Ptr::new(it.p_submits.0 + first * size_of::<vk::SubmitInfo>() as u64);
+                &mut it.fence
+            }
+            Command::QueueSubmit2 => {
+                let it = &mut *laid.image.cast::<vk::QueueSubmit2Params>();
+                it.submit_count = count;
+                it.p_submits = Ptr::new(it.p_submits.0 + first * size_of::<vk::SubmitInfo2>() as u64);
+                &mut it.fence
+            }
+            Command::QueueBindSparse => {
+                let it = &mut *laid.image.cast::<vk::QueueBindSparseParams>();
+                it.bind_info_count = count;
+                it.p_bind_info = Ptr::new(it.p_bind_info.0 + first * size_of::<vk::BindSparseInfo>() as u64);
+                &mut it.fence
+            }
+            _ => return,
+        };
+        if !is_last {
+            *fence = vk::Fence(0);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use lavascope_abi::HandleType;
+
+    use super::*;
+
+    #[test]
+    fn batches_go_as_far_as_what_they_wait_for_was_submitted() {
+        let id = |serial| ObjectId::new(HandleType::Semaphore, serial).expect("a small number");
+        let (timeline, binary, unknown) = (id(1), id(2), id(3));
+        let mut semaphores = SubmittedSignals::default();
+        semaphores.0.insert(timeline, Signal::Timeline(1));
+        semaphores.0.insert(binary, Signal::Binary(false));
+        let batch = |waits: &[_], signals: &[_]| HeldBatch { waits: waits.to_vec(), signals: signals.to_vec() };
+        let all = [
+            batch(&[(timeline, 1), (unknown, 0)], &[(binary, 0)]),
+            batch(&[(binary, 0)], &[(timeline, 2)]),
+            batch(&[(timeline, 5)], &[]),
+            batch(&[], &[]),
+        ];
+        // The first signals what the second waits for; the third waits for something later.
+        assert_eq!(semaphores.take_ready(&all), 2);
+        assert_eq!(semaphores.0[&binary], Signal::Binary(false));
+        assert_eq!(semaphores.take_ready(&all[2..]), 0);
+        semaphores.signal(timeline, 5);
+        semaphores.signal(timeline, 3);
+        assert_eq!(semaphores.take_ready(&all[2..]), 2);
+        // A binary semaphore is there for one wait.
+        semaphores.signal(binary, 0);
+        assert_eq!(semaphores.take_ready(&[batch(&[(binary, 0)], &[]), batch(&[(binary, 0)], &[])]), 1);
+    }
+}

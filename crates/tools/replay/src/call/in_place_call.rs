@@ -1,0 +1,275 @@
+//! The hottest commands: performed where their records lie, without a copy.
+
+use std::cell::Cell;
+use std::sync::Arc;
+
+use lavascope_abi::desc::{Field, Layout, Pointee, ResultKind, Ty};
+use lavascope_abi::{Command, HandleType, ObjectId};
+use lavascope_marshal::{HandleResolver, in_place};
+use lavascope_record::encoding::{HEADER_SIZE, RecordHeader};
+
+use crate::call::objects::ReplayObjects;
+use crate::call::output_handles::returns_handles;
+use crate::call::perform::{Performer, missing_command_text, result_name};
+use crate::call::trampolines::Caller;
+use crate::error::ReplayError;
+use crate::generated::caller;
+use crate::replay::{GLOBAL, Replay, lock};
+
+/// Words before the parameters.
+const FIRST: usize = HEADER_SIZE / 8;
+
+/// How a command is performed where its record lies.
+pub(crate) struct InPlaceCall {
+    place: in_place::UnpackInPlace<InPlaceHandles>,
+    call: Caller,
+    command: Command,
+    /// Whether it goes into a command buffer, and so does not wait for anybody.
+    pub(crate) is_recorded: bool,
+    operands: RemappedOperands,
+}
+
+/// Whether a command may hold device addresses or queue families, which may be others here.
+#[derive(Clone, Copy)]
+struct RemappedOperands {
+    has_addresses: bool,
+    has_families: bool,
+}
+
+impl RemappedOperands {
+    /// Whether they mean the same here.
+    #[inline]
+    fn are_unchanged(self, replay: &Replay) -> bool {
+        !(self.has_addresses && replay.addresses.needs_remap() || self.has_families && replay.families.needs_remap())
+    }
+}
+
+impl InPlaceCall {
+    /// None for commands that give more than a code, or end something.
+    pub(crate) fn of(command: Command) -> Option<InPlaceCall> {
+        let desc = command.desc();
+        let is_known = desc.outputs.is_none_or(|it| {
+            it.layout.fixups.is_empty() && it.layout.size == 8 && matches!(it.result, ResultKind::Codes { .. })
+        });
+        let ends = ["vkDestroy", "vkFree"].iter().any(|it| desc.name.starts_with(it));
+        if !is_known || ends || returns_handles(desc) {
+            return None;
+        }
+        let is_recorded = desc.name.starts_with("vkCmd");
+        use Command as C;
+        let has_bytes = matches!(command, C::CmdPushConstants | C::CmdPushConstants2 | C::CmdUpdateBuffer);
+        let is_address = |it: &Field| matches!(it.ty, Ty::DeviceAddress);
+        let is_family = |it: &Field| it.name.contains("ueueFamilyInd");
+        Some(InPlaceCall {
+            place: in_place::unpacker_for(command)?,
+            call: caller(command),
+            command,
+            is_recorded,
+            operands: RemappedOperands {
+                has_addresses: has_bytes || has_field(desc.parameters, &is_address, 0),
+                has_families: has_field(desc.parameters, &is_family, 0),
+            },
+        })
+    }
+
+    /// Whether its numbers mean the same here.
+    #[inline]
+    pub(crate) fn is_unchanged(&self, replay: &Replay) -> bool {
+        self.operands.are_unchanged(replay)
+    }
+}
+
+/// Whether a structure has such a field, or one that it leads to.
+fn has_field(layout: &Layout, is_it: &dyn Fn(&Field) -> bool, depth: u32) -> bool {
+    const DEPTH_MAX: u32 = 8;
+    let leads = |it: &Field| match it.ty {
+        Ty::Struct(inner) => has_field(inner, is_it, depth + 1),
+        Ty::Pointer(pointer) => match &pointer.to {
+            Pointee::Struct(inner) => has_field(inner, is_it, depth + 1),
+            Pointee::Values(ty) => matches!(ty, Ty::DeviceAddress),
+            Pointee::Handle(_) => false,
+            _ => true,
+        },
+        _ => false,
+    };
+    depth > DEPTH_MAX || layout.fields.iter().any(|it| is_it(it) || leads(it))
+}
+
+/// The code of a record that holds nothing else.
+pub(crate) fn only_code(head: RecordHeader, leave: &[u64]) -> Option<i32> {
+    let code = *leave.get(FIRST)?;
+    let is_plain = head.body_words as usize == FIRST + 1 && head.omissions == 0 && code >> 32 == 0;
+    is_plain.then_some(code as u32 as i32)
+}
+
+/// What a command that is recorded needs, as this thread found it out when it performed it last.
+#[derive(Clone, Copy)]
+pub(crate) struct CachedCall {
+    place: in_place::UnpackInPlace<InPlaceHandles>,
+    call: Caller,
+    command: Command,
+    function: *const (),
+    /// Whose function it is.
+    owner: u32,
+    operands: RemappedOperands,
+}
+
+/// How far a command was performed by its shortcut.
+pub(crate) enum CachedOutcome {
+    Done,
+    /// Nothing has happened.
+    NotCached,
+    /// It names an object that does not exist.
+    MissingObject(Command),
+}
+
+/// Finds handles, and remembers what it did not find.
+pub(crate) struct InPlaceHandles {
+    objects: Arc<ReplayObjects>,
+    missing: Cell<Option<ObjectId>>,
+    /// The object that a call was about last, and whose it is.
+    last: Cell<(u64, u32)>,
+}
+
+impl InPlaceHandles {
+    pub(crate) fn new(replay: &Replay) -> InPlaceHandles {
+        InPlaceHandles { objects: replay.objects.clone(), missing: Cell::new(None), last: Cell::new((0, GLOBAL)) }
+    }
+
+    /// Whose functions are called with an object. Ids are never used again, so what was once is so.
+    #[inline]
+    fn owner(&self, subject: u64) -> u32 {
+        let (last, owner) = self.last.get();
+        if last == subject {
+            return owner;
+        }
+        let found = ObjectId::from_raw(subject).and_then(|it| self.objects.find(it));
+        let owner = found.map_or(GLOBAL, |it| it.owner);
+        self.last.set((subject, owner));
+        owner
+    }
+}
+
+impl HandleResolver for InPlaceHandles {
+    #[inline]
+    fn handle(&self, id: ObjectId) -> u64 {
+        if let Some(it) = self.objects.find(id) {
+            return it.handle;
+        }
+        // Nobody knew it when the trace was made: the call does not use it, or was wrong then.
+        if !id.is_unknown() {
+            self.missing.set(Some(id));
+        }
+        0
+    }
+}
+
+impl Performer<'_> {
+    /// Performs a call where its record lies. None where it is too unusual for that: then nothing has happened.
+    #[inline]
+    pub(crate) fn call_in_place(
+        &mut self,
+        it: &InPlaceCall,
+        head: (u64, u64),
+        words: &mut [u64],
+    ) -> Result<Option<u64>, ReplayError> {
+        let size = RecordHeader::from_words(head.0, head.1).body_words as usize;
+        let Some(record) = words.get_mut(..size).filter(|it| it.len() > FIRST) else {
+            return Ok(None);
+        };
+        let subject = record[FIRST];
+        if !(it.place)(record, &self.in_place_handles) {
+            return Ok(None);
+        }
+        if let Some(id) = self.in_place_handles.missing.take() {
+            return Err(self.call_error(head, it.command, format!("{id} does not exist at this point")));
+        }
+        let owner = self.in_place_handles.owner(subject);
+        let Some(function) = self.function(owner, it.command) else {
+            return self.skip_missing_command(head, it.command).map(|()| Some(0));
+        };
+        let image = record[FIRST..].as_ptr().cast::<u8>();
+        if !it.is_recorded && subject >> 56 == HandleType::Queue as u64 {
+            let queue = self.replay.queue_lock(record[FIRST]);
+            let _guard = lock(&queue);
+            // SAFETY: the function and parameters of this command, as below; the lock makes this thread the only one
+            // that uses the queue (its host access must be externally synchronized).
+            return Ok(Some(unsafe { (it.call)(function, image) }));
+        }
+        // SAFETY: `function` is the driver's for the command that `call` is made for. `place` checked the record and
+        // made it C memory, and all objects that it names exist. That the values are valid usage is a promise of the
+        // captured program: the replay makes its calls in the order of the trace, which keeps its external
+        // synchronization.
+        Ok(Some(unsafe { (it.call)(function, image) }))
+    }
+
+    /// From now on a command that has just been performed is performed by its shortcut.
+    pub(crate) fn cache_call(&mut self, it: &InPlaceCall) {
+        let owner = self.in_place_handles.last.get().1;
+        let Some(function) = self.function(owner, it.command) else { return };
+        let InPlaceCall { place, call, command, operands: numbers, .. } = *it;
+        if self.cached_calls.is_empty() {
+            self.cached_calls.resize(Command::ALL.len(), None);
+        }
+        self.cached_calls[command as usize] =
+            Some(CachedCall { place, call, command, function, owner, operands: numbers });
+    }
+
+    /// Performs a command that is recorded, where its record lies, if it is as usual: [`Performer::call_in_place`] with
+    /// everything looked up before.
+    #[inline]
+    pub(crate) fn call_cached(&self, head: (u64, u64), words: &mut [u64]) -> CachedOutcome {
+        let RecordHeader { command, body_words, .. } = RecordHeader::from_words(head.0, head.1);
+        let Some(Some(it)) = self.cached_calls.get(usize::from(command)) else { return CachedOutcome::NotCached };
+        let Some(record) = words.get_mut(..body_words as usize).filter(|it| it.len() > FIRST) else {
+            return CachedOutcome::NotCached;
+        };
+        if !it.operands.are_unchanged(self.replay) {
+            return CachedOutcome::NotCached;
+        }
+        if self.in_place_handles.owner(record[FIRST]) != it.owner || !(it.place)(record, &self.in_place_handles) {
+            return CachedOutcome::NotCached;
+        }
+        if self.in_place_handles.missing.get().is_some() {
+            return CachedOutcome::MissingObject(it.command);
+        }
+        // SAFETY: `function` is the one that `cache_call` found for this command and owner, and owners are never
+        // used again. `place` checked the record and made it C memory, and all objects that it names exist. That the
+        // values are valid usage is a promise of the captured program, whose order the replay keeps.
+        unsafe { (it.call)(it.function, record[FIRST..].as_ptr().cast()) };
+        CachedOutcome::Done
+    }
+
+    /// What is said when [`Performer::call_cached`] found that an object does not exist.
+    #[cold]
+    pub(crate) fn missing_object_error(&self, head: (u64, u64), command: Command) -> ReplayError {
+        let id = self.in_place_handles.missing.take().unwrap_or(ObjectId::NULL);
+        self.call_error(head, command, format!("{id} does not exist at this point"))
+    }
+
+    /// After a call that succeeded in the trace.
+    pub(crate) fn expect_success(&self, head: (u64, u64), result: u64) -> Result<(), ReplayError> {
+        let code = lavascope_abi::Result(result as u32 as i32);
+        let command = RecordHeader::from_words(head.0, head.1).command;
+        match Command::from_number(command).filter(|_| code.0 < 0) {
+            Some(command) => Err(self.call_error(head, command, format!("the driver answers {}", result_name(code)))),
+            None => Ok(()),
+        }
+    }
+
+    #[cold]
+    fn call_error(&self, head: (u64, u64), command: Command, what: String) -> ReplayError {
+        let call = RecordHeader::from_words(head.0, head.1).call;
+        ReplayError::Call { stream: self.stream, call, command: command.desc().name, what }
+    }
+
+    /// The driver does not have a command.
+    #[cold]
+    fn skip_missing_command(&self, head: (u64, u64), command: Command) -> Result<(), ReplayError> {
+        // Names and labels are for people.
+        if command.desc().block.contains("debug") {
+            return Ok(());
+        }
+        Err(self.call_error(head, command, missing_command_text(command)))
+    }
+}

@@ -1,0 +1,193 @@
+//! What lies where in the memories of the trace.
+//!
+//! A capture of mapped memory also has what the device was writing when it looked: half a picture. Into the texels of
+//! an image whose layout is the driver's own the host cannot have written, so nothing is put there.
+
+use std::ops::Range;
+use std::sync::Mutex;
+
+use lavascope_abi as vk;
+use lavascope_abi::{ObjectId, Structure};
+use lavascope_record::Call;
+use rustc_hash::{FxHashMap, FxHashSet};
+
+use crate::call::chain;
+use crate::call::functions::driver;
+use crate::call::perform::{Performer, RecordedCall};
+use crate::error::ReplayError;
+use crate::port::device::ReplayDevice;
+use crate::port::formats;
+use crate::port::instance::out;
+use crate::replay::lock;
+
+/// A resource in a memory.
+struct BoundRange {
+    resource: ObjectId,
+    bytes: Range<u64>,
+    /// Whether only the driver knows what the bytes mean.
+    is_opaque: bool,
+}
+
+/// All resources that are bound.
+#[derive(Default)]
+pub(crate) struct MemoryBindings {
+    /// By memory.
+    bound: Mutex<FxHashMap<ObjectId, Vec<BoundRange>>>,
+    /// The memory of each resource.
+    memories: Mutex<FxHashMap<ObjectId, ObjectId>>,
+    /// Images whose texels the host can find.
+    linear: Mutex<FxHashSet<ObjectId>>,
+}
+
+impl MemoryBindings {
+    fn add(&self, memory: ObjectId, it: BoundRange) {
+        lock(&self.memories).insert(it.resource, memory);
+        lock(&self.bound).entry(memory).or_default().push(it);
+    }
+
+    fn remove(&self, resource: ObjectId) {
+        lock(&self.linear).remove(&resource);
+        let memory = lock(&self.memories).remove(&resource);
+        if let Some(all) = memory.and_then(|it| lock(&self.bound).get_mut(&it).map(std::mem::take)) {
+            let kept: Vec<BoundRange> = all.into_iter().filter(|it| it.resource != resource).collect();
+            if let Some(memory) = memory {
+                lock(&self.bound).insert(memory, kept);
+            }
+        }
+    }
+
+    pub(crate) fn remove_memory(&self, memory: ObjectId) {
+        lock(&self.bound).remove(&memory);
+    }
+
+    /// Which bytes of a range the host cannot have written, if any.
+    pub(crate) fn opaque_bytes(&self, memory: ObjectId, bytes: Range<u64>) -> Option<Vec<bool>> {
+        let bound = lock(&self.bound);
+        let all = bound.get(&memory)?;
+        let part = |it: &BoundRange| {
+            let (first, end) = (it.bytes.start.max(bytes.start), it.bytes.end.min(bytes.end));
+            (first < end).then(|| (first - bytes.start) as usize..(end - bytes.start) as usize)
+        };
+        let mut parts = all.iter().filter(|it| it.is_opaque).filter_map(part).peekable();
+        parts.peek()?;
+        let mut marks = vec![false; (bytes.end - bytes.start) as usize];
+        parts.for_each(|it| marks[it].fill(true));
+        // What also belongs to something else may be the host's.
+        all.iter().filter(|it| !it.is_opaque).filter_map(part).for_each(|it| marks[it].fill(false));
+        Some(marks)
+    }
+}
+
+/// An image: whether the host can find its texels.
+pub(crate) fn create_image(performer: &mut Performer<'_>, done: &RecordedCall<'_>) -> Result<(), ReplayError> {
+    if done.has_failed() {
+        return Ok(());
+    }
+    let laid = performer.unpack(done)?;
+    // SAFETY: `Laid::image` holds the parameters of this command. The structure that one of them leads to is not null;
+    // it and its chain lie in the arena, and nobody else refers to them.
+    unsafe {
+        let info = performer.required(done, (*laid.image.cast::<vk::CreateImageParams>()).p_create_info)?;
+        // Images of a swapchain are plain images here, and so is what is bound to one.
+        chain::retain(info, |it| Some(it) != vk::ImageSwapchainCreateInfoKHR::layout().s_type());
+        let (there, here) = ((*info).format, performer.replay.formats.remap((*info).format));
+        if there != here {
+            let (there, here) = (formats::name(there), formats::name(here));
+            performer.replay.remark(format!("this device has no {there}: {here} takes its place"));
+        }
+        (*info).format = performer.replay.formats.remap((*info).format);
+    }
+    let result = performer.call(done, laid)?;
+    performer.finish_call(done, laid, result)?;
+    let Some(Call::CreateImage(call)) = Call::of(done.enter) else { return Ok(()) };
+    let is_linear = call.p_create_info().is_some_and(|it| it.tiling != vk::ImageTiling::OPTIMAL);
+    if let Some(lavascope_record::Outcome::CreateImage(it)) = done.leave.and_then(lavascope_record::Outcome::of)
+        && let Some(id) = it.p_image().and_then(|it| ObjectId::from_raw(it.0))
+        && is_linear
+    {
+        lock(&performer.replay.bindings.linear).insert(id);
+        if performer.device(done)?.is_other_device {
+            performer.replay.linear.add(id, call.p_create_info().map_or(vk::ImageType(1), |it| it.image_type));
+        }
+    }
+    Ok(())
+}
+
+/// A buffer or image ends.
+pub(crate) fn destroy(performer: &mut Performer<'_>, done: &RecordedCall<'_>) -> Result<(), ReplayError> {
+    let raw = match Call::of(done.enter) {
+        Some(Call::DestroyBuffer(it)) => it.buffer.0,
+        Some(Call::DestroyImage(it)) => it.image.0,
+        _ => 0,
+    };
+    if let Some(id) = ObjectId::from_raw(raw) {
+        performer.replay.bindings.remove(id);
+        performer.replay.linear.remove(id);
+    }
+    performer.perform_unchanged(done)
+}
+
+impl Performer<'_> {
+    /// Remembers what was bound.
+    pub(crate) fn record_bindings(&self, device: &ReplayDevice, done: &RecordedCall<'_>) {
+        let buffer = |buffer: u64, memory: u64, offset: u64| {
+            let (Some(id), Some(memory)) = (ObjectId::from_raw(buffer), ObjectId::from_raw(memory)) else { return };
+            let size = self.replay.addresses.size_of(id).unwrap_or(0);
+            let bytes = offset..offset.saturating_add(size);
+            self.replay.bindings.add(memory, BoundRange { resource: id, bytes, is_opaque: false });
+        };
+        let image = |image: u64, memory: u64, offset: u64| {
+            let (Some(id), Some(memory)) = (ObjectId::from_raw(image), ObjectId::from_raw(memory)) else { return };
+            let bytes = offset..offset.saturating_add(self.image_size(device, id));
+            let is_opaque = !lock(&self.replay.bindings.linear).contains(&id);
+            self.replay.bindings.add(memory, BoundRange { resource: id, bytes, is_opaque });
+        };
+        match Call::of(done.enter) {
+            Some(Call::BindBufferMemory(it)) => buffer(it.buffer.0, it.memory.0, it.memory_offset),
+            Some(Call::BindBufferMemory2(it)) => {
+                it.p_bind_infos().iter().for_each(|it| buffer(it.buffer.0, it.memory.0, it.memory_offset));
+            }
+            Some(Call::BindImageMemory(it)) => image(it.image.0, it.memory.0, it.memory_offset),
+            Some(Call::BindImageMemory2(it)) => {
+                it.p_bind_infos().iter().for_each(|it| image(it.image.0, it.memory.0, it.memory_offset));
+            }
+            _ => {}
+        }
+    }
+
+    fn image_size(&self, device: &ReplayDevice, id: ObjectId) -> u64 {
+        let Some(object) = self.replay.objects.find(id) else { return 0 };
+        let mut needs: vk::MemoryRequirements = Structure::zeroed();
+        driver!(
+            device.functions,
+            GetImageMemoryRequirements,
+            FnGetImageMemoryRequirements(device.handle, vk::Image(object.handle), out(&mut needs))
+        );
+        needs.size
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use lavascope_abi::HandleType;
+
+    use super::*;
+
+    #[test]
+    fn texels_of_images_are_not_the_hosts_unless_a_buffer_shares_them() {
+        let id = |ty, serial| ObjectId::new(ty, serial).expect("a small number");
+        let memory = id(HandleType::DeviceMemory, 1);
+        let (image, buffer) = (id(HandleType::Image, 1), id(HandleType::Buffer, 1));
+        let bindings = MemoryBindings::default();
+        assert_eq!(bindings.opaque_bytes(memory, 0..10), None);
+        bindings.add(memory, BoundRange { resource: image, bytes: 2..8, is_opaque: true });
+        assert_eq!(bindings.opaque_bytes(memory, 0..4), Some(vec![false, false, true, true]));
+        assert_eq!(bindings.opaque_bytes(memory, 8..12), None);
+        bindings.add(memory, BoundRange { resource: buffer, bytes: 3..6, is_opaque: false });
+        assert_eq!(bindings.opaque_bytes(memory, 2..7), Some(vec![true, false, false, false, true]));
+        bindings.remove(image);
+        assert_eq!(bindings.opaque_bytes(memory, 0..10), None);
+        bindings.remove(buffer);
+        bindings.remove_memory(memory);
+    }
+}

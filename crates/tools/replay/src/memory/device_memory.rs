@@ -1,0 +1,567 @@
+//! Memory: other types of memory than where the trace was made, and what the host wrote into it.
+
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
+
+use lavascope_abi as vk;
+use lavascope_abi::{ObjectId, Structure};
+use lavascope_record::Call;
+use rustc_hash::FxHashMap;
+
+use crate::call::chain;
+use crate::call::functions::driver;
+use crate::call::perform::{Performer, RecordedCall};
+use crate::error::ReplayError;
+use crate::memory::bindings::MemoryBindings;
+use crate::memory::linear_images::LinearLayout;
+use crate::port::device::ReplayDevice;
+use crate::port::device_addresses::DeviceAddressMap;
+use crate::port::instance::out;
+use crate::replay::lock;
+
+/// Memory here, by its id in the trace.
+#[derive(Default)]
+pub(crate) struct MemoryTable(Mutex<FxHashMap<ObjectId, Arc<ReplayMemory>>>);
+
+/// A resource of a memory that has memory of its own here.
+pub(crate) struct RelocatedResource {
+    /// Where it was.
+    pub(crate) recorded_offset: u64,
+    pub(crate) memory: ReplayMemory,
+    pub(crate) layout: RelocatedLayout,
+}
+
+/// Where the bytes of a resource are that has memory of its own.
+pub(crate) enum RelocatedLayout {
+    /// Where they were.
+    Same,
+    /// Row by row elsewhere.
+    Rows(Arc<LinearLayout>),
+    /// Only the driver knows.
+    Opaque,
+}
+
+pub(crate) struct ReplayMemory {
+    device: Arc<ReplayDevice>,
+    pub(crate) id: ObjectId,
+    pub(crate) handle: vk::DeviceMemory,
+    pub(crate) size: u64,
+    /// The number of its type here.
+    pub(crate) ty: u32,
+    pub(crate) is_visible: bool,
+    is_coherent: bool,
+    relocated: Mutex<Vec<RelocatedResource>>,
+    /// Its address while it is mapped: as long as the program had it mapped, so that a layer underneath sees what the
+    /// program saw, and no more. Whoever uses the address holds the lock.
+    mapped: RwLock<Option<usize>>,
+    /// What the trace has of it so far, where somebody wants to know what the device wrote.
+    recorded: Option<Mutex<RecordedContents>>,
+    /// Whether the trace has what the device wrote.
+    has_device_writes: bool,
+    /// Which bytes the program had mapped.
+    mapped_range: Mutex<Option<std::ops::Range<u64>>>,
+}
+
+/// What a trace has of a memory.
+struct RecordedContents {
+    bytes: Vec<u8>,
+    /// Which bytes the trace spoke of.
+    is_recorded: Vec<bool>,
+}
+
+/// What the device wrote where the trace has it too, in bytes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct WriteComparison {
+    pub equal: u64,
+    pub different: u64,
+    /// Where the first difference is.
+    pub first_difference: Option<(ObjectId, u64)>,
+}
+
+impl WriteComparison {
+    pub(crate) fn add(&mut self, other: WriteComparison) {
+        self.equal += other.equal;
+        self.different += other.different;
+        self.first_difference = self.first_difference.or(other.first_difference);
+    }
+}
+
+impl MemoryTable {
+    pub(crate) fn find(&self, id: ObjectId) -> Option<Arc<ReplayMemory>> {
+        lock(&self.0).get(&id).cloned()
+    }
+
+    /// What a program did not free goes with its device.
+    pub(crate) fn free_device(&self, owner: u32) {
+        lock(&self.0).retain(|_, it| {
+            let stays = it.device.owner != owner;
+            if !stays {
+                it.free_relocated();
+                let ReplayDevice { functions, handle, .. } = &*it.device;
+                driver!(functions, FreeMemory, FnFreeMemory(*handle, it.handle, vk::Ptr::NULL));
+            }
+            stays
+        });
+    }
+
+    /// By its handle here.
+    pub(crate) fn find_by_handle(&self, handle: vk::DeviceMemory) -> Option<Arc<ReplayMemory>> {
+        lock(&self.0).values().find(|it| it.handle == handle).cloned()
+    }
+}
+
+impl ReplayMemory {
+    pub(crate) fn new(
+        device: Arc<ReplayDevice>,
+        id: ObjectId,
+        (handle, size, ty): (vk::DeviceMemory, u64, u32),
+        (is_known, has_results): (bool, bool),
+    ) -> ReplayMemory {
+        let flags = device.memory.memory_types.get(ty as usize).map_or(0, |it| it.property_flags.0);
+        let is_visible = flags & vk::MemoryPropertyFlags::HOST_VISIBLE.0 != 0;
+        ReplayMemory {
+            device,
+            id,
+            handle,
+            size,
+            ty,
+            is_visible,
+            is_coherent: flags & vk::MemoryPropertyFlags::HOST_COHERENT.0 != 0,
+            relocated: Mutex::default(),
+            mapped: RwLock::default(),
+            recorded: (is_known && is_visible).then(|| {
+                Mutex::new(RecordedContents { bytes: vec![0; size as usize], is_recorded: vec![false; size as usize] })
+            }),
+            has_device_writes: has_results,
+            mapped_range: Mutex::default(),
+        }
+    }
+
+    pub(crate) fn device(&self) -> &ReplayDevice {
+        &self.device
+    }
+
+    /// Whether the trace has bytes that are not here yet, and that the device may be about to write: a capture of
+    /// results also sees what the device does while the program goes on.
+    pub(crate) fn may_be_device_write(&self, offset: u64, bytes: &[u8]) -> bool {
+        let Some(known) = self.recorded.as_ref().filter(|_| self.has_device_writes) else { return false };
+        if offset.checked_add(bytes.len() as u64).is_none_or(|it| it > self.size) {
+            return false;
+        }
+        let Ok(live) = self.current_bytes(offset, bytes.len()) else { return false };
+        let known = lock(known);
+        let old = &known.bytes[offset as usize..offset as usize + bytes.len()];
+        live.iter().zip(old).zip(bytes).any(|((live, old), new)| live == old && old != new)
+    }
+
+    pub(crate) fn add_relocated(&self, it: RelocatedResource) {
+        lock(&self.relocated).push(it);
+    }
+
+    /// Calls `act` with each part that lies elsewhere, and which bytes of the range it is.
+    fn for_each_relocated(
+        &self,
+        offset: u64,
+        size: usize,
+        mut act: impl FnMut(&ReplayMemory, u64, std::ops::Range<usize>),
+    ) {
+        let end = offset + size as u64;
+        for it in lock(&self.relocated).iter().filter(|it| it.memory.is_visible) {
+            let place = |at: u64| (it.recorded_offset + at - offset) as usize;
+            match &it.layout {
+                RelocatedLayout::Same => {
+                    let (first, last) =
+                        (it.recorded_offset.max(offset), (it.recorded_offset + it.memory.size).min(end));
+                    if first < last {
+                        act(
+                            &it.memory,
+                            first - it.recorded_offset,
+                            (first - offset) as usize..(last - offset) as usize,
+                        );
+                    }
+                }
+                RelocatedLayout::Rows(pitches) if end > it.recorded_offset => {
+                    for piece in
+                        pitches.row_mappings(&(offset.saturating_sub(it.recorded_offset)..end - it.recorded_offset))
+                    {
+                        if piece.replay_offset + piece.size <= it.memory.size {
+                            act(
+                                &it.memory,
+                                piece.replay_offset,
+                                place(piece.recorded_offset)..place(piece.recorded_offset + piece.size),
+                            );
+                        }
+                    }
+                }
+                RelocatedLayout::Rows(_) | RelocatedLayout::Opaque => {}
+            }
+        }
+    }
+
+    fn free_relocated(&self) {
+        for it in lock(&self.relocated).drain(..) {
+            let ReplayDevice { functions, handle, .. } = &*self.device;
+            driver!(functions, FreeMemory, FnFreeMemory(*handle, it.memory.handle, vk::Ptr::NULL));
+        }
+    }
+
+    /// Puts what the host wrote where it belongs.
+    ///
+    /// A capture does not always know who wrote something. Here one does: a byte that is another than the trace had so
+    /// far was written by the device. Where the trace has all that the device wrote, such a byte stays as it is: the
+    /// capture may have looked while the device was writing.
+    pub(crate) fn write(
+        &self,
+        offset: u64,
+        bytes: &[u8],
+        about: (&DeviceAddressMap, &MemoryBindings),
+    ) -> Result<WriteComparison, String> {
+        let (addresses, bindings) = about;
+        let end = offset.checked_add(bytes.len() as u64).filter(|it| *it <= self.size);
+        end.ok_or_else(|| format!("{} bytes at {offset} do not fit into {} bytes", bytes.len(), self.size))?;
+        let mut results = WriteComparison::default();
+        let opaque = bindings.opaque_bytes(self.id, offset..offset + bytes.len() as u64);
+        match &self.recorded {
+            None => self.put_unmasked(offset, bytes, &opaque.unwrap_or_default())?,
+            Some(known) => {
+                let live = self.current_bytes(offset, bytes.len())?;
+                let mut kept = opaque.unwrap_or_else(|| vec![false; bytes.len()]);
+                let mut known = lock(known);
+                let range = offset as usize..offset as usize + bytes.len();
+                let old = &mut known.bytes[range.clone()];
+                for (((live, old), new), kept) in live.iter().zip(old).zip(bytes).zip(&mut kept) {
+                    results.equal += u64::from(live == new && old != new);
+                    *kept |= self.has_device_writes && live != old;
+                    *old = *new;
+                }
+                known.is_recorded[range].fill(true);
+                drop(known);
+                // What is kept must not be written, not even as it is: the device may be about to change it.
+                self.put_unmasked(offset, bytes, &kept)?;
+            }
+        }
+        if addresses.needs_remap() || addresses.blobs.needs_remap() {
+            self.patch_addresses(offset, bytes.len(), addresses);
+        }
+        Ok(results)
+    }
+
+    /// The host is done with a part of the memory: what is there should be what the trace has.
+    pub(crate) fn compare(
+        &self,
+        range: std::ops::Range<u64>,
+        (addresses, bindings): (&DeviceAddressMap, &MemoryBindings),
+    ) -> Result<WriteComparison, String> {
+        let mut results = WriteComparison::default();
+        let (Some(known), true) = (&self.recorded, self.has_device_writes && self.is_visible) else {
+            return Ok(results);
+        };
+        let (first, end) = (range.start.min(self.size), range.end.min(self.size));
+        let live = self.current_bytes(first, (end - first) as usize)?;
+        let opaque = bindings.opaque_bytes(self.id, first..end);
+        let is_opaque = |at: usize| opaque.as_ref().is_some_and(|it| it[at]);
+        let known = lock(known);
+        let range = first as usize..end as usize;
+        let all = live.iter().zip(&known.bytes[range.clone()]).zip(&known.is_recorded[range]).enumerate();
+        for (at, ((live, known_byte), is_told)) in all {
+            let place = first + at as u64;
+            if live != known_byte
+                && *is_told
+                && !is_opaque(at)
+                && !is_remapped_byte(&known.bytes, place as usize, addresses)
+            {
+                results.different += 1;
+                results.first_difference = results.first_difference.or(Some((self.id, place)));
+            }
+        }
+        Ok(results)
+    }
+
+    /// What is there now, wherever it lies.
+    fn current_bytes(&self, offset: u64, size: usize) -> Result<Vec<u8>, String> {
+        let mut bytes = self.with_base(|base| {
+            let from = std::ptr::with_exposed_provenance::<u8>(self.address(base, offset, size));
+            let mut bytes = vec![0; size];
+            // SAFETY: `with_base` keeps the memory mapped whole, and `address` asserts that the bytes lie within. The
+            // device may be writing them, so no reference to them is made.
+            unsafe { std::ptr::copy_nonoverlapping(from, bytes.as_mut_ptr(), size) };
+            bytes
+        })?;
+        let mut failed = None;
+        self.for_each_relocated(offset, size, |memory, own, range| match memory.current_bytes(own, range.len()) {
+            Ok(it) => bytes[range].copy_from_slice(&it),
+            Err(it) => failed = Some(it),
+        });
+        failed.map_or(Ok(bytes), Err)
+    }
+
+    /// Puts the bytes that are not marked; all where there are no marks.
+    fn put_unmasked(&self, offset: u64, bytes: &[u8], kept: &[bool]) -> Result<(), String> {
+        if kept.is_empty() {
+            return self.put(offset, bytes);
+        }
+        let mut at = 0;
+        for run in kept.chunk_by(|one, other| one == other) {
+            if !run[0] {
+                self.put(offset + at as u64, &bytes[at..at + run.len()])?;
+            }
+            at += run.len();
+        }
+        Ok(())
+    }
+
+    fn put(&self, offset: u64, bytes: &[u8]) -> Result<(), String> {
+        self.with_base(|base| {
+            let to = std::ptr::with_exposed_provenance_mut::<u8>(self.address(base, offset, bytes.len()));
+            // SAFETY: `with_base` keeps the memory mapped whole, and `address` asserts that the bytes lie within. No
+            // reference of ours leads there: the memory is the driver's.
+            unsafe { std::ptr::copy_nonoverlapping(bytes.as_ptr(), to, bytes.len()) };
+        })?;
+        let mut failed = None;
+        self.for_each_relocated(offset, bytes.len(), |memory, own, range| {
+            failed = memory.put(own, &bytes[range]).err().or(failed.take());
+            memory.flush();
+        });
+        failed.map_or(Ok(()), Err)
+    }
+
+    /// Puts addresses of here where the trace has its own. Only what changed is written, so the rest of an address is
+    /// in what the trace had before.
+    fn patch_addresses(&self, offset: u64, size: usize, addresses: &DeviceAddressMap) {
+        let Some(known) = &self.recorded else { return };
+        let known = lock(known);
+        let first = (offset as usize) & !7;
+        let end = (offset as usize + size).next_multiple_of(8).min(known.bytes.len());
+        for (at, it) in known.bytes[first..end].chunks_exact(8).enumerate() {
+            let recorded = u64::from_le_bytes(std::array::from_fn(|at| it[at]));
+            if let Some(here) = addresses.remap(recorded) {
+                // It lies within, and memory that is mapped can be written to.
+                let _ = self.put((first + at * 8) as u64, &here.to_le_bytes());
+            }
+        }
+        if addresses.blobs.needs_remap() {
+            addresses.blobs.for_each_in(&known.bytes, offset as usize..offset as usize + size, |at, here| {
+                let _ = self.put(at as u64, here);
+            });
+        }
+    }
+
+    /// Lets the device see what was written.
+    pub(crate) fn flush(&self) {
+        let mapped = self.mapped.read().unwrap_or_else(PoisonError::into_inner);
+        if !self.is_coherent && mapped.is_some() {
+            let range =
+                vk::MappedMemoryRange { memory: self.handle, size: vk::WHOLE_SIZE, ..vk::MappedMemoryRange::zeroed() };
+            driver!(
+                self.device.functions,
+                FlushMappedMemoryRanges,
+                FnFlushMappedMemoryRanges(self.device.handle, 1, vk::Ptr::to(&range))
+            );
+        }
+    }
+
+    /// Where bytes are in a mapping of the whole.
+    fn address(&self, base: usize, offset: u64, size: usize) -> usize {
+        let is_within = offset.checked_add(size as u64).is_some_and(|it| it <= self.size);
+        assert!(is_within, "bytes that the replay reads or writes lie in the memory");
+        base + offset as usize
+    }
+
+    /// Does something with the memory while it is mapped whole.
+    fn with_base<T>(&self, act: impl FnOnce(usize) -> T) -> Result<T, String> {
+        loop {
+            let mapped = self.mapped.read().unwrap_or_else(PoisonError::into_inner);
+            if let Some(base) = *mapped {
+                return Ok(act(base));
+            }
+            drop(mapped);
+            self.map()?;
+        }
+    }
+
+    /// Maps it whole, if it is not.
+    fn map(&self) -> Result<(), String> {
+        let mut mapped = self.mapped.write().unwrap_or_else(PoisonError::into_inner);
+        if mapped.is_some() {
+            return Ok(());
+        }
+        let mut data = vk::Ptr::<vk::Opaque>::NULL;
+        let ReplayDevice { functions, handle, .. } = &*self.device;
+        let result = driver!(
+            functions,
+            MapMemory,
+            FnMapMemory(*handle, self.handle, 0, vk::WHOLE_SIZE, vk::MemoryMapFlags(0), out(&mut data).cast())
+        );
+        if result != Some(vk::Result::SUCCESS) {
+            return Err("the memory cannot be mapped here".to_owned());
+        }
+        *mapped = Some(data.0 as usize);
+        Ok(())
+    }
+
+    /// Nobody looks at it any more.
+    fn unmap(&self) {
+        let mut mapped = self.mapped.write().unwrap_or_else(PoisonError::into_inner);
+        if mapped.take().is_some() {
+            let ReplayDevice { functions, handle, .. } = &*self.device;
+            driver!(functions, UnmapMemory, FnUnmapMemory(*handle, self.handle));
+        }
+        drop(mapped);
+        lock(&self.relocated).iter().for_each(|it| it.memory.unmap());
+    }
+}
+
+/// Structures that bring memory from elsewhere: here it is plain memory.
+fn is_import(s_type: i32) -> bool {
+    let imports = [
+        vk::ImportMemoryHostPointerInfoEXT::layout(),
+        vk::ImportMemoryFdInfoKHR::layout(),
+        vk::ExportMemoryAllocateInfo::layout(),
+    ];
+    imports.iter().any(|it| it.s_type() == Some(s_type))
+}
+
+pub(crate) fn allocate(performer: &mut Performer<'_>, done: &RecordedCall<'_>) -> Result<(), ReplayError> {
+    if done.has_failed() {
+        return Ok(());
+    }
+    let device = performer.device(done)?;
+    let laid = performer.unpack(done)?;
+    let image = laid.image.cast::<vk::AllocateMemoryParams>();
+    // SAFETY: `Laid::image` holds the parameters of this command. The structure that one of them leads to is not null;
+    // it and its chain lie in the arena, and nobody else refers to them.
+    let (size, ty) = unsafe {
+        let info = performer.required(done, (*image).p_allocate_info)?;
+        let is_gone = |it| {
+            is_import(it)
+                || device.is_other_device && is_dedicated(it)
+                || !device.has_capture_replay && is_opaque_capture_address(it)
+        };
+        chain::retain(info, |it| !is_gone(it));
+        if !device.has_capture_replay
+            && let Some(flags) = chain::find::<_, vk::MemoryAllocateFlagsInfo>(info)
+        {
+            (*flags).flags.0 &= !vk::MemoryAllocateFlags::DEVICE_ADDRESS_CAPTURE_REPLAY.0;
+        }
+        (*info).memory_type_index = device.memory_type((*info).memory_type_index);
+        ((*info).allocation_size, (*info).memory_type_index)
+    };
+    let result = performer.call(done, laid)?;
+    performer.finish_call(done, laid, result)?;
+    // SAFETY: `Laid::image` holds the parameters of this command; `unpack` made room for the handle, and `finish_call` adds
+    // to the arena without clearing it.
+    let handle = unsafe { performer.required(done, (*image).p_memory)?.read() };
+    if let Some(id) = created_memory(done) {
+        let is_known = performer.replay.options.verify || device.has_addresses;
+        let has_results = performer.replay.has_device_writes;
+        let memory = ReplayMemory::new(device, id, (handle, size, ty), (is_known, has_results));
+        if memory.is_visible {
+            clear(&memory).map_err(|it| performer.error(done, it))?;
+        }
+        lock(&performer.replay.memories.0).insert(id, Arc::new(memory));
+    }
+    Ok(())
+}
+
+/// What a capture has of memory begins with zeros.
+pub(crate) fn clear(memory: &ReplayMemory) -> Result<(), String> {
+    memory.with_base(|base| {
+        // SAFETY: `with_base` keeps the memory mapped whole, and it has so many bytes; nobody else has the new memory.
+        unsafe { std::ptr::write_bytes(std::ptr::with_exposed_provenance_mut::<u8>(base), 0, memory.size as usize) };
+    })?;
+    memory.flush();
+    memory.unmap();
+    Ok(())
+}
+
+/// Memory for one resource only, of a size that is another here.
+fn is_dedicated(s_type: i32) -> bool {
+    vk::MemoryDedicatedAllocateInfo::layout().s_type() == Some(s_type)
+}
+
+/// Which address memory should have.
+fn is_opaque_capture_address(s_type: i32) -> bool {
+    vk::MemoryOpaqueCaptureAddressAllocateInfo::layout().s_type() == Some(s_type)
+}
+
+fn created_memory(done: &RecordedCall<'_>) -> Option<ObjectId> {
+    match done.leave.and_then(lavascope_record::Outcome::of)? {
+        lavascope_record::Outcome::AllocateMemory(it) => ObjectId::from_raw(it.p_memory()?.0),
+        _ => None,
+    }
+}
+
+pub(crate) fn free(performer: &mut Performer<'_>, done: &RecordedCall<'_>) -> Result<(), ReplayError> {
+    if let Some(Call::FreeMemory(it)) = Call::of(done.enter)
+        && let Some(id) = ObjectId::from_raw(it.memory.0)
+    {
+        // Freeing unmaps.
+        let removed = lock(&performer.replay.memories.0).remove(&id);
+        if let Some(it) = &removed {
+            performer.compare_mapped_range(done, it)?;
+        }
+        performer.perform_unchanged(done)?;
+        removed.iter().for_each(|it| it.free_relocated());
+        performer.replay.bindings.remove_memory(id);
+        return Ok(());
+    }
+    performer.perform_unchanged(done)
+}
+
+/// Memory is mapped whole here, and which part of it the program has is remembered.
+pub(crate) fn map(performer: &mut Performer<'_>, done: &RecordedCall<'_>) -> Result<(), ReplayError> {
+    let (memory, offset, size) = match Call::of(done.enter) {
+        Some(Call::MapMemory(it)) => (it.memory.0, it.offset, it.size),
+        Some(Call::MapMemory2(it)) => match it.p_memory_map_info() {
+            Some(it) => (it.memory.0, it.offset, it.size),
+            None => return Ok(()),
+        },
+        _ => return Ok(()),
+    };
+    let id = ObjectId::from_raw(memory).unwrap_or(ObjectId::NULL);
+    if let Some(it) = performer.replay.memories.find(id).filter(|_| !done.has_failed()) {
+        let end = if size == vk::WHOLE_SIZE { it.size } else { offset.saturating_add(size).min(it.size) };
+        *lock(&it.mapped_range) = Some(offset.min(end)..end);
+        if it.is_visible && !performer.replay.is_plan() {
+            it.map().map_err(|it| performer.error(done, it))?;
+        }
+    }
+    Ok(())
+}
+
+pub(crate) fn unmap(performer: &mut Performer<'_>, done: &RecordedCall<'_>) -> Result<(), ReplayError> {
+    let memory = match Call::of(done.enter) {
+        Some(Call::UnmapMemory(it)) => it.memory.0,
+        Some(Call::UnmapMemory2(it)) => it.p_memory_unmap_info().map_or(0, |it| it.memory.0),
+        _ => return Ok(()),
+    };
+    let id = ObjectId::from_raw(memory).unwrap_or(ObjectId::NULL);
+    match performer.replay.memories.find(id) {
+        Some(it) => {
+            performer.compare_mapped_range(done, &it)?;
+            it.unmap();
+            Ok(())
+        }
+        None => Ok(()),
+    }
+}
+
+impl Performer<'_> {
+    /// The program does not look at a memory any more: what it saw is compared.
+    fn compare_mapped_range(&self, done: &RecordedCall<'_>, memory: &ReplayMemory) -> Result<(), ReplayError> {
+        if let Some(range) = lock(&memory.mapped_range).take().filter(|_| self.replay.options.verify) {
+            let results = memory
+                .compare(range, (&self.replay.addresses, &self.replay.bindings))
+                .map_err(|it| self.error(done, it))?;
+            lock(&self.replay.write_comparison).add(results);
+        }
+        Ok(())
+    }
+}
+
+/// Whether a byte is part of an address, or of something else of the driver's own, that is another one here.
+fn is_remapped_byte(known: &[u8], at: usize, addresses: &DeviceAddressMap) -> bool {
+    let first = at & !7;
+    let word = known.get(first..first + 8).map(|it| u64::from_le_bytes(std::array::from_fn(|at| it[at])));
+    let is_address = addresses.needs_remap() && word.is_some_and(|it| addresses.remap(it).is_some());
+    is_address || (addresses.blobs.needs_remap() && addresses.blobs.covers_byte(known, at))
+}

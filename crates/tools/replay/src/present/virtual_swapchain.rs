@@ -1,0 +1,377 @@
+//! Swapchains without a window: plain images, acquired and presented in the order of the trace.
+//!
+//! Acquiring an image signals what the trace waits for, and presenting one waits for what the trace signals, each by a
+//! submission of our own; so the device sees the order that the program saw.
+
+use std::sync::{Arc, Mutex};
+
+use lavascope_abi as vk;
+use lavascope_abi::{ObjectId, Ptr, Structure};
+use lavascope_record::{Call, Outcome, View};
+use rustc_hash::FxHashMap;
+
+use crate::call::functions::driver;
+use crate::call::objects::ReplayObject;
+use crate::call::output_handles::output_ids;
+use crate::call::perform::{Performer, RecordedCall, result_name};
+use crate::error::ReplayError;
+use crate::options::FrameOutput;
+use crate::port::device::ReplayDevice;
+use crate::port::instance::out;
+use crate::present::real_swapchain::{RealSurface, RealSwapchain};
+use crate::replay::lock;
+use crate::schedule::device_waits::WaitLimit;
+
+/// Swapchains here, by their id in the trace.
+#[derive(Default)]
+pub(crate) struct VirtualSwapchains {
+    all: Mutex<FxHashMap<ObjectId, Arc<VirtualSwapchain>>>,
+    /// What they are shown on, where somebody wants to see them.
+    surfaces: Mutex<FxHashMap<ObjectId, Arc<RealSurface>>>,
+}
+
+pub(crate) struct VirtualSwapchain {
+    pub(crate) device: Arc<ReplayDevice>,
+    info: vk::SwapchainCreateInfoKHR,
+    images: Mutex<Vec<(vk::Image, vk::DeviceMemory)>>,
+    real: Mutex<Option<RealSwapchain>>,
+}
+
+/// More images than any swapchain has.
+const IMAGES_MAX: usize = 64;
+
+impl VirtualSwapchains {
+    fn find(&self, id: ObjectId) -> Option<Arc<VirtualSwapchain>> {
+        lock(&self.all).get(&id).cloned()
+    }
+
+    /// What a program did not destroy goes with its device; gives the images that are gone.
+    pub(crate) fn destroy_device(&self, device: &ReplayDevice) -> Vec<vk::Image> {
+        let mut gone = Vec::new();
+        lock(&self.all).retain(|_, it| {
+            let stays = it.device.owner != device.owner;
+            if !stays {
+                gone.extend(lock(&it.images).iter().map(|it| it.0));
+                it.destroy();
+            }
+            stays
+        });
+        gone
+    }
+
+    /// What is shown on a surface is shown no more.
+    fn release_surface(&self, surface: vk::SurfaceKHR) {
+        for it in lock(&self.all).values().filter(|it| it.info.surface == surface) {
+            lock(&it.real).take();
+        }
+    }
+
+    /// No swapchain is left.
+    pub(crate) fn destroy_surfaces(&self) {
+        lock(&self.surfaces).clear();
+    }
+}
+
+impl VirtualSwapchain {
+    pub(crate) fn format(&self) -> vk::Format {
+        self.info.image_format
+    }
+
+    pub(crate) fn extent(&self) -> vk::Extent2D {
+        self.info.image_extent
+    }
+
+    /// The image of an index; there are as many as somebody asks for.
+    pub(crate) fn image(&self, index: usize) -> Result<vk::Image, String> {
+        if index >= IMAGES_MAX {
+            return Err(format!("there is no image {index} in a swapchain"));
+        }
+        let mut images = lock(&self.images);
+        while images.len() <= index {
+            images.push(self.make_image()?);
+        }
+        Ok(images[index].0)
+    }
+
+    fn make_image(&self) -> Result<(vk::Image, vk::DeviceMemory), String> {
+        let ReplayDevice { functions, handle, .. } = &*self.device;
+        let mutable = vk::SwapchainCreateFlagsKHR::MUTABLE_FORMAT_KHR.0;
+        let is_mutable = self.info.flags.0 & mutable != 0;
+        let flags = match is_mutable {
+            true => vk::ImageCreateFlags::MUTABLE_FORMAT.0 | vk::ImageCreateFlags::EXTENDED_USAGE.0,
+            false => 0,
+        };
+        let info = vk::ImageCreateInfo {
+            flags: vk::ImageCreateFlags(flags),
+            image_type: vk::ImageType(1),
+            format: self.info.image_format,
+            extent: vk::Extent3D {
+                width: self.info.image_extent.width,
+                height: self.info.image_extent.height,
+                depth: 1,
+            },
+            mip_levels: 1,
+            array_layers: self.info.image_array_layers,
+            samples: vk::SampleCountFlags(1),
+            usage: vk::ImageUsageFlags(self.info.image_usage.0 | vk::ImageUsageFlags::TRANSFER_SRC.0),
+            ..vk::ImageCreateInfo::zeroed()
+        };
+        let mut image = vk::Image(0);
+        let made = driver!(functions, CreateImage, FnCreateImage(*handle, Ptr::to(&info), Ptr::NULL, out(&mut image)));
+        check("an image of the swapchain", made)?;
+        let mut needs = vk::MemoryRequirements::zeroed();
+        driver!(functions, GetImageMemoryRequirements, FnGetImageMemoryRequirements(*handle, image, out(&mut needs)));
+        let local = vk::MemoryPropertyFlags::DEVICE_LOCAL.0;
+        let ty = self.device.find_memory_type(needs.memory_type_bits, local);
+        let ty = ty.or_else(|| self.device.find_memory_type(needs.memory_type_bits, 0)).unwrap_or(0);
+        let info = vk::MemoryAllocateInfo {
+            allocation_size: needs.size,
+            memory_type_index: ty,
+            ..vk::MemoryAllocateInfo::zeroed()
+        };
+        let mut memory = vk::DeviceMemory(0);
+        let made =
+            driver!(functions, AllocateMemory, FnAllocateMemory(*handle, Ptr::to(&info), Ptr::NULL, out(&mut memory)));
+        check("memory of the swapchain", made)?;
+        let bound = driver!(functions, BindImageMemory, FnBindImageMemory(*handle, image, memory, 0));
+        check("memory of the swapchain", bound)?;
+        Ok((image, memory))
+    }
+
+    fn destroy(&self) {
+        lock(&self.real).take();
+        let ReplayDevice { functions, handle, .. } = &*self.device;
+        for (image, memory) in lock(&self.images).drain(..) {
+            driver!(functions, DestroyImage, FnDestroyImage(*handle, image, Ptr::NULL));
+            driver!(functions, FreeMemory, FnFreeMemory(*handle, memory, Ptr::NULL));
+        }
+    }
+}
+
+pub(crate) fn check(what: &str, result: Option<vk::Result>) -> Result<(), String> {
+    match result {
+        Some(vk::Result::SUCCESS) => Ok(()),
+        Some(code) => Err(format!("{what} cannot be made: the driver answers {}", result_name(code))),
+        None => Err(format!("{what} cannot be made: the driver does not have the function")),
+    }
+}
+
+/// A surface ends, and what is shown on it here.
+pub(crate) fn destroy_surface(performer: &mut Performer<'_>, done: &RecordedCall<'_>) -> Result<(), ReplayError> {
+    if let Some(Call::DestroySurfaceKHR(call)) = Call::of(done.enter) {
+        performer.replay.swapchains.release_surface(call.surface);
+        let id = ObjectId::from_raw(call.surface.0).unwrap_or(ObjectId::NULL);
+        lock(&performer.replay.swapchains.surfaces).remove(&id);
+    }
+    performer.remove_destroyed(done);
+    Ok(())
+}
+
+/// A surface or swapchain has no handle of a driver; its id does as well.
+pub(crate) fn placeholder_handle(id: ObjectId) -> u64 {
+    id.serial() + 1
+}
+
+/// Surfaces exist in name only.
+pub(crate) fn surface(performer: &mut Performer<'_>, done: &RecordedCall<'_>) -> Result<(), ReplayError> {
+    let Some(leave) = done.leave.filter(|_| !done.has_failed()) else { return Ok(()) };
+    performer.arena.clear();
+    for id in output_ids(leave, &mut performer.arena) {
+        performer.add_object(done, id, ReplayObject { handle: placeholder_handle(id), owner: 0 })?;
+    }
+    Ok(())
+}
+
+pub(crate) fn create(performer: &mut Performer<'_>, done: &RecordedCall<'_>) -> Result<(), ReplayError> {
+    let Some(leave) = done.leave.filter(|_| !done.has_failed()) else { return Ok(()) };
+    let (Some(Call::CreateSwapchainKHR(call)), Some(Outcome::CreateSwapchainKHR(outcome))) =
+        (Call::of(done.enter), Outcome::of(leave))
+    else {
+        return Ok(());
+    };
+    let (Some(info), Some(id)) = (call.p_create_info(), outcome.p_swapchain().and_then(|it| ObjectId::from_raw(it.0)))
+    else {
+        return Ok(());
+    };
+    let device = performer.device(done)?;
+    let object = ReplayObject { handle: placeholder_handle(id), owner: device.owner };
+    let screen = performer.create_real_swapchain(done, &device, info.get()).map_err(|it| performer.error(done, it))?;
+    let swapchain = VirtualSwapchain { device, info: *info.get(), images: Mutex::default(), real: Mutex::new(screen) };
+    lock(&performer.replay.swapchains.all).insert(id, Arc::new(swapchain));
+    performer.add_object(done, id, object)
+}
+
+pub(crate) fn destroy(performer: &mut Performer<'_>, done: &RecordedCall<'_>) -> Result<(), ReplayError> {
+    let Some(Call::DestroySwapchainKHR(call)) = Call::of(done.enter) else { return Ok(()) };
+    let Some(id) = ObjectId::from_raw(call.swapchain.0) else { return Ok(()) };
+    let removed = lock(&performer.replay.swapchains.all).remove(&id);
+    if let Some(it) = removed {
+        // What presenting waits for was submitted, and is not over for sure.
+        performer.wait_device_idle(done, &it.device);
+        it.destroy();
+    }
+    performer.remove_destroyed(done);
+    Ok(())
+}
+
+pub(crate) fn images(performer: &mut Performer<'_>, done: &RecordedCall<'_>) -> Result<(), ReplayError> {
+    let Some(leave) = done.leave.filter(|_| !done.has_failed()) else { return Ok(()) };
+    let Some(Call::GetSwapchainImagesKHR(call)) = Call::of(done.enter) else { return Ok(()) };
+    let swapchain = performer.swapchain(done, call.swapchain.0)?;
+    performer.arena.clear();
+    for (at, id) in output_ids(leave, &mut performer.arena).into_iter().enumerate() {
+        let image = swapchain.image(at).map_err(|it| performer.error(done, it))?;
+        performer.add_object(done, id, ReplayObject { handle: image.0, owner: swapchain.device.owner })?;
+    }
+    Ok(())
+}
+
+pub(crate) fn acquire(performer: &mut Performer<'_>, done: &RecordedCall<'_>) -> Result<(), ReplayError> {
+    if done.leave.is_none() || !matches!(vk::Result(done.code()), vk::Result::SUCCESS | vk::Result::SUBOPTIMAL_KHR) {
+        return Ok(());
+    }
+    let (semaphore, fence) = match Call::of(done.enter) {
+        Some(Call::AcquireNextImageKHR(it)) => (it.semaphore.0, it.fence.0),
+        Some(Call::AcquireNextImage2KHR(it)) => it.p_acquire_info().map_or((0, 0), |it| (it.semaphore.0, it.fence.0)),
+        _ => return Ok(()),
+    };
+    let device = performer.device(done)?;
+    let recorded = semaphore;
+    let (semaphore, fence) = (performer.handle(done, semaphore)?, performer.handle(done, fence)?);
+    let semaphores = if semaphore == 0 { vec![] } else { vec![vk::Semaphore(semaphore)] };
+    performer
+        .submit_empty(&device, device.queue, (&[], &semaphores), vk::Fence(fence))
+        .map_err(|it| performer.error(done, it))?;
+    match ObjectId::from_raw(recorded).filter(|_| device.shares_queues) {
+        Some(id) => performer.note_semaphore_signal(id, 0),
+        None => Ok(()),
+    }
+}
+
+pub(crate) fn present(performer: &mut Performer<'_>, done: &RecordedCall<'_>) -> Result<(), ReplayError> {
+    let Some(Call::QueuePresentKHR(call)) = Call::of(done.enter) else { return Ok(()) };
+    let Some(info) = call.p_present_info() else { return Ok(()) };
+    let lost =
+        [vk::Result::ERROR_DEVICE_LOST, vk::Result::ERROR_OUT_OF_DEVICE_MEMORY, vk::Result::ERROR_OUT_OF_HOST_MEMORY];
+    if lost.contains(&vk::Result(done.code())) {
+        return Ok(());
+    }
+    let device = performer.device(done)?;
+    let queue = vk::Queue(performer.handle(done, call.queue.0)?);
+    let waits = info.p_wait_semaphores().iter().map(|it| performer.handle(done, it.0).map(vk::Semaphore));
+    let waits = waits.collect::<Result<Vec<_>, _>>()?;
+    performer.submit_empty(&device, queue, (&waits, &[]), vk::Fence(0)).map_err(|it| performer.error(done, it))?;
+    let frame = performer.replay.clock.end_frame();
+    performer.show(done, &device, info)?;
+    if performer.replay.options.wants_frame(frame) {
+        for (window, (swapchain, index)) in info.p_swapchains().iter().zip(info.p_image_indices()).enumerate() {
+            let swapchain = performer.swapchain(done, swapchain.0)?;
+            let image = swapchain.image(*index as usize).map_err(|it| performer.error(done, it))?;
+            performer.wait_queue_idle(done, &device, queue);
+            let picture = performer.read_image(&swapchain, image).map_err(|it| performer.error(done, it))?;
+            performer.replay.options.report_frame(frame, window, picture);
+        }
+    }
+    let fences = info.chained::<vk::SwapchainPresentFenceInfoKHR>();
+    for fence in fences.map(|it| it.p_fences().to_vec()).unwrap_or_default() {
+        let fence = vk::Fence(performer.handle(done, fence.0)?);
+        performer.submit_empty(&device, queue, (&[], &[]), fence).map_err(|it| performer.error(done, it))?;
+    }
+    Ok(())
+}
+
+impl Performer<'_> {
+    /// The real swapchain for one of the trace, where somebody wants to see it.
+    fn create_real_swapchain(
+        &self,
+        done: &RecordedCall<'_>,
+        device: &Arc<ReplayDevice>,
+        info: &vk::SwapchainCreateInfoKHR,
+    ) -> Result<Option<RealSwapchain>, String> {
+        let (options, swapchains) = (&self.replay.options, &self.replay.swapchains);
+        if options.frame_output == FrameOutput::Nothing || self.replay.is_plan() {
+            return Ok(None);
+        }
+        self.wait_device_idle(done, device);
+        swapchains.release_surface(info.surface);
+        let id = ObjectId::from_raw(info.surface.0).unwrap_or(ObjectId::NULL);
+        let known = lock(&swapchains.surfaces).get(&id).cloned();
+        let surface = match known {
+            Some(it) => it,
+            None => match RealSurface::new(options, device, info.image_extent)? {
+                Some(it) => Arc::new(it),
+                None => {
+                    self.replay.remark("this driver has no surface that nobody sees: frames are not presented".into());
+                    return Ok(None);
+                }
+            },
+        };
+        lock(&swapchains.surfaces).insert(id, surface.clone());
+        let shape = (info.image_format, info.image_extent);
+        RealSwapchain::new(device, surface, shape, options.is_original_speed).map(Some)
+    }
+
+    /// Shows the images of a frame, where somebody wants to see them.
+    fn show(
+        &self,
+        done: &RecordedCall<'_>,
+        device: &ReplayDevice,
+        info: View<'_, vk::PresentInfoKHR>,
+    ) -> Result<(), ReplayError> {
+        if self.replay.options.frame_output == FrameOutput::Nothing {
+            return Ok(());
+        }
+        let _waiting = self.begin_wait(done, "the window", WaitLimit::Unlimited);
+        for (swapchain, index) in info.p_swapchains().iter().zip(info.p_image_indices()) {
+            let swapchain = self.swapchain(done, swapchain.0)?;
+            let image = swapchain.image(*index as usize).map_err(|it| self.error(done, it))?;
+            let queue_lock = self.replay.queue_lock(device.queue.0);
+            let _guard = lock(&queue_lock);
+            if let Some(screen) = &*lock(&swapchain.real) {
+                let shown = screen.show(image, swapchain.extent(), swapchain.format());
+                shown.map_err(|it| self.error(done, it))?;
+            }
+        }
+        Ok(())
+    }
+
+    fn swapchain(&self, done: &RecordedCall<'_>, raw: u64) -> Result<Arc<VirtualSwapchain>, ReplayError> {
+        let id = ObjectId::from_raw(raw).unwrap_or(ObjectId::NULL);
+        let found = self.replay.swapchains.find(id);
+        found.ok_or_else(|| self.error(done, format!("{id} does not exist at this point")))
+    }
+
+    /// A submission without commands, which waits and signals.
+    fn submit_empty(
+        &self,
+        device: &ReplayDevice,
+        queue: vk::Queue,
+        (waits, signals): (&[vk::Semaphore], &[vk::Semaphore]),
+        fence: vk::Fence,
+    ) -> Result<(), String> {
+        let stages = vec![vk::PipelineStageFlags::ALL_COMMANDS; waits.len()];
+        let info = vk::SubmitInfo {
+            wait_semaphore_count: waits.len() as u32,
+            p_wait_semaphores: Ptr::to_slice(waits),
+            p_wait_dst_stage_mask: Ptr::to_slice(&stages),
+            signal_semaphore_count: signals.len() as u32,
+            p_signal_semaphores: Ptr::to_slice(signals),
+            ..vk::SubmitInfo::zeroed()
+        };
+        let queue_lock = self.replay.queue_lock(queue.0);
+        let _guard = lock(&queue_lock);
+        let result = driver!(device.functions, QueueSubmit, FnQueueSubmit(queue, 1, Ptr::to(&info), fence));
+        check("a submission of ours", result)
+    }
+
+    pub(crate) fn wait_queue_idle(&self, done: &RecordedCall<'_>, device: &ReplayDevice, queue: vk::Queue) {
+        let _waiting = self.begin_wait(done, "the device", WaitLimit::Unlimited);
+        let queue_lock = self.replay.queue_lock(queue.0);
+        let _guard = lock(&queue_lock);
+        driver!(device.functions, QueueWaitIdle, FnQueueWaitIdle(queue));
+    }
+
+    fn wait_device_idle(&self, done: &RecordedCall<'_>, device: &ReplayDevice) {
+        self.wait_queue_idle(done, device, device.queue);
+    }
+}

@@ -1,0 +1,130 @@
+//! Threads that wait for the device: who they are, and whether it gets on.
+//!
+//! A wait with a time limit is made again and again, and given up when nobody has got on for some time. A wait without
+//! one cannot be given up: the driver has the thread. Whoever watches the replay is told of those.
+
+use std::sync::Mutex;
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+
+use crate::call::perform::{Performer, RecordedCall};
+use crate::error::ReplayError;
+use crate::replay::{Replay, lock};
+use crate::schedule::positions::StallWatch;
+
+/// All threads that wait for the device now.
+#[derive(Default)]
+pub(crate) struct DeviceWaits(Mutex<Vec<DeviceWait>>);
+
+struct DeviceWait {
+    stream: u32,
+    call: u64,
+    command: &'static str,
+    what: &'static str,
+    limit: WaitLimit,
+}
+
+/// Whether a wait comes back from the driver by itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum WaitLimit {
+    /// Now and then.
+    Sliced,
+    /// Only when it is over.
+    Unlimited,
+}
+
+/// A thread waits, until this is dropped.
+pub(crate) struct DeviceWaitGuard<'a> {
+    replay: &'a Replay,
+    stream: u32,
+    watch: StallWatch<'a>,
+}
+
+impl<'a> Performer<'a> {
+    /// To be kept while the thread waits in a call.
+    pub(crate) fn begin_wait(
+        &self,
+        done: &RecordedCall<'_>,
+        what: &'static str,
+        limit: WaitLimit,
+    ) -> DeviceWaitGuard<'a> {
+        let (replay, stream) = (self.replay, self.stream);
+        let (call, command) = (done.enter.call_number(), done.command().desc().name);
+        lock(&replay.device_waits.0).push(DeviceWait { stream, call, command, what, limit });
+        DeviceWaitGuard { replay, stream, watch: replay.positions.watch(replay.options.patience) }
+    }
+}
+
+impl DeviceWaitGuard<'_> {
+    /// Looks again: an error if the replay was stopped, or nobody gets on.
+    pub(crate) fn check(&mut self) -> Result<(), ReplayError> {
+        let replay = self.replay;
+        self.watch.check(|| replay.describe_waits())
+    }
+}
+
+impl Drop for DeviceWaitGuard<'_> {
+    fn drop(&mut self) {
+        let mut all = lock(&self.replay.device_waits.0);
+        if let Some(at) = all.iter().rposition(|it| it.stream == self.stream) {
+            all.remove(at);
+        }
+    }
+}
+
+impl Replay {
+    /// Who waits for what: first for the device, then for each other.
+    fn describe_waits(&self) -> String {
+        let text = |it: &DeviceWait| {
+            let DeviceWait { stream, call, command, what, .. } = it;
+            format!("call {call} of thread {stream}, {command}, waits for {what}")
+        };
+        let all: Vec<String> = lock(&self.device_waits.0).iter().map(text).collect();
+        all.into_iter().chain(self.positions.describe_waits()).collect::<Vec<_>>().join(", ")
+    }
+
+    /// Whether a thread is in a wait from which only the device lets it return.
+    fn is_blocked_in_driver(&self) -> bool {
+        lock(&self.device_waits.0).iter().any(|it| it.limit == WaitLimit::Unlimited)
+    }
+}
+
+/// Finds out that a wait without a limit lasts too long.
+pub(crate) struct HangDetector<'a> {
+    replay: &'a Replay,
+    seen: u64,
+    since: Instant,
+    is_reported: bool,
+}
+
+impl<'a> HangDetector<'a> {
+    pub(crate) fn new(replay: &'a Replay) -> HangDetector<'a> {
+        HangDetector { replay, seen: 0, since: Instant::now(), is_reported: false }
+    }
+
+    /// Looks again, and tells once.
+    pub(crate) fn check(&mut self) {
+        let Replay { positions, options, .. } = self.replay;
+        let seen = positions.total_progress();
+        let is_paused = positions.is_paused.load(Ordering::Relaxed);
+        if seen != self.seen || is_paused || !self.replay.is_blocked_in_driver() {
+            (self.seen, self.since) = (seen, Instant::now());
+        }
+        if self.is_reported || self.since.elapsed() < options.patience {
+            return;
+        }
+        self.is_reported = true;
+        let error = ReplayError::Stuck { seconds: options.patience.as_secs(), what: self.replay.describe_waits() };
+        if let Some(hung) = &options.on_hang {
+            hung(&error);
+        }
+    }
+}
+
+/// Ends the process at once. What libraries want to do at its end may wait for a driver that never answers.
+pub fn end_process(code: i32) -> ! {
+    lavascope_platform::process::exit_immediately(code)
+}
+
+/// How often somebody looks.
+pub(crate) const INTERVAL: Duration = Duration::from_millis(100);

@@ -1,0 +1,305 @@
+//! A thread of the trace, played by a thread of ours.
+
+use std::sync::atomic::Ordering;
+
+use lavascope_abi::Command;
+use lavascope_record::encoding::{RecordHeader, RecordPhase, beside};
+use lavascope_record::{HostBytes, HostWrite, OrderEdge, check, from_trusted};
+use lavascope_trace::{RecordMut, StreamReader};
+
+use crate::call::handlers::{CommandEntry, is_wait};
+use crate::call::in_place_call::{CachedOutcome, only_code};
+use crate::call::perform::{Performer, RecordedCall};
+use crate::error::ReplayError;
+use crate::memory::device_memory::WriteComparison;
+use crate::replay::{Replay, lock};
+use crate::schedule::progress_counter::ProgressCounter;
+use crate::schedule::throttle::ThreadThrottle;
+use crate::teardown;
+
+/// After so many recorded commands those that sleep are looked for with care.
+const FLUSH_INTERVAL: u64 = 64;
+
+/// Plays the calls of one stream in their order.
+pub(crate) struct StreamPlayer<'a> {
+    performer: Performer<'a>,
+    index: usize,
+    /// How far it is.
+    counter: &'a ProgressCounter,
+    stream: u32,
+    /// Calls that have begun and not returned, outermost first: more than one where a callback calls.
+    open_calls: Vec<Vec<u64>>,
+    throttle: Option<ThreadThrottle<'a>>,
+    calls: u64,
+    write_comparison: WriteComparison,
+    /// By place: how far other threads are known to be.
+    known_positions: Vec<u64>,
+    /// Room for words that are not needed any more.
+    spare: Vec<Vec<u64>>,
+}
+
+impl<'a> StreamPlayer<'a> {
+    pub(crate) fn new(replay: &'a Replay, stream: u32, place: usize) -> StreamPlayer<'a> {
+        StreamPlayer {
+            performer: Performer::new(replay, stream),
+            index: place,
+            counter: replay.positions.counter(place),
+            stream,
+            open_calls: Vec::new(),
+            throttle: ThreadThrottle::new(replay, stream, place),
+            calls: 0,
+            write_comparison: WriteComparison::default(),
+            known_positions: Vec::new(),
+            spare: Vec::new(),
+        }
+    }
+
+    /// Plays everything. Others are told when it is over, however it ends.
+    pub(crate) fn play(mut self, mut reader: StreamReader<'_, '_>) -> Result<(), ReplayError> {
+        let result = self.play_records(&mut reader);
+        if result.is_err() {
+            self.performer.replay.positions.stop();
+        }
+        self.end();
+        result
+    }
+
+    /// Whether a call has begun that does not wait for anybody: it returns before anybody else does something.
+    pub(crate) fn is_in_call(&self) -> bool {
+        let command = |it: &Vec<u64>| Command::from_number(RecordHeader::from_words(it[0], it[1]).command);
+        self.open_calls.last().and_then(command).is_some_and(|it| !is_wait(it))
+    }
+
+    /// The end of the stream.
+    pub(crate) fn end(&self) {
+        lock(&self.performer.replay.write_comparison).add(self.write_comparison);
+        self.performer.replay.calls.fetch_add(self.calls, Ordering::Relaxed);
+        for it in &self.open_calls {
+            let head = RecordHeader::from_words(it[0], it[1]);
+            let name = Command::from_number(head.command).map_or("a call", |it| it.desc().name);
+            let text =
+                format!("call {} of thread {}, {name}, never returned, and was not made", head.call, self.stream);
+            self.performer.replay.remark(text);
+        }
+        self.performer.replay.positions.end(self.index);
+    }
+
+    fn play_records(&mut self, reader: &mut StreamReader<'_, '_>) -> Result<(), ReplayError> {
+        while let Some(it) = reader.take_next()? {
+            if self.try_cached_call(it.record)? {
+                continue;
+            }
+            if self.performer.replay.positions.is_stopped() {
+                return Err(ReplayError::Stopped);
+            }
+            self.play_words(it.record, it.time)?;
+        }
+        Ok(())
+    }
+
+    /// Performs a record, which is used up by that.
+    #[inline]
+    pub(crate) fn play_record(&mut self, it: RecordMut<'_>) -> Result<(), ReplayError> {
+        if self.try_cached_call(it.record)? { Ok(()) } else { self.play_words(it.record, it.time) }
+    }
+
+    /// Performs most of what is recorded: commands as before, that come after nobody else's. False where nothing has
+    /// happened, and now and then in any case: then there is more to look at.
+    #[inline]
+    fn try_cached_call(&mut self, words: &mut [u64]) -> Result<bool, ReplayError> {
+        let head = (words[0], words[1]);
+        let RecordHeader { kind, call, order_edge_count: touches, .. } = RecordHeader::from_words(head.0, head.1);
+        if kind != RecordPhase::Enter as u8 || touches != 0 || self.calls.is_multiple_of(FLUSH_INTERVAL) {
+            return Ok(false);
+        }
+        match self.performer.call_cached(head, words) {
+            CachedOutcome::NotCached => return Ok(false),
+            CachedOutcome::Done => {}
+            CachedOutcome::MissingObject(command) => {
+                self.performer.replay.skip_call(self.performer.missing_object_error(head, command))?
+            }
+        }
+        self.calls += 1;
+        self.counter.publish(call);
+        Ok(true)
+    }
+
+    /// As words, which are handed over in registers.
+    #[inline(never)]
+    fn play_words(&mut self, words: &mut [u64], time: u64) -> Result<(), ReplayError> {
+        // As words, here and below: a head in parts would go by way of memory with every record.
+        let head = (words[0], words[1]);
+        let RecordHeader { kind, call, order_edge_count: touches, .. } = RecordHeader::from_words(head.0, head.1);
+        for it in &words[words.len() - touches as usize..] {
+            self.wait_for_edge(call, OrderEdge::from_word(*it))?;
+        }
+        if let Some(hold) = &mut self.throttle {
+            hold.wait_before(&RecordHeader::from_words(head.0, head.1), time)?;
+        }
+        let is_complete = match kind {
+            beside::HOST_WRITE => self.write(words).map(|()| true)?,
+            beside::HOST_BYTES => self.store_host_bytes(words).map(|()| true)?,
+            kind if kind == RecordPhase::Enter as u8 => self.enter(head, words)?,
+            kind if kind == RecordPhase::Leave as u8 => self.leave(head, words).map(|()| true)?,
+            _ => false,
+        };
+        if is_complete {
+            self.counter.publish(call);
+        }
+        Ok(())
+    }
+
+    /// Returns when a call of another thread is complete. What is not in the file is not waited for.
+    #[inline]
+    fn wait_for_edge(&mut self, call: u64, touch: OrderEdge) -> Result<(), ReplayError> {
+        let positions = &self.performer.replay.positions;
+        let Some(other) = positions.index_of(touch.thread) else { return Ok(()) };
+        if self.known_positions.len() <= other {
+            self.known_positions.resize(other + 1, 0);
+        }
+        if self.known_positions[other] < touch.call {
+            self.known_positions[other] = positions.wait(self.index, call, (other, touch.call))?;
+        }
+        Ok(())
+    }
+
+    fn record_error(&self, what: String) -> ReplayError {
+        ReplayError::Record { stream: self.stream, what }
+    }
+
+    /// A call begins. Where it has no second record it is performed, and that is said.
+    #[inline]
+    fn enter(&mut self, head: (u64, u64), words: &mut [u64]) -> Result<bool, ReplayError> {
+        let replay = self.performer.replay;
+        if let Some(row) = replay.handlers.get(RecordHeader::from_words(head.0, head.1).command) {
+            if row.has_leave {
+                return self.open_call(row, words).map(|()| false);
+            }
+            if let Some(straight) = row.in_place.as_ref().filter(|it| it.is_unchanged(replay)) {
+                // A command that is recorded does not take long, but those that sleep should not be missed for long.
+                if self.calls.is_multiple_of(FLUSH_INTERVAL) || !straight.is_recorded {
+                    replay.positions.flush_wakeups(self.index);
+                }
+                match self.performer.call_in_place(straight, head, words) {
+                    Ok(None) => {}
+                    result => {
+                        self.calls += 1;
+                        if straight.is_recorded && self.throttle.is_none() {
+                            self.performer.cache_call(straight);
+                        }
+                        return result.map(drop).or_else(|it| replay.skip_call(it)).map(|()| true);
+                    }
+                }
+            }
+        }
+        replay.positions.flush_wakeups(self.index);
+        let record = check(words).map_err(|it| self.record_error(it.to_string()))?;
+        self.calls += 1;
+        self.performer.perform(&RecordedCall { enter: record, leave: None })?;
+        Ok(true)
+    }
+
+    /// A call is performed when all of it is known.
+    fn open_call(&mut self, row: &CommandEntry, words: &[u64]) -> Result<(), ReplayError> {
+        // What is performed where it lies is looked at then.
+        if row.in_place.is_none() {
+            check(words).map_err(|it| self.record_error(it.to_string()))?;
+        }
+        let mut kept = self.spare.pop().unwrap_or_default();
+        kept.clear();
+        kept.extend_from_slice(words);
+        self.open_calls.push(kept);
+        Ok(())
+    }
+
+    fn leave(&mut self, head: (u64, u64), words: &[u64]) -> Result<(), ReplayError> {
+        let head = RecordHeader::from_words(head.0, head.1);
+        let call = head.call;
+        let place = self.open_calls.iter().rposition(|it| RecordHeader::from_words(it[0], it[1]).call == call);
+        let Some(place) = place else {
+            return Err(self.record_error(format!("call {call} returns without having begun")));
+        };
+        let mut enter = self.open_calls.remove(place);
+        if RecordHeader::from_words(enter[0], enter[1]).command != head.command {
+            return Err(self.record_error(format!("call {call} returns as another one")));
+        }
+        self.calls += 1;
+        self.performer.replay.positions.flush_wakeups(self.index);
+        let result = self.complete_call(head, &mut enter, words);
+        self.spare.push(enter);
+        result
+    }
+
+    /// Performs a call both of whose records are known.
+    fn complete_call(&mut self, head: RecordHeader, enter: &mut [u64], leave: &[u64]) -> Result<(), ReplayError> {
+        let straight = self.performer.replay.handlers.get(head.command).and_then(|it| it.in_place.as_ref());
+        if let Some((straight, code)) =
+            straight.zip(only_code(head, leave)).filter(|it| it.0.is_unchanged(self.performer.replay))
+        {
+            let begun = (enter[0], enter[1]);
+            if code < 0 {
+                return check(enter).map(drop).map_err(|it| self.record_error(it.to_string()));
+            }
+            let result = match self.performer.call_in_place(straight, begun, enter) {
+                Ok(result) => result.map(|it| self.performer.expect_success(begun, it)),
+                Err(it) => Some(Err(it)),
+            };
+            if let Some(result) = result {
+                return result.or_else(|it| self.performer.replay.skip_call(it));
+            }
+        }
+        let leave = check(leave).map_err(|it| self.record_error(it.to_string()))?;
+        // Checked when it began, or not yet.
+        let enter = match straight {
+            Some(_) => check(enter).map_err(|it| self.record_error(it.to_string()))?,
+            None => {
+                from_trusted(enter).ok_or_else(|| self.record_error(format!("call {} begins as no call", head.call)))?
+            }
+        };
+        self.performer.perform(&RecordedCall { enter, leave: Some(leave) })
+    }
+
+    /// Bytes of the host that the next call reads.
+    fn store_host_bytes(&mut self, words: &[u64]) -> Result<(), ReplayError> {
+        let Some(it) = HostBytes::parse(words) else {
+            let what = "what a call reads from the host cannot be read".to_owned();
+            return Err(ReplayError::Record { stream: self.stream, what });
+        };
+        match self.performer.host_memory.store(&it) {
+            true => Ok(()),
+            false => {
+                let what = "a call reads more from the host than memory can hold".to_owned();
+                Err(ReplayError::Record { stream: self.stream, what })
+            }
+        }
+    }
+
+    /// What the host wrote before the call behind it.
+    fn write(&mut self, words: &[u64]) -> Result<(), ReplayError> {
+        if self.performer.replay.is_plan() {
+            return Ok(());
+        }
+        let wrong = |what: String| ReplayError::Record { stream: self.stream, what };
+        let Some(written) = HostWrite::parse(words) else {
+            return Err(wrong("what the host wrote into memory cannot be read".to_owned()));
+        };
+        let id = written.memory();
+        let Some(memory) = self.performer.replay.memories.find(id) else {
+            let error = wrong(format!("the host writes into {id}, which does not exist at this point"));
+            return self.performer.replay.skip_call(error);
+        };
+        let about = (&self.performer.replay.addresses, &self.performer.replay.bindings);
+        let mut is_settled = false;
+        for (offset, bytes) in written.runs() {
+            // What the device is about to write must not be taken for what the host wrote.
+            if !is_settled && memory.may_be_device_write(offset, bytes) {
+                is_settled = true;
+                teardown::wait_until_idle(self.performer.replay, memory.device());
+            }
+            let results = memory.write(offset, bytes, about).map_err(|it| wrong(format!("{id}: {it}")))?;
+            self.write_comparison.add(results);
+        }
+        memory.flush();
+        Ok(())
+    }
+}

@@ -1,0 +1,322 @@
+//! How far each thread is, and waiting for it.
+//!
+//! A thread that performs a call tells so by one store. Who needs a call of another thread looks a few times, and then
+//! sleeps until that thread is there.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use lavascope_record::OrderEdge;
+use rustc_hash::FxHashMap;
+
+use crate::error::ReplayError;
+use crate::schedule::progress_counter::ProgressCounter;
+
+/// How often one looks before one sleeps: about two microseconds.
+const SPIN_COUNT: u32 = 400;
+/// How long one sleeps before one asks whether anybody can go on at all.
+const NAP: Duration = Duration::from_millis(200);
+/// Threads whose numbers are below this are found without a map.
+const DENSE_MAX: u32 = 4096;
+/// No place.
+const NOWHERE: u32 = u32::MAX;
+
+/// The threads of a trace.
+pub(crate) struct ThreadPositions {
+    all: Vec<ThreadPosition>,
+    /// By number of the stream: its place above.
+    dense: Vec<u32>,
+    sparse: FxHashMap<u32, usize>,
+    is_stopped: AtomicBool,
+    /// Set by somebody who does not want any more.
+    interrupt: Arc<AtomicBool>,
+    /// Whether somebody looks at a thread, so that nobody should be impatient.
+    pub(crate) is_paused: AtomicBool,
+}
+
+/// Apart from each other in memory: each is written by a thread of its own with every call.
+#[repr(align(128))]
+struct ThreadPosition {
+    /// The last call that is complete; all of them when the thread is at its end.
+    completed: ProgressCounter,
+    stream: u32,
+    /// Whom it sleeps for, one more than its place, until which call, and before which call of its own.
+    waits_for: AtomicU32,
+    waits_until: AtomicU64,
+    call: AtomicU64,
+}
+
+impl ThreadPositions {
+    pub(crate) fn new(streams: &[u32], interrupt: Arc<AtomicBool>) -> ThreadPositions {
+        let position = |stream: &u32| ThreadPosition {
+            completed: ProgressCounter::default(),
+            stream: *stream,
+            waits_for: AtomicU32::new(0),
+            waits_until: AtomicU64::new(0),
+            call: AtomicU64::new(0),
+        };
+        let mut dense = Vec::new();
+        let mut sparse = FxHashMap::default();
+        for (place, stream) in streams.iter().enumerate() {
+            if *stream >= DENSE_MAX {
+                sparse.insert(*stream, place);
+                continue;
+            }
+            dense.resize(dense.len().max(*stream as usize + 1), NOWHERE);
+            dense[*stream as usize] = place as u32;
+        }
+        ThreadPositions {
+            all: streams.iter().map(position).collect(),
+            dense,
+            sparse,
+            is_stopped: AtomicBool::new(false),
+            interrupt,
+            is_paused: AtomicBool::new(false),
+        }
+    }
+
+    /// The place of a thread; none where it is not in the file.
+    #[inline]
+    pub(crate) fn index_of(&self, thread: u32) -> Option<usize> {
+        match self.dense.get(thread as usize) {
+            Some(it) => (*it != NOWHERE).then_some(*it as usize),
+            None => self.sparse.get(&thread).copied(),
+        }
+    }
+
+    /// How far one thread is, for that thread.
+    pub(crate) fn counter(&self, place: usize) -> &ProgressCounter {
+        &self.all[place].completed
+    }
+
+    /// Everything before and including a call is complete.
+    #[inline]
+    pub(crate) fn publish(&self, place: usize, call: u64) {
+        self.all[place].completed.publish(call);
+    }
+
+    /// What was published is known to all who sleep. Before a thread may stand still, as it does in most calls.
+    #[inline]
+    pub(crate) fn flush_wakeups(&self, place: usize) {
+        self.all[place].completed.flush_wakeups();
+    }
+
+    /// The thread will do no more.
+    pub(crate) fn end(&self, place: usize) {
+        self.publish(place, u64::MAX);
+        self.flush_wakeups(place);
+    }
+
+    /// All threads stop where they are.
+    pub(crate) fn stop(&self) {
+        self.is_stopped.store(true, Ordering::SeqCst);
+        self.all.iter().for_each(|it| it.completed.wake_all());
+    }
+
+    #[inline]
+    pub(crate) fn is_stopped(&self) -> bool {
+        self.is_stopped.load(Ordering::Relaxed) || self.interrupt.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn completed(&self, place: usize) -> u64 {
+        self.all[place].completed.get()
+    }
+
+    /// Whether a call of another thread is complete. What is not in the file is not waited for.
+    pub(crate) fn is_complete(&self, touch: OrderEdge) -> bool {
+        self.index_of(touch.thread).is_none_or(|it| self.completed(it) >= touch.call)
+    }
+
+    /// Returns when a call of another thread is complete, with the last that is.
+    pub(crate) fn wait(&self, place: usize, call: u64, (other, until): (usize, u64)) -> Result<u64, ReplayError> {
+        for _ in 0..SPIN_COUNT {
+            let done = self.completed(other);
+            if done >= until {
+                return Ok(done);
+            }
+            std::hint::spin_loop();
+        }
+        self.sleep(place, call, other, until)
+    }
+
+    fn sleep(&self, place: usize, call: u64, other: usize, until: u64) -> Result<u64, ReplayError> {
+        let own = &self.all[place];
+        own.call.store(call, Ordering::Relaxed);
+        own.waits_until.store(until, Ordering::Relaxed);
+        own.waits_for.store(other as u32 + 1, Ordering::Release);
+        // Whoever waits for us must know how far we are.
+        own.completed.flush_wakeups();
+        let result = loop {
+            let slept = self.all[other].completed.sleep(until, NAP, || self.is_stopped());
+            let done = self.completed(other);
+            if done >= until {
+                break Ok(done);
+            }
+            if self.is_stopped() {
+                break Err(ReplayError::Stopped);
+            }
+            if slept.is_timeout
+                && let Some(circle) = self.find_cycle(place)
+            {
+                break Err(ReplayError::OrderCycle(circle));
+            }
+        };
+        own.waits_for.store(0, Ordering::Release);
+        result
+    }
+
+    /// Who waits for whom, if that leads back to the thread at `place`.
+    fn find_cycle(&self, place: usize) -> Option<String> {
+        let mut texts = Vec::new();
+        let mut at = place;
+        for _ in 0..self.all.len() {
+            let own = &self.all[at];
+            let other = (own.waits_for.load(Ordering::Acquire) as usize).checked_sub(1)?;
+            let until = own.waits_until.load(Ordering::Relaxed);
+            if self.completed(other) >= until {
+                return None;
+            }
+            texts.push(self.text(own, other, until));
+            at = other;
+            if at == place {
+                return Some(texts.join(", "));
+            }
+        }
+        None
+    }
+
+    /// Who sleeps for whom.
+    pub(crate) fn describe_waits(&self) -> Vec<String> {
+        let one = |own: &ThreadPosition| {
+            let other = (own.waits_for.load(Ordering::Acquire) as usize).checked_sub(1)?;
+            Some(self.text(own, other, own.waits_until.load(Ordering::Relaxed)))
+        };
+        self.all.iter().filter_map(one).collect()
+    }
+
+    fn text(&self, own: &ThreadPosition, other: usize, until: u64) -> String {
+        let (call, stream) = (own.call.load(Ordering::Relaxed), self.all[other].stream);
+        format!("call {call} of thread {} waits for call {until} of thread {stream}", own.stream)
+    }
+
+    /// Calls that are complete, of threads that are not at their end.
+    pub(crate) fn calls(&self) -> u64 {
+        let all = self.all.iter().map(|it| it.completed.get());
+        all.filter(|it| *it != u64::MAX).sum()
+    }
+
+    /// How far all threads are, as one number that changes whenever anybody gets on.
+    pub(crate) fn total_progress(&self) -> u64 {
+        self.all.iter().fold(0, |sum, it| sum.wrapping_add(it.completed.get()))
+    }
+
+    /// Tells when nobody has got on for some time.
+    pub(crate) fn watch(&self, patience: Duration) -> StallWatch<'_> {
+        StallWatch { positions: self, patience, seen: self.total_progress(), since: Instant::now() }
+    }
+}
+
+/// Held by somebody who waits for the device.
+pub(crate) struct StallWatch<'a> {
+    positions: &'a ThreadPositions,
+    patience: Duration,
+    seen: u64,
+    since: Instant,
+}
+
+impl StallWatch<'_> {
+    /// Looks again: an error if the replay was stopped, or nobody gets on.
+    pub(crate) fn check(&mut self, what: impl FnOnce() -> String) -> Result<(), ReplayError> {
+        if self.positions.is_stopped() {
+            return Err(ReplayError::Stopped);
+        }
+        let seen = self.positions.total_progress();
+        if seen != self.seen || self.positions.is_paused.load(Ordering::Relaxed) {
+            (self.seen, self.since) = (seen, Instant::now());
+        }
+        if self.since.elapsed() < self.patience {
+            return Ok(());
+        }
+        Err(ReplayError::Stuck { seconds: self.patience.as_secs(), what: what() })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::thread;
+
+    use super::*;
+
+    fn touch(thread: u32, call: u64) -> OrderEdge {
+        OrderEdge { thread, call }
+    }
+
+    #[test]
+    fn threads_take_turns() {
+        let positions = ThreadPositions::new(&[4, 9], Arc::default());
+        let seen = AtomicU64::new(0);
+        thread::scope(|scope| {
+            let start = |(place, other): (usize, u32)| {
+                let (positions, seen) = (&positions, &seen);
+                scope.spawn(move || {
+                    for turn in 1..=2000 {
+                        // The first goes first in each turn.
+                        let needed = turn - u64::from(place == 0);
+                        let other = positions.index_of(other).expect("it is there");
+                        positions.wait(place, turn, (other, needed)).expect("no circle");
+                        assert_eq!(seen.fetch_add(1, Ordering::Relaxed), (turn - 1) * 2 + place as u64);
+                        positions.publish(place, turn);
+                    }
+                    positions.end(place);
+                })
+            };
+            // Joined by hand: ThreadSanitizer does not see what the end of a scope waits for.
+            [(0, 9), (1, 4)].map(start).into_iter().for_each(|it| it.join().expect("nobody panics"));
+        });
+        assert_eq!(seen.into_inner(), 4000);
+    }
+
+    #[test]
+    fn what_is_not_in_the_file_is_not_waited_for() {
+        let positions = ThreadPositions::new(&[1, DENSE_MAX + 5], Arc::default());
+        assert!(positions.is_complete(touch(77, 5)) && positions.is_complete(touch(0, 5)));
+        assert!(!positions.is_complete(touch(1, 5)) && !positions.is_complete(touch(DENSE_MAX + 5, 5)));
+        positions.end(1);
+        assert!(positions.wait(0, 1, (1, 1_000_000)).is_ok());
+        assert_eq!(positions.index_of(DENSE_MAX + 5), Some(1));
+    }
+
+    #[test]
+    fn a_circle_is_told_with_its_calls() {
+        let positions = ThreadPositions::new(&[1, 2], Arc::default());
+        let errors: Vec<String> = thread::scope(|scope| {
+            let one = |place: usize, other| {
+                let positions = &positions;
+                scope.spawn(move || {
+                    let error = positions.wait(place, 10 + place as u64, (other, 50)).expect_err("a circle");
+                    positions.stop();
+                    error.to_string()
+                })
+            };
+            [one(0, 1), one(1, 0)].map(|it| it.join().expect("no panic")).to_vec()
+        });
+        let told = "call 10 of thread 1 waits for call 50 of thread 2";
+        assert!(errors.iter().any(|it| it.contains(told)), "{errors:?}");
+    }
+
+    #[test]
+    fn somebody_who_waits_for_ever_is_told() {
+        let positions = ThreadPositions::new(&[1], Arc::default());
+        let mut watch = positions.watch(Duration::from_secs(3600));
+        assert!(watch.check(|| "a fence".to_owned()).is_ok());
+        let before = watch.since;
+        thread::sleep(Duration::from_millis(1));
+        assert!(watch.check(|| "a fence".to_owned()).is_ok() && watch.since == before);
+        positions.publish(0, 1);
+        assert!(watch.check(|| "a fence".to_owned()).is_ok() && watch.since > before);
+        watch.patience = Duration::from_millis(1);
+        thread::sleep(watch.patience);
+        assert!(watch.check(|| "a fence".to_owned()).is_err_and(|it| it.to_string().contains("a fence")));
+    }
+}

@@ -1,0 +1,73 @@
+//! Blocks of the longest streams, unpacked by threads of their own while those before them are played.
+
+use std::cmp::Reverse;
+use std::sync::mpsc::{channel, sync_channel};
+use std::thread::Scope;
+
+use lavascope_trace::{BlockFeed, StreamBlock, StreamBlocks, StreamReader, Tail, Trace, TraceError};
+
+/// Streams with fewer blocks are over before it helps.
+const BLOCKS_MIN: usize = 4;
+/// Each takes the memory of one more block.
+const STREAMS_MAX: usize = 4;
+/// A thread that plays and one that reads ahead take a core each.
+const CORES_EACH: usize = 2;
+
+/// Readers of all streams.
+pub(crate) fn stream_readers<'scope, 't: 'scope, 'a: 'scope>(
+    scope: &'scope Scope<'scope, '_>,
+    trace: &'t Trace<'a>,
+    tail: Option<&Tail>,
+    streams: &[u32],
+) -> Vec<StreamReader<'t, 'a>> {
+    let all: Vec<StreamBlocks<'t, 'a>> = streams.iter().map(|it| StreamBlocks::new(trace, tail, *it)).collect();
+    let mut longest: Vec<usize> = (0..all.len()).filter(|it| all[*it].left() >= BLOCKS_MIN).collect();
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    // Where all cores play already it would only take memory.
+    if longest.len() * CORES_EACH > cores {
+        longest.clear();
+    }
+    longest.sort_by_key(|it| Reverse(all[*it].left()));
+    longest.truncate(STREAMS_MAX);
+    let reader = |(place, mut blocks): (usize, StreamBlocks<'t, 'a>)| {
+        let feed: BlockFeed<'t> = match longest.contains(&place) {
+            true => spawn_block_reader(scope, blocks),
+            false => Box::new(move |it| blocks.read_next(it)),
+        };
+        StreamReader::with_feed(trace, streams[place], feed)
+    };
+    all.into_iter().enumerate().map(reader).collect()
+}
+
+/// A thread that has the next block ready when it is asked for.
+fn spawn_block_reader<'scope, 't: 'scope, 'a: 'scope>(
+    scope: &'scope Scope<'scope, '_>,
+    mut blocks: StreamBlocks<'t, 'a>,
+) -> BlockFeed<'t> {
+    // Whoever gives a block waits until it is taken, so there are two: one is played, and one read.
+    let (give, take) = sync_channel::<Result<StreamBlock, TraceError>>(0);
+    let (give_back, take_back) = channel::<StreamBlock>();
+    scope.spawn(move || {
+        loop {
+            let mut block = take_back.try_recv().unwrap_or_default();
+            let read = match blocks.read_next(&mut block) {
+                Ok(true) => Ok(block),
+                Ok(false) => return,
+                Err(it) => Err(it),
+            };
+            let has_failed = read.is_err();
+            // Nobody takes it where the replay has ended early.
+            if give.send(read).is_err() || has_failed {
+                return;
+            }
+        }
+    });
+    Box::new(move |it| {
+        // It is missed by nobody where the thread is at its end.
+        let _ = give_back.send(std::mem::take(it));
+        match take.recv() {
+            Ok(read) => read.map(|next| *it = next).map(|()| true),
+            Err(_) => Ok(false),
+        }
+    })
+}

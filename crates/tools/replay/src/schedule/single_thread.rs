@@ -1,0 +1,107 @@
+//! All threads of a trace, played by one: the same order each time.
+//!
+//! What may come next is what the order of the trace allows; of that, what came first when the trace was made. A call
+//! that waits counts from when it returned: what it waited for had begun before.
+
+use lavascope_record::OrderEdge;
+use lavascope_trace::StreamReader;
+
+use crate::error::ReplayError;
+use crate::replay::Replay;
+use crate::schedule::player::StreamPlayer;
+
+/// A stream, as far as it was played.
+pub(crate) struct ScheduledStream<'r, 't, 'a> {
+    pub(crate) stream: u32,
+    pub(crate) player: StreamPlayer<'r>,
+    pub(crate) reader: StreamReader<'t, 'a>,
+    pub(crate) is_finished: bool,
+}
+
+/// Plays all streams to their ends.
+pub(crate) fn play_streams(replay: &Replay, parts: &mut [ScheduledStream<'_, '_, '_>]) -> Result<(), ReplayError> {
+    let mut turn = 0;
+    while let Some((next, until)) = next_stream(replay, parts, turn)? {
+        turn = next;
+        let ScheduledStream { player, reader, .. } = &mut parts[turn];
+        // For as long as nobody else has anything older to do.
+        loop {
+            if let Some(it) = reader.take_next()? {
+                player.play_record(it)?;
+            }
+            let goes_on = match reader.peek()? {
+                Some((time, _, mut touches)) => {
+                    (time < until || player.is_in_call()) && touches.all(|it| replay.positions.is_complete(it))
+                }
+                None => false,
+            };
+            if !goes_on {
+                break;
+            }
+        }
+    }
+    match parts.iter().find(|it| !it.is_finished) {
+        None => Ok(()),
+        Some(_) => Err(ReplayError::OrderCycle(describe_deadlock(replay, parts)?)),
+    }
+}
+
+/// The stream whose turn it is, and until when; none where none can go on.
+fn next_stream(
+    replay: &Replay,
+    parts: &mut [ScheduledStream<'_, '_, '_>],
+    turn: usize,
+) -> Result<Option<(usize, u64)>, ReplayError> {
+    let mut first: Option<(u64, usize)> = None;
+    // Of those that are not first, also such as cannot go on now.
+    let mut until = u64::MAX;
+    for (at, part) in parts.iter_mut().enumerate().filter(|it| !it.1.is_finished) {
+        let Some((time, _, mut touches)) = part.reader.peek()? else {
+            part.is_finished = true;
+            part.player.end();
+            continue;
+        };
+        if !touches.all(|it| replay.positions.is_complete(it)) {
+            until = until.min(time);
+            continue;
+        }
+        if at == turn && part.player.is_in_call() {
+            return Ok(Some((at, 0)));
+        }
+        match first {
+            Some(it) if it < (time, at) => until = until.min(time),
+            _ => {
+                until = first.map_or(until, |it| until.min(it.0));
+                first = Some((time, at));
+            }
+        }
+    }
+    // The end of one stream may let another go on.
+    match first {
+        None if parts.iter().any(|it| !it.is_finished) && any_ready(replay, parts)? => next_stream(replay, parts, turn),
+        first => Ok(first.map(|it| (it.1, until))),
+    }
+}
+
+fn any_ready(replay: &Replay, parts: &mut [ScheduledStream<'_, '_, '_>]) -> Result<bool, ReplayError> {
+    for part in parts.iter_mut().filter(|it| !it.is_finished) {
+        if part.reader.peek()?.is_some_and(|mut it| it.2.all(|it| replay.positions.is_complete(it))) {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
+/// What everybody waits for.
+fn describe_deadlock(replay: &Replay, parts: &mut [ScheduledStream<'_, '_, '_>]) -> Result<String, ReplayError> {
+    let mut texts = Vec::new();
+    for part in parts.iter_mut().filter(|it| !it.is_finished) {
+        if let Some((_, call, mut touches)) = part.reader.peek()?
+            && let Some(it) = touches.find(|it| !replay.positions.is_complete(*it))
+        {
+            let OrderEdge { thread, call: until } = it;
+            texts.push(format!("call {call} of thread {} waits for call {until} of thread {thread}", part.stream));
+        }
+    }
+    Ok(texts.join(", "))
+}

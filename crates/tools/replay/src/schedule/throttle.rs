@@ -1,0 +1,103 @@
+//! What holds a thread up before a record: noise, the speed of the original, a call at which somebody wants to look.
+
+use std::sync::Mutex;
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+
+use lavascope_abi::Command;
+use lavascope_record::encoding::{RecordHeader, RecordPhase};
+
+use crate::error::ReplayError;
+use crate::options::PausedCall;
+use crate::replay::{Replay, lock};
+use crate::schedule::chaos::Chaos;
+
+/// How long one sleeps before one looks whether the replay goes on at all.
+const SLICE: Duration = Duration::from_millis(50);
+
+/// The speed of the original: no record comes earlier than it came then.
+pub(crate) struct OriginalPace {
+    ticks_per_second: u64,
+    /// When the first record of the part came, here and in the trace.
+    first: Mutex<Option<(Instant, u64)>>,
+}
+
+impl OriginalPace {
+    pub(crate) fn new(ticks_per_second: u64) -> OriginalPace {
+        OriginalPace { ticks_per_second: ticks_per_second.max(1), first: Mutex::default() }
+    }
+
+    /// When a record of this time is due.
+    fn due(&self, time: u64) -> Instant {
+        let (here, there) = *lock(&self.first).get_or_insert_with(|| (Instant::now(), time));
+        let nanoseconds = u128::from(time.saturating_sub(there)) * 1_000_000_000 / u128::from(self.ticks_per_second);
+        here + Duration::from_nanos(nanoseconds as u64)
+    }
+}
+
+/// What holds one thread up.
+pub(crate) struct ThreadThrottle<'a> {
+    replay: &'a Replay,
+    stream: u32,
+    chaos: Option<Chaos>,
+    /// The call before which the thread waits for somebody.
+    pause: Option<u64>,
+}
+
+impl<'a> ThreadThrottle<'a> {
+    /// None where nothing ever does.
+    pub(crate) fn new(replay: &'a Replay, stream: u32, place: usize) -> Option<ThreadThrottle<'a>> {
+        let chaos = replay.options.chaos.map(|it| Chaos::new(it, place));
+        let is_own = |it: &&crate::options::PausePoint| it.stream.map_or(place == 0, |it| it == stream);
+        let pause = replay.options.pause.as_ref().filter(is_own).map(|it| it.call);
+        let is_held = chaos.is_some() || pause.is_some() || replay.pace.is_some();
+        is_held.then_some(ThreadThrottle { replay, stream, chaos, pause })
+    }
+
+    /// Returns when the record may come.
+    #[cold]
+    pub(crate) fn wait_before(&mut self, head: &RecordHeader, time: u64) -> Result<(), ReplayError> {
+        if let Some(chaos) = &mut self.chaos {
+            chaos.delay();
+        }
+        if let Some(pace) = self.replay.pace.as_ref().filter(|_| self.replay.clock.measured_since().is_some()) {
+            self.sleep(pace.due(time))?;
+        }
+        if self.pause == Some(head.call) && head.kind == RecordPhase::Enter as u8 {
+            self.pause = None;
+            let command = Command::from_number(head.command).map_or("a call", |it| it.desc().name);
+            let is_paused = &self.replay.positions.is_paused;
+            is_paused.store(true, Ordering::Relaxed);
+            self.replay.options.report_pause(&PausedCall { stream: self.stream, call: head.call, command });
+            is_paused.store(false, Ordering::Relaxed);
+        }
+        Ok(())
+    }
+
+    fn sleep(&self, until: Instant) -> Result<(), ReplayError> {
+        loop {
+            let left = until.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                return Ok(());
+            }
+            if self.replay.positions.is_stopped() {
+                return Err(ReplayError::Stopped);
+            }
+            std::thread::sleep(left.min(SLICE));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn records_are_as_far_apart_as_they_were() {
+        let pace = OriginalPace::new(1000);
+        let first = pace.due(5000);
+        assert_eq!(pace.due(5250), first + Duration::from_millis(250));
+        // What a thread did before the first record that was seen is due at once.
+        assert_eq!(pace.due(4000), first);
+    }
+}

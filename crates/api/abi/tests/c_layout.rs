@@ -386,7 +386,7 @@ fn our_enums() -> BTreeMap<&'static str, &'static EnumDesc> {
     let layouts = STRUCTURES.iter().copied().chain(COMMANDS.iter().map(|it| it.parameters));
     let outputs = COMMANDS.iter().filter_map(|it| it.outputs.map(|it| it.layout));
     let fields = layouts.chain(outputs).flat_map(|it| it.fields);
-    let enums = fields.filter_map(|it| match it.ty {
+    let enums = fields.filter_map(|field| match field.ty {
         Ty::Enum(desc) | Ty::Flags(desc) => Some((desc.name, desc)),
         _ => None,
     });
@@ -535,16 +535,16 @@ fn parameter(text: &str) -> Member {
 /// The text cut at semicolons that are not within braces.
 fn declarations(text: &str) -> Vec<String> {
     let (mut found, mut current, mut depth) = (Vec::new(), String::new(), 0);
-    for it in text.chars() {
-        match it {
+    for character in text.chars() {
+        match character {
             '{' => depth += 1,
             '}' => depth -= 1,
             _ => {}
         }
-        if it == ';' && depth == 0 {
+        if character == ';' && depth == 0 {
             found.push(std::mem::take(&mut current));
         } else {
-            current.push(it);
+            current.push(character);
         }
     }
     found

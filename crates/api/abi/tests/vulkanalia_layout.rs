@@ -29,20 +29,20 @@ const OTHERWISE: &[(&str, &str)] = &[
 ///
 /// The numbers are statics: as values within one function they take the compiler minutes.
 macro_rules! same {
-    ($it:ident, $place:ident::$name:ident { s_type: s_type, $($own:ident: $other:ident,)* }) => {{
+    ($checker:ident, $place:ident::$name:ident { s_type: s_type, $($own:ident: $other:ident,)* }) => {{
         fn structure_type() -> i32 {
             <$crate::$place::$name as Default>::default().s_type.as_raw()
         }
-        $it.structure_type(<lavascope_abi::$name as $crate::Structure>::layout(), structure_type());
-        same_fields!($it, $place::$name { s_type: s_type, $($own: $other,)* });
+        $checker.structure_type(<lavascope_abi::$name as $crate::Structure>::layout(), structure_type());
+        same_fields!($checker, $place::$name { s_type: s_type, $($own: $other,)* });
     }};
-    ($it:ident, $place:ident::$name:ident { $($own:ident: $other:ident,)* }) => {
-        same_fields!($it, $place::$name { $($own: $other,)* });
+    ($checker:ident, $place:ident::$name:ident { $($own:ident: $other:ident,)* }) => {
+        same_fields!($checker, $place::$name { $($own: $other,)* });
     };
 }
 
 macro_rules! same_fields {
-    ($it:ident, $place:ident::$name:ident { $($own:ident: $other:ident,)* }) => {{
+    ($checker:ident, $place:ident::$name:ident { $($own:ident: $other:ident,)* }) => {{
         static FIELDS: &[(&str, usize, usize)] = &[$((
             stringify!($own),
             $crate::offset_of!(lavascope_abi::$name, $own),
@@ -50,7 +50,7 @@ macro_rules! same_fields {
         ),)*];
         static OURS: [usize; 2] = [size_of::<lavascope_abi::$name>(), align_of::<lavascope_abi::$name>()];
         static THEIRS: [usize; 2] = [size_of::<$crate::$place::$name>(), align_of::<$crate::$place::$name>()];
-        $it.structure(<lavascope_abi::$name as $crate::Structure>::layout(), OURS, THEIRS, FIELDS);
+        $checker.structure(<lavascope_abi::$name as $crate::Structure>::layout(), OURS, THEIRS, FIELDS);
     }};
 }
 

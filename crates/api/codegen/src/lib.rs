@@ -114,13 +114,13 @@ fn check_prose_validity(layouts: &mut model::layouts::LayoutBuilder<'_>) {
 /// An override must name something that exists.
 fn check_overrides(layouts: &mut model::layouts::LayoutBuilder<'_>) {
     let registry = layouts.registry;
-    for it in model::overrides::OVERRIDES {
-        let (owner, field) = it.item.split_once('.').unwrap_or((it.item, ""));
+    for replacement in model::overrides::OVERRIDES {
+        let (owner, field) = replacement.item.split_once('.').unwrap_or((replacement.item, ""));
         let fields = registry.structs.get(owner).map(|it| &it.fields);
         let fields = fields.or_else(|| registry.commands.get(owner).map(|it| &it.parameters));
         let exists = fields.is_some_and(|it| field.is_empty() || it.iter().any(|it| it.name == field));
         if !exists {
-            layouts.error(it.item, &format!("is not in the registry, but overridden: {}", it.reason));
+            layouts.error(replacement.item, &format!("is not in the registry, but overridden: {}", replacement.reason));
         }
     }
 }

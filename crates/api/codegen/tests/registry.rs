@@ -53,16 +53,16 @@ fn reverse_extensions(vk: &str) -> String {
 
 #[test]
 fn the_registry_is_read_whole() {
-    let it = registry(&text("vk.xml"));
-    let unions = it.structs.values().filter(|it| it.is_union).count();
-    let dispatchable = it.handles.values().filter(|it| it.dispatchable).count();
-    assert_eq!(it.header_version, 366);
-    assert_eq!(it.commands.len(), 737);
-    assert_eq!((it.structs.len() - unions, unions), (1539, 16));
-    assert_eq!((it.handles.len(), dispatchable), (59, 6));
-    assert_eq!(it.enums.len(), 380);
-    assert_eq!((it.sync.stages.len(), it.sync.accesses.len(), it.sync.pipelines.len()), (46, 51, 17));
-    assert_eq!(it.formats.len(), 297);
+    let item = registry(&text("vk.xml"));
+    let unions = item.structs.values().filter(|it| it.is_union).count();
+    let dispatchable = item.handles.values().filter(|it| it.dispatchable).count();
+    assert_eq!(item.header_version, 366);
+    assert_eq!(item.commands.len(), 737);
+    assert_eq!((item.structs.len() - unions, unions), (1539, 16));
+    assert_eq!((item.handles.len(), dispatchable), (59, 6));
+    assert_eq!(item.enums.len(), 380);
+    assert_eq!((item.sync.stages.len(), item.sync.accesses.len(), item.sync.pipelines.len()), (46, 51, 17));
+    assert_eq!(item.formats.len(), 297);
 }
 
 #[test]

@@ -76,11 +76,11 @@ fn read_requirements(
     faults: &mut ErrorList,
 ) {
     for require in children(node, "require").filter(|it| is_for_vulkan(*it)) {
-        for it in require.children().filter(Node::is_element).filter(|it| is_for_vulkan(*it)) {
-            match it.tag_name().name() {
-                "type" => block.types.push(faults.attribute(root, it, "name").to_owned()),
-                "command" => block.commands.push(faults.attribute(root, it, "name").to_owned()),
-                "enum" => block.enums.push(values::enum_extension(root, it, extension_number, faults)),
+        for child in require.children().filter(Node::is_element).filter(|it| is_for_vulkan(*it)) {
+            match child.tag_name().name() {
+                "type" => block.types.push(faults.attribute(root, child, "name").to_owned()),
+                "command" => block.commands.push(faults.attribute(root, child, "name").to_owned()),
+                "enum" => block.enums.push(values::enum_extension(root, child, extension_number, faults)),
                 _ => {}
             }
         }
@@ -131,26 +131,26 @@ pub(crate) fn keep_required(registry: &mut Registry) {
     }
     let structs = &mut registry.structs;
     let names: BTreeSet<String> = structs.keys().cloned().collect();
-    for it in structs.values_mut() {
-        it.extends.retain(|name| names.contains(name));
+    for structure in structs.values_mut() {
+        structure.extends.retain(|name| names.contains(name));
     }
 }
 
 /// The names of types that an item's definition mentions.
 fn types_mentioned_by(registry: &Registry, name: &str) -> Vec<String> {
-    if let Some(it) = registry.structs.get(name) {
-        return it.fields.iter().map(|it| it.ty.base.clone()).collect();
+    if let Some(structure) = registry.structs.get(name) {
+        return structure.fields.iter().map(|it| it.ty.base.clone()).collect();
     }
-    if let Some(it) = registry.commands.get(name) {
-        let parameters = it.parameters.iter().map(|it| it.ty.base.clone());
-        return parameters.chain([it.result.base.clone()]).collect();
+    if let Some(registry_command) = registry.commands.get(name) {
+        let parameters = registry_command.parameters.iter().map(|it| it.ty.base.clone());
+        return parameters.chain([registry_command.result.base.clone()]).collect();
     }
-    if let Some(it) = registry.function_pointers.get(name) {
-        let parameters = it.parameters.iter().map(|it| it.ty.base.clone());
-        return parameters.chain([it.result.base.clone()]).collect();
+    if let Some(function_pointer) = registry.function_pointers.get(name) {
+        let parameters = function_pointer.parameters.iter().map(|it| it.ty.base.clone());
+        return parameters.chain([function_pointer.result.base.clone()]).collect();
     }
-    if let Some(it) = registry.bitmasks.get(name) {
-        return it.bits.iter().cloned().collect();
+    if let Some(bitmask) = registry.bitmasks.get(name) {
+        return bitmask.bits.iter().cloned().collect();
     }
     registry.handles.get(name).and_then(|it| it.parent.clone()).into_iter().collect()
 }

@@ -371,9 +371,14 @@ impl Registry {
     }
 
     pub(crate) fn sort(&mut self) {
-        self.versions_and_extensions.sort_by_key(|it| {
-            let video = it.kind == VersionOrExtensionKind::VideoHeader;
-            (it.kind != VersionOrExtensionKind::Version, video, it.version_number(), it.name.clone())
+        self.versions_and_extensions.sort_by_key(|versions_and_extension| {
+            let video = versions_and_extension.kind == VersionOrExtensionKind::VideoHeader;
+            (
+                versions_and_extension.kind != VersionOrExtensionKind::Version,
+                video,
+                versions_and_extension.version_number(),
+                versions_and_extension.name.clone(),
+            )
         });
     }
 }

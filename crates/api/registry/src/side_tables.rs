@@ -50,10 +50,10 @@ fn read_sync(root: RegistryRoot<'_, '_>, sync: &mut SyncTables, faults: &mut Err
         });
     }
     for node in root.at("sync/syncpipeline") {
-        let stages = children(node, "syncpipelinestage").map(|it| SyncPipelineStage {
-            name: it.text().unwrap_or_default().trim().to_owned(),
-            ordered: it.attribute("order") != Some("None"),
-            before: text(it, "before"),
+        let stages = children(node, "syncpipelinestage").map(|child| SyncPipelineStage {
+            name: child.text().unwrap_or_default().trim().to_owned(),
+            ordered: child.attribute("order") != Some("None"),
+            before: text(child, "before"),
         });
         sync.pipelines.push(SyncPipeline {
             name: faults.attribute(root, node, "name").to_owned(),
@@ -69,18 +69,18 @@ fn child_list(node: Node<'_, '_>, element: &str, attribute: &str) -> Vec<String>
 
 fn format(root: RegistryRoot<'_, '_>, node: Node<'_, '_>, faults: &mut ErrorList) -> Format {
     let extent: Vec<u32> = list(node, "blockExtent").iter().filter_map(|it| it.parse().ok()).collect();
-    let components = children(node, "component").map(|it| FormatComponent {
-        name: faults.attribute(root, it, "name").to_owned(),
-        bits: it.attribute("bits").and_then(|bits| bits.parse().ok()),
-        numeric_format: faults.attribute(root, it, "numericFormat").to_owned(),
-        plane: faults.number(root, it, "planeIndex"),
+    let components = children(node, "component").map(|item| FormatComponent {
+        name: faults.attribute(root, item, "name").to_owned(),
+        bits: item.attribute("bits").and_then(|bits| bits.parse().ok()),
+        numeric_format: faults.attribute(root, item, "numericFormat").to_owned(),
+        plane: faults.number(root, item, "planeIndex"),
     });
     let components = components.collect();
-    let planes = children(node, "plane").map(|it| FormatPlane {
-        index: faults.number(root, it, "index").unwrap_or_default(),
-        width_divisor: faults.number(root, it, "widthDivisor").unwrap_or(1),
-        height_divisor: faults.number(root, it, "heightDivisor").unwrap_or(1),
-        compatible: faults.attribute(root, it, "compatible").to_owned(),
+    let planes = children(node, "plane").map(|item| FormatPlane {
+        index: faults.number(root, item, "index").unwrap_or_default(),
+        width_divisor: faults.number(root, item, "widthDivisor").unwrap_or(1),
+        height_divisor: faults.number(root, item, "heightDivisor").unwrap_or(1),
+        compatible: faults.attribute(root, item, "compatible").to_owned(),
     });
     let planes = planes.collect();
     Format {
@@ -108,11 +108,14 @@ fn dynamic_state(node: Node<'_, '_>) -> DynamicState {
 
 fn spirv_enables(node: Node<'_, '_>) -> Vec<SpirvEnable> {
     children(node, "enable")
-        .map(|it| SpirvEnable {
-            version: text(it, "version"),
-            extension: text(it, "extension"),
-            feature: text(it, "struct").zip(text(it, "feature")),
-            property: text(it, "property").zip(text(it, "member")).zip(text(it, "value")).map(|((p, m), v)| (p, m, v)),
+        .map(|child| SpirvEnable {
+            version: text(child, "version"),
+            extension: text(child, "extension"),
+            feature: text(child, "struct").zip(text(child, "feature")),
+            property: text(child, "property")
+                .zip(text(child, "member"))
+                .zip(text(child, "value"))
+                .map(|((p, m), v)| (p, m, v)),
         })
         .collect()
 }

@@ -368,9 +368,9 @@ impl<V: Clone + Default> IntervalMap<V> {
 
     #[inline]
     fn first_ending_after_in(&self, leaf: usize, number: u64) -> LeafCursor {
-        let Some(it) = self.leaves.get(leaf) else { return LeafCursor { leaf: 0, index: 0 } };
-        let at = it.ends.partition_point(|it| *it <= number);
-        if at == it.ends.len() && leaf + 1 < self.leaves.len() {
+        let Some(other) = self.leaves.get(leaf) else { return LeafCursor { leaf: 0, index: 0 } };
+        let at = other.ends.partition_point(|it| *it <= number);
+        if at == other.ends.len() && leaf + 1 < self.leaves.len() {
             return LeafCursor { leaf: leaf + 1, index: 0 };
         }
         LeafCursor { leaf, index: at }
@@ -502,9 +502,9 @@ mod tests {
         let whole = |part: Range<u64>, value: Option<u32>| {
             let mut map: IntervalMap<u32> = IntervalMap::default();
             map.update(10..20, |_, it| *it = Some(1));
-            map.update(part.clone(), |at, it| {
-                assert_eq!((at, *it), (part.clone(), Some(1)));
-                *it = value;
+            map.update(part.clone(), |at, number| {
+                assert_eq!((at, *number), (part.clone(), Some(1)));
+                *number = value;
             });
             assert_eq!(map.len(), map.iter().count());
             all(&map, 0..100)
@@ -571,26 +571,26 @@ mod tests {
                     let own = &mut array[start as usize..end as usize];
                     let is_fresh = own.iter().all(|it| *it == 0);
                     match map.insert_default_if_vacant(&(start..end)) {
-                        Some(it) if is_fresh => {
-                            *it = value;
+                        Some(item) if is_fresh => {
+                            *item = value;
                             own.fill(value);
                         }
-                        it => assert!(it.is_none() && !is_fresh, "round {round}"),
+                        number => assert!(number.is_none() && !is_fresh, "round {round}"),
                     }
                 }
                 4 => {
                     let is_there = map.iter().any(|(it, _)| it == (start..end));
                     let own = map.get_exact_mut(&(start..end));
                     assert_eq!(own.is_some(), is_there, "round {round}");
-                    if let Some(it) = own {
-                        *it = value;
+                    if let Some(number) = own {
+                        *number = value;
                         array[start as usize..end as usize].fill(value);
                     }
                 }
                 5 => {
                     let mut parts = 0;
-                    map.update(start..end, |_, it| {
-                        (parts, *it) = (parts + 1, it.filter(|it| *it != value));
+                    map.update(start..end, |_, number| {
+                        (parts, *number) = (parts + 1, number.filter(|it| *it != value));
                     });
                     let own = &mut array[start as usize..end as usize];
                     own.iter_mut().filter(|it| **it == value).for_each(|it| *it = 0);

@@ -239,8 +239,8 @@ fn two_writers_lose_nothing_of_each_other() {
         };
         let writers = [write(keys[2]), write(keys[3])];
         assert_eq!(map.get(keys[1], TAG), Some(value(keys[1])), "one of them makes the map grow");
-        for it in writers {
-            it.join().expect("it ends");
+        for writer in writers {
+            writer.join().expect("it ends");
         }
         assert!(keys.iter().all(|it| map.get(*it, TAG) == Some(value(*it))));
         assert_eq!(map.len(), 4);

@@ -37,18 +37,23 @@ fn what_marks_entries_is_no_key() {
 /// Addresses with strides, numbers, and numbers with a kind above them.
 #[test]
 fn keys_of_all_sorts_are_found_in_few_steps() {
-    let steps: [fn(u64) -> u64; 5] =
-        [|it| it + 1, |it| (0x7f00 << 32) + it * 208, |it| it << 12 | 1 << 40, |it| it | 9 << 56, |it| it << 32 | 5];
+    let steps: [fn(u64) -> u64; 5] = [
+        |number| number + 1,
+        |it| (0x7f00 << 32) + it * 208,
+        |it| it << 12 | 1 << 40,
+        |it| it | 9 << 56,
+        |it| it << 32 | 5,
+    ];
     for key in steps {
         let map = TaggedMap::with_capacity(16);
-        for it in 0..70_000 {
-            map.insert(key(it), value(1, it));
+        for number in 0..70_000 {
+            map.insert(key(number), value(1, number));
         }
         (0..70_000).for_each(|it| assert_eq!(map.get(key(it), 1), Some(value(1, it))));
         let table = map.table();
-        let steps = (0..70_000).map(|it| {
-            let slot = table.find(key(it), 1).expect("it is there").0;
-            slot.wrapping_sub(table.home(key(it)).0) & (table.index.len() - 1)
+        let steps = (0..70_000).map(|number| {
+            let slot = table.find(key(number), 1).expect("it is there").0;
+            slot.wrapping_sub(table.home(key(number)).0) & (table.index.len() - 1)
         });
         let (all, most) = steps.fold((0, 0), |(all, most), it| (all + it, most.max(it)));
         assert!(all < 4 * 70_000 && most < 1000, "{all} steps, {most} at most, to {:x} and the like", key(1));

@@ -51,8 +51,8 @@ impl Baseline {
         Ok(reader.baseline)
     }
 
-    pub fn contains(&self, it: &DiagnosticIdentity) -> bool {
-        self.known.contains_key(it)
+    pub fn contains(&self, diagnostic_identity: &DiagnosticIdentity) -> bool {
+        self.known.contains_key(diagnostic_identity)
     }
 
     /// What is known and not among those that were found.

@@ -9,12 +9,12 @@ use crate::{Code, Diagnostic, DiagnosticObject};
 pub fn group_by_cause(found: Vec<Diagnostic>) -> Vec<Diagnostic> {
     let mut groups: Vec<Diagnostic> = Vec::new();
     let mut known: HashMap<DiagnosticCause, usize> = HashMap::new();
-    for it in found {
-        match known.get(&cause(&it)) {
-            Some(index) => groups[*index].count += it.count,
+    for diagnostic in found {
+        match known.get(&cause(&diagnostic)) {
+            Some(index) => groups[*index].count += diagnostic.count,
             None => {
-                known.insert(cause(&it), groups.len());
-                groups.push(it);
+                known.insert(cause(&diagnostic), groups.len());
+                groups.push(diagnostic);
             }
         }
     }
@@ -24,9 +24,9 @@ pub fn group_by_cause(found: Vec<Diagnostic>) -> Vec<Diagnostic> {
 type DiagnosticCause = (Code, Vec<(&'static str, String)>, Vec<DiagnosticObject>);
 
 /// The same code, the same recorded commands, the same objects.
-fn cause(it: &Diagnostic) -> DiagnosticCause {
-    let places = it.locations.iter().map(|it| (it.role, it.cause.clone())).collect();
-    (it.code.clone(), places, it.objects.clone())
+fn cause(diagnostic: &Diagnostic) -> DiagnosticCause {
+    let places = diagnostic.locations.iter().map(|it| (it.role, it.cause.clone())).collect();
+    (diagnostic.code.clone(), places, diagnostic.objects.clone())
 }
 
 #[cfg(test)]

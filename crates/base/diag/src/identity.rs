@@ -18,9 +18,9 @@ pub struct DiagnosticIdentity {
 }
 
 impl DiagnosticIdentity {
-    pub fn of(it: &Diagnostic) -> DiagnosticIdentity {
+    pub fn of(diagnostic: &Diagnostic) -> DiagnosticIdentity {
         let mut lines = Vec::new();
-        for place in &it.locations {
+        for place in &diagnostic.locations {
             // Without functions there is only where it is written, as in scenarios.
             let mut text = if place.path.is_empty() { place.cause.clone() } else { place.path.join(" > ") };
             if let Some(labels) = place.labels.path() {
@@ -28,14 +28,14 @@ impl DiagnosticIdentity {
             }
             lines.push(format!("{}: {}", place.role, one_line(&text)));
         }
-        for object in it.objects.iter().filter(|it| it.name.is_some() || it.description.is_some()) {
+        for object in diagnostic.objects.iter().filter(|it| it.name.is_some() || it.description.is_some()) {
             let text = match (&object.name, &object.description) {
                 (Some(name), _) => format!("{} {name:?}", object.kind),
                 (None, description) => format!("{}, {}", object.kind, description.as_deref().unwrap_or_default()),
             };
             lines.push(format!("object: {}", one_line(&text)));
         }
-        DiagnosticIdentity { code: it.code.to_string(), lines }
+        DiagnosticIdentity { code: diagnostic.code.to_string(), lines }
     }
 
     /// A number for programs that compare.
@@ -104,8 +104,8 @@ mod tests {
         name.objects[1].name = Some("sea".into());
         let mut size = own.clone();
         size.objects[0].description = Some("2048 bytes".into());
-        for it in [code, label, function, name, size] {
-            assert!(is_other(it.clone()), "{it:?}");
+        for item in [code, label, function, name, size] {
+            assert!(is_other(item.clone()), "{item:?}");
         }
     }
 }

@@ -67,15 +67,15 @@ impl IgnoreRule {
         rules
     }
 
-    pub fn matches(&self, it: &Diagnostic) -> bool {
+    pub fn matches(&self, diagnostic: &Diagnostic) -> bool {
         match self.target {
-            IgnoreTarget::Code => self.regex.is_match(&it.code.0),
+            IgnoreTarget::Code => self.regex.is_match(&diagnostic.code.0),
             IgnoreTarget::Label => {
-                it.locations.iter().filter_map(|it| it.labels.path()).any(|it| self.regex.is_match(&it))
+                diagnostic.locations.iter().filter_map(|it| it.labels.path()).any(|it| self.regex.is_match(&it))
             }
-            IgnoreTarget::Object => it.objects.iter().any(|it| match (&it.name, &it.description) {
+            IgnoreTarget::Object => diagnostic.objects.iter().any(|object| match (&object.name, &object.description) {
                 (Some(name), _) => self.regex.is_match(name),
-                (None, Some(description)) => self.regex.is_match(&format!("{}, {description}", it.kind)),
+                (None, Some(description)) => self.regex.is_match(&format!("{}, {description}", object.kind)),
                 (None, None) => false,
             }),
         }

@@ -4,22 +4,27 @@ use crate::{Diagnostic, Severity};
 
 /// Lines of text: the message, how it came about, the smallest change that helps, and the properties that tools look
 /// for.
-pub fn render_text(it: &Diagnostic) -> String {
+pub fn render_text(diagnostic: &Diagnostic) -> String {
     let mut text = String::new();
     let mut line = |args: std::fmt::Arguments<'_>| {
         text += &args.to_string();
         text.push('\n');
     };
-    line(format_args!("{}: [ {} | MessageID = {:#010x} ]", severity(it.severity), it.code, it.code.message_id()));
-    line(format_args!("{}", it.message));
-    if it.count > 1 {
-        line(format_args!("Found {} times; this is the first.", it.count));
+    line(format_args!(
+        "{}: [ {} | MessageID = {:#010x} ]",
+        severity(diagnostic.severity),
+        diagnostic.code,
+        diagnostic.code.message_id()
+    ));
+    line(format_args!("{}", diagnostic.message));
+    if diagnostic.count > 1 {
+        line(format_args!("Found {} times; this is the first.", diagnostic.count));
     }
-    for place in &it.locations {
+    for place in &diagnostic.locations {
         line(format_args!("  {}: {}", place.role, place.text));
     }
-    it.explanation.iter().for_each(|it| line(format_args!("  {it}")));
-    if let Some((fix, others)) = it.fixes.split_first() {
+    diagnostic.explanation.iter().for_each(|it| line(format_args!("  {it}")));
+    if let Some((fix, others)) = diagnostic.fixes.split_first() {
         let verified = if fix.is_verified { "verified" } else { "not verified" };
         line(format_args!("Fix ({verified}): {}", fix.text));
         match others.len() {
@@ -28,18 +33,18 @@ pub fn render_text(it: &Diagnostic) -> String {
             count => line(format_args!("{count} other fixes are known, larger than this one.")),
         }
     }
-    if let Some(why) = &it.no_fix {
+    if let Some(why) = &diagnostic.no_fix {
         line(format_args!("No fix: {why}"));
     }
-    if !it.properties.is_empty() {
+    if !diagnostic.properties.is_empty() {
         line(format_args!("[Extra properties]"));
-        it.properties.iter().for_each(|it| line(format_args!("{} = {}", it.key, it.value)));
+        diagnostic.properties.iter().for_each(|it| line(format_args!("{} = {}", it.key, it.value)));
     }
     text
 }
 
-fn severity(it: Severity) -> &'static str {
-    match it {
+fn severity(item: Severity) -> &'static str {
+    match item {
         Severity::Information => "Information",
         Severity::Performance => "Performance",
         Severity::Warning => "Warning",
@@ -54,7 +59,7 @@ mod tests {
 
     #[test]
     fn everything_is_in_the_text_in_order() {
-        let it = Diagnostic {
+        let diagnostic = Diagnostic {
             locations: vec![DiagnosticLocation::new("access", "here".to_owned(), String::new())],
             properties: vec![Property { key: "hazard_type", value: "WRITE_AFTER_READ".to_owned() }],
             explanation: vec!["because".to_owned()],
@@ -65,11 +70,12 @@ mod tests {
         let expected = "Error: [ SYNC-HAZARD-WRITE-AFTER-READ | MessageID = 0x376bc9df ]\nsomething is wrong.\n\
                         Found 3 times; this is the first.\n  access: here\n  because\nFix (verified): do this\n\
                         [Extra properties]\nhazard_type = WRITE_AFTER_READ\n";
-        assert_eq!(render_text(&it), expected);
+        assert_eq!(render_text(&diagnostic), expected);
         let fix = |text: &str| Fix { text: text.to_owned(), is_verified: false };
-        let several = Diagnostic { fixes: vec![fix("one"), fix("two"), fix("three")], ..it.clone() };
+        let several = Diagnostic { fixes: vec![fix("one"), fix("two"), fix("three")], ..diagnostic.clone() };
         assert!(render_text(&several).contains("Fix (not verified): one\n2 other fixes are known"));
-        let without = Diagnostic { fixes: Vec::new(), no_fix: Some("nothing helps".to_owned()), count: 1, ..it };
+        let without =
+            Diagnostic { fixes: Vec::new(), no_fix: Some("nothing helps".to_owned()), count: 1, ..diagnostic };
         let text = render_text(&without);
         assert!(text.contains("No fix: nothing helps\n") && !text.contains("Found"));
     }

@@ -67,9 +67,9 @@ fn square_similarity(one: &Picture, other: &Picture, (left, top): (u32, u32), ch
             let at = (y as usize * one.width as usize + x as usize) * 4 + channel;
             let both = [one, other].map(|it| f64::from(it.rgba.get(at).copied().unwrap_or(0)));
             count += 1.0;
-            for (at, it) in both.iter().enumerate() {
-                sums[at] += it;
-                squares[at] += it * it;
+            for (at, value) in both.iter().enumerate() {
+                sums[at] += value;
+                squares[at] += value * value;
             }
             product += both[0] * both[1];
         }

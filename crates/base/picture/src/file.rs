@@ -91,13 +91,13 @@ mod tests {
     #[test]
     fn windows_of_one_frame_have_names_of_their_own() {
         assert_eq!([file_name(12, 0), file_name(12, 1)], ["frame-000012.png", "frame-000012-window-1.png"]);
-        for it in [(0, 0), (12, 1), (1_234_567, 0)] {
-            assert_eq!(parse_file_name(&file_name(it.0, it.1)), Some(it));
+        for pair in [(0, 0), (12, 1), (1_234_567, 0)] {
+            assert_eq!(parse_file_name(&file_name(pair.0, pair.1)), Some(pair));
         }
-        for it in
+        for text in
             ["frame-12.png", "frame-000012.png.part", "frame-000012-window-0.png", "frame-+00012.png", "other.png"]
         {
-            assert_eq!(parse_file_name(it), None, "{it}");
+            assert_eq!(parse_file_name(text), None, "{text}");
         }
     }
 }

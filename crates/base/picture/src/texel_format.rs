@@ -50,13 +50,13 @@ impl TexelFormat {
     }
 }
 
-fn pixel(order: ChannelOrder, it: &[u8]) -> [u8; 4] {
-    let word = || u32::from_le_bytes([it[0], it[1], it[2], it[3]]);
+fn pixel(order: ChannelOrder, bytes: &[u8]) -> [u8; 4] {
+    let word = || u32::from_le_bytes([bytes[0], bytes[1], bytes[2], bytes[3]]);
     let ten = |shift: u32| (word() >> (shift + 2)) as u8;
-    let half = |at: usize| half_to_byte(u16::from_le_bytes([it[at], it[at + 1]]));
+    let half = |at: usize| half_to_byte(u16::from_le_bytes([bytes[at], bytes[at + 1]]));
     match order {
-        ChannelOrder::Rgba => [it[0], it[1], it[2], it[3]],
-        ChannelOrder::Bgra => [it[2], it[1], it[0], it[3]],
+        ChannelOrder::Rgba => [bytes[0], bytes[1], bytes[2], bytes[3]],
+        ChannelOrder::Bgra => [bytes[2], bytes[1], bytes[0], bytes[3]],
         ChannelOrder::Rgb10 => [ten(0), ten(10), ten(20), 255],
         ChannelOrder::Bgr10 => [ten(20), ten(10), ten(0), 255],
         ChannelOrder::Half => [half(0), half(2), half(4), half(6)],

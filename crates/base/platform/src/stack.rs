@@ -64,12 +64,12 @@ extern "C" fn step(context: *mut UnwindContext, state: *mut c_void) -> c_int {
 /// The places must be of frames of this thread, above the frame that asks.
 #[cfg(target_arch = "x86_64")]
 pub unsafe fn is_unchanged(slots: &[ReturnAddress]) -> bool {
-    slots.iter().all(|it| {
-        let place = std::ptr::with_exposed_provenance::<usize>(it.at);
+    slots.iter().all(|slot| {
+        let place = std::ptr::with_exposed_provenance::<usize>(slot.at);
         // SAFETY: a place of a frame above the one that asks, by this function's contract: the stack above a live frame is
         // mapped, and return addresses are aligned words.
         let found = unsafe { place.read_volatile() };
-        found == it.address
+        found == slot.address
     })
 }
 

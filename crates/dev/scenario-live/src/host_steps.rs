@@ -68,12 +68,12 @@ impl LiveDevice<'_> {
         Ok(())
     }
 
-    fn semaphore(&self, it: SemaphoreId) -> vk::Semaphore {
-        self.semaphores[it.0 as usize]
+    fn semaphore(&self, semaphore_id: SemaphoreId) -> vk::Semaphore {
+        self.semaphores[semaphore_id.0 as usize]
     }
 
-    fn fence(&self, it: Option<FenceId>) -> vk::Fence {
-        it.map_or(vk::Fence(0), |it| self.fences[it.0 as usize])
+    fn fence(&self, fence_id: Option<FenceId>) -> vk::Fence {
+        fence_id.map_or(vk::Fence(0), |it| self.fences[it.0 as usize])
     }
 
     fn buffers(&self, batch: &SubmitBatch) -> Vec<vk::CommandBuffer> {
@@ -90,8 +90,8 @@ impl LiveDevice<'_> {
         let list = |batch: &SubmitBatch| {
             let waits: Vec<_> = batch.waits.iter().map(|it| info(&it.point, it.stages)).collect();
             let signals: Vec<_> = batch.signals.iter().map(|it| info(&it.point, it.stages)).collect();
-            let buffer = |it: vk::CommandBuffer| vk::CommandBufferSubmitInfo {
-                command_buffer: it,
+            let buffer = |item: vk::CommandBuffer| vk::CommandBufferSubmitInfo {
+                command_buffer: item,
                 ..vk::CommandBufferSubmitInfo::zeroed()
             };
             let buffers: Vec<_> = self.buffers(batch).into_iter().map(buffer).collect();
@@ -283,7 +283,7 @@ type SparseInfos =
 
 impl SparseBindLists {
     fn of(world: &LiveDevice<'_>, binds: &[SparseBind]) -> SparseBindLists {
-        let mut it = SparseBindLists::default();
+        let mut bind_lists = SparseBindLists::default();
         for bind in binds {
             let (memory, memory_offset) = match bind.memory {
                 Some((memory, offset)) => (world.memories[memory.0 as usize], offset),
@@ -299,12 +299,12 @@ impl SparseBindLists {
                         flags: vk::SparseMemoryBindFlags(0),
                     };
                     match handle {
-                        ResourceHandle::Buffer(buffer) => it.buffers.push((buffer, made)),
-                        ResourceHandle::Image(image) => it.opaque.push((image, made)),
+                        ResourceHandle::Buffer(buffer) => bind_lists.buffers.push((buffer, made)),
+                        ResourceHandle::Image(image) => bind_lists.opaque.push((image, made)),
                     }
                 }
                 (SparsePart::Texels(region), ResourceHandle::Image(handle)) => {
-                    it.images.extend(sparse_block_regions(world, bind.resource, region).map(
+                    bind_lists.images.extend(sparse_block_regions(world, bind.resource, region).map(
                         |(subresource, offset, extent)| {
                             let flags = vk::SparseMemoryBindFlags(0);
                             (
@@ -317,7 +317,7 @@ impl SparseBindLists {
                 (SparsePart::Texels(_), ResourceHandle::Buffer(_)) => {}
             }
         }
-        it
+        bind_lists
     }
 
     fn infos(&self) -> SparseInfos {
@@ -349,14 +349,14 @@ fn sparse_block_regions(
     region: &ImageRegion,
 ) -> impl Iterator<Item = SparseBlockRegion> {
     let own = image(world.scenario.program, resource).map_or(Vec::new(), |it| copy_boxes(it, region));
-    own.into_iter().map(|it| {
+    own.into_iter().map(|copy_box| {
         let subresource = vk::ImageSubresource {
-            aspect_mask: vk::ImageAspectFlags(it.aspect),
-            mip_level: it.mip,
-            array_layer: it.layers.start,
+            aspect_mask: vk::ImageAspectFlags(copy_box.aspect),
+            mip_level: copy_box.mip,
+            array_layer: copy_box.layers.start,
         };
-        let [x, y, z] = it.offset.map(|it| it as i32);
-        let [width, height, depth] = it.extent;
+        let [x, y, z] = copy_box.offset.map(|it| it as i32);
+        let [width, height, depth] = copy_box.extent;
         (subresource, vk::Offset3D { x, y, z }, vk::Extent3D { width, height, depth })
     })
 }

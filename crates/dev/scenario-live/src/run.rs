@@ -122,8 +122,8 @@ fn record_on_threads(world: &LiveDevice<'_>, plan: &RecordingPlan, count: usize)
         std::thread::scope(|scope| {
             let of_level = (0..count).filter(|at| levels[*at] == now);
             let threads: Vec<_> = of_level.map(|at| scope.spawn(move || world.record(plan, at))).collect();
-            let end = |it: std::thread::ScopedJoinHandle<'_, Result<(), LiveError>>| {
-                it.join().unwrap_or_else(|it| std::panic::resume_unwind(it))
+            let end = |join_handle: std::thread::ScopedJoinHandle<'_, Result<(), LiveError>>| {
+                join_handle.join().unwrap_or_else(|it| std::panic::resume_unwind(it))
             };
             threads.into_iter().map(end).collect::<Vec<_>>().into_iter().collect::<Result<Vec<()>, _>>()
         })?;
@@ -133,7 +133,7 @@ fn record_on_threads(world: &LiveDevice<'_>, plan: &RecordingPlan, count: usize)
 
 /// How deep what a command buffer executes is nested.
 fn nesting_depth(program: &Program, at: usize) -> usize {
-    let executed = program.command_buffers[at].commands.iter().filter_map(|it| match it {
+    let executed = program.command_buffers[at].commands.iter().filter_map(|command| match command {
         Command::Execute(all) => Some(all),
         _ => None,
     });
@@ -145,9 +145,9 @@ fn plan_recording(program: &Program) -> Result<RecordingPlan, UnsupportedProgram
     check_masks(program)?;
     check_sparse(program)?;
     check_host(program)?;
-    for it in dependencies(program) {
+    for dependency in dependencies(program) {
         let (DependencyTarget::Resource { resource, region } | DependencyTarget::Transition { resource, region }) =
-            &it.target
+            &dependency.target
         else {
             continue;
         };
@@ -157,8 +157,8 @@ fn plan_recording(program: &Program) -> Result<RecordingPlan, UnsupportedProgram
         }
     }
     let scenes = open_attachments(program)?;
-    let begin = |(at, it): (usize, &Vec<_>)| match program.command_buffers[at].is_secondary {
-        true => it.first().cloned().flatten(),
+    let begin = |(at, live_attachments): (usize, &Vec<_>)| match program.command_buffers[at].is_secondary {
+        true => live_attachments.first().cloned().flatten(),
         false => None,
     };
     Ok(RecordingPlan { commands: live_commands(program)?, inherited: scenes.iter().enumerate().map(begin).collect() })
@@ -167,7 +167,7 @@ fn plan_recording(program: &Program) -> Result<RecordingPlan, UnsupportedProgram
 /// The sparse blocks of an image are all of one size.
 fn check_sparse(program: &Program) -> Result<(), UnsupportedProgram> {
     const BLOCK: u64 = 1 << 16;
-    let binds = program.steps.iter().flat_map(|it| match it {
+    let binds = program.steps.iter().flat_map(|step| match step {
         HostStep::BindSparse { binds, .. } => binds.as_slice(),
         _ => &[],
     });
@@ -185,13 +185,15 @@ fn check_host(program: &Program) -> Result<(), UnsupportedProgram> {
     if !program.steps.iter().all(is_sure) {
         return UnsupportedProgram::error("an access of the host that is not certain");
     }
-    let accessed = program.steps.iter().filter_map(|it| match it {
+    let accessed = program.steps.iter().filter_map(|step| match step {
         HostStep::HostAccess { resource, .. } => program.resources.get(resource.0 as usize)?.binding,
         _ => None,
     });
     for own in accessed {
-        let meets = |it: &MemoryBinding| {
-            it.memory == own.memory && it.offset < own.offset + own.size && own.offset < it.offset + it.size
+        let meets = |memory_binding: &MemoryBinding| {
+            memory_binding.memory == own.memory
+                && memory_binding.offset < own.offset + own.size
+                && own.offset < memory_binding.offset + memory_binding.size
         };
         let is_readable = |it: &&Resource| !matches!(&it.kind, ResourceKind::Image(it) if !it.is_linear());
         let all = program.resources.iter().filter(is_readable).filter_map(|it| it.binding);
@@ -224,13 +226,14 @@ fn check_masks(program: &Program) -> Result<(), UnsupportedProgram> {
 }
 
 fn check_submits(program: &Program) -> Result<(), UnsupportedProgram> {
-    let batches = program.steps.iter().filter_map(|it| match it {
+    let batches = program.steps.iter().filter_map(|step| match step {
         HostStep::Submit { batches, .. } => Some(batches),
         _ => None,
     });
-    let is_fit = |it: &lavascope_sync_ir::SubmitBatch| {
+    let is_fit = |submit_batch: &lavascope_sync_ir::SubmitBatch| {
         let all = lavascope_abi::PipelineStageFlags2::ALL_COMMANDS.0;
-        it.waits.iter().all(|it| fits_version_1(it.stages)) && it.signals.iter().all(|it| it.stages == all)
+        submit_batch.waits.iter().all(|it| fits_version_1(it.stages))
+            && submit_batch.signals.iter().all(|it| it.stages == all)
     };
     if batches.flatten().all(is_fit) {
         Ok(())

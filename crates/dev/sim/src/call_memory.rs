@@ -165,9 +165,9 @@ impl CallGenerator<'_> {
     fn apply_fixups(&mut self, work: &'static [Fixup], at: BlockOffset, depth: u32) {
         let mut counts = Vec::new();
         self.choose_counts(work, at, &mut counts);
-        for it in work {
-            let slot = at.plus(it.at());
-            match it {
+        for fixup in work {
+            let slot = at.plus(fixup.at());
+            match fixup {
                 Fixup::Chain { .. } => self.fill_chain(slot, depth),
                 Fixup::Handles { count, ty, .. } => (0..*count).for_each(|it| self.fill_handle(*ty, slot.plus(it * 8))),
                 Fixup::TypedHandle { ty, numbering, .. } => {
@@ -209,8 +209,8 @@ impl CallGenerator<'_> {
 
     /// Counts are chosen before any array, since several arrays may share one.
     fn choose_counts(&mut self, work: &'static [Fixup], at: BlockOffset, settled: &mut Vec<u32>) {
-        for it in work {
-            match it {
+        for fixup in work {
+            match fixup {
                 Fixup::Pointer { pointer, .. } => self.choose_count(pointer, at, settled),
                 Fixup::Select { cases, .. } => {
                     cases.iter().for_each(|case| self.choose_counts(case.fixups, at, settled));

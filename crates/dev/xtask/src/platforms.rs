@@ -82,8 +82,8 @@ fn sysroot(root: &Path, folder: &Path, no_install: bool) -> Result<PathBuf> {
         std::fs::remove_dir_all(&sysroot).with_context(|| format!("{} cannot be removed", sysroot.display()))?;
     }
     let packages = folder.join("packages");
-    for it in [&sysroot, &packages] {
-        std::fs::create_dir_all(it).with_context(|| format!("{} cannot be made", it.display()))?;
+    for path in [&sysroot, &packages] {
+        std::fs::create_dir_all(path).with_context(|| format!("{} cannot be made", path.display()))?;
     }
     // Downloaded and unpacked only: it is for this folder, and asks for packages that are not needed.
     process::run(&packages, "apt-get", &["download", &format!("{LIBRARY}:{ARCHITECTURE}={version}")])?;

@@ -98,9 +98,9 @@ impl InstrumentedModule {
             numbered.filter(|it| it.at.0 == record.instruction && check.contains(&it.check))
         };
         // An instruction may use several descriptors: one that the module names is the one, or it is in bounds.
-        let is_it = |it: &&CheckSite| match record.fault {
-            RecordedFault::IndexOutOfBounds { .. } => it.element.is_none(),
-            RecordedFault::Uninitialized { index } => it.element.is_none_or(|it| it == index),
+        let is_it = |check_site: &&CheckSite| match record.fault {
+            RecordedFault::IndexOutOfBounds { .. } => check_site.element.is_none(),
+            RecordedFault::Uninitialized { index } => check_site.element.is_none_or(|it| it == index),
             _ => true,
         };
         sites().find(is_it).or_else(|| sites().next())

@@ -56,8 +56,8 @@ fn what_is_kept_comes_back_and_damage_does_no_harm() {
                 1 => bad.truncate(at),
                 _ => bad[at] = numbers.next(),
             }
-            if let Some(it) = InstrumentedModule::from_words(&bad) {
-                assert_eq!(it.cells().len(), it.cell_words() as usize, "{name}");
+            if let Some(instrumented_module) = InstrumentedModule::from_words(&bad) {
+                assert_eq!(instrumented_module.cells().len(), instrumented_module.cell_words() as usize, "{name}");
                 sound += 1;
             }
         }

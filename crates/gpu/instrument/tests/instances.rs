@@ -34,12 +34,12 @@ fn wrong_references_are_told_and_taken_out() {
     assert_eq!(validation_errors(&instance_check::shader_words(), "vulkan1.2"), None);
     let gpu = Gpu::new();
     let references: Vec<u64> = (0..100)
-        .map(|it| match it {
+        .map(|value| match value {
             3 => 0x1001,
             50 => 0x7_0000_2001,
             51 => 0,
             99 => 0xffff_ffff_0000_0200,
-            _ => KNOWN[it % 4],
+            _ => KNOWN[value % 4],
         })
         .collect();
     let words: Vec<u32> = references.iter().flat_map(|it| instance(*it)).collect();

@@ -80,9 +80,9 @@ impl Planted {
 
 /// Whether all is bound that the host must make sure of.
 fn is_promised(made: &InstrumentedModule, dispatch: &Dispatch) -> bool {
-    made.requirements.iter().all(|it| {
-        let bound = dispatch.bound.iter().find(|bound| bound.binding == it.binding);
-        bound.is_some_and(|bound| it.element.is_none_or(|element| bound.elements[element as usize].is_some()))
+    made.requirements.iter().all(|requirement| {
+        let bound = dispatch.bound.iter().find(|bound| bound.binding == requirement.binding);
+        bound.is_some_and(|bound| requirement.element.is_none_or(|element| bound.elements[element as usize].is_some()))
     })
 }
 

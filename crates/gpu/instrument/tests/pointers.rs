@@ -85,9 +85,9 @@ const STAYING: (&str, &str, &[u32]) = (
 /// A body behind the head; what only variable pointers need goes where they are not used.
 fn words_of(body: &str) -> Vec<u32> {
     let has_pointers = body.contains("%held") || body.contains("%kept") || body.contains("%give");
-    let is_needed = |it: &&str| {
+    let is_needed = |text: &&str| {
         let names = ["VariablePointers", "%kept", "%held", "%giver", "%local", "%private", "%word ArrayStride"];
-        has_pointers || it.contains("OpEntryPoint") || !names.iter().any(|name| it.contains(name))
+        has_pointers || text.contains("OpEntryPoint") || !names.iter().any(|name| text.contains(name))
     };
     let mut head: String = HEAD.lines().filter(is_needed).map(|it| format!("{it}\n")).collect();
     if !has_pointers {

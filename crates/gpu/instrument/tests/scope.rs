@@ -111,8 +111,8 @@ fn every_listed_operation_is_checked_where_it_uses_a_descriptor() {
                 &words,
                 &InstrumentOptions { guard, ..InstrumentOptions::new(RootLocation::Descriptor { set: 7 }) },
             );
-            let is_checked = |it: &&lavascope_instrument::CheckSite| {
-                it.check == Check::Descriptor && matches!(it.decision, CheckDecision::Checked { .. })
+            let is_checked = |check_site: &&lavascope_instrument::CheckSite| {
+                check_site.check == Check::Descriptor && matches!(check_site.decision, CheckDecision::Checked { .. })
             };
             let sites: Vec<_> = made.sites.iter().filter(is_checked).collect();
             let [site] = sites[..] else { panic!("{operation}: {:?}", made.sites) };

@@ -45,8 +45,8 @@ const STAGES: &[(&str, Model, &[Word])] = &[
 /// What the words from the fifth to the seventh of a record are, as the function that writes it stores them.
 fn stored(module: &Module) -> Vec<Word> {
     // Our functions come last, and the one that writes records has the stores.
-    let writes = |it: &&lavascope_spirv::Function| {
-        module.instructions(it.instructions.clone()).filter(|it| it.is(Op::Store)).count() >= 11
+    let writes = |item: &&lavascope_spirv::Function| {
+        module.instructions(item.instructions.clone()).filter(|it| it.is(Op::Store)).count() >= 11
     };
     let function = module.functions().iter().rev().find(writes).expect("a function that writes records");
     let stores: Vec<Id> =
@@ -57,17 +57,17 @@ fn stored(module: &Module) -> Vec<Word> {
 
 /// The built-in that a value was loaded from.
 fn word_of(module: &Module, id: Id) -> Option<Word> {
-    let mut it = module.definition(id)?;
+    let mut instruction = module.definition(id)?;
     let mut component = None;
     loop {
-        match it.op()? {
-            Op::Bitcast => it = module.definition(it.id(3))?,
+        match instruction.op()? {
+            Op::Bitcast => instruction = module.definition(instruction.id(3))?,
             Op::CompositeExtract => {
-                component = Some(it.word(4));
-                it = module.definition(it.id(3))?;
+                component = Some(instruction.word(4));
+                instruction = module.definition(instruction.id(3))?;
             }
             Op::Load => {
-                let built_in = module.decoration_operand(it.id(3), None, Decoration::BuiltIn)?;
+                let built_in = module.decoration_operand(instruction.id(3), None, Decoration::BuiltIn)?;
                 return Some((BuiltIn::from_u32(built_in)?, component));
             }
             _ => return None,
@@ -77,8 +77,8 @@ fn word_of(module: &Module, id: Id) -> Option<Word> {
 
 /// The built-in inputs of the only entry point.
 fn inputs(module: &Module) -> BTreeSet<u32> {
-    let is_input = |it: &&Id| {
-        module.definition(**it).is_some_and(|it| it.is(Op::Variable) && it.word(3) == StorageClass::Input as u32)
+    let is_input = |id: &&Id| {
+        module.definition(**id).is_some_and(|it| it.is(Op::Variable) && it.word(3) == StorageClass::Input as u32)
     };
     let built_in = |it: &Id| module.decoration_operand(*it, None, Decoration::BuiltIn);
     module.entries()[0].interface.iter().filter(is_input).filter_map(built_in).collect()

@@ -67,10 +67,10 @@ enum InsertSide {
 impl<'a> Editor<'a> {
     pub fn new(module: &'a Module) -> Editor<'a> {
         let mut known = HashMap::new();
-        for it in module.instructions(module.globals()).filter(|it| is_unique(it.op())) {
-            let Some(id) = it.result().filter(|it| module.decorations(*it).next().is_none()) else { continue };
-            let place = if it.result_type().is_some() { 2 } else { 1 };
-            let mut key = it.words().to_vec();
+        for instruction in module.instructions(module.globals()).filter(|it| is_unique(it.op())) {
+            let Some(id) = instruction.result().filter(|it| module.decorations(*it).next().is_none()) else { continue };
+            let place = if instruction.result_type().is_some() { 2 } else { 1 };
+            let mut key = instruction.words().to_vec();
             key.remove(place);
             known.entry(key).or_insert(id);
         }
@@ -231,8 +231,8 @@ impl<'a> Editor<'a> {
 
     /// Inserts before an instruction. What ends a block keeps its merge instruction directly before it.
     pub fn insert_before(&mut self, at: InstructionIndex, words: Vec<u32>) {
-        let before = at.0.checked_sub(1).map(InstructionIndex).filter(|it| {
-            let op = self.module.instruction(*it).op();
+        let before = at.0.checked_sub(1).map(InstructionIndex).filter(|instruction_index| {
+            let op = self.module.instruction(*instruction_index).op();
             matches!(op, Some(Op::SelectionMerge | Op::LoopMerge))
         });
         // What is put before the first global stands behind all that is added to the sections above.
@@ -269,8 +269,8 @@ impl<'a> Editor<'a> {
         let mut runs = self.runs.iter_mut().peekable();
         let mut at = 0;
         while at < self.module.len() {
-            let it = self.module.instruction(InstructionIndex(at));
-            while let Some(addition) = additions.next_if(|add| (add.at, add.side) <= (it.at, InsertSide::Before)) {
+            let item = self.module.instruction(InstructionIndex(at));
+            while let Some(addition) = additions.next_if(|add| (add.at, add.side) <= (item.at, InsertSide::Before)) {
                 words.extend_from_slice(&addition.words);
             }
             if let Some((run, new)) = runs.next_if(|run| run.0.start == at) {
@@ -284,8 +284,8 @@ impl<'a> Editor<'a> {
                 at = run.end.max(at + 1);
                 continue;
             }
-            words.extend_from_slice(self.replaced.get(&it.at).map_or(it.words(), Vec::as_slice));
-            while let Some(addition) = additions.next_if(|add| add.at == it.at) {
+            words.extend_from_slice(self.replaced.get(&item.at).map_or(item.words(), Vec::as_slice));
+            while let Some(addition) = additions.next_if(|add| add.at == item.at) {
                 words.extend_from_slice(&addition.words);
             }
             at += 1;

@@ -38,40 +38,51 @@ impl Module {
     /// The texts that the module carries, each with the name of its file.
     pub fn sources(&self) -> Vec<(String, String)> {
         let mut all = Vec::new();
-        for it in self.instructions(self.globals()) {
-            let is_debug = it.is(Op::ExtInst) && it.word(4) == Debug::DebugSource as u32 && self.is_debug_info(it);
-            if it.is(Op::Source) {
-                all.extend(self.plain_text(it.id(3)).map(|text| (self.string(it.id(3)), text)));
+        for instruction in self.instructions(self.globals()) {
+            let is_debug = instruction.is(Op::ExtInst)
+                && instruction.word(4) == Debug::DebugSource as u32
+                && self.is_debug_info(instruction);
+            if instruction.is(Op::Source) {
+                all.extend(self.plain_text(instruction.id(3)).map(|text| (self.string(instruction.id(3)), text)));
             } else if is_debug {
-                all.extend(self.debug_text(it).map(|text| (self.string(it.id(5)), text)));
+                all.extend(self.debug_text(instruction).map(|text| (self.string(instruction.id(5)), text)));
             }
         }
         all
     }
 
     /// Nothing where an instruction says nothing of lines, and `Some(None)` where it ends what was said.
-    fn line_of(&self, it: Instruction<'_>) -> Option<Option<LineReference>> {
-        match it.op()? {
-            Op::Line => Some(Some(LineReference { file: it.id(1), line: it.word(2), column: it.word(3) })),
+    fn line_of(&self, instruction: Instruction<'_>) -> Option<Option<LineReference>> {
+        match instruction.op()? {
+            Op::Line => Some(Some(LineReference {
+                file: instruction.id(1),
+                line: instruction.word(2),
+                column: instruction.word(3),
+            })),
             Op::NoLine => Some(None),
-            Op::ExtInst if it.word(4) == Debug::DebugLine as u32 && self.is_debug_info(it) => {
-                let number =
-                    |place| self.definition(it.id(place)).filter(|it| it.is(Op::Constant)).map(|it| it.word(3));
-                Some(Some(LineReference { file: it.id(5), line: number(6)?, column: number(8).unwrap_or(0) }))
+            Op::ExtInst if instruction.word(4) == Debug::DebugLine as u32 && self.is_debug_info(instruction) => {
+                let number = |place| {
+                    self.definition(instruction.id(place)).filter(|item| item.is(Op::Constant)).map(|item| item.word(3))
+                };
+                Some(Some(LineReference { file: instruction.id(5), line: number(6)?, column: number(8).unwrap_or(0) }))
             }
-            Op::ExtInst if it.word(4) == Debug::DebugNoLine as u32 && self.is_debug_info(it) => Some(None),
+            Op::ExtInst if instruction.word(4) == Debug::DebugNoLine as u32 && self.is_debug_info(instruction) => {
+                Some(None)
+            }
             _ => None,
         }
     }
 
-    fn is_debug_info(&self, it: Instruction<'_>) -> bool {
-        let set = self.definition(it.id(3)).filter(|it| it.is(Op::ExtInstImport));
+    fn is_debug_info(&self, instruction: Instruction<'_>) -> bool {
+        let set = self.definition(instruction.id(3)).filter(|it| it.is(Op::ExtInstImport));
         set.is_some_and(|it| it.text(2).starts_with("NonSemantic.Shader.DebugInfo"))
     }
 
     fn describe(&self, found: &LineReference) -> SourceLine {
         let (file, text) = match self.definition(found.file) {
-            Some(it) if it.is(Op::ExtInst) => (self.string(it.id(5)), self.debug_text(it)),
+            Some(instruction) if instruction.is(Op::ExtInst) => {
+                (self.string(instruction.id(5)), self.debug_text(instruction))
+            }
             _ => (self.string(found.file), self.plain_text(found.file)),
         };
         let text = text.and_then(|it| line_in(&it, &file, found.line, DefaultFile::Own));

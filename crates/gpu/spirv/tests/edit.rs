@@ -59,16 +59,16 @@ fn count_everything(module: &Module) -> Vec<u32> {
     let uint = editor.find_or_add_type(Op::TypeInt, &[32, 0]);
     let [zero, one] = [0, 1].map(|it| editor.constant(uint, &[it]).0);
     let function = module.function_of(module.entries()[0].function).expect("a function");
-    for it in module.instructions(module.functions()[function].instructions.clone()) {
-        let counts = matches!(it.op(), Some(Op::Load | Op::Store | Op::Return | Op::Branch | Op::BranchConditional));
+    for item in module.instructions(module.functions()[function].instructions.clone()) {
+        let counts = matches!(item.op(), Some(Op::Load | Op::Store | Op::Return | Op::Branch | Op::BranchConditional));
         let is_first = module
-            .block_containing(it.at)
-            .is_some_and(|block| it.at.0 == module.blocks()[block].instructions.start + 1);
+            .block_containing(item.at)
+            .is_some_and(|block| item.at.0 == module.blocks()[block].instructions.start + 1);
         if counts && !is_first {
             let (place, old) = (editor.fresh().0, editor.fresh().0);
             let chain = instruction(Op::AccessChain, &[to_word.0, place, variable.0, zero, one]);
             let atomic = instruction(Op::AtomicIAdd, &[uint.0, old, place, one, zero, one]);
-            editor.insert_before(it.at, [chain, atomic].concat());
+            editor.insert_before(item.at, [chain, atomic].concat());
         }
     }
     editor.finish()

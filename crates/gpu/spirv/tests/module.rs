@@ -45,8 +45,8 @@ fn compiled_shaders_are_those_of_the_sources_beside_them() {
 
 #[test]
 fn forms_are_those_of_the_grammar() {
-    for it in INSTRUCTION_TABLE.iter() {
-        let has = |kind| it.operands.iter().any(|it| it.kind == kind);
+    for base_instruction in INSTRUCTION_TABLE.iter() {
+        let has = |kind| base_instruction.operands.iter().any(|logical_operand| logical_operand.kind == kind);
         let form = match (has(OperandKind::IdResultType), has(OperandKind::IdResult)) {
             (true, true) => InstructionForm::Typed,
             (false, true) => InstructionForm::Result,
@@ -58,10 +58,10 @@ fn forms_are_those_of_the_grammar() {
             | OperandKind::PairLiteralIntegerIdRef => 2,
             _ => 1,
         };
-        let needed = it.operands.iter().filter(|it| it.quantifier == OperandQuantifier::One);
+        let needed = base_instruction.operands.iter().filter(|it| it.quantifier == OperandQuantifier::One);
         let least = 1 + needed.map(|it| words(&it.kind)).sum::<usize>();
-        let opcode = u16::try_from(u32::from(it.opcode)).expect("an opcode");
-        assert_eq!(grammar::instruction_form(opcode), Some((form, least)), "Op{}", it.opname);
+        let opcode = u16::try_from(u32::from(base_instruction.opcode)).expect("an opcode");
+        assert_eq!(grammar::instruction_form(opcode), Some((form, least)), "Op{}", base_instruction.opname);
     }
     let known = (0..=u16::MAX).filter(|it| grammar::instruction_form(*it).is_some());
     assert!(known.into_iter().all(|it| Op::from_u32(u32::from(it)).is_some()));

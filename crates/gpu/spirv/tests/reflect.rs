@@ -287,7 +287,7 @@ fn descriptors_that_nothing_uses_are_not_listed() {
         found.accesses.iter().any(|it| is_it(&it.target))
     };
     assert!((0..found.descriptors.len()).all(used));
-    let elements = found.accesses.iter().filter_map(|it| match &it.target {
+    let elements = found.accesses.iter().filter_map(|access| match &access.target {
         AccessTarget::Descriptor { element, .. } => Some(element),
         _ => None,
     });

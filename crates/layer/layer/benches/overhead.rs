@@ -196,16 +196,16 @@ impl Program {
 
     fn run(&self, what: MeasuredCall, times: u64) {
         match what {
-            MeasuredCall::Draw => self.record(times, |it| {
+            MeasuredCall::Draw => self.record(times, |command_buffer| {
                 // SAFETY: `record` gives a command buffer in the recording state that only this thread uses. It is
                 // never submitted, so that no draw happens outside of a render pass.
-                unsafe { (self.draw)(it, 3, 1, 0, 0) }
+                unsafe { (self.draw)(command_buffer, 3, 1, 0, 0) }
             }),
-            MeasuredCall::BindDescriptorSets => self.record(times, |it| {
+            MeasuredCall::BindDescriptorSets => self.record(times, |command_buffer| {
                 let (point, set) = (vk::PipelineBindPoint::GRAPHICS, &raw const self.set);
                 // SAFETY: `record` gives a command buffer in the recording state that only this thread uses; layout and
                 // set are kept to the end, and `set` points to one handle.
-                unsafe { (self.bind)(it, point, self.layout, 0, 1, set, 0, ptr::null()) }
+                unsafe { (self.bind)(command_buffer, point, self.layout, 0, 1, set, 0, ptr::null()) }
             }),
             MeasuredCall::Submit => self.submit(times),
         }
@@ -232,12 +232,12 @@ impl Program {
     fn submit(&self, times: u64) {
         let buffers = [self.empty];
         let submit = vk::SubmitInfo::default().command_buffers(&buffers);
-        for it in 0..times {
+        for value in 0..times {
             // SAFETY: only this thread uses the queue; `empty` was recorded for simultaneous use, so that it may be
             // pending already (VUID-vkQueueSubmit-pCommandBuffers-00071), and `submit` lives until the call returns.
             let submitted = unsafe { (self.submit)(self.queue, 1, &submit, vk::Fence::null()) };
             assert_eq!(submitted, vk::Result::SUCCESS);
-            if it % 64 == 63 {
+            if value % 64 == 63 {
                 self.wait();
             }
         }

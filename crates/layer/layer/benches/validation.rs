@@ -79,15 +79,21 @@ fn suite() -> Suite<'static> {
     let mut suite = Suite::default();
     for (mode, label, limit) in MODES {
         for count in [100, 65_536] {
-            add(&mut suite, mode, format!("recorded copy, {count} buffers, {label}"), Some(limit), move |it, times| {
-                it.copies(count, times);
-            });
+            add(
+                &mut suite,
+                mode,
+                format!("recorded copy, {count} buffers, {label}"),
+                Some(limit),
+                move |program, times| {
+                    program.copies(count, times);
+                },
+            );
         }
         add(&mut suite, mode, format!("recorded draw, {label}"), Some(limit), Program::draws);
         for count in [100, 65_536] {
             let limit = (mode == Mode::Inline).then_some(20_000.0);
-            add(&mut suite, mode, format!("empty submit, {count} buffers, {label}"), limit, move |it, times| {
-                it.submits(count, 0, times);
+            add(&mut suite, mode, format!("empty submit, {count} buffers, {label}"), limit, move |program, times| {
+                program.submits(count, 0, times);
             });
             let limit = (mode == Mode::Inline).then_some(200_000.0);
             let name = format!("submit of 1,000 copies, {count} buffers, {label}");
@@ -217,11 +223,11 @@ impl Program {
     /// Each from one buffer to the next, round and round.
     fn record_copies(&self, count: usize, copies: u64, first: u64) {
         let region = [vk::BufferCopy::default().size(BUFFER_BYTES)];
-        for it in 0..copies {
-            if it % BETWEEN_BARRIERS == 0 {
+        for value in 0..copies {
+            if value % BETWEEN_BARRIERS == 0 {
                 self.barrier();
             }
-            let at = ((first + it) * 2) as usize % count;
+            let at = ((first + value) * 2) as usize % count;
             // SAFETY: `begin` put the command buffer into the recording state, which only this thread uses, and the
             // buffers are kept to the end, are as large as the region, and do not overlap.
             unsafe {
@@ -262,8 +268,8 @@ impl Program {
                 device.cmd_begin_rendering(self.commands, &info);
                 device.cmd_bind_pipeline(self.commands, vk::PipelineBindPoint::GRAPHICS, scene.pipeline);
                 device.cmd_bind_vertex_buffers(self.commands, 0, &[scene.vertices], &[0]);
-                for it in 0..left.min(FRAME) {
-                    device.cmd_draw(self.commands, 3, 1, it as u32 * 3, 0);
+                for value in 0..left.min(FRAME) {
+                    device.cmd_draw(self.commands, 3, 1, value as u32 * 3, 0);
                 }
                 device.cmd_end_rendering(self.commands);
             }

@@ -64,9 +64,9 @@ fn are_features_supported(c: ApplicationMemory<'_>, info: &DeviceCreateInfo, set
     let mut asked = core.into_iter().chain(chained.filter(|it| it.1.name.contains("Features")));
     asked.all(|(at, layout)| {
         let bytes = c.slice(at.cast::<u8>(), layout.size);
-        crate::capabilities::profile::booleans(layout).all(|it| {
-            let is_on = bytes[it.at as usize..it.at as usize + 4] != [0; 4];
-            !is_on || settings.has_feature(layout.name, it.name)
+        crate::capabilities::profile::booleans(layout).all(|boolean| {
+            let is_on = bytes[boolean.at as usize..boolean.at as usize + 4] != [0; 4];
+            !is_on || settings.has_feature(layout.name, boolean.name)
         })
     })
 }
@@ -82,14 +82,14 @@ fn create_queues(
         return None;
     }
     let mut queues = BTreeMap::new();
-    for it in infos {
-        let is_protected = it.flags.0 & DeviceQueueCreateFlags::PROTECTED.0 != 0;
-        for index in 0..it.queue_count {
+    for create_info in infos {
+        let is_protected = create_info.flags.0 & DeviceQueueCreateFlags::PROTECTED.0 != 0;
+        for index in 0..create_info.queue_count {
             let queue = dispatchable::create(QueueData {
                 number: queue_engine::next_queue(),
                 lose_at_submission: settings.lose_at_submission,
             })?;
-            queues.insert((it.queue_family_index, index, is_protected), Queue(queue));
+            queues.insert((create_info.queue_family_index, index, is_protected), Queue(queue));
         }
     }
     Some(queues)

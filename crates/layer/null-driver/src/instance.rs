@@ -217,9 +217,9 @@ pub(crate) fn enumerate_physical_device_groups(
 ) -> Result {
     let all = [c.instance(call.instance).physical_device];
     let (count, to) = (call.p_physical_device_group_count, call.p_physical_device_group_properties);
-    c.enumerate(count, to, &all, |it, at| {
-        it.physical_device_count = 1;
-        it.physical_devices[0] = all[at];
-        it.subset_allocation = Bool32::FALSE;
+    c.enumerate(count, to, &all, |group_properties, at| {
+        group_properties.physical_device_count = 1;
+        group_properties.physical_devices[0] = all[at];
+        group_properties.subset_allocation = Bool32::FALSE;
     })
 }

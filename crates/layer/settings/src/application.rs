@@ -160,14 +160,14 @@ fn setting_text(values: &SettingValues, meaning: KeyMeaning) -> Result<String, S
         values.iter().map(T::to_string).collect()
     }
     let texts = match values {
-        SettingValues::Bool32(it) => it.iter().map(|it| if *it == 0 { "off" } else { "on" }.to_owned()).collect(),
-        SettingValues::Int32(it) => all(it),
-        SettingValues::Int64(it) => all(it),
-        SettingValues::Uint32(it) => all(it),
-        SettingValues::Uint64(it) => all(it),
-        SettingValues::Float32(it) => all(it),
-        SettingValues::Float64(it) => all(it),
-        SettingValues::String(it) => it.clone(),
+        SettingValues::Bool32(items) => items.iter().map(|it| if *it == 0 { "off" } else { "on" }.to_owned()).collect(),
+        SettingValues::Int32(items) => all(items),
+        SettingValues::Int64(items) => all(items),
+        SettingValues::Uint32(items) => all(items),
+        SettingValues::Uint64(items) => all(items),
+        SettingValues::Float32(items) => all(items),
+        SettingValues::Float64(items) => all(items),
+        SettingValues::String(string) => string.clone(),
         SettingValues::Unknown(number) => return Err(format!("has the type {number}, which is not known")),
     };
     let is_list = match meaning {

@@ -74,14 +74,14 @@ Numbers may have any of the types; of several elements for one setting the first
 /// The whole page.
 pub fn document() -> String {
     let mut page = PAGE_INTRO.to_owned();
-    for it in SETTINGS {
-        row(&mut page, [name(it), code(it.default), values(it), it.help.to_owned(), keys(it)]);
+    for setting in SETTINGS {
+        row(&mut page, [name(setting), code(setting.default), values(setting), setting.help.to_owned(), keys(setting)]);
     }
     page.push_str(PAGE_WORDS);
-    for it in SETTINGS {
-        for alias in it.aliases {
+    for setting in SETTINGS {
+        for alias in setting.aliases {
             if let Alias::Word(list, word, value) = alias {
-                row(&mut page, [code(list), code(word), code(&format!("{} = {value}", it.name))]);
+                row(&mut page, [code(list), code(word), code(&format!("{} = {value}", setting.name))]);
             }
         }
     }
@@ -114,7 +114,7 @@ fn values(setting: &Setting) -> String {
 }
 
 fn keys(setting: &Setting) -> String {
-    let key = |it: &Alias| match it {
+    let key = |alias: &Alias| match alias {
         Alias::Key(key) => Some(code(key)),
         Alias::Word(..) => None,
     };

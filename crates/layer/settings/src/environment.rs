@@ -68,8 +68,8 @@ fn collect_one(name: &str, value: &OsStr, collector: &mut Collector) {
 }
 
 fn is_other_variable(name: &str) -> bool {
-    OTHER_VARIABLES.iter().any(|it| match it.strip_suffix('*') {
+    OTHER_VARIABLES.iter().any(|text| match text.strip_suffix('*') {
         Some(beginning) => name.starts_with(beginning),
-        None => name == *it,
+        None => name == *text,
     })
 }

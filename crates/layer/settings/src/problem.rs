@@ -50,8 +50,8 @@ impl Problem {
         if !self.allowed.is_empty() {
             text += &format!("; allowed: {}", self.allowed);
         }
-        if let Some(it) = &self.suggestion {
-            text += &format!("; did you mean `{it}`?");
+        if let Some(value) = &self.suggestion {
+            text += &format!("; did you mean `{value}`?");
         }
         text
     }

@@ -208,8 +208,8 @@ impl Collector {
     fn finish(mut self) -> (Settings, Vec<Problem>) {
         let mut all = defaults();
         self.assignments.sort_by_key(|it| (it.rank, it.is_key));
-        for it in std::mem::take(&mut self.assignments) {
-            all[it.setting] = it.resolved;
+        for assignment in std::mem::take(&mut self.assignments) {
+            all[assignment.setting] = assignment.resolved;
         }
         self.report_unsupported(&all);
         if self.problems_skipped > 0 {

@@ -74,8 +74,8 @@ fn configurator_path<'a>(variable: impl Fn(&str) -> Option<&'a OsStr>) -> Option
 /// No file is nothing to speak of; otherwise the error says what is wrong with it.
 fn load(path: &Path) -> Result<Option<SettingsFile>, String> {
     match path.metadata() {
-        Ok(it) if it.is_file() => {}
-        Ok(it) if it.is_dir() => return Err("a folder, not a settings file".to_owned()),
+        Ok(item) if item.is_file() => {}
+        Ok(item) if item.is_dir() => return Err("a folder, not a settings file".to_owned()),
         // Opening a pipe could wait forever.
         Ok(_) => return Err("not a plain file, so it is not read".to_owned()),
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),

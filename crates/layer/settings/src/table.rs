@@ -438,9 +438,9 @@ mod tests {
 
     #[test]
     fn every_default_is_a_value_and_shows_as_itself() {
-        for it in SETTINGS {
-            let value = it.kind.parse(it.default).expect(it.name);
-            assert_eq!(value.to_string(), it.default, "{}", it.name);
+        for setting in SETTINGS {
+            let value = setting.kind.parse(setting.default).expect(setting.name);
+            assert_eq!(value.to_string(), setting.default, "{}", setting.name);
         }
     }
 
@@ -468,8 +468,13 @@ mod tests {
 
     #[test]
     fn help_is_one_sentence() {
-        for it in SETTINGS {
-            assert!(it.help.ends_with('.') && it.help.matches(". ").count() == 0, "{}: {}", it.name, it.help);
+        for setting in SETTINGS {
+            assert!(
+                setting.help.ends_with('.') && setting.help.matches(". ").count() == 0,
+                "{}: {}",
+                setting.name,
+                setting.help
+            );
         }
     }
 }

@@ -253,22 +253,22 @@ fn frames(text: &str) -> Result<Option<FrameRange>, InvalidValue> {
 impl fmt::Display for SettingValue {
     fn fmt(&self, out: &mut fmt::Formatter) -> fmt::Result {
         match self {
-            SettingValue::Flag(it) => out.write_str(if *it { "on" } else { "off" }),
-            SettingValue::Int(it) => write!(out, "{it}"),
-            SettingValue::Choice(it) => out.write_str(it),
-            SettingValue::Choices(it) => out.write_str(&it.join(",")),
-            SettingValue::MessageIds(it) => {
-                out.write_str(&it.iter().map(MessageId::to_string).collect::<Vec<_>>().join(","))
+            SettingValue::Flag(flag) => out.write_str(if *flag { "on" } else { "off" }),
+            SettingValue::Int(int) => write!(out, "{int}"),
+            SettingValue::Choice(choice) => out.write_str(choice),
+            SettingValue::Choices(choices) => out.write_str(&choices.join(",")),
+            SettingValue::MessageIds(message_ids) => {
+                out.write_str(&message_ids.iter().map(MessageId::to_string).collect::<Vec<_>>().join(","))
             }
-            SettingValue::Texts(it) => out.write_str(&it.join(",")),
-            SettingValue::Path(Some(it)) | SettingValue::Output(Some(OutputTarget::File(it))) => {
-                write!(out, "{}", it.display())
+            SettingValue::Texts(texts) => out.write_str(&texts.join(",")),
+            SettingValue::Path(Some(path)) | SettingValue::Output(Some(OutputTarget::File(path))) => {
+                write!(out, "{}", path.display())
             }
             SettingValue::Output(Some(OutputTarget::Stderr)) => out.write_str("stderr"),
             SettingValue::Output(Some(OutputTarget::Stdout)) => out.write_str("stdout"),
-            SettingValue::Frames(Some(it)) => write!(out, "{it}"),
-            SettingValue::FrameRanges(it) => {
-                out.write_str(&it.iter().map(FrameRange::to_string).collect::<Vec<_>>().join(","))
+            SettingValue::Frames(Some(frame_range)) => write!(out, "{frame_range}"),
+            SettingValue::FrameRanges(frame_ranges) => {
+                out.write_str(&frame_ranges.iter().map(FrameRange::to_string).collect::<Vec<_>>().join(","))
             }
             SettingValue::Path(None) | SettingValue::Output(None) | SettingValue::Frames(None) => Ok(()),
         }
@@ -309,15 +309,15 @@ macro_rules! fields {
 }
 
 fields! {
-    bool: SettingValue::Flag(it) => *it;
-    u64: SettingValue::Int(it) => *it;
-    Vec<MessageId>: SettingValue::MessageIds(it) => it.clone();
-    Vec<String>: SettingValue::Texts(it) => it.clone();
-    Option<PathBuf>: SettingValue::Path(it) => it.clone();
-    Option<OutputTarget>: SettingValue::Output(it) => it.clone();
-    OutputTarget: SettingValue::Output(it) => it.clone().unwrap_or(OutputTarget::Stderr);
-    Option<FrameRange>: SettingValue::Frames(it) => *it;
-    Vec<FrameRange>: SettingValue::FrameRanges(it) => it.clone();
+    bool: SettingValue::Flag(flag) => *flag;
+    u64: SettingValue::Int(int) => *int;
+    Vec<MessageId>: SettingValue::MessageIds(message_ids) => message_ids.clone();
+    Vec<String>: SettingValue::Texts(texts) => texts.clone();
+    Option<PathBuf>: SettingValue::Path(path) => path.clone();
+    Option<OutputTarget>: SettingValue::Output(output) => output.clone();
+    OutputTarget: SettingValue::Output(output) => output.clone().unwrap_or(OutputTarget::Stderr);
+    Option<FrameRange>: SettingValue::Frames(frames) => *frames;
+    Vec<FrameRange>: SettingValue::FrameRanges(frame_ranges) => frame_ranges.clone();
 }
 
 /// An enumeration whose variants are words of a setting.

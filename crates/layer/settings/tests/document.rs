@@ -16,7 +16,7 @@ fn the_page_of_settings_is_fresh() {
 #[test]
 fn the_page_names_every_setting() {
     let page = lavascope_settings::document();
-    for it in lavascope_settings::SETTINGS {
-        assert!(page.contains(&format!("| `{}`", it.name)), "{}", it.name);
+    for lavascope_setting in lavascope_settings::SETTINGS {
+        assert!(page.contains(&format!("| `{}`", lavascope_setting.name)), "{}", lavascope_setting.name);
     }
 }

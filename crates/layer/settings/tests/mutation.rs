@@ -122,8 +122,8 @@ fn damaged_sources_give_settings_and_problems() {
         let (settings, problems) = resolve(&sources);
         assert!(problems.len() <= PROBLEMS_MAX + 1);
         assert_eq!(resolve(&sources), (settings.clone(), problems.clone()), "the same sources give the same answer");
-        for it in &problems {
-            let text = it.to_string();
+        for problem in &problems {
+            let text = problem.to_string();
             assert!(!text.contains('\n') && text.len() < 2000, "{text}");
         }
         changed += u32::from(settings != Settings::default());

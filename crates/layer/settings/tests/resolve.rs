@@ -278,11 +278,11 @@ fn a_refused_value_leaves_the_weaker_one() {
 fn what_does_not_exist_yet_is_said_once() {
     let features: Vec<_> = SETTINGS.iter().filter(|it| ["sync", "gpu", "printf", "stats"].contains(&it.name)).collect();
     assert_eq!(features.len(), 4);
-    for it in features {
-        let name = format!("LAVASCOPE_{}", it.name.to_ascii_uppercase());
+    for feature in features {
+        let name = format!("LAVASCOPE_{}", feature.name.to_ascii_uppercase());
         let said: Vec<_> = resolve(&environment(&[(&name, "on")])).1.iter().map(ToString::to_string).collect();
-        let warning = format!("{name}: warning: asked for {}, which this version cannot do yet", it.name);
-        assert_eq!(said, if it.exists { vec![] } else { vec![warning] });
+        let warning = format!("{name}: warning: asked for {}, which this version cannot do yet", feature.name);
+        assert_eq!(said, if feature.exists { vec![] } else { vec![warning] });
         assert_eq!(resolve(&environment(&[(&name, "off")])).1, [], "what is off need not exist");
     }
     // What refines a feature goes without saying while that is off.

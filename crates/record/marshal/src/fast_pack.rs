@@ -67,9 +67,9 @@ pub(crate) unsafe fn array_words<T: FastPack>(first: Ptr<T>, count: usize) -> Op
     if !T::IS_FLAT {
         for index in 0..count {
             // SAFETY: `first` is not null, so by the contract it leads to `count` elements, and `index` is less.
-            let it = unsafe { &*first.as_ptr().add(index) };
+            let value = unsafe { &*first.as_ptr().add(index) };
             // SAFETY: by the contract each element keeps that of `trailing_words`.
-            words += unsafe { T::trailing_words(it) }?;
+            words += unsafe { T::trailing_words(value) }?;
         }
     }
     Some(words)
@@ -126,10 +126,10 @@ impl<I: IdResolver + ?Sized> RecordWriter<'_, I> {
         ids: &I,
         command: Command,
         call: u64,
-        it: &T,
+        value: &T,
     ) -> Option<&'s [u64]> {
         // SAFETY: `it` keeps the contract of `trailing_words`, by that of this function.
-        let words = HEADER_SIZE / 8 + T::WORDS + unsafe { T::trailing_words(it) }?;
+        let words = HEADER_SIZE / 8 + T::WORDS + unsafe { T::trailing_words(value) }?;
         let base = space.claim(words).cast::<u8>();
         let mut lines = RecordWriter { base, cursor: HEADER_SIZE + T::WORDS * 8, ids };
         // SAFETY: the head is the first two words of the record, which `RecordSpace` gave room for.
@@ -138,9 +138,9 @@ impl<I: IdResolver + ?Sized> RecordWriter<'_, I> {
         unsafe { lines.word(8, call & CALL_MAX) };
         // SAFETY: `RecordSpace` gave room for the head, `WORDS` words of parameters, which `FastPack` says is their size, and more;
         // nobody else has that, so it is apart from `it`.
-        unsafe { std::ptr::copy_nonoverlapping(it, base.add(HEADER_SIZE).cast::<T>(), 1) };
+        unsafe { std::ptr::copy_nonoverlapping(value, base.add(HEADER_SIZE).cast::<T>(), 1) };
         // SAFETY: `trailing_words` counted what comes behind the copy at `HEADER_SIZE`, and the record has room for it at the cursor.
-        unsafe { T::finish_copy(it, HEADER_SIZE, &mut lines) };
+        unsafe { T::finish_copy(value, HEADER_SIZE, &mut lines) };
         debug_assert_eq!(lines.cursor, words * 8, "the size was computed before");
         // SAFETY: `words` were claimed. Head and parameters are written, and `finish_copy` writes the blocks that `trailing_words`
         // counted, as `FastPack` demands.
@@ -259,10 +259,10 @@ impl<I: IdResolver + ?Sized> RecordWriter<'_, I> {
         }
         for index in 0..count {
             // SAFETY: `slot` gave a block, so `first` is not null; by the contract it leads to `count` elements.
-            let it = unsafe { &*first.as_ptr().add(index) };
+            let value = unsafe { &*first.as_ptr().add(index) };
             // SAFETY: the element keeps the contract of `trailing_words`. `slot` copied it to here, and the record has room for
             // what is behind it.
-            unsafe { T::finish_copy(it, block + index * size_of::<T>(), self) };
+            unsafe { T::finish_copy(value, block + index * size_of::<T>(), self) };
         }
     }
 }

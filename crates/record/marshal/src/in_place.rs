@@ -180,8 +180,8 @@ impl<H: HandleResolver + ?Sized> InPlaceWriter<'_, H> {
     /// Handles of here for so many ids.
     #[inline(always)]
     pub(crate) fn translate_handles(&mut self, at: usize, count: usize, ty: HandleType) {
-        for it in 0..count {
-            let at = at + it * 8;
+        for value in 0..count {
+            let at = at + value * 8;
             let id = ObjectId::from_raw_typed(self.read(at), ty).unwrap_or(ObjectId::NULL);
             if !id.is_null() {
                 let handle = self.handles.handle(id);

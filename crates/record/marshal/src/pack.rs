@@ -137,8 +137,8 @@ impl<'a, I: IdResolver + ?Sized, F: PackContext + ?Sized> Packer<'a, I, F> {
         if pass == WalkPass::Skeleton {
             // SAFETY: the structure was copied to `at`, into a block that was claimed for it.
             unsafe { stream.zero(at, frame.layout.size as usize) };
-            for it in frame.layout.keep {
-                self.copy(stream, at + it.at as usize, frame.base + u64::from(it.at), it.size as usize);
+            for span in frame.layout.keep {
+                self.copy(stream, at + span.at as usize, frame.base + u64::from(span.at), span.size as usize);
             }
         }
         self.gaps(stream, at, frame.layout.gaps);
@@ -218,9 +218,9 @@ impl<'a, I: IdResolver + ?Sized, F: PackContext + ?Sized> Packer<'a, I, F> {
     }
 
     fn handles(&mut self, stream: &mut RecordBuffer, to: usize, count: usize, ty: HandleType, access: HandleAccess) {
-        for it in 0..count {
-            let handle = stream.word(to + it * 8);
-            stream.write_word(to + it * 8, self.id(ty, handle, access));
+        for value in 0..count {
+            let handle = stream.word(to + value * 8);
+            stream.write_word(to + value * 8, self.id(ty, handle, access));
         }
     }
 
@@ -283,8 +283,8 @@ impl<'a, I: IdResolver + ?Sized, F: PackContext + ?Sized> Packer<'a, I, F> {
         }
         let at = stream.claim(layout.size as usize);
         if pass == WalkPass::Skeleton {
-            for it in layout.keep {
-                self.copy(stream, at + it.at as usize, base + u64::from(it.at), it.size as usize);
+            for span in layout.keep {
+                self.copy(stream, at + span.at as usize, base + u64::from(span.at), span.size as usize);
             }
         } else {
             self.copy(stream, at, base, layout.size as usize);

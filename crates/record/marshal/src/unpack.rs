@@ -221,13 +221,13 @@ impl<H: HandleResolver + ?Sized> UnpackWalk<'_, H> {
     }
 
     fn handle_array(&self, from: u64, slot: *mut u8, count: u64) {
-        for it in 0..count {
-            let raw = self.word(from + it * 8);
+        for value in 0..count {
+            let raw = self.word(from + value * 8);
             let handle = match ObjectId::from_raw(raw) {
                 Some(id) if !id.is_null() => self.handles.handle(id),
                 _ => 0,
             };
-            Self::write(slot.wrapping_add(it as usize * 8), handle);
+            Self::write(slot.wrapping_add(value as usize * 8), handle);
         }
     }
 
@@ -433,15 +433,15 @@ impl<H: HandleResolver + ?Sized> UnpackWalk<'_, H> {
         let entries: Vec<_> = (0..count)
             .map(|it| template::entry_from([0, 8, 16, 24].map(|word| self.word(entry_at(it) + word))))
             .collect();
-        let end = entries.iter().filter_map(|it| {
-            let element = template::element_of(it.descriptor_type)?;
-            let count = u64::from(it.descriptor_count);
+        let end = entries.iter().filter_map(|template_entry| {
+            let element = template::element_of(template_entry.descriptor_type)?;
+            let count = u64::from(template_entry.descriptor_count);
             let size = match element {
                 // The stride of an inline block means nothing.
                 template::TemplateElement::Bytes => count,
-                _ => it.stride.saturating_mul(count.saturating_sub(1)).saturating_add(element.size()),
+                _ => template_entry.stride.saturating_mul(count.saturating_sub(1)).saturating_add(element.size()),
             };
-            Some(it.offset.saturating_add(size))
+            Some(template_entry.offset.saturating_add(size))
         });
         let block = self.claim(frame, end.max().unwrap_or(0))?;
         let mut from = entry_at(count);

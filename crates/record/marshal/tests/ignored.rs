@@ -86,7 +86,7 @@ fn field_at(owner: &'static Layout, memory: &lavascope_sim::CallMemory, address:
 }
 
 fn conditional_fields(layout: &'static Layout) -> Vec<(u32, &'static str)> {
-    let conditional = layout.fixups.iter().filter_map(|it| match it {
+    let conditional = layout.fixups.iter().filter_map(|fixup| match fixup {
         Fixup::Pointer { at, pointer } if pointer.read != ReadCondition::Always => Some(*at),
         _ => None,
     });

@@ -263,7 +263,7 @@ impl Checker<'_> {
 
     /// A skeleton is zero but for what it carries into the call, and its pointers.
     fn check_skeleton(&self, frame: &StructFrame<'_>) -> CheckResult {
-        let slots = frame.layout.fixups.iter().filter_map(|it| match it {
+        let slots = frame.layout.fixups.iter().filter_map(|fixup| match fixup {
             Fixup::Chain { at } | Fixup::Pointer { at, .. } => Some(Span { at: *at, size: 8 }),
             _ => None,
         });
@@ -335,14 +335,14 @@ impl Checker<'_> {
     }
 
     fn handles(&self, frame: &StructFrame<'_>, at: u64, count: u64, ty: HandleType) -> CheckResult {
-        (0..count).try_for_each(|it| {
-            let raw = self.memory.handle(at + it * 8, ty);
-            let raw = raw.ok_or_else(|| self.error(frame, at + it * 8, RecordFault::PastEnd))?;
+        (0..count).try_for_each(|value| {
+            let raw = self.memory.handle(at + value * 8, ty);
+            let raw = raw.ok_or_else(|| self.error(frame, at + value * 8, RecordFault::PastEnd))?;
             let is_right = match self.renumbering {
                 None => ObjectId::from_raw_typed(raw, ty).is_some(),
-                Some(renumbering) => renumbering.renumber_id(at + it * 8, raw, ty),
+                Some(renumbering) => renumbering.renumber_id(at + value * 8, raw, ty),
             };
-            if is_right { Ok(()) } else { Err(self.error(frame, at + it * 8, RecordFault::WrongHandle)) }
+            if is_right { Ok(()) } else { Err(self.error(frame, at + value * 8, RecordFault::WrongHandle)) }
         })
     }
 

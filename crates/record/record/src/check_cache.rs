@@ -108,8 +108,8 @@ impl CheckedShape {
         let (body, touches) = (head.body_words as usize, head.order_edge_count as usize);
         let own = words.get(..body + touches)?;
         let is_fixed = |it: &FixedBits| own.get(it.word as usize).is_some_and(|word| word & it.mask == it.value);
-        let is_handle = |it: &(u32, HandleType)| {
-            own.get(it.0 as usize).is_some_and(|word| ObjectId::from_raw_typed(*word, it.1).is_some())
+        let is_handle = |pair: &(u32, HandleType)| {
+            own.get(pair.0 as usize).is_some_and(|word| ObjectId::from_raw_typed(*word, pair.1).is_some())
         };
         (self.fixed.iter().all(is_fixed) && self.handles.iter().all(is_handle)).then_some(Record::from_checked(own))
     }

@@ -67,7 +67,7 @@ impl FastChecker<'_> {
     /// What a pointer that is not null leads to.
     fn pointer(&mut self, slot: u64, pointer: &Pointer, pass: WalkPass) -> Option<()> {
         let is_followed = matches!(pointer.read, ReadCondition::Always)
-            && matches!(pointer_action(pointer, pass), PointerAction::Follow(it) if it == pass);
+            && matches!(pointer_action(pointer, pass), PointerAction::Follow(follow) if follow == pass);
         if !is_followed || slot != (HEADER_SIZE + self.cursor * 8) as u64 {
             return None;
         }

@@ -78,10 +78,10 @@ mod tests {
     fn bytes_come_back_and_what_is_wrong_is_nothing() {
         for size in [0, 1, 7, 8, 9, 64] {
             let all: Vec<u8> = (1..=size).collect();
-            let it = HostBytes { region: 2, first: 48, bytes: &all };
+            let host_bytes = HostBytes { region: 2, first: 48, bytes: &all };
             let mut words = Vec::new();
-            it.to_words(5, &[9], &mut words);
-            assert_eq!(HostBytes::parse(&words), Some(it));
+            host_bytes.to_words(5, &[9], &mut words);
+            assert_eq!(HostBytes::parse(&words), Some(host_bytes));
             assert_eq!(RecordHeader::from_words(words[0], words[1]).completed_call(), Some(5));
             for cut in 0..words.len() {
                 assert_eq!(HostBytes::parse(&words[..cut]), None);

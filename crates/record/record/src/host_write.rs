@@ -47,8 +47,8 @@ impl<'a> HostWrite<'a> {
         let (bytes, padding) = bytes.split_at(size);
         let mut end = 0;
         let mut sum = 0;
-        let is_sane = runs.iter().all(|it| {
-            let (start, length) = (u64::from(*it as u32), *it >> 32);
+        let is_sane = runs.iter().all(|run| {
+            let (start, length) = (u64::from(*run as u32), *run >> 32);
             let is_next = start >= end && length > 0;
             (end, sum) = (start + length, sum + length);
             is_next
@@ -70,10 +70,10 @@ impl<'a> HostWrite<'a> {
     /// What was written where: an offset in the memory and the bytes from there on.
     pub fn runs(self) -> impl ExactSizeIterator<Item = (u64, &'a [u8])> {
         let mut bytes = self.bytes;
-        self.runs.iter().map(move |it| {
-            let (own, rest) = bytes.split_at((*it >> 32) as usize);
+        self.runs.iter().map(move |run| {
+            let (own, rest) = bytes.split_at((*run >> 32) as usize);
             bytes = rest;
-            (self.first + u64::from(*it as u32), own)
+            (self.first + u64::from(*run as u32), own)
         })
     }
 
@@ -183,8 +183,8 @@ mod tests {
             seed = seed.wrapping_mul(0x5851_f42d_4c95_7f2d).wrapping_add(0x1405_7b7e_f767_814f);
             let mut bad = good.clone();
             bad[(seed >> 40) as usize % good.len()] ^= 1 << (seed >> 58);
-            if let Some(it) = HostWrite::parse(&bad) {
-                assert_eq!(it.runs().map(|it| it.1.len()).sum::<usize>(), it.size());
+            if let Some(host_write) = HostWrite::parse(&bad) {
+                assert_eq!(host_write.runs().map(|it| it.1.len()).sum::<usize>(), host_write.size());
             }
         }
     }

@@ -27,30 +27,30 @@ impl ObjectNames {
             return;
         }
         match Call::of(record) {
-            Some(Call::SetDebugUtilsObjectNameEXT(it)) => {
-                if let Some(info) = it.p_name_info() {
+            Some(Call::SetDebugUtilsObjectNameEXT(params)) => {
+                if let Some(info) = params.p_name_info() {
                     self.set_name(info.object_handle, info.p_object_name());
                 }
             }
-            Some(Call::DebugMarkerSetObjectNameEXT(it)) => {
-                if let Some(info) = it.p_name_info() {
+            Some(Call::DebugMarkerSetObjectNameEXT(params)) => {
+                if let Some(info) = params.p_name_info() {
                     self.set_name(info.object, info.p_object_name());
                 }
             }
-            Some(Call::CmdBeginDebugUtilsLabelEXT(it)) => {
-                self.begin(it.command_buffer.0, it.p_label_info().and_then(|it| it.p_label_name()));
+            Some(Call::CmdBeginDebugUtilsLabelEXT(params)) => {
+                self.begin(params.command_buffer.0, params.p_label_info().and_then(|it| it.p_label_name()));
             }
-            Some(Call::CmdDebugMarkerBeginEXT(it)) => {
-                self.begin(it.command_buffer.0, it.p_marker_info().and_then(|it| it.p_marker_name()));
+            Some(Call::CmdDebugMarkerBeginEXT(params)) => {
+                self.begin(params.command_buffer.0, params.p_marker_info().and_then(|it| it.p_marker_name()));
             }
-            Some(Call::CmdEndDebugUtilsLabelEXT(it)) => self.end(it.command_buffer.0),
-            Some(Call::CmdDebugMarkerEndEXT(it)) => self.end(it.command_buffer.0),
-            Some(Call::QueueBeginDebugUtilsLabelEXT(it)) => {
-                self.begin(it.queue.0, it.p_label_info().and_then(|it| it.p_label_name()));
+            Some(Call::CmdEndDebugUtilsLabelEXT(params)) => self.end(params.command_buffer.0),
+            Some(Call::CmdDebugMarkerEndEXT(params)) => self.end(params.command_buffer.0),
+            Some(Call::QueueBeginDebugUtilsLabelEXT(params)) => {
+                self.begin(params.queue.0, params.p_label_info().and_then(|it| it.p_label_name()));
             }
-            Some(Call::QueueEndDebugUtilsLabelEXT(it)) => self.end(it.queue.0),
+            Some(Call::QueueEndDebugUtilsLabelEXT(params)) => self.end(params.queue.0),
             // A new recording starts without labels.
-            Some(Call::BeginCommandBuffer(it)) => self.clear_labels(it.command_buffer.0),
+            Some(Call::BeginCommandBuffer(params)) => self.clear_labels(params.command_buffer.0),
             // Nothing else has to do with names.
             _ => {}
         }

@@ -99,7 +99,7 @@ impl Printer<'_> {
         field: &Field,
         at: u64,
     ) -> fmt::Result {
-        let select = frame.layout.fixups.iter().find_map(|it| match it {
+        let select = frame.layout.fixups.iter().find_map(|fixup| match fixup {
             Fixup::Select { union, selector, cases } if union.at == field.at => Some((selector, cases)),
             _ => None,
         });
@@ -124,13 +124,13 @@ impl Printer<'_> {
             let Some(base) = self.memory.follow(slot) else { return Ok(()) };
             let s_type = self.memory.u32(base).unwrap_or(0) as i32;
             match structure_by_type(s_type) {
-                Some(layout) => self.nested("pNext", layout.name, |it| {
+                Some(layout) => self.nested("pNext", layout.name, |printer| {
                     let inner = frame.child(layout, base, 0);
                     layout
                         .fields
                         .iter()
                         .filter(|field| !matches!(field.ty, Ty::Chain))
-                        .try_for_each(|field| it.member(&inner, field))
+                        .try_for_each(|field| printer.member(&inner, field))
                 })?,
                 None => self.line("pNext", format_args!("unknown structure of type {s_type}, skipped"))?,
             }
@@ -213,12 +213,12 @@ impl Printer<'_> {
 
     fn template(&mut self, name: &str, at: u64) -> fmt::Result {
         let count = self.memory.read(at, 8).unwrap_or(0);
-        self.nested(name, "template data", |it| {
+        self.nested(name, "template data", |printer| {
             (0..count).try_for_each(|index| {
                 let base = at + 8 + index * template::ENTRY_SIZE;
-                let words = [0, 8, 16, 24].map(|word| it.memory.read(base + word, 8).unwrap_or(0));
+                let words = [0, 8, 16, 24].map(|word| printer.memory.read(base + word, 8).unwrap_or(0));
                 let entry = template::entry_from(words);
-                it.line(
+                printer.line(
                     &format!("binding {}[{}]", entry.dst_binding, entry.dst_array_element),
                     format_args!("{} of type {}", entry.descriptor_count, entry.descriptor_type.0),
                 )

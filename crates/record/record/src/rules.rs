@@ -164,39 +164,43 @@ fn pipeline<M: ReadableMemory, F: PackContext + ?Sized>(
 fn pipeline_state<M: ReadableMemory>(
     memory: &M,
     frame: &StructFrame<'_>,
-    it: &GraphicsPipelineReads,
+    pipeline_reads: &GraphicsPipelineReads,
     rule: ReadRule,
 ) -> PointerUse {
-    let is_any_dynamic = |states: &[i32]| states.iter().any(|state| it.is_dynamic(*state));
-    let is_static = |state: i32| PointerUse::from(!it.is_dynamic(state));
+    let is_any_dynamic = |states: &[i32]| states.iter().any(|state| pipeline_reads.is_dynamic(*state));
+    let is_static = |state: i32| PointerUse::from(!pipeline_reads.is_dynamic(state));
     match rule {
-        ReadRule::PipelineStages => (it.has_shaders()).into(),
-        ReadRule::PipelineVertexInput => it.reads_vertex_input(),
-        ReadRule::PipelineInputAssembly => it.reads_input_assembly(),
+        ReadRule::PipelineStages => (pipeline_reads.has_shaders()).into(),
+        ReadRule::PipelineVertexInput => pipeline_reads.reads_vertex_input(),
+        ReadRule::PipelineInputAssembly => pipeline_reads.reads_input_assembly(),
         ReadRule::PipelineTessellation => {
-            (it.has_pre_rasterization() && it.stages & TESSELLATION == TESSELLATION).into()
+            (pipeline_reads.has_pre_rasterization() && pipeline_reads.stages & TESSELLATION == TESSELLATION).into()
         }
-        ReadRule::PipelineViewport => it.when_rasterizing(it.has_pre_rasterization()),
-        ReadRule::PipelineRasterization => it.has_pre_rasterization().into(),
-        ReadRule::PipelineMultisample => it.when_rasterizing(it.has_fragment_shader() || it.has_fragment_output()),
-        ReadRule::PipelineDepthStencil => it.reads_depth_stencil(),
-        ReadRule::PipelineColorBlend => it.reads_color_blend(),
+        ReadRule::PipelineViewport => pipeline_reads.when_rasterizing(pipeline_reads.has_pre_rasterization()),
+        ReadRule::PipelineRasterization => pipeline_reads.has_pre_rasterization().into(),
+        ReadRule::PipelineMultisample => pipeline_reads
+            .when_rasterizing(pipeline_reads.has_fragment_shader() || pipeline_reads.has_fragment_output()),
+        ReadRule::PipelineDepthStencil => pipeline_reads.reads_depth_stencil(),
+        ReadRule::PipelineColorBlend => pipeline_reads.reads_color_blend(),
         ReadRule::ViewportsStatic => (!is_any_dynamic(&[0, 1000267003])).into(),
         ReadRule::ScissorsStatic => (!is_any_dynamic(&[1, 1000267004])).into(),
         ReadRule::SampleMask => is_static(1000455006),
         ReadRule::ViewportScalingsStatic => {
-            let is_enabled = flag(memory, frame, "viewportWScalingEnable") || it.is_dynamic(1000455023);
-            (!it.is_dynamic(1000087000) && is_enabled).into()
+            let is_enabled = flag(memory, frame, "viewportWScalingEnable") || pipeline_reads.is_dynamic(1000455023);
+            (!pipeline_reads.is_dynamic(1000087000) && is_enabled).into()
         }
-        ReadRule::DiscardRectanglesStatic => (it.has_pre_rasterization() && !it.is_dynamic(1000099000)).into(),
+        ReadRule::DiscardRectanglesStatic => {
+            (pipeline_reads.has_pre_rasterization() && !pipeline_reads.is_dynamic(1000099000)).into()
+        }
         ReadRule::CoverageTable => {
-            let is_enabled = flag(memory, frame, "coverageModulationTableEnable") || it.is_dynamic(1000455028);
-            (!it.is_dynamic(1000455029) && is_enabled).into()
+            let is_enabled =
+                flag(memory, frame, "coverageModulationTableEnable") || pipeline_reads.is_dynamic(1000455028);
+            (!pipeline_reads.is_dynamic(1000455029) && is_enabled).into()
         }
         ReadRule::ExclusiveScissorsStatic => is_static(1000205001),
         ReadRule::ShadingRatePalettesStatic => is_static(1000164004),
         ReadRule::BlendAttachments => {
-            (![1000455010, 1000455011, 1000455012].iter().all(|state| it.is_dynamic(*state))).into()
+            (![1000455010, 1000455011, 1000455012].iter().all(|state| pipeline_reads.is_dynamic(*state))).into()
         }
         ReadRule::ColorWriteEnables => is_static(1000381000),
         ReadRule::SampleOrders => is_static(1000164006),

@@ -45,8 +45,8 @@ impl<'a, T: Structure> View<'a, T> {
     }
 
     /// A structure inside this one.
-    pub fn inner<U: Pod>(self, it: &'a U) -> View<'a, U> {
-        View { body: self.body, structure: it }
+    pub fn inner<U: Pod>(self, value: &'a U) -> View<'a, U> {
+        View { body: self.body, structure: value }
     }
 
     /// `count` values behind a pointer.

@@ -45,9 +45,9 @@ mod faults {
     /// Two threads write to one place, and nothing orders them.
     pub(super) fn race() {
         let write = || {
-            for it in 0..1000 {
+            for number_sent in 0..1000 {
                 // SAFETY: unsound on purpose: the other thread writes, too.
-                unsafe { SHARED.0.get().write(black_box(it)) };
+                unsafe { SHARED.0.get().write(black_box(number_sent)) };
             }
         };
         std::thread::scope(|scope| {
@@ -56,7 +56,7 @@ mod faults {
         });
     }
 
-    /// What the standard library offers for threads, used as it should be: its own code is not instrumented.
+    /// What the standard library offers for threads, used as number_sent should be: its own code is not instrumented.
     pub(super) fn clean() {
         let total = Arc::new((Mutex::new(0_u64), Condvar::new()));
         let flag = Arc::new(AtomicU64::new(0));
@@ -65,10 +65,10 @@ mod faults {
             .map(|number| {
                 let (total, flag, send) = (Arc::clone(&total), Arc::clone(&flag), send.clone());
                 std::thread::spawn(move || {
-                    for it in 0..200 {
+                    for number_sent in 0..200 {
                         *total.0.lock().expect("nobody panics") += 1;
                         total.1.notify_all();
-                        send.send(vec![number, it]).expect("somebody listens");
+                        send.send(vec![number, number_sent]).expect("somebody listens");
                         flag.fetch_add(1, Ordering::Release);
                     }
                 })

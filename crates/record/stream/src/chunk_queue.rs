@@ -373,17 +373,17 @@ mod tests {
         wake.set_reader();
         std::thread::scope(|scope| {
             let thread = scope.spawn(move || {
-                for it in 0..RUNS {
-                    producer.append(&[it * 3, it * 3 + 1, it * 3 + 2]);
+                for value in 0..RUNS {
+                    producer.append(&[value * 3, value * 3 + 1, value * 3 + 2]);
                 }
             });
             let mut expected = 0;
             while expected < RUNS * 3 {
                 let words = consumer.peek();
                 assert!(words.len().is_multiple_of(3), "a run is seen whole");
-                assert!(words.iter().all(|it| {
+                assert!(words.iter().all(|word| {
                     expected += 1;
-                    *it == expected - 1
+                    *word == expected - 1
                 }));
                 let count = words.len();
                 consumer.take(count);

@@ -212,8 +212,8 @@ fn two_wishes_are_never_both_lost() {
         };
         // One record while they ask, and one behind it.
         barrier(&mut known);
-        for it in others {
-            it.join().expect("it ends");
+        for other in others {
+            other.join().expect("it ends");
         }
         barrier(&mut known);
         assert_eq!(known, [1, 1], "the next record comes after both");

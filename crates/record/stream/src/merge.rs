@@ -58,8 +58,8 @@ impl Merger {
 
     /// What a thread wrote before a position is safe elsewhere.
     pub fn release(&mut self, thread: u32, position: u64) {
-        if let Some(it) = self.streams.get_mut((thread as usize).wrapping_sub(1)) {
-            it.consumer.release(position);
+        if let Some(merged_stream) = self.streams.get_mut((thread as usize).wrapping_sub(1)) {
+            merged_stream.consumer.release(position);
         }
     }
 

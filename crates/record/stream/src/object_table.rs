@@ -100,8 +100,8 @@ impl ObjectTable {
         entry.last_edge.store(0, Ordering::Relaxed);
         let (parent, keeper) = match parent {
             ObjectParent::None => (NONE, slot),
-            ObjectParent::Owner(it) => (it.0, slot),
-            ObjectParent::SharedSyncDomain(it) => (it.0, it.0),
+            ObjectParent::Owner(owner) => (owner.0, slot),
+            ObjectParent::SharedSyncDomain(object_slot) => (object_slot.0, object_slot.0),
         };
         entry.parent.store(parent, Ordering::Relaxed);
         entry.sync_domain.store(keeper, Ordering::Relaxed);

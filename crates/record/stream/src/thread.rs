@@ -218,8 +218,8 @@ impl StreamThreads {
 }
 
 /// These locks guard lists that are whole at every moment, so a panic elsewhere does not matter to them.
-fn lock<T>(it: &Mutex<T>) -> MutexGuard<'_, T> {
-    it.lock().unwrap_or_else(PoisonError::into_inner)
+fn lock<T>(value: &Mutex<T>) -> MutexGuard<'_, T> {
+    value.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 #[cfg(test)]

@@ -72,18 +72,18 @@ fn hand_overs_are_told_in_their_true_order() {
         let running = AtomicU64::new(threads);
         let mut merger = Merger::default();
         let mut expected = vec![0; objects];
-        let mut check = |it: OrderedRecord<'_>| {
-            let words = it.record;
+        let mut check = |ordered_record: OrderedRecord<'_>| {
+            let words = ordered_record.record;
             let object = words[2] as usize;
             assert_eq!(words[3], expected[object], "seed {seed}: object {object} in the order of its uses");
             expected[object] += 1;
         };
         std::thread::scope(|scope| {
-            let start = |it| {
+            let start = |value| {
                 let (shared, wake, running) = (&shared, &wake, &running);
                 scope.spawn(move || {
                     let mut thread = shared.threads.register(wake);
-                    let mut random = Random(seed * 1000 + it);
+                    let mut random = Random(seed * 1000 + value);
                     for _ in 0..3000 {
                         shared.call(&mut thread, random.below(objects));
                     }

@@ -72,10 +72,10 @@ fn file(codec: Codec) -> Vec<u8> {
     let (mut made, mut recorder) = (CallGenerator::new(), TraceRecorder::default());
     let mut blocks = Vec::new();
     (0..RECORDS).for_each(|it| made.record(it, &mut recorder, &mut |it| blocks.push(it)));
-    recorder.flush(&mut |it| blocks.push(it));
+    recorder.flush(&mut |raw_block| blocks.push(raw_block));
     let mut writer = BlockWriter::new(Vec::new(), HEADER).expect("memory takes everything");
-    for it in blocks {
-        writer.write(it.pack(codec)).expect("memory takes everything");
+    for block in blocks {
+        writer.write(block.pack(codec)).expect("memory takes everything");
     }
     writer.finish(recorder.seek_points()).expect("memory takes everything")
 }
@@ -101,7 +101,7 @@ fn main() {
         limit: Some(100.0),
         run: Box::new(move |times| {
             for _ in 0..times {
-                made.record(index, &mut recorder, &mut |it| drop(std::hint::black_box(it)));
+                made.record(index, &mut recorder, &mut |raw_block| drop(std::hint::black_box(raw_block)));
                 index += 1;
             }
         }),

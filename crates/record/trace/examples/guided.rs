@@ -37,9 +37,9 @@ fn main() {
     let (seconds, seed): (u64, u64) = (number(10), number(1));
     let folder = arguments.next().map(PathBuf::from);
     let mut fuzzer = Fuzzer { random: Random(seed), kept: Vec::new(), coverage: Coverage::new(), folder, rounds: 0 };
-    for it in seeds().into_iter().chain(fuzzer.saved()) {
-        fuzzer.coverage.insert_coverage(|| fuzzer_read(&it));
-        fuzzer.kept.push(it);
+    for input in seeds().into_iter().chain(fuzzer.saved()) {
+        fuzzer.coverage.insert_coverage(|| fuzzer_read(&input));
+        fuzzer.kept.push(input);
     }
     let (first, until) = (fuzzer.kept.len(), Instant::now() + Duration::from_secs(seconds));
     while Instant::now() < until {
@@ -60,8 +60,8 @@ struct Input {
     tail: Vec<u8>,
 }
 
-fn fuzzer_read(it: &Input) {
-    read_all(&it.file, &it.tail);
+fn fuzzer_read(input: &Input) {
+    read_all(&input.file, &input.tail);
 }
 
 /// Small ones, so that most changes hit something that matters.

@@ -85,17 +85,18 @@ fn blocks(calls: &[TestRecord]) -> (Vec<RawBlock>, TraceRecorder) {
         let end = ends.entry(*stream).or_default();
         let span = *end..*end + record.len() as u64 + 1;
         *end = span.end;
-        recorder.record(StreamRecord { stream: *stream, span, time: *time, record }, &mut |it| all.push(it));
+        recorder
+            .record(StreamRecord { stream: *stream, span, time: *time, record }, &mut |raw_block| all.push(raw_block));
     }
-    recorder.flush(&mut |it| all.push(it));
+    recorder.flush(&mut |raw_block| all.push(raw_block));
     (all, recorder)
 }
 
 fn file(calls: &[TestRecord], codec: Codec, is_finished: bool) -> Vec<u8> {
     let (blocks, recorder) = blocks(calls);
     let mut writer = BlockWriter::new(Vec::new(), HEADER).expect("memory takes everything");
-    for it in blocks {
-        writer.write(it.pack(codec)).expect("memory takes everything");
+    for block in blocks {
+        writer.write(block.pack(codec)).expect("memory takes everything");
     }
     match is_finished {
         true => writer.finish(recorder.seek_points()).expect("memory takes everything"),
@@ -106,8 +107,12 @@ fn file(calls: &[TestRecord], codec: Codec, is_finished: bool) -> Vec<u8> {
 fn merged(trace: &Trace<'_>, tail: Option<&Tail>) -> (Vec<TestRecord>, u64, usize) {
     let mut merged = MergedReader::new(trace, tail);
     let mut all = Vec::new();
-    while let Some(it) = merged.take_next().expect("whole") {
-        all.push(TestRecord { stream: it.stream, time: it.time, record: it.record.to_vec() });
+    while let Some(merged_record) = merged.take_next().expect("whole") {
+        all.push(TestRecord {
+            stream: merged_record.stream,
+            time: merged_record.time,
+            record: merged_record.record.to_vec(),
+        });
     }
     (all, merged.out_of_order(), merged.damages().len())
 }
@@ -119,12 +124,12 @@ fn of(calls: &[TestRecord], stream: u32) -> Vec<&TestRecord> {
 /// Whether every record stands behind the calls that it names.
 fn is_ordered(calls: &[TestRecord]) -> bool {
     let mut done: BTreeMap<u32, u64> = BTreeMap::new();
-    calls.iter().all(|it| {
-        let head = RecordHeader::from_words(it.record[0], it.record[1]);
-        let mut touches = it.record[head.body_words as usize..].iter().map(|it| OrderEdge::from_word(*it));
+    calls.iter().all(|test_record| {
+        let head = RecordHeader::from_words(test_record.record[0], test_record.record[1]);
+        let mut touches = test_record.record[head.body_words as usize..].iter().map(|it| OrderEdge::from_word(*it));
         let is_fine = touches.all(|it| done.get(&it.thread).is_some_and(|done| *done >= it.call));
         if let Some(call) = head.completed_call() {
-            done.insert(it.stream, call);
+            done.insert(test_record.stream, call);
         }
         is_fine
     })
@@ -185,8 +190,8 @@ fn a_cut_file_gives_what_is_whole() {
             continue;
         };
         let (found, ..) = merged(&trace, None);
-        assert!([1, 2, 3].into_iter().all(|it| {
-            let (found, made) = (of(&found, it), of(&made, it));
+        assert!([1, 2, 3].into_iter().all(|value| {
+            let (found, made) = (of(&found, value), of(&made, value));
             made.starts_with(&found)
         }));
         last = last.min(found.len());
@@ -216,7 +221,7 @@ fn any_damage_is_an_error_or_left_out() {
         loop {
             match all.take_next() {
                 Ok(None) => break,
-                Ok(Some(it)) => assert!(known.contains(&(it.stream, it.record))),
+                Ok(Some(merged_record)) => assert!(known.contains(&(merged_record.stream, merged_record.record))),
                 Err(_) => errors += 1,
             }
             assert!(errors < 100_000);

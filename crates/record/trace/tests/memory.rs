@@ -17,12 +17,13 @@ fn file(all: &[(u64, u64, Vec<u8>)]) -> Vec<u8> {
         let record = writing.finish(at as u64 + 1, &[]);
         let span = end..end + record.len() as u64 + 1;
         end = span.end;
-        recorder.record(StreamRecord { stream: 1, span, time: at as u64, record }, &mut |it| blocks.push(it));
+        recorder
+            .record(StreamRecord { stream: 1, span, time: at as u64, record }, &mut |raw_block| blocks.push(raw_block));
     }
-    recorder.flush(&mut |it| blocks.push(it));
+    recorder.flush(&mut |raw_block| blocks.push(raw_block));
     let mut writer = BlockWriter::new(Vec::new(), HEADER).expect("memory takes everything");
-    for it in blocks {
-        writer.write(it.pack(Codec::None)).expect("memory takes everything");
+    for block in blocks {
+        writer.write(block.pack(Codec::None)).expect("memory takes everything");
     }
     writer.finish(&[]).expect("memory takes everything")
 }

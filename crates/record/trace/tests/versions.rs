@@ -17,13 +17,13 @@ const VERSION_1: &[u8] = include_bytes!("data/version-1.lava");
 fn calls(trace: &Trace<'_>) -> (BTreeMap<&'static str, u64>, u64) {
     let mut merged = MergedReader::new(trace, None);
     let (mut all, mut odd) = (BTreeMap::new(), 0);
-    while let Some(it) = merged.take_next().expect("it is whole") {
-        match check(it.record) {
+    while let Some(merged_record) = merged.take_next().expect("it is whole") {
+        match check(merged_record.record) {
             Ok(record) if record.phase() == RecordPhase::Enter => {
                 *all.entry(record.command().desc().name).or_insert(0) += 1;
             }
             Ok(_) => {}
-            Err(_) => odd += u64::from(HostWrite::parse(it.record).is_none()),
+            Err(_) => odd += u64::from(HostWrite::parse(merged_record.record).is_none()),
         }
     }
     assert_eq!((merged.out_of_order(), merged.damages()), (0, &[][..]), "the order is whole");
@@ -68,18 +68,20 @@ fn numbers_of_another_time_are_read_by_names() {
         record[0] += 1 << 32;
         record[2] += HANDLES << 56;
         let span = (call - 1) * 6..call * 6;
-        recorder.record(StreamRecord { stream: 1, span, time: call, record: &record }, &mut |it| blocks.push(it));
+        recorder.record(StreamRecord { stream: 1, span, time: call, record: &record }, &mut |raw_block| {
+            blocks.push(raw_block)
+        });
     }
-    recorder.flush(&mut |it| blocks.push(it));
+    recorder.flush(&mut |raw_block| blocks.push(raw_block));
     blocks.into_iter().for_each(|it| _ = writer.write(it.pack(Codec::Zstd)).expect("memory"));
     let file = with_other_schema(writer.get_mut(), HANDLES);
     let trace = Trace::open(&file).expect("whole");
     assert_eq!(trace.damages(), []);
     let mut merged = MergedReader::new(&trace, None);
     for call in 1..=100 {
-        let it = merged.take_next().expect("whole").expect("as many as there were");
-        assert_eq!(it.record, own(call));
-        assert!(check(it.record).is_ok());
+        let merged_record = merged.take_next().expect("whole").expect("as many as there were");
+        assert_eq!(merged_record.record, own(call));
+        assert!(check(merged_record.record).is_ok());
     }
     assert!(merged.take_next().expect("whole").is_none());
 }
@@ -94,8 +96,8 @@ fn with_other_schema(file: &[u8], handles: u64) -> Vec<u8> {
     let text = zstd::bulk::decompress(packed, raw).expect("the schema is packed");
     let mut schema: Value = serde_json::from_slice(&text).expect("JSON");
     schema["commands"].as_array_mut().expect("a list").insert(0, "vkOfAnotherTime".into());
-    for it in schema["handles"].as_array_mut().expect("a list") {
-        it[1] = (it[1].as_u64().expect("a number") + handles).into();
+    for array_mut_item in schema["handles"].as_array_mut().expect("a list") {
+        array_mut_item[1] = (array_mut_item[1].as_u64().expect("a number") + handles).into();
     }
     let text = schema.to_string();
     let mut head = file[HEADER..HEADER + HEAD - 8].to_vec();

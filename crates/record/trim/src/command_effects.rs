@@ -116,40 +116,43 @@ pub(crate) fn effects(
     tell: &mut impl FnMut(ObjectId, Effect),
 ) {
     match call {
-        Call::CmdPipelineBarrier(it) => barrier_effects(it.p_image_memory_barriers().iter(), resources, tell),
-        Call::CmdPipelineBarrier2(it) => {
-            it.p_dependency_info().iter().for_each(|it| barrier2_effects(*it, resources, tell))
+        Call::CmdPipelineBarrier(params) => barrier_effects(params.p_image_memory_barriers().iter(), resources, tell),
+        Call::CmdPipelineBarrier2(params) => {
+            params.p_dependency_info().iter().for_each(|it| barrier2_effects(*it, resources, tell))
         }
-        Call::CmdWaitEvents(it) => {
-            it.p_events().iter().for_each(|it| tell(id(it.0), Effect::ReadWrite));
-            barrier_effects(it.p_image_memory_barriers().iter(), resources, tell);
+        Call::CmdWaitEvents(params) => {
+            params.p_events().iter().for_each(|it| tell(id(it.0), Effect::ReadWrite));
+            barrier_effects(params.p_image_memory_barriers().iter(), resources, tell);
         }
-        Call::CmdWaitEvents2(it) => {
-            it.p_events().iter().for_each(|it| tell(id(it.0), Effect::ReadWrite));
-            it.p_dependency_infos().iter().for_each(|it| barrier2_effects(it, resources, tell));
+        Call::CmdWaitEvents2(params) => {
+            params.p_events().iter().for_each(|it| tell(id(it.0), Effect::ReadWrite));
+            params.p_dependency_infos().iter().for_each(|it| barrier2_effects(it, resources, tell));
         }
-        Call::CmdSetEvent2(it) => tell(id(it.event.0), Effect::ReadWrite),
-        Call::CmdBeginRenderPass(it) => render_pass_effects(it.p_render_pass_begin(), resources, tell),
-        Call::CmdBeginRenderPass2(it) => render_pass_effects(it.p_render_pass_begin(), resources, tell),
-        Call::CmdResetQueryPool(it) => {
-            let all = resources.queries(id(it.query_pool.0));
-            let is_all = it.first_query == 0 && all.is_some_and(|all| it.query_count >= all);
-            tell(id(it.query_pool.0), if is_all { Effect::Discard } else { Effect::ReadWrite });
+        Call::CmdSetEvent2(params) => tell(id(params.event.0), Effect::ReadWrite),
+        Call::CmdBeginRenderPass(params) => render_pass_effects(params.p_render_pass_begin(), resources, tell),
+        Call::CmdBeginRenderPass2(params) => render_pass_effects(params.p_render_pass_begin(), resources, tell),
+        Call::CmdResetQueryPool(params) => {
+            let all = resources.queries(id(params.query_pool.0));
+            let is_all = params.first_query == 0 && all.is_some_and(|all| params.query_count >= all);
+            tell(id(params.query_pool.0), if is_all { Effect::Discard } else { Effect::ReadWrite });
         }
-        Call::CmdFillBuffer(it) => {
+        Call::CmdFillBuffer(params) => {
             // All that is left is filled word by word.
-            let is_all =
-                it.size == vk::WHOLE_SIZE && resources.size(id(it.dst_buffer.0)).is_some_and(|all| all % 4 == 0);
-            let size = if is_all { u64::MAX } else { it.size };
-            tell(id(it.dst_buffer.0), overwrite(it.dst_buffer, [(it.dst_offset, size)], resources));
+            let is_all = params.size == vk::WHOLE_SIZE
+                && resources.size(id(params.dst_buffer.0)).is_some_and(|all| all % 4 == 0);
+            let size = if is_all { u64::MAX } else { params.size };
+            tell(id(params.dst_buffer.0), overwrite(params.dst_buffer, [(params.dst_offset, size)], resources));
         }
-        Call::CmdUpdateBuffer(it) => {
-            tell(id(it.dst_buffer.0), overwrite(it.dst_buffer, [(it.dst_offset, it.data_size)], resources));
+        Call::CmdUpdateBuffer(params) => {
+            tell(
+                id(params.dst_buffer.0),
+                overwrite(params.dst_buffer, [(params.dst_offset, params.data_size)], resources),
+            );
         }
-        Call::CmdCopyBuffer(it) if it.src_buffer != it.dst_buffer => {
-            tell(id(it.src_buffer.0), Effect::Read);
-            let parts = it.p_regions().iter().map(|it| (it.dst_offset, it.size));
-            tell(id(it.dst_buffer.0), overwrite(it.dst_buffer, parts, resources));
+        Call::CmdCopyBuffer(params) if params.src_buffer != params.dst_buffer => {
+            tell(id(params.src_buffer.0), Effect::Read);
+            let parts = params.p_regions().iter().map(|it| (it.dst_offset, it.size));
+            tell(id(params.dst_buffer.0), overwrite(params.dst_buffer, parts, resources));
         }
         _ => default_effects(command, refs, resources, tell),
     }
@@ -175,15 +178,15 @@ fn default_effects(
     let only_reads = only_reads.iter().any(|it| name.starts_with(it)) || command == C::CmdBeginConditionalRenderingEXT;
     let copies = ["vkCmdCopy", "vkCmdBlit", "vkCmdResolve"].iter().any(|it| name.starts_with(it));
     let only_writes = copies || matches!(command, C::CmdFillBuffer | C::CmdUpdateBuffer);
-    for (at, it) in refs.iter().filter_map(|it| resources.resource_of(*it)).enumerate() {
+    for (at, reference) in refs.iter().filter_map(|it| resources.resource_of(*it)).enumerate() {
         // An image must also be in the layout that it was brought into before.
-        let is_buffer = it.ty() == Some(HandleType::Buffer);
+        let is_buffer = reference.ty() == Some(HandleType::Buffer);
         let effect = match (only_reads || (copies && at == 0), only_writes && is_buffer) {
             (true, _) => Effect::Read,
             (false, true) => Effect::Write,
             (false, false) => Effect::ReadWrite,
         };
-        tell(it, effect);
+        tell(reference, effect);
     }
 }
 
@@ -195,18 +198,19 @@ fn render_pass_effects(
     let Some(info) = info else { return };
     let given = info.chained::<vk::RenderPassAttachmentBeginInfo>();
     let given = given.map(|it| it.p_attachments().iter().map(|it| id(it.0)).collect());
-    for (it, effect) in resources.attachments(id(info.render_pass.0), id(info.framebuffer.0), given) {
-        tell(it, effect);
+    for (attachment, effect) in resources.attachments(id(info.render_pass.0), id(info.framebuffer.0), given) {
+        tell(attachment, effect);
     }
 }
 
 /// Both versions name these alike.
 macro_rules! barrier {
-    ($it:expr, $resources:expr, $tell:expr) => {{
-        let it = $it;
-        let image = id(it.image.0);
-        let is_kept = it.old_layout == it.new_layout && it.src_queue_family_index == it.dst_queue_family_index;
-        if it.old_layout == vk::ImageLayout::UNDEFINED && $resources.is_whole(image, &it.subresource_range) {
+    ($barrier:expr, $resources:expr, $tell:expr) => {{
+        let barrier = $barrier;
+        let image = id(barrier.image.0);
+        let is_kept = barrier.old_layout == barrier.new_layout
+            && barrier.src_queue_family_index == barrier.dst_queue_family_index;
+        if barrier.old_layout == vk::ImageLayout::UNDEFINED && $resources.is_whole(image, &barrier.subresource_range) {
             $tell(image, Effect::Discard);
         } else if !is_kept {
             $tell(image, Effect::ReadWrite);
@@ -236,22 +240,23 @@ mod tests {
 
     #[test]
     fn commands_that_nobody_knows_are_called_so() {
-        for it in [Command::CmdDraw, Command::CmdDispatchIndirect, Command::CmdDrawMeshTasksEXT] {
-            assert_eq!(meaning(it), CommandMeaning::RunShaders, "{}", it.desc().name);
+        for command in [Command::CmdDraw, Command::CmdDispatchIndirect, Command::CmdDrawMeshTasksEXT] {
+            assert_eq!(meaning(command), CommandMeaning::RunShaders, "{}", command.desc().name);
         }
-        for it in [Command::CmdCopyBuffer2, Command::CmdPipelineBarrier2, Command::CmdBeginRendering] {
-            assert_eq!(meaning(it), CommandMeaning::Access, "{}", it.desc().name);
+        for command in [Command::CmdCopyBuffer2, Command::CmdPipelineBarrier2, Command::CmdBeginRendering] {
+            assert_eq!(meaning(command), CommandMeaning::Access, "{}", command.desc().name);
         }
-        for it in [Command::CmdSetViewport, Command::CmdSetCullMode, Command::CmdPushConstants] {
-            assert_eq!(meaning(it), CommandMeaning::SetState, "{}", it.desc().name);
+        for command in [Command::CmdSetViewport, Command::CmdSetCullMode, Command::CmdPushConstants] {
+            assert_eq!(meaning(command), CommandMeaning::SetState, "{}", command.desc().name);
         }
-        for it in [Command::CmdTraceRaysKHR, Command::CmdSetDescriptorBufferOffsetsEXT, Command::CmdDecodeVideoKHR] {
-            assert_eq!(meaning(it), CommandMeaning::Unknown, "{}", it.desc().name);
+        for command in [Command::CmdTraceRaysKHR, Command::CmdSetDescriptorBufferOffsetsEXT, Command::CmdDecodeVideoKHR]
+        {
+            assert_eq!(meaning(command), CommandMeaning::Unknown, "{}", command.desc().name);
         }
         // All names of the lists are those of commands.
         let names: Vec<&str> = Command::ALL.iter().map(|it| it.desc().name).collect();
-        for it in SET_STATE.iter().chain(&ACCESS).chain(&RUN_SHADERS) {
-            assert!(names.iter().any(|name| name.starts_with(&format!("vkCmd{it}"))), "{it}");
+        for text in SET_STATE.iter().chain(&ACCESS).chain(&RUN_SHADERS) {
+            assert!(names.iter().any(|name| name.starts_with(&format!("vkCmd{text}"))), "{text}");
         }
     }
 }

@@ -72,8 +72,8 @@ impl ContentTracker {
                 let ContentTracker { resources, recordings, .. } = self;
                 let own = &mut recordings[at];
                 own.runs_shaders |= meaning == CommandMeaning::RunShaders;
-                command_effects::effects(command, call, refs, resources, &mut |it, effect| {
-                    own.apply_effect(it, effect)
+                command_effects::effects(command, call, refs, resources, &mut |object_id, effect| {
+                    own.apply_effect(object_id, effect)
                 });
             }
         }
@@ -98,12 +98,12 @@ impl ContentTracker {
     /// A call that submits these command buffers, in their order.
     pub(crate) fn submit(&mut self, index: usize, call: Call<'_>) {
         let buffers: Vec<ObjectId> = match call {
-            Call::QueueSubmit(it) => {
-                let all = it.p_submits();
+            Call::QueueSubmit(params) => {
+                let all = params.p_submits();
                 all.iter().flat_map(|it| it.p_command_buffers().to_vec()).map(|it| id(it.0)).collect()
             }
-            Call::QueueSubmit2(it) => {
-                let all = it.p_submits();
+            Call::QueueSubmit2(params) => {
+                let all = params.p_submits();
                 let infos = all.iter().flat_map(|it| it.p_command_buffer_infos().iter());
                 infos.map(|it| id(it.command_buffer.0)).collect()
             }
@@ -116,10 +116,10 @@ impl ContentTracker {
             own.uses.iter().for_each(|(it, what)| all.add(*it, *what));
             for (set, version) in &own.sets {
                 let (now, resources) = self.resources.set(*set);
-                for (it, effect) in resources.into_iter().filter(|_| now != *version) {
-                    all.apply_effect(it, effect);
+                for (resource, effect) in resources.into_iter().filter(|_| now != *version) {
+                    all.apply_effect(resource, effect);
                     // It may be used before anything else happens to it.
-                    all.uses.entry(it).and_modify(|it| (it.discards_first, it.reads) = (false, true));
+                    all.uses.entry(resource).and_modify(|it| (it.discards_first, it.reads) = (false, true));
                 }
             }
             if own.runs_shaders {
@@ -138,13 +138,16 @@ impl ContentTracker {
 }
 
 impl CommandRecording {
-    fn apply_effect(&mut self, it: ObjectId, effect: Effect) {
+    fn apply_effect(&mut self, object_id: ObjectId, effect: Effect) {
         let reads = matches!(effect, Effect::Read | Effect::ReadWrite);
-        self.add(it, ResourceUse { discards_first: effect == Effect::Discard, reads, writes: effect != Effect::Read });
+        self.add(
+            object_id,
+            ResourceUse { discards_first: effect == Effect::Discard, reads, writes: effect != Effect::Read },
+        );
     }
 
-    fn add(&mut self, it: ObjectId, what: ResourceUse) {
-        self.uses.entry(it).and_modify(|own| own.join(what)).or_insert(what);
+    fn add(&mut self, object_id: ObjectId, what: ResourceUse) {
+        self.uses.entry(object_id).and_modify(|own| own.join(what)).or_insert(what);
     }
 }
 

@@ -54,8 +54,8 @@ pub(crate) fn decide(scan: &Scan, bounds: PartBounds, spans: &[SkippedSpan]) -> 
 pub(crate) fn removable_calls<'a>(scan: &'a Scan, span: &'a SkippedSpan) -> impl Iterator<Item = usize> + 'a {
     let first = scan.calls.partition_point(|it| it.first_record < span.records.start);
     let end = scan.calls.partition_point(|it| it.first_record < span.records.end);
-    (first..end).filter(|it| {
-        let call = &scan.calls[*it];
+    (first..end).filter(|value| {
+        let call = &scan.calls[*value];
         span.contains_call(call.first_record, call.last_record) && scan.role(call) == CallRole::Sync
     })
 }
@@ -106,11 +106,11 @@ impl KeepDecision<'_> {
         let parts = inside.iter().filter_map(|it| self.scan.calls[*it].recording);
         wanted.extend(parts.collect::<FxHashSet<_>>().iter().filter(is_open));
         let mut seen = FxHashSet::default();
-        while let Some(it) = wanted.pop() {
-            if !seen.insert(it) {
+        while let Some(item) = wanted.pop() {
+            if !seen.insert(item) {
                 continue;
             }
-            let recording = &contents.recordings[it];
+            let recording = &contents.recordings[item];
             wanted.extend(&recording.secondaries);
             for call in recording.calls.iter().filter(|it| self.scan.calls[**it].last_record <= bounds.end) {
                 self.is_kept[*call] = true;

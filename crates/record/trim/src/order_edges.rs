@@ -68,13 +68,13 @@ impl OrderEdges {
 
     fn resolve(&self, touches: impl Iterator<Item = OrderEdge>) -> BTreeMap<u32, u64> {
         let mut all = BTreeMap::new();
-        for it in touches {
-            let Some(other) = self.streams.get(&it.thread) else { continue };
-            let kept = other.kept.iter().rev().find(|kept| **kept <= it.call).copied();
+        for touch in touches {
+            let Some(other) = self.streams.get(&touch.thread) else { continue };
+            let kept = other.kept.iter().rev().find(|kept| **kept <= touch.call).copied();
             if let Some(call) = kept {
-                ask(&mut all, (it.thread, call));
+                ask(&mut all, (touch.thread, call));
             }
-            if kept != Some(it.call) {
+            if kept != Some(touch.call) {
                 other.pending.iter().for_each(|it| ask(&mut all, (*it.0, *it.1)));
             }
         }

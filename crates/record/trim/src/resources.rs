@@ -80,36 +80,36 @@ impl Resources {
 
     pub(crate) fn apply_call(&mut self, call: Call<'_>, outcome: Option<Outcome<'_>>) {
         match (call, outcome) {
-            (Call::CreateImage(it), Some(Outcome::CreateImage(made))) => {
-                if let (Some(info), Some(made)) = (it.p_create_info(), made.p_image()) {
+            (Call::CreateImage(params), Some(Outcome::CreateImage(made))) => {
+                if let (Some(info), Some(made)) = (params.p_create_info(), made.p_image()) {
                     let is_3d = info.image_type == vk::ImageType::_3D;
                     let image =
                         TrackedImage { mips: info.mip_levels, layers: info.array_layers, format: info.format, is_3d };
                     self.images.insert(id(made.0), image);
                 }
             }
-            (Call::CreateBuffer(it), Some(Outcome::CreateBuffer(made))) => {
-                if let (Some(info), Some(made)) = (it.p_create_info(), made.p_buffer()) {
+            (Call::CreateBuffer(params), Some(Outcome::CreateBuffer(made))) => {
+                if let (Some(info), Some(made)) = (params.p_create_info(), made.p_buffer()) {
                     self.sizes.insert(id(made.0), info.size);
                 }
             }
-            (Call::GetImageMemoryRequirements(it), Some(Outcome::GetImageMemoryRequirements(told))) => {
+            (Call::GetImageMemoryRequirements(params), Some(Outcome::GetImageMemoryRequirements(told))) => {
                 if let Some(needs) = told.p_memory_requirements() {
-                    self.sizes.insert(id(it.image.0), needs.size);
+                    self.sizes.insert(id(params.image.0), needs.size);
                 }
             }
-            (Call::GetImageMemoryRequirements2(it), Some(Outcome::GetImageMemoryRequirements2(told))) => {
-                if let (Some(info), Some(needs)) = (it.p_info(), told.p_memory_requirements()) {
+            (Call::GetImageMemoryRequirements2(params), Some(Outcome::GetImageMemoryRequirements2(told))) => {
+                if let (Some(info), Some(needs)) = (params.p_info(), told.p_memory_requirements()) {
                     self.sizes.insert(id(info.image.0), needs.memory_requirements.size);
                 }
             }
-            (Call::GetBufferDeviceAddress(it), _) => {
-                if let Some(info) = it.p_info() {
+            (Call::GetBufferDeviceAddress(params), _) => {
+                if let Some(info) = params.p_info() {
                     self.mark_addressable(id(info.buffer.0));
                 }
             }
-            (Call::CreateQueryPool(it), Some(Outcome::CreateQueryPool(made))) => {
-                if let (Some(info), Some(made)) = (it.p_create_info(), made.p_query_pool()) {
+            (Call::CreateQueryPool(params), Some(Outcome::CreateQueryPool(made))) => {
+                if let (Some(info), Some(made)) = (params.p_create_info(), made.p_query_pool()) {
                     self.queries.insert(id(made.0), info.query_count);
                 }
             }
@@ -119,50 +119,50 @@ impl Resources {
 
     fn apply_view_call(&mut self, call: Call<'_>, outcome: Option<Outcome<'_>>) {
         match (call, outcome) {
-            (Call::CreateImageView(it), Some(Outcome::CreateImageView(made))) => {
-                if let (Some(info), Some(made)) = (it.p_create_info(), made.p_view()) {
+            (Call::CreateImageView(params), Some(Outcome::CreateImageView(made))) => {
+                if let (Some(info), Some(made)) = (params.p_create_info(), made.p_view()) {
                     let image = id(info.image.0);
                     let is_3d = self.images.get(&image).is_some_and(|it| it.is_3d);
                     let is_whole = !is_3d && self.is_whole(image, &info.subresource_range);
                     self.views.insert(id(made.0), TrackedView { resource: image, is_whole });
                 }
             }
-            (Call::CreateBufferView(it), Some(Outcome::CreateBufferView(made))) => {
-                if let (Some(info), Some(made)) = (it.p_create_info(), made.p_view()) {
+            (Call::CreateBufferView(params), Some(Outcome::CreateBufferView(made))) => {
+                if let (Some(info), Some(made)) = (params.p_create_info(), made.p_view()) {
                     let view = TrackedView { resource: id(info.buffer.0), is_whole: false };
                     self.views.insert(id(made.0), view);
                 }
             }
-            (Call::CreateRenderPass(it), Some(Outcome::CreateRenderPass(made))) => {
-                if let (Some(info), Some(made)) = (it.p_create_info(), made.p_render_pass()) {
+            (Call::CreateRenderPass(params), Some(Outcome::CreateRenderPass(made))) => {
+                if let (Some(info), Some(made)) = (params.p_create_info(), made.p_render_pass()) {
                     let discards = info.p_attachments().iter().map(|it| it.initial_layout.0 == 0).collect();
                     self.passes.insert(id(made.0), discards);
                 }
             }
-            (Call::CreateRenderPass2(it), Some(Outcome::CreateRenderPass2(made))) => {
-                if let (Some(info), Some(made)) = (it.p_create_info(), made.p_render_pass()) {
-                    let discards = |it: View<'_, vk::AttachmentDescription2>| {
-                        it.initial_layout.0 == 0 && it.chain().next().is_none()
+            (Call::CreateRenderPass2(params), Some(Outcome::CreateRenderPass2(made))) => {
+                if let (Some(info), Some(made)) = (params.p_create_info(), made.p_render_pass()) {
+                    let discards = |attachment_description: View<'_, vk::AttachmentDescription2>| {
+                        attachment_description.initial_layout.0 == 0 && attachment_description.chain().next().is_none()
                     };
                     self.passes.insert(id(made.0), info.p_attachments().iter().map(discards).collect());
                 }
             }
-            (Call::CreateFramebuffer(it), Some(Outcome::CreateFramebuffer(made))) => {
-                if let (Some(info), Some(made)) = (it.p_create_info(), made.p_framebuffer()) {
+            (Call::CreateFramebuffer(params), Some(Outcome::CreateFramebuffer(made))) => {
+                if let (Some(info), Some(made)) = (params.p_create_info(), made.p_framebuffer()) {
                     let views = info.p_attachments().iter().map(|it| id(it.0)).collect();
                     self.framebuffers.insert(id(made.0), views);
                 }
             }
-            (Call::CreateSwapchainKHR(it), Some(Outcome::CreateSwapchainKHR(made))) => {
-                if let (Some(info), Some(made)) = (it.p_create_info(), made.p_swapchain()) {
+            (Call::CreateSwapchainKHR(params), Some(Outcome::CreateSwapchainKHR(made))) => {
+                if let (Some(info), Some(made)) = (params.p_create_info(), made.p_swapchain()) {
                     self.swapchains.insert(id(made.0), info.image_array_layers);
                 }
             }
-            (Call::GetSwapchainImagesKHR(it), Some(Outcome::GetSwapchainImagesKHR(made))) => {
-                let layers = self.swapchains.get(&id(it.swapchain.0)).copied().unwrap_or(u32::MAX);
-                for it in made.p_swapchain_images() {
+            (Call::GetSwapchainImagesKHR(params), Some(Outcome::GetSwapchainImagesKHR(made))) => {
+                let layers = self.swapchains.get(&id(params.swapchain.0)).copied().unwrap_or(u32::MAX);
+                for p_swapchain_image in made.p_swapchain_images() {
                     let image = TrackedImage { mips: 1, layers, format: vk::Format(0), is_3d: false };
-                    self.images.insert(id(it.0), image);
+                    self.images.insert(id(p_swapchain_image.0), image);
                 }
             }
             (call, _) => self.apply_memory_call(call),
@@ -171,21 +171,27 @@ impl Resources {
 
     fn apply_memory_call(&mut self, call: Call<'_>) {
         match call {
-            Call::BindBufferMemory(it) => self.bind(id(it.buffer.0), id(it.memory.0), it.memory_offset),
-            Call::BindImageMemory(it) => self.bind(id(it.image.0), id(it.memory.0), it.memory_offset),
-            Call::BindBufferMemory2(it) => {
-                it.p_bind_infos().iter().for_each(|it| self.bind(id(it.buffer.0), id(it.memory.0), it.memory_offset));
+            Call::BindBufferMemory(params) => self.bind(id(params.buffer.0), id(params.memory.0), params.memory_offset),
+            Call::BindImageMemory(params) => self.bind(id(params.image.0), id(params.memory.0), params.memory_offset),
+            Call::BindBufferMemory2(params) => {
+                params
+                    .p_bind_infos()
+                    .iter()
+                    .for_each(|it| self.bind(id(it.buffer.0), id(it.memory.0), it.memory_offset));
             }
-            Call::BindImageMemory2(it) => {
-                it.p_bind_infos().iter().for_each(|it| self.bind(id(it.image.0), id(it.memory.0), it.memory_offset));
+            Call::BindImageMemory2(params) => {
+                params
+                    .p_bind_infos()
+                    .iter()
+                    .for_each(|it| self.bind(id(it.image.0), id(it.memory.0), it.memory_offset));
             }
-            Call::DestroyBuffer(it) => self.unbind(id(it.buffer.0)),
-            Call::DestroyImage(it) => self.unbind(id(it.image.0)),
-            Call::UpdateDescriptorSets(it) => {
-                it.p_descriptor_writes().iter().for_each(|it| self.write_set(it));
-                for it in it.p_descriptor_copies().iter() {
-                    let from = self.sets.get(&id(it.src_set.0)).cloned().unwrap_or_default();
-                    let to = self.sets.entry(id(it.dst_set.0)).or_default();
+            Call::DestroyBuffer(params) => self.unbind(id(params.buffer.0)),
+            Call::DestroyImage(params) => self.unbind(id(params.image.0)),
+            Call::UpdateDescriptorSets(params) => {
+                params.p_descriptor_writes().iter().for_each(|it| self.write_set(it));
+                for p_descriptor_copy in params.p_descriptor_copies().iter() {
+                    let from = self.sets.get(&id(p_descriptor_copy.src_set.0)).cloned().unwrap_or_default();
+                    let to = self.sets.entry(id(p_descriptor_copy.dst_set.0)).or_default();
                     to.version += 1;
                     to.others.extend(from.descriptors.values().map(|it| it.0).chain(from.others));
                 }
@@ -232,10 +238,10 @@ impl Resources {
     }
 
     pub(crate) fn set(&self, set: ObjectId) -> (u32, Vec<(ObjectId, Effect)>) {
-        let Some(it) = self.sets.get(&set) else { return (0, Vec::new()) };
-        let others = it.others.iter().map(|it| (*it, Effect::ReadWrite));
-        let all = it.descriptors.values().copied().chain(others);
-        (it.version, all.filter_map(|(object, effect)| Some((self.resource_of(object)?, effect))).collect())
+        let Some(other) = self.sets.get(&set) else { return (0, Vec::new()) };
+        let others = other.others.iter().map(|it| (*it, Effect::ReadWrite));
+        let all = other.descriptors.values().copied().chain(others);
+        (other.version, all.filter_map(|(object, effect)| Some((self.resource_of(object)?, effect))).collect())
     }
 
     /// The resource that an object is, or leads to.

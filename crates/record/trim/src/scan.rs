@@ -152,8 +152,8 @@ impl Scan {
             beside::HOST_BYTES => {
                 let index = self.add(item, head, ScannedKind::HostRead);
                 self.calls[index].last_record = self.record_count;
-                if let Some(it) = HostBytes::parse(words) {
-                    self.calls[index].keys.push(it.bytes.len() as u64);
+                if let Some(host_bytes) = HostBytes::parse(words) {
+                    self.calls[index].keys.push(host_bytes.bytes.len() as u64);
                 }
             }
             kind if kind == RecordPhase::Enter as u8 => {
@@ -229,8 +229,8 @@ impl Scan {
         self.calls[index].last_record = self.record_count;
         let command = enter.command();
         self.open_sync_calls -= usize::from(changes_sync_state(command));
-        for it in self.created(&self.calls[index]).to_vec() {
-            self.creators.entry(it).or_insert(index);
+        for object_id in self.created(&self.calls[index]).to_vec() {
+            self.creators.entry(object_id).or_insert(index);
         }
         let Some(parameters) = Parameters::of(enter) else { return };
         let refs = self.refs(&self.calls[index]).to_vec();
@@ -262,20 +262,25 @@ impl Scan {
     /// Which descriptors are written, so that one can tell which are written again.
     fn add_descriptor_keys(&mut self, index: usize, parameters: Parameters<'_>, refs: &[ObjectId]) {
         match parameters {
-            Parameters::UpdateDescriptorSets(it) => {
-                let keys = it.p_descriptor_writes().iter().map(|it| {
-                    let place = [it.dst_set.0, it.dst_binding.into(), it.dst_array_element.into()];
-                    key(place.into_iter().chain([it.descriptor_count.into()]))
+            Parameters::UpdateDescriptorSets(descriptor_sets) => {
+                let keys = descriptor_sets.p_descriptor_writes().iter().map(|p_descriptor_write| {
+                    let place = [
+                        p_descriptor_write.dst_set.0,
+                        p_descriptor_write.dst_binding.into(),
+                        p_descriptor_write.dst_array_element.into(),
+                    ];
+                    key(place.into_iter().chain([p_descriptor_write.descriptor_count.into()]))
                 });
                 self.calls[index].keys = keys.collect();
-                let copies = it.p_descriptor_copies().len() as u64;
+                let copies = descriptor_sets.p_descriptor_copies().len() as u64;
                 // A copy is never the same as another: what it reads may have changed.
                 self.calls[index].keys.extend((0..copies).map(|it| key([index as u64, it].into_iter())));
             }
-            Parameters::UpdateDescriptorSetWithTemplate(it) => {
-                self.calls[index].keys = vec![key([it.descriptor_set.0, it.descriptor_update_template.0].into_iter())];
+            Parameters::UpdateDescriptorSetWithTemplate(with_template) => {
+                self.calls[index].keys =
+                    vec![key([with_template.descriptor_set.0, with_template.descriptor_update_template.0].into_iter())];
                 let resources: Vec<ObjectId> = refs.iter().filter(|it| is_resource(**it)).copied().collect();
-                if let Some(set) = ObjectId::from_raw(it.descriptor_set.0) {
+                if let Some(set) = ObjectId::from_raw(with_template.descriptor_set.0) {
                     self.contents.resources.write_by_template(set, &resources);
                 }
             }
@@ -296,9 +301,9 @@ impl ScannedCall {
     }
 }
 
-fn is_resource(it: ObjectId) -> bool {
+fn is_resource(object_id: ObjectId) -> bool {
     use HandleType as H;
-    matches!(it.ty(), Some(H::Buffer | H::ImageView | H::BufferView))
+    matches!(object_id.ty(), Some(H::Buffer | H::ImageView | H::BufferView))
 }
 
 fn has_failed(command: Command, leave: Option<Record<'_>>) -> bool {

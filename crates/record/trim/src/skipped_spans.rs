@@ -98,8 +98,8 @@ fn needed(scan: &Scan, bounds: PartBounds, spans: &[SkippedSpan]) -> FxHashSet<u
         if !is_part {
             needed.insert(call.first_record);
         }
-        for (it, what) in &submit.uses {
-            let class = resources.alias_class(*it);
+        for (usage, what) in &submit.uses {
+            let class = resources.alias_class(*usage);
             match *what {
                 ResourceUse { discards_first: true, .. } if !resources.is_aliased(class) => drop(live.remove(&class)),
                 ResourceUse { reads: false, discards_first: false, .. } => {}
@@ -132,10 +132,10 @@ fn choose(scan: &Scan, boundaries: &[&Boundary], needed: &FxHashSet<usize>) -> V
 fn longest(boundaries: &[&Boundary]) -> Option<SkippedSpan> {
     let mut firsts: FxHashMap<u128, usize> = FxHashMap::default();
     let mut best: Option<(usize, usize)> = None;
-    for (at, it) in boundaries.iter().enumerate() {
-        let first = *firsts.entry(it.state_hash).or_insert(at);
+    for (at, boundary) in boundaries.iter().enumerate() {
+        let first = *firsts.entry(boundary.state_hash).or_insert(at);
         let is_longer = best.is_none_or(|best| at - first > best.1 - best.0);
-        if at > first && is_longer && signals(&boundaries[first].timelines, &it.timelines).is_some() {
+        if at > first && is_longer && signals(&boundaries[first].timelines, &boundary.timelines).is_some() {
             best = Some((first, at));
         }
     }
@@ -152,11 +152,11 @@ fn signals(
     to: &BTreeMap<ObjectId, TimelineState>,
 ) -> Option<Vec<(ObjectId, TimelineState)>> {
     let mut all = Vec::new();
-    for (semaphore, it) in to {
-        let before = from.get(semaphore).map_or(it.initial, |it| it.value);
-        if it.value != before {
+    for (semaphore, timeline_state) in to {
+        let before = from.get(semaphore).map_or(timeline_state.initial, |it| it.value);
+        if timeline_state.value != before {
             from.get(semaphore)?;
-            all.push((*semaphore, *it));
+            all.push((*semaphore, *timeline_state));
         }
     }
     Some(all)

@@ -66,67 +66,67 @@ impl SyncState {
         match (call, outcome) {
             (Call::CreateDevice(_), _) => self.devices += 1,
             (Call::SetEvent(_), _) => self.has_events = true,
-            (Call::CreateFence(it), Some(Outcome::CreateFence(made))) => {
-                let flags = it.p_create_info().map_or(0, |it| it.flags.0);
+            (Call::CreateFence(params), Some(Outcome::CreateFence(made))) => {
+                let flags = params.p_create_info().map_or(0, |it| it.flags.0);
                 if let Some(fence) = made.p_fence().filter(|_| flags & vk::FenceCreateFlags::SIGNALED.0 != 0) {
                     self.signaled.insert(id(fence.0));
                 }
             }
-            (Call::CreateSemaphore(it), Some(Outcome::CreateSemaphore(made))) => {
-                let ty = it.p_create_info().and_then(|it| it.chained::<vk::SemaphoreTypeCreateInfo>());
+            (Call::CreateSemaphore(params), Some(Outcome::CreateSemaphore(made))) => {
+                let ty = params.p_create_info().and_then(|it| it.chained::<vk::SemaphoreTypeCreateInfo>());
                 let ty = ty.filter(|it| it.semaphore_type == vk::SemaphoreType::TIMELINE);
                 if let (Some(ty), Some(made)) = (ty, made.p_semaphore()) {
-                    let (device, initial) = (id(it.device.0), ty.initial_value);
+                    let (device, initial) = (id(params.device.0), ty.initial_value);
                     self.timelines
                         .insert(id(made.0), TimelineState { device, initial, value: initial, reached: initial });
                 }
             }
-            (Call::GetSwapchainImagesKHR(it), Some(Outcome::GetSwapchainImagesKHR(made))) => {
+            (Call::GetSwapchainImagesKHR(params), Some(Outcome::GetSwapchainImagesKHR(made))) => {
                 let images: Vec<ObjectId> = made.p_swapchain_images().iter().map(|it| id(it.0)).collect();
-                let own = self.images.entry(id(it.swapchain.0)).or_default();
+                let own = self.images.entry(id(params.swapchain.0)).or_default();
                 if own.len() < images.len() {
                     *own = images;
                 }
             }
-            (Call::DestroyFence(it), _) => self.remove_object(id(it.fence.0)),
-            (Call::DestroySemaphore(it), _) => self.remove_object(id(it.semaphore.0)),
-            (Call::DestroySwapchainKHR(it), _) => self.remove_object(id(it.swapchain.0)),
+            (Call::DestroyFence(params), _) => self.remove_object(id(params.fence.0)),
+            (Call::DestroySemaphore(params), _) => self.remove_object(id(params.semaphore.0)),
+            (Call::DestroySwapchainKHR(params), _) => self.remove_object(id(params.swapchain.0)),
             (call, outcome) => self.apply_queue_call(call, outcome),
         }
     }
 
     fn apply_queue_call(&mut self, call: Call<'_>, outcome: Option<Outcome<'_>>) {
         match (call, outcome) {
-            (Call::QueueSubmit(it), _) => {
-                it.p_submits().iter().for_each(|batch| self.submit(it.queue, batch));
-                self.fence(it.fence, true);
+            (Call::QueueSubmit(params), _) => {
+                params.p_submits().iter().for_each(|batch| self.submit(params.queue, batch));
+                self.fence(params.fence, true);
             }
-            (Call::QueueSubmit2(it), _) => {
-                for batch in it.p_submits().iter() {
+            (Call::QueueSubmit2(params), _) => {
+                for batch in params.p_submits().iter() {
                     let waits = batch.p_wait_semaphore_infos().iter().map(|it| (it.semaphore, it.value)).collect();
                     let signals = batch.p_signal_semaphore_infos().iter().map(|it| (it.semaphore, it.value)).collect();
-                    self.submit_batch(it.queue, waits, signals);
+                    self.submit_batch(params.queue, waits, signals);
                 }
-                self.fence(it.fence, true);
+                self.fence(params.fence, true);
             }
-            (Call::ResetFences(it), _) => it.p_fences().iter().for_each(|it| self.fence(*it, false)),
-            (Call::SignalSemaphore(it), _) => {
-                if let Some(info) = it.p_signal_info() {
+            (Call::ResetFences(params), _) => params.p_fences().iter().for_each(|it| self.fence(*it, false)),
+            (Call::SignalSemaphore(params), _) => {
+                if let Some(info) = params.p_signal_info() {
                     self.signal(info.semaphore, info.value);
                     self.apply_signals(&[(id(info.semaphore.0), info.value)]);
                     self.unblock();
                 }
             }
-            (Call::AcquireNextImageKHR(it), Some(Outcome::AcquireNextImageKHR(got))) if is_acquired(got.result) => {
-                self.acquire(it.swapchain, got.p_image_index().copied(), (it.semaphore, it.fence));
+            (Call::AcquireNextImageKHR(params), Some(Outcome::AcquireNextImageKHR(got))) if is_acquired(got.result) => {
+                self.acquire(params.swapchain, got.p_image_index().copied(), (params.semaphore, params.fence));
             }
-            (Call::AcquireNextImage2KHR(it), Some(Outcome::AcquireNextImage2KHR(got))) => {
-                if let Some(info) = it.p_acquire_info().filter(|_| is_acquired(got.result)) {
+            (Call::AcquireNextImage2KHR(params), Some(Outcome::AcquireNextImage2KHR(got))) => {
+                if let Some(info) = params.p_acquire_info().filter(|_| is_acquired(got.result)) {
                     self.acquire(info.swapchain, got.p_image_index().copied(), (info.semaphore, info.fence));
                 }
             }
-            (Call::QueuePresentKHR(it), _) => {
-                if let Some(info) = it.p_present_info() {
+            (Call::QueuePresentKHR(params), _) => {
+                if let Some(info) = params.p_present_info() {
                     self.present(info);
                 }
             }
@@ -151,20 +151,24 @@ impl SyncState {
 
     /// The images that a call presents.
     pub(crate) fn presented(&self, call: Call<'_>) -> Vec<ObjectId> {
-        let Call::QueuePresentKHR(it) = call else { return Vec::new() };
-        let Some(info) = it.p_present_info() else { return Vec::new() };
+        let Call::QueuePresentKHR(params) = call else { return Vec::new() };
+        let Some(info) = params.p_present_info() else { return Vec::new() };
         let pairs = info.p_swapchains().iter().zip(info.p_image_indices());
         pairs.filter_map(|(own, index)| self.images.get(&id(own.0))?.get(*index as usize).copied()).collect()
     }
 
-    fn submit(&mut self, queue: vk::Queue, it: View<'_, vk::SubmitInfo>) {
-        let values = it.chained::<vk::TimelineSemaphoreSubmitInfo>();
+    fn submit(&mut self, queue: vk::Queue, submit_info: View<'_, vk::SubmitInfo>) {
+        let values = submit_info.chained::<vk::TimelineSemaphoreSubmitInfo>();
         let (waited, signaled) =
             values.map_or((&[][..], &[][..]), |it| (it.p_wait_semaphore_values(), it.p_signal_semaphore_values()));
         let pairs = |all: &[vk::Semaphore], values: &[u64]| {
             all.iter().enumerate().map(|(at, it)| (*it, values.get(at).copied().unwrap_or(0))).collect()
         };
-        self.submit_batch(queue, pairs(it.p_wait_semaphores(), waited), pairs(it.p_signal_semaphores(), signaled));
+        self.submit_batch(
+            queue,
+            pairs(submit_info.p_wait_semaphores(), waited),
+            pairs(submit_info.p_signal_semaphores(), signaled),
+        );
     }
 
     /// A queue gets a batch, which waits for semaphores and signals others.
@@ -197,9 +201,9 @@ impl SyncState {
     }
 
     fn apply_signals(&mut self, signals: &[(ObjectId, u64)]) {
-        for (it, value) in signals {
-            if let Some(it) = self.timelines.get_mut(it) {
-                it.reached = it.reached.max(*value);
+        for (signal, value) in signals {
+            if let Some(timeline_state) = self.timelines.get_mut(signal) {
+                timeline_state.reached = timeline_state.reached.max(*value);
             }
         }
     }
@@ -239,7 +243,7 @@ impl SyncState {
 
     fn signal(&mut self, semaphore: vk::Semaphore, value: u64) {
         match self.timelines.get_mut(&id(semaphore.0)) {
-            Some(it) => it.value = it.value.max(value),
+            Some(timeline_state) => timeline_state.value = timeline_state.value.max(value),
             None => self.set_changed((id(semaphore.0), 0), true),
         }
     }
@@ -272,11 +276,11 @@ fn is_acquired(result: Result) -> bool {
 /// A number for a pair that is no other pair's, for all that one can tell.
 fn mixed(object: u64, part: u64) -> u128 {
     let half = |seed: u64| {
-        let mut it = object.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ part.wrapping_add(seed);
+        let mut item = object.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ part.wrapping_add(seed);
         for _ in 0..3 {
-            it = (it ^ it >> 31).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+            item = (item ^ item >> 31).wrapping_mul(0xbf58_476d_1ce4_e5b9);
         }
-        u128::from(it ^ it >> 29)
+        u128::from(item ^ item >> 29)
     };
     half(0x1234_5678) << 64 | half(0x8765_4321_0fed_cba9)
 }

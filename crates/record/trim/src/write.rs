@@ -144,8 +144,8 @@ impl<W: Write> TrimOutput<W> {
         let span = *position..*position + record.len() as u64 + 1;
         *position = span.end;
         let recorded = StreamRecord { stream: item.stream, span, time: item.time, record };
-        recorder.record(recorded, &mut |it| {
-            if let Err(error) = writer.write(it.pack(Codec::Zstd)) {
+        recorder.record(recorded, &mut |raw_block| {
+            if let Err(error) = writer.write(raw_block.pack(Codec::Zstd)) {
                 failed.get_or_insert(error);
             }
         });
@@ -160,7 +160,9 @@ impl<W: Write> TrimOutput<W> {
         let touches = self.edges.keep_record(item.stream, before.into_iter());
         let (enter, leave) = match instead {
             InsertedCall::WaitIdle(device) => wait_idle(device, call),
-            InsertedCall::SignalSemaphore(semaphore, it) => signal(it.device, semaphore, it.value, call),
+            InsertedCall::SignalSemaphore(semaphore, signal_semaphore) => {
+                signal(signal_semaphore.device, semaphore, signal_semaphore.value, call)
+            }
         };
         self.record(item, &with_edges(&enter, &touches));
         self.record(item, &leave);
@@ -169,8 +171,8 @@ impl<W: Write> TrimOutput<W> {
 
     fn finish(self) -> Result<(), TrimError> {
         let TrimOutput { mut writer, mut recorder, mut failed, .. } = self;
-        recorder.flush(&mut |it| {
-            if let Err(error) = writer.write(it.pack(Codec::Zstd)) {
+        recorder.flush(&mut |raw_block| {
+            if let Err(error) = writer.write(raw_block.pack(Codec::Zstd)) {
                 failed.get_or_insert(error);
             }
         });

@@ -203,7 +203,7 @@ impl Passes {
         assert_eq!(self.engine.take_hazards(), []);
         self.submit(self.look.clone(), None);
         let found = self.engine.take_hazards();
-        assert!(matches!(&found[..], [it] if it.kind == HazardKind::ReadAfterWrite), "{found:?}");
+        assert!(matches!(&found[..], [hazard] if hazard.kind == HazardKind::ReadAfterWrite), "{found:?}");
     }
 }
 

@@ -306,8 +306,8 @@ gfx submit use wait s
         let mut engine =
             Engine::new(&program.queues, program.event_count, program.semaphore_count, program.fence_count);
         let both: Vec<_> = program.resources.iter().map(|it| engine.add_resource(it)).collect();
-        for it in &program.command_buffers {
-            engine.add_command_buffer(it.clone());
+        for command_buffer in &program.command_buffers {
+            engine.add_command_buffer(command_buffer.clone());
         }
         engine.step(&program.steps[0]);
         // As if all of it had been written by other names since.

@@ -163,7 +163,7 @@ fn record(
 
 /// The queue that a command buffer is for: the first that executes it.
 fn queue_of(program: &Program, id: CommandBufferId) -> Queue {
-    let queue = |it: &HostStep| match it {
+    let queue = |host_step: &HostStep| match host_step {
         HostStep::Submit { queue, batches, .. } => {
             batches.iter().any(|it| it.command_buffers.contains(&id)).then_some(queue.0 as usize)
         }
@@ -196,8 +196,8 @@ fn compare_recorded_and_executed(what: &str, program: &Program, rules: Rules, wa
     (gone.len(), executed.len())
 }
 
-fn cause(it: &Hazard) -> (HazardKind, ProgramLocation, ProgramLocation, ResourceId) {
-    (it.kind, it.at.clone(), it.prior.clone(), it.resource)
+fn cause(hazard: &Hazard) -> (HazardKind, ProgramLocation, ProgramLocation, ResourceId) {
+    (hazard.kind, hazard.at.clone(), hazard.prior.clone(), hazard.resource)
 }
 
 #[test]
@@ -259,13 +259,13 @@ fn recorded_whole(program: &Program, rules: Rules) -> Vec<Hazard> {
         let wanted = queue_of(program, CommandBufferId(index as u32));
         let queue = program.queues.iter().position(|it| *it == wanted).unwrap_or(0);
         engine.step(&HostStep::Submit { queue: QueueId(queue as u32), batches, fence: None });
-        let own = engine.take_hazards().into_iter().map(|mut it| {
-            for place in [&mut it.at, &mut it.prior] {
+        let own = engine.take_hazards().into_iter().map(|mut hazard| {
+            for place in [&mut hazard.at, &mut hazard.prior] {
                 if let ProgramLocation::Command(at) = place {
                     at.step = Engine::RECORDING;
                 }
             }
-            it
+            hazard
         });
         found.extend(own);
     }
@@ -286,8 +286,9 @@ fn contents_are_told_while_recording_or_when_executed() {
         program.steps.iter().for_each(|it| engine.step(it));
         let executed = engine.take_faults();
         let all = lavascope_engine::check_all(&program).faults;
-        let is_preserving = |it: &UndefinedContents| {
-            [UndefinedContentsKind::WriteToPreserved, UndefinedContentsKind::ReadNotPreserved].contains(&it.kind)
+        let is_preserving = |undefined_contents: &UndefinedContents| {
+            [UndefinedContentsKind::WriteToPreserved, UndefinedContentsKind::ReadNotPreserved]
+                .contains(&undefined_contents.kind)
         };
         let (inside, others): (Vec<UndefinedContents>, Vec<UndefinedContents>) =
             all.into_iter().partition(is_preserving);
@@ -381,9 +382,9 @@ fn forget_attachments(pass: &mut RenderPass, seed: u64) {
         let preserves = if seed.is_multiple_of(2) { (0..attachments).collect() } else { Vec::new() };
         *subpass = Subpass { preserves, view_mask: subpass.view_mask, ..Subpass::default() };
     }
-    let next = |it: u32| SubpassDependency {
-        src: Some(it),
-        dst: Some(it + 1),
+    let next = |value: u32| SubpassDependency {
+        src: Some(value),
+        dst: Some(value + 1),
         scope: SyncScope::default(),
         view_offset: None,
     };
@@ -417,11 +418,11 @@ fn blocks_and_pitches() {
     let (mut wrong, mut changed) = (Vec::new(), 0);
     for seed in seeds(3_000) {
         let mut program = random_program(seed, &ProgramFeatures::ALL);
-        for it in &mut program.resources {
-            let ResourceKind::Image(image) = &mut it.kind else { continue };
+        for resource in &mut program.resources {
+            let ResourceKind::Image(image) = &mut resource.kind else { continue };
             let is_color = [Format::R8_UNORM, Format::R8G8_UNORM].contains(&image.format);
             changed += usize::from(is_color);
-            match (is_color, it.binding) {
+            match (is_color, resource.binding) {
                 (true, None) => image.format = Format::G8B8G8R8_422_UNORM,
                 (true, Some(_)) if seed.is_multiple_of(2) && image.mips == 1 => {
                     let layout = SubresourceLayout { offset: 1, row_pitch: 4, depth_pitch: 8, array_pitch: 8 };

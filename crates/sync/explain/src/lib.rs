@@ -299,9 +299,9 @@ pub struct AdjacentAccesses {
 impl follow::timeline::ExecutionTimeline<'_> {
     fn agent(&self, queue: u8) -> Agent {
         match queue {
-            it if it == self.host() => Agent::Host,
-            it if it == self.presentation() => Agent::Presentation,
-            it => Agent::Queue(QueueId(u32::from(it))),
+            byte if byte == self.host() => Agent::Host,
+            byte if byte == self.presentation() => Agent::Presentation,
+            byte => Agent::Queue(QueueId(u32::from(byte))),
         }
     }
 }

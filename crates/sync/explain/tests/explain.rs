@@ -38,16 +38,17 @@ fn agreement(program: &Program) -> Agreement {
     let mut all = Agreement::default();
     let found = check(program);
     let explainer = Explainer::new(program);
-    for it in &found {
+    for item in &found {
         all.hazards += 1;
-        if explainer.explain(it).is_none_or(|it| it.is_covered) {
-            all.wrong.push(format!("{it:?} is a hazard, but covered"));
+        if explainer.explain(item).is_none_or(|it| it.is_covered) {
+            all.wrong.push(format!("{item:?} is a hazard, but covered"));
         }
     }
     // A command may access the same memory in several ways: it is covered if all are.
     let mut pairs: BTreeMap<(ProgramLocation, ProgramLocation, ResourceId), bool> = BTreeMap::new();
-    for it in explainer.adjacent_accesses() {
-        *pairs.entry((it.later, it.prior, it.resource)).or_insert(true) &= it.is_covered;
+    for adjacent_access in explainer.adjacent_accesses() {
+        *pairs.entry((adjacent_access.later, adjacent_access.prior, adjacent_access.resource)).or_insert(true) &=
+            adjacent_access.is_covered;
     }
     for (pair, is_covered) in pairs {
         all.neighbors += 1;
@@ -69,10 +70,10 @@ fn assert_agreement_on(programs: impl Iterator<Item = (u64, Program)>, count: u6
     let mut wrong: Vec<u64> = Vec::new();
     let mut shown = String::new();
     for (seed, program) in programs {
-        let it = agreement(&program);
-        hazards += it.hazards;
-        neighbors += it.neighbors;
-        if !it.wrong.is_empty() {
+        let item = agreement(&program);
+        hazards += item.hazards;
+        neighbors += item.neighbors;
+        if !item.wrong.is_empty() {
             wrong.push(seed);
             if wrong.len() <= 3 {
                 let small = shrink(&program, &|it| !agreement(it).wrong.is_empty());
@@ -130,14 +131,14 @@ fn fixes(kinds: ProgramFeatures, count: u64) -> (usize, usize, BTreeMap<String, 
     for (_, program) in programs(kinds, count) {
         let found = check(&program);
         let explainer = Explainer::new(&program);
-        for it in &found {
-            let proposal = explainer.propose(it, &found);
+        for hazard in &found {
+            let proposal = explainer.propose(hazard, &found);
             hazards += 1;
             match proposal.fixes.first() {
                 Some(_) => fixed += 1,
                 None => {
                     let why = proposal.no_fix_reason.expect("a reason stands where no fix does");
-                    *without.entry(format!("{:?}: {why}", it.kind)).or_default() += 1;
+                    *without.entry(format!("{:?}: {why}", hazard.kind)).or_default() += 1;
                 }
             }
         }
@@ -188,14 +189,15 @@ fn hazards_of_scenarios_are_explained_and_mended() {
         let explainer = Explainer::new(&program);
         let agreement = agreement(&program);
         assert!(agreement.wrong.is_empty(), "{path}: {:?}", agreement.wrong);
-        for it in &found {
+        for hazard in &found {
             hazards += 1;
-            let explanation = explainer.explain(it).unwrap_or_else(|| panic!("{path}: {it:?} has no explanation"));
-            assert!(!explanation.is_covered, "{path}: {it:?} is a hazard, but covered");
-            let proposal = explainer.propose(it, &found);
+            let explanation =
+                explainer.explain(hazard).unwrap_or_else(|| panic!("{path}: {hazard:?} has no explanation"));
+            assert!(!explanation.is_covered, "{path}: {hazard:?} is a hazard, but covered");
+            let proposal = explainer.propose(hazard, &found);
             match proposal.no_fix_reason {
                 None => fixed += 1,
-                Some(why) => without.push(format!("{path}: {:?}: {why}", it.kind)),
+                Some(why) => without.push(format!("{path}: {:?}: {why}", hazard.kind)),
             }
         }
     }

@@ -45,8 +45,8 @@ fn judged(kind: HazardKind, heading: &str) -> Scenario {
 fn judged_of(code: &Code, heading: &str) -> Scenario {
     let text = scenario_text(&page_of(code), heading);
     let outcomes = run_files(&[(format!("{code}, {heading}"), text.clone())], lavascope_engine::check_all);
-    for it in outcomes {
-        it.result.unwrap_or_else(|error| panic!("{}:\n{error}", it.name));
+    for outcome in outcomes {
+        outcome.result.unwrap_or_else(|error| panic!("{}:\n{error}", outcome.name));
     }
     parse(&text).expect("a scenario")
 }
@@ -56,8 +56,11 @@ fn the_wrong_programs_have_the_hazard_of_their_page_and_the_mended_ones_none() {
     for kind in HazardKind::ALL {
         let wrong = judged(kind, "Wrong");
         assert!(!wrong.expectations.is_empty(), "{kind}");
-        for it in &wrong.expectations {
-            assert!(it.kind == ExpectedKind::Hazard(kind) && !it.is_known_gap, "{kind}: {it:?}");
+        for expectation in &wrong.expectations {
+            assert!(
+                expectation.kind == ExpectedKind::Hazard(kind) && !expectation.is_known_gap,
+                "{kind}: {expectation:?}"
+            );
         }
         assert!(judged(kind, "Mended").header.is_clean, "{kind}");
     }
@@ -76,8 +79,11 @@ fn the_programs_of_faults_have_the_fault_of_their_page_and_then_none() {
     for (kind, code) in fault_codes() {
         let wrong = judged_of(&code, "Wrong");
         assert!(!wrong.expectations.is_empty(), "{code}");
-        for it in &wrong.expectations {
-            assert!(it.kind == ExpectedKind::Fault(kind) && !it.is_known_gap, "{code}: {it:?}");
+        for expectation in &wrong.expectations {
+            assert!(
+                expectation.kind == ExpectedKind::Fault(kind) && !expectation.is_known_gap,
+                "{code}: {expectation:?}"
+            );
         }
         let told = report(&wrong.program, &NumberedNames(&wrong.program));
         assert!(told.iter().all(|it| it.code == code), "{told:?}");

@@ -58,8 +58,12 @@ fn damaged_scenarios_are_refused_with_their_place_or_judged() {
             };
             let program = &source.scenario.program;
             let found = check(program);
-            for it in diagnose_hazards(program, &found, &NumberedNames(program)) {
-                assert!(!it.fixes.is_empty() || it.no_fix.is_some(), "{name}: {}\n{mutation}", render_text(&it));
+            for diagnose_hazard in diagnose_hazards(program, &found, &NumberedNames(program)) {
+                assert!(
+                    !diagnose_hazard.fixes.is_empty() || diagnose_hazard.no_fix.is_some(),
+                    "{name}: {}\n{mutation}",
+                    render_text(&diagnose_hazard)
+                );
                 hazards += 1;
             }
             judged += 1;

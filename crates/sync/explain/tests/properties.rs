@@ -77,8 +77,8 @@ fn hazard(program: &Program) -> Diagnostic {
 
 fn hazard_of(program: &Program, functions: &[(&str, &str)]) -> Diagnostic {
     let all = report(program, &Live { numbers: NumberedNames(program), functions });
-    let [it] = &all[..] else { panic!("{} findings: {all:#?}", all.len()) };
-    it.clone()
+    let [diagnostic] = &all[..] else { panic!("{} findings: {all:#?}", all.len()) };
+    diagnostic.clone()
 }
 
 /// Every access of the commands of the first command buffer comes from a part of them.
@@ -111,9 +111,10 @@ const COMMON: [&str; 10] = [
 ];
 
 /// The type, and what only some types have.
-fn special(it: &Diagnostic) -> String {
-    let mut text = it.property("message_type").expect("a type").to_owned();
-    for fact in it.properties.iter().filter(|it| !COMMON.contains(&it.key) && !["seq_no", "reset_no"].contains(&it.key))
+fn special(diagnostic: &Diagnostic) -> String {
+    let mut text = diagnostic.property("message_type").expect("a type").to_owned();
+    for fact in
+        diagnostic.properties.iter().filter(|it| !COMMON.contains(&it.key) && !["seq_no", "reset_no"].contains(&it.key))
     {
         text += &format!(" {}={}", fact.key, fact.value);
     }
@@ -130,10 +131,10 @@ fn check_origin(text: &str, origin: Origin, expected: &str) {
 
 #[test]
 fn the_order_is_that_of_the_khronos_layer() {
-    let it = hazard(&program(
+    let diagnostic = hazard(&program(
         "buffer a b c 64\ncmd main\n  copy a -> b\n  barrier copy:write => compute:storage_read\n  copy b -> c",
     ));
-    let seen: Vec<(&str, &str)> = it.properties.iter().map(|it| (it.key, it.value.as_str())).collect();
+    let seen: Vec<(&str, &str)> = diagnostic.properties.iter().map(|it| (it.key, it.value.as_str())).collect();
     let write = "VK_PIPELINE_STAGE_2_COPY_BIT(VK_ACCESS_2_TRANSFER_WRITE_BIT)";
     let expected = [
         ("message_type", "BufferCopyError"),
@@ -182,11 +183,11 @@ fn shaders() {
     let binding = "descriptor_binding=3 descriptor_array_element=2";
     let expected = format!("BufferDescriptorError descriptor_type=VK_DESCRIPTOR_TYPE_STORAGE_BUFFER {binding}");
     check_origin(buffer, origin, &expected);
-    let it = hazard(&with_origin(buffer, origin));
+    let diagnostic = hazard(&with_origin(buffer, origin));
     let text = "Shader stage VK_SHADER_STAGE_COMPUTE_BIT reads buffer 1[0..64], which was previously written by \
                 copy[Frame::Sky].\nIt is bound to descriptor set 1, binding 3 (VK_DESCRIPTOR_TYPE_STORAGE_BUFFER), \
                 array element 2.";
-    assert!(it.message.contains(text), "{}", it.message);
+    assert!(diagnostic.message.contains(text), "{}", diagnostic.message);
     let image = "image a b 8x8\ncmd main\n  copy a -> b\n  draw samples b at fragment";
     let origin = descriptor(DescriptorType::SAMPLED_IMAGE, Some(ImageLayout::GENERAL));
     let expected = format!(
@@ -210,8 +211,8 @@ fn acceleration_structures_and_video() {
     let build = "acceleration_structure_build:acceleration_structure_write";
     let text = format!("buffer a 64\ncmd main\n  access {build} a\n  access {build} a");
     check_origin(&text, Origin::ACCELERATION_STRUCTURE, "AccelerationStructureError");
-    let it = hazard(&with_origin(&text, Origin::ACCELERATION_STRUCTURE));
-    assert!(it.message.contains("The buffer holds an acceleration structure."), "{}", it.message);
+    let diagnostic = hazard(&with_origin(&text, Origin::ACCELERATION_STRUCTURE));
+    assert!(diagnostic.message.contains("The buffer holds an acceleration structure."), "{}", diagnostic.message);
     // Scratch memory is no acceleration structure.
     check(&text, "BufferError");
     let video = "image a 8x8\nqueue v: video_decode\ncmd main\n  access video_decode:video_decode_write a\n  \
@@ -251,13 +252,17 @@ fn load_store_and_resolve() {
         rendering("copy a -> b\n  begin rendering color wide load=none store=none resolve a\n  end rendering");
     let mut program = program(&resolve);
     for command in &mut program.command_buffers[0].commands {
-        if let Command::BeginRendering(it) = command {
-            it.attachments[0].resolve.as_mut().expect("it is resolved").mode = 2;
+        if let Command::BeginRendering(begin_rendering) = command {
+            begin_rendering.attachments[0].resolve.as_mut().expect("it is resolved").mode = 2;
         }
     }
-    let it = hazard(&program);
-    assert_eq!(special(&it), "EndRenderingResolveError resolve_mode=VK_RESOLVE_MODE_AVERAGE_BIT");
-    assert!(it.message.contains("writes to single sample resolve attachment image 1"), "{}", it.message);
+    let diagnostic = hazard(&program);
+    assert_eq!(special(&diagnostic), "EndRenderingResolveError resolve_mode=VK_RESOLVE_MODE_AVERAGE_BIT");
+    assert!(
+        diagnostic.message.contains("writes to single sample resolve attachment image 1"),
+        "{}",
+        diagnostic.message
+    );
     let pass = |attachment: &str, rest: &str| {
         let uses =
             "  subpass color 0\n  dependency external => 0: all => all\n  dependency 0 => external: all => all\n";
@@ -284,9 +289,9 @@ fn load_store_and_resolve() {
 fn transitions() {
     let barrier = "buffer b 256\nimage a 8x8\ncmd main\n  copy a -> b\n  barrier none => none b, none => none layout a";
     check(barrier, "ImageBarrierError");
-    let it = hazard(&program(barrier));
-    assert!(it.message.contains("performs image layout transition on image 1"), "{}", it.message);
-    assert!(it.message.contains("\npImageMemoryBarriers[0]: srcStageMask = VK_PIPELINE_STAGE_2_NONE"));
+    let diagnostic = hazard(&program(barrier));
+    assert!(diagnostic.message.contains("performs image layout transition on image 1"), "{}", diagnostic.message);
+    assert!(diagnostic.message.contains("\npImageMemoryBarriers[0]: srcStageMask = VK_PIPELINE_STAGE_2_NONE"));
     let pass = |attachment: &str, dependency: &str, rest: &str| {
         let head = "buffer b 256\nimage a 8x8\npass rp\n  attachment color store=none load=";
         format!("{head}{attachment}\n  subpass color 0\n  {dependency}\ncmd main\n  {rest}")
@@ -304,40 +309,44 @@ fn transitions() {
         "begin rp with a\n  copy a -> b\n  end pass",
     );
     check(&last, &format!("RenderPassFinalLayoutTransitionError {layouts}"));
-    let it = hazard(&program(&last));
-    assert!(it.message.contains("performs final image layout transition during render pass 0 on image 1"));
+    let diagnostic = hazard(&program(&last));
+    assert!(diagnostic.message.contains("performs final image layout transition during render pass 0 on image 1"));
     let stored = last.replace("store=none", "store=store").replace("copy a -> b\n  ", "");
     check(&stored, &format!("RenderPassFinalLayoutTransitionVsStoreOrResolveError {layouts}"));
     let transfer = "buffer a b 64 exclusive\nqueue g: graphics family=0 t: transfer family=1\ncmd main\n  copy a -> b\n  \
                     barrier none => none owner b 0 -> 1\ng submit main";
-    let it = hazard(&program(transfer));
-    assert_eq!(it.property("access"), Some("SYNC_QUEUE_FAMILY_OWNERSHIP_TRANSFER"));
-    assert!(it.message.contains("performs queue family ownership transfer on buffer 1"), "{}", it.message);
+    let diagnostic = hazard(&program(transfer));
+    assert_eq!(diagnostic.property("access"), Some("SYNC_QUEUE_FAMILY_OWNERSHIP_TRANSFER"));
+    assert!(
+        diagnostic.message.contains("performs queue family ownership transfer on buffer 1"),
+        "{}",
+        diagnostic.message
+    );
 }
 
 #[test]
 fn submissions_and_secondaries() {
     let two = "buffer a b c 64\ncmd one\n  copy a -> b\ncmd two\n  copy b -> c\nq submit one\nq submit one two";
     let all = report(&program(two), &Live { numbers: NumberedNames(&program(two)), functions: &[] });
-    let it = all.iter().find(|it| it.code.0.ends_with("READ-AFTER-WRITE")).expect("a read after a write");
-    assert_eq!(special(it), "SubmitTimeError submit_index=1 batch_index=0 command_buffer_index=1");
+    let diagnostic = all.iter().find(|it| it.code.0.ends_with("READ-AFTER-WRITE")).expect("a read after a write");
+    assert_eq!(special(diagnostic), "SubmitTimeError submit_index=1 batch_index=0 command_buffer_index=1");
     let main = "VkCommandBuffer \"main\"";
     let text = format!(
         "vkQueueSubmit(): READ_AFTER_WRITE hazard detected. copy[Frame::Sky] (from {main} submitted on the current \
          VkQueue#0) reads buffer 1[0..64], which was previously written by another copy[Frame::Sky] command (from \
          {main} submitted on VkQueue#0)."
     );
-    assert!(it.message.starts_with(&text), "{}", it.message);
-    assert_eq!(it.function, "vkQueueSubmit");
+    assert!(diagnostic.message.starts_with(&text), "{}", diagnostic.message);
+    assert_eq!(diagnostic.function, "vkQueueSubmit");
     let nested = "buffer a b c 64\nsecondary part\n  copy b -> c\ncmd main\n  copy a -> b\n  execute part";
-    let it = hazard(&program(nested));
-    assert_eq!(special(&it), "SubmitTimeError command_buffer_index=0");
+    let diagnostic = hazard(&program(nested));
+    assert_eq!(special(&diagnostic), "SubmitTimeError command_buffer_index=0");
     let text = format!(
         "vkCmdExecuteCommands(): READ_AFTER_WRITE hazard detected. copy[Frame::Sky] (from the secondary \
          VkCommandBuffer \"secondary\") reads buffer 1[0..64], which was previously written by another \
          copy[Frame::Sky] command (from the primary {main})."
     );
-    assert!(it.message.starts_with(&text), "{}", it.message);
+    assert!(diagnostic.message.starts_with(&text), "{}", diagnostic.message);
     // What a secondary command buffer did is known to the one that executed it.
     let after = "buffer a b c 64\nsecondary part\n  copy a -> b\ncmd main\n  execute part\n  copy b -> c";
     check(after, "BufferCopyError");
@@ -349,14 +358,18 @@ fn presentation_and_the_host() {
                    q present a";
     check(present, "PresentError submit_index=1 batch_index=0 swapchain_index=0");
     let acquire = "image a 8x8\nsemaphore s\ncmd main\n  clear a\nacquire a signal s\nq submit main wait s at color";
-    let it = hazard(&program(acquire));
+    let diagnostic = hazard(&program(acquire));
     assert_eq!(
-        (it.property("hazard_type"), it.property("message_type")),
+        (diagnostic.property("hazard_type"), diagnostic.property("message_type")),
         (Some("WRITE_AFTER_READ"), Some("SubmitTimeError"))
     );
-    assert_eq!(it.property("prior_access"), Some("SYNC_PRESENT_ENGINE_SYNCVAL_PRESENT_ACQUIRE_READ_SYNCVAL"));
-    assert_eq!(it.property("read_barriers"), Some("VK_PIPELINE_STAGE_2_COLOR_ATTACHMENT_OUTPUT_BIT"));
-    assert!(it.message.contains("which was previously accessed by vkAcquireNextImageKHR."), "{}", it.message);
+    assert_eq!(diagnostic.property("prior_access"), Some("SYNC_PRESENT_ENGINE_SYNCVAL_PRESENT_ACQUIRE_READ_SYNCVAL"));
+    assert_eq!(diagnostic.property("read_barriers"), Some("VK_PIPELINE_STAGE_2_COLOR_ATTACHMENT_OUTPUT_BIT"));
+    assert!(
+        diagnostic.message.contains("which was previously accessed by vkAcquireNextImageKHR."),
+        "{}",
+        diagnostic.message
+    );
     let host = "buffer a b 64\ncmd main\n  copy a -> b\nq submit main\nhost reads b";
     check(host, "HostError submit_index=0 batch_index=0");
     assert!(

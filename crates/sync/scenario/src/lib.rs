@@ -131,8 +131,8 @@ pub struct Expectation {
 impl ExpectedKind {
     pub fn short(self) -> &'static str {
         match self {
-            ExpectedKind::Hazard(it) => it.short(),
-            ExpectedKind::Fault(it) => it.short(),
+            ExpectedKind::Hazard(hazard) => hazard.short(),
+            ExpectedKind::Fault(fault) => fault.short(),
         }
     }
 

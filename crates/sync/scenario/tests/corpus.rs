@@ -36,9 +36,9 @@ fn without_idle_stages(mut program: Program) -> Program {
             }
             _ => continue,
         };
-        for it in all {
-            it.scope.src_stages = *src;
-            it.scope.dst_stages = *dst;
+        for dependency in all {
+            dependency.scope.src_stages = *src;
+            dependency.scope.dst_stages = *dst;
         }
     }
     program

@@ -192,18 +192,18 @@ fn dependency(random: &mut Random, resources: &[Resource], scope: SyncScope) -> 
 }
 
 fn dependencies(random: &mut Random, resources: &[Resource]) -> Vec<Dependency> {
-    random.list(3, |it| {
-        let scope = scope(it);
-        dependency(it, resources, scope)
+    random.list(3, |random_item| {
+        let scope = scope(random_item);
+        dependency(random_item, resources, scope)
     })
 }
 
 /// Stages of the command, which its dependencies repeat.
 fn dependencies_one(random: &mut Random, resources: &[Resource]) -> (u64, u64, Vec<Dependency>) {
     let (src_stages, dst_stages) = (stages(random), stages(random));
-    let all = random.list(3, |it| {
-        let scope = SyncScope { src_stages, dst_stages, ..scope(it) };
-        dependency(it, resources, scope)
+    let all = random.list(3, |random_item| {
+        let scope = SyncScope { src_stages, dst_stages, ..scope(random_item) };
+        dependency(random_item, resources, scope)
     });
     (src_stages, dst_stages, all)
 }
@@ -324,9 +324,9 @@ fn step(random: &mut Random, resources: &[Resource]) -> HostStep {
     let fence = |it: &mut Random| FenceId(it.small(2));
     let event = EventId(random.small(2));
     let image = |it: &mut Random| ResourceId(2 + it.small(3));
-    let fences = |it: &mut Random| {
-        let mut all = vec![fence(it)];
-        all.extend(it.list(1, fence));
+    let fences = |item: &mut Random| {
+        let mut all = vec![fence(item)];
+        all.extend(item.list(1, fence));
         all
     };
     match random.below(15) {

@@ -60,7 +60,7 @@ impl CollectedDevice {
     }
 
     fn is_submitted(&self, id: CommandBufferId) -> bool {
-        let is_in = |it: &HostStep| match it {
+        let is_in = |host_step: &HostStep| match host_step {
             HostStep::Submit { batches, .. } => batches.iter().any(|it| it.command_buffers.contains(&id)),
             _ => false,
         };
@@ -137,9 +137,9 @@ impl Listener for Collector {
         let own = self.at(at);
         let step = match step {
             HostStep::Submit { queue, batches, fence } => {
-                let translate = |it: SubmitBatch| SubmitBatch {
-                    command_buffers: it.command_buffers.iter().map(|it| own.current_id(*it)).collect(),
-                    ..it
+                let translate = |submit_batch: SubmitBatch| SubmitBatch {
+                    command_buffers: submit_batch.command_buffers.iter().map(|it| own.current_id(*it)).collect(),
+                    ..submit_batch
                 };
                 HostStep::Submit { queue, batches: batches.into_iter().map(translate).collect(), fence }
             }

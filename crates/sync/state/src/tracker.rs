@@ -304,42 +304,42 @@ impl<L: Listener> Tracker<L> {
         self.change_count += 1;
         match (event.call, event.outcome) {
             (
-                Call::GetPhysicalDeviceQueueFamilyProperties(it),
+                Call::GetPhysicalDeviceQueueFamilyProperties(params),
                 Some(Outcome::GetPhysicalDeviceQueueFamilyProperties(done)),
             ) => {
                 let flags = done.p_queue_family_properties().iter().map(|it| it.queue_flags.0);
-                self.set_families(it.physical_device, flags.collect());
+                self.set_families(params.physical_device, flags.collect());
             }
             (
-                Call::GetPhysicalDeviceQueueFamilyProperties2(it),
+                Call::GetPhysicalDeviceQueueFamilyProperties2(params),
                 Some(Outcome::GetPhysicalDeviceQueueFamilyProperties2(done)),
             ) => {
                 let families = done.p_queue_family_properties();
                 let flags = families.iter().map(|it| it.queue_family_properties.queue_flags.0);
-                self.set_families(it.physical_device, flags.collect());
+                self.set_families(params.physical_device, flags.collect());
             }
-            (Call::CreateDevice(it), Some(Outcome::CreateDevice(made))) => {
-                if let (Some(info), Some(device)) = (it.p_create_info(), made.p_device()) {
-                    self.create_device(thread, record, it.physical_device, info, device.0);
+            (Call::CreateDevice(params), Some(Outcome::CreateDevice(made))) => {
+                if let (Some(info), Some(device)) = (params.p_create_info(), made.p_device()) {
+                    self.create_device(thread, record, params.physical_device, info, device.0);
                 }
             }
-            (Call::DestroyDevice(it), None) => {
+            (Call::DestroyDevice(params), None) => {
                 self.last_device = LastDevice::default();
-                if let Some(device) = self.devices.remove(it.device.0) {
+                if let Some(device) = self.devices.remove(params.device.0) {
                     for buffer in device.command_buffer_handles() {
                         self.command_buffer_devices.remove(buffer);
                     }
-                    let out = self.out(thread, record, it.device.0);
+                    let out = self.out(thread, record, params.device.0);
                     out.listener.device_destroyed(out.at);
                 }
             }
-            (Call::GetDeviceQueue(it), Some(Outcome::GetDeviceQueue(done))) => {
+            (Call::GetDeviceQueue(params), Some(Outcome::GetDeviceQueue(done))) => {
                 let queue = done.p_queue().map_or(0, |it| it.0);
-                self.add_queue(thread, record, (it.queue_family_index, it.queue_index), queue);
+                self.add_queue(thread, record, (params.queue_family_index, params.queue_index), queue);
             }
-            (Call::GetDeviceQueue2(it), Some(Outcome::GetDeviceQueue2(done))) => {
+            (Call::GetDeviceQueue2(params), Some(Outcome::GetDeviceQueue2(done))) => {
                 let queue = done.p_queue().map_or(0, |it| it.0);
-                if let Some(info) = it.p_queue_info() {
+                if let Some(info) = params.p_queue_info() {
                     self.add_queue(thread, record, (info.queue_family_index, info.queue_index), queue);
                 }
             }
@@ -364,9 +364,9 @@ impl<L: Listener> Tracker<L> {
     ) {
         let mut device = TrackedDevice { host_write_coverage: self.host_write_coverage, ..TrackedDevice::default() };
         let families = self.families.get(&physical.0).map_or(&[][..], Vec::as_slice);
-        for it in info.p_queue_create_infos().iter() {
-            let flags = families.get(it.queue_family_index as usize).copied().unwrap_or(FLAGS_UNKNOWN);
-            device.queues.add(it.queue_family_index, it.queue_count, flags);
+        for p_queue_create_info in info.p_queue_create_infos().iter() {
+            let flags = families.get(p_queue_create_info.queue_family_index as usize).copied().unwrap_or(FLAGS_UNKNOWN);
+            device.queues.add(p_queue_create_info.queue_family_index, p_queue_create_info.queue_count, flags);
         }
         let out = self.out(thread, record, handle);
         out.listener.device(out.at, device.queues.all());

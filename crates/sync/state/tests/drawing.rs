@@ -344,8 +344,8 @@ fn written_through(app: &mut App<Collector>, view: u64, write_mask: u32) -> Vec<
 }
 
 fn components(all: &[Access]) -> Vec<(u8, Certainty)> {
-    let of = |it: &Access| match &it.region {
-        Region::Image(region) => (region.components.0, it.certainty),
+    let of = |access: &Access| match &access.region {
+        Region::Image(region) => (region.components.0, access.certainty),
         Region::Buffer(_) => panic!("no image"),
     };
     all.iter().map(of).collect()

@@ -28,9 +28,9 @@ fn at(serial: u64, offset: u64) -> u64 {
 fn last(app: &App<Collector>) -> Vec<(u32, u64, u64, std::ops::Range<u64>)> {
     let index = app.program().command_buffers[0].commands.len() - 1;
     let all = accesses(app.program(), 0, index).iter();
-    all.map(|it| match &it.region {
-        Region::Buffer(bytes) => (it.resource.0, it.stage, it.access, bytes.clone()),
-        Region::Image(_) => (it.resource.0, it.stage, it.access, 0..0),
+    all.map(|item| match &item.region {
+        Region::Buffer(bytes) => (item.resource.0, item.stage, item.access, bytes.clone()),
+        Region::Image(_) => (item.resource.0, item.stage, item.access, 0..0),
     })
     .collect()
 }

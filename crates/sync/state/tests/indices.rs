@@ -125,8 +125,8 @@ fn read(app: &App<Collector>) -> Vec<(std::ops::Range<u64>, Certainty)> {
 }
 
 fn read_by(app: &App<Collector>, buffer: usize, command: usize) -> Vec<(std::ops::Range<u64>, Certainty)> {
-    let of = |it: &Access| match &it.region {
-        Region::Buffer(bytes) => (bytes.clone(), it.certainty),
+    let of = |item: &Access| match &item.region {
+        Region::Buffer(bytes) => (bytes.clone(), item.certainty),
         Region::Image(_) => panic!("there is no image"),
     };
     let vertices = |it: &&Access| it.access == Bits::VERTEX_ATTRIBUTE_READ.0;

@@ -443,7 +443,7 @@ fn the_host_copies_to_images_and_transitions_them() {
         .program()
         .steps
         .iter()
-        .map(|it| match it {
+        .map(|step| match step {
             HostStep::HostAccess { is_write, .. } => *is_write,
             other => panic!("{other:?}"),
         })

@@ -100,6 +100,6 @@ fn what_was_used_before_somebody_asked_is_counted() {
         assert_eq!(app.tracker.untracked().count(), missing);
         let is_image = |it: &&ResourceKind| matches!(it, ResourceKind::Image(_));
         let all: Vec<&ResourceKind> = app.program().resources.iter().map(|it| &it.kind).filter(is_image).collect();
-        assert!(matches!(all[..], [ResourceKind::Image(it)] if it.tiling == Tiling::Linear));
+        assert!(matches!(all[..], [ResourceKind::Image(image)] if image.tiling == Tiling::Linear));
     }
 }

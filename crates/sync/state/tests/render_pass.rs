@@ -88,7 +88,7 @@ fn begin_rendering(app: &mut App<Collector>, view_mask: u32, layer_count: u32) {
 /// The layers that the last draw writes to, range by range.
 fn layers_written(app: &App<Collector>, index: usize) -> Vec<std::ops::Range<u32>> {
     let all = accesses(app.program(), 0, index).iter().filter(|it| it.access == COLOR_WRITE);
-    all.map(|it| match &it.region {
+    all.map(|item| match &item.region {
         Region::Image(region) => region.layers.clone(),
         Region::Buffer(_) => panic!("no image"),
     })

@@ -42,9 +42,9 @@ fn push(app: &mut App<Collector>, offset: u32, bytes: &[u8]) {
 /// What a recorded command does: resource, access, bytes and certainty.
 fn found(app: &App<Collector>, index: usize, access: u64) -> Vec<(u32, std::ops::Range<u64>, Certainty)> {
     let all = accesses(app.program(), 0, index).iter().filter(|it| it.access == access);
-    all.map(|it| match &it.region {
-        Region::Buffer(bytes) => (it.resource.0, bytes.clone(), it.certainty),
-        Region::Image(_) => (it.resource.0, 0..0, it.certainty),
+    all.map(|item| match &item.region {
+        Region::Buffer(bytes) => (item.resource.0, bytes.clone(), item.certainty),
+        Region::Image(_) => (item.resource.0, 0..0, item.certainty),
     })
     .collect()
 }

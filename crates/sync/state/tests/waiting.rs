@@ -34,9 +34,9 @@ fn submit(app: &mut App<Collector>, waits: &[(u64, u64)], signals: &[(u64, u64)]
 
 /// Submits a command buffer with semaphores and their values.
 fn submit_of(app: &mut App<Collector>, serial: u64, waits: &[(u64, u64)], signals: &[(u64, u64)], signaled: Fence) {
-    let info = |it: &(u64, u64)| SemaphoreSubmitInfo {
-        semaphore: semaphore(it.0),
-        value: it.1,
+    let info = |pair: &(u64, u64)| SemaphoreSubmitInfo {
+        semaphore: semaphore(pair.0),
+        value: pair.1,
         stage_mask: PipelineStageFlags2::ALL_COMMANDS,
         ..SemaphoreSubmitInfo::zeroed()
     };

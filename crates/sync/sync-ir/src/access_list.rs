@@ -273,7 +273,7 @@ mod tests {
         }
         // Each of what an access has counts.
         let changes: [fn(&mut Access); 8] = [
-            |it| it.resource = ResourceId(1),
+            |item| item.resource = ResourceId(1),
             |it| it.region = Region::Buffer(16..65),
             |it| it.stage = 1,
             |it| it.access = 1,

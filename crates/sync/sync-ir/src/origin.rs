@@ -60,10 +60,10 @@ impl Origin {
     }
 
     /// None where a number is too large to be kept.
-    pub fn descriptor(it: Descriptor) -> Origin {
-        let layout = it.layout.map_or(0, |it| enum_index(&IMAGE_LAYOUT_ENUM, it) + 1);
-        let ty = enum_index(&DESCRIPTOR_TYPE_ENUM, it.ty);
-        let parts = [it.set.into(), it.binding.into(), it.element.into(), ty, layout];
+    pub fn descriptor(item: Descriptor) -> Origin {
+        let layout = item.layout.map_or(0, |it| enum_index(&IMAGE_LAYOUT_ENUM, it) + 1);
+        let ty = enum_index(&DESCRIPTOR_TYPE_ENUM, item.ty);
+        let parts = [item.set.into(), item.binding.into(), item.element.into(), ty, layout];
         let mut word = DESCRIPTOR;
         let mut at = KIND_BITS;
         for (part, bits) in parts.into_iter().zip(BITS) {
@@ -124,29 +124,29 @@ mod tests {
         assert_eq!([0, 1 << 62, u64::MAX].map(Origin::address), [Origin::NONE; 3]);
         for (ty, _) in DESCRIPTOR_TYPE_ENUM.values {
             for layout in IMAGE_LAYOUT_ENUM.values.iter().map(|it| Some(it.0 as i32)).chain([None]) {
-                let it = Descriptor { set: 3, binding: 1 << 19, element: (1 << 26) - 1, ty: *ty as i32, layout };
-                assert_eq!(Origin::descriptor(it).kind(), OriginKind::Descriptor(it));
+                let item = Descriptor { set: 3, binding: 1 << 19, element: (1 << 26) - 1, ty: *ty as i32, layout };
+                assert_eq!(Origin::descriptor(item).kind(), OriginKind::Descriptor(item));
             }
         }
     }
 
     #[test]
     fn what_is_too_large_is_not_told() {
-        let it = Descriptor {
+        let item = Descriptor {
             set: 0,
             binding: 0,
             element: 0,
             ty: DescriptorType::STORAGE_BUFFER.0,
             layout: Some(ImageLayout::GENERAL.0),
         };
-        for it in [
-            Descriptor { set: 32, ..it },
-            Descriptor { binding: 1 << 20, ..it },
-            Descriptor { element: 1 << 26, ..it },
-            Descriptor { ty: -1, ..it },
-            Descriptor { layout: Some(123), ..it },
+        for entry in [
+            Descriptor { set: 32, ..item },
+            Descriptor { binding: 1 << 20, ..item },
+            Descriptor { element: 1 << 26, ..item },
+            Descriptor { ty: -1, ..item },
+            Descriptor { layout: Some(123), ..item },
         ] {
-            assert_eq!(Origin::descriptor(it), Origin::NONE, "{it:?}");
+            assert_eq!(Origin::descriptor(entry), Origin::NONE, "{entry:?}");
         }
     }
 }

@@ -82,12 +82,12 @@ fn join_images(a: &ImageRegion, b: &ImageRegion) -> Option<ImageRegion> {
         join_areas(a, b).map(|area| ImageRegion { area: Some(area), ..a.clone() }),
     ];
     let is_union = |made: &ImageRegion| {
-        let with = |it: &ImageRegion| ImageRegion {
-            aspects: if made.aspects == a.aspects { it.aspects } else { made.aspects },
-            mips: if made.mips == a.mips { it.mips.clone() } else { made.mips.clone() },
-            layers: if made.layers == a.layers { it.layers.clone() } else { made.layers.clone() },
-            area: if made.area == a.area { it.area } else { made.area },
-            components: it.components,
+        let with = |image_region: &ImageRegion| ImageRegion {
+            aspects: if made.aspects == a.aspects { image_region.aspects } else { made.aspects },
+            mips: if made.mips == a.mips { image_region.mips.clone() } else { made.mips.clone() },
+            layers: if made.layers == a.layers { image_region.layers.clone() } else { made.layers.clone() },
+            area: if made.area == a.area { image_region.area } else { made.area },
+            components: image_region.components,
         };
         with(b) == *made
     };

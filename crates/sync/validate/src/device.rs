@@ -287,8 +287,8 @@ impl ValidatedDevice {
             self.recordings.remove(&id);
             self.target_queues.remove(&id);
         }
-        if let Some(it) = self.history.push_destroyed(gone) {
-            self.forgotten_objects.extend(self.objects.forget(it));
+        if let Some(forgotten_object) = self.history.push_destroyed(gone) {
+            self.forgotten_objects.extend(self.objects.forget(forgotten_object));
         }
     }
 
@@ -316,8 +316,8 @@ impl ValidatedDevice {
         }
         self.expect_submission_feedback(index, &step, &buffers);
         let kept = HistoryStep::new(index, self.submits, source, step, buffers).with_labels_and_stack(labels, stack);
-        for it in self.history.push(kept) {
-            self.forgotten_objects.extend(self.objects.forget(it));
+        for forgotten_object in self.history.push(kept) {
+            self.forgotten_objects.extend(self.objects.forget(forgotten_object));
         }
         (found, races)
     }
@@ -363,8 +363,8 @@ impl ValidatedDevice {
 
 impl DeviceObjects {
     /// The window knows no more of something that is gone.
-    fn forget(&mut self, it: ForgottenObject) -> Option<ObjectId> {
-        match it {
+    fn forget(&mut self, forgotten_object: ForgottenObject) -> Option<ObjectId> {
+        match forgotten_object {
             ForgottenObject::Resource(id) => {
                 self.first_steps.remove(&id);
                 self.resources.remove(&id).map(|it| it.0)

@@ -117,9 +117,9 @@ impl ValidatedDevices {
     pub(crate) fn finish(&mut self) {
         let mut all: Vec<ObjectId> = self.devices.keys().copied().collect();
         all.sort_unstable();
-        for it in all {
-            self.report_all_held(it);
-            self.report_blocked(it);
+        for object_id in all {
+            self.report_all_held(object_id);
+            self.report_blocked(object_id);
         }
     }
 
@@ -205,14 +205,14 @@ impl Listener for ValidatedDevices {
     }
 
     fn queue(&mut self, at: DeviceCall, id: QueueId, object: ObjectId) {
-        if let Some(it) = self.device_at(at) {
-            it.add_queue(id, object);
+        if let Some(validated_device) = self.device_at(at) {
+            validated_device.add_queue(id, object);
         }
     }
 
     fn resource(&mut self, at: DeviceCall, id: ResourceId, object: ObjectId, resource: &Resource) {
-        if let Some(it) = self.device_at(at) {
-            it.add_resource(id, object, resource);
+        if let Some(validated_device) = self.device_at(at) {
+            validated_device.add_resource(id, object, resource);
             self.count_unplaced(at);
         }
     }
@@ -222,39 +222,39 @@ impl Listener for ValidatedDevices {
     }
 
     fn render_pass(&mut self, at: DeviceCall, id: RenderPassId, object: ObjectId, pass: &RenderPass) {
-        if let Some(it) = self.device_at(at) {
-            it.add_render_pass(id, object, pass);
+        if let Some(validated_device) = self.device_at(at) {
+            validated_device.add_render_pass(id, object, pass);
         }
     }
 
     fn event(&mut self, at: DeviceCall, id: EventId, object: ObjectId) {
-        if let Some(it) = self.device_at(at) {
-            it.add_event(id, object);
+        if let Some(validated_device) = self.device_at(at) {
+            validated_device.add_event(id, object);
         }
     }
 
     fn semaphore(&mut self, at: DeviceCall, id: SemaphoreId, object: ObjectId) {
-        if let Some(it) = self.device_at(at) {
-            it.add_semaphore(id, object);
+        if let Some(validated_device) = self.device_at(at) {
+            validated_device.add_semaphore(id, object);
         }
     }
 
     fn fence(&mut self, at: DeviceCall, id: FenceId, object: ObjectId) {
-        if let Some(it) = self.device_at(at) {
-            it.add_fence(id, object);
+        if let Some(validated_device) = self.device_at(at) {
+            validated_device.add_fence(id, object);
         }
     }
 
     fn command_buffer(&mut self, at: DeviceCall, id: CommandBufferId, object: ObjectId, queue: Queue) {
-        if let Some(it) = self.device_at(at) {
-            it.add_command_buffer(id, object, queue);
+        if let Some(validated_device) = self.device_at(at) {
+            validated_device.add_command_buffer(id, object, queue);
         }
     }
 
     fn begin(&mut self, at: DeviceCall, id: CommandBufferId, object: ObjectId, is_secondary: bool) {
         self.report_held(at, id);
-        let Some(it) = self.device_at(at) else { return };
-        let may_repeat = it.begin(id, object, is_secondary);
+        let Some(other) = self.device_at(at) else { return };
+        let may_repeat = other.begin(id, object, is_secondary);
         let place = DeviceCommandBuffer { device: at.device, id };
         // What secondary ones do may become known later.
         self.call_sequences.begun = (!is_secondary).then_some(BegunRecording { buffer: place, may_repeat });
@@ -276,8 +276,8 @@ impl Listener for ValidatedDevices {
     }
 
     fn replace_command(&mut self, at: DeviceCall, id: CommandBufferId, index: u32, command: Command) {
-        if let Some(it) = self.device_at(at) {
-            it.replace_command(id, index, command);
+        if let Some(validated_device) = self.device_at(at) {
+            validated_device.replace_command(id, index, command);
         }
     }
 
@@ -290,15 +290,15 @@ impl Listener for ValidatedDevices {
     }
 
     fn end(&mut self, at: DeviceCall, id: CommandBufferId) {
-        if let Some(it) = self.device_at(at) {
-            it.end_recording(id);
+        if let Some(validated_device) = self.device_at(at) {
+            validated_device.end_recording(id);
         }
     }
 
     fn reset(&mut self, at: DeviceCall, id: CommandBufferId) {
         self.report_held(at, id);
-        if let Some(it) = self.device_at(at) {
-            it.reset(id);
+        if let Some(validated_device) = self.device_at(at) {
+            validated_device.reset(id);
         }
     }
 
@@ -407,8 +407,8 @@ impl CommandCounts {
 /// Whether a record may say something about what diagnostics name. Names of other things would only pile up.
 fn names_reported_object(record: Record<'_>) -> bool {
     let object = match Call::of(record) {
-        Some(Call::SetDebugUtilsObjectNameEXT(it)) => it.p_name_info().map(|it| it.object_handle),
-        Some(Call::DebugMarkerSetObjectNameEXT(it)) => it.p_name_info().map(|it| it.object),
+        Some(Call::SetDebugUtilsObjectNameEXT(params)) => params.p_name_info().map(|it| it.object_handle),
+        Some(Call::DebugMarkerSetObjectNameEXT(params)) => params.p_name_info().map(|it| it.object),
         // Labels, and what has nothing to do with either.
         _ => return true,
     };

@@ -147,9 +147,9 @@ impl DeviceEngine {
 
     /// What the first work that waits on a queue waits for, with the tracker's numbers.
     pub(crate) fn unsignaled(&self, queue: QueueId) -> Vec<SemaphorePoint> {
-        let back = |it: SemaphorePoint| SemaphorePoint {
-            semaphore: SemaphoreId(self.ids.semaphores.tracker_id(it.semaphore.0)),
-            ..it
+        let back = |semaphore_point: SemaphorePoint| SemaphorePoint {
+            semaphore: SemaphoreId(self.ids.semaphores.tracker_id(semaphore_point.semaphore.0)),
+            ..semaphore_point
         };
         self.engine.unsignaled_waits(queue).into_iter().map(back).collect()
     }
@@ -195,8 +195,8 @@ impl EngineIds {
     /// Findings with the tracker's numbers.
     fn with_tracker_ids(&self, mut found: Findings) -> Findings {
         let hazards = found.hazards.iter_mut().map(|it| &mut it.resource);
-        for it in hazards.chain(found.faults.iter_mut().map(|it| &mut it.resource)) {
-            *it = ResourceId(self.resources.tracker_id(it.0));
+        for hazard in hazards.chain(found.faults.iter_mut().map(|it| &mut it.resource)) {
+            *hazard = ResourceId(self.resources.tracker_id(hazard.0));
         }
         found
     }

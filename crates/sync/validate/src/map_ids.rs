@@ -20,8 +20,8 @@ pub(crate) trait IdMapper {
 }
 
 /// Keeps the number of commands: each has its place.
-pub(crate) fn command(it: &Command, ids: &mut impl IdMapper) -> Command {
-    match it {
+pub(crate) fn command(item: &Command, ids: &mut impl IdMapper) -> Command {
+    match item {
         Command::Action(all) => Command::Action(accesses(all, ids)),
         Command::Barrier(Barrier::Sync1 { src_stages, dst_stages, dependencies: all }) => {
             Command::Barrier(Barrier::Sync1 {
@@ -40,7 +40,7 @@ pub(crate) fn command(it: &Command, ids: &mut impl IdMapper) -> Command {
             Command::SetEvent(SetEvent::Sync2 { event: ids.event(*event), dependencies: dependencies(all, ids) })
         }
         Command::ResetEvent { event, stages } => Command::ResetEvent { event: ids.event(*event), stages: *stages },
-        Command::WaitEvents(it) => Command::WaitEvents(wait_events(it, ids)),
+        Command::WaitEvents(events) => Command::WaitEvents(wait_events(events, ids)),
         Command::BeginRenderPass { pass, views, area } => Command::BeginRenderPass {
             pass: ids.pass(*pass),
             views: views.iter().map(|it| view(it, ids)).collect(),
@@ -48,23 +48,23 @@ pub(crate) fn command(it: &Command, ids: &mut impl IdMapper) -> Command {
         },
         Command::NextSubpass => Command::NextSubpass,
         Command::EndRenderPass => Command::EndRenderPass,
-        Command::BeginRendering(it) => Command::BeginRendering(rendering(it, ids)),
+        Command::BeginRendering(begin_rendering) => Command::BeginRendering(rendering(begin_rendering, ids)),
         Command::EndRendering => Command::EndRendering,
         Command::Execute(all) => Command::Execute(all.iter().map(|it| ids.command_buffer(*it)).collect()),
     }
 }
 
 fn accesses(all: &[Access], ids: &mut impl IdMapper) -> Vec<Access> {
-    let access = |it: &Access| {
-        let resource = ids.resource(it.resource);
-        (resource.0 != UNKNOWN_ID).then(|| Access { resource, ..it.clone() })
+    let access = |item: &Access| {
+        let resource = ids.resource(item.resource);
+        (resource.0 != UNKNOWN_ID).then(|| Access { resource, ..item.clone() })
     };
     all.iter().filter_map(access).collect()
 }
 
 /// Keeps the number of dependencies, since explanations count them.
 fn dependencies(all: &[Dependency], ids: &mut impl IdMapper) -> Vec<Dependency> {
-    let what = |it: &DependencyTarget, ids: &mut _| match it {
+    let what = |dependency_target: &DependencyTarget, ids: &mut _| match dependency_target {
         DependencyTarget::Global => DependencyTarget::Global,
         DependencyTarget::Resource { resource, region } => {
             DependencyTarget::Resource { resource: IdMapper::resource(ids, *resource), region: region.clone() }
@@ -83,8 +83,8 @@ fn dependencies(all: &[Dependency], ids: &mut impl IdMapper) -> Vec<Dependency> 
     all.iter().map(|it| Dependency { scope: it.scope, target: what(&it.target, ids) }).collect()
 }
 
-fn wait_events(it: &WaitEvents, ids: &mut impl IdMapper) -> WaitEvents {
-    match it {
+fn wait_events(item: &WaitEvents, ids: &mut impl IdMapper) -> WaitEvents {
+    match item {
         WaitEvents::Sync1 { events, src_stages, dst_stages, dependencies: all } => WaitEvents::Sync1 {
             events: events.iter().map(|it| ids.event(*it)).collect(),
             src_stages: *src_stages,
@@ -97,24 +97,24 @@ fn wait_events(it: &WaitEvents, ids: &mut impl IdMapper) -> WaitEvents {
     }
 }
 
-fn view(it: &AttachmentView, ids: &mut impl IdMapper) -> AttachmentView {
-    AttachmentView { resource: ids.resource(it.resource), region: it.region.clone() }
+fn view(attachment_view: &AttachmentView, ids: &mut impl IdMapper) -> AttachmentView {
+    AttachmentView { resource: ids.resource(attachment_view.resource), region: attachment_view.region.clone() }
 }
 
-fn rendering(it: &Rendering, ids: &mut impl IdMapper) -> Rendering {
-    let attachment = |it: &RenderingAttachment| RenderingAttachment {
-        kind: it.kind,
-        view: view(&it.view, ids),
-        load: it.load,
-        store: it.store,
-        resolve: it.resolve.as_ref().map(|it| Resolve { view: view(&it.view, ids), mode: it.mode }),
+fn rendering(item: &Rendering, ids: &mut impl IdMapper) -> Rendering {
+    let attachment = |rendering_attachment: &RenderingAttachment| RenderingAttachment {
+        kind: rendering_attachment.kind,
+        view: view(&rendering_attachment.view, ids),
+        load: rendering_attachment.load,
+        store: rendering_attachment.store,
+        resolve: rendering_attachment.resolve.as_ref().map(|it| Resolve { view: view(&it.view, ids), mode: it.mode }),
     };
-    let attachments = it.attachments.iter().map(attachment).collect();
-    Rendering { attachments, ..it.clone() }
+    let attachments = item.attachments.iter().map(attachment).collect();
+    Rendering { attachments, ..item.clone() }
 }
 
-pub(crate) fn step(it: &HostStep, ids: &mut impl IdMapper) -> HostStep {
-    match it {
+pub(crate) fn step(host_step: &HostStep, ids: &mut impl IdMapper) -> HostStep {
+    match host_step {
         HostStep::Submit { queue, batches, fence } => HostStep::Submit {
             queue: *queue,
             batches: batches.iter().map(|it| batch(it, ids)).collect(),
@@ -125,9 +125,9 @@ pub(crate) fn step(it: &HostStep, ids: &mut impl IdMapper) -> HostStep {
         HostStep::QueueIdle(queue) => HostStep::QueueIdle(*queue),
         HostStep::DeviceIdle => HostStep::DeviceIdle,
         HostStep::WaitSemaphores(all) => HostStep::WaitSemaphores(all.iter().map(|it| point(*it, ids)).collect()),
-        HostStep::SignalSemaphore(it) => HostStep::SignalSemaphore(point(*it, ids)),
-        HostStep::SetEvent(it) => HostStep::SetEvent(ids.event(*it)),
-        HostStep::ResetEvent(it) => HostStep::ResetEvent(ids.event(*it)),
+        HostStep::SignalSemaphore(signal_semaphore) => HostStep::SignalSemaphore(point(*signal_semaphore, ids)),
+        HostStep::SetEvent(set_event) => HostStep::SetEvent(ids.event(*set_event)),
+        HostStep::ResetEvent(reset_event) => HostStep::ResetEvent(ids.event(*reset_event)),
         HostStep::HostAccess { resource, region, is_write, certainty } => HostStep::HostAccess {
             resource: ids.resource(*resource),
             region: region.clone(),
@@ -151,15 +151,19 @@ pub(crate) fn step(it: &HostStep, ids: &mut impl IdMapper) -> HostStep {
             signals: signals.iter().map(|it| point(*it, ids)).collect(),
             fence: fence.map(|it| ids.fence(it)),
         },
-        HostStep::Destroy(it) => HostStep::Destroy(ids.resource(*it)),
+        HostStep::Destroy(destroy) => HostStep::Destroy(ids.resource(*destroy)),
     }
 }
 
-fn batch(it: &SubmitBatch, ids: &mut impl IdMapper) -> SubmitBatch {
+fn batch(submit_batch: &SubmitBatch, ids: &mut impl IdMapper) -> SubmitBatch {
     SubmitBatch {
-        waits: it.waits.iter().map(|it| SemaphoreWait { point: point(it.point, ids), stages: it.stages }).collect(),
-        command_buffers: it.command_buffers.iter().map(|it| ids.command_buffer(*it)).collect(),
-        signals: it
+        waits: submit_batch
+            .waits
+            .iter()
+            .map(|it| SemaphoreWait { point: point(it.point, ids), stages: it.stages })
+            .collect(),
+        command_buffers: submit_batch.command_buffers.iter().map(|it| ids.command_buffer(*it)).collect(),
+        signals: submit_batch
             .signals
             .iter()
             .map(|it| SemaphoreSignal { point: point(it.point, ids), stages: it.stages })
@@ -167,6 +171,6 @@ fn batch(it: &SubmitBatch, ids: &mut impl IdMapper) -> SubmitBatch {
     }
 }
 
-fn point(it: SemaphorePoint, ids: &mut impl IdMapper) -> SemaphorePoint {
-    SemaphorePoint { semaphore: ids.semaphore(it.semaphore), value: it.value }
+fn point(semaphore_point: SemaphorePoint, ids: &mut impl IdMapper) -> SemaphorePoint {
+    SemaphorePoint { semaphore: ids.semaphore(semaphore_point.semaphore), value: semaphore_point.value }
 }

@@ -65,10 +65,10 @@ impl App {
         let (at, object) = (self.at(Api::BeginCommandBuffer), object(HandleType::CommandBuffer, id));
         self.devices.command_buffer(at, CommandBufferId(id), object, GRAPHICS);
         self.devices.begin(at, CommandBufferId(id), object, false);
-        for it in commands {
-            let function = if let Command::Execute(_) = it { Api::CmdExecuteCommands } else { Api::CmdCopyBuffer };
+        for item in commands {
+            let function = if let Command::Execute(_) = item { Api::CmdExecuteCommands } else { Api::CmdCopyBuffer };
             let at = self.at(function);
-            self.devices.command(at, CommandBufferId(id), it);
+            self.devices.command(at, CommandBufferId(id), item);
         }
         let at = self.at(Api::EndCommandBuffer);
         self.devices.end(at, CommandBufferId(id));
@@ -105,13 +105,21 @@ fn a_cause_is_explained_once_and_counted() {
     // Recorded anew, it is the same command of the same command buffer.
     app.record(5, [write(3)]);
     app.submit_one(5);
-    let [it] = app.diagnostics() else { panic!("{:#?}", app.diagnostics()) };
-    assert_eq!((&*it.code.0, it.count), ("SYNC-HAZARD-WRITE-AFTER-WRITE", 4));
-    assert!(it.message.contains("submitted on the current VkQueue#0) writes to VkBuffer#3[0..16]"), "{}", it.message);
-    assert!(it.locations[0].text.contains("VkCommandBuffer#5, submit 2 on VkQueue#0"), "{:?}", it.locations);
-    assert!(it.locations[1].text.contains("submit 1 on"), "{:?}", it.locations);
-    assert!(it.fixes.first().is_some_and(|it| it.is_verified), "{it:#?}");
-    assert_eq!(it.property("submit_index"), Some("1"), "of the earlier access");
+    let [diagnostic] = app.diagnostics() else { panic!("{:#?}", app.diagnostics()) };
+    assert_eq!((&*diagnostic.code.0, diagnostic.count), ("SYNC-HAZARD-WRITE-AFTER-WRITE", 4));
+    assert!(
+        diagnostic.message.contains("submitted on the current VkQueue#0) writes to VkBuffer#3[0..16]"),
+        "{}",
+        diagnostic.message
+    );
+    assert!(
+        diagnostic.locations[0].text.contains("VkCommandBuffer#5, submit 2 on VkQueue#0"),
+        "{:?}",
+        diagnostic.locations
+    );
+    assert!(diagnostic.locations[1].text.contains("submit 1 on"), "{:?}", diagnostic.locations);
+    assert!(diagnostic.fixes.first().is_some_and(|it| it.is_verified), "{diagnostic:#?}");
+    assert_eq!(diagnostic.property("submit_index"), Some("1"), "of the earlier access");
     let new: Vec<bool> = app.devices.causes.new.iter().map(|it| it.is_first).collect();
     assert_eq!(new, [true, false, false, false]);
 }
@@ -128,11 +136,11 @@ fn what_is_older_than_the_window_is_not_explained_and_it_is_said() {
     }
     app.record(1, [read(0)]);
     app.submit_one(1);
-    let [it] = app.diagnostics() else { panic!("{:#?}", app.diagnostics()) };
-    assert_eq!(&*it.code.0, "SYNC-HAZARD-READ-AFTER-WRITE");
-    assert!(it.message.contains("VkBuffer#0[0..16]"), "{}", it.message);
-    assert!(it.explanation[0].contains("older than the last steps"), "{:?}", it.explanation);
-    assert_eq!(it.locations[1].text, "not known any more");
+    let [diagnostic] = app.diagnostics() else { panic!("{:#?}", app.diagnostics()) };
+    assert_eq!(&*diagnostic.code.0, "SYNC-HAZARD-READ-AFTER-WRITE");
+    assert!(diagnostic.message.contains("VkBuffer#0[0..16]"), "{}", diagnostic.message);
+    assert!(diagnostic.explanation[0].contains("older than the last steps"), "{:?}", diagnostic.explanation);
+    assert_eq!(diagnostic.locations[1].text, "not known any more");
 }
 
 /// Whichever command buffer is free is recorded: that is one cause. What is recorded otherwise is another.
@@ -172,8 +180,8 @@ fn what_was_signaled_before_is_not_waited_for() {
     let command_buffers = vec![CommandBufferId(0)];
     app.submit(SubmitBatch { waits: waits.to_vec(), command_buffers, ..SubmitBatch::default() }, None);
     app.submit_one(1);
-    let [it] = app.diagnostics() else { panic!("{:#?}", app.diagnostics()) };
-    assert!(!it.fixes.is_empty(), "{it:#?}");
+    let [diagnostic] = app.diagnostics() else { panic!("{:#?}", app.diagnostics()) };
+    assert!(!diagnostic.fixes.is_empty(), "{diagnostic:#?}");
 }
 
 #[test]
@@ -184,10 +192,18 @@ fn a_command_of_a_secondary_command_buffer_is_named() {
     app.record(1, [read(0)]);
     app.record(2, [Command::Execute(vec![CommandBufferId(0), CommandBufferId(1)])]);
     app.submit_one(2);
-    let [it] = app.diagnostics() else { panic!("{:#?}", app.diagnostics()) };
-    assert!(it.locations[0].text.contains("of VkCommandBuffer#1, executed by command"), "{:?}", it.locations);
-    assert!(it.locations[1].text.contains("of VkCommandBuffer#0, executed by command"), "{:?}", it.locations);
-    assert!(!it.fixes.is_empty(), "{it:#?}");
+    let [diagnostic] = app.diagnostics() else { panic!("{:#?}", app.diagnostics()) };
+    assert!(
+        diagnostic.locations[0].text.contains("of VkCommandBuffer#1, executed by command"),
+        "{:?}",
+        diagnostic.locations
+    );
+    assert!(
+        diagnostic.locations[1].text.contains("of VkCommandBuffer#0, executed by command"),
+        "{:?}",
+        diagnostic.locations
+    );
+    assert!(!diagnostic.fixes.is_empty(), "{diagnostic:#?}");
 }
 
 /// A program that makes and ends things all the time does not fill the memory.
@@ -238,11 +254,11 @@ fn work_that_waits_for_ever_is_told_once_with_what_it_waits_for() {
     assert_eq!(app.diagnostics(), []);
     app.devices.finish();
     app.devices.finish();
-    let [it] = app.diagnostics() else { panic!("{:#?}", app.diagnostics()) };
-    assert_eq!((&*it.code.0, it.count), ("SYNC-NEVER-EXECUTED", 1));
+    let [diagnostic] = app.diagnostics() else { panic!("{:#?}", app.diagnostics()) };
+    assert_eq!((&*diagnostic.code.0, diagnostic.count), ("SYNC-NEVER-EXECUTED", 1));
     let text = "Work of submit 1 on VkQueue#0 was never executed, and not checked: it waits for VkSemaphore#1 with the \
                 value 7, which nobody signals. One submission behind it waits with it.";
-    assert_eq!(it.message, text);
+    assert_eq!(diagnostic.message, text);
 }
 
 /// What a call did is gone with it: later work conflicts with what came before, and with nothing else.
@@ -252,18 +268,18 @@ fn a_submission_that_is_taken_back_leaves_no_trace() {
     app.buffer(0);
     let mut other = App::new();
     other.buffer(0);
-    for it in [&mut app, &mut other] {
-        it.record(0, [write(0)]);
-        it.record(1, [read(0)]);
-        it.submit_one(0);
+    for item in [&mut app, &mut other] {
+        item.record(0, [write(0)]);
+        item.record(1, [read(0)]);
+        item.submit_one(0);
     }
     app.submit_one(1);
     assert_eq!(app.diagnostics().len(), 1);
     let source = CallSource { command: Api::QueueSubmit, thread: 1, call: app.calls };
     app.devices.undo_steps(source);
     // Only the write is left: a second one conflicts with that, and not with the read.
-    for it in [&mut app, &mut other] {
-        it.submit_one(0);
+    for item in [&mut app, &mut other] {
+        item.submit_one(0);
     }
     let (last, only) = (app.diagnostics().last(), other.diagnostics().last());
     assert_eq!(last.map(|it| (&it.code, &it.message)), only.map(|it| (&it.code, &it.message)));

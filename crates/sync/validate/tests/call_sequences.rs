@@ -56,12 +56,12 @@ impl RandomRecordingApp {
     fn new(seed: u64) -> RandomRecordingApp {
         let mut app = App::default();
         app.make_drawing();
-        for it in &COMMAND_BUFFERS[1..] {
-            app.other = Some(*it);
+        for value in &COMMAND_BUFFERS[1..] {
+            app.other = Some(*value);
             app.make_command_buffer();
         }
-        for it in 5..=BUFFERS {
-            app.make_buffer(it);
+        for value in 5..=BUFFERS {
+            app.make_buffer(value);
         }
         let mut rng = Random::new(seed);
         let scripts = COMMAND_BUFFERS.map(|_| script(&mut rng)).to_vec();
@@ -189,9 +189,9 @@ impl RandomRecordingApp {
             2 if self.buffers > BUFFERS => {
                 let gone = buffer(self.buffers);
                 self.buffers -= 1;
-                for it in self.scripts.iter_mut().flatten() {
-                    if let Op::Copy(..) | Op::Fill(_) = it {
-                        *it = Op::Fill(1 + self.rng.below(BUFFERS));
+                for script in self.scripts.iter_mut().flatten() {
+                    if let Op::Copy(..) | Op::Fill(_) = script {
+                        *script = Op::Fill(1 + self.rng.below(BUFFERS));
                     }
                 }
                 let params = DestroyBufferParams { device: device(1), buffer: gone, p_allocator: Ptr::NULL };
@@ -216,14 +216,14 @@ impl RandomRecordingApp {
 
     /// Some of what a command buffer is to be recorded with.
     fn record(&mut self, which: usize, part: Range<usize>) {
-        for it in self.scripts[which].clone().into_iter().take(part.end).skip(part.start) {
-            self.record_one(it);
+        for script in self.scripts[which].clone().into_iter().take(part.end).skip(part.start) {
+            self.record_one(script);
         }
     }
 
-    fn record_one(&mut self, it: Op) {
+    fn record_one(&mut self, op: Op) {
         let (command_buffer, app) = (self.app.commands(), &mut self.app);
-        match it {
+        match op {
             Op::Copy(src, dst) => {
                 let region = BufferCopy { src_offset: 0, dst_offset: 0, size: 64 };
                 let (src_buffer, dst_buffer) = (buffer(src), buffer(dst));

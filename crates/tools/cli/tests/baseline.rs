@@ -104,9 +104,9 @@ fn a_damaged_baseline_is_told_before_anything_runs() {
             check(&home, &[HAZARD, "--baseline", shown]),
             check(&home, &[HAZARD, "--baseline", shown, "--update-baseline"]),
         ];
-        for it in &outputs {
-            assert_eq!(code(it), Some(2));
-            assert!(text(&it.stderr).starts_with(&format!("lavascope: {shown}{said}")), "{}", text(&it.stderr));
+        for item in &outputs {
+            assert_eq!(code(item), Some(2));
+            assert!(text(&item.stderr).starts_with(&format!("lavascope: {shown}{said}")), "{}", text(&item.stderr));
         }
         assert!(!ran.exists() && fs::read(&file).expect("it is there") == content);
     }
@@ -116,11 +116,15 @@ fn a_damaged_baseline_is_told_before_anything_runs() {
 fn findings_are_ignored_by_rules() {
     let home = home("ignore-check");
     for rule in ["object=^b$", "code=READ-AFTER-WRITE"] {
-        let it = check(&home, &[HAZARD, "--ignore", "object=other", "--ignore", rule]);
-        assert_eq!((code(&it), text(&it.stdout)), (Some(0), format!("{HAZARD}: no hazards; ignored: 1\n")), "{rule}");
+        let output = check(&home, &[HAZARD, "--ignore", "object=other", "--ignore", rule]);
+        assert_eq!(
+            (code(&output), text(&output.stdout)),
+            (Some(0), format!("{HAZARD}: no hazards; ignored: 1\n")),
+            "{rule}"
+        );
     }
-    let it = check(&home, &[HAZARD, "--ignore", "object=^c$", "--ignore", "label=main"]);
-    assert_eq!(code(&it), Some(1));
+    let output = check(&home, &[HAZARD, "--ignore", "object=^c$", "--ignore", "label=main"]);
+    assert_eq!(code(&output), Some(1));
     let wrong = check(&home, &[HAZARD, "--ignore", "object=["]);
     assert_eq!(code(&wrong), Some(2));
     let said = "lavascope: --ignore: `object=[` is no regular expression: unclosed character class\n";

@@ -110,8 +110,8 @@ fn run(
     let result = match result {
         Ok(()) => match teardown::destroy_remaining(&replay) {
             // Whoever does not want any more does not want to hear of the rest either.
-            Err(it) if is_interrupted => {
-                replay.remark(it.to_string());
+            Err(error) if is_interrupted => {
+                replay.remark(error.to_string());
                 Ok(())
             }
             ended => ended,

@@ -35,10 +35,10 @@ pub fn handover_spinning(times: u64) -> f64 {
             (1..=times).for_each(|it| turn(1, it, it));
         });
         let mut took = Vec::new();
-        for it in 1..=times {
+        for value in 1..=times {
             let began = Instant::now();
-            turn(0, it, it - 1);
-            let _ = positions.wait(0, it, (1, it));
+            turn(0, value, value - 1);
+            let _ = positions.wait(0, value, (1, value));
             // There and back.
             took.push(began.elapsed().as_nanos() as f64 / 2.0);
         }
@@ -83,9 +83,9 @@ fn wakes(times: u64, wait: impl Fn(u64) + Sync, wake: impl Fn(u64)) -> f64 {
         pin(0);
         let other = scope.spawn(|| {
             pin(1);
-            for (turn, it) in woken.iter().enumerate() {
+            for (turn, atomic_u) in woken.iter().enumerate() {
                 wait(turn as u64 + 1);
-                it.store(epoch.elapsed().as_nanos() as u64, Ordering::Relaxed);
+                atomic_u.store(epoch.elapsed().as_nanos() as u64, Ordering::Relaxed);
             }
         });
         let one = |turn| {

@@ -132,9 +132,9 @@ impl ReplayOptions {
         }
     }
 
-    pub(crate) fn report_pause(&self, it: &PausedCall) {
+    pub(crate) fn report_pause(&self, paused_call: &PausedCall) {
         if let Some(paused) = &self.on_pause {
-            paused(it);
+            paused(paused_call);
         }
     }
 }

@@ -30,8 +30,8 @@ use crate::schedule::positions::ThreadPositions;
 use crate::schedule::throttle::OriginalPace;
 
 /// What is behind these locks is whole at every moment.
-pub(crate) fn lock<T>(it: &Mutex<T>) -> MutexGuard<'_, T> {
-    it.lock().unwrap_or_else(PoisonError::into_inner)
+pub(crate) fn lock<T>(value: &Mutex<T>) -> MutexGuard<'_, T> {
+    value.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// A replay under way.
@@ -165,8 +165,8 @@ impl Replay {
 
     /// What keeps calls on a queue apart: there are submissions of ours beside those of the trace.
     pub(crate) fn queue_lock(&self, queue: u64) -> Arc<Mutex<()>> {
-        if let Some(it) = self.queues.read().unwrap_or_else(PoisonError::into_inner).get(&queue) {
-            return it.clone();
+        if let Some(pair) = self.queues.read().unwrap_or_else(PoisonError::into_inner).get(&queue) {
+            return pair.clone();
         }
         self.queues.write().unwrap_or_else(PoisonError::into_inner).entry(queue).or_default().clone()
     }

@@ -77,9 +77,9 @@ fn destroy_device_objects(replay: &Replay, device: &ReplayDevice) -> Result<(), 
     }
     driver!(functions, DeviceWaitIdle, FnDeviceWaitIdle(*handle));
     let shown = replay.swapchains.destroy_device(device);
-    let is_real = |it: &(ObjectId, ReplayObject)| {
-        let is_shown = it.0.ty() == Some(HandleType::Image) && shown.contains(&vk::Image(it.1.handle));
-        it.1.owner == device.owner && !is_shown && replay.is_driver_object(it.0)
+    let is_real = |pair: &(ObjectId, ReplayObject)| {
+        let is_shown = pair.0.ty() == Some(HandleType::Image) && shown.contains(&vk::Image(pair.1.handle));
+        pair.1.owner == device.owner && !is_shown && replay.is_driver_object(pair.0)
     };
     for (ty, command) in CHILDREN {
         for (id, object) in replay.objects.alive(ty).into_iter().filter(is_real) {

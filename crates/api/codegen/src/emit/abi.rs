@@ -100,12 +100,12 @@ fn own_items<'r>(registry: &'r Registry, items: &'r [String], block: &str) -> Ve
             seen.push(name.as_str());
         }
     }
-    seen.retain(|it| {
-        registry.structs.contains_key(*it)
-            || registry.handles.contains_key(*it)
-            || registry.enums.contains_key(*it)
-            || registry.bitmasks.contains_key(*it)
-            || registry.commands.contains_key(*it)
+    seen.retain(|text| {
+        registry.structs.contains_key(*text)
+            || registry.handles.contains_key(*text)
+            || registry.enums.contains_key(*text)
+            || registry.bitmasks.contains_key(*text)
+            || registry.commands.contains_key(*text)
     });
     seen
 }
@@ -115,43 +115,43 @@ fn emit_type(registry: &Registry, model: &Model, name: &str, structs: &mut Emitt
         emit_structure(layout, structs);
     } else if registry.handles.contains_key(name) {
         let _ = writeln!(structs.types, "\nnewtype!({}, u64);", names::type_name(name));
-    } else if let Some(it) = registry.bitmasks.get(name) {
+    } else if let Some(bitmask) = registry.bitmasks.get(name) {
         let rust = names::type_name(name);
-        let number = if it.width == 64 { "u64" } else { "u32" };
+        let number = if bitmask.width == 64 { "u64" } else { "u32" };
         let _ = writeln!(enums.types, "\nnewtype!({rust}, {number});");
-        if let Some((bits, values)) = it.bits.as_ref().and_then(|bits| Some((bits, registry.enums.get(bits)?))) {
+        if let Some((bits, values)) = bitmask.bits.as_ref().and_then(|bits| Some((bits, registry.enums.get(bits)?))) {
             emit_enum_constants(&rust, bits, values, &mut enums.types);
             let alias = names::type_name(bits);
             let _ = writeln!(enums.types, "pub type {alias} = {rust};");
             emit_enum_names(bits, values, &mut enums.tables);
         }
-    } else if let Some(it) = registry.enums.get(name) {
+    } else if let Some(enumeration) = registry.enums.get(name) {
         let is_bits_of_mask = registry.bitmasks.values().any(|mask| mask.bits.as_deref() == Some(name));
         if is_bits_of_mask {
             return;
         }
         let rust = names::type_name(name);
-        let number = match (it.is_bitmask, it.width) {
+        let number = match (enumeration.is_bitmask, enumeration.width) {
             (true, 64) => "u64",
             (true, _) => "u32",
             (false, _) => "i32",
         };
         let _ = writeln!(enums.types, "\nnewtype!({rust}, {number});");
-        emit_enum_constants(&rust, name, it, &mut enums.types);
-        emit_enum_names(name, it, &mut enums.tables);
+        emit_enum_constants(&rust, name, enumeration, &mut enums.types);
+        emit_enum_names(name, enumeration, &mut enums.tables);
     }
 }
 
-fn emit_enum_constants(rust: &str, c_name: &str, it: &Enum, out: &mut String) {
-    if it.values.is_empty() {
+fn emit_enum_constants(rust: &str, c_name: &str, enumeration: &Enum, out: &mut String) {
+    if enumeration.values.is_empty() {
         return;
     }
     let mut seen: BTreeMap<String, i64> = BTreeMap::new();
     let _ = writeln!(out, "impl {rust} {{");
-    for value in &it.values {
+    for value in &enumeration.values {
         let name = names::value_name(c_name, &value.name);
         if seen.insert(name.clone(), value.value).is_none() {
-            let number = match (it.is_bitmask, it.width) {
+            let number = match (enumeration.is_bitmask, enumeration.width) {
                 (true, 64) => format!("{:#x}", value.value as u64),
                 (true, _) => format!("{:#x}", value.value as u32),
                 (false, _) => value.value.to_string(),
@@ -162,10 +162,10 @@ fn emit_enum_constants(rust: &str, c_name: &str, it: &Enum, out: &mut String) {
     let _ = writeln!(out, "}}");
 }
 
-fn emit_enum_names(c_name: &str, it: &Enum, out: &mut String) {
+fn emit_enum_names(c_name: &str, enumeration: &Enum, out: &mut String) {
     let _ = writeln!(out, "\npub static {}: EnumDesc = EnumDesc {{", abi_tables::enum_static(c_name));
-    let _ = writeln!(out, "    name: \"{c_name}\",\n    width: {},\n    values: &[", it.width / 8);
-    let mut values: Vec<_> = it.values.iter().collect();
+    let _ = writeln!(out, "    name: \"{c_name}\",\n    width: {},\n    values: &[", enumeration.width / 8);
+    let mut values: Vec<_> = enumeration.values.iter().collect();
     values.sort_by_key(|it| it.value);
     for value in values {
         let _ = writeln!(out, "        ({}, \"{}\"),", value.value, value.name);
@@ -238,11 +238,11 @@ fn command_desc(command: &CommandModel) -> String {
     let name = names::screaming_snake_case(&command.rust_name);
     let outputs = match &command.outputs {
         None => "None".to_owned(),
-        Some(it) => format!(
+        Some(output) => format!(
             "Some(&Outputs {{\n        layout: &{},\n        sources: &{},\n        result: {},\n    }})",
-            it.layout.static_name(),
-            array(&it.sources, source),
-            result_kind(&it.result),
+            output.layout.static_name(),
+            array(&output.sources, source),
+            result_kind(&output.result),
         ),
     };
     format!(
@@ -285,9 +285,9 @@ fn emit_constants(registry: &Registry, out: &mut ModuleWriter<'_>) {
     text.blank();
     text.line("/// The registry's version: the patch of the Vulkan version that these tables describe.");
     text.line(format!("pub const HEADER_VERSION: u32 = {};", registry.header_version));
-    for (name, it) in &registry.constants {
+    for (name, constant) in &registry.constants {
         let rust = name.strip_prefix("VK_").unwrap_or(name);
-        match &it.value {
+        match &constant.value {
             ConstantValue::U32(value) => text.line(format!("pub const {rust}: u32 = {value};")),
             ConstantValue::U64(value) => text.line(format!("pub const {rust}: u64 = {value};")),
             ConstantValue::F32(value) => text.line(format!("pub const {rust}: f32 = {value:?};")),
@@ -302,11 +302,11 @@ fn emit_handles(registry: &Registry, out: &mut ModuleWriter<'_>) {
     let mut text = SourceText::part();
     text.blank();
     text.line("handle_types! {");
-    for (number, (name, it)) in registry.handles.iter().enumerate() {
-        let object_type = registry.enums["VkObjectType"].values.iter().find(|value| value.name == it.object_type);
+    for (number, (name, handle)) in registry.handles.iter().enumerate() {
+        let object_type = registry.enums["VkObjectType"].values.iter().find(|value| value.name == handle.object_type);
         let number_of_type = object_type.map_or(0, |it| it.value);
-        let report = report_number(registry, &it.object_type);
-        let parent = it
+        let report = report_number(registry, &handle.object_type);
+        let parent = handle
             .parent
             .as_ref()
             .map_or("None".to_owned(), |it| format!("Some(HandleType::{})", names::type_name(registry.resolve(it))));
@@ -314,7 +314,7 @@ fn emit_handles(registry: &Registry, out: &mut ModuleWriter<'_>) {
             "    {} = {}, \"{name}\", {number_of_type}, {report}, {parent}, {};",
             names::type_name(name),
             number + 1,
-            it.dispatchable,
+            handle.dispatchable,
         ));
     }
     text.line("}");
@@ -324,8 +324,10 @@ fn emit_handles(registry: &Registry, out: &mut ModuleWriter<'_>) {
 /// The same object type in the older numbering of `VK_EXT_debug_report`, or -1.
 fn report_number(registry: &Registry, object_type: &str) -> i64 {
     let suffix = object_type.trim_start_matches("VK_OBJECT_TYPE_");
-    let Some(it) = registry.enums.get("VkDebugReportObjectTypeEXT") else { return -1 };
-    let value = |name: &str| it.values.iter().find(|it| it.name == format!("VK_DEBUG_REPORT_OBJECT_TYPE_{name}_EXT"));
+    let Some(other) = registry.enums.get("VkDebugReportObjectTypeEXT") else { return -1 };
+    let value = |name: &str| {
+        other.values.iter().find(|enum_value| enum_value.name == format!("VK_DEBUG_REPORT_OBJECT_TYPE_{name}_EXT"))
+    };
     let bare = suffix.rsplit_once('_').map_or(suffix, |it| it.0);
     // The same name first: an older type of another vendor may share the bare one.
     let found = value(suffix).or_else(|| value(bare));
@@ -396,9 +398,9 @@ fn emit_names(registry: &Registry, model: &Model, out: &mut ModuleWriter<'_>) {
     text.line("/// Every name that an application can ask for, sorted.");
     text.line("pub static COMMAND_NAMES: &[(&str, Command)] = &[");
     let mut names: Vec<(&str, &str)> = Vec::new();
-    for it in model.commands.values() {
-        names.push((&it.c_name, &it.rust_name));
-        names.extend(it.aliases.iter().map(|alias| (alias.as_str(), it.rust_name.as_str())));
+    for command_model in model.commands.values() {
+        names.push((&command_model.c_name, &command_model.rust_name));
+        names.extend(command_model.aliases.iter().map(|alias| (alias.as_str(), command_model.rust_name.as_str())));
     }
     names.sort();
     for (name, command) in names {
@@ -416,33 +418,33 @@ fn emit_sync(registry: &Registry, out: &mut ModuleWriter<'_>) {
     let access = |name: &String| flag(registry, "VkAccessFlagBits2", "AccessFlags2", name);
     let queue = |name: &String| flag(registry, "VkQueueFlagBits", "QueueFlags", name);
     text.line("pub static SYNC_STAGES: &[SyncStage] = &[");
-    for it in &registry.sync.stages {
+    for sync_stage in &registry.sync.stages {
         text.line(format!(
             "    SyncStage {{ name: \"{}\", stage: {}, queues: {}, equivalent: {} }},",
-            it.name,
-            stage(&it.name),
-            or_zero(&it.queues, &queue),
-            or_zero(&it.equivalent, &stage),
+            sync_stage.name,
+            stage(&sync_stage.name),
+            or_zero(&sync_stage.queues, &queue),
+            or_zero(&sync_stage.equivalent, &stage),
         ));
     }
     text.line("];");
     text.blank();
     text.line("pub static SYNC_ACCESSES: &[SyncAccess] = &[");
-    for it in &registry.sync.accesses {
+    for sync_access in &registry.sync.accesses {
         text.line(format!(
             "    SyncAccess {{ name: \"{}\", access: {}, stages: {}, equivalent: {} }},",
-            it.name,
-            access(&it.name),
-            or_zero(&it.stages, &stage),
-            or_zero(&it.equivalent, &access),
+            sync_access.name,
+            access(&sync_access.name),
+            or_zero(&sync_access.stages, &stage),
+            or_zero(&sync_access.equivalent, &access),
         ));
     }
     text.line("];");
     text.blank();
     text.line("pub static SYNC_PIPELINES: &[SyncPipeline] = &[");
-    for it in &registry.sync.pipelines {
-        text.line(format!("    SyncPipeline {{ name: \"{}\", stages: &[", it.name));
-        for step in &it.stages {
+    for pipeline in &registry.sync.pipelines {
+        text.line(format!("    SyncPipeline {{ name: \"{}\", stages: &[", pipeline.name));
+        for step in &pipeline.stages {
             let before = step.before.as_ref().map_or("0".to_owned(), &stage);
             text.line(format!(
                 "        SyncPipelineStage {{ stage: {}, is_ordered: {}, before: {before} }},",
@@ -477,31 +479,31 @@ fn emit_formats(registry: &Registry, out: &mut ModuleWriter<'_>) {
     text.blank();
     text.line("pub static FORMATS: &[FormatDesc] = &[");
     let value = |name: &str| format!("Format::{}", names::value_name("VkFormat", name));
-    for (name, it) in &registry.formats {
-        let components = array(&it.components, |it| {
+    for (name, item) in &registry.formats {
+        let components = array(&item.components, |format_component| {
             format!(
                 "FormatComponent {{ name: \"{}\", bits: {}, numeric: \"{}\", plane: {} }}",
-                it.name,
-                it.bits.unwrap_or(0),
-                it.numeric_format,
-                it.plane.unwrap_or(0),
+                format_component.name,
+                format_component.bits.unwrap_or(0),
+                format_component.numeric_format,
+                format_component.plane.unwrap_or(0),
             )
         });
-        let planes = array(&it.planes, |it| {
+        let planes = array(&item.planes, |format_plane| {
             format!(
                 "FormatPlane {{ width_divisor: {}, height_divisor: {}, format: {} }}",
-                it.width_divisor,
-                it.height_divisor,
-                value(&it.compatible),
+                format_plane.width_divisor,
+                format_plane.height_divisor,
+                value(&format_plane.compatible),
             )
         });
         text.line(format!(
             "    FormatDesc {{ name: \"{name}\", format: {}, class: \"{}\", block_size: {}, block_extent: {:?}, components: &{components}, planes: &{planes}, is_compressed: {} }},",
             value(name),
-            it.class,
-            it.block_size,
-            it.block_extent,
-            it.compressed.is_some(),
+            item.class,
+            item.block_size,
+            item.block_extent,
+            item.compressed.is_some(),
         ));
     }
     text.line("];");

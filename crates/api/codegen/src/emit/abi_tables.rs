@@ -49,7 +49,7 @@ fn ty(ty: &Ty) -> String {
         Ty::TypedHandle => "Ty::TypedHandle".to_owned(),
         Ty::Struct(name) => format!("Ty::Struct(&{})", layout_static(name)),
         Ty::Chain => "Ty::Chain".to_owned(),
-        Ty::Pointer(it) => format!("Ty::Pointer(&{})", pointer(it)),
+        Ty::Pointer(item) => format!("Ty::Pointer(&{})", pointer(item)),
         Ty::Opaque => "Ty::Opaque".to_owned(),
     }
 }
@@ -70,8 +70,8 @@ fn spans(spans: &[Span]) -> String {
     array(spans, span)
 }
 
-fn span(it: &Span) -> String {
-    format!("Span {{ at: {}, size: {} }}", it.at, it.size)
+fn span(item: &Span) -> String {
+    format!("Span {{ at: {}, size: {} }}", item.at, item.size)
 }
 
 fn integer_location(place: &IntegerLocation) -> String {
@@ -83,8 +83,8 @@ fn integer_location(place: &IntegerLocation) -> String {
     }
 }
 
-pub(crate) fn integer_location_text(it: &IntegerLocation) -> String {
-    integer_location(it)
+pub(crate) fn integer_location_text(location: &IntegerLocation) -> String {
+    integer_location(location)
 }
 
 fn fixup(work: &Fixup) -> String {
@@ -102,7 +102,7 @@ fn fixup(work: &Fixup) -> String {
                 integer_location(ty)
             )
         }
-        Fixup::Pointer { at, pointer: it } => format!("Fixup::Pointer {{ at: {at}, pointer: &{} }}", pointer(it)),
+        Fixup::Pointer { at, pointer: item } => format!("Fixup::Pointer {{ at: {at}, pointer: &{} }}", pointer(item)),
         Fixup::Opaque { at } => format!("Fixup::Opaque {{ at: {at} }}"),
         Fixup::Text { at, size } => format!("Fixup::Text {{ at: {at}, size: {size} }}"),
         Fixup::Tail { array, element, count } => {
@@ -133,19 +133,19 @@ fn numbers(values: &[i64]) -> String {
     array(values, i64::to_string)
 }
 
-fn pointer(it: &Pointer) -> String {
-    let direction = match it.direction {
+fn pointer(item: &Pointer) -> String {
+    let direction = match item.direction {
         Direction::In => "In",
         Direction::Out => "Out",
         Direction::Returned => "Returned",
     };
-    let stride = it.stride.as_ref().map_or("None".to_owned(), |it| format!("Some({})", integer_location(it)));
+    let stride = item.stride.as_ref().map_or("None".to_owned(), |it| format!("Some({})", integer_location(it)));
     format!(
         "Pointer {{ to: {}, len: {}, read: {}, direction: Direction::{direction}, stride: {stride}, access: {} }}",
-        target(&it.to),
-        len(&it.len),
-        read(&it.read),
-        access(it.exclusive),
+        target(&item.to),
+        len(&item.len),
+        read(&item.read),
+        access(item.exclusive),
     )
 }
 
@@ -155,7 +155,7 @@ pub(crate) fn access(exclusive: bool) -> &'static str {
 
 fn target(target: &Pointee) -> String {
     match target {
-        Pointee::Values(_, _, it) => format!("Pointee::Values({})", ty(it)),
+        Pointee::Values(_, _, values) => format!("Pointee::Values({})", ty(values)),
         Pointee::Struct(name) => format!("Pointee::Struct(&{})", layout_static(name)),
         Pointee::AnyStruct => "Pointee::AnyStruct".to_owned(),
         Pointee::Handle(name) => format!("Pointee::Handle({})", handle(name)),
@@ -170,7 +170,7 @@ fn target(target: &Pointee) -> String {
 fn len(len: &Len) -> String {
     match len {
         Len::Fixed(count) => format!("Len::Fixed({count})"),
-        Len::At(it) => format!("Len::At({})", integer_location(it)),
+        Len::At(at) => format!("Len::At({})", integer_location(at)),
         Len::Scaled { of, add, divide } => {
             format!("Len::Scaled {{ of: {}, add: {add}, divide: {divide} }}", integer_location(of))
         }
@@ -182,9 +182,9 @@ fn len(len: &Len) -> String {
 fn read(read: &ReadCondition) -> String {
     match read {
         ReadCondition::Always => "ReadCondition::Always".to_owned(),
-        ReadCondition::Is(it, values) => format!("ReadCondition::Is({}, &{})", integer_location(it), numbers(values)),
-        ReadCondition::Has(it, bits) => format!("ReadCondition::Has({}, {bits})", integer_location(it)),
-        ReadCondition::Lacks(it, bits) => format!("ReadCondition::Lacks({}, {bits})", integer_location(it)),
+        ReadCondition::Is(is, values) => format!("ReadCondition::Is({}, &{})", integer_location(is), numbers(values)),
+        ReadCondition::Has(has, bits) => format!("ReadCondition::Has({}, {bits})", integer_location(has)),
+        ReadCondition::Lacks(lacks, bits) => format!("ReadCondition::Lacks({}, {bits})", integer_location(lacks)),
         ReadCondition::Rule(rule) => format!("ReadCondition::Rule(ReadRule::{rule})"),
     }
 }

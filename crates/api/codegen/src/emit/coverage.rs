@@ -42,22 +42,22 @@ fn ledger(registry: &Registry, model: &Model) -> String {
     out.push_str(
         "## Commands\n\n| command | since | record | layer | null driver | state |\n| --- | --- | --- | --- | --- | --- |\n",
     );
-    for it in model.commands.values() {
-        let layer = if it.level == "Global" { "own" } else { "shim" };
+    for command in model.commands.values() {
+        let layer = if command.level == "Global" { "own" } else { "shim" };
         let _ = writeln!(
             out,
             "| `{}` | {} | {} | {layer} | {} | {} |",
-            it.c_name,
-            it.block,
-            command_verdict(it),
-            null_driver::verdict(it),
-            state::verdict(it)
+            command.c_name,
+            command.block,
+            command_verdict(command),
+            null_driver::verdict(command),
+            state::verdict(command)
         );
     }
     out.push_str("\n## Structures and unions\n\n| structure | since | record |\n| --- | --- | --- |\n");
-    for it in model.layouts.values() {
-        let block = registry.introduced_by(&it.c_name).map_or("", |it| it.name.as_str());
-        let _ = writeln!(out, "| `{}` | {block} | {} |", it.c_name, structure_verdict(it));
+    for layout in model.layouts.values() {
+        let block = registry.introduced_by(&layout.c_name).map_or("", |it| it.name.as_str());
+        let _ = writeln!(out, "| `{}` | {block} | {} |", layout.c_name, structure_verdict(layout));
     }
     out
 }
@@ -75,14 +75,14 @@ fn verdict_table(model: &Model) -> String {
     text.line("];\n");
     text.line("/// What the null driver makes of each command that it does not just accept. Sorted by name.");
     text.line("pub(crate) static NULL_DRIVER_VERDICTS: &[(&str, &str)] = &[");
-    for it in model.commands.values().filter(|it| null_driver::verdict(it) != "accepted") {
-        text.line(format!("    (\"{}\", \"{}\"),", it.c_name, null_driver::verdict(it)));
+    for command in model.commands.values().filter(|it| null_driver::verdict(it) != "accepted") {
+        text.line(format!("    (\"{}\", \"{}\"),", command.c_name, null_driver::verdict(command)));
     }
     text.line("];\n");
     text.line("/// What the state tracker makes of each command that it does not follow. Sorted by name.");
     text.line("pub(crate) static STATE_VERDICTS: &[(&str, &str)] = &[");
-    for it in model.commands.values().filter(|it| state::verdict(it) != "by hand") {
-        text.line(format!("    (\"{}\", \"{}\"),", it.c_name, state::verdict(it)));
+    for command in model.commands.values().filter(|it| state::verdict(it) != "by hand") {
+        text.line(format!("    (\"{}\", \"{}\"),", command.c_name, state::verdict(command)));
     }
     text.line("];");
     text.finish()
@@ -113,12 +113,12 @@ fn join_notes(notes: Vec<String>) -> String {
 /// What the overrides say of an item's fields.
 fn notes(item: &str) -> Vec<String> {
     let mine = OVERRIDES.iter().filter_map(|it| Some((it.item.strip_prefix(item)?.strip_prefix('.')?, it)));
-    mine.map(|(field, it)| match it.kind {
-        OverrideKind::Opaque => format!("{field}: present or absent only ({})", it.reason),
+    mine.map(|(field, replacement)| match replacement.kind {
+        OverrideKind::Opaque => format!("{field}: present or absent only ({})", replacement.reason),
         OverrideKind::Blob(_) | OverrideKind::OutputBlob(_) | OverrideKind::Template => {
-            format!("{field}: by hand, where its size is known ({})", it.reason)
+            format!("{field}: by hand, where its size is known ({})", replacement.reason)
         }
-        _ => format!("{field}: by hand ({})", it.reason),
+        _ => format!("{field}: by hand ({})", replacement.reason),
     })
     .collect()
 }

@@ -26,13 +26,13 @@ fn dispatch_tables(model: &Model) -> String {
     for (table, of, levels) in levels {
         text.blank();
         text.line(format!("dispatch_table! {{\n    /// The next functions in the chain for {of}.\n    {table} {{"));
-        for it in model.commands.values().filter(|it| levels.contains(&it.level)) {
+        for command in model.commands.values().filter(|it| levels.contains(&it.level)) {
             let names: Vec<String> =
-                std::iter::once(&it.c_name).chain(&it.aliases).map(|it| format!("c\"{it}\"")).collect();
+                std::iter::once(&command.c_name).chain(&command.aliases).map(|it| format!("c\"{it}\"")).collect();
             text.line(format!(
                 "        {}: Fn{} = [{}],",
-                names::snake_case(&it.rust_name),
-                it.rust_name,
+                names::snake_case(&command.rust_name),
+                command.rust_name,
                 names.join(", ")
             ));
         }
@@ -46,20 +46,23 @@ fn dispatch_tables(model: &Model) -> String {
 fn shims(model: &Model, text: &mut SourceText) {
     text.blank();
     text.line("shims! {");
-    for it in model.commands.values().filter(|it| it.level != "Global") {
-        let first = it.parameters.fields.first().map(|it| it.rust_type.as_str());
-        let level = match (it.level, first) {
+    for command in model.commands.values().filter(|it| it.level != "Global") {
+        let first = command.parameters.fields.first().map(|it| it.rust_type.as_str());
+        let level = match (command.level, first) {
             ("Device", Some("CommandBuffer")) => "recorder_of",
             ("Device", _) => "device_of",
             _ => "instance_of",
         };
         let parameter = |it: &Field| format!("{}: {}", it.rust_name, it.rust_type);
-        let parameters: Vec<String> = it.parameters.fields.iter().map(parameter).collect();
-        let result = if it.result_type.is_empty() { "()" } else { &it.result_type };
-        let name = names::snake_case(&it.rust_name);
-        let head = format!("{name}: {}, {}, Fn{}, {level}", it.rust_name, it.parameters.rust_name, it.rust_name);
-        let straight = if marshal::is_unrolled(it) { format!("fast_pack::{name}") } else { String::new() };
-        let leave = if it.outputs.is_some() { "Leaves" } else { "Silent" };
+        let parameters: Vec<String> = command.parameters.fields.iter().map(parameter).collect();
+        let result = if command.result_type.is_empty() { "()" } else { &command.result_type };
+        let name = names::snake_case(&command.rust_name);
+        let head = format!(
+            "{name}: {}, {}, Fn{}, {level}",
+            command.rust_name, command.parameters.rust_name, command.rust_name
+        );
+        let straight = if marshal::is_unrolled(command) { format!("fast_pack::{name}") } else { String::new() };
+        let leave = if command.outputs.is_some() { "Leaves" } else { "Silent" };
         text.line(format!("    {head}, [{straight}], {leave} = fn({}) -> {result};", parameters.join(", ")));
     }
     text.line("}");

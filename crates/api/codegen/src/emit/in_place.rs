@@ -37,8 +37,8 @@ pub(crate) fn emit(model: &Model, files: &mut Files) {
     let mut structures = BTreeSet::new();
     let mut commands = Vec::new();
     for command in model.commands.values().filter(|it| is_unpacked_in_place(model, it)) {
-        for it in &command.parameters.fixups {
-            collect_structures(model, it, &mut structures);
+        for fixup in &command.parameters.fixups {
+            collect_structures(model, fixup, &mut structures);
         }
         commands.push(command);
     }
@@ -90,8 +90,8 @@ fn collect_structures(model: &Model, work: &Fixup, structures: &mut BTreeSet<Str
     let Fixup::Pointer { pointer, .. } = work else { return };
     let Pointee::Struct(name) = &pointer.to else { return };
     if is_simple(work) && structures.insert(name.clone()) {
-        for it in &model.layouts[name].fixups {
-            collect_structures(model, it, structures);
+        for fixup in &model.layouts[name].fixups {
+            collect_structures(model, fixup, structures);
         }
     }
 }

@@ -56,8 +56,8 @@ pub(crate) fn emit(model: &Model, files: &mut Files) {
         if !is_unrolled(command) {
             continue;
         }
-        for it in &command.parameters.fixups {
-            collect_structures(model, it, &mut structures);
+        for fixup in &command.parameters.fixups {
+            collect_structures(model, fixup, &mut structures);
         }
         commands.push(command);
     }
@@ -100,8 +100,8 @@ fn collect_structures(model: &Model, work: &Fixup, structures: &mut BTreeSet<Str
     if structures.insert(name.clone()) {
         let layout = &model.layouts[name];
         assert!(layout.fixups.iter().all(is_simple), "{name} cannot be packed in a straight line");
-        for it in &layout.fixups {
-            collect_structures(model, it, structures);
+        for fixup in &layout.fixups {
+            collect_structures(model, fixup, structures);
         }
     }
 }
@@ -131,7 +131,7 @@ fn count(layout: &Layout, pointer: &Pointer) -> String {
 }
 
 fn chains(layout: &Layout) -> Vec<&str> {
-    let chained = layout.fixups.iter().filter_map(|it| match it {
+    let chained = layout.fixups.iter().filter_map(|fixup| match fixup {
         Fixup::Chain { at } => layout.fields.iter().find(|field| field.at == *at),
         _ => None,
     });
@@ -153,9 +153,9 @@ fn emit_structure(layout: &Layout, model: &Model, out: &mut String) {
     }
     if !is_flat {
         let body = write_lines(layout, model, 12);
-        let it = if body.contains("it.") { "it" } else { "_it" };
+        let text = if body.contains("it.") { "it" } else { "_it" };
         let head = format!(
-            "unsafe fn finish_copy<I: IdResolver + ?Sized>({it}: &Self, at: usize, lines: &mut RecordWriter<'_, I>)"
+            "unsafe fn finish_copy<I: IdResolver + ?Sized>({text}: &Self, at: usize, lines: &mut RecordWriter<'_, I>)"
         );
         let name = &layout.c_name;
         let what = if name.starts_with("vk") { format!("parameters of `{name}`") } else { format!("`{name}`") };

@@ -346,22 +346,22 @@ fn entry_points(model: &Model) -> String {
     let by_hand: Vec<&str> = BY_HAND.iter().flat_map(|it| it.1).copied().collect();
     let others = || model.commands.values().filter(|it| !by_hand.contains(&it.c_name.as_str()));
     text.line("\nempty! {");
-    for it in others().filter(|it| !writes(it)) {
-        let types: Vec<&str> = it.parameters.fields.iter().map(|it| it.rust_type.as_str()).collect();
-        let name = names::snake_case(&it.rust_name);
-        let head = format!("{name}: {}, Fn{}", it.rust_name, it.rust_name);
-        text.line(format!("    {head} = fn({}) -> {};", types.join(", "), result(it)));
+    for other in others().filter(|it| !writes(it)) {
+        let types: Vec<&str> = other.parameters.fields.iter().map(|it| it.rust_type.as_str()).collect();
+        let name = names::snake_case(&other.rust_name);
+        let head = format!("{name}: {}, Fn{}", other.rust_name, other.rust_name);
+        text.line(format!("    {head} = fn({}) -> {};", types.join(", "), result(other)));
     }
     text.line("}\n\nby_table! {");
-    for it in others().filter(|it| writes(it)) {
-        text.line(format!("    {}", shim(it, "")));
+    for other in others().filter(|it| writes(it)) {
+        text.line(format!("    {}", shim(other, "")));
     }
     text.line("}");
     for (macro_name, groups) in [("by_hand", BY_HAND), ("by_hand_in_transfers", TRANSFER)] {
         text.line(format!("\n{macro_name}! {{"));
         for (module, names) in groups {
-            for it in names.iter().filter_map(|it| model.commands.get(*it)) {
-                text.line(format!("    {}", shim(it, &format!("{module} "))));
+            for command_model in names.iter().filter_map(|it| model.commands.get(*it)) {
+                text.line(format!("    {}", shim(command_model, &format!("{module} "))));
             }
         }
         text.line("}");
@@ -393,12 +393,15 @@ fn result(command: &CommandModel) -> &str {
     if command.result_type.is_empty() { "()" } else { &command.result_type }
 }
 
-fn shim(it: &CommandModel, module: &str) -> String {
+fn shim(command_model: &CommandModel, module: &str) -> String {
     let parameters: Vec<String> =
-        it.parameters.fields.iter().map(|it| format!("{}: {}", it.rust_name, it.rust_type)).collect();
-    let name = names::snake_case(&it.rust_name);
-    let head = format!("{name}: {}, {}, Fn{}", it.rust_name, it.parameters.rust_name, it.rust_name);
-    format!("{head} = {module}fn({}) -> {};", parameters.join(", "), result(it))
+        command_model.parameters.fields.iter().map(|it| format!("{}: {}", it.rust_name, it.rust_type)).collect();
+    let name = names::snake_case(&command_model.rust_name);
+    let head = format!(
+        "{name}: {}, {}, Fn{}",
+        command_model.rust_name, command_model.parameters.rust_name, command_model.rust_name
+    );
+    format!("{head} = {module}fn({}) -> {};", parameters.join(", "), result(command_model))
 }
 
 /// The versions and extensions that the driver has, with the commands of each.
@@ -409,15 +412,15 @@ fn extensions(registry: &Registry) -> String {
     let mut blocks: Vec<&VersionOrExtension> =
         registry.versions_and_extensions.iter().filter(|it| is_supported(it)).collect();
     blocks.sort_by(|a, b| a.name.cmp(&b.name));
-    for it in blocks {
-        let kind = match it.kind {
+    for block in blocks {
+        let kind = match block.kind {
             VersionOrExtensionKind::Version => "Version",
             VersionOrExtensionKind::InstanceExtension => "Instance",
             VersionOrExtensionKind::DeviceExtension | VersionOrExtensionKind::VideoHeader => "Device",
         };
-        let commands: Vec<String> = it.commands.iter().map(|it| format!("\"{it}\"")).collect();
-        let version = spec_version(it);
-        let (name, commands) = (&it.name, commands.join(", "));
+        let commands: Vec<String> = block.commands.iter().map(|it| format!("\"{it}\"")).collect();
+        let version = spec_version(block);
+        let (name, commands) = (&block.name, commands.join(", "));
         text.line(format!(
             "    ApiBlock {{ name: c\"{name}\", kind: ApiBlockKind::{kind}, spec_version: {version}, commands: &[{commands}] }},"
         ));
@@ -447,14 +450,14 @@ fn limits(registry: &Registry) -> String {
     text.line("\nuse crate::capabilities::properties::Limit;\n");
     text.line("/// Structure, and for each member how it is limited. Sorted by name.");
     text.line("pub(crate) static LIMITS: &[(&str, &[(&str, Limit)])] = &[");
-    for (name, it) in &registry.structs {
-        let is_property = it.extends.iter().any(|it| it == "VkPhysicalDeviceProperties2");
+    for (name, structure) in &registry.structs {
+        let is_property = structure.extends.iter().any(|it| it == "VkPhysicalDeviceProperties2");
         if !is_property && name != "VkPhysicalDeviceLimits" && name != "VkPhysicalDeviceSparseProperties" {
             continue;
         }
         let member = |it: &lavascope_registry::RegistryField| Some((it.name.clone(), limit(it.limit_type.as_deref()?)));
         let members: Vec<String> =
-            it.fields.iter().filter_map(member).map(|it| format!("(\"{}\", Limit::{})", it.0, it.1)).collect();
+            structure.fields.iter().filter_map(member).map(|it| format!("(\"{}\", Limit::{})", it.0, it.1)).collect();
         text.line(format!("    (\"{name}\", &[{}]),", members.join(", ")));
     }
     text.line("];");

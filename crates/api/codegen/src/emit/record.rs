@@ -167,8 +167,8 @@ fn emit_calls(model: &Model, files: &mut Files) {
     text.line("/// A call before the driver sees it.");
     text.line("#[derive(Clone, Copy)]");
     text.line("pub enum Call<'a> {");
-    for it in model.commands.values() {
-        text.line(format!("    {0}(View<'a, {0}Params>),", it.rust_name));
+    for command in model.commands.values() {
+        text.line(format!("    {0}(View<'a, {0}Params>),", command.rust_name));
     }
     text.line("}");
     text.blank();
@@ -179,8 +179,8 @@ fn emit_calls(model: &Model, files: &mut Files) {
     text.line("            return None;");
     text.line("        }");
     text.line("        Some(match record.command() {");
-    for it in model.commands.values() {
-        text.line(format!("            Command::{0} => Call::{0}(View::of_record(record)?),", it.rust_name));
+    for command in model.commands.values() {
+        text.line(format!("            Command::{0} => Call::{0}(View::of_record(record)?),", command.rust_name));
     }
     text.line("        })");
     text.line("    }");
@@ -189,8 +189,8 @@ fn emit_calls(model: &Model, files: &mut Files) {
     text.line("/// What a call returned and wrote.");
     text.line("#[derive(Clone, Copy)]");
     text.line("pub enum Outcome<'a> {");
-    for it in model.commands.values().filter(|it| it.outputs.is_some()) {
-        text.line(format!("    {0}(View<'a, {0}Outputs>),", it.rust_name));
+    for command in model.commands.values().filter(|it| it.outputs.is_some()) {
+        text.line(format!("    {0}(View<'a, {0}Outputs>),", command.rust_name));
     }
     text.line("}");
     text.blank();
@@ -201,12 +201,13 @@ fn emit_calls(model: &Model, files: &mut Files) {
     text.line("            return None;");
     text.line("        }");
     text.line("        Some(match record.command() {");
-    for it in model.commands.values() {
-        match &it.outputs {
-            Some(_) => {
-                text.line(format!("            Command::{0} => Outcome::{0}(View::of_record(record)?),", it.rust_name))
-            }
-            None => text.line(format!("            Command::{} => return None,", it.rust_name)),
+    for command in model.commands.values() {
+        match &command.outputs {
+            Some(_) => text.line(format!(
+                "            Command::{0} => Outcome::{0}(View::of_record(record)?),",
+                command.rust_name
+            )),
+            None => text.line(format!("            Command::{} => return None,", command.rust_name)),
         }
     }
     text.line("        })");

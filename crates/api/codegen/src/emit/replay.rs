@@ -14,11 +14,11 @@ pub(crate) fn emit(model: &Model, files: &mut Files) {
     text.line("use crate::call::trampolines::*;");
     text.blank();
     text.line("calls! {");
-    for it in model.commands.values() {
+    for command in model.commands.values() {
         let names: Vec<String> =
-            std::iter::once(&it.c_name).chain(&it.aliases).map(|it| format!("c\"{it}\"")).collect();
-        let parameters: Vec<&str> = it.parameters.fields.iter().map(|it| it.rust_name.as_str()).collect();
-        let head = format!("{}, {}, Fn{}", it.rust_name, it.parameters.rust_name, it.rust_name);
+            std::iter::once(&command.c_name).chain(&command.aliases).map(|it| format!("c\"{it}\"")).collect();
+        let parameters: Vec<&str> = command.parameters.fields.iter().map(|it| it.rust_name.as_str()).collect();
+        let head = format!("{}, {}, Fn{}", command.rust_name, command.parameters.rust_name, command.rust_name);
         text.line(format!("    {head}, [{}] = fn({});", names.join(", "), parameters.join(", ")));
     }
     text.line("}");

@@ -83,14 +83,14 @@ fn structures_with_outputs(layouts: &mut LayoutBuilder<'_>) -> BTreeSet<String> 
     let mut found = BTreeSet::new();
     loop {
         let before = found.len();
-        for (name, it) in &registry.structs {
+        for (name, item) in &registry.structs {
             let layout = layouts.structure(name);
-            if !it.returned_only && layout.fixups.iter().any(|work| reaches_output(work, &found)) {
+            if !item.returned_only && layout.fixups.iter().any(|work| reaches_output(work, &found)) {
                 found.insert(name.clone());
-                found.extend(it.extends.iter().cloned());
+                found.extend(item.extends.iter().cloned());
             }
             if found.contains(name) {
-                found.extend(it.extends.iter().cloned());
+                found.extend(item.extends.iter().cloned());
             }
         }
         if found.len() == before {

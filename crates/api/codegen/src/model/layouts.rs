@@ -56,7 +56,7 @@ impl<'r> LayoutBuilder<'r> {
             return done.clone();
         }
         let registry = self.registry;
-        let Some(it) = registry.structs.get(&c_name) else {
+        let Some(other) = registry.structs.get(&c_name) else {
             self.error(&c_name, "not a structure");
             return self.lay_out(&FieldOwner {
                 name: &c_name,
@@ -69,13 +69,13 @@ impl<'r> LayoutBuilder<'r> {
         let owner = FieldOwner {
             name: &c_name,
             is_command: false,
-            is_union: it.is_union,
-            returned_only: it.returned_only,
-            fields: &it.fields,
+            is_union: other.is_union,
+            returned_only: other.returned_only,
+            fields: &other.fields,
         };
         let mut layout = self.lay_out(&owner);
         layout.rust_name = names::type_name(&c_name);
-        layout.s_type = it.s_type().and_then(|name| self.enum_value("VkStructureType", name));
+        layout.s_type = other.s_type().and_then(|name| self.enum_value("VkStructureType", name));
         self.layouts.insert(c_name, layout.clone());
         layout
     }
@@ -195,17 +195,17 @@ impl<'r> LayoutBuilder<'r> {
         if registry.handles.contains_key(c_name) {
             return ValueType::new(8, names::type_name(c_name), Ty::Handle(c_name.to_owned()));
         }
-        if let Some(it) = registry.bitmasks.get(c_name) {
-            let bits = it.bits.clone().filter(|it| registry.enums.contains_key(it));
+        if let Some(bitmask) = registry.bitmasks.get(c_name) {
+            let bits = bitmask.bits.clone().filter(|it| registry.enums.contains_key(it));
             let ty = match bits {
                 Some(bits) => Ty::Flags(bits),
-                None => Ty::Plain(if it.width == 64 { "U64" } else { "U32" }),
+                None => Ty::Plain(if bitmask.width == 64 { "U64" } else { "U32" }),
             };
-            return ValueType::new(it.width / 8, names::type_name(c_name), ty);
+            return ValueType::new(bitmask.width / 8, names::type_name(c_name), ty);
         }
-        if let Some(it) = registry.enums.get(c_name) {
-            let ty = if it.is_bitmask { Ty::Flags(c_name.to_owned()) } else { Ty::Enum(c_name.to_owned()) };
-            return ValueType::new(it.width / 8, names::type_name(c_name), ty);
+        if let Some(enumeration) = registry.enums.get(c_name) {
+            let ty = if enumeration.is_bitmask { Ty::Flags(c_name.to_owned()) } else { Ty::Enum(c_name.to_owned()) };
+            return ValueType::new(enumeration.width / 8, names::type_name(c_name), ty);
         }
         if registry.function_pointers.contains_key(c_name) {
             return ValueType::new(8, "FnPtr".to_owned(), Ty::Opaque);
@@ -260,9 +260,9 @@ impl<'r> LayoutBuilder<'r> {
     }
 
     pub(crate) fn enum_value(&mut self, enum_name: &str, value: &str) -> Option<i64> {
-        let it = self.registry.enums.get(enum_name)?;
-        let value = it.aliases.get(value).map_or(value, String::as_str);
-        let found = it.values.iter().find(|it| it.name == value).map(|it| it.value);
+        let enumeration = self.registry.enums.get(enum_name)?;
+        let value = enumeration.aliases.get(value).map_or(value, String::as_str);
+        let found = enumeration.values.iter().find(|it| it.name == value).map(|it| it.value);
         if found.is_none() {
             self.error(enum_name, &format!("has no value `{value}`"));
         }
@@ -516,7 +516,7 @@ fn add_keep(layouts: &mut LayoutBuilder<'_>, owner: &FieldOwner<'_>, layout: &mu
     let is_all = matches!(overrides::find(owner.name), Some(OverrideKind::KeepAll));
     let mut keep: Vec<Span> = Vec::new();
     for field in &layout.fields {
-        let is_capacity = layout.fixups.iter().any(|it| match it {
+        let is_capacity = layout.fixups.iter().any(|fixup| match fixup {
             Fixup::Pointer { pointer, .. } => {
                 matches!(&pointer.len, Len::At(place) if place.through.is_none() && place.at == field.at)
             }
@@ -540,10 +540,10 @@ fn add_keep(layouts: &mut LayoutBuilder<'_>, owner: &FieldOwner<'_>, layout: &mu
 /// Members that parameters name by a path, like `pDescriptorWrites[].dstSet`.
 fn exclusive_members(registry: &Registry) -> BTreeSet<(String, String)> {
     let parameters = registry.commands.values().flat_map(|it| &it.parameters);
-    let member = |it: &registry::RegistryField| match &it.extern_sync {
+    let member = |registry_field: &registry::RegistryField| match &registry_field.extern_sync {
         registry::ExternSync::Of(path) => {
             let member = path.rsplit(['.', '>']).next().unwrap_or_default();
-            Some((registry.resolve(&it.ty.base).to_owned(), member.to_owned()))
+            Some((registry.resolve(&registry_field.ty.base).to_owned(), member.to_owned()))
         }
         _ => None,
     };
@@ -595,19 +595,19 @@ impl IntegerLocation {
 
 impl Pointer {
     fn shifted(&self, by: u32) -> Pointer {
-        let mut it = self.clone();
-        it.len = match it.len {
+        let mut pointer = self.clone();
+        pointer.len = match pointer.len {
             Len::At(place) => Len::At(place.shifted(by)),
             Len::Scaled { of, add, divide } => Len::Scaled { of: of.shifted(by), add, divide },
             other => other,
         };
-        it.read = match it.read {
+        pointer.read = match pointer.read {
             ReadCondition::Is(place, values) => ReadCondition::Is(place.shifted(by), values),
             ReadCondition::Has(place, bits) => ReadCondition::Has(place.shifted(by), bits),
             ReadCondition::Lacks(place, bits) => ReadCondition::Lacks(place.shifted(by), bits),
             other => other,
         };
-        it.stride = it.stride.map(|place| place.shifted(by));
-        it
+        pointer.stride = pointer.stride.map(|place| place.shifted(by));
+        pointer
     }
 }

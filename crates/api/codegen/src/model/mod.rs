@@ -44,7 +44,7 @@ impl Layout {
 
 /// Whether any of the work follows something into another block.
 pub(crate) fn have_references(work: &[Fixup]) -> bool {
-    work.iter().any(|it| match it {
+    work.iter().any(|fixup| match fixup {
         Fixup::Chain { .. } | Fixup::Pointer { .. } => true,
         Fixup::Select { cases, .. } => cases.iter().any(|it| have_references(&it.fixups)),
         _ => false,

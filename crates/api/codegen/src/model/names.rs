@@ -32,7 +32,7 @@ pub(crate) fn snake_case(name: &str) -> String {
         let next_is_lower = chars.get(at + 1).is_some_and(char::is_ascii_lowercase);
         let begins_word = match before {
             None | Some('_') => false,
-            Some(it) if it.is_ascii_lowercase() || it.is_ascii_digit() => c.is_ascii_uppercase(),
+            Some(character) if character.is_ascii_lowercase() || character.is_ascii_digit() => c.is_ascii_uppercase(),
             Some(_) => c.is_ascii_uppercase() && next_is_lower,
         };
         if begins_word {

@@ -281,8 +281,11 @@ fn direction(
 
 /// An integer that another parameter uses as its length.
 pub(crate) fn is_count(owner: &FieldOwner<'_>, field: &registry::RegistryField) -> bool {
-    owner.fields.iter().any(|it| {
-        it.len.iter().any(|len| matches!(len, registry::Length::Path(path) if path.len() == 1 && path[0] == field.name))
+    owner.fields.iter().any(|registry_field| {
+        registry_field
+            .len
+            .iter()
+            .any(|len| matches!(len, registry::Length::Path(path) if path.len() == 1 && path[0] == field.name))
     })
 }
 

@@ -99,7 +99,7 @@ fn is_unchanged(mapping: &Range<usize>, pages: &File) -> bool {
         for word in words[..size].as_chunks().0.iter().map(|it| u64::from_ne_bytes(*it)) {
             match word & (IS_OF_FILE | IS_SWAPPED | IS_PRESENT) {
                 0 => {}
-                it if it == IS_OF_FILE | IS_PRESENT => present += page_size(),
+                value if value == IS_OF_FILE | IS_PRESENT => present += page_size(),
                 _ => return false,
             }
         }

@@ -88,11 +88,11 @@ impl WriteGuard {
         let mut free = FREE.lock().unwrap_or_else(PoisonError::into_inner);
         free.reclaim();
         let entry = match free.entries.pop() {
-            Some(it) => it,
+            Some(item) => item,
             None => {
-                let it = USED.load(Ordering::Relaxed);
-                USED.store((it < GUARDS_MAX).then_some(it + 1)?, Ordering::Release);
-                it
+                let value = USED.load(Ordering::Relaxed);
+                USED.store((value < GUARDS_MAX).then_some(value + 1)?, Ordering::Release);
+                value
             }
         };
         drop(free);
@@ -114,9 +114,9 @@ impl WriteGuard {
         // Whoever takes the signal without passing it on would take the faults as well.
         fault_signal::install();
         let GuardedMapping { pages, page, bits } = self.guarded();
-        let mut add = |it: Range<u64>| {
-            if !it.is_empty() {
-                found.push(it);
+        let mut add = |range: Range<u64>| {
+            if !range.is_empty() {
+                found.push(range);
             }
         };
         add(wanted.start..wanted.end.min(pages.start));
@@ -395,10 +395,10 @@ mod tests {
             let owners: Vec<_> = regions
                 .iter()
                 .enumerate()
-                .map(|(at, it)| {
+                .map(|(at, item)| {
                     scope.spawn({
                         let is_over = &is_over;
-                        move || guard_region(it, seed ^ at as u64, is_over)
+                        move || guard_region(item, seed ^ at as u64, is_over)
                     })
                 })
                 .collect();

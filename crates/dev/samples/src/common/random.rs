@@ -12,10 +12,10 @@ impl Random {
 
     pub(crate) fn next(&mut self) -> u64 {
         self.state = self.state.wrapping_add(0x9E37_79B9_7F4A_7C15);
-        let mut it = self.state;
-        it = (it ^ (it >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-        it = (it ^ (it >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-        it ^ (it >> 31)
+        let mut item = self.state;
+        item = (item ^ (item >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+        item = (item ^ (item >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+        item ^ (item >> 31)
     }
 
     pub(crate) fn word(&mut self) -> u32 {

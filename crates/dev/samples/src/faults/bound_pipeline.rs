@@ -188,10 +188,10 @@ pub(super) fn described_set(
     let binding = |(at, it): (u32, &ShaderResource)| binding_of(at, it.kind(), it.count(), vk::ShaderStageFlags::ALL);
     let bindings: Vec<_> = (0..).zip(bound).map(binding).collect();
     // Nothing has to be written that is not used, where there is a feature for it.
-    let is_partial = |it: &ShaderResource| {
-        matches!(it, ShaderResource::Pictures(..)) && lab.has(Feature::DescriptorBindingPartiallyBound)
+    let is_partial = |shader_resource: &ShaderResource| {
+        matches!(shader_resource, ShaderResource::Pictures(..)) && lab.has(Feature::DescriptorBindingPartiallyBound)
     };
-    let flags = |it: &ShaderResource| match is_partial(it) {
+    let flags = |shader_resource: &ShaderResource| match is_partial(shader_resource) {
         true => vk::DescriptorBindingFlags::PARTIALLY_BOUND,
         false => vk::DescriptorBindingFlags::empty(),
     };
@@ -204,47 +204,50 @@ pub(super) fn described_set(
     let one = (vk::DescriptorType::STORAGE_BUFFER, 1);
     let sizes: Vec<_> = bound.iter().map(|it| (it.kind(), it.count())).chain([one]).collect();
     let set = lab.descriptor_set(lab.descriptor_pool(1, &sizes)?, set_layout)?;
-    for (at, it) in (0..).zip(bound) {
-        write(lab, set, at, it)?;
+    for (at, shader_resource) in (0..).zip(bound) {
+        write(lab, set, at, shader_resource)?;
     }
     Ok((set_layout, set))
 }
 
-fn write(lab: &FaultContext, set: vk::DescriptorSet, at: u32, it: &ShaderResource) -> Result<(), Failure> {
+fn write(lab: &FaultContext, set: vk::DescriptorSet, at: u32, shader_resource: &ShaderResource) -> Result<(), Failure> {
     let image = |image: &SampleImage| vk::DescriptorImageInfo::default().image_view(image.view).image_layout(LAYOUT);
-    match it {
-        ShaderResource::Uniform(buffer) => lab.write_buffers(set, (at, 0), it.kind(), &[**buffer]),
-        ShaderResource::Storage(buffers) => lab.write_buffers(set, (at, 0), it.kind(), buffers),
+    match shader_resource {
+        ShaderResource::Uniform(buffer) => lab.write_buffers(set, (at, 0), shader_resource.kind(), &[**buffer]),
+        ShaderResource::Storage(buffers) => lab.write_buffers(set, (at, 0), shader_resource.kind(), buffers),
         ShaderResource::Dynamic(buffer, size) => {
             let info = [vk::DescriptorBufferInfo { range: *size, ..buffer.descriptor() }];
-            let write = vk::WriteDescriptorSet::default().dst_set(set).dst_binding(at).descriptor_type(it.kind());
+            let write =
+                vk::WriteDescriptorSet::default().dst_set(set).dst_binding(at).descriptor_type(shader_resource.kind());
             lab.write_descriptors(&[write.buffer_info(&info)]);
         }
         ShaderResource::PartlyWritten(buffers) => {
             for (element, buffer) in (0..).zip(*buffers).filter_map(|(at, it)| Some((at, (*it)?))) {
-                lab.write_buffers(set, (at, element), it.kind(), &[buffer]);
+                lab.write_buffers(set, (at, element), shader_resource.kind(), &[buffer]);
             }
         }
         ShaderResource::TexelsRead(buffer, size) | ShaderResource::TexelsWritten(buffer, size) => {
             let info = vk::BufferViewCreateInfo::default().buffer(buffer.handle).format(vk::Format::R32_UINT);
             // SAFETY: the structure lives until the call returns (lifetime).
             let view = [lab.destroy_at_end(unsafe { lab.device.create_buffer_view(&info.range(*size), None) }?)];
-            let write = vk::WriteDescriptorSet::default().dst_set(set).dst_binding(at).descriptor_type(it.kind());
+            let write =
+                vk::WriteDescriptorSet::default().dst_set(set).dst_binding(at).descriptor_type(shader_resource.kind());
             lab.write_descriptors(&[write.texel_buffer_view(&view)]);
         }
         ShaderResource::Pictures(source, written, _) => {
             // SAFETY: the structure lives until the call returns (lifetime).
             let sampler = unsafe { lab.device.create_sampler(&vk::SamplerCreateInfo::default(), None) }?;
             let infos = vec![image(source).sampler(lab.destroy_at_end(sampler)); *written as usize];
-            let write = vk::WriteDescriptorSet::default().dst_set(set).dst_binding(at).descriptor_type(it.kind());
+            let write =
+                vk::WriteDescriptorSet::default().dst_set(set).dst_binding(at).descriptor_type(shader_resource.kind());
             lab.write_descriptors(&[write.image_info(&infos)]);
         }
         ShaderResource::Sampled(source) => {
             // SAFETY: the structure lives until the call returns (lifetime).
             let sampler = unsafe { lab.device.create_sampler(&vk::SamplerCreateInfo::default(), None) }?;
-            lab.write_image(set, at, it.kind(), image(source).sampler(lab.destroy_at_end(sampler)));
+            lab.write_image(set, at, shader_resource.kind(), image(source).sampler(lab.destroy_at_end(sampler)));
         }
-        ShaderResource::Texels(source) => lab.write_image(set, at, it.kind(), image(source)),
+        ShaderResource::Texels(source) => lab.write_image(set, at, shader_resource.kind(), image(source)),
     }
     Ok(())
 }

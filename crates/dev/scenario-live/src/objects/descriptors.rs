@@ -38,9 +38,9 @@ enum LiveDescriptorContent {
 impl LiveDevice<'_> {
     /// The bindings are numbered in their order.
     pub(crate) fn create_descriptors(&self, bindings: &[&ShaderBinding]) -> Result<BoundDescriptors, LiveError> {
-        let binding = |(at, it): (usize, &&ShaderBinding)| vk::DescriptorSetLayoutBinding {
+        let binding = |(at, shader_binding): (usize, &&ShaderBinding)| vk::DescriptorSetLayoutBinding {
             binding: at as u32,
-            descriptor_type: descriptor_type(it.kind),
+            descriptor_type: descriptor_type(shader_binding.kind),
             descriptor_count: 1,
             stage_flags: vk::ShaderStageFlags(vk::ShaderStageFlags::ALL.0),
             ..vk::DescriptorSetLayoutBinding::zeroed()
@@ -66,9 +66,9 @@ impl LiveDevice<'_> {
             return Ok(BoundDescriptors { layout, set });
         }
         let set = self.allocate_set(bindings, set_layout)?;
-        for (at, it) in bindings.iter().enumerate() {
-            let content = self.content(it)?;
-            self.write(set, at as u32, descriptor_type(it.kind), &content);
+        for (at, shader_binding) in bindings.iter().enumerate() {
+            let content = self.content(shader_binding)?;
+            self.write(set, at as u32, descriptor_type(shader_binding.kind), &content);
         }
         Ok(BoundDescriptors { layout, set: DescriptorLocation::Pool(set) })
     }
@@ -113,24 +113,24 @@ impl LiveDevice<'_> {
             ..vk::WriteDescriptorSet::zeroed()
         };
         match content {
-            LiveDescriptorContent::Buffer(it) => write.p_buffer_info = Ptr::to(it),
-            LiveDescriptorContent::Image(it) => write.p_image_info = Ptr::to(it),
-            LiveDescriptorContent::Texels(it) => write.p_texel_buffer_view = Ptr::to(it),
-            LiveDescriptorContent::Structure(it) => {
+            LiveDescriptorContent::Buffer(buffer) => write.p_buffer_info = Ptr::to(buffer),
+            LiveDescriptorContent::Image(image) => write.p_image_info = Ptr::to(image),
+            LiveDescriptorContent::Texels(texels) => write.p_texel_buffer_view = Ptr::to(texels),
+            LiveDescriptorContent::Structure(structure) => {
                 structures.acceleration_structure_count = 1;
-                structures.p_acceleration_structures = Ptr::to(it);
+                structures.p_acceleration_structures = Ptr::to(structure);
                 write.p_next = Ptr::to(&structures).cast();
             }
         }
         call!(self.vk, update_descriptor_sets(self.device, 1, Ptr::to(&write), 0, Ptr::NULL));
     }
 
-    fn content(&self, it: &ShaderBinding) -> Result<LiveDescriptorContent, LiveError> {
-        let buffer = self.resource(it.resource).buffer();
-        Ok(match (&it.region, it.kind) {
+    fn content(&self, shader_binding: &ShaderBinding) -> Result<LiveDescriptorContent, LiveError> {
+        let buffer = self.resource(shader_binding.resource).buffer();
+        Ok(match (&shader_binding.region, shader_binding.kind) {
             (Region::Image(region), _) => LiveDescriptorContent::Image(vk::DescriptorImageInfo {
                 sampler: vk::Sampler(0),
-                image_view: self.view(it.resource, region)?,
+                image_view: self.view(shader_binding.resource, region)?,
                 image_layout: vk::ImageLayout::GENERAL,
             }),
             (Region::Buffer(bytes), BindingKind::TexelBuffer) => {
@@ -168,8 +168,12 @@ impl LiveDevice<'_> {
     }
 
     /// What a shader has to know of a binding.
-    pub(crate) fn shader_descriptor(&self, binding: u32, it: &ShaderBinding) -> Result<ShaderDescriptor, LiveError> {
-        let kind = match (&it.region, it.kind) {
+    pub(crate) fn shader_descriptor(
+        &self,
+        binding: u32,
+        shader_binding: &ShaderBinding,
+    ) -> Result<ShaderDescriptor, LiveError> {
+        let kind = match (&shader_binding.region, shader_binding.kind) {
             (Region::Buffer(bytes), BindingKind::StorageBuffer) => {
                 DescriptorShape::Storage { bytes: bytes.end - bytes.start }
             }
@@ -181,17 +185,17 @@ impl LiveDevice<'_> {
             (Region::Buffer(_), BindingKind::Structure) => DescriptorShape::Structure,
             (Region::Buffer(_), BindingKind::Descriptors) => DescriptorShape::Storage { bytes: 4 },
             (Region::Image(region), BindingKind::Input(index)) => {
-                let number = self.image_component_type(it.resource, region);
-                DescriptorShape::Input { index, number, is_multisampled: self.is_multisampled(it.resource) }
+                let number = self.image_component_type(shader_binding.resource, region);
+                DescriptorShape::Input { index, number, is_multisampled: self.is_multisampled(shader_binding.resource) }
             }
             (Region::Image(region), BindingKind::SampledImage | BindingKind::StorageImage) => DescriptorShape::Image {
-                is_sampled: it.kind == BindingKind::SampledImage,
-                dim: self.dim(it.resource, region),
-                number: self.image_component_type(it.resource, region),
+                is_sampled: shader_binding.kind == BindingKind::SampledImage,
+                dim: self.dim(shader_binding.resource, region),
+                number: self.image_component_type(shader_binding.resource, region),
             },
             _ => return Err(UnsupportedProgram("a descriptor of another kind than its resource".to_owned()).into()),
         };
-        Ok(ShaderDescriptor { binding, kind, reads: it.reads, writes: it.writes })
+        Ok(ShaderDescriptor { binding, kind, reads: shader_binding.reads, writes: shader_binding.writes })
     }
 
     fn image_component_type(&self, resource: ResourceId, region: &ImageRegion) -> formats::ComponentType {

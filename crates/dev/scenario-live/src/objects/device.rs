@@ -52,8 +52,8 @@ macro_rules! owned_objects {
         }
 
         impl LiveDevice<'_> {
-            pub(crate) fn destroy(&self, it: OwnedObject) {
-                match it {
+            pub(crate) fn destroy(&self, object: OwnedObject) {
+                match object {
                     $(OwnedObject::$handle(handle) => call!(self.vk, $destroy(self.device, handle, Ptr::NULL)),)*
                 }
             }
@@ -152,14 +152,14 @@ impl<'a> LiveDevice<'a> {
         call!(self.vk, destroy_device(self.device, Ptr::NULL));
     }
 
-    pub(crate) fn destroy_at_end(&self, it: OwnedObject) {
-        self.owned_objects.lock().unwrap_or_else(PoisonError::into_inner).push(it);
+    pub(crate) fn destroy_at_end(&self, owned_object: OwnedObject) {
+        self.owned_objects.lock().unwrap_or_else(PoisonError::into_inner).push(owned_object);
     }
 
     /// Something ends before all else does.
-    pub(crate) fn destroy_now(&self, it: OwnedObject) {
-        self.owned_objects.lock().unwrap_or_else(PoisonError::into_inner).retain(|own| *own != it);
-        self.destroy(it);
+    pub(crate) fn destroy_now(&self, owned_object: OwnedObject) {
+        self.owned_objects.lock().unwrap_or_else(PoisonError::into_inner).retain(|own| *own != owned_object);
+        self.destroy(owned_object);
     }
 
     pub(crate) fn set_name(&self, ty: vk::ObjectType, handle: u64, name: &str) {
@@ -197,13 +197,14 @@ impl<'a> LiveDevice<'a> {
             self.set_name(vk::ObjectType::FENCE, fence.0, &names.fences[at]);
             self.fences.push(fence);
         }
-        for it in &names.semaphores {
-            let ty = if it.is_timeline { vk::SemaphoreType::TIMELINE } else { vk::SemaphoreType::BINARY };
+        for declared_semaphore in &names.semaphores {
+            let ty =
+                if declared_semaphore.is_timeline { vk::SemaphoreType::TIMELINE } else { vk::SemaphoreType::BINARY };
             let chained = vk::SemaphoreTypeCreateInfo { semaphore_type: ty, ..vk::SemaphoreTypeCreateInfo::zeroed() };
             let info =
                 vk::SemaphoreCreateInfo { p_next: Ptr::to(&chained).cast(), ..vk::SemaphoreCreateInfo::zeroed() };
             let semaphore = create!(self, create_semaphore, info, Semaphore);
-            self.set_name(vk::ObjectType::SEMAPHORE, semaphore.0, &it.name);
+            self.set_name(vk::ObjectType::SEMAPHORE, semaphore.0, &declared_semaphore.name);
             self.semaphores.push(semaphore);
         }
         Ok(())
@@ -211,14 +212,14 @@ impl<'a> LiveDevice<'a> {
 
     /// Each from a pool of its own, so that threads may record them at the same time.
     fn create_command_buffers(&mut self) -> Result<(), LiveError> {
-        for (at, it) in self.scenario.program.command_buffers.iter().enumerate() {
+        for (at, command_buffer) in self.scenario.program.command_buffers.iter().enumerate() {
             let family = self.families.of_command_buffer(self.scenario.program, at as u32);
             let info = vk::CommandPoolCreateInfo { queue_family_index: family, ..vk::CommandPoolCreateInfo::zeroed() };
             let pool = create!(self, create_command_pool, info, CommandPool);
             use vk::CommandBufferLevel as Level;
             let info = vk::CommandBufferAllocateInfo {
                 command_pool: pool,
-                level: if it.is_secondary { Level::SECONDARY } else { Level::PRIMARY },
+                level: if command_buffer.is_secondary { Level::SECONDARY } else { Level::PRIMARY },
                 command_buffer_count: 1,
                 ..vk::CommandBufferAllocateInfo::zeroed()
             };
@@ -266,33 +267,37 @@ pub(crate) struct LiveFamilyMap {
 
 impl LiveFamilyMap {
     fn of(gpu: &LiveGpu, program: &Program) -> Result<LiveFamilyMap, UnsupportedProgram> {
-        let mut it = LiveFamilyMap { program_to_device: Vec::new(), queue_counts: Vec::new(), queues: Vec::new() };
+        let mut family_map =
+            LiveFamilyMap { program_to_device: Vec::new(), queue_counts: Vec::new(), queues: Vec::new() };
         for queue in &program.queues {
-            let own = match it.device_family(queue.family) {
+            let own = match family_map.device_family(queue.family) {
                 Some(own) => own,
-                None => it.claim_family(gpu, queue.family, Some(queue.flags))?,
+                None => family_map.claim_family(gpu, queue.family, Some(queue.flags))?,
             };
-            let count =
-                it.queue_counts.iter_mut().find(|it| it.0 == own).expect("every family that is taken has a count");
-            it.queues.push((own, count.1));
+            let count = family_map
+                .queue_counts
+                .iter_mut()
+                .find(|it| it.0 == own)
+                .expect("every family that is taken has a count");
+            family_map.queues.push((own, count.1));
             count.1 += 1;
         }
         // Those that barriers speak of, and that have no queue.
         for family in families_in_barriers(program) {
-            if it.device_family(family).is_none() {
-                it.claim_family(gpu, family, None)?;
+            if family_map.device_family(family).is_none() {
+                family_map.claim_family(gpu, family, None)?;
             }
         }
-        if it.queue_counts.len() < 2 {
-            it.claim_family(gpu, u32::MAX - 16, None)?;
+        if family_map.queue_counts.len() < 2 {
+            family_map.claim_family(gpu, u32::MAX - 16, None)?;
         }
-        for (family, count) in &mut it.queue_counts {
+        for (family, count) in &mut family_map.queue_counts {
             *count = (*count).max(1);
             if gpu.families[*family as usize].1 < *count {
                 return UnsupportedProgram::error("the device has fewer queues of one family");
             }
         }
-        Ok(it)
+        Ok(family_map)
     }
 
     fn claim_family(&mut self, gpu: &LiveGpu, family: u32, flags: Option<u32>) -> Result<u32, UnsupportedProgram> {
@@ -324,7 +329,7 @@ impl LiveFamilyMap {
     /// The family of the first queue that gets a command buffer.
     fn of_command_buffer(&self, program: &Program, buffer: u32) -> u32 {
         use lavascope_sync_ir::HostStep;
-        let submits = program.steps.iter().filter_map(|it| match it {
+        let submits = program.steps.iter().filter_map(|step| match step {
             HostStep::Submit { queue, batches, .. } => Some((queue, batches)),
             _ => None,
         });

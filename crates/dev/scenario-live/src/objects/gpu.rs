@@ -204,11 +204,11 @@ unsafe extern "system" fn debug_callback(
     // SAFETY: the specification of PFN_vkDebugUtilsMessengerCallbackEXT makes `data` valid during the call, and `user` the
     // `pUserData` of the messenger: the list of `LiveGpu::open`, which `LiveGpu` keeps until the messenger is destroyed.
     let (data, heard) = unsafe { (&*data, &*user.cast::<Mutex<Vec<ReceivedMessage>>>()) };
-    let owned = |it: Ptr<u8>| match it.is_null() {
+    let owned = |byte: Ptr<u8>| match byte.is_null() {
         true => String::new(),
         // SAFETY: VUID-VkDebugUtilsMessengerCallbackDataEXT-pMessageIdName-parameter and -pMessage-parameter: a text that
         // is not null is a null-terminated UTF-8 string.
-        false => unsafe { CStr::from_ptr(it.as_ptr().cast()) }.to_string_lossy().into_owned(),
+        false => unsafe { CStr::from_ptr(byte.as_ptr().cast()) }.to_string_lossy().into_owned(),
     };
     let message = ReceivedMessage {
         name: owned(data.p_message_id_name),

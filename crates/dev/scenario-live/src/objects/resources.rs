@@ -67,18 +67,18 @@ const BUFFER_USAGE: u32 = vk::BufferUsageFlags::TRANSFER_SRC.0
 
 /// Whether the memory of each resource is where the program says, by what drivers tell.
 pub(crate) fn check_resources(program: &Program) -> Result<(), UnsupportedProgram> {
-    for (at, it) in program.resources.iter().enumerate() {
-        let own = match &it.kind {
+    for (at, resource) in program.resources.iter().enumerate() {
+        let own = match &resource.kind {
             ResourceKind::Buffer { size } => *size,
             ResourceKind::Image(image) => formats::size(image),
         };
-        if it.binding.is_some_and(|it| it.size != own) {
+        if resource.binding.is_some_and(|it| it.size != own) {
             return UnsupportedProgram::error("more memory than the resource has bytes");
         }
-        if it.binding.is_some() && is_presented(program, ResourceId(at as u32)) {
+        if resource.binding.is_some() && is_presented(program, ResourceId(at as u32)) {
             return UnsupportedProgram::error("the memory of what is presented is not the application's");
         }
-        if let ResourceKind::Image(ImageDesc { tiling: Tiling::Pitched(_), mips: 2.., .. }) = it.kind {
+        if let ResourceKind::Image(ImageDesc { tiling: Tiling::Pitched(_), mips: 2.., .. }) = resource.kind {
             return UnsupportedProgram::error("the layouts of single levels are the driver's business");
         }
     }
@@ -88,8 +88,8 @@ pub(crate) fn check_resources(program: &Program) -> Result<(), UnsupportedProgra
 impl LiveDevice<'_> {
     pub(crate) fn create_resources(&mut self) -> Result<(), LiveError> {
         let (program, names) = (self.scenario.program, self.scenario.names);
-        for it in &names.memories {
-            let memory = self.allocate(it.size)?;
+        for declared_memory in &names.memories {
+            let memory = self.allocate(declared_memory.size)?;
             self.memories.push(memory);
         }
         for (at, resource) in program.resources.iter().enumerate() {
@@ -102,8 +102,8 @@ impl LiveDevice<'_> {
                 ResourceKind::Image(image) => self.create_image_of(id, resource, image)?,
             };
             let (ty, handle) = match made.handle {
-                ResourceHandle::Buffer(it) => (vk::ObjectType::BUFFER, it.0),
-                ResourceHandle::Image(it) => (vk::ObjectType::IMAGE, it.0),
+                ResourceHandle::Buffer(buffer) => (vk::ObjectType::BUFFER, buffer.0),
+                ResourceHandle::Image(item) => (vk::ObjectType::IMAGE, item.0),
             };
             self.set_name(ty, handle, &names.resources[at]);
             self.resources.push(made);
@@ -149,7 +149,7 @@ impl LiveDevice<'_> {
     /// The memory that a resource is bound to: that of the program, or its own.
     fn memory_of(&self, resource: &Resource, size: u64) -> Result<(vk::DeviceMemory, u64), LiveError> {
         match resource.binding {
-            Some(it) => Ok((self.memories[it.memory.0 as usize], it.offset)),
+            Some(memory_binding) => Ok((self.memories[memory_binding.memory.0 as usize], memory_binding.offset)),
             None => Ok((self.allocate(size)?, 0)),
         }
     }
@@ -298,8 +298,8 @@ impl LiveDevice<'_> {
     }
 
     /// A view as an attachment: with all aspects that it has.
-    pub(crate) fn attachment(&self, it: &AttachmentView) -> Result<vk::ImageView, LiveError> {
-        self.view(it.resource, &it.region)
+    pub(crate) fn attachment(&self, attachment_view: &AttachmentView) -> Result<vk::ImageView, LiveError> {
+        self.view(attachment_view.resource, &attachment_view.region)
     }
 }
 
@@ -309,13 +309,13 @@ const LINEAR_MODIFIER: u64 = 0;
 /// Where the planes of an image lie, if that is not left to anybody.
 fn layouts(image: &ImageDesc) -> Vec<vk::SubresourceLayout> {
     let Tiling::Pitched(all) = &image.tiling else { return Vec::new() };
-    let layout = |it: &lavascope_sync_ir::SubresourceLayout| vk::SubresourceLayout {
-        offset: it.offset,
+    let layout = |subresource_layout: &lavascope_sync_ir::SubresourceLayout| vk::SubresourceLayout {
+        offset: subresource_layout.offset,
         // It must be zero: the driver says it.
         size: 0,
-        row_pitch: it.row_pitch,
-        array_pitch: it.array_pitch,
-        depth_pitch: it.depth_pitch,
+        row_pitch: subresource_layout.row_pitch,
+        array_pitch: subresource_layout.array_pitch,
+        depth_pitch: subresource_layout.depth_pitch,
     };
     all.iter().map(layout).collect()
 }
@@ -349,7 +349,7 @@ fn usage(image: &ImageDesc) -> u32 {
 }
 
 fn is_presented(program: &Program, id: ResourceId) -> bool {
-    program.steps.iter().any(|it| match it {
+    program.steps.iter().any(|step| match step {
         HostStep::Acquire { image, .. } => *image == id,
         HostStep::Present { images, .. } => images.contains(&id),
         _ => false,
@@ -365,11 +365,11 @@ pub(crate) fn samples(program: &Program, id: ResourceId) -> u32 {
     for command in commands() {
         match command {
             Command::Action(accesses) => {
-                for it in accesses.iter().filter(|it| it.resource == id) {
-                    is_resolved |= it.stage == Stage::RESOLVE.0 && it.access == Bits::TRANSFER_READ.0;
-                    is_copied |= [Stage::COPY.0, Stage::BLIT.0].contains(&it.stage);
-                    is_copied |= [Bits::SHADER_STORAGE_READ.0, Bits::SHADER_STORAGE_WRITE.0].contains(&it.access);
-                    is_copied |= it.stage == Stage::RESOLVE.0 && it.access == Bits::TRANSFER_WRITE.0;
+                for item in accesses.iter().filter(|it| it.resource == id) {
+                    is_resolved |= item.stage == Stage::RESOLVE.0 && item.access == Bits::TRANSFER_READ.0;
+                    is_copied |= [Stage::COPY.0, Stage::BLIT.0].contains(&item.stage);
+                    is_copied |= [Bits::SHADER_STORAGE_READ.0, Bits::SHADER_STORAGE_WRITE.0].contains(&item.access);
+                    is_copied |= item.stage == Stage::RESOLVE.0 && item.access == Bits::TRANSFER_WRITE.0;
                 }
             }
             Command::BeginRenderPass { pass, views, .. } => {
@@ -377,8 +377,10 @@ pub(crate) fn samples(program: &Program, id: ResourceId) -> u32 {
                 let source = |at: u32| views.get(at as usize).is_some_and(|it| it.resource == id);
                 is_resolved |= sources.into_iter().any(source);
             }
-            Command::BeginRendering(it) => {
-                is_resolved |= it.attachments.iter().any(|it| it.resolve.is_some() && it.view.resource == id);
+            Command::BeginRendering(begin_rendering) => {
+                is_resolved |= begin_rendering.attachments.iter().any(|rendering_attachment| {
+                    rendering_attachment.resolve.is_some() && rendering_attachment.view.resource == id
+                });
             }
             _ => {}
         }

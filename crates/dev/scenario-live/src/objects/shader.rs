@@ -90,8 +90,8 @@ impl ShaderSpec {
         let void = writer.intern_type(Op::TypeVoid, &[]);
         let function = writer.intern_type(Op::TypeFunction, &[void]);
         self.stage(&mut writer, main);
-        for it in &self.descriptors {
-            writer.descriptor(it);
+        for shader_descriptor in &self.descriptors {
+            writer.descriptor(shader_descriptor);
         }
         for location in 0..self.inputs {
             let uint = writer.uint();
@@ -220,8 +220,8 @@ impl SpirvWriter {
         self.next - 1
     }
 
-    fn capability(&mut self, it: Capability) {
-        self.capabilities.insert(it as u32);
+    fn capability(&mut self, item: Capability) {
+        self.capabilities.insert(item as u32);
     }
 
     fn extension(&mut self, name: &'static str) {
@@ -305,22 +305,24 @@ impl SpirvWriter {
         id
     }
 
-    fn descriptor(&mut self, it: &ShaderDescriptor) {
-        let variable = match it.kind {
-            DescriptorShape::Storage { bytes } => self.buffer(it, StorageClass::StorageBuffer, bytes),
-            DescriptorShape::Counter => self.counter(it),
-            DescriptorShape::Uniform { bytes } => self.buffer(it, StorageClass::Uniform, bytes),
+    fn descriptor(&mut self, shader_descriptor: &ShaderDescriptor) {
+        let variable = match shader_descriptor.kind {
+            DescriptorShape::Storage { bytes } => self.buffer(shader_descriptor, StorageClass::StorageBuffer, bytes),
+            DescriptorShape::Counter => self.counter(shader_descriptor),
+            DescriptorShape::Uniform { bytes } => self.buffer(shader_descriptor, StorageClass::Uniform, bytes),
             DescriptorShape::Texels => self.texels(),
-            DescriptorShape::Image { is_sampled, dim, number } => self.image(it, is_sampled, dim, number),
+            DescriptorShape::Image { is_sampled, dim, number } => {
+                self.image(shader_descriptor, is_sampled, dim, number)
+            }
             DescriptorShape::Input { index, number, is_multisampled } => self.input(index, number, is_multisampled),
             DescriptorShape::Structure => self.structure(),
         };
         self.decorate(variable, Decoration::DescriptorSet, &[SET]);
-        self.decorate(variable, Decoration::Binding, &[it.binding]);
+        self.decorate(variable, Decoration::Binding, &[shader_descriptor.binding]);
     }
 
     /// A block with one array, in words where that is possible.
-    fn buffer(&mut self, it: &ShaderDescriptor, class: StorageClass, bytes: u64) -> u32 {
+    fn buffer(&mut self, shader_descriptor: &ShaderDescriptor, class: StorageClass, bytes: u64) -> u32 {
         let (element, size) = if bytes.is_multiple_of(4) {
             (self.uint(), 4)
         } else {
@@ -337,10 +339,10 @@ impl SpirvWriter {
         self.decorate(block, Decoration::Block, &[]);
         self.decorations.extend(instruction(Op::MemberDecorate, &[block, 0, Decoration::Offset as u32, 0]));
         let variable = self.variable(class, block);
-        if it.reads {
+        if shader_descriptor.reads {
             self.push_typed_body(Op::Load, block, &[variable]);
         }
-        if it.writes {
+        if shader_descriptor.writes {
             let null = self.intern_constant(Op::ConstantNull, block, &[]);
             self.push_body(Op::Store, &[variable, null]);
         }
@@ -348,8 +350,8 @@ impl SpirvWriter {
     }
 
     /// A word that is read and written at once.
-    fn counter(&mut self, it: &ShaderDescriptor) -> u32 {
-        let silent = ShaderDescriptor { reads: false, writes: false, ..it.clone() };
+    fn counter(&mut self, shader_descriptor: &ShaderDescriptor) -> u32 {
+        let silent = ShaderDescriptor { reads: false, writes: false, ..shader_descriptor.clone() };
         let variable = self.buffer(&silent, StorageClass::StorageBuffer, 4);
         let uint = self.uint();
         let pointer = self.intern_type(Op::TypePointer, &[StorageClass::StorageBuffer as u32, uint]);
@@ -377,7 +379,13 @@ impl SpirvWriter {
         self.intern_type(Op::TypeImage, &[element, dim as u32, 0, arrayed, multisampled, sampled, format])
     }
 
-    fn image(&mut self, it: &ShaderDescriptor, is_sampled: bool, dim: ImageDim, number: ComponentType) -> u32 {
+    fn image(
+        &mut self,
+        shader_descriptor: &ShaderDescriptor,
+        is_sampled: bool,
+        dim: ImageDim,
+        number: ComponentType,
+    ) -> u32 {
         let element = self.number(number);
         let traits = [u32::from(dim.is_array), u32::from(dim.is_multisampled), if is_sampled { 1 } else { 2 }];
         let shape = if dim.is_3d { Dim::Dim3D } else { Dim::Dim2D };
@@ -397,11 +405,11 @@ impl SpirvWriter {
             self.push_typed_body(Op::ImageFetch, vector, &[&[image, place], operands].concat());
             return variable;
         }
-        if it.reads {
+        if shader_descriptor.reads {
             self.capability(Capability::StorageImageReadWithoutFormat);
             self.push_typed_body(Op::ImageRead, vector, &[&[image, place], operands].concat());
         }
-        if it.writes {
+        if shader_descriptor.writes {
             self.capability(Capability::StorageImageWriteWithoutFormat);
             let null = self.intern_constant(Op::ConstantNull, vector, &[]);
             self.push_body(Op::ImageWrite, &[&[image, place, null], operands].concat());
@@ -454,11 +462,11 @@ impl SpirvWriter {
         }
         const VERSION: u32 = 0x1_0600;
         let mut words = vec![spirv::MAGIC_NUMBER, VERSION, 0, self.next, 0];
-        for it in &self.capabilities {
-            words.extend(instruction(Op::Capability, &[*it]));
+        for capability in &self.capabilities {
+            words.extend(instruction(Op::Capability, &[*capability]));
         }
-        for it in &self.extensions {
-            words.extend(instruction(Op::Extension, &string_words(it)));
+        for extension in &self.extensions {
+            words.extend(instruction(Op::Extension, &string_words(extension)));
         }
         const LOGICAL: u32 = 0;
         const GLSL450: u32 = 1;
@@ -500,9 +508,11 @@ mod tests {
             let found = reflected(&shader).accesses;
             let modes: Vec<AccessMode> = found.iter().map(|it| it.mode).collect();
             assert_eq!(modes, [AccessMode::Read, AccessMode::Write]);
-            for it in &found {
-                let AccessTarget::Descriptor { bytes: Some(own), .. } = &it.target else { panic!("{it:?}") };
-                assert_eq!((own.start, own.end, own.is_exact, it.is_certain), (0, Some(bytes), true, true));
+            for shader_access in &found {
+                let AccessTarget::Descriptor { bytes: Some(own), .. } = &shader_access.target else {
+                    panic!("{shader_access:?}")
+                };
+                assert_eq!((own.start, own.end, own.is_exact, shader_access.is_certain), (0, Some(bytes), true, true));
             }
         }
     }

@@ -54,9 +54,9 @@ fn commands_of_action(
     let kinds: Vec<LiveCommandKind> =
         accesses.iter().map(|it| command_kind(it, is_graphics)).collect::<Result<_, _>>()?;
     let mut seen: Vec<LiveCommandKind> = Vec::new();
-    kinds.iter().for_each(|it| {
-        if !seen.contains(it) {
-            seen.push(*it)
+    kinds.iter().for_each(|live_command_kind| {
+        if !seen.contains(live_command_kind) {
+            seen.push(*live_command_kind)
         }
     });
     if seen.is_empty() {
@@ -84,9 +84,9 @@ fn accesses_of_kind(accesses: &[Access], kinds: &[LiveCommandKind], kind: LiveCo
     accesses.iter().zip(kinds).filter(|it| *it.1 == kind).map(|it| it.0.clone()).collect()
 }
 
-fn command_kind(it: &Access, is_graphics: bool) -> Result<LiveCommandKind, UnsupportedProgram> {
-    Ok(match Stage(it.stage) {
-        _ if it.stage & TRANSFERS != 0 => LiveCommandKind::Transfer,
+fn command_kind(access: &Access, is_graphics: bool) -> Result<LiveCommandKind, UnsupportedProgram> {
+    Ok(match Stage(access.stage) {
+        _ if access.stage & TRANSFERS != 0 => LiveCommandKind::Transfer,
         Stage::COMPUTE_SHADER => LiveCommandKind::Dispatch,
         Stage::DRAW_INDIRECT if !is_graphics => LiveCommandKind::Dispatch,
         Stage::RAY_TRACING_SHADER_KHR => LiveCommandKind::Trace,
@@ -119,8 +119,8 @@ fn command_kind(it: &Access, is_graphics: bool) -> Result<LiveCommandKind, Unsup
 
 /// Accesses of one action do not conflict; those of several commands would.
 pub(crate) fn check_disjoint(parts: &[Vec<Access>]) -> Result<(), UnsupportedProgram> {
-    let is_write = |it: &Access| {
-        lavascope_abi::SYNC_ACCESSES.iter().any(|own| own.access == it.access && own.name.contains("_WRITE_BIT"))
+    let is_write = |item: &Access| {
+        lavascope_abi::SYNC_ACCESSES.iter().any(|own| own.access == item.access && own.name.contains("_WRITE_BIT"))
     };
     for (at, part) in parts.iter().enumerate() {
         let others = parts[at + 1..].iter().flatten();
@@ -160,9 +160,9 @@ pub(crate) fn image(program: &Program, id: ResourceId) -> Option<&ImageDesc> {
 }
 
 /// The bytes of an access to a buffer.
-pub(crate) fn buffer_bytes(it: &Access) -> Result<BufferBytes, UnsupportedProgram> {
-    match &it.region {
-        Region::Buffer(bytes) => Ok((it.resource, bytes.clone())),
+pub(crate) fn buffer_bytes(access: &Access) -> Result<BufferBytes, UnsupportedProgram> {
+    match &access.region {
+        Region::Buffer(bytes) => Ok((access.resource, bytes.clone())),
         Region::Image(_) => UnsupportedProgram::error("an image where only buffers are read"),
     }
 }
@@ -173,16 +173,16 @@ pub(crate) fn shader_bindings(
     accesses: &[Access],
 ) -> Result<Vec<ShaderBinding>, UnsupportedProgram> {
     let is_in_memory = |it: &&Access| it.access == Bits::DESCRIPTOR_BUFFER_READ_EXT.0;
-    if let Some(it) = accesses.iter().find(is_in_memory) {
-        let is_rest = matches!((&it.region, &resource(program, it.resource).kind),
+    if let Some(item) = accesses.iter().find(is_in_memory) {
+        let is_rest = matches!((&item.region, &resource(program, item.resource).kind),
             (Region::Buffer(bytes), ResourceKind::Buffer { size }) if bytes.end == *size);
         if accesses.len() > 1 || !is_rest {
             return UnsupportedProgram::error("descriptors in a buffer are alone there, up to its end");
         }
     }
     let mut found: Vec<ShaderBinding> = Vec::new();
-    for it in accesses {
-        for made in bindings_of_access(program, it)? {
+    for item in accesses {
+        for made in bindings_of_access(program, item)? {
             let same = found
                 .iter_mut()
                 .find(|own| (own.resource, own.kind, &own.region) == (made.resource, made.kind, &made.region));
@@ -198,9 +198,9 @@ pub(crate) fn shader_bindings(
     Ok(found)
 }
 
-fn bindings_of_access(program: &Program, it: &Access) -> Result<Vec<ShaderBinding>, UnsupportedProgram> {
-    let (image, is_atomic) = (image(program, it.resource), it.order == RasterOrder::Atomic);
-    let (kind, reads) = match (Bits(it.access), image.is_some()) {
+fn bindings_of_access(program: &Program, item: &Access) -> Result<Vec<ShaderBinding>, UnsupportedProgram> {
+    let (image, is_atomic) = (image(program, item.resource), item.order == RasterOrder::Atomic);
+    let (kind, reads) = match (Bits(item.access), image.is_some()) {
         (Bits::SHADER_STORAGE_READ, false) if is_atomic => (BindingKind::Counter, true),
         (Bits::SHADER_STORAGE_WRITE, false) if is_atomic => (BindingKind::Counter, false),
         (Bits::SHADER_STORAGE_READ, false) => (BindingKind::StorageBuffer, true),
@@ -215,8 +215,8 @@ fn bindings_of_access(program: &Program, it: &Access) -> Result<Vec<ShaderBindin
         (Bits::UNIFORM_READ, true) => return UnsupportedProgram::error("no image is a uniform buffer"),
         (Bits(other), _) => return UnsupportedProgram::error(format!("no shader has accesses {other:#x}")),
     };
-    let made = |region| ShaderBinding { resource: it.resource, region, kind, reads, writes: !reads };
-    match (&it.region, image) {
+    let made = |region| ShaderBinding { resource: item.resource, region, kind, reads, writes: !reads };
+    match (&item.region, image) {
         (Region::Image(region), Some(image)) => {
             if !covers_whole_image(image, region) {
                 return UnsupportedProgram::error("a shader may touch every texel of its view");
@@ -231,7 +231,7 @@ fn bindings_of_access(program: &Program, it: &Access) -> Result<Vec<ShaderBindin
             let of_aspect = |aspects| Region::Image(lavascope_sync_ir::ImageRegion { aspects, ..region.clone() });
             Ok(aspects.into_iter().map(|it| made(of_aspect(it))).collect())
         }
-        _ => Ok(vec![made(it.region.clone())]),
+        _ => Ok(vec![made(item.region.clone())]),
     }
 }
 
@@ -273,12 +273,12 @@ fn trace(program: &Program, accesses: &[Access]) -> Result<LiveCommand, Unsuppor
 
 fn build(accesses: &[Access]) -> Result<LiveCommand, UnsupportedProgram> {
     let mut made = StructureBuild::default();
-    for it in accesses {
-        match Bits(it.access) {
-            Bits::ACCELERATION_STRUCTURE_WRITE_KHR if made.target.is_none() => made.target = Some(buffer_bytes(it)?),
-            Bits::ACCELERATION_STRUCTURE_READ_KHR if made.source.is_none() => made.source = Some(buffer_bytes(it)?),
+    for item in accesses {
+        match Bits(item.access) {
+            Bits::ACCELERATION_STRUCTURE_WRITE_KHR if made.target.is_none() => made.target = Some(buffer_bytes(item)?),
+            Bits::ACCELERATION_STRUCTURE_READ_KHR if made.source.is_none() => made.source = Some(buffer_bytes(item)?),
             Bits::SHADER_READ => {
-                let bytes = buffer_bytes(it)?;
+                let bytes = buffer_bytes(item)?;
                 let size = bytes.1.end - bytes.1.start;
                 if size < AABB_BYTES || !(size - AABB_BYTES).is_multiple_of(8) {
                     return UnsupportedProgram::error("boxes of a build are 24 bytes and more, in steps of 8");
@@ -309,17 +309,17 @@ fn copy_structure(accesses: &[Access]) -> Result<LiveCommand, UnsupportedProgram
 /// Bytes of a box that a build reads.
 pub(crate) const AABB_BYTES: u64 = 24;
 
-fn preprocess(it: &Access) -> Result<LiveCommand, UnsupportedProgram> {
-    match Bits(it.access) {
-        Bits::COMMAND_PREPROCESS_READ_EXT => Ok(LiveCommand::Preprocess(buffer_bytes(it)?)),
+fn preprocess(item: &Access) -> Result<LiveCommand, UnsupportedProgram> {
+    match Bits(item.access) {
+        Bits::COMMAND_PREPROCESS_READ_EXT => Ok(LiveCommand::Preprocess(buffer_bytes(item)?)),
         Bits(other) => UnsupportedProgram::error(format!("no preparation of commands has accesses {other:#x}")),
     }
 }
 
 fn encode(accesses: &[Access]) -> Result<Vec<LiveCommand>, UnsupportedProgram> {
-    let one = |it: &Access| match (&it.region, Bits(it.access)) {
+    let one = |item: &Access| match (&item.region, Bits(item.access)) {
         (Region::Image(region), Bits::VIDEO_ENCODE_READ_KHR) if region.mips.len() == 1 && region.layers.len() == 1 => {
-            Ok(LiveCommand::Encode { src: it.resource, region: region.clone() })
+            Ok(LiveCommand::Encode { src: item.resource, region: region.clone() })
         }
         _ => UnsupportedProgram::error("only one layer of an image is read by an encoder"),
     };

@@ -81,41 +81,41 @@ struct DrawAccesses {
 
 impl DrawAccesses {
     fn of(accesses: &[Access]) -> Result<DrawAccesses, UnsupportedProgram> {
-        let mut it = DrawAccesses::default();
+        let mut draw_accesses = DrawAccesses::default();
         for access in accesses {
-            it.add(access)?;
+            draw_accesses.add(access)?;
         }
-        Ok(it)
+        Ok(draw_accesses)
     }
 
-    fn add(&mut self, it: &Access) -> Result<(), UnsupportedProgram> {
-        match (Stage(it.stage), Bits(it.access)) {
-            (Stage::VERTEX_ATTRIBUTE_INPUT, Bits::VERTEX_ATTRIBUTE_READ) => self.vertices.push(buffer_bytes(it)?),
-            (Stage::INDEX_INPUT, Bits::INDEX_READ) => self.indices.push(buffer_bytes(it)?),
-            (Stage::DRAW_INDIRECT, Bits::INDIRECT_COMMAND_READ) => self.indirect.push(buffer_bytes(it)?),
+    fn add(&mut self, item: &Access) -> Result<(), UnsupportedProgram> {
+        match (Stage(item.stage), Bits(item.access)) {
+            (Stage::VERTEX_ATTRIBUTE_INPUT, Bits::VERTEX_ATTRIBUTE_READ) => self.vertices.push(buffer_bytes(item)?),
+            (Stage::INDEX_INPUT, Bits::INDEX_READ) => self.indices.push(buffer_bytes(item)?),
+            (Stage::DRAW_INDIRECT, Bits::INDIRECT_COMMAND_READ) => self.indirect.push(buffer_bytes(item)?),
             (Stage::DRAW_INDIRECT, Bits::TRANSFORM_FEEDBACK_COUNTER_READ_EXT) => {
-                self.byte_counts.push(buffer_bytes(it)?)
+                self.byte_counts.push(buffer_bytes(item)?)
             }
             (Stage::TRANSFORM_FEEDBACK_EXT, Bits::TRANSFORM_FEEDBACK_WRITE_EXT) => {
-                self.feedback.push(buffer_bytes(it)?)
+                self.feedback.push(buffer_bytes(item)?)
             }
             (Stage::CONDITIONAL_RENDERING_EXT, Bits::CONDITIONAL_RENDERING_READ_EXT) => {
-                let (buffer, bytes) = buffer_bytes(it)?;
+                let (buffer, bytes) = buffer_bytes(item)?;
                 if bytes.end - bytes.start != 4 || self.condition.is_some() {
                     return UnsupportedProgram::error("a condition is one word");
                 }
                 self.condition = Some((buffer, bytes.start));
             }
             (Stage::COLOR_ATTACHMENT_OUTPUT, Bits::COLOR_ATTACHMENT_READ | Bits::COLOR_ATTACHMENT_WRITE) => {
-                self.colors.push(it.clone());
+                self.colors.push(item.clone());
             }
-            (Stage::EARLY_FRAGMENT_TESTS | Stage::LATE_FRAGMENT_TESTS, _) => self.tests.push(it.clone()),
-            (Stage::FRAGMENT_SHADER, Bits::INPUT_ATTACHMENT_READ) => self.inputs.push(it.clone()),
-            (Stage::FRAGMENT_SHADING_RATE_ATTACHMENT_KHR, _) => self.shading_rate = Some(it.clone()),
-            (Stage::FRAGMENT_DENSITY_PROCESS_EXT, _) => self.density_map = Some(it.clone()),
-            _ => match self.shaders.iter_mut().find(|own| own.0 == it.stage) {
-                Some(own) => own.1.push(it.clone()),
-                None => self.shaders.push((it.stage, vec![it.clone()])),
+            (Stage::EARLY_FRAGMENT_TESTS | Stage::LATE_FRAGMENT_TESTS, _) => self.tests.push(item.clone()),
+            (Stage::FRAGMENT_SHADER, Bits::INPUT_ATTACHMENT_READ) => self.inputs.push(item.clone()),
+            (Stage::FRAGMENT_SHADING_RATE_ATTACHMENT_KHR, _) => self.shading_rate = Some(item.clone()),
+            (Stage::FRAGMENT_DENSITY_PROCESS_EXT, _) => self.density_map = Some(item.clone()),
+            _ => match self.shaders.iter_mut().find(|own| own.0 == item.stage) {
+                Some(own) => own.1.push(item.clone()),
+                None => self.shaders.push((item.stage, vec![item.clone()])),
             },
         }
         Ok(())
@@ -144,26 +144,26 @@ impl DrawAccesses {
                 }
             }
         };
-        let view = |it: &Access| -> Result<AttachmentView, UnsupportedProgram> {
-            let Region::Image(region) = &it.region else {
+        let view = |access: &Access| -> Result<AttachmentView, UnsupportedProgram> {
+            let Region::Image(region) = &access.region else {
                 return UnsupportedProgram::error("a buffer as an attachment");
             };
             let region = ImageRegion { area: None, components: Components::ALL, ..region.clone() };
-            Ok(AttachmentView { resource: it.resource, region })
+            Ok(AttachmentView { resource: access.resource, region })
         };
-        for it in self.colors.iter().chain(&self.tests) {
-            if let Region::Image(region) = &it.region {
-                add_area(region, it.resource)?;
+        for color in self.colors.iter().chain(&self.tests) {
+            if let Region::Image(region) = &color.region {
+                add_area(region, color.resource)?;
             }
         }
-        for it in &self.colors {
-            let view = view(it)?;
+        for color in &self.colors {
+            let view = view(color)?;
             if !targets.colors.contains(&view) {
                 targets.colors.push(view);
             }
         }
-        for it in &self.tests {
-            let view = view(it)?;
+        for test in &self.tests {
+            let view = view(test)?;
             let aspects = view.region.aspects;
             if aspects & DEPTH != 0 {
                 targets.depth = Some(view.clone());
@@ -189,21 +189,21 @@ impl DrawAccesses {
         for (stage, accesses) in &self.shaders {
             found.push((*stage, shader_bindings(program, accesses)?));
         }
-        for it in &self.inputs {
-            let Region::Image(region) = &it.region else {
+        for input in &self.inputs {
+            let Region::Image(region) = &input.region else {
                 return UnsupportedProgram::error("a buffer as an attachment");
             };
-            let is_it = |view: &AttachmentView| view.resource == it.resource && view.region.mips == region.mips;
+            let is_it = |view: &AttachmentView| view.resource == input.resource && view.region.mips == region.mips;
             let Some(index) = targets.inputs.iter().position(is_it) else {
                 return UnsupportedProgram::error("an input attachment that the subpass does not have");
             };
-            if !covers_render_area(program, it, targets) {
+            if !covers_render_area(program, input, targets) {
                 return UnsupportedProgram::error("an input attachment is read in all of the render area");
             }
             let region = ImageRegion { area: None, ..region.clone() };
             let kind = BindingKind::Input(index as u32);
             let binding = ShaderBinding {
-                resource: it.resource,
+                resource: input.resource,
                 region: Region::Image(region),
                 kind,
                 reads: true,
@@ -257,18 +257,18 @@ impl DrawAccesses {
         let mut uses: Vec<ColorUse> = Vec::new();
         let mut reads: Vec<u32> = Vec::new();
         let mut clears = Vec::new();
-        for it in &self.colors {
-            let Region::Image(region) = &it.region else {
+        for color in &self.colors {
+            let Region::Image(region) = &color.region else {
                 return UnsupportedProgram::error("a buffer as an attachment");
             };
-            if is_inside && it.order != RasterOrder::Color {
+            if is_inside && color.order != RasterOrder::Color {
                 return UnsupportedProgram::error("attachments are always in the order of fragments");
             }
-            let Some(index) = targets.colors.iter().position(|view| reaches_layers(view, it, targets)) else {
+            let Some(index) = targets.colors.iter().position(|view| reaches_layers(view, color, targets)) else {
                 return UnsupportedProgram::error("a color attachment that the subpass does not have");
             };
-            let is_write = it.access == Bits::COLOR_ATTACHMENT_WRITE.0;
-            if covers_render_area(program, it, targets) {
+            let is_write = color.access == Bits::COLOR_ATTACHMENT_WRITE.0;
+            if covers_render_area(program, color, targets) {
                 match is_write {
                     true => {
                         let mask = region.components.0;
@@ -289,7 +289,7 @@ impl DrawAccesses {
         }
         for index in reads {
             match uses.iter_mut().find(|it| it.index == index) {
-                Some(it) => it.is_blended = true,
+                Some(color_use) => color_use.is_blended = true,
                 None => return UnsupportedProgram::error("blending reads what it writes"),
             }
         }
@@ -321,22 +321,22 @@ impl DrawAccesses {
         bare: &DrawCommand,
         draws: &mut Vec<DrawCommand>,
     ) -> Result<(), UnsupportedProgram> {
-        for it in &self.tests {
-            let Region::Image(region) = &it.region else {
+        for item in &self.tests {
+            let Region::Image(region) = &item.region else {
                 return UnsupportedProgram::error("a buffer as an attachment");
             };
-            if is_inside && it.order != RasterOrder::DepthStencil {
+            if is_inside && item.order != RasterOrder::DepthStencil {
                 return UnsupportedProgram::error("attachments are always in the order of fragments");
             }
             let attached = [&targets.depth, &targets.stencil];
-            if !attached.into_iter().flatten().any(|view| reaches_layers(view, it, targets)) {
+            if !attached.into_iter().flatten().any(|view| reaches_layers(view, item, targets)) {
                 return UnsupportedProgram::error("a depth or stencil attachment that the subpass does not have");
             }
-            if !covers_render_area(program, it, targets) {
+            if !covers_render_area(program, item, targets) {
                 return UnsupportedProgram::error("depth is tested in all of the render area");
             }
-            let is_early = it.stage == Stage::EARLY_FRAGMENT_TESTS.0;
-            let is_write = it.access == Bits::DEPTH_STENCIL_ATTACHMENT_WRITE.0;
+            let is_early = item.stage == Stage::EARLY_FRAGMENT_TESTS.0;
+            let is_write = item.access == Bits::DEPTH_STENCIL_ATTACHMENT_WRITE.0;
             let test = if is_write { DepthStencilUse::Writes } else { DepthStencilUse::Reads };
             let is_free = |draw: &&mut DrawCommand| draw.depth.is_none() && draw.stencil.is_none();
             let place = match draws.iter_mut().find(is_free) {
@@ -355,20 +355,20 @@ impl DrawAccesses {
 }
 
 /// Whether an access is to the layers of an attachment that draws reach: those of its views, the first, or all.
-fn reaches_layers(view: &AttachmentView, it: &Access, targets: &LiveAttachments) -> bool {
-    let Region::Image(region) = &it.region else { return false };
+fn reaches_layers(view: &AttachmentView, access: &Access, targets: &LiveAttachments) -> bool {
+    let Region::Image(region) = &access.region else { return false };
     let own = &view.region;
     let first = own.layers.start;
     let is_reached = match targets.view_mask {
         0 => region.layers == own.layers || region.layers == (first..first + 1),
         mask => (0..32).filter(|it| mask >> it & 1 != 0).map(|it| first + it).eq(region.layers.clone()),
     };
-    view.resource == it.resource && own.mips == region.mips && is_reached
+    view.resource == access.resource && own.mips == region.mips && is_reached
 }
 
 /// Whether an access is to all of the render area.
-fn covers_render_area(program: &Program, it: &Access, targets: &LiveAttachments) -> bool {
-    let (Region::Image(region), Some(image)) = (&it.region, image(program, it.resource)) else { return false };
+fn covers_render_area(program: &Program, access: &Access, targets: &LiveAttachments) -> bool {
+    let (Region::Image(region), Some(image)) = (&access.region, image(program, access.resource)) else { return false };
     let [width, height, _] = image.extent_of_mip(region.mips.start);
     let cut = |area: Area| {
         let end = |at: usize, most: u32| area.offset[at].saturating_add(area.extent[at]).min(most);

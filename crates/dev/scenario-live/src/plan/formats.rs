@@ -51,8 +51,8 @@ pub(crate) fn component_type(format: Format, aspect: u32) -> ComponentType {
 /// Bytes of memory that an image takes: where its layouts say, or with nothing between its rows.
 pub(crate) fn size(image: &ImageDesc) -> u64 {
     if let Tiling::Pitched(layouts) = &image.tiling {
-        let end = |(it, layout): (CopyBox, &SubresourceLayout)| {
-            let [row, rows, slices] = block_counts(image, &it);
+        let end = |(copy_box, layout): (CopyBox, &SubresourceLayout)| {
+            let [row, rows, slices] = block_counts(image, &copy_box);
             let layers = u64::from(image.layers) - 1;
             layout.offset
                 + layers * layout.array_pitch
@@ -101,15 +101,15 @@ pub(crate) fn copy_boxes(image: &ImageDesc, region: &ImageRegion) -> Vec<CopyBox
 }
 
 /// Bytes of a buffer that hold texels.
-pub(crate) fn bytes(image: &ImageDesc, it: &CopyBox) -> u64 {
-    block_counts(image, it).into_iter().product::<u64>() * it.layers.len() as u64
+pub(crate) fn bytes(image: &ImageDesc, copy_box: &CopyBox) -> u64 {
+    block_counts(image, copy_box).into_iter().product::<u64>() * copy_box.layers.len() as u64
 }
 
 /// Bytes of a row, rows, and slices.
-fn block_counts(image: &ImageDesc, it: &CopyBox) -> [u64; 3] {
-    let format = aspect_format(image.format, it.aspect);
+fn block_counts(image: &ImageDesc, copy_box: &CopyBox) -> [u64; 3] {
+    let format = aspect_format(image.format, copy_box.aspect);
     let (block, size) = desc(format).map_or(([1; 3], 1), |it| (it.block_extent, it.block_size));
-    let blocks = |axis: usize| u64::from(it.extent[axis].div_ceil(block[axis].max(1)));
+    let blocks = |axis: usize| u64::from(copy_box.extent[axis].div_ceil(block[axis].max(1)));
     [blocks(0) * u64::from(size), blocks(1), blocks(2)]
 }
 

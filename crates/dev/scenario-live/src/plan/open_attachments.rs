@@ -90,14 +90,20 @@ fn subpass_attachments(pass: &RenderPass, subpass: u32, views: &[AttachmentView]
     }
 }
 
-fn rendering_attachments(it: &Rendering) -> LiveAttachments {
-    let of = |kind: AttachmentKind| it.attachments.iter().filter(move |it| it.kind == kind).map(|it| it.view.clone());
+fn rendering_attachments(rendering: &Rendering) -> LiveAttachments {
+    let of = |kind: AttachmentKind| {
+        rendering
+            .attachments
+            .iter()
+            .filter(move |rendering_attachment| rendering_attachment.kind == kind)
+            .map(|rendering_attachment| rendering_attachment.view.clone())
+    };
     LiveAttachments {
         colors: of(AttachmentKind::Color).collect(),
         depth: of(AttachmentKind::Depth).chain(of(AttachmentKind::DepthStencil)).next(),
         stencil: of(AttachmentKind::Stencil).chain(of(AttachmentKind::DepthStencil)).next(),
-        area: Some(it.area),
-        view_mask: it.view_mask,
+        area: Some(rendering.area),
+        view_mask: rendering.view_mask,
         ..LiveAttachments::default()
     }
 }

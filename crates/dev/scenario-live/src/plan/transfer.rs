@@ -25,8 +25,11 @@ pub(crate) fn transfer_commands(
     let mut rest = accesses;
     while let Some((first, more)) = rest.split_first() {
         let is_read = first.access == Bits::TRANSFER_READ.0;
-        let pair = more.first().filter(|it| {
-            is_read && it.access == Bits::TRANSFER_WRITE.0 && it.stage == first.stage && first.stage != Stage::CLEAR.0
+        let pair = more.first().filter(|more_item| {
+            is_read
+                && more_item.access == Bits::TRANSFER_WRITE.0
+                && more_item.stage == first.stage
+                && first.stage != Stage::CLEAR.0
         });
         rest = match pair {
             Some(second) => {
@@ -49,15 +52,15 @@ pub(crate) fn transfer_commands(
     Ok(merge_commands(deeds))
 }
 
-fn copy_side<'a>(program: &'a Program, it: &Access) -> Result<CopySide<'a>, UnsupportedProgram> {
-    Ok(match (&it.region, image(program, it.resource)) {
+fn copy_side<'a>(program: &'a Program, access: &Access) -> Result<CopySide<'a>, UnsupportedProgram> {
+    Ok(match (&access.region, image(program, access.resource)) {
         (Region::Image(region), Some(image)) => {
             if region.components != lavascope_sync_ir::Components::ALL {
                 return UnsupportedProgram::error("transfers have all components");
             }
-            CopySide::Image(it.resource, image, region.clone())
+            CopySide::Image(access.resource, image, region.clone())
         }
-        (Region::Buffer(bytes), _) => CopySide::Buffer(it.resource, bytes.clone()),
+        (Region::Buffer(bytes), _) => CopySide::Buffer(access.resource, bytes.clone()),
         (Region::Image(_), None) => return UnsupportedProgram::error("texels of a buffer"),
     })
 }
@@ -101,8 +104,8 @@ fn copy_between(src: CopySide<'_>, dst: CopySide<'_>, stage: u64) -> Result<Vec<
     }
 }
 
-fn copy_with_scratch(side: CopySide<'_>, it: &Access) -> Result<LiveCommand, UnsupportedProgram> {
-    match (Stage(it.stage), Bits(it.access)) {
+fn copy_with_scratch(side: CopySide<'_>, item: &Access) -> Result<LiveCommand, UnsupportedProgram> {
+    match (Stage(item.stage), Bits(item.access)) {
         (Stage::COPY, Bits::TRANSFER_READ) => Ok(copy_to_scratch(side)),
         (Stage::COPY, Bits::TRANSFER_WRITE) => Ok(copy_from_scratch(side)),
         (Stage::CLEAR, Bits::TRANSFER_WRITE) => clear_command(side),
@@ -153,9 +156,9 @@ fn clear_command(side: CopySide<'_>) -> Result<LiveCommand, UnsupportedProgram> 
 fn pack_boxes(image: &ImageDesc, all: &[CopyBox], start: u64) -> (Vec<(u64, CopyBox)>, u64) {
     let mut at = start;
     let mut parts = Vec::new();
-    for it in all {
-        parts.push((at, it.clone()));
-        at += bytes(image, it);
+    for copy_box in all {
+        parts.push((at, copy_box.clone()));
+        at += bytes(image, copy_box);
     }
     (parts, at)
 }

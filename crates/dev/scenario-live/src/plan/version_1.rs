@@ -69,9 +69,9 @@ pub fn for_queue_submit_1(program: &Program) -> Option<Program> {
     Some(made)
 }
 
-fn widen_accesses(it: &mut Dependency) {
-    it.scope.src_access = widened_mask(it.scope.src_access, &ACCESSES);
-    it.scope.dst_access = widened_mask(it.scope.dst_access, &ACCESSES);
+fn widen_accesses(dependency: &mut Dependency) {
+    dependency.scope.src_access = widened_mask(dependency.scope.src_access, &ACCESSES);
+    dependency.scope.dst_access = widened_mask(dependency.scope.dst_access, &ACCESSES);
 }
 
 fn widened_mask(mask: u64, table: &[(u64, u64)]) -> u64 {

@@ -90,13 +90,13 @@ impl LiveDevice<'_> {
     }
 
     /// A buffer to read from: of the program, or one that nobody writes.
-    fn source_buffer(&self, it: Option<ResourceId>) -> vk::Buffer {
-        it.map_or(self.zero_buffer, |it| self.resource(it).buffer())
+    fn source_buffer(&self, resource_id: Option<ResourceId>) -> vk::Buffer {
+        resource_id.map_or(self.zero_buffer, |it| self.resource(it).buffer())
     }
 
     /// A buffer to write to: of the program, or a new one.
-    fn target_buffer(&self, it: Option<ResourceId>) -> Result<vk::Buffer, LiveError> {
-        it.map_or_else(|| self.scratch(), |it| Ok(self.resource(it).buffer()))
+    fn target_buffer(&self, resource_id: Option<ResourceId>) -> Result<vk::Buffer, LiveError> {
+        resource_id.map_or_else(|| self.scratch(), |it| Ok(self.resource(it).buffer()))
     }
 
     fn copy_buffer(
@@ -194,10 +194,10 @@ impl LiveDevice<'_> {
         }
     }
 
-    fn dispatch(&self, buffer: vk::CommandBuffer, it: &Dispatch) -> Result<(), LiveError> {
-        let ready = self.create_compute_pipeline(&it.bindings)?;
+    fn dispatch(&self, buffer: vk::CommandBuffer, item: &Dispatch) -> Result<(), LiveError> {
+        let ready = self.create_compute_pipeline(&item.bindings)?;
         self.bind(buffer, vk::PipelineBindPoint::COMPUTE, &ready);
-        match &it.indirect {
+        match &item.indirect {
             Some((from, bytes)) => {
                 call!(self.vk, cmd_dispatch_indirect(buffer, self.resource(*from).buffer(), bytes.start));
             }
@@ -275,8 +275,8 @@ impl LiveDevice<'_> {
     }
 
     fn draw_call(&self, buffer: vk::CommandBuffer, draw: &DrawCommand) {
-        let elements = |it: &BufferBytes| {
-            let size = it.1.end - it.1.start;
+        let elements = |buffer_bytes: &BufferBytes| {
+            let size = buffer_bytes.1.end - buffer_bytes.1.start;
             (size / element_size(size)) as u32
         };
         const VERTICES: u32 = 3;
@@ -309,10 +309,10 @@ impl LiveDevice<'_> {
         }
     }
 
-    fn trace(&self, buffer: vk::CommandBuffer, it: &TraceRays) -> Result<(), LiveError> {
-        let ready = self.create_ray_tracing_pipeline(&it.bindings)?;
+    fn trace(&self, buffer: vk::CommandBuffer, trace_rays: &TraceRays) -> Result<(), LiveError> {
+        let ready = self.create_ray_tracing_pipeline(&trace_rays.bindings)?;
         self.bind(buffer, vk::PipelineBindPoint::RAY_TRACING_KHR, &ready);
-        let table = |at: usize| match it.tables.get(at) {
+        let table = |at: usize| match trace_rays.tables.get(at) {
             Some((from, bytes)) => {
                 let address = self.address(self.resource(*from).buffer()) + bytes.start;
                 let size = bytes.end - bytes.start;
@@ -361,8 +361,11 @@ impl LiveDevice<'_> {
     }
 
     /// An acceleration structure in a buffer of the program, or in a new one.
-    fn acceleration_structure_in(&self, it: Option<&BufferBytes>) -> Result<vk::AccelerationStructureKHR, LiveError> {
-        match it {
+    fn acceleration_structure_in(
+        &self,
+        buffer_bytes: Option<&BufferBytes>,
+    ) -> Result<vk::AccelerationStructureKHR, LiveError> {
+        match buffer_bytes {
             Some((buffer, bytes)) => self.create_acceleration_structure(
                 self.resource(*buffer).buffer(),
                 bytes.start,
@@ -373,7 +376,7 @@ impl LiveDevice<'_> {
     }
 
     /// Boxes that overlap, so that their number and stride fit any size.
-    fn build(&self, buffer: vk::CommandBuffer, it: &StructureBuild) -> Result<(), LiveError> {
+    fn build(&self, buffer: vk::CommandBuffer, structure_build: &StructureBuild) -> Result<(), LiveError> {
         const STRIDE: u64 = 8;
         let geometry = |(from, bytes): &BufferBytes| {
             let mut boxes = vk::AccelerationStructureGeometryAabbsDataKHR::zeroed();
@@ -384,27 +387,27 @@ impl LiveDevice<'_> {
             made.geometry = aabbs_geometry(boxes);
             made
         };
-        let geometries: Vec<_> = it.inputs.iter().map(geometry).collect();
+        let geometries: Vec<_> = structure_build.inputs.iter().map(geometry).collect();
         let range = |(_, bytes): &BufferBytes| vk::AccelerationStructureBuildRangeInfoKHR {
             primitive_count: ((bytes.end - bytes.start - AABB_BYTES) / STRIDE) as u32 + 1,
             primitive_offset: 0,
             first_vertex: 0,
             transform_offset: 0,
         };
-        let ranges: Vec<_> = it.inputs.iter().map(range).collect();
+        let ranges: Vec<_> = structure_build.inputs.iter().map(range).collect();
         let mut info = vk::AccelerationStructureBuildGeometryInfoKHR {
             type_: vk::AccelerationStructureTypeKHR::BOTTOM_LEVEL_KHR,
-            mode: match it.source {
+            mode: match structure_build.source {
                 Some(_) => vk::BuildAccelerationStructureModeKHR::UPDATE_KHR,
                 None => vk::BuildAccelerationStructureModeKHR::BUILD_KHR,
             },
-            dst_acceleration_structure: self.acceleration_structure_in(it.target.as_ref())?,
+            dst_acceleration_structure: self.acceleration_structure_in(structure_build.target.as_ref())?,
             geometry_count: geometries.len() as u32,
             p_geometries: Ptr::to_slice(&geometries),
             ..vk::AccelerationStructureBuildGeometryInfoKHR::zeroed()
         };
-        if it.source.is_some() {
-            info.src_acceleration_structure = self.acceleration_structure_in(it.source.as_ref())?;
+        if structure_build.source.is_some() {
+            info.src_acceleration_structure = self.acceleration_structure_in(structure_build.source.as_ref())?;
         }
         info.scratch_data.words = [self.address(self.scratch()?)];
         let lists = [Ptr::to_slice(&ranges)];
@@ -423,23 +426,23 @@ fn aabbs_geometry(boxes: vk::AccelerationStructureGeometryAabbsDataKHR) -> vk::A
     made
 }
 
-fn buffer_image((at, it): &(u64, CopyBox)) -> vk::BufferImageCopy {
+fn buffer_image((at, copy_box): &(u64, CopyBox)) -> vk::BufferImageCopy {
     vk::BufferImageCopy {
         buffer_offset: *at,
         buffer_row_length: 0,
         buffer_image_height: 0,
-        image_subresource: layers(it),
-        image_offset: offset(it.offset),
-        image_extent: extent(it.extent),
+        image_subresource: layers(copy_box),
+        image_offset: offset(copy_box.offset),
+        image_extent: extent(copy_box.extent),
     }
 }
 
-fn layers(it: &CopyBox) -> vk::ImageSubresourceLayers {
+fn layers(copy_box: &CopyBox) -> vk::ImageSubresourceLayers {
     vk::ImageSubresourceLayers {
-        aspect_mask: vk::ImageAspectFlags(it.aspect),
-        mip_level: it.mip,
-        base_array_layer: it.layers.start,
-        layer_count: it.layers.len() as u32,
+        aspect_mask: vk::ImageAspectFlags(copy_box.aspect),
+        mip_level: copy_box.mip,
+        base_array_layer: copy_box.layers.start,
+        layer_count: copy_box.layers.len() as u32,
     }
 }
 
@@ -451,6 +454,6 @@ fn extent([width, height, depth]: [u32; 3]) -> vk::Extent3D {
     vk::Extent3D { width, height, depth }
 }
 
-fn corners(it: &CopyBox) -> [vk::Offset3D; 2] {
-    [offset(it.offset), offset(std::array::from_fn(|axis| it.offset[axis] + it.extent[axis]))]
+fn corners(copy_box: &CopyBox) -> [vk::Offset3D; 2] {
+    [offset(copy_box.offset), offset(std::array::from_fn(|axis| copy_box.offset[axis] + copy_box.extent[axis]))]
 }

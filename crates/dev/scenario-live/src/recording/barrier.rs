@@ -57,9 +57,12 @@ impl LiveDevice<'_> {
 
     pub(crate) fn barriers_1(&self, dependencies: &[Dependency]) -> BarrierLists1 {
         let mut lists = BarrierLists1::default();
-        for it in dependencies {
-            let (src, dst) = (vk::AccessFlags(it.scope.src_access as u32), vk::AccessFlags(it.scope.dst_access as u32));
-            let Some(about) = self.resource_barrier(&it.target) else {
+        for dependency in dependencies {
+            let (src, dst) = (
+                vk::AccessFlags(dependency.scope.src_access as u32),
+                vk::AccessFlags(dependency.scope.dst_access as u32),
+            );
+            let Some(about) = self.resource_barrier(&dependency.target) else {
                 let barrier =
                     vk::MemoryBarrier { src_access_mask: src, dst_access_mask: dst, ..vk::MemoryBarrier::zeroed() };
                 lists.memory.push(barrier);
@@ -97,9 +100,9 @@ impl LiveDevice<'_> {
 
     pub(crate) fn barriers_2(&self, dependencies: &[Dependency]) -> BarrierLists2 {
         let mut lists = BarrierLists2::default();
-        for it in dependencies {
-            let masks = crate::recording::render_pass::memory_barrier(&it.scope);
-            let Some(about) = self.resource_barrier(&it.target) else {
+        for dependency in dependencies {
+            let masks = crate::recording::render_pass::memory_barrier(&dependency.scope);
+            let Some(about) = self.resource_barrier(&dependency.target) else {
                 lists.memory.push(masks);
                 continue;
             };

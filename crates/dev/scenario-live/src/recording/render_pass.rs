@@ -74,7 +74,7 @@ impl LiveDevice<'_> {
     /// The images of the first instance of a render pass: they say what formats its attachments have.
     fn first_attachments(&self, wanted: RenderPassId) -> Vec<ResourceId> {
         let commands = self.scenario.program.command_buffers.iter().flat_map(|it| &it.commands);
-        let mut instances = commands.filter_map(|it| match it {
+        let mut instances = commands.filter_map(|command| match command {
             Command::BeginRenderPass { pass, views, .. } if *pass == wanted => Some(views),
             _ => None,
         });
@@ -87,15 +87,15 @@ impl LiveDevice<'_> {
     }
 
     fn create_pass(&self, pass: &RenderPass, views: &[ResourceId]) -> Result<vk::RenderPass, LiveError> {
-        let attachment = |(at, it): (usize, &lavascope_sync_ir::Attachment)| vk::AttachmentDescription2 {
+        let attachment = |(at, item): (usize, &lavascope_sync_ir::Attachment)| vk::AttachmentDescription2 {
             format: self.format(views.get(at)),
             samples: vk::SampleCountFlags(views.get(at).map_or(1, |it| samples(self.scenario.program, *it))),
-            load_op: load_op(it.load),
-            store_op: store_op(it.store),
-            stencil_load_op: load_op(it.stencil_load),
-            stencil_store_op: store_op(it.stencil_store),
-            initial_layout: vk::ImageLayout(it.initial_layout),
-            final_layout: vk::ImageLayout(it.final_layout),
+            load_op: load_op(item.load),
+            store_op: store_op(item.store),
+            stencil_load_op: load_op(item.stencil_load),
+            stencil_store_op: store_op(item.stencil_store),
+            initial_layout: vk::ImageLayout(item.initial_layout),
+            final_layout: vk::ImageLayout(item.final_layout),
             ..vk::AttachmentDescription2::zeroed()
         };
         let attachments: Vec<_> = pass.attachments.iter().enumerate().map(attachment).collect();
@@ -165,8 +165,8 @@ impl LiveDevice<'_> {
 
     /// The extent that all views have, and their layers.
     fn extent(&self, views: &[AttachmentView], area: Area) -> ([u32; 2], u32) {
-        let extents = views.iter().filter_map(|it| {
-            let extent = image(self.scenario.program, it.resource)?.extent_of_mip(it.region.mips.start);
+        let extents = views.iter().filter_map(|view| {
+            let extent = image(self.scenario.program, view.resource)?.extent_of_mip(view.region.mips.start);
             Some([extent[0], extent[1]])
         });
         let extent = extents.reduce(|one, two| [one[0].min(two[0]), one[1].min(two[1])]);
@@ -212,17 +212,17 @@ impl LiveDevice<'_> {
         Ok(())
     }
 
-    fn rendering_attachment(&self, it: &RenderingAttachment) -> Result<vk::RenderingAttachmentInfo, LiveError> {
+    fn rendering_attachment(&self, item: &RenderingAttachment) -> Result<vk::RenderingAttachmentInfo, LiveError> {
         let general = vk::ImageLayout::GENERAL;
         let mut info = vk::RenderingAttachmentInfo {
-            image_view: self.attachment(&it.view)?,
+            image_view: self.attachment(&item.view)?,
             image_layout: general,
-            load_op: load_op(it.load),
-            store_op: store_op(it.store),
+            load_op: load_op(item.load),
+            store_op: store_op(item.store),
             ..vk::RenderingAttachmentInfo::zeroed()
         };
-        if let Some(resolve) = &it.resolve {
-            let is_color = it.kind == AttachmentKind::Color;
+        if let Some(resolve) = &item.resolve {
+            let is_color = item.kind == AttachmentKind::Color;
             use vk::ResolveModeFlagBits as Mode;
             info.resolve_mode = if is_color { Mode::AVERAGE } else { Mode::SAMPLE_ZERO };
             info.resolve_image_view = self.attachment(&resolve.view)?;
@@ -237,9 +237,9 @@ impl LiveDevice<'_> {
         buffer: vk::CommandBuffer,
         targets: &LiveAttachments,
     ) -> Result<(), LiveError> {
-        let made = |it: &AttachmentView| -> Result<vk::RenderingAttachmentInfo, LiveError> {
+        let made = |attachment_view: &AttachmentView| -> Result<vk::RenderingAttachmentInfo, LiveError> {
             Ok(vk::RenderingAttachmentInfo {
-                image_view: self.attachment(it)?,
+                image_view: self.attachment(attachment_view)?,
                 image_layout: vk::ImageLayout::GENERAL,
                 load_op: vk::AttachmentLoadOp::NONE,
                 store_op: vk::AttachmentStoreOp::NONE,
@@ -252,7 +252,7 @@ impl LiveDevice<'_> {
         let views: Vec<AttachmentView> =
             targets.colors.iter().chain(&targets.depth).chain(&targets.stencil).cloned().collect();
         let rate = match &targets.shading_rate {
-            Some(it) => self.attachment(it)?,
+            Some(attachment_view) => self.attachment(attachment_view)?,
             None => vk::ImageView(0),
         };
         let rate = vk::RenderingFragmentShadingRateAttachmentInfoKHR {
@@ -262,7 +262,7 @@ impl LiveDevice<'_> {
             ..vk::RenderingFragmentShadingRateAttachmentInfoKHR::zeroed()
         };
         let map = match &targets.density_map {
-            Some(it) => self.attachment(it)?,
+            Some(attachment_view) => self.attachment(attachment_view)?,
             None => vk::ImageView(0),
         };
         let map = vk::RenderingFragmentDensityMapAttachmentInfoEXT {
@@ -338,10 +338,10 @@ impl References {
 
     fn depth_resolve(&self) -> Option<vk::SubpassDescriptionDepthStencilResolve> {
         use vk::ResolveModeFlagBits as Mode;
-        self.depth_resolve.as_ref().map(|it| vk::SubpassDescriptionDepthStencilResolve {
+        self.depth_resolve.as_ref().map(|attachment_reference| vk::SubpassDescriptionDepthStencilResolve {
             depth_resolve_mode: Mode::SAMPLE_ZERO,
             stencil_resolve_mode: Mode::SAMPLE_ZERO,
-            p_depth_stencil_resolve_attachment: Ptr::to(it),
+            p_depth_stencil_resolve_attachment: Ptr::to(attachment_reference),
             ..vk::SubpassDescriptionDepthStencilResolve::zeroed()
         })
     }
@@ -373,26 +373,26 @@ impl References {
     }
 }
 
-fn dependency(it: &SubpassDependency, barrier: &vk::MemoryBarrier2) -> vk::SubpassDependency2 {
-    let is_inside = it.src.is_some() && it.src == it.dst;
+fn dependency(subpass_dependency: &SubpassDependency, barrier: &vk::MemoryBarrier2) -> vk::SubpassDependency2 {
+    let is_inside = subpass_dependency.src.is_some() && subpass_dependency.src == subpass_dependency.dst;
     let by_region = if is_inside { vk::DependencyFlags::BY_REGION.0 } else { 0 };
-    let view_local = if it.view_offset.is_some() { vk::DependencyFlags::VIEW_LOCAL.0 } else { 0 };
+    let view_local = if subpass_dependency.view_offset.is_some() { vk::DependencyFlags::VIEW_LOCAL.0 } else { 0 };
     vk::SubpassDependency2 {
         p_next: Ptr::to(barrier).cast(),
-        src_subpass: it.src.unwrap_or(vk::SUBPASS_EXTERNAL),
-        dst_subpass: it.dst.unwrap_or(vk::SUBPASS_EXTERNAL),
+        src_subpass: subpass_dependency.src.unwrap_or(vk::SUBPASS_EXTERNAL),
+        dst_subpass: subpass_dependency.dst.unwrap_or(vk::SUBPASS_EXTERNAL),
         dependency_flags: vk::DependencyFlags(by_region | view_local),
-        view_offset: it.view_offset.unwrap_or(0),
+        view_offset: subpass_dependency.view_offset.unwrap_or(0),
         ..vk::SubpassDependency2::zeroed()
     }
 }
 
-pub(crate) fn memory_barrier(it: &lavascope_sync_ir::SyncScope) -> vk::MemoryBarrier2 {
+pub(crate) fn memory_barrier(sync_scope: &lavascope_sync_ir::SyncScope) -> vk::MemoryBarrier2 {
     vk::MemoryBarrier2 {
-        src_stage_mask: vk::PipelineStageFlags2(it.src_stages),
-        src_access_mask: vk::AccessFlags2(it.src_access),
-        dst_stage_mask: vk::PipelineStageFlags2(it.dst_stages),
-        dst_access_mask: vk::AccessFlags2(it.dst_access),
+        src_stage_mask: vk::PipelineStageFlags2(sync_scope.src_stages),
+        src_access_mask: vk::AccessFlags2(sync_scope.src_access),
+        dst_stage_mask: vk::PipelineStageFlags2(sync_scope.dst_stages),
+        dst_access_mask: vk::AccessFlags2(sync_scope.dst_access),
         ..vk::MemoryBarrier2::zeroed()
     }
 }
@@ -408,8 +408,8 @@ pub(crate) fn rect(area: Area) -> vk::Rect2D {
     }
 }
 
-fn load_op(it: LoadOp) -> vk::AttachmentLoadOp {
-    match it {
+fn load_op(op: LoadOp) -> vk::AttachmentLoadOp {
+    match op {
         LoadOp::Load => vk::AttachmentLoadOp::LOAD,
         LoadOp::Clear => vk::AttachmentLoadOp::CLEAR,
         LoadOp::DontCare => vk::AttachmentLoadOp::DONT_CARE,
@@ -417,8 +417,8 @@ fn load_op(it: LoadOp) -> vk::AttachmentLoadOp {
     }
 }
 
-fn store_op(it: StoreOp) -> vk::AttachmentStoreOp {
-    match it {
+fn store_op(op: StoreOp) -> vk::AttachmentStoreOp {
+    match op {
         StoreOp::Store => vk::AttachmentStoreOp::STORE,
         StoreOp::DontCare => vk::AttachmentStoreOp::DONT_CARE,
         StoreOp::None => vk::AttachmentStoreOp::NONE,

@@ -79,8 +79,8 @@ fn check_reports(folder: &Path) {
                 assert!(line.get(kind).is_none(), "{line}");
             }
             let missing = line.get("not-followed").and_then(Value::as_array);
-            for it in missing.into_iter().flatten() {
-                assert_eq!(it["reason"], KNOWN, "{it}");
+            for missing_item in missing.into_iter().flatten() {
+                assert_eq!(missing_item["reason"], KNOWN, "{missing_item}");
             }
         }
     }

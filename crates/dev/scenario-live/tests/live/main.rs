@@ -20,23 +20,26 @@ fn check_all(test: &str, way: LiveVariant, mode: Mode) {
     let lines = child::run(test, way, mode);
     let mut reasons: BTreeMap<&str, usize> = BTreeMap::new();
     let (mut told, mut wrong) = (0, Vec::new());
-    for it in &lines {
-        let known = UNSUPPORTED.iter().find(|known| it.name.split(' ').next() == Some(known.0));
-        match (&it.outcome, known) {
+    for scenario_result in &lines {
+        let known = UNSUPPORTED.iter().find(|known| scenario_result.name.split(' ').next() == Some(known.0));
+        match (&scenario_result.outcome, known) {
             (ScenarioOutcome::AsExpected, None) => told += 1,
             // Without masks there may be nothing left that could not be said.
             (ScenarioOutcome::AsExpected, Some(_)) if way == LiveVariant::Unsynchronized => told += 1,
             (ScenarioOutcome::AsExpected, Some(_)) => {
-                wrong.push(format!("{}: is performed, and has to leave the list", it.name))
+                wrong.push(format!("{}: is performed, and has to leave the list", scenario_result.name))
             }
             (ScenarioOutcome::Unsupported(why), Some((_, expected))) if why == expected => {}
             (ScenarioOutcome::Unsupported(why), _) if way == LiveVariant::Variations => {
                 *reasons.entry(why).or_default() += 1
             }
             (ScenarioOutcome::Unsupported(why), _) => {
-                wrong.push(format!("{}: cannot be performed, and is not in the list in unable.rs: {why}", it.name));
+                wrong.push(format!(
+                    "{}: cannot be performed, and is not in the list in unable.rs: {why}",
+                    scenario_result.name
+                ));
             }
-            (ScenarioOutcome::Wrong(text), _) => wrong.push(format!("{}:\n{text}", it.name)),
+            (ScenarioOutcome::Wrong(text), _) => wrong.push(format!("{}:\n{text}", scenario_result.name)),
         }
     }
     println!("{test}: {told} of {} are performed and told as expected; not: {reasons:#?}", lines.len());

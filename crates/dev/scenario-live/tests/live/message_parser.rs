@@ -111,10 +111,10 @@ pub(crate) fn call(place: &str) -> Option<u64> {
 /// Where commands are executed, by their labels.
 fn executions(program: &Program) -> Vec<(String, ProgramLocation)> {
     let mut found = Vec::new();
-    for (step, it) in program.steps.iter().enumerate() {
-        let HostStep::Submit { batches, .. } = it else { continue };
-        for (batch, it) in batches.iter().enumerate() {
-            for (primary, id) in it.command_buffers.iter().enumerate() {
+    for (step, host_step) in program.steps.iter().enumerate() {
+        let HostStep::Submit { batches, .. } = host_step else { continue };
+        for (batch, submit_batch) in batches.iter().enumerate() {
+            for (primary, id) in submit_batch.command_buffers.iter().enumerate() {
                 let at = CommandLocation {
                     step: step as u32,
                     batch: batch as u32,
@@ -224,8 +224,8 @@ impl RangeParser<'_> {
         };
         let mut bits = 0;
         let count = rest.chars().take_while(|it| names.contains(it)).count();
-        for it in rest[..count].chars() {
-            bits |= 1 << names.iter().position(|own| *own == it).unwrap_or(0);
+        for character in rest[..count].chars() {
+            bits |= 1 << names.iter().position(|own| *own == character).unwrap_or(0);
         }
         self.rest = &rest[count..];
         Components(bits)

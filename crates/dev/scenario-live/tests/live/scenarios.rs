@@ -117,9 +117,10 @@ impl ScenarioRunner {
         };
         let all = if self.variant == LiveVariant::Variations { variations(&scenario) } else { vec![plain] };
         let mut lines = Vec::new();
-        for it in all {
-            let name = if it.name.is_empty() { name.to_owned() } else { format!("{name} with {}", it.name) };
-            lines.push(ScenarioResult { name, outcome: self.outcome(&scenario, it) });
+        for variation in all {
+            let name =
+                if variation.name.is_empty() { name.to_owned() } else { format!("{name} with {}", variation.name) };
+            lines.push(ScenarioResult { name, outcome: self.outcome(&scenario, variation) });
         }
         lines
     }
@@ -216,12 +217,12 @@ fn without_synchronization(scenario: &Scenario) -> Scenario {
 /// A message names neighboring parts of a resource as one, even if a command has them from different operands.
 fn merge_neighbors(hazards: Vec<Hazard>) -> Vec<Hazard> {
     let mut made: Vec<Hazard> = Vec::new();
-    for it in hazards {
+    for hazard in hazards {
         let key = |it: &Hazard| (it.kind, it.at.clone(), it.prior.clone(), it.resource);
-        let same = made.iter_mut().find(|own| key(own) == key(&it) && own.region.join(&it.region).is_some());
+        let same = made.iter_mut().find(|own| key(own) == key(&hazard) && own.region.join(&hazard.region).is_some());
         match same {
-            Some(own) => own.region = own.region.join(&it.region).unwrap_or(it.region),
-            None => made.push(it),
+            Some(own) => own.region = own.region.join(&hazard.region).unwrap_or(hazard.region),
+            None => made.push(hazard),
         }
     }
     made

@@ -58,7 +58,7 @@ impl<'p> CellTable<'p> {
     pub(super) fn current_cells(&self, resource: ResourceId, region: &Region) -> Vec<MemoryCell> {
         let own = cells_of(self.program, resource, region);
         match self.program.resources.get(resource.0 as usize) {
-            Some(it) if it.is_sparse => own.into_iter().filter_map(|it| self.bound_cell(resource, it)).collect(),
+            Some(item) if item.is_sparse => own.into_iter().filter_map(|it| self.bound_cell(resource, it)).collect(),
             _ => own,
         }
     }
@@ -68,15 +68,15 @@ impl<'p> CellTable<'p> {
         let mut binds = self.binds.iter().rev().filter(|it| it.resource == resource);
         match cell {
             MemoryCell::Byte { byte, .. } => {
-                let has = |it: &SparseBind| match it.part {
-                    SparsePart::Bytes(start) => (start..start + it.size).contains(&byte).then(|| byte - start),
+                let has = |sparse_bind: &SparseBind| match sparse_bind.part {
+                    SparsePart::Bytes(start) => (start..start + sparse_bind.size).contains(&byte).then(|| byte - start),
                     SparsePart::Texels(_) => None,
                 };
                 let (inside, memory) = binds.find_map(|it| Some((has(it)?, it.memory)))?;
                 memory.map(|(memory, offset)| MemoryCell::Memory { memory: memory.0, byte: offset + inside })
             }
             MemoryCell::Texel { image, aspect, mip, layer, texel, component } => {
-                let is_there = |it: &SparseBind| match &it.part {
+                let is_there = |sparse_bind: &SparseBind| match &sparse_bind.part {
                     SparsePart::Texels(part) => {
                         cells_of(self.program, resource, &Region::Image(part.clone())).contains(&cell)
                     }
@@ -137,10 +137,14 @@ impl<'p> CellTable<'p> {
     pub(super) fn is_shared(&self, resource: ResourceId, destroyed: &[(u32, ResourceId)]) -> bool {
         let own = &self.program.resources[resource.0 as usize];
         let twins = self.compatible_aliases(resource);
-        let is_beside = |(id, it): (ResourceId, &Resource)| {
+        let is_beside = |(id, item): (ResourceId, &Resource)| {
             let is_there = id != resource && destroyed.iter().all(|it| it.1 != id);
-            let is_linear = !is_opaque(own) && !is_opaque(it);
-            let is_bound = || own.binding.zip(it.binding).is_some_and(|(own, it)| regions_overlap(&own, &it));
+            let is_linear = !is_opaque(own) && !is_opaque(item);
+            let is_bound = || {
+                own.binding
+                    .zip(item.binding)
+                    .is_some_and(|(own, memory_binding)| regions_overlap(&own, &memory_binding))
+            };
             is_there && (twins.contains(&id) || is_linear && is_bound())
         };
         let is_sparse = own.is_sparse && !is_opaque(own);
@@ -331,10 +335,10 @@ fn aspects(image: &ImageDesc) -> Vec<Aspect> {
     let Some(desc) = find(image.format) else { return vec![one(ImageAspectFlags::COLOR, image.format)] };
     if desc.planes.len() > 1 {
         let bits = [ImageAspectFlags::PLANE_0, ImageAspectFlags::PLANE_1, ImageAspectFlags::PLANE_2];
-        let plane = |(it, bit): (&FormatPlane, ImageAspectFlags)| Aspect {
+        let plane = |(format_plane, bit): (&FormatPlane, ImageAspectFlags)| Aspect {
             is_plane: true,
-            divisors: [it.width_divisor, it.height_divisor, 1],
-            ..one(bit, it.format)
+            divisors: [format_plane.width_divisor, format_plane.height_divisor, 1],
+            ..one(bit, format_plane.format)
         };
         return desc.planes.iter().zip(bits).map(plane).collect();
     }
@@ -394,9 +398,9 @@ fn components(image: &ImageDesc, aspect: u32, mask: u8) -> Vec<u32> {
 
 fn first_alias(program: &Program, resource: ResourceId) -> u32 {
     let this = &program.resources[resource.0 as usize];
-    let is_alias = |it: &&Resource| match (&it.kind, &this.kind) {
+    let is_alias = |item: &&Resource| match (&item.kind, &this.kind) {
         (ResourceKind::Image(one), ResourceKind::Image(other)) => {
-            one.alias && one == other && it.binding.is_some() && it.binding == this.binding
+            one.alias && one == other && item.binding.is_some() && item.binding == this.binding
         }
         _ => false,
     };

@@ -28,13 +28,13 @@ pub struct Disagreement {
 pub fn compare(program: &Program, verdicts: &[CellHazard], engine: EngineUnderTest<'_>) -> Option<Disagreement> {
     let mut found: BTreeMap<MemoryCell, Hazard> = BTreeMap::new();
     let sparse = has_sparse_resources(program).then(|| execute(program).0);
-    for it in engine(program) {
+    for hazard in engine(program) {
         let cells = match &sparse {
-            None => cells_of(program, it.resource, &it.region),
-            Some(trace) => cells_when_found(program, trace, &it),
+            None => cells_of(program, hazard.resource, &hazard.region),
+            Some(trace) => cells_when_found(program, trace, &hazard),
         };
         for cell in cells {
-            found.entry(cell).or_insert_with(|| it.clone());
+            found.entry(cell).or_insert_with(|| hazard.clone());
         }
     }
     for verdict in verdicts {
@@ -85,15 +85,21 @@ impl fmt::Display for Disagreement {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{:?}: oracle ", self.cell)?;
         match &self.oracle {
-            Some(it) => {
+            Some(cell_hazard) => {
                 let partner = |it: &super::ConflictingAccess| format!("{} {}", it.kind.short(), print_place(&it.at));
-                let partners: Vec<_> = it.conflicts.iter().map(partner).collect();
-                write!(f, "{} [{}]", print_place(&it.at), partners.join(", "))?;
+                let partners: Vec<_> = cell_hazard.conflicts.iter().map(partner).collect();
+                write!(f, "{} [{}]", print_place(&cell_hazard.at), partners.join(", "))?;
             }
             None => write!(f, "none")?,
         }
         match &self.engine {
-            Some(it) => write!(f, ", engine {} [{} {}]", print_place(&it.at), it.kind.short(), print_place(&it.prior)),
+            Some(hazard) => write!(
+                f,
+                ", engine {} [{} {}]",
+                print_place(&hazard.at),
+                hazard.kind.short(),
+                print_place(&hazard.prior)
+            ),
             None => write!(f, ", engine none"),
         }
     }

@@ -38,15 +38,20 @@ type ContentFaults = BTreeMap<(FaultCategory, u32, MemoryCell), ContentFault>;
 pub fn compare_faults(program: &Program, found: &[UndefinedContents]) -> Option<String> {
     let mut verdicts = find_faults(program);
     let mut first: BTreeMap<(FaultCategory, u32, MemoryCell), &UndefinedContents> = BTreeMap::new();
-    for it in found {
-        for cell in cells_of(program, it.resource, &it.region) {
-            first.entry((category(it.kind), it.resource.0, whole_texel(cell))).or_insert(it);
+    for undefined_contents in found {
+        for cell in cells_of(program, undefined_contents.resource, &undefined_contents.region) {
+            first
+                .entry((category(undefined_contents.kind), undefined_contents.resource.0, whole_texel(cell)))
+                .or_insert(undefined_contents);
         }
     }
     for (key, fault) in first {
-        let agrees = |it: &ContentFault| {
-            let is_prior = fault.prior.as_ref().map_or(it.priors.is_empty(), |prior| it.priors.contains(prior));
-            it.kind == fault.kind && it.at == fault.at && is_prior
+        let agrees = |content_fault: &ContentFault| {
+            let is_prior = fault
+                .prior
+                .as_ref()
+                .map_or(content_fault.priors.is_empty(), |prior| content_fault.priors.contains(prior));
+            content_fault.kind == fault.kind && content_fault.at == fault.at && is_prior
         };
         let verdict = verdicts.remove(&key);
         if !verdict.as_ref().is_some_and(agrees) {
@@ -134,15 +139,17 @@ fn check_ownership(
         };
         add(&op.cells, &ContentEvent { time: (op.time, u8::from(op.is_write)), place: op.place.clone(), what });
     }
-    for it in trace.transfers.iter().filter(|it| it.resource == resource) {
+    for transfer in trace.transfers.iter().filter(|it| it.resource == resource) {
         let is_outside = |family| family == QUEUE_FAMILY_EXTERNAL || family == QUEUE_FAMILY_FOREIGN_EXT;
-        let what = match it.is_release {
-            true if is_outside(it.ownership.dst_family) => ContentEventKind::Disown,
-            true => ContentEventKind::Release(it.ownership),
-            false if is_outside(it.ownership.src_family) => ContentEventKind::Write(it.ownership.dst_family),
-            false => ContentEventKind::Acquire(it.ownership),
+        let what = match transfer.is_release {
+            true if is_outside(transfer.ownership.dst_family) => ContentEventKind::Disown,
+            true => ContentEventKind::Release(transfer.ownership),
+            false if is_outside(transfer.ownership.src_family) => {
+                ContentEventKind::Write(transfer.ownership.dst_family)
+            }
+            false => ContentEventKind::Acquire(transfer.ownership),
         };
-        add(&it.cells, &ContentEvent { time: (it.time, 0), place: it.place.clone(), what });
+        add(&transfer.cells, &ContentEvent { time: (transfer.time, 0), place: transfer.place.clone(), what });
     }
     for (time, _) in trace.destroyed.iter().filter(|it| it.1 == resource) {
         events.values_mut().for_each(|all| {
@@ -177,7 +184,7 @@ fn ownership_fault(before: &[ContentEvent], event: &ContentEvent) -> Option<Cont
         (ContentEventKind::Read(family), Some(ContentEventKind::Write(owner))) if family != owner => {
             fault(UndefinedContentsKind::ReadWithoutTransfer, last)
         }
-        (ContentEventKind::Read(family), Some(ContentEventKind::Acquire(it))) if family != it.dst_family => {
+        (ContentEventKind::Read(family), Some(ContentEventKind::Acquire(acquire))) if family != acquire.dst_family => {
             fault(UndefinedContentsKind::ReadWithoutTransfer, last)
         }
         (ContentEventKind::Read(family), None) => {
@@ -241,16 +248,16 @@ fn check_undefined_read(
     for begin in trace.subpasses.iter().filter(|it| it.at.instance == own.instance && it.time < op.time) {
         let paths = &trace.subpass_reachability[own.instance];
         let leads = begin.at == own || paths[begin.at.subpass as usize][own.subpass as usize];
-        let has = |it: &u32| {
-            let attachment = begin.attachments.get(*it as usize);
+        let has = |value: &u32| {
+            let attachment = begin.attachments.get(*value as usize);
             attachment.is_some_and(|it| it.0 == op.resource && it.1.contains(&cell))
         };
-        let is_write = |it: &&ExecutedAccess| {
-            let is_between = begin.time < it.time && it.time < op.time;
+        let is_write = |executed_access: &&ExecutedAccess| {
+            let is_between = begin.time < executed_access.time && executed_access.time < op.time;
             is_between
-                && it.is_write
-                && it.resource == op.resource
-                && !matches!(it.role, OracleAccessRole::Transition { .. })
+                && executed_access.is_write
+                && executed_access.resource == op.resource
+                && !matches!(executed_access.role, OracleAccessRole::Transition { .. })
         };
         let is_written = || trace.accesses.iter().filter(is_write).any(|it| it.cells.iter().any(is_same));
         if leads && begin.undefined.iter().any(has) && !is_written() {

@@ -119,8 +119,8 @@ impl fmt::Display for FeatureCoverage {
 
 fn program_features(program: &Program, things: &mut Vec<&'static str>) {
     let submits = || {
-        program.steps.iter().filter_map(|it| {
-            if let HostStep::Submit { queue, batches, .. } = it { Some((queue, batches)) } else { None }
+        program.steps.iter().filter_map(|step| {
+            if let HostStep::Submit { queue, batches, .. } = step { Some((queue, batches)) } else { None }
         })
     };
     let mut queues: Vec<u32> = submits().map(|it| it.0.0).collect();
@@ -164,13 +164,13 @@ fn program_features(program: &Program, things: &mut Vec<&'static str>) {
 /// Whether a barrier stands between the beginning and the end of a render pass.
 fn has_barrier_in_pass(commands: &[Command]) -> bool {
     let mut is_inside = false;
-    commands.iter().any(|it| {
-        match it {
+    commands.iter().any(|command| {
+        match command {
             Command::BeginRenderPass { .. } => is_inside = true,
             Command::EndRenderPass => is_inside = false,
             _ => {}
         }
-        is_inside && matches!(it, Command::Barrier(_))
+        is_inside && matches!(command, Command::Barrier(_))
     })
 }
 
@@ -238,7 +238,7 @@ fn command_features(command: &Command, things: &mut Vec<&'static str>) {
 }
 
 fn dependency_features(name: &'static str, all: &[Dependency], things: &mut Vec<&'static str>) -> &'static str {
-    things.extend(all.iter().map(|it| match it.target {
+    things.extend(all.iter().map(|dependency| match dependency.target {
         DependencyTarget::Global => "global dependency",
         DependencyTarget::Resource { .. } => "resource dependency",
         DependencyTarget::Transition { .. } => "transition",

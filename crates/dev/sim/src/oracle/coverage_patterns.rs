@@ -44,11 +44,11 @@ fn alias_features(program: &Program, things: &mut Vec<&'static str>) {
 }
 
 fn render_pass_features(pass: &RenderPass, things: &mut Vec<&'static str>) {
-    for it in &pass.attachments {
-        let has_stencil = it.kind == AttachmentKind::DepthStencil;
-        load_store_features(it.load, it.store, things);
+    for attachment in &pass.attachments {
+        let has_stencil = attachment.kind == AttachmentKind::DepthStencil;
+        load_store_features(attachment.load, attachment.store, things);
         if has_stencil {
-            load_store_features(it.stencil_load, it.stencil_store, things);
+            load_store_features(attachment.stencil_load, attachment.stencil_store, things);
         }
     }
     let all = [
@@ -76,14 +76,14 @@ fn command_sequence_features(commands: &[Command], things: &mut Vec<&'static str
     for command in commands {
         match command {
             Command::BeginRenderPass { .. } => inside = EnclosingPass::Pass,
-            Command::BeginRendering(it) => {
+            Command::BeginRendering(begin_rendering) => {
                 inside = EnclosingPass::Rendering;
-                if it.is_resuming && !is_suspended {
+                if begin_rendering.is_resuming && !is_suspended {
                     things.push("rendering resumed elsewhere");
                 }
-                is_suspended = it.is_suspending;
-                it.attachments.iter().for_each(|it| load_store_features(it.load, it.store, things));
-                if it.view_mask != 0 {
+                is_suspended = begin_rendering.is_suspending;
+                begin_rendering.attachments.iter().for_each(|it| load_store_features(it.load, it.store, things));
+                if begin_rendering.view_mask != 0 {
                     things.push("multiview");
                 }
             }

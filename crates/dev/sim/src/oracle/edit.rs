@@ -275,11 +275,11 @@ struct EventUse {
 
 fn event_use(program: &Program, event: EventId) -> EventUse {
     let commands = || program.command_buffers.iter().flat_map(|it| &it.commands);
-    let stages = commands().find_map(|it| match it {
-        Command::SetEvent(SetEvent::Sync1 { event: it, stages }) if *it == event => Some(*stages),
+    let stages = commands().find_map(|command| match command {
+        Command::SetEvent(SetEvent::Sync1 { event: event_id, stages }) if *event_id == event => Some(*stages),
         _ => None,
     });
-    let dependencies = commands().find_map(|it| match it {
+    let dependencies = commands().find_map(|command| match command {
         Command::WaitEvents(WaitEvents::Sync2 { events }) => events.iter().find(|it| it.0 == event),
         _ => None,
     });

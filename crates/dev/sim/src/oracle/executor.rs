@@ -31,7 +31,7 @@ pub(super) fn execute<'p>(program: &'p Program) -> (ExecutionLog, CellTable<'p>)
         machine.run_queues();
     }
     for queue in &machine.queues {
-        machine.log.blocked.extend(queue.pending.iter().filter_map(|it| match it {
+        machine.log.blocked.extend(queue.pending.iter().filter_map(|queue_item| match queue_item {
             QueueItem::Batch { step, batch, .. } => Some((*step, *batch)),
             QueueItem::Present { step, .. } | QueueItem::Bind { step, .. } => Some((*step, 0)),
             QueueItem::Fence(_) => None,

@@ -267,9 +267,9 @@ impl<'t> HazardFinder<'t> {
     /// The host sees what a dependency made visible to it, once it knows that this dependency is behind.
     fn is_visible_to_host(&self, before: CellAccess, after: CellAccess) -> bool {
         let knows = |through: usize| self.in_second_scope[after.access].iter().any(|to| self.chains[through][*to]);
-        let makes_visible = |it: &usize| {
-            let is_barrier = self.dependency(*it).visible.iter().all(|it| matches!(it, AccessScope::Masked { .. }));
-            is_barrier && self.includes(&self.dependency(*it).visible, after)
+        let makes_visible = |value: &usize| {
+            let is_barrier = self.dependency(*value).visible.iter().all(|it| matches!(it, AccessScope::Masked { .. }));
+            is_barrier && self.includes(&self.dependency(*value).visible, after)
         };
         let mut through = (0..self.log.dependencies.len()).filter(makes_visible);
         through.any(|it| knows(it) && self.availability_operations(before).any(|from| self.chains[from][it]))
@@ -407,9 +407,9 @@ fn transitive_closure(
     let reach = |start: usize| {
         let mut reached = vec![false; all.len()];
         let mut open = vec![start];
-        while let Some(it) = open.pop() {
-            if !std::mem::replace(&mut reached[it], true) {
-                open.extend(&next[it]);
+        while let Some(item) = open.pop() {
+            if !std::mem::replace(&mut reached[item], true) {
+                open.extend(&next[item]);
             }
         }
         reached

@@ -51,11 +51,11 @@ pub(super) fn expand_stages(stages: u64, queue_flags: u32) -> u64 {
 /// Groups replaced by their members.
 pub(super) fn expand_access(access: u64) -> u64 {
     let mut expanded = 0;
-    for it in SYNC_ACCESSES.iter().filter(|it| it.access != 0) {
-        let is_any_read = access & AccessFlags2::MEMORY_READ.0 != 0 && !is_write(it.access);
-        let is_any_write = access & AccessFlags2::MEMORY_WRITE.0 != 0 && is_write(it.access);
-        if access & it.access != 0 || is_any_read || is_any_write {
-            expanded |= it.access | it.equivalent;
+    for sync_access in SYNC_ACCESSES.iter().filter(|it| it.access != 0) {
+        let is_any_read = access & AccessFlags2::MEMORY_READ.0 != 0 && !is_write(sync_access.access);
+        let is_any_write = access & AccessFlags2::MEMORY_WRITE.0 != 0 && is_write(sync_access.access);
+        if access & sync_access.access != 0 || is_any_read || is_any_write {
+            expanded |= sync_access.access | sync_access.equivalent;
         }
     }
     expanded
@@ -67,10 +67,10 @@ pub(super) fn is_write(access: u64) -> bool {
 }
 
 fn all_commands(queue_flags: u32) -> u64 {
-    let single = SYNC_STAGES.iter().filter(|it| {
-        let is_group = it.equivalent != 0 || it.stage == Stage::ALL_COMMANDS.0;
-        let is_no_command = [Stage::TOP_OF_PIPE.0, Stage::BOTTOM_OF_PIPE.0, Stage::HOST.0].contains(&it.stage);
-        !is_group && !is_no_command && (it.queues == 0 || it.queues & queue_flags != 0)
+    let single = SYNC_STAGES.iter().filter(|sync_stage| {
+        let is_group = sync_stage.equivalent != 0 || sync_stage.stage == Stage::ALL_COMMANDS.0;
+        let is_no_command = [Stage::TOP_OF_PIPE.0, Stage::BOTTOM_OF_PIPE.0, Stage::HOST.0].contains(&sync_stage.stage);
+        !is_group && !is_no_command && (sync_stage.queues == 0 || sync_stage.queues & queue_flags != 0)
     });
     single.fold(TRANSITION_STAGE, |all, it| all | it.stage)
 }

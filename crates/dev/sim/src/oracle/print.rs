@@ -112,20 +112,25 @@ fn resource_text(resource: &Resource) -> String {
         ),
     };
     match resource.binding {
-        Some(it) => format!("{kind} at m{} {}+{}", it.memory.0, it.offset, it.size),
+        Some(memory_binding) => {
+            format!("{kind} at m{} {}+{}", memory_binding.memory.0, memory_binding.offset, memory_binding.size)
+        }
         None => kind,
     }
 }
 
 fn pass_lines(text: &mut String, pass: &RenderPass) {
-    for it in &pass.attachments {
-        push_line(text, format_args!("  {it:?}"));
+    for attachment in &pass.attachments {
+        push_line(text, format_args!("  {attachment:?}"));
     }
-    for it in &pass.subpasses {
-        push_line(text, format_args!("  {it:?}"));
+    for subpass in &pass.subpasses {
+        push_line(text, format_args!("  {subpass:?}"));
     }
-    for it in &pass.dependencies {
-        push_line(text, format_args!("  {:?} -> {:?} {}", it.src, it.dst, scope_text(&it.scope)));
+    for dependency in &pass.dependencies {
+        push_line(
+            text,
+            format_args!("  {:?} -> {:?} {}", dependency.src, dependency.dst, scope_text(&dependency.scope)),
+        );
     }
 }
 
@@ -220,8 +225,8 @@ fn view_text(view: &AttachmentView) -> String {
 fn target_text(resource: ResourceId, region: &Region) -> String {
     let part = match region {
         Region::Buffer(bytes) => format!("[{},{})", bytes.start, bytes.end),
-        Region::Image(it) => {
-            let mut part = match it.area {
+        Region::Image(image) => {
+            let mut part = match image.area {
                 Some(area) => {
                     let [x, y, _] = area.offset;
                     let [width, height, _] = area.extent;
@@ -229,14 +234,14 @@ fn target_text(resource: ResourceId, region: &Region) -> String {
                 }
                 None => "[all)".into(),
             };
-            let all = [("aspects", it.aspects, 1), ("components", u32::from(it.components.0), 15)];
+            let all = [("aspects", image.aspects, 1), ("components", u32::from(image.components.0), 15)];
             for (name, value, usual) in all {
                 if value != usual {
                     write!(part, " {name} {value:#x}").expect("a string takes everything");
                 }
             }
-            if it.mips != (0..1) || it.layers != (0..1) {
-                write!(part, " mips {:?} layers {:?}", it.mips, it.layers).expect("a string takes everything");
+            if image.mips != (0..1) || image.layers != (0..1) {
+                write!(part, " mips {:?} layers {:?}", image.mips, image.layers).expect("a string takes everything");
             }
             part
         }

@@ -159,9 +159,9 @@ impl<'p> ProgramExecutor<'p> {
             return;
         }
         let time = self.tick();
-        for it in &rendering.attachments {
-            let part = rendering_aspect(it.kind, &it.view, it.load, it.store);
-            self.push_load(environment, (place, time), &it.view, attachment_region(rendering), &part);
+        for attachment in &rendering.attachments {
+            let part = rendering_aspect(attachment.kind, &attachment.view, attachment.load, attachment.store);
+            self.push_load(environment, (place, time), &attachment.view, attachment_region(rendering), &part);
         }
     }
 
@@ -172,15 +172,21 @@ impl<'p> ProgramExecutor<'p> {
             return;
         }
         let time = self.tick();
-        for it in &rendering.attachments {
-            if let Some(resolve) = &it.resolve {
-                self.push_resolve(environment, (place, time), &it.view, &resolve.view, attachment_region(rendering));
+        for attachment in &rendering.attachments {
+            if let Some(resolve) = &attachment.resolve {
+                self.push_resolve(
+                    environment,
+                    (place, time),
+                    &attachment.view,
+                    &resolve.view,
+                    attachment_region(rendering),
+                );
             }
         }
         let time = self.tick();
-        for it in &rendering.attachments {
-            let part = rendering_aspect(it.kind, &it.view, it.load, it.store);
-            self.push_store(environment, (place, time), &it.view, attachment_region(rendering), &part);
+        for attachment in &rendering.attachments {
+            let part = rendering_aspect(attachment.kind, &attachment.view, attachment.load, attachment.store);
+            self.push_store(environment, (place, time), &attachment.view, attachment_region(rendering), &part);
         }
         let end = self.tick();
         self.end_subpass_barriers(environment, end);
@@ -463,13 +469,13 @@ fn layout_in_subpass(pass: &RenderPass, subpass: u32, attachment: usize) -> Opti
 
 /// Whether the contents of an attachment become undefined where a subpass begins. Spec: `VkSubpassDescription2`.
 fn becomes_undefined(pass: &RenderPass, subpass: u32, attachment: usize) -> bool {
-    let keeps = |it: u32| {
-        let is_preserved = pass.subpasses[it as usize].preserves.contains(&(attachment as u32));
-        is_preserved || layout_in_subpass(pass, it, attachment).is_some()
+    let keeps = |value: u32| {
+        let is_preserved = pass.subpasses[value as usize].preserves.contains(&(attachment as u32));
+        is_preserved || layout_in_subpass(pass, value, attachment).is_some()
     };
     // As an input alone it would never be lost.
-    let is_output = |it: &Subpass| {
-        let without_inputs = Subpass { inputs: Vec::new(), ..it.clone() };
+    let is_output = |item: &Subpass| {
+        let without_inputs = Subpass { inputs: Vec::new(), ..item.clone() };
         let alone = RenderPass { subpasses: vec![without_inputs], ..RenderPass::default() };
         layout_in_subpass(&alone, 0, attachment).is_some()
     };

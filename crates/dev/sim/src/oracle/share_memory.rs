@@ -10,11 +10,11 @@ const BUFFER: u64 = 4;
 pub fn share_memory(program: &mut Program) {
     let at = |offset, size| Some(MemoryBinding { memory: MemoryId(1), offset, size });
     let mut places = ATTACHMENTS.iter();
-    for it in program.resources.iter_mut().filter(|it| it.binding.is_none()) {
-        match &it.kind {
-            ResourceKind::Buffer { size } => it.binding = at(BUFFER, *size),
+    for resource in program.resources.iter_mut().filter(|it| it.binding.is_none()) {
+        match &resource.kind {
+            ResourceKind::Buffer { size } => resource.binding = at(BUFFER, *size),
             ResourceKind::Image(image) if image.extent == [2, 2, 1] => {
-                it.binding = places.next().and_then(|it| at(it.0, it.1));
+                resource.binding = places.next().and_then(|it| at(it.0, it.1));
             }
             ResourceKind::Image(_) => {}
         }

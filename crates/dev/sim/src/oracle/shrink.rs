@@ -21,9 +21,9 @@ pub fn shrink(program: &Program, is_interesting: &dyn Fn(&Program) -> bool) -> P
 fn clear_unused_buffers(mut program: Program) -> Program {
     let mut used = vec![false; program.command_buffers.len()];
     let mut open: Vec<usize> = submitted(&program);
-    while let Some(it) = open.pop() {
-        if !std::mem::replace(&mut used[it], true) {
-            open.extend(executed(&program, it));
+    while let Some(item) = open.pop() {
+        if !std::mem::replace(&mut used[item], true) {
+            open.extend(executed(&program, item));
         }
     }
     let unused = program.command_buffers.iter_mut().zip(used).filter(|(_, used)| !used);
@@ -32,7 +32,7 @@ fn clear_unused_buffers(mut program: Program) -> Program {
 }
 
 fn submitted(program: &Program) -> Vec<usize> {
-    let batches = program.steps.iter().flat_map(|it| match it {
+    let batches = program.steps.iter().flat_map(|step| match step {
         lavascope_sync_ir::HostStep::Submit { batches, .. } => batches.as_slice(),
         _ => &[],
     });
@@ -41,7 +41,7 @@ fn submitted(program: &Program) -> Vec<usize> {
 
 fn executed(program: &Program, buffer: usize) -> Vec<usize> {
     let commands = program.command_buffers[buffer].commands.iter();
-    let lists = commands.filter_map(|it| match it {
+    let lists = commands.filter_map(|command| match command {
         lavascope_sync_ir::Command::Execute(buffers) => Some(buffers),
         _ => None,
     });

@@ -13,9 +13,9 @@ pub fn make_sparse(program: &mut Program, seed: u64) {
     let mut random = Random::new(seed);
     let mut below = |end: u64| random.below(end);
     let mut sparse = Vec::new();
-    for (index, it) in program.resources.iter_mut().enumerate() {
-        if let (ResourceKind::Buffer { size }, None) = (&it.kind, it.binding) {
-            it.is_sparse = true;
+    for (index, item) in program.resources.iter_mut().enumerate() {
+        if let (ResourceKind::Buffer { size }, None) = (&item.kind, item.binding) {
+            item.is_sparse = true;
             sparse.push((ResourceId(index as u32), *size));
         }
     }

@@ -99,14 +99,23 @@ fn print(entries: &[BenchEntry]) {
     let width = entries.iter().map(|it| it.name.len()).max().unwrap_or(0);
     let head = ["unit", "bare", "ours", "added", "peer", "times", "ratio", "limit", "process", "instr."];
     println!("{:width$} {}", "name", head.map(|it| format!("{it:>8}")).join(" "));
-    for it in entries {
+    for entry in entries {
         let figure = |value: Option<f64>| format!("{:>8}", value.map_or("-".to_owned(), |it| format!("{it:.1}")));
         // So many times as much as we add the peer adds.
-        let times = it.share().map(f64::recip);
-        let cells =
-            [it.bare, Some(it.ours), it.added, it.peer, times, it.ratio(), it.limit, it.process, it.instructions];
+        let times = entry.share().map(f64::recip);
+        let cells = [
+            entry.bare,
+            Some(entry.ours),
+            entry.added,
+            entry.peer,
+            times,
+            entry.ratio(),
+            entry.limit,
+            entry.process,
+            entry.instructions,
+        ];
         let cells = cells.map(figure);
-        let mark = if it.is_within_limit() { "" } else { "  OVER" };
-        println!("{:width$} {:>8} {}{mark}", it.name, it.unit, cells.join(" "));
+        let mark = if entry.is_within_limit() { "" } else { "  OVER" };
+        println!("{:width$} {:>8} {}{mark}", entry.name, entry.unit, cells.join(" "));
     }
 }

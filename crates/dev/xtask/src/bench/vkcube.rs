@@ -191,24 +191,24 @@ fn spread(mut values: Vec<f64>) -> Spread {
 fn print(rounds: &[Round], figures: &[Figure]) {
     println!("vkcube --c {FRAMES}, milliseconds of CPU (and wall)");
     println!("{:>5} {:>14} {:>14} {:>14}", "round", "bare", "bare again", "layer");
-    for (number, it) in rounds.iter().enumerate() {
-        let cells = [it.bare, it.bare_again, it.layer].map(|it| {
-            let cell = format!("{:.0} ({:.0})", it.cpu * 1e3, it.wall * 1e3);
+    for (number, round) in rounds.iter().enumerate() {
+        let cells = [round.bare, round.bare_again, round.layer].map(|times| {
+            let cell = format!("{:.0} ({:.0})", times.cpu * 1e3, times.wall * 1e3);
             format!("{cell:>14}")
         });
         println!("{:>5} {}", number + 1, cells.join(" "));
     }
     let head = ["min", "quartile", "median", "quartile", "max"].map(|it| format!("{it:>9}")).join("");
-    for it in figures {
-        println!("\n{}: bare median {:.1} ms\n{:20}{head}", it.name, it.bare_median_ms, "");
+    for figure in figures {
+        println!("\n{}: bare median {:.1} ms\n{:20}{head}", figure.name, figure.bare_median_ms, "");
         for (name, spread) in
-            [("bare again less bare", it.bare_again_less_bare_ms), ("layer less bare", it.layer_less_bare_ms)]
+            [("bare again less bare", figure.bare_again_less_bare_ms), ("layer less bare", figure.layer_less_bare_ms)]
         {
             let Spread { min, lower_quartile, median, upper_quartile, max } = spread;
             let cells = [min, lower_quartile, median, upper_quartile, max].map(|it| format!("{it:>+9.1}"));
             println!("{name:20}{}", cells.join(""));
         }
-        let verdict = if it.is_inside { "inside" } else { "OUTSIDE" };
+        let verdict = if figure.is_inside { "inside" } else { "OUTSIDE" };
         println!("the median of the layer is {verdict} the spread of bare against bare");
     }
 }

@@ -99,8 +99,8 @@ fn replay_all(bench: &ToolEnvironment, program: &ComparedCase) -> Result<Replaye
     if equal_pictures != frames {
         faults.push(format!("replay: {equal_pictures} of {frames} frames look as in the program"));
     }
-    for it in replays {
-        let (name, told) = it.run(bench, program)?;
+    for replay in replays {
+        let (name, told) = replay.run(bench, program)?;
         faults.extend(self::replay_faults(name, &told, frames));
     }
     Ok(ReplayedProgram {
@@ -138,9 +138,10 @@ fn replay_faults(name: &str, told: &Value, frames: u64) -> Vec<String> {
         all.push(format!("{name}: {} frames differ, the first: {}", list.len(), list[0]));
     }
     let is_wrong = |it: &&Value| it["difference"].as_u64() != Some(0) || it["problem"].is_string();
-    if let Some(it) = told["pictures"].as_array().and_then(|it| it.iter().find(is_wrong)) {
-        let why = it["problem"].as_str().map_or_else(|| format!("differs by {}", it["difference"]), str::to_owned);
-        all.push(format!("{name}: the picture of frame {} is not that of the program: {why}", it["frame"]));
+    if let Some(array) = told["pictures"].as_array().and_then(|it| it.iter().find(is_wrong)) {
+        let why =
+            array["problem"].as_str().map_or_else(|| format!("differs by {}", array["difference"]), str::to_owned);
+        all.push(format!("{name}: the picture of frame {} is not that of the program: {why}", array["frame"]));
     }
     if told["frames"] != frames {
         all.push(format!("{name}: {} frames instead of {frames}", told["frames"]));

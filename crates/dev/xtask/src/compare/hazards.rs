@@ -37,14 +37,15 @@ impl Hazard {
 /// Of the report that `lavascope run --json` writes.
 pub(crate) fn hazards_of_report(report: &Value) -> Hazards {
     let mut found = Hazards::new();
-    for it in report["findings"].as_array().into_iter().flatten() {
-        let facts = it["details"]["facts"].as_array();
+    for array_item in report["findings"].as_array().into_iter().flatten() {
+        let facts = array_item["details"]["facts"].as_array();
         let fact = |key: &str| {
             let own = facts.into_iter().flatten().find(|it| it["key"] == key);
             own.and_then(|it| it["value"].as_str()).unwrap_or_default()
         };
-        let hazard = Hazard::new(it["code"].as_str().unwrap_or_default(), fact("command"), fact("prior_command"));
-        *found.entry(hazard).or_default() += it["count"].as_u64().unwrap_or(1);
+        let hazard =
+            Hazard::new(array_item["code"].as_str().unwrap_or_default(), fact("command"), fact("prior_command"));
+        *found.entry(hazard).or_default() += array_item["count"].as_u64().unwrap_or(1);
     }
     found
 }

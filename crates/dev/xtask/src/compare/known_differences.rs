@@ -37,10 +37,10 @@ impl KnownDifferences {
 
     /// Whether it is explained that these tools, and no others, tell this hazard of a program.
     pub(crate) fn mark_explained(&self, program: &str, told_by: &[&str], hazard: &str) -> bool {
-        let fits = |it: &&KnownDifference| {
-            it.programs.iter().any(|it| matches_pattern(program, it))
-                && it.reported_by == told_by
-                && it.hazards.iter().any(|it| matches_pattern(hazard, it))
+        let fits = |known_difference: &&KnownDifference| {
+            known_difference.programs.iter().any(|it| matches_pattern(program, it))
+                && known_difference.reported_by == told_by
+                && known_difference.hazards.iter().any(|it| matches_pattern(hazard, it))
         };
         let found = self.0.iter().find(fits);
         found.inspect(|it| it.is_used.set(true)).is_some()

@@ -210,8 +210,8 @@ fn print(row: &ComparedProgram) {
     let name = if row.driver == "lavapipe" { row.program.clone() } else { format!("{} ({})", row.program, row.driver) };
     let cells = [Tool::Bare, Tool::Old, Tool::New, Tool::Ours].map(|it| format!("{:>9}", cell(it))).join(" ");
     println!("{name:<50} {cells}  {verdict}");
-    for it in row.differences.iter().filter(|it| !it.is_explained) {
-        println!("    {} told by {} only", it.hazard, it.told_by.join(" and "));
+    for difference in row.differences.iter().filter(|it| !it.is_explained) {
+        println!("    {} told by {} only", difference.hazard, difference.told_by.join(" and "));
     }
     row.core.iter().for_each(|it| println!("    core validation complains: {it}"));
     if row.is_disturbed {

@@ -137,11 +137,11 @@ pub(crate) fn all(bench: &ToolEnvironment, filter: &str) -> Result<Vec<ComparedC
             }
         }
     }
-    for it in FOREIGN {
+    for foreign_program in FOREIGN {
         programs.push(ComparedCase {
-            name: it.name.to_owned(),
+            name: foreign_program.name.to_owned(),
             driver: Driver::Lavapipe,
-            source: ProgramSource::Foreign(it),
+            source: ProgramSource::Foreign(foreign_program),
         });
     }
     programs.retain(|it| it.name.contains(filter));
@@ -152,10 +152,10 @@ pub(crate) fn all(bench: &ToolEnvironment, filter: &str) -> Result<Vec<ComparedC
 /// Programs of others that end by themselves, whose name contains a text.
 pub(crate) fn foreign(filter: &str) -> Result<Vec<ComparedCase>> {
     let wanted = FOREIGN.iter().filter(|it| it.limit.is_none() && it.name.contains(filter));
-    let program = |it: &'static ForeignProgram| ComparedCase {
-        name: it.name.to_owned(),
+    let program = |foreign_program: &'static ForeignProgram| ComparedCase {
+        name: foreign_program.name.to_owned(),
         driver: Driver::Lavapipe,
-        source: ProgramSource::Foreign(it),
+        source: ProgramSource::Foreign(foreign_program),
     };
     let all: Vec<ComparedCase> = wanted.map(program).collect();
     ensure!(!all.is_empty(), "no program has `{filter}` in its name");
@@ -186,18 +186,18 @@ impl ComparedCase {
                 let program = bench.built.join("lavascope-samples").into_os_string();
                 [limit(LIMIT), vec![program], arguments.iter().map(OsString::from).collect()].concat()
             }
-            ProgramSource::Foreign(it) => {
+            ProgramSource::Foreign(foreign_program) => {
                 let scripts = crate::root().join("crates/dev/xtask/programs").display().to_string();
-                let words = it.words.iter().map(|it| OsString::from(it.replace("{programs}", &scripts)));
-                [limit(it.limit.unwrap_or(LIMIT)), words.collect()].concat()
+                let words = foreign_program.words.iter().map(|it| OsString::from(it.replace("{programs}", &scripts)));
+                [limit(foreign_program.limit.unwrap_or(LIMIT)), words.collect()].concat()
             }
         }
     }
 
     pub(crate) fn environment(&self, bench: &ToolEnvironment) -> Vec<(OsString, OsString)> {
-        let ProgramSource::Foreign(it) = &self.source else { return Vec::new() };
+        let ProgramSource::Foreign(foreign_program) = &self.source else { return Vec::new() };
         let python = [("PYTHONPATH".into(), bench.folder.join("python").into_os_string())];
-        let own = it.environment.iter().map(|it| (it.0.into(), it.1.into()));
+        let own = foreign_program.environment.iter().map(|it| (it.0.into(), it.1.into()));
         python.into_iter().chain([("PYTHONDONTWRITEBYTECODE".into(), "1".into())]).chain(own).collect()
     }
 

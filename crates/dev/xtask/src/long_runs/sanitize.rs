@@ -320,11 +320,16 @@ mod tests {
 
     #[test]
     fn what_is_excluded_belongs_to_a_part_and_has_a_reason() {
-        for it in EXCLUDED {
-            let part =
-                SANITIZED_PACKAGES.iter().find(|part| (part.sanitizer, part.package) == (it.sanitizer, it.package));
-            let part = part.unwrap_or_else(|| panic!("{} is in no part", it.test));
-            assert!(!it.reason.is_empty() && part.filter_set().contains(it.test), "{}", it.test);
+        for excluded_test in EXCLUDED {
+            let part = SANITIZED_PACKAGES
+                .iter()
+                .find(|part| (part.sanitizer, part.package) == (excluded_test.sanitizer, excluded_test.package));
+            let part = part.unwrap_or_else(|| panic!("{} is in no part", excluded_test.test));
+            assert!(
+                !excluded_test.reason.is_empty() && part.filter_set().contains(excluded_test.test),
+                "{}",
+                excluded_test.test
+            );
         }
         let first = SANITIZED_PACKAGES.first().map(SanitizedPackage::filter_set);
         assert_eq!(first.as_deref(), Some("package(lavascope-stream) - test(/^loom_model::/)"));

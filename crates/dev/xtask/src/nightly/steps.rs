@@ -224,7 +224,7 @@ impl NightlyStep {
 pub(super) fn fill_placeholders(words: &[&str], seed: u64, time: Duration) -> Vec<String> {
     let seconds = time.as_secs().max(1);
     let minutes = time.as_secs_f64() / 60.0;
-    let fill = |it: &&str| match *it {
+    let fill = |text: &&str| match *text {
         "{seed}" => seed.to_string(),
         "{seconds}" => seconds.to_string(),
         "{minutes}" => minutes.to_string(),

@@ -201,8 +201,8 @@ fn ensure_packages<'a>(root: &Path, needs: impl Iterator<Item = &'a SystemPackag
     if missing.is_empty() {
         return Ok(());
     }
-    for it in &missing {
-        println!("missing: {} (Debian and Ubuntu: {})", it.what, it.package);
+    for system_package in &missing {
+        println!("missing: {} (Debian and Ubuntu: {})", system_package.what, system_package.package);
     }
     let packages: Vec<&str> = missing.iter().map(|it| it.package).collect();
     let rights = InstallRights::current();

@@ -217,7 +217,7 @@ impl FunctionRewriter<'_, '_> {
         way: AccessGuard,
     ) -> GuardedPointer {
         let made = match (way, done.pointer) {
-            (AccessGuard::Branch, it) => it,
+            (AccessGuard::Branch, non_zero) => non_zero,
             (AccessGuard::Select, Some(made)) => Some(made),
             (AccessGuard::Select, None) => {
                 NonZeroU32::new(self.emit_selected_chain(pointer, path, done.ok, elsewhere).unwrap_or(pointer.0))

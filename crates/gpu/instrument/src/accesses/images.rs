@@ -39,13 +39,13 @@ pub(crate) struct ValueFault {
 
 impl FunctionRewriter<'_, '_> {
     /// A load of an image, a sampler or an acceleration structure.
-    pub(crate) fn load_opaque(&mut self, it: Instruction<'_>, path: &AccessPath) {
-        let (pointer, fault) = self.choose(it.id(3), path);
-        self.copy_with(it, &[(3, pointer)]);
-        self.track_descriptor(it.word(2), path, fault.and_then(|it| it.details[0]));
+    pub(crate) fn load_opaque(&mut self, instruction: Instruction<'_>, path: &AccessPath) {
+        let (pointer, fault) = self.choose(instruction.id(3), path);
+        self.copy_with(instruction, &[(3, pointer)]);
+        self.track_descriptor(instruction.word(2), path, fault.and_then(|it| it.details[0]));
         match fault {
-            Some(fault) => drop(self.images.faults.insert(it.word(2), SmallVec::from_slice(&[fault]))),
-            None => drop(self.images.required_bindings.insert(it.word(2), (path.set, path.binding))),
+            Some(fault) => drop(self.images.faults.insert(instruction.word(2), SmallVec::from_slice(&[fault]))),
+            None => drop(self.images.required_bindings.insert(instruction.word(2), (path.set, path.binding))),
         }
     }
 
@@ -89,21 +89,22 @@ impl FunctionRewriter<'_, '_> {
     }
 
     /// A value that is made of others and shares their faults.
-    pub(crate) fn derived(&mut self, it: Instruction<'_>) {
-        let faults: SmallVec<[ValueFault; 2]> = it.words_from(3).iter().flat_map(|it| self.faults_of(*it)).collect();
-        if let Some(binding) = self.images.required_bindings.get(&it.word(3)).copied() {
-            self.images.required_bindings.insert(it.word(2), binding);
+    pub(crate) fn derived(&mut self, instruction: Instruction<'_>) {
+        let faults: SmallVec<[ValueFault; 2]> =
+            instruction.words_from(3).iter().flat_map(|it| self.faults_of(*it)).collect();
+        if let Some(binding) = self.images.required_bindings.get(&instruction.word(3)).copied() {
+            self.images.required_bindings.insert(instruction.word(2), binding);
         }
-        self.propagate_descriptor(it.word(2), it.word(3));
-        if it.is(Op::SampledImage) {
-            self.images.sampled.insert(it.word(2), self.label);
-            self.copy(it);
+        self.propagate_descriptor(instruction.word(2), instruction.word(3));
+        if instruction.is(Op::SampledImage) {
+            self.images.sampled.insert(instruction.word(2), self.label);
+            self.copy(instruction);
         } else {
-            let source = self.rebuild_sampled_image(it.word(3));
-            self.copy_with(it, &[(3, source)]);
+            let source = self.rebuild_sampled_image(instruction.word(3));
+            self.copy_with(instruction, &[(3, source)]);
         }
         if !faults.is_empty() {
-            self.images.faults.insert(it.word(2), faults);
+            self.images.faults.insert(instruction.word(2), faults);
         }
     }
 
@@ -116,8 +117,8 @@ impl FunctionRewriter<'_, '_> {
         if self.images.sampled.get(&id).is_none_or(|it| *it == self.label) {
             return id;
         }
-        let Some(it) = self.cx.module.definition(Id(id)) else { return id };
-        let made = self.emit_result(Op::SampledImage, it.word(1), it.words_from(3));
+        let Some(other) = self.cx.module.definition(Id(id)) else { return id };
+        let made = self.emit_result(Op::SampledImage, other.word(1), other.words_from(3));
         if self.is_non_uniform(Id(id)) {
             self.cx.editor.decorate(Id(made), Decoration::NonUniform, &[]);
         }
@@ -125,51 +126,56 @@ impl FunctionRewriter<'_, '_> {
     }
 
     /// An instruction that uses the image at a place of its words, and a texel of it at the next one.
-    pub(crate) fn use_image(&mut self, it: Instruction<'_>, op: Op, place: usize) {
-        let image = it.id(place);
+    pub(crate) fn use_image(&mut self, instruction: Instruction<'_>, op: Op, place: usize) {
+        let image = instruction.id(place);
         let mut faults = self.faults_of(image.0);
-        faults.extend(second_image(op).into_iter().flat_map(|place| self.faults_of(it.word(place))));
-        let texel = self.texel(it, op, place);
+        faults.extend(second_image(op).into_iter().flat_map(|place| self.faults_of(instruction.word(place))));
+        let texel = self.texel(instruction, op, place);
         let writes = op == Op::ImageWrite;
         if let Some(binding) = self.images.required_bindings.get(&image.0).copied().filter(|_| faults.is_empty()) {
-            self.cx.add_site(CheckSite { binding: Some(binding), ..bare_site(it.at) });
+            self.cx.add_site(CheckSite { binding: Some(binding), ..bare_site(instruction.at) });
         }
         let mut ok = None;
         for fault in faults.iter().chain(&texel.map(|it| it.0)) {
-            self.check_fault(it.at, *fault);
+            self.check_fault(instruction.at, *fault);
             ok = self.emit_and(ok, Some(fault.ok));
         }
         let number = texel.and_then(|it| it.0.details[0]);
         self.touch_image(op, image.0, number, ok);
-        let result = it.result_type().zip(it.result()).map(|(ty, id)| (ty.0, id.0));
+        let result = instruction.result_type().zip(instruction.result()).map(|(ty, id)| (ty.0, id.0));
         let can_skip = self.can_split && result.is_none_or(|it| self.cx.types.has_null(Id(it.0)));
         if let Some(ok) = ok.filter(|_| (writes || self.cx.guards_by_branch()) && can_skip) {
             self.emit_guarded(ok, result, |body, inner| {
-                let mut changes = body.rebuild_sampled_images(it, op, place);
+                let mut changes = body.rebuild_sampled_images(instruction, op, place);
                 changes.extend(inner.map(|it| (2, it)));
-                body.copy_with(it, &changes);
+                body.copy_with(instruction, &changes);
             });
             return;
         }
-        let mut changes = self.rebuild_sampled_images(it, op, place);
+        let mut changes = self.rebuild_sampled_images(instruction, op, place);
         changes.extend(texel.map(|it| (place + 1, it.1)));
         match result {
-            Some(_) => self.selected_load(GuardedPointer { ok, pointer: image.0 }, it, &changes),
-            None => self.copy_with(it, &changes),
+            Some(_) => self.selected_load(GuardedPointer { ok, pointer: image.0 }, instruction, &changes),
+            None => self.copy_with(instruction, &changes),
         }
     }
 
     /// The images of an instruction, made in this block if they must be.
-    fn rebuild_sampled_images(&mut self, it: Instruction<'_>, op: Op, place: usize) -> SmallVec<[(usize, u32); 3]> {
+    fn rebuild_sampled_images(
+        &mut self,
+        instruction: Instruction<'_>,
+        op: Op,
+        place: usize,
+    ) -> SmallVec<[(usize, u32); 3]> {
         let places = std::iter::once(place).chain(second_image(op));
-        places.map(|place| (place, self.rebuild_sampled_image(it.word(place)))).collect()
+        places.map(|place| (place, self.rebuild_sampled_image(instruction.word(place)))).collect()
     }
 
     /// An instruction that uses values with faults besides images, at any of its places.
-    pub(crate) fn check_operand_faults(&mut self, it: Instruction<'_>, from: usize) {
-        for operand in it.words_from(from) {
+    pub(crate) fn check_operand_faults(&mut self, instruction: Instruction<'_>, from: usize) {
+        for operand in instruction.words_from(from) {
             for fault in self.faults_of(*operand) {
-                self.check_fault(it.at, fault);
+                self.check_fault(instruction.at, fault);
             }
         }
     }
@@ -181,13 +187,13 @@ impl FunctionRewriter<'_, '_> {
     }
 
     /// The check of a texel's number, and a number that may be used.
-    fn texel(&mut self, it: Instruction<'_>, op: Op, place: usize) -> Option<(ValueFault, u32)> {
+    fn texel(&mut self, instruction: Instruction<'_>, op: Op, place: usize) -> Option<(ValueFault, u32)> {
         let has_texel =
             matches!(op, Op::ImageFetch | Op::ImageRead | Op::ImageWrite | Op::ImageSparseFetch | Op::ImageSparseRead);
-        if !has_texel || !self.cx.types.is_texel_buffer(it.id(place)) {
+        if !has_texel || !self.cx.types.is_texel_buffer(instruction.id(place)) {
             return None;
         }
-        self.texel_of(it.word(place), it.id(place + 1))
+        self.texel_of(instruction.word(place), instruction.id(place + 1))
     }
 
     fn texel_of(&mut self, image: u32, texel: Id) -> Option<(ValueFault, u32)> {
@@ -206,27 +212,27 @@ impl FunctionRewriter<'_, '_> {
     }
 
     /// A pointer to a texel, for atomics.
-    pub(crate) fn texel_pointer(&mut self, it: Instruction<'_>, path: &AccessPath) {
-        let (pointer, fault) = self.choose(it.id(3), path);
-        self.track_descriptor(it.word(2), path, fault.and_then(|it| it.details[0]));
+    pub(crate) fn texel_pointer(&mut self, instruction: Instruction<'_>, path: &AccessPath) {
+        let (pointer, fault) = self.choose(instruction.id(3), path);
+        self.track_descriptor(instruction.word(2), path, fault.and_then(|it| it.details[0]));
         let mut changes: SmallVec<[(usize, u32); 2]> = SmallVec::from_slice(&[(3, pointer)]);
         let mut faults: SmallVec<[ValueFault; 2]> = fault.into_iter().collect();
-        let image = self.cx.types.pointer_value(it.id(3)).map(|it| it.1);
+        let image = self.cx.types.pointer_value(instruction.id(3)).map(|it| it.1);
         let is_buffer = |ty: Id| {
             let image = self.cx.module.definition(ty);
             image.is_some_and(|it| it.is(Op::TypeImage) && it.word(3) == spirv::Dim::DimBuffer as u32)
         };
         if let Some(ty) = image.filter(|it| is_buffer(*it)) {
             let image = self.emit_result(Op::Load, ty.0, &[pointer]);
-            if let Some((fault, texel)) = self.texel_of(image, it.id(4)) {
-                self.track_texel(it.word(2), fault.details[0]);
+            if let Some((fault, texel)) = self.texel_of(image, instruction.id(4)) {
+                self.track_texel(instruction.word(2), fault.details[0]);
                 faults.push(fault);
                 changes.push((4, texel));
             }
         }
-        self.copy_with(it, &changes);
+        self.copy_with(instruction, &changes);
         if !faults.is_empty() {
-            self.images.faults.insert(it.word(2), faults);
+            self.images.faults.insert(instruction.word(2), faults);
         }
     }
 

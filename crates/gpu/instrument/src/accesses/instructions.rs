@@ -13,82 +13,82 @@ use crate::{Check, CheckDecision, CheckSite, IndexUnit, UncheckedReason};
 
 impl FunctionRewriter<'_, '_> {
     /// Writes an instruction with its checks, or as it is.
-    pub(crate) fn access(&mut self, it: Instruction<'_>, op: Op) {
+    pub(crate) fn access(&mut self, instruction: Instruction<'_>, op: Op) {
         let is_used = image_use(op).is_some_and(|it| it.1 != AccessKind::Trace);
         let is_image = is_used || matches!(op, Op::ArrayLength | Op::ImageTexelPointer);
         if is_image && !self.cx.options.checks.descriptors {
-            return self.copy(it);
+            return self.copy(instruction);
         }
         match op {
-            Op::Load => self.load(it),
-            Op::Store => self.store(it),
-            Op::CopyMemory => self.copy_memory(it),
-            Op::ArrayLength => self.array_length(it),
-            Op::FunctionCall => self.call(it),
-            Op::ExtInst if self.is_printing(it) => self.print(it),
-            Op::SampledImage | Op::Image | Op::CopyObject => self.derived(it),
-            Op::ImageTexelPointer => match self.cx.paths.path(&self.cx.types, it.id(3)) {
-                Some(path) => self.texel_pointer(it, &path),
-                None => self.copy(it),
+            Op::Load => self.load(instruction),
+            Op::Store => self.store(instruction),
+            Op::CopyMemory => self.copy_memory(instruction),
+            Op::ArrayLength => self.array_length(instruction),
+            Op::FunctionCall => self.call(instruction),
+            Op::ExtInst if self.is_printing(instruction) => self.print(instruction),
+            Op::SampledImage | Op::Image | Op::CopyObject => self.derived(instruction),
+            Op::ImageTexelPointer => match self.cx.paths.path(&self.cx.types, instruction.id(3)) {
+                Some(path) => self.texel_pointer(instruction, &path),
+                None => self.copy(instruction),
             },
             Op::CopyMemorySized | Op::CooperativeMatrixLoadKHR | Op::CooperativeMatrixStoreKHR => {
                 let place = if op == Op::CooperativeMatrixLoadKHR { 3 } else { 1 };
-                if self.is_checked_memory(it.id(place)) {
-                    self.add_unchecked_site(it, UncheckedReason::Instruction);
+                if self.is_checked_memory(instruction.id(place)) {
+                    self.add_unchecked_site(instruction, UncheckedReason::Instruction);
                 }
                 self.touch_untracked();
-                self.copy(it);
+                self.copy(instruction);
             }
-            _ if is_atomic(op) => self.atomic(it, op),
+            _ if is_atomic(op) => self.atomic(instruction, op),
             _ => match image_use(op) {
                 Some((_, AccessKind::Trace, _)) => {
-                    self.check_operand_faults(it, 1);
+                    self.check_operand_faults(instruction, 1);
                     // Other shaders run in the meantime, but they have variables of their own.
-                    self.copy(it);
+                    self.copy(instruction);
                 }
-                Some((place, ..)) => self.use_image(it, op, place),
+                Some((place, ..)) => self.use_image(instruction, op, place),
                 None => {
-                    self.touch_unknown(it);
-                    self.copy(it);
+                    self.touch_unknown(instruction);
+                    self.copy(instruction);
                 }
             },
         }
     }
 
-    fn load(&mut self, it: Instruction<'_>) {
-        let pointer = it.id(3);
+    fn load(&mut self, instruction: Instruction<'_>) {
+        let pointer = instruction.id(3);
         match self.checked_base(pointer) {
-            PointerBase::Untracked => self.copy(it),
-            PointerBase::Unknown => self.load_unknown(it, pointer),
+            PointerBase::Untracked => self.copy(instruction),
+            PointerBase::Unknown => self.load_unknown(instruction, pointer),
             PointerBase::Address(base) => {
                 self.retract_chain(pointer);
-                let guarded = self.check_address(it.at, pointer, base, false);
+                let guarded = self.check_address(instruction.at, pointer, base, false);
                 self.restore_chain();
                 self.touch_address(pointer, base, guarded, TouchMode::READ);
-                self.selected_load(guarded, it, &[(3, guarded.pointer)]);
+                self.selected_load(guarded, instruction, &[(3, guarded.pointer)]);
             }
             PointerBase::Descriptor(_) => {
                 let Some(path) = self.cx.paths.path(&self.cx.types, pointer) else {
-                    return self.load_unknown(it, pointer);
+                    return self.load_unknown(instruction, pointer);
                 };
-                if self.cx.types.is_opaque(it.id(1)) {
-                    return self.load_opaque(it, &path);
+                if self.cx.types.is_opaque(instruction.id(1)) {
+                    return self.load_opaque(instruction, &path);
                 }
                 if path.class == StorageClass::UniformConstant {
-                    return self.copy(it);
+                    return self.copy(instruction);
                 }
-                let can_skip = self.can_split && self.cx.types.has_null(it.id(1));
+                let can_skip = self.can_split && self.cx.types.has_null(instruction.id(1));
                 let way =
                     if self.cx.guards_by_branch() && can_skip { AccessGuard::Branch } else { AccessGuard::Select };
                 if way == AccessGuard::Select {
                     self.retract_chain(pointer);
                 }
-                let guarded = self.check_buffer(it.at, pointer, &path, way);
+                let guarded = self.check_buffer(instruction.at, pointer, &path, way);
                 self.restore_chain();
                 self.touch_buffer(pointer, &path, guarded.ok, TouchMode::READ);
                 match way {
-                    AccessGuard::Branch => self.emit_under_guard(guarded, it, &[]),
-                    AccessGuard::Select => self.selected_load(guarded, it, &[(3, guarded.pointer)]),
+                    AccessGuard::Branch => self.emit_under_guard(guarded, instruction, &[]),
+                    AccessGuard::Select => self.selected_load(guarded, instruction, &[(3, guarded.pointer)]),
                 }
             }
         }
@@ -96,31 +96,42 @@ impl FunctionRewriter<'_, '_> {
 
     /// Writes an instruction that may be done either way. Where there are loops its result is nothing if it is wrong:
     /// whatever decides whether a loop ends must not be what another element has. So it is where the device promises it.
-    pub(crate) fn selected_load(&mut self, guarded: GuardedPointer, it: Instruction<'_>, changes: &[(usize, u32)]) {
-        let Some(ok) = guarded.ok.filter(|_| self.cx.zero_faulty_loads) else { return self.copy_with(it, changes) };
-        let ty = it.id(1);
+    pub(crate) fn selected_load(
+        &mut self,
+        guarded: GuardedPointer,
+        instruction: Instruction<'_>,
+        changes: &[(usize, u32)],
+    ) {
+        let Some(ok) = guarded.ok.filter(|_| self.cx.zero_faulty_loads) else {
+            return self.copy_with(instruction, changes);
+        };
+        let ty = instruction.id(1);
         let Some(condition) = self.condition_for(ok, ty) else {
             let can_skip = self.can_split && self.cx.types.has_null(ty);
-            return self.emit_under_guard(GuardedPointer { ok: Some(ok).filter(|_| can_skip), ..guarded }, it, changes);
+            return self.emit_under_guard(
+                GuardedPointer { ok: Some(ok).filter(|_| can_skip), ..guarded },
+                instruction,
+                changes,
+            );
         };
         let inner = self.cx.fresh();
         let mut changes: SmallVec<[(usize, u32); 3]> = SmallVec::from_slice(changes);
         changes.push((2, inner));
-        self.copy_with(it, &changes);
+        self.copy_with(instruction, &changes);
         let null = self.cx.null(ty);
-        emit_value(&mut self.out, Op::Select, ty.0, it.word(2), &[condition, inner, null]);
+        emit_value(&mut self.out, Op::Select, ty.0, instruction.word(2), &[condition, inner, null]);
     }
 
     /// A truth value as one selects by it, among scalars or vectors.
     fn condition_for(&mut self, ok: u32, ty: Id) -> Option<u32> {
-        let it = self.cx.module.definition(ty)?;
-        match it.op()? {
+        let instruction = self.cx.module.definition(ty)?;
+        match instruction.op()? {
             Op::TypeBool | Op::TypeInt | Op::TypeFloat => Some(ok),
             Op::TypeVector if self.cx.module.version() >= (1, 4) => Some(ok),
             Op::TypeVector => {
                 let boolean = self.cx.ids.boolean;
-                let all = self.cx.editor.find_or_add_type(Op::TypeVector, &[boolean, it.word(3)]).0;
-                Some(self.emit_result(Op::CompositeConstruct, all, &vec![ok; it.word(3) as usize]))
+                let all = self.cx.editor.find_or_add_type(Op::TypeVector, &[boolean, instruction.word(3)]).0;
+                Some(self.emit_result(Op::CompositeConstruct, all, &vec![ok; instruction.word(3) as usize]))
             }
             _ => None,
         }
@@ -129,88 +140,88 @@ impl FunctionRewriter<'_, '_> {
     /// Takes back the chain that was written last, if it is only there for this pointer: one that is checked takes its
     /// place and its id.
     fn retract_chain(&mut self, pointer: Id) {
-        let Some(it) = self.cx.module.definition(pointer) else { return };
-        let is_chain = it.is(Op::AccessChain) || it.is(Op::InBoundsAccessChain);
+        let Some(other) = self.cx.module.definition(pointer) else { return };
+        let is_chain = other.is(Op::AccessChain) || other.is(Op::InBoundsAccessChain);
         // Once where it is made, and once here.
         let is_single = self.cx.uses.get(pointer.0 as usize) == Some(&2);
-        if is_chain && is_single && self.out.ends_with(it.words()) {
-            self.out.truncate(self.out.len() - it.words().len());
+        if is_chain && is_single && self.out.ends_with(other.words()) {
+            self.out.truncate(self.out.len() - other.words().len());
             self.reusable_chain_id = Some(pointer.0);
         }
     }
 
     /// Writes the chain again that was taken back, if nothing took its place.
     pub(crate) fn restore_chain(&mut self) {
-        if let Some(it) = self.reusable_chain_id.take().and_then(|it| self.cx.module.definition(Id(it))) {
-            self.copy(it);
+        if let Some(instruction) = self.reusable_chain_id.take().and_then(|it| self.cx.module.definition(Id(it))) {
+            self.copy(instruction);
         }
     }
 
-    fn store(&mut self, it: Instruction<'_>) {
-        let guarded = self.check_written(it, it.id(1), TouchMode::WRITE);
-        self.emit_under_guard(guarded, it, &[(1, guarded.pointer)]);
+    fn store(&mut self, instruction: Instruction<'_>) {
+        let guarded = self.check_written(instruction, instruction.id(1), TouchMode::WRITE);
+        self.emit_under_guard(guarded, instruction, &[(1, guarded.pointer)]);
     }
 
     /// Checks memory that is written, or read and written.
-    fn check_written(&mut self, it: Instruction<'_>, pointer: Id, does: TouchMode) -> GuardedPointer {
+    fn check_written(&mut self, instruction: Instruction<'_>, pointer: Id, does: TouchMode) -> GuardedPointer {
         let as_is = GuardedPointer { ok: None, pointer: pointer.0 };
         match self.checked_base(pointer) {
             PointerBase::Untracked => as_is,
-            PointerBase::Unknown if self.is_checked_memory(pointer) => self.check_by_remaining(it, pointer),
+            PointerBase::Unknown if self.is_checked_memory(pointer) => self.check_by_remaining(instruction, pointer),
             PointerBase::Unknown => as_is,
             // It goes to scratch memory, so there is no need for a branch.
             PointerBase::Address(base) => {
-                let guarded = self.check_address(it.at, pointer, base, true);
+                let guarded = self.check_address(instruction.at, pointer, base, true);
                 self.touch_address(pointer, base, guarded, does);
                 GuardedPointer { ok: None, ..guarded }
             }
             PointerBase::Descriptor(_) => match self.cx.paths.path(&self.cx.types, pointer) {
                 Some(path) => {
-                    let guarded = self.check_buffer(it.at, pointer, &path, AccessGuard::Branch);
+                    let guarded = self.check_buffer(instruction.at, pointer, &path, AccessGuard::Branch);
                     self.touch_buffer(pointer, &path, guarded.ok, does);
                     guarded
                 }
-                None => self.check_by_remaining(it, pointer),
+                None => self.check_by_remaining(instruction, pointer),
             },
         }
     }
 
     /// Writes an instruction where its check says so.
-    fn emit_under_guard(&mut self, guarded: GuardedPointer, it: Instruction<'_>, changes: &[(usize, u32)]) {
-        let Some(ok) = guarded.ok else { return self.copy_with(it, changes) };
-        let result = it.result_type().zip(it.result()).map(|(ty, id)| (ty.0, id.0));
+    fn emit_under_guard(&mut self, guarded: GuardedPointer, instruction: Instruction<'_>, changes: &[(usize, u32)]) {
+        let Some(ok) = guarded.ok else { return self.copy_with(instruction, changes) };
+        let result = instruction.result_type().zip(instruction.result()).map(|(ty, id)| (ty.0, id.0));
         self.emit_guarded(ok, result, |body, inner| {
             let mut changes: SmallVec<[(usize, u32); 3]> = SmallVec::from_slice(changes);
             changes.extend(inner.map(|inner| (2, inner)));
-            body.copy_with(it, &changes);
+            body.copy_with(instruction, &changes);
         });
     }
 
-    fn atomic(&mut self, it: Instruction<'_>, op: Op) {
-        let place = if it.result().is_some() { 3 } else { 1 };
-        let pointer = it.id(place);
+    fn atomic(&mut self, instruction: Instruction<'_>, op: Op) {
+        let place = if instruction.result().is_some() { 3 } else { 1 };
+        let pointer = instruction.id(place);
         let class = self.cx.types.pointer_value(pointer).map(|it| it.0);
         if class == Some(StorageClass::Image) {
-            let ok = self.check_value_faults(it.at, pointer.0).filter(|_| self.can_split);
+            let ok = self.check_value_faults(instruction.at, pointer.0).filter(|_| self.can_split);
             self.touch_descriptor(pointer.0, None, ok, TouchMode::atomic(op));
-            return self.emit_under_guard(GuardedPointer { ok, pointer: pointer.0 }, it, &[]);
+            return self.emit_under_guard(GuardedPointer { ok, pointer: pointer.0 }, instruction, &[]);
         }
-        let guarded = self.check_written(it, pointer, TouchMode::atomic(op));
-        self.emit_under_guard(guarded, it, &[(place, guarded.pointer)]);
+        let guarded = self.check_written(instruction, pointer, TouchMode::atomic(op));
+        self.emit_under_guard(guarded, instruction, &[(place, guarded.pointer)]);
     }
 
-    fn copy_memory(&mut self, it: Instruction<'_>) {
-        let source = it.id(2);
+    fn copy_memory(&mut self, instruction: Instruction<'_>) {
+        let source = instruction.id(2);
         let as_is = GuardedPointer { ok: None, pointer: source.0 };
         let from = match self.checked_base(source) {
             PointerBase::Address(base) => {
-                let guarded = self.check_address(it.at, source, base, false);
+                let guarded = self.check_address(instruction.at, source, base, false);
                 self.touch_address(source, base, guarded, TouchMode::READ);
                 GuardedPointer { ok: None, ..guarded }
             }
             PointerBase::Descriptor(_) => match self.cx.paths.path(&self.cx.types, source) {
                 Some(path) => {
-                    let guarded = self.check_buffer(it.at, source, &path, AccessGuard::Select);
+                    let guarded = self.check_buffer(instruction.at, source, &path, AccessGuard::Select);
                     self.touch_buffer(source, &path, guarded.ok, TouchMode::READ);
                     guarded
                 }
@@ -225,29 +236,31 @@ impl FunctionRewriter<'_, '_> {
             }
             PointerBase::Untracked => as_is,
         };
-        let to = self.check_written(it, it.id(1), TouchMode::WRITE);
+        let to = self.check_written(instruction, instruction.id(1), TouchMode::WRITE);
         let changes = [(1, to.pointer), (2, from.pointer)];
         match from.ok.filter(|_| self.cx.zero_faulty_loads && self.can_split).zip(self.cx.types.pointer_value(source)) {
-            Some((ok, (_, ty))) if self.cx.types.has_null(ty) => self.copy_or_clear(it, (to, &changes), ok, ty),
-            _ => self.emit_under_guard(to, it, &changes),
+            Some((ok, (_, ty))) if self.cx.types.has_null(ty) => {
+                self.copy_or_clear(instruction, (to, &changes), ok, ty)
+            }
+            _ => self.emit_under_guard(to, instruction, &changes),
         }
     }
 
     /// Copies memory if what is read is right, and writes zeros else.
     fn copy_or_clear(
         &mut self,
-        it: Instruction<'_>,
+        instruction: Instruction<'_>,
         (to, changes): (GuardedPointer, &[(usize, u32)]),
         ok: u32,
         ty: Id,
     ) {
         let is_copied = self.emit_and(to.ok, Some(ok));
-        self.emit_under_guard(GuardedPointer { ok: is_copied, ..to }, it, changes);
+        self.emit_under_guard(GuardedPointer { ok: is_copied, ..to }, instruction, changes);
         let is_wrong = self.emit_result(Op::LogicalNot, self.cx.ids.boolean, &[ok]);
         let Some(is_cleared) = self.emit_and(to.ok, Some(is_wrong)) else { return };
         let mut operands: SmallVec<[u32; 4]> = SmallVec::from_slice(&[to.pointer, self.cx.null(ty)]);
         // Of how the copy accesses memory only the alignment is needed, which comes first.
-        if let [access, alignment, ..] = *it.words_from(3)
+        if let [access, alignment, ..] = *instruction.words_from(3)
             && access & ALIGNED != 0
         {
             operands.extend([ALIGNED, alignment]);
@@ -256,23 +269,23 @@ impl FunctionRewriter<'_, '_> {
     }
 
     /// The length of what is bound to a descriptor: only the descriptor can be wrong.
-    fn array_length(&mut self, it: Instruction<'_>) {
-        let Some(path) = self.cx.paths.path(&self.cx.types, it.id(3)) else { return self.copy(it) };
+    fn array_length(&mut self, instruction: Instruction<'_>) {
+        let Some(path) = self.cx.paths.path(&self.cx.types, instruction.id(3)) else { return self.copy(instruction) };
         if path.element.is_some() {
-            return self.copy(it);
+            return self.copy(instruction);
         }
-        let (pointer, fault) = self.choose(it.id(3), &path);
+        let (pointer, fault) = self.choose(instruction.id(3), &path);
         if let Some(fault) = fault {
-            self.check_fault(it.at, fault);
+            self.check_fault(instruction.at, fault);
         }
-        self.copy_with(it, &[(3, pointer)]);
+        self.copy_with(instruction, &[(3, pointer)]);
     }
 
     /// A descriptor that is given to a function is chosen before the call.
-    fn call(&mut self, it: Instruction<'_>) {
+    fn call(&mut self, instruction: Instruction<'_>) {
         let mut changes: SmallVec<[(usize, u32); 3]> = SmallVec::new();
-        for (place, argument) in (4..).zip(it.words_from(4)) {
-            self.check_value_faults(it.at, *argument);
+        for (place, argument) in (4..).zip(instruction.words_from(4)) {
+            self.check_value_faults(instruction.at, *argument);
             let pointer = Id(*argument);
             if !matches!(self.checked_base(pointer), PointerBase::Descriptor(_)) {
                 continue;
@@ -283,32 +296,32 @@ impl FunctionRewriter<'_, '_> {
             }
             let (made, fault) = self.choose(pointer, &path);
             if let Some(fault) = fault {
-                self.check_fault(it.at, fault);
+                self.check_fault(instruction.at, fault);
             }
             changes.push((place, made));
         }
-        let rooms = self.remaining_of_arguments(it);
+        let rooms = self.remaining_of_arguments(instruction);
         self.may_have_ended = true;
         self.spill();
         self.is_fault_state_clear = false;
         let start = self.out.len();
-        self.copy_with(it, &changes);
+        self.copy_with(instruction, &changes);
         self.out.extend_from_slice(&rooms);
         self.out[start] += (rooms.len() as u32) << 16;
     }
 
-    fn load_unknown(&mut self, it: Instruction<'_>, pointer: Id) {
+    fn load_unknown(&mut self, instruction: Instruction<'_>, pointer: Id) {
         // Descriptors that come as parameters were chosen by who calls.
         if !self.is_checked_memory(pointer) {
-            return self.copy(it);
+            return self.copy(instruction);
         }
-        if !self.cx.types.has_null(it.id(1)) {
+        if !self.cx.types.has_null(instruction.id(1)) {
             self.touch_untracked();
-            self.add_unchecked_site(it, UncheckedReason::Pointer);
-            return self.copy(it);
+            self.add_unchecked_site(instruction, UncheckedReason::Pointer);
+            return self.copy(instruction);
         }
-        let guarded = self.check_by_remaining(it, pointer);
-        self.emit_under_guard(guarded, it, &[]);
+        let guarded = self.check_by_remaining(instruction, pointer);
+        self.emit_under_guard(guarded, instruction, &[]);
     }
 
     /// What a pointer leads to; what is not to be checked counts as the invocation's own.
@@ -331,9 +344,9 @@ impl FunctionRewriter<'_, '_> {
         }
     }
 
-    fn add_unchecked_site(&mut self, it: Instruction<'_>, reason: UncheckedReason) {
+    fn add_unchecked_site(&mut self, instruction: Instruction<'_>, reason: UncheckedReason) {
         self.cx.add_site(CheckSite {
-            at: it.at,
+            at: instruction.at,
             check: Check::Buffer,
             decision: CheckDecision::Unchecked(reason),
             binding: None,

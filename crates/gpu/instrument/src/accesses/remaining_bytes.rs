@@ -33,8 +33,8 @@ pub(crate) fn parameters_with_remaining(
     let mut all = FxHashMap::default();
     for function in module.functions() {
         let has_room = |at: &usize| {
-            let it = module.instruction(function.parameters[*at]);
-            it.result().is_some_and(|id| is_buffer_pointer(types, it.id(1)) && !paths.is_constant_parameter(id))
+            let item = module.instruction(function.parameters[*at]);
+            item.result().is_some_and(|id| is_buffer_pointer(types, item.id(1)) && !paths.is_constant_parameter(id))
         };
         let places: Vec<usize> = (0..function.parameters.len()).filter(has_room).collect();
         if !places.is_empty() && !module.entries().iter().any(|it| it.function == function.id) {
@@ -61,14 +61,14 @@ impl RemainingBytes {
         if !cx.has_variable_pointers {
             return rooms;
         }
-        for it in module.instructions(function.instructions.clone()) {
-            match it.op() {
-                Some(Op::Phi) if is_buffer_pointer(&cx.types, it.id(1)) => {
-                    rooms.wanted.insert(it.word(2));
-                    rooms.wanted.extend(it.words_from(3).iter().step_by(2));
+        for instruction in module.instructions(function.instructions.clone()) {
+            match instruction.op() {
+                Some(Op::Phi) if is_buffer_pointer(&cx.types, instruction.id(1)) => {
+                    rooms.wanted.insert(instruction.word(2));
+                    rooms.wanted.extend(instruction.words_from(3).iter().step_by(2));
                 }
-                Some(Op::Select) if is_buffer_pointer(&cx.types, it.id(1)) => {
-                    rooms.wanted.extend(&it.words_from(4)[..it.words_from(4).len().min(2)]);
+                Some(Op::Select) if is_buffer_pointer(&cx.types, instruction.id(1)) => {
+                    rooms.wanted.extend(&instruction.words_from(4)[..instruction.words_from(4).len().min(2)]);
                 }
                 _ => {}
             }
@@ -88,15 +88,17 @@ impl RemainingBytes {
 
 impl FunctionRewriter<'_, '_> {
     /// The function instruction, with a type that has the rooms of parameters.
-    pub(crate) fn begin_function(&mut self, it: Instruction<'_>) {
-        let Some(places) = self.cx.parameters_with_remaining.get(&it.id(2)).cloned() else { return self.copy(it) };
-        let Some(ty) = self.cx.module.definition(it.id(4)).filter(|it| it.is(Op::TypeFunction)) else {
-            return self.copy(it);
+    pub(crate) fn begin_function(&mut self, instruction: Instruction<'_>) {
+        let Some(places) = self.cx.parameters_with_remaining.get(&instruction.id(2)).cloned() else {
+            return self.copy(instruction);
+        };
+        let Some(ty) = self.cx.module.definition(instruction.id(4)).filter(|it| it.is(Op::TypeFunction)) else {
+            return self.copy(instruction);
         };
         let mut operands = ty.words_from(2).to_vec();
         operands.extend(std::iter::repeat_n(self.cx.ids.uint, places.len()));
         let ty = self.cx.editor.find_or_add_type(Op::TypeFunction, &operands).0;
-        self.copy_with(it, &[(4, ty)]);
+        self.copy_with(instruction, &[(4, ty)]);
     }
 
     /// The rooms of parameters, behind the last one.
@@ -112,22 +114,24 @@ impl FunctionRewriter<'_, '_> {
     }
 
     /// What a call gives beside its arguments.
-    pub(crate) fn remaining_of_arguments(&mut self, it: Instruction<'_>) -> SmallVec<[u32; 4]> {
-        let Some(places) = self.cx.parameters_with_remaining.get(&it.id(3)).cloned() else { return SmallVec::new() };
-        places.iter().map(|place| self.remaining_of(it.id(4 + place))).collect()
+    pub(crate) fn remaining_of_arguments(&mut self, instruction: Instruction<'_>) -> SmallVec<[u32; 4]> {
+        let Some(places) = self.cx.parameters_with_remaining.get(&instruction.id(3)).cloned() else {
+            return SmallVec::new();
+        };
+        places.iter().map(|place| self.remaining_of(instruction.id(4 + place))).collect()
     }
 
     /// An instruction that makes a pointer: its room is made behind it, if somebody asks for it.
-    pub(crate) fn emit_remaining(&mut self, it: Instruction<'_>, op: Op) {
-        if !self.cx.options.checks.descriptors || !is_buffer_pointer(&self.cx.types, it.id(1)) {
+    pub(crate) fn emit_remaining(&mut self, instruction: Instruction<'_>, op: Op) {
+        if !self.cx.options.checks.descriptors || !is_buffer_pointer(&self.cx.types, instruction.id(1)) {
             return;
         }
         let uint = self.cx.ids.uint;
-        let reserved = self.remaining.known.get(&it.word(2)).copied();
+        let reserved = self.remaining.known.get(&instruction.word(2)).copied();
         let room = match op {
             Op::Phi => {
                 let mut operands: SmallVec<[u32; 8]> = SmallVec::new();
-                for pair in it.words_from(3).chunks_exact(2) {
+                for pair in instruction.words_from(3).chunks_exact(2) {
                     operands.extend([self.reserved_remaining(Id(pair[0])), pair[1]]);
                 }
                 if let Some(reserved) = reserved {
@@ -137,10 +141,10 @@ impl FunctionRewriter<'_, '_> {
                 return;
             }
             Op::Select => {
-                let (left, right) = (self.remaining_of(it.id(4)), self.remaining_of(it.id(5)));
-                self.emit_result(Op::Select, uint, &[it.word(3), left, right])
+                let (left, right) = (self.remaining_of(instruction.id(4)), self.remaining_of(instruction.id(5)));
+                self.emit_result(Op::Select, uint, &[instruction.word(3), left, right])
             }
-            Op::Load => match self.remaining_variable(it.id(3)) {
+            Op::Load => match self.remaining_variable(instruction.id(3)) {
                 Some(variable) => self.emit_result(Op::Load, uint, &[variable]),
                 None => self.cx.uint_constant(u32::MAX),
             },
@@ -148,29 +152,30 @@ impl FunctionRewriter<'_, '_> {
                 let variable = self.cx.shadow(Id(0));
                 self.emit_result(Op::Load, uint, &[variable])
             }
-            Op::PtrAccessChain => match self.remaining_behind_ptr_chain(it) {
+            Op::PtrAccessChain => match self.remaining_behind_ptr_chain(instruction) {
                 Some(room) => room,
                 None => self.cx.uint_constant(u32::MAX),
             },
             _ if reserved.is_some() => {
-                self.compute_remaining(it.id(2)).unwrap_or_else(|| self.cx.uint_constant(u32::MAX))
+                self.compute_remaining(instruction.id(2)).unwrap_or_else(|| self.cx.uint_constant(u32::MAX))
             }
             _ => return,
         };
         match reserved {
             Some(reserved) => emit_value(&mut self.out, Op::CopyObject, uint, reserved, &[room]),
-            None => drop(self.remaining.known.insert(it.word(2), room)),
+            None => drop(self.remaining.known.insert(instruction.word(2), room)),
         }
     }
 
     /// A pointer that is put into a variable takes its room along.
-    pub(crate) fn store_remaining(&mut self, it: Instruction<'_>) {
-        let is_pointer = self.cx.types.of_value(it.id(2)).is_some_and(|it| is_buffer_pointer(&self.cx.types, it));
+    pub(crate) fn store_remaining(&mut self, instruction: Instruction<'_>) {
+        let is_pointer =
+            self.cx.types.of_value(instruction.id(2)).is_some_and(|it| is_buffer_pointer(&self.cx.types, it));
         if !is_pointer || !self.cx.options.checks.descriptors {
             return;
         }
-        let Some(variable) = self.remaining_variable(it.id(1)) else { return };
-        let room = self.remaining_of(it.id(2));
+        let Some(variable) = self.remaining_variable(instruction.id(1)) else { return };
+        let room = self.remaining_of(instruction.id(2));
         emit(&mut self.out, Op::Store, &[variable, room]);
     }
 
@@ -246,12 +251,12 @@ impl FunctionRewriter<'_, '_> {
     }
 
     /// The room of a pointer that moves by elements, maybe backward, before it goes into one.
-    fn remaining_behind_ptr_chain(&mut self, it: Instruction<'_>) -> Option<u32> {
+    fn remaining_behind_ptr_chain(&mut self, instruction: Instruction<'_>) -> Option<u32> {
         let (uint, boolean, zero) = (self.cx.ids.uint, self.cx.ids.boolean, self.cx.uint_constant(0));
-        let room = self.remaining_of(it.id(3));
-        let ty = self.cx.types.of_value(it.id(3))?;
+        let room = self.remaining_of(instruction.id(3));
+        let ty = self.cx.types.of_value(instruction.id(3))?;
         let stride = self.cx.module.decoration_operand(ty, None, Decoration::ArrayStride)?;
-        let number = self.as_uint(it.id(4))?;
+        let number = self.as_uint(instruction.id(4))?;
         let most = divided(self.cx, &mut self.out, room, u64::from(stride));
         let fits = self.emit_bool(Op::ULessThanEqual, &[number, most]);
         let is_back = self.emit_result(Op::SLessThan, boolean, &[number, zero]);
@@ -262,21 +267,21 @@ impl FunctionRewriter<'_, '_> {
         let rest = self.emit_result(Op::Select, uint, &[is_fine, rest, zero]);
         let path = self.cx.paths.path_from_indices(
             &self.cx.types,
-            it.id(3),
-            it.words_from(5).iter().map(|it| Id(*it)).collect(),
+            instruction.id(3),
+            instruction.words_from(5).iter().map(|it| Id(*it)).collect(),
         )?;
         self.remaining_behind_path(rest, &path)
     }
 
     /// Checks an access through a pointer that has a room.
-    pub(crate) fn check_by_remaining(&mut self, it: Instruction<'_>, pointer: Id) -> GuardedPointer {
+    pub(crate) fn check_by_remaining(&mut self, instruction: Instruction<'_>, pointer: Id) -> GuardedPointer {
         let as_is = GuardedPointer { ok: None, pointer: pointer.0 };
         self.touch_untracked();
         let base = self.cx.paths.chain_base(pointer);
         let room = self.remaining.known.get(&base.0).copied();
         let path = self.cx.paths.path_from_address(&self.cx.types, pointer, base);
         let mut site = CheckSite {
-            at: it.at,
+            at: instruction.at,
             check: Check::Buffer,
             decision: CheckDecision::Unchecked(UncheckedReason::Pointer),
             binding: None,

@@ -127,10 +127,10 @@ impl TouchBuilder {
         kind: TouchKind,
     ) -> &mut TouchSite {
         let TouchMode { reads, writes, is_atomic } = does;
-        let is_it = |it: &TouchSite| {
-            (it.set, it.binding, it.element) == (set, binding, element)
-                && (it.reads, it.writes, it.is_atomic) == (reads, writes, is_atomic)
-                && std::mem::discriminant(&it.kind) == std::mem::discriminant(&kind)
+        let is_it = |touch_site: &TouchSite| {
+            (touch_site.set, touch_site.binding, touch_site.element) == (set, binding, element)
+                && (touch_site.reads, touch_site.writes, touch_site.is_atomic) == (reads, writes, is_atomic)
+                && std::mem::discriminant(&touch_site.kind) == std::mem::discriminant(&kind)
         };
         let sites = &mut self.made.sites;
         let at = sites.iter().position(is_it).unwrap_or_else(|| {
@@ -240,9 +240,9 @@ impl FunctionRewriter<'_, '_> {
 
     /// The first byte, where the module says it.
     fn fixed_offset(&self, path: &AccessPath, offset: u32) -> Option<u32> {
-        path.terms.iter().try_fold(offset, |all, it| {
-            let index = self.cx.types.literal(path.indices[it.position])?;
-            all.checked_add(u32::try_from(index.checked_mul(it.stride)?).ok()?)
+        path.terms.iter().try_fold(offset, |all, term| {
+            let index = self.cx.types.literal(path.indices[term.position])?;
+            all.checked_add(u32::try_from(index.checked_mul(term.stride)?).ok()?)
         })
     }
 
@@ -415,13 +415,13 @@ impl FunctionRewriter<'_, '_> {
         let mut pointer = module.definition(base).filter(|it| it.is(Op::Load))?.id(3);
         let mut way = Vec::new();
         loop {
-            let it = module.definition(pointer)?;
-            match it.op()? {
+            let instruction = module.definition(pointer)?;
+            match instruction.op()? {
                 Op::AccessChain | Op::InBoundsAccessChain => {
                     // Whatever an index is at run time, it is the same place.
                     let index = |it: &u32| self.cx.types.literal(Id(*it)).map_or(u32::MAX, |it| it as u32);
-                    way.extend(it.words_from(4).iter().rev().map(index));
-                    pointer = it.id(3);
+                    way.extend(instruction.words_from(4).iter().rev().map(index));
+                    pointer = instruction.id(3);
                 }
                 Op::Variable => {
                     way.push(pointer.0);
@@ -438,20 +438,20 @@ impl FunctionRewriter<'_, '_> {
     }
 
     /// An instruction that is copied: if it has to do with descriptors, nobody knows what.
-    pub(crate) fn touch_unknown(&mut self, it: Instruction<'_>) {
+    pub(crate) fn touch_unknown(&mut self, instruction: Instruction<'_>) {
         let makes_pointer = matches!(
-            it.op(),
+            instruction.op(),
             Some(Op::AccessChain | Op::InBoundsAccessChain | Op::PtrAccessChain | Op::Phi | Op::Select | Op::Variable)
         );
-        let is_known = makes_pointer || it.op().is_some_and(|it| image_use(it).is_some());
+        let is_known = makes_pointer || instruction.op().is_some_and(|item| image_use(item).is_some());
         if self.cx.touch_builder.is_none() || is_known {
             return;
         }
-        if it.words_from(1).iter().any(|it| self.is_descriptor(Id(*it))) {
+        if instruction.words_from(1).iter().any(|it| self.is_descriptor(Id(*it))) {
             self.cx.mark_untracked(None);
         }
-        let only_carries = it.op().is_some_and(|it| ADDRESS_MOVES.contains(&it));
-        if !only_carries && it.words_from(1).iter().any(|it| self.is_address(Id(*it))) {
+        let only_carries = instruction.op().is_some_and(|it| ADDRESS_MOVES.contains(&it));
+        if !only_carries && instruction.words_from(1).iter().any(|it| self.is_address(Id(*it))) {
             self.cx.mark_untracked_addresses();
         }
     }

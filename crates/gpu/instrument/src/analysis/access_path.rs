@@ -105,7 +105,7 @@ impl<'a> AccessPaths<'a> {
                 let root = self.chain_base(pointer);
                 let root = self.parameters.get(&root).copied().unwrap_or(root);
                 match self.module.definition(root) {
-                    Some(it) if it.is(Op::Variable) => PointerBase::Descriptor(root),
+                    Some(instruction) if instruction.is(Op::Variable) => PointerBase::Descriptor(root),
                     _ => PointerBase::Unknown,
                 }
             }
@@ -122,10 +122,16 @@ impl<'a> AccessPaths<'a> {
     pub(crate) fn chain_base(&self, mut pointer: Id) -> Id {
         for _ in 0..CHAIN_MAX {
             match self.module.definition(pointer) {
-                Some(it) if it.is(Op::AccessChain) || it.is(Op::InBoundsAccessChain) || it.is(Op::CopyObject) => {
-                    pointer = it.id(3);
+                Some(instruction)
+                    if instruction.is(Op::AccessChain)
+                        || instruction.is(Op::InBoundsAccessChain)
+                        || instruction.is(Op::CopyObject) =>
+                {
+                    pointer = instruction.id(3);
                 }
-                Some(it) if it.is(Op::PtrAccessChain) && self.is_address(it.id(1)) => pointer = it.id(3),
+                Some(instruction) if instruction.is(Op::PtrAccessChain) && self.is_address(instruction.id(1)) => {
+                    pointer = instruction.id(3)
+                }
                 _ => break,
             }
         }
@@ -151,16 +157,16 @@ impl<'a> AccessPaths<'a> {
         let mut chains: SmallVec<[Instruction<'_>; 4]> = SmallVec::new();
         let mut root = pointer;
         loop {
-            let it = self.module.definition(root)?;
-            if is_chain(it) || it.is(Op::CopyObject) {
-                chains.push(it);
-                root = it.id(3);
+            let instruction = self.module.definition(root)?;
+            if is_chain(instruction) || instruction.is(Op::CopyObject) {
+                chains.push(instruction);
+                root = instruction.id(3);
                 if chains.len() > CHAIN_MAX {
                     return None;
                 }
-            } else if it.is(Op::FunctionParameter) {
+            } else if instruction.is(Op::FunctionParameter) {
                 root = *self.parameters.get(&root)?;
-            } else if it.is(Op::Variable) {
+            } else if instruction.is(Op::Variable) {
                 break;
             } else {
                 return None;
@@ -181,9 +187,9 @@ impl<'a> AccessPaths<'a> {
         let mut chains: SmallVec<[Instruction<'_>; 4]> = SmallVec::new();
         let mut at = pointer;
         while at != base {
-            let it = self.module.definition(at).filter(|it| chains.len() < CHAIN_MAX && is_chain(*it))?;
-            chains.push(it);
-            at = it.id(3);
+            let instruction = self.module.definition(at).filter(|it| chains.len() < CHAIN_MAX && is_chain(*it))?;
+            chains.push(instruction);
+            at = instruction.id(3);
         }
         self.path_from_indices(types, base, indices_of(&chains))
     }
@@ -223,8 +229,8 @@ impl<'a> AccessPaths<'a> {
     }
 }
 
-fn is_chain(it: Instruction<'_>) -> bool {
-    it.is(Op::AccessChain) || it.is(Op::InBoundsAccessChain)
+fn is_chain(instruction: Instruction<'_>) -> bool {
+    instruction.is(Op::AccessChain) || instruction.is(Op::InBoundsAccessChain)
 }
 
 /// The indices of chains of chains, the last one first.

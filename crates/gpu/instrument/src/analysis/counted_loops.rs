@@ -66,7 +66,7 @@ pub(crate) fn find_counted_loops(cx: &mut Context<'_>, function: &Function) -> V
 
 /// Whether a function that is called may end the invocation, and so a loop.
 fn may_terminate_invocation(module: &Module) -> bool {
-    module.all().any(|it| {
+    module.all().any(|instruction| {
         let ends = [
             Op::Kill,
             Op::TerminateInvocation,
@@ -77,7 +77,7 @@ fn may_terminate_invocation(module: &Module) -> bool {
             Op::TerminateRayNV,
             Op::EmitMeshTasksEXT,
         ];
-        ends.iter().any(|op| it.is(*op))
+        ends.iter().any(|op| instruction.is(*op))
     })
 }
 
@@ -154,10 +154,13 @@ impl CountedLoop {
     fn is_counter(&self, module: &Module, id: Id) -> bool {
         match self.counter {
             LoopCounter::Phi(phi, _) => phi == id,
-            LoopCounter::Local(variable, store) => module.definition(id).is_some_and(|it| {
-                let block = module.block_containing(it.at);
-                let is_before = block != Some(self.latch) || it.at < store;
-                it.is(Op::Load) && it.id(3) == variable && is_before && block.is_some_and(|it| self.contains(it))
+            LoopCounter::Local(variable, store) => module.definition(id).is_some_and(|instruction| {
+                let block = module.block_containing(instruction.at);
+                let is_before = block != Some(self.latch) || instruction.at < store;
+                instruction.is(Op::Load)
+                    && instruction.id(3) == variable
+                    && is_before
+                    && block.is_some_and(|it| self.contains(it))
             }),
         }
     }
@@ -165,8 +168,8 @@ impl CountedLoop {
 
 impl LoopCondition {
     /// What a comparison says, and which value it compares.
-    fn parse(it: Instruction<'_>) -> Option<(LoopCondition, Id)> {
-        let (op, is_turned, is_inclusive) = match it.op()? {
+    fn parse(instruction: Instruction<'_>) -> Option<(LoopCondition, Id)> {
+        let (op, is_turned, is_inclusive) = match instruction.op()? {
             Op::ULessThan => (Op::ULessThan, false, false),
             Op::UGreaterThan => (Op::ULessThan, true, false),
             Op::ULessThanEqual => (Op::ULessThanEqual, false, true),
@@ -177,7 +180,8 @@ impl LoopCondition {
             Op::SGreaterThanEqual => (Op::SLessThanEqual, true, true),
             _ => return None,
         };
-        let (counted, end) = if is_turned { (it.id(4), it.id(3)) } else { (it.id(3), it.id(4)) };
+        let (counted, end) =
+            if is_turned { (instruction.id(4), instruction.id(3)) } else { (instruction.id(3), instruction.id(4)) };
         Some((LoopCondition { op, end, is_inclusive }, counted))
     }
 }
@@ -191,22 +195,28 @@ impl LoopCounter {
         blocks: &[usize],
         counted: Id,
     ) -> Option<LoopCounter> {
-        let it = module.definition(counted)?;
+        let instruction = module.definition(counted)?;
         let is_in =
             |at: InstructionIndex| module.block_containing(at).is_some_and(|it| blocks.binary_search(&it).is_ok());
-        if it.is(Op::Phi) {
+        if instruction.is(Op::Phi) {
             let label = |block: usize| module.blocks()[block].label;
-            let from =
-                |block: usize| it.words_from(3).chunks_exact(2).find(|it| it[1] == label(block).0).map(|it| Id(it[0]));
+            let from = |block: usize| {
+                instruction
+                    .words_from(3)
+                    .chunks_exact(2)
+                    .find(|values| values[1] == label(block).0)
+                    .map(|values| Id(values[0]))
+            };
             let next = module.definition(from(back)?)?;
-            let is_next = module.block_containing(it.at) == Some(head) && adds_one(types, next, |id| id == counted);
+            let is_next =
+                module.block_containing(instruction.at) == Some(head) && adds_one(types, next, |id| id == counted);
             return is_next.then_some(LoopCounter::Phi(counted, from(before)?));
         }
-        let variable = it.is(Op::Load).then(|| it.id(3))?;
+        let variable = instruction.is(Op::Load).then(|| instruction.id(3))?;
         let is_local = module.definition(variable).is_some_and(|it| it.is(Op::Variable))
             && types.pointer_value(variable)?.0 == StorageClass::Function
             && is_whole(module, function, variable);
-        if !is_local || !is_in(it.at) {
+        if !is_local || !is_in(instruction.at) {
             return None;
         }
         let stores =
@@ -220,22 +230,24 @@ impl LoopCounter {
     }
 }
 
-fn adds_one(types: &Types<'_>, it: Instruction<'_>, is_counter: impl Fn(Id) -> bool) -> bool {
+fn adds_one(types: &Types<'_>, instruction: Instruction<'_>, is_counter: impl Fn(Id) -> bool) -> bool {
     let is_one = |id: Id| types.literal(id) == Some(1);
-    it.is(Op::IAdd) && (is_counter(it.id(3)) && is_one(it.id(4)) || is_counter(it.id(4)) && is_one(it.id(3)))
+    instruction.is(Op::IAdd)
+        && (is_counter(instruction.id(3)) && is_one(instruction.id(4))
+            || is_counter(instruction.id(4)) && is_one(instruction.id(3)))
 }
 
 /// Whether a local variable is only ever loaded and stored as a whole.
 fn is_whole(module: &Module, function: &Function, variable: Id) -> bool {
-    module.instructions(function.instructions.clone()).all(|it| {
-        let (is_load, is_store) = (it.is(Op::Load), it.is(Op::Store));
-        let uses = it.words().iter().skip(1).filter(|it| **it == variable.0).count();
+    module.instructions(function.instructions.clone()).all(|instruction| {
+        let (is_load, is_store) = (instruction.is(Op::Load), instruction.is(Op::Store));
+        let uses = instruction.words().iter().skip(1).filter(|it| **it == variable.0).count();
         match () {
-            () if is_load => uses == 0 || uses == 1 && it.id(3) == variable,
-            () if is_store => uses == 0 || uses == 1 && it.id(1) == variable,
-            () if it.is(Op::Variable) => true,
+            () if is_load => uses == 0 || uses == 1 && instruction.id(3) == variable,
+            () if is_store => uses == 0 || uses == 1 && instruction.id(1) == variable,
+            () if instruction.is(Op::Variable) => true,
             // Names of lines and the like may be numbers that look the same.
-            () => uses == 0 || it.is(Op::Line) || it.is(Op::Label),
+            () => uses == 0 || instruction.is(Op::Line) || instruction.is(Op::Label),
         }
     })
 }
@@ -265,7 +277,7 @@ impl FunctionRewriter<'_, '_> {
 
     fn counted_index(&mut self, index: Id) -> Option<CountedIndex> {
         let module = self.cx.module;
-        let it = module.definition(index)?;
+        let instruction = module.definition(index)?;
         let is_32 = |body: &Self, id: Id| {
             body.cx.types.of_value(id).and_then(|it| body.cx.types.integer(it)).is_some_and(|it| it.0 == 32)
         };
@@ -278,8 +290,8 @@ impl FunctionRewriter<'_, '_> {
             let counts = |id: Id| self.loops[counting].is_counter(module, id);
             let found = match () {
                 () if counts(index) => Some(None),
-                () if it.is(Op::IAdd) && counts(it.id(3)) => Some(Some(it.id(4))),
-                () if it.is(Op::IAdd) && counts(it.id(4)) => Some(Some(it.id(3))),
+                () if instruction.is(Op::IAdd) && counts(instruction.id(3)) => Some(Some(instruction.id(4))),
+                () if instruction.is(Op::IAdd) && counts(instruction.id(4)) => Some(Some(instruction.id(3))),
                 () => None,
             };
             let Some(added) = found.filter(|_| is_32(self, index)) else { continue };
@@ -329,9 +341,9 @@ impl FunctionRewriter<'_, '_> {
                 self.cx.emit_result(code, Op::ISub, uint, &[end, one])
             }
         };
-        let [first, last] = [first, last].map(|it| match added {
-            Some(added) => self.cx.emit_result(code, Op::IAdd, uint, &[it, added]),
-            None => it,
+        let [first, last] = [first, last].map(|number| match added {
+            Some(added) => self.cx.emit_result(code, Op::IAdd, uint, &[number, added]),
+            None => number,
         });
         // Below the first one, the index wrapped around and was every large number on its way.
         let is_past = self.cx.emit_result(code, Op::UGreaterThanEqual, boolean, &[last, count]);
@@ -355,39 +367,46 @@ impl FunctionRewriter<'_, '_> {
 
     fn loop_invariant_within(&mut self, code: &mut Vec<u32>, counting: usize, id: Id, depth: u32) -> Option<u32> {
         let (module, this) = (self.cx.module, &self.loops[counting]);
-        let it = module.definition(id)?;
-        if it.at.0 < module.globals().end || it.is(Op::FunctionParameter) {
+        let instruction = module.definition(id)?;
+        if instruction.at.0 < module.globals().end || instruction.is(Op::FunctionParameter) {
             return Some(id.0);
         }
-        let block = module.block_containing(it.at)?;
+        let block = module.block_containing(instruction.at)?;
         if !this.contains(block) {
             return self.dominators.dominates(module, block, this.preheader).then_some(id.0);
         }
-        let ty = it.id(1).0;
-        if it.is(Op::ArrayLength) && module.definition_index(it.id(3)).is_some_and(|it| it.0 < module.globals().end) {
-            return Some(self.cx.emit_result(code, Op::ArrayLength, ty, it.words_from(3)));
+        let ty = instruction.id(1).0;
+        if instruction.is(Op::ArrayLength)
+            && module.definition_index(instruction.id(3)).is_some_and(|it| it.0 < module.globals().end)
+        {
+            return Some(self.cx.emit_result(code, Op::ArrayLength, ty, instruction.words_from(3)));
         }
         let pure = [Op::Bitcast, Op::CopyObject, Op::IAdd, Op::ISub, Op::IMul, Op::ShiftLeftLogical, Op::BitwiseAnd];
-        if let Some(op) = it.op().filter(|op| pure.contains(op) && depth < DEPTH_MAX) {
+        if let Some(op) = instruction.op().filter(|op| pure.contains(op) && depth < DEPTH_MAX) {
             let mut operands: SmallVec<[u32; 2]> = SmallVec::new();
-            for operand in it.words_from(3) {
+            for operand in instruction.words_from(3) {
                 operands.push(self.loop_invariant_within(code, counting, Id(*operand), depth + 1)?);
             }
             return Some(self.cx.emit_result(code, op, ty, &operands));
         }
-        self.reload_before_loop(code, counting, it)
+        self.reload_before_loop(code, counting, instruction)
     }
 
     /// A load that may be done again before the loop: of memory that nobody writes in it.
-    fn reload_before_loop(&mut self, code: &mut Vec<u32>, counting: usize, it: Instruction<'_>) -> Option<u32> {
+    fn reload_before_loop(
+        &mut self,
+        code: &mut Vec<u32>,
+        counting: usize,
+        instruction: Instruction<'_>,
+    ) -> Option<u32> {
         let (module, this) = (self.cx.module, &self.loops[counting]);
-        let pointer = it.is(Op::Load).then(|| it.id(3)).filter(|_| it.word(4) & 1 == 0)?;
+        let pointer = instruction.is(Op::Load).then(|| instruction.id(3)).filter(|_| instruction.word(4) & 1 == 0)?;
         let pointer = match self.cx.types.pointer_value(pointer)?.0 {
             StorageClass::Input | StorageClass::PushConstant => self.constant_chain(code, pointer)?,
             StorageClass::Function => {
-                let is_stored = |it: Instruction<'_>| {
-                    let is_in = module.block_containing(it.at).is_some_and(|it| this.contains(it));
-                    it.is(Op::Store) && it.id(1) == pointer && is_in
+                let is_stored = |item: Instruction<'_>| {
+                    let is_in = module.block_containing(item.at).is_some_and(|it| this.contains(it));
+                    item.is(Op::Store) && item.id(1) == pointer && is_in
                 };
                 let function = &module.functions()[self.function];
                 let is_variable = module.definition(pointer).is_some_and(|it| it.is(Op::Variable));
@@ -398,7 +417,7 @@ impl FunctionRewriter<'_, '_> {
             _ => return None,
         };
         let id = self.cx.fresh();
-        emit_value(code, Op::Load, it.word(1), id, &[pointer]);
+        emit_value(code, Op::Load, instruction.word(1), id, &[pointer]);
         Some(id)
     }
 
@@ -409,8 +428,9 @@ impl FunctionRewriter<'_, '_> {
         if is_global(pointer.0) {
             return Some(pointer.0);
         }
-        let it = module.definition(pointer).filter(|it| it.is(Op::AccessChain) || it.is(Op::InBoundsAccessChain))?;
-        let is_constant = it.words_from(3).iter().all(|it| is_global(*it));
-        is_constant.then(|| self.cx.emit_result(code, Op::AccessChain, it.word(1), it.words_from(3)))
+        let instruction =
+            module.definition(pointer).filter(|it| it.is(Op::AccessChain) || it.is(Op::InBoundsAccessChain))?;
+        let is_constant = instruction.words_from(3).iter().all(|it| is_global(*it));
+        is_constant.then(|| self.cx.emit_result(code, Op::AccessChain, instruction.word(1), instruction.words_from(3)))
     }
 }

@@ -74,8 +74,8 @@ impl<'a> Types<'a> {
 
     /// The storage class of a pointer type and what it leads to.
     pub(crate) fn pointer(&self, ty: Id) -> Option<(StorageClass, Id)> {
-        let it = self.module.definition(ty).filter(|it| it.is(Op::TypePointer))?;
-        Some((StorageClass::from_u32(it.word(2))?, it.id(3)))
+        let instruction = self.module.definition(ty).filter(|it| it.is(Op::TypePointer))?;
+        Some((StorageClass::from_u32(instruction.word(2))?, instruction.id(3)))
     }
 
     /// The class and the target of a value that is a pointer.
@@ -85,10 +85,10 @@ impl<'a> Types<'a> {
 
     /// The element's type and the id of the length, which a runtime array has not.
     pub(crate) fn array(&self, ty: Id) -> Option<(Id, Option<Id>)> {
-        let it = self.module.definition(ty)?;
-        match it.op()? {
-            Op::TypeArray => Some((it.id(2), Some(it.id(3)))),
-            Op::TypeRuntimeArray => Some((it.id(2), None)),
+        let instruction = self.module.definition(ty)?;
+        match instruction.op()? {
+            Op::TypeArray => Some((instruction.id(2), Some(instruction.id(3)))),
+            Op::TypeRuntimeArray => Some((instruction.id(2), None)),
             _ => None,
         }
     }
@@ -124,9 +124,9 @@ impl<'a> Types<'a> {
         if let Some(found) = self.structs.borrow().get(&ty) {
             return Some(found.clone());
         }
-        let it = self.module.definition(ty).filter(|it| it.is(Op::TypeStruct))?;
+        let instruction = self.module.definition(ty).filter(|it| it.is(Op::TypeStruct))?;
         let member = |ty: &u32| Member { ty: Id(*ty), offset: 0, matrix: MatrixLayout::default() };
-        let mut made = StructLayout { members: it.words_from(2).iter().map(member).collect(), kind: None };
+        let mut made = StructLayout { members: instruction.words_from(2).iter().map(member).collect(), kind: None };
         for note in self.module.decorations(ty) {
             let words = self.module.decoration_words(note);
             let (what, operand) = (words.first().copied().unwrap_or(0), words.get(1).copied().unwrap_or(0));
@@ -144,15 +144,15 @@ impl<'a> Types<'a> {
 
     /// What one more index into a type does.
     pub(crate) fn index_step(&self, ty: Id) -> IndexStep {
-        let Some(it) = self.module.definition(ty) else { return IndexStep::None };
-        match it.op() {
+        let Some(other) = self.module.definition(ty) else { return IndexStep::None };
+        match other.op() {
             Some(Op::TypeStruct) => self.structure(ty).map_or(IndexStep::None, IndexStep::Member),
             Some(Op::TypeArray | Op::TypeRuntimeArray) => {
                 let stride = self.module.decoration_operand(ty, None, Decoration::ArrayStride);
-                IndexStep::Element { of: it.id(2), stride: u64::from(stride.unwrap_or(0)) }
+                IndexStep::Element { of: other.id(2), stride: u64::from(stride.unwrap_or(0)) }
             }
-            Some(Op::TypeMatrix) => IndexStep::Column(it.id(2)),
-            Some(Op::TypeVector) => IndexStep::Component(it.id(2)),
+            Some(Op::TypeMatrix) => IndexStep::Column(other.id(2)),
+            Some(Op::TypeVector) => IndexStep::Component(other.id(2)),
             _ => IndexStep::None,
         }
     }
@@ -163,47 +163,48 @@ impl<'a> Types<'a> {
     }
 
     fn size_within(&self, ty: Id, matrix: MatrixLayout, depth: u32) -> Option<u64> {
-        let it = self.module.definition(ty).filter(|_| depth < DEPTH_MAX)?;
+        let instruction = self.module.definition(ty).filter(|_| depth < DEPTH_MAX)?;
         let inner = |of| self.size_within(of, matrix, depth + 1);
-        match it.op()? {
+        match instruction.op()? {
             Op::TypeBool => Some(4),
-            Op::TypeInt | Op::TypeFloat => Some(u64::from(it.word(2) / 8)),
-            Op::TypeVector => inner(it.id(2))?.checked_mul(u64::from(it.word(3))),
+            Op::TypeInt | Op::TypeFloat => Some(u64::from(instruction.word(2) / 8)),
+            Op::TypeVector => inner(instruction.id(2))?.checked_mul(u64::from(instruction.word(3))),
             Op::TypeMatrix => {
-                let column = self.module.definition(it.id(2)).filter(|it| it.is(Op::TypeVector))?;
+                let column = self.module.definition(instruction.id(2)).filter(|it| it.is(Op::TypeVector))?;
                 let number = inner(column.id(2))?;
                 let (outer, row) = match matrix.is_row_major {
-                    true => (column.word(3), it.word(3)),
-                    false => (it.word(3), column.word(3)),
+                    true => (column.word(3), instruction.word(3)),
+                    false => (instruction.word(3), column.word(3)),
                 };
                 let before = u64::from(outer.saturating_sub(1)).checked_mul(matrix.stride)?;
                 before.checked_add(number.checked_mul(u64::from(row))?)
             }
             Op::TypeArray => {
                 let stride = self.module.decoration_operand(ty, None, Decoration::ArrayStride)?;
-                let count = self.literal(it.id(3)).or_else(|| self.default_length(it.id(3)))?;
-                count.saturating_sub(1).checked_mul(u64::from(stride))?.checked_add(inner(it.id(2))?)
+                let count = self.literal(instruction.id(3)).or_else(|| self.default_length(instruction.id(3)))?;
+                count.saturating_sub(1).checked_mul(u64::from(stride))?.checked_add(inner(instruction.id(2))?)
             }
             Op::TypeStruct => {
                 let structure = self.structure(ty)?;
                 let end = |it: &Member| it.offset.checked_add(self.size_within(it.ty, it.matrix, depth + 1)?);
                 structure.members.iter().try_fold(0, |all, it| Some(u64::max(all, end(it)?)))
             }
-            Op::TypePointer if it.word(2) == StorageClass::PhysicalStorageBuffer as u32 => Some(8),
+            Op::TypePointer if instruction.word(2) == StorageClass::PhysicalStorageBuffer as u32 => Some(8),
             _ => None,
         }
     }
 
     /// The number that an integer constant surely is, with zeros above its width.
     pub(crate) fn literal(&self, id: Id) -> Option<u64> {
-        let it = self.module.definition(id)?;
-        if it.is(Op::Constant) {
-            let ty = self.module.definition(it.id(1)).filter(|it| it.is(Op::TypeInt))?;
-            let number = u64::from(it.word(3)) | u64::from(it.word(4)) << 32;
+        let instruction = self.module.definition(id)?;
+        if instruction.is(Op::Constant) {
+            let ty = self.module.definition(instruction.id(1)).filter(|it| it.is(Op::TypeInt))?;
+            let number = u64::from(instruction.word(3)) | u64::from(instruction.word(4)) << 32;
             let unused = 64 - ty.word(2).clamp(1, 64);
             return Some(number << unused >> unused);
         }
-        let is_null = it.is(Op::ConstantNull) && self.module.definition(it.id(1)).is_some_and(|it| it.is(Op::TypeInt));
+        let is_null = instruction.is(Op::ConstantNull)
+            && self.module.definition(instruction.id(1)).is_some_and(|it| it.is(Op::TypeInt));
         is_null.then_some(0)
     }
 
@@ -214,8 +215,8 @@ impl<'a> Types<'a> {
 
     /// Bits and signedness of an integer type.
     pub(crate) fn integer(&self, ty: Id) -> Option<(u32, bool)> {
-        let it = self.module.definition(ty).filter(|it| it.is(Op::TypeInt))?;
-        Some((it.word(2), it.word(3) != 0))
+        let instruction = self.module.definition(ty).filter(|it| it.is(Op::TypeInt))?;
+        Some((instruction.word(2), instruction.word(3) != 0))
     }
 
     pub(crate) fn is_integer(&self, ty: Id) -> bool {
@@ -228,11 +229,11 @@ impl<'a> Types<'a> {
     }
 
     fn has_null_within(&self, ty: Id, depth: u32) -> bool {
-        let Some(it) = self.module.definition(ty).filter(|_| depth < DEPTH_MAX) else { return false };
-        match it.op() {
+        let Some(other) = self.module.definition(ty).filter(|_| depth < DEPTH_MAX) else { return false };
+        match other.op() {
             Some(Op::TypeBool | Op::TypeInt | Op::TypeFloat | Op::TypeVector | Op::TypeMatrix) => true,
-            Some(Op::TypeArray) => self.has_null_within(it.id(2), depth + 1),
-            Some(Op::TypeStruct) => it.words_from(2).iter().all(|it| self.has_null_within(Id(*it), depth + 1)),
+            Some(Op::TypeArray) => self.has_null_within(other.id(2), depth + 1),
+            Some(Op::TypeStruct) => other.words_from(2).iter().all(|it| self.has_null_within(Id(*it), depth + 1)),
             _ => false,
         }
     }

@@ -27,38 +27,38 @@ impl<'a> ValueBounds<'a> {
         if let Some(known) = types.literal(id) {
             return Some(known);
         }
-        let it = self.module.definition(id).filter(|_| depth < DEPTH_MAX)?;
-        let of = |place: usize| self.upper_bound_within(types, it.id(place), depth + 1);
-        let width = || it.result_type().and_then(|it| types.integer(it)).map(|it| it.0);
+        let instruction = self.module.definition(id).filter(|_| depth < DEPTH_MAX)?;
+        let of = |place: usize| self.upper_bound_within(types, instruction.id(place), depth + 1);
+        let width = || instruction.result_type().and_then(|value| types.integer(value)).map(|pair| pair.0);
         let all_ones = |bits: u32| u64::MAX >> (64 - bits.clamp(1, 64));
-        match it.op()? {
+        match instruction.op()? {
             Op::BitwiseAnd => match (of(3), of(4)) {
                 (Some(left), Some(right)) => Some(left.min(right)),
                 (left, right) => left.or(right),
             },
             Op::UMod => of(4).filter(|it| *it > 0).map(|it| it - 1),
-            Op::UDiv => of(3).zip(types.literal(it.id(4))).and_then(|(left, right)| left.checked_div(right)),
+            Op::UDiv => of(3).zip(types.literal(instruction.id(4))).and_then(|(left, right)| left.checked_div(right)),
             Op::ShiftRightLogical => {
-                let shift = types.literal(it.id(4)).filter(|it| *it < 64)?;
+                let shift = types.literal(instruction.id(4)).filter(|it| *it < 64)?;
                 Some(of(3).unwrap_or(all_ones(width()?)) >> shift)
             }
             Op::BitFieldUExtract => {
-                types.literal(it.id(5)).filter(|it| (1..64).contains(it)).map(|it| all_ones(it as u32))
+                types.literal(instruction.id(5)).filter(|it| (1..64).contains(it)).map(|it| all_ones(it as u32))
             }
             Op::Select => of(4).zip(of(5)).map(|(left, right)| left.max(right)),
             Op::IAdd => fitting(of(3)?.checked_add(of(4)?)?, all_ones(width()?)),
             Op::IMul => fitting(of(3)?.checked_mul(of(4)?)?, all_ones(width()?)),
             Op::UConvert => {
-                let (bits, _) = types.integer(types.of_value(it.id(3))?)?;
+                let (bits, _) = types.integer(types.of_value(instruction.id(3))?)?;
                 Some(of(3).unwrap_or(all_ones(bits)).min(all_ones(width()?)))
             }
             Op::CopyObject => of(3),
             // The same bits; another sign makes no difference here.
             Op::Bitcast => {
-                let (bits, _) = types.integer(types.of_value(it.id(3))?)?;
+                let (bits, _) = types.integer(types.of_value(instruction.id(3))?)?;
                 (Some(bits) == width()).then(|| of(3)).flatten()
             }
-            Op::ExtInst if self.is_glsl(it.id(3)) => match GlslStd450Op::from_u32(it.word(4))? {
+            Op::ExtInst if self.is_glsl(instruction.id(3)) => match GlslStd450Op::from_u32(instruction.word(4))? {
                 GlslStd450Op::UMin => match (of(5), of(6)) {
                     (Some(left), Some(right)) => Some(left.min(right)),
                     (left, right) => left.or(right),
@@ -67,17 +67,17 @@ impl<'a> ValueBounds<'a> {
                 GlslStd450Op::UClamp => of(7),
                 _ => None,
             },
-            Op::CompositeExtract if it.words().len() == 5 => {
-                let vector = self.module.definition(it.id(3)).filter(|it| it.is(Op::Load))?;
-                self.built_in(vector.id(3), Some(it.word(4)))
+            Op::CompositeExtract if instruction.words().len() == 5 => {
+                let vector = self.module.definition(instruction.id(3)).filter(|it| it.is(Op::Load))?;
+                self.built_in(vector.id(3), Some(instruction.word(4)))
             }
             Op::Load => {
-                let chain = self.module.definition(it.id(3))?;
+                let chain = self.module.definition(instruction.id(3))?;
                 match chain.op()? {
                     Op::AccessChain | Op::InBoundsAccessChain if chain.words().len() == 5 => {
                         self.built_in(chain.id(3), Some(types.literal(chain.id(4))? as u32))
                     }
-                    _ => self.built_in(it.id(3), None),
+                    _ => self.built_in(instruction.id(3), None),
                 }
             }
             _ => None,
@@ -117,18 +117,21 @@ fn group_size(module: &Module, types: &Types<'_>) -> Option<[u64; 3]> {
         let [x, y, z] = ids.map(|it| types.literal(Id(it)));
         Some([x?, y?, z?])
     };
-    for it in module.instructions(module.globals()) {
-        match it.op() {
-            Some(Op::ExecutionMode) if it.word(2) == ExecutionMode::LocalSize as u32 => {
-                take([it.word(3), it.word(4), it.word(5)].map(u64::from));
+    for instruction in module.instructions(module.globals()) {
+        match instruction.op() {
+            Some(Op::ExecutionMode) if instruction.word(2) == ExecutionMode::LocalSize as u32 => {
+                take([instruction.word(3), instruction.word(4), instruction.word(5)].map(u64::from));
             }
-            Some(Op::ExecutionModeId) if it.word(2) == ExecutionMode::LocalSizeId as u32 => {
-                take(constants(it.words_from(3))?);
+            Some(Op::ExecutionModeId) if instruction.word(2) == ExecutionMode::LocalSizeId as u32 => {
+                take(constants(instruction.words_from(3))?);
             }
             Some(Op::Decorate)
-                if it.word(2) == Decoration::BuiltIn as u32 && it.word(3) == BuiltIn::WorkgroupSize as u32 =>
+                if instruction.word(2) == Decoration::BuiltIn as u32
+                    && instruction.word(3) == BuiltIn::WorkgroupSize as u32 =>
             {
-                take(constants(module.definition(it.id(1)).filter(|it| it.is(Op::ConstantComposite))?.words_from(3))?);
+                take(constants(
+                    module.definition(instruction.id(1)).filter(|it| it.is(Op::ConstantComposite))?.words_from(3),
+                )?);
             }
             _ => {}
         }

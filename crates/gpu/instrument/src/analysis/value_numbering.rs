@@ -42,10 +42,10 @@ impl ValueNumbering {
     }
 
     /// Learns from an instruction. It is called for each, in their order.
-    pub(crate) fn visit(&mut self, cx: &Context<'_>, it: Instruction<'_>, op: Op) {
+    pub(crate) fn visit(&mut self, cx: &Context<'_>, instruction: Instruction<'_>, op: Op) {
         match op {
-            Op::Load => self.load(cx, it),
-            Op::Store => self.store(cx, it),
+            Op::Load => self.load(cx, instruction),
+            Op::Store => self.store(cx, instruction),
             Op::FunctionCall | Op::CopyMemory | Op::CopyMemorySized => self.locals.clear(),
             Op::AccessChain
             | Op::InBoundsAccessChain
@@ -59,27 +59,27 @@ impl ValueNumbering {
             | Op::UConvert
             | Op::SConvert
             | Op::Bitcast
-            | Op::ConvertUToPtr => self.unify(cx.module, it),
+            | Op::ConvertUToPtr => self.unify(cx.module, instruction),
             _ => {}
         }
     }
 
     /// Looks for an earlier instruction that makes the same.
-    fn unify(&mut self, module: &Module, it: Instruction<'_>) {
+    fn unify(&mut self, module: &Module, instruction: Instruction<'_>) {
         if self.count * 2 >= self.firsts.len() {
             self.grow(module);
         }
         let mask = self.firsts.len() - 1;
-        let mut at = self.hash(it) as usize & mask;
+        let mut at = self.hash(instruction) as usize & mask;
         loop {
             let first = self.firsts[at];
             if first == 0 {
-                self.firsts[at] = it.word(2);
+                self.firsts[at] = instruction.word(2);
                 self.count += 1;
                 return;
             }
-            if module.definition(Id(first)).is_some_and(|first| self.is_same(first, it)) {
-                return self.set_equal(it.word(2), first);
+            if module.definition(Id(first)).is_some_and(|first| self.is_same(first, instruction)) {
+                return self.set_equal(instruction.word(2), first);
             }
             at = (at + 1) & mask;
         }
@@ -89,8 +89,8 @@ impl ValueNumbering {
         let size = (self.firsts.len() * 2).max(64);
         let before = std::mem::replace(&mut self.firsts, vec![0; size]);
         for first in before.into_iter().filter(|it| *it != 0) {
-            let Some(it) = module.definition(Id(first)) else { continue };
-            let mut at = self.hash(it) as usize & (size - 1);
+            let Some(other) = module.definition(Id(first)) else { continue };
+            let mut at = self.hash(other) as usize & (size - 1);
             while self.firsts[at] != 0 {
                 at = (at + 1) & (size - 1);
             }
@@ -98,10 +98,11 @@ impl ValueNumbering {
         }
     }
 
-    fn hash(&self, it: Instruction<'_>) -> u32 {
-        let mut hash = u64::from(it.words()[0]) << 32 | u64::from(it.word(1));
-        for place in 3..it.words().len() {
-            hash = (hash.rotate_left(5) ^ u64::from(self.operand(it, place))).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    fn hash(&self, instruction: Instruction<'_>) -> u32 {
+        let mut hash = u64::from(instruction.words()[0]) << 32 | u64::from(instruction.word(1));
+        for place in 3..instruction.words().len() {
+            hash =
+                (hash.rotate_left(5) ^ u64::from(self.operand(instruction, place))).wrapping_mul(0x9e37_79b9_7f4a_7c15);
         }
         (hash >> 32) as u32
     }
@@ -115,9 +116,9 @@ impl ValueNumbering {
     }
 
     /// An operand by the first value that it equals. What is extracted from a composite is named by literals.
-    fn operand(&self, it: Instruction<'_>, place: usize) -> u32 {
-        let is_literal = place > 3 && (it.is(Op::CompositeExtract) || it.is(Op::Load));
-        if is_literal { it.word(place) } else { self.number_of(it.id(place)) }
+    fn operand(&self, instruction: Instruction<'_>, place: usize) -> u32 {
+        let is_literal = place > 3 && (instruction.is(Op::CompositeExtract) || instruction.is(Op::Load));
+        if is_literal { instruction.word(place) } else { self.number_of(instruction.id(place)) }
     }
 
     fn set_equal(&mut self, id: u32, first: u32) {
@@ -126,44 +127,46 @@ impl ValueNumbering {
         }
     }
 
-    fn load(&mut self, cx: &Context<'_>, it: Instruction<'_>) {
-        let pointer = it.id(3);
+    fn load(&mut self, cx: &Context<'_>, instruction: Instruction<'_>) {
+        let pointer = instruction.id(3);
         // Volatile memory may change at any time.
-        if it.word(4) & 1 != 0 {
+        if instruction.word(4) & 1 != 0 {
             return;
         }
         match cx.types.pointer_value(pointer) {
             Some((StorageClass::Function | StorageClass::Private, _))
                 if cx.module.definition(pointer).is_some_and(|it| it.is(Op::Variable)) =>
             {
-                let held = *self.locals.entry(pointer.0).or_insert(it.word(2));
-                if held != it.word(2) {
-                    self.set_equal(it.word(2), held);
+                let held = *self.locals.entry(pointer.0).or_insert(instruction.word(2));
+                if held != instruction.word(2) {
+                    self.set_equal(instruction.word(2), held);
                 }
             }
             Some((StorageClass::Input | StorageClass::PushConstant, _)) => {
-                self.unify(cx.module, it);
+                self.unify(cx.module, instruction);
             }
             Some((StorageClass::Uniform, _)) if is_read_only(cx, pointer) => {
-                self.unify(cx.module, it);
+                self.unify(cx.module, instruction);
             }
             _ => {}
         }
     }
 
-    fn store(&mut self, cx: &Context<'_>, it: Instruction<'_>) {
-        let mut pointer = it.id(1);
+    fn store(&mut self, cx: &Context<'_>, instruction: Instruction<'_>) {
+        let mut pointer = instruction.id(1);
         let is_whole = cx.module.definition(pointer).is_some_and(|it| it.is(Op::Variable));
         if is_whole {
-            let value = self.number_of(it.id(2));
+            let value = self.number_of(instruction.id(2));
             self.locals.insert(pointer.0, value);
             return;
         }
         // A store to a part: the whole is no longer known.
         for _ in 0..16 {
             match cx.module.definition(pointer) {
-                Some(it) if it.is(Op::AccessChain) || it.is(Op::InBoundsAccessChain) => pointer = it.id(3),
-                Some(it) if it.is(Op::Variable) => {
+                Some(instruction) if instruction.is(Op::AccessChain) || instruction.is(Op::InBoundsAccessChain) => {
+                    pointer = instruction.id(3)
+                }
+                Some(instruction) if instruction.is(Op::Variable) => {
                     self.locals.remove(&pointer.0);
                     return;
                 }
@@ -178,8 +181,10 @@ impl ValueNumbering {
 fn is_read_only(cx: &Context<'_>, mut pointer: Id) -> bool {
     for _ in 0..16 {
         match cx.module.definition(pointer) {
-            Some(it) if it.is(Op::AccessChain) || it.is(Op::InBoundsAccessChain) => pointer = it.id(3),
-            Some(it) if it.is(Op::Variable) => {
+            Some(instruction) if instruction.is(Op::AccessChain) || instruction.is(Op::InBoundsAccessChain) => {
+                pointer = instruction.id(3)
+            }
+            Some(instruction) if instruction.is(Op::Variable) => {
                 let block = cx.types.pointer_value(pointer).map(|it| cx.types.strip_arrays(it.1));
                 let structure = block.and_then(|it| cx.types.structure(it));
                 return structure.is_some_and(|it| it.kind == Some(BlockKind::Block));

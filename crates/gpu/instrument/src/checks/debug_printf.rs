@@ -78,23 +78,23 @@ fn one_number(words: &mut impl Iterator<Item = u32>, kind: u8, is_wide: bool, pr
 
 impl FunctionRewriter<'_, '_> {
     /// Whether an instruction prints, and printing is asked for.
-    pub(crate) fn is_printing(&self, it: Instruction<'_>) -> bool {
+    pub(crate) fn is_printing(&self, instruction: Instruction<'_>) -> bool {
         let is_set = |id| self.cx.module.definition(id).is_some_and(|it| it.text(2) == "NonSemantic.DebugPrintf");
-        self.cx.options.prints && it.word(4) == Printing::DebugPrintf as u32 && is_set(it.id(3))
+        self.cx.options.prints && instruction.word(4) == Printing::DebugPrintf as u32 && is_set(instruction.id(3))
     }
 
     /// Writes what is printed into the records, if it fits.
-    pub(crate) fn print(&mut self, it: Instruction<'_>) {
-        self.copy(it);
+    pub(crate) fn print(&mut self, item: Instruction<'_>) {
+        self.copy(item);
         let mut words: SmallVec<[u32; 8]> = SmallVec::new();
-        it.words_from(6).iter().for_each(|it| self.argument(Id(*it), &mut words));
+        item.words_from(6).iter().for_each(|it| self.argument(Id(*it), &mut words));
         if words.len() > ARGUMENTS_MAX || !self.can_split {
             return;
         }
         self.cx.has_prints = true;
         let uint = self.cx.ids.uint;
         let size = self.cx.uint_constant(HEAD_WORDS + 1 + words.len() as u32);
-        let (instruction, format) = (self.cx.uint_constant(it.at.0), self.cx.uint_constant(it.word(5)));
+        let (instruction, format) = (self.cx.uint_constant(item.at.0), self.cx.uint_constant(item.word(5)));
         let print = self.cx.ids.print;
         let start = self.cx.call(&mut self.out, uint, print, &[instruction, size, format]);
         let zero = self.cx.uint_constant(0);

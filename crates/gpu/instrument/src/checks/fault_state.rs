@@ -172,16 +172,16 @@ impl FunctionRewriter<'_, '_> {
         let mut at = 0;
         for of_word in pending.chunk_by(|left, right| left.number / 32 == right.number / 32) {
             let mut bits = zero;
-            for (at, it) in (at..at + of_word.len()).zip(of_word).rev() {
-                let bit = self.cx.uint_constant(1 << (it.number % 32));
+            for (at, item) in (at..at + of_word.len()).zip(of_word).rev() {
+                let bit = self.cx.uint_constant(1 << (item.number % 32));
                 bits = match hidden {
                     Some(none) => {
-                        let own = self.emit_result(Op::Select, uint, &[it.ok, none, bit]);
+                        let own = self.emit_result(Op::Select, uint, &[item.ok, none, bit]);
                         if bits == zero { own } else { self.emit_result(Op::IAdd, uint, &[bits, own]) }
                     }
                     None => {
                         let with = if bits == zero { bit } else { self.emit_result(Op::IAdd, uint, &[bits, bit]) };
-                        self.emit_result(Op::Select, uint, &[it.ok, bits, with])
+                        self.emit_result(Op::Select, uint, &[item.ok, bits, with])
                     }
                 };
                 sums[at] = bits;
@@ -244,9 +244,9 @@ impl FunctionRewriter<'_, '_> {
         let (uint, zero) = (self.cx.ids.uint, self.cx.uint_constant(0));
         let mut first = zero;
         if pending.len() <= FEW {
-            for it in pending.iter().rev() {
-                let own = self.cx.uint_constant(it.number + 1);
-                first = self.emit_result(Op::Select, uint, &[it.ok, first, own]);
+            for pending_item in pending.iter().rev() {
+                let own = self.cx.uint_constant(pending_item.number + 1);
+                first = self.emit_result(Op::Select, uint, &[pending_item.ok, first, own]);
             }
             return first;
         }

@@ -61,11 +61,11 @@ pub fn build_address_table(ranges: &[AddressRange], scratch: u64) -> Vec<u32> {
     let mut words = vec![scratch as u32, (scratch >> 32) as u32, merged.len() as u32, 0, factor, shift, nodes, mask];
     // Nothing is before it, and no range has the last byte of all.
     words.extend([0, 0, 0, 0, 1, u32::MAX, 0, 0]);
-    for it in &pieces {
-        let [low, high] = [it.address as u32, (it.address >> 32) as u32];
-        let last = u32::try_from(it.bytes - 1).unwrap_or(u32::MAX);
+    for piece in &pieces {
+        let [low, high] = [piece.address as u32, (piece.address >> 32) as u32];
+        let last = u32::try_from(piece.bytes - 1).unwrap_or(u32::MAX);
         let more = if last == u32::MAX { u32::MAX } else { 0 };
-        words.extend([words.len() as u32 - ADDRESS_HEAD, low, it.before.min(u64::from(BEFORE_MAX)) as u32, 0]);
+        words.extend([words.len() as u32 - ADDRESS_HEAD, low, piece.before.min(u64::from(BEFORE_MAX)) as u32, 0]);
         words.extend([low.wrapping_neg(), high, last, more]);
     }
     words.resize(words.len() + (1usize << (32 - shift)), if is_all { record(1) } else { record(0) });
@@ -89,12 +89,12 @@ fn merged(ranges: &[AddressRange]) -> Vec<AddressRange> {
     let mut sorted: Vec<AddressRange> = ranges.iter().copied().filter(|it| it.bytes > 0).collect();
     sorted.sort_unstable();
     let mut merged: Vec<AddressRange> = Vec::with_capacity(sorted.len());
-    for it in sorted {
+    for address_range in sorted {
         match merged.last_mut() {
-            Some(last) if it.address - last.address < last.bytes => {
-                last.bytes = last.bytes.max((it.address - last.address).saturating_add(it.bytes));
+            Some(last) if address_range.address - last.address < last.bytes => {
+                last.bytes = last.bytes.max((address_range.address - last.address).saturating_add(address_range.bytes));
             }
-            _ => merged.push(it),
+            _ => merged.push(address_range),
         }
     }
     merged
@@ -103,14 +103,14 @@ fn merged(ranges: &[AddressRange]) -> Vec<AddressRange> {
 /// Ranges, cut where blocks end.
 fn pieces(ranges: &[AddressRange]) -> Vec<BlockRange> {
     let mut pieces = Vec::with_capacity(ranges.len());
-    for it in ranges {
-        let last = it.address.saturating_add(it.bytes - 1);
-        let first = it.address >> 32;
+    for range in ranges {
+        let last = range.address.saturating_add(range.bytes - 1);
+        let first = range.address >> 32;
         for block in first..=(last >> 32).min(first + u64::from(BLOCKS_MAX)) {
-            let address = it.address.max(block << 32);
+            let address = range.address.max(block << 32);
             pieces.push(BlockRange {
                 address,
-                before: address - it.address,
+                before: address - range.address,
                 bytes: (last - address).saturating_add(1),
             });
         }
@@ -267,9 +267,15 @@ mod tests {
 
     fn expect(ranges: &[AddressRange]) {
         let (words, all) = (build_address_table(ranges, 0), merged(ranges));
-        let edges = all.iter().flat_map(|it| {
-            let end = it.address.wrapping_add(it.bytes);
-            let near = [it.address, it.address + it.bytes / 2, end, it.address >> 32 << 32, end >> 32 << 32];
+        let edges = all.iter().flat_map(|address_range| {
+            let end = address_range.address.wrapping_add(address_range.bytes);
+            let near = [
+                address_range.address,
+                address_range.address + address_range.bytes / 2,
+                end,
+                address_range.address >> 32 << 32,
+                end >> 32 << 32,
+            ];
             near.into_iter().flat_map(|it| [it.wrapping_sub(1), it, it.wrapping_add(1)])
         });
         let far = [0, 1, 0xffff, 1 << 32, 1 << 36, (1 << 47) - 1, u64::MAX - 1];
@@ -277,13 +283,13 @@ mod tests {
         for address in edges.chain(far).filter(|it| *it != u64::MAX) {
             let range = all.iter().find(|it| address.wrapping_sub(it.address) < it.bytes);
             // In a block from which on there are 4 GiB a range has no end.
-            let expected = range.map(|it| {
-                let start = it.address.max(address >> 32 << 32);
-                let is_all = it.bytes == u64::MAX;
-                let is_far = is_all || it.bytes - (start - it.address) >= 1 << 32;
-                let left = it.bytes - (address - it.address);
+            let expected = range.map(|address_range| {
+                let start = address_range.address.max(address >> 32 << 32);
+                let is_all = address_range.bytes == u64::MAX;
+                let is_far = is_all || address_range.bytes - (start - address_range.address) >= 1 << 32;
+                let left = address_range.bytes - (address - address_range.address);
                 let left = if is_far { u32::MAX } else { left as u32 };
-                let before = if is_all { u64::MAX } else { address - it.address };
+                let before = if is_all { u64::MAX } else { address - address_range.address };
                 (left, before.min(u64::from(BEFORE_MAX)) as u32)
             });
             assert_eq!(found(&words, address), expected, "{address:#x}");

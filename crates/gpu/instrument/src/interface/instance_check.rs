@@ -100,8 +100,8 @@ pub fn read_results(words: &[u32]) -> (u32, Vec<InvalidInstance>) {
     (count, all)
 }
 
-fn halves(it: u64) -> [u32; 2] {
-    [it as u32, (it >> 32) as u32]
+fn halves(value: u64) -> [u32; 2] {
+    [value as u32, (value >> 32) as u32]
 }
 
 #[cfg(test)]

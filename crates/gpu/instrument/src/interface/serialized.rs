@@ -27,10 +27,10 @@ impl InstrumentedModule {
         to.push(self.sites.len() as u32);
         self.sites.iter().for_each(|it| put_site(&mut to, it));
         to.push(self.requirements.len() as u32);
-        for it in &self.requirements {
-            to.extend([it.set, it.binding]);
-            put_option(&mut to, it.element);
-            to.push(it.min_size);
+        for requirement in &self.requirements {
+            to.extend([requirement.set, requirement.binding]);
+            put_option(&mut to, requirement.element);
+            to.push(requirement.min_size);
         }
         to.push(self.site_infos.len() as u32);
         to.extend(self.site_infos.iter().flatten());
@@ -85,16 +85,16 @@ impl InstrumentedModule {
     }
 }
 
-fn put_wide(to: &mut Vec<u32>, it: u64) {
-    to.extend([it as u32, (it >> 32) as u32]);
+fn put_wide(to: &mut Vec<u32>, value: u64) {
+    to.extend([value as u32, (value >> 32) as u32]);
 }
 
-fn put_option(to: &mut Vec<u32>, it: Option<u32>) {
-    to.extend([u32::from(it.is_some()), it.unwrap_or(0)]);
+fn put_option(to: &mut Vec<u32>, value: Option<u32>) {
+    to.extend([u32::from(value.is_some()), value.unwrap_or(0)]);
 }
 
-fn put_site(to: &mut Vec<u32>, it: &CheckSite) {
-    let (verdict, number) = match it.decision {
+fn put_site(to: &mut Vec<u32>, check_site: &CheckSite) {
+    let (verdict, number) = match check_site.decision {
         CheckDecision::Proven => (0, 0),
         CheckDecision::Repeated => (1, 0),
         CheckDecision::Hoisted { number } => (2, number),
@@ -104,12 +104,12 @@ fn put_site(to: &mut Vec<u32>, it: &CheckSite) {
         CheckDecision::Unchecked(UncheckedReason::Loop) => (4, 2),
         CheckDecision::Unchecked(UncheckedReason::Instruction) => (4, 3),
     };
-    to.extend([it.at.0, it.check as u32, verdict, number]);
-    put_option(to, it.binding.map(|it| it.0));
-    put_option(to, it.binding.map(|it| it.1));
-    put_option(to, it.element);
-    put_wide(to, it.bytes);
-    let (kind, offset, stride) = match it.index_unit {
+    to.extend([check_site.at.0, check_site.check as u32, verdict, number]);
+    put_option(to, check_site.binding.map(|it| it.0));
+    put_option(to, check_site.binding.map(|it| it.1));
+    put_option(to, check_site.element);
+    put_wide(to, check_site.bytes);
+    let (kind, offset, stride) = match check_site.index_unit {
         IndexUnit::Constant { offset } => (0, offset, 0),
         IndexUnit::Elements { offset, stride } => (1, offset, stride),
         IndexUnit::Bytes => (2, 0, 0),
@@ -119,29 +119,29 @@ fn put_site(to: &mut Vec<u32>, it: &CheckSite) {
     put_wide(to, stride);
 }
 
-fn put_touches(to: &mut Vec<u32>, it: &ModuleTouches) {
+fn put_touches(to: &mut Vec<u32>, module_touches: &ModuleTouches) {
     to.extend([
-        it.words,
-        u32::from(it.has_untracked_access) | u32::from(it.has_untracked_addresses) << 1,
-        it.untracked_bindings.len() as u32,
+        module_touches.words,
+        u32::from(module_touches.has_untracked_access) | u32::from(module_touches.has_untracked_addresses) << 1,
+        module_touches.untracked_bindings.len() as u32,
     ]);
-    to.extend(it.untracked_bindings.iter().flat_map(|it| [it.0, it.1]));
-    to.push(it.sites.len() as u32);
-    for it in &it.sites {
-        let (kind, is_exact) = match it.kind {
+    to.extend(module_touches.untracked_bindings.iter().flat_map(|it| [it.0, it.1]));
+    to.push(module_touches.sites.len() as u32);
+    for site in &module_touches.sites {
+        let (kind, is_exact) = match site.kind {
             TouchKind::Descriptor => (0, false),
             TouchKind::Span { is_exact } => (1, is_exact),
             TouchKind::Bits { is_exact } => (2, is_exact),
             TouchKind::Texels => (3, false),
             TouchKind::Addresses { is_exact } => (4, is_exact),
         };
-        let flags = [it.reads, it.writes, it.is_atomic, it.is_unconditional, is_exact];
+        let flags = [site.reads, site.writes, site.is_atomic, site.is_unconditional, is_exact];
         let flags = flags.iter().rev().fold(0, |all, it| all << 1 | u32::from(*it));
-        to.extend([it.set, it.binding, kind, flags]);
-        put_option(to, it.element);
-        put_option(to, it.word_offset);
-        to.push(it.fixed_ranges.len() as u32);
-        to.extend(it.fixed_ranges.iter().flat_map(|it| [it.0, it.1]));
+        to.extend([site.set, site.binding, kind, flags]);
+        put_option(to, site.element);
+        put_option(to, site.word_offset);
+        to.push(site.fixed_ranges.len() as u32);
+        to.extend(site.fixed_ranges.iter().flat_map(|it| [it.0, it.1]));
     }
 }
 
@@ -161,7 +161,7 @@ impl WordReader<'_> {
     fn option(&mut self) -> Option<Option<u32>> {
         match (self.word()?, self.word()?) {
             (0, 0) => Some(None),
-            (1, it) => Some(Some(it)),
+            (1, value) => Some(Some(value)),
             _ => None,
         }
     }

@@ -36,9 +36,9 @@ pub fn build_descriptor_table(sets: &[SetState]) -> Vec<u32> {
     let count = |it: &BindingState| it.elements.len() as u32;
     let counts: Vec<Vec<u32>> = sets.iter().map(|it| it.bindings.iter().map(count).collect()).collect();
     let mut words = empty_descriptor_table(&counts);
-    for (set, it) in (0..).zip(sets) {
-        for (binding, it) in (0..).zip(&it.bindings) {
-            fill_binding(&mut words, (set, binding), it.elements.iter().copied());
+    for (set, set_state) in (0..).zip(sets) {
+        for (binding, binding_state) in (0..).zip(&set_state.bindings) {
+            fill_binding(&mut words, (set, binding), binding_state.elements.iter().copied());
         }
     }
     words

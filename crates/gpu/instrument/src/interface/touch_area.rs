@@ -131,8 +131,10 @@ pub struct Touched {
 impl ModuleTouches {
     /// Whether all sites have their words.
     pub(crate) fn is_sound(&self) -> bool {
-        let is_inside = |it: &TouchSite| {
-            it.word_offset.is_none_or(|at| u64::from(at) + u64::from(it.words()) <= u64::from(self.words))
+        let is_inside = |touch_site: &TouchSite| {
+            touch_site
+                .word_offset
+                .is_none_or(|at| u64::from(at) + u64::from(touch_site.words()) <= u64::from(self.words))
         };
         self.sites.iter().all(is_inside)
     }
@@ -318,10 +320,10 @@ fn probe_word(block: u32) -> u32 {
 fn joined(mut all: Vec<Range<u64>>) -> Vec<Range<u64>> {
     all.sort_unstable_by_key(|it| it.start);
     let mut made: Vec<Range<u64>> = Vec::new();
-    for it in all {
+    for range in all {
         match made.last_mut() {
-            Some(last) if it.start <= last.end => last.end = last.end.max(it.end),
-            _ => made.push(it),
+            Some(last) if range.start <= last.end => last.end = last.end.max(range.end),
+            _ => made.push(range),
         }
     }
     made
@@ -400,8 +402,8 @@ mod tests {
             assert!(words.iter().all(|it| has(&touched.may, *it)), "{base} {step}");
             let surely: Vec<u64> = touched.must.iter().flat_map(|it| (it.start..it.end).step_by(4)).collect();
             assert!(surely.len() >= 2, "the first one and the last one");
-            let is_one = |it: &u64| {
-                (it / 4 - u64::from(base)).is_multiple_of(step.into()) && it / 4 <= words[words.len() - 1].into()
+            let is_one = |value: &u64| {
+                (value / 4 - u64::from(base)).is_multiple_of(step.into()) && value / 4 <= words[words.len() - 1].into()
             };
             assert!(surely.iter().all(is_one), "{base} {step}");
         }

@@ -353,9 +353,9 @@ pub(crate) fn enable_addresses(editor: &mut Editor<'_>) {
         editor.add_extension(ADDRESSES);
     }
     let module = editor.module();
-    if let Some(it) = module.instructions(module.globals()).find(|it| it.is(Op::MemoryModel)) {
+    if let Some(item) = module.instructions(module.globals()).find(|it| it.is(Op::MemoryModel)) {
         let addressing = AddressingModel::PhysicalStorageBuffer64 as u32;
-        editor.replace(it.at, lavascope_spirv::instruction(Op::MemoryModel, &[addressing, it.word(2)]));
+        editor.replace(item.at, lavascope_spirv::instruction(Op::MemoryModel, &[addressing, item.word(2)]));
     }
 }
 
@@ -368,8 +368,8 @@ fn has_variable_pointers(module: &Module) -> bool {
 fn uses(module: &Module) -> Vec<u8> {
     let mut uses = vec![0u8; module.bound() as usize];
     for function in module.functions() {
-        for it in module.instructions(function.instructions.clone()) {
-            for word in it.words_from(1) {
+        for instruction in module.instructions(function.instructions.clone()) {
+            for word in instruction.words_from(1) {
                 if let Some(count) = uses.get_mut(*word as usize) {
                     *count = count.saturating_add(1);
                 }

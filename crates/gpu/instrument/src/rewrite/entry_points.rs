@@ -103,7 +103,7 @@ impl EntryPrologues {
 /// Whether a variable is an input: those of the module, and those that were added, which are never in it.
 fn is_input(cx: &Context<'_>, id: u32) -> bool {
     match cx.module.definition(Id(id)) {
-        Some(it) => it.word(3) == StorageClass::Input as u32,
+        Some(instruction) => instruction.word(3) == StorageClass::Input as u32,
         None => !cx.ids.variables.contains(&id),
     }
 }
@@ -125,7 +125,7 @@ fn stage_words(cx: &mut Context<'_>, code: &mut Vec<u32>, model: u32, words: &In
     let (stage, uint) = (cx.uint_constant(model), cx.ids.uint);
     let loaded = &mut Vec::new();
     let [a, b, c] = match *words {
-        InvocationInputs::Inputs(inputs) => inputs.map(|it| match it {
+        InvocationInputs::Inputs(inputs) => inputs.map(|in_input| match in_input {
             Some(input) => input.load(cx, code, loaded),
             None => cx.uint_constant(0),
         }),
@@ -185,14 +185,14 @@ fn words_of(cx: &mut Context<'_>, entry: &EntryPoint, own: &mut Vec<u32>) -> Inv
 /// The size of the groups of an entry point, where it says it in numbers and no constant says another one.
 fn group_size(module: &Module, entry: &EntryPoint) -> Option<[u32; 3]> {
     let mut size = None;
-    for it in module.instructions(module.globals()) {
-        let says = it.is(Op::Decorate) && it.word(2) == Decoration::BuiltIn as u32;
-        if says && it.word(3) == BuiltIn::WorkgroupSize as u32 {
+    for instruction in module.instructions(module.globals()) {
+        let says = instruction.is(Op::Decorate) && instruction.word(2) == Decoration::BuiltIn as u32;
+        if says && instruction.word(3) == BuiltIn::WorkgroupSize as u32 {
             return None;
         }
-        let is_size = it.is(Op::ExecutionMode) && it.word(2) == ExecutionMode::LocalSize as u32;
-        if is_size && it.id(1) == entry.function {
-            size = Some([it.word(3), it.word(4), it.word(5)]);
+        let is_size = instruction.is(Op::ExecutionMode) && instruction.word(2) == ExecutionMode::LocalSize as u32;
+        if is_size && instruction.id(1) == entry.function {
+            size = Some([instruction.word(3), instruction.word(4), instruction.word(5)]);
         }
     }
     size
@@ -230,8 +230,8 @@ fn inputs(cx: &mut Context<'_>, entry: &EntryPoint, own: &mut Vec<u32>) -> [Opti
         ) => all(BuiltIn::LaunchIdKHR),
         Some(ExecutionModel::Kernel) | None => [None; 3],
     };
-    wanted.map(|it| {
-        let (built_in, component) = it?;
+    wanted.map(|pair| {
+        let (built_in, component) = pair?;
         let input = input(cx, entry, built_in, component);
         own.push(input.variable);
         Some(input)
@@ -347,19 +347,19 @@ pub(crate) fn move_integers_up(editor: &mut Editor<'_>) {
 
 /// Whether values of a structure are made of their members, which then would be too few.
 fn is_constructed(module: &Module, structure: Id) -> bool {
-    module.all().any(|it| {
+    module.all().any(|instruction| {
         let makes = matches!(
-            it.op(),
+            instruction.op(),
             Some(Op::CompositeConstruct | Op::ConstantComposite | Op::SpecConstantComposite | Op::CopyLogical)
         );
-        makes && it.id(1) == structure
+        makes && instruction.id(1) == structure
     })
 }
 
 fn append_root_members(cx: &mut Context<'_>, block: Id, members: u32, offset: u32) {
-    let Some(it) = cx.module.definition(block) else { return };
-    let operands = [it.words_from(1), &[cx.ids.uint; 2]].concat();
-    cx.editor.replace(it.at, instruction(Op::TypeStruct, &operands));
+    let Some(other) = cx.module.definition(block) else { return };
+    let operands = [other.words_from(1), &[cx.ids.uint; 2]].concat();
+    cx.editor.replace(other.at, instruction(Op::TypeStruct, &operands));
     cx.editor.decorate_member(block, members, Decoration::Offset, &[offset]);
     cx.editor.decorate_member(block, members + 1, Decoration::Offset, &[offset.saturating_add(4)]);
 }
@@ -386,11 +386,11 @@ fn used_blocks(module: &Module, blocks: &[(Id, u32)]) -> FxHashMap<Id, usize> {
             if !seen.insert(function) {
                 continue;
             }
-            for it in module.instructions(module.functions()[function].instructions.clone()) {
-                if it.is(Op::FunctionCall) {
-                    open.extend(module.function_of(it.id(3)));
+            for instruction in module.instructions(module.functions()[function].instructions.clone()) {
+                if instruction.is(Op::FunctionCall) {
+                    open.extend(module.function_of(instruction.id(3)));
                 }
-                let found = blocks.iter().position(|block| it.words_from(3).contains(&block.0.0));
+                let found = blocks.iter().position(|block| instruction.words_from(3).contains(&block.0.0));
                 if let Some(found) = found {
                     used.entry(entry.function).or_insert(found);
                 }

@@ -150,12 +150,12 @@ impl<'c, 'a> FunctionRewriter<'c, 'a> {
         self.out.reserve(module.words_of(function.instructions.clone()) * 4);
         let head_end = last_variable(self.cx, function);
         let first_block = module.blocks().get(function.blocks.start as usize).map_or(0, |it| it.instructions.start);
-        for it in module.instructions(function.instructions.clone()) {
-            if it.at.0 == first_block {
+        for instruction in module.instructions(function.instructions.clone()) {
+            if instruction.at.0 == first_block {
                 self.add_remaining_parameters(function);
             }
-            self.rewrite_instruction(it);
-            if Some(it.at) == head_end {
+            self.rewrite_instruction(instruction);
+            if Some(instruction.at) == head_end {
                 self.splice = self.out.len();
             }
         }
@@ -180,75 +180,75 @@ impl<'c, 'a> FunctionRewriter<'c, 'a> {
         self.out
     }
 
-    fn rewrite_instruction(&mut self, it: Instruction<'_>) {
-        if self.loop_merge_to_split.is_some() && !matches!(it.op(), Some(Op::Phi | Op::Line | Op::NoLine)) {
+    fn rewrite_instruction(&mut self, instruction: Instruction<'_>) {
+        if self.loop_merge_to_split.is_some() && !matches!(instruction.op(), Some(Op::Phi | Op::Line | Op::NoLine)) {
             self.split_loop_header();
         }
-        match it.op() {
-            Some(Op::Label) => self.begin_block(it),
+        match instruction.op() {
+            Some(Op::Label) => self.begin_block(instruction),
             Some(Op::Phi) => {
                 self.note_phi();
-                self.copy(it);
-                self.emit_remaining(it, Op::Phi);
+                self.copy(instruction);
+                self.emit_remaining(instruction, Op::Phi);
             }
-            Some(Op::Function) => self.begin_function(it),
+            Some(Op::Function) => self.begin_function(instruction),
             Some(Op::Line) => {
-                self.line = Some([it.word(1), it.word(2), it.word(3)]);
-                self.copy(it);
+                self.line = Some([instruction.word(1), instruction.word(2), instruction.word(3)]);
+                self.copy(instruction);
             }
             Some(Op::NoLine) => {
                 self.line = None;
-                self.copy(it);
+                self.copy(instruction);
             }
             Some(Op::SelectionMerge) => {
                 self.spill();
-                self.copy(it);
+                self.copy(instruction);
             }
             Some(Op::LoopMerge) => {
                 self.spill();
                 if self.split_header.is_none() {
-                    self.copy(it);
+                    self.copy(instruction);
                 }
             }
-            Some(op) if is_terminator(op) => self.end_block(it, op),
+            Some(op) if is_terminator(op) => self.end_block(instruction, op),
             Some(Op::DemoteToHelperInvocation | Op::IgnoreIntersectionNV | Op::TerminateRayNV) => {
                 self.flush(true);
                 self.may_have_ended = true;
-                self.copy(it);
+                self.copy(instruction);
             }
             Some(op) => {
-                self.numbering.visit(self.cx, it, op);
-                self.access(it, op);
+                self.numbering.visit(self.cx, instruction, op);
+                self.access(instruction, op);
                 let makes_pointer = matches!(
                     op,
                     Op::AccessChain | Op::InBoundsAccessChain | Op::PtrAccessChain | Op::Select | Op::CopyObject
                 );
                 let gives_pointer = self.cx.has_variable_pointers && matches!(op, Op::Load | Op::FunctionCall);
                 if makes_pointer || gives_pointer {
-                    self.emit_remaining(it, op);
+                    self.emit_remaining(instruction, op);
                 }
                 if self.cx.has_variable_pointers && op == Op::Store {
-                    self.store_remaining(it);
+                    self.store_remaining(instruction);
                 }
                 if !self.loop_heads.is_empty() && !makes_pointer {
-                    self.note_address(it);
+                    self.note_address(instruction);
                 }
             }
             None => {
-                self.touch_unknown(it);
-                self.copy(it);
+                self.touch_unknown(instruction);
+                self.copy(instruction);
             }
         }
     }
 
-    fn begin_block(&mut self, it: Instruction<'_>) {
+    fn begin_block(&mut self, item: Instruction<'_>) {
         let module = self.cx.module;
-        self.copy(it);
-        self.label = it.word(1);
+        self.copy(item);
+        self.label = item.word(1);
         self.line = None;
         self.numbering.begin_block();
         self.can_split = true;
-        let Some(block) = module.block_of(it.id(1)) else { return };
+        let Some(block) = module.block_of(item.id(1)) else { return };
         self.block = block;
         let all = module.blocks()[block].instructions.clone();
         let merge =
@@ -262,13 +262,13 @@ impl<'c, 'a> FunctionRewriter<'c, 'a> {
     }
 
     /// Whether checking an instruction may split its block.
-    fn may_split(&self, it: Instruction<'_>) -> bool {
-        let Some(op) = it.op() else { return false };
+    fn may_split(&self, instruction: Instruction<'_>) -> bool {
+        let Some(op) = instruction.op() else { return false };
         let is_any = self.cx.guards_by_branch() || !self.cx.options.immediate.is_empty();
         matches!(op, Op::Store | Op::ImageWrite | Op::CopyMemory)
             || is_atomic(op)
             || is_any && !is_terminator(op)
-            || op == Op::ExtInst && self.is_printing(it)
+            || op == Op::ExtInst && self.is_printing(instruction)
     }
 
     /// Ends the head of a loop right behind its phis; what else it has goes into a block of its own.
@@ -287,7 +287,7 @@ impl<'c, 'a> FunctionRewriter<'c, 'a> {
         self.split_header = Some(SplitLoopHeader { continue_label, stays: stays(end, merge) });
     }
 
-    fn end_block(&mut self, it: Instruction<'_>, op: Op) {
+    fn end_block(&mut self, instruction: Instruction<'_>, op: Op) {
         let is_exit = match op {
             Op::Return => self.is_entry,
             Op::Kill
@@ -301,7 +301,7 @@ impl<'c, 'a> FunctionRewriter<'c, 'a> {
             self.flush(false);
         }
         if op == Op::ReturnValue && self.cx.has_variable_pointers {
-            self.return_remaining(it.id(1));
+            self.return_remaining(instruction.id(1));
         }
         self.spill();
         let ending = self.split_header.take();
@@ -317,7 +317,7 @@ impl<'c, 'a> FunctionRewriter<'c, 'a> {
         if self.loops.iter().any(|it| it.preheader == self.block) {
             self.preheader_ends.insert(self.block, self.out.len());
         }
-        self.copy(it);
+        self.copy(instruction);
         if let Some(never) = never {
             emit(&mut self.out, Op::Label, &[never]);
             emit(&mut self.out, Op::Unreachable, &[]);
@@ -343,14 +343,14 @@ impl<'c, 'a> FunctionRewriter<'c, 'a> {
         self.phis.push(self.out.len());
     }
 
-    pub(crate) fn copy(&mut self, it: Instruction<'_>) {
-        self.out.extend_from_slice(it.words());
+    pub(crate) fn copy(&mut self, instruction: Instruction<'_>) {
+        self.out.extend_from_slice(instruction.words());
     }
 
     /// Copies an instruction with other operands at some places.
-    pub(crate) fn copy_with(&mut self, it: Instruction<'_>, changes: &[(usize, u32)]) {
+    pub(crate) fn copy_with(&mut self, instruction: Instruction<'_>, changes: &[(usize, u32)]) {
         let start = self.out.len();
-        self.out.extend_from_slice(it.words());
+        self.out.extend_from_slice(instruction.words());
         for (place, word) in changes {
             if let Some(operand) = self.out.get_mut(start + place) {
                 *operand = *word;
@@ -403,8 +403,8 @@ impl<'c, 'a> FunctionRewriter<'c, 'a> {
     }
 
     /// Remembers where a device address is made.
-    fn note_address(&mut self, it: Instruction<'_>) {
-        let Some(id) = it.result() else { return };
+    fn note_address(&mut self, instruction: Instruction<'_>) {
+        let Some(id) = instruction.result() else { return };
         let is_address = |it: (spirv::StorageClass, Id)| it.0 == spirv::StorageClass::PhysicalStorageBuffer;
         if self.cx.types.pointer_value(id).is_some_and(is_address) {
             self.address_code_offsets.insert(id.0, self.out.len());

@@ -204,9 +204,9 @@ impl Context<'_> {
     pub(crate) fn address_four(&mut self, code: &mut Vec<u32>, table: u32, base: u32, index: u32) -> [u32; 4] {
         let uint = self.ids.uint;
         if let TableAccess::Buffers(_) = self.ids.table_access {
-            return [0, 1, 2, 3].map(|it| {
-                let it = self.uint_constant(it);
-                let place = self.emit_result(code, Op::IAdd, uint, &[index, it]);
+            return [0, 1, 2, 3].map(|value| {
+                let item = self.uint_constant(value);
+                let place = self.emit_result(code, Op::IAdd, uint, &[index, item]);
                 self.address_word(code, base, place)
             });
         }
@@ -354,7 +354,7 @@ impl Context<'_> {
         let table = self.table(code, ShaderTable::Output);
         let address = (!self.is_bound()).then_some(table);
         let words = match address {
-            Some(it) => self.emit_result(code, Op::Bitcast, self.ids.pointer_types.words, &[it]),
+            Some(item) => self.emit_result(code, Op::Bitcast, self.ids.pointer_types.words, &[item]),
             None => table,
         };
         RecordOutput { words, address }

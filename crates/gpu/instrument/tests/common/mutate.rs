@@ -130,8 +130,8 @@ impl ModuleDraft {
 
     /// Phis that came from one block come from another.
     fn rename_parent(&mut self, from: u32, to: u32) {
-        for it in self.all.iter_mut().filter(|it| it[0] & 0xffff == Op::Phi as u32) {
-            it.iter_mut().skip(4).step_by(2).filter(|it| **it == from).for_each(|it| *it = to);
+        for values in self.all.iter_mut().filter(|it| it[0] & 0xffff == Op::Phi as u32) {
+            values.iter_mut().skip(4).step_by(2).filter(|it| **it == from).for_each(|it| *it = to);
         }
     }
 
@@ -212,11 +212,11 @@ impl ModuleDraft {
             (Op::ULessThanEqual, Op::UGreaterThanEqual),
         ];
         let same = [Op::IAdd, Op::IMul, Op::FAdd, Op::FMul, Op::BitwiseAnd, Op::BitwiseXor, Op::IEqual, Op::LogicalAnd];
-        let of = |it: u32| {
-            let there = turned
-                .iter()
-                .find_map(|(a, b)| (it == *a as u32).then_some(*b as u32).or((it == *b as u32).then_some(*a as u32)));
-            there.or(same.iter().any(|same| *same as u32 == it).then_some(it))
+        let of = |value: u32| {
+            let there = turned.iter().find_map(|(a, b)| {
+                (value == *a as u32).then_some(*b as u32).or((value == *b as u32).then_some(*a as u32))
+            });
+            there.or(same.iter().any(|same| *same as u32 == value).then_some(value))
         };
         let at = self.some(numbers, |it| of(self.op(it)).is_some())?;
         let op = of(self.op(at))?;
@@ -226,9 +226,9 @@ impl ModuleDraft {
     }
 
     fn type_of(&self, id: u32) -> Option<u32> {
-        let typed = |it: &&Vec<u32>| {
-            let form = lavascope_spirv::grammar::instruction_form((it[0] & 0xffff) as u16);
-            form.is_some_and(|form| form.0 == lavascope_spirv::grammar::InstructionForm::Typed) && it[2] == id
+        let typed = |values: &&Vec<u32>| {
+            let form = lavascope_spirv::grammar::instruction_form((values[0] & 0xffff) as u16);
+            form.is_some_and(|form| form.0 == lavascope_spirv::grammar::InstructionForm::Typed) && values[2] == id
         };
         self.all.iter().find(typed).map(|it| it[1])
     }
@@ -297,10 +297,10 @@ impl ModuleDraft {
         let at = self.some(numbers, |it| self.is(it, Op::Load) && self.all[it].len() == 4)?;
         let [ty, id, pointer] = self.all[at][1..4] else { return None };
         let pointer_ty = self.type_of(pointer)?;
-        let is_buffer = |it: &Vec<u32>| {
-            it[0] & 0xffff == Op::TypePointer as u32
-                && it[1] == pointer_ty
-                && it[2] == StorageClass::StorageBuffer as u32
+        let is_buffer = |values: &Vec<u32>| {
+            values[0] & 0xffff == Op::TypePointer as u32
+                && values[1] == pointer_ty
+                && values[2] == StorageClass::StorageBuffer as u32
         };
         self.all.iter().find(|it| is_buffer(it))?;
         let [function_ty, function, parameter, label, loaded] = [0; 5].map(|_| self.fresh());
@@ -352,8 +352,8 @@ impl ModuleDraft {
         let chain = self.all[at].clone();
         let shorter = chain.len() - 1;
         // Some other chain must know the type of the pointer between.
-        let same = |it: &&Vec<u32>| {
-            it[0] & 0xffff == Op::AccessChain as u32 && it.len() == shorter && it[3..] == chain[3..shorter]
+        let same = |values: &&Vec<u32>| {
+            values[0] & 0xffff == Op::AccessChain as u32 && values.len() == shorter && values[3..] == chain[3..shorter]
         };
         let ty = self.all.iter().find(same).map(|it| it[1]).or_else(|| self.step_type(&chain[3..shorter]))?;
         let between = self.fresh();
@@ -370,15 +370,15 @@ impl ModuleDraft {
         let pointer = self.type_of(path[0]).and_then(|it| made(self, it)).filter(|it| it.len() == 4)?;
         let mut ty = pointer[3];
         for index in &path[1..] {
-            let it = made(self, ty)?;
-            let is = |op: Op| it[0] & 0xffff == op as u32;
+            let values = made(self, ty)?;
+            let is = |op: Op| values[0] & 0xffff == op as u32;
             ty = match () {
                 () if is(Op::TypeStruct) => {
                     let number =
                         self.all.iter().find(|it| it[0] & 0xffff == Op::Constant as u32 && it[2] == *index)?[3];
-                    *it.get(2 + number as usize)?
+                    *values.get(2 + number as usize)?
                 }
-                () if is(Op::TypeArray) || is(Op::TypeRuntimeArray) || is(Op::TypeMatrix) => it[2],
+                () if is(Op::TypeArray) || is(Op::TypeRuntimeArray) || is(Op::TypeMatrix) => values[2],
                 () => return None,
             };
         }
@@ -394,9 +394,9 @@ impl ModuleDraft {
         let at = self.some(numbers, |it| it > first && kinds.iter().any(|kind| self.is(it, *kind)))?;
         let (ty, id, copy) = (self.all[at][1], self.all[at][2], self.fresh());
         let end = (at..self.all.len()).find(|it| self.is_end(*it))?;
-        for it in &mut self.all[at + 1..end] {
-            let from = if it[0] & 0xffff == Op::Store as u32 { 1 } else { 3 };
-            it.iter_mut().skip(from).filter(|it| **it == id).for_each(|it| *it = copy);
+        for values in &mut self.all[at + 1..end] {
+            let from = if values[0] & 0xffff == Op::Store as u32 { 1 } else { 3 };
+            values.iter_mut().skip(from).filter(|it| **it == id).for_each(|it| *it = copy);
         }
         self.insert(at + 1, vec![one(Op::CopyObject, &[ty, copy, id])]);
         Some(())
@@ -412,9 +412,9 @@ impl ModuleDraft {
         let made: Vec<u32> = copy.iter().filter_map(|it| result(it)).collect();
         for old in made {
             let new = self.fresh();
-            for it in &mut copy {
+            for values in &mut copy {
                 // Literals are taken for ids here; the validator sorts out what went wrong.
-                it.iter_mut().skip(1).filter(|it| **it == old).for_each(|it| *it = new);
+                values.iter_mut().skip(1).filter(|it| **it == old).for_each(|it| *it = new);
             }
             if old == called {
                 self.all[call][3] = new;
@@ -425,16 +425,16 @@ impl ModuleDraft {
     }
 }
 
-fn is_type(it: &[u32]) -> bool {
-    (Op::TypeVoid as u32..=Op::TypeForwardPointer as u32).contains(&(it[0] & 0xffff))
+fn is_type(values: &[u32]) -> bool {
+    (Op::TypeVoid as u32..=Op::TypeForwardPointer as u32).contains(&(values[0] & 0xffff))
 }
 
-fn result(it: &[u32]) -> Option<u32> {
+fn result(values: &[u32]) -> Option<u32> {
     use lavascope_spirv::grammar::{InstructionForm, instruction_form};
-    match instruction_form((it[0] & 0xffff) as u16)?.0 {
+    match instruction_form((values[0] & 0xffff) as u16)?.0 {
         InstructionForm::Plain => None,
-        InstructionForm::Result => Some(it[1]),
-        InstructionForm::Typed => Some(it[2]),
+        InstructionForm::Result => Some(values[1]),
+        InstructionForm::Typed => Some(values[2]),
     }
 }
 

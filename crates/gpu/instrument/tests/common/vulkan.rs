@@ -181,9 +181,9 @@ impl Gpu {
             let handle = self.device.create_buffer(&info, None).expect("a buffer");
             let needs = self.device.get_buffer_memory_requirements(handle);
             let types = self.instance.get_physical_device_memory_properties(self.physical);
-            let fits = |it: &u32| {
-                needs.memory_type_bits & 1 << it != 0
-                    && types.memory_types[*it as usize].property_flags.contains(wanted)
+            let fits = |value: &u32| {
+                needs.memory_type_bits & 1 << value != 0
+                    && types.memory_types[*value as usize].property_flags.contains(wanted)
             };
             let kind = (0..types.memory_type_count).find(fits).expect("memory of the host");
             let info = vk::MemoryAllocateInfo::default().allocation_size(needs.size).memory_type_index(kind);
@@ -289,11 +289,11 @@ impl Gpu {
     }
 
     fn set_layout(&self, bindings: &[(u32, vk::DescriptorType, u32)]) -> vk::DescriptorSetLayout {
-        let binding = |it: &(u32, vk::DescriptorType, u32)| {
+        let binding = |pair: &(u32, vk::DescriptorType, u32)| {
             vk::DescriptorSetLayoutBinding::default()
-                .binding(it.0)
-                .descriptor_type(it.1)
-                .descriptor_count(it.2)
+                .binding(pair.0)
+                .descriptor_type(pair.1)
+                .descriptor_count(pair.2)
                 .stage_flags(ALL)
         };
         let bindings: Vec<_> = bindings.iter().map(binding).collect();
@@ -428,11 +428,11 @@ impl DispatchObjects {
         // destroys them.
         let layout = unsafe { gpu.device.create_pipeline_layout(&info, None) }.expect("a layout");
         let root = tables.as_ref().map_or(0, |it| it.root.address);
-        let special = checked.map(|it| {
-            let [shader, cells] = it.0.spec_ids;
-            let [low, high] = it.0.root_spec_ids;
+        let special = checked.map(|pair| {
+            let [shader, cells] = pair.0.spec_ids;
+            let [low, high] = pair.0.root_spec_ids;
             let touches = dispatch.touch_slot.map_or(TOUCH_HEAD, |it| TOUCH_SLOT | it);
-            let touches = (it.0.touch_spec_id, touches);
+            let touches = (pair.0.touch_spec_id, touches);
             vec![(shader, SHADER), (cells, CELL_BASE), (low, root as u32), (high, (root >> 32) as u32), touches]
         });
         let special = special.unwrap_or_default();
@@ -540,12 +540,24 @@ fn bind(
     memory
 }
 
-fn without_next_1_1(it: vk::PhysicalDeviceVulkan11Features<'_>) -> vk::PhysicalDeviceVulkan11Features<'static> {
-    vk::PhysicalDeviceVulkan11Features { p_next: std::ptr::null_mut(), _marker: std::marker::PhantomData, ..it }
+fn without_next_1_1(
+    vulkan11_features: vk::PhysicalDeviceVulkan11Features<'_>,
+) -> vk::PhysicalDeviceVulkan11Features<'static> {
+    vk::PhysicalDeviceVulkan11Features {
+        p_next: std::ptr::null_mut(),
+        _marker: std::marker::PhantomData,
+        ..vulkan11_features
+    }
 }
 
-fn without_next_1_2(it: vk::PhysicalDeviceVulkan12Features<'_>) -> vk::PhysicalDeviceVulkan12Features<'static> {
-    vk::PhysicalDeviceVulkan12Features { p_next: std::ptr::null_mut(), _marker: std::marker::PhantomData, ..it }
+fn without_next_1_2(
+    vulkan12_features: vk::PhysicalDeviceVulkan12Features<'_>,
+) -> vk::PhysicalDeviceVulkan12Features<'static> {
+    vk::PhysicalDeviceVulkan12Features {
+        p_next: std::ptr::null_mut(),
+        _marker: std::marker::PhantomData,
+        ..vulkan12_features
+    }
 }
 
 fn pipeline(
@@ -570,8 +582,8 @@ fn pipeline(
 }
 
 fn specialization(special: &[(u32, u32)]) -> (Vec<vk::SpecializationMapEntry>, Vec<u8>) {
-    let entry = |(at, it): (usize, &(u32, u32))| vk::SpecializationMapEntry {
-        constant_id: it.0,
+    let entry = |(at, pair): (usize, &(u32, u32))| vk::SpecializationMapEntry {
+        constant_id: pair.0,
         offset: at as u32 * 4,
         size: 4,
     };

@@ -24,36 +24,44 @@ pub(super) enum AccessSize {
 
 impl CallFrame<'_, '_> {
     /// What an instruction on resources gives; nothing where it gives nothing.
-    pub(super) fn resource(&mut self, op: Op, it: Instruction<'_>) -> Option<Value> {
+    pub(super) fn resource(&mut self, op: Op, instruction: Instruction<'_>) -> Option<Value> {
         match op {
             Op::SampledImage => {
-                return Some(Value::Sampled((self.value(it.id(3)), self.value(it.id(4))).into()));
+                return Some(Value::Sampled((self.value(instruction.id(3)), self.value(instruction.id(4))).into()));
             }
             Op::Image => {
-                return Some(match self.value(it.id(3)) {
+                return Some(match self.value(instruction.id(3)) {
                     Value::Sampled(both) => both.0.clone(),
                     other => other,
                 });
             }
-            Op::ImageTexelPointer => return Some(self.texel_pointer(it.id(3))),
-            Op::UntypedImageTexelPointerEXT => return Some(self.texel_pointer(it.id(4))),
-            Op::ConvertUToAccelerationStructureKHR => return Some(self.structure_at(it)),
-            Op::ArrayLength => {
-                self.record_access(it, it.id(3), AccessSize::Bytes(Some(0)), AccessKind::Query, AccessMode::None)
-            }
-            Op::UntypedArrayLengthKHR => {
-                self.record_access(it, it.id(4), AccessSize::Bytes(Some(0)), AccessKind::Query, AccessMode::None)
-            }
-            Op::ColorAttachmentReadEXT => self.read_tile_image(it),
+            Op::ImageTexelPointer => return Some(self.texel_pointer(instruction.id(3))),
+            Op::UntypedImageTexelPointerEXT => return Some(self.texel_pointer(instruction.id(4))),
+            Op::ConvertUToAccelerationStructureKHR => return Some(self.structure_at(instruction)),
+            Op::ArrayLength => self.record_access(
+                instruction,
+                instruction.id(3),
+                AccessSize::Bytes(Some(0)),
+                AccessKind::Query,
+                AccessMode::None,
+            ),
+            Op::UntypedArrayLengthKHR => self.record_access(
+                instruction,
+                instruction.id(4),
+                AccessSize::Bytes(Some(0)),
+                AccessKind::Query,
+                AccessMode::None,
+            ),
+            Op::ColorAttachmentReadEXT => self.read_tile_image(instruction),
             Op::DepthAttachmentReadEXT => self.machine.traits.reads_depth = true,
             Op::StencilAttachmentReadEXT => self.machine.traits.reads_stencil = true,
             _ => match image_use(op) {
                 Some((place, kind, mode)) => {
-                    let value = self.value(it.id(place));
-                    self.record_handle_access(it, &value, kind, mode, true);
-                    self.second_image(op, it);
+                    let value = self.value(instruction.id(place));
+                    self.record_handle_access(instruction, &value, kind, mode, true);
+                    self.second_image(op, instruction);
                 }
-                None => self.pointer_access(op, it),
+                None => self.pointer_access(op, instruction),
             },
         }
         None
@@ -62,7 +70,7 @@ impl CallFrame<'_, '_> {
     /// An access through a pointer, to memory or to an input or output.
     pub(super) fn record_access(
         &mut self,
-        it: Instruction<'_>,
+        instruction: Instruction<'_>,
         pointer: Id,
         reach: AccessSize,
         kind: AccessKind,
@@ -72,15 +80,15 @@ impl CallFrame<'_, '_> {
         let all = value.alternatives();
         for one in all {
             match one {
-                Value::Pointer(one) => self.record_pointer_access(it, one, reach, kind, mode, all.len() == 1),
-                _ => self.record_unknown_access(it, pointer, kind, mode),
+                Value::Pointer(one) => self.record_pointer_access(instruction, one, reach, kind, mode, all.len() == 1),
+                _ => self.record_unknown_access(instruction, pointer, kind, mode),
             }
         }
     }
 
     fn record_pointer_access(
         &mut self,
-        it: Instruction<'_>,
+        instruction: Instruction<'_>,
         pointer: &Pointer,
         reach: AccessSize,
         kind: AccessKind,
@@ -114,7 +122,14 @@ impl CallFrame<'_, '_> {
             }
         };
         for (target, each) in targets {
-            self.add_access(ShaderAccess { at: it.at, target, per_invocation: each, kind, mode, is_certain: sure });
+            self.add_access(ShaderAccess {
+                at: instruction.at,
+                target,
+                per_invocation: each,
+                kind,
+                mode,
+                is_certain: sure,
+            });
         }
     }
 
@@ -136,12 +151,12 @@ impl CallFrame<'_, '_> {
     }
 
     /// Where a pointer leads is not known.
-    fn record_unknown_access(&mut self, it: Instruction<'_>, pointer: Id, kind: AccessKind, mode: AccessMode) {
+    fn record_unknown_access(&mut self, instruction: Instruction<'_>, pointer: Id, kind: AccessKind, mode: AccessMode) {
         let types = &self.machine.types;
         let Some(class) = types.class(types.of_value(pointer)) else { return };
         if is_address(class) {
             self.add_access(ShaderAccess {
-                at: it.at,
+                at: instruction.at,
                 target: address(None),
                 per_invocation: None,
                 kind,
@@ -156,7 +171,7 @@ impl CallFrame<'_, '_> {
     /// An access to an image, a sampler, an acceleration structure or a tensor that was loaded.
     fn record_handle_access(
         &mut self,
-        it: Instruction<'_>,
+        instruction: Instruction<'_>,
         value: &Value,
         kind: AccessKind,
         mode: AccessMode,
@@ -169,22 +184,31 @@ impl CallFrame<'_, '_> {
                     PointerRoot::Address(from) => address(from.as_ref().map(|it| ValueSource::clone(it))),
                     _ => return self.machine.traits.is_incomplete = true,
                 };
-                self.add_access(ShaderAccess { at: it.at, target, per_invocation: None, kind, mode, is_certain: sure });
+                self.add_access(ShaderAccess {
+                    at: instruction.at,
+                    target,
+                    per_invocation: None,
+                    kind,
+                    mode,
+                    is_certain: sure,
+                });
             }
             Value::Sampled(both) => {
-                self.record_handle_access(it, &both.0, kind, mode, sure);
-                self.record_handle_access(it, &both.1, kind, AccessMode::None, sure);
+                self.record_handle_access(instruction, &both.0, kind, mode, sure);
+                self.record_handle_access(instruction, &both.1, kind, AccessMode::None, sure);
             }
-            Value::OneOf(all) => all.iter().for_each(|one| self.record_handle_access(it, one, kind, mode, false)),
+            Value::OneOf(all) => {
+                all.iter().for_each(|one| self.record_handle_access(instruction, one, kind, mode, false))
+            }
             _ => self.machine.traits.is_incomplete = true,
         }
     }
 
     /// Image processing that takes another image.
-    fn second_image(&mut self, op: Op, it: Instruction<'_>) {
+    fn second_image(&mut self, op: Op, instruction: Instruction<'_>) {
         let Some(place) = second_image(op) else { return };
-        let value = self.value(it.id(place));
-        self.record_handle_access(it, &value, AccessKind::Sample, AccessMode::Read, true);
+        let value = self.value(instruction.id(place));
+        self.record_handle_access(instruction, &value, AccessKind::Sample, AccessMode::Read, true);
     }
 
     fn texel_pointer(&self, image: Id) -> Value {
@@ -197,8 +221,8 @@ impl CallFrame<'_, '_> {
     }
 
     /// An acceleration structure by its address.
-    fn structure_at(&self, it: Instruction<'_>) -> Value {
-        match self.value(it.id(3)) {
+    fn structure_at(&self, instruction: Instruction<'_>) -> Value {
+        match self.value(instruction.id(3)) {
             Value::Loaded(from) => {
                 let machine = &*self.machine;
                 Value::Handle(machine.types.address(&machine.variables, &from, TypeRef::MAX).into())
@@ -207,22 +231,24 @@ impl CallFrame<'_, '_> {
         }
     }
 
-    fn pointer_access(&mut self, op: Op, it: Instruction<'_>) {
+    fn pointer_access(&mut self, op: Op, instruction: Instruction<'_>) {
         let Some((place, kind, mode)) = pointer_access(op) else { return };
         let reach = match (kind, mode) {
-            (AccessKind::Atomic, AccessMode::Write) => AccessSize::Type(self.machine.types.of_value(it.id(4))),
-            (AccessKind::Atomic, _) if it.result().is_some() => AccessSize::Type(self.result_type(it)),
+            (AccessKind::Atomic, AccessMode::Write) => AccessSize::Type(self.machine.types.of_value(instruction.id(4))),
+            (AccessKind::Atomic, _) if instruction.result().is_some() => {
+                AccessSize::Type(self.result_type(instruction))
+            }
             // A matrix is spread over rows whose distance is only known at run time.
             _ => AccessSize::Bytes(None),
         };
-        self.record_access(it, it.id(place), reach, kind, mode);
+        self.record_access(instruction, instruction.id(place), reach, kind, mode);
         if op == Op::CooperativeVectorMatrixMulAddNV {
-            self.record_access(it, it.id(8), reach, kind, mode);
+            self.record_access(instruction, instruction.id(8), reach, kind, mode);
         }
     }
 
-    fn read_tile_image(&mut self, it: Instruction<'_>) {
-        if let Value::Handle(pointer) = self.value(it.id(3))
+    fn read_tile_image(&mut self, instruction: Instruction<'_>) {
+        if let Value::Handle(pointer) = self.value(instruction.id(3))
             && let PointerRoot::Variable(place) = pointer.root
         {
             self.machine.traits.tile_images.push(place);

@@ -41,8 +41,8 @@ pub(super) struct Constants<'a> {
 impl<'a> Constants<'a> {
     pub(super) fn new(module: &'a Module, specialization: &Specialization) -> Constants<'a> {
         let mut constants = Constants { module, all: Vec::with_capacity(module.globals().len()) };
-        for it in module.instructions(module.globals()) {
-            let value = constants.read(it, specialization);
+        for instruction in module.instructions(module.globals()) {
+            let value = constants.read(instruction, specialization);
             constants.all.push(value);
         }
         constants
@@ -60,30 +60,31 @@ impl<'a> Constants<'a> {
         self.of(id).number()
     }
 
-    fn read(&self, it: Instruction<'_>, specialization: &Specialization) -> Value {
-        let chosen = || it.result().and_then(|id| self.module.decoration_operand(id, None, Decoration::SpecId));
+    fn read(&self, instruction: Instruction<'_>, specialization: &Specialization) -> Value {
+        let chosen =
+            || instruction.result().and_then(|id| self.module.decoration_operand(id, None, Decoration::SpecId));
         let special = || chosen().and_then(|id| specialization.number(id));
-        match it.op() {
+        match instruction.op() {
             Some(Op::ConstantTrue) => Value::Const(1),
             Some(Op::ConstantFalse) => Value::Const(0),
             Some(Op::SpecConstantTrue) => Value::Const(special().map_or(1, |it| u64::from(it != 0))),
             Some(Op::SpecConstantFalse) => Value::Const(special().map_or(0, |it| u64::from(it != 0))),
-            Some(Op::Constant) => Value::Const(self.literal(it)),
-            Some(Op::SpecConstant) => {
-                Value::Const(special().map_or_else(|| self.literal(it), |number| self.narrow(it.id(1), number)))
-            }
+            Some(Op::Constant) => Value::Const(self.literal(instruction)),
+            Some(Op::SpecConstant) => Value::Const(
+                special().map_or_else(|| self.literal(instruction), |number| self.narrow(instruction.id(1), number)),
+            ),
             Some(Op::ConstantComposite | Op::SpecConstantComposite) => {
-                Value::composite(it.words_from(3).iter().map(|it| self.of(Id(*it)).clone()).collect())
+                Value::composite(instruction.words_from(3).iter().map(|it| self.of(Id(*it)).clone()).collect())
             }
-            Some(Op::ConstantNull) => self.null(it.id(1)),
-            Some(Op::SpecConstantOp) => self.operation(it),
+            Some(Op::ConstantNull) => self.null(instruction.id(1)),
+            Some(Op::SpecConstantOp) => self.operation(instruction),
             _ => Value::Unknown,
         }
     }
 
     /// The words of a number, without the copies of its sign that fill them.
-    fn literal(&self, it: Instruction<'_>) -> u64 {
-        self.narrow(it.id(1), u64::from(it.word(3)) | u64::from(it.word(4)) << 32)
+    fn literal(&self, instruction: Instruction<'_>) -> u64 {
+        self.narrow(instruction.id(1), u64::from(instruction.word(3)) | u64::from(instruction.word(4)) << 32)
     }
 
     /// A number with zeros above the width of its type.
@@ -101,25 +102,26 @@ impl<'a> Constants<'a> {
         }
     }
 
-    fn operation(&self, it: Instruction<'_>) -> Value {
-        let Some(op) = Op::from_u32(it.word(3)) else { return Value::Unknown };
-        let first = self.of(it.id(4));
+    fn operation(&self, instruction: Instruction<'_>) -> Value {
+        let Some(op) = Op::from_u32(instruction.word(3)) else { return Value::Unknown };
+        let first = self.of(instruction.id(4));
         match op {
-            Op::CompositeExtract => extract(first, it.words_from(5)).cloned().unwrap_or(Value::Unknown),
-            Op::VectorShuffle => shuffle(first, self.of(it.id(5)), it.words_from(6)),
+            Op::CompositeExtract => extract(first, instruction.words_from(5)).cloned().unwrap_or(Value::Unknown),
+            Op::VectorShuffle => shuffle(first, self.of(instruction.id(5)), instruction.words_from(6)),
             Op::CompositeInsert => {
-                let path: Vec<Option<u32>> = it.words_from(6).iter().copied().map(Some).collect();
-                self.of(it.id(5)).with_part(&path, &[], first.clone())
+                let path: Vec<Option<u32>> = instruction.words_from(6).iter().copied().map(Some).collect();
+                self.of(instruction.id(5)).with_part(&path, &[], first.clone())
             }
             Op::Select => match first.number() {
-                Some(0) => self.of(it.id(6)).clone(),
-                Some(_) => self.of(it.id(5)).clone(),
+                Some(0) => self.of(instruction.id(6)).clone(),
+                Some(_) => self.of(instruction.id(5)).clone(),
                 None => Value::Unknown,
             },
             _ => {
-                let operand = self.module.definition(it.id(4)).and_then(|it| it.result_type());
-                let widths = Widths { result: self.width(it.id(1)), operand: operand.map_or(32, |it| self.width(it)) };
-                let values: Vec<Value> = it.words_from(4).iter().map(|it| self.of(Id(*it)).clone()).collect();
+                let operand = self.module.definition(instruction.id(4)).and_then(|it| it.result_type());
+                let widths =
+                    Widths { result: self.width(instruction.id(1)), operand: operand.map_or(32, |it| self.width(it)) };
+                let values: Vec<Value> = instruction.words_from(4).iter().map(|it| self.of(Id(*it)).clone()).collect();
                 compute(op, widths, &values)
             }
         }
@@ -128,11 +130,13 @@ impl<'a> Constants<'a> {
     /// Bits of a scalar type or of the components of a vector.
     fn width(&self, ty: Id) -> u32 {
         match self.module.definition(ty) {
-            Some(it) if it.is(Op::TypeInt) || it.is(Op::TypeFloat) => it.word(2),
-            Some(it) if it.is(Op::TypeBool) => 1,
-            Some(it) if it.is(Op::TypeVector) => match self.module.definition(it.id(2)) {
-                Some(it) if it.is(Op::TypeInt) || it.is(Op::TypeFloat) => it.word(2),
-                Some(it) if it.is(Op::TypeBool) => 1,
+            Some(instruction) if instruction.is(Op::TypeInt) || instruction.is(Op::TypeFloat) => instruction.word(2),
+            Some(instruction) if instruction.is(Op::TypeBool) => 1,
+            Some(instruction) if instruction.is(Op::TypeVector) => match self.module.definition(instruction.id(2)) {
+                Some(instruction) if instruction.is(Op::TypeInt) || instruction.is(Op::TypeFloat) => {
+                    instruction.word(2)
+                }
+                Some(instruction) if instruction.is(Op::TypeBool) => 1,
                 _ => 32,
             },
             _ => 32,

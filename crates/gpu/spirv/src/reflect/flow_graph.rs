@@ -133,7 +133,7 @@ pub(super) fn cases(module: &Module, switch: Instruction<'_>) -> Vec<(u64, Id)> 
     let is_long = selector.is_some_and(|it| it.is(Op::TypeInt) && it.word(2) == 64);
     let pairs = switch.words_from(3).chunks_exact(if is_long { 3 } else { 2 });
     pairs
-        .map(|it| match *it {
+        .map(|pair| match *pair {
             [low, high, label] => (u64::from(low) | u64::from(high) << 32, Id(label)),
             [literal, label] => (u64::from(literal), Id(label)),
             _ => (0, Id(0)),
@@ -148,12 +148,12 @@ pub(super) fn local_block(module: &Module, function: &Function, label: Id) -> Op
 }
 
 /// The variables and parameters that an instruction may write to.
-pub(super) fn stored(module: &Module, it: Instruction<'_>) -> Vec<Id> {
-    let pointers = match it.op() {
-        Some(Op::Store | Op::CopyMemory | Op::CopyMemorySized) => &it.words()[1..2],
-        Some(Op::FunctionCall) => it.words_from(4),
+pub(super) fn stored(module: &Module, instruction: Instruction<'_>) -> Vec<Id> {
+    let pointers = match instruction.op() {
+        Some(Op::Store | Op::CopyMemory | Op::CopyMemorySized) => &instruction.words()[1..2],
+        Some(Op::FunctionCall) => instruction.words_from(4),
         // Only `Modf` and `Frexp` write, but neither is in a loop often enough to look closer.
-        Some(Op::ExtInst) => it.words_from(5),
+        Some(Op::ExtInst) => instruction.words_from(5),
         _ => &[],
     };
     pointers.iter().filter_map(|it| variable_of(module, Id(*it))).collect()
@@ -162,10 +162,12 @@ pub(super) fn stored(module: &Module, it: Instruction<'_>) -> Vec<Id> {
 /// The variable or parameter at the root of a pointer.
 fn variable_of(module: &Module, mut pointer: Id) -> Option<Id> {
     for _ in 0..64 {
-        let it = module.definition(pointer)?;
-        match it.op()? {
+        let instruction = module.definition(pointer)?;
+        match instruction.op()? {
             Op::Variable | Op::FunctionParameter => return Some(pointer),
-            Op::AccessChain | Op::InBoundsAccessChain | Op::PtrAccessChain | Op::CopyObject => pointer = it.id(3),
+            Op::AccessChain | Op::InBoundsAccessChain | Op::PtrAccessChain | Op::CopyObject => {
+                pointer = instruction.id(3)
+            }
             _ => return None,
         }
     }

@@ -68,9 +68,9 @@ const TERMS_MAX: usize = 4;
 /// Sums, and their multiples.
 fn sum(op: Op, widths: Widths, values: &[Value]) -> Option<Value> {
     let width = widths.operand.clamp(1, 64);
-    let operand = |it: &Value| match it {
-        Value::Sum(it) => Some(Sum::clone(it)),
-        Value::Const(it) => Some(Sum { terms: Vec::new(), plus: sign_extend(*it, width) }),
+    let operand = |value: &Value| match value {
+        Value::Sum(item) => Some(Sum::clone(item)),
+        Value::Const(constant) => Some(Sum { terms: Vec::new(), plus: sign_extend(*constant, width) }),
         _ => None,
     };
     let sum = match values {
@@ -126,9 +126,9 @@ fn by_alternative(op: Op, widths: Widths, values: &[Value]) -> Value {
     {
         return Value::Unknown;
     }
-    let alternatives = values[place].alternatives().iter().map(|it| {
+    let alternatives = values[place].alternatives().iter().map(|alternative| {
         let mut all = values.to_vec();
-        all[place] = it.clone();
+        all[place] = alternative.clone();
         compute(op, widths, &all)
     });
     one_of(alternatives.collect())

@@ -21,54 +21,62 @@ use crate::{
 const CHAINS_MAX: usize = 64;
 
 impl CallFrame<'_, '_> {
-    pub(super) fn visit_instruction(&mut self, it: Instruction<'_>) {
-        let Some(op) = it.op() else { return self.machine.traits.is_incomplete = true };
+    pub(super) fn visit_instruction(&mut self, instruction: Instruction<'_>) {
+        let Some(op) = instruction.op() else { return self.machine.traits.is_incomplete = true };
         let value = match op {
-            Op::Variable | Op::UntypedVariableKHR => self.new_variable(it),
-            Op::Load => self.load(it),
-            Op::Store => return self.store(it),
-            Op::CopyMemory | Op::CopyMemorySized => return self.copy(it),
-            Op::AccessChain | Op::InBoundsAccessChain => self.chain(it, 3, 4),
-            Op::PtrAccessChain | Op::InBoundsPtrAccessChain => self.ptr_access_chain(it),
-            Op::UntypedAccessChainKHR | Op::UntypedInBoundsAccessChainKHR => self.untyped_chain(it, None),
-            Op::UntypedPtrAccessChainKHR | Op::UntypedInBoundsPtrAccessChainKHR => self.untyped_chain(it, Some(5)),
-            Op::RawAccessChainNV => self.raw_chain(it),
-            Op::FunctionCall => self.call(it),
-            Op::Phi => self.phi(it),
-            Op::Select => self.select(it),
-            Op::CopyObject | Op::CopyLogical | Op::ExpectKHR => self.value(it.id(3)),
-            Op::CompositeConstruct => self.construct(it),
-            Op::CompositeExtract => self.extract(&self.value(it.id(3)), it.words_from(4)),
-            Op::CompositeInsert => {
-                let path: Vec<Option<u32>> = it.words_from(5).iter().copied().map(Some).collect();
-                self.value(it.id(4)).with_part(&path, &[], self.value(it.id(3)))
+            Op::Variable | Op::UntypedVariableKHR => self.new_variable(instruction),
+            Op::Load => self.load(instruction),
+            Op::Store => return self.store(instruction),
+            Op::CopyMemory | Op::CopyMemorySized => return self.copy(instruction),
+            Op::AccessChain | Op::InBoundsAccessChain => self.chain(instruction, 3, 4),
+            Op::PtrAccessChain | Op::InBoundsPtrAccessChain => self.ptr_access_chain(instruction),
+            Op::UntypedAccessChainKHR | Op::UntypedInBoundsAccessChainKHR => self.untyped_chain(instruction, None),
+            Op::UntypedPtrAccessChainKHR | Op::UntypedInBoundsPtrAccessChainKHR => {
+                self.untyped_chain(instruction, Some(5))
             }
-            Op::VectorShuffle => self.shuffle(it),
-            Op::ConvertUToPtr | Op::ConvertPtrToU => self.convert(it),
-            Op::ExtInst => self.extended(it),
+            Op::RawAccessChainNV => self.raw_chain(instruction),
+            Op::FunctionCall => self.call(instruction),
+            Op::Phi => self.phi(instruction),
+            Op::Select => self.select(instruction),
+            Op::CopyObject | Op::CopyLogical | Op::ExpectKHR => self.value(instruction.id(3)),
+            Op::CompositeConstruct => self.construct(instruction),
+            Op::CompositeExtract => self.extract(&self.value(instruction.id(3)), instruction.words_from(4)),
+            Op::CompositeInsert => {
+                let path: Vec<Option<u32>> = instruction.words_from(5).iter().copied().map(Some).collect();
+                self.value(instruction.id(4)).with_part(&path, &[], self.value(instruction.id(3)))
+            }
+            Op::VectorShuffle => self.shuffle(instruction),
+            Op::ConvertUToPtr | Op::ConvertPtrToU => self.convert(instruction),
+            Op::ExtInst => self.extended(instruction),
             Op::DemoteToHelperInvocation => {
                 self.machine.traits.may_demote = true;
                 return self.mark_may_terminate();
             }
-            _ if is_arithmetic(op) => self.arithmetic(op, it),
-            _ => match self.resource(op, it) {
+            _ if is_arithmetic(op) => self.arithmetic(op, instruction),
+            _ => match self.resource(op, instruction) {
                 Some(value) => value,
                 None => return,
             },
         };
-        self.set(it.at, value);
+        self.set(instruction.at, value);
     }
 
     /// The type of an instruction's result.
-    pub(super) fn result_type(&self, it: Instruction<'_>) -> TypeRef {
-        self.machine.types.type_ref(it.id(1))
+    pub(super) fn result_type(&self, instruction: Instruction<'_>) -> TypeRef {
+        self.machine.types.type_ref(instruction.id(1))
     }
 
-    fn load(&mut self, it: Instruction<'_>) -> Value {
-        let pointer = self.value(it.id(3));
-        let ty = self.result_type(it);
+    fn load(&mut self, instruction: Instruction<'_>) -> Value {
+        let pointer = self.value(instruction.id(3));
+        let ty = self.result_type(instruction);
         if !self.is_opaque(ty) {
-            self.record_access(it, it.id(3), AccessSize::Type(ty), AccessKind::Load, AccessMode::Read);
+            self.record_access(
+                instruction,
+                instruction.id(3),
+                AccessSize::Type(ty),
+                AccessKind::Load,
+                AccessMode::Read,
+            );
         }
         let load = |one: &Value| match one {
             Value::Pointer(one) => self.load_result(one, ty),
@@ -124,8 +132,8 @@ impl CallFrame<'_, '_> {
         let types = &self.machine.types;
         let (pointer_type, loaded) = (from.ty, Value::loaded(Rc::new(from)));
         match (&loaded, types.class(pointer_type)) {
-            (Value::Loaded(it), Some(class)) if is_address(class) => {
-                Value::Pointer(Rc::new(types.address(&self.machine.variables, it, types.pointee(pointer_type))))
+            (Value::Loaded(item), Some(class)) if is_address(class) => {
+                Value::Pointer(Rc::new(types.address(&self.machine.variables, item, types.pointee(pointer_type))))
             }
             _ => loaded,
         }
@@ -138,41 +146,41 @@ impl CallFrame<'_, '_> {
         )
     }
 
-    fn store(&mut self, it: Instruction<'_>) {
-        let value = self.value(it.id(2));
-        let ty = self.machine.types.of_value(it.id(2));
-        self.record_access(it, it.id(1), AccessSize::Type(ty), AccessKind::Store, AccessMode::Write);
-        self.store_local(&self.value(it.id(1)), &value);
+    fn store(&mut self, instruction: Instruction<'_>) {
+        let value = self.value(instruction.id(2));
+        let ty = self.machine.types.of_value(instruction.id(2));
+        self.record_access(instruction, instruction.id(1), AccessSize::Type(ty), AccessKind::Store, AccessMode::Write);
+        self.store_local(&self.value(instruction.id(1)), &value);
     }
 
-    fn copy(&mut self, it: Instruction<'_>) {
+    fn copy(&mut self, instruction: Instruction<'_>) {
         let types = &self.machine.types;
         let pointee = |id| types.pointee(types.of_value(id));
-        let reach = match it.op() {
-            Some(Op::CopyMemorySized) => AccessSize::Bytes(self.value(it.id(3)).number()),
-            _ => match pointee(it.id(1)) {
-                TypeRef::MAX => AccessSize::Type(pointee(it.id(2))),
+        let reach = match instruction.op() {
+            Some(Op::CopyMemorySized) => AccessSize::Bytes(self.value(instruction.id(3)).number()),
+            _ => match pointee(instruction.id(1)) {
+                TypeRef::MAX => AccessSize::Type(pointee(instruction.id(2))),
                 ty => AccessSize::Type(ty),
             },
         };
-        self.record_access(it, it.id(2), reach, AccessKind::Load, AccessMode::Read);
-        self.record_access(it, it.id(1), reach, AccessKind::Store, AccessMode::Write);
-        let source = self.value(it.id(2));
+        self.record_access(instruction, instruction.id(2), reach, AccessKind::Load, AccessMode::Read);
+        self.record_access(instruction, instruction.id(1), reach, AccessKind::Store, AccessMode::Write);
+        let source = self.value(instruction.id(2));
         let value = match (&source, reach) {
             (Value::Pointer(source), AccessSize::Type(ty)) => self.load_result(source, ty),
             _ => Value::Unknown,
         };
-        self.store_local(&self.value(it.id(1)), &value);
+        self.store_local(&self.value(instruction.id(1)), &value);
     }
 
-    fn chain(&self, it: Instruction<'_>, base: usize, first: usize) -> Value {
-        let base = self.value(it.id(base));
+    fn chain(&self, instruction: Instruction<'_>, base: usize, first: usize) -> Value {
+        let base = self.value(instruction.id(base));
         if let Value::Pointer(one) = &base
-            && let Some(one) = self.follow_one(one, it.words_from(first))
+            && let Some(one) = self.follow_one(one, instruction.words_from(first))
         {
             return Value::Pointer(Rc::new(one));
         }
-        self.follow(&base, pointers(&base), it.words_from(first))
+        self.follow(&base, pointers(&base), instruction.words_from(first))
     }
 
     /// The usual case: one pointer, and no index that is one of several.
@@ -209,41 +217,41 @@ impl CallFrame<'_, '_> {
         one_of_pointers(base, pointers)
     }
 
-    fn ptr_access_chain(&self, it: Instruction<'_>) -> Value {
+    fn ptr_access_chain(&self, instruction: Instruction<'_>) -> Value {
         let types = &self.machine.types;
-        let stride = match types.get(types.of_value(it.id(3))) {
+        let stride = match types.get(types.of_value(instruction.id(3))) {
             Type::Pointer { stride, .. } => *stride,
             _ => 0,
         };
-        let index = self.value(it.id(4));
-        let base = self.value(it.id(3));
+        let index = self.value(instruction.id(4));
+        let base = self.value(instruction.id(3));
         let mut pointers = pointers(&base);
         pointers.iter_mut().for_each(|pointer| types.advance_element(&self.machine.variables, pointer, &index, stride));
-        self.follow(&base, pointers, it.words_from(5))
+        self.follow(&base, pointers, instruction.words_from(5))
     }
 
     /// The type of what is walked over stands in the instruction; an element may come first.
-    fn untyped_chain(&self, it: Instruction<'_>, element: Option<usize>) -> Value {
+    fn untyped_chain(&self, instruction: Instruction<'_>, element: Option<usize>) -> Value {
         let types = &self.machine.types;
-        let ty = types.type_ref(it.id(3));
-        let base = self.value(it.id(4));
+        let ty = types.type_ref(instruction.id(3));
+        let base = self.value(instruction.id(4));
         let mut pointers = pointers(&base);
         for pointer in &mut pointers {
             pointer.ty = ty;
             if let Some(element) = element {
-                types.advance_element(&self.machine.variables, pointer, &self.value(it.id(element)), 0);
+                types.advance_element(&self.machine.variables, pointer, &self.value(instruction.id(element)), 0);
             }
         }
-        self.follow(&base, pointers, it.words_from(if element.is_some() { 6 } else { 5 }))
+        self.follow(&base, pointers, instruction.words_from(if element.is_some() { 6 } else { 5 }))
     }
 
-    fn raw_chain(&self, it: Instruction<'_>) -> Value {
+    fn raw_chain(&self, instruction: Instruction<'_>) -> Value {
         let types = &self.machine.types;
-        let number = |place| self.value(it.id(place)).number();
+        let number = |place| self.value(instruction.id(place)).number();
         let offset = number(4).zip(number(5)).map(|(stride, index)| stride.saturating_mul(index));
         let offset = offset.zip(number(6)).map(|(all, more)| all.saturating_add(more));
-        let ty = types.pointee(self.result_type(it));
-        let base = self.value(it.id(3));
+        let ty = types.pointee(self.result_type(instruction));
+        let base = self.value(instruction.id(3));
         let mut pointers = pointers(&base);
         for pointer in &mut pointers {
             match offset {
@@ -255,21 +263,23 @@ impl CallFrame<'_, '_> {
         one_of_pointers(&base, pointers)
     }
 
-    fn select(&self, it: Instruction<'_>) -> Value {
-        match self.value(it.id(3)).number() {
-            Some(0) => self.value(it.id(5)),
-            Some(_) => self.value(it.id(4)),
-            None => join(&self.value(it.id(4)), &self.value(it.id(5))),
+    fn select(&self, instruction: Instruction<'_>) -> Value {
+        match self.value(instruction.id(3)).number() {
+            Some(0) => self.value(instruction.id(5)),
+            Some(_) => self.value(instruction.id(4)),
+            None => join(&self.value(instruction.id(4)), &self.value(instruction.id(5))),
         }
     }
 
-    fn construct(&self, it: Instruction<'_>) -> Value {
-        let is_vector = matches!(self.machine.types.get(self.result_type(it)), Type::Vector { .. });
+    fn construct(&self, instruction: Instruction<'_>) -> Value {
+        let is_vector = matches!(self.machine.types.get(self.result_type(instruction)), Type::Vector { .. });
         let mut parts = Vec::new();
-        for part in it.words_from(3) {
+        for part in instruction.words_from(3) {
             match self.value(Id(*part)) {
                 // A vector made of vectors is flat.
-                Value::Composite(it) if is_vector => parts.extend(Value::Composite(it).parts().unwrap_or(&[]).to_vec()),
+                Value::Composite(item) if is_vector => {
+                    parts.extend(Value::Composite(item).parts().unwrap_or(&[]).to_vec())
+                }
                 Value::Loaded(_) | Value::Unknown if is_vector => {
                     let count = self.machine.types.parts(self.machine.types.of_value(Id(*part))).unwrap_or(1);
                     let whole = self.value(Id(*part));
@@ -304,8 +314,8 @@ impl CallFrame<'_, '_> {
                 None => value.clone(),
             },
             _ if path.is_empty() => value.clone(),
-            Value::Loaded(it) if it.plus == 0 && !it.has_unknown_addend => {
-                let mut from = Pointer::clone(&it.from);
+            Value::Loaded(loaded) if loaded.plus == 0 && !loaded.has_unknown_addend => {
+                let mut from = Pointer::clone(&loaded.from);
                 for index in path {
                     let machine = &*self.machine;
                     machine.types.index_into(&machine.variables, &mut from, &Value::Const(u64::from(*index)));
@@ -316,16 +326,16 @@ impl CallFrame<'_, '_> {
         }
     }
 
-    fn shuffle(&self, it: Instruction<'_>) -> Value {
-        let (left, right) = (self.value(it.id(3)), self.value(it.id(4)));
-        let order = it.words_from(5);
+    fn shuffle(&self, instruction: Instruction<'_>) -> Value {
+        let (left, right) = (self.value(instruction.id(3)), self.value(instruction.id(4)));
+        let order = instruction.words_from(5);
         let is_run = order.windows(2).all(|it| it[1] == it[0].wrapping_add(1));
         match (&left, order.first()) {
             // The first two of four numbers, say: an address.
             (Value::Loaded(_), Some(first)) if is_run => match self.extract(&left, &[*first]) {
                 Value::Loaded(part) => {
                     let mut from = Pointer::clone(&part.from);
-                    from.ty = self.result_type(it);
+                    from.ty = self.result_type(instruction);
                     Value::loaded(Rc::new(from))
                 }
                 _ => Value::Unknown,
@@ -335,11 +345,11 @@ impl CallFrame<'_, '_> {
     }
 
     /// Between addresses and pointers, which are the same here.
-    fn convert(&self, it: Instruction<'_>) -> Value {
+    fn convert(&self, instruction: Instruction<'_>) -> Value {
         let types = &self.machine.types;
-        let to = types.pointee(self.result_type(it));
-        let is_pointer = types.class(self.result_type(it)).is_some();
-        let value = self.value(it.id(3));
+        let to = types.pointee(self.result_type(instruction));
+        let is_pointer = types.class(self.result_type(instruction)).is_some();
+        let value = self.value(instruction.id(3));
         let converted = value.alternatives().iter().map(|one| match one {
             Value::Loaded(one) if is_pointer => {
                 Value::Pointer(Rc::new(types.address(&self.machine.variables, one, to)))
@@ -350,29 +360,33 @@ impl CallFrame<'_, '_> {
         one_of(converted.collect())
     }
 
-    fn arithmetic(&self, op: Op, it: Instruction<'_>) -> Value {
+    fn arithmetic(&self, op: Op, instruction: Instruction<'_>) -> Value {
         let types = &self.machine.types;
-        let operand = types.of_value(it.id(3));
+        let operand = types.of_value(instruction.id(3));
         let is_address = |ty| types.class(ty).is_some();
         if op == Op::Bitcast {
-            let value = self.value(it.id(3));
+            let value = self.value(instruction.id(3));
             let is_number = matches!(types.get(operand), Type::Int { .. } | Type::Float { .. });
-            if is_address(self.result_type(it)) || is_address(operand) || !is_number {
-                return self.convert(it);
+            if is_address(self.result_type(instruction)) || is_address(operand) || !is_number {
+                return self.convert(instruction);
             }
-            return if types.width(self.result_type(it)) == types.width(operand) { value } else { Value::Unknown };
+            return if types.width(self.result_type(instruction)) == types.width(operand) {
+                value
+            } else {
+                Value::Unknown
+            };
         }
-        let mut values: Vec<Value> = it.words_from(3).iter().map(|it| self.value(Id(*it))).collect();
+        let mut values: Vec<Value> = instruction.words_from(3).iter().map(|it| self.value(Id(*it))).collect();
         if let [Value::Pointer(base), by] | [by, Value::Pointer(base)] = &values[..]
             && op == Op::IAdd
         {
             return self.offset_address(base, by);
         }
         if op == Op::Select {
-            return self.select(it);
+            return self.select(instruction);
         }
         let width = |ty| if matches!(types.get(ty), Type::Bool) { 1 } else { types.width(ty).unwrap_or(32) };
-        let widths = Widths { result: width(self.result_type(it)), operand: width(operand) };
+        let widths = Widths { result: width(self.result_type(instruction)), operand: width(operand) };
         for value in values.iter_mut().filter(|it| matches!(it, Value::Loaded(_))) {
             if let Some(sum) = types.sum(&self.machine.variables, value) {
                 *value = Value::Sum(Rc::new(sum));
@@ -401,18 +415,30 @@ impl CallFrame<'_, '_> {
         Value::Pointer(Rc::new(pointer))
     }
 
-    fn extended(&mut self, it: Instruction<'_>) -> Value {
-        let set = self.module.definition(it.id(3)).filter(|it| it.is(Op::ExtInstImport));
+    fn extended(&mut self, instruction: Instruction<'_>) -> Value {
+        let set = self.module.definition(instruction.id(3)).filter(|it| it.is(Op::ExtInstImport));
         if set.is_none_or(|it| it.text(2) != "GLSL.std.450") {
             return Value::Unknown;
         }
-        let number = it.word(4);
+        let number = instruction.word(4);
         if number == Glsl::Modf as u32 || number == Glsl::Frexp as u32 {
-            let ty = self.machine.types.pointee(self.machine.types.of_value(it.id(6)));
-            self.record_access(it, it.id(6), AccessSize::Type(ty), AccessKind::Store, AccessMode::Write);
-            self.store_local(&self.value(it.id(6)), &Value::Unknown);
+            let ty = self.machine.types.pointee(self.machine.types.of_value(instruction.id(6)));
+            self.record_access(
+                instruction,
+                instruction.id(6),
+                AccessSize::Type(ty),
+                AccessKind::Store,
+                AccessMode::Write,
+            );
+            self.store_local(&self.value(instruction.id(6)), &Value::Unknown);
         } else if (Glsl::InterpolateAtCentroid as u32..=Glsl::InterpolateAtOffset as u32).contains(&number) {
-            self.record_access(it, it.id(5), AccessSize::Bytes(None), AccessKind::Load, AccessMode::Read);
+            self.record_access(
+                instruction,
+                instruction.id(5),
+                AccessSize::Bytes(None),
+                AccessKind::Load,
+                AccessMode::Read,
+            );
         }
         Value::Unknown
     }
@@ -420,8 +446,8 @@ impl CallFrame<'_, '_> {
 
 /// The pointers that a value may be.
 fn pointers(value: &Value) -> Vec<Pointer> {
-    let pointers = value.alternatives().iter().filter_map(|it| match it {
-        Value::Pointer(it) => Some(Pointer::clone(it)),
+    let pointers = value.alternatives().iter().filter_map(|alternative| match alternative {
+        Value::Pointer(pointer) => Some(Pointer::clone(pointer)),
         _ => None,
     });
     pointers.collect()

@@ -112,10 +112,10 @@ pub(super) fn describe(machine: &Interpreter<'_>, entry: &EntryPoint, accesses: 
         unordered_reads: [false; 3],
         is_complete: !found.is_incomplete,
     };
-    for it in machine.module.instructions(machine.module.globals()) {
-        let is_mode = it.is(Op::ExecutionMode) || it.is(Op::ExecutionModeId);
-        if is_mode && it.id(1) == entry.function {
-            apply_mode(machine, &mut reflection, it);
+    for instruction in machine.module.instructions(machine.module.globals()) {
+        let is_mode = instruction.is(Op::ExecutionMode) || instruction.is(Op::ExecutionModeId);
+        if is_mode && instruction.id(1) == entry.function {
+            apply_mode(machine, &mut reflection, instruction);
         }
     }
     // Other stages say how many vertices they output, too.
@@ -130,12 +130,16 @@ pub(super) fn describe(machine: &Interpreter<'_>, entry: &EntryPoint, accesses: 
     reflection
 }
 
-fn apply_mode(machine: &Interpreter<'_>, reflection: &mut Reflection, it: Instruction<'_>) {
-    let Some(mode) = ExecutionMode::from_u32(it.word(2)) else { return };
-    let constant = |place| machine.constants.number(it.id(place)).and_then(|it| u32::try_from(it).ok()).unwrap_or(1);
+fn apply_mode(machine: &Interpreter<'_>, reflection: &mut Reflection, instruction: Instruction<'_>) {
+    let Some(mode) = ExecutionMode::from_u32(instruction.word(2)) else { return };
+    let constant = |place| {
+        machine.constants.number(instruction.id(place)).and_then(|value| u32::try_from(value).ok()).unwrap_or(1)
+    };
     let tests = &mut reflection.tests;
     match mode {
-        ExecutionMode::LocalSize => reflection.workgroup_size = Some([it.word(3), it.word(4), it.word(5)]),
+        ExecutionMode::LocalSize => {
+            reflection.workgroup_size = Some([instruction.word(3), instruction.word(4), instruction.word(5)])
+        }
         ExecutionMode::LocalSizeId => reflection.workgroup_size = Some([constant(3), constant(4), constant(5)]),
         ExecutionMode::EarlyFragmentTests => tests.early = true,
         ExecutionMode::EarlyAndLateFragmentTestsAMD => tests.early_and_late = true,
@@ -159,7 +163,7 @@ fn apply_mode(machine: &Interpreter<'_>, reflection: &mut Reflection, it: Instru
         ExecutionMode::NonCoherentDepthAttachmentReadEXT => reflection.unordered_reads[1] = true,
         ExecutionMode::NonCoherentStencilAttachmentReadEXT => reflection.unordered_reads[2] = true,
         ExecutionMode::OutputPrimitivesEXT => {
-            reflection.mesh = Some(MeshLimits { primitives: it.word(3), vertices: 0 });
+            reflection.mesh = Some(MeshLimits { primitives: instruction.word(3), vertices: 0 });
         }
         _ => {}
     }
@@ -191,11 +195,12 @@ fn location_of(module: &Module, place: u32) -> u32 {
         .unwrap_or(0)
 }
 
-fn is_per_sample(module: &Module, it: &InterfaceVariable) -> bool {
+fn is_per_sample(module: &Module, interface_variable: &InterfaceVariable) -> bool {
     let built_ins = [BuiltIn::SampleId as u32, BuiltIn::SamplePosition as u32];
-    let is_input = it.kind == InterfaceKind::Input;
-    let is_sample = module.decoration_operand(it.id, it.member, Decoration::Sample).is_some();
-    is_input && (it.built_in.is_some_and(|it| built_ins.contains(&it)) || is_sample)
+    let is_input = interface_variable.kind == InterfaceKind::Input;
+    let is_sample =
+        module.decoration_operand(interface_variable.id, interface_variable.member, Decoration::Sample).is_some();
+    is_input && (interface_variable.built_in.is_some_and(|it| built_ins.contains(&it)) || is_sample)
 }
 
 /// What is used of inputs and outputs, in the order of the module.
@@ -204,14 +209,14 @@ fn interface(machine: &Interpreter<'_>) -> Vec<InterfaceVariable> {
     used.sort();
     let mut all = Vec::new();
     for ((place, member), (is_read, is_written)) in used {
-        let it = machine.module.instruction(InstructionIndex(*place));
-        let kind = match it.word(3) {
+        let item = machine.module.instruction(InstructionIndex(*place));
+        let kind = match item.word(3) {
             class if class == StorageClass::Input as u32 => InterfaceKind::Input,
             class if class == StorageClass::Output as u32 => InterfaceKind::Output,
             _ => continue,
         };
-        let ty = machine.types.pointee(machine.types.type_ref(it.id(1)));
-        for mut one in entries(machine, it.id(2), kind, ty, *member) {
+        let ty = machine.types.pointee(machine.types.type_ref(item.id(1)));
+        for mut one in entries(machine, item.id(2), kind, ty, *member) {
             (one.is_read, one.is_written) = (*is_read, *is_written);
             all.push(one);
         }
@@ -249,11 +254,11 @@ fn entries(
     let variable = machine.module.decoration_operand(id, None, Decoration::Location);
     let mut next = variable.unwrap_or(0);
     let mut all = Vec::new();
-    for (at, it) in members.iter().enumerate().take(MEMBERS_MAX) {
-        let mut one = entry(machine, id, (block, Some(at as u32)), kind, it.ty);
+    for (at, item) in members.iter().enumerate().take(MEMBERS_MAX) {
+        let mut one = entry(machine, id, (block, Some(at as u32)), kind, item.ty);
         // A member without a location follows the one before.
         let location = one.location.unwrap_or(next);
-        next = location.saturating_add(machine.types.locations(it.ty));
+        next = location.saturating_add(machine.types.locations(item.ty));
         if one.built_in.is_none() && variable.is_some() {
             one.location = Some(location);
         }

@@ -247,8 +247,8 @@ impl<'m, 'a> CallFrame<'m, 'a> {
                 self.forget(variable);
             }
             let all = self.module.blocks()[(self.function.blocks.start + block) as usize].instructions.clone();
-            for it in self.module.instructions(all.clone()) {
-                self.visit_instruction(it);
+            for instruction in self.module.instructions(all.clone()) {
+                self.visit_instruction(instruction);
             }
             self.leave_block(InstructionIndex(all.end - 1));
         }
@@ -259,9 +259,9 @@ impl<'m, 'a> CallFrame<'m, 'a> {
         let certain = self.flow.certain(self.module, self.function, &self.known_branches);
         let mut summary = std::mem::take(&mut self.summary);
         summary.calls = self.calls.into_iter().map(|(block, at, may)| (at, may && certain[block as usize])).collect();
-        let accesses = self.accesses.into_iter().map(|(block, it)| {
-            let is_certain = it.is_certain && certain[block as usize];
-            ShaderAccess { is_certain, ..it }
+        let accesses = self.accesses.into_iter().map(|(block, access)| {
+            let is_certain = access.is_certain && certain[block as usize];
+            ShaderAccess { is_certain, ..access }
         });
         summary.accesses = accesses.collect();
         // What was never stored to is as the caller knows it.
@@ -273,24 +273,24 @@ impl<'m, 'a> CallFrame<'m, 'a> {
 
     /// Follows the branch at the end of a block.
     fn leave_block(&mut self, last: InstructionIndex) {
-        let it = self.module.instruction(last);
-        let target = match it.op() {
+        let item = self.module.instruction(last);
+        let target = match item.op() {
             Some(Op::BranchConditional) => {
-                self.value(it.id(1)).number().map(|condition| it.id(if condition != 0 { 2 } else { 3 }))
+                self.value(item.id(1)).number().map(|condition| item.id(if condition != 0 { 2 } else { 3 }))
             }
-            Some(Op::Switch) => self.value(it.id(1)).number().map(|value| {
-                let case = cases(self.module, it).into_iter().find(|it| it.0 == value);
-                case.map_or(it.id(2), |it| it.1)
+            Some(Op::Switch) => self.value(item.id(1)).number().map(|value| {
+                let case = cases(self.module, item).into_iter().find(|it| it.0 == value);
+                case.map_or(item.id(2), |it| it.1)
             }),
             Some(Op::Return | Op::ReturnValue) => {
-                self.leave_function(it);
+                self.leave_function(item);
                 None
             }
             _ => None,
         };
         if ends_invocation(self.module, last) {
             self.summary.may_terminate = true;
-            self.machine.traits.may_discard |= it.is(Op::Kill) || it.is(Op::TerminateInvocation);
+            self.machine.traits.may_discard |= item.is(Op::Kill) || item.is(Op::TerminateInvocation);
         }
         let target = target.and_then(|it| local_block(self.module, self.function, it));
         self.known_branches[self.block as usize] = target;
@@ -299,9 +299,9 @@ impl<'m, 'a> CallFrame<'m, 'a> {
         }
     }
 
-    fn leave_function(&mut self, it: Instruction<'_>) {
-        if it.is(Op::ReturnValue) {
-            let value = self.value(it.id(1));
+    fn leave_function(&mut self, instruction: Instruction<'_>) {
+        if instruction.is(Op::ReturnValue) {
+            let value = self.value(instruction.id(1));
             self.summary.result = Some(match &self.summary.result {
                 Some(before) => join(before, &value),
                 None => value,
@@ -318,9 +318,9 @@ impl<'m, 'a> CallFrame<'m, 'a> {
     }
 
     /// A call of another function of the module.
-    pub(super) fn call(&mut self, it: Instruction<'_>) -> Value {
-        let Some(function) = self.module.function_of(it.id(3)) else { return Value::Unknown };
-        let values: Vec<Value> = it.words_from(4).iter().map(|it| self.value(Id(*it))).collect();
+    pub(super) fn call(&mut self, instruction: Instruction<'_>) -> Value {
+        let Some(function) = self.module.function_of(instruction.id(3)) else { return Value::Unknown };
+        let values: Vec<Value> = instruction.words_from(4).iter().map(|it| self.value(Id(*it))).collect();
         let arguments = values.iter().map(|it| self.argument(it)).collect();
         let summary = self.machine.summary(function, arguments);
         let Some(at) = summary else {
@@ -342,7 +342,9 @@ impl<'m, 'a> CallFrame<'m, 'a> {
 
     fn argument(&self, value: &Value) -> Argument {
         match value {
-            Value::Pointer(it) if matches!(it.root, PointerRoot::Local(..)) => Argument::Variable(self.load_local(it)),
+            Value::Pointer(pointer) if matches!(pointer.root, PointerRoot::Local(..)) => {
+                Argument::Variable(self.load_local(pointer))
+            }
             other => Argument::Value(other.clone()),
         }
     }
@@ -363,9 +365,9 @@ impl<'m, 'a> CallFrame<'m, 'a> {
         self.values[(at.0 - self.function.instructions.start) as usize] = value;
     }
 
-    pub(super) fn phi(&self, it: Instruction<'_>) -> Value {
+    pub(super) fn phi(&self, instruction: Instruction<'_>) -> Value {
         let mut values = Vec::new();
-        for pair in it.words_from(3).chunks_exact(2) {
+        for pair in instruction.words_from(3).chunks_exact(2) {
             let Some(from) = local_block(self.module, self.function, Id(pair[1])) else { continue };
             if self.flow.is_back_edge(from, self.block) {
                 values.push(Value::Unknown);
@@ -393,15 +395,16 @@ impl<'m, 'a> CallFrame<'m, 'a> {
         self.summary.may_terminate = true;
     }
 
-    pub(super) fn new_variable(&mut self, it: Instruction<'_>) -> Value {
-        if it.word(3) != StorageClass::Function as u32 {
+    pub(super) fn new_variable(&mut self, instruction: Instruction<'_>) -> Value {
+        if instruction.word(3) != StorageClass::Function as u32 {
             return Value::Unknown;
         }
-        let ty = match it.op() {
-            Some(Op::UntypedVariableKHR) => self.machine.types.type_ref(it.id(4)),
-            _ => self.machine.types.pointee(self.machine.types.type_ref(it.id(1))),
+        let ty = match instruction.op() {
+            Some(Op::UntypedVariableKHR) => self.machine.types.type_ref(instruction.id(4)),
+            _ => self.machine.types.pointee(self.machine.types.type_ref(instruction.id(1))),
         };
-        let initial = (it.is(Op::Variable) && it.words().len() > 4).then(|| self.value(it.id(4)));
+        let initial =
+            (instruction.is(Op::Variable) && instruction.words().len() > 4).then(|| self.value(instruction.id(4)));
         let cell = self.new_local(ty, initial);
         self.local_pointer(cell, ty)
     }

@@ -116,8 +116,8 @@ impl Types<'_> {
                 if pointer.member.is_none() && matches!(pointer.root, PointerRoot::Descriptor(_)) =>
             {
                 let from = self.index_source(bindings, index);
-                if let (Some(_), Value::Loaded(it)) = (&from, index) {
-                    pointer.read_depth = pointer.read_depth.max(it.from.read_depth + 1);
+                if let (Some(_), Value::Loaded(loaded)) = (&from, index) {
+                    pointer.read_depth = pointer.read_depth.max(loaded.from.read_depth + 1);
                 }
                 pointer.element = choose(&pointer.element, *count, index, from);
                 pointer.ty = *of;
@@ -172,10 +172,10 @@ impl Types<'_> {
     /// A number as a sum, where it is one.
     pub(super) fn sum(&self, bindings: &dyn Bindings, value: &Value) -> Option<Sum> {
         match value {
-            Value::Sum(it) => Some(Sum::clone(it)),
-            Value::Loaded(it) if matches!(self.get(it.from.ty), Type::Int { width: 1..=32, .. }) => {
-                let of = Quantity::Read(self.source_of(bindings, &it.from)?);
-                (it.plus == 0 && !it.has_unknown_addend)
+            Value::Sum(item) => Some(Sum::clone(item)),
+            Value::Loaded(loaded) if matches!(self.get(loaded.from.ty), Type::Int { width: 1..=32, .. }) => {
+                let of = Quantity::Read(self.source_of(bindings, &loaded.from)?);
+                (loaded.plus == 0 && !loaded.has_unknown_addend)
                     .then(|| Sum { terms: vec![OffsetTerm { quantity: of, factor: 1 }], plus: 0 })
             }
             _ => None,
@@ -243,8 +243,10 @@ impl Types<'_> {
 
     fn index_source(&self, bindings: &dyn Bindings, index: &Value) -> Option<Rc<ValueSource>> {
         match index {
-            Value::Loaded(it) if it.plus == 0 && !it.has_unknown_addend && it.from.read_depth < READ_DEPTH_MAX => {
-                self.source_of(bindings, &it.from).map(Rc::new)
+            Value::Loaded(loaded)
+                if loaded.plus == 0 && !loaded.has_unknown_addend && loaded.from.read_depth < READ_DEPTH_MAX =>
+            {
+                self.source_of(bindings, &loaded.from).map(Rc::new)
             }
             _ => None,
         }

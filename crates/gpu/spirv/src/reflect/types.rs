@@ -102,8 +102,8 @@ pub(super) struct Types<'a> {
 impl<'a> Types<'a> {
     pub(super) fn new(module: &'a Module, constants: &Constants<'_>) -> Types<'a> {
         let mut types = Types { module, all: Vec::with_capacity(module.globals().len()) };
-        for it in module.instructions(module.globals()) {
-            let ty = types.read(it, constants);
+        for instruction in module.instructions(module.globals()) {
+            let ty = types.read(instruction, constants);
             types.all.push(ty);
         }
         types
@@ -236,38 +236,40 @@ impl<'a> Types<'a> {
         }
     }
 
-    fn read(&self, it: Instruction<'_>, constants: &Constants<'_>) -> Type {
+    fn read(&self, instruction: Instruction<'_>, constants: &Constants<'_>) -> Type {
         // What is not there yet is no type to this one.
-        let earlier = |place| match self.module.definition_index(it.id(place)) {
+        let earlier = |place| match self.module.definition_index(instruction.id(place)) {
             Some(InstructionIndex(at)) if (at as usize) < self.all.len() => at,
             _ => TypeRef::MAX,
         };
-        let decoration = |what| it.result().and_then(|id| self.module.decoration_operand(id, None, what));
+        let decoration = |what| instruction.result().and_then(|id| self.module.decoration_operand(id, None, what));
         let stride = || u64::from(decoration(Decoration::ArrayStride).unwrap_or(0));
-        match it.op() {
+        match instruction.op() {
             Some(Op::TypeBool) => Type::Bool,
-            Some(Op::TypeInt) => Type::Int { width: it.word(2), signed: it.word(3) != 0 },
-            Some(Op::TypeFloat) => Type::Float { width: it.word(2) },
+            Some(Op::TypeInt) => Type::Int { width: instruction.word(2), signed: instruction.word(3) != 0 },
+            Some(Op::TypeFloat) => Type::Float { width: instruction.word(2) },
             Some(Op::TypeVector) => match self.get(earlier(2)) {
                 Type::Int { .. } | Type::Float { .. } | Type::Bool => {
-                    Type::Vector { of: earlier(2), count: it.word(3) }
+                    Type::Vector { of: earlier(2), count: instruction.word(3) }
                 }
                 _ => Type::Other,
             },
             Some(Op::TypeMatrix) => match self.get(earlier(2)) {
-                Type::Vector { .. } => Type::Matrix { of: earlier(2), columns: it.word(3) },
+                Type::Vector { .. } => Type::Matrix { of: earlier(2), columns: instruction.word(3) },
                 _ => Type::Other,
             },
-            Some(Op::TypeImage) => Type::Image { dim: it.word(3), sampled: it.word(7) },
+            Some(Op::TypeImage) => Type::Image { dim: instruction.word(3), sampled: instruction.word(7) },
             Some(Op::TypeSampler) => Type::Sampler,
             Some(Op::TypeSampledImage) => Type::SampledImage { image: earlier(2) },
             Some(Op::TypeAccelerationStructureKHR) => Type::AccelerationStructure,
             Some(Op::TypeTensorARM) => Type::Tensor,
-            Some(Op::TypeArray) => self.array(earlier(2), constants.number(it.id(3)), stride()),
+            Some(Op::TypeArray) => self.array(earlier(2), constants.number(instruction.id(3)), stride()),
             Some(Op::TypeRuntimeArray) => self.array(earlier(2), None, stride()),
-            Some(Op::TypeStruct) => self.structure(it),
-            Some(Op::TypePointer) => Type::Pointer { class: it.word(2), to: it.id(3), stride: stride() },
-            Some(Op::TypeUntypedPointerKHR) => Type::Untyped { class: it.word(2) },
+            Some(Op::TypeStruct) => self.structure(instruction),
+            Some(Op::TypePointer) => {
+                Type::Pointer { class: instruction.word(2), to: instruction.id(3), stride: stride() }
+            }
+            Some(Op::TypeUntypedPointerKHR) => Type::Untyped { class: instruction.word(2) },
             _ => Type::Other,
         }
     }
@@ -277,8 +279,8 @@ impl<'a> Types<'a> {
         if depth > DEPTH_MAX { Type::Other } else { Type::Array { of, count, stride, depth } }
     }
 
-    fn structure(&self, it: Instruction<'_>) -> Type {
-        let mut members: Vec<Member> = it
+    fn structure(&self, instruction: Instruction<'_>) -> Type {
+        let mut members: Vec<Member> = instruction
             .words_from(2)
             .iter()
             .map(|ty| {
@@ -288,7 +290,7 @@ impl<'a> Types<'a> {
             })
             .collect();
         let mut kind = StructKind::Plain;
-        for note in it.result().into_iter().flat_map(|id| self.module.decorations(id)) {
+        for note in instruction.result().into_iter().flat_map(|id| self.module.decorations(id)) {
             let words = self.module.decoration_words(note);
             let (what, operand) = (words.first().copied().unwrap_or(0), words.get(1).copied().unwrap_or(0));
             match note.member.map(|it| it as usize) {

@@ -54,12 +54,12 @@ pub(super) struct Loaded {
 
 impl Value {
     pub(super) fn composite(parts: Vec<Value>) -> Value {
-        let weight = |it: &Value| match it {
-            Value::Composite(it) => it.all,
+        let weight = |value: &Value| match value {
+            Value::Composite(item) => item.all,
             _ => 1,
         };
-        let depth = |it: &Value| match it {
-            Value::Composite(it) => it.depth,
+        let depth = |value: &Value| match value {
+            Value::Composite(item) => item.depth,
             _ => 0,
         };
         let all = parts.iter().map(weight).fold(1, u32::saturating_add);
@@ -76,7 +76,7 @@ impl Value {
 
     pub(super) fn number(&self) -> Option<u64> {
         match self {
-            Value::Const(it) => Some(*it),
+            Value::Const(constant) => Some(*constant),
             _ => None,
         }
     }
@@ -91,7 +91,7 @@ impl Value {
 
     pub(super) fn parts(&self) -> Option<&[Value]> {
         match self {
-            Value::Composite(it) => Some(&it.parts),
+            Value::Composite(composite) => Some(&composite.parts),
             _ => None,
         }
     }

@@ -33,9 +33,9 @@ impl Variables {
             numbers: vec![None; module.globals().len()],
             descriptors: Vec::new(),
         };
-        for it in module.instructions(module.globals()) {
-            if it.is(Op::Variable) || it.is(Op::UntypedVariableKHR) {
-                all.add(module, types, it);
+        for instruction in module.instructions(module.globals()) {
+            if instruction.is(Op::Variable) || instruction.is(Op::UntypedVariableKHR) {
+                all.add(module, types, instruction);
             }
         }
         all.find_constant_privates(module);
@@ -51,8 +51,8 @@ impl Variables {
         if fixed.is_empty() {
             return;
         }
-        for it in module.instructions(module.globals().end..module.len()) {
-            for place in stored(module, it).into_iter().filter_map(|it| module.definition_index(it)) {
+        for instruction in module.instructions(module.globals().end..module.len()) {
+            for place in stored(module, instruction).into_iter().filter_map(|it| module.definition_index(it)) {
                 fixed.remove(&place.0);
             }
         }
@@ -91,18 +91,18 @@ impl Variables {
         self.numbers.get(place as usize).copied().flatten()
     }
 
-    fn add(&mut self, module: &Module, types: &Types<'_>, it: Instruction<'_>) {
-        let (class, place) = (it.word(3), it.at.0);
-        let ty = match it.op() {
-            Some(Op::UntypedVariableKHR) => types.type_ref(it.id(4)),
-            _ => types.pointee(types.type_ref(it.id(1))),
+    fn add(&mut self, module: &Module, types: &Types<'_>, instruction: Instruction<'_>) {
+        let (class, place) = (instruction.word(3), instruction.at.0);
+        let ty = match instruction.op() {
+            Some(Op::UntypedVariableKHR) => types.type_ref(instruction.id(4)),
+            _ => types.pointee(types.type_ref(instruction.id(1))),
         };
         // Heaps of descriptors are built-in; which descriptor is meant there, the shader alone does not tell.
-        let built_in = module.decoration_operand(it.id(2), None, Decoration::BuiltIn);
+        let built_in = module.decoration_operand(instruction.id(2), None, Decoration::BuiltIn);
         self.heaps[place as usize] = is_resource(class) && built_in.is_some();
         let root = if is_resource(class) && built_in.is_none() {
             self.numbers[place as usize] = Some(self.descriptors.len());
-            self.descriptors.push(describe(module, types, it.id(2), class, ty));
+            self.descriptors.push(describe(module, types, instruction.id(2), class, ty));
             PointerRoot::Descriptor(place)
         } else if class == StorageClass::PushConstant as u32 {
             PointerRoot::PushConstant

@@ -90,12 +90,12 @@ pub(crate) fn dependencies(reflection: &Reflection) -> Vec<String> {
 }
 
 fn dependency(each: &InvocationBytes) -> String {
-    let term = |it: &OffsetTerm| match &it.quantity {
+    let term = |offset_term: &OffsetTerm| match &offset_term.quantity {
         Quantity::BuiltIn { built_in, component } => {
             let built_in = BuiltIn::from_u32(*built_in).expect("a built-in");
-            format!("{} * {built_in:?}.{component}", it.factor)
+            format!("{} * {built_in:?}.{component}", offset_term.factor)
         }
-        Quantity::Read(from) => format!("{} * ({})", it.factor, source_text(from)),
+        Quantity::Read(from) => format!("{} * ({})", offset_term.factor, source_text(from)),
     };
     let terms: Vec<String> = each.terms.iter().map(term).collect();
     format!("{} + {}: {}", each.start, terms.join(" + "), each.size)
@@ -111,7 +111,7 @@ fn source_text(place: &ValueSource) -> String {
 
 fn index(element: &DescriptorElement) -> String {
     match element {
-        DescriptorElement::Constant(it) => it.to_string(),
+        DescriptorElement::Constant(constant) => constant.to_string(),
         DescriptorElement::Dynamic(None) => "any".to_owned(),
         DescriptorElement::Dynamic(Some(from)) => source_text(from),
     }

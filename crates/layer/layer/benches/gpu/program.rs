@@ -239,18 +239,18 @@ impl Program {
     }
 
     pub(crate) fn dispatches(&mut self, times: u64) {
-        self.frames(times, |it, count| {
-            it.bind(it.pipeline, it.sets[0]);
+        self.frames(times, |program, count| {
+            program.bind(program.pipeline, program.sets[0]);
             // SAFETY: `begin` put the command buffer into the recording state, which only this thread uses; its
             // pipelines, sets and buffers are kept to the end.
-            (0..count).for_each(|_| unsafe { it.device.cmd_dispatch(it.commands, 1, 1, 1) });
+            (0..count).for_each(|_| unsafe { program.device.cmd_dispatch(program.commands, 1, 1, 1) });
         });
     }
 
     /// In front of each a barrier: they write to the same buffer.
     pub(crate) fn ordered_dispatches(&mut self, times: u64) {
-        self.frames(times, |it, count| {
-            it.bind(it.pipeline, it.sets[0]);
+        self.frames(times, |program, count| {
+            program.bind(program.pipeline, program.sets[0]);
             let access = vk::AccessFlags::SHADER_READ | vk::AccessFlags::SHADER_WRITE;
             let barrier = [vk::MemoryBarrier::default().src_access_mask(access).dst_access_mask(access)];
             let (stage, flags) = (vk::PipelineStageFlags::COMPUTE_SHADER, vk::DependencyFlags::empty());
@@ -258,8 +258,8 @@ impl Program {
                 // SAFETY: `begin` put the command buffer into the recording state, which only this thread uses; its
                 // pipelines, sets and buffers are kept to the end.
                 unsafe {
-                    it.device.cmd_pipeline_barrier(it.commands, stage, stage, flags, &barrier, &[], &[]);
-                    it.device.cmd_dispatch(it.commands, 1, 1, 1);
+                    program.device.cmd_pipeline_barrier(program.commands, stage, stage, flags, &barrier, &[], &[]);
+                    program.device.cmd_dispatch(program.commands, 1, 1, 1);
                 }
             }
         });
@@ -274,16 +274,16 @@ impl Program {
     }
 
     fn dispatches_with(&mut self, sets: usize, times: u64) {
-        self.frames(times, |it, count| {
-            it.bind(it.pipeline, it.sets[0]);
+        self.frames(times, |program, count| {
+            program.bind(program.pipeline, program.sets[0]);
             let point = vk::PipelineBindPoint::COMPUTE;
             for at in 0..count {
-                let set = [it.sets[at as usize % sets]];
+                let set = [program.sets[at as usize % sets]];
                 // SAFETY: `begin` put the command buffer into the recording state, which only this thread uses; its
                 // pipelines, sets and buffers are kept to the end.
                 unsafe {
-                    it.device.cmd_bind_descriptor_sets(it.commands, point, it.layout, 0, &set, &[]);
-                    it.device.cmd_dispatch(it.commands, 1, 1, 1);
+                    program.device.cmd_bind_descriptor_sets(program.commands, point, program.layout, 0, &set, &[]);
+                    program.device.cmd_dispatch(program.commands, 1, 1, 1);
                 }
             }
         });
@@ -293,7 +293,7 @@ impl Program {
         let scene = *self.scene.get_or_insert_with(|| scene(&self.device));
         let (buffer, _) = self.buffer(SMALL_BYTES);
         self.write(scene.set, 0, buffer, vk::WHOLE_SIZE);
-        self.frames(times, |it, count| {
+        self.frames(times, |program, count| {
             let color = [vk::RenderingAttachmentInfo::default()
                 .image_view(scene.view)
                 .image_layout(vk::ImageLayout::GENERAL)
@@ -305,11 +305,11 @@ impl Program {
             // SAFETY: `begin` put the command buffer into the recording state, which only this thread uses; the scene
             // is kept to the end. It is never submitted, so that the layout of the image does not matter.
             unsafe {
-                it.device.cmd_begin_rendering(it.commands, &info);
-                it.device.cmd_bind_pipeline(it.commands, point, scene.pipeline);
-                it.device.cmd_bind_descriptor_sets(it.commands, point, scene.layout, 0, &[scene.set], &[]);
-                (0..count).for_each(|_| it.device.cmd_draw(it.commands, 3, 1, 0, 0));
-                it.device.cmd_end_rendering(it.commands);
+                program.device.cmd_begin_rendering(program.commands, &info);
+                program.device.cmd_bind_pipeline(program.commands, point, scene.pipeline);
+                program.device.cmd_bind_descriptor_sets(program.commands, point, scene.layout, 0, &[scene.set], &[]);
+                (0..count).for_each(|_| program.device.cmd_draw(program.commands, 3, 1, 0, 0));
+                program.device.cmd_end_rendering(program.commands);
             }
         });
     }

@@ -79,65 +79,69 @@ struct Types {
 
 /// A compute shader with groups of 64: a buffer at binding 0, the sums at binding 1, an address in the push constants.
 pub(crate) fn compute(work: ShaderWork) -> Vec<u32> {
-    let mut it = ModuleWords { words: vec![spirv::MAGIC_NUMBER, 0x1_0500, 0, 0, 0], next: 0 };
-    let [main, invocation, source, target, constants] = [(); 5].map(|()| it.id());
-    let [block, words, reference, reference_words, push] = [(); 5].map(|()| it.id());
+    let mut module_words = ModuleWords { words: vec![spirv::MAGIC_NUMBER, 0x1_0500, 0, 0, 0], next: 0 };
+    let [main, invocation, source, target, constants] = [(); 5].map(|()| module_words.id());
+    let [block, words, reference, reference_words, push] = [(); 5].map(|()| module_words.id());
     let names =
         ShaderIds { main, invocation, source, target, constants, block, words, reference, reference_words, push };
-    begin(&mut it, &names);
-    let types = declare(&mut it, &names);
-    body(&mut it, &names, &types, work);
-    it.words[3] = it.next + 1;
-    it.words
+    begin(&mut module_words, &names);
+    let types = declare(&mut module_words, &names);
+    body(&mut module_words, &names, &types, work);
+    module_words.words[3] = module_words.next + 1;
+    module_words.words
 }
 
 /// What stands before the types.
-fn begin(it: &mut ModuleWords, names: &ShaderIds) {
-    it.add(Op::Capability, &[Capability::Shader as u32]);
-    it.add(Op::Capability, &[Capability::PhysicalStorageBufferAddresses as u32]);
-    it.add(Op::MemoryModel, &[AddressingModel::PhysicalStorageBuffer64 as u32, MemoryModel::GLSL450 as u32]);
+fn begin(module_words: &mut ModuleWords, names: &ShaderIds) {
+    module_words.add(Op::Capability, &[Capability::Shader as u32]);
+    module_words.add(Op::Capability, &[Capability::PhysicalStorageBufferAddresses as u32]);
+    module_words.add(Op::MemoryModel, &[AddressingModel::PhysicalStorageBuffer64 as u32, MemoryModel::GLSL450 as u32]);
     let interface = [names.invocation, names.source, names.target, names.constants];
     let model = [ExecutionModel::GLCompute as u32, names.main];
-    it.add(Op::EntryPoint, &[&model[..], &string_words("main"), &interface].concat());
-    it.add(Op::ExecutionMode, &[names.main, ExecutionMode::LocalSize as u32, 64, 1, 1]);
+    module_words.add(Op::EntryPoint, &[&model[..], &string_words("main"), &interface].concat());
+    module_words.add(Op::ExecutionMode, &[names.main, ExecutionMode::LocalSize as u32, 64, 1, 1]);
     let built_in = BuiltIn::GlobalInvocationId as u32;
-    it.add(Op::Decorate, &[names.invocation, Decoration::BuiltIn as u32, built_in]);
+    module_words.add(Op::Decorate, &[names.invocation, Decoration::BuiltIn as u32, built_in]);
     for (binding, variable) in (0..).zip([names.source, names.target]) {
-        it.add(Op::Decorate, &[variable, Decoration::DescriptorSet as u32, 0]);
-        it.add(Op::Decorate, &[variable, Decoration::Binding as u32, binding]);
+        module_words.add(Op::Decorate, &[variable, Decoration::DescriptorSet as u32, 0]);
+        module_words.add(Op::Decorate, &[variable, Decoration::Binding as u32, binding]);
     }
     for array in [names.words, names.reference_words] {
-        it.add(Op::Decorate, &[array, Decoration::ArrayStride as u32, 4]);
+        module_words.add(Op::Decorate, &[array, Decoration::ArrayStride as u32, 4]);
     }
     for structure in [names.block, names.reference, names.push] {
-        it.add(Op::Decorate, &[structure, Decoration::Block as u32]);
-        it.add(Op::MemberDecorate, &[structure, 0, Decoration::Offset as u32, 0]);
+        module_words.add(Op::Decorate, &[structure, Decoration::Block as u32]);
+        module_words.add(Op::MemberDecorate, &[structure, 0, Decoration::Offset as u32, 0]);
     }
 }
 
 /// Types and variables.
-fn declare(it: &mut ModuleWords, names: &ShaderIds) -> Types {
-    let (void, uint, boolean) = (it.ty(Op::TypeVoid, &[]), it.ty(Op::TypeInt, &[32, 0]), it.ty(Op::TypeBool, &[]));
-    let three = it.ty(Op::TypeVector, &[uint, 3]);
-    it.add(Op::TypeRuntimeArray, &[names.words, uint]);
-    it.add(Op::TypeStruct, &[names.block, names.words]);
-    it.add(Op::TypeRuntimeArray, &[names.reference_words, uint]);
-    it.add(Op::TypeStruct, &[names.reference, names.reference_words]);
+fn declare(module_words: &mut ModuleWords, names: &ShaderIds) -> Types {
+    let (void, uint, boolean) = (
+        module_words.ty(Op::TypeVoid, &[]),
+        module_words.ty(Op::TypeInt, &[32, 0]),
+        module_words.ty(Op::TypeBool, &[]),
+    );
+    let three = module_words.ty(Op::TypeVector, &[uint, 3]);
+    module_words.add(Op::TypeRuntimeArray, &[names.words, uint]);
+    module_words.add(Op::TypeStruct, &[names.block, names.words]);
+    module_words.add(Op::TypeRuntimeArray, &[names.reference_words, uint]);
+    module_words.add(Op::TypeStruct, &[names.reference, names.reference_words]);
     let pointer = |it: &mut ModuleWords, class: StorageClass, ty: u32| it.ty(Op::TypePointer, &[class as u32, ty]);
-    let address = pointer(it, StorageClass::PhysicalStorageBuffer, names.reference);
-    it.add(Op::TypeStruct, &[names.push, address]);
-    let block_pointer = pointer(it, StorageClass::StorageBuffer, names.block);
-    let push_pointer = pointer(it, StorageClass::PushConstant, names.push);
-    let input_pointer = pointer(it, StorageClass::Input, three);
+    let address = pointer(module_words, StorageClass::PhysicalStorageBuffer, names.reference);
+    module_words.add(Op::TypeStruct, &[names.push, address]);
+    let block_pointer = pointer(module_words, StorageClass::StorageBuffer, names.block);
+    let push_pointer = pointer(module_words, StorageClass::PushConstant, names.push);
+    let input_pointer = pointer(module_words, StorageClass::Input, three);
     let types = Types {
         void,
         uint,
         boolean,
         three,
         address,
-        word_pointer: pointer(it, StorageClass::StorageBuffer, uint),
-        far_pointer: pointer(it, StorageClass::PhysicalStorageBuffer, uint),
-        address_pointer: pointer(it, StorageClass::PushConstant, address),
+        word_pointer: pointer(module_words, StorageClass::StorageBuffer, uint),
+        far_pointer: pointer(module_words, StorageClass::PhysicalStorageBuffer, uint),
+        address_pointer: pointer(module_words, StorageClass::PushConstant, address),
     };
     for (variable, ty, class) in [
         (names.invocation, input_pointer, StorageClass::Input),
@@ -145,61 +149,61 @@ fn declare(it: &mut ModuleWords, names: &ShaderIds) -> Types {
         (names.target, block_pointer, StorageClass::StorageBuffer),
         (names.constants, push_pointer, StorageClass::PushConstant),
     ] {
-        it.add(Op::Variable, &[ty, variable, class as u32]);
+        module_words.add(Op::Variable, &[ty, variable, class as u32]);
     }
     types
 }
 
 /// The function: in a straight line for one round, else in a loop.
-fn body(it: &mut ModuleWords, names: &ShaderIds, types: &Types, work: ShaderWork) {
+fn body(module_words: &mut ModuleWords, names: &ShaderIds, types: &Types, work: ShaderWork) {
     let uint = types.uint;
     let [zero, one, rounds, salt] =
-        [0, 1, work.rounds, work.salt].map(|number| it.value(Op::Constant, uint, &[number]));
-    let steps: Vec<u32> = (0..work.accesses).map(|at| it.value(Op::Constant, uint, &[at * 3 + 5])).collect();
-    let function = it.ty(Op::TypeFunction, &[types.void]);
-    it.add(Op::Function, &[types.void, names.main, 0, function]);
-    let [entry, head, inside, next, end] = [(); 5].map(|()| it.id());
-    it.add(Op::Label, &[entry]);
-    let all = it.value(Op::Load, types.three, &[names.invocation]);
-    let at = it.value(Op::CompositeExtract, uint, &[all, 0]);
-    let place = it.value(Op::AccessChain, types.address_pointer, &[names.constants, zero]);
-    let far = it.value(Op::Load, types.address, &[place]);
-    let [round, sum, new_round, new_sum] = [(); 4].map(|()| it.id());
+        [0, 1, work.rounds, work.salt].map(|number| module_words.value(Op::Constant, uint, &[number]));
+    let steps: Vec<u32> = (0..work.accesses).map(|at| module_words.value(Op::Constant, uint, &[at * 3 + 5])).collect();
+    let function = module_words.ty(Op::TypeFunction, &[types.void]);
+    module_words.add(Op::Function, &[types.void, names.main, 0, function]);
+    let [entry, head, inside, next, end] = [(); 5].map(|()| module_words.id());
+    module_words.add(Op::Label, &[entry]);
+    let all = module_words.value(Op::Load, types.three, &[names.invocation]);
+    let at = module_words.value(Op::CompositeExtract, uint, &[all, 0]);
+    let place = module_words.value(Op::AccessChain, types.address_pointer, &[names.constants, zero]);
+    let far = module_words.value(Op::Load, types.address, &[place]);
+    let [round, sum, new_round, new_sum] = [(); 4].map(|()| module_words.id());
     let is_loop = work.rounds > 1;
     if is_loop {
-        it.add(Op::Branch, &[head]);
-        it.add(Op::Label, &[head]);
-        it.add(Op::Phi, &[uint, round, zero, entry, new_round, next]);
-        it.add(Op::Phi, &[uint, sum, salt, entry, new_sum, next]);
-        let goes_on = it.value(Op::ULessThan, types.boolean, &[round, rounds]);
-        it.add(Op::LoopMerge, &[end, next, 0]);
-        it.add(Op::BranchConditional, &[goes_on, inside, end]);
-        it.add(Op::Label, &[inside]);
+        module_words.add(Op::Branch, &[head]);
+        module_words.add(Op::Label, &[head]);
+        module_words.add(Op::Phi, &[uint, round, zero, entry, new_round, next]);
+        module_words.add(Op::Phi, &[uint, sum, salt, entry, new_sum, next]);
+        let goes_on = module_words.value(Op::ULessThan, types.boolean, &[round, rounds]);
+        module_words.add(Op::LoopMerge, &[end, next, 0]);
+        module_words.add(Op::BranchConditional, &[goes_on, inside, end]);
+        module_words.add(Op::Label, &[inside]);
     }
     let mut total = if is_loop { sum } else { salt };
     for step in steps {
-        let index = it.value(Op::IMul, uint, &[at, step]);
-        let index = it.value(Op::IAdd, uint, &[index, if is_loop { round } else { one }]);
-        let index = it.value(Op::BitwiseXor, uint, &[index, at]);
+        let index = module_words.value(Op::IMul, uint, &[at, step]);
+        let index = module_words.value(Op::IAdd, uint, &[index, if is_loop { round } else { one }]);
+        let index = module_words.value(Op::BitwiseXor, uint, &[index, at]);
         // The shader does not know that it is in bounds; whoever runs it does.
-        let near = it.value(Op::AccessChain, types.word_pointer, &[names.source, zero, index]);
-        let near = it.value(Op::Load, uint, &[near]);
-        let place = it.value(Op::AccessChain, types.far_pointer, &[far, zero, index]);
-        let distant = it.value(Op::Load, uint, &[place, ALIGNED, 4]);
-        total = it.value(Op::IAdd, uint, &[total, near]);
-        total = it.value(Op::BitwiseXor, uint, &[total, distant]);
+        let near = module_words.value(Op::AccessChain, types.word_pointer, &[names.source, zero, index]);
+        let near = module_words.value(Op::Load, uint, &[near]);
+        let place = module_words.value(Op::AccessChain, types.far_pointer, &[far, zero, index]);
+        let distant = module_words.value(Op::Load, uint, &[place, ALIGNED, 4]);
+        total = module_words.value(Op::IAdd, uint, &[total, near]);
+        total = module_words.value(Op::BitwiseXor, uint, &[total, distant]);
     }
     if is_loop {
-        it.add(Op::Branch, &[next]);
-        it.add(Op::Label, &[next]);
-        it.add(Op::IAdd, &[uint, new_round, round, one]);
-        it.add(Op::IAdd, &[uint, new_sum, total, zero]);
-        it.add(Op::Branch, &[head]);
-        it.add(Op::Label, &[end]);
+        module_words.add(Op::Branch, &[next]);
+        module_words.add(Op::Label, &[next]);
+        module_words.add(Op::IAdd, &[uint, new_round, round, one]);
+        module_words.add(Op::IAdd, &[uint, new_sum, total, zero]);
+        module_words.add(Op::Branch, &[head]);
+        module_words.add(Op::Label, &[end]);
         total = sum;
     }
-    let place = it.value(Op::AccessChain, types.word_pointer, &[names.target, zero, at]);
-    it.add(Op::Store, &[place, total]);
-    it.add(Op::Return, &[]);
-    it.add(Op::FunctionEnd, &[]);
+    let place = module_words.value(Op::AccessChain, types.word_pointer, &[names.target, zero, at]);
+    module_words.add(Op::Store, &[place, total]);
+    module_words.add(Op::Return, &[]);
+    module_words.add(Op::FunctionEnd, &[]);
 }

@@ -88,12 +88,12 @@ impl ThreadStacks {
     fn stack_number(&mut self, depth: usize) -> u32 {
         // Frames are at least 16 bytes.
         let memo = &mut self.cache[(depth / 16) % CACHED_STACKS];
-        if let Some(it) = memo
-            && it.depth == depth
+        if let Some(cached_stack) = memo
+            && cached_stack.depth == depth
             // SAFETY: these are places of frames above the one at this depth.
-            && unsafe { stack::is_unchanged(&it.return_addresses) }
+            && unsafe { stack::is_unchanged(&cached_stack.return_addresses) }
         {
-            return it.stack;
+            return cached_stack.stack;
         }
         stack::walk_stack(&mut self.return_addresses, depth);
         let stack = stack_table::number_of_stack(&self.return_addresses);

@@ -63,20 +63,20 @@ impl StackTable {
         let own = module_at((frames as fn(u32) -> Vec<CapturedFrame> as *const ()).addr()).map(|it| it.base);
         let mut is_own = true;
         let mut stack = Vec::new();
-        for it in slots {
+        for slot in slots {
             // The address behind a call may be that of the next function.
-            let found = module_at(it.address - 1);
+            let found = module_at(slot.address - 1);
             is_own &= cfg!(not(test)) && own.is_some() && found.as_ref().map(|it| it.base) == own;
             if is_own {
                 continue;
             }
             let frame = match found {
                 Some(found) => CapturedFrame {
-                    offset: (it.address - found.base) as u64,
+                    offset: (slot.address - found.base) as u64,
                     module: Some(self.module(found.base, found.file)),
                     symbol: found.symbol,
                 },
-                None => CapturedFrame { module: None, offset: it.address as u64, symbol: None },
+                None => CapturedFrame { module: None, offset: slot.address as u64, symbol: None },
             };
             stack.push(frame);
         }

@@ -109,9 +109,9 @@ unsafe fn memory_properties(instance: &InstanceData, physical_device: PhysicalDe
 }
 
 /// A structure of plain numbers, by the names of its members.
-fn struct_to_json<T: Structure>(it: &T) -> Value {
+fn struct_to_json<T: Structure>(value: &T) -> Value {
     // SAFETY: any memory may be looked at as bytes that need not have a value, as those of padding.
-    let bytes = unsafe { std::slice::from_raw_parts(std::ptr::from_ref(it).cast(), size_of::<T>()) };
+    let bytes = unsafe { std::slice::from_raw_parts(std::ptr::from_ref(value).cast(), size_of::<T>()) };
     // SAFETY: the bytes of a value with this layout.
     unsafe { fields_to_json(T::layout(), bytes) }
 }

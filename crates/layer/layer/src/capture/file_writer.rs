@@ -73,9 +73,9 @@ impl FileWriterThread {
     fn run(mut self, todo: &Receiver<WriteJob>, told: &Sender<WrittenBlock>) -> io::Result<u64> {
         while let Ok(job) = todo.recv() {
             let result = match job {
-                WriteJob::Block(block) => self.writer.write(block.pack(self.codec)).map(|it| {
+                WriteJob::Block(block) => self.writer.write(block.pack(self.codec)).map(|written_block| {
                     // Nobody listens any more at the very end.
-                    let _ = told.send(it);
+                    let _ = told.send(written_block);
                 }),
                 WriteJob::Sync => self.sync(),
                 WriteJob::End(moments) => return self.finish(&moments),

@@ -122,15 +122,15 @@ impl Capture {
             self.seal();
             self.last_seal = Instant::now();
         }
-        for it in self.writer.written() {
-            merger.release(it.stream, it.position);
+        for written_block in self.writer.written() {
+            merger.release(written_block.stream, written_block.position);
         }
     }
 
     /// What others have to say about the capture.
     fn write_metadata(&mut self) {
-        for it in PROCESS_STATE.take_trace_metadata() {
-            self.is_broken |= !self.writer.write(RawBlock::metadata(&it));
+        for trace_metadata_item in PROCESS_STATE.take_trace_metadata() {
+            self.is_broken |= !self.writer.write(RawBlock::metadata(&trace_metadata_item));
         }
     }
 
@@ -141,7 +141,7 @@ impl Capture {
 
     fn seal(&mut self) {
         let Capture { recorder, writer, is_broken, .. } = self;
-        recorder.flush(&mut |it| *is_broken |= !writer.write(it));
+        recorder.flush(&mut |raw_block| *is_broken |= !writer.write(raw_block));
         *is_broken |= !writer.sync();
     }
 

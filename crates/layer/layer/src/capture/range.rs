@@ -35,8 +35,8 @@ impl CaptureRange {
             CaptureTrigger::Usr2 => Some(Trigger::Second),
         };
         let wanted = match (settings.capture_frames, settings.capture_submits, signal) {
-            (Some(it), _, _) => RangeSelection::Frames(it),
-            (None, Some(it), _) => RangeSelection::Submits(it),
+            (Some(frame_range), _, _) => RangeSelection::Frames(frame_range),
+            (None, Some(frame_range), _) => RangeSelection::Submits(frame_range),
             (None, None, Some(signal)) => {
                 signals::count_triggers(signal);
                 RangeSelection::Triggered(None, None)
@@ -68,7 +68,7 @@ impl CaptureRange {
             match (&*first, &*end) {
                 (None, _) => *first = Some(now),
                 // An empty part is no part.
-                (Some(it), None) if *it != now => *end = Some(now),
+                (Some(pair), None) if *pair != now => *end = Some(now),
                 _ => {}
             }
         }
@@ -79,9 +79,9 @@ impl CaptureRange {
     pub(crate) fn is_over(&self) -> bool {
         match &self.selection {
             RangeSelection::All => false,
-            RangeSelection::Frames(it) => it.end.is_some_and(|end| self.frames >= end),
+            RangeSelection::Frames(frame_range) => frame_range.end.is_some_and(|end| self.frames >= end),
             // What the last one did is known when there is another.
-            RangeSelection::Submits(it) => it.end.is_some_and(|end| self.submits > end),
+            RangeSelection::Submits(frame_range) => frame_range.end.is_some_and(|end| self.submits > end),
             RangeSelection::Triggered(_, end) => end.is_some(),
         }
     }
@@ -89,8 +89,8 @@ impl CaptureRange {
     /// What the file tells about it.
     pub(crate) fn metadata(&self) -> Option<Value> {
         let (of, first, end) = match &self.selection {
-            RangeSelection::Frames(it) => ("frames", it.first, it.end),
-            RangeSelection::Submits(it) => ("submits", it.first, it.end),
+            RangeSelection::Frames(frame_range) => ("frames", frame_range.first, frame_range.end),
+            RangeSelection::Submits(submits) => ("submits", submits.first, submits.end),
             RangeSelection::Triggered(Some(first), None) if self.frames > 0 => ("frames", first.0, None),
             RangeSelection::Triggered(Some(first), None) => ("submits", first.1, None),
             RangeSelection::Triggered(Some(first), Some(end)) if end.0 > first.0 => ("frames", first.0, Some(end.0)),

@@ -90,10 +90,10 @@ fn word_of<'a>(head: NonNull<u64>, at: usize) -> &'a AtomicUsize {
 
 impl TailFile {
     fn take_slot(&mut self, words: usize) -> Option<FreeSlot> {
-        let is_fitting = |it: &FreeSlot| match words <= WORDS_PER_CHUNK {
-            true => it.words == WORDS_PER_CHUNK,
+        let is_fitting = |free_slot: &FreeSlot| match words <= WORDS_PER_CHUNK {
+            true => free_slot.words == WORDS_PER_CHUNK,
             // Not much larger than needed.
-            false => it.words >= words && it.words <= words * 2,
+            false => free_slot.words >= words && free_slot.words <= words * 2,
         };
         if let Some(at) = self.free.iter().rposition(is_fitting) {
             return Some(self.free.swap_remove(at));

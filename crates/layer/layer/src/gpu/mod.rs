@@ -257,12 +257,12 @@ impl DeviceChecks {
     /// What a device needs of us before anything is drawn.
     fn create_own_objects(&mut self) -> Option<()> {
         let bindings: [DescriptorSetLayoutBinding; TABLE_COUNT] = std::array::from_fn(|at| {
-            let mut it = DescriptorSetLayoutBinding::zeroed();
-            it.binding = at as u32;
-            it.descriptor_type = DescriptorType::STORAGE_BUFFER;
-            it.descriptor_count = 1;
-            it.stage_flags = ShaderStageFlags::ALL;
-            it
+            let mut layout_binding = DescriptorSetLayoutBinding::zeroed();
+            layout_binding.binding = at as u32;
+            layout_binding.descriptor_type = DescriptorType::STORAGE_BUFFER;
+            layout_binding.descriptor_count = 1;
+            layout_binding.stage_flags = ShaderStageFlags::ALL;
+            layout_binding
         });
         self.reserved_set_layout = self.create_set_layout(&bindings)?;
         self.empty_layout = self.create_set_layout(&[])?;
@@ -363,12 +363,12 @@ impl DeviceChecks {
     }
 
     /// What was allocated; if it was not, that is told, and nothing more is checked.
-    fn or_stop_checking<T>(&self, it: Option<T>) -> Option<T> {
-        if it.is_none() {
+    fn or_stop_checking<T>(&self, value: Option<T>) -> Option<T> {
+        if value.is_none() {
             self.warn_unchecked(NO_MEMORY);
             self.has_failed.store(true, Ordering::Relaxed);
         }
-        it
+        value
     }
 
     /// The process ends, while another thread may be about to destroy the device. Whoever is first keeps the other one
@@ -514,8 +514,8 @@ unsafe fn pack_context_of<'a>(device: Device) -> Option<&'a crate::intercept::ha
 
 /// The address of a variable, for an output of one `T`. Whoever calls it looks at the variable again only when the
 /// function that writes has returned.
-fn out_ptr<T>(it: &mut T) -> Ptr<T> {
-    crate::loader::interface::out(it)
+fn out_ptr<T>(value: &mut T) -> Ptr<T> {
+    crate::loader::interface::out(value)
 }
 
 /// # Safety

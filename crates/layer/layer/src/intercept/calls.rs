@@ -82,13 +82,17 @@ pub(crate) unsafe fn recorder_of<'a>(handle: u64) -> Option<CallTarget<'a, Devic
     let local = THREAD_STATE.get();
     // SAFETY: null, or the thread's own, which `retire` alone frees, on this thread. No reference to it is kept past a
     // call out of the layer.
-    if let Some(ThreadLocalState { last_command_buffer: Some(it), .. }) = unsafe { local.as_ref() }
-        && it.handle == handle
-        && it.generation == PROCESS_STATE.generation()
+    if let Some(ThreadLocalState { last_command_buffer: Some(command_buffer), .. }) = unsafe { local.as_ref() }
+        && command_buffer.handle == handle
+        && command_buffer.generation == PROCESS_STATE.generation()
     {
         // SAFETY: since the generation did not move, the command buffer is the one that was looked up then, and its
         // device is alive by the contract of this function.
-        return Some(CallTarget { owner: unsafe { it.owner.as_ref() }, thread_state: local, is_recording: true });
+        return Some(CallTarget {
+            owner: unsafe { command_buffer.owner.as_ref() },
+            thread_state: local,
+            is_recording: true,
+        });
     }
     // SAFETY: `handle` is alive while the result is used, as the contract of `look_up_recorder` asks, too.
     unsafe { look_up_recorder(handle) }
@@ -489,8 +493,8 @@ impl ThreadLocalState {
     #[inline(always)]
     fn mark_objects_used(&mut self, call: u64, is_recording: bool) {
         let by = self.thread.edge_to(call);
-        if let Some(it) = self.current_command_buffer(is_recording) {
-            it.sync_domain.set_last_edge(by);
+        if let Some(command_buffer) = self.current_command_buffer(is_recording) {
+            command_buffer.sync_domain.set_last_edge(by);
         }
         self.deps.mark_all_used(by);
     }
@@ -635,12 +639,12 @@ impl ThreadLocalState {
         }
         // SAFETY: the contract of this function: the parameters of the call that made these objects.
         let (parent, note) = unsafe { object_parent::parent_and_note(names, command, params, made[0].ty) };
-        for it in &made {
-            let own = names.table_for(it.ty);
-            if it.handle == 0 || !is_new && own.slot(it.ty, it.handle).is_some() {
+        for call_handle in &made {
+            let own = names.table_for(call_handle.ty);
+            if call_handle.handle == 0 || !is_new && own.slot(call_handle.ty, call_handle.handle).is_some() {
                 continue;
             }
-            add_object(own, it.ty, it.handle, (parent, note), touch);
+            add_object(own, call_handle.ty, call_handle.handle, (parent, note), touch);
         }
         if defines_pack_context(command) {
             // SAFETY: the contract of this function, which is that of `store_pack_context`.
@@ -755,11 +759,11 @@ unsafe fn remove_destroyed_objects(names: &HandleTable, command: Command, params
     let Some(ended) = desc.parameters.fixups.iter().rev().find_map(handle_type) else { return };
     let base = params.expose_provenance() as u64;
     // SAFETY: the contract of this function: the image of a call of this command, whose layout this is.
-    for it in unsafe { direct_handles(desc.parameters, base) }.into_iter().filter(|it| it.ty == ended) {
-        let own = names.table_for(it.ty);
-        match own.slot(it.ty, it.handle) {
+    for call_handle in unsafe { direct_handles(desc.parameters, base) }.into_iter().filter(|it| it.ty == ended) {
+        let own = names.table_for(call_handle.ty);
+        match own.slot(call_handle.ty, call_handle.handle) {
             Some(pool) if is_reset => own.remove_children(pool),
-            _ => own.remove(it.ty, it.handle),
+            _ => own.remove(call_handle.ty, call_handle.handle),
         }
     }
 }

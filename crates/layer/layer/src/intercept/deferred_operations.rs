@@ -36,11 +36,11 @@ impl DeferredPipelines {
     pub(crate) unsafe fn complete(&self, operation: u64, mut learn: impl FnMut(u64)) {
         let mut places = self.lock();
         let Some(place) = places.remove(&operation) else { return };
-        for it in 0..place.count as usize {
+        for value in 0..place.count as usize {
             // SAFETY: VUID-vkCreateRayTracingPipelinesKHR-pPipelines-parameter by the contract of `begin`: there is a
             // handle for each info. The memory of a deferred command must stay until its operation is complete, so by
             // the contract of this function it is still there, and written.
-            learn(unsafe { place.first.as_ptr().add(it).read() }.0);
+            learn(unsafe { place.first.as_ptr().add(value).read() }.0);
         }
     }
 

@@ -156,20 +156,20 @@ impl HandleTable {
     pub(crate) fn store_pack_context(&self, call: Call<'_>, made: &[u64]) {
         let mut facts = self.pack_context.write().unwrap_or_else(PoisonError::into_inner);
         match call {
-            Call::CreateRenderPass(it) => {
-                let subpasses = it.p_create_info().map(|it| it.p_subpasses().iter().map(subpass_use).collect());
+            Call::CreateRenderPass(params) => {
+                let subpasses = params.p_create_info().map(|it| it.p_subpasses().iter().map(subpass_use).collect());
                 facts.subpasses.extend(made.iter().copied().zip(subpasses));
             }
-            Call::CreateRenderPass2(it) => {
-                let subpasses = it.p_create_info().map(|it| it.p_subpasses().iter().map(subpass_use_2).collect());
+            Call::CreateRenderPass2(params) => {
+                let subpasses = params.p_create_info().map(|it| it.p_subpasses().iter().map(subpass_use_2).collect());
                 facts.subpasses.extend(made.iter().copied().zip(subpasses));
             }
-            Call::CreateDescriptorUpdateTemplate(it) => {
-                let entries = it.p_create_info().map(|it| copied(it.p_descriptor_update_entries()));
+            Call::CreateDescriptorUpdateTemplate(params) => {
+                let entries = params.p_create_info().map(|it| copied(it.p_descriptor_update_entries()));
                 facts.templates.extend(made.iter().copied().zip(entries));
             }
-            Call::CreateGraphicsPipelines(it) => {
-                for (pipeline, info) in made.iter().zip(it.p_create_infos().iter()) {
+            Call::CreateGraphicsPipelines(params) => {
+                for (pipeline, info) in made.iter().zip(params.p_create_infos().iter()) {
                     facts.libraries.extend(library_use(info).map(|it| (*pipeline, it)));
                 }
             }
@@ -218,31 +218,35 @@ fn copied<T: Structure + Copy>(views: Views<'_, T>) -> Vec<T> {
     views.iter().map(|it| *it).collect()
 }
 
-fn subpass_use(it: View<'_, SubpassDescription>) -> SubpassUse {
+fn subpass_use(subpass_description: View<'_, SubpassDescription>) -> SubpassUse {
     SubpassUse {
-        color: it.p_color_attachments().iter().any(|it| it.attachment != ATTACHMENT_UNUSED),
-        depth_stencil: it.p_depth_stencil_attachment().is_some_and(|it| it.attachment != ATTACHMENT_UNUSED),
+        color: subpass_description.p_color_attachments().iter().any(|it| it.attachment != ATTACHMENT_UNUSED),
+        depth_stencil: subpass_description
+            .p_depth_stencil_attachment()
+            .is_some_and(|it| it.attachment != ATTACHMENT_UNUSED),
     }
 }
 
-fn subpass_use_2(it: View<'_, SubpassDescription2>) -> SubpassUse {
+fn subpass_use_2(subpass_description: View<'_, SubpassDescription2>) -> SubpassUse {
     SubpassUse {
-        color: it.p_color_attachments().iter().any(|it| it.attachment != ATTACHMENT_UNUSED),
-        depth_stencil: it.p_depth_stencil_attachment().is_some_and(|it| it.attachment != ATTACHMENT_UNUSED),
+        color: subpass_description.p_color_attachments().iter().any(|it| it.attachment != ATTACHMENT_UNUSED),
+        depth_stencil: subpass_description
+            .p_depth_stencil_attachment()
+            .is_some_and(|it| it.attachment != ATTACHMENT_UNUSED),
     }
 }
 
 /// What a pipeline fixes for those that link it as a library. Of one that links others itself nothing is said.
-fn library_use(it: View<'_, GraphicsPipelineCreateInfo>) -> Option<LibraryUse> {
-    if it.chained::<PipelineLibraryCreateInfoKHR>().is_some_and(|it| it.library_count > 0) {
+fn library_use(create_info: View<'_, GraphicsPipelineCreateInfo>) -> Option<LibraryUse> {
+    if create_info.chained::<PipelineLibraryCreateInfoKHR>().is_some_and(|it| it.library_count > 0) {
         return None;
     }
     let mesh = ShaderStageFlags::MESH_EXT.0 | ShaderStageFlags::TASK_EXT.0;
-    let dynamic = it.p_dynamic_state();
+    let dynamic = create_info.p_dynamic_state();
     let is_dynamic = dynamic.is_some_and(|it| it.p_dynamic_states().contains(&DynamicState::RASTERIZER_DISCARD_ENABLE));
-    let discards = it.p_rasterization_state().is_some_and(|it| it.rasterizer_discard_enable.0 != 0);
+    let discards = create_info.p_rasterization_state().is_some_and(|it| it.rasterizer_discard_enable.0 != 0);
     Some(LibraryUse {
-        has_mesh: it.p_stages().iter().any(|it| it.stage.0 & mesh != 0),
+        has_mesh: create_info.p_stages().iter().any(|it| it.stage.0 & mesh != 0),
         discards_always: discards && !is_dynamic,
     })
 }

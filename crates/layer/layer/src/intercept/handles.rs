@@ -77,7 +77,7 @@ pub(crate) unsafe fn nested_handles(layout: &'static Layout, base: u64) -> Vec<C
             for work in inner.fixups {
                 let Fixup::Handles { at, count, ty, .. } = work else { continue };
                 // What lies behind the devices of a group is noise.
-                let tail = inner.fixups.iter().find_map(|it| match it {
+                let tail = inner.fixups.iter().find_map(|fixup| match fixup {
                     Fixup::Tail { array, count, .. } if array.at == *at => memory.read_field(owner, *count),
                     _ => None,
                 });

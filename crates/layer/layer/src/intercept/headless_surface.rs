@@ -154,7 +154,7 @@ impl HeadlessDevice {
         for _ in 0..info.min_image_count.clamp(IMAGES_MIN, IMAGES_MAX) {
             // SAFETY: the contract of this function, which is that of `image`.
             match unsafe { self.create_image(info) } {
-                Ok(it) => made.images.push(it),
+                Ok(pair) => made.images.push(pair),
                 Err(result) => {
                     // SAFETY: images that were just made, which nobody else has.
                     unsafe { self.destroy_images(&made) };
@@ -408,10 +408,10 @@ unsafe extern "system" fn get_physical_device_surface_formats2_khr(
         // SAFETY: VUID-vkGetPhysicalDeviceSurfaceFormats2KHR-pSurfaceFormatCount-parameter: a count.
         let room = if p_formats.is_null() { 0 } else { unsafe { *p_count.as_ptr() as usize } };
         let count = if p_formats.is_null() { all.len() } else { room.min(all.len()) };
-        for (at, it) in all.into_iter().enumerate().take(room) {
+        for (at, format) in all.into_iter().enumerate().take(room) {
             // SAFETY: VUID-vkGetPhysicalDeviceSurfaceFormats2KHR-pSurfaceFormats-parameter: as many structures to be
             // written as the count says, and `at` is below that.
-            unsafe { (*p_formats.as_mut_ptr().add(at)).surface_format = it };
+            unsafe { (*p_formats.as_mut_ptr().add(at)).surface_format = format };
         }
         // SAFETY: VUID-vkGetPhysicalDeviceSurfaceFormats2KHR-pSurfaceFormatCount-parameter: the count may be written.
         unsafe { p_count.as_mut_ptr().write(count as u32) };
@@ -461,7 +461,7 @@ unsafe extern "system" fn create_swapchain_khr(
     let make = || {
         // SAFETY: the info is that of a `vkCreateSwapchainKHR` on this device, for a surface of ours.
         let made = match unsafe { unseen.create_swapchain(info) } {
-            Ok(it) => it,
+            Ok(headless_swapchain) => headless_swapchain,
             Err(result) => return result,
         };
         let mut state = state();
@@ -481,7 +481,7 @@ unsafe extern "system" fn destroy_swapchain_khr(device: Device, swapchain: Swapc
     match (gone, unseen.next.destroy_swapchain_khr) {
         // SAFETY: VUID-vkDestroySwapchainKHR-swapchain-01282: all uses of the images are over. It was taken out of the
         // state, so that this is done once.
-        (Some(it), _) => unsafe { unseen.destroy_images(&it) },
+        (Some(headless_swapchain), _) => unsafe { unseen.destroy_images(&headless_swapchain) },
         // SAFETY: what stood in the table for this command, with what the application passed to it.
         (None, Some(next)) => unsafe { next(device, swapchain, p_allocator) },
         (None, None) => {}
@@ -512,9 +512,9 @@ unsafe extern "system" fn get_swapchain_images_khr(
 /// The next image of a swapchain of ours.
 fn advance_image(swapchain: SwapchainKHR) -> Option<u32> {
     let mut state = state();
-    let it = state.swapchains.get_mut(&swapchain.0)?;
-    let at = it.next_image % it.images.len().max(1);
-    it.next_image = at + 1;
+    let headless_swapchain = state.swapchains.get_mut(&swapchain.0)?;
+    let at = headless_swapchain.next_image % headless_swapchain.images.len().max(1);
+    headless_swapchain.next_image = at + 1;
     Some(at as u32)
 }
 

@@ -51,10 +51,10 @@ pub(crate) struct ObjectIdResolver<'a> {
 impl IdResolver for ObjectIdResolver<'_> {
     #[inline(always)]
     fn id(&self, ty: HandleType, handle: u64, access: HandleAccess) -> ObjectId {
-        if let (HandleType::CommandBuffer, Some(it)) = (ty, self.last_command_buffer)
-            && it.handle == handle
+        if let (HandleType::CommandBuffer, Some(command_buffer)) = (ty, self.last_command_buffer)
+            && command_buffer.handle == handle
         {
-            return it.id;
+            return command_buffer.id;
         }
         let Some((id, slot)) = self.names.table_for(ty).object(ty, handle) else { return ObjectId::unknown(ty) };
         if !self.is_ordered {

@@ -88,9 +88,9 @@ unsafe fn has_shared_bindings(info: &DescriptorSetLayoutCreateInfo) -> bool {
     // type is that of the structure.
     let flags = unsafe { find_in_chain::<DescriptorSetLayoutBindingFlagsCreateInfo>(info.p_next, ty) };
     let shared = DescriptorBindingFlags::UPDATE_AFTER_BIND.0 | DescriptorBindingFlags::UPDATE_UNUSED_WHILE_PENDING.0;
-    flags.is_some_and(|it| {
+    flags.is_some_and(|flag| {
         // SAFETY: a structure of the chain, which stays until the call returns.
-        let flags = unsafe { &*it.as_ptr() };
+        let flags = unsafe { &*flag.as_ptr() };
         // SAFETY: VUID-VkDescriptorSetLayoutBindingFlagsCreateInfo-pBindingFlags-parameter: there are `binding_count`
         // flags.
         (0..flags.binding_count as usize).any(|at| unsafe { (*flags.p_binding_flags.as_ptr().add(at)).0 & shared != 0 })

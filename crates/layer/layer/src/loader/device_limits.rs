@@ -49,10 +49,10 @@ pub(crate) unsafe extern "system" fn get_physical_device_properties2<const CHAIN
     let work = || {
         // SAFETY: VUID-vkGetPhysicalDeviceProperties2-pProperties-parameter: it leads to a structure that the call
         // writes. The next function has returned, so that until this call returns the structure is ours alone.
-        let Some(it) = (unsafe { p_properties.as_mut_ptr().as_mut() }) else { return };
-        reserve_descriptor_set(&mut it.properties.limits);
+        let Some(other) = (unsafe { p_properties.as_mut_ptr().as_mut() }) else { return };
+        reserve_descriptor_set(&mut other.properties.limits);
         // SAFETY: VUID-VkPhysicalDeviceProperties2-pNext-pNext: the chain of the structure that was just written.
-        unsafe { clamp_descriptor_limits(it.p_next) };
+        unsafe { clamp_descriptor_limits(other.p_next) };
     };
     catch_panic(Command::GetPhysicalDeviceProperties2, work, || ());
 }
@@ -76,17 +76,18 @@ fn reserve_descriptor_set(limits: &mut PhysicalDeviceLimits) {
 unsafe fn clamp_descriptor_limits(chain: Ptr<Opaque>) {
     let ty = StructureType::PHYSICAL_DEVICE_DESCRIPTOR_INDEXING_PROPERTIES;
     // SAFETY: the contract of this function: a valid chain; the type is that of the structure.
-    if let Some(it) = unsafe { find_in_chain::<PhysicalDeviceDescriptorIndexingProperties>(chain, ty) } {
+    if let Some(indexing_properties) = unsafe { find_in_chain::<PhysicalDeviceDescriptorIndexingProperties>(chain, ty) }
+    {
         // SAFETY: structures of this chain are outputs of the call, so by the contract of this function they are
         // writable, and nobody else uses them until it returns.
-        let most = unsafe { &mut (*it.as_mut_ptr()).max_update_after_bind_descriptors_in_all_pools };
+        let most = unsafe { &mut (*indexing_properties.as_mut_ptr()).max_update_after_bind_descriptors_in_all_pools };
         *most = (*most).min(DESCRIPTORS_MAX);
     }
     let ty = StructureType::PHYSICAL_DEVICE_VULKAN_1_2_PROPERTIES;
     // SAFETY: the contract of this function: a valid chain; the type is that of the structure.
-    if let Some(it) = unsafe { find_in_chain::<PhysicalDeviceVulkan12Properties>(chain, ty) } {
+    if let Some(vulkan12_properties) = unsafe { find_in_chain::<PhysicalDeviceVulkan12Properties>(chain, ty) } {
         // SAFETY: an output of the call, as the structure before.
-        let most = unsafe { &mut (*it.as_mut_ptr()).max_update_after_bind_descriptors_in_all_pools };
+        let most = unsafe { &mut (*vulkan12_properties.as_mut_ptr()).max_update_after_bind_descriptors_in_all_pools };
         *most = (*most).min(DESCRIPTORS_MAX);
     }
 }

@@ -19,13 +19,13 @@ pub const INSTANCE_EXTENSIONS: [(&CStr, u32); 5] = [
 ];
 
 pub(crate) unsafe extern "system" fn instance_layers(p_count: Ptr<u32>, p_properties: Ptr<LayerProperties>) -> Result {
-    let mut it = LayerProperties::zeroed();
-    it.spec_version = 1 << 22 | 4 << 12 | HEADER_VERSION;
-    it.implementation_version = 1;
-    copy_text(LAYER_NAME, &mut it.layer_name);
-    copy_text(c"Lavascope: what a Vulkan program does and where it is wrong", &mut it.description);
+    let mut layer_properties = LayerProperties::zeroed();
+    layer_properties.spec_version = 1 << 22 | 4 << 12 | HEADER_VERSION;
+    layer_properties.implementation_version = 1;
+    copy_text(LAYER_NAME, &mut layer_properties.layer_name);
+    copy_text(c"Lavascope: what a Vulkan program does and where it is wrong", &mut layer_properties.description);
     // SAFETY: VUID-vkEnumerateInstanceLayerProperties-pPropertyCount-parameter and -pProperties-parameter.
-    unsafe { write_enumeration(&[it], p_count, p_properties) }
+    unsafe { write_enumeration(&[layer_properties], p_count, p_properties) }
 }
 
 pub(crate) unsafe extern "system" fn device_layers(
@@ -55,10 +55,10 @@ pub(crate) unsafe extern "system" fn instance_extensions(
         return Result::ERROR_LAYER_NOT_PRESENT;
     }
     let extensions = INSTANCE_EXTENSIONS.map(|(name, version)| {
-        let mut it = ExtensionProperties::zeroed();
-        it.spec_version = version;
-        copy_text(name, &mut it.extension_name);
-        it
+        let mut extension_properties = ExtensionProperties::zeroed();
+        extension_properties.spec_version = version;
+        copy_text(name, &mut extension_properties.extension_name);
+        extension_properties
     });
     // SAFETY: VUID-vkEnumerateInstanceExtensionProperties-pPropertyCount-parameter and -pProperties-parameter.
     unsafe { write_enumeration(&extensions, p_count, p_properties) }

@@ -292,7 +292,9 @@ fn start_listeners(settings: &Settings, messages: &Messages) -> (u8, ListenerGua
             "stats"
         };
         match PROCESS_STATE.start_reading(settings) {
-            Ok(it) => (listeners, listening._reading) = (listeners | ProcessState::READS, Some(it)),
+            Ok(reading_guard) => {
+                (listeners, listening._reading) = (listeners | ProcessState::READS, Some(reading_guard))
+            }
             Err(text) => complain(wanted, &text),
         }
     }
@@ -364,9 +366,9 @@ extern "C" fn at_exit() {
         PROCESS_STATE.end_process();
         inline_validation::end_process();
         if CHAINS.iter().all(|it| it.instances.len() == 0 && it.devices.len() == 0) {
-            CHAINS.iter().for_each(|it| {
-                it.instances.release();
-                it.devices.release();
+            CHAINS.iter().for_each(|chain| {
+                chain.instances.release();
+                chain.devices.release();
             });
             report_file::close();
         }
@@ -394,9 +396,9 @@ pub(crate) unsafe fn has_extension(info: &InstanceCreateInfo, wanted: &std::ffi:
 ///
 /// `names` must lead to `count` null-terminated names, which stay unchanged until this returns.
 pub(crate) unsafe fn has_name(names: Ptr<Ptr<u8>>, count: u32, wanted: &std::ffi::CStr) -> bool {
-    (0..count as usize).any(|it| {
+    (0..count as usize).any(|value| {
         // SAFETY: the contract of this function, for an index below the count; null is an application's mistake.
-        let name = unsafe { names.as_ptr().add(it).as_ref() };
+        let name = unsafe { names.as_ptr().add(value).as_ref() };
         // SAFETY: the contract of this function: each name is null-terminated.
         name.and_then(|it| unsafe { c_str(*it) }) == Some(wanted)
     })

@@ -64,45 +64,58 @@ impl InstanceChainInfo {
         match s_type {
             StructureType::LAYER_SETTINGS_CREATE_INFO_EXT => {
                 // SAFETY: the contract of this function: the structure of this type.
-                let it = unsafe { &*base.cast::<LayerSettingsCreateInfoEXT>().as_ptr() };
+                let create_info = unsafe { &*base.cast::<LayerSettingsCreateInfoEXT>().as_ptr() };
                 // SAFETY: VUID-VkLayerSettingsCreateInfoEXT-pSettings-parameter: there are `setting_count` settings.
-                let settings = unsafe { slice_of(it.p_settings, it.setting_count) };
+                let settings = unsafe { slice_of(create_info.p_settings, create_info.setting_count) };
                 // SAFETY: the same VUID makes each setting valid.
                 self.settings.layer_settings.push(settings.iter().map(|it| unsafe { layer_setting(it) }).collect());
             }
             StructureType::VALIDATION_FEATURES_EXT => {
                 // SAFETY: the contract of this function: the structure of this type.
-                let it = unsafe { &*base.cast::<ValidationFeaturesEXT>().as_ptr() };
+                let validation_features = unsafe { &*base.cast::<ValidationFeaturesEXT>().as_ptr() };
                 // SAFETY: VUID-VkValidationFeaturesEXT-pEnabledValidationFeatures-parameter: as many as the count says.
-                let enabled =
-                    unsafe { slice_of(it.p_enabled_validation_features, it.enabled_validation_feature_count) };
+                let enabled = unsafe {
+                    slice_of(
+                        validation_features.p_enabled_validation_features,
+                        validation_features.enabled_validation_feature_count,
+                    )
+                };
                 // SAFETY: VUID-VkValidationFeaturesEXT-pDisabledValidationFeatures-parameter: as many as the count
                 // says.
-                let disabled =
-                    unsafe { slice_of(it.p_disabled_validation_features, it.disabled_validation_feature_count) };
+                let disabled = unsafe {
+                    slice_of(
+                        validation_features.p_disabled_validation_features,
+                        validation_features.disabled_validation_feature_count,
+                    )
+                };
                 self.settings.enabled_features.extend(enabled.iter().map(|it| it.0));
                 self.settings.disabled_features.extend(disabled.iter().map(|it| it.0));
             }
             StructureType::VALIDATION_FLAGS_EXT => {
                 // SAFETY: the contract of this function: the structure of this type.
-                let it = unsafe { &*base.cast::<ValidationFlagsEXT>().as_ptr() };
+                let validation_flags = unsafe { &*base.cast::<ValidationFlagsEXT>().as_ptr() };
                 // SAFETY: VUID-VkValidationFlagsEXT-pDisabledValidationChecks-parameter: as many as the count says.
-                let disabled = unsafe { slice_of(it.p_disabled_validation_checks, it.disabled_validation_check_count) };
+                let disabled = unsafe {
+                    slice_of(
+                        validation_flags.p_disabled_validation_checks,
+                        validation_flags.disabled_validation_check_count,
+                    )
+                };
                 self.settings.disabled_checks.extend(disabled.iter().map(|it| it.0));
             }
             StructureType::DEBUG_UTILS_MESSENGER_CREATE_INFO_EXT => {
                 // SAFETY: the contract of this function: the structure of this type.
-                let it = unsafe { &*base.cast::<DebugUtilsMessengerCreateInfoEXT>().as_ptr() };
+                let create_info = unsafe { &*base.cast::<DebugUtilsMessengerCreateInfoEXT>().as_ptr() };
                 // SAFETY: VUID-VkDebugUtilsMessengerCreateInfoEXT-pfnUserCallback-parameter, and the contract of this
                 // function for how long the callback can be called.
-                self.messengers.push(unsafe { Messenger::from_debug_utils(0, it) });
+                self.messengers.push(unsafe { Messenger::from_debug_utils(0, create_info) });
             }
             StructureType::DEBUG_REPORT_CALLBACK_CREATE_INFO_EXT => {
                 // SAFETY: the contract of this function: the structure of this type.
-                let it = unsafe { &*base.cast::<DebugReportCallbackCreateInfoEXT>().as_ptr() };
+                let create_info = unsafe { &*base.cast::<DebugReportCallbackCreateInfoEXT>().as_ptr() };
                 // SAFETY: VUID-VkDebugReportCallbackCreateInfoEXT-pfnCallback-parameter, and the contract of this
                 // function for how long the callback can be called.
-                self.messengers.push(unsafe { Messenger::from_debug_report(0, it) });
+                self.messengers.push(unsafe { Messenger::from_debug_report(0, create_info) });
             }
             // The rest of a chain is not ours.
             _ => {}
@@ -162,37 +175,37 @@ unsafe fn slice_of<'a, T>(first: Ptr<T>, count: u32) -> &'a [T] {
 ///
 /// The setting must be one of a `VkLayerSettingsCreateInfoEXT` in the chain of a valid `vkCreateInstance` that has not
 /// returned.
-unsafe fn layer_setting(it: &LayerSettingEXT) -> LayerSetting {
+unsafe fn layer_setting(setting: &LayerSettingEXT) -> LayerSetting {
     // SAFETY: VUID-VkLayerSettingEXT-pLayerName-parameter and VUID-VkLayerSettingEXT-pSettingName-parameter, by the
     // contract of this function: both are null-terminated.
-    let (layer, name) = unsafe { (owned_text(it.p_layer_name), owned_text(it.p_setting_name)) };
+    let (layer, name) = unsafe { (owned_text(setting.p_layer_name), owned_text(setting.p_setting_name)) };
     // SAFETY: VUID-VkLayerSettingEXT-pValues-parameter and the VUIDs of its members for each type, by the contract of
     // this function: there are `value_count` values of the type that `type_` says; strings are null-terminated.
     let values = unsafe {
-        match it.type_ {
+        match setting.type_ {
             LayerSettingTypeEXT::BOOL32_EXT => {
-                SettingValues::Bool32(slice_of(it.p_values.cast(), it.value_count).to_vec())
+                SettingValues::Bool32(slice_of(setting.p_values.cast(), setting.value_count).to_vec())
             }
             LayerSettingTypeEXT::INT32_EXT => {
-                SettingValues::Int32(slice_of(it.p_values.cast(), it.value_count).to_vec())
+                SettingValues::Int32(slice_of(setting.p_values.cast(), setting.value_count).to_vec())
             }
             LayerSettingTypeEXT::INT64_EXT => {
-                SettingValues::Int64(slice_of(it.p_values.cast(), it.value_count).to_vec())
+                SettingValues::Int64(slice_of(setting.p_values.cast(), setting.value_count).to_vec())
             }
             LayerSettingTypeEXT::UINT32_EXT => {
-                SettingValues::Uint32(slice_of(it.p_values.cast(), it.value_count).to_vec())
+                SettingValues::Uint32(slice_of(setting.p_values.cast(), setting.value_count).to_vec())
             }
             LayerSettingTypeEXT::UINT64_EXT => {
-                SettingValues::Uint64(slice_of(it.p_values.cast(), it.value_count).to_vec())
+                SettingValues::Uint64(slice_of(setting.p_values.cast(), setting.value_count).to_vec())
             }
             LayerSettingTypeEXT::FLOAT32_EXT => {
-                SettingValues::Float32(slice_of(it.p_values.cast(), it.value_count).to_vec())
+                SettingValues::Float32(slice_of(setting.p_values.cast(), setting.value_count).to_vec())
             }
             LayerSettingTypeEXT::FLOAT64_EXT => {
-                SettingValues::Float64(slice_of(it.p_values.cast(), it.value_count).to_vec())
+                SettingValues::Float64(slice_of(setting.p_values.cast(), setting.value_count).to_vec())
             }
             LayerSettingTypeEXT::STRING_EXT => {
-                let texts = slice_of::<Ptr<u8>>(it.p_values.cast(), it.value_count);
+                let texts = slice_of::<Ptr<u8>>(setting.p_values.cast(), setting.value_count);
                 SettingValues::String(texts.iter().map(|it| owned_text(*it)).collect())
             }
             LayerSettingTypeEXT(other) => SettingValues::Unknown(other),

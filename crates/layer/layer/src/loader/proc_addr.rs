@@ -59,19 +59,19 @@ pub unsafe extern "system" fn vkNegotiateLoaderLayerInterfaceVersion(
     /// How often we were asked. Relaxed: the loader asks under a lock of its own.
     static ASKED: AtomicUsize = AtomicUsize::new(0);
     // SAFETY: the contract of this function; null is none.
-    let Some(it) = (unsafe { negotiation.as_mut() }) else { return FAILED };
-    if it.s_type != LAYER_NEGOTIATE_INTERFACE_STRUCT || it.version < INTERFACE_VERSION {
+    let Some(other) = (unsafe { negotiation.as_mut() }) else { return FAILED };
+    if other.s_type != LAYER_NEGOTIATE_INTERFACE_STRUCT || other.version < INTERFACE_VERSION {
         return FAILED;
     }
-    it.version = INTERFACE_VERSION;
+    other.version = INTERFACE_VERSION;
     let functions: [GetProcAddr; 3] = match ASKED.fetch_add(1, Ordering::Relaxed) % 2 {
         0 => [get_instance_proc_addr::<0>, get_device_proc_addr::<0>, get_physical_device_proc_addr::<0>],
         _ => [get_instance_proc_addr::<1>, get_device_proc_addr::<1>, get_physical_device_proc_addr::<1>],
     };
     let [instance, device, physical_device] = functions;
-    it.get_instance_proc_addr = Some(instance);
-    it.get_device_proc_addr = Some(device);
-    it.get_physical_device_proc_addr = Some(physical_device);
+    other.get_instance_proc_addr = Some(instance);
+    other.get_device_proc_addr = Some(device);
+    other.get_physical_device_proc_addr = Some(physical_device);
     Result::SUCCESS
 }
 
@@ -305,7 +305,7 @@ mod tests {
 
     #[test]
     fn the_negotiation_speaks_version_two() {
-        let mut it = NegotiateLayerInterface {
+        let mut layer_interface = NegotiateLayerInterface {
             s_type: LAYER_NEGOTIATE_INTERFACE_STRUCT,
             p_next: Ptr::NULL,
             version: 7,
@@ -314,13 +314,13 @@ mod tests {
             get_physical_device_proc_addr: None,
         };
         // SAFETY: the structure above is what a loader hands over.
-        let result = unsafe { vkNegotiateLoaderLayerInterfaceVersion(&raw mut it) };
-        assert_eq!((result, it.version), (Result::SUCCESS, 2));
-        assert!(it.get_instance_proc_addr.is_some() && it.get_device_proc_addr.is_some());
-        it.version = 1;
+        let result = unsafe { vkNegotiateLoaderLayerInterfaceVersion(&raw mut layer_interface) };
+        assert_eq!((result, layer_interface.version), (Result::SUCCESS, 2));
+        assert!(layer_interface.get_instance_proc_addr.is_some() && layer_interface.get_device_proc_addr.is_some());
+        layer_interface.version = 1;
         // SAFETY: the structure above, and null, which is an error.
         unsafe {
-            assert_eq!(vkNegotiateLoaderLayerInterfaceVersion(&raw mut it), FAILED);
+            assert_eq!(vkNegotiateLoaderLayerInterfaceVersion(&raw mut layer_interface), FAILED);
             assert_eq!(vkNegotiateLoaderLayerInterfaceVersion(std::ptr::null_mut()), FAILED);
         }
     }

@@ -189,8 +189,8 @@ impl HostVisibleMemories {
                 for at in 0..params.memory_range_count as usize {
                     // SAFETY: VUID-vkFlushMappedMemoryRanges-pMemoryRanges-parameter: as many as the count says.
                     let range = unsafe { &*params.p_memory_ranges.as_ptr().add(at) };
-                    if let Some(it) = self.get(range.memory) {
-                        it.record_flushed_writes(range, teller);
+                    if let Some(watched_memory) = self.get(range.memory) {
+                        watched_memory.record_flushed_writes(range, teller);
                     }
                 }
             }
@@ -208,8 +208,8 @@ impl HostVisibleMemories {
             C::FreeMemory => {
                 // SAFETY: the contract of this function: the parameters are those of a `vkFreeMemory`.
                 let memory = unsafe { (*params.cast::<FreeMemoryParams>()).memory };
-                if let Some(it) = self.get(memory).filter(|_| self.wants_results) {
-                    it.record_results(teller);
+                if let Some(watched_memory) = self.get(memory).filter(|_| self.wants_results) {
+                    watched_memory.record_results(teller);
                 }
                 self.remove(memory);
             }
@@ -334,11 +334,11 @@ impl HostVisibleMemories {
         };
         let is_coherent = self.coherent & bit != 0;
         let (size, interest) = (info.allocation_size, self.interest);
-        let it = Arc::new(WatchedMemory { id, size, is_coherent, interest, state: Mutex::new(state) });
+        let watched_memory = Arc::new(WatchedMemory { id, size, is_coherent, interest, state: Mutex::new(state) });
         let mut inner = lock(&self.inner);
-        inner.all.insert(memory.0, it.clone());
+        inner.all.insert(memory.0, watched_memory.clone());
         if imported.is_some() && interest != MemoryInterest::Indices {
-            inner.add_mapped(it);
+            inner.add_mapped(watched_memory);
         }
     }
 
@@ -387,22 +387,22 @@ impl HostVisibleMemories {
         if !inner.index_buffers.contains(&buffer.0) {
             return;
         }
-        let Some(it) = inner.all.get(&memory.0).cloned() else { return };
-        let mut state = lock(&it.state);
+        let Some(other) = inner.all.get(&memory.0).cloned() else { return };
+        let mut state = lock(&other.state);
         if state.index_state != IndexState::None {
             return;
         }
-        let has_room = it.size <= INDEX_MEMORY_MAX && inner.index_bytes + it.size <= INDEX_BYTES_MAX;
+        let has_room = other.size <= INDEX_MEMORY_MAX && inner.index_bytes + other.size <= INDEX_BYTES_MAX;
         if !has_room || state.is_imported {
             state.index_state = IndexState::Untracked;
             return;
         }
         state.index_state = IndexState::Tracked;
-        inner.index_bytes += it.size;
+        inner.index_bytes += other.size;
         let is_mapped = state.mapped.is_some();
         drop(state);
         if is_mapped {
-            inner.add_mapped(it);
+            inner.add_mapped(other);
         }
     }
 
@@ -411,19 +411,19 @@ impl HostVisibleMemories {
     }
 
     fn map(&self, memory: DeviceMemory, host: u64, offset: u64, size: u64) {
-        let Some(it) = self.get(memory) else { return };
-        let end = if size == WHOLE_SIZE { it.size } else { offset.saturating_add(size).min(it.size) };
-        let mut state = lock(&it.state);
+        let Some(other) = self.get(memory) else { return };
+        let end = if size == WHOLE_SIZE { other.size } else { offset.saturating_add(size).min(other.size) };
+        let mut state = lock(&other.state);
         if state.is_imported || offset >= end {
             return;
         }
         let mapped = HostMapping { host, bytes: offset..end };
         state.detection = self.detection_for(memory, &mapped);
         state.mapped = Some(mapped);
-        let is_looked_at = it.is_tracked(state.index_state);
+        let is_looked_at = other.is_tracked(state.index_state);
         drop(state);
         if is_looked_at {
-            lock(&self.inner).add_mapped(it);
+            lock(&self.inner).add_mapped(other);
         }
     }
 
@@ -441,45 +441,45 @@ impl HostVisibleMemories {
 
     /// The mapping was to end, and did not.
     fn restore_mapping(&self, memory: DeviceMemory) {
-        let Some(it) = self.get(memory) else { return };
-        let mut state = lock(&it.state);
+        let Some(other) = self.get(memory) else { return };
+        let mut state = lock(&other.state);
         state.mapped = state.mapped_before_unmap.take().or(state.mapped.take());
-        let is_looked_at = it.is_tracked(state.index_state);
+        let is_looked_at = other.is_tracked(state.index_state);
         drop(state);
         if is_looked_at {
-            lock(&self.inner).add_mapped(it);
+            lock(&self.inner).add_mapped(other);
         }
     }
 
     fn unmap(&self, memory: DeviceMemory, teller: &mut MappedWriteSink<'_>) {
-        let Some(it) = self.get(memory) else { return };
+        let Some(watched_memory) = self.get(memory) else { return };
         if self.wants_results {
-            it.record_results(teller);
+            watched_memory.record_results(teller);
         }
-        it.record_writes(0..it.size, teller);
-        let mut state = lock(&it.state);
+        watched_memory.record_writes(0..watched_memory.size, teller);
+        let mut state = lock(&watched_memory.state);
         state.index_state.on_unmap();
         if !state.is_imported {
             state.mapped_before_unmap = state.mapped.take();
             // Before the driver gives the pages to somebody else.
             state.detection = WriteDetection::CompareAll;
             drop(state);
-            lock(&self.inner).mapped.retain(|other| other.id != it.id);
+            lock(&self.inner).mapped.retain(|other| other.id != watched_memory.id);
         }
     }
 
     fn remove(&self, memory: DeviceMemory) {
         let mut inner = lock(&self.inner);
-        let Some(it) = inner.all.remove(&memory.0) else { return };
-        inner.mapped.retain(|other| other.id != it.id);
+        let Some(watched_memory) = inner.all.remove(&memory.0) else { return };
+        inner.mapped.retain(|other| other.id != watched_memory.id);
         drop(inner);
         // Waits for whoever looks at it.
-        let mut state = lock(&it.state);
+        let mut state = lock(&watched_memory.state);
         state.stop_tracking();
         let is_counted = state.index_state == IndexState::Tracked;
         drop(state);
         if is_counted {
-            lock(&self.inner).index_bytes -= it.size;
+            lock(&self.inner).index_bytes -= watched_memory.size;
         }
     }
 
@@ -516,10 +516,10 @@ impl HostMapping {
 }
 
 impl WatchedMemories {
-    fn add_mapped(&mut self, it: Arc<WatchedMemory>) {
-        let at = self.mapped.binary_search_by_key(&it.id.raw(), |it| it.id.raw());
+    fn add_mapped(&mut self, watched_memory: Arc<WatchedMemory>) {
+        let at = self.mapped.binary_search_by_key(&watched_memory.id.raw(), |it| it.id.raw());
         if let Err(at) = at {
-            self.mapped.insert(at, it);
+            self.mapped.insert(at, watched_memory);
         }
     }
 }
@@ -607,8 +607,8 @@ impl MappedWriteSink<'_> {
     fn record_changes(&mut self, memory: ObjectId, first: u64) {
         let WriteScratch { current: live, changed, writing, .. } = &mut *self.scratch;
         writing.begin(memory, first);
-        for it in changed.iter() {
-            writing.add_run(it.start as u32, &live[it.clone()]);
+        for range in changed.iter() {
+            writing.add_run(range.start as u32, &live[range.clone()]);
         }
         // After the look: what another thread learned and then wrote about comes before.
         let is_read = self.listeners & ProcessState::READS != 0;
@@ -640,8 +640,8 @@ impl MappedWriteSink<'_> {
     }
 }
 
-fn lock<T>(it: &Mutex<T>) -> MutexGuard<'_, T> {
-    it.lock().unwrap_or_else(PoisonError::into_inner)
+fn lock<T>(value: &Mutex<T>) -> MutexGuard<'_, T> {
+    value.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 #[cfg(test)]

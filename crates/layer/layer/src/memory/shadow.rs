@@ -109,9 +109,9 @@ mod tests {
             }
             let mut changed = Vec::new();
             shadow.update(0, &live, &mut changed);
-            for it in changed {
-                assert!(copy[it.start] != live[it.start] && copy[it.end - 1] != live[it.end - 1]);
-                copy[it.clone()].copy_from_slice(&live[it]);
+            for range in changed {
+                assert!(copy[range.start] != live[range.start] && copy[range.end - 1] != live[range.end - 1]);
+                copy[range.clone()].copy_from_slice(&live[range]);
             }
             assert_eq!(copy, live);
         }

@@ -263,10 +263,10 @@ impl Pictures {
         } = std::mem::take(&mut *self.state());
         spares.into_iter().chain(lost).for_each(|it| self.destroy_staging(it));
         let open = swapchains.values().flat_map(|it| lock(&it.semaphores).values().copied().collect::<Vec<_>>());
-        for it in retired.into_iter().chain(open) {
+        for semaphore in retired.into_iter().chain(open) {
             // SAFETY: a semaphore that `semaphore` made on this device, taken out of the state, so that this is done
             // once. The device is about to be destroyed, so that all that was submitted is over.
-            unsafe { (self.functions.destroy_semaphore)(self.device, it, Ptr::NULL) };
+            unsafe { (self.functions.destroy_semaphore)(self.device, semaphore, Ptr::NULL) };
         }
     }
 
@@ -283,8 +283,8 @@ impl Pictures {
     }
 }
 
-fn lock<T>(it: &Mutex<T>) -> MutexGuard<'_, T> {
-    it.lock().unwrap_or_else(PoisonError::into_inner)
+fn lock<T>(value: &Mutex<T>) -> MutexGuard<'_, T> {
+    value.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// # Safety

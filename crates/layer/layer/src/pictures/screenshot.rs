@@ -219,7 +219,7 @@ impl Pictures {
                 continue;
             };
             let texels = match swapchain.texel_format {
-                Ok(it) => it,
+                Ok(item) => item,
                 Err(why) => {
                     self.warn_once(&format!("there are no pictures of a swapchain: {why}"));
                     continue;
@@ -257,8 +257,8 @@ impl Pictures {
 
     /// What the present of an image waits for.
     fn semaphore(&self, part: &WindowCopy) -> CopyResult<Semaphore> {
-        if let Some(it) = lock(&part.swapchain.semaphores).get(&part.index) {
-            return Ok(*it);
+        if let Some(item) = lock(&part.swapchain.semaphores).get(&part.index) {
+            return Ok(*item);
         }
         let (info, mut made) = (SemaphoreCreateInfo::zeroed(), Semaphore(0));
         // SAFETY: a device that is alive by the contract of `Pictures::begin`; the info and the place are ours.
@@ -277,8 +277,8 @@ impl Pictures {
         let others = if spare.is_none() { std::mem::take(&mut state.free_stagings) } else { Vec::new() };
         drop(state);
         others.into_iter().for_each(|it| self.destroy_staging(it));
-        if let Some(it) = spare {
-            return Ok(it);
+        if let Some(staging_buffer) = spare {
+            return Ok(staging_buffer);
         }
         let mut made = StagingBuffer { family, bytes, ..StagingBuffer::default() };
         let filled = self.make_buffer(&mut made).and_then(|()| self.make_commands(&mut made));
@@ -412,16 +412,16 @@ impl Pictures {
 
     /// The staging must be one of this device whose copy is over: who has it knows, or the device is about to be
     /// destroyed.
-    pub(super) fn destroy_staging(&self, it: StagingBuffer) {
+    pub(super) fn destroy_staging(&self, staging_buffer: StagingBuffer) {
         let (device, functions) = (self.device, &self.functions);
         // SAFETY: objects that `staging` made on this device, or null, and by the invariant of the type nobody else has
         // them. Stagings are destroyed before they are submitted, or when their copy is over. The pool takes its
         // command buffer along, and freeing memory unmaps it.
         unsafe {
-            (functions.destroy_fence)(device, it.fence, Ptr::NULL);
-            (functions.destroy_command_pool)(device, it.pool, Ptr::NULL);
-            (functions.destroy_buffer)(device, it.buffer, Ptr::NULL);
-            (functions.free_memory)(device, it.memory, Ptr::NULL);
+            (functions.destroy_fence)(device, staging_buffer.fence, Ptr::NULL);
+            (functions.destroy_command_pool)(device, staging_buffer.pool, Ptr::NULL);
+            (functions.destroy_buffer)(device, staging_buffer.buffer, Ptr::NULL);
+            (functions.free_memory)(device, staging_buffer.memory, Ptr::NULL);
         }
     }
 }

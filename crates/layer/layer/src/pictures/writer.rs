@@ -114,7 +114,7 @@ impl Pictures {
             *running = thread.ok().map(|thread| WriterThread { screenshots: shots, thread });
         }
         let unsent = match &*running {
-            Some(it) => it.screenshots.send(shot).err().map(|it| it.0),
+            Some(writer_thread) => writer_thread.screenshots.send(shot).err().map(|it| it.0),
             None => Some(shot),
         };
         drop(running);
@@ -166,8 +166,8 @@ fn claimed_folder(wanted: &Path) -> PathBuf {
         let open = File::open(wanted);
         let is_anothers = |it: &File| files::try_lock(it) == FileLock::Others;
         match open {
-            Ok(it) if is_anothers(&it) => (wanted.join(std::process::id().to_string()), None),
-            Ok(it) => (wanted.to_owned(), Some(it)),
+            Ok(file) if is_anothers(&file) => (wanted.join(std::process::id().to_string()), None),
+            Ok(file) => (wanted.to_owned(), Some(file)),
             Err(_) => (wanted.to_owned(), None),
         }
     };

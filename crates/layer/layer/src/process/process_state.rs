@@ -224,9 +224,9 @@ impl ProcessState {
             // Not by the reader itself: the process may end before that had its first turn, and then waits for it.
             self.reader_process.store(process, Ordering::Relaxed);
             let thread = std::thread::Builder::new().name("lavascope-reader".into()).spawn(reader_main);
-            reader.thread = Some(thread.map_err(|it| {
+            reader.thread = Some(thread.map_err(|error| {
                 self.reader_process.store(0, Ordering::Relaxed);
-                format!("no thread to read calls: {it}")
+                format!("no thread to read calls: {error}")
             })?);
             reader.process = process;
             self.listeners.fetch_or(ProcessState::READS, Ordering::Relaxed);
@@ -259,8 +259,9 @@ impl ProcessState {
     /// Whether a thread of ours reads what is recorded.
     pub(crate) fn is_reading(&self) -> bool {
         // Whoever has the lock is stopping it, and a fork has none.
-        let is_ours = |it: &ReaderThread| {
-            it.process == std::process::id() && it.thread.as_ref().is_some_and(|it| !it.is_finished())
+        let is_ours = |reader_thread: &ReaderThread| {
+            reader_thread.process == std::process::id()
+                && reader_thread.thread.as_ref().is_some_and(|it| !it.is_finished())
         };
         self.listeners(ProcessState::READS) != 0 && self.reader.try_lock().is_ok_and(|it| is_ours(&it))
     }
@@ -384,8 +385,8 @@ impl ReaderState {
         let ReaderState { merger, stats, validation, report_timer: told, capture } = self;
         let given = merger.drain(&PROCESS_STATE.threads, |given| {
             let OrderedRecord { thread, record, .. } = given;
-            if let Some(it) = capture {
-                it.record(&given);
+            if let Some(item) = capture {
+                item.record(&given);
             }
             // Only who has the lock writes it.
             PROCESS_STATE.records_read.store(PROCESS_STATE.records_read() + 1, Ordering::Relaxed);
@@ -394,23 +395,23 @@ impl ReaderState {
                 stats.record(thread, record);
             }
             // Taken out meanwhile: what panicked is not asked again.
-            if let Some(mut it) = validation.take().filter(|_| !PROCESS_STATE.is_disabled()) {
-                it.record(thread, record);
-                *validation = Some(it);
+            if let Some(mut item) = validation.take().filter(|_| !PROCESS_STATE.is_disabled()) {
+                item.record(thread, record);
+                *validation = Some(item);
             }
             if is_call {
                 told.count_record(|| report_progress(stats, validation));
             }
         });
-        if let Some(it) = capture {
-            it.flush(merger);
+        if let Some(item) = capture {
+            item.flush(merger);
         }
         if capture.as_ref().is_some_and(|it| it.is_over())
-            && let Some(it) = capture.take()
+            && let Some(item) = capture.take()
         {
             // The application goes on without it.
             PROCESS_STATE.has_captured.store(true, Ordering::Relaxed);
-            it.end(merger);
+            item.end(merger);
         }
         given
     }
@@ -475,8 +476,8 @@ impl ReportTimer {
     }
 }
 
-fn lock<T>(it: &Mutex<T>) -> MutexGuard<'_, T> {
-    it.lock().unwrap_or_else(PoisonError::into_inner)
+fn lock<T>(value: &Mutex<T>) -> MutexGuard<'_, T> {
+    value.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 #[cfg(test)]

@@ -60,20 +60,20 @@ fn fault_lines(device: &DeviceData) -> Vec<String> {
     }
     let mut lines = vec![format!("the driver says: {}", text_of(&info.description))];
     lines.extend(addresses.iter().take(counts.address_info_count as usize).map(address_line));
-    lines.extend(vendor.iter().take(counts.vendor_info_count as usize).map(|it| {
+    lines.extend(vendor.iter().take(counts.vendor_info_count as usize).map(|vendor_info| {
         format!(
             "the driver says: {}, code {:#x}, data {:#x}",
-            text_of(&it.description),
-            it.vendor_fault_code,
-            it.vendor_fault_data
+            text_of(&vendor_info.description),
+            vendor_info.vendor_fault_code,
+            vendor_info.vendor_fault_data
         )
     }));
     lines
 }
 
-fn address_line(it: &DeviceFaultAddressInfoKHR) -> String {
+fn address_line(address_info: &DeviceFaultAddressInfoKHR) -> String {
     use DeviceFaultAddressTypeKHR as T;
-    let what = match it.address_type {
+    let what = match address_info.address_type {
         T::NONE_KHR => return "no address belongs to the fault".to_owned(),
         T::READ_INVALID_KHR => "an invalid read",
         T::WRITE_INVALID_KHR => "an invalid write",
@@ -84,8 +84,8 @@ fn address_line(it: &DeviceFaultAddressInfoKHR) -> String {
         _ => "a fault",
     };
     // As precise as the device is: a power of two.
-    let precision = it.address_precision.max(1);
-    let first = it.reported_address & !(precision - 1);
+    let precision = address_info.address_precision.max(1);
+    let first = address_info.reported_address & !(precision - 1);
     match precision {
         1 => format!("{what} at {first:#x}"),
         _ => format!("{what} at {first:#x} to {:#x}", first.saturating_add(precision - 1)),
@@ -98,12 +98,12 @@ mod tests {
 
     #[test]
     fn an_address_is_told_as_precisely_as_it_is_known() {
-        let mut it = DeviceFaultAddressInfoKHR::zeroed();
-        it.address_type = DeviceFaultAddressTypeKHR::WRITE_INVALID_KHR;
-        (it.reported_address, it.address_precision) = (0x12345, 0x1000);
-        assert_eq!(address_line(&it), "an invalid write at 0x12000 to 0x12fff");
-        it.address_precision = 1;
-        assert_eq!(address_line(&it), "an invalid write at 0x12345");
+        let mut address_info = DeviceFaultAddressInfoKHR::zeroed();
+        address_info.address_type = DeviceFaultAddressTypeKHR::WRITE_INVALID_KHR;
+        (address_info.reported_address, address_info.address_precision) = (0x12345, 0x1000);
+        assert_eq!(address_line(&address_info), "an invalid write at 0x12000 to 0x12fff");
+        address_info.address_precision = 1;
+        assert_eq!(address_line(&address_info), "an invalid write at 0x12345");
         assert_eq!(text_of(b"two words\0more"), "two words");
     }
 }

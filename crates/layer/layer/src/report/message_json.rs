@@ -33,9 +33,9 @@ pub(crate) fn format_json(message: &OutgoingMessage<'_>) -> String {
     format!("{{ {} }}", members.join(", "))
 }
 
-fn object_json(it: &MessageObject) -> Value {
-    let name = it.name.as_ref().map_or_else(String::new, |it| it.to_string_lossy().into_owned());
-    json!({ "type": it.kind, "handle": format!("{:#x}", it.handle), "name": name })
+fn object_json(message_object: &MessageObject) -> Value {
+    let name = message_object.name.as_ref().map_or_else(String::new, |it| it.to_string_lossy().into_owned());
+    json!({ "type": message_object.kind, "handle": format!("{:#x}", message_object.handle), "name": name })
 }
 
 fn debug_region(labels: &MessageLabels) -> String {

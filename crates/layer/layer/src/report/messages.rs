@@ -228,8 +228,11 @@ impl Messages {
     fn send_all_queued(&self) {
         self.has_queued.store(false, Ordering::Relaxed);
         let kept = std::mem::take(&mut *lock(&self.queued));
-        for it in kept {
-            self.send_unless_reported(&OutgoingMessage::new(it.severity, &it.name, &it.text), it.is_reported);
+        for queued_message in kept {
+            self.send_unless_reported(
+                &OutgoingMessage::new(queued_message.severity, &queued_message.name, &queued_message.text),
+                queued_message.is_reported,
+            );
         }
     }
 
@@ -265,12 +268,12 @@ impl Messages {
     }
 
     /// What of the settings does not want a finding, if anything.
-    pub(crate) fn ignored_by(&self, it: &Diagnostic) -> Option<String> {
-        let name = CString::new(&*it.code.0).unwrap_or_default();
+    pub(crate) fn ignored_by(&self, diagnostic: &Diagnostic) -> Option<String> {
+        let name = CString::new(&*diagnostic.code.0).unwrap_or_default();
         if self.rules.is_filtered(&name) {
-            return Some(format!("message_id_filter={}", it.code));
+            return Some(format!("message_id_filter={}", diagnostic.code));
         }
-        self.rules.ignore.iter().find(|rule| rule.matches(it)).map(IgnoreRule::to_string)
+        self.rules.ignore.iter().find(|rule| rule.matches(diagnostic)).map(IgnoreRule::to_string)
     }
 
     /// Whether messages end with their facts.
@@ -353,8 +356,8 @@ impl Messages {
     }
 }
 
-fn lock<T>(it: &Mutex<T>) -> MutexGuard<'_, T> {
-    it.lock().unwrap_or_else(PoisonError::into_inner)
+fn lock<T>(value: &Mutex<T>) -> MutexGuard<'_, T> {
+    value.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// How what shaders print is called.
@@ -384,9 +387,9 @@ impl MessageRules {
         let former = own.strip_prefix(HAZARD_PREFIX).map(|it| format!("{HAZARD_PREFIX}{}", it.replace('-', "_")));
         let former = former.as_deref();
         let number = |name: &str| xxh32(name.as_bytes(), 8);
-        self.filter.iter().any(|it| match it {
-            MessageId::Name(it) => *it == own || Some(it.as_str()) == former,
-            MessageId::Number(it) => *it == number(&own) || former.is_some_and(|name| *it == number(name)),
+        self.filter.iter().any(|message_id| match message_id {
+            MessageId::Name(text) => *text == own || Some(text.as_str()) == former,
+            MessageId::Number(item) => *item == number(&own) || former.is_some_and(|name| *item == number(name)),
         })
     }
 
@@ -443,22 +446,30 @@ impl Messenger {
     /// # Safety
     ///
     /// The info must be that of a valid messenger, whose callback can be called for as long as the result is used.
-    pub(crate) unsafe fn from_debug_utils(handle: u64, it: &DebugUtilsMessengerCreateInfoEXT) -> Messenger {
+    pub(crate) unsafe fn from_debug_utils(handle: u64, create_info: &DebugUtilsMessengerCreateInfoEXT) -> Messenger {
         // SAFETY: null is none. VUID-VkDebugUtilsMessengerCreateInfoEXT-pfnUserCallback-parameter, by the contract of
         // this function: anything else is a `PFN_vkDebugUtilsMessengerCallbackEXT`.
-        let callback = unsafe { std::mem::transmute::<FnPtr, Option<UtilsCallback>>(it.pfn_user_callback) };
-        let kind = MessengerKind::Utils { severities: it.message_severity.0, types: it.message_type.0, callback };
-        Messenger { handle, kind, user_data: it.p_user_data }
+        let callback = unsafe { std::mem::transmute::<FnPtr, Option<UtilsCallback>>(create_info.pfn_user_callback) };
+        let kind = MessengerKind::Utils {
+            severities: create_info.message_severity.0,
+            types: create_info.message_type.0,
+            callback,
+        };
+        Messenger { handle, kind, user_data: create_info.p_user_data }
     }
 
     /// # Safety
     ///
     /// The info must be that of a valid callback, which can be called for as long as the result is used.
-    pub(crate) unsafe fn from_debug_report(handle: u64, it: &DebugReportCallbackCreateInfoEXT) -> Messenger {
+    pub(crate) unsafe fn from_debug_report(handle: u64, create_info: &DebugReportCallbackCreateInfoEXT) -> Messenger {
         // SAFETY: null is none. VUID-VkDebugReportCallbackCreateInfoEXT-pfnCallback-parameter, by the contract of this
         // function: anything else is a `PFN_vkDebugReportCallbackEXT`.
-        let callback = unsafe { std::mem::transmute::<FnPtr, Option<ReportCallback>>(it.pfn_callback) };
-        Messenger { handle, kind: MessengerKind::Report { flags: it.flags.0, callback }, user_data: it.p_user_data }
+        let callback = unsafe { std::mem::transmute::<FnPtr, Option<ReportCallback>>(create_info.pfn_callback) };
+        Messenger {
+            handle,
+            kind: MessengerKind::Report { flags: create_info.flags.0, callback },
+            user_data: create_info.p_user_data,
+        }
     }
 
     /// Whether it wants messages of this kind.
@@ -480,13 +491,13 @@ impl Messenger {
     unsafe fn call(&self, message: &OutgoingMessage<'_>, text: &str) -> Delivery {
         let text = CString::new(text.replace('\0', "\\0")).unwrap_or_default();
         let gives_up = match self.kind {
-            MessengerKind::Utils { severities, types, callback } => callback.and_then(|it| {
+            MessengerKind::Utils { severities, types, callback } => callback.and_then(|callback_item| {
                 // SAFETY: the callback of this messenger, which by the contract of this function is not destroyed.
-                unsafe { self.call_utils(message, &text, severities, types, it) }
+                unsafe { self.call_utils(message, &text, severities, types, callback_item) }
             }),
-            MessengerKind::Report { flags, callback } => callback.and_then(|it| {
+            MessengerKind::Report { flags, callback } => callback.and_then(|callback_item| {
                 // SAFETY: the callback of this messenger, which by the contract of this function is not destroyed.
-                unsafe { self.call_report(message, &text, flags, it) }
+                unsafe { self.call_report(message, &text, flags, callback_item) }
             }),
         };
         match gives_up {
@@ -550,20 +561,20 @@ impl Messenger {
     }
 }
 
-fn name_info(it: &MessageObject) -> DebugUtilsObjectNameInfoEXT {
+fn name_info(message_object: &MessageObject) -> DebugUtilsObjectNameInfoEXT {
     DebugUtilsObjectNameInfoEXT {
         s_type: StructureType::DEBUG_UTILS_OBJECT_NAME_INFO_EXT,
-        object_type: it.ty,
-        object_handle: it.handle,
-        p_object_name: it.name.as_deref().map_or(Ptr::NULL, c_str_ptr),
+        object_type: message_object.ty,
+        object_handle: message_object.handle,
+        p_object_name: message_object.name.as_deref().map_or(Ptr::NULL, c_str_ptr),
         ..DebugUtilsObjectNameInfoEXT::zeroed()
     }
 }
 
 fn labels(all: &[CString]) -> Vec<DebugUtilsLabelEXT> {
-    let label = |it: &CString| DebugUtilsLabelEXT {
+    let label = |c_string: &CString| DebugUtilsLabelEXT {
         s_type: StructureType::DEBUG_UTILS_LABEL_EXT,
-        p_label_name: c_str_ptr(it),
+        p_label_name: c_str_ptr(c_string),
         ..DebugUtilsLabelEXT::zeroed()
     };
     all.iter().map(label).collect()

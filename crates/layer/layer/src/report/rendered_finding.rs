@@ -26,20 +26,24 @@ pub(crate) struct RenderedFinding {
 
 impl RenderedFinding {
     /// The words of a finding, as an instance wants them.
-    pub(crate) fn new(it: &Diagnostic, messages: &Messages, wanted: FindingFilter) -> RenderedFinding {
-        let facts = if messages.has_extra_properties() { it.properties.clone() } else { Vec::new() };
-        let text = render_text(&Diagnostic { count: 1, properties: facts, ..it.clone() });
-        let labels = it.locations.first().map_or_else(DebugLabels::default, |it| it.labels.clone());
+    pub(crate) fn new(diagnostic: &Diagnostic, messages: &Messages, wanted: FindingFilter) -> RenderedFinding {
+        let facts = if messages.has_extra_properties() { diagnostic.properties.clone() } else { Vec::new() };
+        let text = render_text(&Diagnostic { count: 1, properties: facts, ..diagnostic.clone() });
+        let labels = diagnostic.locations.first().map_or_else(DebugLabels::default, |it| it.labels.clone());
         let list = |all: Vec<String>| all.into_iter().filter_map(|it| CString::new(it).ok()).collect();
         RenderedFinding {
-            severity: wanted.severity(it),
-            name: CString::new(&*it.code.0).unwrap_or_default(),
+            severity: wanted.severity(diagnostic),
+            name: CString::new(&*diagnostic.code.0).unwrap_or_default(),
             // The first line has severity and code, which a message has apart.
-            text: text.split_once('\n').map_or("", |it| it.1).trim_end().to_owned() + &stacks_text(it),
-            function: it.function.clone(),
-            objects: it.objects.iter().filter_map(|it| Some((object_of(it)?, c_text(it.name.as_deref())))).collect(),
+            text: text.split_once('\n').map_or("", |it| it.1).trim_end().to_owned() + &stacks_text(diagnostic),
+            function: diagnostic.function.clone(),
+            objects: diagnostic
+                .objects
+                .iter()
+                .filter_map(|it| Some((object_of(it)?, c_text(it.name.as_deref()))))
+                .collect(),
             labels: MessageLabels { queue: list(labels.queue), commands: list(labels.commands) },
-            ignored_by: messages.ignored_by(it),
+            ignored_by: messages.ignored_by(diagnostic),
         }
     }
 
@@ -54,8 +58,8 @@ impl RenderedFinding {
 
     /// The objects that are alive, by the handles that the application has for them.
     pub(crate) fn objects(&self, names: &HandleTable) -> Vec<MessageObject> {
-        let made = |it: &(ObjectId, Option<CString>)| {
-            let handle_type = it.0.ty()?;
+        let made = |pair: &(ObjectId, Option<CString>)| {
+            let handle_type = pair.0.ty()?;
             let ty = match handle_type {
                 HandleType::Buffer => ObjectType::BUFFER,
                 HandleType::Image => ObjectType::IMAGE,
@@ -64,26 +68,26 @@ impl RenderedFinding {
                 HandleType::Event => ObjectType::EVENT,
                 _ => return None,
             };
-            let (kind, handle) = (handle_type.name(), names.handle_of(it.0)?);
-            Some(MessageObject { ty, kind, handle, name: it.1.clone() })
+            let (kind, handle) = (handle_type.name(), names.handle_of(pair.0)?);
+            Some(MessageObject { ty, kind, handle, name: pair.1.clone() })
         };
         self.objects.iter().filter_map(made).collect()
     }
 
     /// The finding as the report has it.
-    pub(crate) fn to_json(&self, it: &Diagnostic, count: u64) -> Value {
-        let text = render_text(&Diagnostic { count: 1, properties: Vec::new(), ..it.clone() });
-        let identity = DiagnosticIdentity::of(it);
-        let places = it
+    pub(crate) fn to_json(&self, diagnostic: &Diagnostic, count: u64) -> Value {
+        let text = render_text(&Diagnostic { count: 1, properties: Vec::new(), ..diagnostic.clone() });
+        let identity = DiagnosticIdentity::of(diagnostic);
+        let places = diagnostic
             .locations
             .iter()
             .map(|it| json!({ "role": it.role, "text": it.text, "path": it.path, "labels": it.labels.path() }));
-        let objects = it
+        let objects = diagnostic
             .objects
             .iter()
             .map(|it| json!({ "kind": it.kind, "id": it.id, "name": it.name, "description": it.description }));
         json!({
-            "code": it.code.0,
+            "code": diagnostic.code.0,
             "severity": match self.severity {
                 MessageSeverity::Error => "error",
                 MessageSeverity::Warning => "warning",
@@ -92,18 +96,18 @@ impl RenderedFinding {
             "text": text.trim_end(),
             "count": count,
             "identity": identity.lines,
-            "stacks": it.stacks.iter().map(stack_json).collect::<Value>(),
+            "stacks": diagnostic.stacks.iter().map(stack_json).collect::<Value>(),
             "details": {
-                "message_id": it.code.message_id(),
+                "message_id": diagnostic.code.message_id(),
                 "fingerprint": identity.fingerprint(),
-                "function": it.function,
-                "message": it.message,
+                "function": diagnostic.function,
+                "message": diagnostic.message,
                 "places": places.collect::<Value>(),
                 "objects": objects.collect::<Value>(),
-                "facts": it.properties.iter().map(|it| json!({ "key": it.key, "value": it.value })).collect::<Value>(),
-                "explanation": it.explanation,
-                "fixes": it.fixes.iter().map(|it| json!({ "text": it.text, "is_verified": it.is_verified })).collect::<Value>(),
-                "no_fix": it.no_fix,
+                "facts": diagnostic.properties.iter().map(|it| json!({ "key": it.key, "value": it.value })).collect::<Value>(),
+                "explanation": diagnostic.explanation,
+                "fixes": diagnostic.fixes.iter().map(|it| json!({ "text": it.text, "is_verified": it.is_verified })).collect::<Value>(),
+                "no_fix": diagnostic.no_fix,
             },
         })
     }
@@ -113,11 +117,11 @@ impl RenderedFinding {
 const FRAMES_MAX: usize = 16;
 
 /// Call stacks for those who read messages as they come: modules and offsets, since symbols take time.
-fn stacks_text(it: &Diagnostic) -> String {
+fn stacks_text(diagnostic: &Diagnostic) -> String {
     let mut text = String::new();
-    for it in &it.stacks {
-        text += &format!("\n  call stack of the {}:", it.role);
-        for frame in backtrace::frames(it.number).iter().take(FRAMES_MAX) {
+    for stack in &diagnostic.stacks {
+        text += &format!("\n  call stack of the {}:", stack.role);
+        for frame in backtrace::frames(stack.number).iter().take(FRAMES_MAX) {
             let module = frame.module.as_deref().unwrap_or("?");
             let symbol = frame.symbol.as_ref().map_or(String::new(), |it| format!(" ({it})"));
             text += &format!("\n    {module}+{:#x}{symbol}", frame.offset);
@@ -126,15 +130,15 @@ fn stacks_text(it: &Diagnostic) -> String {
     text
 }
 
-fn stack_json(it: &CallStack) -> Value {
-    let frames = backtrace::frames(it.number).into_iter();
+fn stack_json(call_stack: &CallStack) -> Value {
+    let frames = backtrace::frames(call_stack.number).into_iter();
     let frames = frames.map(|it| json!({ "module": it.module.as_deref(), "offset": it.offset, "symbol": it.symbol }));
-    json!({ "role": it.role, "frames": frames.collect::<Value>() })
+    json!({ "role": call_stack.role, "frames": frames.collect::<Value>() })
 }
 
-fn object_of(it: &lavascope_diag::DiagnosticObject) -> Option<ObjectId> {
+fn object_of(diagnostic_object: &lavascope_diag::DiagnosticObject) -> Option<ObjectId> {
     let ty = [HandleType::Buffer, HandleType::Image, HandleType::Event, HandleType::CommandBuffer, HandleType::Queue];
-    ObjectId::new(ty.into_iter().find(|ty| ty.name() == it.kind)?, it.id)
+    ObjectId::new(ty.into_iter().find(|ty| ty.name() == diagnostic_object.kind)?, diagnostic_object.id)
 }
 
 fn c_text(text: Option<&str>) -> Option<CString> {

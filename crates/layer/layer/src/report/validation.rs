@@ -78,9 +78,9 @@ impl FindingFilter {
         is_likely && (self.submit_time || finding.is_recorded)
     }
 
-    pub(crate) fn severity(self, it: &Diagnostic) -> MessageSeverity {
-        match it.severity {
-            _ if self.heuristic && it.code.0.starts_with("SYNC-HAZARD") => MessageSeverity::Error,
+    pub(crate) fn severity(self, diagnostic: &Diagnostic) -> MessageSeverity {
+        match diagnostic.severity {
+            _ if self.heuristic && diagnostic.code.0.starts_with("SYNC-HAZARD") => MessageSeverity::Error,
             lavascope_diag::Severity::Error => MessageSeverity::Error,
             lavascope_diag::Severity::Warning | lavascope_diag::Severity::Performance => MessageSeverity::Warning,
             lavascope_diag::Severity::Information => MessageSeverity::Note,
@@ -127,8 +127,8 @@ impl Inbox {
         // No lock is held while the application is called.
         let all = std::mem::take(&mut *lock(&self.pending));
         self.count.fetch_sub(all.len(), Ordering::Relaxed);
-        for it in all {
-            self.send(&it, names);
+        for rendered_finding in all {
+            self.send(&rendered_finding, names);
         }
         let lost = self.dropped.swap(0, Ordering::Relaxed);
         if lost > 0 {
@@ -145,12 +145,12 @@ impl Inbox {
 
     /// What shaders touched, once all is looked at that was recorded. Messengers are told on the thread that asks.
     pub(crate) fn feedback(&self, all: Vec<CommandBufferFeedback>, names: &HandleTable) {
-        let found = self.with_validation(|it| {
-            it.validator.feedback(self.device, all);
-            if it.validator.has_found() { it.report_all() } else { None }
+        let found = self.with_validation(|validation| {
+            validation.validator.feedback(self.device, all);
+            if validation.validator.has_found() { validation.report_all() } else { None }
         });
-        for it in found.flatten().into_iter().flatten() {
-            it.inbox.send(&it.rendered, names);
+        for pending_message in found.flatten().into_iter().flatten() {
+            pending_message.inbox.send(&pending_message.rendered, names);
         }
     }
 
@@ -231,8 +231,8 @@ struct ReportedCause {
 }
 
 impl ReportedCause {
-    fn new(place: usize, it: &Diagnostic, inbox: &Inbox) -> ReportedCause {
-        let told = Arc::new(RenderedFinding::new(it, &inbox.messages, inbox.finding_filter));
+    fn new(place: usize, diagnostic: &Diagnostic, inbox: &Inbox) -> ReportedCause {
+        let told = Arc::new(RenderedFinding::new(diagnostic, &inbox.messages, inbox.finding_filter));
         let messages = inbox.messages.clone();
         ReportedCause {
             diagnostic_index: place,
@@ -382,8 +382,8 @@ impl Validation {
     pub(crate) fn end(&mut self) {
         self.validator.finish();
         for finding in self.validator.take_findings() {
-            if let Some(it) = self.report_finding(finding) {
-                it.inbox.push(&it.rendered);
+            if let Some(pending_message) = self.report_finding(finding) {
+                pending_message.inbox.push(&pending_message.rendered);
             }
         }
         self.report_pending();
@@ -421,16 +421,16 @@ impl Validation {
     fn log_summary(&mut self) {
         let Some(log) = &self.log else { return };
         let mut text = String::new();
-        for it in self.causes.iter_mut().filter(|it| it.is_logged && it.count > it.summarized) {
-            it.summarized = it.count;
-            let first = it.rendered.text.lines().next().unwrap_or_default();
-            text += &format!("\n  {}: {}: {first}", times_text(it.count), it.rendered.name.to_string_lossy());
+        for cause in self.causes.iter_mut().filter(|it| it.is_logged && it.count > it.summarized) {
+            cause.summarized = cause.count;
+            let first = cause.rendered.text.lines().next().unwrap_or_default();
+            text += &format!("\n  {}: {}: {first}", times_text(cause.count), cause.rendered.name.to_string_lossy());
         }
         let is_ignored = |it: &&mut ReportedCause| it.rendered.ignored_by.is_some() && it.count > it.summarized;
         let ignored = count_ignored(&self.causes);
         if self.causes.iter_mut().filter(is_ignored).map(|it| it.summarized = it.count).count() > 0 {
-            for it in ignored {
-                text += &format!("\n  {}: ignored by {}", times_text(it.count), it.rule);
+            for ignored_findings in ignored {
+                text += &format!("\n  {}: ignored by {}", times_text(ignored_findings.count), ignored_findings.rule);
             }
         }
         if !text.is_empty() {
@@ -445,7 +445,10 @@ fn count_ignored(told: &[ReportedCause]) -> Vec<IgnoredFindings> {
     for cause in told.iter().filter(|it| it.count > 0) {
         let Some(rule) = &cause.rendered.ignored_by else { continue };
         match all.iter_mut().find(|it| it.rule == *rule) {
-            Some(it) => (it.causes, it.count) = (it.causes + 1, it.count + cause.count),
+            Some(ignored_findings) => {
+                (ignored_findings.causes, ignored_findings.count) =
+                    (ignored_findings.causes + 1, ignored_findings.count + cause.count)
+            }
             None => all.push(IgnoredFindings { rule: rule.clone(), causes: 1, count: cause.count }),
         }
     }
@@ -468,6 +471,6 @@ fn inbox_of(device: ObjectId) -> Option<Arc<Inbox>> {
     lock(&INBOXES).iter().find(|it| it.0 == device).map(|it| it.1.clone())
 }
 
-fn lock<T>(it: &Mutex<T>) -> MutexGuard<'_, T> {
-    it.lock().unwrap_or_else(PoisonError::into_inner)
+fn lock<T>(value: &Mutex<T>) -> MutexGuard<'_, T> {
+    value.lock().unwrap_or_else(PoisonError::into_inner)
 }

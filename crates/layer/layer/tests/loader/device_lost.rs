@@ -44,11 +44,15 @@ fn expect_device_lost(settings: &[(&std::ffi::CStr, &std::ffi::CStr)]) {
     let app = App::of(&entry, Setup { device_extensions: extensions, wants_faults: true, ..setup });
     lose_device(&app);
     let heard = take_received();
-    let [it] = &heard[..] else { panic!("one message, not {heard:#?}") };
-    assert_eq!(it.name, "LAVASCOPE-DeviceLost");
-    assert!(it.text.starts_with("vkQueueWaitIdle() returned VK_ERROR_DEVICE_LOST"), "{}", it.text);
+    let [received_message] = &heard[..] else { panic!("one message, not {heard:#?}") };
+    assert_eq!(received_message.name, "LAVASCOPE-DeviceLost");
+    assert!(
+        received_message.text.starts_with("vkQueueWaitIdle() returned VK_ERROR_DEVICE_LOST"),
+        "{}",
+        received_message.text
+    );
     for part in [OVER, NOT_OVER, "the driver says: a submission never ended", "an invalid read at 0xdeadb000"] {
-        assert!(it.text.contains(part), "no `{part}` in\n{}", it.text);
+        assert!(received_message.text.contains(part), "no `{part}` in\n{}", received_message.text);
     }
     app.destroy();
     assert_eq!(take_received(), [], "it is told once");
@@ -78,9 +82,9 @@ fn the_report_has_a_lost_device_without_the_extension() {
         return;
     };
     let lost = outcome.of_kind("device-lost");
-    let [it] = &lost[..] else { panic!("{lost:#?}") };
-    assert_eq!(it["text"], "vkQueueWaitIdle() returned VK_ERROR_DEVICE_LOST");
-    let lines: Vec<&str> = it["lines"].as_array().expect("a list").iter().filter_map(|it| it.as_str()).collect();
+    let [value] = &lost[..] else { panic!("{lost:#?}") };
+    assert_eq!(value["text"], "vkQueueWaitIdle() returned VK_ERROR_DEVICE_LOST");
+    let lines: Vec<&str> = value["lines"].as_array().expect("a list").iter().filter_map(|it| it.as_str()).collect();
     assert_eq!(lines[..2], [OVER, NOT_OVER]);
     assert!(!lines.iter().any(|it| it.contains("driver")), "{lines:#?}");
 }

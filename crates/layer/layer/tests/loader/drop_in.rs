@@ -23,14 +23,14 @@ fn a_message_is_an_error_of_validation_with_name_number_and_objects() {
         app.name(app.commands[0], c"the pot");
         app.record(0, HAZARD);
         let heard = take_received();
-        let [it] = &heard[..] else { panic!("one message, not {heard:#?}") };
-        assert_eq!(it.severity, vk::DebugUtilsMessageSeverityFlagsEXT::ERROR);
-        assert_eq!(it.ty, vk::DebugUtilsMessageTypeFlagsEXT::VALIDATION);
-        assert_eq!((it.name.as_str(), it.number.cast_unsigned()), (CODE, 0x5c0e_c5d6));
+        let [received_message] = &heard[..] else { panic!("one message, not {heard:#?}") };
+        assert_eq!(received_message.severity, vk::DebugUtilsMessageSeverityFlagsEXT::ERROR);
+        assert_eq!(received_message.ty, vk::DebugUtilsMessageTypeFlagsEXT::VALIDATION);
+        assert_eq!((received_message.name.as_str(), received_message.number.cast_unsigned()), (CODE, 0x5c0e_c5d6));
         let buffer = (vk::ObjectType::BUFFER, vk::Handle::as_raw(app.buffer), Some("the tea".to_owned()));
         let commands =
             (vk::ObjectType::COMMAND_BUFFER, vk::Handle::as_raw(app.commands[0]), Some("the pot".to_owned()));
-        assert_eq!(it.objects, [buffer, commands]);
+        assert_eq!(received_message.objects, [buffer, commands]);
         app.destroy();
     });
 }
@@ -180,9 +180,13 @@ fn present_too_early(entry: &ash::Entry, app: &App) {
         assert_eq!(functions.queue_present(app.world.queue, &present), Err(vk::Result::ERROR_VALIDATION_FAILED_EXT));
         set_callback_result(false);
         let heard = take_received();
-        let [it] = &heard[..] else { panic!("one message, not {heard:#?}") };
-        assert_eq!(it.name, "SYNC-HAZARD-PRESENT-AFTER-WRITE");
-        assert!(it.text.starts_with("vkQueuePresentKHR(): PRESENT_AFTER_WRITE hazard detected."), "{}", it.text);
+        let [received_message] = &heard[..] else { panic!("one message, not {heard:#?}") };
+        assert_eq!(received_message.name, "SYNC-HAZARD-PRESENT-AFTER-WRITE");
+        assert!(
+            received_message.text.starts_with("vkQueuePresentKHR(): PRESENT_AFTER_WRITE hazard detected."),
+            "{}",
+            received_message.text
+        );
         app.wait();
         functions.queue_present(app.world.queue, &present).expect("after the wait nothing is wrong with it");
         assert_eq!(take_received(), []);
@@ -269,7 +273,7 @@ fn labels_are_a_path_and_accesses_have_their_stage() {
         (0..3).for_each(|_| app.label(0, None));
         app.end(0);
         let heard = take_received();
-        let [it] = &heard[..] else { panic!("one message, not {heard:#?}") };
+        let [received_message] = &heard[..] else { panic!("one message, not {heard:#?}") };
         let accesses = "VK_ACCESS_2_TRANSFER_WRITE_BIT accesses at VK_PIPELINE_STAGE_2_CLEAR_BIT";
         for part in [
             accesses,
@@ -280,9 +284,9 @@ fn labels_are_a_path_and_accesses_have_their_stage() {
             "hazard_type = WRITE_AFTER_WRITE",
             "command = vkCmdFillBuffer",
         ] {
-            assert!(it.text.contains(part), "no `{part}` in\n{}", it.text);
+            assert!(received_message.text.contains(part), "no `{part}` in\n{}", received_message.text);
         }
-        assert!(!it.text.contains("submit_index"), "{}", it.text);
+        assert!(!received_message.text.contains("submit_index"), "{}", received_message.text);
         app.destroy();
     });
 }
@@ -297,9 +301,9 @@ fn facts_of_a_submission_say_which_it_was() {
         app.submit(0).expect("the null driver submits");
         app.submit(0).expect("the null driver submits");
         let heard = take_received();
-        let [it] = &heard[..] else { panic!("one message, not {heard:#?}") };
+        let [received_message] = &heard[..] else { panic!("one message, not {heard:#?}") };
         for part in ["message_type = SubmitTimeError", "submit_index = 1", "command_buffer_index = 0"] {
-            assert!(it.text.contains(part), "no `{part}` in\n{}", it.text);
+            assert!(received_message.text.contains(part), "no `{part}` in\n{}", received_message.text);
         }
         app.destroy();
     });

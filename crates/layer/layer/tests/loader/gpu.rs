@@ -57,8 +57,10 @@ impl Compute {
     fn with_push_constants(world: &World, sets: usize, bytes: u32) -> Compute {
         let device = &world.device;
         let binding = |at| {
-            let it = vk::DescriptorSetLayoutBinding::default().binding(at).descriptor_count(1);
-            it.descriptor_type(vk::DescriptorType::STORAGE_BUFFER).stage_flags(vk::ShaderStageFlags::COMPUTE)
+            let layout_binding = vk::DescriptorSetLayoutBinding::default().binding(at).descriptor_count(1);
+            layout_binding
+                .descriptor_type(vk::DescriptorType::STORAGE_BUFFER)
+                .stage_flags(vk::ShaderStageFlags::COMPUTE)
         };
         let bindings = [binding(0), binding(1)];
         let info = vk::DescriptorSetLayoutCreateInfo::default().bindings(&bindings);
@@ -553,16 +555,16 @@ fn record_generated(world: &World, compute: &Compute, [commands, state]: [vk::Co
         };
         let execute: Execute = std::mem::transmute(function(c"vkCmdExecuteGeneratedCommandsEXT"));
         let preprocess: Preprocess = std::mem::transmute(function(c"vkCmdPreprocessGeneratedCommandsEXT"));
-        for it in [commands, state] {
-            device.begin_command_buffer(it, &vk::CommandBufferBeginInfo::default()).expect("it begins");
-            device.cmd_bind_pipeline(it, vk::PipelineBindPoint::COMPUTE, compute.pipeline);
+        for command_buffer in [commands, state] {
+            device.begin_command_buffer(command_buffer, &vk::CommandBufferBeginInfo::default()).expect("it begins");
+            device.cmd_bind_pipeline(command_buffer, vk::PipelineBindPoint::COMPUTE, compute.pipeline);
         }
         execute(commands, vk::FALSE, &info);
         device.cmd_dispatch(commands, 1, 1, 1);
         preprocess(commands, &info, state);
         execute(commands, vk::TRUE, &info);
-        for it in [commands, state] {
-            device.end_command_buffer(it).expect("it ends");
+        for command_buffer in [commands, state] {
+            device.end_command_buffer(command_buffer).expect("it ends");
         }
     }
 }
@@ -643,8 +645,8 @@ fn take_binary(world: &World, destroys_layout: bool) -> Result<Vec<u8>, vk::Resu
     let device = &world.device;
     let functions = ash::ext::shader_object::Device::new(&world.instance, device);
     let binding = |at| {
-        let it = vk::DescriptorSetLayoutBinding::default().binding(at).descriptor_count(1);
-        it.descriptor_type(vk::DescriptorType::STORAGE_BUFFER).stage_flags(vk::ShaderStageFlags::COMPUTE)
+        let layout_binding = vk::DescriptorSetLayoutBinding::default().binding(at).descriptor_count(1);
+        layout_binding.descriptor_type(vk::DescriptorType::STORAGE_BUFFER).stage_flags(vk::ShaderStageFlags::COMPUTE)
     };
     let bindings = [binding(0), binding(1)];
     let words = ash::util::read_spv(&mut std::io::Cursor::new(SHADER)).expect("a shader");

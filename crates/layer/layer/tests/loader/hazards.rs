@@ -65,8 +65,8 @@ pub(crate) unsafe extern "system" fn debug_callback(
     };
     // SAFETY: by PFN_vkDebugUtilsMessengerCallbackEXT, `data` leads to a valid structure until this returns: the names
     // of its objects are null or end with a zero.
-    let object = |it: &vk::DebugUtilsObjectNameInfoEXT<'_>| unsafe {
-        (it.object_type, it.object_handle, owned(it.object_name_as_c_str()))
+    let object = |name_info: &vk::DebugUtilsObjectNameInfoEXT<'_>| unsafe {
+        (name_info.object_type, name_info.object_handle, owned(name_info.object_name_as_c_str()))
     };
     let labels = [(data.queue_label_count, data.p_queue_labels), (data.cmd_buf_label_count, data.p_cmd_buf_labels)];
     let labels = labels.map(|(count, first)| match count {

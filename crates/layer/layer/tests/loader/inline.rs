@@ -21,11 +21,23 @@ fn a_hazard_inside_of_a_command_buffer_is_told_in_the_command() {
         assert_eq!(take_received(), []);
         app.fill(0, 32, 2);
         let heard = take_received();
-        let [it] = &heard[..] else { panic!("one message, not {heard:#?}") };
-        assert_eq!((it.thread, it.name.as_str()), (std::thread::current().id(), CODE));
-        assert!(it.text.starts_with("vkCmdFillBuffer(): WRITE_AFTER_WRITE hazard detected."), "{}", it.text);
-        assert!(it.text.contains("command 2 of VkCommandBuffer#0: vkCmdFillBuffer"), "{}", it.text);
-        assert!(it.text.contains("Fix (verified)") && !it.text.contains("submit"), "{}", it.text);
+        let [received_message] = &heard[..] else { panic!("one message, not {heard:#?}") };
+        assert_eq!((received_message.thread, received_message.name.as_str()), (std::thread::current().id(), CODE));
+        assert!(
+            received_message.text.starts_with("vkCmdFillBuffer(): WRITE_AFTER_WRITE hazard detected."),
+            "{}",
+            received_message.text
+        );
+        assert!(
+            received_message.text.contains("command 2 of VkCommandBuffer#0: vkCmdFillBuffer"),
+            "{}",
+            received_message.text
+        );
+        assert!(
+            received_message.text.contains("Fix (verified)") && !received_message.text.contains("submit"),
+            "{}",
+            received_message.text
+        );
         app.barrier(0);
         app.fill(0, 32, 3);
         app.end(0);
@@ -47,9 +59,9 @@ fn a_hazard_of_a_secondary_command_buffer_is_told_in_the_execute() {
         let app = App::new(&entry, INLINE);
         let [bare, guarded] = app.secondaries();
         app.record_secondary(bare, |it| app.fill_in(it, 0, 1));
-        app.record_secondary(guarded, |it| {
-            app.barrier_in(it);
-            app.fill_in(it, 0, 2);
+        app.record_secondary(guarded, |command_buffer| {
+            app.barrier_in(command_buffer);
+            app.fill_in(command_buffer, 0, 2);
         });
         app.begin(0);
         app.fill(0, 0, 3);
@@ -57,9 +69,13 @@ fn a_hazard_of_a_secondary_command_buffer_is_told_in_the_execute() {
         assert_eq!(take_received(), [], "its own barrier comes first");
         app.execute(0, bare);
         let heard = take_received();
-        let [it] = &heard[..] else { panic!("one message, not {heard:#?}") };
-        assert_eq!(it.name, CODE);
-        assert!(it.text.contains("executed by command 3 of VkCommandBuffer#0"), "{}", it.text);
+        let [received_message] = &heard[..] else { panic!("one message, not {heard:#?}") };
+        assert_eq!(received_message.name, CODE);
+        assert!(
+            received_message.text.contains("executed by command 3 of VkCommandBuffer#0"),
+            "{}",
+            received_message.text
+        );
         set_callback_result(true);
         app.execute(0, bare);
         set_callback_result(false);
@@ -156,8 +172,8 @@ fn a_hazard_between_submissions_is_told_in_the_submit() {
         assert_eq!(take_received(), []);
         app.submit(1).expect("a callback that does not mind changes nothing");
         let heard = take_received();
-        let [it] = &heard[..] else { panic!("one message, not {heard:#?}") };
-        assert!(it.text.contains("submit 2 on VkQueue#0"), "{}", it.text);
+        let [received_message] = &heard[..] else { panic!("one message, not {heard:#?}") };
+        assert!(received_message.text.contains("submit 2 on VkQueue#0"), "{}", received_message.text);
         app.destroy();
     });
 }
@@ -239,10 +255,10 @@ fn work_that_waits_at_the_end_of_its_device_is_told_then() {
         assert_eq!(take_received(), []);
         app.destroy_device();
         let heard = take_received();
-        let [it] = &heard[..] else { panic!("one message, not {heard:#?}") };
-        assert_eq!(it.name, "SYNC-NEVER-EXECUTED");
-        assert!(it.text.contains("VkSemaphore#0 with the value 3"), "{}", it.text);
-        assert!(it.text.contains("One submission behind it waits with it"), "{}", it.text);
+        let [received_message] = &heard[..] else { panic!("one message, not {heard:#?}") };
+        assert_eq!(received_message.name, "SYNC-NEVER-EXECUTED");
+        assert!(received_message.text.contains("VkSemaphore#0 with the value 3"), "{}", received_message.text);
+        assert!(received_message.text.contains("One submission behind it waits with it"), "{}", received_message.text);
         app.destroy_instance();
         assert_eq!(take_received(), []);
     });

@@ -69,19 +69,19 @@ fn run_steps(seed: u64, steps: usize, ways: &[WriteMethod], actor: &mut impl Act
         let slot = random.below(SLOTS);
         let choice = random.below(20);
         match &mut slots[slot] {
-            it @ None => {
+            memory_slot @ None => {
                 let size = 1 + random.below(SIZE_MAX);
                 actor.allocate(slot, size);
-                *it = Some(MemorySlot { size, mapped: None });
+                *memory_slot = Some(MemorySlot { size, mapped: None });
             }
             Some(MemorySlot { size, mapped: mapped @ None }) => {
                 let range = if random.below(2) == 0 { 0..*size } else { random.range(0..*size) };
                 actor.map(slot, range.clone(), random.below(2) == 0);
                 *mapped = Some(range);
             }
-            it @ Some(_) if choice == 0 => {
+            memory_slot @ Some(_) if choice == 0 => {
                 actor.free(slot);
-                *it = None;
+                *memory_slot = None;
             }
             Some(MemorySlot { mapped, .. }) if choice == 1 => {
                 actor.unmap(slot);
@@ -325,8 +325,8 @@ fn replay(file: &[u8]) -> (Vec<MemoryContents>, usize) {
     let mut merged = MergedReader::new(&trace, None);
     let (mut alive, mut at_submissions, mut bytes) = (MemoryContents::new(), Vec::new(), 0);
     let (mut sizes, mut count) = (BTreeMap::new(), 0);
-    while let Some(it) = merged.take_next().expect("whole") {
-        if let Some(written) = HostWrite::parse(it.record) {
+    while let Some(merged_record) = merged.take_next().expect("whole") {
+        if let Some(written) = HostWrite::parse(merged_record.record) {
             let memory = alive.get_mut(&written.memory().serial()).expect("only what is alive is written to");
             bytes += written.size();
             for (at, bytes) in written.runs() {
@@ -334,13 +334,13 @@ fn replay(file: &[u8]) -> (Vec<MemoryContents>, usize) {
             }
             continue;
         }
-        let record = check(it.record).expect("a call");
+        let record = check(merged_record.record).expect("a call");
         match (record.phase(), Call::of(record)) {
             (RecordPhase::Enter, Some(Call::AllocateMemory(call))) => {
-                sizes.insert(it.stream, call.p_allocate_info().expect("there is one").allocation_size);
+                sizes.insert(merged_record.stream, call.p_allocate_info().expect("there is one").allocation_size);
             }
             (RecordPhase::Leave, _) if record.command() == Command::AllocateMemory => {
-                alive.insert(count, vec![0; sizes[&it.stream] as usize]);
+                alive.insert(count, vec![0; sizes[&merged_record.stream] as usize]);
                 count += 1;
             }
             (RecordPhase::Enter, Some(Call::FreeMemory(call))) => _ = alive.remove(&(call.memory.0 & 0xffff_ffff)),
@@ -500,9 +500,9 @@ fn what_several_threads_write_is_there_for_each_that_submits() {
     };
     let (found, _) = replay(&outcome.bytes("trace.lava"));
     assert_eq!(found.len(), THREADS * ROUNDS);
-    for (at, it) in found.iter().enumerate() {
+    for (at, tree_map) in found.iter().enumerate() {
         let round = (at / THREADS) as u8 + 1;
-        assert!(it[&0].iter().all(|it| *it == round), "submission {at}");
+        assert!(tree_map[&0].iter().all(|it| *it == round), "submission {at}");
     }
 }
 
@@ -510,11 +510,11 @@ fn what_several_threads_write_is_there_for_each_that_submits() {
 fn host_write_records(file: &[u8]) -> Vec<String> {
     let trace = Trace::open(file).expect("a trace");
     let (mut merged, mut told) = (MergedReader::new(&trace, None), Vec::new());
-    while let Some(it) = merged.take_next().expect("whole") {
-        match HostWrite::parse(it.record) {
-            Some(it) => told.extend(it.runs().map(|it| format!("{}: {:?}", it.0, it.1))),
+    while let Some(merged_record) = merged.take_next().expect("whole") {
+        match HostWrite::parse(merged_record.record) {
+            Some(host_write) => told.extend(host_write.runs().map(|it| format!("{}: {:?}", it.0, it.1))),
             None => {
-                let record = check(it.record).expect("a call");
+                let record = check(merged_record.record).expect("a call");
                 let is_enter = record.phase() == RecordPhase::Enter;
                 let readers = [Command::QueueSubmit, Command::SetEvent, Command::FlushMappedMemoryRanges];
                 let is_read = readers.contains(&record.command());
@@ -534,8 +534,9 @@ fn memory_that_is_not_coherent_is_told_when_it_is_flushed() {
     let Some(outcome) = child(name, &environment, || {
         let entry = entry();
         let world = Setup::OFF.world(&entry);
-        let ty = type_with(&world, |it| {
-            it.contains(vk::MemoryPropertyFlags::HOST_VISIBLE) && !it.contains(vk::MemoryPropertyFlags::HOST_COHERENT)
+        let ty = type_with(&world, |property_flags| {
+            property_flags.contains(vk::MemoryPropertyFlags::HOST_VISIBLE)
+                && !property_flags.contains(vk::MemoryPropertyFlags::HOST_COHERENT)
         });
         let info = vk::MemoryAllocateInfo::default().allocation_size(8192).memory_type_index(ty);
         let World { device, queue, .. } = &world;
@@ -760,10 +761,10 @@ fn what_a_host_copy_reads_is_recorded() {
             .usage(vk::ImageUsageFlags::HOST_TRANSFER_EXT);
         let layers = vk::ImageSubresourceLayers::default().aspect_mask(vk::ImageAspectFlags::COLOR).layer_count(1);
         let sources = sources();
-        let region = |it: usize, row: u32, width: u32, height: u32| {
+        let region = |value: usize, row: u32, width: u32, height: u32| {
             let region = vk::MemoryToImageCopyEXT::default().image_subresource(layers).memory_row_length(row);
             let region = region.image_extent(vk::Extent3D { width, height, depth: 1 });
-            vk::MemoryToImageCopyEXT { p_host_pointer: sources[it].as_ptr().cast(), ..region }
+            vk::MemoryToImageCopyEXT { p_host_pointer: sources[value].as_ptr().cast(), ..region }
         };
         let regions = [region(0, 0, 2, 2), region(1, 128, 100, 60)];
         // SAFETY: a new image, and `sources` has as many bytes as each region reads; both live until the copy returns
@@ -782,12 +783,12 @@ fn what_a_host_copy_reads_is_recorded() {
     let trace = Trace::open(&file).expect("a trace");
     let (mut merged, mut found) = (MergedReader::new(&trace, None), [Vec::new(), Vec::new()]);
     let mut is_before = true;
-    while let Some(it) = merged.take_next().expect("whole") {
-        if let Some(HostBytes { region, first, bytes }) = HostBytes::parse(it.record) {
+    while let Some(merged_record) = merged.take_next().expect("whole") {
+        if let Some(HostBytes { region, first, bytes }) = HostBytes::parse(merged_record.record) {
             assert!(is_before && first as usize == found[region as usize].len());
             found[region as usize].extend_from_slice(bytes);
         } else {
-            is_before &= check(it.record).expect("a call").command() != Command::CopyMemoryToImage;
+            is_before &= check(merged_record.record).expect("a call").command() != Command::CopyMemoryToImage;
         }
     }
     assert!(!is_before && found == sources());

@@ -96,11 +96,14 @@ fn a_chained_messenger_hears_of_the_settings() {
         let setup = Setup { extensions: &[DEBUG_UTILS], settings: &[UNKNOWN], utils: Some(messenger(1)), ..Setup::OFF };
         let instance = setup.instance(&entry);
         let heard = ours(take_received());
-        let [it] = &heard[..] else { panic!("one message, not {heard:?}") };
-        assert_eq!((it.by, it.severity), (1, vk::DebugUtilsMessageSeverityFlagsEXT::WARNING.as_raw()));
-        assert_eq!(it.name.as_deref(), Some("LAVASCOPE-Setting"));
-        assert_ne!(it.number, 0);
-        assert!(it.text.contains("stats"), "what was probably meant: {}", it.text);
+        let [received_message] = &heard[..] else { panic!("one message, not {heard:?}") };
+        assert_eq!(
+            (received_message.by, received_message.severity),
+            (1, vk::DebugUtilsMessageSeverityFlagsEXT::WARNING.as_raw())
+        );
+        assert_eq!(received_message.name.as_deref(), Some("LAVASCOPE-Setting"));
+        assert_ne!(received_message.number, 0);
+        assert!(received_message.text.contains("stats"), "what was probably meant: {}", received_message.text);
         let functions = ash::ext::debug_utils::Instance::new(&entry, &instance);
         // SAFETY: the structure lives until the call returns, and its parent is alive (lifetime).
         let created = unsafe { functions.create_debug_utils_messenger(&messenger(2), None) }.expect("it is made");
@@ -144,9 +147,9 @@ fn a_chained_report_callback_hears_of_the_settings() {
         let setup = Setup { extensions: &[DEBUG_REPORT], settings: &[UNKNOWN], report: Some(callback), ..Setup::OFF };
         let instance = setup.instance(&entry);
         let heard = ours(take_received());
-        let [it] = &heard[..] else { panic!("one message, not {heard:?}") };
-        assert_eq!((it.by, it.severity), (7, vk::DebugReportFlagsEXT::WARNING.as_raw()));
-        assert_eq!(it.name.as_deref(), Some("Lavascope"));
+        let [received_message] = &heard[..] else { panic!("one message, not {heard:?}") };
+        assert_eq!((received_message.by, received_message.severity), (7, vk::DebugReportFlagsEXT::WARNING.as_raw()));
+        assert_eq!(received_message.name.as_deref(), Some("Lavascope"));
         // SAFETY: nothing is pending that uses it, and nobody has the handle afterwards (lifetime).
         unsafe { instance.destroy_instance(None) };
     }) else {

@@ -36,10 +36,10 @@ fn ten_thousand_buffers_have_ten_thousand_ids() {
         let entry = entry();
         let world = Setup::OFF.world(&entry);
         let mut alive = Vec::new();
-        for it in 0..10_000 {
+        for value in 0..10_000 {
             alive.push(world.create_buffer());
-            if it % 3 != 0 {
-                world.destroy_buffer(alive.swap_remove(it % alive.len()));
+            if value % 3 != 0 {
+                world.destroy_buffer(alive.swap_remove(value % alive.len()));
             }
         }
         alive.into_iter().for_each(|it| world.destroy_buffer(it));
@@ -82,9 +82,9 @@ fn unknown_in(printed: &str) -> String {
 fn use_command_pool(world: &World) {
     let pool = world.command_pool();
     let buffers = world.command_buffers(pool, 6);
-    for it in &buffers {
-        world.record(*it, 2);
-        world.submit(*it);
+    for buffer in &buffers {
+        world.record(*buffer, 2);
+        world.submit(*buffer);
     }
     // SAFETY: `submit` waited for all command buffers, which are of this pool, and those that are freed are used no
     // more (lifetime, owner). The count of zero breaks a rule, and then nothing is read (null driver).
@@ -97,8 +97,8 @@ fn use_command_pool(world: &World) {
         free(world.device.handle(), pool, 0, buffers.as_ptr());
         world.device.reset_command_pool(pool, vk::CommandPoolResetFlags::empty()).expect("the null driver resets");
     }
-    for it in world.command_buffers(pool, 4) {
-        world.record(it, 1);
+    for command_buffer in world.command_buffers(pool, 4) {
+        world.record(command_buffer, 1);
     }
     world.record(buffers[3], 1);
     // SAFETY: nothing of the pool is pending, and nobody has the handles afterwards (lifetime, owner).

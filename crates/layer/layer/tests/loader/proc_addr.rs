@@ -28,8 +28,8 @@ fn found(entry: &ash::Entry, world: &World) -> [BTreeSet<&'static str>; 2] {
 /// Compares an instance under us with one without us, made with the same extensions.
 fn compare(extensions: &[&CStr], device_extensions: &[&CStr]) {
     let entry = entry();
-    let [bare, off, stats] = [Setup::BARE, Setup::OFF, Setup::STATS].map(|it| {
-        let world = Setup { extensions, device_extensions, ..it }.world(&entry);
+    let [bare, off, stats] = [Setup::BARE, Setup::OFF, Setup::STATS].map(|setup| {
+        let world = Setup { extensions, device_extensions, ..setup }.world(&entry);
         let found = found(&entry, &world);
         world.destroy();
         found

@@ -98,9 +98,9 @@ fn what_protected_command_buffers_run_writes_nothing_for_us() {
         let flags = vk::CommandPoolCreateFlags::PROTECTED | vk::CommandPoolCreateFlags::RESET_COMMAND_BUFFER;
         let info = vk::CommandPoolCreateInfo::default().queue_family_index(ALL).flags(flags);
         // SAFETY: recorded here, with a live pipeline (lifetime, owner); no sets are bound (null driver).
-        run_twice(&world, &info, |it| unsafe {
-            world.device.cmd_bind_pipeline(it, vk::PipelineBindPoint::COMPUTE, compute.pipeline);
-            world.device.cmd_dispatch(it, 1, 1, 1);
+        run_twice(&world, &info, |command_buffer| unsafe {
+            world.device.cmd_bind_pipeline(command_buffer, vk::PipelineBindPoint::COMPUTE, compute.pipeline);
+            world.device.cmd_dispatch(command_buffer, 1, 1, 1);
         });
         compute.destroy(&world);
         world.destroy();

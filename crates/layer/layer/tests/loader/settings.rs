@@ -226,13 +226,13 @@ fn the_limit_can_be_switched_off() {
 fn a_hazard_can_be_told_as_json() {
     let body = |case: &Case| {
         let heard = one_hazard(case);
-        let [it] = &heard[..] else { panic!("one message, not {heard:#?}") };
-        let value: Value = serde_json::from_str(&it.text).expect("JSON");
+        let [received_message] = &heard[..] else { panic!("one message, not {heard:#?}") };
+        let value: Value = serde_json::from_str(&received_message.text).expect("JSON");
         assert_eq!((&value["Severity"], &value["VUID"]), (&"Error".into(), &CODE.into()));
         assert_eq!((&value["Function"], &value["MessageID"]), (&"vkCmdFillBuffer".into(), &"0x5c0ec5d6".into()));
         let object = &value["Objects"][0];
         assert_eq!((&object["type"], &object["name"]), (&"VkBuffer".into(), &"".into()));
-        assert_eq!(object["handle"], format!("{:#x}", it.objects[0].1));
+        assert_eq!(object["handle"], format!("{:#x}", received_message.objects[0].1));
         let text = value["MainMessage"].as_str().expect("a text");
         assert!(text.starts_with("WRITE_AFTER_WRITE hazard detected. vkCmdFillBuffer writes to"), "{text}");
     };
@@ -433,12 +433,15 @@ fn races_of_events_are_told_with_the_event() {
         app.end(0);
         app.submit(0).expect("the null driver submits");
         let heard = take_received();
-        let [it] = &heard[..] else { panic!("one message, not {heard:#?}") };
-        assert_eq!(it.name, "SYNC-vkCmdResetEvent-set-race");
-        assert_eq!(it.severity, vk::DebugUtilsMessageSeverityFlagsEXT::ERROR);
+        let [received_message] = &heard[..] else { panic!("one message, not {heard:#?}") };
+        assert_eq!(received_message.name, "SYNC-vkCmdResetEvent-set-race");
+        assert_eq!(received_message.severity, vk::DebugUtilsMessageSeverityFlagsEXT::ERROR);
         let said = "vkCmdResetEvent() resets VkEvent#0 \"filled\" with no execution dependency on vkCmdSetEvent.";
-        assert!(it.text.starts_with(said), "{}", it.text);
-        assert_eq!(it.objects[0], (vk::ObjectType::EVENT, vk::Handle::as_raw(event), Some("filled".to_owned())));
+        assert!(received_message.text.starts_with(said), "{}", received_message.text);
+        assert_eq!(
+            received_message.objects[0],
+            (vk::ObjectType::EVENT, vk::Handle::as_raw(event), Some("filled".to_owned()))
+        );
         app.wait();
         // SAFETY: the queue was waited for, and nobody has the handle afterwards (lifetime).
         unsafe { device.destroy_event(event, None) };
@@ -477,9 +480,9 @@ fn fill_with_stacks(mode: &'static CStr) {
     app.end(0);
     app.destroy();
     let heard = take_received();
-    let [it] = &heard[..] else { panic!("one message, not {heard:#?}") };
+    let [received_message] = &heard[..] else { panic!("one message, not {heard:#?}") };
     let exe = std::env::current_exe().expect("a program knows where it is");
-    let (_, stacks) = it.text.split_once("\n  call stack of the access:\n").expect("a stack");
+    let (_, stacks) = received_message.text.split_once("\n  call stack of the access:\n").expect("a stack");
     let (access, prior) = stacks.split_once("\n  call stack of the prior access:\n").expect("two stacks");
     let [access, prior] = [access, prior].map(|it| it.lines().map(str::trim).collect::<Vec<_>>());
     for stack in [&access, &prior] {

@@ -29,8 +29,8 @@ fn record_hazards(settings: &[(&std::ffi::CStr, &std::ffi::CStr)]) {
     let entry = entry();
     let app = App::silent(&entry, settings);
     app.begin(0);
-    for it in 0..2_000 {
-        app.fill(0, 0, it);
+    for value in 0..2_000 {
+        app.fill(0, 0, value);
         app.barrier(0);
     }
     app.fill(0, 128, 1);
@@ -41,9 +41,9 @@ fn record_hazards(settings: &[(&std::ffi::CStr, &std::ffi::CStr)]) {
 
 fn assert_found(outcome: &ChildOutcome) {
     let findings = outcome.of_kind("finding");
-    let [it] = &findings[..] else { panic!("{findings:#?}") };
-    assert_eq!(it["code"], CODE);
-    assert!(it["text"].as_str().is_some_and(|it| it.contains("command 4002 of VkCommandBuffer#0")), "{it:#}");
+    let [value] = &findings[..] else { panic!("{findings:#?}") };
+    assert_eq!(value["code"], CODE);
+    assert!(value["text"].as_str().is_some_and(|it| it.contains("command 4002 of VkCommandBuffer#0")), "{value:#}");
     assert!(outcome.of_kind("bug").is_empty());
 }
 
@@ -93,9 +93,9 @@ fn a_handler_of_the_applications_own_is_called() {
         std::process::exit(0);
     }
     let outcome = child("death::a_handler_of_the_applications_own_is_called", &REPORT, || {
-        for it in [SIGABRT, SIGTERM] {
+        for value in [SIGABRT, SIGTERM] {
             // SAFETY: `leave` has the type of a handler and only ends the process, which is async-signal-safe.
-            unsafe { signal(it, leave as extern "C" fn(i32) as usize) };
+            unsafe { signal(value, leave as extern "C" fn(i32) as usize) };
         }
         record_hazards(ASYNC);
         raise_signal(SIGABRT);

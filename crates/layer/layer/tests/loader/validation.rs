@@ -21,11 +21,19 @@ fn a_messenger_hears_each_hazard_once_on_the_applications_thread() {
         app.submit(0).expect("the null driver submits");
         app.destroy_device();
         let heard = take_received();
-        let [it] = &heard[..] else { panic!("one message, not {heard:#?}") };
-        assert_eq!((it.thread, it.name.as_str()), (std::thread::current().id(), CODE));
-        assert_eq!(it.number.cast_unsigned(), 0x5c0e_c5d6);
-        assert!(it.text.starts_with("vkCmdFillBuffer(): WRITE_AFTER_WRITE hazard detected."), "{}", it.text);
-        assert!(it.text.contains("VkBuffer#0[32..64]") && it.text.contains("Fix (verified)"), "{}", it.text);
+        let [received_message] = &heard[..] else { panic!("one message, not {heard:#?}") };
+        assert_eq!((received_message.thread, received_message.name.as_str()), (std::thread::current().id(), CODE));
+        assert_eq!(received_message.number.cast_unsigned(), 0x5c0e_c5d6);
+        assert!(
+            received_message.text.starts_with("vkCmdFillBuffer(): WRITE_AFTER_WRITE hazard detected."),
+            "{}",
+            received_message.text
+        );
+        assert!(
+            received_message.text.contains("VkBuffer#0[32..64]") && received_message.text.contains("Fix (verified)"),
+            "{}",
+            received_message.text
+        );
         app.destroy_instance();
         assert_eq!(take_received(), []);
     }) else {
@@ -45,9 +53,13 @@ fn what_is_never_submitted_is_found() {
         app.submit(1).expect("the null driver submits");
         app.destroy_device();
         let heard = take_received();
-        let [it] = &heard[..] else { panic!("one message, not {heard:#?}") };
-        assert!(it.text.contains("command 2 of VkCommandBuffer#0: vkCmdFillBuffer"), "{}", it.text);
-        assert!(!it.text.contains("submit"), "nothing of it was submitted: {}", it.text);
+        let [received_message] = &heard[..] else { panic!("one message, not {heard:#?}") };
+        assert!(
+            received_message.text.contains("command 2 of VkCommandBuffer#0: vkCmdFillBuffer"),
+            "{}",
+            received_message.text
+        );
+        assert!(!received_message.text.contains("submit"), "nothing of it was submitted: {}", received_message.text);
         app.destroy_instance();
     });
 }
@@ -103,8 +115,8 @@ fn a_hazard_is_told_though_nothing_is_destroyed() {
         return;
     };
     let findings = outcome.of_kind("finding");
-    let [it] = &findings[..] else { panic!("{findings:#?}") };
-    assert_eq!((it["code"].as_str(), it["count"].as_u64()), (Some(CODE), Some(1)));
+    let [value] = &findings[..] else { panic!("{findings:#?}") };
+    assert_eq!((value["code"].as_str(), value["count"].as_u64()), (Some(CODE), Some(1)));
     assert!(!outcome.stderr.contains(CODE), "the report has it: {}", outcome.stderr);
 }
 
@@ -116,8 +128,8 @@ fn threads_that_wait_for_the_reader_are_counted() {
         let entry = entry();
         let app = App::silent(&entry, &[ASYNC, &[(c"sync_stream_mib", c"1")]].concat());
         app.begin(0);
-        for it in 0..20_000 {
-            app.fill(0, 0, it);
+        for value in 0..20_000 {
+            app.fill(0, 0, value);
             app.barrier(0);
         }
         app.end(0);
@@ -144,9 +156,9 @@ fn work_that_waits_at_the_end_is_told() {
         return;
     };
     let findings = outcome.of_kind("finding");
-    let [it] = &findings[..] else { panic!("{findings:#?}") };
-    assert_eq!(it["code"], "SYNC-NEVER-EXECUTED");
-    let text = it["text"].as_str().unwrap_or_default();
+    let [value] = &findings[..] else { panic!("{findings:#?}") };
+    assert_eq!(value["code"], "SYNC-NEVER-EXECUTED");
+    let text = value["text"].as_str().unwrap_or_default();
     assert!(text.contains("submit 1 on VkQueue#0") && text.contains("VkSemaphore#0 with the value 7"), "{text}");
 }
 

@@ -59,19 +59,22 @@ impl<'a> Setup<'a> {
         let own = self.settings.iter().map(|it| (LAYER, *it));
         let wanted: Vec<_> = own.chain(self.khronos_settings.iter().map(|it| (SECOND_NAME, *it))).collect();
         let values: Vec<*const c_char> = wanted.iter().map(|it| it.1.1.as_ptr()).collect();
-        let setting = |(at, it): (usize, &(&'static CStr, (&'a CStr, &'a CStr)))| vk::LayerSettingEXT {
+        let setting = |(at, pair): (usize, &(&'static CStr, (&'a CStr, &'a CStr)))| vk::LayerSettingEXT {
             value_count: 1,
             p_values: (&raw const values[at]).cast(),
-            ..vk::LayerSettingEXT::default().layer_name(it.0).setting_name(it.1.0).ty(vk::LayerSettingTypeEXT::STRING)
+            ..vk::LayerSettingEXT::default()
+                .layer_name(pair.0)
+                .setting_name(pair.1.0)
+                .ty(vk::LayerSettingTypeEXT::STRING)
         };
         let texts: Vec<*const c_char> = self.khronos.iter().map(|it| it.1.text()).collect();
-        let khronos = |(at, it): (usize, &'a (&'a CStr, LayerSettingValue))| {
-            let (ty, p_values) = match &it.1 {
-                LayerSettingValue::Bool(it) => (vk::LayerSettingTypeEXT::BOOL32, (&raw const *it).cast()),
-                LayerSettingValue::Number(it) => (vk::LayerSettingTypeEXT::UINT32, (&raw const *it).cast()),
+        let khronos = |(at, pair): (usize, &'a (&'a CStr, LayerSettingValue))| {
+            let (ty, p_values) = match &pair.1 {
+                LayerSettingValue::Bool(bool) => (vk::LayerSettingTypeEXT::BOOL32, (&raw const *bool).cast()),
+                LayerSettingValue::Number(number) => (vk::LayerSettingTypeEXT::UINT32, (&raw const *number).cast()),
                 LayerSettingValue::Text(_) => (vk::LayerSettingTypeEXT::STRING, (&raw const texts[at]).cast()),
             };
-            let setting = vk::LayerSettingEXT::default().layer_name(SECOND_NAME).setting_name(it.0).ty(ty);
+            let setting = vk::LayerSettingEXT::default().layer_name(SECOND_NAME).setting_name(pair.0).ty(ty);
             vk::LayerSettingEXT { value_count: 1, p_values, ..setting }
         };
         let settings: Vec<vk::LayerSettingEXT> = wanted.iter().enumerate().map(setting).collect();
@@ -91,11 +94,11 @@ impl<'a> Setup<'a> {
         if !self.features.is_empty() {
             info = info.push_next(&mut features);
         }
-        if let Some(it) = utils.as_mut() {
-            info = info.push_next(it);
+        if let Some(create_info) = utils.as_mut() {
+            info = info.push_next(create_info);
         }
-        if let Some(it) = report.as_mut() {
-            info = info.push_next(it);
+        if let Some(create_info) = report.as_mut() {
+            info = info.push_next(create_info);
         }
         // SAFETY: the structures above live until the call returns (lifetime).
         unsafe { entry.create_instance(&info, None) }
@@ -109,7 +112,7 @@ impl<'a> Setup<'a> {
 impl LayerSettingValue {
     fn text(self) -> *const c_char {
         match self {
-            LayerSettingValue::Text(it) => it.as_ptr(),
+            LayerSettingValue::Text(value) => value.as_ptr(),
             LayerSettingValue::Bool(_) | LayerSettingValue::Number(_) => std::ptr::null(),
         }
     }

@@ -77,9 +77,9 @@ impl<'a> ApplicationMemory<'a> {
     pub(crate) fn chain(self, first: Ptr<Opaque>) -> impl Iterator<Item = (Ptr<Opaque>, i32)> {
         let mut next = first;
         std::iter::from_fn(move || {
-            let it = self.get(next.cast::<BaseInStructure>())?;
-            let found = (next, it.s_type.0);
-            next = it.p_next;
+            let in_structure = self.get(next.cast::<BaseInStructure>())?;
+            let found = (next, in_structure.s_type.0);
+            next = in_structure.p_next;
             Some(found)
         })
     }
@@ -114,8 +114,8 @@ impl<'a> ApplicationMemory<'a> {
             return Result::SUCCESS;
         }
         *count = all.min(*count);
-        for (at, it) in self.slice_mut(to, *count).iter_mut().enumerate() {
-            write(it, at);
+        for (at, slice_mut_item) in self.slice_mut(to, *count).iter_mut().enumerate() {
+            write(slice_mut_item, at);
         }
         if *count < all { Result::INCOMPLETE } else { Result::SUCCESS }
     }

@@ -109,13 +109,13 @@ unsafe fn element_output(to: u64, pointer: &Pointer) {
         // SAFETY: the element is a structure that begins with its type, by the contract of this function.
         Pointee::AnyStruct => unsafe { clear_chain(to) },
         // SAFETY: the element has this size and may be written, by the contract of this function.
-        it => unsafe { zero(to, element_size(it)) },
+        pointee => unsafe { zero(to, element_size(pointee)) },
     }
 }
 
 /// Whether another parameter is as long as this one says: then the answer is none.
 fn is_count(layout: &Layout, field: &Field) -> bool {
-    layout.fields.iter().any(|it| match &it.ty {
+    layout.fields.iter().any(|item| match &item.ty {
         Ty::Pointer(Pointer { len: Len::At(place) | Len::Scaled { of: place, .. }, .. }) => place.through == field.at,
         _ => false,
     })

@@ -116,10 +116,10 @@ pub(crate) fn get_physical_device_format_properties2(
     let (image, buffer) = (desc.map_or(0, image_features), desc.map_or(0, buffer_features));
     for (at, s_type) in c.chain(out.p_next) {
         if s_type == FormatProperties3::layout().s_type_raw {
-            let Some(it) = c.get_mut(at.cast::<FormatProperties3>()) else { continue };
-            it.linear_tiling_features = FormatFeatureFlags2(image);
-            it.optimal_tiling_features = FormatFeatureFlags2(image);
-            it.buffer_features = FormatFeatureFlags2(buffer);
+            let Some(other) = c.get_mut(at.cast::<FormatProperties3>()) else { continue };
+            other.linear_tiling_features = FormatFeatureFlags2(image);
+            other.optimal_tiling_features = FormatFeatureFlags2(image);
+            other.buffer_features = FormatFeatureFlags2(buffer);
         } else if let Some(layout) = structure_by_type(s_type) {
             // SAFETY: the chain of an output of this call, which is valid by the promise made to `ApplicationMemory::in_call`: each
             // structure has the layout of its `sType` and is ours to write. `chain` has read the link already and keeps
@@ -226,16 +226,16 @@ pub(crate) fn get_physical_device_image_format_properties2(
         return Result::ERROR_FORMAT_NOT_SUPPORTED;
     };
     out.image_format_properties = answer;
-    if let Some(it) = c.find_mut::<SamplerYcbcrConversionImageFormatProperties>(out.p_next) {
-        it.combined_image_sampler_descriptor_count = 1;
+    if let Some(value) = c.find_mut::<SamplerYcbcrConversionImageFormatProperties>(out.p_next) {
+        value.combined_image_sampler_descriptor_count = 1;
     }
-    if let Some(it) = c.find_mut::<HostImageCopyDevicePerformanceQuery>(out.p_next) {
-        it.optimal_device_access = Bool32::TRUE;
-        it.identical_memory_layout = Bool32::TRUE;
+    if let Some(value) = c.find_mut::<HostImageCopyDevicePerformanceQuery>(out.p_next) {
+        value.optimal_device_access = Bool32::TRUE;
+        value.identical_memory_layout = Bool32::TRUE;
     }
-    if let Some(it) = c.find_mut::<FilterCubicImageViewImageFormatPropertiesEXT>(out.p_next) {
-        it.filter_cubic = Bool32::TRUE;
-        it.filter_cubic_minmax = Bool32::TRUE;
+    if let Some(value) = c.find_mut::<FilterCubicImageViewImageFormatPropertiesEXT>(out.p_next) {
+        value.filter_cubic = Bool32::TRUE;
+        value.filter_cubic_minmax = Bool32::TRUE;
     }
     if let Some(wanted) = c.find::<PhysicalDeviceExternalImageFormatInfo>(info.p_next)
         && wanted.handle_type.0 != 0
@@ -244,8 +244,8 @@ pub(crate) fn get_physical_device_image_format_properties2(
         if external.external_memory_features.0 == 0 {
             return Result::ERROR_FORMAT_NOT_SUPPORTED;
         }
-        if let Some(it) = c.find_mut::<ExternalImageFormatProperties>(out.p_next) {
-            it.external_memory_properties = external;
+        if let Some(value) = c.find_mut::<ExternalImageFormatProperties>(out.p_next) {
+            value.external_memory_properties = external;
         }
     }
     Result::SUCCESS

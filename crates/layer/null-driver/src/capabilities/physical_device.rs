@@ -87,28 +87,28 @@ pub(crate) fn get_physical_device_queue_family_properties2(
 
 fn chained_family(c: ApplicationMemory<'_>, first: Ptr<Opaque>, flags: u32, index: u32) {
     let has = |bits: QueueFlags| flags & bits.0 != 0;
-    if let Some(it) = c.find_mut::<QueueFamilyGlobalPriorityProperties>(first) {
-        it.priority_count = 4;
+    if let Some(value) = c.find_mut::<QueueFamilyGlobalPriorityProperties>(first) {
+        value.priority_count = 4;
         let all = [QueueGlobalPriority::LOW, QueueGlobalPriority::MEDIUM, QueueGlobalPriority::HIGH];
-        it.priorities[..3].copy_from_slice(&all);
-        it.priorities[3] = QueueGlobalPriority::REALTIME;
+        value.priorities[..3].copy_from_slice(&all);
+        value.priorities[3] = QueueGlobalPriority::REALTIME;
     }
-    if let Some(it) = c.find_mut::<QueueFamilyVideoPropertiesKHR>(first) {
+    if let Some(value) = c.find_mut::<QueueFamilyVideoPropertiesKHR>(first) {
         let decode = if has(QueueFlags::VIDEO_DECODE_KHR) { 0x0f } else { 0 };
         let encode = if has(QueueFlags::VIDEO_ENCODE_KHR) { 0x7_0000 } else { 0 };
-        it.video_codec_operations = VideoCodecOperationFlagsKHR(decode | encode);
+        value.video_codec_operations = VideoCodecOperationFlagsKHR(decode | encode);
     }
-    if let Some(it) = c.find_mut::<QueueFamilyQueryResultStatusPropertiesKHR>(first) {
-        it.query_result_status_support = Bool32::TRUE;
+    if let Some(value) = c.find_mut::<QueueFamilyQueryResultStatusPropertiesKHR>(first) {
+        value.query_result_status_support = Bool32::TRUE;
     }
-    if let Some(it) = c.find_mut::<QueueFamilyOwnershipTransferPropertiesKHR>(first) {
-        it.optimal_image_transfer_to_queue_families = !(1 << index);
+    if let Some(value) = c.find_mut::<QueueFamilyOwnershipTransferPropertiesKHR>(first) {
+        value.optimal_image_transfer_to_queue_families = !(1 << index);
     }
-    if let Some(it) = c.find_mut::<QueueFamilyCheckpointProperties2NV>(first) {
-        it.checkpoint_execution_stage_mask = PipelineStageFlags2::ALL_COMMANDS;
+    if let Some(value) = c.find_mut::<QueueFamilyCheckpointProperties2NV>(first) {
+        value.checkpoint_execution_stage_mask = PipelineStageFlags2::ALL_COMMANDS;
     }
-    if let Some(it) = c.find_mut::<QueueFamilyCheckpointPropertiesNV>(first) {
-        it.checkpoint_execution_stage_mask = PipelineStageFlags::ALL_COMMANDS;
+    if let Some(value) = c.find_mut::<QueueFamilyCheckpointPropertiesNV>(first) {
+        value.checkpoint_execution_stage_mask = PipelineStageFlags::ALL_COMMANDS;
     }
 }
 
@@ -169,10 +169,10 @@ pub(crate) fn get_physical_device_memory_properties2(
     let settings = &c.physical_device(call.physical_device).settings;
     let Some(out) = c.get_mut(call.p_memory_properties) else { return };
     out.memory_properties = memory_properties(settings);
-    if let Some(it) = c.find_mut::<PhysicalDeviceMemoryBudgetPropertiesEXT>(out.p_next) {
-        it.heap_budget = [0; 16];
-        it.heap_usage = [0; 16];
-        it.heap_budget[..2].fill(settings.heap_bytes);
+    if let Some(value) = c.find_mut::<PhysicalDeviceMemoryBudgetPropertiesEXT>(out.p_next) {
+        value.heap_budget = [0; 16];
+        value.heap_usage = [0; 16];
+        value.heap_budget[..2].fill(settings.heap_bytes);
     }
 }
 
@@ -200,9 +200,9 @@ pub(crate) fn get_physical_device_fragment_shading_rates_khr(
     call: &GetPhysicalDeviceFragmentShadingRatesKHRParams,
 ) -> Result {
     let rates = [(4, 4), (4, 2), (2, 4), (4, 1), (2, 2), (1, 4), (2, 1), (1, 2), (1, 1)];
-    c.enumerate(call.p_fragment_shading_rate_count, call.p_fragment_shading_rates, &rates, |it, at| {
+    c.enumerate(call.p_fragment_shading_rate_count, call.p_fragment_shading_rates, &rates, |shading_rate, at| {
         let (width, height) = rates[at];
-        it.fragment_size = Extent2D { width, height };
-        it.sample_counts = SampleCountFlags(if (width, height) == (1, 1) { u32::MAX } else { 0x1f });
+        shading_rate.fragment_size = Extent2D { width, height };
+        shading_rate.sample_counts = SampleCountFlags(if (width, height) == (1, 1) { u32::MAX } else { 0x1f });
     })
 }

@@ -49,9 +49,9 @@ impl Profile {
         let value: Value = serde_json::from_str(text)
             .map_err(|error| format!("{}:{}: not JSON: {error}", error.line(), error.column()))?;
         let mut profile = Profile::default();
-        profile.document(&value).map_err(|it| {
-            let (line, column) = line_and_column(text, &it.word);
-            format!("{line}:{column}: {}", it.problem)
+        profile.document(&value).map_err(|profile_error| {
+            let (line, column) = line_and_column(text, &profile_error.word);
+            format!("{line}:{column}: {}", profile_error.problem)
         })?;
         Ok(profile)
     }
@@ -92,17 +92,17 @@ impl Profile {
                 ));
             }
         }
-        for (name, it) in capabilities {
-            for (key, _) in members(it, name)? {
+        for (name, capability) in capabilities {
+            for (key, _) in members(capability, name)? {
                 if !KEYS.contains(&key.as_str()) {
                     let problem = format!("\"{name}\" cannot have \"{key}\", only {}", KEYS.join(", "));
                     return Err(ProfileError::new(key, problem));
                 }
             }
-            self.read_extensions(&it["extensions"])?;
-            self.read_features(&it["features"])?;
-            self.read_properties(&it["properties"])?;
-            self.read_queue_families(&it["queueFamiliesProperties"])?;
+            self.read_extensions(&capability["extensions"])?;
+            self.read_features(&capability["features"])?;
+            self.read_properties(&capability["properties"])?;
+            self.read_queue_families(&capability["queueFamiliesProperties"])?;
         }
         self.read_ours(&value["lavascope"])
     }
@@ -165,12 +165,12 @@ impl Profile {
 
     fn read_queue_families(&mut self, value: &Value) -> Result<(), ProfileError> {
         let Some(families) = value.as_array() else { return Ok(()) };
-        for it in families {
+        for item in families {
             let layout = QueueFamilyProperties::layout();
             let mut words = vec![0u64; (layout.size as usize).div_ceil(8)];
             let mut bytes: Vec<u8> = words.iter().flat_map(|it| it.to_le_bytes()).collect();
-            let it = if it[layout.name].is_object() { &it[layout.name] } else { it };
-            StructBytes(&mut bytes).object(0, layout, it)?;
+            let entry = if item[layout.name].is_object() { &item[layout.name] } else { item };
+            StructBytes(&mut bytes).object(0, layout, entry)?;
             for (word, bytes) in words.iter_mut().zip(bytes.chunks_exact(8)) {
                 *word = u64::from_le_bytes(bytes.try_into().unwrap_or_default());
             }

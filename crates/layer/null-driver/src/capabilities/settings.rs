@@ -123,8 +123,8 @@ fn queue_families() -> [QueueFamilyProperties; 7] {
         QueueFlagBits::TRANSFER.0,
         video,
     ];
-    flags.map(|it| QueueFamilyProperties {
-        queue_flags: QueueFlags(it),
+    flags.map(|flag| QueueFamilyProperties {
+        queue_flags: QueueFlags(flag),
         queue_count: QUEUES_PER_FAMILY,
         timestamp_valid_bits: 64,
         min_image_transfer_granularity: Extent3D { width: 1, height: 1, depth: 1 },

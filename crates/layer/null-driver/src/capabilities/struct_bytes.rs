@@ -94,7 +94,10 @@ impl StructBytes<'_> {
 /// A number, a name, or a list of names of bits.
 fn enum_value(desc: &EnumDesc, value: &Value) -> Option<f64> {
     if let Some(values) = value.as_array() {
-        return values.iter().try_fold(0, |bits, it| Some(bits | enum_value(desc, it)? as u64)).map(|it| it as f64);
+        return values
+            .iter()
+            .try_fold(0, |bits, it| Some(bits | enum_value(desc, it)? as u64))
+            .map(|number| number as f64);
     }
     if let Some(name) = value.as_str() {
         return desc.values.iter().find(|it| it.1 == name).map(|it| it.0 as f64);

@@ -82,19 +82,19 @@ pub(crate) fn get_physical_device_surface_capabilities2_khr(
             bytes[at..at + 4].copy_from_slice(&u32::from(is_on).to_le_bytes());
         }
     }
-    if let Some(it) = c.find_mut::<SurfacePresentScalingCapabilitiesKHR>(out.p_next) {
-        it.supported_present_scaling = PresentScalingFlagsKHR(0);
-        it.supported_present_gravity_x = PresentGravityFlagsKHR(0);
-        it.supported_present_gravity_y = PresentGravityFlagsKHR(0);
-        it.min_scaled_image_extent = out.surface_capabilities.min_image_extent;
-        it.max_scaled_image_extent = out.surface_capabilities.max_image_extent;
+    if let Some(value) = c.find_mut::<SurfacePresentScalingCapabilitiesKHR>(out.p_next) {
+        value.supported_present_scaling = PresentScalingFlagsKHR(0);
+        value.supported_present_gravity_x = PresentGravityFlagsKHR(0);
+        value.supported_present_gravity_y = PresentGravityFlagsKHR(0);
+        value.min_scaled_image_extent = out.surface_capabilities.min_image_extent;
+        value.max_scaled_image_extent = out.surface_capabilities.max_image_extent;
     }
-    if let Some(it) = c.find_mut::<SurfacePresentModeCompatibilityKHR>(out.p_next) {
-        let count = std::ptr::from_mut(&mut it.present_mode_count).expose_provenance();
-        c.enumerate_values(Ptr::new(count as u64), it.p_present_modes, &MODES);
+    if let Some(value) = c.find_mut::<SurfacePresentModeCompatibilityKHR>(out.p_next) {
+        let count = std::ptr::from_mut(&mut value.present_mode_count).expose_provenance();
+        c.enumerate_values(Ptr::new(count as u64), value.p_present_modes, &MODES);
     }
-    if let Some(it) = c.find_mut::<SharedPresentSurfaceCapabilitiesKHR>(out.p_next) {
-        it.shared_present_supported_usage_flags = out.surface_capabilities.supported_usage_flags;
+    if let Some(value) = c.find_mut::<SharedPresentSurfaceCapabilitiesKHR>(out.p_next) {
+        value.shared_present_supported_usage_flags = out.surface_capabilities.supported_usage_flags;
     }
     Result::SUCCESS
 }

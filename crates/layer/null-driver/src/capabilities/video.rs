@@ -53,8 +53,8 @@ pub(crate) fn get_physical_device_video_capabilities_khr(
         let Some(layout) = structure_by_type(s_type) else { continue };
         fill_capabilities(layout, &mut StructBytes(c.slice_mut(at.cast::<u8>(), layout.size)));
     }
-    if let Some(it) = c.find_mut::<VideoDecodeCapabilitiesKHR>(out.p_next) {
-        it.flags = VideoDecodeCapabilityFlagsKHR::DPB_AND_OUTPUT_COINCIDE_KHR;
+    if let Some(value) = c.find_mut::<VideoDecodeCapabilitiesKHR>(out.p_next) {
+        value.flags = VideoDecodeCapabilityFlagsKHR::DPB_AND_OUTPUT_COINCIDE_KHR;
     }
     Result::SUCCESS
 }
@@ -86,15 +86,15 @@ pub(crate) fn get_physical_device_video_format_properties_khr(
     let usage = c.get(call.p_video_format_info).map_or(ImageUsageFlags(0), |it| it.image_usage);
     let formats = [Format::G8_B8R8_2PLANE_420_UNORM, Format::G10X6_B10X6R10X6_2PLANE_420_UNORM_3PACK16];
     let (count, to) = (call.p_video_format_property_count, call.p_video_format_properties);
-    c.enumerate(count, to, &formats, |it, at| {
-        it.format = formats[at];
-        it.component_mapping = ComponentMapping::zeroed();
-        it.image_create_flags = ImageCreateFlags(
+    c.enumerate(count, to, &formats, |format_properties, at| {
+        format_properties.format = formats[at];
+        format_properties.component_mapping = ComponentMapping::zeroed();
+        format_properties.image_create_flags = ImageCreateFlags(
             ImageCreateFlags::MUTABLE_FORMAT.0 | ImageCreateFlags::EXTENDED_USAGE.0 | ImageCreateFlags::ALIAS.0,
         );
-        it.image_type = ImageType::_2D;
-        it.image_tiling = ImageTiling::OPTIMAL;
-        it.image_usage_flags = ImageUsageFlags(
+        format_properties.image_type = ImageType::_2D;
+        format_properties.image_tiling = ImageTiling::OPTIMAL;
+        format_properties.image_usage_flags = ImageUsageFlags(
             usage.0 | ImageUsageFlags::SAMPLED.0 | ImageUsageFlags::TRANSFER_SRC.0 | ImageUsageFlags::TRANSFER_DST.0,
         );
     })
@@ -106,9 +106,9 @@ pub(crate) fn get_video_session_memory_requirements_khr(
 ) -> Result {
     let binds = [0u32, 1];
     let (count, to) = (call.p_memory_requirements_count, call.p_memory_requirements);
-    c.enumerate(count, to, &binds, |it, at| {
-        it.memory_bind_index = binds[at];
-        it.memory_requirements = session_requirements();
+    c.enumerate(count, to, &binds, |requirements, at| {
+        requirements.memory_bind_index = binds[at];
+        requirements.memory_requirements = session_requirements();
     })
 }
 

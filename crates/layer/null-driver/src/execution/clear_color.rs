@@ -8,15 +8,15 @@ pub(crate) fn pack_color(desc: &FormatDesc, color: [u32; 4]) -> Option<Vec<u8>> 
         return None;
     }
     let mut bits: Vec<(u64, u32)> = Vec::new();
-    for it in desc.components {
-        let value = match it.name {
+    for format_component in desc.components {
+        let value = match format_component.name {
             "R" => color[0],
             "G" => color[1],
             "B" => color[2],
             "A" => color[3],
             _ => 0,
         };
-        bits.push((component(it, value)?, it.bits));
+        bits.push((component(format_component, value)?, format_component.bits));
     }
     // The name of a packed format begins with the highest bits, that of another with the first byte.
     if desc.name.contains("PACK") {
@@ -36,20 +36,20 @@ pub(crate) fn pack_color(desc: &FormatDesc, color: [u32; 4]) -> Option<Vec<u8>> 
 }
 
 /// The bits of a component, whose clear value is a float or an integer by its format.
-fn component(it: &FormatComponent, word: u32) -> Option<u64> {
+fn component(format_component: &FormatComponent, word: u32) -> Option<u64> {
     let float = f64::from(f32::from_bits(word));
-    let mask = if it.bits >= 64 { u64::MAX } else { (1 << it.bits) - 1 };
-    let bits = match it.numeric {
+    let mask = if format_component.bits >= 64 { u64::MAX } else { (1 << format_component.bits) - 1 };
+    let bits = match format_component.numeric {
         "UINT" => u64::from(word),
         "SINT" => i64::from(word as i32) as u64,
         "UNORM" => (float.clamp(0.0, 1.0) * mask as f64).round() as u64,
         "SNORM" => (float.clamp(-1.0, 1.0) * (mask >> 1) as f64).round() as i64 as u64,
-        "SRGB" if it.name == "A" => (float.clamp(0.0, 1.0) * mask as f64).round() as u64,
+        "SRGB" if format_component.name == "A" => (float.clamp(0.0, 1.0) * mask as f64).round() as u64,
         "SRGB" => (srgb(float.clamp(0.0, 1.0)) * mask as f64).round() as u64,
         "USCALED" | "SSCALED" => float as i64 as u64,
-        "SFLOAT" if it.bits == 32 => u64::from(word),
-        "SFLOAT" if it.bits == 64 => float.to_bits(),
-        "SFLOAT" if it.bits == 16 => u64::from(half(f32::from_bits(word))),
+        "SFLOAT" if format_component.bits == 32 => u64::from(word),
+        "SFLOAT" if format_component.bits == 64 => float.to_bits(),
+        "SFLOAT" if format_component.bits == 16 => u64::from(half(f32::from_bits(word))),
         _ => return None,
     };
     Some(bits & mask)

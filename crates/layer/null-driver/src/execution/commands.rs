@@ -81,7 +81,7 @@ impl CommandBufferData {
     fn reset(&self) {
         let mut ops = self.lock();
         match Arc::get_mut(&mut ops) {
-            Some(it) => it.clear(),
+            Some(recorded_ops) => recorded_ops.clear(),
             None => *ops = Arc::default(),
         }
     }
@@ -115,11 +115,11 @@ pub(crate) fn allocate_command_buffers(c: ApplicationMemory<'_>, call: &Allocate
     let Some(info) = c.get(call.p_allocate_info) else { return Result::ERROR_UNKNOWN };
     let Some(pool) = COMMAND_POOLS.get(info.command_pool.0) else { return Result::ERROR_UNKNOWN };
     let out = c.slice_mut(call.p_command_buffers, info.command_buffer_count);
-    for it in out {
+    for command_buffer in out {
         let data = CommandBufferData { pool: info.command_pool, ops: Mutex::default() };
         let Some(handle) = dispatchable::create(data) else { return Result::ERROR_OUT_OF_HOST_MEMORY };
-        *it = CommandBuffer(handle);
-        pool.lock().push(*it);
+        *command_buffer = CommandBuffer(handle);
+        pool.lock().push(*command_buffer);
     }
     Result::SUCCESS
 }
@@ -146,8 +146,8 @@ pub(crate) fn reset_command_buffer(c: ApplicationMemory<'_>, call: &ResetCommand
 
 /// A secondary command buffer is part of the primary one from now on: recording it again would make that invalid.
 pub(crate) fn cmd_execute_commands(c: ApplicationMemory<'_>, call: &CmdExecuteCommandsParams) {
-    for it in c.slice(call.p_command_buffers, call.command_buffer_count) {
-        for op in c.command_buffer(*it).recorded().iter() {
+    for buffer in c.slice(call.p_command_buffers, call.command_buffer_count) {
+        for op in c.command_buffer(*buffer).recorded().iter() {
             c.command_buffer(call.command_buffer).record(op.clone());
         }
     }

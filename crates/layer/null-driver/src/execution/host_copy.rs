@@ -27,11 +27,11 @@ pub(crate) fn copy_memory_to_image(c: ApplicationMemory<'_>, call: &CopyMemoryTo
     let Some(info) = c.get(call.p_copy_memory_to_image_info) else { return Result::ERROR_UNKNOWN };
     let image = IMAGES.get(info.dst_image.0);
     let Some((image, texels)) = image.and_then(|it| Some((it.clone(), it.binding()?))) else { return Result::SUCCESS };
-    for it in c.slice(info.p_regions, info.region_count) {
-        let place = (it.image_subresource, it.image_offset, it.image_extent);
-        let region = region(&image, info.flags, place, (it.memory_row_length, it.memory_image_height));
+    for image_copy in c.slice(info.p_regions, info.region_count) {
+        let place = (image_copy.image_subresource, image_copy.image_offset, image_copy.image_extent);
+        let region = region(&image, info.flags, place, (image_copy.memory_row_length, image_copy.memory_image_height));
         for_each_row(&image, &region, |outside, inside, size| {
-            let row = c.slice(Ptr::<u8>::new(it.p_host_pointer.0 + outside), size);
+            let row = c.slice(Ptr::<u8>::new(image_copy.p_host_pointer.0 + outside), size);
             texels.memory.write(texels.offset + inside, row);
         });
     }
@@ -42,11 +42,12 @@ pub(crate) fn copy_image_to_memory(c: ApplicationMemory<'_>, call: &CopyImageToM
     let Some(info) = c.get(call.p_copy_image_to_memory_info) else { return Result::ERROR_UNKNOWN };
     let image = IMAGES.get(info.src_image.0);
     let Some((image, texels)) = image.and_then(|it| Some((it.clone(), it.binding()?))) else { return Result::SUCCESS };
-    for it in c.slice(info.p_regions, info.region_count) {
-        let place = (it.image_subresource, it.image_offset, it.image_extent);
-        let region = region(&image, info.flags, place, (it.memory_row_length, it.memory_image_height));
+    for memory_copy in c.slice(info.p_regions, info.region_count) {
+        let place = (memory_copy.image_subresource, memory_copy.image_offset, memory_copy.image_extent);
+        let region =
+            region(&image, info.flags, place, (memory_copy.memory_row_length, memory_copy.memory_image_height));
         for_each_row(&image, &region, |outside, inside, size| {
-            let row = c.slice_mut(Ptr::<u8>::new(it.p_host_pointer.0 + outside), size);
+            let row = c.slice_mut(Ptr::<u8>::new(memory_copy.p_host_pointer.0 + outside), size);
             texels.memory.read(texels.offset + inside, row);
         });
     }
@@ -56,8 +57,8 @@ pub(crate) fn copy_image_to_memory(c: ApplicationMemory<'_>, call: &CopyImageToM
 pub(crate) fn copy_image_to_image(c: ApplicationMemory<'_>, call: &CopyImageToImageParams) -> Result {
     let Some(info) = c.get(call.p_copy_image_to_image_info) else { return Result::ERROR_UNKNOWN };
     if let (Some(from), Some(to)) = (IMAGES.get(info.src_image.0), IMAGES.get(info.dst_image.0)) {
-        for it in c.slice(info.p_regions, info.region_count) {
-            copy_images(&from, &to, &to_image_copy(it));
+        for image_copy in c.slice(info.p_regions, info.region_count) {
+            copy_images(&from, &to, &to_image_copy(image_copy));
         }
     }
     Result::SUCCESS

@@ -31,8 +31,8 @@ impl QueryPoolData {
 
     pub(crate) fn reset(&self, first: u32, count: u32) {
         let end = first.saturating_add(count);
-        for it in self.lock().iter_mut().take(end as usize).skip(first as usize) {
-            *it = Query::default();
+        for query in self.lock().iter_mut().take(end as usize).skip(first as usize) {
+            *query = Query::default();
         }
     }
 
@@ -41,8 +41,8 @@ impl QueryPoolData {
     }
 
     pub(crate) fn write(&self, query: u32, value: u64) {
-        if let Some(it) = self.lock().get_mut(query as usize) {
-            *it = Query { is_available: true, value };
+        if let Some(item) = self.lock().get_mut(query as usize) {
+            *item = Query { is_available: true, value };
         }
     }
 
@@ -67,17 +67,17 @@ impl QueryPoolData {
         let mut are_all = true;
         let all = self.lock();
         for (at, query) in queries.enumerate() {
-            let Some(it) = all.get(query as usize) else { break };
-            are_all &= it.is_available;
+            let Some(other) = all.get(query as usize) else { break };
+            are_all &= other.is_available;
             let base = at as u64 * stride;
-            if it.is_available || has(QueryResultFlags::WAIT) || has(QueryResultFlags::PARTIAL) {
+            if other.is_available || has(QueryResultFlags::WAIT) || has(QueryResultFlags::PARTIAL) {
                 for index in 0..self.values_per_query {
-                    let value = if index == 0 { it.value } else { 0 };
+                    let value = if index == 0 { other.value } else { 0 };
                     put(base + index as u64 * width, &value.to_le_bytes()[..width as usize]);
                 }
             }
             if has(QueryResultFlags::WITH_AVAILABILITY) || has(QueryResultFlags::WITH_STATUS_KHR) {
-                let value = u64::from(it.is_available);
+                let value = u64::from(other.is_available);
                 put(base + self.values_per_query as u64 * width, &value.to_le_bytes()[..width as usize]);
             }
         }

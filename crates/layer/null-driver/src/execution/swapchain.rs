@@ -51,8 +51,8 @@ impl SwapchainData {
     }
 
     fn release(&self, image: usize) {
-        if let Some(it) = self.lock().is_acquired.get_mut(image) {
-            *it = false;
+        if let Some(flag) = self.lock().is_acquired.get_mut(image) {
+            *flag = false;
         }
     }
 
@@ -142,11 +142,11 @@ fn acquire(
         return if timeout == 0 && waited == Result::TIMEOUT { Result::NOT_READY } else { waited };
     };
     c.write(index, image);
-    if let Some(it) = SEMAPHORES.get(semaphore.0) {
-        queue_engine::signal(&it, 1);
+    if let Some(semaphore_payload) = SEMAPHORES.get(semaphore.0) {
+        queue_engine::signal(&semaphore_payload, 1);
     }
-    if let Some(it) = FENCES.get(fence.0) {
-        queue_engine::change(|| it.is_signaled.store(true, Ordering::Release));
+    if let Some(fence_payload) = FENCES.get(fence.0) {
+        queue_engine::change(|| fence_payload.is_signaled.store(true, Ordering::Release));
     }
     Result::SUCCESS
 }
@@ -186,8 +186,8 @@ pub(crate) fn queue_present_khr(c: ApplicationMemory<'_>, call: &QueuePresentKHR
 }
 
 fn present_ids<'a>(c: ApplicationMemory<'a>, info: &PresentInfoKHR) -> &'a [u64] {
-    if let Some(it) = c.find::<PresentId2KHR>(info.p_next) {
-        return c.slice(it.p_present_ids, it.swapchain_count);
+    if let Some(present_id) = c.find::<PresentId2KHR>(info.p_next) {
+        return c.slice(present_id.p_present_ids, present_id.swapchain_count);
     }
     let first = c.find::<PresentIdKHR>(info.p_next);
     first.map(|it| c.slice(it.p_present_ids, it.swapchain_count)).unwrap_or_default()

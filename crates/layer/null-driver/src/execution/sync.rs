@@ -35,7 +35,7 @@ pub(crate) fn reset_fences(c: ApplicationMemory<'_>, call: &ResetFencesParams) -
 
 pub(crate) fn get_fence_status(_: ApplicationMemory<'_>, call: &GetFenceStatusParams) -> Result {
     match FENCES.get(call.fence.0) {
-        Some(it) if it.is_signaled.load(Ordering::Acquire) => Result::SUCCESS,
+        Some(fence_payload) if fence_payload.is_signaled.load(Ordering::Acquire) => Result::SUCCESS,
         Some(_) if queue_engine::is_lost() => Result::ERROR_DEVICE_LOST,
         Some(_) => Result::NOT_READY,
         None => Result::ERROR_DEVICE_LOST,
@@ -71,15 +71,15 @@ pub(crate) fn destroy_semaphore(_: ApplicationMemory<'_>, call: &DestroySemaphor
 }
 
 pub(crate) fn get_semaphore_counter_value(c: ApplicationMemory<'_>, call: &GetSemaphoreCounterValueParams) -> Result {
-    let Some(it) = SEMAPHORES.get(call.semaphore.0) else { return Result::ERROR_DEVICE_LOST };
-    c.write(call.p_value, it.value.load(Ordering::Acquire));
+    let Some(other) = SEMAPHORES.get(call.semaphore.0) else { return Result::ERROR_DEVICE_LOST };
+    c.write(call.p_value, other.value.load(Ordering::Acquire));
     Result::SUCCESS
 }
 
 pub(crate) fn signal_semaphore(c: ApplicationMemory<'_>, call: &SignalSemaphoreParams) -> Result {
     let Some(info) = c.get(call.p_signal_info) else { return Result::ERROR_UNKNOWN };
-    let Some(it) = SEMAPHORES.get(info.semaphore.0) else { return Result::ERROR_DEVICE_LOST };
-    queue_engine::signal(&it, info.value);
+    let Some(other) = SEMAPHORES.get(info.semaphore.0) else { return Result::ERROR_DEVICE_LOST };
+    queue_engine::signal(&other, info.value);
     Result::SUCCESS
 }
 
@@ -104,7 +104,7 @@ pub(crate) fn destroy_event(_: ApplicationMemory<'_>, call: &DestroyEventParams)
 
 pub(crate) fn get_event_status(_: ApplicationMemory<'_>, call: &GetEventStatusParams) -> Result {
     match EVENTS.get(call.event.0) {
-        Some(it) if it.is_set.load(Ordering::Acquire) => Result::EVENT_SET,
+        Some(event_payload) if event_payload.is_set.load(Ordering::Acquire) => Result::EVENT_SET,
         Some(_) => Result::EVENT_RESET,
         None => Result::ERROR_DEVICE_LOST,
     }
@@ -119,7 +119,7 @@ pub(crate) fn reset_event(_: ApplicationMemory<'_>, call: &ResetEventParams) -> 
 }
 
 fn put_event(event: Event, is_set: bool) -> Result {
-    let Some(it) = EVENTS.get(event.0) else { return Result::ERROR_DEVICE_LOST };
-    queue_engine::change(|| it.is_set.store(is_set, Ordering::Release));
+    let Some(other) = EVENTS.get(event.0) else { return Result::ERROR_DEVICE_LOST };
+    queue_engine::change(|| other.is_set.store(is_set, Ordering::Release));
     Result::SUCCESS
 }

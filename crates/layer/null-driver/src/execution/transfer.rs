@@ -82,9 +82,13 @@ impl Transfer {
             }
             Transfer::Images { from, to, regions } => regions.iter().for_each(|it| copy_images(from, to, it)),
             Transfer::Clear { image, color, ranges } => ranges.iter().for_each(|it| clear(image, *color, it)),
-            Transfer::QueryResults(it) => {
-                it.pool
-                    .results(it.queries.clone(), it.stride, it.flags, |at, bytes| write(&it.to, it.offset + at, bytes));
+            Transfer::QueryResults(query_results) => {
+                query_results.pool.results(
+                    query_results.queries.clone(),
+                    query_results.stride,
+                    query_results.flags,
+                    |at, bytes| write(&query_results.to, query_results.offset + at, bytes),
+                );
             }
         }
     }
@@ -105,9 +109,9 @@ fn fill(to: &BufferData, offset: u64, size: u64, word: u32) {
 
 fn copy_buffers(from: &BufferData, to: &BufferData, regions: &[BufferCopy]) {
     let (Some(source), Some(target)) = (from.binding(), to.binding()) else { return };
-    for it in regions {
-        let size = it.size.min(from.size().saturating_sub(it.src_offset));
-        let (from, to) = (source.offset + it.src_offset, target.offset + it.dst_offset);
+    for region in regions {
+        let size = region.size.min(from.size().saturating_sub(region.src_offset));
+        let (from, to) = (source.offset + region.src_offset, target.offset + region.dst_offset);
         copy(&source.memory, from, &target.memory, to, size);
     }
 }
@@ -182,17 +186,17 @@ pub(crate) fn for_each_row(image: &ImageData, region: &TexelRegion, mut visit: i
     }
 }
 
-fn copy_buffer_image(way: CopyDirection, buffer: &BufferData, image: &ImageData, it: &BufferImageCopy) {
+fn copy_buffer_image(way: CopyDirection, buffer: &BufferData, image: &ImageData, image_copy: &BufferImageCopy) {
     let (Some(linear), Some(texels)) = (buffer.binding(), image.binding()) else { return };
     let region = TexelRegion {
-        at: it.image_subresource,
-        offset: it.image_offset,
-        extent: it.image_extent,
-        row_length: it.buffer_row_length,
-        image_height: it.buffer_image_height,
+        at: image_copy.image_subresource,
+        offset: image_copy.image_offset,
+        extent: image_copy.image_extent,
+        row_length: image_copy.buffer_row_length,
+        image_height: image_copy.buffer_image_height,
     };
     for_each_row(image, &region, |outside, inside, size| {
-        let (in_buffer, in_image) = (linear.offset + it.buffer_offset + outside, texels.offset + inside);
+        let (in_buffer, in_image) = (linear.offset + image_copy.buffer_offset + outside, texels.offset + inside);
         match way {
             CopyDirection::ToImage => copy(&linear.memory, in_buffer, &texels.memory, in_image, size),
             CopyDirection::ToBuffer => copy(&texels.memory, in_image, &linear.memory, in_buffer, size),
@@ -279,14 +283,14 @@ fn buffer_image(way: CopyDirection, buffer: Buffer, image: Image, regions: Vec<B
     Some(Transfer::BufferImage { direction: way, buffer: BUFFERS.get(buffer.0)?, image: IMAGES.get(image.0)?, regions })
 }
 
-fn to_buffer_image_copy(it: &BufferImageCopy2) -> BufferImageCopy {
+fn to_buffer_image_copy(image_copy: &BufferImageCopy2) -> BufferImageCopy {
     BufferImageCopy {
-        buffer_offset: it.buffer_offset,
-        buffer_row_length: it.buffer_row_length,
-        buffer_image_height: it.buffer_image_height,
-        image_subresource: it.image_subresource,
-        image_offset: it.image_offset,
-        image_extent: it.image_extent,
+        buffer_offset: image_copy.buffer_offset,
+        buffer_row_length: image_copy.buffer_row_length,
+        buffer_image_height: image_copy.buffer_image_height,
+        image_subresource: image_copy.image_subresource,
+        image_offset: image_copy.image_offset,
+        image_extent: image_copy.image_extent,
     }
 }
 
@@ -312,13 +316,13 @@ pub(crate) fn cmd_copy_image_to_buffer2(c: ApplicationMemory<'_>, call: &CmdCopy
     record(c, call.command_buffer, buffer_image(CopyDirection::ToBuffer, info.dst_buffer, info.src_image, regions));
 }
 
-pub(crate) fn to_image_copy(it: &ImageCopy2) -> ImageCopy {
+pub(crate) fn to_image_copy(image_copy: &ImageCopy2) -> ImageCopy {
     ImageCopy {
-        src_subresource: it.src_subresource,
-        src_offset: it.src_offset,
-        dst_subresource: it.dst_subresource,
-        dst_offset: it.dst_offset,
-        extent: it.extent,
+        src_subresource: image_copy.src_subresource,
+        src_offset: image_copy.src_offset,
+        dst_subresource: image_copy.dst_subresource,
+        dst_offset: image_copy.dst_offset,
+        extent: image_copy.extent,
     }
 }
 

@@ -66,7 +66,7 @@ pub(crate) fn create_buffer(c: ApplicationMemory<'_>, call: &CreateBufferParams)
         (false, _) => None,
         (true, 0) => DeviceAddressRange::allocate(info.size),
         (true, wish) => match DeviceAddressRange::allocate_at(wish, info.size) {
-            Some(it) => Some(it),
+            Some(address_range) => Some(address_range),
             None => return Result::ERROR_INVALID_OPAQUE_CAPTURE_ADDRESS,
         },
     };
@@ -107,25 +107,26 @@ pub(crate) fn put_requirements(
 ) {
     let Some(out) = c.get_mut(to) else { return };
     out.memory_requirements = found.unwrap_or_else(MemoryRequirements::zeroed);
-    if let Some(it) = c.find_mut::<MemoryDedicatedRequirements>(out.p_next) {
-        it.prefers_dedicated_allocation = Bool32::FALSE;
-        it.requires_dedicated_allocation = Bool32::FALSE;
+    if let Some(value) = c.find_mut::<MemoryDedicatedRequirements>(out.p_next) {
+        value.prefers_dedicated_allocation = Bool32::FALSE;
+        value.requires_dedicated_allocation = Bool32::FALSE;
     }
 }
 
 pub(crate) fn bind_buffer_memory(_: ApplicationMemory<'_>, call: &BindBufferMemoryParams) -> Result {
     match BUFFERS.get(call.buffer.0) {
-        Some(it) => it.bind(call.memory, call.memory_offset),
+        Some(buffer_data) => buffer_data.bind(call.memory, call.memory_offset),
         None => Result::ERROR_UNKNOWN,
     }
 }
 
 pub(crate) fn bind_buffer_memory2(c: ApplicationMemory<'_>, call: &BindBufferMemory2Params) -> Result {
     let mut all = Result::SUCCESS;
-    for it in c.slice(call.p_bind_infos, call.bind_info_count) {
-        let buffer = BUFFERS.get(it.buffer.0);
-        let result = buffer.map_or(Result::ERROR_UNKNOWN, |buffer| buffer.bind(it.memory, it.memory_offset));
-        put_status(c, it.p_next, result);
+    for memory_info in c.slice(call.p_bind_infos, call.bind_info_count) {
+        let buffer = BUFFERS.get(memory_info.buffer.0);
+        let result =
+            buffer.map_or(Result::ERROR_UNKNOWN, |buffer| buffer.bind(memory_info.memory, memory_info.memory_offset));
+        put_status(c, memory_info.p_next, result);
         if result != Result::SUCCESS {
             all = result;
         }
@@ -135,8 +136,8 @@ pub(crate) fn bind_buffer_memory2(c: ApplicationMemory<'_>, call: &BindBufferMem
 
 /// Where the application wants to know how each binding went.
 pub(crate) fn put_status(c: ApplicationMemory<'_>, chain: Ptr<Opaque>, result: Result) {
-    if let Some(it) = c.find::<BindMemoryStatus>(chain) {
-        c.write(it.p_result, result);
+    if let Some(memory_status) = c.find::<BindMemoryStatus>(chain) {
+        c.write(memory_status.p_result, result);
     }
 }
 

@@ -67,7 +67,7 @@ impl DescriptorPoolState {
         let mut sums: Vec<(DescriptorType, u64)> = Vec::new();
         for (ty, count) in needs {
             match sums.iter_mut().find(|it| it.0 == ty) {
-                Some(it) => it.1 += count,
+                Some(pair) => pair.1 += count,
                 None => sums.push((ty, count)),
             }
         }
@@ -119,10 +119,10 @@ pub(crate) fn destroy_descriptor_set_layout(_: ApplicationMemory<'_>, call: &Des
 pub(crate) fn get_descriptor_set_layout_support(c: ApplicationMemory<'_>, call: &GetDescriptorSetLayoutSupportParams) {
     let Some(out) = c.get_mut(call.p_support) else { return };
     out.supported = Bool32::TRUE;
-    if let Some(it) = c.find_mut::<DescriptorSetVariableDescriptorCountLayoutSupport>(out.p_next) {
+    if let Some(value) = c.find_mut::<DescriptorSetVariableDescriptorCountLayoutSupport>(out.p_next) {
         let info = c.get(call.p_create_info);
         let bindings = info.map(|it| c.slice(it.p_bindings, it.binding_count)).unwrap_or_default();
-        it.max_variable_descriptor_count = if bindings.is_empty() { 0 } else { 1 << 20 };
+        value.max_variable_descriptor_count = if bindings.is_empty() { 0 } else { 1 << 20 };
     }
 }
 
@@ -179,9 +179,9 @@ pub(crate) fn allocate_descriptor_sets(c: ApplicationMemory<'_>, call: &Allocate
 }
 
 fn needs(layout: &DescriptorSetLayoutData, variable: Option<u32>) -> Vec<(DescriptorType, u64)> {
-    let count = |it: &BindingLayout| match layout.variable {
-        Some(binding) if binding == it.binding => variable.unwrap_or(0),
-        _ => it.count,
+    let count = |binding_layout: &BindingLayout| match layout.variable {
+        Some(binding) if binding == binding_layout.binding => variable.unwrap_or(0),
+        _ => binding_layout.count,
     };
     layout.bindings.iter().map(|it| (it.ty, u64::from(count(it)))).filter(|it| it.1 > 0).collect()
 }

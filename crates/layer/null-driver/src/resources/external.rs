@@ -109,8 +109,8 @@ pub(crate) fn memory_properties(handle_type: u32) -> ExternalMemoryProperties {
     let host = ExternalMemoryHandleTypeFlags::HOST_ALLOCATION_EXT.0;
     let importable = ExternalMemoryFeatureFlags::IMPORTABLE.0;
     let features = match handle_type {
-        it if it == file => importable | ExternalMemoryFeatureFlags::EXPORTABLE.0,
-        it if it == host => importable,
+        value if value == file => importable | ExternalMemoryFeatureFlags::EXPORTABLE.0,
+        value if value == host => importable,
         _ => 0,
     };
     let same = ExternalMemoryHandleTypeFlags(if features == 0 { 0 } else { handle_type });

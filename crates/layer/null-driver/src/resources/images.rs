@@ -75,7 +75,7 @@ impl ImageData {
     /// Of one plane, where that is asked for.
     fn requirements_for(&self, c: ApplicationMemory<'_>, chain: Ptr<Opaque>) -> MemoryRequirements {
         match c.find::<ImagePlaneMemoryRequirementsInfo>(chain) {
-            Some(it) => self.requirements_of(self.shape.plane(it.plane_aspect).size),
+            Some(requirements_info) => self.requirements_of(self.shape.plane(requirements_info.plane_aspect).size),
             None => self.requirements(),
         }
     }
@@ -119,16 +119,18 @@ pub(crate) fn get_device_image_memory_requirements(
 
 pub(crate) fn bind_image_memory(_: ApplicationMemory<'_>, call: &BindImageMemoryParams) -> Result {
     match IMAGES.get(call.image.0) {
-        Some(it) => it.bind(AllocationBinding::of(call.memory, call.memory_offset)),
+        Some(image_data) => image_data.bind(AllocationBinding::of(call.memory, call.memory_offset)),
         None => Result::ERROR_UNKNOWN,
     }
 }
 
 pub(crate) fn bind_image_memory2(c: ApplicationMemory<'_>, call: &BindImageMemory2Params) -> Result {
     let mut all = Result::SUCCESS;
-    for it in c.slice(call.p_bind_infos, call.bind_info_count) {
-        let result = IMAGES.get(it.image.0).map_or(Result::ERROR_UNKNOWN, |image| image.bind(binding_of(c, it)));
-        put_status(c, it.p_next, result);
+    for memory_info in c.slice(call.p_bind_infos, call.bind_info_count) {
+        let result = IMAGES
+            .get(memory_info.image.0)
+            .map_or(Result::ERROR_UNKNOWN, |image| image.bind(binding_of(c, memory_info)));
+        put_status(c, memory_info.p_next, result);
         if result != Result::SUCCESS {
             all = result;
         }
@@ -138,11 +140,11 @@ pub(crate) fn bind_image_memory2(c: ApplicationMemory<'_>, call: &BindImageMemor
 
 /// Memory of the application, or of an image of a swapchain.
 fn binding_of(c: ApplicationMemory<'_>, info: &BindImageMemoryInfo) -> Option<AllocationBinding> {
-    let Some(it) = c.find::<BindImageMemorySwapchainInfoKHR>(info.p_next).filter(|it| it.swapchain.0 != 0) else {
+    let Some(other) = c.find::<BindImageMemorySwapchainInfoKHR>(info.p_next).filter(|it| it.swapchain.0 != 0) else {
         return AllocationBinding::of(info.memory, info.memory_offset);
     };
-    let swapchain = SWAPCHAINS.get(it.swapchain.0)?;
-    let image = IMAGES.get(swapchain.images.get(it.image_index as usize)?.0)?;
+    let swapchain = SWAPCHAINS.get(other.swapchain.0)?;
+    let image = IMAGES.get(swapchain.images.get(other.image_index as usize)?.0)?;
     Some(AllocationBinding { memory: Arc::clone(image.memory.as_ref()?), offset: 0 })
 }
 
@@ -211,7 +213,7 @@ pub(crate) fn get_device_image_subresource_layout(
 fn put_layout(c: ApplicationMemory<'_>, to: Ptr<SubresourceLayout2>, shape: &ImageShape, at: &ImageSubresource) {
     let Some(out) = c.get_mut(to) else { return };
     out.subresource_layout = shape.subresource(at);
-    if let Some(it) = c.find_mut::<SubresourceHostMemcpySize>(out.p_next) {
-        it.size = out.subresource_layout.size;
+    if let Some(value) = c.find_mut::<SubresourceHostMemcpySize>(out.p_next) {
+        value.size = out.subresource_layout.size;
     }
 }

@@ -156,8 +156,9 @@ fn allocate(
         0 => DeviceAddressRange::allocate(size).ok_or(Result::ERROR_OUT_OF_DEVICE_MEMORY)?,
         wish => DeviceAddressRange::allocate_at(wish, size).ok_or(Result::ERROR_INVALID_OPAQUE_CAPTURE_ADDRESS)?,
     };
-    if let Some(it) = c.find::<ImportMemoryHostPointerInfoEXT>(info.p_next).filter(|it| it.handle_type.0 != 0) {
-        let host = it.p_host_pointer.0;
+    if let Some(pointer_info) = c.find::<ImportMemoryHostPointerInfoEXT>(info.p_next).filter(|it| it.handle_type.0 != 0)
+    {
+        let host = pointer_info.p_host_pointer.0;
         return Ok(DeviceAllocation {
             addresses,
             host,
@@ -170,9 +171,9 @@ fn allocate(
     let imported = c.find::<ImportMemoryFdInfoKHR>(info.p_next).filter(|it| it.handle_type.0 != 0);
     let is_exported = c.find::<ExportMemoryAllocateInfo>(info.p_next).is_some_and(|it| it.handle_types.0 != 0);
     let file = match imported {
-        Some(it) if it.fd < 0 => return Err(Result::ERROR_INVALID_EXTERNAL_HANDLE),
+        Some(fd_info) if fd_info.fd < 0 => return Err(Result::ERROR_INVALID_EXTERNAL_HANDLE),
         // SAFETY: the application gives the descriptor away with the import, by the extension's rules.
-        Some(it) => Some(unsafe { SharedMemory::from_handle(it.fd.into()) }),
+        Some(fd_info) => Some(unsafe { SharedMemory::from_handle(fd_info.fd.into()) }),
         // What is to be mapped at several places must be in a file.
         None if is_exported || is_placed => Some(new_file(size)?),
         None => None,
@@ -208,7 +209,7 @@ pub(crate) fn map_memory2(c: ApplicationMemory<'_>, call: &MapMemory2Params) -> 
     let Some(info) = c.get(call.p_memory_map_info) else { return Result::ERROR_UNKNOWN };
     let placed = c.find::<MemoryMapPlacedInfoEXT>(info.p_next);
     match placed.filter(|_| info.flags.0 & MemoryMapFlags::PLACED_EXT.0 != 0) {
-        Some(it) => map_placed(c, info, it.p_placed_address.0, call.pp_data.cast()),
+        Some(placed_info) => map_placed(c, info, placed_info.p_placed_address.0, call.pp_data.cast()),
         None => map_at(c, info.memory, info.offset, call.pp_data.cast()),
     }
 }
@@ -250,7 +251,7 @@ pub(crate) fn unmap_memory2(c: ApplicationMemory<'_>, call: &UnmapMemory2Params)
 
 fn map_at(c: ApplicationMemory<'_>, memory: DeviceMemory, offset: u64, to: Ptr<u64>) -> Result {
     match MEMORIES.get(memory.0) {
-        Some(it) => c.write(to, it.host(offset)),
+        Some(device_allocation) => c.write(to, device_allocation.host(offset)),
         None => return Result::ERROR_MEMORY_MAP_FAILED,
     }
     Result::SUCCESS

@@ -80,8 +80,8 @@ pub(crate) fn create_pipeline_binaries_khr(c: ApplicationMemory<'_>, call: &Crea
         return Result::SUCCESS;
     }
     out.pipeline_binary_count = given.min(out.pipeline_binary_count);
-    for it in c.slice_mut(out.p_pipeline_binaries, out.pipeline_binary_count) {
-        *it = PipelineBinaryKHR(next_handle(HandleType::PipelineBinaryKHR));
+    for pipeline_binary in c.slice_mut(out.p_pipeline_binaries, out.pipeline_binary_count) {
+        *pipeline_binary = PipelineBinaryKHR(next_handle(HandleType::PipelineBinaryKHR));
     }
     if out.pipeline_binary_count < given { Result::INCOMPLETE } else { Result::SUCCESS }
 }

@@ -63,8 +63,8 @@ fn every_creation_succeeds_with_a_handle() {
                 (Ty::Handle(HandleType::Instance), _) => world.instance.0,
                 (Ty::Handle(HandleType::PhysicalDevice), _) => world.physical.0,
                 (Ty::Handle(HandleType::Device), _) => world.device.0,
-                (Ty::Pointer(it), _) => {
-                    let layout = if let Pointee::Struct(layout) = &it.to { Some(*layout) } else { None };
+                (Ty::Pointer(item), _) => {
+                    let layout = if let Pointee::Struct(layout) = &item.to { Some(*layout) } else { None };
                     memory.push(target(layout));
                     memory.last_mut().map_or(0, |it| it.as_mut_ptr().expose_provenance() as u64)
                 }
@@ -167,7 +167,7 @@ fn no_limit_is_left_at_zero() {
         vk!(FnGetPhysicalDeviceProperties2(world.instance; world.physical, out(&mut properties)));
         for (member, limit) in *limits {
             let field = layout.fields.iter().find(|it| it.name == *member);
-            let has_values = |it: &&Field| match it.ty {
+            let has_values = |item: &&Field| match item.ty {
                 Ty::Flags(desc) => !desc.values.is_empty(),
                 Ty::U32 | Ty::U64 => true,
                 _ => false,

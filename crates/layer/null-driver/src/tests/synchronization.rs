@@ -85,8 +85,8 @@ fn another_thread_wakes_those_who_wait() {
                 world.submit(queues[value as usize % 7], NO_SEMAPHORE, &[], (timeline, value), Fence(0));
             }
         });
-        for it in waiters {
-            assert_eq!(it.join().ok(), Some(Result::SUCCESS));
+        for waiter in waiters {
+            assert_eq!(waiter.join().ok(), Some(Result::SUCCESS));
         }
     });
     assert_eq!(world.counter(timeline), 40);

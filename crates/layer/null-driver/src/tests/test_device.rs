@@ -173,9 +173,9 @@ impl TestDevice {
         };
         let buffers: Vec<CommandBufferSubmitInfo> = buffers
             .iter()
-            .map(|it| {
+            .map(|buffer| {
                 let mut info = CommandBufferSubmitInfo::zeroed();
-                info.command_buffer = *it;
+                info.command_buffer = *buffer;
                 info
             })
             .collect();

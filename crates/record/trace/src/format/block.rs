@@ -53,8 +53,16 @@ impl TraceHeader {
         }
         let all = file.get(..HEADER_SIZE).ok_or(TraceError::NoHeader)?;
         let mut bytes = ByteReader::new(&all[8..]);
-        let read = |it: &mut ByteReader<'_>| -> Result<_, crate::format::byte_reader::FormatError> {
-            Ok((it.u32()?, it.u32()?, it.u128()?, it.u64()?, it.u64()?, it.u64()?, it.u64()?))
+        let read = |reader: &mut ByteReader<'_>| -> Result<_, crate::format::byte_reader::FormatError> {
+            Ok((
+                reader.u32()?,
+                reader.u32()?,
+                reader.u128()?,
+                reader.u64()?,
+                reader.u64()?,
+                reader.u64()?,
+                reader.u64()?,
+            ))
         };
         let Ok((version, _, id, began, ticks_per_second, _, sum)) = read(&mut bytes) else {
             return Err(TraceError::NoHeader);
@@ -133,7 +141,7 @@ impl Codec {
             }
             Codec::Zstd => {
                 let zstd = match &mut means.zstd {
-                    Some(it) => it,
+                    Some(decompressor) => decompressor,
                     none => none.insert(zstd::bulk::Decompressor::new().ok()?),
                 };
                 to.reserve(raw_size);

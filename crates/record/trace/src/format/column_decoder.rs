@@ -185,8 +185,8 @@ impl ColumnDecoder {
         self.order = (from.at(), width);
         from.take(count * width)?;
         self.read_order(contents, 0..count);
-        for it in &self.buffers.order {
-            match self.shapes.get_mut(usize::from(*it)) {
+        for order_item in &self.buffers.order {
+            match self.shapes.get_mut(usize::from(*order_item)) {
                 Some(form) => form.count += 1,
                 None => return from.error("a record of a shape that is not there"),
             }
@@ -434,8 +434,8 @@ impl BytePlanes {
         mut give: impl FnMut(T, u64),
     ) {
         let count = with.len();
-        let planes: [&[u8]; PLANES] = std::array::from_fn(|it| {
-            let first = self.first + it * self.count + from;
+        let planes: [&[u8]; PLANES] = std::array::from_fn(|number| {
+            let first = self.first + number * self.count + from;
             &contents[first..first + count]
         });
         for (at, with) in with.enumerate() {

@@ -93,15 +93,23 @@ impl Index {
 fn encode(entries: &[BlockEntry], moments: &[SeekPoint]) -> Vec<u8> {
     let mut to = Vec::new();
     put_varint(&mut to, entries.len() as u64);
-    for it in entries {
-        to.push(it.kind as u8);
-        let numbers = [it.at, it.stream.into(), it.position, it.words.into(), it.call, it.time, it.count.into()];
+    for entry in entries {
+        to.push(entry.kind as u8);
+        let numbers = [
+            entry.at,
+            entry.stream.into(),
+            entry.position,
+            entry.words.into(),
+            entry.call,
+            entry.time,
+            entry.count.into(),
+        ];
         numbers.into_iter().for_each(|it| put_varint(&mut to, it));
     }
     put_varint(&mut to, moments.len() as u64);
-    for it in moments {
-        to.push(it.kind as u8);
-        [it.stream.into(), it.call, it.time].into_iter().for_each(|it| put_varint(&mut to, it));
+    for moment in moments {
+        to.push(moment.kind as u8);
+        [moment.stream.into(), moment.call, moment.time].into_iter().for_each(|it| put_varint(&mut to, it));
     }
     to
 }

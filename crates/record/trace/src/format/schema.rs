@@ -59,9 +59,9 @@ impl Schema {
     }
 
     pub(crate) fn decode(block: &[u8], at: u64) -> Result<Schema, TraceError> {
-        serde_json::from_slice(block).map_err(|it| TraceError::Contents {
+        serde_json::from_slice(block).map_err(|error| TraceError::Contents {
             at,
-            inside: it.column() as u64,
+            inside: error.column() as u64,
             what: "the names of commands cannot be read",
         })
     }

@@ -168,8 +168,8 @@ impl<'t, 'a> MergedReader<'t, 'a> {
     fn peek(&self, index: usize) -> (u64, bool) {
         let Some((place, words)) = self.streams[index].peek() else { return (u64::MAX, false) };
         let touches = (words[1] >> ORDER_EDGES_SHIFT) as usize;
-        let is_done = |it: &u64| {
-            let touch = OrderEdge::from_word(*it);
+        let is_done = |value: &u64| {
+            let touch = OrderEdge::from_word(*value);
             let other = self.index_by_stream.get(&touch.thread).map(|it| &self.streams[*it]);
             // What is not in the file is not waited for.
             other.is_none_or(|it| it.completed >= touch.call || it.is_at_end())
@@ -191,9 +191,9 @@ impl<'t, 'a> MergedReader<'t, 'a> {
                 Ok(true) => self.evict_blocks(index),
                 Ok(false) => return false,
                 // The others go on without it.
-                Err(it) => {
+                Err(error) => {
                     let (at, size) = (cursor.entry.take().map_or(0, |it| it.at), 0);
-                    self.damages.push(Damage { at, size, what: it.to_string() });
+                    self.damages.push(Damage { at, size, what: error.to_string() });
                 }
             }
         }
@@ -315,14 +315,16 @@ mod tests {
                 let end = &mut ends[stream as usize];
                 let span = *end..*end + record.len() as u64 + 1;
                 *end = span.end;
-                recorder.record(StreamRecord { stream, span, time: call, record: &record }, &mut |it| blocks.push(it));
+                recorder.record(StreamRecord { stream, span, time: call, record: &record }, &mut |raw_block| {
+                    blocks.push(raw_block)
+                });
             }
         }
-        recorder.flush(&mut |it| blocks.push(it));
+        recorder.flush(&mut |raw_block| blocks.push(raw_block));
         let header = TraceHeader { version: VERSION, id: 9, began: 0, ticks_per_second: 1 };
         let mut writer = BlockWriter::new(Vec::new(), header).expect("memory takes everything");
-        for it in blocks {
-            writer.write(it.pack(Codec::Zstd)).expect("memory takes everything");
+        for block in blocks {
+            writer.write(block.pack(Codec::Zstd)).expect("memory takes everything");
         }
         writer.finish(recorder.seek_points()).expect("memory takes everything")
     }
@@ -334,10 +336,16 @@ mod tests {
             let trace = Trace::open(&file).expect("it is whole");
             let mut merged = MergedReader::new(&trace, None);
             let (mut last, mut times_away) = ([0; STREAMS as usize], 0);
-            while let Ok(Some(it)) = merged.take_next() {
-                let (stream, call) = (it.stream as usize, RecordHeader::from_words(it.record[0], it.record[1]).call);
+            while let Ok(Some(merged_record)) = merged.take_next() {
+                let (stream, call) = (
+                    merged_record.stream as usize,
+                    RecordHeader::from_words(merged_record.record[0], merged_record.record[1]).call,
+                );
                 last[stream] += 1;
-                assert_eq!((call, it.time, it.record[3]), (last[stream], last[stream], last[stream]));
+                assert_eq!(
+                    (call, merged_record.time, merged_record.record[3]),
+                    (last[stream], last[stream], last[stream])
+                );
                 let is_away = |it: &&StreamCursor| it.block.is_none() && it.entry.is_some();
                 times_away += merged.streams.iter().filter(is_away).count();
                 assert!(merged.held <= HELD_MAX + merged.streams[stream].held);

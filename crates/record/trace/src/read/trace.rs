@@ -106,8 +106,8 @@ impl<'a> Trace<'a> {
     }
 
     fn read_schema(&mut self) -> Result<(), TraceError> {
-        if let Some(it) = self.entries.iter().find(|it| it.kind == BlockKind::Schema) {
-            let (at, contents) = (it.at, self.contents_of(it.at)?);
+        if let Some(block_entry) = self.entries.iter().find(|it| it.kind == BlockKind::Schema) {
+            let (at, contents) = (block_entry.at, self.contents_of(block_entry.at)?);
             self.renumbering = Schema::decode(&contents, at)?.renumbering();
         }
         Ok(())
@@ -155,9 +155,9 @@ impl<'a> Trace<'a> {
     /// Bytes of the file by what they hold, stored and unpacked.
     pub fn sizes(&self) -> BTreeMap<BlockKind, (u64, u64)> {
         let mut all: BTreeMap<BlockKind, (u64, u64)> = BTreeMap::new();
-        for it in &self.entries {
-            if let Ok(head) = self.head(it.at) {
-                let sizes = all.entry(it.kind).or_default();
+        for block_entry in &self.entries {
+            if let Ok(head) = self.head(block_entry.at) {
+                let sizes = all.entry(block_entry.kind).or_default();
                 *sizes = (sizes.0 + head.size() as u64, sizes.1 + u64::from(head.raw_size));
             }
         }
@@ -435,8 +435,8 @@ impl<'a> Trace<'a> {
 }
 
 /// What is behind these locks is whole at every moment.
-fn lock<T>(it: &Mutex<T>) -> MutexGuard<'_, T> {
-    it.lock().unwrap_or_else(PoisonError::into_inner)
+fn lock<T>(value: &Mutex<T>) -> MutexGuard<'_, T> {
+    value.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 fn contents_error(at: u64, bad: FormatError) -> TraceError {

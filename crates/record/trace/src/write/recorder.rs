@@ -70,8 +70,8 @@ struct StreamEncoder {
 
 impl TraceRecorder {
     /// The next record of a stream, whole. Blocks that are full go to `give`, those first that later ones need.
-    pub fn record(&mut self, it: StreamRecord<'_>, give: &mut impl FnMut(RawBlock)) {
-        let StreamRecord { stream, span, time, record } = it;
+    pub fn record(&mut self, stream_record: StreamRecord<'_>, give: &mut impl FnMut(RawBlock)) {
+        let StreamRecord { stream, span, time, record } = stream_record;
         let [first, second, ..] = *record else { return };
         let head = RecordHeader::from_words(first, second);
         let body = &record[HEAD_WORDS..head.body_words as usize];

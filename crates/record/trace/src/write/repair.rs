@@ -37,12 +37,14 @@ pub fn repair(trace: &Trace<'_>, tail: Option<&Tail>) -> Result<Repair, TraceErr
             let span = position..position + record.len() as u64 + 1;
             position = span.end;
             records += 1;
-            recorder.record(StreamRecord { stream, span, time: place.time, record }, &mut |it| blocks.push(it));
+            recorder.record(StreamRecord { stream, span, time: place.time, record }, &mut |raw_block| {
+                blocks.push(raw_block)
+            });
         }
     }
-    recorder.flush(&mut |it| blocks.push(it));
-    for it in blocks {
-        writer.write(it.pack(Codec::Zstd)).map_err(failed)?;
+    recorder.flush(&mut |raw_block| blocks.push(raw_block));
+    for block in blocks {
+        writer.write(block.pack(Codec::Zstd)).map_err(failed)?;
     }
     let mut moments = trace.seek_points()?;
     moments.extend(recorder.seek_points());

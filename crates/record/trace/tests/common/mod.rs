@@ -76,16 +76,16 @@ pub(crate) fn file(codec: Codec, calls: u64) -> Vec<u8> {
         let record: Vec<u64> = head.to_words().into_iter().chain(body).chain(touches).collect();
         let span = ends[thread]..ends[thread] + record.len() as u64 + 1;
         ends[thread] = span.end;
-        let it = StreamRecord { stream: 1 + thread as u32, span, time: index * 9, record: &record };
-        recorder.record(it, &mut |it| blocks.push(it));
+        let stream_record = StreamRecord { stream: 1 + thread as u32, span, time: index * 9, record: &record };
+        recorder.record(stream_record, &mut |raw_block| blocks.push(raw_block));
         if index % 700 == 699 {
-            recorder.flush(&mut |it| blocks.push(it));
+            recorder.flush(&mut |raw_block| blocks.push(raw_block));
         }
     }
-    recorder.flush(&mut |it| blocks.push(it));
+    recorder.flush(&mut |raw_block| blocks.push(raw_block));
     let mut writer = BlockWriter::new(Vec::new(), HEADER).expect("memory takes everything");
-    for it in blocks.into_iter().chain([RawBlock::metadata(&serde_json::json!({ "program": "none" }))]) {
-        writer.write(it.pack(codec)).expect("memory takes everything");
+    for block in blocks.into_iter().chain([RawBlock::metadata(&serde_json::json!({ "program": "none" }))]) {
+        writer.write(block.pack(codec)).expect("memory takes everything");
     }
     writer.finish(recorder.seek_points()).expect("memory takes everything")
 }
@@ -110,9 +110,9 @@ fn read(file: &[u8], tail: &[u8]) -> (u64, u64) {
     let mut merged = MergedReader::new(&trace, tail.as_ref());
     loop {
         match merged.take_next() {
-            Ok(Some(it)) => {
+            Ok(Some(merged_record)) => {
                 records += 1;
-                let _ = (check(it.record).is_ok(), HostWrite::parse(it.record).is_some());
+                let _ = (check(merged_record.record).is_ok(), HostWrite::parse(merged_record.record).is_some());
             }
             Ok(None) => break,
             Err(_) => errors += 1,

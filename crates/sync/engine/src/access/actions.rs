@@ -200,14 +200,15 @@ impl CommandExecutor<'_> {
     /// The spots of some uses, if each is one and known.
     fn spots_of(&self, uses: &[ResourceUse<'_>]) -> Option<SmallVec<[AddressedAccess; 4]>> {
         let addresses = &self.device.addresses;
-        let spot = |it: &ResourceUse<'_>| match addresses.look_up(it.resource, &it.region) {
+        let spot = |resource_use: &ResourceUse<'_>| match addresses.look_up(resource_use.resource, &resource_use.region)
+        {
             AddressLookup::One(range, through) => Some(AddressedAccess {
                 range,
-                resource: it.resource,
+                resource: resource_use.resource,
                 identity: through,
                 access_index: 0,
-                usage: it.usage,
-                order: it.order,
+                usage: resource_use.usage,
+                order: resource_use.order,
             }),
             AddressLookup::Many(..) | AddressLookup::Empty | AddressLookup::NotFixed => None,
         };
@@ -215,48 +216,54 @@ impl CommandExecutor<'_> {
     }
 
     fn check_and_record_each(&mut self, tag: Tag, uses: &[ResourceUse<'_>], known: &[&AddressedAccess]) {
-        for it in uses {
-            self.check_use(tag, it, known);
+        for resource_use in uses {
+            self.check_use(tag, resource_use, known);
         }
         let is_write = |it: &&ResourceUse<'_>| SYNC_TABLES.write_column(it.usage).is_some();
         // Writes first, so that reads of the same command stay known beside them.
-        for it in uses.iter().filter(|it| is_write(it)) {
-            self.record_use(tag, it);
+        for resource_use in uses.iter().filter(|it| is_write(it)) {
+            self.record_use(tag, resource_use);
         }
-        for it in uses.iter().filter(|it| !is_write(it)) {
-            self.record_use(tag, it);
+        for resource_use in uses.iter().filter(|it| !is_write(it)) {
+            self.record_use(tag, resource_use);
         }
     }
 
     /// Some spots of the command may be known to be fine.
-    fn check_use(&mut self, tag: Tag, it: &ResourceUse<'_>, known: &[&AddressedAccess]) {
-        let ranges = self.device.ranges(it.resource, &it.region);
+    fn check_use(&mut self, tag: Tag, resource_use: &ResourceUse<'_>, known: &[&AddressedAccess]) {
+        let ranges = self.device.ranges(resource_use.resource, &resource_use.region);
         let device = &*self.device;
-        let now = self.access_context(tag, it.resource);
+        let now = self.access_context(tag, resource_use.resource);
         let mut conflicts = Vec::new();
         let is_known = |range: &Range<u64>| {
-            let is_own = |spot: &AddressedAccess| (spot.resource, spot.usage) == (it.resource, it.usage);
+            let is_own =
+                |spot: &AddressedAccess| (spot.resource, spot.usage) == (resource_use.resource, resource_use.usage);
             known.iter().any(|spot| spot.range == *range && is_own(spot))
         };
         for range in ranges.iter().filter(|it| !is_known(it)) {
             for (part, state) in device.states.overlapping(range.clone()) {
-                let found = state.check(&now, it.usage, it.order);
+                let found = state.check(&now, resource_use.usage, resource_use.order);
                 if !found.is_empty() {
                     conflicts.push((part, found));
                 }
             }
         }
-        conflicts.extend(device.alias_conflicts(&now, it.resource, &ranges, (it.usage, it.order)));
-        self.device.report(tag, it.resource, conflicts);
+        conflicts.extend(device.alias_conflicts(
+            &now,
+            resource_use.resource,
+            &ranges,
+            (resource_use.usage, resource_use.order),
+        ));
+        self.device.report(tag, resource_use.resource, conflicts);
     }
 
-    fn record_use(&mut self, tag: Tag, it: &ResourceUse<'_>) {
-        let ranges = self.device.addresses.ranges(it.resource, &it.region);
-        let by = Accessor { usage: it.usage, queue: self.queue, order: it.order };
-        let elsewhere = self.device.alias_writes(it.resource, &ranges, by);
+    fn record_use(&mut self, tag: Tag, resource_use: &ResourceUse<'_>) {
+        let ranges = self.device.addresses.ranges(resource_use.resource, &resource_use.region);
+        let by = Accessor { usage: resource_use.usage, queue: self.queue, order: resource_use.order };
+        let elsewhere = self.device.alias_writes(resource_use.resource, &ranges, by);
         let CommandExecutor { device, queue, instance, .. } = self;
         let EngineDevice { rules, queues, states, addresses, .. } = &mut **device;
-        let through = addresses.identity(it.resource);
+        let through = addresses.identity(resource_use.resource);
         let now = access_context(*rules, &queues[usize::from(*queue)].clock, *queue, instance.as_ref(), tag, through);
         for range in ranges {
             aliases::record_access(states, range, &elsewhere, by, &now);

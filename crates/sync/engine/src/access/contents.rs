@@ -80,39 +80,44 @@ impl CommandExecutor<'_> {
     /// Looks at what a command finds, and then at what it leaves.
     pub(crate) fn check_contents(&mut self, tag: Tag, uses: &[ResourceUse<'_>]) {
         let is_write = |it: &&ResourceUse<'_>| SYNC_TABLES.write_column(it.usage).is_some();
-        for it in uses.iter().filter(|it| !is_write(it)) {
-            self.check_read_contents(tag, it);
+        for resource_use in uses.iter().filter(|it| !is_write(it)) {
+            self.check_read_contents(tag, resource_use);
         }
-        for it in uses.iter().filter(is_write) {
-            self.record_written_contents(tag, it);
+        for resource_use in uses.iter().filter(is_write) {
+            self.record_written_contents(tag, resource_use);
         }
     }
 
-    fn check_read_contents(&mut self, tag: Tag, it: &ResourceUse<'_>) {
+    fn check_read_contents(&mut self, tag: Tag, resource_use: &ResourceUse<'_>) {
         let family = self.family();
-        if self.device.has_owners(it.resource) {
-            let ranges = self.device.addresses.relative_ranges(it.resource, &it.region);
-            self.device.check_owner_on_read(tag, family, it.resource, &ranges);
+        if self.device.has_owners(resource_use.resource) {
+            let ranges = self.device.addresses.relative_ranges(resource_use.resource, &resource_use.region);
+            self.device.check_owner_on_read(tag, family, resource_use.resource, &ranges);
         }
         if let Some(pass) = &self.pass_contents {
-            for (kind, since, range) in pass.undefined_reads(self.device, it) {
-                self.device.add_fault(kind, tag, Some(since), it.resource, &range);
+            for (kind, since, range) in pass.undefined_reads(self.device, resource_use) {
+                self.device.add_fault(kind, tag, Some(since), resource_use.resource, &range);
             }
         }
     }
 
-    fn record_written_contents(&mut self, tag: Tag, it: &ResourceUse<'_>) {
+    fn record_written_contents(&mut self, tag: Tag, resource_use: &ResourceUse<'_>) {
         let family = self.family();
-        if self.device.has_owners(it.resource) {
-            let ranges = self.device.addresses.relative_ranges(it.resource, &it.region);
+        if self.device.has_owners(resource_use.resource) {
+            let ranges = self.device.addresses.relative_ranges(resource_use.resource, &resource_use.region);
             let owner = Owner { family, since: tag, release: None };
-            self.device.set_owner(it.resource, &ranges, owner);
+            self.device.set_owner(resource_use.resource, &ranges, owner);
         }
         if let Some(pass) = &mut self.pass_contents {
-            pass.mark_defined(self.device, it);
-            for region in pass.preserved_regions(self.device, it) {
+            pass.mark_defined(self.device, resource_use);
+            for region in pass.preserved_regions(self.device, resource_use) {
                 let at = (tag, Some(pass.began));
-                self.device.add_fault_of_region(UndefinedContentsKind::WriteToPreserved, at, it.resource, region);
+                self.device.add_fault_of_region(
+                    UndefinedContentsKind::WriteToPreserved,
+                    at,
+                    resource_use.resource,
+                    region,
+                );
             }
         }
     }
@@ -124,8 +129,9 @@ impl CommandExecutor<'_> {
         dependencies: impl IntoIterator<Item = &'d Dependency>,
     ) {
         let family = self.family();
-        for it in dependencies {
-            let DependencyTarget::QueueFamilyTransfer { resource, region, transfer: ownership } = &it.target else {
+        for dependency in dependencies {
+            let DependencyTarget::QueueFamilyTransfer { resource, region, transfer: ownership } = &dependency.target
+            else {
                 continue;
             };
             if ownership.src_family == ownership.dst_family || !self.device.has_owners(*resource) {
@@ -201,8 +207,8 @@ impl EngineDevice {
             }
             owners.update(range.clone(), |part, own| {
                 let kind = match own {
-                    Some(it) if it.release.is_some() => UndefinedContentsKind::ReadWithoutAcquire,
-                    Some(it) if it.family != family => UndefinedContentsKind::ReadWithoutTransfer,
+                    Some(owner) if owner.release.is_some() => UndefinedContentsKind::ReadWithoutAcquire,
+                    Some(owner) if owner.family != family => UndefinedContentsKind::ReadWithoutTransfer,
                     Some(_) => return,
                     None => {
                         // The first to use something owns it.
@@ -292,9 +298,10 @@ impl RenderPassContents {
         for (index, view) in self.views.iter().enumerate() {
             let index = index as u32;
             let is_rendered = self.pass.subpasses.iter().any(|it| renders_to(it, index));
-            let is_lost = |it: &lavascope_sync_ir::SubpassDependency| {
-                let src = it.src.and_then(|src| self.pass.subpasses.get(src as usize));
-                it.dst == Some(self.subpass as u32) && src.is_some_and(|it| uses_or_preserves(it, index))
+            let is_lost = |subpass_dependency: &lavascope_sync_ir::SubpassDependency| {
+                let src = subpass_dependency.src.and_then(|src| self.pass.subpasses.get(src as usize));
+                subpass_dependency.dst == Some(self.subpass as u32)
+                    && src.is_some_and(|it| uses_or_preserves(it, index))
             };
             if !is_rendered || uses_or_preserves(subpass, index) || !self.pass.dependencies.iter().any(is_lost) {
                 continue;
@@ -312,14 +319,14 @@ impl RenderPassContents {
     fn undefined_reads(
         &self,
         device: &EngineDevice,
-        it: &ResourceUse<'_>,
+        resource_use: &ResourceUse<'_>,
     ) -> Vec<(UndefinedContentsKind, Tag, Range<u64>)> {
         let mut found = Vec::new();
-        for lost in self.undefined.iter().filter(|lost| lost.resource == it.resource) {
+        for lost in self.undefined.iter().filter(|lost| lost.resource == resource_use.resource) {
             if !self.has_dependency_path(lost.subpass, self.subpass) {
                 continue;
             }
-            for range in device.addresses.relative_ranges(it.resource, &it.region) {
+            for range in device.addresses.relative_ranges(resource_use.resource, &resource_use.region) {
                 let parts = lost.texels.overlapping(range).map(|(part, ())| part);
                 found.extend(parts.map(|part| (UndefinedContentsKind::ReadNotPreserved, lost.since, part)));
             }
@@ -327,26 +334,26 @@ impl RenderPassContents {
         found
     }
 
-    fn mark_defined(&mut self, device: &EngineDevice, it: &ResourceUse<'_>) {
-        for lost in self.undefined.iter_mut().filter(|lost| lost.resource == it.resource) {
-            for range in device.addresses.relative_ranges(it.resource, &it.region) {
+    fn mark_defined(&mut self, device: &EngineDevice, resource_use: &ResourceUse<'_>) {
+        for lost in self.undefined.iter_mut().filter(|lost| lost.resource == resource_use.resource) {
+            for range in device.addresses.relative_ranges(resource_use.resource, &resource_use.region) {
                 lost.texels.remove(range);
             }
         }
     }
 
     /// What a use has of attachments that the current subpass preserves, by whatever name.
-    fn preserved_regions(&self, device: &EngineDevice, it: &ResourceUse<'_>) -> Vec<Region> {
+    fn preserved_regions(&self, device: &EngineDevice, resource_use: &ResourceUse<'_>) -> Vec<Region> {
         let Some(subpass) = self.pass.subpasses.get(self.subpass) else { return Vec::new() };
         let views = subpass.preserves.iter().filter_map(|it| self.views.get(*it as usize));
         let mut found = Vec::new();
         for view in views {
             let theirs = device.addresses.ranges(view.resource, &self.region(view));
-            for own in device.addresses.ranges(it.resource, &it.region) {
+            for own in device.addresses.ranges(resource_use.resource, &resource_use.region) {
                 for other in &theirs {
                     let both = own.start.max(other.start)..own.end.min(other.end);
                     if !both.is_empty() {
-                        found.extend(device.addresses.regions(it.resource, &both));
+                        found.extend(device.addresses.regions(resource_use.resource, &both));
                     }
                 }
             }
@@ -365,9 +372,9 @@ impl RenderPassContents {
         reached[from] = true;
         // Dependencies lead to later subpasses only.
         for subpass in from + 1..=to {
-            let is_next = |it: &lavascope_sync_ir::SubpassDependency| {
+            let is_next = |subpass_dependency: &lavascope_sync_ir::SubpassDependency| {
                 let is_reached = |src: u32| reached.get(src as usize).copied().unwrap_or_default();
-                it.dst == Some(subpass as u32) && it.src.is_some_and(is_reached)
+                subpass_dependency.dst == Some(subpass as u32) && subpass_dependency.src.is_some_and(is_reached)
             };
             reached[subpass] = self.pass.dependencies.iter().any(is_next);
         }

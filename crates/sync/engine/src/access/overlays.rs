@@ -155,10 +155,10 @@ impl Overlay {
         let Some(rest) = &mut self.rare else { return };
         let is_moved = |it: &AliasVisibility| it.addresses.is_some_and(|at| old.start <= at.0 && at.1 <= old.end);
         let moved: Vec<AliasVisibility> = rest.aliases.extract_if(.., |it| is_moved(it)).collect();
-        for it in moved {
+        for alias_visibility in moved {
             for plane in planes {
-                let at = it.addresses.map(|at| (plane + at.0 - old.start, plane + at.1 - old.start));
-                rest.aliases.push(AliasVisibility { addresses: at, ..it });
+                let at = alias_visibility.addresses.map(|at| (plane + at.0 - old.start, plane + at.1 - old.start));
+                rest.aliases.push(AliasVisibility { addresses: at, ..alias_visibility });
             }
         }
     }
@@ -183,49 +183,50 @@ impl Overlay {
         };
         let is_there = |it: &ResourceVisibility| now.is_in_subpass(it.queue, it.subpass_begin) && it.usages.has(usage);
         let here = self.visible.iter().any(|it| it.identity == now.identity && is_there(it))
-            || self.aliases().iter().any(|it| {
-                let is_through = it.is_any_resource || it.visible.identity == now.identity;
-                is_through && it.addresses.is_none_or(is_at) && is_there(&it.visible)
+            || self.aliases().iter().any(|alias| {
+                let is_through = alias.is_any_resource || alias.visible.identity == now.identity;
+                is_through && alias.addresses.is_none_or(is_at) && is_there(&alias.visible)
             });
         let knows = |queue: u8, tag| clock.batches.get(queue) >= tag;
         let is_through = |it: &&HostVisibility| it.identity == now.identity && it.usages.has(usage);
         let to_host = self.rare.as_ref().map_or(&[][..], |it| &it.to_host);
         let to_host = to_host.iter().filter(is_through).any(|it| knows(it.queue, it.tag));
         here || to_host
-            || self.points.iter().any(|it| {
-                it.stages.iter().any(|c| match it.is_unbounded() {
-                    true => clock.is_reached(usage, it.queue, c, it.tag),
-                    false => clock.is_reached_from_subpass(usage, it.queue, c, it.tag),
+            || self.points.iter().any(|point| {
+                point.stages.iter().any(|c| match point.is_unbounded() {
+                    true => clock.is_reached(usage, point.queue, c, point.tag),
+                    false => clock.is_reached_from_subpass(usage, point.queue, c, point.tag),
                 })
             })
     }
 
     /// Whether a chain of dependencies from the write reaches a stage.
     pub(crate) fn is_available(&self, now: &AccessContext<'_>, stage: StageIndex) -> bool {
-        self.points.iter().any(|it| {
-            let is_direct =
-                !it.is_transition_write && now.is_in_subpass(it.queue, it.subpass_begin) && it.stages.has(stage);
+        self.points.iter().any(|point| {
+            let is_direct = !point.is_transition_write
+                && now.is_in_subpass(point.queue, point.subpass_begin)
+                && point.stages.has(stage);
             is_direct
-                || it.stages.iter().any(|c| match it.is_unbounded() {
-                    true => now.clock.has_point(stage, it.queue, c, it.tag),
-                    false => now.clock.has_happened(stage, it.queue, c, it.tag),
+                || point.stages.iter().any(|c| match point.is_unbounded() {
+                    true => now.clock.has_point(stage, point.queue, c, point.tag),
+                    false => now.clock.has_happened(stage, point.queue, c, point.tag),
                 })
         })
     }
 
     /// Whether a chain of dependencies from the write reaches a first scope.
     pub(crate) fn reaches(&self, now: &AccessContext<'_>, first: &ResourceFirstScope) -> bool {
-        self.points.iter().any(|it| {
-            let is_in = |part: &(StageSet, Tag)| it.tag <= part.1 && it.stages.0 & part.0.0 != 0;
-            let is_direct = !it.is_transition_write
-                && now.is_in_subpass(it.queue, it.subpass_begin)
+        self.points.iter().any(|point| {
+            let is_in = |part: &(StageSet, Tag)| point.tag <= part.1 && point.stages.0 & part.0.0 != 0;
+            let is_direct = !point.is_transition_write
+                && now.is_in_subpass(point.queue, point.subpass_begin)
                 && first.stage_limits.iter().any(is_in);
-            let is_before = first.stage_limits.iter().any(|part| it.tag <= part.1);
+            let is_before = first.stage_limits.iter().any(|part| point.tag <= part.1);
             is_direct
                 || is_before
-                    && it.stages.iter().any(|c| match it.is_unbounded() {
-                        true => first.global.has_point(it.queue, c, it.tag),
-                        false => first.global.has_access(it.queue, c, it.tag),
+                    && point.stages.iter().any(|c| match point.is_unbounded() {
+                        true => first.global.has_point(point.queue, c, point.tag),
+                        false => first.global.has_access(point.queue, c, point.tag),
                     })
         })
     }
@@ -233,8 +234,14 @@ impl Overlay {
 
 impl RareVisibility {
     fn add_elsewhere(&mut self, new: AliasVisibility) {
-        let key = |it: &AliasVisibility| {
-            (it.visible.queue, it.visible.subpass_begin, it.visible.identity, it.addresses, it.is_any_resource)
+        let key = |alias_visibility: &AliasVisibility| {
+            (
+                alias_visibility.visible.queue,
+                alias_visibility.visible.subpass_begin,
+                alias_visibility.visible.identity,
+                alias_visibility.addresses,
+                alias_visibility.is_any_resource,
+            )
         };
         match self.aliases.iter_mut().find(|it| key(it) == key(&new)) {
             Some(own) => own.visible.usages = own.visible.usages.union(new.visible.usages),

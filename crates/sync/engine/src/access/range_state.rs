@@ -288,12 +288,17 @@ impl RangeState {
     /// What it asks clocks for.
     pub(crate) fn clock_queries(&self) -> impl Iterator<Item = ClockQuery> {
         let past = self.cold.as_deref().and_then(|it| it.rare.as_deref()).map_or(&[][..], |it| &it.earlier_reads);
-        let reads = self.reads().chain(past.iter().copied()).flat_map(|it| {
-            [it.first, it.last].map(|tag| ClockQuery::of_stage(it.queue, SYNC_TABLES.stage(it.usage), tag))
+        let reads = self.reads().chain(past.iter().copied()).flat_map(|read| {
+            [read.first, read.last].map(|tag| ClockQuery::of_stage(read.queue, SYNC_TABLES.stage(read.usage), tag))
         });
-        let writes = self.writes().flat_map(|it| {
-            let own = ClockQuery { tag: it.tag, queue: it.queue, stages: StageSet::default(), write: Some(it.usage) };
-            it.overlay.into_iter().flat_map(Overlay::clock_queries).chain([own])
+        let writes = self.writes().flat_map(|write_record| {
+            let own = ClockQuery {
+                tag: write_record.tag,
+                queue: write_record.queue,
+                stages: StageSet::default(),
+                write: Some(write_record.usage),
+            };
+            write_record.overlay.into_iter().flat_map(Overlay::clock_queries).chain([own])
         });
         reads.chain(writes)
     }
@@ -333,9 +338,9 @@ impl RangeState {
     ) -> bool {
         let rest = self.cold.as_deref().and_then(|it| it.rare.as_deref());
         let past = rest.map_or(&[][..], |it| &it.earlier_reads);
-        self.reads().chain(past.iter().copied()).filter(|it| it.first > older && it.first != now.tag).any(|it| {
-            it.happens_before(now, SYNC_TABLES.stage(usage), it.first)
-                || now.is_ordered(it.queue, it.first, (it.usage, it.order), (usage, order))
+        self.reads().chain(past.iter().copied()).filter(|it| it.first > older && it.first != now.tag).any(|read| {
+            read.happens_before(now, SYNC_TABLES.stage(usage), read.first)
+                || now.is_ordered(read.queue, read.first, (read.usage, read.order), (usage, order))
         })
     }
 
@@ -426,21 +431,22 @@ impl RangeState {
     /// With what presenting conflicts: what the semaphores before it do not cover.
     pub(crate) fn check_present(&self, rules: Rules, carry: &FirstScope, queue: u8) -> Vec<Conflict> {
         let mut found = Vec::new();
-        for it in self.reads().filter(|it| !carry.has_access(it.queue, SYNC_TABLES.stage(it.usage), it.last)) {
-            found.push(Conflict { kind: HazardKind::PresentAfterRead, prior: it.last, prior_usage: it.usage });
+        for read in self.reads().filter(|it| !carry.has_access(it.queue, SYNC_TABLES.stage(it.usage), it.last)) {
+            found.push(Conflict { kind: HazardKind::PresentAfterRead, prior: read.last, prior_usage: read.usage });
         }
         let others = self.writes().filter(|it| it.queue != queue && !self.is_followed_by_read(rules, *it));
-        for it in others.filter(|it| !carry.has_available(it.queue, it.usage, it.tag)) {
-            found.push(Conflict { kind: HazardKind::PresentAfterWrite, prior: it.tag, prior_usage: it.usage });
+        for other in others.filter(|it| !carry.has_available(it.queue, it.usage, it.tag)) {
+            found.push(Conflict { kind: HazardKind::PresentAfterWrite, prior: other.tag, prior_usage: other.usage });
         }
         found
     }
 
     /// Whether all of it is known to the host, and visible to it by whatever name.
     pub(crate) fn is_finished(&self, known: &FirstScope, host: &QueueClock) -> bool {
-        let is_seen = |it: &WriteRecord<'_>| {
-            let is_visible = |usage| host.is_visible(usage, it.queue, it.usage, it.tag);
-            known.has_available(it.queue, it.usage, it.tag) && COMMON_SETS.host_usages.iter().all(is_visible)
+        let is_seen = |write_record: &WriteRecord<'_>| {
+            let is_visible = |usage| host.is_visible(usage, write_record.queue, write_record.usage, write_record.tag);
+            known.has_available(write_record.queue, write_record.usage, write_record.tag)
+                && COMMON_SETS.host_usages.iter().all(is_visible)
         };
         self.reads().all(|it| known.has_access(it.queue, SYNC_TABLES.stage(it.usage), it.last))
             && self.writes().all(|it| is_seen(&it))
@@ -498,9 +504,9 @@ impl RangeState {
         let mut first = tag;
         let mut join = |other: Tag| first = if other > written { first.min(other) } else { first };
         if let Some(more) = &mut self.cold {
-            more.other_reads.retain(|it| {
-                let is_same = is_same(it);
-                is_same.then(|| join(it.first));
+            more.other_reads.retain(|other_read| {
+                let is_same = is_same(other_read);
+                is_same.then(|| join(other_read.first));
                 !is_same
             });
         }
@@ -535,11 +541,12 @@ impl RangeState {
         rest.earlier_reads.extend(past);
         // Only the first read behind a write can stand for others that come after the write.
         let all = rest.earlier_reads.clone();
-        rest.earlier_reads.retain(|it| {
+        rest.earlier_reads.retain(|earlier_read| {
             let is_first = |write: Tag| {
-                let is_between =
-                    |other: &ReadRecord| write < other.first && other.first < it.first && other.is_same_lane(it);
-                write != 0 && write < it.first && !all.iter().any(is_between)
+                let is_between = |other: &ReadRecord| {
+                    write < other.first && other.first < earlier_read.first && other.is_same_lane(earlier_read)
+                };
+                write != 0 && write < earlier_read.first && !all.iter().any(is_between)
             };
             writes.iter().copied().chain([written]).any(is_first)
         });
@@ -570,9 +577,9 @@ impl RangeState {
             now.identity,
             now.tag,
         );
-        shared.change(self.cold.get_or_insert_default().newest_overlay(), |it| {
-            it.add(now, scope);
-            it.add_transition_write(now);
+        shared.change(self.cold.get_or_insert_default().newest_overlay(), |overlay| {
+            overlay.add(now, scope);
+            overlay.add_transition_write(now);
         });
     }
 
@@ -590,11 +597,13 @@ impl RangeState {
     pub(crate) fn apply_dependency(
         &mut self,
         now: &AccessContext<'_>,
-        it: &ResolvedDependency,
+        resolved_dependency: &ResolvedDependency,
         at: &Range<u64>,
         shared: &mut SharedOverlays,
     ) {
-        self.add_to_overlays(now, &it.dependency.scope, shared, |write| write.is_in_scope(now, &it.first_scope, at));
+        self.add_to_overlays(now, &resolved_dependency.dependency.scope, shared, |write| {
+            write.is_in_scope(now, &resolved_dependency.first_scope, at)
+        });
     }
 
     /// A second scope gets some of the writes.

@@ -93,10 +93,10 @@ impl SyncTables {
         let mut tables = SyncTables { stages, usages: Vec::new(), writes: Vec::new(), by_bits, writes_of_word };
         tables.add_usages();
         tables.order_stages();
-        for (index, it) in tables.usages.iter().enumerate() {
+        for (index, usage) in tables.usages.iter().enumerate() {
             let (usages, columns) = &mut tables.writes_of_word[index / 64];
-            *usages |= u64::from(it.write.is_some()) << (index % 64);
-            *columns |= it.write.map_or(0, |it| 1 << it);
+            *usages |= u64::from(usage.write.is_some()) << (index % 64);
+            *columns |= usage.write.map_or(0, |byte| 1 << byte);
         }
         tables
     }
@@ -106,14 +106,14 @@ impl SyncTables {
         self.add_usage(PRESENTATION, 0, true);
         for index in OWN_STAGES..self.stages.len() {
             let stage = StageIndex(index as u8);
-            for it in SYNC_ACCESSES {
-                let is_group = it.access == 0 || it.access & GROUP_ACCESSES != 0;
+            for sync_access in SYNC_ACCESSES {
+                let is_group = sync_access.access == 0 || sync_access.access & GROUP_ACCESSES != 0;
                 // Groups of stages are in the table too, but so is each of their members that can make the access.
-                let is_here = it.stages & self.stages[index].bit != 0;
-                if is_group || !is_here || has_member(it, self.stages[index].bit) {
+                let is_here = sync_access.stages & self.stages[index].bit != 0;
+                if is_group || !is_here || has_member(sync_access, self.stages[index].bit) {
                     continue;
                 }
-                self.add_usage(stage, it.access, is_write(it.name));
+                self.add_usage(stage, sync_access.access, is_write(sync_access.name));
             }
         }
         assert!(self.usages.len() <= USAGE_WORDS * 64, "a set of usages has room for all");
@@ -135,14 +135,14 @@ impl SyncTables {
     fn order_stages(&mut self) {
         for pipeline in SYNC_PIPELINES {
             let mut before = StageSet::default();
-            for it in pipeline.stages {
-                let members = self.stages_of_bits(group_members(it.stage));
-                if it.is_ordered {
+            for pipeline_stage in pipeline.stages {
+                let members = self.stages_of_bits(group_members(pipeline_stage.stage));
+                if pipeline_stage.is_ordered {
                     members.iter().for_each(|stage| self.add_order(before, stage));
                     before = before.union(members);
-                } else if it.before != 0 {
+                } else if pipeline_stage.before != 0 {
                     // It stands beside the pipeline, in front of one stage and what follows that.
-                    let at = pipeline.stages.iter().position(|other| other.stage == it.before);
+                    let at = pipeline.stages.iter().position(|other| other.stage == pipeline_stage.before);
                     for other in pipeline.stages[at.unwrap_or(0)..].iter().filter(|it| it.is_ordered) {
                         let later = self.stages_of_bits(group_members(other.stage));
                         later.iter().for_each(|stage| self.add_order(members, stage));
@@ -154,15 +154,15 @@ impl SyncTables {
 
     fn add_order(&mut self, before: StageSet, stage: StageIndex) {
         self.stages[usize::from(stage.0)].earlier.0 |= before.0;
-        for it in before.iter() {
-            self.stages[usize::from(it.0)].later.add(stage);
+        for stage_index in before.iter() {
+            self.stages[usize::from(stage_index.0)].later.add(stage);
         }
     }
 
     pub fn stages_of_bits(&self, bits: u64) -> StageSet {
         let mut found = StageSet::default();
-        for (index, it) in self.stages.iter().enumerate().filter(|it| it.1.bit & bits != 0) {
-            debug_assert!(it.bit != 0, "the filter asks for a bit");
+        for (index, stage) in self.stages.iter().enumerate().filter(|it| it.1.bit & bits != 0) {
+            debug_assert!(stage.bit != 0, "the filter asks for a bit");
             found.add(StageIndex(index as u8));
         }
         found
@@ -215,9 +215,9 @@ pub fn group_members(bits: u64) -> u64 {
     let mut members = bits;
     // Groups are made of groups: all graphics stages contain the vertex input.
     for _ in 0..4 {
-        for it in SYNC_STAGES {
-            if it.equivalent != 0 && members & it.stage != 0 {
-                members = members & !it.stage | it.equivalent;
+        for sync_stage in SYNC_STAGES {
+            if sync_stage.equivalent != 0 && members & sync_stage.stage != 0 {
+                members = members & !sync_stage.stage | sync_stage.equivalent;
             }
         }
     }
@@ -227,8 +227,8 @@ pub fn group_members(bits: u64) -> u64 {
 /// The bits that a mask of accesses stands for, among those that are not of every kind.
 pub fn access_members(bits: u64) -> u64 {
     let mut members = bits;
-    for it in SYNC_ACCESSES.iter().filter(|it| it.equivalent != 0 && bits & it.access != 0) {
-        members |= it.equivalent;
+    for sync_access in SYNC_ACCESSES.iter().filter(|it| it.equivalent != 0 && bits & it.access != 0) {
+        members |= sync_access.equivalent;
     }
     let all = |want_write: bool| {
         let fits =
@@ -319,8 +319,8 @@ mod tests {
                 .iter()
                 .next()
                 .map(|it| SYNC_TABLES.stages[usize::from(it.0)].usages);
-            let name = |it: UsageIndex| {
-                let access = SYNC_TABLES.usages[usize::from(it.0)].access;
+            let name = |usage_index: UsageIndex| {
+                let access = SYNC_TABLES.usages[usize::from(usage_index.0)].access;
                 SYNC_ACCESSES.iter().find(|it| it.access == access).map_or("", |it| it.name)
             };
             stage.into_iter().flat_map(UsageSet::iter).map(name).collect::<Vec<_>>()
@@ -331,8 +331,12 @@ mod tests {
         assert_eq!(names(PipelineStageFlags2::HOST), ["VK_ACCESS_2_HOST_READ_BIT", "VK_ACCESS_2_HOST_WRITE_BIT"]);
         assert!(SYNC_TABLES.usages.len() > 79, "{}", SYNC_TABLES.usages.len());
         let is_single = |it: &&lavascope_abi::desc::SyncAccess| it.access & GROUP_ACCESSES == 0 && it.equivalent == 0;
-        for it in SYNC_ACCESSES.iter().filter(|it| it.access != 0).filter(is_single) {
-            assert!(SYNC_TABLES.usages.iter().any(|usage| usage.access == it.access), "{} has a stage", it.name);
+        for sync_access in SYNC_ACCESSES.iter().filter(|it| it.access != 0).filter(is_single) {
+            assert!(
+                SYNC_TABLES.usages.iter().any(|usage| usage.access == sync_access.access),
+                "{} has a stage",
+                sync_access.name
+            );
         }
     }
 
@@ -347,8 +351,8 @@ mod tests {
 
     fn usages_of(stage: PipelineStageFlags2) -> Vec<&'static str> {
         let stage = SYNC_TABLES.stages_of_bits(stage.0).iter().next().expect("a stage");
-        let name = |it: UsageIndex| {
-            let access = SYNC_TABLES.usages[usize::from(it.0)].access;
+        let name = |usage_index: UsageIndex| {
+            let access = SYNC_TABLES.usages[usize::from(usage_index.0)].access;
             let own = SYNC_ACCESSES.iter().find(|it| it.access == access).expect("an access");
             own.name.strip_prefix("VK_ACCESS_2_").expect("an access of version 2")
         };

@@ -121,7 +121,7 @@ impl CommandPlans {
         let spots = &self.addressed[plan.first as usize..plan.end as usize];
         match plan.kind {
             PlanKind::NotAction => match &self.non_actions[plan.accesses.0 as usize] {
-                Command::Barrier(it) => LastCommand::Barrier(it),
+                Command::Barrier(barrier) => LastCommand::Barrier(barrier),
                 _ => LastCommand::Other,
             },
             PlanKind::Disjoint if plan.is_one_to_one && plan.is_buffers_only => {
@@ -151,12 +151,12 @@ impl CommandPlans {
         let (plans, spots) = (std::mem::take(&mut self.plans), std::mem::take(&mut self.addressed));
         let (accesses, mut own) = (std::mem::take(&mut self.accesses), Vec::new());
         self.marks.clear();
-        for it in plans {
-            if it.kind == PlanKind::NotAction {
-                self.plans.push(it);
+        for plan in plans {
+            if plan.kind == PlanKind::NotAction {
+                self.plans.push(plan);
             } else {
                 own.clear();
-                own.extend(it.accesses_in(&spots, &accesses).iter());
+                own.extend(plan.accesses_in(&spots, &accesses).iter());
                 self.add_action(&own, |it| it, addresses);
             }
         }
@@ -239,13 +239,13 @@ impl CommandPlans {
     /// Whether a command has something to be checked or kept, if nothing before it is wrong.
     pub(crate) fn is_busy(&self, command: usize, is_rendering: bool) -> bool {
         self.plans[command].kind != PlanKind::Disjoint
-            || self.marked_words(command).any(|it| {
-                let (marks, repeated) = (it.marks, it.marks.repeated(is_rendering));
+            || self.marked_words(command).any(|marked_word| {
+                let (marks, repeated) = (marked_word.marks, marked_word.marks.repeated(is_rendering));
                 let (check, keep) = (
                     repeated | marks.written_before | marks.read_before,
                     repeated & marks.repeated_by_next | marks.superseded,
                 );
-                it.valid_bits & !(check & keep) != 0
+                marked_word.valid_bits & !(check & keep) != 0
             })
     }
 
@@ -278,8 +278,10 @@ impl CommandPlans {
         addresses: &AddressMap,
     ) {
         let (first, marks, own) = (self.addressed.len() as u32, self.marks.len() as u32, self.accesses.len() as u32);
-        let is_like = |it: &CommandPlan| {
-            it.is_one_to_one && it.len() == accesses.len() && self.last_resources.len() == accesses.len()
+        let is_like = |command_plan: &CommandPlan| {
+            command_plan.is_one_to_one
+                && command_plan.len() == accesses.len()
+                && self.last_resources.len() == accesses.len()
         };
         let last = self.plans.last().copied().filter(is_like);
         let is_alike = last.is_some_and(|it| self.add_similar(it, accesses, &number, addresses));

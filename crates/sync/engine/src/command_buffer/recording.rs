@@ -586,8 +586,8 @@ mod tests {
             engine.begin_recording(secondary, GRAPHICS, true);
             engine.record(secondary, own);
             engine.begin_recording(primary, GRAPHICS, false);
-            for it in [access(1, A::TRANSFER_WRITE), barrier.clone(), Command::Execute(vec![secondary])] {
-                assert_eq!(engine.record(primary, it), Findings::default());
+            for command in [access(1, A::TRANSFER_WRITE), barrier.clone(), Command::Execute(vec![secondary])] {
+                assert_eq!(engine.record(primary, command), Findings::default());
             }
             if is_again {
                 engine.begin_recording(secondary, GRAPHICS, true);

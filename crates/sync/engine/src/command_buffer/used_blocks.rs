@@ -133,16 +133,16 @@ impl UsedBlocks {
     fn grow(&mut self, spots: usize) {
         let len = (4 * (self.count + 2 * spots)).next_power_of_two().max(SLOTS_MIN);
         let old = std::mem::replace(&mut self.slots, vec![0; len]);
-        for it in old.into_iter().filter(|it| *it != 0) {
-            let place = self.slot_index(it & !1);
-            self.slots[place] = it;
+        for old_item in old.into_iter().filter(|it| *it != 0) {
+            let place = self.slot_index(old_item & !1);
+            self.slots[place] = old_item;
         }
     }
 }
 
 /// Whether a dependency does nothing by itself.
-fn has_no_access(it: &Dependency) -> bool {
-    matches!(it.target, DependencyTarget::Global | DependencyTarget::Resource { .. })
+fn has_no_access(dependency: &Dependency) -> bool {
+    matches!(dependency.target, DependencyTarget::Global | DependencyTarget::Resource { .. })
 }
 
 /// The size of the blocks that a range lies in, as a power of two.

@@ -273,8 +273,8 @@ impl FirstScope {
     }
 
     /// Whether the rows say all that a stretch says.
-    fn covers_interval(&self, it: &SubpassInterval) -> bool {
-        let (lanes, writes) = it.covering_rows();
+    fn covers_interval(&self, subpass_interval: &SubpassInterval) -> bool {
+        let (lanes, writes) = subpass_interval.covering_rows();
         self.happened.covers(&lanes) && self.available.covers(&writes)
     }
 
@@ -350,21 +350,21 @@ impl VisibleWrites {
     }
 
     /// Whether the rows say all that a stretch says.
-    fn covers_interval(&self, it: &SubpassInterval) -> bool {
-        let (lanes, writes) = it.covering_rows();
+    fn covers_interval(&self, subpass_interval: &SubpassInterval) -> bool {
+        let (lanes, writes) = subpass_interval.covering_rows();
         let has = |own: &UsageVisibility| own.reached.covers(&lanes) && own.visible.covers(&writes);
-        it.dst_usages.iter().all(|usage| self.row(usage).is_some_and(has))
+        subpass_interval.dst_usages.iter().all(|usage| self.row(usage).is_some_and(has))
     }
 
     pub(crate) fn merge(&mut self, other: &VisibleWrites) {
-        for it in &other.rows {
-            match self.rows.iter_mut().find(|own| own.usage == it.usage) {
+        for row in &other.rows {
+            match self.rows.iter_mut().find(|own| own.usage == row.usage) {
                 Some(own) => {
-                    own.visible.merge(&it.visible);
-                    own.reached.merge(&it.reached);
-                    own.points.merge(&it.points);
+                    own.visible.merge(&row.visible);
+                    own.reached.merge(&row.reached);
+                    own.points.merge(&row.points);
                 }
-                None => self.rows.push(it.clone()),
+                None => self.rows.push(row.clone()),
             }
         }
         other.intervals.iter().for_each(|it| self.intervals.add(*it));
@@ -413,11 +413,13 @@ impl EndedSubpasses {
     /// Forgets what it and the clock itself, with these tables, say by now: a first scope has both.
     fn forget_covered(&mut self, own_happened: &ClockTable<StageSet>, own_available: &ClockTable<StageSet>) {
         let EndedSubpasses { happened, available, intervals: stretches, .. } = self;
-        stretches.retain(|it| {
-            let (lanes, writes) = it.covering_rows();
-            let left = own_happened.keys_not_covering(happened.keys_not_covering(it.dst, &lanes), &lanes);
+        stretches.retain(|stretch| {
+            let (lanes, writes) = stretch.covering_rows();
+            let left = own_happened.keys_not_covering(happened.keys_not_covering(stretch.dst, &lanes), &lanes);
             !(left.is_none()
-                && own_available.keys_not_covering(available.keys_not_covering(it.dst, &writes), &writes).is_none())
+                && own_available
+                    .keys_not_covering(available.keys_not_covering(stretch.dst, &writes), &writes)
+                    .is_none())
         });
     }
 }
@@ -543,11 +545,11 @@ impl QueueClock {
     /// Forgets stretches that say nothing which the tables do not say by now.
     fn forget_covered(&mut self) {
         let QueueClock { happened, available, visible, reached, intervals: stretches, .. } = self;
-        stretches.retain(|it| {
-            let (lanes, writes) = it.covering_rows();
-            let is_ordered = happened.keys_not_covering(it.dst, &lanes).is_none()
-                && available.keys_not_covering(it.dst, &writes).is_none();
-            let (seen, usages) = (reached.keys_not_covering(it.dst_usages, &lanes), it.dst_usages);
+        stretches.retain(|stretch| {
+            let (lanes, writes) = stretch.covering_rows();
+            let is_ordered = happened.keys_not_covering(stretch.dst, &lanes).is_none()
+                && available.keys_not_covering(stretch.dst, &writes).is_none();
+            let (seen, usages) = (reached.keys_not_covering(stretch.dst_usages, &lanes), stretch.dst_usages);
             !(is_ordered && seen.is_none() && visible.keys_not_covering(usages, &writes).is_none())
         });
     }
@@ -574,20 +576,24 @@ impl QueueClock {
             UsageVisibility { usage, visible, reached, points: self.reached_points.joined_row(keys) }
         };
         let mut stretches = SubpassIntervals::default();
-        for it in self.intervals.iter().filter(|it| !it.dst_usages.and(usages).is_none()) {
-            stretches.add(SubpassInterval { dst: StageSet::default(), dst_usages: it.dst_usages.and(usages), ..*it });
+        for interval in self.intervals.iter().filter(|it| !it.dst_usages.and(usages).is_none()) {
+            stretches.add(SubpassInterval {
+                dst: StageSet::default(),
+                dst_usages: interval.dst_usages.and(usages),
+                ..*interval
+            });
         }
         VisibleWrites { rows: usages.iter().map(row).collect(), intervals: stretches }
     }
 
     /// What was visible elsewhere to some usages is visible to them here.
     pub(crate) fn merge_visible(&mut self, seen: &VisibleWrites) {
-        for it in &seen.rows {
+        for row in &seen.rows {
             let mut keys = UsageSet::default();
-            keys.add(it.usage);
-            self.visible.raise(keys, &it.visible);
-            self.reached.raise(keys, &it.reached);
-            self.reached_points.raise(keys, &it.points);
+            keys.add(row.usage);
+            self.visible.raise(keys, &row.visible);
+            self.reached.raise(keys, &row.reached);
+            self.reached_points.raise(keys, &row.points);
         }
         self.reached_points.forget_covered(&self.reached);
         seen.intervals.iter().for_each(|it| self.intervals.add(*it));
@@ -611,8 +617,8 @@ impl QueueClock {
         passed.happened.raise_each(&subpass.happened);
         passed.available.raise_each(&subpass.available);
         passed.points.raise_each(&subpass.points);
-        for it in subpass.intervals.iter().filter(|it| !it.dst.is_empty()) {
-            passed.intervals.add(SubpassInterval { dst_usages: UsageSet::default(), ..*it });
+        for interval in subpass.intervals.iter().filter(|it| !it.dst.is_empty()) {
+            passed.intervals.add(SubpassInterval { dst_usages: UsageSet::default(), ..*interval });
         }
         passed.forget_covered(&self.happened, &self.available);
     }

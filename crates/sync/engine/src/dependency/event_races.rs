@@ -147,8 +147,8 @@ struct RaceChecker<'a, 'b> {
 }
 
 impl RaceChecker<'_, '_> {
-    fn batch(&mut self, step: u32, batch: u32, it: &SubmitBatch) {
-        for (primary, id) in it.command_buffers.iter().enumerate() {
+    fn batch(&mut self, step: u32, batch: u32, submit_batch: &SubmitBatch) {
+        for (primary, id) in submit_batch.command_buffers.iter().enumerate() {
             let mut at = CommandLocation { step, batch, primary: primary as u32, path: Vec::new() };
             self.commands(*id, &mut at);
         }

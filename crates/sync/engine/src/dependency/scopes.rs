@@ -139,10 +139,10 @@ impl StageSet {
     /// Those that a queue has.
     fn on(self, queue_flags: u32) -> StageSet {
         let mut kept = StageSet::default();
-        for it in self.iter() {
-            let queues = SYNC_TABLES.stages[usize::from(it.0)].queues;
+        for stage_index in self.iter() {
+            let queues = SYNC_TABLES.stages[usize::from(stage_index.0)].queues;
             if queues == 0 || queues & queue_flags != 0 {
-                kept.add(it);
+                kept.add(stage_index);
             }
         }
         kept

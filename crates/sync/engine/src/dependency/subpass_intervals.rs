@@ -60,9 +60,9 @@ impl SubpassInterval {
     }
 
     /// Whether somebody may ask whether it has an access.
-    fn is_queried_by(&self, it: &ClockQuery) -> bool {
-        let is_write = || it.write.is_some_and(|write| self.src_usages.has(write));
-        it.queue == self.queue && (!it.stages.and(self.src).is_none() || is_write())
+    fn is_queried_by(&self, clock_query: &ClockQuery) -> bool {
+        let is_write = || clock_query.write.is_some_and(|write| self.src_usages.has(write));
+        clock_query.queue == self.queue && (!clock_query.stages.and(self.src).is_none() || is_write())
     }
 }
 
@@ -102,13 +102,13 @@ impl SubpassIntervals {
     }
 
     pub(crate) fn add(&mut self, mut new: SubpassInterval) {
-        for it in &self.0 {
-            if it.covers(&new) {
+        for subpass_interval in &self.0 {
+            if subpass_interval.covers(&new) {
                 return;
             }
-            if it.is_same_source(&new) {
-                new.dst = new.dst.union(it.dst);
-                new.dst_usages = new.dst_usages.union(it.dst_usages);
+            if subpass_interval.is_same_source(&new) {
+                new.dst = new.dst.union(subpass_interval.dst);
+                new.dst_usages = new.dst_usages.union(subpass_interval.dst_usages);
             }
         }
         self.0.retain(|it| !new.covers(it));
@@ -117,8 +117,12 @@ impl SubpassIntervals {
 
     /// The sources of those that some stages come after.
     pub(crate) fn add_before(&mut self, other: &SubpassIntervals, stages: StageSet) {
-        for it in other.iter().filter(|it| !it.dst.and(stages).is_none()) {
-            self.add(SubpassInterval { dst: StageSet::default(), dst_usages: UsageSet::default(), ..*it });
+        for subpass_interval in other.iter().filter(|it| !it.dst.and(stages).is_none()) {
+            self.add(SubpassInterval {
+                dst: StageSet::default(),
+                dst_usages: UsageSet::default(),
+                ..*subpass_interval
+            });
         }
     }
 
@@ -126,11 +130,13 @@ impl SubpassIntervals {
     pub(crate) fn retain_queried(&mut self, asked: &ClockQueries) {
         let mut old = std::mem::take(&mut self.0);
         old.sort_by_key(|it| (it.begin, it.end));
-        for it in old.into_iter().filter(|it| asked.has_any(it, it.begin, it.end)) {
+        for subpass_interval in old.into_iter().filter(|it| asked.has_any(it, it.begin, it.end)) {
             // The last one like it: one before that has something between.
-            match self.0.iter_mut().rfind(|own| own.differs_only_in_tags(&it)) {
-                Some(own) if !asked.has_any(&it, own.end, it.begin) => own.end = own.end.max(it.end),
-                _ => self.0.push(it),
+            match self.0.iter_mut().rfind(|own| own.differs_only_in_tags(&subpass_interval)) {
+                Some(own) if !asked.has_any(&subpass_interval, own.end, subpass_interval.begin) => {
+                    own.end = own.end.max(subpass_interval.end)
+                }
+                _ => self.0.push(subpass_interval),
             }
         }
     }

@@ -134,12 +134,12 @@ impl TagRow {
     pub(crate) fn covers(&self, other: &TagRow) -> bool {
         let mut own = self.0.iter().peekable();
         let (mut queue, mut seen) = (0, 0);
-        for it in &other.0 {
-            while let Some(step) = own.next_if(|own| own.key <= it.key) {
+        for tag_run in &other.0 {
+            while let Some(step) = own.next_if(|own| own.key <= tag_run.key) {
                 seen = step.columns | if step.key.queue() == queue { seen } else { 0 };
                 queue = step.key.queue();
             }
-            if queue != it.key.queue() || it.columns & !seen != 0 {
+            if queue != tag_run.key.queue() || tag_run.columns & !seen != 0 {
                 return false;
             }
         }

@@ -302,10 +302,13 @@ impl AddressMap {
     /// The addresses of a part of a resource, if they stay as they are until something is said to have moved.
     #[inline]
     pub(crate) fn look_up(&self, resource: ResourceId, region: &Region) -> AddressLookup {
-        if let (Region::Buffer(bytes), Some(it)) = (region, self.plain_buffers.get(resource.0 as usize))
-            && bytes.start < bytes.end.min(it.size)
+        if let (Region::Buffer(bytes), Some(plain_buffer)) = (region, self.plain_buffers.get(resource.0 as usize))
+            && bytes.start < bytes.end.min(plain_buffer.size)
         {
-            return AddressLookup::One(it.base + bytes.start..it.base + bytes.end.min(it.size), it.identity);
+            return AddressLookup::One(
+                plain_buffer.base + bytes.start..plain_buffer.base + bytes.end.min(plain_buffer.size),
+                plain_buffer.identity,
+            );
         }
         self.look_up_slow(resource, region)
     }
@@ -385,10 +388,10 @@ impl AddressMap {
         let texels = self.placements.get(resource.0 as usize).and_then(|it| it.texels.as_ref());
         let components = texels.map_or(Components(0), |it| it.components());
         let base = self.allocate(size.saturating_mul(plane_count(components)));
-        for it in self.placements.iter_mut().filter(|it| it.is_opaque() && it.base == old.start) {
+        for placement in self.placements.iter_mut().filter(|it| it.is_opaque() && it.base == old.start) {
             match base {
-                Ok(base) => (it.base, it.has_component_planes) = (base, true),
-                Err(_) => it.texels = None,
+                Ok(base) => (placement.base, placement.has_component_planes) = (base, true),
+                Err(_) => placement.texels = None,
             }
         }
         match base {
@@ -508,11 +511,11 @@ impl AddressMap {
         let whole = placed.is_opaque().then(|| placed.whole());
         match (&placed.sparse, placed.binding) {
             (Some(sparse), _) if placed.is_opaque() => {
-                let of_part = |it: SparseMemory| {
-                    let start = base(it.memory.memory)? + it.memory.offset;
-                    let own = it.addresses.map(|it| placed.base + it.start..placed.base + it.end);
+                let of_part = |sparse_memory: SparseMemory| {
+                    let start = base(sparse_memory.memory.memory)? + sparse_memory.memory.offset;
+                    let own = sparse_memory.addresses.map(|it| placed.base + it.start..placed.base + it.end);
                     let own = own.filter(|_| !placed.has_component_planes).or(whole.clone());
-                    Some((start..start + it.memory.size, own))
+                    Some((start..start + sparse_memory.memory.size, own))
                 };
                 sparse.memory_blocks().into_iter().filter_map(of_part).collect()
             }
@@ -592,9 +595,9 @@ impl Placement {
             return AddressLookup::One(self.base..self.base + texels.size(), self.identity);
         }
         let (mut first, mut others) = (None, Vec::new());
-        self.each_image_range(region, &mut |it| match &first {
-            None => first = Some(it),
-            Some(_) => others.push(it),
+        self.each_image_range(region, &mut |range| match &first {
+            None => first = Some(range),
+            Some(_) => others.push(range),
         });
         match first {
             None => AddressLookup::Empty,
@@ -693,7 +696,7 @@ impl Placement {
     #[inline(never)]
     fn each_partial_range(&self, texels: &TexelLayout, region: &ImageRegion, each: &mut impl FnMut(Range<u64>)) {
         if let Some(sparse) = self.sparse.as_ref().filter(|_| !self.is_opaque()) {
-            texels.each_range(region, &mut |it| sparse.addresses(&it).for_each(&mut *each));
+            texels.each_range(region, &mut |range| sparse.addresses(&range).for_each(&mut *each));
             return;
         }
         for plane in self.planes(region.components) {
@@ -702,7 +705,7 @@ impl Placement {
             match &self.sparse {
                 None => texels.each_range(region, &mut each),
                 Some(sparse) => {
-                    texels.each_range(region, &mut |it| sparse.bound_ranges(&it).into_iter().for_each(&mut each))
+                    texels.each_range(region, &mut |range| sparse.bound_ranges(&range).into_iter().for_each(&mut each))
                 }
             }
         }

@@ -53,9 +53,9 @@ impl SparseBindings {
     pub(crate) fn bind_bytes(&mut self, bytes: Range<u64>, address: Option<(MemoryId, u64)>) {
         let new = address.map(|(memory, it)| (memory.0, it.wrapping_sub(bytes.start)));
         let held = &mut self.bytes_by_memory;
-        self.bytes.update(bytes, |part, it| {
-            move_bytes(held, &part, it.map(|it| it.0), new.map(|it| it.0));
-            *it = new;
+        self.bytes.update(bytes, |part, pair| {
+            move_bytes(held, &part, pair.map(|it| it.0), new.map(|it| it.0));
+            *pair = new;
         });
     }
 
@@ -64,10 +64,10 @@ impl SparseBindings {
         let start = bytes.start;
         let new = memory.map(|(memory, offset)| (memory.0, offset.wrapping_sub(start)));
         let (mut has_moved, held) = (false, &mut self.bytes_by_memory);
-        self.opaque.update(bytes, |part, it| {
-            move_bytes(held, &part, it.map(|it| it.0), new.map(|it| it.0));
-            has_moved |= it.is_some() && *it != new;
-            *it = new;
+        self.opaque.update(bytes, |part, pair| {
+            move_bytes(held, &part, pair.map(|it| it.0), new.map(|it| it.0));
+            has_moved |= pair.is_some() && *pair != new;
+            *pair = new;
         });
         has_moved
     }
@@ -77,12 +77,12 @@ impl SparseBindings {
         let mut moved = Vec::new();
         let held = &mut self.bytes_by_memory;
         for range in own {
-            self.texels.update(range.clone(), |part, it| {
-                move_bytes(held, &part, it.map(|it| it.memory.0), memory.map(|it| it.memory.0));
-                if it.is_some() && *it != memory {
+            self.texels.update(range.clone(), |part, sparse_block| {
+                move_bytes(held, &part, sparse_block.map(|it| it.memory.0), memory.map(|it| it.memory.0));
+                if sparse_block.is_some() && *sparse_block != memory {
                     moved.push(part);
                 }
-                *it = memory;
+                *sparse_block = memory;
             });
         }
         moved
@@ -113,10 +113,10 @@ impl SparseBindings {
             return vec![own.clone()];
         }
         let mut found: Vec<Range<u64>> = Vec::new();
-        for (it, _) in self.texels.overlapping(own.clone()) {
+        for (range, _) in self.texels.overlapping(own.clone()) {
             match found.last_mut() {
-                Some(last) if last.end == it.start => last.end = it.end,
-                _ => found.push(it),
+                Some(last) if last.end == range.start => last.end = range.end,
+                _ => found.push(range),
             }
         }
         found

@@ -105,7 +105,7 @@ impl TexelLayout {
     /// The addresses of a part.
     pub(crate) fn ranges(&self, region: &ImageRegion) -> Vec<Range<u64>> {
         let mut found = Vec::new();
-        self.each_range(region, &mut |it| found.push(it));
+        self.each_range(region, &mut |range| found.push(range));
         found
     }
 
@@ -363,14 +363,14 @@ fn aspects(format: Format) -> Vec<Aspect> {
     match (&parts[..], own.map_or(&[][..], |it| it.planes)) {
         ([_, _], _) => parts,
         // With the bits that are not used.
-        ([it], _) => vec![Aspect { size: own.map_or(1, |it| u64::from(it.block_size)), ..*it }],
+        ([aspect], _) => vec![Aspect { size: own.map_or(1, |it| u64::from(it.block_size)), ..*aspect }],
         (_, [] | [_]) => vec![Aspect::new(ImageAspectFlags::COLOR, own)],
         (_, planes) => planes
             .iter()
             .zip([ImageAspectFlags::PLANE_0, ImageAspectFlags::PLANE_1, ImageAspectFlags::PLANE_2])
-            .map(|(it, bit)| Aspect {
-                divisors: [it.width_divisor, it.height_divisor, 1],
-                ..Aspect::new(bit, desc(it.format))
+            .map(|(plane, bit)| Aspect {
+                divisors: [plane.width_divisor, plane.height_divisor, 1],
+                ..Aspect::new(bit, desc(plane.format))
             })
             .collect(),
     }

@@ -192,9 +192,9 @@ pub(crate) struct EventSetState {
 
 impl EngineDevice {
     pub(crate) fn new(queues: &[lavascope_sync_ir::Queue], events: u32, semaphores: u32, fences: u32) -> EngineDevice {
-        let timeline = |it: &lavascope_sync_ir::Queue| QueueTimeline {
-            flags: it.flags,
-            family: it.family,
+        let timeline = |queue: &lavascope_sync_ir::Queue| QueueTimeline {
+            flags: queue.flags,
+            family: queue.family,
             clock: QueueClock::default(),
             expanded: FxHashMap::default(),
             signals: CompletedWork::default(),

@@ -56,8 +56,8 @@ pub(crate) fn execute_batch(
             && recorded.is_up_to_date(commands);
         walk.progress.marking = if is_marked { MarkMode::Apply } else { MarkMode::Off };
         CommandExecutor::new(device, recorded, queue, &mut walk).execute_all(commands);
-        let is_told = |it: &Hazard| {
-            if is_marked { is_same_execution(&it.at, &it.prior) } else { commands.reported.has_hazard(it) }
+        let is_told = |hazard: &Hazard| {
+            if is_marked { is_same_execution(&hazard.at, &hazard.prior) } else { commands.reported.has_hazard(hazard) }
         };
         let mut found = device.hazards.split_off(first.0);
         found.retain(|it| !is_told(it));
@@ -208,7 +208,7 @@ impl<'a> CommandExecutor<'a> {
             Command::EndRendering => self.end_rendering(tag),
         }
         // What subpasses may rely on goes no further than they do.
-        let is_resuming = matches!(command, Command::BeginRendering(it) if it.is_resuming);
+        let is_resuming = matches!(command, Command::BeginRendering(item) if item.is_resuming);
         if is_resuming || matches!(command, Command::NextSubpass | Command::EndRenderPass | Command::EndRendering) {
             self.progress.visible_since = tag;
         }
@@ -276,8 +276,8 @@ impl<'a> CommandExecutor<'a> {
                 self.share_transitions(tag, &ready);
             }
             Barrier::Sync2 { dependencies } => {
-                let mut ready = |it: &Dependency| {
-                    let element = expand_sync2(it, self.timeline());
+                let mut ready = |dependency: &Dependency| {
+                    let element = expand_sync2(dependency, self.timeline());
                     self.resolve_dependency(tag, element)
                 };
                 if let [only] = &dependencies[..] {
@@ -295,24 +295,26 @@ impl<'a> CommandExecutor<'a> {
     }
 
     /// The first scope of an element of a barrier; inside a subpass, only of that subpass.
-    fn first(&self, tag: Tag, it: &ExpandedDependency) -> ResourceFirstScope {
+    fn first(&self, tag: Tag, expanded_dependency: &ExpandedDependency) -> ResourceFirstScope {
         let clock = &self.device.queues[usize::from(self.queue)].clock;
         let carry = |src_usages| match self.scope_begin() {
-            0 => clock.first_scope(self.queue, tag, it.scope.src, src_usages),
+            0 => clock.first_scope(self.queue, tag, expanded_dependency.scope.src, src_usages),
             begin => clock.first_scope_of_interval(SubpassInterval {
                 queue: self.queue,
                 begin,
                 end: tag,
-                src: it.scope.src,
+                src: expanded_dependency.scope.src,
                 src_usages,
                 dst: StageSet::default(),
                 dst_usages: UsageSet::default(),
             }),
         };
-        let own = self.sources(it).into_iter().map(|it| (it.identity, carry(it.usages))).collect();
-        let elsewhere = it.alias_sources().iter().map(|(at, it)| (at.clone(), it.identity, carry(it.usages)));
+        let own = self.sources(expanded_dependency).into_iter().map(|it| (it.identity, carry(it.usages))).collect();
+        let elsewhere =
+            expanded_dependency.alias_sources().iter().map(|(at, it)| (at.clone(), it.identity, carry(it.usages)));
         let elsewhere = elsewhere.collect();
-        let (carry, parts) = (carry(it.global_usages()), smallvec![(it.scope.src, tag)]);
+        let (carry, parts) =
+            (carry(expanded_dependency.global_usages()), smallvec![(expanded_dependency.scope.src, tag)]);
         ResourceFirstScope {
             global: carry,
             through_resource: own,
@@ -323,13 +325,13 @@ impl<'a> CommandExecutor<'a> {
     }
 
     /// What a dependency makes available of accesses through which resources.
-    fn sources(&self, it: &ExpandedDependency) -> SmallVec<[AvailableSource; 1]> {
-        match &it.part {
+    fn sources(&self, expanded_dependency: &ExpandedDependency) -> SmallVec<[AvailableSource; 1]> {
+        match &expanded_dependency.part {
             None => SmallVec::new(),
             Some(DependencyRange::Region(resource, _)) => {
                 smallvec![AvailableSource {
                     identity: self.device.addresses.identity(*resource),
-                    usages: it.scope.src_usages
+                    usages: expanded_dependency.scope.src_usages
                 }]
             }
             Some(DependencyRange::Addresses(part)) => part.sources.iter().copied().collect(),
@@ -338,11 +340,11 @@ impl<'a> CommandExecutor<'a> {
 
     /// All elements look at what was before the command, and then take effect.
     fn apply_dependencies(&mut self, tag: Tag, elements: &[ResolvedDependency]) {
-        for it in elements.iter().filter(|it| it.dependency.is_transition) {
-            self.check_transition(tag, it);
+        for resolved_dependency in elements.iter().filter(|it| it.dependency.is_transition) {
+            self.check_transition(tag, resolved_dependency);
         }
-        for it in elements {
-            self.apply_to_resource(tag, it);
+        for resolved_dependency in elements {
+            self.apply_to_resource(tag, resolved_dependency);
         }
         let clock = &mut self.device.queues[usize::from(self.queue)].clock;
         if let Some(instance) = self.instance.as_mut().filter(|_| !elements.is_empty()) {
@@ -467,7 +469,9 @@ impl<'a> CommandExecutor<'a> {
     fn dependency_ranges(&mut self, element: &ExpandedDependency) -> Option<(ResourceId, Vec<Range<u64>>)> {
         match element.part.as_ref()? {
             DependencyRange::Region(resource, region) => Some((*resource, self.device.ranges(*resource, region))),
-            DependencyRange::Addresses(it) => Some((it.resource, Some(it.range.clone()).into_iter().collect())),
+            DependencyRange::Addresses(addresses) => {
+                Some((addresses.resource, Some(addresses.range.clone()).into_iter().collect()))
+            }
         }
     }
 
@@ -483,20 +487,20 @@ impl<'a> CommandExecutor<'a> {
             return elements;
         }
         // Once for all, since any of them may be the first to ask for single components, which moves an image.
-        for it in &elements {
-            self.dependency_ranges(it);
+        for expanded_dependency in &elements {
+            self.dependency_ranges(expanded_dependency);
         }
         let mut merged: IntervalMap<Vec<MergedDependency>> = IntervalMap::default();
-        for it in elements.extract_if(.., |it| it.part.is_some()) {
-            let Some((resource, ranges)) = self.dependency_ranges(&it) else { continue };
+        for expanded_dependency in elements.extract_if(.., |it| it.part.is_some()) {
+            let Some((resource, ranges)) = self.dependency_ranges(&expanded_dependency) else { continue };
             let through = self.device.addresses.identity(resource);
             for range in ranges {
                 merged.update(range, |_, own| {
                     let new = MergedDependency {
                         resource,
                         identity: through,
-                        scope: it.scope,
-                        is_transition: it.is_transition,
+                        scope: expanded_dependency.scope,
+                        is_transition: expanded_dependency.is_transition,
                     };
                     let all = own.get_or_insert_default();
                     match all.iter_mut().find(|it| it.identity == through) {
@@ -563,8 +567,8 @@ impl<'a> CommandExecutor<'a> {
             }
             WaitEvents::Sync2 { events } => {
                 for (event, dependencies) in events {
-                    for it in dependencies {
-                        let element = expand_sync2(it, self.timeline());
+                    for item in dependencies {
+                        let element = expand_sync2(item, self.timeline());
                         ready.push(ResolvedDependency {
                             first_scope: self.event_first_scope(&[event.0], &element),
                             dependency: element,
@@ -756,29 +760,29 @@ fn expanded_dependency(dependency: &Dependency, scope: ExpandedScope, family: u3
 }
 
 /// Version 2: each dependency stands for itself, and of a transfer each half also for its one scope only.
-fn expand_sync2(it: &Dependency, queue: &mut QueueTimeline) -> ExpandedDependency {
-    let mut scope = queue.expand(it.scope);
-    match limit_to_half(it, &mut scope, queue.family) {
+fn expand_sync2(dependency: &Dependency, queue: &mut QueueTimeline) -> ExpandedDependency {
+    let mut scope = queue.expand(dependency.scope);
+    match limit_to_half(dependency, &mut scope, queue.family) {
         Some(TransferHalf::Release) => scope.dst = StageSet::default(),
         Some(TransferHalf::Acquire) => scope.src = StageSet::default(),
         None => {}
     }
-    expanded_dependency(it, scope, queue.family)
+    expanded_dependency(dependency, scope, queue.family)
 }
 
 /// What [`united`] gives for one dependency, in one element: that of a resource also orders execution of everything
 /// else, as the command does, and nothing else is made available or visible.
 fn expand_single_sync1(
-    it: &Dependency,
+    dependency: &Dependency,
     src_stages: u64,
     dst_stages: u64,
     queue: &mut QueueTimeline,
 ) -> ExpandedDependency {
     let family = queue.family;
-    let mut scope = queue.expand(SyncScope { src_stages, dst_stages, ..it.scope });
-    limit_to_half(it, &mut scope, family);
+    let mut scope = queue.expand(SyncScope { src_stages, dst_stages, ..dependency.scope });
+    limit_to_half(dependency, &mut scope, family);
     (scope.src_global_usages, scope.dst_global_usages) = (UsageSet::default(), UsageSet::default());
-    expanded_dependency(it, scope, family)
+    expanded_dependency(dependency, scope, family)
 }
 
 /// Version 1: the command is one dependency. Its stages are those of the command, and what any element makes
@@ -792,19 +796,19 @@ fn expand_sync1(
     let family = queue.family;
     let mut of = |access: SyncScope| queue.expand(SyncScope { src_stages, dst_stages, ..access });
     let mut global = of(SyncScope::default());
-    for it in dependencies.iter().filter(|it| it.target == DependencyTarget::Global) {
-        let scope = of(it.scope);
+    for dependency in dependencies.iter().filter(|it| it.target == DependencyTarget::Global) {
+        let scope = of(dependency.scope);
         global.src_usages = global.src_usages.union(scope.src_usages);
         global.dst_usages = global.dst_usages.union(scope.dst_usages);
     }
     let mut elements = vec![ExpandedDependency { scope: global, part: None, is_transition: false }];
-    for it in dependencies.iter().filter(|it| it.target != DependencyTarget::Global) {
-        let mut scope = of(it.scope);
-        limit_to_half(it, &mut scope, family);
+    for dependency in dependencies.iter().filter(|it| it.target != DependencyTarget::Global) {
+        let mut scope = of(dependency.scope);
+        limit_to_half(dependency, &mut scope, family);
         scope.src_usages = scope.src_usages.union(global.src_usages);
         scope.dst_usages = scope.dst_usages.union(global.dst_usages);
         (scope.src_global_usages, scope.dst_global_usages) = (global.src_usages, global.dst_usages);
-        elements.push(expanded_dependency(it, scope, family));
+        elements.push(expanded_dependency(dependency, scope, family));
     }
     elements
 }

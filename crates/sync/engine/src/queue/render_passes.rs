@@ -179,8 +179,8 @@ impl CommandExecutor<'_> {
         *self.instance = None;
         *self.pass_contents = None;
         *self.clock() = pass.outside_clock.clone();
-        for it in &pass.ended {
-            self.clock().end_subpass(&it.clock);
+        for subpass_clock in &pass.ended {
+            self.clock().end_subpass(&subpass_clock.clock);
         }
         // They are no commands behind the render pass: what leads there does not lead to them.
         self.final_transitions(tag, &pass);
@@ -300,8 +300,8 @@ impl ActiveRenderPass {
     /// What some dependencies hand on, with their scopes; of those whose source has not begun there is nothing.
     fn dependency_scopes(&self, is_wanted: impl Fn(&SubpassDependency) -> bool) -> Vec<(FirstScope, ExpandedScope)> {
         let mut found: Vec<(FirstScope, ExpandedScope)> = Vec::new();
-        for (it, scope) in self.dependencies().filter(|(it, _)| is_wanted(it) && it.src != it.dst) {
-            match it.src {
+        for (dependency, scope) in self.dependencies().filter(|(it, _)| is_wanted(it) && it.src != it.dst) {
+            match dependency.src {
                 None => {
                     let carry =
                         self.outside_clock.first_scope(self.queue, self.outside_tag, scope.src, scope.src_usages);
@@ -381,13 +381,13 @@ impl ActiveRenderPass {
         until: Tag,
     ) -> ResolvedDependency {
         let (mut carry, mut scope) = (FirstScope::default(), ExpandedScope::default());
-        for (own, it) in after {
+        for (own, expanded_scope) in after {
             carry.merge(&own);
-            scope.src = scope.src.union(it.src);
+            scope.src = scope.src.union(expanded_scope.src);
         }
-        for it in before {
-            scope.dst = scope.dst.union(it.dst);
-            scope.dst_usages = scope.dst_usages.union(it.dst_usages);
+        for expanded_scope in before {
+            scope.dst = scope.dst.union(expanded_scope.dst);
+            scope.dst_usages = scope.dst_usages.union(expanded_scope.dst_usages);
         }
         // Dependencies of subpasses are about all memory, by whatever name.
         scope.dst_global_usages = scope.dst_usages;
@@ -420,8 +420,8 @@ impl ActiveRenderPass {
         before[to] = true;
         for subpass in (1..=to).rev() {
             if before[subpass] {
-                for it in self.pass.dependencies.iter().filter(|it| it.dst == Some(subpass as u32)) {
-                    if let Some(src) = it.src.filter(|src| (*src as usize) < subpass) {
+                for dependency in self.pass.dependencies.iter().filter(|it| it.dst == Some(subpass as u32)) {
+                    if let Some(src) = dependency.src.filter(|src| (*src as usize) < subpass) {
                         before[src as usize] = true;
                     }
                 }
@@ -449,11 +449,11 @@ impl ActiveRenderPass {
     /// The load operations of attachments that are used first in the current subpass.
     fn loads(&self) -> Vec<ResourceUse<'static>> {
         let mut found = Vec::new();
-        for (index, it) in self.pass.attachments.iter().enumerate() {
+        for (index, attachment) in self.pass.attachments.iter().enumerate() {
             let Some(inside) = self.rendered_area_without(index, 0..self.subpass) else { continue };
             let Some(view) = self.views.get(index) else { continue };
-            for part in split_depth_stencil(it.kind) {
-                let op = if part == AttachmentKind::Stencil { it.stencil_load } else { it.load };
+            for part in split_depth_stencil(attachment.kind) {
+                let op = if part == AttachmentKind::Stencil { attachment.stencil_load } else { attachment.load };
                 let usage = load_usage(part, op).into_iter();
                 found.extend(usage.flat_map(|it| attachment_uses(view, part, inside, it, AccessOrder::Load)));
             }
@@ -464,12 +464,12 @@ impl ActiveRenderPass {
     /// The store operations of attachments that were used last in the current subpass.
     fn stores(&self) -> Vec<ResourceUse<'static>> {
         let mut found = Vec::new();
-        for (index, it) in self.pass.attachments.iter().enumerate() {
+        for (index, attachment) in self.pass.attachments.iter().enumerate() {
             let later = self.subpass + 1..self.pass.subpasses.len();
             let Some(inside) = self.rendered_area_without(index, later) else { continue };
             let Some(view) = self.views.get(index) else { continue };
-            for part in split_depth_stencil(it.kind) {
-                let op = if part == AttachmentKind::Stencil { it.stencil_store } else { it.store };
+            for part in split_depth_stencil(attachment.kind) {
+                let op = if part == AttachmentKind::Stencil { attachment.stencil_store } else { attachment.store };
                 let usage = store_usage(part, op).into_iter();
                 found.extend(usage.flat_map(|it| attachment_uses(view, part, inside, it, AccessOrder::StoreOrResolve)));
             }
@@ -487,13 +487,13 @@ impl ActiveRenderPass {
             for (index, access) in
                 [(from, AccessFlags2::COLOR_ATTACHMENT_READ), (to, AccessFlags2::COLOR_ATTACHMENT_WRITE)]
             {
-                let (Some(view), Some(it)) =
+                let (Some(view), Some(other)) =
                     (self.views.get(index as usize), self.pass.attachments.get(index as usize))
                 else {
                     continue;
                 };
                 let usage = SYNC_TABLES.usage(PipelineStageFlags2::COLOR_ATTACHMENT_OUTPUT.0, access.0);
-                for part in split_depth_stencil(it.kind) {
+                for part in split_depth_stencil(other.kind) {
                     let order = if access == AccessFlags2::COLOR_ATTACHMENT_READ {
                         AccessOrder::StoreOrResolve
                     } else {
@@ -651,26 +651,52 @@ fn attachment_uses(
     inside.layers(&view.region.layers).into_iter().map(of_layers)
 }
 
-fn load_uses(it: &RenderingAttachment, inside: RenderedArea) -> impl Iterator<Item = ResourceUse<'static>> {
-    let usage = load_usage(it.kind, it.load).into_iter();
-    usage.flat_map(move |usage| attachment_uses(&it.view, it.kind, inside, usage, AccessOrder::Load))
+fn load_uses(
+    rendering_attachment: &RenderingAttachment,
+    inside: RenderedArea,
+) -> impl Iterator<Item = ResourceUse<'static>> {
+    let usage = load_usage(rendering_attachment.kind, rendering_attachment.load).into_iter();
+    usage.flat_map(move |usage| {
+        attachment_uses(&rendering_attachment.view, rendering_attachment.kind, inside, usage, AccessOrder::Load)
+    })
 }
 
-fn store_uses(it: &RenderingAttachment, inside: RenderedArea) -> impl Iterator<Item = ResourceUse<'static>> {
-    let usage = store_usage(it.kind, it.store).into_iter();
-    usage.flat_map(move |usage| attachment_uses(&it.view, it.kind, inside, usage, AccessOrder::StoreOrResolve))
+fn store_uses(
+    rendering_attachment: &RenderingAttachment,
+    inside: RenderedArea,
+) -> impl Iterator<Item = ResourceUse<'static>> {
+    let usage = store_usage(rendering_attachment.kind, rendering_attachment.store).into_iter();
+    usage.flat_map(move |usage| {
+        attachment_uses(
+            &rendering_attachment.view,
+            rendering_attachment.kind,
+            inside,
+            usage,
+            AccessOrder::StoreOrResolve,
+        )
+    })
 }
 
-fn resolve_uses(it: &RenderingAttachment, inside: RenderedArea) -> impl Iterator<Item = ResourceUse<'static>> {
+fn resolve_uses(
+    rendering_attachment: &RenderingAttachment,
+    inside: RenderedArea,
+) -> impl Iterator<Item = ResourceUse<'static>> {
     let stage = PipelineStageFlags2::COLOR_ATTACHMENT_OUTPUT.0;
     let read = SYNC_TABLES.usage(stage, AccessFlags2::COLOR_ATTACHMENT_READ.0);
     let write = SYNC_TABLES.usage(stage, AccessFlags2::COLOR_ATTACHMENT_WRITE.0);
-    let from = read
-        .into_iter()
-        .flat_map(move |usage| attachment_uses(&it.view, it.kind, inside, usage, AccessOrder::StoreOrResolve));
-    let to = it.resolve.as_ref().zip(write).into_iter();
-    let to =
-        to.flat_map(move |(resolve, usage)| attachment_uses(&resolve.view, it.kind, inside, usage, AccessOrder::None));
+    let from = read.into_iter().flat_map(move |usage| {
+        attachment_uses(
+            &rendering_attachment.view,
+            rendering_attachment.kind,
+            inside,
+            usage,
+            AccessOrder::StoreOrResolve,
+        )
+    });
+    let to = rendering_attachment.resolve.as_ref().zip(write).into_iter();
+    let to = to.flat_map(move |(resolve, usage)| {
+        attachment_uses(&resolve.view, rendering_attachment.kind, inside, usage, AccessOrder::None)
+    });
     from.chain(to)
 }
 

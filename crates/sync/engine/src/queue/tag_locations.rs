@@ -63,9 +63,9 @@ impl TagLocations {
         let ends: Vec<Tag> = self.runs.iter().skip(1).map(|it| it.first).chain([Tag::MAX]).collect();
         let mut ends = ends.into_iter();
         let mut at = 0;
-        self.runs.retain(|it| {
+        self.runs.retain(|run| {
             let end = ends.next().unwrap_or(Tag::MAX);
-            at += tags[at..].partition_point(|tag| *tag < it.first);
+            at += tags[at..].partition_point(|tag| *tag < run.first);
             tags.get(at).is_some_and(|tag| *tag < end)
         });
         self.runs_after_sweep = self.runs.len();

@@ -102,10 +102,10 @@ fn contains(whole: &Region, part: &Region) -> bool {
             let is_area = match (whole.area, part.area) {
                 (None, _) => true,
                 (Some(_), None) => false,
-                (Some(whole), Some(part)) => (0..3).all(|it| {
-                    whole.offset[it] <= part.offset[it]
-                        && part.offset[it].saturating_add(part.extent[it])
-                            <= whole.offset[it].saturating_add(whole.extent[it])
+                (Some(whole), Some(part)) => (0..3).all(|value| {
+                    whole.offset[value] <= part.offset[value]
+                        && part.offset[value].saturating_add(part.extent[value])
+                            <= whole.offset[value].saturating_add(whole.extent[value])
                 }),
             };
             part.aspects & !whole.aspects == 0

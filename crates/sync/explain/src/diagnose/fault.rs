@@ -20,12 +20,17 @@ pub fn diagnose_faults(program: &Program, found: &[UndefinedContents], names: &d
 pub fn fault_causes<'a>(program: &Program, found: &'a [UndefinedContents]) -> Vec<(&'a UndefinedContents, u64)> {
     let mut firsts: Vec<(&UndefinedContents, u64)> = Vec::new();
     let mut executions = HashSet::new();
-    for it in found {
+    for undefined_contents in found {
         // Several parts of a resource are one fault.
-        let is_new = executions.insert((it.kind, &it.at, &it.prior, it.resource));
-        match firsts.iter_mut().find(|(first, _)| is_same_cause(program, first, it)) {
+        let is_new = executions.insert((
+            undefined_contents.kind,
+            &undefined_contents.at,
+            &undefined_contents.prior,
+            undefined_contents.resource,
+        ));
+        match firsts.iter_mut().find(|(first, _)| is_same_cause(program, first, undefined_contents)) {
             Some((_, count)) => *count += u64::from(is_new),
-            None => firsts.push((it, 1)),
+            None => firsts.push((undefined_contents, 1)),
         }
     }
     firsts

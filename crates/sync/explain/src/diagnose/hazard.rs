@@ -38,13 +38,13 @@ pub fn hazard_causes<'a>(program: &Program, found: &'a [Hazard]) -> Vec<(&'a Haz
     let mut causes: HashMap<HazardCause, usize> = HashMap::new();
     let mut firsts: Vec<(&Hazard, u64)> = Vec::new();
     let mut executions: HashSet<(HazardKind, &ProgramLocation, &ProgramLocation, ResourceId)> = HashSet::new();
-    for it in found {
+    for hazard in found {
         // Several parts of a resource are one hazard.
-        let is_new = executions.insert((it.kind, &it.at, &it.prior, it.resource));
-        let index = *causes.entry(hazard_cause(program, it)).or_insert(firsts.len());
+        let is_new = executions.insert((hazard.kind, &hazard.at, &hazard.prior, hazard.resource));
+        let index = *causes.entry(hazard_cause(program, hazard)).or_insert(firsts.len());
         match firsts.get_mut(index) {
             Some((_, count)) => *count += u64::from(is_new),
-            None => firsts.push((it, 1)),
+            None => firsts.push((hazard, 1)),
         }
     }
     firsts
@@ -54,9 +54,9 @@ type HazardCause = (HazardKind, RecordedOrExecuted, RecordedOrExecuted, Resource
 type RecordedOrExecuted = Result<(CommandBufferId, u32), ProgramLocation>;
 
 /// The same commands as they were recorded, however often they are executed.
-fn hazard_cause(program: &Program, it: &Hazard) -> HazardCause {
+fn hazard_cause(program: &Program, hazard: &Hazard) -> HazardCause {
     let of = |place: &ProgramLocation| recorded_location(program, place).ok_or_else(|| place.clone());
-    (it.kind, of(&it.at), of(&it.prior), it.resource)
+    (hazard.kind, of(&hazard.at), of(&hazard.prior), hazard.resource)
 }
 
 fn diagnostic(
@@ -69,10 +69,10 @@ fn diagnostic(
     let program = explainer.timeline.program;
     let explanation = explainer.explain(found);
     let proposal = explainer.propose(found, all);
-    let told = explanation.as_ref().map(|it| ExplainedHazard {
+    let told = explanation.as_ref().map(|explanation_item| ExplainedHazard {
         program,
         hazard: found,
-        explanation: it,
+        explanation: explanation_item,
         names,
         relation: relation(&found.at, &found.prior),
     });
@@ -150,19 +150,20 @@ fn fixes(proposal: &Proposal, names: &dyn ProgramNames) -> Vec<Fix> {
 
 /// What the two commands conflict on.
 fn conflicting_regions(found: &Hazard, all: &[Hazard], names: &dyn ProgramNames) -> String {
-    let same = all.iter().filter(|it| {
-        (it.kind, &it.at, &it.prior, it.resource) == (found.kind, &found.at, &found.prior, found.resource)
+    let same = all.iter().filter(|hazard| {
+        (hazard.kind, &hazard.at, &hazard.prior, hazard.resource)
+            == (found.kind, &found.at, &found.prior, found.resource)
     });
     regions_text(found.resource, same.map(|it| &it.region), names)
 }
 
 /// The operations between the two accesses, one line each; equal ones that follow each other once, with their number.
-fn explanation_lines(it: &Explanation, names: &dyn ProgramNames) -> Vec<String> {
-    if it.operations.is_empty() {
+fn explanation_lines(explanation: &Explanation, names: &dyn ProgramNames) -> Vec<String> {
+    if explanation.operations.is_empty() {
         return vec!["no synchronization operation lies between the two accesses".to_owned()];
     }
     let mut found: Vec<(String, u32)> = Vec::new();
-    for operation in &it.operations {
+    for operation in &explanation.operations {
         let text = describe_operation(operation, names);
         match found.last_mut() {
             Some((last, count)) if *last == text => *count += 1,

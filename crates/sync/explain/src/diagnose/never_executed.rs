@@ -13,14 +13,14 @@ pub const NEVER_EXECUTED: &str = "SYNC-NEVER-EXECUTED";
 /// submitted it.
 pub fn blocked_submissions(program: &Program) -> Vec<(QueueId, u32)> {
     let mut engine = Engine::new(&program.queues, program.event_count, program.semaphore_count, program.fence_count);
-    program.resources.iter().for_each(|it| {
-        engine.add_resource(it);
+    program.resources.iter().for_each(|resource| {
+        engine.add_resource(resource);
     });
-    program.render_passes.iter().for_each(|it| {
-        engine.add_render_pass(it.clone());
+    program.render_passes.iter().for_each(|render_pass| {
+        engine.add_render_pass(render_pass.clone());
     });
-    program.command_buffers.iter().for_each(|it| {
-        engine.add_command_buffer(it.clone());
+    program.command_buffers.iter().for_each(|command_buffer| {
+        engine.add_command_buffer(command_buffer.clone());
     });
     program.steps.iter().for_each(|it| engine.step(it));
     engine.blocked_submissions()
@@ -64,9 +64,9 @@ fn waits(program: &Program, step: u32) -> Vec<SemaphorePoint> {
 }
 
 fn waits_text(waits: &[SemaphorePoint], names: &dyn ProgramNames) -> String {
-    let text = |it: &SemaphorePoint| match it.value {
-        Some(value) => format!("{} with the value {value}", names.semaphore(it.semaphore)),
-        None => names.semaphore(it.semaphore),
+    let text = |semaphore_point: &SemaphorePoint| match semaphore_point.value {
+        Some(value) => format!("{} with the value {value}", names.semaphore(semaphore_point.semaphore)),
+        None => names.semaphore(semaphore_point.semaphore),
     };
     let texts: Vec<String> = waits.iter().map(text).collect();
     match &texts[..] {

@@ -13,15 +13,16 @@ pub fn diagnose_over_synchronization(found: &OverSynchronization, names: &dyn Pr
     found.redundant.iter().map(|it| diagnostic(it, names)).collect()
 }
 
-fn diagnostic(it: &RedundantSync, names: &dyn ProgramNames) -> Diagnostic {
-    let site = location_text(it.location, names);
-    let (what, removed) = match it.removal {
+fn diagnostic(redundant_sync: &RedundantSync, names: &dyn ProgramNames) -> Diagnostic {
+    let site = location_text(redundant_sync.location, names);
+    let (what, removed) = match redundant_sync.removal {
         Removal::Whole => (site.clone(), site.clone()),
-        Removal::Bits(bits) => {
-            (bits_text(&bits, it.location, "in", names), bits_text(&bits, it.location, "from", names))
-        }
+        Removal::Bits(bits) => (
+            bits_text(&bits, redundant_sync.location, "in", names),
+            bits_text(&bits, redundant_sync.location, "from", names),
+        ),
     };
-    let waiting = match it.accesses {
+    let waiting = match redundant_sync.accesses {
         0 => "No access waits because of it.".to_owned(),
         1 => "One access is ordered by it that needs no order.".to_owned(),
         count => format!("{count} accesses are ordered by it that need no order."),
@@ -29,7 +30,7 @@ fn diagnostic(it: &RedundantSync, names: &dyn ProgramNames) -> Diagnostic {
     let message = format!("Nothing needs {what}: without it no verdict changes.\n{waiting}");
     Diagnostic {
         locations: vec![DiagnosticLocation::new("operation", site.clone(), site)],
-        properties: vec![Property { key: "accesses", value: it.accesses.to_string() }],
+        properties: vec![Property { key: "accesses", value: redundant_sync.accesses.to_string() }],
         // Each was taken away by itself, and the program checked again.
         fixes: vec![Fix { text: format!("remove {removed}"), is_verified: true }],
         ..Diagnostic::new(OVER_SYNCHRONIZATION, Severity::Performance, message)

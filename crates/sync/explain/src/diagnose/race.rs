@@ -18,10 +18,10 @@ pub fn race_causes<'a>(program: &Program, found: &'a [EventRace]) -> Vec<(&'a Ev
     let of = |place: &ProgramLocation| recorded_location(program, place).ok_or_else(|| place.clone());
     let key = |it: &EventRace| (it.kind, it.event, of(&it.at), of(&it.prior));
     let mut firsts: Vec<(&EventRace, u64)> = Vec::new();
-    for it in found {
-        match firsts.iter_mut().find(|(first, _)| key(first) == key(it)) {
+    for event_race in found {
+        match firsts.iter_mut().find(|(first, _)| key(first) == key(event_race)) {
             Some((_, count)) => *count += 1,
-            None => firsts.push((it, 1)),
+            None => firsts.push((event_race, 1)),
         }
     }
     firsts
@@ -76,15 +76,15 @@ pub fn race_texts(kind: EventRaceKind, function: &str, prior: &str, event: &str)
     (message, fix)
 }
 
-fn diagnostic(program: &Program, it: &EventRace, count: u64, names: &dyn ProgramNames) -> Diagnostic {
-    let (function, prior) = (names.function(&it.at, 0), names.function(&it.prior, 0));
-    let (message, fix) = race_texts(it.kind, &function, &prior, &names.event(it.event));
+fn diagnostic(program: &Program, event_race: &EventRace, count: u64, names: &dyn ProgramNames) -> Diagnostic {
+    let (function, prior) = (names.function(&event_race.at, 0), names.function(&event_race.prior, 0));
+    let (message, fix) = race_texts(event_race.kind, &function, &prior, &names.event(event_race.event));
     let places = vec![
-        diagnostic_location("access", &it.at, 0, program, names),
-        diagnostic_location("prior access", &it.prior, 0, program, names),
+        diagnostic_location("access", &event_race.at, 0, program, names),
+        diagnostic_location("prior access", &event_race.prior, 0, program, names),
     ];
-    let object = DiagnosticObject::new("VkEvent", u64::from(it.event.0), Some(names.event(it.event)));
-    let code = race_code(it.kind, &function);
+    let object = DiagnosticObject::new("VkEvent", u64::from(event_race.event.0), Some(names.event(event_race.event)));
+    let code = race_code(event_race.kind, &function);
     let fixes = vec![lavascope_diag::Fix { text: fix, is_verified: false }];
     let own = Diagnostic::new(code, Severity::Error, message);
     Diagnostic { function, locations: places, objects: vec![object], fixes, count, ..own }

@@ -11,44 +11,46 @@ use crate::{BatchSemaphoreLocation, OperationLocation};
 /// The program with the change; none if it does not fit.
 pub(crate) fn apply(program: &Program, change: &ProgramChange) -> Option<Program> {
     let mut changed = program.clone();
-    let it = &mut changed;
+    let item = &mut changed;
     match change {
-        ProgramChange::AddBits { location: site, bits } => edit(it, *site, &mut |scope| *scope = join(*scope, *bits))?,
-        ProgramChange::ExtendRange { location: site, region, .. } => match dependency_target_at(it, *site)? {
+        ProgramChange::AddBits { location: site, bits } => {
+            edit(item, *site, &mut |scope| *scope = join(*scope, *bits))?
+        }
+        ProgramChange::ExtendRange { location: site, region, .. } => match dependency_target_at(item, *site)? {
             DependencyTarget::Resource { region: own, .. } | DependencyTarget::Transition { region: own, .. } => {
                 *own = region.clone()
             }
             DependencyTarget::Global | DependencyTarget::QueueFamilyTransfer { .. } => return None,
         },
         ProgramChange::InsertBarrier { buffer, before, dependency, .. } => {
-            let commands = &mut it.command_buffers.get_mut(buffer.0 as usize)?.commands;
+            let commands = &mut item.command_buffers.get_mut(buffer.0 as usize)?.commands;
             let barrier = Barrier::Sync2 { dependencies: vec![dependency.clone()] };
             commands.insert((*before as usize).min(commands.len()), Command::Barrier(barrier));
         }
         ProgramChange::AddSubpassDependency { pass, dependency } => {
-            it.render_passes.get_mut(pass.0 as usize)?.dependencies.push(*dependency);
+            item.render_passes.get_mut(pass.0 as usize)?.dependencies.push(*dependency);
         }
         ProgramChange::AddSemaphore { signal, signal_stages: after, wait, wait_stages: at } => {
-            let point = new_semaphore(it);
-            batch(it, *signal)?.signals.push(SemaphoreSignal { point, stages: *after });
-            batch(it, *wait)?.waits.push(SemaphoreWait { point, stages: *at });
+            let point = new_semaphore(item);
+            batch(item, *signal)?.signals.push(SemaphoreSignal { point, stages: *after });
+            batch(item, *wait)?.waits.push(SemaphoreWait { point, stages: *at });
         }
         ProgramChange::AddPresentWait { signal, signal_stages: after, present } => {
-            let point = new_semaphore(it);
-            batch(it, *signal)?.signals.push(SemaphoreSignal { point, stages: *after });
-            let Some(HostStep::Present { waits, .. }) = it.steps.get_mut(*present as usize) else { return None };
+            let point = new_semaphore(item);
+            batch(item, *signal)?.signals.push(SemaphoreSignal { point, stages: *after });
+            let Some(HostStep::Present { waits, .. }) = item.steps.get_mut(*present as usize) else { return None };
             waits.push(point.semaphore);
         }
         ProgramChange::AddWait { semaphore, wait, wait_stages: at } => {
             let point = SemaphorePoint { semaphore: *semaphore, value: None };
-            batch(it, *wait)?.waits.push(SemaphoreWait { point, stages: *at });
+            batch(item, *wait)?.waits.push(SemaphoreWait { point, stages: *at });
         }
         ProgramChange::InsertHostWait { before, wait } => {
             let step = match wait {
                 HostWait::Fence(fence) => HostStep::WaitFences(vec![*fence]),
                 HostWait::Queue(queue) => HostStep::QueueIdle(*queue),
             };
-            it.steps.insert((*before as usize).min(it.steps.len()), step);
+            item.steps.insert((*before as usize).min(item.steps.len()), step);
         }
     }
     Some(changed)

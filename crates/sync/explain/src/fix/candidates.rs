@@ -45,15 +45,15 @@ pub(crate) fn candidates(
 }
 
 /// The dependency that has exactly the two accesses in its scopes.
-fn direct_scope(it: &Explanation) -> SyncScope {
+fn direct_scope(explanation: &Explanation) -> SyncScope {
     let stage = |it: &ExplainedAccess| if it.stage == 0 { ALL_COMMANDS } else { it.stage };
     // Reads need no more than order.
-    let memory = |access: u64| if it.prior.is_write { access } else { 0 };
+    let memory = |access: u64| if explanation.prior.is_write { access } else { 0 };
     SyncScope {
-        src_stages: stage(&it.prior),
-        src_access: memory(it.prior.access),
-        dst_stages: stage(&it.later),
-        dst_access: memory(it.later.access),
+        src_stages: stage(&explanation.prior),
+        src_access: memory(explanation.prior.access),
+        dst_stages: stage(&explanation.later),
+        dst_access: memory(explanation.later.access),
     }
 }
 
@@ -65,8 +65,8 @@ fn collapse_to_all_commands(stages: u64) -> u64 {
 /// An operation that misses the earlier access goes on where another that has it ends.
 fn chains(explanations: &[(AccessPair, Explanation)]) -> Vec<Vec<ProgramChange>> {
     let mut found = Vec::new();
-    let Some((_, it)) = explanations.first() else { return found };
-    for (index, operation) in it.operations.iter().enumerate() {
+    let Some((_, explanation)) = explanations.first() else { return found };
+    for (index, operation) in explanation.operations.iter().enumerate() {
         let is_source = |gap: &CoverageGap| {
             matches!(gap, CoverageGap::SourceStage | CoverageGap::SourceAccess | CoverageGap::PriorThroughAlias(_))
         };
@@ -74,7 +74,7 @@ fn chains(explanations: &[(AccessPair, Explanation)]) -> Vec<Vec<ProgramChange>>
         if !is_open || matches!(operation.kind, SyncOperationKind::HostWait | SyncOperationKind::Submit) {
             continue;
         }
-        for before in it.operations[..index].iter().filter(|it| it.coverage == ScopeCoverage::FirstOnly) {
+        for before in explanation.operations[..index].iter().filter(|it| it.coverage == ScopeCoverage::FirstOnly) {
             let stages = before.scope.dst_stages;
             let first = stages & stages.wrapping_neg();
             let bits = SyncScope { src_stages: first, ..SyncScope::default() };
@@ -87,7 +87,7 @@ fn chains(explanations: &[(AccessPair, Explanation)]) -> Vec<Vec<ProgramChange>>
 /// What operations that are there lack.
 fn bits(explanations: &[(AccessPair, Explanation)]) -> Vec<Vec<ProgramChange>> {
     let mut sites: BTreeMap<OperationLocation, SyncScope> = BTreeMap::new();
-    for it in explanations.iter().flat_map(|it| &it.1.operations) {
+    for explanation in explanations.iter().flat_map(|it| &it.1.operations) {
         let is_fixable = |gap: &CoverageGap| {
             matches!(
                 gap,
@@ -98,10 +98,11 @@ fn bits(explanations: &[(AccessPair, Explanation)]) -> Vec<Vec<ProgramChange>> {
                     | CoverageGap::WaitStages
             )
         };
-        let is_editable = it.kind != SyncOperationKind::HostWait && it.missing != SyncScope::default();
-        if is_editable && it.gaps.iter().all(is_fixable) {
-            let own = sites.entry(it.location).or_default();
-            *own = union(*own, it.missing);
+        let is_editable =
+            explanation.kind != SyncOperationKind::HostWait && explanation.missing != SyncScope::default();
+        if is_editable && explanation.gaps.iter().all(is_fixable) {
+            let own = sites.entry(explanation.location).or_default();
+            *own = union(*own, explanation.missing);
         }
     }
     sites.into_iter().map(|(site, bits)| vec![ProgramChange::AddBits { location: site, bits }]).collect()
@@ -110,17 +111,17 @@ fn bits(explanations: &[(AccessPair, Explanation)]) -> Vec<Vec<ProgramChange>> {
 /// Barriers on another part of the same resource: a larger part, and the bits that they lack.
 fn ranges(explanations: &[(AccessPair, Explanation)]) -> Vec<Vec<ProgramChange>> {
     let mut found: BTreeMap<OperationLocation, (ProgramChange, SyncScope)> = BTreeMap::new();
-    for (_, it) in explanations {
-        for operation in it.operations.iter().filter(|it| it.gaps.contains(&CoverageGap::OtherRange)) {
+    for (_, explanation) in explanations {
+        for operation in explanation.operations.iter().filter(|it| it.gaps.contains(&CoverageGap::OtherRange)) {
             let Some((resource, own)) = &operation.resource_region else { continue };
-            if *resource != it.later.resource {
+            if *resource != explanation.later.resource {
                 continue;
             }
             let wanted = match found.get(&operation.location) {
                 Some((ProgramChange::ExtendRange { region, .. }, _)) => region.clone(),
                 _ => own.clone(),
             };
-            let Some(region) = bounding_region(&wanted, &it.region) else { continue };
+            let Some(region) = bounding_region(&wanted, &explanation.region) else { continue };
             let site = operation.location;
             let missing = found.get(&site).map_or(SyncScope::default(), |it| it.1);
             let change = ProgramChange::ExtendRange { location: site, resource: *resource, region };
@@ -155,18 +156,19 @@ fn bounding_region(left: &Region, right: &Region) -> Option<Region> {
 }
 
 /// A new barrier: in front of the later access, or behind the earlier one.
-fn barriers(program: &Program, it: &Explanation, scope: SyncScope) -> Vec<Vec<ProgramChange>> {
-    if it.later.agent != it.prior.agent || !matches!(it.later.agent, Agent::Queue(_)) {
+fn barriers(program: &Program, explanation: &Explanation, scope: SyncScope) -> Vec<Vec<ProgramChange>> {
+    if explanation.later.agent != explanation.prior.agent || !matches!(explanation.later.agent, Agent::Queue(_)) {
         return Vec::new();
     }
-    let points = [point_before(program, &it.later.executed_at), point_after(program, &it.prior.executed_at)];
+    let points =
+        [point_before(program, &explanation.later.executed_at), point_after(program, &explanation.prior.executed_at)];
     let mut whats = vec![DependencyTarget::Global];
-    if it.later.resource == it.prior.resource && it.prior.is_write {
-        let mut region = it.later.region.clone();
+    if explanation.later.resource == explanation.prior.resource && explanation.prior.is_write {
+        let mut region = explanation.later.region.clone();
         if let Region::Image(region) = &mut region {
             region.area = None;
         }
-        whats.push(DependencyTarget::Resource { resource: it.later.resource, region });
+        whats.push(DependencyTarget::Resource { resource: explanation.later.resource, region });
     }
     let mut found = Vec::new();
     for (buffer, before) in points.into_iter().flatten() {
@@ -230,7 +232,7 @@ fn is_end(command: &Command) -> bool {
 fn subpasses(
     timeline: &ExecutionTimeline<'_>,
     pair: &AccessPair,
-    it: &Explanation,
+    explanation: &Explanation,
     scope: SyncScope,
 ) -> Vec<Vec<ProgramChange>> {
     let (at_moment, at) = access_at(timeline, pair.later.0, pair.later.1);
@@ -245,7 +247,7 @@ fn subpasses(
     let command = begin.and_then(|(buffer, command)| {
         timeline.program.command_buffers.get(buffer.0 as usize)?.commands.get(command as usize)
     });
-    let Some(Command::BeginRenderPass { pass, .. }) = command else { return inside_rendering(it, scope) };
+    let Some(Command::BeginRenderPass { pass, .. }) = command else { return inside_rendering(explanation, scope) };
     let mut scope = scope;
     if at.role == AccessRole::Transition {
         // It stands in for the implicit dependency, which had all attachments in its scopes.
@@ -258,19 +260,21 @@ fn subpasses(
     if src != dst {
         return vec![vec![add]];
     }
-    let Some((buffer, before)) = it.later.recorded_at else { return Vec::new() };
+    let Some((buffer, before)) = explanation.later.recorded_at else { return Vec::new() };
     let dependency = Dependency { scope, target: DependencyTarget::Global };
     let barrier = ProgramChange::InsertBarrier { buffer, before, dependency, feature: None };
-    let declared = timeline.program.render_passes.get(pass.0 as usize).is_some_and(|it| {
-        it.dependencies.iter().any(|it| it.src == src && it.dst == dst && union(it.scope, scope) == it.scope)
+    let declared = timeline.program.render_passes.get(pass.0 as usize).is_some_and(|render_pass| {
+        render_pass.dependencies.iter().any(|it| it.src == src && it.dst == dst && union(it.scope, scope) == it.scope)
     });
     debug_assert!(at_moment.submitted.is_some(), "subpasses are in command buffers");
     vec![if declared { vec![barrier] } else { vec![add, barrier] }]
 }
 
 /// A barrier inside of rendering without a render pass.
-fn inside_rendering(it: &Explanation, scope: SyncScope) -> Vec<Vec<ProgramChange>> {
-    let Some((buffer, before)) = it.later.recorded_at.filter(|_| it.is_inside_one_instance) else { return Vec::new() };
+fn inside_rendering(explanation: &Explanation, scope: SyncScope) -> Vec<Vec<ProgramChange>> {
+    let Some((buffer, before)) = explanation.later.recorded_at.filter(|_| explanation.is_inside_one_instance) else {
+        return Vec::new();
+    };
     let dependency = Dependency { scope, target: DependencyTarget::Global };
     let feature = Some("dynamicRenderingLocalRead");
     vec![vec![ProgramChange::InsertBarrier { buffer, before, dependency, feature }]]
@@ -279,40 +283,44 @@ fn inside_rendering(it: &Explanation, scope: SyncScope) -> Vec<Vec<ProgramChange
 const ATTACHMENTS: u64 = crate::follow::render_pass::ATTACHMENT_ACCESSES;
 
 /// A semaphore from one queue to the other, or to or from the presentation engine.
-fn added_semaphores(program: &Program, it: &Explanation, scope: SyncScope) -> Vec<Vec<ProgramChange>> {
+fn added_semaphores(program: &Program, explanation: &Explanation, scope: SyncScope) -> Vec<Vec<ProgramChange>> {
     let batch = |place: &ProgramLocation| match place {
         ProgramLocation::Command(at) => Some(BatchLocation { step: at.step, batch: at.batch }),
         ProgramLocation::Step(_) => None,
     };
     let (after, at) = (scope.src_stages, scope.dst_stages);
-    match (it.prior.agent, it.later.agent, batch(&it.prior.executed_at), batch(&it.later.executed_at)) {
+    match (
+        explanation.prior.agent,
+        explanation.later.agent,
+        batch(&explanation.prior.executed_at),
+        batch(&explanation.later.executed_at),
+    ) {
         (Agent::Queue(from), Agent::Queue(to), Some(signal), Some(wait)) if from != to => {
             let add = ProgramChange::AddSemaphore { signal, signal_stages: after, wait, wait_stages: at };
-            let gate = it
-                .operations
-                .iter()
-                .rfind(|op| op.executed_at == it.later.executed_at && it.later.role == AccessRole::Transition);
+            let gate = explanation.operations.iter().rfind(|op| {
+                op.executed_at == explanation.later.executed_at && explanation.later.role == AccessRole::Transition
+            });
             let bits = SyncScope { src_stages: ALL_COMMANDS, ..SyncScope::default() };
             let gate = gate.map(|op| ProgramChange::AddBits { location: op.location, bits });
             let both = gate.map(|gate| vec![add.clone(), gate]);
             std::iter::once(vec![add]).chain(both).collect()
         }
         (Agent::Queue(_), Agent::Presentation, Some(signal), None) => {
-            let ProgramLocation::Step(present) = it.later.executed_at else { return Vec::new() };
+            let ProgramLocation::Step(present) = explanation.later.executed_at else { return Vec::new() };
             vec![vec![ProgramChange::AddPresentWait { signal, signal_stages: after, present }]]
         }
-        (Agent::Presentation, Agent::Queue(_), None, Some(wait)) => acquires(program, it, wait, at),
+        (Agent::Presentation, Agent::Queue(_), None, Some(wait)) => acquires(program, explanation, wait, at),
         _ => Vec::new(),
     }
 }
 
 /// Waits for the presentation engine to be done with an image.
-fn acquires(program: &Program, it: &Explanation, wait: BatchLocation, at: u64) -> Vec<Vec<ProgramChange>> {
-    let ProgramLocation::Step(from) = it.prior.executed_at else { return Vec::new() };
+fn acquires(program: &Program, explanation: &Explanation, wait: BatchLocation, at: u64) -> Vec<Vec<ProgramChange>> {
+    let ProgramLocation::Step(from) = explanation.prior.executed_at else { return Vec::new() };
     let mut found = Vec::new();
     for step in program.steps.iter().skip(from as usize) {
         let HostStep::Acquire { image, semaphore, fence } = step else { continue };
-        if *image != it.prior.resource {
+        if *image != explanation.prior.resource {
             continue;
         }
         found.extend(semaphore.map(|semaphore| vec![ProgramChange::AddWait { semaphore, wait, wait_stages: at }]));
@@ -323,10 +331,17 @@ fn acquires(program: &Program, it: &Explanation, wait: BatchLocation, at: u64) -
 }
 
 /// The host waits, and what was written is made available to it.
-fn added_host_waits(program: &Program, it: &Explanation, made_available: Option<SyncScope>) -> Vec<Vec<ProgramChange>> {
-    let (Agent::Queue(queue), Agent::Host, ProgramLocation::Step(before), ProgramLocation::Command(prior)) =
-        (it.prior.agent, it.later.agent, &it.later.executed_at, &it.prior.executed_at)
-    else {
+fn added_host_waits(
+    program: &Program,
+    explanation: &Explanation,
+    made_available: Option<SyncScope>,
+) -> Vec<Vec<ProgramChange>> {
+    let (Agent::Queue(queue), Agent::Host, ProgramLocation::Step(before), ProgramLocation::Command(prior)) = (
+        explanation.prior.agent,
+        explanation.later.agent,
+        &explanation.later.executed_at,
+        &explanation.prior.executed_at,
+    ) else {
         return Vec::new();
     };
     let fence = match program.steps.get(prior.step as usize) {
@@ -334,7 +349,7 @@ fn added_host_waits(program: &Program, it: &Explanation, made_available: Option<
         _ => HostWait::Queue(queue),
     };
     let wait = ProgramChange::InsertHostWait { before: *before, wait: fence };
-    let point = point_after(program, &it.prior.executed_at);
+    let point = point_after(program, &explanation.prior.executed_at);
     let barrier = point.zip(made_available).map(|((buffer, before), scope)| {
         let dependency = Dependency { scope, target: DependencyTarget::Global };
         ProgramChange::InsertBarrier { buffer, before, dependency, feature: None }

@@ -213,8 +213,12 @@ fn masks_text(scope: &SyncScope) -> String {
 pub(crate) fn bits_text(bits: &SyncScope, site: OperationLocation, word: &str, names: &dyn ProgramNames) -> String {
     let mut parts = Vec::new();
     if let OperationLocation::Semaphore { signal, wait } = site {
-        let part = |kind: &str, it: Option<BatchSemaphoreLocation>| match it {
-            Some(it) => format!("the stageMask of {kind} {} of {}", it.index, names.batch(it.step, it.batch)),
+        let part = |kind: &str, semaphore_location: Option<BatchSemaphoreLocation>| match semaphore_location {
+            Some(semaphore_location) => format!(
+                "the stageMask of {kind} {} of {}",
+                semaphore_location.index,
+                names.batch(semaphore_location.step, semaphore_location.batch)
+            ),
             None => format!("the stageMask of the {kind}"),
         };
         let (signal, wait) = (part("signal", signal), part("wait", wait));
@@ -232,17 +236,17 @@ pub(crate) fn bits_text(bits: &SyncScope, site: OperationLocation, word: &str, n
 pub(crate) fn location_text(site: OperationLocation, names: &dyn ProgramNames) -> String {
     let element = |it: Option<u32>| it.map_or(String::new(), |it| format!("dependency {it} of "));
     match site {
-        OperationLocation::Barrier { buffer, command, dependency: it } => {
-            format!("{}the barrier at {}", element(it), names.recorded_command(buffer, command))
+        OperationLocation::Barrier { buffer, command, dependency: value } => {
+            format!("{}the barrier at {}", element(value), names.recorded_command(buffer, command))
         }
-        OperationLocation::Event { set, buffer, command, dependency: it, .. } => {
+        OperationLocation::Event { set, buffer, command, dependency: value, .. } => {
             let set = set.map_or(String::new(), |(buffer, command)| {
                 format!(" (and its set at {})", names.recorded_command(buffer, command))
             });
-            format!("{}the event wait at {}{set}", element(it), names.recorded_command(buffer, command))
+            format!("{}the event wait at {}{set}", element(value), names.recorded_command(buffer, command))
         }
-        OperationLocation::Subpass { pass, dependency: Some(it) } => {
-            format!("subpass dependency {it} of {}", names.render_pass(pass))
+        OperationLocation::Subpass { pass, dependency: Some(item) } => {
+            format!("subpass dependency {item} of {}", names.render_pass(pass))
         }
         OperationLocation::Subpass { pass, dependency: None } => {
             format!("the implicit dependency of {}", names.render_pass(pass))

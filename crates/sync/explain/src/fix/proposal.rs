@@ -36,10 +36,10 @@ impl Explainer<'_> {
         let tried = candidates.len();
         let program = self.timeline.program;
         let mut fixes: Vec<ProgramFix> = Vec::new();
-        for it in candidates {
-            let is_known = fixes.iter().any(|own| *own == it || own.is_same_barrier(&it));
-            if !is_known && fixes_hazard(program, all, found, &it) {
-                fixes.push(it);
+        for candidate in candidates {
+            let is_known = fixes.iter().any(|own| *own == candidate || own.is_same_barrier(&candidate));
+            if !is_known && fixes_hazard(program, all, found, &candidate) {
+                fixes.push(candidate);
             }
         }
         let why_not = fixes.is_empty().then(|| no_fix_reason(explanations.first().map(|it| &it.1), tried));
@@ -53,9 +53,9 @@ impl Explainer<'_> {
         let mut known = HashSet::new();
         let pairs = pairs.filter(|it| known.insert((it.prior, it.later, it.memory_range.clone())));
         pairs
-            .map(|it| {
-                let explanation = self.explain_pair(&it);
-                (it, explanation)
+            .map(|pair| {
+                let explanation = self.explain_pair(&pair);
+                (pair, explanation)
             })
             .collect()
     }
@@ -63,8 +63,8 @@ impl Explainer<'_> {
 
 /// Which hazards are the same to a fix. The kind is not part of it: a race that becomes an ordinary hazard is still
 /// there.
-fn hazard_key(it: &Hazard) -> (&ProgramLocation, &ProgramLocation, ResourceId) {
-    (&it.at, &it.prior, it.resource)
+fn hazard_key(hazard: &Hazard) -> (&ProgramLocation, &ProgramLocation, ResourceId) {
+    (&hazard.at, &hazard.prior, hazard.resource)
 }
 
 fn fixes_hazard(program: &Program, all: &[Hazard], found: &Hazard, fix: &ProgramFix) -> bool {
@@ -85,10 +85,10 @@ fn fixes_hazard(program: &Program, all: &[Hazard], found: &Hazard, fix: &Program
 }
 
 fn no_fix_reason(explanation: Option<&Explanation>, tried: usize) -> String {
-    let Some(it) = explanation else {
+    let Some(other) = explanation else {
         return "the two accesses could not be found in the program".to_owned();
     };
-    match (it.prior.agent, it.later.agent) {
+    match (other.prior.agent, other.later.agent) {
         (Agent::Host, Agent::Queue(_)) => {
             "the work was submitted before the host's access; submit it later, or have it wait for a semaphore that the \
              host signals after its access"
@@ -98,7 +98,7 @@ fn no_fix_reason(explanation: Option<&Explanation>, tried: usize) -> String {
             "the image was not acquired again after it was presented; acquire it, and wait for that".to_owned()
         }
         _ if tried == 0 => "no operation is known that could come between the two accesses".to_owned(),
-        (Agent::Queue(from), Agent::Queue(to)) if from == to && it.is_inside_one_instance => {
+        (Agent::Queue(from), Agent::Queue(to)) if from == to && other.is_inside_one_instance => {
             "both accesses are in one render pass instance, where no barrier may stand; end it in between".to_owned()
         }
         _ => format!("{tried} changes were tried, and the hazard or a new one remained with each"),

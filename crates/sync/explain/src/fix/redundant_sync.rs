@@ -89,29 +89,37 @@ pub(crate) enum Removability {
 pub(crate) fn sync_locations(program: &Program) -> Vec<(OperationLocation, SyncScope, Removability)> {
     let mut found = Vec::new();
     for (index, buffer) in program.command_buffers.iter().enumerate() {
-        for (command, it) in buffer.commands.iter().enumerate() {
-            command_sites(it, CommandBufferId(index as u32), command as u32, &mut found);
+        for (command, item) in buffer.commands.iter().enumerate() {
+            command_sites(item, CommandBufferId(index as u32), command as u32, &mut found);
         }
     }
     for (index, pass) in program.render_passes.iter().enumerate() {
-        for (dependency, it) in pass.dependencies.iter().enumerate() {
+        for (dependency, subpass_dependency) in pass.dependencies.iter().enumerate() {
             let pass = RenderPassId(index as u32);
             let site = OperationLocation::Subpass { pass, dependency: Some(dependency as u32) };
-            found.push((site, it.scope, Removability::Removable));
+            found.push((site, subpass_dependency.scope, Removability::Removable));
         }
     }
-    for (step, it) in program.steps.iter().enumerate() {
-        let HostStep::Submit { batches, .. } = it else { continue };
-        for (batch, it) in batches.iter().enumerate() {
+    for (step, host_step) in program.steps.iter().enumerate() {
+        let HostStep::Submit { batches, .. } = host_step else { continue };
+        for (batch, submit_batch) in batches.iter().enumerate() {
             let part =
                 |index: usize| BatchSemaphoreLocation { step: step as u32, batch: batch as u32, index: index as u32 };
-            for (index, it) in it.signals.iter().enumerate() {
+            for (index, semaphore_signal) in submit_batch.signals.iter().enumerate() {
                 let site = OperationLocation::Semaphore { signal: Some(part(index)), wait: None };
-                found.push((site, SyncScope { src_stages: it.stages, ..SyncScope::default() }, Removability::Needed));
+                found.push((
+                    site,
+                    SyncScope { src_stages: semaphore_signal.stages, ..SyncScope::default() },
+                    Removability::Needed,
+                ));
             }
-            for (index, it) in it.waits.iter().enumerate() {
+            for (index, semaphore_wait) in submit_batch.waits.iter().enumerate() {
                 let site = OperationLocation::Semaphore { signal: None, wait: Some(part(index)) };
-                found.push((site, SyncScope { dst_stages: it.stages, ..SyncScope::default() }, Removability::Needed));
+                found.push((
+                    site,
+                    SyncScope { dst_stages: semaphore_wait.stages, ..SyncScope::default() },
+                    Removability::Needed,
+                ));
             }
         }
     }
@@ -124,15 +132,15 @@ fn command_sites(
     index: u32,
     found: &mut Vec<(OperationLocation, SyncScope, Removability)>,
 ) {
-    let whole = |it: &DependencyTarget| match it {
+    let whole = |dependency_target: &DependencyTarget| match dependency_target {
         DependencyTarget::Global | DependencyTarget::Resource { .. } => Removability::Removable,
         DependencyTarget::Transition { .. } | DependencyTarget::QueueFamilyTransfer { .. } => Removability::Needed,
     };
     match command {
         Command::Barrier(Barrier::Sync2 { dependencies }) => {
-            for (element, it) in dependencies.iter().enumerate() {
+            for (element, item) in dependencies.iter().enumerate() {
                 let site = OperationLocation::Barrier { buffer, command: index, dependency: Some(element as u32) };
-                found.push((site, it.scope, whole(&it.target)));
+                found.push((site, item.scope, whole(&item.target)));
             }
         }
         Command::Barrier(Barrier::Sync1 { src_stages, dst_stages, dependencies }) => {
@@ -147,11 +155,11 @@ fn command_sites(
         }
         Command::WaitEvents(WaitEvents::Sync2 { events }) => {
             for (event, (_, dependencies)) in events.iter().enumerate() {
-                for (element, it) in dependencies.iter().enumerate() {
+                for (element, item) in dependencies.iter().enumerate() {
                     let (event, element) = (event as u32, Some(element as u32));
                     let site =
                         OperationLocation::Event { set: None, buffer, command: index, event, dependency: element };
-                    found.push((site, it.scope, whole(&it.target)));
+                    found.push((site, item.scope, whole(&item.target)));
                 }
             }
         }
@@ -186,8 +194,8 @@ fn remove(program: &mut Program, site: OperationLocation) -> Option<()> {
                 (Command::Barrier(Barrier::Sync2 { dependencies }), Some(element)) => {
                     dependencies.remove(element as usize);
                 }
-                (it @ Command::Barrier(Barrier::Sync1 { .. }), None) => {
-                    *it = Command::Barrier(Barrier::Sync2 { dependencies: Vec::new() });
+                (item @ Command::Barrier(Barrier::Sync1 { .. }), None) => {
+                    *item = Command::Barrier(Barrier::Sync2 { dependencies: Vec::new() });
                 }
                 _ => return None,
             }
@@ -254,7 +262,10 @@ fn ordered_access_count(timeline: &ExecutionTimeline<'_>, site: OperationLocatio
 }
 
 fn is_execution_of(what: &TimelineAction, site: OperationLocation) -> bool {
-    let same_site = |it: &crate::follow::dependency::ExecutedDependency| match (it.location, site) {
+    let same_site = |executed_dependency: &crate::follow::dependency::ExecutedDependency| match (
+        executed_dependency.location,
+        site,
+    ) {
         (
             OperationLocation::Event { buffer, command, event, dependency: element, .. },
             OperationLocation::Event { buffer: b, command: c, event: e, dependency: l, .. },

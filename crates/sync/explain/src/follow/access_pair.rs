@@ -25,9 +25,11 @@ pub(crate) fn access_at<'t>(
     moment: usize,
     used: usize,
 ) -> (&'t TimelineMoment, &'t TimelineAccess) {
-    let it = &timeline.moments[moment];
-    let TimelineAction::Accesses(uses) = &it.action else { unreachable!("pairs are made of moments with accesses") };
-    (it, &uses[used])
+    let timeline_moment = &timeline.moments[moment];
+    let TimelineAction::Accesses(uses) = &timeline_moment.action else {
+        unreachable!("pairs are made of moments with accesses")
+    };
+    (timeline_moment, &uses[used])
 }
 
 /// The pairs of accesses of a hazard that nothing makes safe; first the one whose later access happens first, with the
@@ -91,9 +93,9 @@ fn first_unsafe_pair(
 }
 
 fn accesses<'t>(timeline: &'t ExecutionTimeline<'_>) -> impl Iterator<Item = LocatedAccess<'t>> {
-    timeline.moments.iter().enumerate().flat_map(|(moment, it)| {
-        let uses = if let TimelineAction::Accesses(uses) = &it.action { &uses[..] } else { &[] };
-        uses.iter().enumerate().map(move |(index, used)| (it, used, (moment, index)))
+    timeline.moments.iter().enumerate().flat_map(|(moment, timeline_moment)| {
+        let uses = if let TimelineAction::Accesses(uses) = &timeline_moment.action { &uses[..] } else { &[] };
+        uses.iter().enumerate().map(move |(index, used)| (timeline_moment, used, (moment, index)))
     })
 }
 

@@ -17,36 +17,37 @@ impl Follower<'_> {
         let is_part =
             |it: &&ExecutedDependency| it.is_version_1 && it.resource_region.is_some() && self.covers_memory(it);
         let parts: Vec<&ExecutedDependency> = elements.iter().filter(is_part).collect();
-        let merge = |it: &ExecutedDependency| {
-            let mut it = it.clone();
-            if !self.includes_prior_resource(&it) {
-                it.scope.src_usages = it.scope.src_global_usages;
+        let merge = |executed_dependency: &ExecutedDependency| {
+            let mut dependency = executed_dependency.clone();
+            if !self.includes_prior_resource(&dependency) {
+                dependency.scope.src_usages = dependency.scope.src_global_usages;
             }
-            if !self.includes_later_resource(&it) {
-                it.scope.dst_usages = it.scope.dst_global_usages;
+            if !self.includes_later_resource(&dependency) {
+                dependency.scope.dst_usages = dependency.scope.dst_global_usages;
             }
-            if is_part(&&it) {
-                for other in parts.iter().filter(|other| other.first_scope_origin == it.first_scope_origin) {
+            if is_part(&&dependency) {
+                for other in parts.iter().filter(|other| other.first_scope_origin == dependency.first_scope_origin) {
                     if self.includes_prior_resource(other) {
-                        it.scope.src_usages = it.scope.src_usages.union(other.scope.src_usages);
-                        it.given_scope.src_access |= other.given_scope.src_access;
+                        dependency.scope.src_usages = dependency.scope.src_usages.union(other.scope.src_usages);
+                        dependency.given_scope.src_access |= other.given_scope.src_access;
                     }
                     if self.includes_later_resource(other) {
-                        it.scope.dst_usages = it.scope.dst_usages.union(other.scope.dst_usages);
-                        it.given_scope.dst_access |= other.given_scope.dst_access;
+                        dependency.scope.dst_usages = dependency.scope.dst_usages.union(other.scope.dst_usages);
+                        dependency.given_scope.dst_access |= other.given_scope.dst_access;
                     }
                 }
-            } else if it.is_version_1
-                && it.resource_region.as_ref().is_some_and(|about| self.covers_aliased_memory(about))
+            } else if dependency.is_version_1
+                && dependency.resource_region.as_ref().is_some_and(|about| self.covers_aliased_memory(about))
             {
                 // Made available as the earlier access named it.
                 for other in parts.iter().filter(|other| {
-                    other.first_scope_origin == it.first_scope_origin && self.includes_prior_resource(other)
+                    other.first_scope_origin == dependency.first_scope_origin && self.includes_prior_resource(other)
                 }) {
-                    it.scope.src_global_usages = it.scope.src_global_usages.union(other.scope.src_usages);
+                    dependency.scope.src_global_usages =
+                        dependency.scope.src_global_usages.union(other.scope.src_usages);
                 }
             }
-            it
+            dependency
         };
         elements.iter().map(merge).collect()
     }

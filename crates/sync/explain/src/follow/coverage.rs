@@ -183,9 +183,9 @@ impl Follower<'_> {
     }
 
     fn is_in_other_subpass(&self) -> bool {
-        self.subpass().is_some_and(|it| {
+        self.subpass().is_some_and(|pair| {
             let is_begin = matches!(self.timeline.moments[self.moment_index].action, TimelineAction::PassEnds(_));
-            !is_begin && self.later.instance.zip(self.later.subpass) != Some(it)
+            !is_begin && self.later.instance.zip(self.later.subpass) != Some(pair)
         })
     }
 
@@ -477,13 +477,13 @@ fn step_of(place: &ProgramLocation) -> u32 {
 }
 
 /// What an operation is, and where.
-pub(crate) fn operation_name(it: &SyncOperation, names: &dyn ProgramNames) -> String {
-    match (it.kind, it.location) {
-        (SyncOperationKind::Barrier, _) => format!("barrier at {}", names.location(&it.executed_at)),
+pub(crate) fn operation_name(sync_operation: &SyncOperation, names: &dyn ProgramNames) -> String {
+    match (sync_operation.kind, sync_operation.location) {
+        (SyncOperationKind::Barrier, _) => format!("barrier at {}", names.location(&sync_operation.executed_at)),
         (SyncOperationKind::Event, OperationLocation::SetEvent { .. }) => {
-            format!("event set by {}", names.location(&it.executed_at))
+            format!("event set by {}", names.location(&sync_operation.executed_at))
         }
-        (SyncOperationKind::Event, _) => format!("event wait at {}", names.location(&it.executed_at)),
+        (SyncOperationKind::Event, _) => format!("event wait at {}", names.location(&sync_operation.executed_at)),
         (SyncOperationKind::SubpassDependency, OperationLocation::Subpass { pass, dependency: Some(index) }) => {
             format!("subpass dependency {index} of {}", names.render_pass(pass))
         }
@@ -491,32 +491,36 @@ pub(crate) fn operation_name(it: &SyncOperation, names: &dyn ProgramNames) -> St
             format!("implicit subpass dependency of {}", names.render_pass(pass))
         }
         (SyncOperationKind::SubpassDependency, _) => "subpass dependency".to_owned(),
-        (SyncOperationKind::Semaphore, _) if it.gaps.contains(&CoverageGap::NeverWaited) => {
-            format!("semaphore signal of {}", names.location(&it.executed_at))
+        (SyncOperationKind::Semaphore, _) if sync_operation.gaps.contains(&CoverageGap::NeverWaited) => {
+            format!("semaphore signal of {}", names.location(&sync_operation.executed_at))
         }
-        (SyncOperationKind::Semaphore, _) => format!("semaphore wait of {}", names.location(&it.executed_at)),
-        (SyncOperationKind::HostWait, _) => format!("host wait at {}", names.location(&it.executed_at)),
-        (SyncOperationKind::Submit, _) => format!("submission of {}", names.location(&it.executed_at)),
+        (SyncOperationKind::Semaphore, _) => {
+            format!("semaphore wait of {}", names.location(&sync_operation.executed_at))
+        }
+        (SyncOperationKind::HostWait, _) => format!("host wait at {}", names.location(&sync_operation.executed_at)),
+        (SyncOperationKind::Submit, _) => format!("submission of {}", names.location(&sync_operation.executed_at)),
     }
 }
 
 /// An operation in one line: what it is, what its masks are, and its verdict.
-pub fn describe_operation(it: &SyncOperation, names: &dyn ProgramNames) -> String {
-    let what = operation_name(it, names);
-    let masks = match it.kind {
+pub fn describe_operation(sync_operation: &SyncOperation, names: &dyn ProgramNames) -> String {
+    let what = operation_name(sync_operation, names);
+    let masks = match sync_operation.kind {
         SyncOperationKind::HostWait | SyncOperationKind::Submit => String::new(),
-        _ => format!(" [{}]", scope_text(it)),
+        _ => format!(" [{}]", scope_text(sync_operation)),
     };
-    let about =
-        it.resource_region.as_ref().map(|(resource, region)| format!(" on {}", names.region(*resource, region)));
+    let about = sync_operation
+        .resource_region
+        .as_ref()
+        .map(|(resource, region)| format!(" on {}", names.region(*resource, region)));
     let about = about.unwrap_or_default();
-    format!("{what}{masks}{about}: {}", verdict_text(it, names))
+    format!("{what}{masks}{about}: {}", verdict_text(sync_operation, names))
 }
 
-fn scope_text(it: &SyncOperation) -> String {
-    let scope = &it.scope;
-    match (it.kind, it.location) {
-        (SyncOperationKind::Semaphore, _) if it.gaps.contains(&CoverageGap::NeverWaited) => {
+fn scope_text(sync_operation: &SyncOperation) -> String {
+    let scope = &sync_operation.scope;
+    match (sync_operation.kind, sync_operation.location) {
+        (SyncOperationKind::Semaphore, _) if sync_operation.gaps.contains(&CoverageGap::NeverWaited) => {
             return stage_names(scope.src_stages);
         }
         (_, OperationLocation::SetEvent { .. }) => return stage_names(scope.src_stages),
@@ -529,19 +533,19 @@ fn scope_text(it: &SyncOperation) -> String {
     format!("{} => {}", side(scope.src_stages, scope.src_access), side(scope.dst_stages, scope.dst_access))
 }
 
-fn verdict_text(it: &SyncOperation, names: &dyn ProgramNames) -> String {
-    let because: Vec<String> = it.gaps.iter().map(|gap| gap_text(*gap, it, names)).collect();
+fn verdict_text(sync_operation: &SyncOperation, names: &dyn ProgramNames) -> String {
+    let because: Vec<String> = sync_operation.gaps.iter().map(|gap| gap_text(*gap, sync_operation, names)).collect();
     let because = because.join("; ");
-    match it.coverage {
+    match sync_operation.coverage {
         ScopeCoverage::Both => "covers".to_owned(),
-        ScopeCoverage::FirstOnly if it.gaps.contains(&CoverageGap::Release) => {
+        ScopeCoverage::FirstOnly if sync_operation.gaps.contains(&CoverageGap::Release) => {
             format!("has the earlier access, but {because}")
         }
         ScopeCoverage::FirstOnly => {
-            let reach = match it.kind {
+            let reach = match sync_operation.kind {
                 SyncOperationKind::HostWait | SyncOperationKind::Submit => "what the host does next".to_owned(),
-                _ if it.scope.dst_stages == 0 => "nothing".to_owned(),
-                _ => stage_names(it.scope.dst_stages),
+                _ if sync_operation.scope.dst_stages == 0 => "nothing".to_owned(),
+                _ => stage_names(sync_operation.scope.dst_stages),
             };
             format!("has the earlier access and orders it before {reach}, but {because}")
         }
@@ -549,13 +553,15 @@ fn verdict_text(it: &SyncOperation, names: &dyn ProgramNames) -> String {
     }
 }
 
-fn gap_text(gap: CoverageGap, it: &SyncOperation, names: &dyn ProgramNames) -> String {
-    let missing = &it.missing;
-    let about = || it.resource_region.as_ref().map_or_else(String::new, |it| names.resource(it.0));
+fn gap_text(gap: CoverageGap, sync_operation: &SyncOperation, names: &dyn ProgramNames) -> String {
+    let missing = &sync_operation.missing;
+    let about = || sync_operation.resource_region.as_ref().map_or_else(String::new, |pair| names.resource(pair.0));
     match gap {
-        CoverageGap::NeverWaited if it.kind == SyncOperationKind::Barrier => "the host does not wait for it".to_owned(),
+        CoverageGap::NeverWaited if sync_operation.kind == SyncOperationKind::Barrier => {
+            "the host does not wait for it".to_owned()
+        }
         CoverageGap::SignaledBeforeAccess | CoverageGap::SignaledElsewhere
-            if it.kind == SyncOperationKind::HostWait =>
+            if sync_operation.kind == SyncOperationKind::HostWait =>
         {
             "what it waits for does not come after the earlier access".to_owned()
         }

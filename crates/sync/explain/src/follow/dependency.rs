@@ -103,11 +103,12 @@ pub(crate) fn event_wait_dependencies(
             Some(stages) => maker.version_1(dependencies, stages, site),
             None => maker.version_2(dependencies, site),
         };
-        found.extend(elements.into_iter().map(|mut it| {
-            it.scope.src.0 &= set_stages.0;
-            it.given_scope.src_stages = if stages.is_some() { given } else { it.given_scope.src_stages };
-            it.first_scope_origin = set.map_or(FirstScopeOrigin::UnsetEvent, FirstScopeOrigin::Event);
-            it
+        found.extend(elements.into_iter().map(|mut executed_dependency| {
+            executed_dependency.scope.src.0 &= set_stages.0;
+            executed_dependency.given_scope.src_stages =
+                if stages.is_some() { given } else { executed_dependency.given_scope.src_stages };
+            executed_dependency.first_scope_origin = set.map_or(FirstScopeOrigin::UnsetEvent, FirstScopeOrigin::Event);
+            executed_dependency
         }));
     };
     match wait {
@@ -163,34 +164,35 @@ impl DependencyBuilder {
     ) -> Vec<ExecutedDependency> {
         let is_global = |it: &Dependency| matches!(it.target, DependencyTarget::Global);
         let mut global = SyncScope { src_stages, dst_stages, ..SyncScope::default() };
-        for it in dependencies.iter().filter(|it| is_global(it)) {
-            global.src_access |= it.scope.src_access;
-            global.dst_access |= it.scope.dst_access;
+        for item in dependencies.iter().filter(|it| is_global(it)) {
+            global.src_access |= item.scope.src_access;
+            global.dst_access |= item.scope.dst_access;
         }
         let whole = Dependency { scope: global, target: DependencyTarget::Global };
         let mut found = vec![self.dependency(&whole, site(None), global, true)];
         let everywhere = found[0].scope;
-        for (index, it) in dependencies.iter().enumerate().filter(|it| !is_global(it.1)) {
+        for (index, item) in dependencies.iter().enumerate().filter(|it| !is_global(it.1)) {
             let given = SyncScope {
-                src_access: it.scope.src_access | global.src_access,
-                dst_access: it.scope.dst_access | global.dst_access,
+                src_access: item.scope.src_access | global.src_access,
+                dst_access: item.scope.dst_access | global.dst_access,
                 ..global
             };
-            let mut element = self.dependency(it, site(Some(index as u32)), given, true);
+            let mut element = self.dependency(item, site(Some(index as u32)), given, true);
             let scope = &mut element.scope;
             scope.src_usages = scope.src_usages.union(everywhere.src_usages);
             scope.dst_usages = scope.dst_usages.union(everywhere.dst_usages);
             found.push(element);
         }
-        for it in &mut found {
-            (it.scope.src_global_usages, it.scope.dst_global_usages) = (everywhere.src_usages, everywhere.dst_usages);
+        for executed_dependency in &mut found {
+            (executed_dependency.scope.src_global_usages, executed_dependency.scope.dst_global_usages) =
+                (everywhere.src_usages, everywhere.dst_usages);
         }
         found
     }
 
     fn dependency(
         &self,
-        it: &Dependency,
+        item: &Dependency,
         site: OperationLocation,
         given: SyncScope,
         is_united: bool,
@@ -199,7 +201,7 @@ impl DependencyBuilder {
             Some(ResourceRegion { resource: *resource, region: region.clone() })
         };
         let mut scope = ExpandedScope::new(given, self.flags);
-        let (about, is_transition, half) = match &it.target {
+        let (about, is_transition, half) = match &item.target {
             DependencyTarget::Global => (None, false, None),
             DependencyTarget::Resource { resource, region } => (about(resource, region), false, None),
             DependencyTarget::Transition { resource, region } => (about(resource, region), true, None),
@@ -224,9 +226,9 @@ impl DependencyBuilder {
 
     fn ownership_half(&self, ownership: QueueFamilyTransfer) -> Option<OwnershipHalf> {
         match ownership {
-            it if it.src_family == it.dst_family => None,
-            it if it.src_family == self.family => Some(OwnershipHalf::Release),
-            it if it.dst_family == self.family => Some(OwnershipHalf::Acquire),
+            family_transfer if family_transfer.src_family == family_transfer.dst_family => None,
+            family_transfer if family_transfer.src_family == self.family => Some(OwnershipHalf::Release),
+            family_transfer if family_transfer.dst_family == self.family => Some(OwnershipHalf::Acquire),
             _ => None,
         }
     }

@@ -284,16 +284,17 @@ impl<'t> Follower<'t> {
 
     /// Who acquires an image comes after what its presentation came after.
     fn present(&mut self, moment: &TimelineMoment, uses: &[TimelineAccess]) {
-        for it in uses.iter().filter(|it| it.role == AccessRole::Present) {
-            let known = self.state_at_present(it, moment.submitted);
-            self.presented.entry(it.resource).or_default().merge(known);
+        for usage in uses.iter().filter(|it| it.role == AccessRole::Present) {
+            let known = self.state_at_present(usage, moment.submitted);
+            self.presented.entry(usage.resource).or_default().merge(known);
         }
     }
 
-    fn state_at_present(&self, it: &TimelineAccess, submitted: Option<usize>) -> SignalSyncState {
+    fn state_at_present(&self, timeline_access: &TimelineAccess, submitted: Option<usize>) -> SignalSyncState {
         let host = submitted.and_then(|it| self.submits.get(&it));
         let mut known = SignalSyncState::default();
-        it.waited_signals
+        timeline_access
+            .waited_signals
             .iter()
             .filter_map(|it| self.signal_states.get(it))
             .chain(host)
@@ -399,8 +400,9 @@ impl<'t> Follower<'t> {
     }
 
     fn is_barrier_of_later_transition(&self, element: &ExecutedDependency) -> bool {
-        let is_same = |it: &ExecutedDependency| {
-            it.location == element.location && it.first_scope_origin == element.first_scope_origin
+        let is_same = |executed_dependency: &ExecutedDependency| {
+            executed_dependency.location == element.location
+                && executed_dependency.first_scope_origin == element.first_scope_origin
         };
         self.later.role == AccessRole::Transition
             && self.pair.later.0 == self.moment_index + 1
@@ -466,9 +468,9 @@ impl<'t> Follower<'t> {
         if let Some(pass) = self.pass.take() {
             self.queue_states[usize::from(moment.queue)] = pass.outside;
             let passed = &mut self.ended_subpass_states[usize::from(moment.queue)];
-            for it in pass.ended {
-                passed.happens_before = passed.happens_before.union(it.state.happens_before);
-                passed.available = passed.available.union(it.state.available);
+            for ended_subpass in pass.ended {
+                passed.happens_before = passed.happens_before.union(ended_subpass.state.happens_before);
+                passed.available = passed.available.union(ended_subpass.state.available);
             }
         }
         // The last layout transitions are no commands behind the render pass: what leads there does not lead to them.

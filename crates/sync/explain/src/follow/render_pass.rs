@@ -153,12 +153,12 @@ impl TimelineBuilder<'_> {
         self.instance = Some(TimelineInstance { id, kind: TimelineInstanceKind::Rendering(rendering.clone()) });
         if !rendering.is_resuming {
             let inside = AttachmentArea { area: rendering.area, views: views(rendering.view_mask) };
-            let loads = rendering.attachments.iter().flat_map(|it| {
-                let usage = load(it.kind, it.load);
+            let loads = rendering.attachments.iter().flat_map(|attachment| {
+                let usage = load(attachment.kind, attachment.load);
                 inside.accesses(
-                    &it.view,
-                    it.kind,
-                    AttachmentAccess { usage, order: AccessOrder::Load, detail: AccessDetail::Load(it.load) },
+                    &attachment.view,
+                    attachment.kind,
+                    AttachmentAccess { usage, order: AccessOrder::Load, detail: AccessDetail::Load(attachment.load) },
                 )
             });
             self.push_accesses(loads.collect());
@@ -176,15 +176,15 @@ impl TimelineBuilder<'_> {
         } else {
             let resolves: Vec<TimelineAccess> =
                 rendering.attachments.iter().flat_map(|it| resolve_of(it, inside)).collect();
-            let stores = rendering.attachments.iter().flat_map(|it| {
-                let usage = store(it.kind, it.store);
+            let stores = rendering.attachments.iter().flat_map(|attachment| {
+                let usage = store(attachment.kind, attachment.store);
                 inside.accesses(
-                    &it.view,
-                    it.kind,
+                    &attachment.view,
+                    attachment.kind,
                     AttachmentAccess {
                         usage,
                         order: AccessOrder::StoreOrResolve,
-                        detail: AccessDetail::Store(it.store),
+                        detail: AccessDetail::Store(attachment.store),
                     },
                 )
             });
@@ -202,19 +202,21 @@ impl TimelineRenderPass {
     fn dependencies(&self, flags: u32, is_wanted: impl Fn(&SubpassDependency) -> bool) -> Vec<ExecutedDependency> {
         let all = self.render_pass.dependencies.iter().enumerate();
         let wanted = all.filter(|(_, it)| is_wanted(it) && it.src != it.dst);
-        let element = |(index, it): (usize, &SubpassDependency)| ExecutedDependency {
+        let element = |(index, subpass_dependency): (usize, &SubpassDependency)| ExecutedDependency {
             kind: SyncOperationKind::SubpassDependency,
             location: OperationLocation::Subpass {
                 pass: self.id,
                 dependency: (index < self.explicit_dependencies).then_some(index as u32),
             },
-            given_scope: it.scope,
-            scope: ExpandedScope::new(it.scope, flags),
+            given_scope: subpass_dependency.scope,
+            scope: ExpandedScope::new(subpass_dependency.scope, flags),
             resource_region: None,
             is_transition: false,
             ownership_half: None,
             is_version_1: false,
-            first_scope_origin: it.src.map_or(FirstScopeOrigin::BeforeRenderPass, FirstScopeOrigin::Subpass),
+            first_scope_origin: subpass_dependency
+                .src
+                .map_or(FirstScopeOrigin::BeforeRenderPass, FirstScopeOrigin::Subpass),
         };
         wanted.map(element).collect()
     }
@@ -277,9 +279,9 @@ impl TimelineRenderPass {
         order: AccessOrder,
     ) -> Vec<TimelineAccess> {
         let mut found = Vec::new();
-        for (index, it) in self.render_pass.attachments.iter().enumerate() {
+        for (index, attachment) in self.render_pass.attachments.iter().enumerate() {
             let (Some(inside), Some(view)) = (inside(index), self.views.get(index)) else { continue };
-            for part in separate_aspects(it.kind) {
+            for part in separate_aspects(attachment.kind) {
                 let (usage, detail) = usage(index, part);
                 let how = AttachmentAccess { usage, order, detail };
                 found.extend(inside.accesses(view, part, how));
@@ -306,8 +308,8 @@ impl TimelineRenderPass {
 
     fn loads(&self) -> Vec<TimelineAccess> {
         let usage = |index: usize, part| {
-            let it = &self.render_pass.attachments[index];
-            let op = if part == AttachmentKind::Stencil { it.stencil_load } else { it.load };
+            let attachment = &self.render_pass.attachments[index];
+            let op = if part == AttachmentKind::Stencil { attachment.stencil_load } else { attachment.load };
             (load(part, op), AccessDetail::Load(op))
         };
         self.own_accesses(|it| self.exclusive_area(it, |it| it < self.subpass), usage, AccessOrder::Load)
@@ -315,8 +317,8 @@ impl TimelineRenderPass {
 
     fn stores(&self) -> Vec<TimelineAccess> {
         let usage = |index: usize, part| {
-            let it = &self.render_pass.attachments[index];
-            let op = if part == AttachmentKind::Stencil { it.stencil_store } else { it.store };
+            let attachment = &self.render_pass.attachments[index];
+            let op = if part == AttachmentKind::Stencil { attachment.stencil_store } else { attachment.store };
             (store(part, op), AccessDetail::Store(op))
         };
         self.own_accesses(|it| self.exclusive_area(it, |it| it > self.subpass), usage, AccessOrder::StoreOrResolve)
@@ -342,9 +344,9 @@ impl TimelineRenderPass {
 }
 
 fn layout_in(pass: &RenderPass, subpass: u32, attachment: usize) -> Option<i32> {
-    let it: &Subpass = pass.subpasses.get(subpass as usize)?;
-    let all = it.inputs.iter().chain(&it.colors).chain(&it.depth_stencil).chain(&it.depth_stencil_resolve);
-    let mut all = all.copied().chain(it.resolves.iter().map(|it| (it.1, it.2)));
+    let item: &Subpass = pass.subpasses.get(subpass as usize)?;
+    let all = item.inputs.iter().chain(&item.colors).chain(&item.depth_stencil).chain(&item.depth_stencil_resolve);
+    let mut all = all.copied().chain(item.resolves.iter().map(|it| (it.1, it.2)));
     all.find(|it| it.0 as usize == attachment).map(|it| it.1)
 }
 
@@ -471,14 +473,18 @@ impl AttachmentArea {
     }
 }
 
-fn resolve_of(it: &RenderingAttachment, inside: AttachmentArea) -> Vec<TimelineAccess> {
-    let Some(resolve) = &it.resolve else { return Vec::new() };
+fn resolve_of(rendering_attachment: &RenderingAttachment, inside: AttachmentArea) -> Vec<TimelineAccess> {
+    let Some(resolve) = &rendering_attachment.resolve else { return Vec::new() };
     let both = [
-        (&it.view, color_or_resolve_usage(false), AccessOrder::StoreOrResolve),
+        (&rendering_attachment.view, color_or_resolve_usage(false), AccessOrder::StoreOrResolve),
         (&resolve.view, color_or_resolve_usage(true), AccessOrder::None),
     ];
     let uses = |(view, usage, order): (&AttachmentView, Option<UsageIndex>, AccessOrder)| {
-        inside.accesses(view, it.kind, AttachmentAccess { usage, order, detail: AccessDetail::Resolve(resolve.mode) })
+        inside.accesses(
+            view,
+            rendering_attachment.kind,
+            AttachmentAccess { usage, order, detail: AccessDetail::Resolve(resolve.mode) },
+        )
     };
     both.into_iter().flat_map(uses).collect()
 }

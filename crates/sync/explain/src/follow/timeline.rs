@@ -194,8 +194,8 @@ impl<'a> ExecutionTimeline<'a> {
 
     /// All accesses, with their moments.
     pub(crate) fn accesses(&self) -> impl Iterator<Item = (usize, &TimelineAccess)> {
-        self.moments.iter().enumerate().flat_map(|(index, it)| {
-            let uses = if let TimelineAction::Accesses(uses) = &it.action { &uses[..] } else { &[] };
+        self.moments.iter().enumerate().flat_map(|(index, moment)| {
+            let uses = if let TimelineAction::Accesses(uses) = &moment.action { &uses[..] } else { &[] };
             uses.iter().map(move |it| (index, it))
         })
     }
@@ -598,18 +598,19 @@ impl<'a> TimelineBuilder<'a> {
 
     /// Dependencies, and then the layout transitions among them.
     fn push_dependencies(&mut self, elements: Vec<ExecutedDependency>) {
-        let transition = |it: &ExecutedDependency| {
-            let about = it.resource_region.as_ref().filter(|_| it.is_transition)?;
+        let transition = |executed_dependency: &ExecutedDependency| {
+            let about = executed_dependency.resource_region.as_ref().filter(|_| executed_dependency.is_transition)?;
             // In version 1 all elements about the same memory are one there.
             let is_gate = |gate: &&ExecutedDependency| {
-                gate.location == it.location || it.is_version_1 && gate.resource_region.is_some()
+                gate.location == executed_dependency.location
+                    || executed_dependency.is_version_1 && gate.resource_region.is_some()
             };
             let gates: Vec<ExecutedDependency> = elements.iter().filter(is_gate).cloned().collect();
             let (resource, region) = (about.resource, about.region.clone());
             Some(TimelineAccess {
                 second_scopes: gates.clone(),
                 first_scopes: gates,
-                detail: AccessDetail::Barrier(it.location),
+                detail: AccessDetail::Barrier(executed_dependency.location),
                 ..TimelineAccess::new(
                     resource,
                     region,
@@ -639,10 +640,10 @@ fn timeline_access(access: &lavascope_sync_ir::Access) -> Option<TimelineAccess>
 fn whole_image(program: &Program, image: ResourceId) -> Region {
     use lavascope_sync_ir::{Components, ImageRegion, ResourceKind};
     match program.resources.get(image.0 as usize).map(|it| &it.kind) {
-        Some(ResourceKind::Image(it)) => Region::Image(ImageRegion {
+        Some(ResourceKind::Image(image_desc)) => Region::Image(ImageRegion {
             aspects: u32::MAX,
-            mips: 0..it.mips,
-            layers: 0..it.layers,
+            mips: 0..image_desc.mips,
+            layers: 0..image_desc.layers,
             area: None,
             components: Components::ALL,
         }),

@@ -52,25 +52,25 @@ const ASPECTS: [(u32, &str); 5] = [
 pub fn region_text(region: &Region) -> String {
     match region {
         Region::Buffer(bytes) => format!("[{}..{}]", bytes.start, bytes.end),
-        Region::Image(it) => {
-            let mut text = part("mip", &it.mips) + &part("layer", &it.layers);
+        Region::Image(image) => {
+            let mut text = part("mip", &image.mips) + &part("layer", &image.layers);
             for (bit, name) in ASPECTS {
-                if it.aspects & bit != 0 && it.aspects != u32::MAX {
+                if image.aspects & bit != 0 && image.aspects != u32::MAX {
                     text += name;
                 }
             }
-            text + &components(it.components) + &it.area.map(area).unwrap_or_default()
+            text + &components(image.components) + &image.area.map(area).unwrap_or_default()
         }
     }
 }
 
 /// Those that are meant, where not all are.
-fn components(it: Components) -> String {
-    if it == Components::ALL {
+fn components(item: Components) -> String {
+    if item == Components::ALL {
         return String::new();
     }
     let names = ["r", "g", "b", "a"];
-    let own = names.iter().enumerate().filter(|(at, _)| it.0 >> at & 1 != 0);
+    let own = names.iter().enumerate().filter(|(at, _)| item.0 >> at & 1 != 0);
     format!(".{}", own.map(|it| *it.1).collect::<String>())
 }
 

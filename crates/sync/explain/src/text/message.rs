@@ -96,9 +96,14 @@ impl ExplainedHazard<'_> {
             (AccessRelation::Recorded, _) => {
                 shader_stage(&self.explanation.later).map_or(labeled, |it| format!("Shader stage {it}"))
             }
-            (AccessRelation::Executed, Some(it)) => format!("{labeled} (from the secondary {})", it.command_buffer),
-            (AccessRelation::Submitted, Some(it)) => {
-                format!("{labeled} (from {} submitted on the current {})", it.command_buffer, it.queue)
+            (AccessRelation::Executed, Some(executor_names)) => {
+                format!("{labeled} (from the secondary {})", executor_names.command_buffer)
+            }
+            (AccessRelation::Submitted, Some(executor_names)) => {
+                format!(
+                    "{labeled} (from {} submitted on the current {})",
+                    executor_names.command_buffer, executor_names.queue
+                )
             }
             (AccessRelation::Executed | AccessRelation::Submitted, None) => labeled,
         }
@@ -167,16 +172,16 @@ impl ExplainedHazard<'_> {
 
     /// Where the earlier access was recorded, if elsewhere than the later one.
     fn prior_recording_text(&self) -> String {
-        let Some(it) = self.names.executor(&self.hazard.prior) else { return String::new() };
+        let Some(other) = self.names.executor(&self.hazard.prior) else { return String::new() };
         match (self.relation, &self.hazard.prior) {
             (AccessRelation::Submitted, ProgramLocation::Command(_)) => {
-                format!(" (from {} submitted on {})", it.command_buffer, it.queue)
+                format!(" (from {} submitted on {})", other.command_buffer, other.queue)
             }
             (AccessRelation::Executed, ProgramLocation::Command(at)) if at.path.len() == 1 => {
-                format!(" (from the primary {})", it.command_buffer)
+                format!(" (from the primary {})", other.command_buffer)
             }
             (AccessRelation::Executed, ProgramLocation::Command(_)) => {
-                format!(" (from the secondary {})", it.command_buffer)
+                format!(" (from the secondary {})", other.command_buffer)
             }
             _ => String::new(),
         }
@@ -185,16 +190,20 @@ impl ExplainedHazard<'_> {
     /// Through which descriptor the later access goes.
     fn binding(&self) -> Option<String> {
         let AccessDetail::Command(origin) = self.explanation.later.detail else { return None };
-        let it = match origin.kind() {
+        let descriptor = match origin.kind() {
             OriginKind::AccelerationStructure => return Some("The buffer holds an acceleration structure.".to_owned()),
-            OriginKind::Descriptor(it) => it,
+            OriginKind::Descriptor(item) => item,
             OriginKind::Command | OriginKind::Region(_) | OriginKind::Address(_) => return None,
         };
-        let ty = enum_name(&DESCRIPTOR_TYPE_ENUM, it.ty);
-        let element = if it.element > 0 { format!(", array element {}", it.element) } else { String::new() };
-        let layout = it.layout.map(|it| format!(", image layout {}", enum_name(&IMAGE_LAYOUT_ENUM, it)));
+        let ty = enum_name(&DESCRIPTOR_TYPE_ENUM, descriptor.ty);
+        let element =
+            if descriptor.element > 0 { format!(", array element {}", descriptor.element) } else { String::new() };
+        let layout = descriptor.layout.map(|it| format!(", image layout {}", enum_name(&IMAGE_LAYOUT_ENUM, it)));
         let layout = layout.unwrap_or_default();
-        Some(format!("It is bound to descriptor set {}, binding {} ({ty}){element}{layout}.", it.set, it.binding))
+        Some(format!(
+            "It is bound to descriptor set {}, binding {} ({ty}){element}{layout}.",
+            descriptor.set, descriptor.binding
+        ))
     }
 
     fn alias(&self) -> Option<String> {
@@ -210,8 +219,8 @@ impl ExplainedHazard<'_> {
         let at = &self.explanation.later;
         match at.detail {
             AccessDetail::Barrier(site) => {
-                let (index, it) = self.image_barrier(site)?;
-                let SyncScope { src_stages, src_access, dst_stages, dst_access } = it;
+                let (index, sync_scope) = self.image_barrier(site)?;
+                let SyncScope { src_stages, src_access, dst_stages, dst_access } = sync_scope;
                 Some(format!(
                     "pImageMemoryBarriers[{index}]: srcStageMask = {}, srcAccessMask = {}, dstStageMask = {}, \
                      dstAccessMask = {}",
@@ -233,7 +242,7 @@ impl ExplainedHazard<'_> {
     fn image_barrier(&self, site: OperationLocation) -> Option<(usize, SyncScope)> {
         let (all, element, stages) = dependencies(self.program, site)?;
         let own = all.get(element)?;
-        let is_of_image = |it: &&Dependency| match &it.target {
+        let is_of_image = |dependency: &&Dependency| match &dependency.target {
             DependencyTarget::Global => false,
             DependencyTarget::Resource { resource, .. }
             | DependencyTarget::Transition { resource, .. }
@@ -253,8 +262,8 @@ impl ExplainedHazard<'_> {
         matches!(own.map(|it| &it.target), Some(DependencyTarget::QueueFamilyTransfer { transfer, .. }) if !transfer.is_transition)
     }
 
-    pub(crate) fn is_transfer_of(&self, it: &ExplainedAccess) -> bool {
-        matches!(it.detail, AccessDetail::Barrier(site) if self.is_transfer(site))
+    pub(crate) fn is_transfer_of(&self, explained_access: &ExplainedAccess) -> bool {
+        matches!(explained_access.detail, AccessDetail::Barrier(site) if self.is_transfer(site))
     }
 }
 
@@ -293,8 +302,8 @@ fn labeled(function: String, place: &ProgramLocation, names: &dyn ProgramNames) 
     }
 }
 
-fn attachment_op_suffix(it: &ExplainedAccess) -> &'static str {
-    match it.role {
+fn attachment_op_suffix(explained_access: &ExplainedAccess) -> &'static str {
+    match explained_access.role {
         AccessRole::Load => " (attachment loadOp)",
         AccessRole::Store => " (attachment storeOp)",
         _ => "",
@@ -302,22 +311,22 @@ fn attachment_op_suffix(it: &ExplainedAccess) -> &'static str {
 }
 
 /// Whether rays are traced against it.
-pub(crate) fn is_ray_traced(it: &ExplainedAccess) -> bool {
-    is_shader_access(it) && it.access == AccessFlags2::ACCELERATION_STRUCTURE_READ_KHR.0
+pub(crate) fn is_ray_traced(explained_access: &ExplainedAccess) -> bool {
+    is_shader_access(explained_access) && explained_access.access == AccessFlags2::ACCELERATION_STRUCTURE_READ_KHR.0
 }
 
 /// Whether a shader makes the access, through a descriptor.
-pub(crate) fn is_shader_access(it: &ExplainedAccess) -> bool {
+pub(crate) fn is_shader_access(explained_access: &ExplainedAccess) -> bool {
     let shaders = Stage::RAY_TRACING_SHADER_KHR.0 | SHADERS.iter().fold(0, |all, it| all | it.0.0);
-    it.role == AccessRole::Command
-        && it.stage & shaders != 0
-        && it.access != AccessFlags2::SHADER_BINDING_TABLE_READ_KHR.0
-        && it.access != AccessFlags2::COLOR_ATTACHMENT_READ.0
+    explained_access.role == AccessRole::Command
+        && explained_access.stage & shaders != 0
+        && explained_access.access != AccessFlags2::SHADER_BINDING_TABLE_READ_KHR.0
+        && explained_access.access != AccessFlags2::COLOR_ATTACHMENT_READ.0
 }
 
 /// The shader that makes an access; in ray tracing it may be one of several.
-fn shader_stage(it: &ExplainedAccess) -> Option<&'static str> {
-    let number = SHADERS.iter().find(|own| is_shader_access(it) && own.0.0 == it.stage)?.1;
+fn shader_stage(explained_access: &ExplainedAccess) -> Option<&'static str> {
+    let number = SHADERS.iter().find(|own| is_shader_access(explained_access) && own.0.0 == explained_access.stage)?.1;
     SHADER_STAGE_FLAG_BITS_ENUM.values.iter().find(|it| it.0 == number).map(|it| it.1)
 }
 
@@ -356,14 +365,14 @@ pub(crate) fn regions_text<'r>(
 }
 
 /// What the synchronization there is does not do.
-fn missing_sync_text(kind: HazardKind, it: &Explanation, names: &dyn ProgramNames) -> String {
+fn missing_sync_text(kind: HazardKind, explanation: &Explanation, names: &dyn ProgramNames) -> String {
     if let HazardKind::ReadRacingWrite | HazardKind::WriteRacingWrite | HazardKind::WriteRacingRead = kind {
-        return race(it, names);
+        return race(explanation, names);
     }
-    let (now, before) = (usage_text(&it.later), usage_text(&it.prior));
-    let carried: Vec<String> = ordering_operations(it).filter_map(|it| reach(it, names)).collect();
-    let limited = later_limit_text(it, names);
-    match (it.prior.role, it.later.role) {
+    let (now, before) = (usage_text(&explanation.later), usage_text(&explanation.prior));
+    let carried: Vec<String> = ordering_operations(explanation).filter_map(|it| reach(it, names)).collect();
+    let limited = later_limit_text(explanation, names);
+    match (explanation.prior.role, explanation.later.role) {
         (_, AccessRole::Present) => return format!("The presentation does not wait for {before}."),
         (AccessRole::Present | AccessRole::Acquire, _) if carried.is_empty() => {
             return format!("Nothing lets {now} wait until the presentation engine is done with the image.");
@@ -371,10 +380,10 @@ fn missing_sync_text(kind: HazardKind, it: &Explanation, names: &dyn ProgramName
         (AccessRole::Present | AccessRole::Acquire, _) => {
             return format!("The wait for the image reaches {}, but it must reach {now}.", carried.join(", "));
         }
-        (_, AccessRole::Host) if it.prior.is_write && !has_host_wait_for_prior(it) => {
+        (_, AccessRole::Host) if explanation.prior.is_write && !has_host_wait_for_prior(explanation) => {
             return format!("Nothing that the host waits for comes after {before}.");
         }
-        (_, AccessRole::Host) if it.prior.is_write => {
+        (_, AccessRole::Host) if explanation.prior.is_write => {
             return format!(
                 "The write is over when the host gets there, but nothing makes it visible to the host: that takes a \
                  dependency to {now}."
@@ -382,81 +391,92 @@ fn missing_sync_text(kind: HazardKind, it: &Explanation, names: &dyn ProgramName
         }
         _ => {}
     }
-    let hint =
-        if it.prior.is_write { "" } else { "\nHint: an execution dependency is sufficient to prevent this hazard." };
+    let hint = if explanation.prior.is_write {
+        ""
+    } else {
+        "\nHint: an execution dependency is sufficient to prevent this hazard."
+    };
     if carried.is_empty() {
-        return match it.prior.is_write {
-            true if it.operations.iter().any(SyncOperation::has_later_alias_gap) => other_resource_text(it, names),
+        return match explanation.prior.is_write {
+            true if explanation.operations.iter().any(SyncOperation::has_later_alias_gap) => {
+                other_resource_text(explanation, names)
+            }
             true => format!("Nothing between them makes {before} visible to {now}."),
             false => format!("Nothing between them orders {before} before {now}.{hint}"),
         };
     }
-    if it.prior.is_write {
+    if explanation.prior.is_write {
         let carried = carried.join(", ");
         return format!("The synchronization between them allows {carried}, but it must allow {now}{limited}.");
     }
-    let stages = stages_reached(it, names);
+    let stages = stages_reached(explanation, names);
     format!("The synchronization between them orders {before} before {stages}, but not before {now}{limited}.{hint}")
 }
 
 /// Whether the host has waited for the earlier access.
-fn has_host_wait_for_prior(it: &Explanation) -> bool {
-    it.operations.iter().any(|it| it.kind == SyncOperationKind::HostWait && it.coverage != ScopeCoverage::NotInFirst)
+fn has_host_wait_for_prior(explanation: &Explanation) -> bool {
+    explanation
+        .operations
+        .iter()
+        .any(|it| it.kind == SyncOperationKind::HostWait && it.coverage != ScopeCoverage::NotInFirst)
 }
 
 /// What comes behind all operations: those that are not limited together, the others by themselves.
-fn stages_reached(it: &Explanation, names: &dyn ProgramNames) -> String {
+fn stages_reached(explanation: &Explanation, names: &dyn ProgramNames) -> String {
     let is_free = |it: &&SyncOperation| limit(it, names).is_none();
-    let free = ordering_operations(it).filter(is_free).fold(0, |all, it| all | it.scope.dst_stages);
-    let limited = ordering_operations(it)
+    let free = ordering_operations(explanation).filter(is_free).fold(0, |all, it| all | it.scope.dst_stages);
+    let limited = ordering_operations(explanation)
         .filter_map(|it| Some(format!("{} {}", stage_names(it.scope.dst_stages), limit(it, names)?)));
     (free != 0).then(|| stage_names(free)).into_iter().chain(limited).collect::<Vec<String>>().join(", ")
 }
 
 /// To what an operation is limited whose masks have the later access.
-fn limit(it: &SyncOperation, names: &dyn ProgramNames) -> Option<String> {
-    if it.coverage != ScopeCoverage::FirstOnly || it.missing.dst_stages | it.missing.dst_access != 0 {
+fn limit(sync_operation: &SyncOperation, names: &dyn ProgramNames) -> Option<String> {
+    if sync_operation.coverage != ScopeCoverage::FirstOnly
+        || sync_operation.missing.dst_stages | sync_operation.missing.dst_access != 0
+    {
         return None;
     }
-    it.gaps.iter().find_map(|gap| match gap {
+    sync_operation.gaps.iter().find_map(|gap| match gap {
         CoverageGap::OtherSubpass => Some("in another subpass only".to_owned()),
-        CoverageGap::OtherRange | CoverageGap::OtherResource | CoverageGap::PriorThroughAlias(_) => {
-            it.resource_region.as_ref().map(|(resource, region)| format!("to {} only", names.region(*resource, region)))
-        }
+        CoverageGap::OtherRange | CoverageGap::OtherResource | CoverageGap::PriorThroughAlias(_) => sync_operation
+            .resource_region
+            .as_ref()
+            .map(|(resource, region)| format!("to {} only", names.region(*resource, region))),
         _ => None,
     })
 }
 
 /// What the limits of operations are to be held against: where the later access is.
-fn later_limit_text(it: &Explanation, names: &dyn ProgramNames) -> String {
+fn later_limit_text(explanation: &Explanation, names: &dyn ProgramNames) -> String {
     let is_of_subpass = |it: &SyncOperation| it.gaps.contains(&CoverageGap::OtherSubpass);
-    let mut limited = ordering_operations(it).filter(|it| limit(it, names).is_some()).peekable();
-    match (limited.peek().is_some(), limited.any(is_of_subpass), it.later.subpass) {
+    let mut limited = ordering_operations(explanation).filter(|it| limit(it, names).is_some()).peekable();
+    match (limited.peek().is_some(), limited.any(is_of_subpass), explanation.later.subpass) {
         (false, ..) => String::new(),
         (true, true, Some(subpass)) => format!(" in subpass {subpass}"),
         (true, true, None) => " outside of it".to_owned(),
-        (true, false, _) => format!(" to {}", names.region(it.later.resource, &it.region)),
+        (true, false, _) => format!(" to {}", names.region(explanation.later.resource, &explanation.region)),
     }
 }
 
 /// The synchronization there is does something, but not for the resource through which the later access goes.
-fn other_resource_text(it: &Explanation, names: &dyn ProgramNames) -> String {
+fn other_resource_text(explanation: &Explanation, names: &dyn ProgramNames) -> String {
     let mut about: Vec<String> = Vec::new();
-    for operation in it.operations.iter().filter(|it| it.has_later_alias_gap()) {
+    for operation in explanation.operations.iter().filter(|it| it.has_later_alias_gap()) {
         let name = operation.resource_region.as_ref().map(|it| names.resource(it.0));
         about.extend(name.filter(|it| !about.contains(it)));
     }
     format!(
         "The synchronization between them is about {}, but it must make {} visible to {} through {}.",
         about.join(" and "),
-        usage_text(&it.prior),
-        usage_text(&it.later),
-        names.resource(it.later.resource)
+        usage_text(&explanation.prior),
+        usage_text(&explanation.later),
+        names.resource(explanation.later.resource)
     )
 }
 
-fn race(it: &Explanation, names: &dyn ProgramNames) -> String {
-    match (it.prior.agent, it.later.agent) {
+fn race(explanation: &Explanation, names: &dyn ProgramNames) -> String {
+    match (explanation.prior.agent, explanation.later.agent) {
         (Agent::Queue(from), Agent::Queue(to)) if from != to => format!(
             "The two race: no semaphore or wait leads from the batch on {} to the batch on {}.",
             names.queue(from),
@@ -473,9 +493,9 @@ fn race(it: &Explanation, names: &dyn ProgramNames) -> String {
 }
 
 /// What comes behind an operation; none if nothing does.
-fn reach(it: &SyncOperation, names: &dyn ProgramNames) -> Option<String> {
-    let SyncScope { dst_stages, dst_access, .. } = it.scope;
-    let text = match it.kind {
+fn reach(sync_operation: &SyncOperation, names: &dyn ProgramNames) -> Option<String> {
+    let SyncScope { dst_stages, dst_access, .. } = sync_operation.scope;
+    let text = match sync_operation.kind {
         _ if dst_stages == 0 => return None,
         SyncOperationKind::Semaphore | SyncOperationKind::HostWait | SyncOperationKind::Submit => {
             stage_names(dst_stages)
@@ -484,27 +504,27 @@ fn reach(it: &SyncOperation, names: &dyn ProgramNames) -> Option<String> {
         _ if dst_access == 0 => format!("no accesses at {}", stage_names(dst_stages)),
         _ => format!("{} accesses at {}", access_names(dst_access), stage_names(dst_stages)),
     };
-    Some(limit(it, names).map_or_else(|| text.clone(), |limit| format!("{text} {limit}")))
+    Some(limit(sync_operation, names).map_or_else(|| text.clone(), |limit| format!("{text} {limit}")))
 }
 
 /// What leads from the earlier access towards the later one.
-pub(crate) fn ordering_operations(it: &Explanation) -> impl Iterator<Item = &SyncOperation> {
-    let lane = it.later.agent;
+pub(crate) fn ordering_operations(explanation: &Explanation) -> impl Iterator<Item = &SyncOperation> {
+    let lane = explanation.later.agent;
     // What a release hands on it hands to another queue.
     let is_here = |it: &SyncOperation| !it.has_later_alias_gap() && !it.gaps.contains(&CoverageGap::Release);
     let is_carrying = move |it: &&SyncOperation| it.coverage != ScopeCoverage::NotInFirst && is_here(it);
-    it.operations.iter().filter(move |it| it.agent == lane).filter(is_carrying)
+    explanation.operations.iter().filter(move |it| it.agent == lane).filter(is_carrying)
 }
 
-pub(crate) fn ordering_stages(it: &Explanation) -> u64 {
-    ordering_operations(it).fold(0, |all, it| all | it.scope.dst_stages)
+pub(crate) fn ordering_stages(explanation: &Explanation) -> u64 {
+    ordering_operations(explanation).fold(0, |all, it| all | it.scope.dst_stages)
 }
 
-fn usage_text(it: &ExplainedAccess) -> String {
-    match it.role {
-        AccessRole::Transition if is_image(it) => "the image layout transition".to_owned(),
+fn usage_text(explained_access: &ExplainedAccess) -> String {
+    match explained_access.role {
+        AccessRole::Transition if is_image(explained_access) => "the image layout transition".to_owned(),
         AccessRole::Transition => "the queue family ownership transfer".to_owned(),
         AccessRole::Present | AccessRole::Acquire => "the presentation engine".to_owned(),
-        _ => format!("{} accesses at {}", access_names(it.access), stage_names(it.stage)),
+        _ => format!("{} accesses at {}", access_names(explained_access.access), stage_names(explained_access.stage)),
     }
 }

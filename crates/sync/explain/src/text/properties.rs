@@ -18,21 +18,21 @@ const EVERYTHING: u64 = A::MEMORY_READ.0 | A::MEMORY_WRITE.0;
 
 /// All properties of a hazard.
 pub(crate) fn properties(told: &ExplainedHazard<'_>) -> Vec<Property> {
-    let (it, found) = (told.explanation, told.hazard);
+    let (item, found) = (told.explanation, told.hazard);
     let mut all = PropertyList::default();
     let message_type = message_type(told);
     all.add("message_type", message_type);
     all.add("hazard_type", found.kind.name().replace('-', "_"));
-    all.add("access", access(told, &it.later));
-    all.add("prior_access", access(told, &it.prior));
+    all.add("access", access(told, &item.later));
+    all.add("prior_access", access(told, &item.prior));
     // What an acquire stands for is a read.
-    if it.prior.is_write && it.prior.role != AccessRole::Acquire {
-        let scopes = ordering_operations(it).map(|it| it.scope).filter(|it| it.dst_access != 0);
+    if item.prior.is_write && item.prior.role != AccessRole::Acquire {
+        let scopes = ordering_operations(item).map(|it| it.scope).filter(|it| it.dst_access != 0);
         let mut barriers: Vec<String> = scopes.map(|it| side(it.dst_stages, it.dst_access)).collect();
         barriers.dedup();
         all.add("write_barriers", if barriers.is_empty() { "0".to_owned() } else { barriers.join(":") });
     } else {
-        let stages = ordering_stages(it);
+        let stages = ordering_stages(item);
         all.add("read_barriers", if stages == 0 { "0".to_owned() } else { stage_names(stages) });
     }
     all.add("command", told.command());
@@ -78,11 +78,11 @@ fn details(told: &ExplainedHazard<'_>, message_type: &str, all: &mut PropertyLis
     match at.detail {
         AccessDetail::Command(origin) => match origin.kind() {
             OriginKind::Region(index) => all.add("region_index", index.to_string()),
-            OriginKind::Descriptor(it) => {
-                all.add("descriptor_type", enum_name(&DESCRIPTOR_TYPE_ENUM, it.ty));
-                all.add("descriptor_binding", it.binding.to_string());
-                all.add("descriptor_array_element", it.element.to_string());
-                all.add_some("image_layout", it.layout.map(|it| enum_name(&IMAGE_LAYOUT_ENUM, it)));
+            OriginKind::Descriptor(descriptor) => {
+                all.add("descriptor_type", enum_name(&DESCRIPTOR_TYPE_ENUM, descriptor.ty));
+                all.add("descriptor_binding", descriptor.binding.to_string());
+                all.add("descriptor_array_element", descriptor.element.to_string());
+                all.add_some("image_layout", descriptor.layout.map(|it| enum_name(&IMAGE_LAYOUT_ENUM, it)));
             }
             OriginKind::Command | OriginKind::AccelerationStructure | OriginKind::Address(_) => {}
         },
@@ -121,13 +121,15 @@ fn submission(told: &ExplainedHazard<'_>, all: &mut PropertyList) {
 }
 
 /// `STAGE(ACCESS)`, or what stands for accesses that have none.
-fn access(told: &ExplainedHazard<'_>, it: &ExplainedAccess) -> String {
-    match it.role {
-        AccessRole::Transition if told.is_transfer_of(it) => "SYNC_QUEUE_FAMILY_OWNERSHIP_TRANSFER".to_owned(),
+fn access(told: &ExplainedHazard<'_>, explained_access: &ExplainedAccess) -> String {
+    match explained_access.role {
+        AccessRole::Transition if told.is_transfer_of(explained_access) => {
+            "SYNC_QUEUE_FAMILY_OWNERSHIP_TRANSFER".to_owned()
+        }
         AccessRole::Transition => "SYNC_IMAGE_LAYOUT_TRANSITION".to_owned(),
         AccessRole::Present => "SYNC_PRESENT_ENGINE_SYNCVAL_PRESENT_PRESENTED_SYNCVAL".to_owned(),
         AccessRole::Acquire => "SYNC_PRESENT_ENGINE_SYNCVAL_PRESENT_ACQUIRE_READ_SYNCVAL".to_owned(),
-        _ => side(it.stage, it.access),
+        _ => side(explained_access.stage, explained_access.access),
     }
 }
 
@@ -187,7 +189,9 @@ fn type_of_command(at: &ExplainedAccess, function: &str) -> &'static str {
     let is_image = is_image(at);
     match part {
         _ if at.stage & VIDEO != 0 => "VideoError",
-        OriginKind::Descriptor(it) if is_acceleration_structure(it.ty) => "AccelerationStructureDescriptorError",
+        OriginKind::Descriptor(descriptor) if is_acceleration_structure(descriptor.ty) => {
+            "AccelerationStructureDescriptorError"
+        }
         OriginKind::AccelerationStructure => "AccelerationStructureError",
         _ if is_ray_traced(at) => "AccelerationStructureDescriptorError",
         _ if is_shader_access(at) && is_image => "ImageDescriptorError",
@@ -221,8 +225,8 @@ fn is_acceleration_structure(ty: i32) -> bool {
     all.iter().any(|it| it.0 == ty)
 }
 
-pub(crate) fn is_image(it: &ExplainedAccess) -> bool {
-    matches!(it.region, Region::Image(_))
+pub(crate) fn is_image(explained_access: &ExplainedAccess) -> bool {
+    matches!(explained_access.region, Region::Image(_))
 }
 
 fn load_op(op: LoadOp) -> &'static str {

@@ -93,18 +93,24 @@ fn with_expectations(scenario: &Scenario, actual: Vec<Expectation>) -> Scenario 
     made
 }
 
-fn expectation_text(scenario: &Scenario, it: &Expectation) -> String {
-    let at = it.resource.0 as usize;
-    let object =
-        region_text(&scenario.names.resources[at], &scenario.program.resources[at], &it.region, ByteRangeText::Always);
-    let place = match it.statement {
+fn expectation_text(scenario: &Scenario, expectation: &Expectation) -> String {
+    let at = expectation.resource.0 as usize;
+    let object = region_text(
+        &scenario.names.resources[at],
+        &scenario.program.resources[at],
+        &expectation.region,
+        ByteRangeText::Always,
+    );
+    let place = match expectation.statement {
         StatementId::Command { command_buffer, index } => {
             format!("command {index} of {}", scenario.names.command_buffers[command_buffer as usize])
         }
         StatementId::Step(step) => format!("step {step}"),
     };
-    let after = it.after.map_or(String::new(), |after| format!(" after {}", label(scenario, it.statement, after)));
-    format!("{} {object}{after} at {place}", it.kind.short())
+    let after = expectation
+        .after
+        .map_or(String::new(), |after| format!(" after {}", label(scenario, expectation.statement, after)));
+    format!("{} {object}{after} at {place}", expectation.kind.short())
 }
 
 fn is_same_expectation(scenario: &Scenario, a: &Expectation, b: &Expectation) -> bool {
@@ -113,8 +119,8 @@ fn is_same_expectation(scenario: &Scenario, a: &Expectation, b: &Expectation) ->
         && regions()
 }
 
-fn normalized_region(scenario: &Scenario, it: &Expectation) -> Region {
-    normalize(&scenario.program, it.resource.0, &it.region)
+fn normalized_region(scenario: &Scenario, expectation: &Expectation) -> Region {
+    normalize(&scenario.program, expectation.resource.0, &expectation.region)
 }
 
 /// What was found as annotations, and what has no place in the text.
@@ -154,13 +160,13 @@ pub(crate) struct ScenarioFinding {
 }
 
 impl ScenarioFinding {
-    pub(crate) fn of_hazard(it: &Hazard) -> ScenarioFinding {
-        let Hazard { kind, at, prior, resource, region } = it.clone();
+    pub(crate) fn of_hazard(hazard: &Hazard) -> ScenarioFinding {
+        let Hazard { kind, at, prior, resource, region } = hazard.clone();
         ScenarioFinding { kind: ExpectedKind::Hazard(kind), at, prior: Some(prior), resource, region }
     }
 
-    pub(crate) fn of_fault(it: &UndefinedContents) -> ScenarioFinding {
-        let UndefinedContents { kind, at, prior, resource, region } = it.clone();
+    pub(crate) fn of_fault(undefined_contents: &UndefinedContents) -> ScenarioFinding {
+        let UndefinedContents { kind, at, prior, resource, region } = undefined_contents.clone();
         ScenarioFinding { kind: ExpectedKind::Fault(kind), at, prior, resource, region }
     }
 }

@@ -95,9 +95,9 @@ fn check_passes(source: &ScenarioSource<'_>, buffer: u32, commands: &[Command]) 
 
 fn check_primaries(source: &ScenarioSource<'_>, site: StatementId, step: &HostStep) -> Result<()> {
     let HostStep::Submit { batches, .. } = step else { return Ok(()) };
-    for it in batches.iter().flat_map(|it| &it.command_buffers) {
-        if source.scenario.program.command_buffers[it.0 as usize].is_secondary {
-            let name = &source.scenario.names.command_buffers[it.0 as usize];
+    for batch in batches.iter().flat_map(|it| &it.command_buffers) {
+        if source.scenario.program.command_buffers[batch.0 as usize].is_secondary {
+            let name = &source.scenario.names.command_buffers[batch.0 as usize];
             let message = format!("`{name}` is `secondary` and cannot be submitted: a primary executes it");
             return Err(misuse_error(source, site, message));
         }
@@ -144,16 +144,17 @@ fn resources(command: &Command) -> Vec<ResourceId> {
             events.iter().flat_map(|it| dependency_resources(&it.1)).collect()
         }
         Command::BeginRenderPass { views, .. } => views.iter().map(|it| it.resource).collect(),
-        Command::BeginRendering(it) => {
-            let resolves = it.attachments.iter().filter_map(|it| it.resolve.as_ref()).map(|it| it.view.resource);
-            it.attachments.iter().map(|it| it.view.resource).chain(resolves).collect()
+        Command::BeginRendering(begin_rendering) => {
+            let resolves =
+                begin_rendering.attachments.iter().filter_map(|it| it.resolve.as_ref()).map(|it| it.view.resource);
+            begin_rendering.attachments.iter().map(|it| it.view.resource).chain(resolves).collect()
         }
         _ => Vec::new(),
     }
 }
 
 fn dependency_resources(dependencies: &[Dependency]) -> Vec<ResourceId> {
-    let resource = |it: &Dependency| match it.target {
+    let resource = |dependency: &Dependency| match dependency.target {
         DependencyTarget::Global => None,
         DependencyTarget::Resource { resource, .. }
         | DependencyTarget::Transition { resource, .. }

@@ -90,8 +90,8 @@ struct RewrittenProgram {
 fn rewrite_commands(program: &Program, change: CommandRewrite) -> RewrittenProgram {
     let mut made = program.clone();
     let mut failed = None;
-    for (buffer, it) in program.command_buffers.iter().enumerate() {
-        for (index, command) in it.commands.iter().enumerate() {
+    for (buffer, item) in program.command_buffers.iter().enumerate() {
+        for (index, command) in item.commands.iter().enumerate() {
             match change(&mut made, command) {
                 Some(command) => made.command_buffers[buffer].commands[index] = command,
                 None => {
@@ -257,13 +257,13 @@ fn to_dynamic(program: &Program, command: &Command) -> Option<Command> {
             let used: Vec<u32> = subpass.colors.iter().chain(&subpass.depth_stencil).map(|it| it.0).collect();
             let mut attachments = Vec::new();
             for number in used {
-                let it = pass.attachments.get(number as usize)?;
+                let attachment = pass.attachments.get(number as usize)?;
                 let view = views.get(number as usize)?.clone();
                 attachments.push(RenderingAttachment {
-                    kind: it.kind,
+                    kind: attachment.kind,
                     view,
-                    load: it.load,
-                    store: it.store,
+                    load: attachment.load,
+                    store: attachment.store,
                     resolve: None,
                 });
             }
@@ -287,9 +287,9 @@ fn plain_subpass(pass: &RenderPass) -> Option<&Subpass> {
         && subpass.preserves.is_empty()
         && subpass.colors.len() + usize::from(subpass.depth_stencil.is_some()) == pass.attachments.len();
     let keeps = |(number, layout): &(u32, i32)| {
-        pass.attachments.get(*number as usize).is_some_and(|it| {
-            let is_one = matches!(it.kind, AttachmentKind::Color | AttachmentKind::Depth);
-            is_one && it.initial_layout == *layout && it.final_layout == *layout
+        pass.attachments.get(*number as usize).is_some_and(|attachment| {
+            let is_one = matches!(attachment.kind, AttachmentKind::Color | AttachmentKind::Depth);
+            is_one && attachment.initial_layout == *layout && attachment.final_layout == *layout
         })
     };
     (is_plain && subpass.colors.iter().chain(&subpass.depth_stencil).all(keeps)).then_some(subpass)
@@ -318,21 +318,21 @@ fn to_pass(program: &mut Program, command: &Command) -> Option<Command> {
 fn pass_of(rendering: &Rendering) -> Option<RenderPass> {
     let mut made = RenderPass::default();
     let mut subpass = Subpass { view_mask: rendering.view_mask, ..Subpass::default() };
-    for it in &rendering.attachments {
+    for attachment in &rendering.attachments {
         let number = made.attachments.len() as u32;
-        let layout = layout_of_kind(it.kind);
-        match it.kind {
+        let layout = layout_of_kind(attachment.kind);
+        match attachment.kind {
             AttachmentKind::Color => subpass.colors.push((number, layout)),
             AttachmentKind::Depth => subpass.depth_stencil = Some((number, layout)),
             AttachmentKind::Stencil | AttachmentKind::DepthStencil => return None,
         }
-        if it.resolve.is_some() {
+        if attachment.resolve.is_some() {
             return None;
         }
         made.attachments.push(Attachment {
-            kind: it.kind,
-            load: it.load,
-            store: it.store,
+            kind: attachment.kind,
+            load: attachment.load,
+            store: attachment.store,
             stencil_load: LoadOp::Load,
             stencil_store: StoreOp::Store,
             initial_layout: layout,

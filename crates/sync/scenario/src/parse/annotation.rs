@@ -55,12 +55,12 @@ fn error(line: u32, column: u32, message: &str) -> ScenarioError {
 
 fn check_twice(found: &[Expectation]) -> Result<()> {
     for (at, one) in found.iter().enumerate() {
-        let same = |it: &&Expectation| {
-            it.statement == one.statement
-                && it.column == one.column
-                && it.kind == one.kind
-                && it.after == one.after
-                && it.region == one.region
+        let same = |expectation: &&Expectation| {
+            expectation.statement == one.statement
+                && expectation.column == one.column
+                && expectation.kind == one.kind
+                && expectation.after == one.after
+                && expectation.region == one.region
         };
         if found[..at].iter().any(|it| same(&it)) {
             return Err(error(one.line, one.column, "the same is expected twice"));

@@ -277,10 +277,10 @@ fn check_execute(
 ) -> Result<()> {
     let Command::Execute(all) = command else { return Ok(()) };
     let own = &builder.program.command_buffers[id as usize];
-    for it in all {
-        let is_secondary = builder.program.command_buffers[it.0 as usize].is_secondary;
-        if !is_secondary || (own.is_secondary && it.0 >= id) {
-            let name = &builder.names.command_buffers[it.0 as usize];
+    for buffer_id in all {
+        let is_secondary = builder.program.command_buffers[buffer_id.0 as usize].is_secondary;
+        if !is_secondary || (own.is_secondary && buffer_id.0 >= id) {
+            let name = &builder.names.command_buffers[buffer_id.0 as usize];
             let why = if is_secondary { "is not written above this one" } else { "is not `secondary`" };
             return Err(cursor.error_at(column, format!("`{name}` cannot be executed: it {why}")));
         }
@@ -311,12 +311,12 @@ fn label<'a>(
     if name.kind != TokenKind::Word || colon.text != ":" {
         return Ok(tokens);
     }
-    let clashes = |it: (&StatementId, &String)| {
-        let is_near = match (it.0, &site) {
+    let clashes = |pair: (&StatementId, &String)| {
+        let is_near = match (pair.0, &site) {
             (StatementId::Command { command_buffer: a, .. }, StatementId::Command { command_buffer: b, .. }) => a == b,
             (StatementId::Step(_), _) | (_, StatementId::Step(_)) => true,
         };
-        is_near && it.1 == name.text
+        is_near && pair.1 == name.text
     };
     let cursor = TokenCursor::new(line, tokens);
     if builder.labels.iter().any(clashes) {

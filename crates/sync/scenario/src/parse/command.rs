@@ -313,10 +313,11 @@ fn area(builder: &ScenarioBuilder, cursor: &mut TokenCursor, view: Option<&Attac
 
 /// The area of a view, which is what a pass renders to when nothing else is said.
 pub(crate) fn whole_area(program: &lavascope_sync_ir::Program, view: Option<&AttachmentView>) -> Area {
-    let extent = view.and_then(|it| match &program.resources.get(it.resource.0 as usize)?.kind {
-        ResourceKind::Image(image) => Some(image.extent_of_mip(mip(&it.region))),
-        ResourceKind::Buffer { .. } => None,
-    });
+    let extent =
+        view.and_then(|attachment_view| match &program.resources.get(attachment_view.resource.0 as usize)?.kind {
+            ResourceKind::Image(image) => Some(image.extent_of_mip(mip(&attachment_view.region))),
+            ResourceKind::Buffer { .. } => None,
+        });
     let [width, height, _] = extent.unwrap_or([1; 3]);
     Area { offset: [0; 3], extent: [width, height, 1] }
 }

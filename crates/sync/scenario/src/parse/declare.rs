@@ -135,10 +135,10 @@ fn check_layouts(cursor: &TokenCursor, image: &ImageDesc) -> Result<()> {
     if layouts.len() != levels.len() {
         return error(format!("one `(..)` for each level of each plane is wanted: {}", levels.len()));
     }
-    for (it, [width, height, depth]) in layouts.iter().zip(levels) {
-        let is_bad = height > 1 && it.row_pitch < width
-            || depth > 1 && it.depth_pitch < it.row_pitch * (height - 1) + width
-            || image.layers > 1 && it.array_pitch == 0;
+    for (layout, [width, height, depth]) in layouts.iter().zip(levels) {
+        let is_bad = height > 1 && layout.row_pitch < width
+            || depth > 1 && layout.depth_pitch < layout.row_pitch * (height - 1) + width
+            || image.layers > 1 && layout.array_pitch == 0;
         if is_bad {
             return error(format!("rows lie over each other: `row` is at least {width}, `slice` and `layer` more"));
         }

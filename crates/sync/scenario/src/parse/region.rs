@@ -93,9 +93,13 @@ pub(crate) enum ByteRangeText {
 pub(crate) fn image_size(image: &ImageDesc) -> u64 {
     let levels = levels(image).into_iter();
     if let Tiling::Pitched(layouts) = &image.tiling {
-        let end = |([width, height, depth], it): ([u64; 3], &SubresourceLayout)| {
-            let layers = u64::from(image.layers.saturating_sub(1)) * it.array_pitch;
-            it.offset + layers + (depth - 1) * it.depth_pitch + (height - 1) * it.row_pitch + width
+        let end = |([width, height, depth], subresource_layout): ([u64; 3], &SubresourceLayout)| {
+            let layers = u64::from(image.layers.saturating_sub(1)) * subresource_layout.array_pitch;
+            subresource_layout.offset
+                + layers
+                + (depth - 1) * subresource_layout.depth_pitch
+                + (height - 1) * subresource_layout.row_pitch
+                + width
         };
         return levels.zip(layouts.iter()).map(end).max().unwrap_or(0);
     }
@@ -135,9 +139,9 @@ fn byte_aspects(image: &ImageDesc) -> Vec<ByteAspect> {
         size: u64::from(size),
     };
     if desc.planes.len() > 1 {
-        let plane = |it: &FormatPlane| {
-            let own = format_desc(it.format).unwrap_or(desc);
-            of([it.width_divisor, it.height_divisor, 1], own, own.block_size)
+        let plane = |format_plane: &FormatPlane| {
+            let own = format_desc(format_plane.format).unwrap_or(desc);
+            of([format_plane.width_divisor, format_plane.height_divisor, 1], own, own.block_size)
         };
         return desc.planes.iter().map(plane).collect();
     }

@@ -146,8 +146,10 @@ pub(crate) fn implied_access(stage: u64, is_write: bool) -> Option<u64> {
     if stage == 0 || stage == PipelineStageFlags2::ALL_COMMANDS.0 || stage == PipelineStageFlags2::ALL_GRAPHICS.0 {
         return None;
     }
-    let fits = |it: &&lavascope_abi::desc::SyncAccess| {
-        it.stages & stage != 0 && it.access & (GROUPS | RARE) == 0 && is_write_name(it.name) == is_write
+    let fits = |sync_access: &&lavascope_abi::desc::SyncAccess| {
+        sync_access.stages & stage != 0
+            && sync_access.access & (GROUPS | RARE) == 0
+            && is_write_name(sync_access.name) == is_write
     };
     let mut found = SYNC_ACCESSES.iter().filter(fits);
     let first = found.next()?;

@@ -63,7 +63,7 @@ fn with_annotations(scenario: &Scenario, body: &str, places: &[Statement]) -> St
 fn region_key(region: &lavascope_sync_ir::Region) -> (u64, u64) {
     match region {
         lavascope_sync_ir::Region::Buffer(range) => (range.start, range.end),
-        lavascope_sync_ir::Region::Image(it) => (u64::from(it.mips.start), u64::from(it.layers.start)),
+        lavascope_sync_ir::Region::Image(image) => (u64::from(image.mips.start), u64::from(image.layers.start)),
     }
 }
 
@@ -255,11 +255,15 @@ fn tiling(tiling: &Tiling) -> String {
         Tiling::Linear => return " linear".to_owned(),
         Tiling::Pitched(layouts) => layouts,
     };
-    let layout = |it: &SubresourceLayout| {
-        let parts =
-            [("offset", it.offset), ("row", it.row_pitch), ("slice", it.depth_pitch), ("layer", it.array_pitch)];
+    let layout = |subresource_layout: &SubresourceLayout| {
+        let parts = [
+            ("offset", subresource_layout.offset),
+            ("row", subresource_layout.row_pitch),
+            ("slice", subresource_layout.depth_pitch),
+            ("layer", subresource_layout.array_pitch),
+        ];
         let texts: Vec<String> =
-            parts.iter().filter(|it| it.1 != 0 || it.0 == "row").map(|it| format!("{}={}", it.0, it.1)).collect();
+            parts.iter().filter(|it| it.1 != 0 || it.0 == "row").map(|pair| format!("{}={}", pair.0, pair.1)).collect();
         format!(" ({})", texts.join(" "))
     };
     format!(" linear{}", layouts.iter().map(layout).collect::<String>())
@@ -286,10 +290,15 @@ fn pass_lines(name: &str, pass: &RenderPass) -> Vec<String> {
     let mut lines = vec![format!("pass {name}")];
     lines.extend(pass.attachments.iter().map(|it| format!("  attachment {}", attachment(it))));
     lines.extend(pass.subpasses.iter().map(|it| format!("  subpass {}", subpass(it)).trim_end().to_owned()));
-    for it in &pass.dependencies {
+    for dependency in &pass.dependencies {
         let number = |it: Option<u32>| it.map_or("external".to_owned(), |it| it.to_string());
-        let mut line = format!("  dependency {} => {}: {}", number(it.src), number(it.dst), scope_text(&it.scope));
-        match it.view_offset {
+        let mut line = format!(
+            "  dependency {} => {}: {}",
+            number(dependency.src),
+            number(dependency.dst),
+            scope_text(&dependency.scope)
+        );
+        match dependency.view_offset {
             None => {}
             Some(0) => line.push_str(" view_local"),
             Some(offset) => line = format!("{line} view_local={offset}"),
@@ -299,11 +308,11 @@ fn pass_lines(name: &str, pass: &RenderPass) -> Vec<String> {
     lines
 }
 
-fn attachment(it: &Attachment) -> String {
-    let mut text = word_of(&KINDS, it.kind).to_owned();
-    let layout = layout_of_kind(it.kind);
-    let loads = [("load", it.load), ("stencil_load", it.stencil_load)];
-    let stores = [("store", it.store), ("stencil_store", it.stencil_store)];
+fn attachment(item: &Attachment) -> String {
+    let mut text = word_of(&KINDS, item.kind).to_owned();
+    let layout = layout_of_kind(item.kind);
+    let loads = [("load", item.load), ("stencil_load", item.stencil_load)];
+    let stores = [("store", item.store), ("stencil_store", item.stencil_store)];
     for ((load, load_op), (store, store_op)) in loads.into_iter().zip(stores) {
         if word_of(&LOADS, load_op) != "load" {
             text = format!("{text} {load}={}", word_of(&LOADS, load_op));
@@ -312,7 +321,7 @@ fn attachment(it: &Attachment) -> String {
             text = format!("{text} {store}={}", word_of(&STORES, store_op));
         }
     }
-    for (word, value) in [("initial", it.initial_layout), ("final", it.final_layout)] {
+    for (word, value) in [("initial", item.initial_layout), ("final", item.final_layout)] {
         if value != layout {
             text = format!("{text} {word}={}", layout_word(value));
         }
@@ -320,21 +329,21 @@ fn attachment(it: &Attachment) -> String {
     text
 }
 
-fn subpass(it: &Subpass) -> String {
+fn subpass(item: &Subpass) -> String {
     let reference = |word: &str, number: u32, layout: i32, default: i32| match layout == default {
         true => format!("{word} {number}"),
         false => format!("{word} {number} as {}", layout_word(layout)),
     };
     let mut uses: Vec<String> = Vec::new();
-    uses.extend(it.inputs.iter().map(|it| reference("input", it.0, it.1, READ_LAYOUT)));
-    uses.extend(it.colors.iter().map(|it| reference("color", it.0, it.1, COLOR_LAYOUT)));
-    uses.extend(it.resolves.iter().map(|it| reference(&format!("resolve {} to", it.0), it.1, it.2, COLOR_LAYOUT)));
-    uses.extend(it.depth_stencil.iter().map(|it| reference("depth", it.0, it.1, DEPTH_STENCIL_LAYOUT)));
-    let resolve = it.depth_stencil_resolve.iter();
+    uses.extend(item.inputs.iter().map(|it| reference("input", it.0, it.1, READ_LAYOUT)));
+    uses.extend(item.colors.iter().map(|it| reference("color", it.0, it.1, COLOR_LAYOUT)));
+    uses.extend(item.resolves.iter().map(|it| reference(&format!("resolve {} to", it.0), it.1, it.2, COLOR_LAYOUT)));
+    uses.extend(item.depth_stencil.iter().map(|it| reference("depth", it.0, it.1, DEPTH_STENCIL_LAYOUT)));
+    let resolve = item.depth_stencil_resolve.iter();
     uses.extend(resolve.map(|it| reference("depth_resolve", it.0, it.1, DEPTH_STENCIL_LAYOUT)));
-    uses.extend(it.preserves.iter().map(|it| format!("preserve {it}")));
-    if it.view_mask != 0 {
-        uses.push(format!("views={:#x}", it.view_mask));
+    uses.extend(item.preserves.iter().map(|it| format!("preserve {it}")));
+    if item.view_mask != 0 {
+        uses.push(format!("views={:#x}", item.view_mask));
     }
     uses.join(", ")
 }
@@ -356,7 +365,7 @@ impl DeclaredNames {
     /// Names for a program that has none.
     pub fn of(program: &Program) -> DeclaredNames {
         let numbered = |letter: &str, count: usize| (0..count).map(|it| format!("{letter}{it}")).collect();
-        let resource = |(at, it): (usize, &Resource)| match it.kind {
+        let resource = |(at, item): (usize, &Resource)| match item.kind {
             ResourceKind::Buffer { .. } => format!("b{at}"),
             ResourceKind::Image(_) => format!("i{at}"),
         };

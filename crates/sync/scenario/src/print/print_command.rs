@@ -74,8 +74,8 @@ impl ProgramPrinter<'_> {
                 format!("wait1 {events} {scopes}")
             }
             WaitEvents::Sync2 { events } => {
-                let one = |it: &(lavascope_sync_ir::EventId, Vec<lavascope_sync_ir::Dependency>)| {
-                    spaced(name(&it.0), &version_2_text(self.program, self.names, &it.1))
+                let one = |pair: &(lavascope_sync_ir::EventId, Vec<lavascope_sync_ir::Dependency>)| {
+                    spaced(name(&pair.0), &version_2_text(self.program, self.names, &pair.1))
                 };
                 format!("wait {}", events.iter().map(one).collect::<Vec<_>>().join(" and "))
             }
@@ -93,14 +93,18 @@ impl ProgramPrinter<'_> {
 
     fn action(self, accesses: &[Access]) -> String {
         if let Some(verb) = transfer_verb(accesses) {
-            let pair = |it: &[Access]| {
-                format!("{} -> {}", self.part(it[0].resource, &it[0].region), self.part(it[1].resource, &it[1].region))
+            let pair = |access: &[Access]| {
+                format!(
+                    "{} -> {}",
+                    self.part(access[0].resource, &access[0].region),
+                    self.part(access[1].resource, &access[1].region)
+                )
             };
             return format!("{verb} {}", accesses.chunks(2).map(pair).collect::<Vec<_>>().join(", "));
         }
         if is_clear(accesses) {
-            let is_buffer = |it: &Access| {
-                matches!(self.program.resources[it.resource.0 as usize].kind, ResourceKind::Buffer { .. })
+            let is_buffer = |access: &Access| {
+                matches!(self.program.resources[access.resource.0 as usize].kind, ResourceKind::Buffer { .. })
             };
             let verb = if accesses.iter().all(is_buffer) { "fill" } else { "clear" };
             let all = accesses.iter().map(|it| self.part(it.resource, &it.region));
@@ -113,9 +117,9 @@ impl ProgramPrinter<'_> {
 
     fn clause(self, verb: &str, access: &Access) -> String {
         let part = self.part(access.resource, &access.region);
-        let fits = |it: &&crate::parse::command::AccessClause| {
-            let stage = it.stage == 0 || it.stage == access.stage;
-            it.access == access.access && it.order == access.order && stage
+        let fits = |access_clause: &&crate::parse::command::AccessClause| {
+            let stage = access_clause.stage == 0 || access_clause.stage == access.stage;
+            access_clause.access == access.access && access_clause.order == access.order && stage
         };
         let found = CLAUSES.iter().find(fits).filter(|_| verb != "access" && access.stage.count_ones() == 1);
         let Some(found) = found else {
@@ -197,8 +201,8 @@ impl ProgramPrinter<'_> {
                 format!("host wait {}", all.join(", "))
             }
             HostStep::SignalSemaphore(point) => format!("host signal {}", self.point(point, "=")),
-            HostStep::SetEvent(it) => format!("host set {}", event(it)),
-            HostStep::ResetEvent(it) => format!("host reset {}", event(it)),
+            HostStep::SetEvent(set_event) => format!("host set {}", event(set_event)),
+            HostStep::ResetEvent(reset_event) => format!("host reset {}", event(reset_event)),
             HostStep::HostAccess { resource, region, is_write, .. } => {
                 format!("host {} {}", if *is_write { "writes" } else { "reads" }, self.part(*resource, region))
             }
@@ -224,25 +228,25 @@ impl ProgramPrinter<'_> {
                 let (waits, signals) = (points("wait", waits, ">="), points("signal", signals, "="));
                 format!("{} bind {binds}{waits}{signals}{with}", queue(on))
             }
-            HostStep::Destroy(it) => format!("destroy {}", resource(it)),
+            HostStep::Destroy(destroy) => format!("destroy {}", resource(destroy)),
         }
     }
 
-    fn sparse_bind(self, it: &SparseBind) -> String {
-        let is_buffer = matches!(self.program.resources[it.resource.0 as usize].kind, ResourceKind::Buffer { .. });
-        let (part, size) = match &it.part {
+    fn sparse_bind(self, bind: &SparseBind) -> String {
+        let is_buffer = matches!(self.program.resources[bind.resource.0 as usize].kind, ResourceKind::Buffer { .. });
+        let (part, size) = match &bind.part {
             SparsePart::Bytes(start) if is_buffer => {
-                (self.part(it.resource, &Region::Buffer(*start..start + it.size)), String::new())
+                (self.part(bind.resource, &Region::Buffer(*start..start + bind.size)), String::new())
             }
             SparsePart::Bytes(start) => {
-                let name = &self.names.resources[it.resource.0 as usize];
-                (format!("opaque {name}[{start}..{}]", start + it.size), String::new())
+                let name = &self.names.resources[bind.resource.0 as usize];
+                (format!("opaque {name}[{start}..{}]", start + bind.size), String::new())
             }
             SparsePart::Texels(part) => {
-                (self.part(it.resource, &Region::Image(part.clone())), format!(" size={}", it.size))
+                (self.part(bind.resource, &Region::Image(part.clone())), format!(" size={}", bind.size))
             }
         };
-        match it.memory {
+        match bind.memory {
             None => format!("{part} to nothing"),
             Some((memory, offset)) => {
                 format!("{part} to {}+{offset}{size}", self.names.memories[memory.0 as usize].name)
@@ -253,8 +257,8 @@ impl ProgramPrinter<'_> {
     /// With a space before each part.
     fn batch(self, batch: &SubmitBatch) -> String {
         let mut text = String::new();
-        for it in &batch.command_buffers {
-            text = format!("{text} {}", self.names.command_buffers[it.0 as usize]);
+        for command_buffer in &batch.command_buffers {
+            text = format!("{text} {}", self.names.command_buffers[command_buffer.0 as usize]);
         }
         let at = |stages: u64| match stages == PipelineStageFlags2::ALL_COMMANDS.0 {
             true => String::new(),
@@ -297,19 +301,19 @@ fn transfer_verb(accesses: &[Access]) -> Option<&'static str> {
         PipelineStageFlags2::RESOLVE => "resolve",
         _ => return None,
     };
-    let is = |it: &Access, access: AccessFlags2| {
-        it.stage == first.stage && it.access == access.0 && it.order == RasterOrder::None
+    let is = |item: &Access, access: AccessFlags2| {
+        item.stage == first.stage && item.access == access.0 && item.order == RasterOrder::None
     };
-    let is_pair = |it: &[Access]| {
-        it.len() == 2 && is(&it[0], AccessFlags2::TRANSFER_READ) && is(&it[1], AccessFlags2::TRANSFER_WRITE)
+    let is_pair = |items: &[Access]| {
+        items.len() == 2 && is(&items[0], AccessFlags2::TRANSFER_READ) && is(&items[1], AccessFlags2::TRANSFER_WRITE)
     };
     accesses.chunks(2).all(is_pair).then_some(verb)
 }
 
 fn is_clear(accesses: &[Access]) -> bool {
-    let is = |it: &Access| {
-        let is_write = it.access == AccessFlags2::TRANSFER_WRITE.0 && it.order == RasterOrder::None;
-        it.stage == PipelineStageFlags2::CLEAR.0 && is_write
+    let is = |item: &Access| {
+        let is_write = item.access == AccessFlags2::TRANSFER_WRITE.0 && item.order == RasterOrder::None;
+        item.stage == PipelineStageFlags2::CLEAR.0 && is_write
     };
     !accesses.is_empty() && accesses.iter().all(is)
 }

@@ -73,10 +73,10 @@ pub(crate) fn version_1_text(
     all: &[Dependency],
 ) -> String {
     let mut text = format!("{} => {}", stages_text(src_stages), stages_text(dst_stages));
-    let one = |it: &Dependency| {
-        let src = accesses_text(src_stages, it.scope.src_access);
-        let dst = accesses_text(dst_stages, it.scope.dst_access);
-        format!("{src} => {dst}{}", what(program, names, &it.target))
+    let one = |dependency: &Dependency| {
+        let src = accesses_text(src_stages, dependency.scope.src_access);
+        let dst = accesses_text(dst_stages, dependency.scope.dst_access);
+        format!("{src} => {dst}{}", what(program, names, &dependency.target))
     };
     if !all.is_empty() {
         text.push_str(": ");

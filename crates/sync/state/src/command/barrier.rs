@@ -29,12 +29,12 @@ struct BarrierLists<'a> {
 
 /// The masks of any of the structures of version 2, which have the same fields.
 macro_rules! scope_of {
-    ($it:expr) => {
+    ($barrier:expr) => {
         SyncScope {
-            src_stages: $it.src_stage_mask.0,
-            src_access: $it.src_access_mask.0,
-            dst_stages: $it.dst_stage_mask.0,
-            dst_access: $it.dst_access_mask.0,
+            src_stages: $barrier.src_stage_mask.0,
+            src_access: $barrier.src_access_mask.0,
+            dst_stages: $barrier.dst_stage_mask.0,
+            dst_access: $barrier.dst_access_mask.0,
         }
     };
 }
@@ -42,74 +42,75 @@ macro_rules! scope_of {
 impl TrackedDevice {
     pub(crate) fn track_barriers(&mut self, event: TrackedCall<'_>, out: &mut TrackerOutput<'_>) -> bool {
         match event.call {
-            Call::CmdPipelineBarrier(it) => {
+            Call::CmdPipelineBarrier(params) => {
                 let lists = BarrierLists {
-                    memory: it.p_memory_barriers(),
-                    buffers: it.p_buffer_memory_barriers(),
-                    images: it.p_image_memory_barriers(),
+                    memory: params.p_memory_barriers(),
+                    buffers: params.p_buffer_memory_barriers(),
+                    images: params.p_image_memory_barriers(),
                 };
-                let (src_stages, dst_stages) = (u64::from(it.src_stage_mask.0), u64::from(it.dst_stage_mask.0));
+                let (src_stages, dst_stages) = (u64::from(params.src_stage_mask.0), u64::from(params.dst_stage_mask.0));
                 self.waits_for_host.note_barrier(src_stages);
                 let dependencies = self.dependencies_v1(&lists, out);
                 let barrier = Barrier::Sync1 { src_stages, dst_stages, dependencies };
-                self.record(it.command_buffer, Command::Barrier(barrier), out);
+                self.record(params.command_buffer, Command::Barrier(barrier), out);
             }
-            Call::CmdPipelineBarrier2(it) => {
-                let dependencies = it.p_dependency_info().map_or(Vec::new(), |it| self.dependencies_v2(it, out));
+            Call::CmdPipelineBarrier2(params) => {
+                let dependencies = params.p_dependency_info().map_or(Vec::new(), |it| self.dependencies_v2(it, out));
                 dependencies.iter().for_each(|it| self.waits_for_host.note_barrier(it.scope.src_stages));
-                self.record(it.command_buffer, Command::Barrier(Barrier::Sync2 { dependencies }), out);
+                self.record(params.command_buffer, Command::Barrier(Barrier::Sync2 { dependencies }), out);
             }
-            Call::CmdSetEvent(it) => {
-                let Some(event) = self.event_id(it.event, out) else { return true };
-                let set = SetEvent::Sync1 { event, stages: u64::from(it.stage_mask.0) };
-                self.record(it.command_buffer, Command::SetEvent(set), out);
+            Call::CmdSetEvent(params) => {
+                let Some(event) = self.event_id(params.event, out) else { return true };
+                let set = SetEvent::Sync1 { event, stages: u64::from(params.stage_mask.0) };
+                self.record(params.command_buffer, Command::SetEvent(set), out);
             }
-            Call::CmdSetEvent2(it) => {
-                let Some(event) = self.event_id(it.event, out) else { return true };
-                let dependencies = it.p_dependency_info().map_or(Vec::new(), |it| self.dependencies_v2(it, out));
-                self.record(it.command_buffer, Command::SetEvent(SetEvent::Sync2 { event, dependencies }), out);
+            Call::CmdSetEvent2(params) => {
+                let Some(event) = self.event_id(params.event, out) else { return true };
+                let dependencies = params.p_dependency_info().map_or(Vec::new(), |it| self.dependencies_v2(it, out));
+                self.record(params.command_buffer, Command::SetEvent(SetEvent::Sync2 { event, dependencies }), out);
             }
-            Call::CmdResetEvent(it) => {
-                let Some(event) = self.event_id(it.event, out) else { return true };
-                let stages = u64::from(it.stage_mask.0);
-                self.record(it.command_buffer, Command::ResetEvent { event, stages }, out);
+            Call::CmdResetEvent(params) => {
+                let Some(event) = self.event_id(params.event, out) else { return true };
+                let stages = u64::from(params.stage_mask.0);
+                self.record(params.command_buffer, Command::ResetEvent { event, stages }, out);
             }
-            Call::CmdResetEvent2(it) => {
-                let Some(event) = self.event_id(it.event, out) else { return true };
-                self.record(it.command_buffer, Command::ResetEvent { event, stages: it.stage_mask.0 }, out);
+            Call::CmdResetEvent2(params) => {
+                let Some(event) = self.event_id(params.event, out) else { return true };
+                self.record(params.command_buffer, Command::ResetEvent { event, stages: params.stage_mask.0 }, out);
             }
-            Call::CmdWaitEvents(it) => self.wait_events(*it, out),
-            Call::CmdWaitEvents2(it) => self.wait_events2(*it, out),
+            Call::CmdWaitEvents(params) => self.wait_events(*params, out),
+            Call::CmdWaitEvents2(params) => self.wait_events2(*params, out),
             _ => return false,
         }
         true
     }
 
-    fn wait_events(&mut self, it: View<'_, vk::CmdWaitEventsParams>, out: &mut TrackerOutput<'_>) {
+    fn wait_events(&mut self, events_params: View<'_, vk::CmdWaitEventsParams>, out: &mut TrackerOutput<'_>) {
         let lists = BarrierLists {
-            memory: it.p_memory_barriers(),
-            buffers: it.p_buffer_memory_barriers(),
-            images: it.p_image_memory_barriers(),
+            memory: events_params.p_memory_barriers(),
+            buffers: events_params.p_buffer_memory_barriers(),
+            images: events_params.p_image_memory_barriers(),
         };
-        let events = it.p_events().iter().filter_map(|it| self.event_id(*it, out)).collect();
+        let events = events_params.p_events().iter().filter_map(|it| self.event_id(*it, out)).collect();
         let dependencies = self.dependencies_v1(&lists, out);
-        let (src_stages, dst_stages) = (u64::from(it.src_stage_mask.0), u64::from(it.dst_stage_mask.0));
+        let (src_stages, dst_stages) =
+            (u64::from(events_params.src_stage_mask.0), u64::from(events_params.dst_stage_mask.0));
         self.waits_for_host.note_event(src_stages);
         let wait = WaitEvents::Sync1 { events, src_stages, dst_stages, dependencies };
-        self.record(it.command_buffer, Command::WaitEvents(wait), out);
+        self.record(events_params.command_buffer, Command::WaitEvents(wait), out);
     }
 
-    fn wait_events2(&mut self, it: View<'_, vk::CmdWaitEvents2Params>, out: &mut TrackerOutput<'_>) {
+    fn wait_events2(&mut self, events2_params: View<'_, vk::CmdWaitEvents2Params>, out: &mut TrackerOutput<'_>) {
         let mut events = Vec::new();
-        for (event, info) in it.p_events().iter().zip(it.p_dependency_infos().iter()) {
+        for (event, info) in events2_params.p_events().iter().zip(events2_params.p_dependency_infos().iter()) {
             if let Some(event) = self.event_id(*event, out) {
                 events.push((event, self.dependencies_v2(info, out)));
             }
         }
-        for it in events.iter().flat_map(|it| &it.1) {
-            self.waits_for_host.note_event(it.scope.src_stages);
+        for dependency in events.iter().flat_map(|it| &it.1) {
+            self.waits_for_host.note_event(dependency.scope.src_stages);
         }
-        self.record(it.command_buffer, Command::WaitEvents(WaitEvents::Sync2 { events }), out);
+        self.record(events2_params.command_buffer, Command::WaitEvents(WaitEvents::Sync2 { events }), out);
     }
 
     pub(crate) fn event_id(&self, event: vk::Event, out: &mut TrackerOutput<'_>) -> Option<EventId> {
@@ -128,25 +129,31 @@ impl TrackedDevice {
             ..SyncScope::default()
         };
         let mut found = Vec::new();
-        for it in lists.memory.iter() {
+        for memory_barrier in lists.memory.iter() {
             found.push(Dependency {
-                scope: scope(it.src_access_mask, it.dst_access_mask),
+                scope: scope(memory_barrier.src_access_mask, memory_barrier.dst_access_mask),
                 target: DependencyTarget::Global,
             });
         }
-        for it in lists.buffers.iter() {
-            let families = [it.src_queue_family_index, it.dst_queue_family_index];
-            let scope = scope(it.src_access_mask, it.dst_access_mask);
-            found.push(self.buffer_dependency(it.buffer, [it.offset, it.size], families, scope, out));
+        for memory_barrier in lists.buffers.iter() {
+            let families = [memory_barrier.src_queue_family_index, memory_barrier.dst_queue_family_index];
+            let scope = scope(memory_barrier.src_access_mask, memory_barrier.dst_access_mask);
+            found.push(self.buffer_dependency(
+                memory_barrier.buffer,
+                [memory_barrier.offset, memory_barrier.size],
+                families,
+                scope,
+                out,
+            ));
         }
-        for it in lists.images.iter() {
-            let it = it.get();
+        for memory_barrier in lists.images.iter() {
+            let image_memory_barrier = memory_barrier.get();
             let barrier = ImageBarrier {
-                image: it.image,
-                range: &it.subresource_range,
-                layouts: [it.old_layout, it.new_layout],
-                families: [it.src_queue_family_index, it.dst_queue_family_index],
-                scope: scope(it.src_access_mask, it.dst_access_mask),
+                image: image_memory_barrier.image,
+                range: &image_memory_barrier.subresource_range,
+                layouts: [image_memory_barrier.old_layout, image_memory_barrier.new_layout],
+                families: [image_memory_barrier.src_queue_family_index, image_memory_barrier.dst_queue_family_index],
+                scope: scope(image_memory_barrier.src_access_mask, image_memory_barrier.dst_access_mask),
             };
             found.push(self.image_dependency(&barrier, out));
         }
@@ -166,23 +173,30 @@ impl TrackedDevice {
         if info.chain().any(|it| !known.contains(&it.layout.name)) {
             out.report_untracked("what is chained to a dependency info");
         }
-        for it in info.p_memory_barriers().iter() {
-            let scope = scope_of!(it);
+        for p_memory_barrier in info.p_memory_barriers().iter() {
+            let scope = scope_of!(p_memory_barrier);
             found.push(Dependency { scope, target: DependencyTarget::Global });
         }
-        for it in info.p_buffer_memory_barriers().iter() {
-            let scope = scope_of!(it);
-            let families = [it.src_queue_family_index, it.dst_queue_family_index];
-            found.push(self.buffer_dependency(it.buffer, [it.offset, it.size], families, scope, out));
+        for p_buffer_memory_barrier in info.p_buffer_memory_barriers().iter() {
+            let scope = scope_of!(p_buffer_memory_barrier);
+            let families =
+                [p_buffer_memory_barrier.src_queue_family_index, p_buffer_memory_barrier.dst_queue_family_index];
+            found.push(self.buffer_dependency(
+                p_buffer_memory_barrier.buffer,
+                [p_buffer_memory_barrier.offset, p_buffer_memory_barrier.size],
+                families,
+                scope,
+                out,
+            ));
         }
-        for it in info.p_image_memory_barriers().iter() {
-            let it = it.get();
+        for p_image_memory_barrier in info.p_image_memory_barriers().iter() {
+            let memory_barrier = p_image_memory_barrier.get();
             let barrier = ImageBarrier {
-                image: it.image,
-                range: &it.subresource_range,
-                layouts: [it.old_layout, it.new_layout],
-                families: [it.src_queue_family_index, it.dst_queue_family_index],
-                scope: scope_of!(it),
+                image: memory_barrier.image,
+                range: &memory_barrier.subresource_range,
+                layouts: [memory_barrier.old_layout, memory_barrier.new_layout],
+                families: [memory_barrier.src_queue_family_index, memory_barrier.dst_queue_family_index],
+                scope: scope_of!(memory_barrier),
             };
             found.push(self.image_dependency(&barrier, out));
         }
@@ -205,10 +219,10 @@ impl TrackedDevice {
         Dependency { scope, target: what }
     }
 
-    fn address_dependency(&self, it: &vk::MemoryRangeBarrierKHR, out: &mut TrackerOutput<'_>) -> Dependency {
-        let scope = scope_of!(it);
-        let families = [it.src_queue_family_index, it.dst_queue_family_index];
-        match self.find_address(it.address_range.address, it.address_range.size) {
+    fn address_dependency(&self, range_barrier: &vk::MemoryRangeBarrierKHR, out: &mut TrackerOutput<'_>) -> Dependency {
+        let scope = scope_of!(range_barrier);
+        let families = [range_barrier.src_queue_family_index, range_barrier.dst_queue_family_index];
+        match self.find_address(range_barrier.address_range.address, range_barrier.address_range.size) {
             Some((resource, bytes)) => {
                 Dependency { scope, target: dependency_target(resource, Region::Buffer(bytes), families, false) }
             }
@@ -219,10 +233,14 @@ impl TrackedDevice {
         }
     }
 
-    fn tensor_dependency(&self, it: &vk::TensorMemoryBarrierARM, out: &mut TrackerOutput<'_>) -> Dependency {
-        let scope = scope_of!(it);
-        let families = [it.src_queue_family_index, it.dst_queue_family_index];
-        match self.tensors.get(it.tensor.0).and_then(OpaqueObject::part) {
+    fn tensor_dependency(
+        &self,
+        memory_barrier: &vk::TensorMemoryBarrierARM,
+        out: &mut TrackerOutput<'_>,
+    ) -> Dependency {
+        let scope = scope_of!(memory_barrier);
+        let families = [memory_barrier.src_queue_family_index, memory_barrier.dst_queue_family_index];
+        match self.tensors.get(memory_barrier.tensor.0).and_then(OpaqueObject::part) {
             Some((resource, bytes)) => {
                 Dependency { scope, target: dependency_target(resource, Region::Buffer(bytes), families, false) }
             }
@@ -233,15 +251,19 @@ impl TrackedDevice {
         }
     }
 
-    fn image_dependency(&self, it: &ImageBarrier<'_>, out: &mut TrackerOutput<'_>) -> Dependency {
-        let Some((resource, image)) = self.image(it.image) else {
+    fn image_dependency(&self, image_barrier: &ImageBarrier<'_>, out: &mut TrackerOutput<'_>) -> Dependency {
+        let Some((resource, image)) = self.image(image_barrier.image) else {
             out.report_untracked("an image whose memory is not known");
-            return execution_only(it.scope);
+            return execution_only(image_barrier.scope);
         };
-        let is_transition = it.layouts[0] != it.layouts[1];
-        let what =
-            dependency_target(resource, Region::Image(image.subresource_region(it.range)), it.families, is_transition);
-        Dependency { scope: it.scope, target: what }
+        let is_transition = image_barrier.layouts[0] != image_barrier.layouts[1];
+        let what = dependency_target(
+            resource,
+            Region::Image(image.subresource_region(image_barrier.range)),
+            image_barrier.families,
+            is_transition,
+        );
+        Dependency { scope: image_barrier.scope, target: what }
     }
 }
 

@@ -146,37 +146,44 @@ impl BoundState {
 impl TrackedDevice {
     pub(crate) fn track_binds(&mut self, event: TrackedCall<'_>, out: &mut TrackerOutput<'_>) -> bool {
         match event.call {
-            Call::CmdBindDescriptorSets(it) => {
-                let kinds = bind_point_of(it.pipeline_bind_point);
-                let (sets, offsets) = (it.p_descriptor_sets(), it.p_dynamic_offsets());
-                self.bind_sets(it.command_buffer, kinds.as_slice(), it.first_set, sets, offsets, out);
+            Call::CmdBindDescriptorSets(params) => {
+                let kinds = bind_point_of(params.pipeline_bind_point);
+                let (sets, offsets) = (params.p_descriptor_sets(), params.p_dynamic_offsets());
+                self.bind_sets(params.command_buffer, kinds.as_slice(), params.first_set, sets, offsets, out);
             }
-            Call::CmdBindDescriptorSets2(it) => {
-                let Some(info) = it.p_bind_descriptor_sets_info() else { return true };
+            Call::CmdBindDescriptorSets2(params) => {
+                let Some(info) = params.p_bind_descriptor_sets_info() else { return true };
                 let kinds = bind_points_of(info.stage_flags);
                 let (sets, offsets) = (info.p_descriptor_sets(), info.p_dynamic_offsets());
-                self.bind_sets(it.command_buffer, &kinds, info.first_set, sets, offsets, out);
+                self.bind_sets(params.command_buffer, &kinds, info.first_set, sets, offsets, out);
             }
-            Call::CmdPushDescriptorSet(it) => {
-                let kinds = bind_point_of(it.pipeline_bind_point).into_iter().collect::<Vec<_>>();
-                let writes = DescriptorWrite::from_writes(it.p_descriptor_writes());
-                self.push_descriptors(it.command_buffer, &kinds, it.layout, it.set, &writes, out);
+            Call::CmdPushDescriptorSet(params) => {
+                let kinds = bind_point_of(params.pipeline_bind_point).into_iter().collect::<Vec<_>>();
+                let writes = DescriptorWrite::from_writes(params.p_descriptor_writes());
+                self.push_descriptors(params.command_buffer, &kinds, params.layout, params.set, &writes, out);
             }
-            Call::CmdPushDescriptorSet2(it) => {
-                let Some(info) = it.p_push_descriptor_set_info() else { return true };
+            Call::CmdPushDescriptorSet2(params) => {
+                let Some(info) = params.p_push_descriptor_set_info() else { return true };
                 let writes = DescriptorWrite::from_writes(info.p_descriptor_writes());
                 let kinds = bind_points_of(info.stage_flags);
-                self.push_descriptors(it.command_buffer, &kinds, info.layout, info.set, &writes, out);
+                self.push_descriptors(params.command_buffer, &kinds, info.layout, info.set, &writes, out);
             }
-            Call::CmdPushDescriptorSetWithTemplate(it) => {
-                let writes = writes_from_template(*it, it.p_data);
-                self.push_by_template(it.command_buffer, it.descriptor_update_template, it.layout, it.set, writes, out);
+            Call::CmdPushDescriptorSetWithTemplate(params) => {
+                let writes = writes_from_template(*params, params.p_data);
+                self.push_by_template(
+                    params.command_buffer,
+                    params.descriptor_update_template,
+                    params.layout,
+                    params.set,
+                    writes,
+                    out,
+                );
             }
-            Call::CmdPushDescriptorSetWithTemplate2(it) => {
-                let Some(info) = it.p_push_descriptor_set_with_template_info() else { return true };
+            Call::CmdPushDescriptorSetWithTemplate2(params) => {
+                let Some(info) = params.p_push_descriptor_set_with_template_info() else { return true };
                 let writes = writes_from_template(info, info.p_data);
                 self.push_by_template(
-                    it.command_buffer,
+                    params.command_buffer,
                     info.descriptor_update_template,
                     info.layout,
                     info.set,
@@ -184,14 +191,14 @@ impl TrackedDevice {
                     out,
                 );
             }
-            Call::CmdPushConstants(it) => {
-                if let Some(own) = self.command_buffer_mut(it.command_buffer) {
-                    own.state.push_constants.write(it.offset, it.p_values());
+            Call::CmdPushConstants(params) => {
+                if let Some(own) = self.command_buffer_mut(params.command_buffer) {
+                    own.state.push_constants.write(params.offset, params.p_values());
                 }
             }
-            Call::CmdPushConstants2(it) => {
-                let Some(info) = it.p_push_constants_info() else { return true };
-                if let Some(own) = self.command_buffer_mut(it.command_buffer) {
+            Call::CmdPushConstants2(params) => {
+                let Some(info) = params.p_push_constants_info() else { return true };
+                if let Some(own) = self.command_buffer_mut(params.command_buffer) {
                     own.state.push_constants.write(info.offset, info.p_values());
                 }
             }
@@ -202,34 +209,34 @@ impl TrackedDevice {
 
     fn track_pipeline_binds(&mut self, call: &Call<'_>, out: &mut TrackerOutput<'_>) -> bool {
         match call {
-            Call::CmdBindPipeline(it) => {
-                let pipeline = self.pipelines.get(it.pipeline.0).cloned();
+            Call::CmdBindPipeline(params) => {
+                let pipeline = self.pipelines.get(params.pipeline.0).cloned();
                 if pipeline.is_none() {
                     out.report_untracked("a pipeline that nobody created");
                 }
                 if let (Some(own), Some(kind)) =
-                    (self.command_buffer_mut(it.command_buffer), bind_point_of(it.pipeline_bind_point))
+                    (self.command_buffer_mut(params.command_buffer), bind_point_of(params.pipeline_bind_point))
                 {
                     own.state.bind_pipeline(kind, pipeline);
                 }
             }
-            Call::CmdBindPipelineShaderGroupNV(it) => {
-                let all = self.pipelines.get(it.pipeline.0).map_or(Vec::new(), |it| it.bindable_pipelines());
-                let pipeline = all.get(it.group_index as usize).cloned();
+            Call::CmdBindPipelineShaderGroupNV(params) => {
+                let all = self.pipelines.get(params.pipeline.0).map_or(Vec::new(), |it| it.bindable_pipelines());
+                let pipeline = all.get(params.group_index as usize).cloned();
                 if pipeline.is_none() {
                     out.report_untracked("a pipeline that nobody created");
                 }
                 if let (Some(own), Some(kind)) =
-                    (self.command_buffer_mut(it.command_buffer), bind_point_of(it.pipeline_bind_point))
+                    (self.command_buffer_mut(params.command_buffer), bind_point_of(params.pipeline_bind_point))
                 {
                     own.state.bind_pipeline(kind, pipeline);
                 }
             }
-            Call::CmdBindShadersEXT(it) => {
-                let shaders = it.p_shaders();
-                for (at, stage) in it.p_stages().iter().enumerate() {
+            Call::CmdBindShadersEXT(params) => {
+                let shaders = params.p_shaders();
+                for (at, stage) in params.p_stages().iter().enumerate() {
                     let shader = shaders.get(at).and_then(|it| self.shaders.get(it.0)).cloned();
-                    if let Some(own) = self.command_buffer_mut(it.command_buffer) {
+                    if let Some(own) = self.command_buffer_mut(params.command_buffer) {
                         own.state.bind_shader(*stage, shader);
                     }
                 }
@@ -241,35 +248,53 @@ impl TrackedDevice {
 
     fn track_buffer_binds(&mut self, call: &Call<'_>, out: &mut TrackerOutput<'_>) -> bool {
         match call {
-            Call::CmdBindVertexBuffers(it) => {
-                self.bind_vertices(it.command_buffer, it.first_binding, it.p_buffers(), it.p_offsets(), &[], &[], out);
+            Call::CmdBindVertexBuffers(params) => {
+                self.bind_vertices(
+                    params.command_buffer,
+                    params.first_binding,
+                    params.p_buffers(),
+                    params.p_offsets(),
+                    &[],
+                    &[],
+                    out,
+                );
             }
-            Call::CmdBindVertexBuffers2(it) => {
-                let (buffers, offsets) = (it.p_buffers(), it.p_offsets());
-                let (sizes, strides) = (it.p_sizes(), it.p_strides());
-                self.bind_vertices(it.command_buffer, it.first_binding, buffers, offsets, sizes, strides, out);
+            Call::CmdBindVertexBuffers2(params) => {
+                let (buffers, offsets) = (params.p_buffers(), params.p_offsets());
+                let (sizes, strides) = (params.p_sizes(), params.p_strides());
+                self.bind_vertices(params.command_buffer, params.first_binding, buffers, offsets, sizes, strides, out);
             }
-            Call::CmdBindIndexBuffer(it) => {
-                self.bind_indices(it.command_buffer, it.buffer, [it.offset, vk::WHOLE_SIZE], it.index_type);
+            Call::CmdBindIndexBuffer(params) => {
+                self.bind_indices(
+                    params.command_buffer,
+                    params.buffer,
+                    [params.offset, vk::WHOLE_SIZE],
+                    params.index_type,
+                );
             }
-            Call::CmdBindIndexBuffer2(it) => {
-                self.bind_indices(it.command_buffer, it.buffer, [it.offset, it.size], it.index_type);
+            Call::CmdBindIndexBuffer2(params) => {
+                self.bind_indices(
+                    params.command_buffer,
+                    params.buffer,
+                    [params.offset, params.size],
+                    params.index_type,
+                );
             }
-            Call::CmdBindShadingRateImageNV(it) => {
-                let view = self.bound_view(it.image_view, out);
-                if let Some(own) = self.command_buffer_mut(it.command_buffer) {
+            Call::CmdBindShadingRateImageNV(params) => {
+                let view = self.bound_view(params.image_view, out);
+                if let Some(own) = self.command_buffer_mut(params.command_buffer) {
                     own.state.rate_image = view;
                 }
             }
-            Call::CmdBindInvocationMaskHUAWEI(it) => {
-                let view = self.bound_view(it.image_view, out);
-                if let Some(own) = self.command_buffer_mut(it.command_buffer) {
+            Call::CmdBindInvocationMaskHUAWEI(params) => {
+                let view = self.bound_view(params.image_view, out);
+                if let Some(own) = self.command_buffer_mut(params.command_buffer) {
                     own.state.invocation_mask = view;
                 }
             }
-            Call::CmdSetVertexInputEXT(it) => {
-                let vertex = VertexInput::from_command(*it);
-                if let Some(own) = self.command_buffer_mut(it.command_buffer) {
+            Call::CmdSetVertexInputEXT(params) => {
+                let vertex = VertexInput::from_command(*params);
+                if let Some(own) = self.command_buffer_mut(params.command_buffer) {
                     own.state.vertex = vertex;
                 }
             }
@@ -408,46 +433,50 @@ impl TrackedDevice {
             }
         };
         match call {
-            Call::CmdSetRasterizerDiscardEnable(it) => {
-                set(it.command_buffer, &|own| own.is_discarded = it.rasterizer_discard_enable.is_true());
+            Call::CmdSetRasterizerDiscardEnable(params) => {
+                set(params.command_buffer, &|own| own.is_discarded = params.rasterizer_discard_enable.is_true());
             }
-            Call::CmdSetCullMode(it) => set(it.command_buffer, &|own| own.cull_mode = it.cull_mode.0),
-            Call::CmdSetPrimitiveTopology(it) => {
-                set(it.command_buffer, &|own| own.topology = Some(it.primitive_topology));
+            Call::CmdSetCullMode(params) => set(params.command_buffer, &|own| own.cull_mode = params.cull_mode.0),
+            Call::CmdSetPrimitiveTopology(params) => {
+                set(params.command_buffer, &|own| own.topology = Some(params.primitive_topology));
             }
-            Call::CmdSetDepthTestEnable(it) => {
-                set(it.command_buffer, &|own| own.has_depth_test = it.depth_test_enable.is_true());
+            Call::CmdSetDepthTestEnable(params) => {
+                set(params.command_buffer, &|own| own.has_depth_test = params.depth_test_enable.is_true());
             }
-            Call::CmdSetDepthWriteEnable(it) => {
-                set(it.command_buffer, &|own| own.has_depth_write = it.depth_write_enable.is_true());
+            Call::CmdSetDepthWriteEnable(params) => {
+                set(params.command_buffer, &|own| own.has_depth_write = params.depth_write_enable.is_true());
             }
-            Call::CmdSetDepthBoundsTestEnable(it) => {
-                set(it.command_buffer, &|own| own.has_depth_bounds = it.depth_bounds_test_enable.is_true());
+            Call::CmdSetDepthBoundsTestEnable(params) => {
+                set(params.command_buffer, &|own| own.has_depth_bounds = params.depth_bounds_test_enable.is_true());
             }
-            Call::CmdSetStencilTestEnable(it) => {
-                set(it.command_buffer, &|own| own.has_stencil_test = it.stencil_test_enable.is_true());
+            Call::CmdSetStencilTestEnable(params) => {
+                set(params.command_buffer, &|own| own.has_stencil_test = params.stencil_test_enable.is_true());
             }
-            Call::CmdSetStencilOp(it) => set(it.command_buffer, &|own| set_stencil_op(own, *it)),
-            Call::CmdSetStencilWriteMask(it) => {
-                set(it.command_buffer, &|own| own.update_faces(it.face_mask, &|face| face.write_mask = it.write_mask));
+            Call::CmdSetStencilOp(params) => set(params.command_buffer, &|own| set_stencil_op(own, *params)),
+            Call::CmdSetStencilWriteMask(params) => {
+                set(params.command_buffer, &|own| {
+                    own.update_faces(params.face_mask, &|face| face.write_mask = params.write_mask)
+                });
             }
-            Call::CmdSetShadingRateImageEnableNV(it) => {
-                set(it.command_buffer, &|own| own.has_rate_image = it.shading_rate_image_enable.is_true());
+            Call::CmdSetShadingRateImageEnableNV(params) => {
+                set(params.command_buffer, &|own| own.has_rate_image = params.shading_rate_image_enable.is_true());
             }
-            Call::CmdSetLogicOpEnableEXT(it) => {
-                set(it.command_buffer, &|own| own.has_logic_op = it.logic_op_enable.is_true());
+            Call::CmdSetLogicOpEnableEXT(params) => {
+                set(params.command_buffer, &|own| own.has_logic_op = params.logic_op_enable.is_true());
             }
-            Call::CmdSetLogicOpEXT(it) => set(it.command_buffer, &|own| own.logic_op = it.logic_op),
-            Call::CmdSetColorBlendEnableEXT(it) => set(it.command_buffer, &|own| {
-                own.set_colors(it.first_attachment, it.p_color_blend_enables(), |own, it| {
-                    own.is_blended = it.is_true()
+            Call::CmdSetLogicOpEXT(params) => set(params.command_buffer, &|own| own.logic_op = params.logic_op),
+            Call::CmdSetColorBlendEnableEXT(params) => set(params.command_buffer, &|own| {
+                own.set_colors(params.first_attachment, params.p_color_blend_enables(), |own, item| {
+                    own.is_blended = item.is_true()
                 });
             }),
-            Call::CmdSetColorWriteMaskEXT(it) => set(it.command_buffer, &|own| {
-                own.set_colors(it.first_attachment, it.p_color_write_masks(), |own, it| own.write_mask = it.0 as u8);
+            Call::CmdSetColorWriteMaskEXT(params) => set(params.command_buffer, &|own| {
+                own.set_colors(params.first_attachment, params.p_color_write_masks(), |own, mask| {
+                    own.write_mask = mask.0 as u8
+                });
             }),
-            Call::CmdSetColorWriteEnableEXT(it) => set(it.command_buffer, &|own| {
-                own.set_colors(0, it.p_color_write_enables(), |own, it| own.is_enabled = it.is_true());
+            Call::CmdSetColorWriteEnableEXT(params) => set(params.command_buffer, &|own| {
+                own.set_colors(0, params.p_color_write_enables(), |own, it| own.is_enabled = it.is_true());
             }),
             _ => return false,
         }
@@ -455,10 +484,10 @@ impl TrackedDevice {
     }
 }
 
-fn set_stencil_op(own: &mut RasterState, it: View<'_, vk::CmdSetStencilOpParams>) {
-    own.update_faces(it.face_mask, &|face| {
-        (face.fail_op, face.pass_op) = (it.fail_op, it.pass_op);
-        (face.depth_fail_op, face.compare_op) = (it.depth_fail_op, it.compare_op);
+fn set_stencil_op(own: &mut RasterState, op_params: View<'_, vk::CmdSetStencilOpParams>) {
+    own.update_faces(op_params.face_mask, &|face| {
+        (face.fail_op, face.pass_op) = (op_params.fail_op, op_params.pass_op);
+        (face.depth_fail_op, face.compare_op) = (op_params.depth_fail_op, op_params.compare_op);
     });
 }
 

@@ -88,46 +88,48 @@ impl TrackedCommandBuffer {
 impl TrackedDevice {
     pub(crate) fn track_command_buffers(&mut self, event: TrackedCall<'_>, out: &mut TrackerOutput<'_>) -> bool {
         match (event.call, event.outcome) {
-            (Call::CreateCommandPool(it), Some(Outcome::CreateCommandPool(made))) => {
-                if let (Some(info), Some(pool)) = (it.p_create_info(), made.p_command_pool()) {
+            (Call::CreateCommandPool(params), Some(Outcome::CreateCommandPool(made))) => {
+                if let (Some(info), Some(pool)) = (params.p_create_info(), made.p_command_pool()) {
                     let family = info.queue_family_index;
                     self.command_pools.insert(pool.0, TrackedCommandPool { buffers: Vec::new(), family });
                 }
             }
-            (Call::DestroyCommandPool(it), None) => {
-                for buffer in self.command_pools.remove(it.command_pool.0).unwrap_or_default().buffers {
+            (Call::DestroyCommandPool(params), None) => {
+                for buffer in self.command_pools.remove(params.command_pool.0).unwrap_or_default().buffers {
                     self.free(buffer, out);
                 }
             }
-            (Call::ResetCommandPool(it), None) => {
-                let buffers = self.command_pools.get(it.command_pool.0).map_or(Vec::new(), |it| it.buffers.clone());
+            (Call::ResetCommandPool(params), None) => {
+                let buffers = self.command_pools.get(params.command_pool.0).map_or(Vec::new(), |it| it.buffers.clone());
                 for buffer in buffers {
                     self.reset(buffer, out);
                 }
             }
-            (Call::AllocateCommandBuffers(it), Some(Outcome::AllocateCommandBuffers(made))) => {
-                let Some(info) = it.p_allocate_info() else { return true };
+            (Call::AllocateCommandBuffers(params), Some(Outcome::AllocateCommandBuffers(made))) => {
+                let Some(info) = params.p_allocate_info() else { return true };
                 let is_secondary = info.level == vk::CommandBufferLevel::SECONDARY;
                 for buffer in made.p_command_buffers() {
                     self.allocate(info.command_pool.0, buffer.0, is_secondary, out);
                 }
             }
-            (Call::FreeCommandBuffers(it), None) => {
-                for buffer in it.p_command_buffers() {
-                    if let Some(pool) = self.command_pools.get_mut(it.command_pool.0) {
+            (Call::FreeCommandBuffers(params), None) => {
+                for buffer in params.p_command_buffers() {
+                    if let Some(pool) = self.command_pools.get_mut(params.command_pool.0) {
                         pool.buffers.retain(|it| *it != buffer.0);
                     }
                     self.free(buffer.0, out);
                 }
             }
-            (Call::BeginCommandBuffer(it), None) => self.begin(*it, out),
-            (Call::EndCommandBuffer(it), None) => {
-                if let Some(own) = self.command_buffer_mut(it.command_buffer) {
+            (Call::BeginCommandBuffer(params), None) => self.begin(*params, out),
+            (Call::EndCommandBuffer(params), None) => {
+                if let Some(own) = self.command_buffer_mut(params.command_buffer) {
                     out.listener.end(out.at, own.id);
                 }
             }
-            (Call::ResetCommandBuffer(it), None) => self.reset(it.command_buffer.0, out),
-            (Call::CmdExecuteCommands(it), None) => self.execute(it.command_buffer, it.p_command_buffers(), out),
+            (Call::ResetCommandBuffer(params), None) => self.reset(params.command_buffer.0, out),
+            (Call::CmdExecuteCommands(params), None) => {
+                self.execute(params.command_buffer, params.p_command_buffers(), out)
+            }
             _ => return false,
         }
         true
@@ -164,16 +166,16 @@ impl TrackedDevice {
         }
     }
 
-    fn begin(&mut self, it: lavascope_record::View<'_, vk::BeginCommandBufferParams>, out: &mut TrackerOutput<'_>) {
-        let info = it.p_begin_info();
+    fn begin(&mut self, view: lavascope_record::View<'_, vk::BeginCommandBufferParams>, out: &mut TrackerOutput<'_>) {
+        let info = view.p_begin_info();
         let goes_on = info.is_some_and(|it| it.flags.0 & vk::CommandBufferUsageFlags::RENDER_PASS_CONTINUE.0 != 0);
         let inherited = info.and_then(|it| it.p_inheritance_info()).map(|it| self.attachments_from_inheritance(it));
-        let Some(own) = self.command_buffers.get_mut(it.command_buffer.0) else { return };
+        let Some(own) = self.command_buffers.get_mut(view.command_buffer.0) else { return };
         own.clear();
         if goes_on && own.is_secondary {
             own.state.attachments = inherited.unwrap_or_default();
         }
-        out.listener.begin(out.at, own.id, object(it.command_buffer.0), own.is_secondary);
+        out.listener.begin(out.at, own.id, object(view.command_buffer.0), own.is_secondary);
     }
 
     fn execute(&mut self, buffer: vk::CommandBuffer, executed: &[vk::CommandBuffer], out: &mut TrackerOutput<'_>) {

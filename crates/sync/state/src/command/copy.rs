@@ -18,89 +18,96 @@ type TexelBoxPair = (TexelBox, TexelBox);
 
 /// Both generations name the parts of a region alike.
 macro_rules! buffer_image {
-    ($it:expr) => {{
-        let it = $it;
+    ($region:expr) => {{
+        let region = $region;
         let rows = BufferTexelLayout {
-            offset: it.buffer_offset,
-            row_length: it.buffer_row_length,
-            image_height: it.buffer_image_height,
+            offset: region.buffer_offset,
+            row_length: region.buffer_row_length,
+            image_height: region.buffer_image_height,
         };
-        let offset = offset_of(it.image_offset);
-        (TexelBox { layers: it.image_subresource, offset, extent: extent_of(it.image_extent) }, rows)
+        let offset = offset_of(region.image_offset);
+        (TexelBox { layers: region.image_subresource, offset, extent: extent_of(region.image_extent) }, rows)
     }};
 }
 
 macro_rules! image_image {
-    ($it:expr) => {{
-        let it = $it;
-        let extent = extent_of(it.extent);
-        let src = TexelBox { layers: it.src_subresource, offset: offset_of(it.src_offset), extent };
-        (src, TexelBox { layers: it.dst_subresource, offset: offset_of(it.dst_offset), extent })
+    ($region:expr) => {{
+        let region = $region;
+        let extent = extent_of(region.extent);
+        let src = TexelBox { layers: region.src_subresource, offset: offset_of(region.src_offset), extent };
+        (src, TexelBox { layers: region.dst_subresource, offset: offset_of(region.dst_offset), extent })
     }};
 }
 
 macro_rules! blit {
-    ($it:expr) => {{
-        let it = $it;
+    ($region:expr) => {{
+        let region = $region;
         (
-            box_between_corners(it.src_subresource, it.src_offsets),
-            box_between_corners(it.dst_subresource, it.dst_offsets),
+            box_between_corners(region.src_subresource, region.src_offsets),
+            box_between_corners(region.dst_subresource, region.dst_offsets),
         )
     }};
 }
 
 macro_rules! buffer_buffer {
-    ($it:expr) => {{
-        let it = $it;
-        (it.src_offset, it.dst_offset, it.size)
+    ($region:expr) => {{
+        let region = $region;
+        (region.src_offset, region.dst_offset, region.size)
     }};
 }
 
 impl TrackedDevice {
     pub(crate) fn track_copies(&mut self, event: TrackedCall<'_>, out: &mut TrackerOutput<'_>) -> bool {
         match event.call {
-            Call::CmdCopyBuffer(it) => {
-                let regions = it.p_regions().iter().map(|it| buffer_buffer!(it));
-                self.copy_buffer(it.command_buffer, it.src_buffer, it.dst_buffer, regions, out);
+            Call::CmdCopyBuffer(params) => {
+                let regions = params.p_regions().iter().map(|it| buffer_buffer!(it));
+                self.copy_buffer(params.command_buffer, params.src_buffer, params.dst_buffer, regions, out);
             }
-            Call::CmdCopyBuffer2(it) => {
-                let Some(info) = it.p_copy_buffer_info() else { return true };
+            Call::CmdCopyBuffer2(params) => {
+                let Some(info) = params.p_copy_buffer_info() else { return true };
                 let regions = info.p_regions().iter().map(|it| buffer_buffer!(it));
-                self.copy_buffer(it.command_buffer, info.src_buffer, info.dst_buffer, regions, out);
+                self.copy_buffer(params.command_buffer, info.src_buffer, info.dst_buffer, regions, out);
             }
-            Call::CmdCopyImage(it) => {
-                let boxes = it.p_regions().iter().map(|it| image_image!(it)).collect();
-                self.copy_image(it.command_buffer, it.src_image, it.dst_image, boxes, out);
+            Call::CmdCopyImage(params) => {
+                let boxes = params.p_regions().iter().map(|it| image_image!(it)).collect();
+                self.copy_image(params.command_buffer, params.src_image, params.dst_image, boxes, out);
             }
-            Call::CmdCopyImage2(it) => {
-                let Some(info) = it.p_copy_image_info() else { return true };
+            Call::CmdCopyImage2(params) => {
+                let Some(info) = params.p_copy_image_info() else { return true };
                 let boxes = info.p_regions().iter().map(|it| image_image!(it)).collect();
-                self.copy_image(it.command_buffer, info.src_image, info.dst_image, boxes, out);
+                self.copy_image(params.command_buffer, info.src_image, info.dst_image, boxes, out);
             }
-            Call::CmdBlitImage(it) => {
-                let boxes: Vec<TexelBoxPair> = it.p_regions().iter().map(|it| blit!(it)).collect();
-                let accesses = self.image_pair_accesses(it.src_image, it.dst_image, &boxes, BLIT_READ, BLIT_WRITE, out);
-                self.record_action(it.command_buffer, accesses, out);
+            Call::CmdBlitImage(params) => {
+                let boxes: Vec<TexelBoxPair> = params.p_regions().iter().map(|it| blit!(it)).collect();
+                let accesses =
+                    self.image_pair_accesses(params.src_image, params.dst_image, &boxes, BLIT_READ, BLIT_WRITE, out);
+                self.record_action(params.command_buffer, accesses, out);
             }
-            Call::CmdBlitImage2(it) => {
-                let Some(info) = it.p_blit_image_info() else { return true };
+            Call::CmdBlitImage2(params) => {
+                let Some(info) = params.p_blit_image_info() else { return true };
                 let boxes: Vec<TexelBoxPair> = info.p_regions().iter().map(|it| blit!(it)).collect();
                 let accesses =
                     self.image_pair_accesses(info.src_image, info.dst_image, &boxes, BLIT_READ, BLIT_WRITE, out);
-                self.record_action(it.command_buffer, accesses, out);
+                self.record_action(params.command_buffer, accesses, out);
             }
-            Call::CmdResolveImage(it) => {
-                let boxes: Vec<TexelBoxPair> = it.p_regions().iter().map(|it| image_image!(it)).collect();
-                let accesses =
-                    self.image_pair_accesses(it.src_image, it.dst_image, &boxes, RESOLVE_READ, RESOLVE_WRITE, out);
-                self.record_action(it.command_buffer, accesses, out);
+            Call::CmdResolveImage(params) => {
+                let boxes: Vec<TexelBoxPair> = params.p_regions().iter().map(|it| image_image!(it)).collect();
+                let accesses = self.image_pair_accesses(
+                    params.src_image,
+                    params.dst_image,
+                    &boxes,
+                    RESOLVE_READ,
+                    RESOLVE_WRITE,
+                    out,
+                );
+                self.record_action(params.command_buffer, accesses, out);
             }
-            Call::CmdResolveImage2(it) => {
-                let Some(info) = it.p_resolve_image_info() else { return true };
+            Call::CmdResolveImage2(params) => {
+                let Some(info) = params.p_resolve_image_info() else { return true };
                 let boxes: Vec<TexelBoxPair> = info.p_regions().iter().map(|it| image_image!(it)).collect();
                 let accesses =
                     self.image_pair_accesses(info.src_image, info.dst_image, &boxes, RESOLVE_READ, RESOLVE_WRITE, out);
-                self.record_action(it.command_buffer, accesses, out);
+                self.record_action(params.command_buffer, accesses, out);
             }
             _ => return self.track_buffer_image_copies(event.call, out) || self.track_clears(event.call, out),
         }
@@ -109,31 +116,43 @@ impl TrackedDevice {
 
     fn track_buffer_image_copies(&mut self, call: &Call<'_>, out: &mut TrackerOutput<'_>) -> bool {
         match call {
-            Call::CmdCopyBufferToImage(it) => {
-                let regions = it.p_regions().iter().map(|it| buffer_image!(it)).collect::<Vec<_>>();
-                let accesses =
-                    self.buffer_image_accesses(it.src_buffer, COPY_READ, it.dst_image, COPY_WRITE, &regions, out);
-                self.record_action(it.command_buffer, accesses, out);
+            Call::CmdCopyBufferToImage(params) => {
+                let regions = params.p_regions().iter().map(|it| buffer_image!(it)).collect::<Vec<_>>();
+                let accesses = self.buffer_image_accesses(
+                    params.src_buffer,
+                    COPY_READ,
+                    params.dst_image,
+                    COPY_WRITE,
+                    &regions,
+                    out,
+                );
+                self.record_action(params.command_buffer, accesses, out);
             }
-            Call::CmdCopyBufferToImage2(it) => {
-                let Some(info) = it.p_copy_buffer_to_image_info() else { return true };
+            Call::CmdCopyBufferToImage2(params) => {
+                let Some(info) = params.p_copy_buffer_to_image_info() else { return true };
                 let regions = info.p_regions().iter().map(|it| buffer_image!(it)).collect::<Vec<_>>();
                 let (buffer, image) = (info.src_buffer, info.dst_image);
                 let accesses = self.buffer_image_accesses(buffer, COPY_READ, image, COPY_WRITE, &regions, out);
-                self.record_action(it.command_buffer, accesses, out);
+                self.record_action(params.command_buffer, accesses, out);
             }
-            Call::CmdCopyImageToBuffer(it) => {
-                let regions = it.p_regions().iter().map(|it| buffer_image!(it)).collect::<Vec<_>>();
-                let accesses =
-                    self.buffer_image_accesses(it.dst_buffer, COPY_WRITE, it.src_image, COPY_READ, &regions, out);
-                self.record_action(it.command_buffer, accesses, out);
+            Call::CmdCopyImageToBuffer(params) => {
+                let regions = params.p_regions().iter().map(|it| buffer_image!(it)).collect::<Vec<_>>();
+                let accesses = self.buffer_image_accesses(
+                    params.dst_buffer,
+                    COPY_WRITE,
+                    params.src_image,
+                    COPY_READ,
+                    &regions,
+                    out,
+                );
+                self.record_action(params.command_buffer, accesses, out);
             }
-            Call::CmdCopyImageToBuffer2(it) => {
-                let Some(info) = it.p_copy_image_to_buffer_info() else { return true };
+            Call::CmdCopyImageToBuffer2(params) => {
+                let Some(info) = params.p_copy_image_to_buffer_info() else { return true };
                 let regions = info.p_regions().iter().map(|it| buffer_image!(it)).collect::<Vec<_>>();
                 let (buffer, image) = (info.dst_buffer, info.src_image);
                 let accesses = self.buffer_image_accesses(buffer, COPY_WRITE, image, COPY_READ, &regions, out);
-                self.record_action(it.command_buffer, accesses, out);
+                self.record_action(params.command_buffer, accesses, out);
             }
             _ => return false,
         }
@@ -142,32 +161,41 @@ impl TrackedDevice {
 
     fn track_clears(&mut self, call: &Call<'_>, out: &mut TrackerOutput<'_>) -> bool {
         match call {
-            Call::CmdFillBuffer(it) => {
-                let accesses =
-                    self.buffer_access(it.dst_buffer, it.dst_offset, it.size, CLEAR_WRITE, out).into_iter().collect();
-                self.record_action(it.command_buffer, accesses, out);
-            }
-            Call::CmdUpdateBuffer(it) => {
+            Call::CmdFillBuffer(params) => {
                 let accesses = self
-                    .buffer_access(it.dst_buffer, it.dst_offset, it.data_size, CLEAR_WRITE, out)
+                    .buffer_access(params.dst_buffer, params.dst_offset, params.size, CLEAR_WRITE, out)
                     .into_iter()
                     .collect();
-                self.record_action(it.command_buffer, accesses, out);
-                self.record_index_update(it.command_buffer, it.dst_buffer.0, it.dst_offset, it.p_data());
+                self.record_action(params.command_buffer, accesses, out);
             }
-            Call::CmdClearColorImage(it) => self.clear_image(it.command_buffer, it.image, it.p_ranges().iter(), out),
-            Call::CmdClearDepthStencilImage(it) => {
-                self.clear_image(it.command_buffer, it.image, it.p_ranges().iter(), out);
+            Call::CmdUpdateBuffer(params) => {
+                let accesses = self
+                    .buffer_access(params.dst_buffer, params.dst_offset, params.data_size, CLEAR_WRITE, out)
+                    .into_iter()
+                    .collect();
+                self.record_action(params.command_buffer, accesses, out);
+                self.record_index_update(
+                    params.command_buffer,
+                    params.dst_buffer.0,
+                    params.dst_offset,
+                    params.p_data(),
+                );
             }
-            Call::CmdWriteBufferMarkerAMD(it) => {
+            Call::CmdClearColorImage(params) => {
+                self.clear_image(params.command_buffer, params.image, params.p_ranges().iter(), out)
+            }
+            Call::CmdClearDepthStencilImage(params) => {
+                self.clear_image(params.command_buffer, params.image, params.p_ranges().iter(), out);
+            }
+            Call::CmdWriteBufferMarkerAMD(params) => {
                 let accesses =
-                    self.buffer_access(it.dst_buffer, it.dst_offset, 4, COPY_WRITE, out).into_iter().collect();
-                self.record_action(it.command_buffer, accesses, out);
+                    self.buffer_access(params.dst_buffer, params.dst_offset, 4, COPY_WRITE, out).into_iter().collect();
+                self.record_action(params.command_buffer, accesses, out);
             }
-            Call::CmdWriteBufferMarker2AMD(it) => {
+            Call::CmdWriteBufferMarker2AMD(params) => {
                 let accesses =
-                    self.buffer_access(it.dst_buffer, it.dst_offset, 4, COPY_WRITE, out).into_iter().collect();
-                self.record_action(it.command_buffer, accesses, out);
+                    self.buffer_access(params.dst_buffer, params.dst_offset, 4, COPY_WRITE, out).into_iter().collect();
+                self.record_action(params.command_buffer, accesses, out);
             }
             _ => return false,
         }
@@ -263,8 +291,8 @@ impl TrackedDevice {
     ) {
         let accesses = match self.image(image) {
             Some((resource, image)) => {
-                let cleared = |(index, it): (usize, View<'a, vk::ImageSubresourceRange>)| {
-                    let region = Region::Image(image.subresource_region(it.get()));
+                let cleared = |(index, subresource_range): (usize, View<'a, vk::ImageSubresourceRange>)| {
+                    let region = Region::Image(image.subresource_region(subresource_range.get()));
                     CLEAR_WRITE.access_to(resource, region).with_origin(Origin::region(index as u32))
                 };
                 ranges.enumerate().map(cleared).collect()

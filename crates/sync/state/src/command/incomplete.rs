@@ -218,13 +218,13 @@ impl TrackedDevice {
         let mut changed = 0;
         if !own.incomplete.attachment_uses.is_empty() && before.attachments() != now.attachments() {
             let waiting = &own.incomplete;
-            for it in waiting.commands.iter().filter(|it| !it.attachment_uses.is_empty()) {
-                let touches = &waiting.attachment_uses[it.attachment_uses.clone()];
+            for command in waiting.commands.iter().filter(|it| !it.attachment_uses.is_empty()) {
+                let touches = &waiting.attachment_uses[command.attachment_uses.clone()];
                 let (old, new) = (before.accesses(touches), now.accesses(touches));
                 changed += usize::from(!old.is_empty() && old != new);
-                if it.submit_time.is_none() && old != new {
-                    let all = waiting.fixed[it.fixed.clone()].iter().cloned().chain(new).collect();
-                    out.listener.replace_command(out.at, own.id, it.index, Command::Action(all));
+                if command.submit_time.is_none() && old != new {
+                    let all = waiting.fixed[command.fixed.clone()].iter().cloned().chain(new).collect();
+                    out.listener.replace_command(out.at, own.id, command.index, Command::Action(all));
                 }
             }
         }
@@ -255,13 +255,13 @@ impl TrackedDevice {
             return;
         };
         let (id, mut waiting) = (own.id, std::mem::take(&mut own.incomplete));
-        for it in &mut waiting.commands {
-            let Some(open) = &mut it.submit_time else { continue };
-            let mut now = waiting.fixed[it.fixed.clone()].to_vec();
-            now.extend(waiting.inherited.accesses(&waiting.attachment_uses[it.attachment_uses.clone()]));
+        for command in &mut waiting.commands {
+            let Some(open) = &mut command.submit_time else { continue };
+            let mut now = waiting.fixed[command.fixed.clone()].to_vec();
+            now.extend(waiting.inherited.accesses(&waiting.attachment_uses[command.attachment_uses.clone()]));
             open.uses.iter().for_each(|it| now_is(self, it, &mut now));
             if now != open.reported {
-                out.listener.replace_command(out.at, id, it.index, Command::Action(now.clone()));
+                out.listener.replace_command(out.at, id, command.index, Command::Action(now.clone()));
                 open.reported = now;
             }
         }

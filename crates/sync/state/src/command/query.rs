@@ -18,34 +18,36 @@ pub(crate) struct QueryPool {
 impl TrackedDevice {
     pub(crate) fn track_queries(&mut self, event: TrackedCall<'_>, out: &mut TrackerOutput<'_>) -> bool {
         match (event.call, event.outcome) {
-            (Call::CreateQueryPool(it), Some(Outcome::CreateQueryPool(made))) => {
-                if let (Some(info), Some(handle)) = (it.p_create_info(), made.p_query_pool()) {
+            (Call::CreateQueryPool(params), Some(Outcome::CreateQueryPool(made))) => {
+                if let (Some(info), Some(handle)) = (params.p_create_info(), made.p_query_pool()) {
                     self.query_pools.insert(handle.0, QueryPool { values: values(info) });
                 }
             }
-            (Call::DestroyQueryPool(it), None) => {
-                self.query_pools.remove(it.query_pool.0);
+            (Call::DestroyQueryPool(params), None) => {
+                self.query_pools.remove(params.query_pool.0);
             }
-            (Call::CmdCopyQueryPoolResults(it), None) => self.copy_results(*it, out),
-            (Call::CmdBeginConditionalRenderingEXT(it), None) => {
-                let Some(info) = it.p_conditional_rendering_begin() else { return true };
+            (Call::CmdCopyQueryPoolResults(params), None) => self.copy_results(*params, out),
+            (Call::CmdBeginConditionalRenderingEXT(params), None) => {
+                let Some(info) = params.p_conditional_rendering_begin() else { return true };
                 let read = self.buffer_access(info.buffer, info.offset, 4, CONDITION_READ, out);
-                self.record_action(it.command_buffer, read.into_iter().collect(), out);
-                self.set_conditional_rendering(it.command_buffer, true);
+                self.record_action(params.command_buffer, read.into_iter().collect(), out);
+                self.set_conditional_rendering(params.command_buffer, true);
             }
-            (Call::CmdEndConditionalRenderingEXT(it), None) => self.set_conditional_rendering(it.command_buffer, false),
-            (Call::CmdBindTransformFeedbackBuffersEXT(it), None) => self.bind_feedback(*it, out),
-            (Call::CmdBeginTransformFeedbackEXT(it), None) => {
-                let (buffers, offsets) = (it.p_counter_buffers(), it.p_counter_buffer_offsets());
+            (Call::CmdEndConditionalRenderingEXT(params), None) => {
+                self.set_conditional_rendering(params.command_buffer, false)
+            }
+            (Call::CmdBindTransformFeedbackBuffersEXT(params), None) => self.bind_feedback(*params, out),
+            (Call::CmdBeginTransformFeedbackEXT(params), None) => {
+                let (buffers, offsets) = (params.p_counter_buffers(), params.p_counter_buffer_offsets());
                 let counters = self.counters(buffers, offsets, COUNTER_READ, out);
-                self.record_action(it.command_buffer, counters, out);
-                self.set_transform_feedback(it.command_buffer, true);
+                self.record_action(params.command_buffer, counters, out);
+                self.set_transform_feedback(params.command_buffer, true);
             }
-            (Call::CmdEndTransformFeedbackEXT(it), None) => {
-                let (buffers, offsets) = (it.p_counter_buffers(), it.p_counter_buffer_offsets());
+            (Call::CmdEndTransformFeedbackEXT(params), None) => {
+                let (buffers, offsets) = (params.p_counter_buffers(), params.p_counter_buffer_offsets());
                 let counters = self.counters(buffers, offsets, COUNTER_WRITE, out);
-                self.record_action(it.command_buffer, counters, out);
-                self.set_transform_feedback(it.command_buffer, false);
+                self.record_action(params.command_buffer, counters, out);
+                self.set_transform_feedback(params.command_buffer, false);
             }
             _ => return false,
         }
@@ -75,38 +77,49 @@ impl TrackedDevice {
     }
 
     /// Results lie `stride` apart.
-    fn copy_results(&mut self, it: View<'_, vk::CmdCopyQueryPoolResultsParams>, out: &mut TrackerOutput<'_>) {
-        let size = self.result_size(it.query_pool, it.flags, it.stride, out);
+    fn copy_results(
+        &mut self,
+        results_params: View<'_, vk::CmdCopyQueryPoolResultsParams>,
+        out: &mut TrackerOutput<'_>,
+    ) {
+        let size = self.result_size(results_params.query_pool, results_params.flags, results_params.stride, out);
         let mut accesses: Vec<Access> = Vec::new();
-        if it.stride == size {
-            let bytes = size.saturating_mul(u64::from(it.query_count));
-            accesses.extend(self.buffer_access(it.dst_buffer, it.dst_offset, bytes, COPY_WRITE, out));
+        if results_params.stride == size {
+            let bytes = size.saturating_mul(u64::from(results_params.query_count));
+            accesses.extend(self.buffer_access(
+                results_params.dst_buffer,
+                results_params.dst_offset,
+                bytes,
+                COPY_WRITE,
+                out,
+            ));
         } else {
             /// More queries than any pool has.
             const QUERIES_MAX: u32 = 1 << 16;
-            for query in 0..it.query_count.min(QUERIES_MAX) {
-                let offset = it.dst_offset.saturating_add(it.stride.saturating_mul(u64::from(query)));
-                accesses.extend(self.buffer_access(it.dst_buffer, offset, size, COPY_WRITE, out));
+            for query in 0..results_params.query_count.min(QUERIES_MAX) {
+                let offset =
+                    results_params.dst_offset.saturating_add(results_params.stride.saturating_mul(u64::from(query)));
+                accesses.extend(self.buffer_access(results_params.dst_buffer, offset, size, COPY_WRITE, out));
             }
         }
-        self.record_action(it.command_buffer, accesses, out);
+        self.record_action(results_params.command_buffer, accesses, out);
     }
 
     fn bind_feedback(
         &mut self,
-        it: View<'_, vk::CmdBindTransformFeedbackBuffersEXTParams>,
+        ext_params: View<'_, vk::CmdBindTransformFeedbackBuffersEXTParams>,
         out: &mut TrackerOutput<'_>,
     ) {
-        let (offsets, sizes) = (it.p_offsets(), it.p_sizes());
-        for (at, buffer) in it.p_buffers().iter().enumerate() {
+        let (offsets, sizes) = (ext_params.p_offsets(), ext_params.p_sizes());
+        for (at, buffer) in ext_params.p_buffers().iter().enumerate() {
             let offset = offsets.get(at).copied().unwrap_or(0);
             let size = sizes.get(at).copied().unwrap_or(vk::WHOLE_SIZE);
             let part = self.buffer_range(*buffer, offset, size);
             if part.is_none() {
                 out.report_untracked("a buffer whose memory is not known");
             }
-            let number = it.first_binding.saturating_add(at as u32);
-            if let (Some(own), Some(part)) = (self.command_buffer_mut(it.command_buffer), part) {
+            let number = ext_params.first_binding.saturating_add(at as u32);
+            if let (Some(own), Some(part)) = (self.command_buffer_mut(ext_params.command_buffer), part) {
                 own.state.feedback_buffers.insert(number, part);
             }
         }

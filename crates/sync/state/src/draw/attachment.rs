@@ -198,9 +198,9 @@ impl AttachmentSet {
         };
         // What others have as layers are slices here.
         let all = slices.offset[2]..slices.offset[2].saturating_add(slices.extent[2]);
-        let of_slices = |it: Range<u32>| {
+        let of_slices = |range: Range<u32>| {
             let (mut offset, mut extent) = (area.offset, area.extent);
-            (offset[2], extent[2]) = (it.start, it.end - it.start);
+            (offset[2], extent[2]) = (range.start, range.end - range.start);
             of_part(view.region.layers.clone(), Area { offset, extent })
         };
         found.extend(self.layers(&all, &touch.layers).map(of_slices));
@@ -244,7 +244,7 @@ impl BoundAttachment {
     /// Components of the image that some components of the view are, and how much of them.
     fn components(&self, own: Components) -> (Components, Certainty) {
         match self.format_cast {
-            Some(it) if own != Components::ALL => format::cast_components(it.view, it.image, own),
+            Some(cast) if own != Components::ALL => format::cast_components(cast.view, cast.image, own),
             _ => (own, Certainty::Certain),
         }
     }

@@ -146,11 +146,24 @@ impl DrawParameters {
 
 /// Both generations of indirect draws with a count name their parameters alike.
 macro_rules! counted {
-    ($device:expr, $it:expr, $size:expr, $out:expr) => {{
-        let it = $it;
-        let reads = $device.indirect_parameter_reads(it.buffer, it.offset, it.max_draw_count, it.stride, $size, $out);
+    ($device:expr, $params:expr, $size:expr, $out:expr) => {{
+        let params = $params;
+        let reads = $device.indirect_parameter_reads(
+            params.buffer,
+            params.offset,
+            params.max_draw_count,
+            params.stride,
+            $size,
+            $out,
+        );
         let mut reads: Vec<Access> = reads.into_iter().map(with_certainty_somewhere).collect();
-        reads.extend($device.buffer_access(it.count_buffer, it.count_buffer_offset, COUNT, INDIRECT_READ, $out));
+        reads.extend($device.buffer_access(
+            params.count_buffer,
+            params.count_buffer_offset,
+            COUNT,
+            INDIRECT_READ,
+            $out,
+        ));
         reads
     }};
 }
@@ -159,47 +172,65 @@ impl TrackedDevice {
     pub(crate) fn track_draws(&mut self, event: TrackedCall<'_>, out: &mut TrackerOutput<'_>) -> bool {
         let (buffer, draw) = match event.call {
             // The common ones stay where they are made: reading at once what was written in pieces takes long.
-            Call::CmdDraw(it) => {
-                let vertices = FetchedElements::from_first_and_count(it.first_vertex, it.vertex_count);
+            Call::CmdDraw(params) => {
+                let vertices = FetchedElements::from_first_and_count(params.first_vertex, params.vertex_count);
                 let draw = DrawParameters::new(
                     vertices,
-                    FetchedElements::from_first_and_count(it.first_instance, it.instance_count),
+                    FetchedElements::from_first_and_count(params.first_instance, params.instance_count),
                 );
-                self.record_draw(it.command_buffer, &draw, out);
+                self.record_draw(params.command_buffer, &draw, out);
                 return true;
             }
-            Call::CmdDrawIndexed(it) => {
-                let indices = FetchedElements::from_first_and_count(it.first_index, it.index_count);
-                let instances = FetchedElements::from_first_and_count(it.first_instance, it.instance_count);
+            Call::CmdDrawIndexed(params) => {
+                let indices = FetchedElements::from_first_and_count(params.first_index, params.index_count);
+                let instances = FetchedElements::from_first_and_count(params.first_instance, params.instance_count);
                 let draw = DrawParameters {
-                    vertex_offset: Some(it.vertex_offset),
+                    vertex_offset: Some(params.vertex_offset),
                     ..DrawParameters::indexed(indices, instances)
                 };
-                self.record_draw(it.command_buffer, &draw, out);
+                self.record_draw(params.command_buffer, &draw, out);
                 return true;
             }
-            Call::CmdDrawMultiEXT(it) => (it.command_buffer, draw_multi(*it)),
-            Call::CmdDrawMultiIndexedEXT(it) => (it.command_buffer, draw_multi_indexed(*it)),
-            Call::CmdDrawIndirect(it) => {
-                let reads = self.indirect_parameter_reads(it.buffer, it.offset, it.draw_count, it.stride, DRAW, out);
-                (it.command_buffer, DrawParameters::indirect(reads))
+            Call::CmdDrawMultiEXT(params) => (params.command_buffer, draw_multi(*params)),
+            Call::CmdDrawMultiIndexedEXT(params) => (params.command_buffer, draw_multi_indexed(*params)),
+            Call::CmdDrawIndirect(params) => {
+                let reads = self.indirect_parameter_reads(
+                    params.buffer,
+                    params.offset,
+                    params.draw_count,
+                    params.stride,
+                    DRAW,
+                    out,
+                );
+                (params.command_buffer, DrawParameters::indirect(reads))
             }
-            Call::CmdDrawIndexedIndirect(it) => {
-                let reads =
-                    self.indirect_parameter_reads(it.buffer, it.offset, it.draw_count, it.stride, DRAW_INDEXED, out);
-                (it.command_buffer, DrawParameters::indexed_indirect(reads))
+            Call::CmdDrawIndexedIndirect(params) => {
+                let reads = self.indirect_parameter_reads(
+                    params.buffer,
+                    params.offset,
+                    params.draw_count,
+                    params.stride,
+                    DRAW_INDEXED,
+                    out,
+                );
+                (params.command_buffer, DrawParameters::indexed_indirect(reads))
             }
-            Call::CmdDrawIndirectCount(it) => {
-                (it.command_buffer, DrawParameters::indirect(counted!(self, it, DRAW, out)))
+            Call::CmdDrawIndirectCount(params) => {
+                (params.command_buffer, DrawParameters::indirect(counted!(self, params, DRAW, out)))
             }
-            Call::CmdDrawIndexedIndirectCount(it) => {
-                (it.command_buffer, DrawParameters::indexed_indirect(counted!(self, it, DRAW_INDEXED, out)))
+            Call::CmdDrawIndexedIndirectCount(params) => {
+                (params.command_buffer, DrawParameters::indexed_indirect(counted!(self, params, DRAW_INDEXED, out)))
             }
-            Call::CmdDrawIndirectByteCountEXT(it) => {
-                let read =
-                    self.buffer_access(it.counter_buffer, it.counter_buffer_offset, COUNT, COUNTER_INDIRECT_READ, out);
-                let instances = FetchedElements::from_first_and_count(it.first_instance, it.instance_count);
-                (it.command_buffer, DrawParameters::counted_in_bytes(read, instances))
+            Call::CmdDrawIndirectByteCountEXT(params) => {
+                let read = self.buffer_access(
+                    params.counter_buffer,
+                    params.counter_buffer_offset,
+                    COUNT,
+                    COUNTER_INDIRECT_READ,
+                    out,
+                );
+                let instances = FetchedElements::from_first_and_count(params.first_instance, params.instance_count);
+                (params.command_buffer, DrawParameters::counted_in_bytes(read, instances))
             }
             _ => return self.track_mesh_draws(event.call, out) || self.track_dispatches(event.call, out),
         };
@@ -209,36 +240,50 @@ impl TrackedDevice {
 
     fn track_mesh_draws(&mut self, call: &Call<'_>, out: &mut TrackerOutput<'_>) -> bool {
         let (buffer, draw) = match call {
-            Call::CmdDrawMeshTasksEXT(it) => {
-                (it.command_buffer, DrawParameters::tasks([it.group_count_x, it.group_count_y, it.group_count_z]))
-            }
+            Call::CmdDrawMeshTasksEXT(params) => (
+                params.command_buffer,
+                DrawParameters::tasks([params.group_count_x, params.group_count_y, params.group_count_z]),
+            ),
             // Its first task counts as the number of a workgroup does.
-            Call::CmdDrawMeshTasksNV(it) if it.first_task == 0 => {
-                (it.command_buffer, DrawParameters::tasks([it.task_count, 1, 1]))
+            Call::CmdDrawMeshTasksNV(params) if params.first_task == 0 => {
+                (params.command_buffer, DrawParameters::tasks([params.task_count, 1, 1]))
             }
-            Call::CmdDrawMeshTasksNV(it) => (it.command_buffer, DrawParameters::mesh(Vec::new())),
-            Call::CmdDrawClusterHUAWEI(it) => {
-                (it.command_buffer, DrawParameters::tasks([it.group_count_x, it.group_count_y, it.group_count_z]))
+            Call::CmdDrawMeshTasksNV(params) => (params.command_buffer, DrawParameters::mesh(Vec::new())),
+            Call::CmdDrawClusterHUAWEI(params) => (
+                params.command_buffer,
+                DrawParameters::tasks([params.group_count_x, params.group_count_y, params.group_count_z]),
+            ),
+            Call::CmdDrawClusterIndirectHUAWEI(params) => {
+                let read = self.buffer_access(params.buffer, params.offset, DISPATCH, INDIRECT_READ, out);
+                (params.command_buffer, DrawParameters::mesh(read.into_iter().collect()))
             }
-            Call::CmdDrawClusterIndirectHUAWEI(it) => {
-                let read = self.buffer_access(it.buffer, it.offset, DISPATCH, INDIRECT_READ, out);
-                (it.command_buffer, DrawParameters::mesh(read.into_iter().collect()))
+            Call::CmdDrawMeshTasksIndirectEXT(params) => {
+                let reads = self.indirect_parameter_reads(
+                    params.buffer,
+                    params.offset,
+                    params.draw_count,
+                    params.stride,
+                    DISPATCH,
+                    out,
+                );
+                (params.command_buffer, DrawParameters::mesh(reads))
             }
-            Call::CmdDrawMeshTasksIndirectEXT(it) => {
-                let reads =
-                    self.indirect_parameter_reads(it.buffer, it.offset, it.draw_count, it.stride, DISPATCH, out);
-                (it.command_buffer, DrawParameters::mesh(reads))
+            Call::CmdDrawMeshTasksIndirectNV(params) => {
+                let reads = self.indirect_parameter_reads(
+                    params.buffer,
+                    params.offset,
+                    params.draw_count,
+                    params.stride,
+                    DRAW_MESH_NV,
+                    out,
+                );
+                (params.command_buffer, DrawParameters::mesh(reads))
             }
-            Call::CmdDrawMeshTasksIndirectNV(it) => {
-                let reads =
-                    self.indirect_parameter_reads(it.buffer, it.offset, it.draw_count, it.stride, DRAW_MESH_NV, out);
-                (it.command_buffer, DrawParameters::mesh(reads))
+            Call::CmdDrawMeshTasksIndirectCountEXT(params) => {
+                (params.command_buffer, DrawParameters::mesh(counted!(self, params, DISPATCH, out)))
             }
-            Call::CmdDrawMeshTasksIndirectCountEXT(it) => {
-                (it.command_buffer, DrawParameters::mesh(counted!(self, it, DISPATCH, out)))
-            }
-            Call::CmdDrawMeshTasksIndirectCountNV(it) => {
-                (it.command_buffer, DrawParameters::mesh(counted!(self, it, DRAW_MESH_NV, out)))
+            Call::CmdDrawMeshTasksIndirectCountNV(params) => {
+                (params.command_buffer, DrawParameters::mesh(counted!(self, params, DRAW_MESH_NV, out)))
             }
             _ => return false,
         };
@@ -248,30 +293,35 @@ impl TrackedDevice {
 
     fn track_dispatches(&mut self, call: &Call<'_>, out: &mut TrackerOutput<'_>) -> bool {
         match call {
-            Call::CmdDispatch(it) => {
-                let groups = [it.group_count_x, it.group_count_y, it.group_count_z];
-                self.dispatch(it.command_buffer, [0; 3], groups, out);
+            Call::CmdDispatch(params) => {
+                let groups = [params.group_count_x, params.group_count_y, params.group_count_z];
+                self.dispatch(params.command_buffer, [0; 3], groups, out);
             }
-            Call::CmdDispatchBase(it) => {
-                let groups = [it.group_count_x, it.group_count_y, it.group_count_z];
-                self.dispatch(it.command_buffer, [it.base_group_x, it.base_group_y, it.base_group_z], groups, out);
+            Call::CmdDispatchBase(params) => {
+                let groups = [params.group_count_x, params.group_count_y, params.group_count_z];
+                self.dispatch(
+                    params.command_buffer,
+                    [params.base_group_x, params.base_group_y, params.base_group_z],
+                    groups,
+                    out,
+                );
             }
-            Call::CmdDispatchIndirect(it) => {
-                let read = self.buffer_access(it.buffer, it.offset, DISPATCH, INDIRECT_READ, out);
+            Call::CmdDispatchIndirect(params) => {
+                let read = self.buffer_access(params.buffer, params.offset, DISPATCH, INDIRECT_READ, out);
                 self.record_launch(
-                    it.command_buffer,
+                    params.command_buffer,
                     BindPoint::Compute,
                     read.into_iter().collect(),
                     &Launch::Unknown,
                     out,
                 );
             }
-            Call::CmdSubpassShadingHUAWEI(it) => {
-                self.record_launch(it.command_buffer, BindPoint::SubpassShading, Vec::new(), &Launch::Unknown, out);
+            Call::CmdSubpassShadingHUAWEI(params) => {
+                self.record_launch(params.command_buffer, BindPoint::SubpassShading, Vec::new(), &Launch::Unknown, out);
             }
             // One for each tile of the render area.
-            Call::CmdDispatchTileQCOM(it) => {
-                self.record_launch(it.command_buffer, BindPoint::Compute, Vec::new(), &Launch::Unknown, out);
+            Call::CmdDispatchTileQCOM(params) => {
+                self.record_launch(params.command_buffer, BindPoint::Compute, Vec::new(), &Launch::Unknown, out);
             }
             _ => return false,
         }
@@ -472,8 +522,8 @@ impl TrackedDevice {
 }
 
 /// How many there are stands in memory.
-pub(crate) fn with_certainty_somewhere(it: Access) -> Access {
-    Access { certainty: Certainty::Somewhere, ..it }
+pub(crate) fn with_certainty_somewhere(access: Access) -> Access {
+    Access { certainty: Certainty::Somewhere, ..access }
 }
 
 fn add_attachment_uses(state: &BoundState, pipeline: &TrackedPipeline, touches: &mut AttachmentUses) {
@@ -483,12 +533,20 @@ fn add_attachment_uses(state: &BoundState, pipeline: &TrackedPipeline, touches: 
 }
 
 /// Several draws in one.
-fn draw_multi(it: View<'_, vk::CmdDrawMultiEXTParams>) -> DrawParameters {
-    let vertices = FetchedElements::from_ranges(it.p_vertex_info().iter().map(|it| (it.first_vertex, it.vertex_count)));
-    DrawParameters::new(vertices, FetchedElements::from_first_and_count(it.first_instance, it.instance_count))
+fn draw_multi(ext_params: View<'_, vk::CmdDrawMultiEXTParams>) -> DrawParameters {
+    let vertices =
+        FetchedElements::from_ranges(ext_params.p_vertex_info().iter().map(|it| (it.first_vertex, it.vertex_count)));
+    DrawParameters::new(
+        vertices,
+        FetchedElements::from_first_and_count(ext_params.first_instance, ext_params.instance_count),
+    )
 }
 
-fn draw_multi_indexed(it: View<'_, vk::CmdDrawMultiIndexedEXTParams>) -> DrawParameters {
-    let indices = FetchedElements::from_ranges(it.p_index_info().iter().map(|it| (it.first_index, it.index_count)));
-    DrawParameters::indexed(indices, FetchedElements::from_first_and_count(it.first_instance, it.instance_count))
+fn draw_multi_indexed(ext_params: View<'_, vk::CmdDrawMultiIndexedEXTParams>) -> DrawParameters {
+    let indices =
+        FetchedElements::from_ranges(ext_params.p_index_info().iter().map(|it| (it.first_index, it.index_count)));
+    DrawParameters::indexed(
+        indices,
+        FetchedElements::from_first_and_count(ext_params.first_instance, ext_params.instance_count),
+    )
 }

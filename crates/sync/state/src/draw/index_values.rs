@@ -185,21 +185,21 @@ impl TrackedDevice {
     }
 
     /// Adds what is read of the vertices that the indices are about now.
-    pub(crate) fn add_indexed(&self, it: &IndexedVertices, found: &mut Vec<Access>) {
-        let (known, taken) = (found.len(), self.fetched_vertices(it).unwrap_or(FetchedElements::Unknown));
-        it.read.iter().for_each(|it| it.add_accesses(&taken, found));
+    pub(crate) fn add_indexed(&self, indexed_vertices: &IndexedVertices, found: &mut Vec<Access>) {
+        let (known, taken) = (found.len(), self.fetched_vertices(indexed_vertices).unwrap_or(FetchedElements::Unknown));
+        indexed_vertices.read.iter().for_each(|it| it.add_accesses(&taken, found));
         for access in &mut found[known..] {
-            access.certainty = access.certainty.max(it.certainty);
+            access.certainty = access.certainty.max(indexed_vertices.certainty);
         }
     }
 
-    fn fetched_vertices(&self, it: &IndexedVertices) -> Option<FetchedElements> {
+    fn fetched_vertices(&self, indexed_vertices: &IndexedVertices) -> Option<FetchedElements> {
         if self.waits_for_host.is_possible() || self.host_write_coverage == HostWriteCoverage::None {
             return None;
         }
-        let buffer = self.buffers.get(it.buffer)?;
-        let indices = self.memories.get(buffer.memory)?.host_bytes(buffer.resource?, it.bytes.clone())?;
-        Some(vertices_from_indices(&indices, it.size, it.vertex_offset))
+        let buffer = self.buffers.get(indexed_vertices.buffer)?;
+        let indices = self.memories.get(buffer.memory)?.host_bytes(buffer.resource?, indexed_vertices.bytes.clone())?;
+        Some(vertices_from_indices(&indices, indexed_vertices.size, indexed_vertices.vertex_offset))
     }
 }
 

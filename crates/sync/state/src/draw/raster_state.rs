@@ -109,7 +109,7 @@ impl DynamicStates {
     }
 
     pub(crate) fn of(states: &[DynamicState]) -> DynamicStates {
-        let bit = |it: &DynamicState| match *it {
+        let bit = |dynamic_state: &DynamicState| match *dynamic_state {
             DynamicState::RASTERIZER_DISCARD_ENABLE => DynamicStates::DISCARD,
             DynamicState::CULL_MODE => DynamicStates::CULL_MODE,
             DynamicState::PRIMITIVE_TOPOLOGY => DynamicStates::TOPOLOGY,
@@ -140,10 +140,10 @@ impl RasterState {
         if dynamic == DynamicStates::default() {
             return Cow::Borrowed(self);
         }
-        let mut it = self.clone();
+        let mut raster_state = self.clone();
         let mut take = |bit: u32, take: fn(&mut RasterState, &RasterState)| {
             if dynamic.has(bit) {
-                take(&mut it, set);
+                take(&mut raster_state, set);
             }
         };
         take(DynamicStates::DISCARD, |it, set| it.is_discarded = set.is_discarded);
@@ -153,20 +153,20 @@ impl RasterState {
         take(DynamicStates::DEPTH_WRITE, |it, set| it.has_depth_write = set.has_depth_write);
         take(DynamicStates::DEPTH_BOUNDS, |it, set| it.has_depth_bounds = set.has_depth_bounds);
         take(DynamicStates::STENCIL_TEST, |it, set| it.has_stencil_test = set.has_stencil_test);
-        take(DynamicStates::STENCIL_OP, |it, set| {
-            it.front = StencilFace { write_mask: it.front.write_mask, ..set.front };
-            it.back = StencilFace { write_mask: it.back.write_mask, ..set.back };
+        take(DynamicStates::STENCIL_OP, |state, set| {
+            state.front = StencilFace { write_mask: state.front.write_mask, ..set.front };
+            state.back = StencilFace { write_mask: state.back.write_mask, ..set.back };
         });
-        take(DynamicStates::STENCIL_WRITE_MASK, |it, set| {
-            it.front.write_mask = set.front.write_mask;
-            it.back.write_mask = set.back.write_mask;
+        take(DynamicStates::STENCIL_WRITE_MASK, |state, set| {
+            state.front.write_mask = set.front.write_mask;
+            state.back.write_mask = set.back.write_mask;
         });
         take(DynamicStates::LOGIC_OP_ENABLE, |it, set| it.has_logic_op = set.has_logic_op);
         take(DynamicStates::RATE_IMAGE, |it, set| it.has_rate_image = set.has_rate_image);
         take(DynamicStates::LOGIC_OP, |it, set| it.logic_op = set.logic_op);
-        let count = it.colors.len().max(set.colors.len());
-        it.colors.resize(count, ColorState::default());
-        for (at, color) in it.colors.iter_mut().enumerate() {
+        let count = raster_state.colors.len().max(set.colors.len());
+        raster_state.colors.resize(count, ColorState::default());
+        for (at, color) in raster_state.colors.iter_mut().enumerate() {
             let set = set.colors.get(at).copied().unwrap_or_default();
             if dynamic.has(DynamicStates::BLEND) {
                 color.is_blended = set.is_blended;
@@ -178,7 +178,7 @@ impl RasterState {
                 color.is_enabled = set.is_enabled;
             }
         }
-        Cow::Owned(it)
+        Cow::Owned(raster_state)
     }
 
     /// Changes some color attachments.
@@ -227,13 +227,13 @@ impl RasterState {
 }
 
 impl StencilFace {
-    pub(crate) fn of(it: &vk::StencilOpState) -> StencilFace {
+    pub(crate) fn of(op_state: &vk::StencilOpState) -> StencilFace {
         StencilFace {
-            fail_op: it.fail_op,
-            pass_op: it.pass_op,
-            depth_fail_op: it.depth_fail_op,
-            compare_op: it.compare_op,
-            write_mask: it.write_mask,
+            fail_op: op_state.fail_op,
+            pass_op: op_state.pass_op,
+            depth_fail_op: op_state.depth_fail_op,
+            compare_op: op_state.compare_op,
+            write_mask: op_state.write_mask,
         }
     }
 

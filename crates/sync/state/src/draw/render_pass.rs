@@ -43,37 +43,37 @@ struct AttachmentRef {
 
 /// Both versions name these alike.
 macro_rules! reference {
-    ($it:expr) => {{
-        let it = $it;
-        let attachment = Some(it.attachment).filter(|it| *it != vk::ATTACHMENT_UNUSED);
-        AttachmentRef { attachment, layout: it.layout.0 }
+    ($info:expr) => {{
+        let info = $info;
+        let attachment = Some(info.attachment).filter(|it| *it != vk::ATTACHMENT_UNUSED);
+        AttachmentRef { attachment, layout: info.layout.0 }
     }};
 }
 
 macro_rules! attachment {
-    ($it:expr) => {{
-        let it = $it;
+    ($info:expr) => {{
+        let info = $info;
         Attachment {
-            kind: format::attachment_kind(it.format),
-            load: load_op(it.load_op),
-            store: store_op(it.store_op),
-            stencil_load: load_op(it.stencil_load_op),
-            stencil_store: store_op(it.stencil_store_op),
-            initial_layout: it.initial_layout.0,
-            final_layout: it.final_layout.0,
+            kind: format::attachment_kind(info.format),
+            load: load_op(info.load_op),
+            store: store_op(info.store_op),
+            stencil_load: load_op(info.stencil_load_op),
+            stencil_store: store_op(info.stencil_store_op),
+            initial_layout: info.initial_layout.0,
+            final_layout: info.final_layout.0,
         }
     }};
 }
 
 macro_rules! references {
-    ($it:expr) => {{
-        let it = $it;
+    ($info:expr) => {{
+        let info = $info;
         SubpassRefs {
-            inputs: it.p_input_attachments().iter().map(|it| reference!(it)).collect(),
-            colors: it.p_color_attachments().iter().map(|it| reference!(it)).collect(),
-            resolves: it.p_resolve_attachments().iter().map(|it| reference!(it)).collect(),
-            depth_stencil: it.p_depth_stencil_attachment().map(|it| reference!(it)),
-            preserves: it.p_preserve_attachments().to_vec(),
+            inputs: info.p_input_attachments().iter().map(|it| reference!(it)).collect(),
+            colors: info.p_color_attachments().iter().map(|it| reference!(it)).collect(),
+            resolves: info.p_resolve_attachments().iter().map(|it| reference!(it)).collect(),
+            depth_stencil: info.p_depth_stencil_attachment().map(|it| reference!(it)),
+            preserves: info.p_preserve_attachments().to_vec(),
         }
     }};
 }
@@ -89,28 +89,28 @@ struct SubpassRefs {
 impl TrackedDevice {
     pub(crate) fn track_render_passes(&mut self, event: TrackedCall<'_>, out: &mut TrackerOutput<'_>) -> bool {
         match (event.call, event.outcome) {
-            (Call::CreateRenderPass(it), Some(Outcome::CreateRenderPass(made))) => {
-                if let (Some(info), Some(handle)) = (it.p_create_info(), made.p_render_pass()) {
+            (Call::CreateRenderPass(params), Some(Outcome::CreateRenderPass(made))) => {
+                if let (Some(info), Some(handle)) = (params.p_create_info(), made.p_render_pass()) {
                     let (pass, own) = from_create_info(info);
                     self.add_render_pass(handle.0, &pass, own, out);
                 }
             }
-            (Call::CreateRenderPass2(it), Some(Outcome::CreateRenderPass2(made))) => {
-                if let (Some(info), Some(handle)) = (it.p_create_info(), made.p_render_pass()) {
+            (Call::CreateRenderPass2(params), Some(Outcome::CreateRenderPass2(made))) => {
+                if let (Some(info), Some(handle)) = (params.p_create_info(), made.p_render_pass()) {
                     let (pass, own) = from_create_info2(info);
                     self.add_render_pass(handle.0, &pass, own, out);
                 }
             }
-            (Call::CreateFramebuffer(it), Some(Outcome::CreateFramebuffer(made))) => {
-                if let (Some(info), Some(handle)) = (it.p_create_info(), made.p_framebuffer()) {
+            (Call::CreateFramebuffer(params), Some(Outcome::CreateFramebuffer(made))) => {
+                if let (Some(info), Some(handle)) = (params.p_create_info(), made.p_framebuffer()) {
                     let framebuffer = Framebuffer { views: info.p_attachments().to_vec(), layers: info.layers };
                     self.framebuffers.insert(handle.0, framebuffer);
                 }
             }
-            (Call::DestroyRenderPass(it), None) => {
-                out.destroyed(self.passes.remove(it.render_pass.0).and_then(|it| it.id).map(Destroyed::RenderPass));
+            (Call::DestroyRenderPass(params), None) => {
+                out.destroyed(self.passes.remove(params.render_pass.0).and_then(|it| it.id).map(Destroyed::RenderPass));
             }
-            (Call::DestroyFramebuffer(it), None) => drop(self.framebuffers.remove(it.framebuffer.0)),
+            (Call::DestroyFramebuffer(params), None) => drop(self.framebuffers.remove(params.framebuffer.0)),
             _ => return false,
         }
         true
@@ -139,21 +139,26 @@ fn from_create_info(info: View<'_, vk::RenderPassCreateInfo>) -> (RenderPass, Tr
         ..RenderPass::default()
     };
     let mut own = TrackedRenderPass { density_map: density_map(info.chained()), ..TrackedRenderPass::default() };
-    for (at, it) in info.p_subpasses().iter().enumerate() {
+    for (at, p_subpass) in info.p_subpasses().iter().enumerate() {
         let view_mask = masks.get(at).copied().unwrap_or(0);
-        let (subpass, slots) = subpass(&references!(it), view_mask);
+        let (subpass, slots) = subpass(&references!(p_subpass), view_mask);
         pass.subpasses.push(subpass);
         own.subpasses.push(slots);
     }
-    for (at, it) in info.p_dependencies().iter().enumerate() {
+    for (at, p_dependency) in info.p_dependencies().iter().enumerate() {
         let scope = SyncScope {
-            src_stages: u64::from(it.src_stage_mask.0),
-            src_access: u64::from(it.src_access_mask.0),
-            dst_stages: u64::from(it.dst_stage_mask.0),
-            dst_access: u64::from(it.dst_access_mask.0),
+            src_stages: u64::from(p_dependency.src_stage_mask.0),
+            src_access: u64::from(p_dependency.src_access_mask.0),
+            dst_stages: u64::from(p_dependency.dst_stage_mask.0),
+            dst_access: u64::from(p_dependency.dst_access_mask.0),
         };
         let offset = offsets.get(at).copied().unwrap_or(0);
-        pass.dependencies.push(dependency([it.src_subpass, it.dst_subpass], scope, it.dependency_flags, offset));
+        pass.dependencies.push(dependency(
+            [p_dependency.src_subpass, p_dependency.dst_subpass],
+            scope,
+            p_dependency.dependency_flags,
+            offset,
+        ));
     }
     (pass, own)
 }
@@ -164,13 +169,13 @@ fn from_create_info2(info: View<'_, vk::RenderPassCreateInfo2>) -> (RenderPass, 
         ..RenderPass::default()
     };
     let mut own = TrackedRenderPass { density_map: density_map(info.chained()), ..TrackedRenderPass::default() };
-    for it in info.p_subpasses().iter() {
-        let (mut subpass, mut slots) = subpass(&references!(it), it.view_mask);
-        if let Some(resolve) = it.chained::<vk::SubpassDescriptionDepthStencilResolve>() {
+    for p_subpass in info.p_subpasses().iter() {
+        let (mut subpass, mut slots) = subpass(&references!(p_subpass), p_subpass.view_mask);
+        if let Some(resolve) = p_subpass.chained::<vk::SubpassDescriptionDepthStencilResolve>() {
             let target = resolve.p_depth_stencil_resolve_attachment().map(|it| reference!(it));
             subpass.depth_stencil_resolve = target.and_then(used_attachment);
         }
-        if let Some(rate) = it.chained::<vk::FragmentShadingRateAttachmentInfoKHR>() {
+        if let Some(rate) = p_subpass.chained::<vk::FragmentShadingRateAttachmentInfoKHR>() {
             let target = rate.p_fragment_shading_rate_attachment().map(|it| reference!(it)).and_then(used_attachment);
             let size = rate.shading_rate_attachment_texel_size;
             slots.shading_rate = target.map(|it| (it.0, [size.width, size.height]));
@@ -178,8 +183,8 @@ fn from_create_info2(info: View<'_, vk::RenderPassCreateInfo2>) -> (RenderPass, 
         pass.subpasses.push(subpass);
         own.subpasses.push(slots);
     }
-    for it in info.p_dependencies().iter() {
-        let scope = match it.chained::<vk::MemoryBarrier2>() {
+    for p_dependency in info.p_dependencies().iter() {
+        let scope = match p_dependency.chained::<vk::MemoryBarrier2>() {
             Some(barrier) => SyncScope {
                 src_stages: barrier.src_stage_mask.0,
                 src_access: barrier.src_access_mask.0,
@@ -187,14 +192,14 @@ fn from_create_info2(info: View<'_, vk::RenderPassCreateInfo2>) -> (RenderPass, 
                 dst_access: barrier.dst_access_mask.0,
             },
             None => SyncScope {
-                src_stages: u64::from(it.src_stage_mask.0),
-                src_access: u64::from(it.src_access_mask.0),
-                dst_stages: u64::from(it.dst_stage_mask.0),
-                dst_access: u64::from(it.dst_access_mask.0),
+                src_stages: u64::from(p_dependency.src_stage_mask.0),
+                src_access: u64::from(p_dependency.src_access_mask.0),
+                dst_stages: u64::from(p_dependency.dst_stage_mask.0),
+                dst_access: u64::from(p_dependency.dst_access_mask.0),
             },
         };
-        let subpasses = [it.src_subpass, it.dst_subpass];
-        pass.dependencies.push(dependency(subpasses, scope, it.dependency_flags, it.view_offset));
+        let subpasses = [p_dependency.src_subpass, p_dependency.dst_subpass];
+        pass.dependencies.push(dependency(subpasses, scope, p_dependency.dependency_flags, p_dependency.view_offset));
     }
     (pass, own)
 }
@@ -203,25 +208,25 @@ fn density_map(info: Option<View<'_, vk::RenderPassFragmentDensityMapCreateInfoE
     info.map(|it| it.fragment_density_map_attachment.attachment).filter(|it| *it != vk::ATTACHMENT_UNUSED)
 }
 
-fn used_attachment(it: AttachmentRef) -> Option<(u32, i32)> {
-    Some((it.attachment?, it.layout))
+fn used_attachment(attachment_ref: AttachmentRef) -> Option<(u32, i32)> {
+    Some((attachment_ref.attachment?, attachment_ref.layout))
 }
 
-fn subpass(it: &SubpassRefs, view_mask: u32) -> (Subpass, SubpassAttachments) {
+fn subpass(subpass_refs: &SubpassRefs, view_mask: u32) -> (Subpass, SubpassAttachments) {
     let all = |them: &[AttachmentRef]| them.iter().copied().filter_map(used_attachment).collect::<Vec<_>>();
     let resolve = |(from, to): (&AttachmentRef, &AttachmentRef)| Some((from.attachment?, to.attachment?, to.layout));
     let subpass = Subpass {
-        inputs: all(&it.inputs),
-        colors: all(&it.colors),
-        resolves: it.colors.iter().zip(&it.resolves).filter_map(resolve).collect(),
-        depth_stencil: it.depth_stencil.and_then(used_attachment),
+        inputs: all(&subpass_refs.inputs),
+        colors: all(&subpass_refs.colors),
+        resolves: subpass_refs.colors.iter().zip(&subpass_refs.resolves).filter_map(resolve).collect(),
+        depth_stencil: subpass_refs.depth_stencil.and_then(used_attachment),
         depth_stencil_resolve: None,
-        preserves: it.preserves.clone(),
+        preserves: subpass_refs.preserves.clone(),
         view_mask,
     };
     let slots = SubpassAttachments {
-        colors: it.colors.iter().map(|it| it.attachment).collect(),
-        depth_stencil: it.depth_stencil.and_then(|it| it.attachment),
+        colors: subpass_refs.colors.iter().map(|it| it.attachment).collect(),
+        depth_stencil: subpass_refs.depth_stencil.and_then(|it| it.attachment),
         shading_rate: None,
         view_mask,
     };
@@ -239,8 +244,8 @@ fn dependency(
     SubpassDependency { src: inside(src), dst: inside(dst), scope, view_offset: is_local.then_some(view_offset) }
 }
 
-pub(crate) fn load_op(it: vk::AttachmentLoadOp) -> LoadOp {
-    match it {
+pub(crate) fn load_op(op: vk::AttachmentLoadOp) -> LoadOp {
+    match op {
         vk::AttachmentLoadOp::LOAD => LoadOp::Load,
         vk::AttachmentLoadOp::CLEAR => LoadOp::Clear,
         vk::AttachmentLoadOp::NONE => LoadOp::None,
@@ -249,8 +254,8 @@ pub(crate) fn load_op(it: vk::AttachmentLoadOp) -> LoadOp {
     }
 }
 
-pub(crate) fn store_op(it: vk::AttachmentStoreOp) -> StoreOp {
-    match it {
+pub(crate) fn store_op(op: vk::AttachmentStoreOp) -> StoreOp {
+    match op {
         vk::AttachmentStoreOp::STORE => StoreOp::Store,
         vk::AttachmentStoreOp::NONE => StoreOp::None,
         _ => StoreOp::DontCare,

@@ -55,30 +55,34 @@ impl CurrentAttachments {
 impl TrackedDevice {
     pub(crate) fn track_rendering(&mut self, event: TrackedCall<'_>, out: &mut TrackerOutput<'_>) -> bool {
         match event.call {
-            Call::CmdBeginRenderPass(it) => self.begin_pass(it.command_buffer, it.p_render_pass_begin(), out),
-            Call::CmdBeginRenderPass2(it) => self.begin_pass(it.command_buffer, it.p_render_pass_begin(), out),
-            Call::CmdNextSubpass(it) => self.next_subpass(it.command_buffer, out),
-            Call::CmdNextSubpass2(it) => self.next_subpass(it.command_buffer, out),
-            Call::CmdEndRenderPass(it) => self.end_pass(it.command_buffer, out),
-            Call::CmdEndRenderPass2(it) => self.end_pass(it.command_buffer, out),
-            Call::CmdBeginRendering(it) => {
-                if let Some(info) = it.p_rendering_info() {
-                    self.begin_rendering(it.command_buffer, info, out);
+            Call::CmdBeginRenderPass(params) => {
+                self.begin_pass(params.command_buffer, params.p_render_pass_begin(), out)
+            }
+            Call::CmdBeginRenderPass2(params) => {
+                self.begin_pass(params.command_buffer, params.p_render_pass_begin(), out)
+            }
+            Call::CmdNextSubpass(params) => self.next_subpass(params.command_buffer, out),
+            Call::CmdNextSubpass2(params) => self.next_subpass(params.command_buffer, out),
+            Call::CmdEndRenderPass(params) => self.end_pass(params.command_buffer, out),
+            Call::CmdEndRenderPass2(params) => self.end_pass(params.command_buffer, out),
+            Call::CmdBeginRendering(params) => {
+                if let Some(info) = params.p_rendering_info() {
+                    self.begin_rendering(params.command_buffer, info, out);
                 }
             }
-            Call::CmdBeginCustomResolveEXT(it) => {
+            Call::CmdBeginCustomResolveEXT(params) => {
                 if let Some(CurrentAttachments::Known(targets)) =
-                    self.command_buffer_mut(it.command_buffer).map(|it| &mut it.state.attachments)
+                    self.command_buffer_mut(params.command_buffer).map(|it| &mut it.state.attachments)
                 {
                     Arc::make_mut(targets).is_resolving = true;
                 }
             }
-            Call::CmdEndRendering(it) => self.end_rendering(it.command_buffer, out),
-            Call::CmdEndRendering2KHR(it) => self.end_rendering(it.command_buffer, out),
-            Call::CmdClearAttachments(it) => self.clear_attachments(*it, out),
-            Call::CmdSetRenderingAttachmentLocations(it) => {
-                let locations = it.p_location_info().map(|it| it.p_color_attachment_locations().to_vec());
-                if let Some(own) = self.command_buffer_mut(it.command_buffer) {
+            Call::CmdEndRendering(params) => self.end_rendering(params.command_buffer, out),
+            Call::CmdEndRendering2KHR(params) => self.end_rendering(params.command_buffer, out),
+            Call::CmdClearAttachments(params) => self.clear_attachments(*params, out),
+            Call::CmdSetRenderingAttachmentLocations(params) => {
+                let locations = params.p_location_info().map(|it| it.p_color_attachment_locations().to_vec());
+                if let Some(own) = self.command_buffer_mut(params.command_buffer) {
                     own.state.locations = locations.filter(|it| !it.is_empty());
                 }
             }
@@ -162,23 +166,25 @@ impl TrackedDevice {
         let area = area_of(info.render_area);
         let mut attachments = Vec::new();
         let mut targets = AttachmentSet { area: Some(area), view_mask: info.view_mask, ..AttachmentSet::default() };
-        for it in info.p_color_attachments().iter() {
-            let view = self.attachment(it.image_view, layers, out);
-            attachments
-                .extend(view.as_ref().map(|of| self.rendering_attachment(it, AttachmentKind::Color, of, layers, out)));
+        for p_color_attachment in info.p_color_attachments().iter() {
+            let view = self.attachment(p_color_attachment.image_view, layers, out);
+            attachments.extend(
+                view.as_ref()
+                    .map(|of| self.rendering_attachment(p_color_attachment, AttachmentKind::Color, of, layers, out)),
+            );
             targets.colors.push(view);
-            targets.resolved.push(self.custom_resolve_attachment(it, layers, out));
+            targets.resolved.push(self.custom_resolve_attachment(p_color_attachment, layers, out));
         }
         let depth_stencil = [
             (info.p_depth_attachment(), AttachmentKind::Depth),
             (info.p_stencil_attachment(), AttachmentKind::Stencil),
         ];
-        for (at, (it, kind)) in depth_stencil.into_iter().enumerate() {
-            let Some(it) = it else { continue };
-            let view = self.attachment(it.image_view, layers, out);
-            attachments.extend(view.as_ref().map(|of| self.rendering_attachment(it, kind, of, layers, out)));
+        for (at, (attachment_info, kind)) in depth_stencil.into_iter().enumerate() {
+            let Some(other) = attachment_info else { continue };
+            let view = self.attachment(other.image_view, layers, out);
+            attachments.extend(view.as_ref().map(|of| self.rendering_attachment(other, kind, of, layers, out)));
             targets.depth_stencil[at] = view;
-            targets.resolved_depth_stencil[at] = self.custom_resolve_attachment(it, layers, out);
+            targets.resolved_depth_stencil[at] = self.custom_resolve_attachment(other, layers, out);
         }
         if let Some(rate) = info.chained::<vk::RenderingFragmentShadingRateAttachmentInfoKHR>() {
             let size = rate.shading_rate_attachment_texel_size;
@@ -204,31 +210,31 @@ impl TrackedDevice {
 
     fn rendering_attachment(
         &self,
-        it: View<'_, vk::RenderingAttachmentInfo>,
+        attachment_info: View<'_, vk::RenderingAttachmentInfo>,
         kind: AttachmentKind,
         of: &BoundAttachment,
         layers: Option<u32>,
         out: &mut TrackerOutput<'_>,
     ) -> RenderingAttachment {
-        let is_resolved = it.resolve_mode.0 != 0 && !is_custom(it.resolve_mode);
-        let resolve = is_resolved.then(|| self.attachment(it.resolve_image_view, layers, out)).flatten();
+        let is_resolved = attachment_info.resolve_mode.0 != 0 && !is_custom(attachment_info.resolve_mode);
+        let resolve = is_resolved.then(|| self.attachment(attachment_info.resolve_image_view, layers, out)).flatten();
         RenderingAttachment {
             kind,
             view: of.view.clone(),
-            load: load_op(it.load_op),
-            store: store_op(it.store_op),
-            resolve: resolve.map(|of| Resolve { view: of.view, mode: it.resolve_mode.0 }),
+            load: load_op(attachment_info.load_op),
+            store: store_op(attachment_info.store_op),
+            resolve: resolve.map(|of| Resolve { view: of.view, mode: attachment_info.resolve_mode.0 }),
         }
     }
 
     /// The attachment that draws fill once they resolve another one.
     fn custom_resolve_attachment(
         &self,
-        it: View<'_, vk::RenderingAttachmentInfo>,
+        attachment_info: View<'_, vk::RenderingAttachmentInfo>,
         layers: Option<u32>,
         out: &mut TrackerOutput<'_>,
     ) -> Option<BoundAttachment> {
-        let view = Some(it.resolve_image_view).filter(|_| is_custom(it.resolve_mode))?;
+        let view = Some(attachment_info.resolve_image_view).filter(|_| is_custom(attachment_info.resolve_mode))?;
         self.attachment(view, layers, out)
     }
 
@@ -239,16 +245,20 @@ impl TrackedDevice {
         }
     }
 
-    fn clear_attachments(&mut self, it: View<'_, vk::CmdClearAttachmentsParams>, out: &mut TrackerOutput<'_>) {
+    fn clear_attachments(
+        &mut self,
+        attachments_params: View<'_, vk::CmdClearAttachmentsParams>,
+        out: &mut TrackerOutput<'_>,
+    ) {
         let mut touches = Vec::new();
-        for clear in it.p_attachments().iter() {
-            for rect in it.p_rects().iter() {
+        for clear in attachments_params.p_attachments().iter() {
+            for rect in attachments_params.p_rects().iter() {
                 let first = rect.base_array_layer;
                 let layers = first..first.saturating_add(rect.layer_count);
                 touches.extend(attachment::clear_uses(clear.get(), area_of(rect.rect), layers));
             }
         }
-        self.record_incomplete_action(it.command_buffer, Vec::new(), &touches, Vec::new(), out);
+        self.record_incomplete_action(attachments_params.command_buffer, Vec::new(), &touches, Vec::new(), out);
     }
 
     /// The scene of a secondary command buffer that goes on with a render pass instance.

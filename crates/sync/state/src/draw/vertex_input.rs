@@ -129,9 +129,9 @@ impl FetchedElements {
         bytes_of: impl Fn(&Range<u64>) -> Range<u64>,
         found: &mut Vec<Access>,
     ) {
-        let inside = |it: Range<u64>| {
+        let inside = |range: Range<u64>| {
             let at = |it: u64| bytes.start.saturating_add(it).min(bytes.end);
-            at(it.start)..at(it.end)
+            at(range.start)..at(range.end)
         };
         match self.ranges() {
             Some((parts, certainty)) => {
@@ -148,39 +148,51 @@ impl FetchedElements {
 }
 
 impl VertexInput {
-    pub(crate) fn from_create_info(it: View<'_, vk::PipelineVertexInputStateCreateInfo>) -> VertexInput {
-        let divisors = it.chained::<vk::PipelineVertexInputDivisorStateCreateInfo>();
+    pub(crate) fn from_create_info(create_info: View<'_, vk::PipelineVertexInputStateCreateInfo>) -> VertexInput {
+        let divisors = create_info.chained::<vk::PipelineVertexInputDivisorStateCreateInfo>();
         let divisor_of = |number: u32| {
             let all = divisors.map(|it| it.p_vertex_binding_divisors());
             all.iter().flat_map(|it| it.iter()).find(|it| it.binding == number).map_or(1, |it| it.divisor)
         };
-        let binding = |it: View<'_, vk::VertexInputBindingDescription>| VertexBinding {
-            number: it.binding,
-            stride: it.stride,
-            divisor: (it.input_rate == vk::VertexInputRate::INSTANCE).then(|| divisor_of(it.binding)),
+        let binding = |binding_description: View<'_, vk::VertexInputBindingDescription>| VertexBinding {
+            number: binding_description.binding,
+            stride: binding_description.stride,
+            divisor: (binding_description.input_rate == vk::VertexInputRate::INSTANCE)
+                .then(|| divisor_of(binding_description.binding)),
         };
-        let attribute = |it: View<'_, vk::VertexInputAttributeDescription>| {
-            VertexAttribute::new(it.location, it.binding, it.format, it.offset)
+        let attribute = |attribute_description: View<'_, vk::VertexInputAttributeDescription>| {
+            VertexAttribute::new(
+                attribute_description.location,
+                attribute_description.binding,
+                attribute_description.format,
+                attribute_description.offset,
+            )
         };
         VertexInput {
-            bindings: it.p_vertex_binding_descriptions().iter().map(binding).collect(),
-            attributes: it.p_vertex_attribute_descriptions().iter().map(attribute).collect(),
+            bindings: create_info.p_vertex_binding_descriptions().iter().map(binding).collect(),
+            attributes: create_info.p_vertex_attribute_descriptions().iter().map(attribute).collect(),
         }
     }
 
     /// As a command buffer sets it.
-    pub(crate) fn from_command(it: View<'_, vk::CmdSetVertexInputEXTParams>) -> VertexInput {
-        let binding = |it: View<'_, vk::VertexInputBindingDescription2EXT>| VertexBinding {
-            number: it.binding,
-            stride: it.stride,
-            divisor: (it.input_rate == vk::VertexInputRate::INSTANCE).then_some(it.divisor),
+    pub(crate) fn from_command(ext_params: View<'_, vk::CmdSetVertexInputEXTParams>) -> VertexInput {
+        let binding = |binding_description: View<'_, vk::VertexInputBindingDescription2EXT>| VertexBinding {
+            number: binding_description.binding,
+            stride: binding_description.stride,
+            divisor: (binding_description.input_rate == vk::VertexInputRate::INSTANCE)
+                .then_some(binding_description.divisor),
         };
-        let attribute = |it: View<'_, vk::VertexInputAttributeDescription2EXT>| {
-            VertexAttribute::new(it.location, it.binding, it.format, it.offset)
+        let attribute = |attribute_description: View<'_, vk::VertexInputAttributeDescription2EXT>| {
+            VertexAttribute::new(
+                attribute_description.location,
+                attribute_description.binding,
+                attribute_description.format,
+                attribute_description.offset,
+            )
         };
         VertexInput {
-            bindings: it.p_vertex_binding_descriptions().iter().map(binding).collect(),
-            attributes: it.p_vertex_attribute_descriptions().iter().map(attribute).collect(),
+            bindings: ext_params.p_vertex_binding_descriptions().iter().map(binding).collect(),
+            attributes: ext_params.p_vertex_attribute_descriptions().iter().map(attribute).collect(),
         }
     }
 
@@ -213,8 +225,9 @@ impl VertexInput {
         inputs: u64,
     ) -> impl Iterator<Item = (Option<u32>, VertexFetch)> {
         self.bindings.iter().filter_map(move |binding| {
-            let is_read = |it: &&VertexAttribute| {
-                it.binding == binding.number && (it.location >= 64 || inputs >> it.location & 1 != 0)
+            let is_read = |vertex_attribute: &&VertexAttribute| {
+                vertex_attribute.binding == binding.number
+                    && (vertex_attribute.location >= 64 || inputs >> vertex_attribute.location & 1 != 0)
             };
             let read = self.attributes.iter().filter(is_read).map(|it| it.bytes);
             let inner = read.reduce(|one, two| [one[0].min(two[0]), one[1].max(two[1])])?;

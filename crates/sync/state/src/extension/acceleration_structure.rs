@@ -46,59 +46,60 @@ impl TrackedDevice {
         out: &mut TrackerOutput<'_>,
     ) -> bool {
         match (event.call, event.outcome) {
-            (Call::CreateAccelerationStructureKHR(it), Some(Outcome::CreateAccelerationStructureKHR(made))) => {
-                if let (Some(info), Some(handle)) = (it.p_create_info(), made.p_acceleration_structure()) {
+            (Call::CreateAccelerationStructureKHR(params), Some(Outcome::CreateAccelerationStructureKHR(made))) => {
+                if let (Some(info), Some(handle)) = (params.p_create_info(), made.p_acceleration_structure()) {
                     let part = self.buffer_range(info.buffer, info.offset, info.size);
                     self.add_structure(handle.0, part, out);
                 }
             }
-            (Call::CreateAccelerationStructure2KHR(it), Some(Outcome::CreateAccelerationStructure2KHR(made))) => {
-                if let (Some(info), Some(handle)) = (it.p_create_info(), made.p_acceleration_structure()) {
+            (Call::CreateAccelerationStructure2KHR(params), Some(Outcome::CreateAccelerationStructure2KHR(made))) => {
+                if let (Some(info), Some(handle)) = (params.p_create_info(), made.p_acceleration_structure()) {
                     let part = self.find_address(info.address_range.address, info.address_range.size);
                     self.add_structure(handle.0, part, out);
                 }
             }
-            (Call::DestroyAccelerationStructureKHR(it), None) => {
-                if let Some(address) = self.structures.remove(it.acceleration_structure.0).and_then(|it| it.address) {
+            (Call::DestroyAccelerationStructureKHR(params), None) => {
+                if let Some(address) = self.structures.remove(params.acceleration_structure.0).and_then(|it| it.address)
+                {
                     self.structure_addresses.remove(&address);
                 }
             }
             (
-                Call::GetAccelerationStructureDeviceAddressKHR(it),
+                Call::GetAccelerationStructureDeviceAddressKHR(params),
                 Some(Outcome::GetAccelerationStructureDeviceAddressKHR(done)),
             ) => {
-                let handle = it.p_info().map_or(0, |it| it.acceleration_structure.0);
+                let handle = params.p_info().map_or(0, |it| it.acceleration_structure.0);
                 if let Some(own) = self.structures.get_mut(handle) {
                     own.address = Some(done.result);
                     self.structure_addresses.insert(done.result, handle);
                 }
             }
-            (Call::CmdBuildAccelerationStructuresKHR(it), None) => self.build(*it, out),
-            (Call::CmdBuildAccelerationStructuresIndirectKHR(it), None) => self.build_indirect(*it, out),
-            (Call::CmdCopyAccelerationStructureKHR(it), None) => {
-                let Some(info) = it.p_info() else { return true };
+            (Call::CmdBuildAccelerationStructuresKHR(params), None) => self.build(*params, out),
+            (Call::CmdBuildAccelerationStructuresIndirectKHR(params), None) => self.build_indirect(*params, out),
+            (Call::CmdCopyAccelerationStructureKHR(params), None) => {
+                let Some(info) = params.p_info() else { return true };
                 let mut accesses = self.structure_accesses(info.src, STRUCTURE_COPY_READ, out);
                 accesses.extend(self.structure_accesses(info.dst, STRUCTURE_COPY_WRITE, out));
-                self.record_action(it.command_buffer, accesses, out);
+                self.record_action(params.command_buffer, accesses, out);
             }
-            (Call::CmdCopyAccelerationStructureToMemoryKHR(it), None) => {
-                let Some(info) = it.p_info() else { return true };
+            (Call::CmdCopyAccelerationStructureToMemoryKHR(params), None) => {
+                let Some(info) = params.p_info() else { return true };
                 let mut accesses = self.structure_accesses(info.src, STRUCTURE_COPY_READ, out);
                 let address = *info.dst.device_address();
                 accesses.extend(self.address_access(address, HEADER, SERIALIZE_WRITE, out));
-                self.record_action(it.command_buffer, accesses, out);
+                self.record_action(params.command_buffer, accesses, out);
             }
-            (Call::CmdCopyMemoryToAccelerationStructureKHR(it), None) => {
-                let Some(info) = it.p_info() else { return true };
+            (Call::CmdCopyMemoryToAccelerationStructureKHR(params), None) => {
+                let Some(info) = params.p_info() else { return true };
                 let mut accesses = self.structure_accesses(info.dst, STRUCTURE_COPY_WRITE, out);
                 let address = *info.src.device_address();
                 accesses.extend(self.address_access(address, HEADER, SERIALIZE_READ, out));
-                self.record_action(it.command_buffer, accesses, out);
+                self.record_action(params.command_buffer, accesses, out);
             }
-            (Call::CmdWriteAccelerationStructuresPropertiesKHR(it), None) => {
-                let all = it.p_acceleration_structures().iter();
+            (Call::CmdWriteAccelerationStructuresPropertiesKHR(params), None) => {
+                let all = params.p_acceleration_structures().iter();
                 let reads = all.flat_map(|it| self.structure_accesses(*it, BUILD_READ, out)).collect();
-                self.record_action(it.command_buffer, reads, out);
+                self.record_action(params.command_buffer, reads, out);
             }
             _ => return self.track_ray_traces(event.call, out) || self.track_address_builds(event.call, out),
         }
@@ -107,33 +108,33 @@ impl TrackedDevice {
 
     fn track_ray_traces(&mut self, call: &Call<'_>, out: &mut TrackerOutput<'_>) -> bool {
         match call {
-            Call::CmdTraceRaysKHR(it) => {
+            Call::CmdTraceRaysKHR(params) => {
                 let tables = [
-                    it.p_raygen_shader_binding_table(),
-                    it.p_miss_shader_binding_table(),
-                    it.p_hit_shader_binding_table(),
-                    it.p_callable_shader_binding_table(),
+                    params.p_raygen_shader_binding_table(),
+                    params.p_miss_shader_binding_table(),
+                    params.p_hit_shader_binding_table(),
+                    params.p_callable_shader_binding_table(),
                 ];
                 let reads = self.binding_table_reads(tables, out);
-                let launch = Launch::Rays([it.width, it.height, it.depth]);
-                self.record_launch(it.command_buffer, BindPoint::RayTracing, reads, &launch, out);
+                let launch = Launch::Rays([params.width, params.height, params.depth]);
+                self.record_launch(params.command_buffer, BindPoint::RayTracing, reads, &launch, out);
             }
-            Call::CmdTraceRaysIndirectKHR(it) => {
+            Call::CmdTraceRaysIndirectKHR(params) => {
                 let tables = [
-                    it.p_raygen_shader_binding_table(),
-                    it.p_miss_shader_binding_table(),
-                    it.p_hit_shader_binding_table(),
-                    it.p_callable_shader_binding_table(),
+                    params.p_raygen_shader_binding_table(),
+                    params.p_miss_shader_binding_table(),
+                    params.p_hit_shader_binding_table(),
+                    params.p_callable_shader_binding_table(),
                 ];
                 let mut reads = self.binding_table_reads(tables, out);
-                reads.extend(self.address_access(it.indirect_device_address, TRACE, INDIRECT_READ, out));
-                self.record_launch(it.command_buffer, BindPoint::RayTracing, reads, &Launch::Unknown, out);
+                reads.extend(self.address_access(params.indirect_device_address, TRACE, INDIRECT_READ, out));
+                self.record_launch(params.command_buffer, BindPoint::RayTracing, reads, &Launch::Unknown, out);
             }
-            Call::CmdTraceRaysIndirect2KHR(it) => {
+            Call::CmdTraceRaysIndirect2KHR(params) => {
                 out.report_untracked("shader binding tables that memory names");
-                let read = self.address_access(it.indirect_device_address, TRACE_2, INDIRECT_READ, out);
+                let read = self.address_access(params.indirect_device_address, TRACE_2, INDIRECT_READ, out);
                 self.record_launch(
-                    it.command_buffer,
+                    params.command_buffer,
                     BindPoint::RayTracing,
                     read.into_iter().collect(),
                     &Launch::Unknown,
@@ -175,8 +176,12 @@ impl TrackedDevice {
         out: &mut TrackerOutput<'_>,
     ) -> Vec<Access> {
         match self.structures.get(handle.0) {
-            Some(it) => {
-                vec![usage.access_to_bytes(it.resource, it.bytes.clone()).with_origin(Origin::ACCELERATION_STRUCTURE)]
+            Some(acceleration_structure) => {
+                vec![
+                    usage
+                        .access_to_bytes(acceleration_structure.resource, acceleration_structure.bytes.clone())
+                        .with_origin(Origin::ACCELERATION_STRUCTURE),
+                ]
             }
             None => {
                 out.report_untracked("an acceleration structure that nobody created");
@@ -185,36 +190,40 @@ impl TrackedDevice {
         }
     }
 
-    fn build(&mut self, it: View<'_, vk::CmdBuildAccelerationStructuresKHRParams>, out: &mut TrackerOutput<'_>) {
-        let lists = it.values(it.pp_build_range_infos, u64::from(it.info_count));
+    fn build(
+        &mut self,
+        khr_params: View<'_, vk::CmdBuildAccelerationStructuresKHRParams>,
+        out: &mut TrackerOutput<'_>,
+    ) {
+        let lists = khr_params.values(khr_params.pp_build_range_infos, u64::from(khr_params.info_count));
         let mut accesses = Vec::new();
-        for (at, info) in it.p_infos().iter().enumerate() {
+        for (at, info) in khr_params.p_infos().iter().enumerate() {
             accesses.extend(self.build_accesses(info, out));
-            let ranges = lists.get(at).map(|list| it.values(*list, u64::from(info.geometry_count)));
+            let ranges = lists.get(at).map(|list| khr_params.values(*list, u64::from(info.geometry_count)));
             let ranges = ranges.unwrap_or_default();
             for (geometry, range) in geometries(info).into_iter().zip(ranges) {
                 accesses.extend(self.build_input_reads(geometry, range, out));
             }
         }
-        self.record_action(it.command_buffer, accesses, out);
+        self.record_action(khr_params.command_buffer, accesses, out);
     }
 
     fn build_indirect(
         &mut self,
-        it: View<'_, vk::CmdBuildAccelerationStructuresIndirectKHRParams>,
+        khr_params: View<'_, vk::CmdBuildAccelerationStructuresIndirectKHRParams>,
         out: &mut TrackerOutput<'_>,
     ) {
         out.report_untracked("the inputs of builds whose ranges stand in memory");
-        let (addresses, strides) = (it.p_indirect_device_addresses(), it.p_indirect_strides());
+        let (addresses, strides) = (khr_params.p_indirect_device_addresses(), khr_params.p_indirect_strides());
         let mut accesses = Vec::new();
-        for (at, info) in it.p_infos().iter().enumerate() {
+        for (at, info) in khr_params.p_infos().iter().enumerate() {
             accesses.extend(self.build_accesses(info, out));
             let stride = strides.get(at).map_or(0, |it| u64::from(*it));
             let size = stride.saturating_mul(u64::from(info.geometry_count));
             let address = addresses.get(at).copied().unwrap_or(0);
             accesses.extend(self.address_access(address, size, BUILD_RANGES_READ, out));
         }
-        self.record_action(it.command_buffer, accesses, out);
+        self.record_action(khr_params.command_buffer, accesses, out);
     }
 
     /// The structure itself, the one it is updated from, and the scratch memory.
@@ -293,8 +302,8 @@ impl TrackedDevice {
     /// Builds of structures that have no handle: what they are made of stands in memory.
     fn track_address_builds(&mut self, call: &Call<'_>, out: &mut TrackerOutput<'_>) -> bool {
         match call {
-            Call::CmdBuildPartitionedAccelerationStructuresNV(it) => {
-                let Some(info) = it.p_build_info() else { return true };
+            Call::CmdBuildPartitionedAccelerationStructuresNV(params) => {
+                let Some(info) = params.p_build_info() else { return true };
                 out.report_untracked("what builds read that memory describes");
                 let parts = [
                     (info.dst_acceleration_structure_data, SCRATCH, BUILD_WRITE),
@@ -303,10 +312,10 @@ impl TrackedDevice {
                     (info.src_infos, PARTITION_INFO, BUILD_RANGES_READ),
                     (info.src_infos_count, COUNT, BUILD_RANGES_READ),
                 ];
-                self.record_address_build(it.command_buffer, &parts, out);
+                self.record_address_build(params.command_buffer, &parts, out);
             }
-            Call::CmdBuildClusterAccelerationStructureIndirectNV(it) => {
-                let Some(info) = it.p_command_infos() else { return true };
+            Call::CmdBuildClusterAccelerationStructureIndirectNV(params) => {
+                let Some(info) = params.p_command_infos() else { return true };
                 out.report_untracked("what builds read that memory describes");
                 let is_indirect = info.address_resolution_flags.0 != 0;
                 let destination = if is_indirect { BUILD_RANGES_READ } else { BUILD_WRITE };
@@ -318,7 +327,7 @@ impl TrackedDevice {
                     (info.src_infos_array.device_address, info.src_infos_array.size, BUILD_RANGES_READ),
                     (info.src_infos_count, COUNT, BUILD_RANGES_READ),
                 ];
-                self.record_address_build(it.command_buffer, &parts, out);
+                self.record_address_build(params.command_buffer, &parts, out);
             }
             _ => return false,
         }
@@ -339,24 +348,26 @@ impl TrackedDevice {
 
 /// Addresses and sizes of what a build reads of triangles.
 fn triangles(
-    it: &vk::AccelerationStructureGeometryTrianglesDataKHR,
+    triangles_data: &vk::AccelerationStructureGeometryTrianglesDataKHR,
     range: &vk::AccelerationStructureBuildRangeInfoKHR,
 ) -> Vec<(u64, u64)> {
     let corners = u64::from(range.primitive_count) * 3;
     let offset = u64::from(range.primitive_offset);
-    let first = u64::from(range.first_vertex).saturating_mul(it.vertex_stride);
-    let vertices = it.vertex_data.device_address().saturating_add(first);
+    let first = u64::from(range.first_vertex).saturating_mul(triangles_data.vertex_stride);
+    let vertices = triangles_data.vertex_data.device_address().saturating_add(first);
     let span = |count: u64| {
-        (count.saturating_sub(1)).saturating_mul(it.vertex_stride).saturating_add(format::block_size(it.vertex_format))
+        (count.saturating_sub(1))
+            .saturating_mul(triangles_data.vertex_stride)
+            .saturating_add(format::block_size(triangles_data.vertex_format))
     };
-    let mut found = match index_size(it.index_type) {
+    let mut found = match index_size(triangles_data.index_type) {
         Some(size) => vec![
-            (vertices, span(u64::from(it.max_vertex) + 1)),
-            (it.index_data.device_address().saturating_add(offset), corners * size),
+            (vertices, span(u64::from(triangles_data.max_vertex) + 1)),
+            (triangles_data.index_data.device_address().saturating_add(offset), corners * size),
         ],
         None => vec![(vertices.saturating_add(offset), span(corners))],
     };
-    let transform = *it.transform_data.device_address();
+    let transform = *triangles_data.transform_data.device_address();
     if transform != 0 {
         found.push((transform.saturating_add(u64::from(range.transform_offset)), TRANSFORM));
     }

@@ -59,30 +59,30 @@ const BUFFERS: &str = "buffers that generated commands name";
 impl TrackedDevice {
     pub(crate) fn track_generated_commands(&mut self, event: TrackedCall<'_>, out: &mut TrackerOutput<'_>) -> bool {
         match (event.call, event.outcome) {
-            (Call::CreateIndirectCommandsLayoutEXT(it), Some(Outcome::CreateIndirectCommandsLayoutEXT(made))) => {
-                if let (Some(info), Some(handle)) = (it.p_create_info(), made.p_indirect_commands_layout()) {
+            (Call::CreateIndirectCommandsLayoutEXT(params), Some(Outcome::CreateIndirectCommandsLayoutEXT(made))) => {
+                if let (Some(info), Some(handle)) = (params.p_create_info(), made.p_indirect_commands_layout()) {
                     self.command_layouts.insert(handle.0, GeneratedCommandsLayout::of(info));
                 }
             }
-            (Call::CreateIndirectCommandsLayoutNV(it), Some(Outcome::CreateIndirectCommandsLayoutNV(made))) => {
-                if let (Some(info), Some(handle)) = (it.p_create_info(), made.p_indirect_commands_layout()) {
+            (Call::CreateIndirectCommandsLayoutNV(params), Some(Outcome::CreateIndirectCommandsLayoutNV(made))) => {
+                if let (Some(info), Some(handle)) = (params.p_create_info(), made.p_indirect_commands_layout()) {
                     self.command_layouts_nv.insert(handle.0, GeneratedCommandsLayout::of_nv(info));
                 }
             }
-            (Call::CreateIndirectExecutionSetEXT(it), Some(Outcome::CreateIndirectExecutionSetEXT(made))) => {
-                if let (Some(info), Some(handle)) = (it.p_create_info(), made.p_indirect_execution_set()) {
+            (Call::CreateIndirectExecutionSetEXT(params), Some(Outcome::CreateIndirectExecutionSetEXT(made))) => {
+                if let (Some(info), Some(handle)) = (params.p_create_info(), made.p_indirect_execution_set()) {
                     let set = self.execution_set(info);
                     self.execution_sets.insert(handle.0, set);
                 }
             }
-            (Call::DestroyIndirectCommandsLayoutEXT(it), None) => {
-                self.command_layouts.remove(it.indirect_commands_layout.0);
+            (Call::DestroyIndirectCommandsLayoutEXT(params), None) => {
+                self.command_layouts.remove(params.indirect_commands_layout.0);
             }
-            (Call::DestroyIndirectCommandsLayoutNV(it), None) => {
-                self.command_layouts_nv.remove(it.indirect_commands_layout.0);
+            (Call::DestroyIndirectCommandsLayoutNV(params), None) => {
+                self.command_layouts_nv.remove(params.indirect_commands_layout.0);
             }
-            (Call::DestroyIndirectExecutionSetEXT(it), None) => {
-                self.execution_sets.remove(it.indirect_execution_set.0);
+            (Call::DestroyIndirectExecutionSetEXT(params), None) => {
+                self.execution_sets.remove(params.indirect_execution_set.0);
             }
             _ => {
                 return self.track_execution_set_updates(event.call) || self.track_generated_execution(event.call, out);
@@ -93,19 +93,19 @@ impl TrackedDevice {
 
     fn track_execution_set_updates(&mut self, call: &Call<'_>) -> bool {
         match call {
-            Call::UpdateIndirectExecutionSetPipelineEXT(it) => {
-                for write in it.p_execution_set_writes().iter().filter(|it| it.index < CHOICES_MAX) {
+            Call::UpdateIndirectExecutionSetPipelineEXT(params) => {
+                for write in params.p_execution_set_writes().iter().filter(|it| it.index < CHOICES_MAX) {
                     let pipeline = self.pipelines.get(write.pipeline.0).cloned();
-                    let set = self.execution_sets.get_mut(it.indirect_execution_set.0);
+                    let set = self.execution_sets.get_mut(params.indirect_execution_set.0);
                     if let Some(ExecutionSet::Pipelines(all)) = set {
                         put(all, write.index, pipeline);
                     }
                 }
             }
-            Call::UpdateIndirectExecutionSetShaderEXT(it) => {
-                for write in it.p_execution_set_writes().iter().filter(|it| it.index < CHOICES_MAX) {
+            Call::UpdateIndirectExecutionSetShaderEXT(params) => {
+                for write in params.p_execution_set_writes().iter().filter(|it| it.index < CHOICES_MAX) {
                     let shader = self.shaders.get(write.shader.0).cloned();
-                    let set = self.execution_sets.get_mut(it.indirect_execution_set.0);
+                    let set = self.execution_sets.get_mut(params.indirect_execution_set.0);
                     if let Some(ExecutionSet::Shaders(all)) = set {
                         put(all, write.index, shader);
                     }
@@ -118,8 +118,8 @@ impl TrackedDevice {
 
     fn track_generated_execution(&mut self, call: &Call<'_>, out: &mut TrackerOutput<'_>) -> bool {
         match call {
-            Call::CmdPreprocessGeneratedCommandsEXT(it) => {
-                let Some(info) = it.p_generated_commands_info() else { return true };
+            Call::CmdPreprocessGeneratedCommandsEXT(params) => {
+                let Some(info) = params.p_generated_commands_info() else { return true };
                 let mut accesses = self.sequence_reads(info, PREPROCESS_READ, out);
                 accesses.extend(self.address_access(
                     info.preprocess_address,
@@ -127,26 +127,26 @@ impl TrackedDevice {
                     PREPROCESS_WRITE,
                     out,
                 ));
-                self.record_action(it.command_buffer, accesses, out);
+                self.record_action(params.command_buffer, accesses, out);
             }
-            Call::CmdPreprocessGeneratedCommandsNV(it) => {
-                let Some(info) = it.p_generated_commands_info() else { return true };
+            Call::CmdPreprocessGeneratedCommandsNV(params) => {
+                let Some(info) = params.p_generated_commands_info() else { return true };
                 let mut accesses = self.stream_reads(info, PREPROCESS_READ, out);
                 accesses.extend(self.preprocess_access_nv(info, PREPROCESS_WRITE, out));
-                self.record_action(it.command_buffer, accesses, out);
+                self.record_action(params.command_buffer, accesses, out);
             }
-            Call::CmdExecuteGeneratedCommandsEXT(it) => {
-                let Some(info) = it.p_generated_commands_info() else { return true };
-                self.execute_generated(it.command_buffer, info, it.is_preprocessed.is_true(), out);
+            Call::CmdExecuteGeneratedCommandsEXT(params) => {
+                let Some(info) = params.p_generated_commands_info() else { return true };
+                self.execute_generated(params.command_buffer, info, params.is_preprocessed.is_true(), out);
             }
-            Call::CmdExecuteGeneratedCommandsNV(it) => {
-                let Some(info) = it.p_generated_commands_info() else { return true };
-                self.execute_generated_nv(it.command_buffer, info, it.is_preprocessed.is_true(), out);
+            Call::CmdExecuteGeneratedCommandsNV(params) => {
+                let Some(info) = params.p_generated_commands_info() else { return true };
+                self.execute_generated_nv(params.command_buffer, info, params.is_preprocessed.is_true(), out);
             }
-            Call::CmdUpdatePipelineIndirectBufferNV(it) => {
-                let place = self.pipelines.get(it.pipeline.0).and_then(|it| it.indirect);
+            Call::CmdUpdatePipelineIndirectBufferNV(params) => {
+                let place = self.pipelines.get(params.pipeline.0).and_then(|it| it.indirect);
                 let write = place.and_then(|(at, size)| self.address_access(at, size, COPY_WRITE, out));
-                self.record_action(it.command_buffer, write.into_iter().collect(), out);
+                self.record_action(params.command_buffer, write.into_iter().collect(), out);
             }
             _ => return false,
         }
@@ -184,9 +184,15 @@ impl TrackedDevice {
         let layout = self.command_layouts_nv.get(info.indirect_commands_layout.0);
         let count = u64::from(info.sequences_count);
         let mut found = Vec::new();
-        for (at, it) in info.p_streams().iter().enumerate() {
+        for (at, p_stream) in info.p_streams().iter().enumerate() {
             let stride = layout.and_then(|it| it.strides.get(at)).map_or(0, |it| u64::from(*it));
-            found.extend(self.buffer_access(it.buffer, it.offset, count.saturating_mul(stride), usage, out));
+            found.extend(self.buffer_access(
+                p_stream.buffer,
+                p_stream.offset,
+                count.saturating_mul(stride),
+                usage,
+                out,
+            ));
         }
         let counts = [
             (info.sequences_count_buffer, info.sequences_count_offset, COUNT),
@@ -317,14 +323,14 @@ impl TrackedDevice {
 impl GeneratedCommandsLayout {
     fn of(info: View<'_, vk::IndirectCommandsLayoutCreateInfoEXT>) -> GeneratedCommandsLayout {
         let mut layout = GeneratedCommandsLayout::default();
-        for it in info.p_tokens().iter() {
-            match it.type_ {
+        for p_token in info.p_tokens().iter() {
+            match p_token.type_ {
                 Token::EXECUTION_SET_EXT => layout.chooses_pipeline = true,
                 Token::PUSH_CONSTANT_EXT | Token::SEQUENCE_INDEX_EXT => layout.pushes = true,
                 Token::PUSH_DATA_EXT | Token::PUSH_DATA_SEQUENCE_INDEX_EXT => layout.pushes = true,
                 Token::INDEX_BUFFER_EXT => layout.has_indices = true,
                 Token::VERTEX_BUFFER_EXT => {
-                    let unit = it.inner(&it.get().data).p_vertex_buffer().map(|it| it.vertex_binding_unit);
+                    let unit = p_token.inner(&p_token.get().data).p_vertex_buffer().map(|it| it.vertex_binding_unit);
                     layout.vertices.extend(unit);
                 }
                 Token::DRAW_EXT | Token::DRAW_COUNT_EXT => layout.action = GeneratedAction::Draw,
@@ -344,12 +350,12 @@ impl GeneratedCommandsLayout {
     fn of_nv(info: View<'_, vk::IndirectCommandsLayoutCreateInfoNV>) -> GeneratedCommandsLayout {
         let mut layout =
             GeneratedCommandsLayout { strides: info.p_stream_strides().to_vec(), ..GeneratedCommandsLayout::default() };
-        for it in info.p_tokens().iter() {
-            match it.token_type {
+        for p_token in info.p_tokens().iter() {
+            match p_token.token_type {
                 TokenNv::SHADER_GROUP_NV | TokenNv::PIPELINE_NV => layout.chooses_pipeline = true,
                 TokenNv::PUSH_CONSTANT_NV | TokenNv::PUSH_DATA_NV => layout.pushes = true,
                 TokenNv::INDEX_BUFFER_NV => layout.has_indices = true,
-                TokenNv::VERTEX_BUFFER_NV => layout.vertices.push(it.vertex_binding_unit),
+                TokenNv::VERTEX_BUFFER_NV => layout.vertices.push(p_token.vertex_binding_unit),
                 TokenNv::DRAW_NV => layout.action = GeneratedAction::Draw,
                 TokenNv::DRAW_INDEXED_NV => layout.action = GeneratedAction::DrawIndexed,
                 TokenNv::DRAW_TASKS_NV | TokenNv::DRAW_MESH_TASKS_NV => layout.action = GeneratedAction::DrawMesh,
@@ -370,6 +376,6 @@ fn put<T>(all: &mut Vec<Option<T>>, index: u32, value: Option<T>) {
 }
 
 /// The driver may use it, or may not.
-fn with_certainty_maybe(it: Access) -> Access {
-    Access { certainty: Certainty::Maybe, ..it }
+fn with_certainty_maybe(access: Access) -> Access {
+    Access { certainty: Certainty::Maybe, ..access }
 }

@@ -20,32 +20,32 @@ enum HostAccessKind {
 impl TrackedDevice {
     pub(crate) fn track_host_builds(&mut self, event: TrackedCall<'_>, out: &mut TrackerOutput<'_>) -> bool {
         match event.call {
-            Call::BuildAccelerationStructuresKHR(it) => {
+            Call::BuildAccelerationStructuresKHR(params) => {
                 out.report_untracked(HOST_MEMORY);
-                for info in it.p_infos().iter() {
+                for info in params.p_infos().iter() {
                     if info.mode == vk::BuildAccelerationStructureModeKHR::UPDATE_KHR {
                         self.host_structure(info.src_acceleration_structure, HostAccessKind::Reads, out);
                     }
                     self.host_structure(info.dst_acceleration_structure, HostAccessKind::Writes, out);
                 }
             }
-            Call::CopyAccelerationStructureKHR(it) => {
-                let Some(info) = it.p_info() else { return true };
+            Call::CopyAccelerationStructureKHR(params) => {
+                let Some(info) = params.p_info() else { return true };
                 self.host_structure(info.src, HostAccessKind::Reads, out);
                 self.host_structure(info.dst, HostAccessKind::Writes, out);
             }
-            Call::CopyAccelerationStructureToMemoryKHR(it) => {
+            Call::CopyAccelerationStructureToMemoryKHR(params) => {
                 out.report_untracked(HOST_MEMORY);
-                let src = it.p_info().map(|it| it.src);
+                let src = params.p_info().map(|it| it.src);
                 src.into_iter().for_each(|it| self.host_structure(it, HostAccessKind::Reads, out));
             }
-            Call::CopyMemoryToAccelerationStructureKHR(it) => {
+            Call::CopyMemoryToAccelerationStructureKHR(params) => {
                 out.report_untracked(HOST_MEMORY);
-                let dst = it.p_info().map(|it| it.dst);
+                let dst = params.p_info().map(|it| it.dst);
                 dst.into_iter().for_each(|it| self.host_structure(it, HostAccessKind::Writes, out));
             }
-            Call::WriteAccelerationStructuresPropertiesKHR(it) => {
-                for structure in it.p_acceleration_structures() {
+            Call::WriteAccelerationStructuresPropertiesKHR(params) => {
+                for structure in params.p_acceleration_structures() {
                     self.host_structure(*structure, HostAccessKind::Reads, out);
                 }
             }
@@ -56,27 +56,27 @@ impl TrackedDevice {
 
     fn track_host_micromaps(&mut self, call: &Call<'_>, out: &mut TrackerOutput<'_>) -> bool {
         match call {
-            Call::BuildMicromapsEXT(it) => {
+            Call::BuildMicromapsEXT(params) => {
                 out.report_untracked(HOST_MEMORY);
-                it.p_infos().iter().for_each(|it| self.host_micromap(it.dst_micromap, HostAccessKind::Writes, out));
+                params.p_infos().iter().for_each(|it| self.host_micromap(it.dst_micromap, HostAccessKind::Writes, out));
             }
-            Call::CopyMicromapEXT(it) => {
-                let Some(info) = it.p_info() else { return true };
+            Call::CopyMicromapEXT(params) => {
+                let Some(info) = params.p_info() else { return true };
                 self.host_micromap(info.src, HostAccessKind::Reads, out);
                 self.host_micromap(info.dst, HostAccessKind::Writes, out);
             }
-            Call::CopyMicromapToMemoryEXT(it) => {
+            Call::CopyMicromapToMemoryEXT(params) => {
                 out.report_untracked(HOST_MEMORY);
-                let src = it.p_info().map(|it| it.src);
+                let src = params.p_info().map(|it| it.src);
                 src.into_iter().for_each(|it| self.host_micromap(it, HostAccessKind::Reads, out));
             }
-            Call::CopyMemoryToMicromapEXT(it) => {
+            Call::CopyMemoryToMicromapEXT(params) => {
                 out.report_untracked(HOST_MEMORY);
-                let dst = it.p_info().map(|it| it.dst);
+                let dst = params.p_info().map(|it| it.dst);
                 dst.into_iter().for_each(|it| self.host_micromap(it, HostAccessKind::Writes, out));
             }
-            Call::WriteMicromapsPropertiesEXT(it) => {
-                it.p_micromaps().iter().for_each(|it| self.host_micromap(*it, HostAccessKind::Reads, out));
+            Call::WriteMicromapsPropertiesEXT(params) => {
+                params.p_micromaps().iter().for_each(|it| self.host_micromap(*it, HostAccessKind::Reads, out));
             }
             _ => return false,
         }
@@ -85,9 +85,14 @@ impl TrackedDevice {
 
     fn host_structure(&self, handle: vk::AccelerationStructureKHR, host: HostAccessKind, out: &mut TrackerOutput<'_>) {
         match self.structures.get(handle.0) {
-            Some(it) => {
-                let region = Region::Buffer(it.bytes.clone());
-                out.host_access(it.resource, region, host == HostAccessKind::Writes, Certainty::Certain);
+            Some(acceleration_structure) => {
+                let region = Region::Buffer(acceleration_structure.bytes.clone());
+                out.host_access(
+                    acceleration_structure.resource,
+                    region,
+                    host == HostAccessKind::Writes,
+                    Certainty::Certain,
+                );
             }
             None => out.report_untracked("an acceleration structure that nobody created"),
         }

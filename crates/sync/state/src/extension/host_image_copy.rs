@@ -12,33 +12,39 @@ use crate::resource::region::{TexelBox, extent_of, offset_of};
 impl TrackedDevice {
     pub(crate) fn track_host_copies(&mut self, event: TrackedCall<'_>, out: &mut TrackerOutput<'_>) -> bool {
         match event.call {
-            Call::CopyMemoryToImage(it) => {
-                let Some(info) = it.p_copy_memory_to_image_info() else { return true };
-                for it in info.p_regions().iter() {
-                    let texels = texels(it.image_subresource, it.image_offset, it.image_extent);
+            Call::CopyMemoryToImage(params) => {
+                let Some(info) = params.p_copy_memory_to_image_info() else { return true };
+                for image_copy in info.p_regions().iter() {
+                    let texels = texels(image_copy.image_subresource, image_copy.image_offset, image_copy.image_extent);
                     self.host_image(info.dst_image, true, &|image| image.texel_region(&texels), out);
                 }
             }
-            Call::CopyImageToMemory(it) => {
-                let Some(info) = it.p_copy_image_to_memory_info() else { return true };
-                for it in info.p_regions().iter() {
-                    let texels = texels(it.image_subresource, it.image_offset, it.image_extent);
+            Call::CopyImageToMemory(params) => {
+                let Some(info) = params.p_copy_image_to_memory_info() else { return true };
+                for memory_copy in info.p_regions().iter() {
+                    let texels =
+                        texels(memory_copy.image_subresource, memory_copy.image_offset, memory_copy.image_extent);
                     self.host_image(info.src_image, false, &|image| image.texel_region(&texels), out);
                 }
             }
-            Call::CopyImageToImage(it) => {
-                let Some(info) = it.p_copy_image_to_image_info() else { return true };
-                for it in info.p_regions().iter() {
-                    let src = texels(it.src_subresource, it.src_offset, it.extent);
-                    let dst = texels(it.dst_subresource, it.dst_offset, it.extent);
+            Call::CopyImageToImage(params) => {
+                let Some(info) = params.p_copy_image_to_image_info() else { return true };
+                for image_copy in info.p_regions().iter() {
+                    let src = texels(image_copy.src_subresource, image_copy.src_offset, image_copy.extent);
+                    let dst = texels(image_copy.dst_subresource, image_copy.dst_offset, image_copy.extent);
                     self.host_image(info.src_image, false, &|image| image.texel_region(&src), out);
                     self.host_image(info.dst_image, true, &|image| image.texel_region(&dst), out);
                 }
             }
-            Call::TransitionImageLayout(it) => {
-                for it in it.p_transitions().iter() {
-                    let range = &it.get().subresource_range;
-                    self.host_image(it.image, true, &|image| Region::Image(image.subresource_region(range)), out);
+            Call::TransitionImageLayout(params) => {
+                for p_transition in params.p_transitions().iter() {
+                    let range = &p_transition.get().subresource_range;
+                    self.host_image(
+                        p_transition.image,
+                        true,
+                        &|image| Region::Image(image.subresource_region(range)),
+                        out,
+                    );
                 }
             }
             _ => return false,

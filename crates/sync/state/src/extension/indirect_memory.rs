@@ -31,31 +31,31 @@ const COPIED: &str = "memory that parameters in memory name";
 impl TrackedDevice {
     pub(crate) fn track_indirect_memory(&mut self, event: TrackedCall<'_>, out: &mut TrackerOutput<'_>) -> bool {
         match event.call {
-            Call::CmdCopyMemoryIndirectKHR(it) => {
-                let Some(info) = it.p_copy_memory_indirect_info() else { return true };
+            Call::CmdCopyMemoryIndirectKHR(params) => {
+                let Some(info) = params.p_copy_memory_indirect_info() else { return true };
                 let range = &info.get().copy_address_range;
-                self.copy_indirect(it.command_buffer, [range.address, range.stride], info.copy_count, out);
+                self.copy_indirect(params.command_buffer, [range.address, range.stride], info.copy_count, out);
             }
-            Call::CmdCopyMemoryIndirectNV(it) => {
-                let stride = u64::from(it.stride);
-                self.copy_indirect(it.command_buffer, [it.copy_buffer_address, stride], it.copy_count, out);
+            Call::CmdCopyMemoryIndirectNV(params) => {
+                let stride = u64::from(params.stride);
+                self.copy_indirect(params.command_buffer, [params.copy_buffer_address, stride], params.copy_count, out);
             }
-            Call::CmdCopyMemoryToImageIndirectKHR(it) => {
-                let Some(info) = it.p_copy_memory_to_image_indirect_info() else { return true };
+            Call::CmdCopyMemoryToImageIndirectKHR(params) => {
+                let Some(info) = params.p_copy_memory_to_image_indirect_info() else { return true };
                 let range = &info.get().copy_address_range;
                 let parts = info.p_image_subresources().iter().map(|it| *it.get()).collect::<Vec<_>>();
                 let accesses = self.copy_to_image_indirect([range.address, range.stride], info.dst_image, &parts, out);
-                self.record_action(it.command_buffer, accesses, out);
+                self.record_action(params.command_buffer, accesses, out);
             }
-            Call::CmdCopyMemoryToImageIndirectNV(it) => {
-                let parts = it.p_image_subresources().iter().map(|it| *it.get()).collect::<Vec<_>>();
-                let places = [it.copy_buffer_address, u64::from(it.stride)];
-                let accesses = self.copy_to_image_indirect(places, it.dst_image, &parts, out);
-                self.record_action(it.command_buffer, accesses, out);
+            Call::CmdCopyMemoryToImageIndirectNV(params) => {
+                let parts = params.p_image_subresources().iter().map(|it| *it.get()).collect::<Vec<_>>();
+                let places = [params.copy_buffer_address, u64::from(params.stride)];
+                let accesses = self.copy_to_image_indirect(places, params.dst_image, &parts, out);
+                self.record_action(params.command_buffer, accesses, out);
             }
-            Call::CmdConvertCooperativeVectorMatrixNV(it) => {
-                let accesses = it.p_infos().iter().flat_map(|it| self.conversion_accesses(it, out)).collect();
-                self.record_action(it.command_buffer, accesses, out);
+            Call::CmdConvertCooperativeVectorMatrixNV(params) => {
+                let accesses = params.p_infos().iter().flat_map(|it| self.conversion_accesses(it, out)).collect();
+                self.record_action(params.command_buffer, accesses, out);
             }
             _ => return self.track_decompression(event.call, out) || self.track_execution_graphs(event.call, out),
         }
@@ -64,39 +64,49 @@ impl TrackedDevice {
 
     fn track_decompression(&mut self, call: &Call<'_>, out: &mut TrackerOutput<'_>) -> bool {
         match call {
-            Call::CmdDecompressMemoryEXT(it) => {
+            Call::CmdDecompressMemoryEXT(params) => {
                 let mut accesses = Vec::new();
-                for it in it.p_decompress_memory_info_ext().iter().flat_map(|it| it.p_regions().iter()) {
-                    let sizes = [it.compressed_size, it.decompressed_size];
-                    accesses.extend(self.decompression_accesses([it.src_address, it.dst_address], sizes, out));
+                for memory_region in params.p_decompress_memory_info_ext().iter().flat_map(|it| it.p_regions().iter()) {
+                    let sizes = [memory_region.compressed_size, memory_region.decompressed_size];
+                    accesses.extend(self.decompression_accesses(
+                        [memory_region.src_address, memory_region.dst_address],
+                        sizes,
+                        out,
+                    ));
                 }
-                self.record_action(it.command_buffer, accesses, out);
+                self.record_action(params.command_buffer, accesses, out);
             }
-            Call::CmdDecompressMemoryNV(it) => {
+            Call::CmdDecompressMemoryNV(params) => {
                 let mut accesses = Vec::new();
-                for it in it.p_decompress_memory_regions().iter() {
-                    let sizes = [it.compressed_size, it.decompressed_size];
-                    accesses.extend(self.decompression_accesses([it.src_address, it.dst_address], sizes, out));
+                for p_decompress_memory_region in params.p_decompress_memory_regions().iter() {
+                    let sizes =
+                        [p_decompress_memory_region.compressed_size, p_decompress_memory_region.decompressed_size];
+                    accesses.extend(self.decompression_accesses(
+                        [p_decompress_memory_region.src_address, p_decompress_memory_region.dst_address],
+                        sizes,
+                        out,
+                    ));
                 }
-                self.record_action(it.command_buffer, accesses, out);
+                self.record_action(params.command_buffer, accesses, out);
             }
-            Call::CmdDecompressMemoryIndirectCountEXT(it) => {
+            Call::CmdDecompressMemoryIndirectCountEXT(params) => {
                 out.report_untracked(COPIED);
-                let places = [it.indirect_commands_address, u64::from(it.stride)];
-                let reads = self.strided_accesses(places, it.max_decompression_count, DECOMPRESS, INDIRECT_READ, out);
-                let count = self.address_access(it.indirect_commands_count_address, COUNT, INDIRECT_READ, out);
+                let places = [params.indirect_commands_address, u64::from(params.stride)];
+                let reads =
+                    self.strided_accesses(places, params.max_decompression_count, DECOMPRESS, INDIRECT_READ, out);
+                let count = self.address_access(params.indirect_commands_count_address, COUNT, INDIRECT_READ, out);
                 self.record_action(
-                    it.command_buffer,
+                    params.command_buffer,
                     reads.into_iter().map(with_certainty_maybe).chain(count).collect(),
                     out,
                 );
             }
-            Call::CmdDecompressMemoryIndirectCountNV(it) => {
+            Call::CmdDecompressMemoryIndirectCountNV(params) => {
                 out.report_untracked(COPIED);
-                let read = self.address_access(it.indirect_commands_address, DECOMPRESS_NV, INDIRECT_READ, out);
-                let count = self.address_access(it.indirect_commands_count_address, COUNT, INDIRECT_READ, out);
+                let read = self.address_access(params.indirect_commands_address, DECOMPRESS_NV, INDIRECT_READ, out);
+                let count = self.address_access(params.indirect_commands_count_address, COUNT, INDIRECT_READ, out);
                 self.record_action(
-                    it.command_buffer,
+                    params.command_buffer,
                     read.map(with_certainty_maybe).into_iter().chain(count).collect(),
                     out,
                 );
@@ -109,16 +119,18 @@ impl TrackedDevice {
     /// Execution graphs: which of their nodes run, and how often, they decide themselves.
     fn track_execution_graphs(&mut self, call: &Call<'_>, out: &mut TrackerOutput<'_>) -> bool {
         let (buffer, scratch, count) = match call {
-            Call::CmdInitializeGraphScratchMemoryAMDX(it) => {
-                let write = self.address_access(it.scratch, it.scratch_size, GRAPH_WRITE, out);
-                self.record_action(it.command_buffer, write.into_iter().collect(), out);
+            Call::CmdInitializeGraphScratchMemoryAMDX(params) => {
+                let write = self.address_access(params.scratch, params.scratch_size, GRAPH_WRITE, out);
+                self.record_action(params.command_buffer, write.into_iter().collect(), out);
                 return true;
             }
-            Call::CmdDispatchGraphAMDX(it) => (it.command_buffer, [it.scratch, it.scratch_size], None),
-            Call::CmdDispatchGraphIndirectAMDX(it) => (it.command_buffer, [it.scratch, it.scratch_size], None),
-            Call::CmdDispatchGraphIndirectCountAMDX(it) => {
-                let count = self.address_access(it.count_info, GRAPH_COUNT, INDIRECT_READ, out);
-                (it.command_buffer, [it.scratch, it.scratch_size], count)
+            Call::CmdDispatchGraphAMDX(params) => (params.command_buffer, [params.scratch, params.scratch_size], None),
+            Call::CmdDispatchGraphIndirectAMDX(params) => {
+                (params.command_buffer, [params.scratch, params.scratch_size], None)
+            }
+            Call::CmdDispatchGraphIndirectCountAMDX(params) => {
+                let count = self.address_access(params.count_info, GRAPH_COUNT, INDIRECT_READ, out);
+                (params.command_buffer, [params.scratch, params.scratch_size], count)
             }
             _ => return false,
         };
@@ -127,11 +139,11 @@ impl TrackedDevice {
         let own = self.command_buffers.get(buffer.0);
         let graph = own.and_then(|it| it.state.bind_point(BindPoint::ExecutionGraph).pipeline.clone());
         // Each node is one of several that may run.
-        let nodes = graph.map(|it| {
+        let nodes = graph.map(|tracked_pipeline| {
             let node = |shader: &Shader| {
                 Arc::new(TrackedPipeline { shaders: vec![shader.clone()], ..TrackedPipeline::default() })
             };
-            it.shaders.iter().map(node).collect()
+            tracked_pipeline.shaders.iter().map(node).collect()
         });
         let fixed = write.into_iter().chain(count).collect();
         self.record_launch_with(buffer, BindPoint::ExecutionGraph, fixed, &Launch::Unknown, nodes, out);
@@ -181,17 +193,17 @@ impl TrackedDevice {
 
     fn conversion_accesses(
         &self,
-        it: View<'_, vk::ConvertCooperativeVectorMatrixInfoNV>,
+        matrix_info: View<'_, vk::ConvertCooperativeVectorMatrixInfoNV>,
         out: &mut TrackerOutput<'_>,
     ) -> Vec<Access> {
-        let size = it.value(it.p_dst_size).copied().unwrap_or(0);
-        let read = self.address_access(*it.src_data.device_address(), it.src_size, CONVERT_READ, out);
-        let write = self.address_access(*it.dst_data.device_address(), size, CONVERT_WRITE, out);
+        let size = matrix_info.value(matrix_info.p_dst_size).copied().unwrap_or(0);
+        let read = self.address_access(*matrix_info.src_data.device_address(), matrix_info.src_size, CONVERT_READ, out);
+        let write = self.address_access(*matrix_info.dst_data.device_address(), size, CONVERT_WRITE, out);
         read.into_iter().chain(write).collect()
     }
 }
 
 /// How many there are stands in memory.
-fn with_certainty_maybe(it: Access) -> Access {
-    Access { certainty: Certainty::Maybe, ..it }
+fn with_certainty_maybe(access: Access) -> Access {
+    Access { certainty: Certainty::Maybe, ..access }
 }

@@ -17,43 +17,43 @@ const TRIANGLE: u64 = 8;
 impl TrackedDevice {
     pub(crate) fn track_micromaps(&mut self, event: TrackedCall<'_>, out: &mut TrackerOutput<'_>) -> bool {
         match (event.call, event.outcome) {
-            (Call::CreateMicromapEXT(it), Some(Outcome::CreateMicromapEXT(made))) => {
-                if let (Some(info), Some(handle)) = (it.p_create_info(), made.p_micromap()) {
+            (Call::CreateMicromapEXT(params), Some(Outcome::CreateMicromapEXT(made))) => {
+                if let (Some(info), Some(handle)) = (params.p_create_info(), made.p_micromap()) {
                     match self.buffer_range(info.buffer, info.offset, info.size) {
                         Some(part) => self.micromaps.insert(handle.0, part),
                         None => out.report_untracked("a buffer whose memory is not known"),
                     }
                 }
             }
-            (Call::DestroyMicromapEXT(it), None) => drop(self.micromaps.remove(it.micromap.0)),
-            (Call::CmdBuildMicromapsEXT(it), None) => {
-                let accesses = it.p_infos().iter().flat_map(|it| self.micromap_build_accesses(it, out)).collect();
-                self.record_action(it.command_buffer, accesses, out);
+            (Call::DestroyMicromapEXT(params), None) => drop(self.micromaps.remove(params.micromap.0)),
+            (Call::CmdBuildMicromapsEXT(params), None) => {
+                let accesses = params.p_infos().iter().flat_map(|it| self.micromap_build_accesses(it, out)).collect();
+                self.record_action(params.command_buffer, accesses, out);
             }
-            (Call::CmdCopyMicromapEXT(it), None) => {
-                let Some(info) = it.p_info() else { return true };
+            (Call::CmdCopyMicromapEXT(params), None) => {
+                let Some(info) = params.p_info() else { return true };
                 let mut accesses = self.micromap_accesses(info.src, MICROMAP_READ, out);
                 accesses.extend(self.micromap_accesses(info.dst, MICROMAP_WRITE, out));
-                self.record_action(it.command_buffer, accesses, out);
+                self.record_action(params.command_buffer, accesses, out);
             }
-            (Call::CmdCopyMicromapToMemoryEXT(it), None) => {
-                let Some(info) = it.p_info() else { return true };
+            (Call::CmdCopyMicromapToMemoryEXT(params), None) => {
+                let Some(info) = params.p_info() else { return true };
                 let mut accesses = self.micromap_accesses(info.src, MICROMAP_READ, out);
                 let address = *info.dst.device_address();
                 accesses.extend(self.address_access(address, HEADER, MICROMAP_COPY_WRITE, out));
-                self.record_action(it.command_buffer, accesses, out);
+                self.record_action(params.command_buffer, accesses, out);
             }
-            (Call::CmdCopyMemoryToMicromapEXT(it), None) => {
-                let Some(info) = it.p_info() else { return true };
+            (Call::CmdCopyMemoryToMicromapEXT(params), None) => {
+                let Some(info) = params.p_info() else { return true };
                 let mut accesses = self.micromap_accesses(info.dst, MICROMAP_WRITE, out);
                 let address = *info.src.device_address();
                 accesses.extend(self.address_access(address, HEADER, MICROMAP_COPY_READ, out));
-                self.record_action(it.command_buffer, accesses, out);
+                self.record_action(params.command_buffer, accesses, out);
             }
-            (Call::CmdWriteMicromapsPropertiesEXT(it), None) => {
-                let all = it.p_micromaps().iter();
+            (Call::CmdWriteMicromapsPropertiesEXT(params), None) => {
+                let all = params.p_micromaps().iter();
                 let reads = all.flat_map(|it| self.micromap_accesses(*it, MICROMAP_READ, out)).collect();
-                self.record_action(it.command_buffer, reads, out);
+                self.record_action(params.command_buffer, reads, out);
             }
             _ => return false,
         }
@@ -107,8 +107,8 @@ fn usages<'a>(info: View<'a, vk::MicromapBuildInfoEXT>) -> Vec<&'a vk::MicromapU
 }
 
 /// Bytes of the triangles of a usage: one or two bits for each part of each.
-fn data_size(it: &vk::MicromapUsageEXT) -> u64 {
-    let parts = 1_u64 << (2 * it.subdivision_level.min(15));
-    let bits = if it.format == vk::OpacityMicromapFormatKHR::_4_STATE_KHR.0 as u32 { 2 } else { 1 };
-    u64::from(it.count).saturating_mul((parts * bits).div_ceil(8))
+fn data_size(micromap_usage: &vk::MicromapUsageEXT) -> u64 {
+    let parts = 1_u64 << (2 * micromap_usage.subdivision_level.min(15));
+    let bits = if micromap_usage.format == vk::OpacityMicromapFormatKHR::_4_STATE_KHR.0 as u32 { 2 } else { 1 };
+    u64::from(micromap_usage.count).saturating_mul((parts * bits).div_ceil(8))
 }

@@ -26,16 +26,16 @@ impl TrackedDevice {
                     self.sessions.insert(handle.0, TrackedOpticalFlowSession::default());
                 }
             }
-            (Call::DestroyOpticalFlowSessionNV(it), None) => drop(self.sessions.remove(it.session.0)),
-            (Call::BindOpticalFlowSessionImageNV(it), Some(Outcome::BindOpticalFlowSessionImageNV(done))) => {
-                let own = self.sessions.get_mut(it.session.0).filter(|_| is_success(done.result));
+            (Call::DestroyOpticalFlowSessionNV(params), None) => drop(self.sessions.remove(params.session.0)),
+            (Call::BindOpticalFlowSessionImageNV(params), Some(Outcome::BindOpticalFlowSessionImageNV(done))) => {
+                let own = self.sessions.get_mut(params.session.0).filter(|_| is_success(done.result));
                 if let Some(own) = own {
-                    own.views.insert(it.binding_point.0, it.view);
+                    own.views.insert(params.binding_point.0, params.view);
                 }
             }
-            (Call::CmdOpticalFlowExecuteNV(it), None) => {
-                let accesses = self.session_accesses(it.session, out);
-                self.record_action(it.command_buffer, accesses, out);
+            (Call::CmdOpticalFlowExecuteNV(params), None) => {
+                let accesses = self.session_accesses(params.session, out);
+                self.record_action(params.command_buffer, accesses, out);
             }
             _ => return false,
         }

@@ -21,29 +21,32 @@ use crate::shader::launch::Launch;
 impl TrackedDevice {
     pub(crate) fn track_ray_tracing_nv(&mut self, event: TrackedCall<'_>, out: &mut TrackerOutput<'_>) -> bool {
         match (event.call, event.outcome) {
-            (Call::CreateAccelerationStructureNV(it), Some(Outcome::CreateAccelerationStructureNV(made))) => {
-                if let (Some(info), Some(handle)) = (it.p_create_info(), made.p_acceleration_structure()) {
+            (Call::CreateAccelerationStructureNV(params), Some(Outcome::CreateAccelerationStructureNV(made))) => {
+                if let (Some(info), Some(handle)) = (params.p_create_info(), made.p_acceleration_structure()) {
                     let size = Some(info.compacted_size).filter(|it| *it != 0);
                     self.structures_nv.insert(handle.0, OpaqueObject::new(size));
                 }
             }
-            (Call::DestroyAccelerationStructureNV(it), None) => {
-                let own = self.structures_nv.remove(it.acceleration_structure.0);
+            (Call::DestroyAccelerationStructureNV(params), None) => {
+                let own = self.structures_nv.remove(params.acceleration_structure.0);
                 self.destroy_opaque(own, out);
             }
             (
-                Call::GetAccelerationStructureMemoryRequirementsNV(it),
+                Call::GetAccelerationStructureMemoryRequirementsNV(params),
                 Some(Outcome::GetAccelerationStructureMemoryRequirementsNV(done)),
             ) => {
                 let object = vk::AccelerationStructureMemoryRequirementsTypeNV::OBJECT_NV;
-                let asked = it.p_info().filter(|it| it.type_ == object);
+                let asked = params.p_info().filter(|it| it.type_ == object);
                 let own = asked.and_then(|it| self.structures_nv.get_mut(it.acceleration_structure.0));
-                if let (Some(own), Some(it)) = (own, done.p_memory_requirements()) {
-                    own.set_size(it.memory_requirements.size);
+                if let (Some(own), Some(requirements)) = (own, done.p_memory_requirements()) {
+                    own.set_size(requirements.memory_requirements.size);
                 }
             }
-            (Call::BindAccelerationStructureMemoryNV(it), Some(Outcome::BindAccelerationStructureMemoryNV(done))) => {
-                for info in it.p_bind_infos().iter().filter(|_| is_success(done.result)) {
+            (
+                Call::BindAccelerationStructureMemoryNV(params),
+                Some(Outcome::BindAccelerationStructureMemoryNV(done)),
+            ) => {
+                for info in params.p_bind_infos().iter().filter(|_| is_success(done.result)) {
                     let handle = info.acceleration_structure.0;
                     let own = self.structures_nv.get(handle).copied();
                     if let Some(own) = self.bind_opaque(handle, own, info.memory, info.memory_offset, out) {
@@ -58,24 +61,24 @@ impl TrackedDevice {
 
     fn track_ray_commands_nv(&mut self, call: &Call<'_>, out: &mut TrackerOutput<'_>) -> bool {
         match call {
-            Call::CmdBuildAccelerationStructureNV(it) => self.build_nv(*it, out),
-            Call::CmdCopyAccelerationStructureNV(it) => {
-                let mut accesses = self.structure_accesses_nv(it.src, STRUCTURE_COPY_READ, out);
-                accesses.extend(self.structure_accesses_nv(it.dst, STRUCTURE_COPY_WRITE, out));
-                self.record_action(it.command_buffer, accesses, out);
+            Call::CmdBuildAccelerationStructureNV(params) => self.build_nv(*params, out),
+            Call::CmdCopyAccelerationStructureNV(params) => {
+                let mut accesses = self.structure_accesses_nv(params.src, STRUCTURE_COPY_READ, out);
+                accesses.extend(self.structure_accesses_nv(params.dst, STRUCTURE_COPY_WRITE, out));
+                self.record_action(params.command_buffer, accesses, out);
             }
-            Call::CmdWriteAccelerationStructuresPropertiesNV(it) => {
-                let all = it.p_acceleration_structures().iter();
+            Call::CmdWriteAccelerationStructuresPropertiesNV(params) => {
+                let all = params.p_acceleration_structures().iter();
                 let reads = all.flat_map(|it| self.structure_accesses_nv(*it, BUILD_READ, out)).collect();
-                self.record_action(it.command_buffer, reads, out);
+                self.record_action(params.command_buffer, reads, out);
             }
-            Call::CmdTraceRaysNV(it) => {
+            Call::CmdTraceRaysNV(params) => {
                 // How long a table is only the shaders know.
                 let tables = [
-                    (it.raygen_shader_binding_table_buffer, it.raygen_shader_binding_offset),
-                    (it.miss_shader_binding_table_buffer, it.miss_shader_binding_offset),
-                    (it.hit_shader_binding_table_buffer, it.hit_shader_binding_offset),
-                    (it.callable_shader_binding_table_buffer, it.callable_shader_binding_offset),
+                    (params.raygen_shader_binding_table_buffer, params.raygen_shader_binding_offset),
+                    (params.miss_shader_binding_table_buffer, params.miss_shader_binding_offset),
+                    (params.hit_shader_binding_table_buffer, params.hit_shader_binding_offset),
+                    (params.callable_shader_binding_table_buffer, params.callable_shader_binding_offset),
                 ];
                 let given = tables.into_iter().filter(|it| it.0.0 != 0);
                 let reads = given.filter_map(|(buffer, offset)| {
@@ -83,8 +86,8 @@ impl TrackedDevice {
                     Some(Access { certainty: Certainty::Somewhere, ..read })
                 });
                 let reads = reads.collect();
-                let launch = Launch::Rays([it.width, it.height, it.depth]);
-                self.record_launch(it.command_buffer, BindPoint::RayTracing, reads, &launch, out);
+                let launch = Launch::Rays([params.width, params.height, params.depth]);
+                self.record_launch(params.command_buffer, BindPoint::RayTracing, reads, &launch, out);
             }
             _ => return false,
         }
@@ -104,17 +107,27 @@ impl TrackedDevice {
         own.map(|(resource, bytes)| usage.access_to_bytes(resource, bytes)).into_iter().collect()
     }
 
-    fn build_nv(&mut self, it: View<'_, vk::CmdBuildAccelerationStructureNVParams>, out: &mut TrackerOutput<'_>) {
-        let mut accesses = self.structure_accesses_nv(it.dst, BUILD_WRITE, out);
-        if it.update.is_true() {
-            accesses.extend(self.structure_accesses_nv(it.src, BUILD_READ, out));
+    fn build_nv(
+        &mut self,
+        nv_params: View<'_, vk::CmdBuildAccelerationStructureNVParams>,
+        out: &mut TrackerOutput<'_>,
+    ) {
+        let mut accesses = self.structure_accesses_nv(nv_params.dst, BUILD_WRITE, out);
+        if nv_params.update.is_true() {
+            accesses.extend(self.structure_accesses_nv(nv_params.src, BUILD_READ, out));
         }
-        accesses.extend(self.buffer_access(it.scratch, it.scratch_offset, SCRATCH, BUILD_WRITE, out));
-        let Some(info) = it.p_info() else { return };
+        accesses.extend(self.buffer_access(nv_params.scratch, nv_params.scratch_offset, SCRATCH, BUILD_WRITE, out));
+        let Some(info) = nv_params.p_info() else { return };
         if info.type_ == vk::AccelerationStructureTypeKHR::TOP_LEVEL_KHR {
             out.report_untracked("the structures that instances in memory refer to");
             let size = u64::from(info.instance_count) * INSTANCE;
-            accesses.extend(self.buffer_access(it.instance_data, it.instance_offset, size, BUILD_INPUT_READ, out));
+            accesses.extend(self.buffer_access(
+                nv_params.instance_data,
+                nv_params.instance_offset,
+                size,
+                BUILD_INPUT_READ,
+                out,
+            ));
         }
         for geometry in info.p_geometries().iter() {
             let parts = match geometry.geometry_type {
@@ -126,25 +139,27 @@ impl TrackedDevice {
                 given.filter_map(|(buffer, at, size)| self.buffer_access(buffer, at, size, BUILD_INPUT_READ, out));
             accesses.extend(reads.collect::<Vec<_>>());
         }
-        self.record_action(it.command_buffer, accesses, out);
+        self.record_action(nv_params.command_buffer, accesses, out);
     }
 }
 
 /// Buffers, offsets and sizes of what a build reads.
-fn triangles(it: &vk::GeometryTrianglesNV) -> Vec<(vk::Buffer, u64, u64)> {
-    let count = u64::from(it.vertex_count);
-    let texel = format::block_size(it.vertex_format);
-    let vertices = if count == 0 { 0 } else { (count - 1).saturating_mul(it.vertex_stride).saturating_add(texel) };
-    let indices = index_size(it.index_type).map_or(0, |size| u64::from(it.index_count) * size);
+fn triangles(geometry_triangles: &vk::GeometryTrianglesNV) -> Vec<(vk::Buffer, u64, u64)> {
+    let count = u64::from(geometry_triangles.vertex_count);
+    let texel = format::block_size(geometry_triangles.vertex_format);
+    let vertices =
+        if count == 0 { 0 } else { (count - 1).saturating_mul(geometry_triangles.vertex_stride).saturating_add(texel) };
+    let indices =
+        index_size(geometry_triangles.index_type).map_or(0, |size| u64::from(geometry_triangles.index_count) * size);
     vec![
-        (it.vertex_data, it.vertex_offset, vertices),
-        (it.index_data, it.index_offset, indices),
-        (it.transform_data, it.transform_offset, TRANSFORM),
+        (geometry_triangles.vertex_data, geometry_triangles.vertex_offset, vertices),
+        (geometry_triangles.index_data, geometry_triangles.index_offset, indices),
+        (geometry_triangles.transform_data, geometry_triangles.transform_offset, TRANSFORM),
     ]
 }
 
-fn boxes(it: &vk::GeometryAABBNV) -> Vec<(vk::Buffer, u64, u64)> {
-    let count = u64::from(it.num_aab_bs);
-    let size = if count == 0 { 0 } else { (count - 1) * u64::from(it.stride) + BOX };
-    vec![(it.aabb_data, it.offset, size)]
+fn boxes(geometry_aabb: &vk::GeometryAABBNV) -> Vec<(vk::Buffer, u64, u64)> {
+    let count = u64::from(geometry_aabb.num_aab_bs);
+    let size = if count == 0 { 0 } else { (count - 1) * u64::from(geometry_aabb.stride) + BOX };
+    vec![(geometry_aabb.aabb_data, geometry_aabb.offset, size)]
 }

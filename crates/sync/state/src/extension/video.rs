@@ -11,8 +11,8 @@ use crate::listener::TrackerOutput;
 impl TrackedDevice {
     pub(crate) fn track_video(&mut self, event: TrackedCall<'_>, out: &mut TrackerOutput<'_>) -> bool {
         match event.call {
-            Call::CmdDecodeVideoKHR(it) => {
-                let Some(info) = it.p_decode_info() else { return true };
+            Call::CmdDecodeVideoKHR(params) => {
+                let Some(info) = params.p_decode_info() else { return true };
                 let (offset, range) = (info.src_buffer_offset, info.src_buffer_range);
                 let mut accesses: Vec<Access> =
                     self.buffer_access(info.src_buffer, offset, range, DECODE_READ, out).into_iter().collect();
@@ -21,10 +21,10 @@ impl TrackedDevice {
                 for slot in info.p_reference_slots().iter() {
                     accesses.extend(self.reference_slot_access(Some(slot), DECODE_READ, out));
                 }
-                self.record_action(it.command_buffer, accesses, out);
+                self.record_action(params.command_buffer, accesses, out);
             }
-            Call::CmdEncodeVideoKHR(it) => {
-                let Some(info) = it.p_encode_info() else { return true };
+            Call::CmdEncodeVideoKHR(params) => {
+                let Some(info) = params.p_encode_info() else { return true };
                 let (offset, range) = (info.dst_buffer_offset, info.dst_buffer_range);
                 let mut accesses: Vec<Access> =
                     self.buffer_access(info.dst_buffer, offset, range, ENCODE_WRITE, out).into_iter().collect();
@@ -37,7 +37,7 @@ impl TrackedDevice {
                     let view = self.image_views.get(map.quantization_map.0);
                     accesses.extend(view.map(|it| it.read(ENCODE_READ)));
                 }
-                self.record_action(it.command_buffer, accesses, out);
+                self.record_action(params.command_buffer, accesses, out);
             }
             _ => return false,
         }
@@ -57,19 +57,20 @@ impl TrackedDevice {
     /// One layer of a view, of which a part is coded.
     fn picture_access(
         &self,
-        it: &vk::VideoPictureResourceInfoKHR,
+        resource_info: &vk::VideoPictureResourceInfoKHR,
         usage: StageAccess,
         out: &mut TrackerOutput<'_>,
     ) -> Option<Access> {
-        let Some(view) = self.image_views.get(it.image_view_binding.0) else {
+        let Some(view) = self.image_views.get(resource_info.image_view_binding.0) else {
             out.report_untracked("a view that nobody created");
             return None;
         };
         let mut region = view.region.clone();
-        let layer = region.layers.start.saturating_add(it.base_array_layer);
+        let layer = region.layers.start.saturating_add(resource_info.base_array_layer);
         region.layers = layer..layer.saturating_add(1);
-        let offset = [it.coded_offset.x.max(0) as u32, it.coded_offset.y.max(0) as u32, 0];
-        region.area = Some(Area { offset, extent: [it.coded_extent.width, it.coded_extent.height, 1] });
+        let offset = [resource_info.coded_offset.x.max(0) as u32, resource_info.coded_offset.y.max(0) as u32, 0];
+        region.area =
+            Some(Area { offset, extent: [resource_info.coded_extent.width, resource_info.coded_extent.height, 1] });
         Some(usage.access_to(view.resource, Region::Image(region)))
     }
 }

@@ -40,27 +40,30 @@ impl TrackedDevice {
 
     fn track_external_semaphores(&mut self, event: TrackedCall<'_>, out: &mut TrackerOutput<'_>) -> bool {
         let exported = match (event.call, event.outcome) {
-            (Call::GetSemaphoreFdKHR(it), Some(Outcome::GetSemaphoreFdKHR(done))) => {
-                done!(it.p_get_fd_info(), done, semaphore)
+            (Call::GetSemaphoreFdKHR(params), Some(Outcome::GetSemaphoreFdKHR(done))) => {
+                done!(params.p_get_fd_info(), done, semaphore)
             }
-            (Call::GetSemaphoreWin32HandleKHR(it), Some(Outcome::GetSemaphoreWin32HandleKHR(done))) => {
-                done!(it.p_get_win32_handle_info(), done, semaphore)
+            (Call::GetSemaphoreWin32HandleKHR(params), Some(Outcome::GetSemaphoreWin32HandleKHR(done))) => {
+                done!(params.p_get_win32_handle_info(), done, semaphore)
             }
-            (Call::GetSemaphoreZirconHandleFUCHSIA(it), Some(Outcome::GetSemaphoreZirconHandleFUCHSIA(done))) => {
-                done!(it.p_get_zircon_handle_info(), done, semaphore)
+            (Call::GetSemaphoreZirconHandleFUCHSIA(params), Some(Outcome::GetSemaphoreZirconHandleFUCHSIA(done))) => {
+                done!(params.p_get_zircon_handle_info(), done, semaphore)
             }
-            (Call::ImportSemaphoreFdKHR(it), Some(Outcome::ImportSemaphoreFdKHR(done))) => {
-                let info = it.p_import_semaphore_fd_info().filter(|_| is_success(done.result));
+            (Call::ImportSemaphoreFdKHR(params), Some(Outcome::ImportSemaphoreFdKHR(done))) => {
+                let info = params.p_import_semaphore_fd_info().filter(|_| is_success(done.result));
                 self.import_semaphore(info.map(|it| (it.semaphore, it.flags)), out);
                 return true;
             }
-            (Call::ImportSemaphoreWin32HandleKHR(it), Some(Outcome::ImportSemaphoreWin32HandleKHR(done))) => {
-                let info = it.p_import_semaphore_win32_handle_info().filter(|_| is_success(done.result));
+            (Call::ImportSemaphoreWin32HandleKHR(params), Some(Outcome::ImportSemaphoreWin32HandleKHR(done))) => {
+                let info = params.p_import_semaphore_win32_handle_info().filter(|_| is_success(done.result));
                 self.import_semaphore(info.map(|it| (it.semaphore, it.flags)), out);
                 return true;
             }
-            (Call::ImportSemaphoreZirconHandleFUCHSIA(it), Some(Outcome::ImportSemaphoreZirconHandleFUCHSIA(done))) => {
-                let info = it.p_import_semaphore_zircon_handle_info().filter(|_| is_success(done.result));
+            (
+                Call::ImportSemaphoreZirconHandleFUCHSIA(params),
+                Some(Outcome::ImportSemaphoreZirconHandleFUCHSIA(done)),
+            ) => {
+                let info = params.p_import_semaphore_zircon_handle_info().filter(|_| is_success(done.result));
                 self.import_semaphore(info.map(|it| (it.semaphore, it.flags)), out);
                 return true;
             }
@@ -74,17 +77,17 @@ impl TrackedDevice {
 
     fn track_external_fences(&mut self, event: TrackedCall<'_>, out: &mut TrackerOutput<'_>) -> bool {
         let (fence, is_import) = match (event.call, event.outcome) {
-            (Call::GetFenceFdKHR(it), Some(Outcome::GetFenceFdKHR(done))) => {
-                (done!(it.p_get_fd_info(), done, fence), false)
+            (Call::GetFenceFdKHR(params), Some(Outcome::GetFenceFdKHR(done))) => {
+                (done!(params.p_get_fd_info(), done, fence), false)
             }
-            (Call::GetFenceWin32HandleKHR(it), Some(Outcome::GetFenceWin32HandleKHR(done))) => {
-                (done!(it.p_get_win32_handle_info(), done, fence), false)
+            (Call::GetFenceWin32HandleKHR(params), Some(Outcome::GetFenceWin32HandleKHR(done))) => {
+                (done!(params.p_get_win32_handle_info(), done, fence), false)
             }
-            (Call::ImportFenceFdKHR(it), Some(Outcome::ImportFenceFdKHR(done))) => {
-                (done!(it.p_import_fence_fd_info(), done, fence), true)
+            (Call::ImportFenceFdKHR(params), Some(Outcome::ImportFenceFdKHR(done))) => {
+                (done!(params.p_import_fence_fd_info(), done, fence), true)
             }
-            (Call::ImportFenceWin32HandleKHR(it), Some(Outcome::ImportFenceWin32HandleKHR(done))) => {
-                (done!(it.p_import_fence_win32_handle_info(), done, fence), true)
+            (Call::ImportFenceWin32HandleKHR(params), Some(Outcome::ImportFenceWin32HandleKHR(done))) => {
+                (done!(params.p_import_fence_win32_handle_info(), done, fence), true)
             }
             _ => return false,
         };

@@ -20,16 +20,16 @@ impl TrackedDevice {
     pub(crate) fn bind_sparse(
         &mut self,
         queue: QueueId,
-        it: View<'_, vk::QueueBindSparseParams>,
+        sparse_params: View<'_, vk::QueueBindSparseParams>,
         out: &mut TrackerOutput<'_>,
     ) {
-        let fence = self.signaled_fence(it.fence, out);
-        let last = it.bind_info_count.saturating_sub(1) as usize;
-        if it.bind_info_count == 0 {
+        let fence = self.signaled_fence(sparse_params.fence, out);
+        let last = sparse_params.bind_info_count.saturating_sub(1) as usize;
+        if sparse_params.bind_info_count == 0 {
             let step = HostStep::Submit { queue, batches: Vec::new(), fence };
             return out.step(step);
         }
-        for (at, info) in it.p_bind_info().iter().enumerate() {
+        for (at, info) in sparse_params.p_bind_info().iter().enumerate() {
             let timeline = info.chained::<vk::TimelineSemaphoreSubmitInfo>();
             let wait_values = timeline.map_or(&[][..], |it| it.p_wait_semaphore_values());
             let signal_values = timeline.map_or(&[][..], |it| it.p_signal_semaphore_values());
@@ -54,32 +54,32 @@ impl TrackedDevice {
 
     fn sparse_binds(&self, info: View<'_, vk::BindSparseInfo>, out: &mut TrackerOutput<'_>) -> Vec<SparseBind> {
         let mut found = Vec::new();
-        for it in info.p_buffer_binds().iter() {
-            let Some((resource, whole)) = self.buffer_range(it.buffer, 0, vk::WHOLE_SIZE) else {
+        for p_buffer_bind in info.p_buffer_binds().iter() {
+            let Some((resource, whole)) = self.buffer_range(p_buffer_bind.buffer, 0, vk::WHOLE_SIZE) else {
                 out.report_untracked("a buffer that nobody created");
                 continue;
             };
-            for it in it.p_binds().iter() {
-                let size = it.size.min(whole.end.saturating_sub(it.resource_offset));
-                let part = SparsePart::Bytes(it.resource_offset);
-                let memory = self.sparse_memory(it.memory, it.memory_offset, size, out);
+            for p_bind in p_buffer_bind.p_binds().iter() {
+                let size = p_bind.size.min(whole.end.saturating_sub(p_bind.resource_offset));
+                let part = SparsePart::Bytes(p_bind.resource_offset);
+                let memory = self.sparse_memory(p_bind.memory, p_bind.memory_offset, size, out);
                 found.extend((size > 0).then_some(SparseBind { resource, part, size, memory }));
             }
         }
-        for it in info.p_image_opaque_binds().iter() {
-            let Some((resource, _)) = self.sparse_image(it.image, out) else { continue };
-            for it in it.p_binds().iter().filter(|it| !is_metadata(it.flags)) {
-                let size = it.size.min(SIZE_MAX.saturating_sub(it.resource_offset));
-                let part = SparsePart::Bytes(it.resource_offset);
-                let memory = self.sparse_memory(it.memory, it.memory_offset, size, out);
+        for p_image_opaque_bind in info.p_image_opaque_binds().iter() {
+            let Some((resource, _)) = self.sparse_image(p_image_opaque_bind.image, out) else { continue };
+            for p_bind in p_image_opaque_bind.p_binds().iter().filter(|it| !is_metadata(it.flags)) {
+                let size = p_bind.size.min(SIZE_MAX.saturating_sub(p_bind.resource_offset));
+                let part = SparsePart::Bytes(p_bind.resource_offset);
+                let memory = self.sparse_memory(p_bind.memory, p_bind.memory_offset, size, out);
                 found.extend((size > 0).then_some(SparseBind { resource, part, size, memory }));
             }
         }
-        for it in info.p_image_binds().iter() {
-            let Some((resource, image)) = self.sparse_image(it.image, out) else { continue };
-            for it in it.p_binds().iter().filter(|it| !is_metadata(it.flags)) {
-                let (part, size) = image.blocks(it.get());
-                let memory = self.sparse_memory(it.memory, it.memory_offset, size, out);
+        for p_image_bind in info.p_image_binds().iter() {
+            let Some((resource, image)) = self.sparse_image(p_image_bind.image, out) else { continue };
+            for p_bind in p_image_bind.p_binds().iter().filter(|it| !is_metadata(it.flags)) {
+                let (part, size) = image.blocks(p_bind.get());
+                let memory = self.sparse_memory(p_bind.memory, p_bind.memory_offset, size, out);
                 found.push(SparseBind { resource, part: SparsePart::Texels(part), size, memory });
             }
         }
@@ -117,8 +117,8 @@ fn is_metadata(flags: vk::SparseMemoryBindFlags) -> bool {
 
 impl TrackedImage {
     /// The texels of some sparse blocks, and the bytes of memory that they take.
-    fn blocks(&self, it: &vk::SparseImageMemoryBind) -> (ImageRegion, u64) {
-        let extent = extent_of(it.extent);
+    fn blocks(&self, memory_bind: &vk::SparseImageMemoryBind) -> (ImageRegion, u64) {
+        let extent = extent_of(memory_bind.extent);
         let block = self.block_size.unwrap_or(BLOCK).max(1);
         let size = match self.granularity {
             Some(texels) => {
@@ -126,7 +126,7 @@ impl TrackedImage {
                 blocks.fold(block, u64::saturating_mul)
             }
             None => {
-                let texel = format::of_aspect(self.info.format, it.subresource.aspect_mask.0);
+                let texel = format::of_aspect(self.info.format, memory_bind.subresource.aspect_mask.0);
                 let texels = format::block_extent(texel);
                 let counts = (0..3).map(|at| u64::from(extent[at].div_ceil(texels[at])));
                 let bytes = counts.fold(format::block_size(texel), u64::saturating_mul);
@@ -134,10 +134,10 @@ impl TrackedImage {
             }
         };
         let region = ImageRegion {
-            aspects: it.subresource.aspect_mask.0,
-            mips: one(it.subresource.mip_level),
-            layers: one(it.subresource.array_layer),
-            area: Some(Area { offset: offset_of(it.offset).map(|it| it.max(0) as u32), extent }),
+            aspects: memory_bind.subresource.aspect_mask.0,
+            mips: one(memory_bind.subresource.mip_level),
+            layers: one(memory_bind.subresource.array_layer),
+            area: Some(Area { offset: offset_of(memory_bind.offset).map(|it| it.max(0) as u32), extent }),
             components: Components::ALL,
         };
         (region, size)

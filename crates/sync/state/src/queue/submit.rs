@@ -28,8 +28,8 @@ impl TrackedDevice {
                     self.add_fence(fence.0, out);
                 }
             }
-            (Call::CreateSemaphore(it), Some(Outcome::CreateSemaphore(made))) => {
-                if let (Some(info), Some(semaphore)) = (it.p_create_info(), made.p_semaphore()) {
+            (Call::CreateSemaphore(params), Some(Outcome::CreateSemaphore(made))) => {
+                if let (Some(info), Some(semaphore)) = (params.p_create_info(), made.p_semaphore()) {
                     self.create_semaphore(info, semaphore.0, out);
                 }
             }
@@ -50,20 +50,22 @@ impl TrackedDevice {
                     self.add_fence(fence.0, out);
                 }
             }
-            (Call::DestroyFence(it), None) => {
-                let fence = self.fences.remove(it.fence.0);
-                if let Some(it) = fence {
-                    self.imported_fences.remove(&it);
-                    self.submitted_fences.remove(&it);
+            (Call::DestroyFence(params), None) => {
+                let fence = self.fences.remove(params.fence.0);
+                if let Some(fence_id) = fence {
+                    self.imported_fences.remove(&fence_id);
+                    self.submitted_fences.remove(&fence_id);
                 }
                 out.destroyed(fence.map(Destroyed::Fence));
             }
-            (Call::DestroySemaphore(it), None) => {
-                let semaphore = self.semaphores.remove(it.semaphore.0).map(|it| it.id);
+            (Call::DestroySemaphore(params), None) => {
+                let semaphore = self.semaphores.remove(params.semaphore.0).map(|it| it.id);
                 semaphore.map(|it| self.external_semaphores.remove(&it));
                 out.destroyed(semaphore.map(Destroyed::Semaphore));
             }
-            (Call::DestroyEvent(it), None) => out.destroyed(self.events.remove(it.event.0).map(Destroyed::Event)),
+            (Call::DestroyEvent(params), None) => {
+                out.destroyed(self.events.remove(params.event.0).map(Destroyed::Event))
+            }
             _ => return self.track_host_sync(event, out),
         }
         true
@@ -72,10 +74,10 @@ impl TrackedDevice {
     /// What the host waits for, and what it does itself.
     fn track_host_sync(&mut self, event: TrackedCall<'_>, out: &mut TrackerOutput<'_>) -> bool {
         match (event.call, event.outcome) {
-            (Call::WaitForFences(it), Some(Outcome::WaitForFences(done))) => {
-                let fences = self.fences_of(it.p_fences(), out);
+            (Call::WaitForFences(params), Some(Outcome::WaitForFences(done))) => {
+                let fences = self.fences_of(params.p_fences(), out);
                 if !is_success(done.result) {
-                } else if it.wait_all.is_true() || fences.len() == 1 {
+                } else if params.wait_all.is_true() || fences.len() == 1 {
                     self.wait_fences(fences, out);
                 } else if let Some(first) = self.first_signaled_fence(&fences) {
                     self.wait_fences(vec![first], out);
@@ -83,45 +85,46 @@ impl TrackedDevice {
                     out.report_untracked("which of several fences is signaled is not told");
                 }
             }
-            (Call::GetFenceStatus(it), Some(Outcome::GetFenceStatus(done))) => {
+            (Call::GetFenceStatus(params), Some(Outcome::GetFenceStatus(done))) => {
                 if is_success(done.result) {
-                    let fences = self.fences_of(&[it.fence], out);
+                    let fences = self.fences_of(&[params.fence], out);
                     self.wait_fences(fences, out);
                 }
             }
-            (Call::ResetFences(it), None) => {
-                let fences = self.fences_of(it.p_fences(), out);
+            (Call::ResetFences(params), None) => {
+                let fences = self.fences_of(params.p_fences(), out);
                 // What was imported is gone with it.
                 self.imported_fences.retain(|it| !fences.contains(it));
                 self.submitted_fences.retain(|it, _| !fences.contains(it));
                 out.step(HostStep::ResetFences(fences));
             }
-            (Call::WaitSemaphores(it), Some(Outcome::WaitSemaphores(done))) => {
-                if let Some(info) = it.p_wait_info().filter(|_| is_success(done.result)) {
+            (Call::WaitSemaphores(params), Some(Outcome::WaitSemaphores(done))) => {
+                if let Some(info) = params.p_wait_info().filter(|_| is_success(done.result)) {
                     self.wait_semaphores(info, out);
                 }
             }
-            (Call::GetSemaphoreCounterValue(it), Some(Outcome::GetSemaphoreCounterValue(done))) => {
+            (Call::GetSemaphoreCounterValue(params), Some(Outcome::GetSemaphoreCounterValue(done))) => {
                 if let (Some(value), true) = (done.p_value().copied().filter(|it| *it > 0), is_success(done.result)) {
-                    let points: Vec<SemaphorePoint> = self.semaphore_point(it.semaphore, value).into_iter().collect();
+                    let points: Vec<SemaphorePoint> =
+                        self.semaphore_point(params.semaphore, value).into_iter().collect();
                     self.wait_external(&points, out);
                     out.step(HostStep::WaitSemaphores(points));
                 }
             }
-            (Call::SignalSemaphore(it), None) => {
-                let Some(info) = it.p_signal_info() else { return true };
+            (Call::SignalSemaphore(params), None) => {
+                let Some(info) = params.p_signal_info() else { return true };
                 if let Some(point) = self.semaphore_point(info.semaphore, info.value) {
                     self.signal_external([point].into_iter());
                     out.step(HostStep::SignalSemaphore(point));
                 }
             }
-            (Call::SetEvent(it), None) => {
-                if let Some(event) = self.event_id(it.event, out) {
+            (Call::SetEvent(params), None) => {
+                if let Some(event) = self.event_id(params.event, out) {
                     out.step(HostStep::SetEvent(event));
                 }
             }
-            (Call::ResetEvent(it), None) => {
-                if let Some(event) = self.event_id(it.event, out) {
+            (Call::ResetEvent(params), None) => {
+                if let Some(event) = self.event_id(params.event, out) {
                     out.step(HostStep::ResetEvent(event));
                 }
             }
@@ -184,39 +187,44 @@ impl TrackedDevice {
     pub(crate) fn track_queue(&mut self, queue: QueueId, event: TrackedCall<'_>, out: &mut TrackerOutput<'_>) -> bool {
         self.submission_count += 1;
         match (event.call, event.outcome) {
-            (Call::QueueSubmit(it), None) => {
-                let batches: Vec<SubmitBatch> = it.p_submits().iter().map(|it| self.batch(it)).collect();
+            (Call::QueueSubmit(params), None) => {
+                let batches: Vec<SubmitBatch> = params.p_submits().iter().map(|it| self.batch(it)).collect();
                 self.add_host_waits(&batches);
-                for buffer in it.p_submits().iter().flat_map(|it| it.p_command_buffers()) {
+                for buffer in params.p_submits().iter().flat_map(|it| it.p_command_buffers()) {
                     self.resolve_at_submission(buffer.0, out);
                 }
-                let given = it.p_submits().iter().flat_map(|it| {
-                    [it.wait_semaphore_count, it.command_buffer_count, it.signal_semaphore_count].map(u64::from)
-                });
-                report_unknown_handles(&batches, given.sum(), out);
-                self.submit(queue, batches, it.fence, out);
-            }
-            (Call::QueueSubmit2(it), None) => {
-                let batches: Vec<SubmitBatch> = it.p_submits().iter().map(|it| self.batch2(it)).collect();
-                self.add_host_waits(&batches);
-                for info in it.p_submits().iter().flat_map(|it| it.p_command_buffer_infos().iter()) {
-                    self.resolve_at_submission(info.command_buffer.0, out);
-                }
-                let given = it.p_submits().iter().flat_map(|it| {
-                    [it.wait_semaphore_info_count, it.command_buffer_info_count, it.signal_semaphore_info_count]
+                let given = params.p_submits().iter().flat_map(|p_submit| {
+                    [p_submit.wait_semaphore_count, p_submit.command_buffer_count, p_submit.signal_semaphore_count]
                         .map(u64::from)
                 });
                 report_unknown_handles(&batches, given.sum(), out);
-                self.submit(queue, batches, it.fence, out);
+                self.submit(queue, batches, params.fence, out);
             }
-            (Call::QueueBindSparse(it), None) => self.bind_sparse(queue, *it, out),
+            (Call::QueueSubmit2(params), None) => {
+                let batches: Vec<SubmitBatch> = params.p_submits().iter().map(|it| self.batch2(it)).collect();
+                self.add_host_waits(&batches);
+                for info in params.p_submits().iter().flat_map(|it| it.p_command_buffer_infos().iter()) {
+                    self.resolve_at_submission(info.command_buffer.0, out);
+                }
+                let given = params.p_submits().iter().flat_map(|p_submit| {
+                    [
+                        p_submit.wait_semaphore_info_count,
+                        p_submit.command_buffer_info_count,
+                        p_submit.signal_semaphore_info_count,
+                    ]
+                    .map(u64::from)
+                });
+                report_unknown_handles(&batches, given.sum(), out);
+                self.submit(queue, batches, params.fence, out);
+            }
+            (Call::QueueBindSparse(params), None) => self.bind_sparse(queue, *params, out),
             (Call::QueueWaitIdle(_), Some(Outcome::QueueWaitIdle(done))) => {
                 if is_success(done.result) {
                     out.step(HostStep::QueueIdle(queue));
                 }
             }
-            (Call::QueuePresentKHR(it), None) => {
-                if let Some(info) = it.p_present_info() {
+            (Call::QueuePresentKHR(params), None) => {
+                if let Some(info) = params.p_present_info() {
                     self.present(queue, info, out);
                 }
             }
@@ -227,8 +235,8 @@ impl TrackedDevice {
 
     /// Before what is submitted is settled: whether the host may still write then.
     fn add_host_waits(&mut self, batches: &[SubmitBatch]) {
-        for it in batches.iter().flat_map(|it| &it.waits) {
-            self.waits_for_host.note_wait(it.point);
+        for batch in batches.iter().flat_map(|it| &it.waits) {
+            self.waits_for_host.note_wait(batch.point);
         }
     }
 
@@ -265,12 +273,12 @@ impl TrackedDevice {
         found
     }
 
-    fn batch(&self, it: View<'_, vk::SubmitInfo>) -> SubmitBatch {
-        let timeline = it.chained::<vk::TimelineSemaphoreSubmitInfo>();
+    fn batch(&self, submit_info: View<'_, vk::SubmitInfo>) -> SubmitBatch {
+        let timeline = submit_info.chained::<vk::TimelineSemaphoreSubmitInfo>();
         let waits = timeline.map_or(&[][..], |it| it.p_wait_semaphore_values());
         let signals = timeline.map_or(&[][..], |it| it.p_signal_semaphore_values());
         let value = |values: &[u64], at: usize| values.get(at).copied().unwrap_or(0);
-        let stages = it.p_wait_dst_stage_mask();
+        let stages = submit_info.p_wait_dst_stage_mask();
         let wait = |(at, semaphore): (usize, &vk::Semaphore)| {
             let stages = stages.get(at).map_or(0, |it| u64::from(it.0));
             Some(SemaphoreWait { point: self.semaphore_point(*semaphore, value(waits, at))?, stages })
@@ -279,24 +287,31 @@ impl TrackedDevice {
             Some(SemaphoreSignal { point: self.semaphore_point(*semaphore, value(signals, at))?, stages: ALL_COMMANDS })
         };
         SubmitBatch {
-            waits: it.p_wait_semaphores().iter().enumerate().filter_map(wait).collect(),
-            command_buffers: it.p_command_buffers().iter().filter_map(|it| self.command_buffer_id(*it)).collect(),
-            signals: it.p_signal_semaphores().iter().enumerate().filter_map(signal).collect(),
+            waits: submit_info.p_wait_semaphores().iter().enumerate().filter_map(wait).collect(),
+            command_buffers: submit_info
+                .p_command_buffers()
+                .iter()
+                .filter_map(|it| self.command_buffer_id(*it))
+                .collect(),
+            signals: submit_info.p_signal_semaphores().iter().enumerate().filter_map(signal).collect(),
         }
     }
 
-    fn batch2(&self, it: View<'_, vk::SubmitInfo2>) -> SubmitBatch {
-        let wait = |it: View<'_, vk::SemaphoreSubmitInfo>| {
-            Some(SemaphoreWait { point: self.semaphore_point(it.semaphore, it.value)?, stages: it.stage_mask.0 })
+    fn batch2(&self, submit_info: View<'_, vk::SubmitInfo2>) -> SubmitBatch {
+        let wait = |info: View<'_, vk::SemaphoreSubmitInfo>| {
+            Some(SemaphoreWait { point: self.semaphore_point(info.semaphore, info.value)?, stages: info.stage_mask.0 })
         };
-        let signal = |it: View<'_, vk::SemaphoreSubmitInfo>| {
-            Some(SemaphoreSignal { point: self.semaphore_point(it.semaphore, it.value)?, stages: it.stage_mask.0 })
+        let signal = |info: View<'_, vk::SemaphoreSubmitInfo>| {
+            Some(SemaphoreSignal {
+                point: self.semaphore_point(info.semaphore, info.value)?,
+                stages: info.stage_mask.0,
+            })
         };
-        let buffers = it.p_command_buffer_infos();
+        let buffers = submit_info.p_command_buffer_infos();
         SubmitBatch {
-            waits: it.p_wait_semaphore_infos().iter().filter_map(wait).collect(),
+            waits: submit_info.p_wait_semaphore_infos().iter().filter_map(wait).collect(),
             command_buffers: buffers.iter().filter_map(|it| self.command_buffer_id(it.command_buffer)).collect(),
-            signals: it.p_signal_semaphore_infos().iter().filter_map(signal).collect(),
+            signals: submit_info.p_signal_semaphore_infos().iter().filter_map(signal).collect(),
         }
     }
 

@@ -27,38 +27,38 @@ const PRESENTED_MAX: usize = 64;
 impl TrackedDevice {
     pub(crate) fn track_swapchains(&mut self, event: TrackedCall<'_>, out: &mut TrackerOutput<'_>) -> bool {
         match (event.call, event.outcome) {
-            (Call::CreateSwapchainKHR(it), Some(Outcome::CreateSwapchainKHR(made))) => {
-                if let (Some(info), Some(handle)) = (it.p_create_info(), made.p_swapchain()) {
+            (Call::CreateSwapchainKHR(params), Some(Outcome::CreateSwapchainKHR(made))) => {
+                if let (Some(info), Some(handle)) = (params.p_create_info(), made.p_swapchain()) {
                     self.swapchains.insert(handle.0, TrackedSwapchain::from_create_info(info));
                 }
             }
-            (Call::CreateSharedSwapchainsKHR(it), Some(Outcome::CreateSharedSwapchainsKHR(made))) => {
-                self.create_shared(it.p_create_infos(), made.p_swapchains());
+            (Call::CreateSharedSwapchainsKHR(params), Some(Outcome::CreateSharedSwapchainsKHR(made))) => {
+                self.create_shared(params.p_create_infos(), made.p_swapchains());
             }
-            (Call::DestroySwapchainKHR(it), None) => self.destroy_swapchain(it.swapchain.0, out),
-            (Call::GetSwapchainImagesKHR(it), Some(Outcome::GetSwapchainImagesKHR(done))) => {
-                self.add_swapchain_images(it.swapchain.0, done.p_swapchain_images(), out);
+            (Call::DestroySwapchainKHR(params), None) => self.destroy_swapchain(params.swapchain.0, out),
+            (Call::GetSwapchainImagesKHR(params), Some(Outcome::GetSwapchainImagesKHR(done))) => {
+                self.add_swapchain_images(params.swapchain.0, done.p_swapchain_images(), out);
             }
-            (Call::AcquireNextImageKHR(it), Some(Outcome::AcquireNextImageKHR(done))) => {
+            (Call::AcquireNextImageKHR(params), Some(Outcome::AcquireNextImageKHR(done))) => {
                 let index = done.p_image_index().copied().filter(|_| is_acquired(done.result));
-                self.acquire(it.swapchain.0, index, it.semaphore, it.fence, out);
+                self.acquire(params.swapchain.0, index, params.semaphore, params.fence, out);
             }
-            (Call::AcquireNextImage2KHR(it), Some(Outcome::AcquireNextImage2KHR(done))) => {
+            (Call::AcquireNextImage2KHR(params), Some(Outcome::AcquireNextImage2KHR(done))) => {
                 let index = done.p_image_index().copied().filter(|_| is_acquired(done.result));
-                if let Some(info) = it.p_acquire_info() {
+                if let Some(info) = params.p_acquire_info() {
                     self.acquire(info.swapchain.0, index, info.semaphore, info.fence, out);
                 }
             }
-            (Call::WaitForPresentKHR(it), Some(Outcome::WaitForPresentKHR(done))) => {
-                self.wait_for_present(it.swapchain, it.present_id, done.result, out);
+            (Call::WaitForPresentKHR(params), Some(Outcome::WaitForPresentKHR(done))) => {
+                self.wait_for_present(params.swapchain, params.present_id, done.result, out);
             }
-            (Call::WaitForPresent2KHR(it), Some(Outcome::WaitForPresent2KHR(done))) => {
-                if let Some(info) = it.p_present_wait2_info() {
-                    self.wait_for_present(it.swapchain, info.present_id, done.result, out);
+            (Call::WaitForPresent2KHR(params), Some(Outcome::WaitForPresent2KHR(done))) => {
+                if let Some(info) = params.p_present_wait2_info() {
+                    self.wait_for_present(params.swapchain, info.present_id, done.result, out);
                 }
             }
-            (Call::ReleaseSwapchainImagesKHR(it), None) => {
-                if let Some(info) = it.p_release_info() {
+            (Call::ReleaseSwapchainImagesKHR(params), None) => {
+                if let Some(info) = params.p_release_info() {
                     self.release_images(info, out);
                 }
             }

@@ -21,45 +21,45 @@ use crate::shader::launch::Launch;
 impl TrackedDevice {
     pub(crate) fn track_addresses(&mut self, event: TrackedCall<'_>, out: &mut TrackerOutput<'_>) -> bool {
         match (event.call, event.outcome) {
-            (Call::GetBufferDeviceAddress(it), Some(Outcome::GetBufferDeviceAddress(done))) => {
-                if let Some(info) = it.p_info() {
+            (Call::GetBufferDeviceAddress(params), Some(Outcome::GetBufferDeviceAddress(done))) => {
+                if let Some(info) = params.p_info() {
                     self.set_address(info.buffer.0, done.result);
                 }
             }
-            (Call::CmdBindIndexBuffer3KHR(it), None) => {
-                let Some(info) = it.p_info() else { return true };
+            (Call::CmdBindIndexBuffer3KHR(params), None) => {
+                let Some(info) = params.p_info() else { return true };
                 let part = self.resolve_address(info.address_range.address, info.address_range.size, out);
                 let bound = part.zip(index_size(info.index_type));
-                if let Some(own) = self.command_buffer_mut(it.command_buffer) {
+                if let Some(own) = self.command_buffer_mut(params.command_buffer) {
                     own.state.indices =
                         bound.map(|((resource, bytes), size)| BoundIndexBuffer { buffer: 0, resource, bytes, size });
                 }
             }
-            (Call::CmdBindVertexBuffers3KHR(it), None) => self.bind_vertices_at(*it, out),
-            (Call::CmdBindTransformFeedbackBuffers2EXT(it), None) => {
-                for (at, info) in it.p_binding_infos().iter().enumerate() {
+            (Call::CmdBindVertexBuffers3KHR(params), None) => self.bind_vertices_at(*params, out),
+            (Call::CmdBindTransformFeedbackBuffers2EXT(params), None) => {
+                for (at, info) in params.p_binding_infos().iter().enumerate() {
                     let part = self.resolve_address(info.address_range.address, info.address_range.size, out);
-                    let number = it.first_binding.saturating_add(at as u32);
-                    if let (Some(own), Some(part)) = (self.command_buffer_mut(it.command_buffer), part) {
+                    let number = params.first_binding.saturating_add(at as u32);
+                    if let (Some(own), Some(part)) = (self.command_buffer_mut(params.command_buffer), part) {
                         own.state.feedback_buffers.insert(number, part);
                     }
                 }
             }
-            (Call::CmdBeginTransformFeedback2EXT(it), None) => {
-                let counters = self.counters_at(it.p_counter_infos(), COUNTER_READ, out);
-                self.record_action(it.command_buffer, counters, out);
-                self.set_transform_feedback(it.command_buffer, true);
+            (Call::CmdBeginTransformFeedback2EXT(params), None) => {
+                let counters = self.counters_at(params.p_counter_infos(), COUNTER_READ, out);
+                self.record_action(params.command_buffer, counters, out);
+                self.set_transform_feedback(params.command_buffer, true);
             }
-            (Call::CmdEndTransformFeedback2EXT(it), None) => {
-                let counters = self.counters_at(it.p_counter_infos(), COUNTER_WRITE, out);
-                self.record_action(it.command_buffer, counters, out);
-                self.set_transform_feedback(it.command_buffer, false);
+            (Call::CmdEndTransformFeedback2EXT(params), None) => {
+                let counters = self.counters_at(params.p_counter_infos(), COUNTER_WRITE, out);
+                self.record_action(params.command_buffer, counters, out);
+                self.set_transform_feedback(params.command_buffer, false);
             }
-            (Call::CmdBeginConditionalRendering2EXT(it), None) => {
-                let Some(info) = it.p_conditional_rendering_begin() else { return true };
+            (Call::CmdBeginConditionalRendering2EXT(params), None) => {
+                let Some(info) = params.p_conditional_rendering_begin() else { return true };
                 let read = self.address_access(info.address_range.address, 4, CONDITION_READ, out);
-                self.record_action(it.command_buffer, read.into_iter().collect(), out);
-                self.set_conditional_rendering(it.command_buffer, true);
+                self.record_action(params.command_buffer, read.into_iter().collect(), out);
+                self.set_conditional_rendering(params.command_buffer, true);
             }
             _ => return self.track_address_copies(event.call, out) || self.track_address_draws(event.call, out),
         }
@@ -68,43 +68,54 @@ impl TrackedDevice {
 
     fn track_address_copies(&mut self, call: &Call<'_>, out: &mut TrackerOutput<'_>) -> bool {
         match call {
-            Call::CmdCopyMemoryKHR(it) => {
+            Call::CmdCopyMemoryKHR(params) => {
                 let mut accesses = Vec::new();
-                for it in it.p_copy_memory_info().iter().flat_map(|it| it.p_regions().iter()) {
-                    accesses.extend(self.address_access(it.src_range.address, it.src_range.size, COPY_READ, out));
-                    accesses.extend(self.address_access(it.dst_range.address, it.dst_range.size, COPY_WRITE, out));
+                for memory_copy in params.p_copy_memory_info().iter().flat_map(|it| it.p_regions().iter()) {
+                    accesses.extend(self.address_access(
+                        memory_copy.src_range.address,
+                        memory_copy.src_range.size,
+                        COPY_READ,
+                        out,
+                    ));
+                    accesses.extend(self.address_access(
+                        memory_copy.dst_range.address,
+                        memory_copy.dst_range.size,
+                        COPY_WRITE,
+                        out,
+                    ));
                 }
-                self.record_action(it.command_buffer, accesses, out);
+                self.record_action(params.command_buffer, accesses, out);
             }
-            Call::CmdCopyMemoryToImageKHR(it) => {
-                let accesses = self.image_copy_at(it.p_copy_memory_info(), COPY_READ, COPY_WRITE, out);
-                self.record_action(it.command_buffer, accesses, out);
+            Call::CmdCopyMemoryToImageKHR(params) => {
+                let accesses = self.image_copy_at(params.p_copy_memory_info(), COPY_READ, COPY_WRITE, out);
+                self.record_action(params.command_buffer, accesses, out);
             }
-            Call::CmdCopyImageToMemoryKHR(it) => {
-                let accesses = self.image_copy_at(it.p_copy_memory_info(), COPY_WRITE, COPY_READ, out);
-                self.record_action(it.command_buffer, accesses, out);
+            Call::CmdCopyImageToMemoryKHR(params) => {
+                let accesses = self.image_copy_at(params.p_copy_memory_info(), COPY_WRITE, COPY_READ, out);
+                self.record_action(params.command_buffer, accesses, out);
             }
-            Call::CmdFillMemoryKHR(it) => {
-                let range = it.p_dst_range();
+            Call::CmdFillMemoryKHR(params) => {
+                let range = params.p_dst_range();
                 let write = range.and_then(|it| self.address_access(it.address, it.size, CLEAR_WRITE, out));
-                self.record_action(it.command_buffer, write.into_iter().collect(), out);
+                self.record_action(params.command_buffer, write.into_iter().collect(), out);
             }
-            Call::CmdUpdateMemoryKHR(it) => {
-                let range = it.p_dst_range();
-                let write = range.and_then(|range| self.address_access(range.address, it.data_size, CLEAR_WRITE, out));
-                self.record_action(it.command_buffer, write.into_iter().collect(), out);
+            Call::CmdUpdateMemoryKHR(params) => {
+                let range = params.p_dst_range();
+                let write =
+                    range.and_then(|range| self.address_access(range.address, params.data_size, CLEAR_WRITE, out));
+                self.record_action(params.command_buffer, write.into_iter().collect(), out);
             }
-            Call::CmdWriteMarkerToMemoryAMD(it) => {
-                let address = it.p_info().map_or(0, |it| it.dst_range.address);
+            Call::CmdWriteMarkerToMemoryAMD(params) => {
+                let address = params.p_info().map_or(0, |it| it.dst_range.address);
                 let write = self.address_access(address, 4, COPY_WRITE, out);
-                self.record_action(it.command_buffer, write.into_iter().collect(), out);
+                self.record_action(params.command_buffer, write.into_iter().collect(), out);
             }
-            Call::CmdCopyQueryPoolResultsToMemoryKHR(it) => {
-                let Some(range) = it.p_dst_range() else { return true };
-                let size = self.result_size(it.query_pool, it.query_result_flags, range.stride, out);
+            Call::CmdCopyQueryPoolResultsToMemoryKHR(params) => {
+                let Some(range) = params.p_dst_range() else { return true };
+                let size = self.result_size(params.query_pool, params.query_result_flags, range.stride, out);
                 let accesses =
-                    self.strided_accesses([range.address, range.stride], it.query_count, size, COPY_WRITE, out);
-                self.record_action(it.command_buffer, accesses, out);
+                    self.strided_accesses([range.address, range.stride], params.query_count, size, COPY_WRITE, out);
+                self.record_action(params.command_buffer, accesses, out);
             }
             _ => return false,
         }
@@ -113,37 +124,41 @@ impl TrackedDevice {
 
     fn track_address_draws(&mut self, call: &Call<'_>, out: &mut TrackerOutput<'_>) -> bool {
         let (buffer, draw) = match call {
-            Call::CmdDrawIndirect2KHR(it) => {
-                (it.command_buffer, DrawParameters::indirect(self.indirect_parameter_reads_at(it.p_info(), DRAW, out)))
-            }
-            Call::CmdDrawIndexedIndirect2KHR(it) => (
-                it.command_buffer,
-                DrawParameters::indexed_indirect(self.indirect_parameter_reads_at(it.p_info(), DRAW_INDEXED, out)),
+            Call::CmdDrawIndirect2KHR(params) => (
+                params.command_buffer,
+                DrawParameters::indirect(self.indirect_parameter_reads_at(params.p_info(), DRAW, out)),
             ),
-            Call::CmdDrawMeshTasksIndirect2EXT(it) => {
-                (it.command_buffer, DrawParameters::mesh(self.indirect_parameter_reads_at(it.p_info(), DISPATCH, out)))
-            }
-            Call::CmdDrawIndirectCount2KHR(it) => {
-                (it.command_buffer, DrawParameters::indirect(self.counted_parameter_reads_at(it.p_info(), DRAW, out)))
-            }
-            Call::CmdDrawIndexedIndirectCount2KHR(it) => (
-                it.command_buffer,
-                DrawParameters::indexed_indirect(self.counted_parameter_reads_at(it.p_info(), DRAW_INDEXED, out)),
+            Call::CmdDrawIndexedIndirect2KHR(params) => (
+                params.command_buffer,
+                DrawParameters::indexed_indirect(self.indirect_parameter_reads_at(params.p_info(), DRAW_INDEXED, out)),
             ),
-            Call::CmdDrawMeshTasksIndirectCount2EXT(it) => {
-                (it.command_buffer, DrawParameters::mesh(self.counted_parameter_reads_at(it.p_info(), DISPATCH, out)))
-            }
-            Call::CmdDrawIndirectByteCount2EXT(it) => {
-                let address = it.p_counter_info().map_or(0, |it| it.address_range.address);
+            Call::CmdDrawMeshTasksIndirect2EXT(params) => (
+                params.command_buffer,
+                DrawParameters::mesh(self.indirect_parameter_reads_at(params.p_info(), DISPATCH, out)),
+            ),
+            Call::CmdDrawIndirectCount2KHR(params) => (
+                params.command_buffer,
+                DrawParameters::indirect(self.counted_parameter_reads_at(params.p_info(), DRAW, out)),
+            ),
+            Call::CmdDrawIndexedIndirectCount2KHR(params) => (
+                params.command_buffer,
+                DrawParameters::indexed_indirect(self.counted_parameter_reads_at(params.p_info(), DRAW_INDEXED, out)),
+            ),
+            Call::CmdDrawMeshTasksIndirectCount2EXT(params) => (
+                params.command_buffer,
+                DrawParameters::mesh(self.counted_parameter_reads_at(params.p_info(), DISPATCH, out)),
+            ),
+            Call::CmdDrawIndirectByteCount2EXT(params) => {
+                let address = params.p_counter_info().map_or(0, |it| it.address_range.address);
                 let read = self.address_access(address, COUNT, COUNTER_INDIRECT_READ, out);
-                let instances = FetchedElements::from_first_and_count(it.first_instance, it.instance_count);
-                (it.command_buffer, DrawParameters::counted_in_bytes(read, instances))
+                let instances = FetchedElements::from_first_and_count(params.first_instance, params.instance_count);
+                (params.command_buffer, DrawParameters::counted_in_bytes(read, instances))
             }
-            Call::CmdDispatchIndirect2KHR(it) => {
-                let address = it.p_info().map_or(0, |it| it.address_range.address);
+            Call::CmdDispatchIndirect2KHR(params) => {
+                let address = params.p_info().map_or(0, |it| it.address_range.address);
                 let read = self.address_access(address, DISPATCH, INDIRECT_READ, out);
                 self.record_launch(
-                    it.command_buffer,
+                    params.command_buffer,
                     BindPoint::Compute,
                     read.into_iter().collect(),
                     &Launch::Unknown,
@@ -202,12 +217,16 @@ impl TrackedDevice {
         Some(usage.access_to_bytes(resource, bytes))
     }
 
-    fn bind_vertices_at(&mut self, it: View<'_, vk::CmdBindVertexBuffers3KHRParams>, out: &mut TrackerOutput<'_>) {
-        for (at, info) in it.p_binding_infos().iter().enumerate() {
+    fn bind_vertices_at(
+        &mut self,
+        khr_params: View<'_, vk::CmdBindVertexBuffers3KHRParams>,
+        out: &mut TrackerOutput<'_>,
+    ) {
+        for (at, info) in khr_params.p_binding_infos().iter().enumerate() {
             let range = &info.get().address_range;
             let part = self.resolve_address(range.address, range.size, out);
-            let Some(own) = self.command_buffer_mut(it.command_buffer) else { return };
-            let number = it.first_binding.saturating_add(at as u32);
+            let Some(own) = self.command_buffer_mut(khr_params.command_buffer) else { return };
+            let number = khr_params.first_binding.saturating_add(at as u32);
             own.state.vertices.remove(&number);
             if let Some((resource, bytes)) = part {
                 let stride = info.set_stride.is_true().then_some(range.stride);
@@ -238,13 +257,14 @@ impl TrackedDevice {
             return Vec::new();
         };
         let mut accesses = Vec::new();
-        for it in info.p_regions().iter() {
-            let extent = extent_of(it.image_extent);
-            let texels = TexelBox { layers: it.image_subresource, offset: offset_of(it.image_offset), extent };
+        for image_copy in info.p_regions().iter() {
+            let extent = extent_of(image_copy.image_extent);
+            let texels =
+                TexelBox { layers: image_copy.image_subresource, offset: offset_of(image_copy.image_offset), extent };
             let rows = BufferTexelLayout {
-                offset: it.address_range.address,
-                row_length: it.address_row_length,
-                image_height: it.address_image_height,
+                offset: image_copy.address_range.address,
+                row_length: image_copy.address_row_length,
+                image_height: image_copy.address_image_height,
             };
             for bytes in own.buffer_ranges(&texels, rows) {
                 accesses.extend(self.address_access(bytes.start, bytes.end - bytes.start, memory, out));

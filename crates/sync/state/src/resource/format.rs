@@ -125,11 +125,11 @@ fn bits(format: &FormatDesc) -> Option<[u128; 4]> {
     // The first component of a packed word has its highest bits, and the lowest ones lie first in memory.
     let is_packed = format.name.contains("_PACK");
     let (mut found, mut begin) = ([0; 4], 0);
-    for it in format.components {
-        let at = COMPONENTS.iter().position(|name| *name == it.name)?;
-        let start = if is_packed { size - begin - it.bits } else { begin };
-        found[at] |= u128::MAX.checked_shr(u128::BITS - it.bits).unwrap_or(0) << start;
-        begin += it.bits;
+    for component in format.components {
+        let at = COMPONENTS.iter().position(|name| *name == component.name)?;
+        let start = if is_packed { size - begin - component.bits } else { begin };
+        found[at] |= u128::MAX.checked_shr(u128::BITS - component.bits).unwrap_or(0) << start;
+        begin += component.bits;
     }
     Some(found)
 }

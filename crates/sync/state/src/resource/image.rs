@@ -92,23 +92,23 @@ pub(crate) fn is_plausible_image(image: &program::ImageDesc) -> bool {
 impl TrackedDevice {
     pub(crate) fn track_resources(&mut self, event: TrackedCall<'_>, out: &mut TrackerOutput<'_>) -> bool {
         match (event.call, event.outcome) {
-            (Call::CreateBuffer(it), Some(Outcome::CreateBuffer(made))) => {
-                if let (Some(info), Some(buffer)) = (it.p_create_info(), made.p_buffer()) {
+            (Call::CreateBuffer(params), Some(Outcome::CreateBuffer(made))) => {
+                if let (Some(info), Some(buffer)) = (params.p_create_info(), made.p_buffer()) {
                     self.create_buffer(info, buffer.0, out);
                 }
             }
-            (Call::CreateImage(it), Some(Outcome::CreateImage(made))) => {
-                if let (Some(info), Some(image)) = (it.p_create_info(), made.p_image()) {
+            (Call::CreateImage(params), Some(Outcome::CreateImage(made))) => {
+                if let (Some(info), Some(image)) = (params.p_create_info(), made.p_image()) {
                     self.create_image(info, image.0, out);
                 }
             }
-            (Call::CreateImageView(it), Some(Outcome::CreateImageView(made))) => {
-                if let (Some(info), Some(view)) = (it.p_create_info(), made.p_view()) {
+            (Call::CreateImageView(params), Some(Outcome::CreateImageView(made))) => {
+                if let (Some(info), Some(view)) = (params.p_create_info(), made.p_view()) {
                     self.create_image_view(info, view.0, out);
                 }
             }
-            (Call::CreateBufferView(it), Some(Outcome::CreateBufferView(made))) => {
-                if let (Some(info), Some(view)) = (it.p_create_info(), made.p_view()) {
+            (Call::CreateBufferView(params), Some(Outcome::CreateBufferView(made))) => {
+                if let (Some(info), Some(view)) = (params.p_create_info(), made.p_view()) {
                     let made = self.buffer_range(info.buffer, info.offset, info.range);
                     if let Some((resource, bytes)) = made {
                         let texel = format::desc(info.format).and_then(|it| u16::try_from(it.block_size).ok());
@@ -116,10 +116,10 @@ impl TrackedDevice {
                     }
                 }
             }
-            (Call::DestroyBuffer(it), None) => self.destroy_buffer(it.buffer.0, out),
-            (Call::DestroyImage(it), None) => self.destroy_image(it.image.0, out),
-            (Call::DestroyImageView(it), None) => drop(self.image_views.remove(it.image_view.0)),
-            (Call::DestroyBufferView(it), None) => drop(self.buffer_views.remove(it.buffer_view.0)),
+            (Call::DestroyBuffer(params), None) => self.destroy_buffer(params.buffer.0, out),
+            (Call::DestroyImage(params), None) => self.destroy_image(params.image.0, out),
+            (Call::DestroyImageView(params), None) => drop(self.image_views.remove(params.image_view.0)),
+            (Call::DestroyBufferView(params), None) => drop(self.buffer_views.remove(params.buffer_view.0)),
             _ => return false,
         }
         true
@@ -267,11 +267,11 @@ fn tiling(info: View<'_, vk::ImageCreateInfo>) -> Tiling {
     let Some(given) = info.chained::<vk::ImageDrmFormatModifierExplicitCreateInfoEXT>() else {
         return Tiling::Optimal;
     };
-    let layout = |it: View<'_, vk::SubresourceLayout>| program::SubresourceLayout {
-        offset: it.offset.min(SIZE_MAX),
-        row_pitch: it.row_pitch.min(SIZE_MAX),
-        depth_pitch: it.depth_pitch.min(SIZE_MAX),
-        array_pitch: it.array_pitch.min(SIZE_MAX),
+    let layout = |subresource_layout: View<'_, vk::SubresourceLayout>| program::SubresourceLayout {
+        offset: subresource_layout.offset.min(SIZE_MAX),
+        row_pitch: subresource_layout.row_pitch.min(SIZE_MAX),
+        depth_pitch: subresource_layout.depth_pitch.min(SIZE_MAX),
+        array_pitch: subresource_layout.array_pitch.min(SIZE_MAX),
     };
     let layouts: Vec<program::SubresourceLayout> = given.p_plane_layouts().iter().map(layout).collect();
     let is_known = given.drm_format_modifier == LINEAR && info.mip_levels == 1;

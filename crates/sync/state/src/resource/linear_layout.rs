@@ -15,14 +15,14 @@ impl TrackedDevice {
     /// The driver tells where subresources lie.
     pub(crate) fn track_subresource_layouts(&mut self, event: TrackedCall<'_>, out: &mut TrackerOutput<'_>) -> bool {
         match (event.call, event.outcome) {
-            (Call::GetImageSubresourceLayout(it), Some(Outcome::GetImageSubresourceLayout(done))) => {
-                if let (Some(which), Some(layout)) = (it.p_subresource(), done.p_layout()) {
-                    self.set_layout(it.image.0, &which, &layout, out);
+            (Call::GetImageSubresourceLayout(params), Some(Outcome::GetImageSubresourceLayout(done))) => {
+                if let (Some(which), Some(layout)) = (params.p_subresource(), done.p_layout()) {
+                    self.set_layout(params.image.0, &which, &layout, out);
                 }
             }
-            (Call::GetImageSubresourceLayout2(it), Some(Outcome::GetImageSubresourceLayout2(done))) => {
-                if let (Some(which), Some(layout)) = (it.p_subresource(), done.p_layout()) {
-                    self.set_layout(it.image.0, &which.image_subresource, &layout.subresource_layout, out);
+            (Call::GetImageSubresourceLayout2(params), Some(Outcome::GetImageSubresourceLayout2(done))) => {
+                if let (Some(which), Some(layout)) = (params.p_subresource(), done.p_layout()) {
+                    self.set_layout(params.image.0, &which.image_subresource, &layout.subresource_layout, out);
                 }
             }
             _ => return false,
@@ -95,23 +95,23 @@ impl TrackedImage {
 }
 
 /// Nothing that is told is larger than memory.
-fn clamp_layout(it: &vk::SubresourceLayout) -> SubresourceLayout {
+fn clamp_layout(subresource_layout: &vk::SubresourceLayout) -> SubresourceLayout {
     SubresourceLayout {
-        offset: it.offset.min(SIZE_MAX),
-        row_pitch: it.row_pitch.min(SIZE_MAX),
-        depth_pitch: it.depth_pitch.min(SIZE_MAX),
-        array_pitch: it.array_pitch.min(SIZE_MAX),
+        offset: subresource_layout.offset.min(SIZE_MAX),
+        row_pitch: subresource_layout.row_pitch.min(SIZE_MAX),
+        depth_pitch: subresource_layout.depth_pitch.min(SIZE_MAX),
+        array_pitch: subresource_layout.array_pitch.min(SIZE_MAX),
     }
 }
 
 /// Whether an image of one plane lies as it is taken to lie anyway: without gaps.
 fn is_dense(image: &TrackedImage, layouts: &[SubresourceLayout]) -> bool {
-    let [it] = layouts else { return false };
+    let [subresource_layout] = layouts else { return false };
     let [row, rows, slices] = format::plane_extent(image.info.format, 0, image.info.extent);
     let steps = [
-        (rows, it.row_pitch, row),
-        (slices, it.depth_pitch, row * rows),
-        (u64::from(image.info.layers), it.array_pitch, row * rows * slices),
+        (rows, subresource_layout.row_pitch, row),
+        (slices, subresource_layout.depth_pitch, row * rows),
+        (u64::from(image.info.layers), subresource_layout.array_pitch, row * rows * slices),
     ];
-    it.offset == 0 && steps.iter().all(|(count, pitch, dense)| *count <= 1 || pitch == dense)
+    subresource_layout.offset == 0 && steps.iter().all(|(count, pitch, dense)| *count <= 1 || pitch == dense)
 }

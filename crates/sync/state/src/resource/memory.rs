@@ -52,32 +52,32 @@ const HOST_PAGES_MAX: usize = 1 << 14;
 impl TrackedDevice {
     pub(crate) fn track_memory(&mut self, event: TrackedCall<'_>, out: &mut TrackerOutput<'_>) -> bool {
         match (event.call, event.outcome) {
-            (Call::AllocateMemory(it), Some(Outcome::AllocateMemory(made))) => {
-                if let (Some(info), Some(memory)) = (it.p_allocate_info(), made.p_memory()) {
+            (Call::AllocateMemory(params), Some(Outcome::AllocateMemory(made))) => {
+                if let (Some(info), Some(memory)) = (params.p_allocate_info(), made.p_memory()) {
                     self.allocate_memory(info, memory.0, out);
                 }
             }
-            (Call::FreeMemory(it), None) => {
-                let freed = self.memories.remove(it.memory.0);
+            (Call::FreeMemory(params), None) => {
+                let freed = self.memories.remove(params.memory.0);
                 self.host_pages -= freed.map_or(0, |it| it.contents.pages());
             }
-            (Call::BindBufferMemory(it), Some(Outcome::BindBufferMemory(done))) => {
+            (Call::BindBufferMemory(params), Some(Outcome::BindBufferMemory(done))) => {
                 if is_success(done.result) {
-                    self.bind_buffer(it.buffer.0, it.memory.0, it.memory_offset, out);
+                    self.bind_buffer(params.buffer.0, params.memory.0, params.memory_offset, out);
                 }
             }
-            (Call::BindBufferMemory2(it), Some(Outcome::BindBufferMemory2(done))) => {
-                for info in it.p_bind_infos().iter().filter(|_| is_success(done.result)) {
+            (Call::BindBufferMemory2(params), Some(Outcome::BindBufferMemory2(done))) => {
+                for info in params.p_bind_infos().iter().filter(|_| is_success(done.result)) {
                     self.bind_buffer(info.buffer.0, info.memory.0, info.memory_offset, out);
                 }
             }
-            (Call::BindImageMemory(it), Some(Outcome::BindImageMemory(done))) => {
+            (Call::BindImageMemory(params), Some(Outcome::BindImageMemory(done))) => {
                 if is_success(done.result) {
-                    self.bind_image(it.image.0, it.memory.0, it.memory_offset, out);
+                    self.bind_image(params.image.0, params.memory.0, params.memory_offset, out);
                 }
             }
-            (Call::BindImageMemory2(it), Some(Outcome::BindImageMemory2(done))) => {
-                for info in it.p_bind_infos().iter().filter(|_| is_success(done.result)) {
+            (Call::BindImageMemory2(params), Some(Outcome::BindImageMemory2(done))) => {
+                for info in params.p_bind_infos().iter().filter(|_| is_success(done.result)) {
                     self.bind_image_info(info, out);
                 }
             }
@@ -93,27 +93,33 @@ impl TrackedDevice {
     /// What images need, and what their sparse blocks are.
     fn track_requirements(&mut self, event: TrackedCall<'_>) -> bool {
         match (event.call, event.outcome) {
-            (Call::GetImageMemoryRequirements(it), Some(Outcome::GetImageMemoryRequirements(done))) => {
-                if let (Some(image), Some(it)) = (self.images.get_mut(it.image.0), done.p_memory_requirements()) {
-                    (image.size, image.block_size) = (Some(it.size), Some(it.alignment));
+            (Call::GetImageMemoryRequirements(params), Some(Outcome::GetImageMemoryRequirements(done))) => {
+                if let (Some(image), Some(requirements)) =
+                    (self.images.get_mut(params.image.0), done.p_memory_requirements())
+                {
+                    (image.size, image.block_size) = (Some(requirements.size), Some(requirements.alignment));
                 }
             }
-            (Call::GetImageMemoryRequirements2(it), Some(Outcome::GetImageMemoryRequirements2(done))) => {
-                let image = self.images.get_mut(it.p_info().map_or(0, |it| it.image.0));
-                if let (Some(image), Some(it)) = (image, done.p_memory_requirements()) {
-                    let it = &it.memory_requirements;
-                    (image.size, image.block_size) = (Some(it.size), Some(it.alignment));
+            (Call::GetImageMemoryRequirements2(params), Some(Outcome::GetImageMemoryRequirements2(done))) => {
+                let image = self.images.get_mut(params.p_info().map_or(0, |it| it.image.0));
+                if let (Some(image), Some(requirements)) = (image, done.p_memory_requirements()) {
+                    let memory_requirement = &requirements.memory_requirements;
+                    (image.size, image.block_size) =
+                        (Some(memory_requirement.size), Some(memory_requirement.alignment));
                 }
             }
-            (Call::GetImageSparseMemoryRequirements(it), Some(Outcome::GetImageSparseMemoryRequirements(done))) => {
+            (Call::GetImageSparseMemoryRequirements(params), Some(Outcome::GetImageSparseMemoryRequirements(done))) => {
                 let first = done.p_sparse_memory_requirements().iter().next();
                 let granularity = first.map(|it| extent_of(it.format_properties.image_granularity));
-                self.set_granularity(it.image.0, granularity);
+                self.set_granularity(params.image.0, granularity);
             }
-            (Call::GetImageSparseMemoryRequirements2(it), Some(Outcome::GetImageSparseMemoryRequirements2(done))) => {
+            (
+                Call::GetImageSparseMemoryRequirements2(params),
+                Some(Outcome::GetImageSparseMemoryRequirements2(done)),
+            ) => {
                 let first = done.p_sparse_memory_requirements().iter().next();
                 let granularity = first.map(|it| extent_of(it.memory_requirements.format_properties.image_granularity));
-                self.set_granularity(it.p_info().map_or(0, |it| it.image.0), granularity);
+                self.set_granularity(params.p_info().map_or(0, |it| it.image.0), granularity);
             }
             _ => return false,
         }
@@ -122,27 +128,27 @@ impl TrackedDevice {
 
     fn track_mapping(&mut self, event: TrackedCall<'_>, out: &mut TrackerOutput<'_>) -> bool {
         match (event.call, event.outcome) {
-            (Call::MapMemory(it), Some(Outcome::MapMemory(done))) => {
-                self.map(it.memory.0, it.offset, it.size, done.result);
+            (Call::MapMemory(params), Some(Outcome::MapMemory(done))) => {
+                self.map(params.memory.0, params.offset, params.size, done.result);
             }
-            (Call::MapMemory2(it), Some(Outcome::MapMemory2(done))) => {
-                if let Some(info) = it.p_memory_map_info() {
+            (Call::MapMemory2(params), Some(Outcome::MapMemory2(done))) => {
+                if let Some(info) = params.p_memory_map_info() {
                     self.map(info.memory.0, info.offset, info.size, done.result);
                 }
             }
-            (Call::UnmapMemory(it), None) => self.unmap(it.memory.0, out),
-            (Call::UnmapMemory2(it), None) => {
-                if let Some(info) = it.p_memory_unmap_info() {
+            (Call::UnmapMemory(params), None) => self.unmap(params.memory.0, out),
+            (Call::UnmapMemory2(params), None) => {
+                if let Some(info) = params.p_memory_unmap_info() {
                     self.unmap(info.memory.0, out);
                 }
             }
-            (Call::FlushMappedMemoryRanges(it), None) => {
-                for range in it.p_memory_ranges().iter() {
+            (Call::FlushMappedMemoryRanges(params), None) => {
+                for range in params.p_memory_ranges().iter() {
                     self.host_access(range.get(), HostAccessKind::Writes, out);
                 }
             }
-            (Call::InvalidateMappedMemoryRanges(it), None) => {
-                for range in it.p_memory_ranges().iter() {
+            (Call::InvalidateMappedMemoryRanges(params), None) => {
+                for range in params.p_memory_ranges().iter() {
                     self.host_access(range.get(), HostAccessKind::Reads, out);
                 }
             }
@@ -279,8 +285,8 @@ impl TrackedDevice {
         let submitted = self.submission_count;
         let Some(memory) = self.memories.get_mut(memory) else { return };
         let Some(window) = memory.mapped.take().filter(|it| it.submitted == submitted) else { return };
-        if let Some((it, region)) = memory.only_resource_in(&window.bytes) {
-            out.host_access(it.resource, region, it.is_input, Certainty::Maybe);
+        if let Some((resident, region)) = memory.only_resource_in(&window.bytes) {
+            out.host_access(resident.resource, region, resident.is_input, Certainty::Maybe);
         }
     }
 
@@ -292,8 +298,8 @@ impl TrackedDevice {
         let end = memory.mapped.as_ref().map_or(memory.size, |it| it.bytes.end);
         let bytes = region::clamped_bytes(range.offset, range.size, end);
         match memory.only_resource_in(&bytes) {
-            Some((it, region)) => {
-                out.host_access(it.resource, region, host == HostAccessKind::Writes, Certainty::Certain)
+            Some((resident, region)) => {
+                out.host_access(resident.resource, region, host == HostAccessKind::Writes, Certainty::Certain)
             }
             None => {
                 out.report_untracked(
@@ -362,8 +368,8 @@ impl TrackedMemory {
 
     /// Another resource lies there from now on.
     pub(crate) fn replace(&mut self, old: ResourceId, new: ResourceId, bytes: Range<u64>) {
-        if let Some(it) = self.residents.iter_mut().find(|it| it.resource == old) {
-            (it.resource, it.bytes) = (new, bytes);
+        if let Some(resident) = self.residents.iter_mut().find(|it| it.resource == old) {
+            (resident.resource, resident.bytes) = (new, bytes);
         }
     }
 
@@ -374,10 +380,10 @@ impl TrackedMemory {
         if found.len() > 1 {
             found.retain(|it| !it.is_opaque);
         }
-        let [it] = found[..] else { return None };
-        let inside = |at: u64| at.clamp(it.bytes.start, it.bytes.end) - it.bytes.start;
-        let region = it.whole.clone().unwrap_or(Region::Buffer(inside(bytes.start)..inside(bytes.end)));
-        Some((it, region))
+        let [resident] = found[..] else { return None };
+        let inside = |at: u64| at.clamp(resident.bytes.start, resident.bytes.end) - resident.bytes.start;
+        let region = resident.whole.clone().unwrap_or(Region::Buffer(inside(bytes.start)..inside(bytes.end)));
+        Some((resident, region))
     }
 }
 
@@ -415,17 +421,17 @@ impl TrackedImage {
 /// Bytes of an image that nobody asked the size of.
 fn estimate(image: &lavascope_sync_ir::ImageDesc) -> u64 {
     if let Tiling::Pitched(layouts) = &image.tiling {
-        let end = |(plane, it): (usize, &SubresourceLayout)| {
+        let end = |(plane, subresource_layout): (usize, &SubresourceLayout)| {
             let [row, rows, slices] = format::plane_extent(image.format, plane, image.extent);
             let steps = [
-                (image.layers.saturating_sub(1).into(), it.array_pitch),
-                (slices - 1, it.depth_pitch),
-                (rows - 1, it.row_pitch),
+                (image.layers.saturating_sub(1).into(), subresource_layout.array_pitch),
+                (slices - 1, subresource_layout.depth_pitch),
+                (rows - 1, subresource_layout.row_pitch),
             ];
             let inside = steps
                 .into_iter()
                 .fold(row, |all, (count, pitch): (u64, u64)| all.saturating_add(count.saturating_mul(pitch)));
-            it.offset.saturating_add(inside)
+            subresource_layout.offset.saturating_add(inside)
         };
         return layouts.iter().enumerate().map(end).max().unwrap_or(0);
     }

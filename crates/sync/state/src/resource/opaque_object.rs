@@ -48,43 +48,43 @@ impl OpaqueObject {
 impl TrackedDevice {
     pub(crate) fn track_tensors(&mut self, event: TrackedCall<'_>, out: &mut TrackerOutput<'_>) -> bool {
         match (event.call, event.outcome) {
-            (Call::CreateTensorARM(it), Some(Outcome::CreateTensorARM(made))) => {
-                if let (Some(info), Some(handle)) = (it.p_create_info(), made.p_tensor()) {
+            (Call::CreateTensorARM(params), Some(Outcome::CreateTensorARM(made))) => {
+                if let (Some(info), Some(handle)) = (params.p_create_info(), made.p_tensor()) {
                     let is_exclusive = info.sharing_mode == vk::SharingMode::EXCLUSIVE;
                     self.tensors.insert(handle.0, OpaqueObject { is_exclusive, ..OpaqueObject::default() });
                 }
             }
-            (Call::GetTensorMemoryRequirementsARM(it), Some(Outcome::GetTensorMemoryRequirementsARM(done))) => {
-                let own = self.tensors.get_mut(it.p_info().map_or(0, |it| it.tensor.0));
-                if let (Some(own), Some(it)) = (own, done.p_memory_requirements()) {
-                    own.set_size(it.memory_requirements.size);
+            (Call::GetTensorMemoryRequirementsARM(params), Some(Outcome::GetTensorMemoryRequirementsARM(done))) => {
+                let own = self.tensors.get_mut(params.p_info().map_or(0, |it| it.tensor.0));
+                if let (Some(own), Some(requirements)) = (own, done.p_memory_requirements()) {
+                    own.set_size(requirements.memory_requirements.size);
                 }
             }
-            (Call::BindTensorMemoryARM(it), Some(Outcome::BindTensorMemoryARM(done))) => {
-                for info in it.p_bind_infos().iter().filter(|_| is_success(done.result)) {
+            (Call::BindTensorMemoryARM(params), Some(Outcome::BindTensorMemoryARM(done))) => {
+                for info in params.p_bind_infos().iter().filter(|_| is_success(done.result)) {
                     let own = self.tensors.get(info.tensor.0).copied();
                     if let Some(own) = self.bind_opaque(info.tensor.0, own, info.memory, info.memory_offset, out) {
                         self.tensors.insert(info.tensor.0, own);
                     }
                 }
             }
-            (Call::CreateTensorViewARM(it), Some(Outcome::CreateTensorViewARM(made))) => {
-                if let (Some(info), Some(handle)) = (it.p_create_info(), made.p_view()) {
+            (Call::CreateTensorViewARM(params), Some(Outcome::CreateTensorViewARM(made))) => {
+                if let (Some(info), Some(handle)) = (params.p_create_info(), made.p_view()) {
                     self.tensor_views.insert(handle.0, info.tensor.0);
                 }
             }
-            (Call::DestroyTensorARM(it), None) => {
-                let own = self.tensors.remove(it.tensor.0);
+            (Call::DestroyTensorARM(params), None) => {
+                let own = self.tensors.remove(params.tensor.0);
                 self.destroy_opaque(own, out);
             }
-            (Call::DestroyTensorViewARM(it), None) => {
-                self.tensor_views.remove(it.tensor_view.0);
+            (Call::DestroyTensorViewARM(params), None) => {
+                self.tensor_views.remove(params.tensor_view.0);
             }
-            (Call::CmdCopyTensorARM(it), None) => {
-                let Some(info) = it.p_copy_tensor_info() else { return true };
+            (Call::CmdCopyTensorARM(params), None) => {
+                let Some(info) = params.p_copy_tensor_info() else { return true };
                 let mut accesses = self.tensor_access(info.src_tensor, COPY_READ, out);
                 accesses.extend(self.tensor_access(info.dst_tensor, COPY_WRITE, out));
-                self.record_action(it.command_buffer, accesses, out);
+                self.record_action(params.command_buffer, accesses, out);
             }
             _ => return false,
         }

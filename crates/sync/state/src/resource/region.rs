@@ -28,21 +28,21 @@ pub(crate) struct BufferTexelLayout {
     pub(crate) image_height: u32,
 }
 
-pub(crate) fn offset_of(it: vk::Offset3D) -> [i32; 3] {
-    [it.x, it.y, it.z]
+pub(crate) fn offset_of(offset3_d: vk::Offset3D) -> [i32; 3] {
+    [offset3_d.x, offset3_d.y, offset3_d.z]
 }
 
-pub(crate) fn extent_of(it: vk::Extent3D) -> [u32; 3] {
-    [it.width, it.height, it.depth]
+pub(crate) fn extent_of(extent3_d: vk::Extent3D) -> [u32; 3] {
+    [extent3_d.width, extent3_d.height, extent3_d.depth]
 }
 
 /// The area of a rectangle; what lies left of or above the origin is no part of any image.
-pub(crate) fn area_of(it: vk::Rect2D) -> Area {
+pub(crate) fn area_of(rect2_d: vk::Rect2D) -> Area {
     let start = |at: i32| at.max(0) as u32;
     let size = |at: i32, size: u32| (i64::from(at) + i64::from(size) - i64::from(start(at))).max(0) as u32;
     Area {
-        offset: [start(it.offset.x), start(it.offset.y), 0],
-        extent: [size(it.offset.x, it.extent.width), size(it.offset.y, it.extent.height), 1],
+        offset: [start(rect2_d.offset.x), start(rect2_d.offset.y), 0],
+        extent: [size(rect2_d.offset.x, rect2_d.extent.width), size(rect2_d.offset.y, rect2_d.extent.height), 1],
     }
 }
 
@@ -57,11 +57,11 @@ impl TrackedImage {
         }
     }
 
-    pub(crate) fn subresource_region(&self, it: &vk::ImageSubresourceRange) -> ImageRegion {
+    pub(crate) fn subresource_region(&self, subresource_range: &vk::ImageSubresourceRange) -> ImageRegion {
         ImageRegion {
-            aspects: it.aspect_mask.0,
-            mips: clamped_range(it.base_mip_level, it.level_count, self.info.mips),
-            layers: clamped_range(it.base_array_layer, it.layer_count, self.info.layers),
+            aspects: subresource_range.aspect_mask.0,
+            mips: clamped_range(subresource_range.base_mip_level, subresource_range.level_count, self.info.mips),
+            layers: clamped_range(subresource_range.base_array_layer, subresource_range.layer_count, self.info.layers),
             area: None,
             components: Components::ALL,
         }
@@ -69,24 +69,24 @@ impl TrackedImage {
 
     /// The texels of a copy. The slices of an image with three dimensions are those of its area; for other images the
     /// depth of a copy counts layers.
-    pub(crate) fn texel_region(&self, it: &TexelBox) -> Region {
-        let mip = it.layers.mip_level;
+    pub(crate) fn texel_region(&self, texel_box: &TexelBox) -> Region {
+        let mip = texel_box.layers.mip_level;
         let is_3d = self.ty == vk::ImageType::_3D;
-        let count = match it.layers.layer_count {
+        let count = match texel_box.layers.layer_count {
             vk::REMAINING_ARRAY_LAYERS => u32::MAX,
             count if is_3d => count,
-            count => count.max(it.extent[2]),
+            count => count.max(texel_box.extent[2]),
         };
-        let offset: [u32; 3] = it.offset.map(|it| it.max(0) as u32);
+        let offset: [u32; 3] = texel_box.offset.map(|it| it.max(0) as u32);
         let area = if is_3d {
-            Area { offset, extent: it.extent }
+            Area { offset, extent: texel_box.extent }
         } else {
-            Area { offset: [offset[0], offset[1], 0], extent: [it.extent[0], it.extent[1], 1] }
+            Area { offset: [offset[0], offset[1], 0], extent: [texel_box.extent[0], texel_box.extent[1], 1] }
         };
         Region::Image(ImageRegion {
-            aspects: it.layers.aspect_mask.0,
+            aspects: texel_box.layers.aspect_mask.0,
             mips: mip..mip.saturating_add(1),
-            layers: clamped_range(it.layers.base_array_layer, count, self.info.layers),
+            layers: clamped_range(texel_box.layers.base_array_layer, count, self.info.layers),
             area: (!self.is_whole_level(mip, &area)).then_some(area),
             components: Components::ALL,
         })

@@ -36,8 +36,8 @@ pub(crate) struct SubmitTimeDescriptor {
 impl SubmitTimeUse {
     fn certainty(&mut self) -> &mut Certainty {
         match self {
-            SubmitTimeUse::Descriptor(it) => &mut it.access.certainty,
-            SubmitTimeUse::Indexed(it) => &mut it.certainty,
+            SubmitTimeUse::Descriptor(descriptor) => &mut descriptor.access.certainty,
+            SubmitTimeUse::Indexed(indexed) => &mut indexed.certainty,
         }
     }
 }
@@ -57,8 +57,8 @@ impl ShaderUses {
     /// Where these shaders are only some of those that may run, nothing of what they add is certain.
     pub(crate) fn mark_possible_from(&mut self, [fixed, late]: [usize; 2]) {
         let certainties = self.fixed[fixed..].iter_mut().map(|it| &mut it.certainty);
-        for it in certainties.chain(self.submit_time[late..].iter_mut().map(SubmitTimeUse::certainty)) {
-            *it = (*it).max(Certainty::Maybe);
+        for item in certainties.chain(self.submit_time[late..].iter_mut().map(SubmitTimeUse::certainty)) {
+            *item = (*item).max(Certainty::Maybe);
         }
     }
 }
@@ -132,11 +132,11 @@ impl TrackedDevice {
             if is_in_memory {
                 uses.fixed.extend(state.descriptor_memory_reads(kind, shader, out));
             }
-            for it in &interface.descriptors {
-                self.add_descriptor_use(&numbers, stage, it, (area_of(&state.attachments), ordered), uses, out);
+            for descriptor in &interface.descriptors {
+                self.add_descriptor_use(&numbers, stage, descriptor, (area_of(&state.attachments), ordered), uses, out);
             }
-            for it in &interface.addresses {
-                uses.fixed.extend(self.address_use_accesses(&numbers, stage, it, out));
+            for address in &interface.addresses {
+                uses.fixed.extend(self.address_use_accesses(&numbers, stage, address, out));
             }
         }
     }
@@ -145,40 +145,41 @@ impl TrackedDevice {
         &self,
         numbers: &ShaderInputValues<'_>,
         stage: u64,
-        it: &DescriptorUse,
+        descriptor_use: &DescriptorUse,
         (area, ordered): (Option<Area>, RasterOrderedReads),
         uses: &mut ShaderUses,
         out: &mut TrackerOutput<'_>,
     ) {
-        let Some(bound) = numbers.point.sets.get(it.set as usize).and_then(Option::as_ref) else { return };
+        let Some(bound) = numbers.point.sets.get(descriptor_use.set as usize).and_then(Option::as_ref) else { return };
         let (set, handle) = match &bound.set {
             SetRef::Pushed(set) => (Some(&**set), None),
             SetRef::Handle(handle) => (self.sets.get(*handle), Some(*handle)),
             SetRef::InMemory(..) => (None, None),
         };
         let Some(set) = set else { return };
-        let Some(binding) = set.layout.bindings.get(&it.binding) else { return };
-        let Some(element) = resolve_array_index(it, set, numbers, out) else { return };
-        let (bytes, certainty) = match &it.bytes {
+        let Some(binding) = set.layout.bindings.get(&descriptor_use.binding) else { return };
+        let Some(element) = resolve_array_index(descriptor_use, set, numbers, out) else { return };
+        let (bytes, certainty) = match &descriptor_use.bytes {
             Some(bytes) => {
-                let (bytes, certainty) = numbers.accessed_bytes(bytes, it.per_invocation.as_ref(), it.certainty);
+                let (bytes, certainty) =
+                    numbers.accessed_bytes(bytes, descriptor_use.per_invocation.as_ref(), descriptor_use.certainty);
                 (Some(bytes), certainty)
             }
-            None => (None, it.certainty),
+            None => (None, descriptor_use.certainty),
         };
         let access = DescriptorAccess {
-            set: it.set,
-            binding: it.binding,
+            set: descriptor_use.set,
+            binding: descriptor_use.binding,
             element,
             stage,
-            reads: it.reads,
-            writes: it.writes,
+            reads: descriptor_use.reads,
+            writes: descriptor_use.writes,
             bytes,
             certainty,
             offset: dynamic_offset(bound, binding.dynamic, element),
             area,
-            is_ordered: it.is_ordered,
-            is_atomic: it.is_atomic,
+            is_ordered: descriptor_use.is_ordered,
+            is_atomic: descriptor_use.is_atomic,
             ordered,
         };
         match handle.filter(|_| binding.is_update_after_bind) {
@@ -192,13 +193,14 @@ impl TrackedDevice {
         &self,
         numbers: &ShaderInputValues<'_>,
         stage: u64,
-        it: &AddressUse,
+        address_use: &AddressUse,
         out: &mut TrackerOutput<'_>,
     ) -> impl Iterator<Item = Access> + use<> {
-        let found = self.resolve_address_use(numbers, it, out);
-        let (reads, writes) = (it.reads, it.writes);
-        let read = if it.is_structure { Bits::ACCELERATION_STRUCTURE_READ_KHR } else { Bits::SHADER_STORAGE_READ };
-        let order = if it.is_atomic { RasterOrder::Atomic } else { RasterOrder::None };
+        let found = self.resolve_address_use(numbers, address_use, out);
+        let (reads, writes) = (address_use.reads, address_use.writes);
+        let read =
+            if address_use.is_structure { Bits::ACCELERATION_STRUCTURE_READ_KHR } else { Bits::SHADER_STORAGE_READ };
+        let order = if address_use.is_atomic { RasterOrder::Atomic } else { RasterOrder::None };
         found.into_iter().flat_map(move |(resource, bytes, certainty, origin)| {
             let usage = |bits| {
                 let access = StageAccess::for_shader(stage, bits).access_to_bytes(resource, bytes.clone());
@@ -212,24 +214,25 @@ impl TrackedDevice {
     fn resolve_address_use(
         &self,
         numbers: &ShaderInputValues<'_>,
-        it: &AddressUse,
+        address_use: &AddressUse,
         out: &mut TrackerOutput<'_>,
     ) -> Option<(ResourceId, Range<u64>, Certainty, Origin)> {
-        let Some(address) = it.from.as_ref().and_then(|it| numbers.read(it)) else {
+        let Some(address) = address_use.from.as_ref().and_then(|it| numbers.read(it)) else {
             out.report_untracked("memory that a shader reaches by an address that stands in memory");
             return None;
         };
         if address == 0 {
             return None;
         }
-        if it.is_structure {
+        if address_use.is_structure {
             let found = self.structure_at(address);
             if found.is_none() {
                 out.report_untracked("an address that nobody asked for");
             }
             return found.map(|it| (it.resource, it.bytes.clone(), Certainty::Somewhere, Origin::NONE));
         }
-        let (bytes, certainty) = numbers.accessed_bytes(&it.bytes, it.per_invocation.as_ref(), it.certainty);
+        let (bytes, certainty) =
+            numbers.accessed_bytes(&address_use.bytes, address_use.per_invocation.as_ref(), address_use.certainty);
         let size = bytes.end - bytes.start;
         let first = address.saturating_add(bytes.start);
         let (resource, bytes) = self.resolve_address(first, size, out)?;
@@ -238,38 +241,48 @@ impl TrackedDevice {
     }
 
     /// Adds what is known of a use before it is submitted: that of a descriptor, with the contents that its set has now.
-    pub(crate) fn predict_use(&self, it: &SubmitTimeUse, found: &mut Vec<Access>) {
-        if let SubmitTimeUse::Descriptor(it) = it
-            && let Some(set) = self.sets.get(it.set)
+    pub(crate) fn predict_use(&self, time_use: &SubmitTimeUse, found: &mut Vec<Access>) {
+        if let SubmitTimeUse::Descriptor(descriptor) = time_use
+            && let Some(set) = self.sets.get(descriptor.set)
         {
-            self.add_descriptor_accesses(set, &it.access, found);
+            self.add_descriptor_accesses(set, &descriptor.access, found);
         }
     }
 
     /// Adds what a use is that is submitted now.
-    pub(crate) fn resolve_use(&self, it: &SubmitTimeUse, found: &mut Vec<Access>) {
-        match it {
-            SubmitTimeUse::Descriptor(_) => self.predict_use(it, found),
-            SubmitTimeUse::Indexed(it) => self.add_indexed(it, found),
+    pub(crate) fn resolve_use(&self, time_use: &SubmitTimeUse, found: &mut Vec<Access>) {
+        match time_use {
+            SubmitTimeUse::Descriptor(_) => self.predict_use(time_use, found),
+            SubmitTimeUse::Indexed(indexed) => self.add_indexed(indexed, found),
         }
     }
 
-    fn add_descriptor_accesses(&self, set: &TrackedDescriptorSet, it: &DescriptorAccess, found: &mut Vec<Access>) {
-        match it.element {
+    fn add_descriptor_accesses(
+        &self,
+        set: &TrackedDescriptorSet,
+        descriptor_access: &DescriptorAccess,
+        found: &mut Vec<Access>,
+    ) {
+        match descriptor_access.element {
             ResolvedIndex::One(element) => {
-                if let Some(descriptor) = set.get(it.binding, element) {
-                    self.add_descriptor_access(descriptor, it, (element, it.certainty), found);
+                if let Some(descriptor) = set.get(descriptor_access.binding, element) {
+                    self.add_descriptor_access(
+                        descriptor,
+                        descriptor_access,
+                        (element, descriptor_access.certainty),
+                        found,
+                    );
                 }
             }
             ResolvedIndex::Any => {
-                let all = (0_u32..).zip(set.descriptors.get(&it.binding).into_iter().flatten());
+                let all = (0_u32..).zip(set.descriptors.get(&descriptor_access.binding).into_iter().flatten());
                 let mut all = all.filter_map(|it| Some((it.0, (*it.1)?)));
                 let first = all.next();
                 // Unused places of an array are often filled with its first descriptor.
                 for (element, descriptor) in
                     first.into_iter().chain(all.filter(|it| Some(it.1) != first.map(|it| it.1)))
                 {
-                    self.add_descriptor_access(descriptor, it, (element, Certainty::OneOfArray), found);
+                    self.add_descriptor_access(descriptor, descriptor_access, (element, Certainty::OneOfArray), found);
                 }
             }
         }
@@ -278,20 +291,21 @@ impl TrackedDevice {
     fn add_descriptor_access(
         &self,
         descriptor: Descriptor,
-        it: &DescriptorAccess,
+        descriptor_access: &DescriptorAccess,
         (element, certainty): (u32, Certainty),
         found: &mut Vec<Access>,
     ) {
-        let Some((resource, region)) = self.descriptor_region(descriptor, it) else { return };
-        let (order, origin) = (order_of(descriptor.ty, it, &region), it.origin(descriptor, element));
-        let inset = self.texel_size(descriptor).unwrap_or_else(|| it.inset());
+        let Some((resource, region)) = self.descriptor_region(descriptor, descriptor_access) else { return };
+        let (order, origin) =
+            (order_of(descriptor.ty, descriptor_access, &region), descriptor_access.origin(descriptor, element));
+        let inset = self.texel_size(descriptor).unwrap_or_else(|| descriptor_access.inset());
         let usage = |access| {
-            let access = StageAccess::for_shader(it.stage, access).access_to(resource, region.clone());
+            let access = StageAccess::for_shader(descriptor_access.stage, access).access_to(resource, region.clone());
             Access { certainty, order, origin, word_offset: inset, ..access }
         };
         let (read, write) = accesses_of(descriptor.ty);
-        found.extend(it.reads.then_some(read).map(usage));
-        found.extend(write.filter(|_| it.writes).map(usage));
+        found.extend(descriptor_access.reads.then_some(read).map(usage));
+        found.extend(write.filter(|_| descriptor_access.writes).map(usage));
     }
 
     /// The bytes of a texel, in the place of an inset, where a descriptor is one of a texel buffer.
@@ -301,16 +315,20 @@ impl TrackedDevice {
     }
 
     /// The part of a resource that a descriptor stands for.
-    fn descriptor_region(&self, descriptor: Descriptor, it: &DescriptorAccess) -> Option<(ResourceId, Region)> {
+    fn descriptor_region(
+        &self,
+        descriptor: Descriptor,
+        descriptor_access: &DescriptorAccess,
+    ) -> Option<(ResourceId, Region)> {
         match descriptor.content {
             DescriptorContent::Buffer { buffer, offset, range } => {
-                let start = offset.saturating_add(it.offset);
+                let start = offset.saturating_add(descriptor_access.offset);
                 let (resource, whole) = self.buffer_range(Buffer(buffer), start, range)?;
-                Some((resource, Region::Buffer(part_of(&whole, it.bytes.as_ref()))))
+                Some((resource, Region::Buffer(part_of(&whole, descriptor_access.bytes.as_ref()))))
             }
             DescriptorContent::BufferView(view) => {
                 let view = self.buffer_views.get(view)?;
-                Some((view.resource, Region::Buffer(part_of(&view.bytes, it.bytes.as_ref()))))
+                Some((view.resource, Region::Buffer(part_of(&view.bytes, descriptor_access.bytes.as_ref()))))
             }
             DescriptorContent::ImageView { view, .. } => {
                 let view = self.image_views.get(view)?;
@@ -320,7 +338,7 @@ impl TrackedDevice {
                     if view.is_of_blocks {
                         return None;
                     }
-                    region.area = it.area.or(region.area);
+                    region.area = descriptor_access.area.or(region.area);
                 }
                 Some((view.resource, Region::Image(region)))
             }
@@ -365,12 +383,12 @@ impl DescriptorAccess {
 
 /// The descriptor of an array that is used; none where nobody can tell, or wants to know.
 fn resolve_array_index(
-    it: &DescriptorUse,
+    descriptor_use: &DescriptorUse,
     set: &TrackedDescriptorSet,
     numbers: &ShaderInputValues<'_>,
     out: &mut TrackerOutput<'_>,
 ) -> Option<ResolvedIndex> {
-    let known = match &it.element {
+    let known = match &descriptor_use.element {
         DescriptorArrayIndex::One(element) => Some(*element),
         DescriptorArrayIndex::Read(place) => numbers.read(place).and_then(|it| u32::try_from(it).ok()),
         DescriptorArrayIndex::Unknown => None,
@@ -378,14 +396,14 @@ fn resolve_array_index(
     if let Some(known) = known {
         return Some(ResolvedIndex::One(known));
     }
-    let all = set.descriptors.get(&it.binding).map_or(&[][..], Vec::as_slice);
+    let all = set.descriptors.get(&descriptor_use.binding).map_or(&[][..], Vec::as_slice);
     if all.len() <= SMALL_ARRAY_MAX {
         let mut used = (0_u32..).zip(all).filter(|it| it.1.is_some());
         if let (Some((element, _)), None) = (used.next(), used.next()) {
             return Some(ResolvedIndex::One(element));
         }
     }
-    let has_offsets = set.layout.bindings.get(&it.binding).is_some_and(|it| it.dynamic.is_some());
+    let has_offsets = set.layout.bindings.get(&descriptor_use.binding).is_some_and(|it| it.dynamic.is_some());
     if out.reports_dynamic_indexing && all.len() <= DYNAMIC_INDEXING_MAX && !has_offsets {
         return Some(ResolvedIndex::Any);
     }
@@ -406,14 +424,14 @@ fn area_of(scene: &CurrentAttachments) -> Option<Area> {
 }
 
 /// The order of fragments that a use is in.
-fn order_of(ty: DescriptorType, it: &DescriptorAccess, region: &Region) -> RasterOrder {
+fn order_of(ty: DescriptorType, descriptor_access: &DescriptorAccess, region: &Region) -> RasterOrder {
     let is_input = ty == DescriptorType::INPUT_ATTACHMENT;
-    let is_color = matches!(region, Region::Image(it) if it.aspects & ImageAspectFlags::COLOR.0 != 0);
+    let is_color = matches!(region, Region::Image(image) if image.aspects & ImageAspectFlags::COLOR.0 != 0);
     match (is_input, is_color) {
-        (false, _) if it.is_atomic => RasterOrder::Atomic,
-        (false, _) if it.is_ordered => RasterOrder::Color,
-        (true, true) if it.ordered.color => RasterOrder::Color,
-        (true, false) if it.ordered.depth_stencil => RasterOrder::DepthStencil,
+        (false, _) if descriptor_access.is_atomic => RasterOrder::Atomic,
+        (false, _) if descriptor_access.is_ordered => RasterOrder::Color,
+        (true, true) if descriptor_access.ordered.color => RasterOrder::Color,
+        (true, false) if descriptor_access.ordered.depth_stencil => RasterOrder::DepthStencil,
         _ => RasterOrder::None,
     }
 }

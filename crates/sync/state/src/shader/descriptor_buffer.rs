@@ -31,52 +31,55 @@ type ResourceBytes = (ResourceId, Range<u64>);
 impl TrackedDevice {
     pub(crate) fn track_descriptor_buffers(&mut self, event: TrackedCall<'_>, out: &mut TrackerOutput<'_>) -> bool {
         match (event.call, event.outcome) {
-            (Call::GetDescriptorSetLayoutSizeEXT(it), Some(Outcome::GetDescriptorSetLayoutSizeEXT(done))) => {
-                if let (Some(layout), Some(size)) = (self.set_layouts.get(it.layout.0), done.p_layout_size_in_bytes()) {
+            (Call::GetDescriptorSetLayoutSizeEXT(params), Some(Outcome::GetDescriptorSetLayoutSizeEXT(done))) => {
+                if let (Some(layout), Some(size)) =
+                    (self.set_layouts.get(params.layout.0), done.p_layout_size_in_bytes())
+                {
                     // It is the same each time.
                     let _ = layout.size.set(*size);
                 }
             }
-            (Call::CmdBindDescriptorBuffersEXT(it), None) => {
-                let parts = it.p_binding_infos().iter().map(|it| self.resolve_address(it.address, vk::WHOLE_SIZE, out));
+            (Call::CmdBindDescriptorBuffersEXT(params), None) => {
+                let parts =
+                    params.p_binding_infos().iter().map(|it| self.resolve_address(it.address, vk::WHOLE_SIZE, out));
                 let parts = parts.collect();
-                if let Some(own) = self.command_buffer_mut(it.command_buffer) {
+                if let Some(own) = self.command_buffer_mut(params.command_buffer) {
                     (own.state.memory.buffers, own.state.memory.is_used) = (parts, true);
                 }
             }
-            (Call::CmdSetDescriptorBufferOffsetsEXT(it), None) => {
-                let kinds = bind_point_of(it.pipeline_bind_point).into_iter().collect::<Vec<_>>();
-                let places = places(it.p_buffer_indices(), it.p_offsets());
-                self.set_offsets(it.command_buffer, &kinds, it.layout, it.first_set, &places);
+            (Call::CmdSetDescriptorBufferOffsetsEXT(params), None) => {
+                let kinds = bind_point_of(params.pipeline_bind_point).into_iter().collect::<Vec<_>>();
+                let places = places(params.p_buffer_indices(), params.p_offsets());
+                self.set_offsets(params.command_buffer, &kinds, params.layout, params.first_set, &places);
             }
-            (Call::CmdSetDescriptorBufferOffsets2EXT(it), None) => {
-                let Some(info) = it.p_set_descriptor_buffer_offsets_info() else { return true };
+            (Call::CmdSetDescriptorBufferOffsets2EXT(params), None) => {
+                let Some(info) = params.p_set_descriptor_buffer_offsets_info() else { return true };
                 let places = places(info.p_buffer_indices(), info.p_offsets());
                 self.set_offsets(
-                    it.command_buffer,
+                    params.command_buffer,
                     &bind_points_of(info.stage_flags),
                     info.layout,
                     info.first_set,
                     &places,
                 );
             }
-            (Call::CmdBindResourceHeapEXT(it), None) => {
-                let range = it.p_bind_info().map(|it| (it.heap_range.address, it.heap_range.size));
+            (Call::CmdBindResourceHeapEXT(params), None) => {
+                let range = params.p_bind_info().map(|it| (it.heap_range.address, it.heap_range.size));
                 let part = range.and_then(|(at, size)| self.resolve_address(at, size, out));
-                if let Some(own) = self.command_buffer_mut(it.command_buffer) {
+                if let Some(own) = self.command_buffer_mut(params.command_buffer) {
                     (own.state.memory.resource_heap, own.state.memory.is_used) = (part, true);
                 }
             }
-            (Call::CmdBindSamplerHeapEXT(it), None) => {
-                let range = it.p_bind_info().map(|it| (it.heap_range.address, it.heap_range.size));
+            (Call::CmdBindSamplerHeapEXT(params), None) => {
+                let range = params.p_bind_info().map(|it| (it.heap_range.address, it.heap_range.size));
                 let part = range.and_then(|(at, size)| self.resolve_address(at, size, out));
-                if let Some(own) = self.command_buffer_mut(it.command_buffer) {
+                if let Some(own) = self.command_buffer_mut(params.command_buffer) {
                     (own.state.memory.sampler_heap, own.state.memory.is_used) = (part, true);
                 }
             }
-            (Call::CmdPushDataEXT(it), None) => {
-                let Some(info) = it.p_push_data_info() else { return true };
-                if let Some(own) = self.command_buffer_mut(it.command_buffer) {
+            (Call::CmdPushDataEXT(params), None) => {
+                let Some(info) = params.p_push_data_info() else { return true };
+                if let Some(own) = self.command_buffer_mut(params.command_buffer) {
                     own.state.push_constants.write(info.offset, info.data().address());
                 }
             }

@@ -90,13 +90,13 @@ const BLOCK_MAX: u32 = 1 << 16;
 impl TrackedDevice {
     pub(crate) fn track_descriptors(&mut self, event: TrackedCall<'_>, out: &mut TrackerOutput<'_>) -> bool {
         match (event.call, event.outcome) {
-            (Call::CreateDescriptorSetLayout(it), Some(Outcome::CreateDescriptorSetLayout(made))) => {
-                if let (Some(info), Some(handle)) = (it.p_create_info(), made.p_set_layout()) {
+            (Call::CreateDescriptorSetLayout(params), Some(Outcome::CreateDescriptorSetLayout(made))) => {
+                if let (Some(info), Some(handle)) = (params.p_create_info(), made.p_set_layout()) {
                     self.set_layouts.insert(handle.0, Arc::new(SetLayout::from_create_info(info)));
                 }
             }
-            (Call::CreatePipelineLayout(it), Some(Outcome::CreatePipelineLayout(made))) => {
-                if let (Some(info), Some(handle)) = (it.p_create_info(), made.p_pipeline_layout()) {
+            (Call::CreatePipelineLayout(params), Some(Outcome::CreatePipelineLayout(made))) => {
+                if let (Some(info), Some(handle)) = (params.p_create_info(), made.p_pipeline_layout()) {
                     let layouts = info.p_set_layouts().iter().map(|it| self.set_layouts.get(it.0).cloned());
                     let layouts = layouts.collect();
                     self.pipeline_layouts.insert(handle.0, layouts);
@@ -107,22 +107,22 @@ impl TrackedDevice {
                     self.descriptor_pools.insert(handle.0, DescriptorPool::default());
                 }
             }
-            (Call::CreateDescriptorUpdateTemplate(it), Some(Outcome::CreateDescriptorUpdateTemplate(made))) => {
-                if let (Some(info), Some(handle)) = (it.p_create_info(), made.p_descriptor_update_template()) {
+            (Call::CreateDescriptorUpdateTemplate(params), Some(Outcome::CreateDescriptorUpdateTemplate(made))) => {
+                if let (Some(info), Some(handle)) = (params.p_create_info(), made.p_descriptor_update_template()) {
                     self.templates.insert(handle.0, info.pipeline_bind_point);
                 }
             }
-            (Call::AllocateDescriptorSets(it), Some(Outcome::AllocateDescriptorSets(made))) => {
-                if let Some(info) = it.p_allocate_info() {
+            (Call::AllocateDescriptorSets(params), Some(Outcome::AllocateDescriptorSets(made))) => {
+                if let Some(info) = params.p_allocate_info() {
                     self.allocate_sets(info, made.p_descriptor_sets());
                 }
             }
-            (Call::DestroyDescriptorSetLayout(it), None) => {
-                self.set_layouts.remove(it.descriptor_set_layout.0);
+            (Call::DestroyDescriptorSetLayout(params), None) => {
+                self.set_layouts.remove(params.descriptor_set_layout.0);
             }
-            (Call::DestroyPipelineLayout(it), None) => drop(self.pipeline_layouts.remove(it.pipeline_layout.0)),
-            (Call::DestroyDescriptorUpdateTemplate(it), None) => {
-                self.templates.remove(it.descriptor_update_template.0);
+            (Call::DestroyPipelineLayout(params), None) => drop(self.pipeline_layouts.remove(params.pipeline_layout.0)),
+            (Call::DestroyDescriptorUpdateTemplate(params), None) => {
+                self.templates.remove(params.descriptor_update_template.0);
             }
             _ => return self.track_set_contents(event, out),
         }
@@ -131,31 +131,32 @@ impl TrackedDevice {
 
     fn track_set_contents(&mut self, event: TrackedCall<'_>, out: &mut TrackerOutput<'_>) -> bool {
         match (event.call, event.outcome) {
-            (Call::DestroyDescriptorPool(it), None) => {
-                let pool = self.descriptor_pools.remove(it.descriptor_pool.0).unwrap_or_default();
+            (Call::DestroyDescriptorPool(params), None) => {
+                let pool = self.descriptor_pools.remove(params.descriptor_pool.0).unwrap_or_default();
                 pool.sets.iter().for_each(|it| drop(self.sets.remove(*it)));
             }
-            (Call::ResetDescriptorPool(it), None) => {
-                let pool = self.descriptor_pools.get_mut(it.descriptor_pool.0).map(std::mem::take);
+            (Call::ResetDescriptorPool(params), None) => {
+                let pool = self.descriptor_pools.get_mut(params.descriptor_pool.0).map(std::mem::take);
                 pool.unwrap_or_default().sets.iter().for_each(|it| drop(self.sets.remove(*it)));
             }
-            (Call::FreeDescriptorSets(it), None) => {
-                let freed = it.p_descriptor_sets();
-                if let Some(pool) = self.descriptor_pools.get_mut(it.descriptor_pool.0) {
+            (Call::FreeDescriptorSets(params), None) => {
+                let freed = params.p_descriptor_sets();
+                if let Some(pool) = self.descriptor_pools.get_mut(params.descriptor_pool.0) {
                     pool.sets.retain(|it| !freed.iter().any(|freed| freed.0 == *it));
                 }
                 freed.iter().for_each(|it| drop(self.sets.remove(it.0)));
             }
-            (Call::UpdateDescriptorSets(it), None) => {
-                for write in it.p_descriptor_writes().iter() {
+            (Call::UpdateDescriptorSets(params), None) => {
+                for write in params.p_descriptor_writes().iter() {
                     self.update(write.dst_set.0, &[DescriptorWrite::from_write(write)], out);
                 }
-                for copy in it.p_descriptor_copies().iter() {
+                for copy in params.p_descriptor_copies().iter() {
                     self.copy_descriptors(copy.get(), out);
                 }
             }
-            (Call::UpdateDescriptorSetWithTemplate(it), None) => match writes_from_template(*it, it.p_data) {
-                Some(writes) => self.update(it.descriptor_set.0, &writes, out),
+            (Call::UpdateDescriptorSetWithTemplate(params), None) => match writes_from_template(*params, params.p_data)
+            {
+                Some(writes) => self.update(params.descriptor_set.0, &writes, out),
                 None => out.report_untracked("the data of a template"),
             },
             _ => return false,
@@ -182,18 +183,26 @@ impl TrackedDevice {
         }
     }
 
-    fn copy_descriptors(&mut self, it: &vk::CopyDescriptorSet, out: &mut TrackerOutput<'_>) {
-        let Some(src) = self.sets.get(it.src_set.0) else {
+    fn copy_descriptors(&mut self, descriptor_set: &vk::CopyDescriptorSet, out: &mut TrackerOutput<'_>) {
+        let Some(src) = self.sets.get(descriptor_set.src_set.0) else {
             out.report_untracked("a descriptor set that nobody allocated");
             return;
         };
-        let count = it.descriptor_count as usize;
-        let places = src.elements_from(it.src_binding, it.src_array_element).take(count);
+        let count = descriptor_set.descriptor_count as usize;
+        let places = src.elements_from(descriptor_set.src_binding, descriptor_set.src_array_element).take(count);
         let descriptors = places.map(|(binding, element)| src.get(binding, element)).collect();
-        let block = src.blocks.get(&it.src_binding).and_then(|all| all.get(it.src_array_element as usize..));
+        let block = src
+            .blocks
+            .get(&descriptor_set.src_binding)
+            .and_then(|all| all.get(descriptor_set.src_array_element as usize..));
         let bytes = block.map_or(Vec::new(), |all| all[..count.min(all.len())].to_vec());
-        let write = DescriptorWrite { binding: it.dst_binding, element: it.dst_array_element, descriptors, bytes };
-        self.update(it.dst_set.0, &[write], out);
+        let write = DescriptorWrite {
+            binding: descriptor_set.dst_binding,
+            element: descriptor_set.dst_array_element,
+            descriptors,
+            bytes,
+        };
+        self.update(descriptor_set.dst_set.0, &[write], out);
     }
 }
 
@@ -204,14 +213,14 @@ impl SetLayout {
         let mut layout = SetLayout::default();
         let mut all: Vec<_> = info.p_bindings().iter().enumerate().collect();
         all.sort_by_key(|(_, it)| it.binding);
-        for (at, it) in all {
+        for (at, layout_binding) in all {
             let flags = flags.get(at).map_or(0, |it| it.0);
             let is_dynamic = [DescriptorType::UNIFORM_BUFFER_DYNAMIC, DescriptorType::STORAGE_BUFFER_DYNAMIC]
-                .contains(&it.descriptor_type);
-            let (count, block) = match it.descriptor_type {
+                .contains(&layout_binding.descriptor_type);
+            let (count, block) = match layout_binding.descriptor_type {
                 // Bytes, in no memory that others use.
-                DescriptorType::INLINE_UNIFORM_BLOCK => (0, it.descriptor_count.min(BLOCK_MAX)),
-                _ => (it.descriptor_count.min(COUNT_MAX), 0),
+                DescriptorType::INLINE_UNIFORM_BLOCK => (0, layout_binding.descriptor_count.min(BLOCK_MAX)),
+                _ => (layout_binding.descriptor_count.min(COUNT_MAX), 0),
             };
             let binding = SetLayoutBinding {
                 count,
@@ -221,7 +230,7 @@ impl SetLayout {
                 dynamic: is_dynamic.then_some(layout.dynamic_count),
             };
             layout.dynamic_count = layout.dynamic_count.saturating_add(if is_dynamic { count } else { 0 });
-            layout.bindings.insert(it.binding, binding);
+            layout.bindings.insert(layout_binding.binding, binding);
         }
         layout
     }
@@ -230,10 +239,10 @@ impl SetLayout {
 impl TrackedDescriptorSet {
     /// An empty set; `variable` is the count of the binding that has its count from the allocation.
     pub(crate) fn new(layout: Arc<SetLayout>, variable: Option<u32>) -> TrackedDescriptorSet {
-        let count = |it: &SetLayoutBinding| match variable {
-            Some(count) if it.is_variable => count.min(it.count),
-            None if it.is_variable => 0,
-            _ => it.count,
+        let count = |layout_binding: &SetLayoutBinding| match variable {
+            Some(count) if layout_binding.is_variable => count.min(layout_binding.count),
+            None if layout_binding.is_variable => 0,
+            _ => layout_binding.count,
         };
         let descriptors =
             layout.bindings.iter().map(|(number, it)| (*number, vec![None; count(it) as usize])).collect();
@@ -271,22 +280,31 @@ impl TrackedDescriptorSet {
 }
 
 impl DescriptorWrite {
-    pub(crate) fn from_write(it: View<'_, vk::WriteDescriptorSet>) -> DescriptorWrite {
-        let ty = it.descriptor_type;
+    pub(crate) fn from_write(descriptor_set: View<'_, vk::WriteDescriptorSet>) -> DescriptorWrite {
+        let ty = descriptor_set.descriptor_type;
         let descriptors: Vec<Option<Descriptor>> = match template::element_of(ty) {
             Some(Kind::Struct(layout)) if std::ptr::eq(layout, &vk::DESCRIPTOR_BUFFER_INFO_LAYOUT) => {
-                it.p_buffer_info().iter().map(|it| buffer_descriptor(ty, it.get())).collect()
+                descriptor_set.p_buffer_info().iter().map(|it| buffer_descriptor(ty, it.get())).collect()
             }
-            Some(Kind::Struct(_)) => it.p_image_info().iter().map(|it| image_descriptor(ty, it.get())).collect(),
+            Some(Kind::Struct(_)) => {
+                descriptor_set.p_image_info().iter().map(|it| image_descriptor(ty, it.get())).collect()
+            }
             Some(Kind::Handle(vk::HandleType::BufferView)) => {
-                it.p_texel_buffer_view().iter().map(|it| handle_descriptor(ty, it.0)).collect()
+                descriptor_set.p_texel_buffer_view().iter().map(|it| handle_descriptor(ty, it.0)).collect()
             }
-            Some(Kind::Handle(_) | Kind::Number) => chained_handles(it).map(|it| handle_descriptor(ty, it)).collect(),
+            Some(Kind::Handle(_) | Kind::Number) => {
+                chained_handles(descriptor_set).map(|value| handle_descriptor(ty, value)).collect()
+            }
             Some(Kind::Bytes) | None => Vec::new(),
         };
-        let block = it.chained::<vk::WriteDescriptorSetInlineUniformBlock>();
+        let block = descriptor_set.chained::<vk::WriteDescriptorSetInlineUniformBlock>();
         let bytes = block.map_or(Vec::new(), |it| it.p_data().to_vec());
-        DescriptorWrite { binding: it.dst_binding, element: it.dst_array_element, descriptors, bytes }
+        DescriptorWrite {
+            binding: descriptor_set.dst_binding,
+            element: descriptor_set.dst_array_element,
+            descriptors,
+            bytes,
+        }
     }
 
     pub(crate) fn from_writes(writes: Views<'_, vk::WriteDescriptorSet>) -> Vec<DescriptorWrite> {
@@ -337,26 +355,30 @@ pub(crate) fn writes_from_template<T: vk::Structure>(
 }
 
 /// What stands in a structure of its own behind a write: handles, or addresses.
-fn chained_handles(it: View<'_, vk::WriteDescriptorSet>) -> impl Iterator<Item = u64> {
-    let structures = it.chained::<vk::WriteDescriptorSetAccelerationStructureKHR>();
+fn chained_handles(descriptor_set: View<'_, vk::WriteDescriptorSet>) -> impl Iterator<Item = u64> {
+    let structures = descriptor_set.chained::<vk::WriteDescriptorSetAccelerationStructureKHR>();
     let structures = structures.map_or(&[][..], |it| it.p_acceleration_structures()).iter().map(|it| it.0);
-    let bound = it.chained::<vk::WriteDescriptorSetAccelerationStructureNV>();
+    let bound = descriptor_set.chained::<vk::WriteDescriptorSetAccelerationStructureNV>();
     let bound = bound.map_or(&[][..], |it| it.p_acceleration_structures()).iter().map(|it| it.0);
-    let partitioned = it.chained::<vk::WriteDescriptorSetPartitionedAccelerationStructureNV>();
+    let partitioned = descriptor_set.chained::<vk::WriteDescriptorSetPartitionedAccelerationStructureNV>();
     let partitioned = partitioned.map_or(&[][..], |it| it.p_acceleration_structures()).iter().copied();
-    let tensors = it.chained::<vk::WriteDescriptorSetTensorARM>();
+    let tensors = descriptor_set.chained::<vk::WriteDescriptorSetTensorARM>();
     let tensors = tensors.map_or(&[][..], |it| it.p_tensor_views()).iter().map(|it| it.0);
     structures.chain(bound).chain(partitioned).chain(tensors)
 }
 
-fn buffer_descriptor(ty: DescriptorType, it: &vk::DescriptorBufferInfo) -> Option<Descriptor> {
-    let content = DescriptorContent::Buffer { buffer: it.buffer.0, offset: it.offset, range: it.range };
-    (it.buffer.0 != 0).then_some(Descriptor { ty, content })
+fn buffer_descriptor(ty: DescriptorType, buffer_info: &vk::DescriptorBufferInfo) -> Option<Descriptor> {
+    let content = DescriptorContent::Buffer {
+        buffer: buffer_info.buffer.0,
+        offset: buffer_info.offset,
+        range: buffer_info.range,
+    };
+    (buffer_info.buffer.0 != 0).then_some(Descriptor { ty, content })
 }
 
-fn image_descriptor(ty: DescriptorType, it: &vk::DescriptorImageInfo) -> Option<Descriptor> {
-    let has_image = ty != DescriptorType::SAMPLER && it.image_view.0 != 0;
-    let content = DescriptorContent::ImageView { view: it.image_view.0, layout: it.image_layout.0 };
+fn image_descriptor(ty: DescriptorType, image_info: &vk::DescriptorImageInfo) -> Option<Descriptor> {
+    let has_image = ty != DescriptorType::SAMPLER && image_info.image_view.0 != 0;
+    let content = DescriptorContent::ImageView { view: image_info.image_view.0, layout: image_info.image_layout.0 };
     has_image.then_some(Descriptor { ty, content })
 }
 

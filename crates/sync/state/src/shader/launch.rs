@@ -77,15 +77,15 @@ impl Launch {
 pub(crate) fn is_independent(terms: &[OffsetTerm]) -> bool {
     let numbers: Vec<(u32, u32)> = terms
         .iter()
-        .filter_map(|it| match it.quantity {
+        .filter_map(|term| match term.quantity {
             Quantity::BuiltIn { built_in, component } => Some((built_in, component)),
             Quantity::Read(_) => None,
         })
         .collect();
     let has = |built_in: u32, component: u32| numbers.contains(&(built_in, component));
     let is_index = numbers.iter().any(|it| it.0 == LOCAL_INVOCATION_INDEX);
-    let is_mixed = |it: &(u32, u32)| match it.0 {
-        GLOBAL_INVOCATION_ID => is_index || has(WORKGROUP_ID, it.1) || has(LOCAL_INVOCATION_ID, it.1),
+    let is_mixed = |pair: &(u32, u32)| match pair.0 {
+        GLOBAL_INVOCATION_ID => is_index || has(WORKGROUP_ID, pair.1) || has(LOCAL_INVOCATION_ID, pair.1),
         LOCAL_INVOCATION_ID => is_index,
         _ => false,
     };

@@ -34,19 +34,19 @@ const ALL_PARTS: u32 = Parts::VERTEX_INPUT_INTERFACE_EXT.0
 impl TrackedDevice {
     pub(crate) fn track_pipelines(&mut self, event: TrackedCall<'_>, out: &mut TrackerOutput<'_>) -> bool {
         match (event.call, event.outcome) {
-            (Call::CreateShaderModule(it), Some(Outcome::CreateShaderModule(made))) => {
-                if let (Some(info), Some(handle)) = (it.p_create_info(), made.p_shader_module()) {
+            (Call::CreateShaderModule(params), Some(Outcome::CreateShaderModule(made))) => {
+                if let (Some(info), Some(handle)) = (params.p_create_info(), made.p_shader_module()) {
                     self.shader_modules.insert(handle.0, Arc::from(info.p_code()));
                 }
             }
-            (Call::CreateGraphicsPipelines(it), Some(Outcome::CreateGraphicsPipelines(made))) => {
-                for (info, handle) in it.p_create_infos().iter().zip(made.p_pipelines()) {
+            (Call::CreateGraphicsPipelines(params), Some(Outcome::CreateGraphicsPipelines(made))) => {
+                for (info, handle) in params.p_create_infos().iter().zip(made.p_pipelines()) {
                     let pipeline = self.graphics_pipeline(info, out);
                     self.pipelines.insert(handle.0, Arc::new(pipeline));
                 }
             }
-            (Call::CreateComputePipelines(it), Some(Outcome::CreateComputePipelines(made))) => {
-                for (info, handle) in it.p_create_infos().iter().zip(made.p_pipelines()) {
+            (Call::CreateComputePipelines(params), Some(Outcome::CreateComputePipelines(made))) => {
+                for (info, handle) in params.p_create_infos().iter().zip(made.p_pipelines()) {
                     let shader = self.stage(info.inner(&info.get().stage), out);
                     let indirect = info.chained::<vk::ComputePipelineIndirectBufferInfoNV>();
                     let indirect = indirect.map(|it| (it.device_address, it.size));
@@ -54,8 +54,8 @@ impl TrackedDevice {
                     self.pipelines.insert(handle.0, Arc::new(pipeline));
                 }
             }
-            (Call::CreateRayTracingPipelinesKHR(it), Some(Outcome::CreateRayTracingPipelinesKHR(made))) => {
-                for (info, handle) in it.p_create_infos().iter().zip(made.p_pipelines()) {
+            (Call::CreateRayTracingPipelinesKHR(params), Some(Outcome::CreateRayTracingPipelinesKHR(made))) => {
+                for (info, handle) in params.p_create_infos().iter().zip(made.p_pipelines()) {
                     let mut shaders = self.stages(info.p_stages(), out);
                     let libraries = info.p_library_info();
                     for library in libraries.iter().flat_map(|it| it.p_libraries()) {
@@ -65,15 +65,18 @@ impl TrackedDevice {
                         .insert(handle.0, Arc::new(TrackedPipeline { shaders, ..TrackedPipeline::default() }));
                 }
             }
-            (Call::CreateRayTracingPipelinesNV(it), Some(Outcome::CreateRayTracingPipelinesNV(made))) => {
-                for (info, handle) in it.p_create_infos().iter().zip(made.p_pipelines()) {
+            (Call::CreateRayTracingPipelinesNV(params), Some(Outcome::CreateRayTracingPipelinesNV(made))) => {
+                for (info, handle) in params.p_create_infos().iter().zip(made.p_pipelines()) {
                     let shaders = self.stages(info.p_stages(), out);
                     self.pipelines
                         .insert(handle.0, Arc::new(TrackedPipeline { shaders, ..TrackedPipeline::default() }));
                 }
             }
-            (Call::CreateExecutionGraphPipelinesAMDX(it), Some(Outcome::CreateExecutionGraphPipelinesAMDX(made))) => {
-                for (info, handle) in it.p_create_infos().iter().zip(made.p_pipelines()) {
+            (
+                Call::CreateExecutionGraphPipelinesAMDX(params),
+                Some(Outcome::CreateExecutionGraphPipelinesAMDX(made)),
+            ) => {
+                for (info, handle) in params.p_create_infos().iter().zip(made.p_pipelines()) {
                     let mut shaders = self.stages(info.p_stages(), out);
                     let libraries = info.p_library_info();
                     for library in libraries.iter().flat_map(|it| it.p_libraries()) {
@@ -83,15 +86,15 @@ impl TrackedDevice {
                         .insert(handle.0, Arc::new(TrackedPipeline { shaders, ..TrackedPipeline::default() }));
                 }
             }
-            (Call::CreateShadersEXT(it), Some(Outcome::CreateShadersEXT(made))) => {
-                for (info, handle) in it.p_create_infos().iter().zip(made.p_shaders()) {
+            (Call::CreateShadersEXT(params), Some(Outcome::CreateShadersEXT(made))) => {
+                for (info, handle) in params.p_create_infos().iter().zip(made.p_shaders()) {
                     let shader = shader_object(info, out);
                     self.shaders.insert(handle.0, shader);
                 }
             }
-            (Call::DestroyShaderModule(it), None) => drop(self.shader_modules.remove(it.shader_module.0)),
-            (Call::DestroyPipeline(it), None) => drop(self.pipelines.remove(it.pipeline.0)),
-            (Call::DestroyShaderEXT(it), None) => drop(self.shaders.remove(it.shader.0)),
+            (Call::DestroyShaderModule(params), None) => drop(self.shader_modules.remove(params.shader_module.0)),
+            (Call::DestroyPipeline(params), None) => drop(self.pipelines.remove(params.pipeline.0)),
+            (Call::DestroyShaderEXT(params), None) => drop(self.shaders.remove(params.shader.0)),
             _ => return false,
         }
         true
@@ -104,7 +107,7 @@ impl TrackedDevice {
     ) -> TrackedPipeline {
         let linked = info.chained::<vk::PipelineLibraryCreateInfoKHR>();
         let parts = match info.chained::<vk::GraphicsPipelineLibraryCreateInfoEXT>() {
-            Some(it) => it.flags.0,
+            Some(create_info) => create_info.flags.0,
             // What is linked has said everything already.
             None if linked.is_some() => 0,
             None => ALL_PARTS,
@@ -120,28 +123,28 @@ impl TrackedDevice {
         let dynamic = info.p_dynamic_state();
         pipeline.dynamic.0 |= dynamic.map_or(0, |it| DynamicStates::of(it.p_dynamic_states()).0);
         let has = |part: Parts| parts & part.0 != 0;
-        if let Some(it) = info.p_vertex_input_state().filter(|_| has(Parts::VERTEX_INPUT_INTERFACE_EXT)) {
-            pipeline.vertex = VertexInput::from_create_info(it);
+        if let Some(create_info) = info.p_vertex_input_state().filter(|_| has(Parts::VERTEX_INPUT_INTERFACE_EXT)) {
+            pipeline.vertex = VertexInput::from_create_info(create_info);
         }
-        if let Some(it) = info.p_input_assembly_state().filter(|_| has(Parts::VERTEX_INPUT_INTERFACE_EXT)) {
-            pipeline.raster.topology = Some(it.topology);
+        if let Some(create_info) = info.p_input_assembly_state().filter(|_| has(Parts::VERTEX_INPUT_INTERFACE_EXT)) {
+            pipeline.raster.topology = Some(create_info.topology);
         }
-        if let Some(it) = info.p_rasterization_state().filter(|_| has(Parts::PRE_RASTERIZATION_SHADERS_EXT)) {
-            pipeline.raster.is_discarded = it.rasterizer_discard_enable.is_true();
-            pipeline.raster.cull_mode = it.cull_mode.0;
+        if let Some(create_info) = info.p_rasterization_state().filter(|_| has(Parts::PRE_RASTERIZATION_SHADERS_EXT)) {
+            pipeline.raster.is_discarded = create_info.rasterizer_discard_enable.is_true();
+            pipeline.raster.cull_mode = create_info.cull_mode.0;
         }
-        if let Some(it) = info.p_viewport_state().filter(|_| has(Parts::PRE_RASTERIZATION_SHADERS_EXT)) {
-            let image = it.chained::<vk::PipelineViewportShadingRateImageStateCreateInfoNV>();
+        if let Some(create_info) = info.p_viewport_state().filter(|_| has(Parts::PRE_RASTERIZATION_SHADERS_EXT)) {
+            let image = create_info.chained::<vk::PipelineViewportShadingRateImageStateCreateInfoNV>();
             pipeline.raster.has_rate_image = image.is_some_and(|it| it.shading_rate_image_enable.is_true());
         }
-        if let Some(it) = info.p_depth_stencil_state().filter(|_| has(Parts::FRAGMENT_SHADER_EXT)) {
-            pipeline.raster.set_depth_stencil(it.get());
+        if let Some(create_info) = info.p_depth_stencil_state().filter(|_| has(Parts::FRAGMENT_SHADER_EXT)) {
+            pipeline.raster.set_depth_stencil(create_info.get());
         }
-        if let Some(it) = info.p_color_blend_state().filter(|_| has(Parts::FRAGMENT_OUTPUT_INTERFACE_EXT)) {
-            pipeline.raster.set_blending(it);
+        if let Some(create_info) = info.p_color_blend_state().filter(|_| has(Parts::FRAGMENT_OUTPUT_INTERFACE_EXT)) {
+            pipeline.raster.set_blending(create_info);
         }
-        if let Some(it) = info.chained::<vk::GraphicsPipelineShaderGroupsCreateInfoNV>() {
-            pipeline.groups = self.groups(it, &pipeline, out);
+        if let Some(create_info) = info.chained::<vk::GraphicsPipelineShaderGroupsCreateInfoNV>() {
+            pipeline.groups = self.groups(create_info, &pipeline, out);
         }
         pipeline
     }
@@ -153,11 +156,14 @@ impl TrackedDevice {
         pipeline: &TrackedPipeline,
         out: &mut TrackerOutput<'_>,
     ) -> Vec<Arc<TrackedPipeline>> {
-        let group = |it: View<'_, vk::GraphicsShaderGroupCreateInfoNV>, out: &mut TrackerOutput<'_>| TrackedPipeline {
-            shaders: self.stages(it.p_stages(), out),
-            vertex: it.p_vertex_input_state().map_or_else(VertexInput::default, VertexInput::from_create_info),
-            ..pipeline.clone()
-        };
+        let group =
+            |create_info: View<'_, vk::GraphicsShaderGroupCreateInfoNV>, out: &mut TrackerOutput<'_>| TrackedPipeline {
+                shaders: self.stages(create_info.p_stages(), out),
+                vertex: create_info
+                    .p_vertex_input_state()
+                    .map_or_else(VertexInput::default, VertexInput::from_create_info),
+                ..pipeline.clone()
+            };
         let own = info.p_groups().iter().map(|it| Arc::new(group(it, out))).collect::<Vec<_>>();
         let others = info.p_pipelines().iter().filter_map(|it| self.pipelines.get(it.0));
         own.into_iter().chain(others.flat_map(|it| it.bindable_pipelines())).collect()
@@ -167,11 +173,11 @@ impl TrackedDevice {
         stages.iter().map(|it| self.stage(it, out)).collect()
     }
 
-    fn stage(&self, it: View<'_, vk::PipelineShaderStageCreateInfo>, out: &mut TrackerOutput<'_>) -> Shader {
-        let module = self.shader_modules.get(it.module.0).cloned();
-        let chained = it.chained::<vk::ShaderModuleCreateInfo>();
+    fn stage(&self, create_info: View<'_, vk::PipelineShaderStageCreateInfo>, out: &mut TrackerOutput<'_>) -> Shader {
+        let module = self.shader_modules.get(create_info.module.0).cloned();
+        let chained = create_info.chained::<vk::ShaderModuleCreateInfo>();
         let words = chained.map(|it| it.p_code()).or(module.as_deref()).unwrap_or_default();
-        reflect(words, it.p_name(), it.stage, it.p_specialization_info(), out)
+        reflect(words, create_info.p_name(), create_info.stage, create_info.p_specialization_info(), out)
     }
 }
 
@@ -195,17 +201,17 @@ fn reflect(
     let mut constants = Vec::new();
     if let Some(info) = specialization {
         let data = info.p_data();
-        for it in info.p_map_entries().iter() {
-            let start = it.offset as usize;
-            let end = start.saturating_add(usize::try_from(it.size).unwrap_or(usize::MAX));
-            constants.extend(data.get(start..end).map(|bytes| (it.constant_id, bytes)));
+        for p_map_entry in info.p_map_entries().iter() {
+            let start = p_map_entry.offset as usize;
+            let end = start.saturating_add(usize::try_from(p_map_entry.size).unwrap_or(usize::MAX));
+            constants.extend(data.get(start..end).map(|bytes| (p_map_entry.constant_id, bytes)));
         }
     }
     let entry_point = name.and_then(|it| it.to_str().ok()).unwrap_or("main");
     let interface = out.reflect.reflect(&ShaderCode { words, entry_point, stage, constants });
     match &interface {
         None => out.report_untracked("what a shader accesses"),
-        Some(it) if it.is_partial => {
+        Some(shader_interface) if shader_interface.is_partial => {
             out.report_untracked("some of what a shader accesses: it could not be followed to the end")
         }
         Some(_) => {}
@@ -251,31 +257,31 @@ impl TrackedPipeline {
 }
 
 impl RasterState {
-    fn set_depth_stencil(&mut self, it: &vk::PipelineDepthStencilStateCreateInfo) {
+    fn set_depth_stencil(&mut self, create_info: &vk::PipelineDepthStencilStateCreateInfo) {
         use vk::PipelineDepthStencilStateCreateFlags as Flags;
         let in_order = Flags::RASTERIZATION_ORDER_ATTACHMENT_DEPTH_ACCESS_EXT.0
             | Flags::RASTERIZATION_ORDER_ATTACHMENT_STENCIL_ACCESS_EXT.0;
-        self.ordered.depth_stencil = it.flags.0 & in_order != 0;
-        self.has_depth_test = it.depth_test_enable.is_true();
-        self.has_depth_write = it.depth_write_enable.is_true();
-        self.has_depth_bounds = it.depth_bounds_test_enable.is_true();
-        self.has_stencil_test = it.stencil_test_enable.is_true();
-        self.front = StencilFace::of(&it.front);
-        self.back = StencilFace::of(&it.back);
+        self.ordered.depth_stencil = create_info.flags.0 & in_order != 0;
+        self.has_depth_test = create_info.depth_test_enable.is_true();
+        self.has_depth_write = create_info.depth_write_enable.is_true();
+        self.has_depth_bounds = create_info.depth_bounds_test_enable.is_true();
+        self.has_stencil_test = create_info.stencil_test_enable.is_true();
+        self.front = StencilFace::of(&create_info.front);
+        self.back = StencilFace::of(&create_info.back);
     }
 
-    fn set_blending(&mut self, it: View<'_, vk::PipelineColorBlendStateCreateInfo>) {
+    fn set_blending(&mut self, create_info: View<'_, vk::PipelineColorBlendStateCreateInfo>) {
         let in_order = vk::PipelineColorBlendStateCreateFlags::RASTERIZATION_ORDER_ATTACHMENT_ACCESS_EXT;
-        self.ordered.color = it.flags.0 & in_order.0 != 0;
-        self.has_logic_op = it.logic_op_enable.is_true();
-        self.logic_op = it.logic_op;
-        let enables = it.chained::<vk::PipelineColorWriteCreateInfoEXT>();
+        self.ordered.color = create_info.flags.0 & in_order.0 != 0;
+        self.has_logic_op = create_info.logic_op_enable.is_true();
+        self.logic_op = create_info.logic_op;
+        let enables = create_info.chained::<vk::PipelineColorWriteCreateInfoEXT>();
         let enables = enables.map_or(&[][..], |it| it.p_color_write_enables());
-        let color = |(at, it): (usize, View<'_, vk::PipelineColorBlendAttachmentState>)| ColorState {
-            is_blended: it.blend_enable.is_true(),
-            write_mask: it.color_write_mask.0 as u8,
+        let color = |(at, attachment_state): (usize, View<'_, vk::PipelineColorBlendAttachmentState>)| ColorState {
+            is_blended: attachment_state.blend_enable.is_true(),
+            write_mask: attachment_state.color_write_mask.0 as u8,
             is_enabled: enables.get(at).is_none_or(|it| it.is_true()),
         };
-        self.colors = it.p_attachments().iter().enumerate().map(color).collect();
+        self.colors = create_info.p_attachments().iter().enumerate().map(color).collect();
     }
 }

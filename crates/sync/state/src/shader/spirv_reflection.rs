@@ -94,9 +94,9 @@ fn interface_of(reflection: &Reflection) -> ShaderInterface {
 }
 
 /// The locations that a variable takes, one for each column of each element.
-fn bits(it: &InterfaceVariable) -> u64 {
-    let Some(first) = it.location.filter(|it| *it < u64::BITS) else { return 0 };
-    let count = it.columns.max(1).saturating_mul(it.count.unwrap_or(1).max(1));
+fn bits(interface_variable: &InterfaceVariable) -> u64 {
+    let Some(first) = interface_variable.location.filter(|it| *it < u64::BITS) else { return 0 };
+    let count = interface_variable.columns.max(1).saturating_mul(interface_variable.count.unwrap_or(1).max(1));
     let end = first.saturating_add(count).min(u64::BITS);
     (first..end).fold(0, |all, it| all | 1 << it)
 }

@@ -13,10 +13,10 @@ pub(crate) fn make_set(app: &mut App<Collector>, bindings: &[(DescriptorType, u3
     let list: Vec<DescriptorSetLayoutBinding> = bindings
         .iter()
         .enumerate()
-        .map(|(at, it)| DescriptorSetLayoutBinding {
+        .map(|(at, pair)| DescriptorSetLayoutBinding {
             binding: at as u32,
-            descriptor_type: it.0,
-            descriptor_count: it.1,
+            descriptor_type: pair.0,
+            descriptor_count: pair.1,
             ..DescriptorSetLayoutBinding::zeroed()
         })
         .collect();

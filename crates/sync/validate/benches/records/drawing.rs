@@ -152,9 +152,9 @@ impl App {
         let stages = [stage(ShaderStageFlagBits::VERTEX, 1), stage(ShaderStageFlagBits::FRAGMENT, 2)];
         let binding = |binding, input_rate| VertexInputBindingDescription { binding, stride: 8, input_rate };
         let bindings = [binding(0, VertexInputRate::VERTEX), binding(1, VertexInputRate::INSTANCE)];
-        let attribute = |it| VertexInputAttributeDescription {
-            location: it,
-            binding: it,
+        let attribute = |value| VertexInputAttributeDescription {
+            location: value,
+            binding: value,
             format: Format::R32G32_SFLOAT,
             offset: 0,
         };

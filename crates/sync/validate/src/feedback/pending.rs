@@ -69,10 +69,10 @@ impl PendingFeedback {
     }
 
     /// The device told of a command buffer.
-    fn receive(&mut self, it: CommandBufferFeedback) {
-        let Some(waiting) = self.awaited_steps.get_mut(&it.command_buffer) else { return };
-        let count = it.executions as usize;
-        let is_whole = it.is_complete && count <= waiting.len();
+    fn receive(&mut self, buffer_feedback: CommandBufferFeedback) {
+        let Some(waiting) = self.awaited_steps.get_mut(&buffer_feedback.command_buffer) else { return };
+        let count = buffer_feedback.executions as usize;
+        let is_whole = buffer_feedback.is_complete && count <= waiting.len();
         let steps: Vec<u32> = waiting.drain(..count.min(waiting.len())).collect();
         for step in steps {
             if let Some(open) = self.undecided.iter_mut().find(|open| open.step == step) {
@@ -80,7 +80,7 @@ impl PendingFeedback {
                 open.is_complete &= is_whole;
             }
             if is_whole {
-                self.received.insert((it.command_buffer, step), it.clone());
+                self.received.insert((buffer_feedback.command_buffer, step), buffer_feedback.clone());
             }
         }
     }
@@ -117,23 +117,23 @@ impl PendingFeedback {
 }
 
 /// What was found in a command buffer while it was recorded, where it is submitted.
-fn hazard_in_submission(it: &Hazard, step: u32, batch: u32, primary: u32) -> Hazard {
-    let place = |it: &ProgramLocation| match it {
+fn hazard_in_submission(hazard: &Hazard, step: u32, batch: u32, primary: u32) -> Hazard {
+    let place = |program_location: &ProgramLocation| match program_location {
         ProgramLocation::Command(at) => {
             ProgramLocation::Command(CommandLocation { step, batch, primary, path: at.path.clone() })
         }
         other => other.clone(),
     };
-    Hazard { at: place(&it.at), prior: place(&it.prior), ..it.clone() }
+    Hazard { at: place(&hazard.at), prior: place(&hazard.prior), ..hazard.clone() }
 }
 
 /// Everything that a command buffer executes, each as often as it does.
-fn collect_executed_buffers(it: &SubmittedCommandBuffer, out: &mut Vec<ObjectId>) {
-    let Some(own) = &it.own else { return };
+fn collect_executed_buffers(command_buffer: &SubmittedCommandBuffer, out: &mut Vec<ObjectId>) {
+    let Some(own) = &command_buffer.own else { return };
     out.push(own.object);
     let mut open: Vec<CommandBufferId> = own.executes().collect();
     while let Some(next) = open.pop() {
-        if let Some((_, recorded)) = it.executed.iter().find(|it| it.0 == next) {
+        if let Some((_, recorded)) = command_buffer.executed.iter().find(|it| it.0 == next) {
             out.push(recorded.object);
             open.extend(recorded.executes());
         }
@@ -142,14 +142,14 @@ fn collect_executed_buffers(it: &SubmittedCommandBuffer, out: &mut Vec<ObjectId>
 
 impl ValidatedDevice {
     /// Whether only what the device does decides a hazard.
-    fn waits_for_feedback(&self, it: &Hazard, locate: impl Fn(&ProgramLocation) -> Option<Vec<Access>>) -> bool {
-        let (Some(later), Some(earlier)) = (locate(&it.at), locate(&it.prior)) else { return false };
+    fn waits_for_feedback(&self, hazard: &Hazard, locate: impl Fn(&ProgramLocation) -> Option<Vec<Access>>) -> bool {
+        let (Some(later), Some(earlier)) = (locate(&hazard.at), locate(&hazard.prior)) else { return false };
         let is_open = |access: &Access| {
             let is_kept = matches!(access.origin.kind(), OriginKind::Descriptor(_) | OriginKind::Address(_));
             is_kept && access.certainty != Certainty::Certain
         };
-        let own = |all: &[Access]| all.iter().any(|own| own.resource == it.resource && is_open(own));
-        (own(&later) || own(&earlier)) && hazard_certainty_between(it, &later, &earlier) != HazardCertainty::Certain
+        let own = |all: &[Access]| all.iter().any(|own| own.resource == hazard.resource && is_open(own));
+        (own(&later) || own(&earlier)) && hazard_certainty_between(hazard, &later, &earlier) != HazardCertainty::Certain
     }
 
     /// Keeps what was found in a command buffer that is recorded. Gives what is told at once.
@@ -169,15 +169,15 @@ impl ValidatedDevice {
     /// Keeps what was found because of the last step. Gives what is told at once.
     pub(crate) fn hold_step(&mut self, found: Vec<Hazard>) -> Vec<Hazard> {
         let Some(mut feed) = self.feedback.take() else { return found };
-        let waits = |it: &Hazard| {
-            let is_open = feed.undecided.iter().any(|open| open.step == step_of(&it.at));
-            is_open && self.waits_for_feedback(it, |place| self.history.locate(place).and_then(accesses))
+        let waits = |hazard: &Hazard| {
+            let is_open = feed.undecided.iter().any(|open| open.step == step_of(&hazard.at));
+            is_open && self.waits_for_feedback(hazard, |place| self.history.locate(place).and_then(accesses))
         };
         let (held, told): (Vec<Hazard>, Vec<Hazard>) = found.into_iter().partition(waits);
         for (all, is_held) in [(&held, true), (&told, false)] {
-            for it in all {
-                if let Some(open) = feed.undecided.iter_mut().find(|open| open.step == step_of(&it.at)) {
-                    if is_held { &mut open.held } else { &mut open.reported }.push(it.clone());
+            for hazard in all {
+                if let Some(open) = feed.undecided.iter_mut().find(|open| open.step == step_of(&hazard.at)) {
+                    if is_held { &mut open.held } else { &mut open.reported }.push(hazard.clone());
                 }
             }
         }
@@ -212,8 +212,8 @@ impl ValidatedDevice {
     }
 }
 
-fn accesses(it: HistoryLocation<'_>) -> Option<Vec<Access>> {
-    let (recorded, index) = it.recorded?;
+fn accesses(history_location: HistoryLocation<'_>) -> Option<Vec<Access>> {
+    let (recorded, index) = history_location.recorded?;
     recorded.accesses(index as usize)
 }
 
@@ -312,7 +312,7 @@ impl DiagnosticBuilder<'_> {
         let slice = self.slice(first, about, COMMANDS_MAX)?;
         let at = slice.steps.iter().position(|it| it.index == open.step)? as u32;
         let mut found = Vec::new();
-        for it in check(&slice.program).into_iter().filter(|it| step_of(&it.at) == at) {
+        for hazard in check(&slice.program).into_iter().filter(|it| step_of(&it.at) == at) {
             let place = |place: &ProgramLocation| {
                 let index = |step: u32| slice.steps.get(step as usize).map(|it| it.index);
                 Some(match place {
@@ -322,13 +322,13 @@ impl DiagnosticBuilder<'_> {
                     }
                 })
             };
-            let (at, prior) = (place(&it.at)?, place(&it.prior)?);
-            let resource = *slice.resources.get(it.resource.0 as usize)?;
+            let (at, prior) = (place(&hazard.at)?, place(&hazard.prior)?);
+            let resource = *slice.resources.get(hazard.resource.0 as usize)?;
             let is_told = |told: &Hazard| {
-                (told.kind, told.resource) == (it.kind, resource) && (&told.at, &told.prior) == (&at, &prior)
+                (told.kind, told.resource) == (hazard.kind, resource) && (&told.at, &told.prior) == (&at, &prior)
             };
             if !open.reported.iter().any(is_told) {
-                found.push(Hazard { at: at.clone(), prior: prior.clone(), resource, ..it });
+                found.push(Hazard { at: at.clone(), prior: prior.clone(), resource, ..hazard });
             }
         }
         Some(found)

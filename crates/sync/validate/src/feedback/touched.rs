@@ -257,9 +257,9 @@ fn binding_touches<'a>(access: &Access, own: Descriptor, stage: &'a StageTouches
     if !stage.covered.contains(&(own.set, own.binding)) {
         return None;
     }
-    let sites = stage.touched.iter().filter(|it| {
-        (it.set, it.binding) == (own.set, own.binding)
-            && is_same_access_kind(access, (it.reads, it.writes, it.is_atomic))
+    let sites = stage.touched.iter().filter(|binding_touched| {
+        (binding_touched.set, binding_touched.binding) == (own.set, own.binding)
+            && is_same_access_kind(access, (binding_touched.reads, binding_touched.writes, binding_touched.is_atomic))
     });
     let sites: Vec<&BindingTouched> = sites.collect();
     (!sites.iter().any(|it| it.is_incomplete)).then_some(sites)
@@ -268,8 +268,8 @@ fn binding_touches<'a>(access: &Access, own: Descriptor, stage: &'a StageTouches
 /// What was touched by addresses, in the buffer that begins at one.
 fn add_addressed(access: &Access, buffer: u64, all: &[AddressTouched], is_single: bool, made: &mut Vec<Access>) {
     let Region::Buffer(region) = &access.region else { return made.push(access.clone()) };
-    for it in all.iter().filter(|it| is_same_access_kind(access, (it.reads, it.writes, it.is_atomic))) {
-        add_bytes(access, region, -i128::from(buffer), &it.bytes, is_single, made);
+    for address_touched in all.iter().filter(|it| is_same_access_kind(access, (it.reads, it.writes, it.is_atomic))) {
+        add_bytes(access, region, -i128::from(buffer), &address_touched.bytes, is_single, made);
     }
 }
 
@@ -313,8 +313,10 @@ fn add_touched(access: &Access, all: &[Access], sites: &[&BindingTouched], is_si
 /// The descriptors of the same binding that a command may use in the same stage, in order.
 fn binding_elements(access: &Access, all: &[Access]) -> Vec<u32> {
     let OriginKind::Descriptor(own) = access.origin.kind() else { return Vec::new() };
-    let beside = all.iter().filter(|it| it.stage == access.stage).filter_map(|it| match it.origin.kind() {
-        OriginKind::Descriptor(it) if (it.set, it.binding) == (own.set, own.binding) => Some(it.element),
+    let beside = all.iter().filter(|it| it.stage == access.stage).filter_map(|item| match item.origin.kind() {
+        OriginKind::Descriptor(descriptor) if (descriptor.set, descriptor.binding) == (own.set, own.binding) => {
+            Some(descriptor.element)
+        }
         _ => None,
     });
     let mut elements: Vec<u32> = beside.collect();
@@ -344,8 +346,8 @@ fn add_bytes(
     is_sure: bool,
     made: &mut Vec<Access>,
 ) {
-    let inside = |it: &Range<u64>| {
-        let moved = base + i128::from(it.start)..base + i128::from(it.end);
+    let inside = |range: &Range<u64>| {
+        let moved = base + i128::from(range.start)..base + i128::from(range.end);
         let cut = moved.start.max(region.start.into())..moved.end.min(region.end.into());
         let is_whole = cut == moved;
         // What is inside of the region has a place in the resource.
@@ -419,7 +421,7 @@ mod tests {
     }
 
     fn parts(all: &[Access]) -> Vec<(u32, Range<u64>, Certainty)> {
-        let bytes = |it: &Access| match &it.region {
+        let bytes = |access: &Access| match &access.region {
             Region::Buffer(bytes) => bytes.clone(),
             Region::Image(_) => 0..0,
         };
@@ -544,11 +546,11 @@ mod tests {
         let texels =
             |size: u16, end: u64| Access { word_offset: size, origin, ..access(0, 64..end, Certainty::Somewhere) };
         // Texels 2, 3 and 8.
-        let mut it = launch(&[0], &[8..16, 32..36], &[8..16, 32..36]);
-        it.stages[0].touched[0].are_texels = true;
+        let mut shader_launch = launch(&[0], &[8..16, 32..36], &[8..16, 32..36]);
+        shader_launch.stages[0].touched[0].are_texels = true;
         let found = |access: Access| {
             let all = [access];
-            parts(&touched_accesses(&all, &all, &it, true))
+            parts(&touched_accesses(&all, &all, &shader_launch, true))
         };
         assert_eq!(found(texels(4, 200)), [(0, 72..80, Certainty::Certain), (0, 96..100, Certainty::Certain)]);
         assert_eq!(found(texels(16, 400)), [(0, 96..128, Certainty::Certain), (0, 192..208, Certainty::Certain)]);

@@ -37,28 +37,28 @@ impl ValidatedDevice {
 impl DiagnosticBuilder<'_> {
     /// Tells what waits, now that nobody will signal it any more.
     pub(crate) fn report_blocked(&self, causes: &mut CauseRegistry) {
-        for it in self.device.first_blocked_submissions() {
-            let text = self.blocked_text(&it);
+        for first_blocked_submission in self.device.first_blocked_submissions() {
+            let text = self.blocked_text(&first_blocked_submission);
             let (kind, resource) = (FindingKind::NeverExecuted, text.clone());
             let cause = FindingCause { kind, at: None, prior: None, resource, is_observed: false };
-            causes.add(self.origin(), cause, |_| self.blocked_diagnostic(&it, text));
+            causes.add(self.origin(), cause, |_| self.blocked_diagnostic(&first_blocked_submission, text));
         }
     }
 
-    fn blocked_text(&self, it: &FirstBlockedSubmission) -> String {
+    fn blocked_text(&self, blocked_submission: &FirstBlockedSubmission) -> String {
         let (objects, titles) = (&self.device.objects, self.object_names);
-        let waits = self.device.engine.unsignaled(it.queue);
+        let waits = self.device.engine.unsignaled(blocked_submission.queue);
         let semaphore = |point: &SemaphorePoint| {
             let name = objects.semaphores.get(&point.semaphore).map(|it| object_text(*it, titles));
             let name = name.unwrap_or_else(|| "a semaphore".to_owned());
             point.value.map_or_else(|| name.clone(), |value| format!("{name} with the value {value}"))
         };
         let waits: Vec<String> = waits.iter().map(semaphore).collect();
-        let work = match self.device.history.step(it.step) {
+        let work = match self.device.history.step(blocked_submission.step) {
             Some(kept) => step_text(kept, objects, titles),
-            None => format!("something on {}", queue_text(it.queue, objects, titles)),
+            None => format!("something on {}", queue_text(blocked_submission.queue, objects, titles)),
         };
-        let behind = match it.waiting_behind {
+        let behind = match blocked_submission.waiting_behind {
             0 => String::new(),
             1 => " One submission behind it waits with it.".to_owned(),
             more => format!(" {more} submissions behind it wait with it."),
@@ -69,9 +69,9 @@ impl DiagnosticBuilder<'_> {
         )
     }
 
-    fn blocked_diagnostic(&self, it: &FirstBlockedSubmission, message: String) -> Diagnostic {
+    fn blocked_diagnostic(&self, blocked_submission: &FirstBlockedSubmission, message: String) -> Diagnostic {
         let (objects, titles) = (&self.device.objects, self.object_names);
-        let kept = self.device.history.step(it.step);
+        let kept = self.device.history.step(blocked_submission.step);
         let text = kept.map_or_else(|| "not known any more".to_owned(), |it| step_text(it, objects, titles));
         let place = DiagnosticLocation {
             path: kept.iter().map(|it| it.source.command.desc().name.to_owned()).collect(),
@@ -83,7 +83,7 @@ impl DiagnosticBuilder<'_> {
             locations: vec![place],
             objects: objects
                 .queue_objects
-                .get(&it.queue)
+                .get(&blocked_submission.queue)
                 .iter()
                 .map(|it| diagnostic_object("VkQueue", **it, titles))
                 .collect(),

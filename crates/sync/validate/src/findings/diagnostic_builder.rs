@@ -47,11 +47,15 @@ impl DiagnosticBuilder<'_> {
     /// Turns hazards into findings.
     pub(crate) fn report_hazards(&self, found: &[Hazard], causes: &mut CauseRegistry) {
         let mut seen = HashSet::new();
-        for it in found {
+        for hazard in found {
             // Several parts of a resource are one hazard.
-            if seen.insert((it.kind, &it.at, &it.prior, it.resource)) {
-                let cause = self.finding_cause(FindingKind::Hazard(it.kind), (&it.at, Some(&it.prior)), it.resource);
-                causes.add(self.origin(), cause, |known| self.hazard_diagnostic(it, found, known));
+            if seen.insert((hazard.kind, &hazard.at, &hazard.prior, hazard.resource)) {
+                let cause = self.finding_cause(
+                    FindingKind::Hazard(hazard.kind),
+                    (&hazard.at, Some(&hazard.prior)),
+                    hazard.resource,
+                );
+                causes.add(self.origin(), cause, |known| self.hazard_diagnostic(hazard, found, known));
             }
         }
     }
@@ -59,64 +63,76 @@ impl DiagnosticBuilder<'_> {
     /// Turns contents that are used and undefined into findings.
     pub(crate) fn report_faults(&self, found: &[UndefinedContents], causes: &mut CauseRegistry) {
         let mut seen = HashSet::new();
-        for it in found {
-            let places = (&it.at, it.prior.as_ref());
-            let first = it.prior.as_ref().filter(|it| self.locate(it).is_some()).map_or(u32::MAX, step_of);
-            if !seen.insert((it.kind, places, it.resource)) {
+        for undefined_contents in found {
+            let places = (&undefined_contents.at, undefined_contents.prior.as_ref());
+            let first =
+                undefined_contents.prior.as_ref().filter(|it| self.locate(it).is_some()).map_or(u32::MAX, step_of);
+            if !seen.insert((undefined_contents.kind, places, undefined_contents.resource)) {
                 continue;
             }
-            let cause = self.finding_cause(FindingKind::Fault(it.kind), places, it.resource);
+            let cause =
+                self.finding_cause(FindingKind::Fault(undefined_contents.kind), places, undefined_contents.resource);
             causes.try_add(self.origin(), cause, || {
-                let slice = self.slice(first.min(step_of(&it.at)), it.resource, usize::MAX)?;
+                let slice =
+                    self.slice(first.min(step_of(&undefined_contents.at)), undefined_contents.resource, usize::MAX)?;
                 let names =
                     SliceNames { slice: &slice, objects: &self.device.objects, object_names: self.object_names };
                 // Several parts of a resource are one fault.
                 let is_it = |own: &&UndefinedContents| {
-                    (own.kind, &own.at, &own.prior, own.resource) == (it.kind, &it.at, &it.prior, it.resource)
+                    (own.kind, &own.at, &own.prior, own.resource)
+                        == (
+                            undefined_contents.kind,
+                            &undefined_contents.at,
+                            &undefined_contents.prior,
+                            undefined_contents.resource,
+                        )
                 };
                 let all: Vec<UndefinedContents> =
                     found.iter().filter(is_it).filter_map(|it| slice.slice_fault(it)).collect();
                 let made = diagnose_faults(&slice.program, &all, &names).into_iter().next()?;
-                Some(self.finish_diagnostic(made, &it.at))
+                Some(self.finish_diagnostic(made, &undefined_contents.at))
             });
         }
     }
 
     /// Turns races of events into findings.
     pub(crate) fn report_races(&self, found: &[EventRace], causes: &mut CauseRegistry) {
-        for it in found {
-            let event = self.device.objects.events.get(&it.event);
+        for event_race in found {
+            let event = self.device.objects.events.get(&event_race.event);
             let spot = |place: &ProgramLocation| Some(cause_location(&self.locate(place)?, self.object_names));
             let resource = event.map(|it| name_or_id(*it, self.object_names)).unwrap_or_default();
             let cause = FindingCause {
-                kind: FindingKind::Race(it.kind),
-                at: spot(&it.at),
-                prior: spot(&it.prior),
+                kind: FindingKind::Race(event_race.kind),
+                at: spot(&event_race.at),
+                prior: spot(&event_race.prior),
                 resource,
                 is_observed: false,
             };
-            causes.add(self.origin(), cause, |_| self.race_diagnostic(it));
+            causes.add(self.origin(), cause, |_| self.race_diagnostic(event_race));
         }
     }
 
-    fn race_diagnostic(&self, it: &EventRace) -> Diagnostic {
-        let event = self.device.objects.events.get(&it.event);
+    fn race_diagnostic(&self, event_race: &EventRace) -> Diagnostic {
+        let event = self.device.objects.events.get(&event_race.event);
         let name = event.map_or_else(|| "an event".to_owned(), |it| object_text(*it, self.object_names));
         let function = |place: &ProgramLocation| self.locate(place).map_or("an earlier command", |it| function(&it));
-        let (at, prior) = (function(&it.at), function(&it.prior));
-        let (message, fix) = race_texts(it.kind, at, prior, &name);
+        let (at, prior) = (function(&event_race.at), function(&event_race.prior));
+        let (message, fix) = race_texts(event_race.kind, at, prior, &name);
         let made = Diagnostic {
-            function: self.locate(&it.at).map_or("", |it| it.history_step.source.command.desc().name).to_owned(),
+            function: self
+                .locate(&event_race.at)
+                .map_or("", |it| it.history_step.source.command.desc().name)
+                .to_owned(),
             locations: vec![
-                self.diagnostic_location("access", &it.at),
-                self.diagnostic_location("prior access", &it.prior),
+                self.diagnostic_location("access", &event_race.at),
+                self.diagnostic_location("prior access", &event_race.prior),
             ],
             objects: event.iter().map(|it| diagnostic_object("VkEvent", **it, self.object_names)).collect(),
-            stacks: self.stacks([("access", &it.at), ("prior access", &it.prior)]),
+            stacks: self.stacks([("access", &event_race.at), ("prior access", &event_race.prior)]),
             fixes: vec![Fix { text: fix, is_verified: false }],
-            ..Diagnostic::new(race_code(it.kind, at), Severity::Error, message)
+            ..Diagnostic::new(race_code(event_race.kind, at), Severity::Error, message)
         };
-        self.finish_diagnostic(made, &it.at)
+        self.finish_diagnostic(made, &event_race.at)
     }
 
     pub(crate) fn origin(&self) -> FindingOrigin {
@@ -153,27 +169,27 @@ impl DiagnosticBuilder<'_> {
         FindingCause { kind, at: spot(at), prior: prior.and_then(spot), resource, is_observed: self.feedback.is_some() }
     }
 
-    fn hazard_diagnostic(&self, it: &Hazard, all: &[Hazard], known: usize) -> Diagnostic {
-        let reason = if self.locate(&it.prior).is_none() {
+    fn hazard_diagnostic(&self, hazard: &Hazard, all: &[Hazard], known: usize) -> Diagnostic {
+        let reason = if self.locate(&hazard.prior).is_none() {
             "the earlier access is older than the last steps that are kept, so it is not named"
         } else if known >= EXPLAINED_MAX {
             "there were too many findings before"
         } else {
-            let first = step_of(&it.at).min(step_of(&it.prior));
-            match self.slice(first, it.resource, COMMANDS_MAX) {
+            let first = step_of(&hazard.at).min(step_of(&hazard.prior));
+            match self.slice(first, hazard.resource, COMMANDS_MAX) {
                 None => "there are too many commands between the two accesses",
-                Some(slice) => match self.explained(&slice, it) {
-                    Some(diagnostic) => return self.finish_diagnostic(diagnostic, &it.at),
+                Some(slice) => match self.explained(&slice, hazard) {
+                    Some(diagnostic) => return self.finish_diagnostic(diagnostic, &hazard.at),
                     None => "the two accesses alone, without what came before them, do not show it",
                 },
             }
         };
-        self.finish_diagnostic(self.unexplained(it, all, reason), &it.at)
+        self.finish_diagnostic(self.unexplained(hazard, all, reason), &hazard.at)
     }
 
     /// With explanation and fix.
-    fn explained(&self, slice: &ProgramSlice<'_>, it: &Hazard) -> Option<Diagnostic> {
-        let wanted = slice.slice_hazard(it)?;
+    fn explained(&self, slice: &ProgramSlice<'_>, hazard: &Hazard) -> Option<Diagnostic> {
+        let wanted = slice.slice_hazard(hazard)?;
         let all = check(&slice.program);
         let is_it = |own: &&Hazard| {
             (own.kind, &own.at, &own.prior, own.resource) == (wanted.kind, &wanted.at, &wanted.prior, wanted.resource)
@@ -194,36 +210,36 @@ impl DiagnosticBuilder<'_> {
     }
 
     /// What is known without following anything.
-    fn unexplained(&self, it: &Hazard, all: &[Hazard], reason: &str) -> Diagnostic {
-        let kind = it.kind.name().replace('-', "_");
-        let same = all.iter().filter(|own| (own.kind, &own.at, &own.prior) == (it.kind, &it.at, &it.prior));
+    fn unexplained(&self, hazard: &Hazard, all: &[Hazard], reason: &str) -> Diagnostic {
+        let kind = hazard.kind.name().replace('-', "_");
+        let same = all.iter().filter(|own| (own.kind, &own.at, &own.prior) == (hazard.kind, &hazard.at, &hazard.prior));
         let parts: Vec<String> =
-            same.filter(|own| own.resource == it.resource).map(|own| region_text(&own.region)).collect();
-        let resource = self.device.objects.resources.get(&it.resource);
+            same.filter(|own| own.resource == hazard.resource).map(|own| region_text(&own.region)).collect();
+        let resource = self.device.objects.resources.get(&hazard.resource);
         let resource = resource.map(|it| object_text(it.0, self.object_names)).unwrap_or_default();
         let function = |place: &ProgramLocation| self.locate(place).map(|it| function(&it));
-        let at = function(&it.at).unwrap_or("a command");
-        let prior = function(&it.prior).map_or(String::new(), |it| format!(" The earlier access is of {it}."));
-        let places =
-            [("access", &it.at), ("prior access", &it.prior)].map(|(role, at)| self.diagnostic_location(role, at));
+        let at = function(&hazard.at).unwrap_or("a command");
+        let prior = function(&hazard.prior).map_or(String::new(), |it| format!(" The earlier access is of {it}."));
+        let places = [("access", &hazard.at), ("prior access", &hazard.prior)]
+            .map(|(role, at)| self.diagnostic_location(role, at));
         let message = format!("{at}(): {kind} hazard detected on {resource}{}.{prior}", parts.join(", "));
-        let code = format!("SYNC-HAZARD-{}", it.kind.name());
-        let own = self.device.objects.resources.get(&it.resource);
+        let code = format!("SYNC-HAZARD-{}", hazard.kind.name());
+        let own = self.device.objects.resources.get(&hazard.resource);
         Diagnostic {
-            function: self.locate(&it.at).map_or("", |it| it.history_step.source.command.desc().name).to_owned(),
+            function: self.locate(&hazard.at).map_or("", |it| it.history_step.source.command.desc().name).to_owned(),
             locations: places.to_vec(),
             objects: own.iter().map(|it| diagnostic_resource(it, self.object_names)).collect(),
-            properties: self.unexplained_facts(it, kind),
+            properties: self.unexplained_facts(hazard, kind),
             explanation: vec![format!("not explained: {reason}")],
-            stacks: self.stacks([("access", &it.at), ("prior access", &it.prior)]),
-            ..Diagnostic::new(code, self.severity(it), message)
+            stacks: self.stacks([("access", &hazard.at), ("prior access", &hazard.prior)]),
+            ..Diagnostic::new(code, self.severity(hazard), message)
         }
     }
 
     /// Those of the properties that do not need an explanation.
-    fn unexplained_facts(&self, it: &Hazard, kind: String) -> Vec<Property> {
-        let is_recorded = relation(&it.at, &it.prior) == AccessRelation::Recorded;
-        let (at, prior) = (self.locate(&it.at), self.locate(&it.prior));
+    fn unexplained_facts(&self, hazard: &Hazard, kind: String) -> Vec<Property> {
+        let is_recorded = relation(&hazard.at, &hazard.prior) == AccessRelation::Recorded;
+        let (at, prior) = (self.locate(&hazard.at), self.locate(&hazard.prior));
         let command = |it: Option<&HistoryLocation<'_>>| it.map(|it| function(it).to_owned());
         let region =
             |it: Option<&HistoryLocation<'_>>| it.and_then(|it| labels(it.history_step, it.command_call()).path());
@@ -240,10 +256,10 @@ impl DiagnosticBuilder<'_> {
 
     /// Where something happened, as far as that is known.
     fn diagnostic_location(&self, role: &'static str, place: &ProgramLocation) -> DiagPlace {
-        let Some(it) = self.locate(place) else {
+        let Some(other) = self.locate(place) else {
             return DiagPlace::new(role, "not known any more".to_owned(), "not known any more".to_owned());
         };
-        let text = self.place_text(&it);
+        let text = self.place_text(&other);
         let ways: Vec<ProgramLocation> = match place {
             ProgramLocation::Step(_) => vec![place.clone()],
             ProgramLocation::Command(at) => {
@@ -255,20 +271,25 @@ impl DiagnosticBuilder<'_> {
         };
         DiagPlace {
             path: ways.iter().filter_map(|it| self.locate(it)).map(|it| function(&it).to_owned()).collect(),
-            labels: labels(it.history_step, it.command_call()),
+            labels: labels(other.history_step, other.command_call()),
             ..DiagPlace::new(role, text.clone(), text)
         }
     }
 
     /// The command buffer and the queue of an access.
-    fn executors(&self, it: &HistoryLocation<'_>) -> Vec<DiagnosticObject> {
-        let buffer = it.recorded.map(|it| diagnostic_object("VkCommandBuffer", it.0.object, self.object_names));
-        let queue = self.device.objects.queue_of(&it.history_step.step).filter(|_| !it.history_step.is_recording());
+    fn executors(&self, history_location: &HistoryLocation<'_>) -> Vec<DiagnosticObject> {
+        let buffer =
+            history_location.recorded.map(|it| diagnostic_object("VkCommandBuffer", it.0.object, self.object_names));
+        let queue = self
+            .device
+            .objects
+            .queue_of(&history_location.history_step.step)
+            .filter(|_| !history_location.history_step.is_recording());
         buffer.into_iter().chain(queue.map(|it| diagnostic_object("VkQueue", it, self.object_names))).collect()
     }
 
     /// What nobody followed is only as sure as the accesses that are known.
-    fn severity(&self, it: &Hazard) -> Severity {
+    fn severity(&self, hazard: &Hazard) -> Severity {
         let is_certain =
             |place: &ProgramLocation| match self.locate(place).map(|it| (it.recorded, &it.history_step.step)) {
                 None => false,
@@ -276,21 +297,22 @@ impl DiagnosticBuilder<'_> {
                 Some((None, _)) => true,
                 Some((Some((recorded, index)), _)) => match recorded.accesses(index as usize) {
                     Some(all) => {
-                        let own: Vec<_> = all.iter().filter(|own| own.resource == it.resource).collect();
+                        let own: Vec<_> = all.iter().filter(|own| own.resource == hazard.resource).collect();
                         !own.is_empty() && own.iter().all(|it| it.certainty == Certainty::Certain)
                     }
                     None => true,
                 },
             };
-        if is_certain(&it.at) && is_certain(&it.prior) { Severity::Error } else { Severity::Warning }
+        if is_certain(&hazard.at) && is_certain(&hazard.prior) { Severity::Error } else { Severity::Warning }
     }
 
-    fn place_text(&self, it: &HistoryLocation<'_>) -> String {
-        let step = step_text(it.history_step, &self.device.objects, self.object_names);
-        let Some((recorded, index)) = it.recorded else { return step };
+    fn place_text(&self, history_location: &HistoryLocation<'_>) -> String {
+        let step = step_text(history_location.history_step, &self.device.objects, self.object_names);
+        let Some((recorded, index)) = history_location.recorded else { return step };
         let recorded = recorded_text(recorded, index, self.object_names);
-        let function = it.command_call().map_or_else(|| function(it).to_owned(), function_text);
-        match it.history_step.is_recording() {
+        let function =
+            history_location.command_call().map_or_else(|| function(history_location).to_owned(), function_text);
+        match history_location.history_step.is_recording() {
             true => format!("{recorded}: {function}"),
             false => format!("{recorded}, {step}: {function}"),
         }
@@ -299,8 +321,8 @@ impl DiagnosticBuilder<'_> {
     /// The call stacks of two places, for what is not explained.
     fn stacks(&self, places: [(&str, &ProgramLocation); 2]) -> Vec<CallStack> {
         let stack = |(role, place): (&str, &ProgramLocation)| {
-            let it = self.locate(place)?;
-            let number = it.command_call().map_or(it.history_step.stack, |it| it.stack);
+            let history_location = self.locate(place)?;
+            let number = history_location.command_call().map_or(history_location.history_step.stack, |it| it.stack);
             (number != 0).then(|| CallStack { role: role.to_owned(), number })
         };
         places.into_iter().filter_map(stack).collect()
@@ -316,13 +338,13 @@ impl DiagnosticBuilder<'_> {
 }
 
 /// Says that it is known what the device did.
-fn mark_observed(it: &mut Diagnostic) {
-    match it.severity {
+fn mark_observed(diagnostic: &mut Diagnostic) {
+    match diagnostic.severity {
         Severity::Error => {
-            it.message += " It was observed: on the device, shaders did touch what the two accesses share.";
-            it.properties.push(Property { key: "observed", value: "true".to_owned() });
+            diagnostic.message += " It was observed: on the device, shaders did touch what the two accesses share.";
+            diagnostic.properties.push(Property { key: "observed", value: "true".to_owned() });
         }
-        _ => it.explanation.push("what shaders touched on the device does not decide it".to_owned()),
+        _ => diagnostic.explanation.push("what shaders touched on the device does not decide it".to_owned()),
     }
 }
 
@@ -335,16 +357,21 @@ fn shorten_explanation(lines: &mut Vec<String>) {
     }
 }
 
-fn function(it: &HistoryLocation<'_>) -> &'static str {
-    it.command_call().map_or(it.history_step.source.command, |it| it.function).desc().name
+fn function(history_location: &HistoryLocation<'_>) -> &'static str {
+    history_location.command_call().map_or(history_location.history_step.source.command, |it| it.function).desc().name
 }
 
-fn cause_location(it: &HistoryLocation<'_>, titles: &ObjectNames) -> CauseLocation {
-    let recorded = it.recorded.map(|(recorded, index)| RecordedPosition {
+fn cause_location(history_location: &HistoryLocation<'_>, titles: &ObjectNames) -> CauseLocation {
+    let recorded = history_location.recorded.map(|(recorded, index)| RecordedPosition {
         name: titles.name(recorded.object).map(str::to_owned),
         functions: recorded.calls.iter().take(index as usize + 1).map(|it| it.function).collect(),
     });
-    CauseLocation { function: it.command_call().map_or(it.history_step.source.command, |it| it.function), recorded }
+    CauseLocation {
+        function: history_location
+            .command_call()
+            .map_or(history_location.history_step.source.command, |it| it.function),
+        recorded,
+    }
 }
 
 /// The name of an object, or its number where it has none.

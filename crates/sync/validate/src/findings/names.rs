@@ -61,10 +61,10 @@ pub(crate) fn diagnostic_object(kind: &'static str, object: ObjectId, titles: &O
 }
 
 /// The same of a resource, with what it is like.
-pub(crate) fn diagnostic_resource(it: &(ObjectId, Resource), titles: &ObjectNames) -> DiagnosticObject {
+pub(crate) fn diagnostic_resource(pair: &(ObjectId, Resource), titles: &ObjectNames) -> DiagnosticObject {
     DiagnosticObject {
-        description: Some(resource_description(&it.1)),
-        ..diagnostic_object(object_type(Some(&it.1)), it.0, titles)
+        description: Some(resource_description(&pair.1)),
+        ..diagnostic_object(object_type(Some(&pair.1)), pair.0, titles)
     }
 }
 

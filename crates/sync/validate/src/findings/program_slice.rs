@@ -86,26 +86,26 @@ impl<'a> ProgramSlice<'a> {
     }
 
     /// A hazard of the engine, in the program; none if it is not about what is in there.
-    pub(crate) fn slice_hazard(&self, it: &Hazard) -> Option<Hazard> {
-        let resource = self.resources.iter().position(|own| *own == it.resource)?;
+    pub(crate) fn slice_hazard(&self, hazard: &Hazard) -> Option<Hazard> {
+        let resource = self.resources.iter().position(|own| *own == hazard.resource)?;
         Some(Hazard {
-            kind: it.kind,
-            at: self.slice_location(&it.at)?,
-            prior: self.slice_location(&it.prior)?,
+            kind: hazard.kind,
+            at: self.slice_location(&hazard.at)?,
+            prior: self.slice_location(&hazard.prior)?,
             resource: ResourceId(resource as u32),
-            region: it.region.clone(),
+            region: hazard.region.clone(),
         })
     }
 
     /// The same of a fault; what made it so may be too long ago.
-    pub(crate) fn slice_fault(&self, it: &UndefinedContents) -> Option<UndefinedContents> {
-        let resource = self.resources.iter().position(|own| *own == it.resource)?;
+    pub(crate) fn slice_fault(&self, undefined_contents: &UndefinedContents) -> Option<UndefinedContents> {
+        let resource = self.resources.iter().position(|own| *own == undefined_contents.resource)?;
         Some(UndefinedContents {
-            kind: it.kind,
-            at: self.slice_location(&it.at)?,
-            prior: it.prior.as_ref().and_then(|it| self.slice_location(it)),
+            kind: undefined_contents.kind,
+            at: self.slice_location(&undefined_contents.at)?,
+            prior: undefined_contents.prior.as_ref().and_then(|it| self.slice_location(it)),
             resource: ResourceId(resource as u32),
-            region: it.region.clone(),
+            region: undefined_contents.region.clone(),
         })
     }
 
@@ -145,23 +145,23 @@ impl DeviceObjects {
 
 /// What is left of a step long ago: where things lie.
 fn only_sparse_binds(step: &HostStep) -> HostStep {
-    let mut it = step.clone();
-    if let HostStep::BindSparse { waits, signals, fence, .. } = &mut it {
+    let mut host_step = step.clone();
+    if let HostStep::BindSparse { waits, signals, fence, .. } = &mut host_step {
         waits.clear();
         signals.clear();
         *fence = None;
     }
-    it
+    host_step
 }
 
 /// A step with the command buffers that it submitted.
 fn slice_step(
     kept: &HistoryStep,
-    mut it: HostStep,
+    mut host_step: HostStep,
     signaled: &mut SignaledSemaphores,
     dense: &mut SliceIds<'_>,
 ) -> HostStep {
-    match &mut it {
+    match &mut host_step {
         HostStep::Submit { batches, .. } => {
             for batch in batches {
                 batch.waits.retain(|it| !signaled.take_signal(it.point));
@@ -175,7 +175,7 @@ fn slice_step(
         HostStep::BindSparse { waits, .. } => waits.retain(|it| !signaled.take_signal(*it)),
         _ => {}
     }
-    let mut made = map_ids::step(&it, dense);
+    let mut made = map_ids::step(&host_step, dense);
     if let HostStep::Submit { batches, .. } = &mut made {
         for (batch, buffers) in batches.iter_mut().zip(&kept.buffers) {
             batch.command_buffers = buffers.iter().map(|it| dense.submit(it)).collect();
@@ -239,20 +239,23 @@ impl<'a> SliceIds<'a> {
         }
     }
 
-    fn submit(&mut self, it: &SubmittedCommandBuffer) -> CommandBufferId {
-        let Some(own) = &it.own else { return CommandBufferId(UNKNOWN_ID) };
-        let all =
-            [own].into_iter().chain(it.executed.iter().map(|it| &it.1)).map(RecordedCommandBuffer::identity).collect();
+    fn submit(&mut self, command_buffer: &SubmittedCommandBuffer) -> CommandBufferId {
+        let Some(own) = &command_buffer.own else { return CommandBufferId(UNKNOWN_ID) };
+        let all = [own]
+            .into_iter()
+            .chain(command_buffer.executed.iter().map(|it| &it.1))
+            .map(RecordedCommandBuffer::identity)
+            .collect();
         if let Some(known) = self.known.get(&all) {
             return *known;
         }
         self.executed.clear();
-        for (id, recorded) in &it.executed {
+        for (id, recorded) in &command_buffer.executed {
             let place = self.reserve(recorded);
             self.executed.insert(*id, place);
         }
         let place = self.reserve(own);
-        for (id, recorded) in &it.executed {
+        for (id, recorded) in &command_buffer.executed {
             let place = self.executed[id];
             self.fill(place, recorded);
         }
@@ -272,9 +275,9 @@ impl<'a> SliceIds<'a> {
         self.commands[place.0 as usize] = CommandBuffer { commands, is_secondary: recorded.is_secondary };
     }
 
-    fn command(&mut self, it: &Command) -> Command {
-        self.is_in_action = matches!(it, Command::Action(_));
-        let made = map_ids::command(it, self);
+    fn command(&mut self, item: &Command) -> Command {
+        self.is_in_action = matches!(item, Command::Action(_));
+        let made = map_ids::command(item, self);
         self.is_in_action = false;
         made
     }

@@ -41,12 +41,14 @@ impl ValidatedDevice {
             let first = works.iter().position(|it| !it.is_finished);
             let last = works[..first.unwrap_or(works.len())].last();
             lines.push(match last {
-                Some(it) => format!("the last work of {name} that is known to be over: {}", work_text(it, titles)),
+                Some(submitted_batch) => {
+                    format!("the last work of {name} that is known to be over: {}", work_text(submitted_batch, titles))
+                }
                 None => format!("no work of {name} is known to be over"),
             });
             lines.push(match first {
-                Some(it) => {
-                    format!("the first work of {name} that may not be over: {}", work_text(&works[it], titles))
+                Some(value) => {
+                    format!("the first work of {name} that may not be over: {}", work_text(&works[value], titles))
                 }
                 None => format!("all work of {name} is over"),
             });
@@ -99,8 +101,8 @@ impl<'a> DeviceProgress<'a> {
     }
 
     fn push(&mut self, queue: QueueId, work: SubmittedBatch<'a>) {
-        if let Some(it) = self.queues.get_mut(queue.0 as usize) {
-            it.push(work);
+        if let Some(submitted_batchs) = self.queues.get_mut(queue.0 as usize) {
+            submitted_batchs.push(work);
         }
     }
 

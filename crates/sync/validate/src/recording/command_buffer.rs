@@ -363,7 +363,7 @@ impl CommandBufferBody {
 
     /// The secondary command buffers that it executes.
     pub(crate) fn executes(&self) -> impl Iterator<Item = CommandBufferId> {
-        let lists = self.others.iter().filter_map(|it| match it {
+        let lists = self.others.iter().filter_map(|other| match other {
             Command::Execute(all) => Some(all),
             _ => None,
         });

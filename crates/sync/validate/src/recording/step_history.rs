@@ -210,14 +210,14 @@ impl StepHistory {
     pub(crate) fn into_parts(self) -> (SignaledSemaphores, Vec<(HistoryStep, Vec<Destroyed>)>) {
         let StepHistory { steps: kept, destroyed: mut ends, signaled_before: before, .. } = self;
         let mut all: Vec<(HistoryStep, Vec<Destroyed>)> = Vec::new();
-        for it in kept {
+        for history_step in kept {
             // What ended after a step that was taken out ended after the one before it.
             if let Some((_, gone)) = all.last_mut() {
-                while let Some((_, end)) = ends.pop_front_if(|end| end.0 < it.index) {
+                while let Some((_, end)) = ends.pop_front_if(|end| end.0 < history_step.index) {
                     gone.push(end);
                 }
             }
-            all.push((it, Vec::new()));
+            all.push((history_step, Vec::new()));
         }
         if let Some((_, gone)) = all.last_mut() {
             gone.extend(ends.into_iter().map(|it| it.1));
@@ -283,15 +283,15 @@ impl SignaledSemaphores {
         match step {
             HostStep::Submit { batches, .. } => {
                 for batch in batches {
-                    for it in &batch.waits {
-                        self.take_signal(it.point);
+                    for wait in &batch.waits {
+                        self.take_signal(wait.point);
                     }
                     batch.signals.iter().for_each(|it| self.signal(it.point));
                 }
             }
             HostStep::BindSparse { waits, signals, .. } => {
-                for it in waits {
-                    self.take_signal(*it);
+                for wait in waits {
+                    self.take_signal(*wait);
                 }
                 signals.iter().for_each(|it| self.signal(*it));
             }
@@ -300,8 +300,8 @@ impl SignaledSemaphores {
                 self.signal(SemaphorePoint { semaphore: *semaphore, value: None });
             }
             HostStep::Present { waits, .. } => {
-                for it in waits {
-                    self.take_signal(SemaphorePoint { semaphore: *it, value: None });
+                for wait in waits {
+                    self.take_signal(SemaphorePoint { semaphore: *wait, value: None });
                 }
             }
             _ => {}

@@ -101,7 +101,7 @@ impl App {
     }
 
     fn feed_with(&mut self, id: u32, words: &[TestCommand], executions: u32, is_whole: bool) {
-        let launches = words.iter().filter_map(|it| match it {
+        let launches = words.iter().filter_map(|word| match word {
             TestCommand::Dispatch(uses) => Some(uses),
             _ => None,
         });
@@ -113,15 +113,21 @@ impl App {
         };
         let launches = (0..).zip(launches).map(launch).collect();
         let commands = object(HandleType::CommandBuffer, id);
-        let it = CommandBufferFeedback { command_buffer: commands, executions, is_complete: is_whole, launches };
-        self.devices.feedback(object(HandleType::Device, 0), vec![it]);
+        let buffer_feedback =
+            CommandBufferFeedback { command_buffer: commands, executions, is_complete: is_whole, launches };
+        self.devices.feedback(object(HandleType::Device, 0), vec![buffer_feedback]);
     }
 
     /// Code, the two commands, and severity of all that was found.
     fn found(&self) -> Vec<(String, String, String, Severity)> {
         let text = |it: &str| it.split([',', ':']).next().unwrap_or_default().to_owned();
-        let line = |it: &Diagnostic| {
-            (it.code.0.to_string(), text(&it.locations[0].text), text(&it.locations[1].text), it.severity)
+        let line = |diagnostic: &Diagnostic| {
+            (
+                diagnostic.code.0.to_string(),
+                text(&diagnostic.locations[0].text),
+                text(&diagnostic.locations[1].text),
+                diagnostic.severity,
+            )
         };
         let mut all: Vec<_> = self.diagnostics().iter().map(line).collect();
         all.sort();
@@ -144,9 +150,13 @@ fn parts_that_overlap_are_a_hazard_and_parts_that_do_not_are_none() {
         assert_eq!(app.found(), [], "it waits for what the device does");
         app.send_feedback(5, &words, 1);
         assert_eq!(app.devices.causes.severities(), vec![Severity::Error; count]);
-        for it in app.diagnostics() {
-            assert!(it.message.contains("[16..32]") && it.message.contains("It was observed"), "{}", it.message);
-            assert_eq!(it.property("observed"), Some("true"));
+        for diagnostic in app.diagnostics() {
+            assert!(
+                diagnostic.message.contains("[16..32]") && diagnostic.message.contains("It was observed"),
+                "{}",
+                diagnostic.message
+            );
+            assert_eq!(diagnostic.property("observed"), Some("true"));
         }
     }
 }
@@ -162,9 +172,9 @@ fn an_access_behind_one_that_touched_nothing_of_it_is_compared_with_those_before
     for (id, words) in (0..).zip(&words) {
         app.send_feedback(id, words, 1);
     }
-    let [it] = app.diagnostics() else { panic!("{:#?}", app.diagnostics()) };
-    assert!(it.locations[1].text.contains("VkCommandBuffer#0"), "{:?}", it.locations);
-    assert!(it.message.contains("[0..16]"), "{}", it.message);
+    let [diagnostic] = app.diagnostics() else { panic!("{:#?}", app.diagnostics()) };
+    assert!(diagnostic.locations[1].text.contains("VkCommandBuffer#0"), "{:?}", diagnostic.locations);
+    assert!(diagnostic.message.contains("[0..16]"), "{}", diagnostic.message);
 }
 
 #[test]

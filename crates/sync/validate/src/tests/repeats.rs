@@ -84,7 +84,7 @@ impl RepeatingApp {
     fn new(seed: u64, is_anew: bool) -> RepeatingApp {
         let mut app = App::new();
         app.devices.set_never_repeats(is_anew);
-        let mut it = RepeatingApp {
+        let mut repeating_app = RepeatingApp {
             app,
             dice: TestRandom(seed),
             slots: Vec::new(),
@@ -93,11 +93,11 @@ impl RepeatingApp {
             undoes_commands: true,
         };
         for slot in 0..SLOTS {
-            let id = it.make(slot);
-            it.slots.push(id);
+            let id = repeating_app.make(slot);
+            repeating_app.slots.push(id);
         }
-        it.words = (0..COMMAND_BUFFERS).map(|_| it.any_words()).collect();
-        it
+        repeating_app.words = (0..COMMAND_BUFFERS).map(|_| repeating_app.any_words()).collect();
+        repeating_app
     }
 
     /// Two slots share a memory: buffers that lie there are at the same addresses.
@@ -242,8 +242,8 @@ fn what_is_repeated_counts_on() {
     app.submit_one(5);
     app.record(5, [write(3)]);
     app.submit_one(5);
-    let [it] = app.diagnostics() else { panic!("{:#?}", app.diagnostics()) };
-    assert_eq!(it.property("reset_no"), Some("2"), "of the earlier access: {it:#?}");
+    let [diagnostic] = app.diagnostics() else { panic!("{:#?}", app.diagnostics()) };
+    assert_eq!(diagnostic.property("reset_no"), Some("2"), "of the earlier access: {diagnostic:#?}");
 }
 
 /// For a queue of another kind, or by another device, nothing is repeated.

@@ -137,10 +137,10 @@ struct CapturedFile {
 }
 
 /// As the layer reads it.
-fn range(it: &Range<u64>) -> String {
-    match it.end {
-        u64::MAX => format!("{}..", it.start),
-        end => format!("{}..{end}", it.start),
+fn range(value: &Range<u64>) -> String {
+    match value.end {
+        u64::MAX => format!("{}..", value.start),
+        end => format!("{}..{end}", value.start),
     }
 }
 

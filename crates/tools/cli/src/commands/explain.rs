@@ -64,8 +64,14 @@ struct CodeInfo {
 }
 
 impl CodeInfo {
-    fn new(it: &CodePage, page: Option<&'static str>) -> CodeInfo {
-        let message_id = it.code.message_id();
-        CodeInfo { code: it.code.to_string(), short: it.short, message_id, summary: it.summary(), page }
+    fn new(code_page: &CodePage, page: Option<&'static str>) -> CodeInfo {
+        let message_id = code_page.code.message_id();
+        CodeInfo {
+            code: code_page.code.to_string(),
+            short: code_page.short,
+            message_id,
+            summary: code_page.summary(),
+            page,
+        }
     }
 }

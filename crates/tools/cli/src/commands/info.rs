@@ -145,10 +145,10 @@ impl TraceInfo {
     /// Goes through all records; gives the time of the last.
     fn read(&mut self, file: &TraceFile, trace: &Trace<'_>) -> u64 {
         let mut last = 0;
-        let outcome = each_record(file, trace, &TerminalProgress::new(file.size()), |it| {
-            last = last.max(it.time);
-            match (&it.record, HostWrite::parse(it.words), HostBytes::parse(it.words)) {
-                (Ok(record), ..) => self.add(it.stream, *record),
+        let outcome = each_record(file, trace, &TerminalProgress::new(file.size()), |trace_record| {
+            last = last.max(trace_record.time);
+            match (&trace_record.record, HostWrite::parse(trace_record.words), HostBytes::parse(trace_record.words)) {
+                (Ok(record), ..) => self.add(trace_record.stream, *record),
                 (_, Some(written), _) => self.memory_written.add(written),
                 (_, _, Some(read)) => self.host_bytes += read.bytes.len() as u64,
                 (Err(_), None, None) => self.unknown_records += 1,
@@ -184,9 +184,9 @@ impl TraceInfo {
             (Command::CreateInstance, Some(Call::CreateInstance(call))) => {
                 let Some(info) = call.p_create_info() else { return };
                 self.instance_extensions.extend(info.pp_enabled_extension_names().flatten().map(lossy));
-                if let Some(it) = info.p_application_info() {
-                    self.application = it.p_application_name().map(lossy);
-                    let version = it.api_version;
+                if let Some(application_info) = info.p_application_info() {
+                    self.application = application_info.p_application_name().map(lossy);
+                    let version = application_info.api_version;
                     self.api_version = Some(format!("{}.{}", version >> 22 & 0x7f, version >> 12 & 0x3ff));
                 }
             }
@@ -219,17 +219,25 @@ impl TraceInfo {
             row("file", &format!("{} bytes, {:.2} a call", self.bytes, self.bytes as f64 / self.calls.max(1) as f64)),
         ];
         rows.extend(self.part_of.iter().map(|it| row("begins in the middle", it)));
-        for (name, it) in &self.stored {
-            rows.push(row(&format!("  {name}"), &format!("{} bytes, unpacked {}", it.bytes, it.unpacked)));
+        for (name, stored_item) in &self.stored {
+            rows.push(row(
+                &format!("  {name}"),
+                &format!("{} bytes, unpacked {}", stored_item.bytes, stored_item.unpacked),
+            ));
         }
         rows.push(row("order", self.order_text()));
-        for (number, it) in &self.threads {
-            let open = it.did_not_return.map(|it| format!(", did not return from {it}"));
-            rows.push(row(&format!("thread {number}"), &format!("{} calls{}", it.calls, open.unwrap_or_default())));
+        for (number, thread) in &self.threads {
+            let open = thread.did_not_return.map(|it| format!(", did not return from {it}"));
+            rows.push(row(&format!("thread {number}"), &format!("{} calls{}", thread.calls, open.unwrap_or_default())));
         }
         rows.extend(self.devices.iter().map(|it| row("device", &device_text(it))));
-        for (ty, it) in &self.memory {
-            let text = format!("{} bytes in {} allocations{}", it.bytes, it.allocations, self.memory_type_text(*ty));
+        for (ty, type_info) in &self.memory {
+            let text = format!(
+                "{} bytes in {} allocations{}",
+                type_info.bytes,
+                type_info.allocations,
+                self.memory_type_text(*ty)
+            );
             rows.push(row(&format!("memory of type {ty}"), &text));
         }
         for (name, all) in [("instance", &self.instance_extensions), ("device", &self.device_extensions)] {
@@ -243,20 +251,20 @@ impl TraceInfo {
         if !self.is_complete {
             out += "  the capture did not come to its end; what was recorded is here\n";
         }
-        for it in &self.broken_synchronization {
-            let text = |key: &str| it[key].as_str().unwrap_or("something").to_owned();
+        for broken_synchronization_item in &self.broken_synchronization {
+            let text = |key: &str| broken_synchronization_item[key].as_str().unwrap_or("something").to_owned();
             out += &format!(
                 "  {} was used by two threads at once ({}, call {} of thread {}; call {} of thread {}): the order means nothing there\n",
                 text("object"),
                 text("command"),
-                it["call"],
-                it["thread"],
-                it["other_call"],
-                it["other_thread"],
+                broken_synchronization_item["call"],
+                broken_synchronization_item["thread"],
+                broken_synchronization_item["other_call"],
+                broken_synchronization_item["other_thread"],
             );
         }
-        for it in &self.unknown_commands {
-            out += &format!("  {it} was newer than the version that captured: calls of it are not here\n");
+        for unknown_command in &self.unknown_commands {
+            out += &format!("  {unknown_command} was newer than the version that captured: calls of it are not here\n");
         }
         if self.unknown_records > 0 {
             out += &format!("  {} records are of no command that this version knows\n", self.unknown_records);
@@ -283,10 +291,10 @@ impl TraceInfo {
     }
 }
 
-fn device_text(it: &Value) -> String {
-    let text = |key: &str| it[key].as_str().unwrap_or("unknown").to_owned();
+fn device_text(value: &Value) -> String {
+    let text = |key: &str| value[key].as_str().unwrap_or("unknown").to_owned();
     let driver =
-        it["driver"].as_str().map(|name| format!(", {name} {}", it["driver_info"].as_str().unwrap_or_default()));
+        value["driver"].as_str().map(|name| format!(", {name} {}", value["driver_info"].as_str().unwrap_or_default()));
     format!(
         "{} ({}), Vulkan {}{}",
         text("name"),
@@ -297,10 +305,10 @@ fn device_text(it: &Value) -> String {
 }
 
 impl MemoryWritten {
-    fn add(&mut self, it: HostWrite<'_>) {
-        self.bytes += it.size() as u64;
-        self.runs += it.runs().len() as u64;
-        let memory = it.memory().to_string();
+    fn add(&mut self, host_write: HostWrite<'_>) {
+        self.bytes += host_write.size() as u64;
+        self.runs += host_write.runs().len() as u64;
+        let memory = host_write.memory().to_string();
         if !self.memories.contains(&memory) {
             self.memories.insert(memory);
         }

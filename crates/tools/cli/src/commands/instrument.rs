@@ -119,16 +119,19 @@ fn explain(module: &Module, made: &InstrumentedModule) -> String {
         rows.push(vec![number, instruction, verdict(site.decision).to_owned(), check_text(site), line(module, site)]);
     }
     let mut told = columns(&rows);
-    for it in &made.requirements {
-        let element = match it.element {
+    for requirement in &made.requirements {
+        let element = match requirement.element {
             Some(element) => format!("element {element}"),
             None => "its safe element".to_owned(),
         };
-        let least = match it.min_size {
+        let least = match requirement.min_size {
             1 => "something".to_owned(),
             bytes => format!("at least {bytes} bytes"),
         };
-        told += &format!("  the host binds {least} to set {}, binding {}, {element}\n", it.set, it.binding);
+        told += &format!(
+            "  the host binds {least} to set {}, binding {}, {element}\n",
+            requirement.set, requirement.binding
+        );
     }
     told
 }
@@ -203,11 +206,11 @@ struct RequirementDescription {
 }
 
 fn describe(module: &Module, made: &InstrumentedModule) -> Description {
-    let requirement = |it: &lavascope_instrument::BindingRequirement| RequirementDescription {
-        set: it.set,
-        binding: it.binding,
-        element: it.element,
-        least: it.min_size,
+    let requirement = |binding_requirement: &lavascope_instrument::BindingRequirement| RequirementDescription {
+        set: binding_requirement.set,
+        binding: binding_requirement.binding,
+        element: binding_requirement.element,
+        least: binding_requirement.min_size,
     };
     Description {
         words: made.words.len(),

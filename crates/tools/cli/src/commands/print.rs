@@ -35,9 +35,9 @@ pub(crate) struct PrintArguments {
 
 /// `A..B`, `A..`, `..B` or one number.
 pub(crate) fn range(text: &str) -> Result<Range<u64>, String> {
-    let number = |it: &str, missing| match it {
+    let number = |value: &str, missing| match value {
         "" => Ok(missing),
-        it => it.parse().map_err(|_| format!("`{it}` is no number; use A..B, A.., ..B or one number")),
+        value => value.parse().map_err(|_| format!("`{value}` is no number; use A..B, A.., ..B or one number")),
     };
     match text.split_once("..") {
         Some((first, end)) => Ok(number(first, 0)?..number(end, u64::MAX)?),
@@ -60,8 +60,8 @@ pub(crate) fn run(arguments: &PrintArguments) -> anyhow::Result<CommandOutcome> 
     };
     let out = &mut std::io::BufWriter::new(std::io::stdout().lock());
     let mut has_reader = true;
-    let outcome = each_record(&file, &trace, &TerminalProgress::new(file.size()), |it| {
-        let text = state.render_record(it);
+    let outcome = each_record(&file, &trace, &TerminalProgress::new(file.size()), |trace_record| {
+        let text = state.render_record(trace_record);
         // A reader that went away has seen enough.
         has_reader = text.is_empty() || out.write_all(text.as_bytes()).is_ok();
         has_reader
@@ -70,8 +70,8 @@ pub(crate) fn run(arguments: &PrintArguments) -> anyhow::Result<CommandOutcome> 
     if !has_reader {
         return Ok(CommandOutcome::Success);
     }
-    for it in &outcome.damage {
-        text::emit_stderr(&format!("lavascope: {}: {it}\n", file.path.display()));
+    for value in &outcome.damage {
+        text::emit_stderr(&format!("lavascope: {}: {value}\n", file.path.display()));
     }
     Ok(if outcome.damage.is_empty() { CommandOutcome::Success } else { CommandOutcome::Findings })
 }
@@ -89,20 +89,24 @@ struct CallPrinter<'a> {
 
 impl CallPrinter<'_> {
     /// A record as it is printed; nothing if it is not wanted.
-    fn render_record(&mut self, it: &TraceRecord<'_>) -> String {
-        if let Some(written) = HostWrite::parse(it.words) {
-            return if self.is_wanted(it) { self.render_write(it, written) } else { String::new() };
+    fn render_record(&mut self, trace_record: &TraceRecord<'_>) -> String {
+        if let Some(written) = HostWrite::parse(trace_record.words) {
+            return if self.is_wanted(trace_record) { self.render_write(trace_record, written) } else { String::new() };
         }
-        if let Some(bytes) = HostBytes::parse(it.words) {
-            return if self.is_wanted(it) { self.render_host_bytes(it, bytes) } else { String::new() };
+        if let Some(bytes) = HostBytes::parse(trace_record.words) {
+            return if self.is_wanted(trace_record) {
+                self.render_host_bytes(trace_record, bytes)
+            } else {
+                String::new()
+            };
         }
-        let record = match &it.record {
+        let record = match &trace_record.record {
             Ok(record) => *record,
-            Err(why) if self.is_wanted(it) => return self.render_unknown(it, why),
+            Err(why) if self.is_wanted(trace_record) => return self.render_unknown(trace_record, why),
             Err(_) => return String::new(),
         };
         self.object_names.apply(record);
-        let is_wanted = self.is_wanted(it);
+        let is_wanted = self.is_wanted(trace_record);
         let (call, frame) = (self.call, self.frame);
         if record.phase() == RecordPhase::Enter {
             self.call += 1;
@@ -112,7 +116,7 @@ impl CallPrinter<'_> {
             return String::new();
         }
         let body = print_with(record, &self.object_names);
-        let seconds = it.time as f64 / self.ticks_per_second as f64;
+        let seconds = trace_record.time as f64 / self.ticks_per_second as f64;
         if self.arguments.json {
             let after: Vec<_> =
                 record.order_edges().map(|it| json!({ "thread": it.thread, "call": it.call })).collect();
@@ -120,7 +124,7 @@ impl CallPrinter<'_> {
             let line = json!({
                 "index": call,
                 "frame": frame,
-                "thread": it.stream,
+                "thread": trace_record.stream,
                 "call": record.call_number(),
                 "seconds": seconds,
                 "kind": kind,
@@ -131,9 +135,9 @@ impl CallPrinter<'_> {
             return format!("{line}\n");
         }
         let mut text = String::new();
-        if it.stream != self.thread {
-            self.thread = it.stream;
-            text += &format!("// thread {}\n", it.stream);
+        if trace_record.stream != self.thread {
+            self.thread = trace_record.stream;
+            text += &format!("// thread {}\n", trace_record.stream);
         }
         if record.phase() == RecordPhase::Enter {
             text += &format!("// {call}: frame {frame}, {seconds:.9} s\n");
@@ -142,23 +146,22 @@ impl CallPrinter<'_> {
         text + &body
     }
 
-    fn is_wanted(&self, it: &TraceRecord<'_>) -> bool {
+    fn is_wanted(&self, trace_record: &TraceRecord<'_>) -> bool {
         let is_in = |range: &Option<Range<u64>>, at: u64| range.as_ref().is_none_or(|it| it.contains(&at));
         // What a call returns belongs to it.
-        let is_leave = (it.words[0] >> 48) as u8 == RecordPhase::Leave as u8;
+        let is_leave = (trace_record.words[0] >> 48) as u8 == RecordPhase::Leave as u8;
         let call = self.call.saturating_sub(u64::from(is_leave));
-        self.arguments.thread.is_none_or(|thread| thread == it.stream)
+        self.arguments.thread.is_none_or(|thread| thread == trace_record.stream)
             && is_in(&self.arguments.frame, self.frame)
             && is_in(&self.arguments.range, call)
     }
 
     /// What the host wrote before the call behind it.
-    fn render_write(&self, it: &TraceRecord<'_>, written: HostWrite<'_>) -> String {
-        let (memory, seconds) = (written.memory().to_string(), it.time as f64 / self.ticks_per_second as f64);
+    fn render_write(&self, trace_record: &TraceRecord<'_>, written: HostWrite<'_>) -> String {
+        let (memory, seconds) = (written.memory().to_string(), trace_record.time as f64 / self.ticks_per_second as f64);
         if self.arguments.json {
             let runs: Vec<_> = written.runs().map(|it| json!({ "offset": it.0, "bytes": it.1.len() })).collect();
-            let line =
-                json!({ "thread": it.stream, "seconds": seconds, "kind": "memory", "memory": memory, "runs": runs });
+            let line = json!({ "thread": trace_record.stream, "seconds": seconds, "kind": "memory", "memory": memory, "runs": runs });
             return format!("{line}\n");
         }
         let line = |it: (u64, &[u8])| format!("// the host wrote {} bytes at {} of {memory}\n", it.1.len(), it.0);
@@ -166,18 +169,24 @@ impl CallPrinter<'_> {
     }
 
     /// What the call behind it reads from memory of the program.
-    fn render_host_bytes(&self, it: &TraceRecord<'_>, HostBytes { region, first, bytes }: HostBytes<'_>) -> String {
+    fn render_host_bytes(
+        &self,
+        trace_record: &TraceRecord<'_>,
+        HostBytes { region, first, bytes }: HostBytes<'_>,
+    ) -> String {
         if self.arguments.json {
             let size = bytes.len();
-            let line = json!({ "thread": it.stream, "kind": "host", "region": region, "first": first, "bytes": size });
+            let line = json!({ "thread": trace_record.stream, "kind": "host", "region": region, "first": first, "bytes": size });
             return format!("{line}\n");
         }
         format!("// region {region} reads {} bytes from byte {first} on\n", bytes.len())
     }
 
-    fn render_unknown(&self, it: &TraceRecord<'_>, why: &CheckError) -> String {
+    fn render_unknown(&self, trace_record: &TraceRecord<'_>, why: &CheckError) -> String {
         match self.arguments.json {
-            true => format!("{}\n", json!({ "thread": it.stream, "kind": "unknown", "text": why.to_string() })),
+            true => {
+                format!("{}\n", json!({ "thread": trace_record.stream, "kind": "unknown", "text": why.to_string() }))
+            }
             false => format!("// no call that this version knows: {why}\n"),
         }
     }

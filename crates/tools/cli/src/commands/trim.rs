@@ -93,33 +93,36 @@ pub(crate) fn trim_with_progress(
 }
 
 /// What was written, for people.
-pub(crate) fn render_summary(it: &TrimSummary) -> String {
-    let mut text = format!("{} calls, {} of them from before the part", it.calls, it.calls_before);
-    let (first, end) = (it.frames_before, it.frames_before + it.frames);
-    if it.frames > 0 {
+pub(crate) fn render_summary(trim_summary: &TrimSummary) -> String {
+    let mut text = format!("{} calls, {} of them from before the part", trim_summary.calls, trim_summary.calls_before);
+    let (first, end) = (trim_summary.frames_before, trim_summary.frames_before + trim_summary.frames);
+    if trim_summary.frames > 0 {
         text += &format!("; its frames are {first}..{end} of the new file");
     }
-    if it.frames_left_out + it.submits_left_out > 0 {
-        text += &format!("; {} frames and {} submissions are left out", it.frames_left_out, it.submits_left_out);
+    if trim_summary.frames_left_out + trim_summary.submits_left_out > 0 {
+        text += &format!(
+            "; {} frames and {} submissions are left out",
+            trim_summary.frames_left_out, trim_summary.submits_left_out
+        );
     }
-    if let Some(reason) = it.reason.filter(|_| it.calls_before > 0) {
+    if let Some(reason) = trim_summary.reason.filter(|_| trim_summary.calls_before > 0) {
         text += &format!("; all that came before stays: {reason}");
     }
     text
 }
 
-pub(crate) fn json(path: &Path, bytes: u64, it: &TrimSummary) -> serde_json::Value {
+pub(crate) fn json(path: &Path, bytes: u64, trim_summary: &TrimSummary) -> serde_json::Value {
     serde_json::json!({
         "file": path.display().to_string(),
         "bytes": bytes,
-        "calls": it.calls,
-        "calls_before": it.calls_before,
-        "frames": it.frames,
-        "frames_before": it.frames_before,
-        "frames_left_out": it.frames_left_out,
-        "submits": it.submits,
-        "submits_before": it.submits_before,
-        "submits_left_out": it.submits_left_out,
-        "reason": it.reason,
+        "calls": trim_summary.calls,
+        "calls_before": trim_summary.calls_before,
+        "frames": trim_summary.frames,
+        "frames_before": trim_summary.frames_before,
+        "frames_left_out": trim_summary.frames_left_out,
+        "submits": trim_summary.submits,
+        "submits_before": trim_summary.submits_before,
+        "submits_left_out": trim_summary.submits_left_out,
+        "reason": trim_summary.reason,
     })
 }

@@ -80,8 +80,8 @@ impl BaselineFile {
     }
 
     /// Whether a finding is known, or will be.
-    pub(crate) fn contains(&self, it: &DiagnosticIdentity) -> bool {
-        self.is_updated || self.baseline.contains(it)
+    pub(crate) fn contains(&self, diagnostic_identity: &DiagnosticIdentity) -> bool {
+        self.is_updated || self.baseline.contains(diagnostic_identity)
     }
 
     /// What is known and did not occur; nothing where the file is written anew.
@@ -114,8 +114,8 @@ pub(crate) fn not_found_text(file: &Path, gone: &[DiagnosticIdentity]) -> String
         count => format!("{count} findings"),
     };
     let mut text = format!("lavascope: {count} of {} did not occur; --update-baseline removes them\n", file.display());
-    for it in gone.iter().take(NOT_FOUND_MAX) {
-        text += &format!("  {}: {}\n", it.code, it.lines.join("; "));
+    for diagnostic_identity in gone.iter().take(NOT_FOUND_MAX) {
+        text += &format!("  {}: {}\n", diagnostic_identity.code, diagnostic_identity.lines.join("; "));
     }
     if gone.len() > NOT_FOUND_MAX {
         text += &format!("  and {} more\n", gone.len() - NOT_FOUND_MAX);
@@ -137,14 +137,14 @@ impl<T> ComparedFindings<T> {
         known: Option<&BaselineFile>,
     ) -> ComparedFindings<T> {
         let mut judged = ComparedFindings { findings: Vec::new(), ignored: 0 };
-        for it in found {
-            let own = diagnostic(&it);
+        for value in found {
+            let own = diagnostic(&value);
             if rules.iter().any(|rule| rule.matches(own)) {
                 judged.ignored += own.count;
                 continue;
             }
             let is_known = known.is_some_and(|known| known.contains(&DiagnosticIdentity::of(own)));
-            judged.findings.push((it, is_known));
+            judged.findings.push((value, is_known));
         }
         judged
     }

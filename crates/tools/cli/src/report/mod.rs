@@ -335,8 +335,8 @@ impl LayerReport {
             .map(|it| MissingFinding { code: it.code, identity: it.lines })
             .collect();
         let all = self.findings.iter_mut().chain(self.processes.iter_mut().flat_map(|it| &mut it.findings));
-        for it in all {
-            it.is_known = known.contains(&it.identity());
+        for reported_finding in all {
+            reported_finding.is_known = known.contains(&reported_finding.identity());
         }
     }
 
@@ -434,8 +434,9 @@ impl Process {
 }
 
 fn add(findings: &mut Vec<ReportedFinding>, finding: ReportedFinding) {
-    let is_same = |it: &&mut ReportedFinding| {
-        (&it.code, &it.text, it.severity) == (&finding.code, &finding.text, finding.severity)
+    let is_same = |reported_finding: &&mut ReportedFinding| {
+        (&reported_finding.code, &reported_finding.text, reported_finding.severity)
+            == (&finding.code, &finding.text, finding.severity)
     };
     match findings.iter_mut().find(is_same) {
         Some(earlier) => earlier.count += finding.count,

@@ -98,21 +98,21 @@ fn finding_row(finding: &ReportedFinding) -> Vec<String> {
 fn problem_lines(report: &LayerReport, paint: Paint) -> Vec<String> {
     let processes = &report.processes;
     let mut lines = suppressed_lines(report);
-    for it in processes.iter().flat_map(|it| &it.problems) {
-        lines.push(format!("{}: {}: {}", paint.note(it.severity.word()), it.place, it.text));
+    for process in processes.iter().flat_map(|it| &it.problems) {
+        lines.push(format!("{}: {}: {}", paint.note(process.severity.word()), process.place, process.text));
     }
-    for it in processes.iter().flat_map(|it| &it.bugs) {
-        lines.push(format!("{} in {}: {}; please report it", paint.bad("a bug of ours"), it.place, it.text));
+    for process in processes.iter().flat_map(|it| &it.bugs) {
+        lines.push(format!("{} in {}: {}; please report it", paint.bad("a bug of ours"), process.place, process.text));
     }
-    for it in processes.iter().flat_map(|it| &it.lost_devices) {
-        lines.push(format!("{}\n  {}", paint.bad(&it.text), it.lines.join("\n  ")));
+    for process in processes.iter().flat_map(|it| &it.lost_devices) {
+        lines.push(format!("{}\n  {}", paint.bad(&process.text), process.lines.join("\n  ")));
     }
     lines.extend(not_followed(processes));
-    for it in processes.iter().filter(|it| it.waited.times > 0) {
-        let (times, time) = (count_text(it.waited.times, "time"), it.waited.milliseconds);
+    for process in processes.iter().filter(|it| it.waited.times > 0) {
+        let (times, time) = (count_text(process.waited.times, "time"), process.waited.milliseconds);
         lines.push(format!(
             "threads of {} waited {times} for us, {time} ms in all: calls came faster than they were looked at",
-            name(it)
+            name(process)
         ));
     }
     let mut unknown: Vec<&str> = processes.iter().flat_map(|it| &it.unknown_commands).map(String::as_str).collect();
@@ -122,16 +122,16 @@ fn problem_lines(report: &LayerReport, paint: Paint) -> Vec<String> {
         let (count, names) = (count_text(unknown.len() as u64, "command"), unknown.join(", "));
         lines.push(format!("{count} not understood, newer than Vulkan {}: {names}", registry_version()));
     }
-    for it in processes.iter().filter(|it| it.damaged_lines > 0) {
-        let count = count_text(it.damaged_lines.into(), "line");
+    for process in processes.iter().filter(|it| it.damaged_lines > 0) {
+        let count = count_text(process.damaged_lines.into(), "line");
         lines.push(format!(
             "{count} in the report of {} cannot be read: is the layer of another version ({})?",
-            name(it),
-            it.version
+            name(process),
+            process.version
         ));
     }
-    for it in processes.iter().filter(|it| it.is_running) {
-        lines.push(format!("{} still runs; what it reports from now on is not counted", name(it)));
+    for process in processes.iter().filter(|it| it.is_running) {
+        lines.push(format!("{} still runs; what it reports from now on is not counted", name(process)));
     }
     let mut seen = std::collections::BTreeSet::new();
     lines.retain(|it| seen.insert(it.clone()));
@@ -147,10 +147,10 @@ fn suppressed_lines(report: &LayerReport) -> Vec<String> {
         .into_iter()
         .collect();
     let mut rules: Vec<(&str, u64)> = Vec::new();
-    for it in report.processes.iter().flat_map(|it| &it.ignored) {
-        match rules.iter_mut().find(|own| own.0 == it.rule) {
-            Some(own) => own.1 += it.count,
-            None => rules.push((&it.rule, it.count)),
+    for process in report.processes.iter().flat_map(|it| &it.ignored) {
+        match rules.iter_mut().find(|own| own.0 == process.rule) {
+            Some(own) => own.1 += process.count,
+            None => rules.push((&process.rule, process.count)),
         }
     }
     lines.extend(rules.iter().map(|(rule, count)| format!("{} ignored by {rule}", count_text(*count, "finding"))));
@@ -160,10 +160,10 @@ fn suppressed_lines(report: &LayerReport) -> Vec<String> {
 /// What the validation did not understand: without it hazards may be missed, or seen where there are none.
 fn not_followed(processes: &[Process]) -> Option<String> {
     let mut reasons: Vec<(&str, u64)> = Vec::new();
-    for it in processes.iter().flat_map(|it| &it.not_followed) {
-        match reasons.iter_mut().find(|own| own.0 == it.reason) {
-            Some(own) => own.1 += it.count,
-            None => reasons.push((&it.reason, it.count)),
+    for process in processes.iter().flat_map(|it| &it.not_followed) {
+        match reasons.iter_mut().find(|own| own.0 == process.reason) {
+            Some(own) => own.1 += process.count,
+            None => reasons.push((&process.reason, process.count)),
         }
     }
     let texts: Vec<String> =

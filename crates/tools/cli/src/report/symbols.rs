@@ -79,9 +79,9 @@ type SymbolFrame = (Option<String>, Option<(String, Option<u32>)>);
 fn find_symbol_frames(loader: &Loader, address: u64) -> Option<Vec<SymbolFrame>> {
     let mut frames = loader.find_frames(address).ok()?;
     let mut found = Vec::new();
-    while let Some(it) = frames.next().ok()? {
-        let function = it.function.as_ref().and_then(|it| Some(it.demangle().ok()?.into_owned()));
-        let place = it.location.and_then(|it| Some((it.file?.to_owned(), it.line)));
+    while let Some(frame) = frames.next().ok()? {
+        let function = frame.function.as_ref().and_then(|it| Some(it.demangle().ok()?.into_owned()));
+        let place = frame.location.and_then(|it| Some((it.file?.to_owned(), it.line)));
         found.push((function, place));
     }
     Some(found)
@@ -94,13 +94,13 @@ fn demangled(name: &str) -> String {
 /// A stack as it is told, line by line.
 pub(crate) fn lines(stack: &Stack) -> Vec<String> {
     let mut lines = vec![format!("call stack of the {}:", stack.role)];
-    for it in stack.frames.iter().take(FRAMES_MAX) {
-        let place = match (&it.file, it.line) {
+    for frame in stack.frames.iter().take(FRAMES_MAX) {
+        let place = match (&frame.file, frame.line) {
             (Some(file), Some(line)) => format!(" at {file}:{line}"),
             (Some(file), None) => format!(" at {file}"),
-            (None, _) => format!(" ({}+{:#x})", it.module.as_deref().unwrap_or("?"), it.offset),
+            (None, _) => format!(" ({}+{:#x})", frame.module.as_deref().unwrap_or("?"), frame.offset),
         };
-        lines.push(format!("  {}{place}", it.function.as_deref().unwrap_or("?")));
+        lines.push(format!("  {}{place}", frame.function.as_deref().unwrap_or("?")));
     }
     if stack.frames.len() > FRAMES_MAX {
         lines.push(format!("  and {} more", stack.frames.len() - FRAMES_MAX));

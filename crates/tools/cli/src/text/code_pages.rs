@@ -220,8 +220,8 @@ pub(crate) fn similar_codes(text: &str, count: usize) -> Vec<String> {
     let pages: Vec<CodePage> = pages().collect();
     let names = pages.iter().flat_map(|it| [without_prefix(&it.code.0), it.short]);
     let mut found: Vec<String> = Vec::new();
-    for it in nearest(&name, names, count).into_iter().filter_map(find) {
-        let code = it.code.to_string();
+    for code_page in nearest(&name, names, count).into_iter().filter_map(find) {
+        let code = code_page.code.to_string();
         if !found.contains(&code) {
             found.push(code);
         }

@@ -83,10 +83,16 @@ fn read_batches(
     let (mut alike, mut batch) = (RecordCheckCache::default(), RecordBatch::default());
     loop {
         match merged.take_next() {
-            Ok(Some(it)) => {
-                batch.words.extend_from_slice(it.record);
-                let (words, fault) = (it.record.len() as u32, alike.check(it.record).err().map(Box::new));
-                batch.records.push(BatchRecord { time: it.time, stream: it.stream, words, fault });
+            Ok(Some(merged_record)) => {
+                batch.words.extend_from_slice(merged_record.record);
+                let (words, fault) =
+                    (merged_record.record.len() as u32, alike.check(merged_record.record).err().map(Box::new));
+                batch.records.push(BatchRecord {
+                    time: merged_record.time,
+                    stream: merged_record.stream,
+                    words,
+                    fault,
+                });
             }
             Ok(None) => break,
             // Only that record is lost.
@@ -118,15 +124,15 @@ fn deliver_batches(
     let mut told = 0;
     for mut batch in batches {
         let mut rest = &batch.words[..];
-        for it in &batch.records {
+        for batch_record in &batch.records {
             let words;
-            (words, rest) = rest.split_at(it.words as usize);
+            (words, rest) = rest.split_at(batch_record.words as usize);
             // It was checked on the other thread.
-            let record = match &it.fault {
+            let record = match &batch_record.fault {
                 None => from_trusted(words).map_or_else(|| check(words), Ok),
                 Some(fault) => Err((**fault).clone()),
             };
-            if !take(&TraceRecord { stream: it.stream, time: it.time, words, record }) {
+            if !take(&TraceRecord { stream: batch_record.stream, time: batch_record.time, words, record }) {
                 return false;
             }
         }

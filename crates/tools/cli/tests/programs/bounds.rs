@@ -339,8 +339,8 @@ pub(crate) fn swiftshader() -> PathBuf {
 fn arrays_of_pictures_are_checked_where_descriptors_may_be_indexed() {
     let driver = swiftshader();
     let stage = TestEnvironment::new("gpu-indexing");
-    let change = |it: &mut std::process::Command| {
-        it.env("VK_ICD_FILENAMES", &driver).env("VK_DRIVER_FILES", &driver);
+    let change = |command: &mut std::process::Command| {
+        command.env("VK_ICD_FILENAMES", &driver).env("VK_DRIVER_FILES", &driver);
     };
     for (name, expected) in INDEXING_FAULTS {
         assert_findings(&stage, name, expected, change);

@@ -248,13 +248,13 @@ fn find_all(name: &str, driver: usize, options: &[&str], faults: impl Iterator<I
 fn check(fault: &ExpectedFault, driver: usize, report: &RunReport, said: &str) {
     let (name, findings) = (fault.name, report.0["findings"].as_array().expect("a list"));
     assert_eq!(findings.len(), fault.findings, "{name}: {:#}", report.0);
-    let (it, details) = (&findings[0], &findings[0]["details"]);
-    assert_eq!(it["code"], fault.codes[driver], "{it:#}");
-    assert_eq!(it["severity"], fault.severity, "{it:#}");
-    assert_eq!(fact(details, "command"), fault.function, "{it:#}");
-    assert_eq!(fact(details, "prior_command"), fault.prior, "{it:#}");
-    assert_eq!(details["objects"][0]["name"], fault.object, "{it:#}");
-    assert_eq!(details["fixes"][0]["is_verified"], fault.is_fix_verified, "{it:#}");
+    let (value, details) = (&findings[0], &findings[0]["details"]);
+    assert_eq!(value["code"], fault.codes[driver], "{value:#}");
+    assert_eq!(value["severity"], fault.severity, "{value:#}");
+    assert_eq!(fact(details, "command"), fault.function, "{value:#}");
+    assert_eq!(fact(details, "prior_command"), fault.prior, "{value:#}");
+    assert_eq!(details["objects"][0]["name"], fault.object, "{value:#}");
+    assert_eq!(details["fixes"][0]["is_verified"], fault.is_fix_verified, "{value:#}");
     let fix = if fault.is_fix_verified { "Fix (verified): " } else { "Fix (not verified): " };
     for part in fault.parts.iter().chain(&[fix]) {
         assert!(said.contains(part), "{name}: no `{part}` in\n{said}");

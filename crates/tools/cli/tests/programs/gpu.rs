@@ -30,8 +30,8 @@ fn what_is_written_late_counts_when_it_is_submitted() {
     let driver = swiftshader();
     let stage = TestEnvironment::new("gpu-late");
     for (name, expected) in LATE_FAULTS {
-        assert_findings(&stage, name, expected, |it| {
-            it.env("VK_ICD_FILENAMES", &driver).env("VK_DRIVER_FILES", &driver);
+        assert_findings(&stage, name, expected, |command| {
+            command.env("VK_ICD_FILENAMES", &driver).env("VK_DRIVER_FILES", &driver);
         });
     }
 }

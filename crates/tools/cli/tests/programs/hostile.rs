@@ -46,8 +46,8 @@ pub(crate) fn read_from(path: &Path) -> Vec<TestRecord> {
     let mut all = Vec::new();
     for stream in trace.streams() {
         let mut reader = StreamReader::new(&trace, None, stream);
-        while let Some(it) = reader.take_next().expect("it is whole") {
-            all.push(TestRecord { stream, time: it.time, words: it.record.to_vec() });
+        while let Some(record_mut) = reader.take_next().expect("it is whole") {
+            all.push(TestRecord { stream, time: record_mut.time, words: record_mut.record.to_vec() });
         }
     }
     all
@@ -56,14 +56,14 @@ pub(crate) fn read_from(path: &Path) -> Vec<TestRecord> {
 fn write(stage: &TestEnvironment, pieces: &[TestRecord]) {
     let (mut recorder, mut blocks) = (TraceRecorder::default(), Vec::new());
     let mut ends = std::collections::BTreeMap::<u32, u64>::new();
-    for it in pieces {
-        let end = ends.entry(it.stream).or_default();
-        let span = *end..*end + it.words.len() as u64 + 1;
+    for piece in pieces {
+        let end = ends.entry(piece.stream).or_default();
+        let span = *end..*end + piece.words.len() as u64 + 1;
         *end = span.end;
-        let recorded = StreamRecord { stream: it.stream, span, time: it.time, record: &it.words };
-        recorder.record(recorded, &mut |it: RawBlock| blocks.push(it));
+        let recorded = StreamRecord { stream: piece.stream, span, time: piece.time, record: &piece.words };
+        recorder.record(recorded, &mut |raw_block: RawBlock| blocks.push(raw_block));
     }
-    recorder.flush(&mut |it| blocks.push(it));
+    recorder.flush(&mut |raw_block| blocks.push(raw_block));
     let header = lavascope_trace::TraceHeader {
         version: lavascope_trace::VERSION,
         id: 7,
@@ -71,8 +71,8 @@ fn write(stage: &TestEnvironment, pieces: &[TestRecord]) {
         ticks_per_second: 1_000_000_000,
     };
     let mut writer = BlockWriter::new(Vec::new(), header).expect("memory takes everything");
-    for it in blocks {
-        writer.write(it.pack(Codec::None)).expect("memory takes everything");
+    for block in blocks {
+        writer.write(block.pack(Codec::None)).expect("memory takes everything");
     }
     let bytes = writer.finish(recorder.seek_points()).expect("memory takes everything");
     std::fs::write(stage.folder.join("trace.lava"), bytes).expect("it can be written");
@@ -196,8 +196,8 @@ fn bits_that_are_wrong_never_crash_a_replay() {
         let at = below(pieces.len());
         let word = below(pieces[at].words.len().max(3) - 2) + 2;
         let bit = below(64);
-        let Some(it) = pieces[at].words.get_mut(word) else { continue };
-        *it ^= 1 << bit;
+        let Some(other) = pieces[at].words.get_mut(word) else { continue };
+        *other ^= 1 << bit;
         write(&stage, &pieces);
         let (code, said) = replay(&stage, &[]);
         assert!(matches!(code, Some(0..=2)) && !said.contains("was ended by"), "round {round}: {code:?}: {said}");

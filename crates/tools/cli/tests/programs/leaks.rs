@@ -59,8 +59,8 @@ fn element<'a>(text: &'a str, name: &str) -> Option<&'a str> {
 /// What it is, and the functions on its way.
 fn described(error: &str) -> String {
     let what = element(error, "text").or_else(|| element(error, "what")).unwrap_or_default();
-    let frames = error.split("<frame>").skip(1).map(|it| {
-        let part = |name| element(it, name).unwrap_or("?");
+    let frames = error.split("<frame>").skip(1).map(|text| {
+        let part = |name| element(text, name).unwrap_or("?");
         format!("  {} ({}:{})", part("fn"), part("file"), part("line"))
     });
     [what.to_owned()].into_iter().chain(frames).collect::<Vec<_>>().join("\n")

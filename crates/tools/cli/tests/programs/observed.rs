@@ -28,9 +28,13 @@ fn what_shaders_touch_makes_a_possible_hazard_certain() {
             let report = stage.report();
             let findings = report.0["findings"].as_array().expect("a list");
             assert_eq!(findings.len(), 1, "{name} {options:?}: {:#}", report.0);
-            let it = &findings[0];
-            assert_eq!((it["code"].as_str(), it["severity"].as_str()), (Some(code), Some("error")), "{it:#}");
-            let said = it["text"].as_str().unwrap_or_default();
+            let finding = &findings[0];
+            assert_eq!(
+                (finding["code"].as_str(), finding["severity"].as_str()),
+                (Some(code), Some("error")),
+                "{finding:#}"
+            );
+            let said = finding["text"].as_str().unwrap_or_default();
             assert!(said.contains(part), "{said}");
             assert!(said.contains("It was observed: on the device, shaders did touch"), "{said}");
             assert!(said.contains("Fix (verified): "), "{said}");
@@ -74,8 +78,12 @@ fn without_what_shaders_touch_it_stays_possible() {
                     .env("LAVASCOPE_POSSIBLE", "on"),
             );
             let report = stage.report();
-            let it = &report.0["findings"][0];
-            assert_eq!((it["code"].as_str(), it["severity"].as_str()), (Some(*code), Some("info")), "{name}: {it:#}");
+            let item = &report.0["findings"][0];
+            assert_eq!(
+                (item["code"].as_str(), item["severity"].as_str()),
+                (Some(*code), Some("info")),
+                "{name}: {item:#}"
+            );
         }
     }
 }
@@ -97,8 +105,8 @@ fn shader_objects_and_rays_keep_what_they_touch() {
             stage.report()
         };
         let without = run(&["--sync"]);
-        let it = &without.0["findings"][0];
-        assert_eq!((it["code"].as_str(), it["severity"].as_str()), (Some(WAW), Some("info")), "{name}: {it:#}");
+        let item = &without.0["findings"][0];
+        assert_eq!((item["code"].as_str(), item["severity"].as_str()), (Some(WAW), Some("info")), "{name}: {item:#}");
         run(&["--sync", "--gpu"]).assert_clean(name);
     }
 }
@@ -112,7 +120,7 @@ fn what_is_not_kept_stays_possible() {
         command.args(["fault-observed-address", mended]).env("LAVASCOPE_POSSIBLE", "on");
         output(command.env("LAVASCOPE_GPU_DEVICE_ADDRESS", "off"));
         let report = stage.report();
-        let it = &report.0["findings"][0];
-        assert_eq!((it["code"].as_str(), it["severity"].as_str()), (Some(WAW), Some("info")), "{mended}: {it:#}");
+        let item = &report.0["findings"][0];
+        assert_eq!((item["code"].as_str(), item["severity"].as_str()), (Some(WAW), Some("info")), "{mended}: {item:#}");
     }
 }

@@ -35,11 +35,11 @@ impl TraceContents {
             } else if piece.head().kind == RecordPhase::Leave as u8 {
                 let record = check(&piece.words).expect("it is whole");
                 match Outcome::of(record) {
-                    Some(Outcome::GetRayTracingShaderGroupHandlesKHR(it)) => {
-                        all.own.extend(it.p_data().chunks(32).map(<[u8]>::to_vec));
+                    Some(Outcome::GetRayTracingShaderGroupHandlesKHR(outputs)) => {
+                        all.own.extend(outputs.p_data().chunks(32).map(<[u8]>::to_vec));
                     }
-                    Some(Outcome::GetDescriptorEXT(it)) => all.own.push(it.p_descriptor().to_vec()),
-                    Some(Outcome::GetBufferDeviceAddress(it)) => all.addresses.push(it.result),
+                    Some(Outcome::GetDescriptorEXT(outputs)) => all.own.push(outputs.p_descriptor().to_vec()),
+                    Some(Outcome::GetBufferDeviceAddress(outputs)) => all.addresses.push(outputs.result),
                     _ => {}
                 }
             }

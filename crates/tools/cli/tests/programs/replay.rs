@@ -16,8 +16,8 @@ const WITHOUT_RESULTS: [&str; 1] = ["recording"];
 fn captured(stage: &TestEnvironment, arguments: &[&str], display: Option<&XServer>) {
     let mut command = stage.lavascope();
     command.args(["capture", "--results", "-o", "trace.lava", "--"]).arg(samples()).args(arguments);
-    if let Some(it) = display {
-        command.env("DISPLAY", &it.display);
+    if let Some(x_server) = display {
+        command.env("DISPLAY", &x_server.display);
     }
     succeed(&mut command);
 }

@@ -96,8 +96,8 @@ fn a_plan_for_the_same_device_has_nothing_to_say() {
     let plan = replayed(&stage, &["--dry-run"]);
     let device = &plan["devices"][0];
     assert_eq!((&device["is_same"], &plan["frames"]), (&true.into(), &5.into()), "{plan:#}");
-    for it in [&device["missing_extensions"], &device["missing_features"], &plan["refused"], &plan["remarks"]] {
-        assert_eq!(length(it), Some(0), "{plan:#}");
+    for value in [&device["missing_extensions"], &device["missing_features"], &plan["refused"], &plan["remarks"]] {
+        assert_eq!(length(value), Some(0), "{plan:#}");
     }
     // Nothing was performed, so nothing is there.
     let told = succeed(stage.lavascope().args(["replay", "trace.lava", "--dry-run", "--null"]));

@@ -81,8 +81,8 @@ impl TestEnvironment {
 
     pub(crate) fn lavascope(&self) -> Command {
         let mut command = lavascope(&self.folder);
-        FOREIGN_VARIABLES.iter().for_each(|it| {
-            command.env_remove(it);
+        FOREIGN_VARIABLES.iter().for_each(|text| {
+            command.env_remove(text);
         });
         command.env("LAVASCOPE_NULL_DRIVER_LIBRARY", null_driver());
         command.env("VK_ICD_FILENAMES", lavapipe()).env("VK_DRIVER_FILES", lavapipe()).current_dir(&self.folder);

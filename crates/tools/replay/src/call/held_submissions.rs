@@ -87,8 +87,8 @@ impl SubmittedSignals {
     /// How many batches from the first on can go, each counted as submitted for those behind it.
     fn take_ready(&mut self, batches: &[HeldBatch]) -> usize {
         let mut count = 0;
-        while let Some(it) = batches.get(count).filter(|it| self.is_ready(it)) {
-            self.apply_batch(it);
+        while let Some(held_batch) = batches.get(count).filter(|it| self.is_ready(it)) {
+            self.apply_batch(held_batch);
             count += 1;
         }
         count
@@ -106,37 +106,41 @@ fn valued(semaphores: &[vk::Semaphore], values: &[u64]) -> Vec<(ObjectId, u64)> 
 }
 
 /// The values that a submission waits for and signals.
-fn values(it: Option<View<'_, vk::TimelineSemaphoreSubmitInfo>>) -> (&[u64], &[u64]) {
-    it.map_or((&[], &[]), |it| (it.p_wait_semaphore_values(), it.p_signal_semaphore_values()))
+fn values(submit_info: Option<View<'_, vk::TimelineSemaphoreSubmitInfo>>) -> (&[u64], &[u64]) {
+    submit_info.map_or((&[], &[]), |it| (it.p_wait_semaphore_values(), it.p_signal_semaphore_values()))
 }
 
 /// What the batches of a submission wait for and signal.
 fn batches(done: &RecordedCall<'_>) -> Vec<HeldBatch> {
     match Call::of(done.enter) {
         Some(Call::QueueSubmit(call)) => {
-            let one = |it: View<'_, vk::SubmitInfo>| {
-                let (waits, signals) = values(it.chained());
+            let one = |submit_info: View<'_, vk::SubmitInfo>| {
+                let (waits, signals) = values(submit_info.chained());
                 HeldBatch {
-                    waits: valued(it.p_wait_semaphores(), waits),
-                    signals: valued(it.p_signal_semaphores(), signals),
+                    waits: valued(submit_info.p_wait_semaphores(), waits),
+                    signals: valued(submit_info.p_signal_semaphores(), signals),
                 }
             };
             call.p_submits().iter().map(one).collect()
         }
         Some(Call::QueueBindSparse(call)) => {
-            let one = |it: View<'_, vk::BindSparseInfo>| {
-                let (waits, signals) = values(it.chained());
+            let one = |sparse_info: View<'_, vk::BindSparseInfo>| {
+                let (waits, signals) = values(sparse_info.chained());
                 HeldBatch {
-                    waits: valued(it.p_wait_semaphores(), waits),
-                    signals: valued(it.p_signal_semaphores(), signals),
+                    waits: valued(sparse_info.p_wait_semaphores(), waits),
+                    signals: valued(sparse_info.p_signal_semaphores(), signals),
                 }
             };
             call.p_bind_info().iter().map(one).collect()
         }
         Some(Call::QueueSubmit2(call)) => {
-            let one = |it: View<'_, vk::SubmitInfo2>| HeldBatch {
-                waits: it.p_wait_semaphore_infos().iter().map(|it| (id(it.semaphore.0), it.value)).collect(),
-                signals: it.p_signal_semaphore_infos().iter().map(|it| (id(it.semaphore.0), it.value)).collect(),
+            let one = |submit_info: View<'_, vk::SubmitInfo2>| HeldBatch {
+                waits: submit_info.p_wait_semaphore_infos().iter().map(|it| (id(it.semaphore.0), it.value)).collect(),
+                signals: submit_info
+                    .p_signal_semaphore_infos()
+                    .iter()
+                    .map(|it| (id(it.semaphore.0), it.value))
+                    .collect(),
             };
             call.p_submits().iter().map(one).collect()
         }
@@ -187,7 +191,9 @@ pub(crate) fn create_semaphore(performer: &mut Performer<'_>, done: &RecordedCal
     };
     let ty = call.p_create_info().and_then(|it| it.chained::<vk::SemaphoreTypeCreateInfo>());
     let signal = match ty {
-        Some(it) if it.semaphore_type == vk::SemaphoreType::TIMELINE => Signal::Timeline(it.initial_value),
+        Some(create_info) if create_info.semaphore_type == vk::SemaphoreType::TIMELINE => {
+            Signal::Timeline(create_info.initial_value)
+        }
         _ => Signal::Binary(false),
     };
     if let Some(made) = outcome.p_semaphore().and_then(|it| ObjectId::from_raw(it.0)) {
@@ -263,12 +269,12 @@ impl Performer<'_> {
     }
 
     /// Submits some batches of what was held back.
-    fn submit_held(&mut self, it: &HeldSubmission, ready: usize) -> Result<(), ReplayError> {
+    fn submit_held(&mut self, held_submission: &HeldSubmission, ready: usize) -> Result<(), ReplayError> {
         // Both were checked when they came.
-        let Some(enter) = from_trusted(&it.enter) else { return Ok(()) };
-        let done = RecordedCall { enter, leave: it.leave.as_deref().and_then(from_trusted) };
-        let stream = std::mem::replace(&mut self.stream, it.stream);
-        let result = self.submit_held_batches(&done, it, ready);
+        let Some(enter) = from_trusted(&held_submission.enter) else { return Ok(()) };
+        let done = RecordedCall { enter, leave: held_submission.leave.as_deref().and_then(from_trusted) };
+        let stream = std::mem::replace(&mut self.stream, held_submission.stream);
+        let result = self.submit_held_batches(&done, held_submission, ready);
         self.stream = stream;
         result
     }
@@ -276,18 +282,25 @@ impl Performer<'_> {
     fn submit_held_batches(
         &mut self,
         done: &RecordedCall<'_>,
-        it: &HeldSubmission,
+        held_submission: &HeldSubmission,
         ready: usize,
     ) -> Result<(), ReplayError> {
         if done.command() == Command::QueuePresentKHR {
             return virtual_swapchain::present(self, done);
         }
         let laid = self.unpack(done)?;
-        if ready < it.batches.len() {
-            let is_last = it.submitted + ready == it.batches.len();
+        if ready < held_submission.batches.len() {
+            let is_last = held_submission.submitted + ready == held_submission.batches.len();
             // SAFETY: `UnpackedCall::image` holds the parameters of this command. `batches` read the same record, so that it
             // has as many structures.
-            unsafe { keep_batches(done.command(), laid, it.submitted..it.submitted + ready, is_last) };
+            unsafe {
+                keep_batches(
+                    done.command(),
+                    laid,
+                    held_submission.submitted..held_submission.submitted + ready,
+                    is_last,
+                )
+            };
         }
         let result = self.call(done, laid)?;
         self.finish_call(done, laid, result)
@@ -325,22 +338,25 @@ unsafe fn keep_batches(command: Command, laid: UnpackedCall, batches: std::ops::
     unsafe {
         let fence = match command {
             Command::QueueSubmit => {
-                let it = &mut *laid.image.cast::<vk::QueueSubmitParams>();
-                it.submit_count = count;
-                it.p_submits = Ptr::new(it.p_submits.0 + first * size_of::<vk::SubmitInfo>() as u64);
-                &mut it.fence
+                let submit_params = &mut *laid.image.cast::<vk::QueueSubmitParams>();
+                submit_params.submit_count = count;
+                submit_params.p_submits =
+                    Ptr::new(submit_params.p_submits.0 + first * size_of::<vk::SubmitInfo>() as u64);
+                &mut submit_params.fence
             }
             Command::QueueSubmit2 => {
-                let it = &mut *laid.image.cast::<vk::QueueSubmit2Params>();
-                it.submit_count = count;
-                it.p_submits = Ptr::new(it.p_submits.0 + first * size_of::<vk::SubmitInfo2>() as u64);
-                &mut it.fence
+                let submit2_params = &mut *laid.image.cast::<vk::QueueSubmit2Params>();
+                submit2_params.submit_count = count;
+                submit2_params.p_submits =
+                    Ptr::new(submit2_params.p_submits.0 + first * size_of::<vk::SubmitInfo2>() as u64);
+                &mut submit2_params.fence
             }
             Command::QueueBindSparse => {
-                let it = &mut *laid.image.cast::<vk::QueueBindSparseParams>();
-                it.bind_info_count = count;
-                it.p_bind_info = Ptr::new(it.p_bind_info.0 + first * size_of::<vk::BindSparseInfo>() as u64);
-                &mut it.fence
+                let sparse_params = &mut *laid.image.cast::<vk::QueueBindSparseParams>();
+                sparse_params.bind_info_count = count;
+                sparse_params.p_bind_info =
+                    Ptr::new(sparse_params.p_bind_info.0 + first * size_of::<vk::BindSparseInfo>() as u64);
+                &mut sparse_params.fence
             }
             _ => return,
         };

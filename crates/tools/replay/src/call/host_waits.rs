@@ -29,9 +29,9 @@ impl Performer<'_> {
             match ask() {
                 Some(vk::Result::SUCCESS) | None => return Ok(()),
                 Some(vk::Result::TIMEOUT | vk::Result::NOT_READY) => {}
-                Some(it) => {
+                Some(result) => {
                     return Err(
-                        self.error(done, format!("the driver answers {}", crate::call::perform::result_name(it)))
+                        self.error(done, format!("the driver answers {}", crate::call::perform::result_name(result)))
                     );
                 }
             }

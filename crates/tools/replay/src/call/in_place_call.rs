@@ -48,8 +48,10 @@ impl InPlaceCall {
     /// None for commands that give more than a code, or end something.
     pub(crate) fn of(command: Command) -> Option<InPlaceCall> {
         let desc = command.desc();
-        let is_known = desc.outputs.is_none_or(|it| {
-            it.layout.fixups.is_empty() && it.layout.size == 8 && matches!(it.result, ResultKind::Codes { .. })
+        let is_known = desc.outputs.is_none_or(|output| {
+            output.layout.fixups.is_empty()
+                && output.layout.size == 8
+                && matches!(output.result, ResultKind::Codes { .. })
         });
         let ends = ["vkDestroy", "vkFree"].iter().any(|it| desc.name.starts_with(it));
         if !is_known || ends || returns_handles(desc) {
@@ -82,7 +84,7 @@ impl InPlaceCall {
 /// Whether a structure has such a field, or one that it leads to.
 fn has_field(layout: &Layout, is_it: &dyn Fn(&Field) -> bool, depth: u32) -> bool {
     const DEPTH_MAX: u32 = 8;
-    let leads = |it: &Field| match it.ty {
+    let leads = |field: &Field| match field.ty {
         Ty::Struct(inner) => has_field(inner, is_it, depth + 1),
         Ty::Pointer(pointer) => match &pointer.to {
             Pointee::Struct(inner) => has_field(inner, is_it, depth + 1),
@@ -153,8 +155,8 @@ impl InPlaceHandles {
 impl HandleResolver for InPlaceHandles {
     #[inline]
     fn handle(&self, id: ObjectId) -> u64 {
-        if let Some(it) = self.objects.find(id) {
-            return it.handle;
+        if let Some(replay_object) = self.objects.find(id) {
+            return replay_object.handle;
         }
         // Nobody knew it when the trace was made: the call does not use it, or was wrong then.
         if !id.is_unknown() {
@@ -169,7 +171,7 @@ impl Performer<'_> {
     #[inline]
     pub(crate) fn call_in_place(
         &mut self,
-        it: &InPlaceCall,
+        place_call: &InPlaceCall,
         head: (u64, u64),
         words: &mut [u64],
     ) -> Result<Option<u64>, ReplayError> {
@@ -178,36 +180,36 @@ impl Performer<'_> {
             return Ok(None);
         };
         let subject = record[FIRST];
-        if !(it.place)(record, &self.in_place_handles) {
+        if !(place_call.place)(record, &self.in_place_handles) {
             return Ok(None);
         }
         if let Some(id) = self.in_place_handles.missing.take() {
-            return Err(self.call_error(head, it.command, format!("{id} does not exist at this point")));
+            return Err(self.call_error(head, place_call.command, format!("{id} does not exist at this point")));
         }
         let owner = self.in_place_handles.owner(subject);
-        let Some(function) = self.function(owner, it.command) else {
-            return self.skip_missing_command(head, it.command).map(|()| Some(0));
+        let Some(function) = self.function(owner, place_call.command) else {
+            return self.skip_missing_command(head, place_call.command).map(|()| Some(0));
         };
         let image = record[FIRST..].as_ptr().cast::<u8>();
-        if !it.is_recorded && subject >> 56 == HandleType::Queue as u64 {
+        if !place_call.is_recorded && subject >> 56 == HandleType::Queue as u64 {
             let queue = self.replay.queue_lock(record[FIRST]);
             let _guard = lock(&queue);
             // SAFETY: the function and parameters of this command, as below; the lock makes this thread the only one
             // that uses the queue (its host access must be externally synchronized).
-            return Ok(Some(unsafe { (it.call)(function, image) }));
+            return Ok(Some(unsafe { (place_call.call)(function, image) }));
         }
         // SAFETY: `function` is the driver's for the command that `call` is made for. `place` checked the record and
         // made it C memory, and all objects that it names exist. That the values are valid usage is a promise of the
         // captured program: the replay makes its calls in the order of the trace, which keeps its external
         // synchronization.
-        Ok(Some(unsafe { (it.call)(function, image) }))
+        Ok(Some(unsafe { (place_call.call)(function, image) }))
     }
 
     /// From now on a command that has just been performed is performed by its shortcut.
-    pub(crate) fn cache_call(&mut self, it: &InPlaceCall) {
+    pub(crate) fn cache_call(&mut self, place_call: &InPlaceCall) {
         let owner = self.in_place_handles.last.get().1;
-        let Some(function) = self.function(owner, it.command) else { return };
-        let InPlaceCall { place, call, command, operands: numbers, .. } = *it;
+        let Some(function) = self.function(owner, place_call.command) else { return };
+        let InPlaceCall { place, call, command, operands: numbers, .. } = *place_call;
         if self.cached_calls.is_empty() {
             self.cached_calls.resize(Command::ALL.len(), None);
         }
@@ -220,23 +222,23 @@ impl Performer<'_> {
     #[inline]
     pub(crate) fn call_cached(&self, head: (u64, u64), words: &mut [u64]) -> CachedOutcome {
         let RecordHeader { command, body_words, .. } = RecordHeader::from_words(head.0, head.1);
-        let Some(Some(it)) = self.cached_calls.get(usize::from(command)) else { return CachedOutcome::NotCached };
+        let Some(Some(other)) = self.cached_calls.get(usize::from(command)) else { return CachedOutcome::NotCached };
         let Some(record) = words.get_mut(..body_words as usize).filter(|it| it.len() > FIRST) else {
             return CachedOutcome::NotCached;
         };
-        if !it.operands.are_unchanged(self.replay) {
+        if !other.operands.are_unchanged(self.replay) {
             return CachedOutcome::NotCached;
         }
-        if self.in_place_handles.owner(record[FIRST]) != it.owner || !(it.place)(record, &self.in_place_handles) {
+        if self.in_place_handles.owner(record[FIRST]) != other.owner || !(other.place)(record, &self.in_place_handles) {
             return CachedOutcome::NotCached;
         }
         if self.in_place_handles.missing.get().is_some() {
-            return CachedOutcome::MissingObject(it.command);
+            return CachedOutcome::MissingObject(other.command);
         }
         // SAFETY: `function` is the one that `cache_call` found for this command and owner, and owners are never
         // used again. `place` checked the record and made it C memory, and all objects that it names exist. That the
         // values are valid usage is a promise of the captured program, whose order the replay keeps.
-        unsafe { (it.call)(it.function, record[FIRST..].as_ptr().cast()) };
+        unsafe { (other.call)(other.function, record[FIRST..].as_ptr().cast()) };
         CachedOutcome::Done
     }
 

@@ -47,8 +47,8 @@ unsafe fn get_or_make<T>(place: &AtomicPtr<T>) -> (&T, bool) {
     // SAFETY: by the contract of this function, the place holds null or a box made below, which nobody frees before the
     // place is dropped; the acquiring load sees it initialized.
     let found = unsafe { place.load(Ordering::Acquire).as_ref() };
-    if let Some(it) = found {
-        return (it, false);
+    if let Some(value) = found {
+        return (value, false);
     }
     // SAFETY: zeros are a value of this type, by the contract of this function.
     let made: *mut T = Box::into_raw(unsafe { Box::new_zeroed().assume_init() });

@@ -79,7 +79,7 @@ pub(crate) fn returns_handles(desc: &CommandDesc) -> bool {
 fn layout_has_handles(layout: &Layout, depth: u32) -> bool {
     const DEPTH_MAX: u32 = 6;
     depth < DEPTH_MAX
-        && layout.fixups.iter().any(|it| match it {
+        && layout.fixups.iter().any(|fixup| match fixup {
             Fixup::Handles { .. } => true,
             Fixup::Pointer { pointer, .. } => pointer_has_handles(pointer, depth),
             _ => false,
@@ -103,11 +103,11 @@ mod tests {
 
     #[test]
     fn what_makes_objects_is_known() {
-        for it in [Command::CreateBuffer, Command::AllocateCommandBuffers, Command::GetDeviceQueue] {
-            assert!(returns_handles(it.desc()), "{}", it.desc().name);
+        for command in [Command::CreateBuffer, Command::AllocateCommandBuffers, Command::GetDeviceQueue] {
+            assert!(returns_handles(command.desc()), "{}", command.desc().name);
         }
-        for it in [Command::GetBufferMemoryRequirements, Command::CmdDraw, Command::QueueSubmit] {
-            assert!(!returns_handles(it.desc()), "{}", it.desc().name);
+        for command in [Command::GetBufferMemoryRequirements, Command::CmdDraw, Command::QueueSubmit] {
+            assert!(!returns_handles(command.desc()), "{}", command.desc().name);
         }
     }
 }

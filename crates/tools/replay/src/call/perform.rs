@@ -93,7 +93,7 @@ impl HandleResolver for HandleLookup<'_> {
             return 0;
         }
         match self.objects.find(id) {
-            Some(it) => it.handle,
+            Some(replay_object) => replay_object.handle,
             None => {
                 self.missing.set(Some(id));
                 0
@@ -293,8 +293,8 @@ impl<'a> Performer<'a> {
             let bytes = body.get(at..at + 8)?;
             Some(u64::from_le_bytes(std::array::from_fn(|it| bytes[it])))
         };
-        for it in desc.parameters.fixups.iter().rev() {
-            match it {
+        for fixup in desc.parameters.fixups.iter().rev() {
+            match fixup {
                 Fixup::Handles { at, .. } => {
                     let id = word_at(HEADER_SIZE + *at as usize).and_then(ObjectId::from_raw);
                     id.into_iter().for_each(|it| self.replay.objects.remove(it));
@@ -328,7 +328,7 @@ impl<'a> Performer<'a> {
         match ObjectId::from_raw(raw) {
             Some(id) if id.is_null() || id.is_unknown() => Ok(0),
             Some(id) => match self.replay.objects.find(id) {
-                Some(it) => Ok(it.handle),
+                Some(replay_object) => Ok(replay_object.handle),
                 None => Err(self.error(done, format!("{id} does not exist at this point"))),
             },
             None => Ok(0),

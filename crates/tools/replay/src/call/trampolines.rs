@@ -59,12 +59,12 @@ macro_rules! calls {
             match command {
                 $(Command::$command => {
                     unsafe fn call(function: *const (), image: *const u8) -> u64 {
-                        let it = image.cast::<$image>();
+                        let params = image.cast::<$image>();
                         // SAFETY: the function of this command has this type, by the contract of `Caller`.
                         let function = unsafe { std::mem::transmute::<*const (), $function>(function) };
-                        // SAFETY: by the contract of `Caller`, `it` is aligned and holds the parameters of a call that
+                        // SAFETY: by the contract of `Caller`, `params` is aligned and holds the parameters of a call that
                         // the specification allows.
-                        Bits::bits(unsafe { function($((*it).$parameter),*) })
+                        Bits::bits(unsafe { function($((*params).$parameter),*) })
                     }
                     call
                 })*

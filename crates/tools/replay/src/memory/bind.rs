@@ -38,10 +38,10 @@ pub(crate) fn bind(performer: &mut Performer<'_>, done: &RecordedCall<'_>) -> Re
     let mut linear = linear_images(performer, done).into_iter();
     let laid = performer.unpack(done)?;
     let image = laid.image;
-    let mut place = |it: Resource, memory: &mut vk::DeviceMemory, offset: &mut u64| {
+    let mut place = |resource: Resource, memory: &mut vk::DeviceMemory, offset: &mut u64| {
         let pitches = linear.next().flatten();
         let placed = performer
-            .choose_memory(&device, (it, pitches), *memory, *offset)
+            .choose_memory(&device, (resource, pitches), *memory, *offset)
             .map_err(|it| performer.error(done, it))?;
         (*memory, *offset) = placed;
         Ok::<(), ReplayError>(())
@@ -51,23 +51,31 @@ pub(crate) fn bind(performer: &mut Performer<'_>, done: &RecordedCall<'_>) -> Re
     unsafe {
         match done.command() {
             vk::Command::BindBufferMemory => {
-                let it = &mut *image.cast::<vk::BindBufferMemoryParams>();
-                place(Resource::Buffer(it.buffer), &mut it.memory, &mut it.memory_offset)?;
+                let memory_params = &mut *image.cast::<vk::BindBufferMemoryParams>();
+                place(
+                    Resource::Buffer(memory_params.buffer),
+                    &mut memory_params.memory,
+                    &mut memory_params.memory_offset,
+                )?;
             }
             vk::Command::BindImageMemory => {
-                let it = &mut *image.cast::<vk::BindImageMemoryParams>();
-                place(Resource::Image(it.image), &mut it.memory, &mut it.memory_offset)?;
+                let memory_params = &mut *image.cast::<vk::BindImageMemoryParams>();
+                place(
+                    Resource::Image(memory_params.image),
+                    &mut memory_params.memory,
+                    &mut memory_params.memory_offset,
+                )?;
             }
             vk::Command::BindBufferMemory2 => {
-                let it = &*image.cast::<vk::BindBufferMemory2Params>();
-                for info in performer.elements(done, (it.p_bind_infos, it.bind_info_count))? {
+                let memory2_params = &*image.cast::<vk::BindBufferMemory2Params>();
+                for info in performer.elements(done, (memory2_params.p_bind_infos, memory2_params.bind_info_count))? {
                     let info = &mut *info;
                     place(Resource::Buffer(info.buffer), &mut info.memory, &mut info.memory_offset)?;
                 }
             }
             vk::Command::BindImageMemory2 => {
-                let it = &*image.cast::<vk::BindImageMemory2Params>();
-                for info in performer.elements(done, (it.p_bind_infos, it.bind_info_count))? {
+                let memory2_params = &*image.cast::<vk::BindImageMemory2Params>();
+                for info in performer.elements(done, (memory2_params.p_bind_infos, memory2_params.bind_info_count))? {
                     let info = &mut *info;
                     place(Resource::Image(info.image), &mut info.memory, &mut info.memory_offset)?;
                 }
@@ -83,8 +91,8 @@ pub(crate) fn bind(performer: &mut Performer<'_>, done: &RecordedCall<'_>) -> Re
 fn linear_images(performer: &Performer<'_>, done: &RecordedCall<'_>) -> Vec<Option<Arc<LinearLayout>>> {
     let find = |raw: u64| ObjectId::from_raw(raw).and_then(|it| performer.replay.linear.find(it));
     match Call::of(done.enter) {
-        Some(Call::BindImageMemory(it)) => vec![find(it.image.0)],
-        Some(Call::BindImageMemory2(it)) => it.p_bind_infos().iter().map(|it| find(it.image.0)).collect(),
+        Some(Call::BindImageMemory(params)) => vec![find(params.image.0)],
+        Some(Call::BindImageMemory2(params)) => params.p_bind_infos().iter().map(|it| find(it.image.0)).collect(),
         _ => Vec::new(),
     }
 }
@@ -93,11 +101,15 @@ pub(crate) fn memory_requirements(device: &ReplayDevice, resource: Resource) -> 
     let mut needs = vk::MemoryRequirements::zeroed();
     let (functions, handle) = (&device.functions, device.handle);
     match resource {
-        Resource::Buffer(it) => {
-            driver!(functions, GetBufferMemoryRequirements, FnGetBufferMemoryRequirements(handle, it, out(&mut needs)))
+        Resource::Buffer(buffer) => {
+            driver!(
+                functions,
+                GetBufferMemoryRequirements,
+                FnGetBufferMemoryRequirements(handle, buffer, out(&mut needs))
+            )
         }
-        Resource::Image(it) => {
-            driver!(functions, GetImageMemoryRequirements, FnGetImageMemoryRequirements(handle, it, out(&mut needs)))
+        Resource::Image(image) => {
+            driver!(functions, GetImageMemoryRequirements, FnGetImageMemoryRequirements(handle, image, out(&mut needs)))
         }
     };
     needs

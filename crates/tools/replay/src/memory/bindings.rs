@@ -40,9 +40,9 @@ pub(crate) struct MemoryBindings {
 }
 
 impl MemoryBindings {
-    fn add(&self, memory: ObjectId, it: BoundRange) {
-        lock(&self.memories).insert(it.resource, memory);
-        lock(&self.bound).entry(memory).or_default().push(it);
+    fn add(&self, memory: ObjectId, bound_range: BoundRange) {
+        lock(&self.memories).insert(bound_range.resource, memory);
+        lock(&self.bound).entry(memory).or_default().push(bound_range);
     }
 
     fn remove(&self, resource: ObjectId) {
@@ -64,8 +64,8 @@ impl MemoryBindings {
     pub(crate) fn opaque_bytes(&self, memory: ObjectId, bytes: Range<u64>) -> Option<Vec<bool>> {
         let bound = lock(&self.bound);
         let all = bound.get(&memory)?;
-        let part = |it: &BoundRange| {
-            let (first, end) = (it.bytes.start.max(bytes.start), it.bytes.end.min(bytes.end));
+        let part = |bound_range: &BoundRange| {
+            let (first, end) = (bound_range.bytes.start.max(bytes.start), bound_range.bytes.end.min(bytes.end));
             (first < end).then(|| (first - bytes.start) as usize..(end - bytes.start) as usize)
         };
         let mut parts = all.iter().filter(|it| it.is_opaque).filter_map(part).peekable();
@@ -101,8 +101,8 @@ pub(crate) fn create_image(performer: &mut Performer<'_>, done: &RecordedCall<'_
     performer.finish_call(done, laid, result)?;
     let Some(Call::CreateImage(call)) = Call::of(done.enter) else { return Ok(()) };
     let is_linear = call.p_create_info().is_some_and(|it| it.tiling != vk::ImageTiling::OPTIMAL);
-    if let Some(lavascope_record::Outcome::CreateImage(it)) = done.leave.and_then(lavascope_record::Outcome::of)
-        && let Some(id) = it.p_image().and_then(|it| ObjectId::from_raw(it.0))
+    if let Some(lavascope_record::Outcome::CreateImage(outputs)) = done.leave.and_then(lavascope_record::Outcome::of)
+        && let Some(id) = outputs.p_image().and_then(|it| ObjectId::from_raw(it.0))
         && is_linear
     {
         lock(&performer.replay.bindings.linear).insert(id);
@@ -116,8 +116,8 @@ pub(crate) fn create_image(performer: &mut Performer<'_>, done: &RecordedCall<'_
 /// A buffer or image ends.
 pub(crate) fn destroy(performer: &mut Performer<'_>, done: &RecordedCall<'_>) -> Result<(), ReplayError> {
     let raw = match Call::of(done.enter) {
-        Some(Call::DestroyBuffer(it)) => it.buffer.0,
-        Some(Call::DestroyImage(it)) => it.image.0,
+        Some(Call::DestroyBuffer(params)) => params.buffer.0,
+        Some(Call::DestroyImage(params)) => params.image.0,
         _ => 0,
     };
     if let Some(id) = ObjectId::from_raw(raw) {
@@ -143,13 +143,13 @@ impl Performer<'_> {
             self.replay.bindings.add(memory, BoundRange { resource: id, bytes, is_opaque });
         };
         match Call::of(done.enter) {
-            Some(Call::BindBufferMemory(it)) => buffer(it.buffer.0, it.memory.0, it.memory_offset),
-            Some(Call::BindBufferMemory2(it)) => {
-                it.p_bind_infos().iter().for_each(|it| buffer(it.buffer.0, it.memory.0, it.memory_offset));
+            Some(Call::BindBufferMemory(params)) => buffer(params.buffer.0, params.memory.0, params.memory_offset),
+            Some(Call::BindBufferMemory2(params)) => {
+                params.p_bind_infos().iter().for_each(|it| buffer(it.buffer.0, it.memory.0, it.memory_offset));
             }
-            Some(Call::BindImageMemory(it)) => image(it.image.0, it.memory.0, it.memory_offset),
-            Some(Call::BindImageMemory2(it)) => {
-                it.p_bind_infos().iter().for_each(|it| image(it.image.0, it.memory.0, it.memory_offset));
+            Some(Call::BindImageMemory(params)) => image(params.image.0, params.memory.0, params.memory_offset),
+            Some(Call::BindImageMemory2(params)) => {
+                params.p_bind_infos().iter().for_each(|it| image(it.image.0, it.memory.0, it.memory_offset));
             }
             _ => {}
         }

@@ -92,12 +92,12 @@ impl MemoryTable {
 
     /// What a program did not free goes with its device.
     pub(crate) fn free_device(&self, owner: u32) {
-        lock(&self.0).retain(|_, it| {
-            let stays = it.device.owner != owner;
+        lock(&self.0).retain(|_, replay_memory| {
+            let stays = replay_memory.device.owner != owner;
             if !stays {
-                it.free_relocated();
-                let ReplayDevice { functions, handle, .. } = &*it.device;
-                driver!(functions, FreeMemory, FnFreeMemory(*handle, it.handle, vk::Ptr::NULL));
+                replay_memory.free_relocated();
+                let ReplayDevice { functions, handle, .. } = &*replay_memory.device;
+                driver!(functions, FreeMemory, FnFreeMemory(*handle, replay_memory.handle, vk::Ptr::NULL));
             }
             stays
         });
@@ -153,8 +153,8 @@ impl ReplayMemory {
         live.iter().zip(old).zip(bytes).any(|((live, old), new)| live == old && old != new)
     }
 
-    pub(crate) fn add_relocated(&self, it: RelocatedResource) {
-        lock(&self.relocated).push(it);
+    pub(crate) fn add_relocated(&self, relocated_resource: RelocatedResource) {
+        lock(&self.relocated).push(relocated_resource);
     }
 
     /// Calls `act` with each part that lies elsewhere, and which bytes of the range it is.
@@ -165,27 +165,30 @@ impl ReplayMemory {
         mut act: impl FnMut(&ReplayMemory, u64, std::ops::Range<usize>),
     ) {
         let end = offset + size as u64;
-        for it in lock(&self.relocated).iter().filter(|it| it.memory.is_visible) {
-            let place = |at: u64| (it.recorded_offset + at - offset) as usize;
-            match &it.layout {
+        for relocated_resource in lock(&self.relocated).iter().filter(|it| it.memory.is_visible) {
+            let place = |at: u64| (relocated_resource.recorded_offset + at - offset) as usize;
+            match &relocated_resource.layout {
                 RelocatedLayout::Same => {
-                    let (first, last) =
-                        (it.recorded_offset.max(offset), (it.recorded_offset + it.memory.size).min(end));
+                    let (first, last) = (
+                        relocated_resource.recorded_offset.max(offset),
+                        (relocated_resource.recorded_offset + relocated_resource.memory.size).min(end),
+                    );
                     if first < last {
                         act(
-                            &it.memory,
-                            first - it.recorded_offset,
+                            &relocated_resource.memory,
+                            first - relocated_resource.recorded_offset,
                             (first - offset) as usize..(last - offset) as usize,
                         );
                     }
                 }
-                RelocatedLayout::Rows(pitches) if end > it.recorded_offset => {
-                    for piece in
-                        pitches.row_mappings(&(offset.saturating_sub(it.recorded_offset)..end - it.recorded_offset))
-                    {
-                        if piece.replay_offset + piece.size <= it.memory.size {
+                RelocatedLayout::Rows(pitches) if end > relocated_resource.recorded_offset => {
+                    for piece in pitches.row_mappings(
+                        &(offset.saturating_sub(relocated_resource.recorded_offset)
+                            ..end - relocated_resource.recorded_offset),
+                    ) {
+                        if piece.replay_offset + piece.size <= relocated_resource.memory.size {
                             act(
-                                &it.memory,
+                                &relocated_resource.memory,
                                 piece.replay_offset,
                                 place(piece.recorded_offset)..place(piece.recorded_offset + piece.size),
                             );
@@ -198,9 +201,9 @@ impl ReplayMemory {
     }
 
     fn free_relocated(&self) {
-        for it in lock(&self.relocated).drain(..) {
+        for relocated_resource in lock(&self.relocated).drain(..) {
             let ReplayDevice { functions, handle, .. } = &*self.device;
-            driver!(functions, FreeMemory, FnFreeMemory(*handle, it.memory.handle, vk::Ptr::NULL));
+            driver!(functions, FreeMemory, FnFreeMemory(*handle, relocated_resource.memory.handle, vk::Ptr::NULL));
         }
     }
 
@@ -288,8 +291,8 @@ impl ReplayMemory {
         })?;
         let mut failed = None;
         self.for_each_relocated(offset, size, |memory, own, range| match memory.current_bytes(own, range.len()) {
-            Ok(it) => bytes[range].copy_from_slice(&it),
-            Err(it) => failed = Some(it),
+            Ok(items) => bytes[range].copy_from_slice(&items),
+            Err(error) => failed = Some(error),
         });
         failed.map_or(Ok(bytes), Err)
     }
@@ -331,8 +334,8 @@ impl ReplayMemory {
         let known = lock(known);
         let first = (offset as usize) & !7;
         let end = (offset as usize + size).next_multiple_of(8).min(known.bytes.len());
-        for (at, it) in known.bytes[first..end].chunks_exact(8).enumerate() {
-            let recorded = u64::from_le_bytes(std::array::from_fn(|at| it[at]));
+        for (at, items) in known.bytes[first..end].chunks_exact(8).enumerate() {
+            let recorded = u64::from_le_bytes(std::array::from_fn(|at| items[at]));
             if let Some(here) = addresses.remap(recorded) {
                 // It lies within, and memory that is mapped can be written to.
                 let _ = self.put((first + at * 8) as u64, &here.to_le_bytes());
@@ -431,10 +434,10 @@ pub(crate) fn allocate(performer: &mut Performer<'_>, done: &RecordedCall<'_>) -
     // it and its chain lie in the arena, and nobody else refers to them.
     let (size, ty) = unsafe {
         let info = performer.required(done, (*image).p_allocate_info)?;
-        let is_gone = |it| {
-            is_import(it)
-                || device.is_other_device && is_dedicated(it)
-                || !device.has_capture_replay && is_opaque_capture_address(it)
+        let is_gone = |value| {
+            is_import(value)
+                || device.is_other_device && is_dedicated(value)
+                || !device.has_capture_replay && is_opaque_capture_address(value)
         };
         chain::retain(info, |it| !is_gone(it));
         if !device.has_capture_replay
@@ -485,19 +488,19 @@ fn is_opaque_capture_address(s_type: i32) -> bool {
 
 fn created_memory(done: &RecordedCall<'_>) -> Option<ObjectId> {
     match done.leave.and_then(lavascope_record::Outcome::of)? {
-        lavascope_record::Outcome::AllocateMemory(it) => ObjectId::from_raw(it.p_memory()?.0),
+        lavascope_record::Outcome::AllocateMemory(outputs) => ObjectId::from_raw(outputs.p_memory()?.0),
         _ => None,
     }
 }
 
 pub(crate) fn free(performer: &mut Performer<'_>, done: &RecordedCall<'_>) -> Result<(), ReplayError> {
-    if let Some(Call::FreeMemory(it)) = Call::of(done.enter)
-        && let Some(id) = ObjectId::from_raw(it.memory.0)
+    if let Some(Call::FreeMemory(params)) = Call::of(done.enter)
+        && let Some(id) = ObjectId::from_raw(params.memory.0)
     {
         // Freeing unmaps.
         let removed = lock(&performer.replay.memories.0).remove(&id);
-        if let Some(it) = &removed {
-            performer.compare_mapped_range(done, it)?;
+        if let Some(replay_memory) = &removed {
+            performer.compare_mapped_range(done, replay_memory)?;
         }
         performer.perform_unchanged(done)?;
         removed.iter().for_each(|it| it.free_relocated());
@@ -510,19 +513,23 @@ pub(crate) fn free(performer: &mut Performer<'_>, done: &RecordedCall<'_>) -> Re
 /// Memory is mapped whole here, and which part of it the program has is remembered.
 pub(crate) fn map(performer: &mut Performer<'_>, done: &RecordedCall<'_>) -> Result<(), ReplayError> {
     let (memory, offset, size) = match Call::of(done.enter) {
-        Some(Call::MapMemory(it)) => (it.memory.0, it.offset, it.size),
-        Some(Call::MapMemory2(it)) => match it.p_memory_map_info() {
-            Some(it) => (it.memory.0, it.offset, it.size),
+        Some(Call::MapMemory(params)) => (params.memory.0, params.offset, params.size),
+        Some(Call::MapMemory2(params)) => match params.p_memory_map_info() {
+            Some(map_info) => (map_info.memory.0, map_info.offset, map_info.size),
             None => return Ok(()),
         },
         _ => return Ok(()),
     };
     let id = ObjectId::from_raw(memory).unwrap_or(ObjectId::NULL);
-    if let Some(it) = performer.replay.memories.find(id).filter(|_| !done.has_failed()) {
-        let end = if size == vk::WHOLE_SIZE { it.size } else { offset.saturating_add(size).min(it.size) };
-        *lock(&it.mapped_range) = Some(offset.min(end)..end);
-        if it.is_visible && !performer.replay.is_plan() {
-            it.map().map_err(|it| performer.error(done, it))?;
+    if let Some(replay_memory) = performer.replay.memories.find(id).filter(|_| !done.has_failed()) {
+        let end = if size == vk::WHOLE_SIZE {
+            replay_memory.size
+        } else {
+            offset.saturating_add(size).min(replay_memory.size)
+        };
+        *lock(&replay_memory.mapped_range) = Some(offset.min(end)..end);
+        if replay_memory.is_visible && !performer.replay.is_plan() {
+            replay_memory.map().map_err(|it| performer.error(done, it))?;
         }
     }
     Ok(())
@@ -530,15 +537,15 @@ pub(crate) fn map(performer: &mut Performer<'_>, done: &RecordedCall<'_>) -> Res
 
 pub(crate) fn unmap(performer: &mut Performer<'_>, done: &RecordedCall<'_>) -> Result<(), ReplayError> {
     let memory = match Call::of(done.enter) {
-        Some(Call::UnmapMemory(it)) => it.memory.0,
-        Some(Call::UnmapMemory2(it)) => it.p_memory_unmap_info().map_or(0, |it| it.memory.0),
+        Some(Call::UnmapMemory(params)) => params.memory.0,
+        Some(Call::UnmapMemory2(params)) => params.p_memory_unmap_info().map_or(0, |it| it.memory.0),
         _ => return Ok(()),
     };
     let id = ObjectId::from_raw(memory).unwrap_or(ObjectId::NULL);
     match performer.replay.memories.find(id) {
-        Some(it) => {
-            performer.compare_mapped_range(done, &it)?;
-            it.unmap();
+        Some(replay_memory) => {
+            performer.compare_mapped_range(done, &replay_memory)?;
+            replay_memory.unmap();
             Ok(())
         }
         None => Ok(()),

@@ -13,21 +13,21 @@ pub(crate) struct HostMemory {
 
 impl HostMemory {
     /// A piece of what a region reads. False where it cannot be.
-    pub(crate) fn store(&mut self, it: &HostBytes<'_>) -> bool {
+    pub(crate) fn store(&mut self, host_bytes: &HostBytes<'_>) -> bool {
         const REGIONS_MAX: u64 = 1 << 16;
-        let end = it.first.saturating_add(it.bytes.len() as u64);
+        let end = host_bytes.first.saturating_add(host_bytes.bytes.len() as u64);
         // Pieces come one behind the other, so memory grows with the file.
-        let held = self.regions.get(it.region as usize).map_or(0, Vec::len) as u64;
-        if it.region >= REGIONS_MAX || end > BYTES_MAX || it.first > held {
+        let held = self.regions.get(host_bytes.region as usize).map_or(0, Vec::len) as u64;
+        if host_bytes.region >= REGIONS_MAX || end > BYTES_MAX || host_bytes.first > held {
             return false;
         }
-        let at = it.region as usize;
+        let at = host_bytes.region as usize;
         if self.regions.len() <= at {
             self.regions.resize_with(at + 1, Vec::new);
         }
         let region = &mut self.regions[at];
         region.resize(region.len().max(end as usize), 0);
-        region[it.first as usize..end as usize].copy_from_slice(it.bytes);
+        region[host_bytes.first as usize..end as usize].copy_from_slice(host_bytes.bytes);
         true
     }
 

@@ -61,10 +61,10 @@ impl LinearImages {
 }
 
 impl LinearLayout {
-    fn insert(&self, it: SubresourceMapping) {
+    fn insert(&self, subresource_mapping: SubresourceMapping) {
         let mut parts = lock(&self.subresources);
-        parts.retain(|known| known.recorded.offset != it.recorded.offset);
-        parts.push(it);
+        parts.retain(|known| known.recorded.offset != subresource_mapping.recorded.offset);
+        parts.push(subresource_mapping);
     }
 
     /// Where bytes of the image in the trace are here. What lies between rows is nowhere.
@@ -131,8 +131,8 @@ mod tests {
         vk::SubresourceLayout { offset, size, row_pitch, depth_pitch, array_pitch: 0 }
     }
 
-    fn pieces(it: &LinearLayout, bytes: Range<u64>) -> Vec<(u64, u64, u64)> {
-        it.row_mappings(&bytes).iter().map(|it| (it.recorded_offset, it.replay_offset, it.size)).collect()
+    fn pieces(linear_layout: &LinearLayout, bytes: Range<u64>) -> Vec<(u64, u64, u64)> {
+        linear_layout.row_mappings(&bytes).iter().map(|it| (it.recorded_offset, it.replay_offset, it.size)).collect()
     }
 
     #[test]

@@ -210,8 +210,8 @@ unsafe fn adapt_create_info(
         let (mut kept, missing): (Vec<_>, Vec<_>) =
             names.into_iter().partition(|it| available.contains(&c_string(*it)));
         about.missing_extensions = missing.into_iter().map(|it| c_string(it)).collect();
-        for it in &about.missing_extensions {
-            performer.replay.remark(format!("this device does not have {it}"));
+        for missing_extension in &about.missing_extensions {
+            performer.replay.remark(format!("this device does not have {missing_extension}"));
         }
         let swapchain = "VK_KHR_swapchain";
         let has_swapchain = kept.iter().any(|it| c_string(*it) == swapchain);
@@ -292,17 +292,19 @@ unsafe fn map_queues(
         let infos = (*info).p_queue_create_infos.as_mut_ptr();
         let mut queues: Vec<(u32, u32)> = Vec::new();
         let (mut kept, mut is_shared) = (0, false);
-        for it in performer.elements(done, ((*info).p_queue_create_infos, (*info).queue_create_info_count))? {
-            let mut it = it.read();
-            it.queue_family_index = performer.replay.families.remap(it.queue_family_index);
-            let most = here.get(it.queue_family_index as usize).map_or(1, |it| it.queue_count);
-            let wanted = it.queue_count;
-            it.queue_count = wanted.min(most);
+        for create_info in performer.elements(done, ((*info).p_queue_create_infos, (*info).queue_create_info_count))? {
+            let mut device_queue_create_info = create_info.read();
+            device_queue_create_info.queue_family_index =
+                performer.replay.families.remap(device_queue_create_info.queue_family_index);
+            let most = here.get(device_queue_create_info.queue_family_index as usize).map_or(1, |it| it.queue_count);
+            let wanted = device_queue_create_info.queue_count;
+            device_queue_create_info.queue_count = wanted.min(most);
             // A family of here may stand for several.
-            is_shared |= queues.iter().any(|own| own.0 == it.queue_family_index) || it.queue_count < wanted;
-            if !queues.iter().any(|own| own.0 == it.queue_family_index) {
-                queues.push((it.queue_family_index, it.queue_count));
-                infos.add(kept).write(it);
+            is_shared |= queues.iter().any(|own| own.0 == device_queue_create_info.queue_family_index)
+                || device_queue_create_info.queue_count < wanted;
+            if !queues.iter().any(|own| own.0 == device_queue_create_info.queue_family_index) {
+                queues.push((device_queue_create_info.queue_family_index, device_queue_create_info.queue_count));
+                infos.add(kept).write(device_queue_create_info);
                 kept += 1;
             }
         }

@@ -53,8 +53,8 @@ impl DeviceAddressMap {
         // What lay there before is gone.
         let overlaps = |it: (&u64, &(u64, u64))| (*it.0 < end && recorded < it.1.0).then_some(*it.0);
         let gone: Vec<u64> = ranges.range(..end).filter_map(overlaps).collect();
-        for it in gone {
-            ranges.remove(&it);
+        for gone_item in gone {
+            ranges.remove(&gone_item);
         }
         ranges.insert(recorded, (end, here));
         if recorded != here {
@@ -79,10 +79,10 @@ impl DeviceAddressMap {
             return;
         }
         let skip = (first.next_multiple_of(ADDRESS as u64) - first) as usize;
-        for it in bytes.get_mut(skip..).into_iter().flat_map(|it| it.chunks_exact_mut(ADDRESS)) {
-            let recorded = u64::from_le_bytes(std::array::from_fn(|at| it[at]));
+        for items in bytes.get_mut(skip..).into_iter().flat_map(|it| it.chunks_exact_mut(ADDRESS)) {
+            let recorded = u64::from_le_bytes(std::array::from_fn(|at| items[at]));
             if let Some(here) = self.remap(recorded) {
-                it.copy_from_slice(&here.to_le_bytes());
+                items.copy_from_slice(&here.to_le_bytes());
             }
         }
     }
@@ -162,17 +162,17 @@ pub(crate) fn patch_constants(performer: &mut Performer<'_>, done: &RecordedCall
     let (first, at, size) = unsafe {
         match done.command() {
             vk::Command::CmdPushConstants => {
-                let it = &*image.cast::<vk::CmdPushConstantsParams>();
-                (u64::from(it.offset), it.p_values.0, it.size as usize)
+                let constants_params = &*image.cast::<vk::CmdPushConstantsParams>();
+                (u64::from(constants_params.offset), constants_params.p_values.0, constants_params.size as usize)
             }
             vk::Command::CmdPushConstants2 => {
                 let info = (*image.cast::<vk::CmdPushConstants2Params>()).p_push_constants_info;
-                let it = &*performer.required(done, info)?;
-                (u64::from(it.offset), it.p_values.0, it.size as usize)
+                let constants_info = &*performer.required(done, info)?;
+                (u64::from(constants_info.offset), constants_info.p_values.0, constants_info.size as usize)
             }
             vk::Command::CmdUpdateBuffer => {
-                let it = &*image.cast::<vk::CmdUpdateBufferParams>();
-                (it.dst_offset, it.p_data.0, it.data_size as usize)
+                let buffer_params = &*image.cast::<vk::CmdUpdateBufferParams>();
+                (buffer_params.dst_offset, buffer_params.p_data.0, buffer_params.data_size as usize)
             }
             _ => (0, 0, 0),
         }

@@ -150,8 +150,8 @@ pub(crate) fn descriptor(performer: &mut Performer<'_>, done: &RecordedCall<'_>)
 /// Where descriptors lie in a descriptor buffer: on another device that may be elsewhere, and nobody can move them.
 pub(crate) fn descriptor_layout(performer: &mut Performer<'_>, done: &RecordedCall<'_>) -> Result<(), ReplayError> {
     let there = match done.leave.and_then(Outcome::of) {
-        Some(Outcome::GetDescriptorSetLayoutSizeEXT(it)) => it.p_layout_size_in_bytes().copied(),
-        Some(Outcome::GetDescriptorSetLayoutBindingOffsetEXT(it)) => it.p_offset().copied(),
+        Some(Outcome::GetDescriptorSetLayoutSizeEXT(outputs)) => outputs.p_layout_size_in_bytes().copied(),
+        Some(Outcome::GetDescriptorSetLayoutBindingOffsetEXT(outputs)) => outputs.p_offset().copied(),
         _ => None,
     };
     let Some(there) = there.filter(|_| performer.device(done).is_ok_and(|it| it.is_other_device)) else {

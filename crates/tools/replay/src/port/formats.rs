@@ -97,22 +97,29 @@ pub(crate) fn create(performer: &mut Performer<'_>, done: &RecordedCall<'_>) -> 
             }
             vk::Command::CreateRenderPass => {
                 let info = performer.required(done, (*image.cast::<vk::CreateRenderPassParams>()).p_create_info)?;
-                for it in performer.elements(done, ((*info).p_attachments, (*info).attachment_count))? {
-                    (*it).format = formats.remap((*it).format);
+                for attachment_description in
+                    performer.elements(done, ((*info).p_attachments, (*info).attachment_count))?
+                {
+                    (*attachment_description).format = formats.remap((*attachment_description).format);
                 }
             }
             vk::Command::CreateRenderPass2 => {
                 let info = performer.required(done, (*image.cast::<vk::CreateRenderPass2Params>()).p_create_info)?;
-                for it in performer.elements(done, ((*info).p_attachments, (*info).attachment_count))? {
-                    (*it).format = formats.remap((*it).format);
+                for attachment_description in
+                    performer.elements(done, ((*info).p_attachments, (*info).attachment_count))?
+                {
+                    (*attachment_description).format = formats.remap((*attachment_description).format);
                 }
             }
             vk::Command::CreateGraphicsPipelines => {
-                let it = image.cast::<vk::CreateGraphicsPipelinesParams>();
-                for info in performer.elements(done, ((*it).p_create_infos, (*it).create_info_count))? {
-                    if let Some(it) = chain::find::<_, vk::PipelineRenderingCreateInfo>(info) {
-                        (*it).depth_attachment_format = formats.remap((*it).depth_attachment_format);
-                        (*it).stencil_attachment_format = formats.remap((*it).stencil_attachment_format);
+                let pipelines_params = image.cast::<vk::CreateGraphicsPipelinesParams>();
+                for info in performer
+                    .elements(done, ((*pipelines_params).p_create_infos, (*pipelines_params).create_info_count))?
+                {
+                    if let Some(create_info) = chain::find::<_, vk::PipelineRenderingCreateInfo>(info) {
+                        (*create_info).depth_attachment_format = formats.remap((*create_info).depth_attachment_format);
+                        (*create_info).stencil_attachment_format =
+                            formats.remap((*create_info).stencil_attachment_format);
                     }
                 }
             }

@@ -58,8 +58,8 @@ pub(crate) fn create(performer: &mut Performer<'_>, done: &RecordedCall<'_>) -> 
         (*info).pp_enabled_layer_names = Ptr::NULL;
         let names = string_pointers((*info).pp_enabled_extension_names, (*info).enabled_extension_count);
         let (kept, missing): (Vec<_>, Vec<_>) = names.into_iter().partition(|it| available.contains(&c_string(*it)));
-        for it in missing.iter().map(|it| c_string(*it)).filter(|it| !is_window_system(it)) {
-            performer.replay.remark(format!("this machine does not have the instance extension {it}"));
+        for text in missing.iter().map(|it| c_string(*it)).filter(|it| !is_window_system(it)) {
+            performer.replay.remark(format!("this machine does not have the instance extension {text}"));
         }
         kept
     };
@@ -224,29 +224,30 @@ pub(crate) fn record_properties(performer: &mut Performer<'_>, done: &RecordedCa
     let Some(outcome) = done.leave.and_then(Outcome::of) else { return Ok(()) };
     let mut recorded = lock(&performer.replay.recorded_devices);
     let origin = recorded.entry(done.first_object()).or_default();
-    let learn = |origin: &mut RecordedDevice, it: &vk::PhysicalDeviceProperties| {
-        (origin.name, origin.driver_version) = (fixed_string(&it.device_name), it.driver_version.into());
+    let learn = |origin: &mut RecordedDevice, device_properties: &vk::PhysicalDeviceProperties| {
+        (origin.name, origin.driver_version) =
+            (fixed_string(&device_properties.device_name), device_properties.driver_version.into());
     };
     let flags = |it: &vk::QueueFamilyProperties| it.queue_flags.0;
     match outcome {
-        Outcome::GetPhysicalDeviceProperties(it) => it.p_properties().iter().for_each(|it| learn(origin, it)),
-        Outcome::GetPhysicalDeviceProperties2(it) => {
-            it.p_properties().iter().for_each(|it| learn(origin, &it.properties));
+        Outcome::GetPhysicalDeviceProperties(outputs) => outputs.p_properties().iter().for_each(|it| learn(origin, it)),
+        Outcome::GetPhysicalDeviceProperties2(outputs) => {
+            outputs.p_properties().iter().for_each(|it| learn(origin, &it.properties));
         }
-        Outcome::GetPhysicalDeviceMemoryProperties(it) => {
-            it.p_memory_properties().iter().for_each(|it| origin.memory = memory_of(it));
+        Outcome::GetPhysicalDeviceMemoryProperties(outputs) => {
+            outputs.p_memory_properties().iter().for_each(|it| origin.memory = memory_of(it));
         }
-        Outcome::GetPhysicalDeviceMemoryProperties2(it) => {
-            it.p_memory_properties().iter().for_each(|it| origin.memory = memory_of(&it.memory_properties));
+        Outcome::GetPhysicalDeviceMemoryProperties2(outputs) => {
+            outputs.p_memory_properties().iter().for_each(|it| origin.memory = memory_of(&it.memory_properties));
         }
-        Outcome::GetPhysicalDeviceQueueFamilyProperties(it) => {
-            let all = it.p_queue_family_properties();
+        Outcome::GetPhysicalDeviceQueueFamilyProperties(outputs) => {
+            let all = outputs.p_queue_family_properties();
             if !all.is_empty() {
                 origin.families = all.iter().map(|it| flags(&it)).collect();
             }
         }
-        Outcome::GetPhysicalDeviceQueueFamilyProperties2(it) => {
-            let all = it.p_queue_family_properties();
+        Outcome::GetPhysicalDeviceQueueFamilyProperties2(outputs) => {
+            let all = outputs.p_queue_family_properties();
             if !all.is_empty() {
                 origin.families = all.iter().map(|it| flags(&it.queue_family_properties)).collect();
             }

@@ -42,9 +42,13 @@ pub struct ReplayPlan {
 impl ReplayPlan {
     /// What cannot be done here, a line each.
     pub fn describe_unsupported(&self) -> String {
-        let line = |it: &UnsupportedCall| {
-            let more = if it.times > 1 { format!(" ({} times)", it.times) } else { String::new() };
-            format!("thread {}, call {}, {}: {}{more}", it.stream, it.call, it.command, it.what)
+        let line = |unsupported_call: &UnsupportedCall| {
+            let more =
+                if unsupported_call.times > 1 { format!(" ({} times)", unsupported_call.times) } else { String::new() };
+            format!(
+                "thread {}, call {}, {}: {}{more}",
+                unsupported_call.stream, unsupported_call.call, unsupported_call.command, unsupported_call.what
+            )
         };
         self.unsupported.iter().map(line).collect::<Vec<_>>().join("\n")
     }
@@ -149,8 +153,8 @@ impl Performer<'_> {
     /// A call that could not be made.
     fn record_unsupported(&self, done: &RecordedCall<'_>, what: String) {
         let (stream, call, command) = (self.stream, done.enter.call_number(), done.command().desc().name);
-        self.with_plan(|it| {
-            let all = &mut it.plan.unsupported;
+        self.with_plan(|plan_builder| {
+            let all = &mut plan_builder.plan.unsupported;
             match all.iter_mut().find(|it| it.command == command && it.what == what) {
                 Some(known) => known.times += 1,
                 None => all.push(UnsupportedCall { stream, call, command, what, times: 1 }),
@@ -175,7 +179,7 @@ impl Performer<'_> {
                 self.record_unsupported(done, what);
                 self.pretend_outputs(done)
             }
-            Err(it) => Err(it),
+            Err(error) => Err(error),
         }
     }
 
@@ -188,8 +192,8 @@ impl Performer<'_> {
             return;
         }
         let pair = (formats::name(there), formats::name(here));
-        self.with_plan(|it| {
-            let device = it.devices.get(&device.owner).and_then(|at| it.plan.devices.get_mut(*at));
+        self.with_plan(|plan_builder| {
+            let device = plan_builder.devices.get(&device.owner).and_then(|at| plan_builder.plan.devices.get_mut(*at));
             if let Some(device) = device.filter(|it| !it.formats.contains(&pair)) {
                 device.formats.push(pair);
             }
@@ -238,9 +242,9 @@ fn create_device(performer: &mut Performer<'_>, done: &RecordedCall<'_>) -> Resu
     let id = done.leave.and_then(|it| output_ids(it, &mut performer.arena).first().copied());
     let made = id.and_then(|it| performer.replay.objects.find(it)).and_then(|it| performer.replay.device(it.owner));
     if let Some(device) = made {
-        performer.with_plan(|it| {
-            it.devices.insert(device.owner, it.plan.devices.len());
-            it.plan.devices.push(describe(&device));
+        performer.with_plan(|plan_builder| {
+            plan_builder.devices.insert(device.owner, plan_builder.plan.devices.len());
+            plan_builder.plan.devices.push(describe(&device));
         });
     }
     Ok(())
@@ -316,8 +320,8 @@ fn missing_format(known: &FormatMap, device: &ReplayDevice, done: &RecordedCall<
 
 fn destroy(performer: &mut Performer<'_>, done: &RecordedCall<'_>) -> Result<(), ReplayError> {
     let raw = match Call::of(done.enter) {
-        Some(Call::DestroyBuffer(it)) => it.buffer.0,
-        Some(Call::DestroyImage(it)) => it.image.0,
+        Some(Call::DestroyBuffer(params)) => params.buffer.0,
+        Some(Call::DestroyImage(params)) => params.image.0,
         _ => 0,
     };
     let id = ObjectId::from_raw(raw).unwrap_or(ObjectId::NULL);
@@ -349,13 +353,13 @@ fn bind(performer: &mut Performer<'_>, done: &RecordedCall<'_>) -> Result<(), Re
     let device = performer.device(done)?;
     let all: Vec<(u64, u64, u64)> = match Call::of(done.enter).filter(|_| device.is_other_device && !done.has_failed())
     {
-        Some(Call::BindBufferMemory(it)) => vec![(it.buffer.0, it.memory.0, it.memory_offset)],
-        Some(Call::BindImageMemory(it)) => vec![(it.image.0, it.memory.0, it.memory_offset)],
-        Some(Call::BindBufferMemory2(it)) => {
-            it.p_bind_infos().iter().map(|it| (it.buffer.0, it.memory.0, it.memory_offset)).collect()
+        Some(Call::BindBufferMemory(params)) => vec![(params.buffer.0, params.memory.0, params.memory_offset)],
+        Some(Call::BindImageMemory(params)) => vec![(params.image.0, params.memory.0, params.memory_offset)],
+        Some(Call::BindBufferMemory2(params)) => {
+            params.p_bind_infos().iter().map(|it| (it.buffer.0, it.memory.0, it.memory_offset)).collect()
         }
-        Some(Call::BindImageMemory2(it)) => {
-            it.p_bind_infos().iter().map(|it| (it.image.0, it.memory.0, it.memory_offset)).collect()
+        Some(Call::BindImageMemory2(params)) => {
+            params.p_bind_infos().iter().map(|it| (it.image.0, it.memory.0, it.memory_offset)).collect()
         }
         _ => Vec::new(),
     };
@@ -371,8 +375,9 @@ fn bind(performer: &mut Performer<'_>, done: &RecordedCall<'_>) -> Result<(), Re
         };
         let needs = memory_requirements(&device, resource);
         if !fits_in_memory(&needs, (ty, size), offset) {
-            performer.with_plan(|it| {
-                let device = it.devices.get(&device.owner).and_then(|at| it.plan.devices.get_mut(*at));
+            performer.with_plan(|plan_builder| {
+                let device =
+                    plan_builder.devices.get(&device.owner).and_then(|at| plan_builder.plan.devices.get_mut(*at));
                 device.into_iter().for_each(|it| it.relocated = (it.relocated.0 + 1, it.relocated.1 + needs.size));
             });
         }

@@ -36,8 +36,8 @@ impl RecordedDevice {
 }
 
 /// The types of memory of a device here.
-pub(crate) fn memory_of(it: &vk::PhysicalDeviceMemoryProperties) -> Vec<(u32, u32)> {
-    let all = it.memory_types.iter().take(it.memory_type_count as usize);
+pub(crate) fn memory_of(memory_properties: &vk::PhysicalDeviceMemoryProperties) -> Vec<(u32, u32)> {
+    let all = memory_properties.memory_types.iter().take(memory_properties.memory_type_count as usize);
     all.map(|it| (it.property_flags.0, it.heap_index)).collect()
 }
 

@@ -299,8 +299,8 @@ impl RealSwapchain {
                 FnCmdCopyImage(commands, image, from_layout, to, to_layout, 1, Ptr::to(&region))
             );
         } else {
-            let corners = |it: vk::Extent2D| {
-                [vk::Offset3D::zeroed(), vk::Offset3D { x: it.width as i32, y: it.height as i32, z: 1 }]
+            let corners = |extent2_d: vk::Extent2D| {
+                [vk::Offset3D::zeroed(), vk::Offset3D { x: extent2_d.width as i32, y: extent2_d.height as i32, z: 1 }]
             };
             let region = vk::ImageBlit {
                 src_subresource: layers,

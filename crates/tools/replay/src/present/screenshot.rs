@@ -38,19 +38,22 @@ struct Staging<'a> {
 
 impl<'a> Staging<'a> {
     fn new(device: &'a ReplayDevice, size: u64) -> Result<Staging<'a>, String> {
-        let mut it =
+        let mut staging =
             Staging { device, buffer: vk::Buffer(0), memory: vk::DeviceMemory(0), pool: vk::CommandPool(0), size };
         let (functions, handle) = (&device.functions, device.handle);
         let info =
             vk::BufferCreateInfo { size, usage: vk::BufferUsageFlags::TRANSFER_DST, ..vk::BufferCreateInfo::zeroed() };
-        let made =
-            driver!(functions, CreateBuffer, FnCreateBuffer(handle, Ptr::to(&info), Ptr::NULL, out(&mut it.buffer)));
+        let made = driver!(
+            functions,
+            CreateBuffer,
+            FnCreateBuffer(handle, Ptr::to(&info), Ptr::NULL, out(&mut staging.buffer))
+        );
         check("a buffer for a screenshot", made)?;
         let mut needs = vk::MemoryRequirements::zeroed();
         driver!(
             functions,
             GetBufferMemoryRequirements,
-            FnGetBufferMemoryRequirements(handle, it.buffer, out(&mut needs))
+            FnGetBufferMemoryRequirements(handle, staging.buffer, out(&mut needs))
         );
         let host = vk::MemoryPropertyFlags::HOST_VISIBLE.0 | vk::MemoryPropertyFlags::HOST_COHERENT.0;
         let ty = device.find_memory_type(needs.memory_type_bits, host).ok_or("no memory that the host can read")?;
@@ -62,19 +65,22 @@ impl<'a> Staging<'a> {
         let made = driver!(
             functions,
             AllocateMemory,
-            FnAllocateMemory(handle, Ptr::to(&info), Ptr::NULL, out(&mut it.memory))
+            FnAllocateMemory(handle, Ptr::to(&info), Ptr::NULL, out(&mut staging.memory))
         );
         check("memory for a screenshot", made)?;
-        check("a buffer", driver!(functions, BindBufferMemory, FnBindBufferMemory(handle, it.buffer, it.memory, 0)))?;
+        check(
+            "a buffer",
+            driver!(functions, BindBufferMemory, FnBindBufferMemory(handle, staging.buffer, staging.memory, 0)),
+        )?;
         let info =
             vk::CommandPoolCreateInfo { queue_family_index: device.family, ..vk::CommandPoolCreateInfo::zeroed() };
         let made = driver!(
             functions,
             CreateCommandPool,
-            FnCreateCommandPool(handle, Ptr::to(&info), Ptr::NULL, out(&mut it.pool))
+            FnCreateCommandPool(handle, Ptr::to(&info), Ptr::NULL, out(&mut staging.pool))
         );
         check("a command pool", made)?;
-        Ok(it)
+        Ok(staging)
     }
 
     /// Copies an image that is ready to be presented, and puts it back as it was.

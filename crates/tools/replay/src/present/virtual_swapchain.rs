@@ -48,11 +48,11 @@ impl VirtualSwapchains {
     /// What a program did not destroy goes with its device; gives the images that are gone.
     pub(crate) fn destroy_device(&self, device: &ReplayDevice) -> Vec<vk::Image> {
         let mut gone = Vec::new();
-        lock(&self.all).retain(|_, it| {
-            let stays = it.device.owner != device.owner;
+        lock(&self.all).retain(|_, virtual_swapchain| {
+            let stays = virtual_swapchain.device.owner != device.owner;
             if !stays {
-                gone.extend(lock(&it.images).iter().map(|it| it.0));
-                it.destroy();
+                gone.extend(lock(&virtual_swapchain.images).iter().map(|it| it.0));
+                virtual_swapchain.destroy();
             }
             stays
         });
@@ -61,8 +61,8 @@ impl VirtualSwapchains {
 
     /// What is shown on a surface is shown no more.
     fn release_surface(&self, surface: vk::SurfaceKHR) {
-        for it in lock(&self.all).values().filter(|it| it.info.surface == surface) {
-            lock(&it.real).take();
+        for virtual_swapchain in lock(&self.all).values().filter(|it| it.info.surface == surface) {
+            lock(&virtual_swapchain.real).take();
         }
     }
 
@@ -205,10 +205,10 @@ pub(crate) fn destroy(performer: &mut Performer<'_>, done: &RecordedCall<'_>) ->
     let Some(Call::DestroySwapchainKHR(call)) = Call::of(done.enter) else { return Ok(()) };
     let Some(id) = ObjectId::from_raw(call.swapchain.0) else { return Ok(()) };
     let removed = lock(&performer.replay.swapchains.all).remove(&id);
-    if let Some(it) = removed {
+    if let Some(virtual_swapchain) = removed {
         // What presenting waits for was submitted, and is not over for sure.
-        performer.wait_device_idle(done, &it.device);
-        it.destroy();
+        performer.wait_device_idle(done, &virtual_swapchain.device);
+        virtual_swapchain.destroy();
     }
     performer.remove_destroyed(done);
     Ok(())
@@ -231,8 +231,10 @@ pub(crate) fn acquire(performer: &mut Performer<'_>, done: &RecordedCall<'_>) ->
         return Ok(());
     }
     let (semaphore, fence) = match Call::of(done.enter) {
-        Some(Call::AcquireNextImageKHR(it)) => (it.semaphore.0, it.fence.0),
-        Some(Call::AcquireNextImage2KHR(it)) => it.p_acquire_info().map_or((0, 0), |it| (it.semaphore.0, it.fence.0)),
+        Some(Call::AcquireNextImageKHR(params)) => (params.semaphore.0, params.fence.0),
+        Some(Call::AcquireNextImage2KHR(params)) => {
+            params.p_acquire_info().map_or((0, 0), |it| (it.semaphore.0, it.fence.0))
+        }
         _ => return Ok(()),
     };
     let device = performer.device(done)?;
@@ -297,9 +299,9 @@ impl Performer<'_> {
         let id = ObjectId::from_raw(info.surface.0).unwrap_or(ObjectId::NULL);
         let known = lock(&swapchains.surfaces).get(&id).cloned();
         let surface = match known {
-            Some(it) => it,
+            Some(real_surface) => real_surface,
             None => match RealSurface::new(options, device, info.image_extent)? {
-                Some(it) => Arc::new(it),
+                Some(real_surface) => Arc::new(real_surface),
                 None => {
                     self.replay.remark("this driver has no surface that nobody sees: frames are not presented".into());
                     return Ok(None);

@@ -330,8 +330,8 @@ impl Drop for WaylandWindow {
         // SAFETY: `&mut self` says that nobody uses the objects, and surfaces of Vulkan are destroyed before their
         // window. The newest object goes first, and the connection after all of them; the state is dropped afterwards.
         unsafe {
-            for it in self.proxies.drain(..).rev() {
-                (self.state.client.destroy)(it);
+            for proxy in self.proxies.drain(..).rev() {
+                (self.state.client.destroy)(proxy);
             }
             (self.state.client.disconnect)(self.display);
         }

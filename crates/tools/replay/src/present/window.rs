@@ -34,8 +34,8 @@ impl ReplayWindow {
                 continue;
             }
             match open(functions, instance, extent) {
-                Ok(it) => return Ok(it),
-                Err(it) => why = it,
+                Ok(pair) => return Ok(pair),
+                Err(error) => why = error,
             }
         }
         Err(why)
@@ -43,16 +43,16 @@ impl ReplayWindow {
 
     /// A window of X11 has a size of its own; one of Wayland is as large as what is shown in it.
     pub(crate) fn resize(&self, extent: vk::Extent2D) {
-        if let ReplayWindow::X11(it) = self {
-            it.resize(extent.width, extent.height);
+        if let ReplayWindow::X11(x) = self {
+            x.resize(extent.width, extent.height);
         }
     }
 
     /// Takes what the display has to say, so that it does not pile up.
     pub(crate) fn dispatch_events(&self) {
         match self {
-            ReplayWindow::Wayland(it) => it.dispatch_events(),
-            ReplayWindow::X11(it) => it.dispatch_events(),
+            ReplayWindow::Wayland(wayland) => wayland.dispatch_events(),
+            ReplayWindow::X11(x) => x.dispatch_events(),
         }
     }
 }

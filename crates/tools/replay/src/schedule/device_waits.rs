@@ -75,8 +75,8 @@ impl Drop for DeviceWaitGuard<'_> {
 impl Replay {
     /// Who waits for what: first for the device, then for each other.
     fn describe_waits(&self) -> String {
-        let text = |it: &DeviceWait| {
-            let DeviceWait { stream, call, command, what, .. } = it;
+        let text = |device_wait: &DeviceWait| {
+            let DeviceWait { stream, call, command, what, .. } = device_wait;
             format!("call {call} of thread {stream}, {command}, waits for {what}")
         };
         let all: Vec<String> = lock(&self.device_waits.0).iter().map(text).collect();

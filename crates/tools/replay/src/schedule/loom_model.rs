@@ -97,8 +97,8 @@ fn two_that_sleep_for_different_calls_are_both_woken() {
         mark.publish(1);
         mark.publish(2);
         mark.flush_wakeups();
-        for it in others {
-            it.join().expect("it ends");
+        for other in others {
+            other.join().expect("it ends");
         }
     });
 }

@@ -74,8 +74,8 @@ impl<'a> StreamPlayer<'a> {
     pub(crate) fn end(&self) {
         lock(&self.performer.replay.write_comparison).add(self.write_comparison);
         self.performer.replay.calls.fetch_add(self.calls, Ordering::Relaxed);
-        for it in &self.open_calls {
-            let head = RecordHeader::from_words(it[0], it[1]);
+        for open_call in &self.open_calls {
+            let head = RecordHeader::from_words(open_call[0], open_call[1]);
             let name = Command::from_number(head.command).map_or("a call", |it| it.desc().name);
             let text =
                 format!("call {} of thread {}, {name}, never returned, and was not made", head.call, self.stream);
@@ -85,22 +85,26 @@ impl<'a> StreamPlayer<'a> {
     }
 
     fn play_records(&mut self, reader: &mut StreamReader<'_, '_>) -> Result<(), ReplayError> {
-        while let Some(it) = reader.take_next()? {
-            if self.try_cached_call(it.record)? {
+        while let Some(record_mut) = reader.take_next()? {
+            if self.try_cached_call(record_mut.record)? {
                 continue;
             }
             if self.performer.replay.positions.is_stopped() {
                 return Err(ReplayError::Stopped);
             }
-            self.play_words(it.record, it.time)?;
+            self.play_words(record_mut.record, record_mut.time)?;
         }
         Ok(())
     }
 
     /// Performs a record, which is used up by that.
     #[inline]
-    pub(crate) fn play_record(&mut self, it: RecordMut<'_>) -> Result<(), ReplayError> {
-        if self.try_cached_call(it.record)? { Ok(()) } else { self.play_words(it.record, it.time) }
+    pub(crate) fn play_record(&mut self, record_mut: RecordMut<'_>) -> Result<(), ReplayError> {
+        if self.try_cached_call(record_mut.record)? {
+            Ok(())
+        } else {
+            self.play_words(record_mut.record, record_mut.time)
+        }
     }
 
     /// Performs most of what is recorded: commands as before, that come after nobody else's. False where nothing has
@@ -130,8 +134,8 @@ impl<'a> StreamPlayer<'a> {
         // As words, here and below: a head in parts would go by way of memory with every record.
         let head = (words[0], words[1]);
         let RecordHeader { kind, call, order_edge_count: touches, .. } = RecordHeader::from_words(head.0, head.1);
-        for it in &words[words.len() - touches as usize..] {
-            self.wait_for_edge(call, OrderEdge::from_word(*it))?;
+        for word in &words[words.len() - touches as usize..] {
+            self.wait_for_edge(call, OrderEdge::from_word(*word))?;
         }
         if let Some(hold) = &mut self.throttle {
             hold.wait_before(&RecordHeader::from_words(head.0, head.1), time)?;
@@ -242,7 +246,7 @@ impl<'a> StreamPlayer<'a> {
             }
             let result = match self.performer.call_in_place(straight, begun, enter) {
                 Ok(result) => result.map(|it| self.performer.expect_success(begun, it)),
-                Err(it) => Some(Err(it)),
+                Err(error) => Some(Err(error)),
             };
             if let Some(result) = result {
                 return result.or_else(|it| self.performer.replay.skip_call(it));
@@ -261,11 +265,11 @@ impl<'a> StreamPlayer<'a> {
 
     /// Bytes of the host that the next call reads.
     fn store_host_bytes(&mut self, words: &[u64]) -> Result<(), ReplayError> {
-        let Some(it) = HostBytes::parse(words) else {
+        let Some(host_bytes) = HostBytes::parse(words) else {
             let what = "what a call reads from the host cannot be read".to_owned();
             return Err(ReplayError::Record { stream: self.stream, what });
         };
-        match self.performer.host_memory.store(&it) {
+        match self.performer.host_memory.store(&host_bytes) {
             true => Ok(()),
             false => {
                 let what = "a call reads more from the host than memory can hold".to_owned();

@@ -80,7 +80,7 @@ impl ThreadPositions {
     #[inline]
     pub(crate) fn index_of(&self, thread: u32) -> Option<usize> {
         match self.dense.get(thread as usize) {
-            Some(it) => (*it != NOWHERE).then_some(*it as usize),
+            Some(item) => (*item != NOWHERE).then_some(*item as usize),
             None => self.sparse.get(&thread).copied(),
         }
     }

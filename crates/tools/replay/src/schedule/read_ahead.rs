@@ -53,7 +53,7 @@ fn spawn_block_reader<'scope, 't: 'scope, 'a: 'scope>(
             let read = match blocks.read_next(&mut block) {
                 Ok(true) => Ok(block),
                 Ok(false) => return,
-                Err(it) => Err(it),
+                Err(error) => Err(error),
             };
             let has_failed = read.is_err();
             // Nobody takes it where the replay has ended early.
@@ -62,11 +62,11 @@ fn spawn_block_reader<'scope, 't: 'scope, 'a: 'scope>(
             }
         }
     });
-    Box::new(move |it| {
+    Box::new(move |stream_block| {
         // It is missed by nobody where the thread is at its end.
-        let _ = give_back.send(std::mem::take(it));
+        let _ = give_back.send(std::mem::take(stream_block));
         match take.recv() {
-            Ok(read) => read.map(|next| *it = next).map(|()| true),
+            Ok(read) => read.map(|next| *stream_block = next).map(|()| true),
             Err(_) => Ok(false),
         }
     })

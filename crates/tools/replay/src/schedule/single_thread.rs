@@ -26,8 +26,8 @@ pub(crate) fn play_streams(replay: &Replay, parts: &mut [ScheduledStream<'_, '_,
         let ScheduledStream { player, reader, .. } = &mut parts[turn];
         // For as long as nobody else has anything older to do.
         loop {
-            if let Some(it) = reader.take_next()? {
-                player.play_record(it)?;
+            if let Some(record_mut) = reader.take_next()? {
+                player.play_record(record_mut)?;
             }
             let goes_on = match reader.peek()? {
                 Some((time, _, mut touches)) => {
@@ -69,7 +69,7 @@ fn next_stream(
             return Ok(Some((at, 0)));
         }
         match first {
-            Some(it) if it < (time, at) => until = until.min(time),
+            Some(pair) if pair < (time, at) => until = until.min(time),
             _ => {
                 until = first.map_or(until, |it| until.min(it.0));
                 first = Some((time, at));
@@ -97,9 +97,9 @@ fn describe_deadlock(replay: &Replay, parts: &mut [ScheduledStream<'_, '_, '_>])
     let mut texts = Vec::new();
     for part in parts.iter_mut().filter(|it| !it.is_finished) {
         if let Some((_, call, mut touches)) = part.reader.peek()?
-            && let Some(it) = touches.find(|it| !replay.positions.is_complete(*it))
+            && let Some(order_edge) = touches.find(|it| !replay.positions.is_complete(*it))
         {
-            let OrderEdge { thread, call: until } = it;
+            let OrderEdge { thread, call: until } = order_edge;
             texts.push(format!("call {call} of thread {} waits for call {until} of thread {thread}", part.stream));
         }
     }

@@ -64,8 +64,8 @@ pub(crate) fn emit(model: &Model, files: &mut Files) {
     text.blank();
     text.line("/// The verdict on each command, by number.");
     text.line("pub(crate) static COMMAND_SUPPORT: &[CommandSupport] = &[");
-    for it in model.commands.values() {
-        let verdict = match verdicts.get(it.rust_name.as_str()) {
+    for command in model.commands.values() {
+        let verdict = match verdicts.get(command.rust_name.as_str()) {
             Some(StateCoverage::Understood(family, when)) => {
                 format!("Tracked(CommandFamily::{family}, TrackPhase::{when})")
             }
@@ -73,7 +73,7 @@ pub(crate) fn emit(model: &Model, files: &mut Files) {
             Some(StateCoverage::Missing(reason)) => format!("Untracked(\"{reason}\")"),
             None => continue,
         };
-        text.line(format!("    CommandSupport::{verdict}, // {}", it.c_name));
+        text.line(format!("    CommandSupport::{verdict}, // {}", command.c_name));
     }
     text.line("];");
     files.insert(PathBuf::from("crates/sync/state/src/generated/mod.rs"), text.finish());

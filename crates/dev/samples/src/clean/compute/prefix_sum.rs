@@ -45,8 +45,8 @@ fn run(options: &SampleOptions) -> Result<(), Failure> {
 
 fn prefix_sum(words: &[u32]) -> Vec<u32> {
     let mut sum = 0u32;
-    let mut add = |it: &u32| {
-        sum = sum.wrapping_add(*it);
+    let mut add = |value: &u32| {
+        sum = sum.wrapping_add(*value);
         sum
     };
     words.iter().map(&mut add).collect()

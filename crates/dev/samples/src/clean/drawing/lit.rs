@@ -75,9 +75,9 @@ fn pixel(lights: &[Light], x: u32, y: u32) -> [u8; 4] {
     let (tile, at) = (EXTENT.width / OBJECTS, (x as f32 + 0.5, y as f32 + 0.5));
     let texel = texel(x % tile * TEXELS / tile, y % tile * TEXELS / tile);
     let channel = |channel: usize| {
-        let of_light = |it: &Light| {
-            let (x, y) = (at.0 - it.x, at.1 - it.y);
-            it.color[channel] * (1.0 - (x * x + y * y) / (it.reach * it.reach)).max(0.0)
+        let of_light = |light: &Light| {
+            let (x, y) = (at.0 - light.x, at.1 - light.y);
+            light.color[channel] * (1.0 - (x * x + y * y) / (light.reach * light.reach)).max(0.0)
         };
         let sum = lights.iter().map(of_light).fold(0.1, |sum: f32, it| sum + it).min(1.0);
         (f32::from(texel[channel]) * sum).round() as u8

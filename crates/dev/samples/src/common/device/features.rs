@@ -63,23 +63,23 @@ macro_rules! chained {
             }
 
             fn ask<'a>(&'a mut self, mut features: vk::PhysicalDeviceFeatures2<'a>) -> vk::PhysicalDeviceFeatures2<'a> {
-                $(if let Some(it) = &mut self.$field {
-                    features = features.push_next(it);
+                $(if let Some(feature) = &mut self.$field {
+                    features = features.push_next(feature);
                 })*
                 features
             }
 
             fn enable<'a>(&'a mut self, mut info: vk::DeviceCreateInfo<'a>) -> vk::DeviceCreateInfo<'a> {
-                $(if let Some(it) = &mut self.$field {
-                    info = info.push_next(it);
+                $(if let Some(feature) = &mut self.$field {
+                    info = info.push_next(feature);
                 })*
                 info
             }
 
             /// The chain is for one call only.
             fn part(&mut self) {
-                $(if let Some(it) = &mut self.$field {
-                    it.p_next = std::ptr::null_mut();
+                $(if let Some(feature) = &mut self.$field {
+                    feature.p_next = std::ptr::null_mut();
                 })*
             }
         }

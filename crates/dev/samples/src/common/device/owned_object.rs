@@ -10,22 +10,22 @@ macro_rules! objects {
         }
 
         $(impl From<vk::$kind> for Object {
-            fn from(it: vk::$kind) -> Object {
-                Object::$kind(it)
+            fn from(handle: vk::$kind) -> Object {
+                Object::$kind(handle)
             }
         })*
 
         impl Object {
             /// # Safety
             ///
-            /// The object is a child of `device`, no submitted command refers to it any more, and nobody uses the
-            /// handle after this call, which is the only one that destroys it.
+            /// The object is a child of `device`, no submitted command refers to handle any more, and nobody uses the
+            /// handle after this call, which is the only one that destroys handle.
             pub(crate) unsafe fn destroy(self, device: &ash::Device) {
                 match self {
-                    $(Object::$kind(it) => {
+                    $(Object::$kind(handle) => {
                         // SAFETY: a live child of the device that nothing uses, by the contract of this function (for
                         // example VUID-vkDestroyBuffer-buffer-00922).
-                        unsafe { device.$destroy(it, None) }
+                        unsafe { device.$destroy(handle, None) }
                     })*
                 }
             }

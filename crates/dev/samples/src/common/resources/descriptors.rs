@@ -112,6 +112,6 @@ pub(crate) fn binding_of(
     count: u32,
     stages: vk::ShaderStageFlags,
 ) -> vk::DescriptorSetLayoutBinding<'static> {
-    let it = vk::DescriptorSetLayoutBinding::default().binding(binding).descriptor_type(kind);
-    it.descriptor_count(count).stage_flags(stages)
+    let layout_binding = vk::DescriptorSetLayoutBinding::default().binding(binding).descriptor_type(kind);
+    layout_binding.descriptor_count(count).stage_flags(stages)
 }

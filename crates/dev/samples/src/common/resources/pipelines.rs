@@ -98,17 +98,20 @@ impl Gpu {
         self.created(created, name)
     }
 
-    pub(crate) fn graphics_pipeline(&self, it: &GraphicsPipeline) -> Result<vk::Pipeline, Failure> {
-        self.with_graphics(it, |info, _| {
+    pub(crate) fn graphics_pipeline(&self, pipeline: &GraphicsPipeline) -> Result<vk::Pipeline, Failure> {
+        self.with_graphics(pipeline, |info, _| {
             // SAFETY: `info` lives until the call returns (lifetime).
             unsafe { self.device.create_graphics_pipelines(vk::PipelineCache::null(), &[info], None) }
         })
     }
 
     /// The same, linked out of its four parts.
-    pub(crate) fn pipeline_from_libraries(&self, it: &GraphicsPipeline) -> Result<vk::Pipeline, Failure> {
+    pub(crate) fn pipeline_from_libraries(
+        &self,
+        graphics_pipeline: &GraphicsPipeline,
+    ) -> Result<vk::Pipeline, Failure> {
         use vk::GraphicsPipelineLibraryFlagsEXT as Part;
-        self.with_graphics(it, |info, stages| {
+        self.with_graphics(graphics_pipeline, |info, stages| {
             let parts = [
                 Part::VERTEX_INPUT_INTERFACE,
                 Part::PRE_RASTERIZATION_SHADERS,
@@ -119,9 +122,9 @@ impl Gpu {
             let info = info.depth_stencil_state(&depth);
             let mut made = Vec::new();
             for part in parts {
-                let is_own = |it: &&vk::PipelineShaderStageCreateInfo| match part {
-                    Part::PRE_RASTERIZATION_SHADERS => it.stage != vk::ShaderStageFlags::FRAGMENT,
-                    Part::FRAGMENT_SHADER => it.stage == vk::ShaderStageFlags::FRAGMENT,
+                let is_own = |create_info: &&vk::PipelineShaderStageCreateInfo| match part {
+                    Part::PRE_RASTERIZATION_SHADERS => create_info.stage != vk::ShaderStageFlags::FRAGMENT,
+                    Part::FRAGMENT_SHADER => create_info.stage == vk::ShaderStageFlags::FRAGMENT,
                     _ => false,
                 };
                 let own: Vec<_> = stages.iter().filter(is_own).copied().collect();
@@ -132,7 +135,8 @@ impl Gpu {
                 made.extend(part.into_iter().map(|it| self.destroy_at_end(it)));
             }
             let mut libraries = vk::PipelineLibraryCreateInfoKHR::default().libraries(&made);
-            let info = vk::GraphicsPipelineCreateInfo::default().layout(it.layout).push_next(&mut libraries);
+            let info =
+                vk::GraphicsPipelineCreateInfo::default().layout(graphics_pipeline.layout).push_next(&mut libraries);
             // SAFETY: `info` and the kept libraries live until the call returns, and the feature is enabled (lifetime,
             // feature).
             unsafe { self.device.create_graphics_pipelines(vk::PipelineCache::null(), &[info], None) }
@@ -141,18 +145,21 @@ impl Gpu {
 
     fn with_graphics(
         &self,
-        it: &GraphicsPipeline,
+        graphics_pipeline: &GraphicsPipeline,
         create: impl FnOnce(vk::GraphicsPipelineCreateInfo, &[vk::PipelineShaderStageCreateInfo]) -> PipelineResult,
     ) -> Result<vk::Pipeline, Failure> {
-        let shaders: Vec<Shader> =
-            [it.vertex].into_iter().chain(it.middle_stages.iter().copied()).chain([it.fragment]).collect();
+        let shaders: Vec<Shader> = [graphics_pipeline.vertex]
+            .into_iter()
+            .chain(graphics_pipeline.middle_stages.iter().copied())
+            .chain([graphics_pipeline.fragment])
+            .collect();
         let modules = shaders.iter().map(|it| self.shader_module(*it)).collect::<Result<Vec<_>, _>>()?;
         let stages: Vec<_> = shaders.iter().zip(&modules).map(|(shader, module)| stage_of(*shader, *module)).collect();
         let is_patch = shaders.iter().any(|it| it.stage() == vk::ShaderStageFlags::TESSELLATION_CONTROL);
         let patches = vk::PipelineTessellationStateCreateInfo::default().patch_control_points(3);
         let vertex_input = vk::PipelineVertexInputStateCreateInfo::default()
-            .vertex_binding_descriptions(it.bindings)
-            .vertex_attribute_descriptions(it.attributes);
+            .vertex_binding_descriptions(graphics_pipeline.bindings)
+            .vertex_attribute_descriptions(graphics_pipeline.attributes);
         let topology = if is_patch { vk::PrimitiveTopology::PATCH_LIST } else { vk::PrimitiveTopology::TRIANGLE_LIST };
         let assembly = vk::PipelineInputAssemblyStateCreateInfo::default().topology(topology);
         let viewport = vk::PipelineViewportStateCreateInfo::default().viewport_count(1).scissor_count(1);
@@ -173,11 +180,12 @@ impl Gpu {
             .multisample_state(&multisample)
             .color_blend_state(&blend)
             .dynamic_state(&dynamic)
-            .layout(it.layout);
+            .layout(graphics_pipeline.layout);
         let info = if is_patch { info.tessellation_state(&patches) } else { info };
-        let formats = [if let RenderTarget::Format(it) = it.target { it } else { vk::Format::UNDEFINED }];
+        let formats =
+            [if let RenderTarget::Format(format) = graphics_pipeline.target { format } else { vk::Format::UNDEFINED }];
         let mut rendering = vk::PipelineRenderingCreateInfo::default().color_attachment_formats(&formats);
-        let info = match it.target {
+        let info = match graphics_pipeline.target {
             RenderTarget::Subpass(render_pass, subpass) => info.render_pass(render_pass).subpass(subpass),
             RenderTarget::Format(_) => info.push_next(&mut rendering),
         };
@@ -185,7 +193,7 @@ impl Gpu {
         // SAFETY: `create` has returned, and a pipeline does not need its modules afterwards; nobody kept them
         // (lifetime).
         modules.iter().for_each(|it| unsafe { self.device.destroy_shader_module(*it, None) });
-        self.created(created, it.fragment.name)
+        self.created(created, graphics_pipeline.fragment.name)
     }
 
     fn created(&self, created: PipelineResult, name: &str) -> Result<vk::Pipeline, Failure> {

@@ -66,12 +66,12 @@ impl<'a> BoundShaderObjects<'a> {
         let range = (room != LayoutSpace::Free).then_some(range);
         let layout = lab.pipeline_layout(&sets, range)?;
         let functions = ext::shader_object::Device::new(&lab.instance.handle, &lab.device);
-        let info = |it: &Shader| {
-            let next = match it.stage() {
+        let info = |shader: &Shader| {
+            let next = match shader.stage() {
                 vk::ShaderStageFlags::VERTEX => vk::ShaderStageFlags::FRAGMENT,
                 _ => vk::ShaderStageFlags::empty(),
             };
-            let info = vk::ShaderCreateInfoEXT::default().flags(flags).stage(it.stage()).next_stage(next);
+            let info = vk::ShaderCreateInfoEXT::default().flags(flags).stage(shader.stage()).next_stage(next);
             info.code_type(vk::ShaderCodeTypeEXT::SPIRV)
                 .name(c"main")
                 .set_layouts(&sets)
@@ -318,8 +318,8 @@ fn observed(options: &SampleOptions) -> Result<(), Failure> {
         lab.memory_barrier(commands, scope::COPY_WRITE, scope::COMPUTE_READ);
     })?;
     lab.run_once("write twice", |commands| {
-        for it in &both {
-            it.bind(commands, &[0]);
+        for shader_objects in &both {
+            shader_objects.bind(commands, &[0]);
             // SAFETY: live objects, recorded by this thread (lifetime, owner).
             unsafe { lab.device.cmd_dispatch(commands, HALF as u32 / 64, 1, 1) };
         }

@@ -92,7 +92,7 @@ fn never(options: &SampleOptions) -> Result<(), Failure> {
     let lab = FaultContext::new(options, &LATE)?;
     let pick = LateBoundDispatch::new(&lab)?;
     let commands = lab.record_new(lab.main, "pick", |commands| pick.dispatch(commands))?;
-    (0..4).filter(|it| lab.is_fixed() || *it != CHOICE).for_each(|it| pick.write(it, SIZE));
+    (0..4).filter(|it| lab.is_fixed() || *it != CHOICE).for_each(|value| pick.write(value, SIZE));
     pick.run(commands)
 }
 

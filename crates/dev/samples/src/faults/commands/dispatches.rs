@@ -121,9 +121,9 @@ fn push_descriptors(options: &SampleOptions) -> Result<(), Failure> {
         lab.fill(commands, &source, 7);
         lab.barrier_if_fixed(commands, scope::COPY_WRITE, scope::COMPUTE_READ);
         let infos = [[source.descriptor()], [target.descriptor()]];
-        let write = |it: usize| {
-            let write = vk::WriteDescriptorSet::default().dst_binding(it as u32).descriptor_type(storage);
-            write.buffer_info(&infos[it])
+        let write = |value: usize| {
+            let write = vk::WriteDescriptorSet::default().dst_binding(value as u32).descriptor_type(storage);
+            write.buffer_info(&infos[value])
         };
         let (writes, compute) = ([write(0), write(1)], vk::PipelineBindPoint::COMPUTE);
         // SAFETY: live objects, recorded by this thread, and the extension is enabled (lifetime, owner, feature).

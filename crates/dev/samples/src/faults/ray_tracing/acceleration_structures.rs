@@ -58,8 +58,8 @@ impl<'a> StructureBuilder<'a> {
     }
 
     /// What instances refer to a structure with.
-    pub(crate) fn reference(&self, it: &AccelerationStructure) -> u64 {
-        let info = vk::AccelerationStructureDeviceAddressInfoKHR::default().acceleration_structure(it.handle);
+    pub(crate) fn reference(&self, structure: &AccelerationStructure) -> u64 {
+        let info = vk::AccelerationStructureDeviceAddressInfoKHR::default().acceleration_structure(structure.handle);
         // SAFETY: a live structure, and the feature is enabled (lifetime, feature).
         unsafe { self.structures.get_acceleration_structure_device_address(&info) }
     }

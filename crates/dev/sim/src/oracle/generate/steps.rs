@@ -49,8 +49,8 @@ impl ProgramGenerator {
     /// Submits a command buffer, linked to what was submitted last.
     fn submission(&mut self, last: Option<QueueId>, buffer: u32) -> QueueId {
         let uses = self.buffer_traits[buffer as usize];
-        let fits = |it: &u32| {
-            let queue = &self.program.queues[*it as usize];
+        let fits = |value: &u32| {
+            let queue = &self.program.queues[*value as usize];
             let has_graphics = queue.flags & lavascope_abi::QueueFlags::GRAPHICS.0 != 0;
             (has_graphics || !uses.needs_graphics) && uses.family.is_none_or(|it| it == queue.family)
         };
@@ -123,8 +123,8 @@ impl ProgramGenerator {
     /// Signals with the last submission on a queue, or with an empty one after it.
     fn signal_after(&mut self, queue: QueueId, signal: SemaphoreSignal) {
         let is_empty = self.chance(30);
-        let last = self.program.steps.iter_mut().rev().find_map(|it| match it {
-            HostStep::Submit { queue: it, batches, fence: None } if *it == queue => batches.last_mut(),
+        let last = self.program.steps.iter_mut().rev().find_map(|step| match step {
+            HostStep::Submit { queue: queue_id, batches, fence: None } if *queue_id == queue => batches.last_mut(),
             _ => None,
         });
         match last.filter(|_| !is_empty) {
@@ -196,7 +196,7 @@ impl ProgramGenerator {
 
     /// Puts a submission that waits for a timeline before the one that signals it.
     fn move_waiter_before_signal(&mut self) {
-        let waits_only_for_timelines = |it: &HostStep| match it {
+        let waits_only_for_timelines = |host_step: &HostStep| match host_step {
             HostStep::Submit { batches, .. } => {
                 let mut waits = batches.iter().flat_map(|it| &it.waits).peekable();
                 waits.peek().is_some() && waits.all(|it| it.point.value.is_some())
@@ -204,10 +204,10 @@ impl ProgramGenerator {
             _ => false,
         };
         let steps = &mut self.program.steps;
-        let found = (1..steps.len()).find(|it| {
+        let found = (1..steps.len()).find(|number| {
             let queue = |step: &HostStep| if let HostStep::Submit { queue, .. } = step { Some(*queue) } else { None };
-            let (one, other) = (queue(&steps[it - 1]), queue(&steps[*it]));
-            one.is_some() && other.is_some() && one != other && waits_only_for_timelines(&steps[*it])
+            let (one, other) = (queue(&steps[number - 1]), queue(&steps[*number]));
+            one.is_some() && other.is_some() && one != other && waits_only_for_timelines(&steps[*number])
         });
         if let Some(at) = found {
             steps.swap(at - 1, at);

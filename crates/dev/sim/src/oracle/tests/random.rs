@@ -59,9 +59,15 @@ fn a_seed_always_gives_the_same_program() {
 
 /// What the oracle found, as an engine would say it.
 fn found(program: &Program, verdicts: &[CellHazard]) -> Vec<Hazard> {
-    let all = verdicts.iter().map(|it| {
-        let (resource, region) = region_of(program, it.cell);
-        Hazard { kind: it.conflicts[0].kind, at: it.at.clone(), prior: it.conflicts[0].at.clone(), resource, region }
+    let all = verdicts.iter().map(|verdict| {
+        let (resource, region) = region_of(program, verdict.cell);
+        Hazard {
+            kind: verdict.conflicts[0].kind,
+            at: verdict.at.clone(),
+            prior: verdict.conflicts[0].at.clone(),
+            resource,
+            region,
+        }
     });
     all.collect()
 }
@@ -81,10 +87,10 @@ fn region_of(program: &Program, cell: MemoryCell) -> (lavascope_sync_ir::Resourc
         MemoryCell::Memory { memory, byte } => {
             let resources = program.resources.iter().enumerate();
             let found =
-                resources.filter_map(|(number, it)| Some((number, it, it.binding?))).find_map(|(number, it, at)| {
+                resources.filter_map(|(number, it)| Some((number, it, it.binding?))).find_map(|(number, item, at)| {
                     let is_here = at.memory.0 == memory && (at.offset..at.offset + at.size).contains(&byte);
                     let offset = byte.wrapping_sub(at.offset);
-                    match it.kind {
+                    match item.kind {
                         ResourceKind::Buffer { .. } if is_here => {
                             Some((ResourceId(number as u32), Region::Buffer(offset..offset + 1)))
                         }
@@ -164,8 +170,8 @@ fn weaker_masks_never_help() {
         let at = random.below(all.len() as u64) as usize;
         *all[at] &= random.next_u64();
         for rules in [OracleRules::SPECIFICATION, CONTRACT] {
-            let cells = |it: &Program| -> Vec<MemoryCell> {
-                find_hazards(it, rules).hazards.iter().map(|it| it.cell).collect()
+            let cells = |item: &Program| -> Vec<MemoryCell> {
+                find_hazards(item, rules).hazards.iter().map(|it| it.cell).collect()
             };
             let (before, after) = (cells(&program), cells(&weaker));
             assert!(before.iter().all(|it| after.contains(it)), "seed {seed}: {}", print(&weaker));
@@ -220,8 +226,8 @@ fn each_switch_makes_a_difference() {
 
 #[test]
 fn an_engine_that_forgets_something_is_caught() {
-    let lazy = |it: &Program| {
-        let all = found(it, &find_hazards(it, CONTRACT).hazards);
+    let lazy = |item: &Program| {
+        let all = found(item, &find_hazards(item, CONTRACT).hazards);
         all.into_iter().filter(|it| it.kind != HazardKind::WriteAfterRead).collect()
     };
     let mut programs = (0..1000).map(|seed| random_program(seed, &ProgramFeatures::WITHOUT_RENDERING));
@@ -251,13 +257,13 @@ fn comparison_wants_access_kind_and_partner() {
 
 #[test]
 fn shrinking_keeps_what_is_interesting() {
-    let seed = (0..).find(|it| {
-        let outcome = find_hazards(&random_program(*it, &ProgramFeatures::ALL), CONTRACT);
+    let seed = (0..).find(|value| {
+        let outcome = find_hazards(&random_program(*value, &ProgramFeatures::ALL), CONTRACT);
         outcome.hazards.iter().any(|it| it.conflicts[0].kind == HazardKind::WriteRacingWrite)
     });
     let program = random_program(seed.expect("some program races"), &ProgramFeatures::ALL);
-    let races = |it: &Program| {
-        let verdicts = find_hazards(it, CONTRACT).hazards;
+    let races = |item: &Program| {
+        let verdicts = find_hazards(item, CONTRACT).hazards;
         verdicts.iter().any(|it| it.conflicts[0].kind == HazardKind::WriteRacingWrite)
     };
     let small = shrink(&program, &races);

@@ -368,9 +368,9 @@ fn compatible_aliases_are_one_image() {
             let (stage, access) = (stages("TR"), accesses("r"));
             Access::new(ResourceId(2), region, stage, access)
         };
-        [read(0, 1), read(1, 2)].map(|it| {
+        [read(0, 1), read(1, 2)].map(|item| {
             let mut program = program.clone();
-            program.command_buffers[0].commands.push(Command::Action(vec![it]));
+            program.command_buffers[0].commands.push(Command::Action(vec![item]));
             both(&program)
         })
     };

@@ -214,7 +214,7 @@ fn destination(text: &str) -> Option<&str> {
             '(' => depth += 1,
             ')' if depth == 0 => return Some(&text[..at]),
             ')' => depth -= 1,
-            it if it.is_whitespace() => return Some(&text[..at]),
+            character if character.is_whitespace() => return Some(&text[..at]),
             _ => {}
         }
     }

@@ -92,8 +92,9 @@ fn check_member(member: &WorkspaceMember) -> Vec<TidyFinding> {
     let manifest = format!("{}/Cargo.toml", member.folder);
     let is_named = |package: &str| LIBRARIES.iter().any(|it| it.0 == package.replace('-', "_"));
     let used = member.dependencies.iter().filter(|it| it.kind == DependencyKind::Normal && is_named(&it.package));
-    used.map(|it| {
-        let text = format!("`{}` is for {PACKAGE} alone: use that, or make it a dev-dependency", it.package);
+    used.map(|crate_dependency| {
+        let text =
+            format!("`{}` is for {PACKAGE} alone: use that, or make it a dev-dependency", crate_dependency.package);
         TidyFinding::new(Rule::Platform, &manifest, 1, text)
     })
     .collect()

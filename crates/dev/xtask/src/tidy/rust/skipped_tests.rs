@@ -28,8 +28,8 @@ fn check_text(path: &str, text: &str) -> Vec<TidyFinding> {
     let mut findings = excuses(path, text, &source);
     for (name, start, end) in tests(&source) {
         let offsets = returns(&source.code[start..end]).into_iter();
-        findings.extend(offsets.map(|it| {
-            let line = source.line_of(start + it);
+        findings.extend(offsets.map(|offset| {
+            let line = source.line_of(start + offset);
             let text = format!("the test `{name}` passes where something is missing: {FAIL}");
             TidyFinding::new(Rule::MissingThing, path, line, text).about(name)
         }));

@@ -183,9 +183,9 @@ fn empty_justifications(path: &str, source: &RustSource) -> Vec<TidyFinding> {
 
 fn is_empty_justification(text: &str) -> bool {
     let parts = text.split(['.', ',', ';', ':']).map(|it| it.trim().to_lowercase());
-    parts.filter(|it| !it.is_empty()).all(|it| {
-        let it = it.strip_prefix("by ").unwrap_or(&it);
-        EMPTY_PHRASES.contains(&it) || EMPTY_STARTS.iter().any(|start| it.starts_with(start))
+    parts.filter(|it| !it.is_empty()).all(|part| {
+        let value = part.strip_prefix("by ").unwrap_or(&part);
+        EMPTY_PHRASES.contains(&value) || EMPTY_STARTS.iter().any(|start| value.starts_with(start))
     })
 }
 

@@ -148,8 +148,9 @@ fn check_unsafe(row: &CrateRow, files: &[File]) -> Vec<TidyFinding> {
     if row.unsafe_code != "no" {
         return Vec::new();
     }
-    let is_root = |it: &&File| {
-        it.inside_crate().is_some_and(|(name, path)| name == row.name && ["src/lib.rs", "src/main.rs"].contains(&path))
+    let is_root = |file: &&File| {
+        file.inside_crate()
+            .is_some_and(|(name, path)| name == row.name && ["src/lib.rs", "src/main.rs"].contains(&path))
     };
     let lacking = files.iter().filter(is_root).filter(|root| {
         root.text.as_ref().is_some_and(|it| !RustSource::new(it).code.contains("#![forbid(unsafe_code)]"))

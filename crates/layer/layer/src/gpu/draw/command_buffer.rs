@@ -153,14 +153,15 @@ impl BoundSets {
 impl BindPointState {
     /// Sets take the place of those that the last call bound, if that was alike. Whether it was.
     #[inline(always)]
-    fn replace_last_sets(&mut self, layout: &Arc<PipelineLayoutState>, it: &BindSetsCall<'_>) -> bool {
+    fn replace_last_sets(&mut self, layout: &Arc<PipelineLayoutState>, sets_call: &BindSetsCall<'_>) -> bool {
         let is_alike = |last: &&mut BoundSets| {
             Arc::ptr_eq(&last.layout, layout)
-                && (last.first, last.sets.len(), last.offsets.len()) == (it.first, it.sets.len(), it.offsets.len())
+                && (last.first, last.sets.len(), last.offsets.len())
+                    == (sets_call.first, sets_call.sets.len(), sets_call.offsets.len())
         };
         let Some(last) = self.binds.last_mut().filter(is_alike) else { return false };
-        last.sets.iter_mut().zip(it.sets).for_each(|(to, from)| *to = from.0);
-        last.offsets.iter_mut().zip(it.offsets).for_each(|(to, from)| *to = *from);
+        last.sets.iter_mut().zip(sets_call.sets).for_each(|(to, from)| *to = from.0);
+        last.offsets.iter_mut().zip(sets_call.offsets).for_each(|(to, from)| *to = *from);
         self.chosen = None;
         true
     }
@@ -168,9 +169,9 @@ impl BindPointState {
     fn bind(&mut self, bind: BoundSets) {
         let numbers = bind.set_range();
         // Sets and descriptors in buffers exclude each other, whatever their numbers.
-        let is_out = |it: &BoundSets| {
-            bind.is_in_descriptor_buffers() && it.is_of_allocated_sets()
-                || bind.is_of_allocated_sets() && it.is_in_descriptor_buffers()
+        let is_out = |bound_sets: &BoundSets| {
+            bind.is_in_descriptor_buffers() && bound_sets.is_of_allocated_sets()
+                || bind.is_of_allocated_sets() && bound_sets.is_in_descriptor_buffers()
         };
         self.binds.retain(|it| !is_out(it) && it.set_range().any(|it| !numbers.contains(&it)));
         self.binds.push(bind);
@@ -183,9 +184,9 @@ impl BindPointState {
 
     /// Whether binding our set with a layout may take away what the application bound.
     pub(crate) fn is_disturbed_by(&self, layout: &PipelineLayoutState) -> bool {
-        let is_safe = |it: &BoundSets| {
-            it.is_in_descriptor_buffers()
-                || it.set_range().next_back().is_none_or(|last| it.layout.is_compatible(layout, last))
+        let is_safe = |bound_sets: &BoundSets| {
+            bound_sets.is_in_descriptor_buffers()
+                || bound_sets.set_range().next_back().is_none_or(|last| bound_sets.layout.is_compatible(layout, last))
         };
         !self.binds.iter().all(is_safe)
     }
@@ -231,10 +232,14 @@ impl CommandBufferState {
 
     /// Sets were bound by one call. Whether its layout is the one of the call before: none is destroyed while commands
     /// are recorded with it.
-    pub(crate) fn bind_with_last_layout(&mut self, points: impl Iterator<Item = usize>, it: &BindSetsCall<'_>) -> bool {
+    pub(crate) fn bind_with_last_layout(
+        &mut self,
+        points: impl Iterator<Item = usize>,
+        sets_call: &BindSetsCall<'_>,
+    ) -> bool {
         match self.last_layout.take() {
-            Some((handle, layout)) if handle == it.layout.0 => {
-                self.bind_call(points, &layout, it);
+            Some((handle, layout)) if handle == sets_call.layout.0 => {
+                self.bind_call(points, &layout, sets_call);
                 self.last_layout = Some((handle, layout));
                 true
             }
@@ -250,10 +255,10 @@ impl CommandBufferState {
         &mut self,
         points: impl Iterator<Item = usize>,
         layout: Arc<PipelineLayoutState>,
-        it: &BindSetsCall<'_>,
+        sets_call: &BindSetsCall<'_>,
     ) {
-        self.bind_call(points, &layout, it);
-        self.last_layout = Some((it.layout.0, layout));
+        self.bind_call(points, &layout, sets_call);
+        self.last_layout = Some((sets_call.layout.0, layout));
     }
 
     #[inline(always)]
@@ -261,13 +266,13 @@ impl CommandBufferState {
         &mut self,
         points: impl Iterator<Item = usize>,
         layout: &Arc<PipelineLayoutState>,
-        it: &BindSetsCall<'_>,
+        sets_call: &BindSetsCall<'_>,
     ) {
         for point in points {
             let point = &mut self.bind_points[point];
-            if !point.replace_last_sets(layout, it) {
-                let sets = it.sets.iter().map(|it| it.0).collect();
-                point.bind(BoundSets::new(layout, it.first, sets, it.offsets.to_vec()));
+            if !point.replace_last_sets(layout, sets_call) {
+                let sets = sets_call.sets.iter().map(|it| it.0).collect();
+                point.bind(BoundSets::new(layout, sets_call.first, sets, sets_call.offsets.to_vec()));
             }
         }
     }

@@ -387,18 +387,18 @@ impl DeviceChecks {
             after.push_constants.iter().for_each(|it| it.repush(handle, push));
         }
         let Some(bind) = self.next.cmd_bind_descriptor_sets else { return };
-        for it in &after.binds {
-            if !it.pushes.is_empty() {
-                it.pushes.iter().for_each(|it| self.repush_descriptors(handle, it));
+        for bound_sets in &after.binds {
+            if !bound_sets.pushes.is_empty() {
+                bound_sets.pushes.iter().for_each(|it| self.repush_descriptors(handle, it));
                 continue;
             }
-            let layout = it.layout.own_handle.unwrap_or(it.layout.handle);
-            let sets: Vec<DescriptorSet> = it.sets.iter().map(|it| DescriptorSet(*it)).collect();
-            let (count, offset_count) = (sets.len() as u32, it.offsets.len() as u32);
-            let (sets, offsets) = (Ptr::to_slice(&sets), Ptr::to_slice(&it.offsets));
+            let layout = bound_sets.layout.own_handle.unwrap_or(bound_sets.layout.handle);
+            let sets: Vec<DescriptorSet> = bound_sets.sets.iter().map(|it| DescriptorSet(*it)).collect();
+            let (count, offset_count) = (sets.len() as u32, bound_sets.offsets.len() as u32);
+            let (sets, offsets) = (Ptr::to_slice(&sets), Ptr::to_slice(&bound_sets.offsets));
             // SAFETY: the command buffer is being recorded, as the module says. The application bound these sets
             // itself, with these offsets and this layout or one that ours stands in for; the lists outlive the call.
-            unsafe { bind(handle, BIND_POINTS[point], layout, it.first, count, sets, offset_count, offsets) };
+            unsafe { bind(handle, BIND_POINTS[point], layout, bound_sets.first, count, sets, offset_count, offsets) };
         }
         after.descriptor_buffers.iter().for_each(|it| self.rebind_descriptor_buffers(handle, it));
     }

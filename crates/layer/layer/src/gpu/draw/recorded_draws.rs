@@ -124,7 +124,7 @@ impl DrawLabels {
     #[inline(always)]
     fn snapshot_number(&mut self) -> u32 {
         match self.current {
-            Some(it) => it,
+            Some(item) => item,
             None => self.take_snapshot(),
         }
     }
@@ -166,18 +166,18 @@ impl CommandBufferState {
     }
 
     /// What is told of a draw.
-    pub(crate) fn describe_draw(&self, it: &RecordedDraw) -> DrawDescription {
+    pub(crate) fn describe_draw(&self, recorded_draw: &RecordedDraw) -> DrawDescription {
         DrawDescription {
-            number: it.number,
-            command: it.function.desc().name,
-            variant: Arc::clone(self.variant_of(it)),
-            labels: self.outer_labels.iter().chain(self.labels.snapshot(it.labels)).cloned().collect(),
+            number: recorded_draw.number,
+            command: recorded_draw.function.desc().name,
+            variant: Arc::clone(self.variant_of(recorded_draw)),
+            labels: self.outer_labels.iter().chain(self.labels.snapshot(recorded_draw.labels)).cloned().collect(),
         }
     }
 
     /// The form of a draw's pipeline.
-    pub(crate) fn variant_of(&self, it: &RecordedDraw) -> &Arc<PipelineVariant> {
-        &self.variants[it.variant as usize]
+    pub(crate) fn variant_of(&self, recorded_draw: &RecordedDraw) -> &Arc<PipelineVariant> {
+        &self.variants[recorded_draw.variant as usize]
     }
 
     /// Root tables that lead to the table of addresses.

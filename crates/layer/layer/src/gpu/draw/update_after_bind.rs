@@ -85,8 +85,8 @@ impl DeviceChecks {
 
     /// Command buffers are about to be submitted: what was written into their sets since they were recorded counts.
     pub(crate) fn refresh_update_after_bind_tables(&self, commands: &[u64]) {
-        let has_late = |it: &u64| {
-            self.slot(*it).and_then(|it| it.with(|it| !it.update_after_bind_tables.is_empty())) == Some(true)
+        let has_late = |value: &u64| {
+            self.slot(*value).and_then(|it| it.with(|it| !it.update_after_bind_tables.is_empty())) == Some(true)
         };
         if !commands.iter().any(has_late) {
             return;

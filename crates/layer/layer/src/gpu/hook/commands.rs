@@ -86,13 +86,13 @@ hooks! {
         // SAFETY: VUID-vkCmdBindDescriptorSets2-pBindDescriptorSetsInfo-parameter: a valid structure until the call
         // returns; VUID-VkBindDescriptorSetsInfo-pDescriptorSets-parameter and
         // VUID-VkBindDescriptorSetsInfo-pDynamicOffsets-parameter: arrays of as many as it says.
-        let (it, sets, offsets) = unsafe {
-            let it = deref_param(p_info);
-            let sets = slice(it.p_descriptor_sets, it.descriptor_set_count);
-            (it, sets, slice(it.p_dynamic_offsets, it.dynamic_offset_count))
+        let (sets_info, sets, offsets) = unsafe {
+            let info = deref_param(p_info);
+            let sets = slice(info.p_descriptor_sets, info.descriptor_set_count);
+            (info, sets, slice(info.p_dynamic_offsets, info.dynamic_offset_count))
         };
-        let bind = BindSetsCall { layout: it.layout, first: it.first_set, sets, offsets };
-        catch_panic_and_retry("vkCmdBindDescriptorSets2", || gpu.record_bound_sets(commands, bind_points_of_stages(it.stage_flags), &bind), || ());
+        let bind = BindSetsCall { layout: sets_info.layout, first: sets_info.first_set, sets, offsets };
+        catch_panic_and_retry("vkCmdBindDescriptorSets2", || gpu.record_bound_sets(commands, bind_points_of_stages(sets_info.stage_flags), &bind), || ());
     }
     cmd_push_constants = fn(commands: CommandBuffer, layout: PipelineLayout, stages: ShaderStageFlags, offset: u32, size: u32, p_values: Ptr<u8>) -> (), |gpu, forward| {
         let Some(next) = gpu.next.cmd_push_constants else { return forward() };
@@ -106,10 +106,10 @@ hooks! {
     cmd_push_constants2 = fn(commands: CommandBuffer, p_info: Ptr<PushConstantsInfo>) -> (), |gpu, forward| {
         let Some(next) = gpu.next.cmd_push_constants2 else { return forward() };
         // SAFETY: VUID-vkCmdPushConstants2-pPushConstantsInfo-parameter: a valid structure until the call returns.
-        let it = unsafe { deref_param(p_info) };
+        let constants_info = unsafe { deref_param(p_info) };
         // SAFETY: VUID-VkPushConstantsInfo-pValues-parameter: an array of `size` bytes until the call returns.
-        let all = || unsafe { gpu.record_push_constants(commands, it.layout, (it.stage_flags, it.offset), (it.p_values, it.size)) };
-        let changed = PushConstantsInfo { stage_flags: catch_panic_and_retry("vkCmdPushConstants2", all, || it.stage_flags), ..*it };
+        let all = || unsafe { gpu.record_push_constants(commands, constants_info.layout, (constants_info.stage_flags, constants_info.offset), (constants_info.p_values, constants_info.size)) };
+        let changed = PushConstantsInfo { stage_flags: catch_panic_and_retry("vkCmdPushConstants2", all, || constants_info.stage_flags), ..*constants_info };
         // SAFETY: the driver's function, with the application's parameters, but for stages that the layout has besides
         // (VUID-VkPushConstantsInfo-offset-01796 wants them).
         unsafe { next(commands, Ptr::to(&changed)) };

@@ -132,7 +132,7 @@ impl DeviceRequest {
                     unsafe { (*first.cast::<PhysicalDeviceVulkan12Features>()).buffer_device_address = Bool32(1) };
                 }
                 // Both have the same members.
-                it if is_said(&it) => {
+                structure_type if is_said(&structure_type) => {
                     let own = first.cast::<PhysicalDeviceBufferDeviceAddressFeatures>();
                     // SAFETY: a copy of a structure with these members, which is ours alone and aligned for any
                     // structure.
@@ -262,11 +262,11 @@ unsafe fn supports_addresses(
 }
 
 fn enable_stores(features: &mut PhysicalDeviceFeatures, has: &PhysicalDeviceFeatures) {
-    for (it, has) in [
+    for (bool, has) in [
         (&mut features.fragment_stores_and_atomics, has.fragment_stores_and_atomics),
         (&mut features.vertex_pipeline_stores_and_atomics, has.vertex_pipeline_stores_and_atomics),
     ] {
-        it.0 |= has.0;
+        bool.0 |= has.0;
     }
 }
 

@@ -136,8 +136,8 @@ impl DeviceChecks {
     }
 
     /// Push constants are for all stages whose ranges they are in.
-    fn with_layout_stages(&self, it: &IndirectCommandsLayoutTokenNV) -> IndirectCommandsLayoutTokenNV {
-        let mut token = *it;
+    fn with_layout_stages(&self, layout_token: &IndirectCommandsLayoutTokenNV) -> IndirectCommandsLayoutTokenNV {
+        let mut token = *layout_token;
         if token.token_type == IndirectCommandsTokenTypeNV::PUSH_CONSTANT_NV
             && let Some(layout) = self.state().pipeline_layouts.get(&token.pushconstant_pipeline_layout.0)
         {

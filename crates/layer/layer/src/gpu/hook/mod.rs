@@ -139,9 +139,9 @@ impl DeviceChecks {
 
     fn forget_pipelines(&self, made: &[Pipeline]) {
         let mut state = self.state();
-        for it in made {
-            state.libraries.remove(&it.0);
-            state.pipelines.remove(&it.0);
+        for pipeline in made {
+            state.libraries.remove(&pipeline.0);
+            state.pipelines.remove(&pipeline.0);
         }
     }
 }

@@ -31,11 +31,11 @@ hooks! {
         }
         result
     }
-    destroy_descriptor_set_layout = fn(device: Device, it: DescriptorSetLayout, p_allocator: Ptr<Opaque>) -> (), |gpu, forward| {
+    destroy_descriptor_set_layout = fn(device: Device, set_layout: DescriptorSetLayout, p_allocator: Ptr<Opaque>) -> (), |gpu, forward| {
         let is_kept = || {
             let mut state = gpu.state();
-            state.set_layouts.remove(&it.0);
-            state.shader_objects.retain_set_layout(it, p_allocator)
+            state.set_layouts.remove(&set_layout.0);
+            state.shader_objects.retain_set_layout(set_layout, p_allocator)
         };
         if !catch_panic("vkDestroyDescriptorSetLayout", is_kept, || false) {
             forward();
@@ -50,9 +50,9 @@ hooks! {
         // changed in the same way.
         catch_panic("vkCreatePipelineLayout", create, || None).unwrap_or_else(forward)
     }
-    destroy_pipeline_layout = fn(device: Device, it: PipelineLayout, p_allocator: Ptr<Opaque>) -> (), |gpu, forward| {
+    destroy_pipeline_layout = fn(device: Device, pipeline_layout: PipelineLayout, p_allocator: Ptr<Opaque>) -> (), |gpu, forward| {
         let forget = || {
-            gpu.state().pipeline_layouts.remove(&it.0);
+            gpu.state().pipeline_layouts.remove(&pipeline_layout.0);
             gpu.invalidate_choices();
         };
         catch_panic("vkDestroyPipelineLayout", forget, || ());
@@ -79,12 +79,12 @@ hooks! {
         }
         result
     }
-    destroy_shader_module = fn(device: Device, it: ShaderModule, p_allocator: Ptr<Opaque>) -> (), |gpu, forward| {
+    destroy_shader_module = fn(device: Device, shader_module: ShaderModule, p_allocator: Ptr<Opaque>) -> (), |gpu, forward| {
         let forget = || {
             let mut state = gpu.state();
-            state.modules.remove(&it.0);
-            state.names.remove(ObjectType::SHADER_MODULE, it.0);
-            state.marked_modules.remove(&it.0);
+            state.modules.remove(&shader_module.0);
+            state.names.remove(ObjectType::SHADER_MODULE, shader_module.0);
+            state.marked_modules.remove(&shader_module.0);
         };
         catch_panic("vkDestroyShaderModule", forget, || ());
         forward();
@@ -107,8 +107,8 @@ hooks! {
         }
         result
     }
-    destroy_render_pass = fn(device: Device, it: RenderPass, p_allocator: Ptr<Opaque>) -> (), |gpu, forward| {
-        if !catch_panic("vkDestroyRenderPass", || gpu.retain_render_pass(it, p_allocator), || false) {
+    destroy_render_pass = fn(device: Device, render_pass: RenderPass, p_allocator: Ptr<Opaque>) -> (), |gpu, forward| {
+        if !catch_panic("vkDestroyRenderPass", || gpu.retain_render_pass(render_pass, p_allocator), || false) {
             forward();
         }
     }
@@ -116,12 +116,12 @@ hooks! {
         let Some(next) = gpu.next.create_compute_pipelines else { return forward() };
         // SAFETY: VUID-vkCreateComputePipelines-pCreateInfos-parameter: an array of so many until the call returns.
         let infos = unsafe { slice(p_infos, count) };
-        let plan = |it: &ComputePipelineCreateInfo| {
+        let plan = |create_info: &ComputePipelineCreateInfo| {
             // SAFETY: VUID-vkCreateComputePipelines-pCreateInfos-parameter: each is valid, with its chain and its stage;
             // VUID-vkCreateComputePipelines-device-parameter: the device is alive until the call returns.
             unsafe {
-                let mut plan = gpu.plan(it.layout, (it.flags, it.p_next), std::slice::from_ref(&it.stage))?;
-                plan.recipe = pack_context_of(device).and_then(|facts| PipelineRecipe::compute(it, facts, plan.layout_and_sources()));
+                let mut plan = gpu.plan(create_info.layout, (create_info.flags, create_info.p_next), std::slice::from_ref(&create_info.stage))?;
+                plan.recipe = pack_context_of(device).and_then(|facts| PipelineRecipe::compute(create_info, facts, plan.layout_and_sources()));
                 Some(plan)
             }
         };
@@ -142,15 +142,15 @@ hooks! {
         let Some(next) = gpu.next.create_graphics_pipelines else { return forward() };
         // SAFETY: VUID-vkCreateGraphicsPipelines-pCreateInfos-parameter: an array of so many until the call returns.
         let infos = unsafe { slice(p_infos, count) };
-        let plan = |it: &GraphicsPipelineCreateInfo| {
+        let plan = |create_info: &GraphicsPipelineCreateInfo| {
             // SAFETY: VUID-vkCreateGraphicsPipelines-pCreateInfos-parameter: each is valid, with its chain and its
             // stages (VUID-VkGraphicsPipelineCreateInfo-pStages-06600, or there are none of them);
             // VUID-vkCreateGraphicsPipelines-device-parameter: the device is alive until the call returns.
             unsafe {
-                let mut plan = gpu.plan(it.layout, (it.flags, it.p_next), slice(it.p_stages, it.stage_count))?;
-                let pass = gpu.state().render_passes.get(it.render_pass);
+                let mut plan = gpu.plan(create_info.layout, (create_info.flags, create_info.p_next), slice(create_info.p_stages, create_info.stage_count))?;
+                let pass = gpu.state().render_passes.get(create_info.render_pass);
                 let facts = pack_context_of(device).filter(|_| plan.is_whole());
-                plan.recipe = facts.and_then(|facts| PipelineRecipe::graphics(it, facts, plan.layout_and_sources(), pass));
+                plan.recipe = facts.and_then(|facts| PipelineRecipe::graphics(create_info, facts, plan.layout_and_sources(), pass));
                 Some(plan)
             }
         };
@@ -168,11 +168,11 @@ hooks! {
         // there are infos and plans; they are made with `p_allocator`.
         unsafe { gpu.create_pipelines((p_infos, &changed), cache, plans, (p_made, p_allocator), create) }
     }
-    destroy_pipeline = fn(device: Device, it: Pipeline, p_allocator: Ptr<Opaque>) -> (), |gpu, forward| {
+    destroy_pipeline = fn(device: Device, pipeline: Pipeline, p_allocator: Ptr<Opaque>) -> (), |gpu, forward| {
         let forget = || {
             let mut state = gpu.state();
-            state.libraries.remove(&it.0);
-            let removed = state.pipelines.remove(&it.0);
+            state.libraries.remove(&pipeline.0);
+            let removed = state.pipelines.remove(&pipeline.0);
             drop(state);
             if let Some(checked) = removed {
                 gpu.invalidate_choices();
@@ -180,7 +180,7 @@ hooks! {
                 drop(checked);
                 gpu.destroy_unused_passes();
             }
-            gpu.state().names.remove(ObjectType::PIPELINE, it.0);
+            gpu.state().names.remove(ObjectType::PIPELINE, pipeline.0);
         };
         catch_panic("vkDestroyPipeline", forget, || ());
         forward();
@@ -196,10 +196,10 @@ hooks! {
         }
         result
     }
-    free_memory = fn(device: Device, it: DeviceMemory, p_allocator: Ptr<Opaque>) -> (), |gpu, forward| {
-        if it.0 != 0 {
+    free_memory = fn(device: Device, device_memory: DeviceMemory, p_allocator: Ptr<Opaque>) -> (), |gpu, forward| {
+        if device_memory.0 != 0 {
             gpu.allocations.remove();
-            catch_panic("vkFreeMemory", || gpu.forget_mapping(it), || ());
+            catch_panic("vkFreeMemory", || gpu.forget_mapping(device_memory), || ());
         }
         forward();
     }
@@ -237,14 +237,14 @@ hooks! {
         }
         result
     }
-    destroy_buffer = fn(device: Device, it: Buffer, p_allocator: Ptr<Opaque>) -> (), |gpu, forward| {
+    destroy_buffer = fn(device: Device, item: Buffer, p_allocator: Ptr<Opaque>) -> (), |gpu, forward| {
         let forget = || {
             let mut state = gpu.state();
-            state.buffer_sizes.remove(&it.0);
-            state.bindable.remove(&it.0);
-            state.descriptor_buffers.forget(it);
-            let name = state.names.remove(ObjectType::BUFFER, it.0);
-            state.addresses.remove(it.0, name);
+            state.buffer_sizes.remove(&item.0);
+            state.bindable.remove(&item.0);
+            state.descriptor_buffers.forget(item);
+            let name = state.names.remove(ObjectType::BUFFER, item.0);
+            state.addresses.remove(item.0, name);
         };
         catch_panic("vkDestroyBuffer", forget, || ());
         forward();
@@ -264,20 +264,20 @@ hooks! {
         }
         result
     }
-    destroy_buffer_view = fn(device: Device, it: BufferView, p_allocator: Ptr<Opaque>) -> (), |gpu, forward| {
-        catch_panic("vkDestroyBufferView", || _ = gpu.state().view_texels.remove(&it.0), || ());
+    destroy_buffer_view = fn(device: Device, buffer_view: BufferView, p_allocator: Ptr<Opaque>) -> (), |gpu, forward| {
+        catch_panic("vkDestroyBufferView", || _ = gpu.state().view_texels.remove(&buffer_view.0), || ());
         forward();
     }
     set_debug_utils_object_name_ext = fn(device: Device, p_info: Ptr<DebugUtilsObjectNameInfoEXT>) -> Result, |gpu, forward| {
         let note = || {
             // SAFETY: VUID-vkSetDebugUtilsObjectNameEXT-pNameInfo-parameter: a valid structure until the call returns;
             // VUID-VkDebugUtilsObjectNameInfoEXT-pObjectName-parameter: null, or a string that ends with a zero.
-            let (it, name) = unsafe {
-                let it = deref_param(p_info);
-                (it, crate::loader::proc_addr::c_str(it.p_object_name))
+            let (name_info, name) = unsafe {
+                let debug_utils_object_name_info = deref_param(p_info);
+                (debug_utils_object_name_info, crate::loader::proc_addr::c_str(debug_utils_object_name_info.p_object_name))
             };
             let name = name.map(|it| it.to_string_lossy().into_owned());
-            gpu.state().names.set(it.object_type, it.object_handle, name);
+            gpu.state().names.set(name_info.object_type, name_info.object_handle, name);
         };
         run_if_enabled("vkSetDebugUtilsObjectNameEXT", note, || ());
         forward()

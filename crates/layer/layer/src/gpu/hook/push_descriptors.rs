@@ -56,8 +56,8 @@ hooks! {
         }
         result
     }
-    destroy_descriptor_update_template = fn(device: Device, it: DescriptorUpdateTemplate, p_allocator: Ptr<Opaque>) -> (), |gpu, forward| {
-        catch_panic("vkDestroyDescriptorUpdateTemplate", || drop(gpu.state().templates.remove(&it.0)), || ());
+    destroy_descriptor_update_template = fn(device: Device, update_template: DescriptorUpdateTemplate, p_allocator: Ptr<Opaque>) -> (), |gpu, forward| {
+        catch_panic("vkDestroyDescriptorUpdateTemplate", || drop(gpu.state().templates.remove(&update_template.0)), || ());
         forward();
     }
     update_descriptor_set_with_template = fn(device: Device, set: DescriptorSet, template: DescriptorUpdateTemplate, p_data: Ptr<Opaque>) -> (), |gpu, forward| {
@@ -89,15 +89,15 @@ hooks! {
         forward();
         // SAFETY: VUID-vkCmdPushDescriptorSet2-pPushDescriptorSetInfo-parameter: a valid structure until the call
         // returns; VUID-VkPushDescriptorSetInfo-pDescriptorWrites-parameter: an array of as many as it says.
-        let (it, writes) = unsafe {
-            let it = deref_param(p_info);
-            (it, slice(it.p_descriptor_writes, it.descriptor_write_count))
+        let (set_info, writes) = unsafe {
+            let push_descriptor_set_info = deref_param(p_info);
+            (push_descriptor_set_info, slice(push_descriptor_set_info.p_descriptor_writes, push_descriptor_set_info.descriptor_write_count))
         };
         let note = || {
-            bind_points_of_stages(it.stage_flags).for_each(|point| {
+            bind_points_of_stages(set_info.stage_flags).for_each(|point| {
                 // SAFETY: VUID-VkPushDescriptorSetInfo-pDescriptorWrites-parameter: each is valid, with its chain and
                 // its arrays (VUID-VkPushDescriptorSetInfo-pDescriptorWrites-06494).
-                unsafe { gpu.record_push(commands, POINTS[point], (it.layout, it.set), writes) };
+                unsafe { gpu.record_push(commands, POINTS[point], (set_info.layout, set_info.set), writes) };
             });
         };
         catch_panic_and_retry("vkCmdPushDescriptorSet2", note, || ());
@@ -112,9 +112,9 @@ hooks! {
         forward();
         // SAFETY: VUID-vkCmdPushDescriptorSetWithTemplate2-pPushDescriptorSetWithTemplateInfo-parameter: a valid
         // structure until the call returns.
-        let it = unsafe { deref_param(p_info) };
+        let template_info = unsafe { deref_param(p_info) };
         // SAFETY: VUID-VkPushDescriptorSetWithTemplateInfo-pData-01686: what the template says, until the call returns.
-        let note = || unsafe { gpu.record_template_push(commands, it.descriptor_update_template, (it.layout, it.set), it.p_data) };
+        let note = || unsafe { gpu.record_template_push(commands, template_info.descriptor_update_template, (template_info.layout, template_info.set), template_info.p_data) };
         catch_panic_and_retry("vkCmdPushDescriptorSetWithTemplate2", note, || ());
     }
 }
@@ -279,16 +279,23 @@ impl DeviceChecks {
     }
 
     /// Pushes what the application pushed.
-    pub(crate) fn repush_descriptors(&self, handle: CommandBuffer, it: &PushDescriptorCall) {
+    pub(crate) fn repush_descriptors(&self, handle: CommandBuffer, descriptor_call: &PushDescriptorCall) {
         let Some(push) = self.next.cmd_push_descriptor_set else { return };
         let mut arena = lavascope_marshal::Arena::default();
-        let Some(params) = it.call.unpack(&mut arena) else { return };
+        let Some(params) = descriptor_call.call.unpack(&mut arena) else { return };
         // SAFETY: `pack_push` packed a call of this command, so `unpack` gives its parameters, and they lead into `arena`,
         // which is alive. The command buffer is in the recording state: this runs inside of a command of the
         // application for it. The set and its layout are what the application pushed for.
         unsafe {
-            let it = &*params.cast::<CmdPushDescriptorSetParams>();
-            push(handle, it.pipeline_bind_point, it.layout, it.set, it.descriptor_write_count, it.p_descriptor_writes);
+            let set_params = &*params.cast::<CmdPushDescriptorSetParams>();
+            push(
+                handle,
+                set_params.pipeline_bind_point,
+                set_params.layout,
+                set_params.set,
+                set_params.descriptor_write_count,
+                set_params.p_descriptor_writes,
+            );
         }
     }
 }
@@ -298,10 +305,11 @@ mod tests {
     use super::*;
 
     fn entry(binding: u32, kind: DescriptorType, count: u32, offset: u64) -> DescriptorUpdateTemplateEntry {
-        let mut it = DescriptorUpdateTemplateEntry::zeroed();
-        (it.dst_binding, it.descriptor_type, it.descriptor_count) = (binding, kind, count);
-        (it.offset, it.stride) = (offset, 8);
-        it
+        let mut template_entry = DescriptorUpdateTemplateEntry::zeroed();
+        (template_entry.dst_binding, template_entry.descriptor_type, template_entry.descriptor_count) =
+            (binding, kind, count);
+        (template_entry.offset, template_entry.stride) = (offset, 8);
+        template_entry
     }
 
     #[test]
@@ -318,17 +326,17 @@ mod tests {
         // It moves, as it does on its way to whoever reads it.
         let writes = Box::new(TemplateWrites::new(&template, Ptr::to_slice(&data).cast(), DescriptorSet(7)));
         let mut found = Vec::new();
-        for it in &writes.all {
-            assert_eq!((it.dst_set, it.descriptor_count), (DescriptorSet(7), 1));
-            let chained = it.p_next.cast::<WriteDescriptorSetAccelerationStructureKHR>();
+        for write in &writes.all {
+            assert_eq!((write.dst_set, write.descriptor_count), (DescriptorSet(7), 1));
+            let chained = write.p_next.cast::<WriteDescriptorSetAccelerationStructureKHR>();
             // SAFETY: what the writes lead to is in `writes` and in `data`, and both are alive.
             let value = unsafe {
                 match chained.as_ptr().as_ref() {
                     Some(chained) => (*chained.p_acceleration_structures.as_ptr()).0,
-                    None => (*it.p_texel_buffer_view.as_ptr()).0,
+                    None => (*write.p_texel_buffer_view.as_ptr()).0,
                 }
             };
-            found.push((it.dst_binding, it.dst_array_element, chained.is_null(), value));
+            found.push((write.dst_binding, write.dst_array_element, chained.is_null(), value));
         }
         assert_eq!(found, [(0, 0, false, 10), (0, 1, false, 11), (2, 0, true, 12), (3, 0, false, 13)]);
     }

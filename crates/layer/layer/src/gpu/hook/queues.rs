@@ -40,7 +40,7 @@ hooks! {
         gpu.before_signal("vkSignalSemaphore");
         forward()
     }
-    set_event = fn(device: Device, it: Event) -> Result, |gpu, forward| {
+    set_event = fn(device: Device, event: Event) -> Result, |gpu, forward| {
         gpu.before_signal("vkSetEvent");
         forward()
     }
@@ -53,12 +53,12 @@ hooks! {
         }
         result
     }
-    get_semaphore_counter_value = fn(device: Device, it: Semaphore, p_value: Ptr<u64>) -> Result, |gpu, forward| {
+    get_semaphore_counter_value = fn(device: Device, semaphore: Semaphore, p_value: Ptr<u64>) -> Result, |gpu, forward| {
         let result = gpu.after_call(forward());
         if result == Result::SUCCESS {
             // SAFETY: VUID-vkGetSemaphoreCounterValue-pValue-parameter: a place for the value, which the call has written.
             let value = unsafe { read_output(p_value) };
-            run_if_enabled("vkGetSemaphoreCounterValue", || gpu.counter_reached(it, value), || ());
+            run_if_enabled("vkGetSemaphoreCounterValue", || gpu.counter_reached(semaphore, value), || ());
         }
         result
     }
@@ -71,10 +71,10 @@ hooks! {
         }
         result
     }
-    get_fence_status = fn(device: Device, it: Fence) -> Result, |gpu, forward| {
+    get_fence_status = fn(device: Device, fence: Fence) -> Result, |gpu, forward| {
         let result = gpu.after_call(forward());
         if result == Result::SUCCESS {
-            run_if_enabled("vkGetFenceStatus", || gpu.fence_signaled(it), || ());
+            run_if_enabled("vkGetFenceStatus", || gpu.fence_signaled(fence), || ());
         }
         result
     }

@@ -75,9 +75,16 @@ unsafe extern "system" fn create_nv(
     let Some(next) = gpu.next.create_ray_tracing_pipelines_nv else { return Result::ERROR_INITIALIZATION_FAILED };
     // SAFETY: VUID-vkCreateRayTracingPipelinesNV-pCreateInfos-parameter: an array of so many until the call returns.
     let infos = unsafe { slice(p_infos, count) };
-    let plan = |it: &RayTracingPipelineCreateInfoNV| {
+    let plan = |create_info: &RayTracingPipelineCreateInfoNV| {
         // SAFETY: VUID-vkCreateRayTracingPipelinesNV-pCreateInfos-parameter: each is valid, with its chain and its stages.
-        unsafe { gpu.plan_ray_tracing(it.layout, (it.flags, it.p_next), slice(it.p_stages, it.stage_count), &[]) }
+        unsafe {
+            gpu.plan_ray_tracing(
+                create_info.layout,
+                (create_info.flags, create_info.p_next),
+                slice(create_info.p_stages, create_info.stage_count),
+                &[],
+            )
+        }
     };
     let plans = || infos.iter().map(plan).collect::<Vec<_>>();
     // Upkeep, as above.

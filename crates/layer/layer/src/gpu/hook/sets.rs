@@ -66,10 +66,10 @@ impl DeviceChecks {
     pub(in crate::gpu) fn forget_contents(&self, name: &str, sets: impl Iterator<Item = DescriptorSet>) {
         let forget = || {
             let mut state = self.state();
-            sets.for_each(|it| {
+            sets.for_each(|set| {
                 state
                     .sets
-                    .get_mut(&it.0)
+                    .get_mut(&set.0)
                     .into_iter()
                     .for_each(crate::gpu::resource::descriptor_sets::DescriptorSetState::forget_contents)
             });

@@ -64,8 +64,8 @@ impl DeviceChecks {
             Some(objects) => self.instrument_objects(objects).map(ShaderSet::Instrumented),
             None => {
                 // One is as the application made it, and all must have the same sets and push constants.
-                let original = |(at, it): (&(u32, u64), &Option<Arc<ShaderObject>>)| {
-                    let original = it.as_ref().and_then(|it| self.original_shader(it));
+                let original = |(at, shader_object): (&(u32, u64), &Option<Arc<ShaderObject>>)| {
+                    let original = shader_object.as_ref().and_then(|it| self.original_shader(it));
                     (at.0, original.map_or(at.1, |it| it.0))
                 };
                 Some(ShaderSet::Uninstrumented(key.iter().zip(&objects).map(original).collect()))
@@ -151,12 +151,12 @@ impl DeviceChecks {
     /// Makes all objects of a combination again.
     pub(crate) fn rebuild_objects(
         &self,
-        it: &BoundCombination,
+        bound_combination: &BoundCombination,
         number: u32,
         style: &CheckStyle,
     ) -> Option<Arc<PipelineVariant>> {
         let mut forms: Vec<ShaderObjectVariant> = Vec::new();
-        for (at, object) in it.objects.iter().enumerate() {
+        for (at, object) in bound_combination.objects.iter().enumerate() {
             let immediate = style.immediate.as_ref().map(|it| it.get(at).cloned().unwrap_or_default());
             match self.rebuild_object(object, (style.branches, immediate)) {
                 Some(form) => forms.push(form),
@@ -168,7 +168,8 @@ impl DeviceChecks {
         }
         let own = forms.iter().map(|it| it.handle).collect();
         let forms: Vec<&ShaderObjectVariant> = forms.iter().collect();
-        let variant = Arc::new(self.compose_variant(&it.objects, &forms, (number, style.branches), own)?);
+        let variant =
+            Arc::new(self.compose_variant(&bound_combination.objects, &forms, (number, style.branches), own)?);
         self.state().variants.push(Arc::clone(&variant));
         Some(variant)
     }

@@ -90,20 +90,26 @@ impl SetLayoutState {
         let all = unsafe { slice(info.p_bindings, info.binding_count) };
         let far = all.iter().map(|it| it.binding).max().filter(|it| *it > BINDING_MAX);
         let mut layout = SetLayoutState { flags: info.flags.0, unsupported_binding: far, ..SetLayoutState::default() };
-        for (at, it) in all.iter().enumerate().filter(|it| it.1.binding <= BINDING_MAX) {
-            let number = it.binding as usize;
+        for (at, layout_binding) in all.iter().enumerate().filter(|it| it.1.binding <= BINDING_MAX) {
+            let number = layout_binding.binding as usize;
             if layout.bindings.len() <= number {
                 layout.bindings.resize_with(number + 1, LayoutBinding::default);
             }
-            let samples =
-                matches!(it.descriptor_type, DescriptorType::SAMPLER | DescriptorType::COMBINED_IMAGE_SAMPLER);
+            let samples = matches!(
+                layout_binding.descriptor_type,
+                DescriptorType::SAMPLER | DescriptorType::COMBINED_IMAGE_SAMPLER
+            );
             // SAFETY: VUID-VkDescriptorSetLayoutBinding-descriptorType-00282: with such a type, null or a sampler for
             // each descriptor.
-            let samplers = if samples { unsafe { slice(it.p_immutable_samplers, it.descriptor_count) } } else { &[] };
+            let samplers = if samples {
+                unsafe { slice(layout_binding.p_immutable_samplers, layout_binding.descriptor_count) }
+            } else {
+                &[]
+            };
             layout.bindings[number] = LayoutBinding {
-                descriptor_type: it.descriptor_type,
-                count: it.descriptor_count,
-                stages: it.stage_flags.0,
+                descriptor_type: layout_binding.descriptor_type,
+                count: layout_binding.descriptor_count,
+                stages: layout_binding.stage_flags.0,
                 flags: flags.get(at).map_or(0, |it| it.0),
                 samplers: samplers.iter().map(|it| it.0).collect(),
             };
@@ -184,16 +190,16 @@ impl PipelineLayoutState {
             );
         }
         let mut count = 0;
-        for it in &self.sets {
-            let Some(it) = it else {
+        for set in &self.sets {
+            let Some(other) = set else {
                 return Some("a pipeline layout has a set that is not known: its shaders are not checked");
             };
-            if it.unsupported_binding.is_some() {
+            if other.unsupported_binding.is_some() {
                 return Some(
                     "a set layout has bindings with numbers above 65535: shaders that are made with it are not checked",
                 );
             }
-            count += it.bindings.iter().map(|it| u64::from(it.elements())).sum::<u64>();
+            count += other.bindings.iter().map(|it| u64::from(it.elements())).sum::<u64>();
         }
         (count > DESCRIPTORS_MAX)
             .then_some("a pipeline layout has more than 65536 descriptors: its shaders are not checked yet")
@@ -201,8 +207,8 @@ impl PipelineLayoutState {
 
     /// The table of descriptors without any, where there are as many of them as the layout says.
     pub(crate) fn empty_table(&self) -> &[u32] {
-        let counts = |it: &Option<Arc<SetLayoutState>>| {
-            it.iter().flat_map(|it| &it.bindings).map(LayoutBinding::elements).collect()
+        let counts = |layout_state: &Option<Arc<SetLayoutState>>| {
+            layout_state.iter().flat_map(|it| &it.bindings).map(LayoutBinding::elements).collect()
         };
         let make = || tables::empty_descriptor_table(&self.sets.iter().map(counts).collect::<Vec<Vec<u32>>>());
         self.empty_table.get_or_init(make)
@@ -241,8 +247,9 @@ fn with_root_push_range(ranges: &[PushConstantRange], tail: u32, stages: u32) ->
 impl PipelineLayoutState {
     /// The stages that bytes must be pushed for: those of all ranges that they are in.
     pub(crate) fn stages_of_push(&self, offset: u32, size: u32) -> u32 {
-        let is_in = |it: &&PushConstantRange| {
-            offset < it.offset.saturating_add(it.size) && it.offset < offset.saturating_add(size)
+        let is_in = |constant_range: &&PushConstantRange| {
+            offset < constant_range.offset.saturating_add(constant_range.size)
+                && constant_range.offset < offset.saturating_add(size)
         };
         self.driver_ranges.iter().filter(is_in).fold(0, |all, it| all | it.stage_flags.0)
     }
@@ -268,12 +275,13 @@ fn count(sets: &[Option<Arc<SetLayoutState>>], stage: u32, is_it: impl Fn(Descri
     slots.filter(|it| is_it(it.descriptor_type)).fold(0, |all, it| all.saturating_add(it.elements()))
 }
 
-fn is_storage_buffer(it: DescriptorType) -> bool {
-    matches!(it, DescriptorType::STORAGE_BUFFER | DescriptorType::STORAGE_BUFFER_DYNAMIC)
+fn is_storage_buffer(descriptor_type: DescriptorType) -> bool {
+    matches!(descriptor_type, DescriptorType::STORAGE_BUFFER | DescriptorType::STORAGE_BUFFER_DYNAMIC)
 }
 
-fn is_output(it: DescriptorType) -> bool {
-    is_storage_buffer(it) || matches!(it, DescriptorType::STORAGE_IMAGE | DescriptorType::STORAGE_TEXEL_BUFFER)
+fn is_output(descriptor_type: DescriptorType) -> bool {
+    is_storage_buffer(descriptor_type)
+        || matches!(descriptor_type, DescriptorType::STORAGE_IMAGE | DescriptorType::STORAGE_TEXEL_BUFFER)
 }
 
 /// Whether four storage buffers more, in all stages, stay below the limits.
@@ -439,7 +447,7 @@ impl DeviceChecks {
     pub(crate) fn known_set_layouts(&self, handles: &[DescriptorSetLayout]) -> Vec<Option<Arc<SetLayoutState>>> {
         let state = self.state();
         // A set that a part of a pipeline does not use has no layout there.
-        let known = |it: &DescriptorSetLayout| match it.0 {
+        let known = |set_layout: &DescriptorSetLayout| match set_layout.0 {
             0 => Some(Arc::default()),
             handle => state.set_layouts.get(&handle).cloned(),
         };

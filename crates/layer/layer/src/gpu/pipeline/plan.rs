@@ -351,8 +351,7 @@ impl DeviceChecks {
         if let Ok(Some(made)) = &found {
             plan.requirements.extend(&made.requirements);
         }
-        plan.records_all_touches &=
-            matches!(&found, Ok(Some(it)) if !it.is_unchanged() || it.touches == ModuleTouches::default());
+        plan.records_all_touches &= matches!(&found, Ok(Some(instrumented_module)) if !instrumented_module.is_unchanged() || instrumented_module.touches == ModuleTouches::default());
         let found = found.map(|it| it.filter(|it| !it.is_unchanged()));
         // SAFETY: the contract of this function: a stage with a valid chain.
         let (p_next, chain) =

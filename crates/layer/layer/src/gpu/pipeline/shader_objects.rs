@@ -154,8 +154,8 @@ impl BoundShaders {
 
 impl ShaderObjects {
     /// The application destroys the layout of a set. Says whether it stays for now, since objects may be made again.
-    pub(crate) fn retain_set_layout(&mut self, it: DescriptorSetLayout, p_allocator: Ptr<Opaque>) -> bool {
-        let Some(held) = self.held.remove(&it.0) else { return false };
+    pub(crate) fn retain_set_layout(&mut self, set_layout: DescriptorSetLayout, p_allocator: Ptr<Opaque>) -> bool {
+        let Some(held) = self.held.remove(&set_layout.0) else { return false };
         // Callbacks of the application for memory may be gone later.
         let stays = Arc::strong_count(&held) > 1 && p_allocator.is_null();
         held.is_destroyed.store(!stays, Ordering::Relaxed);
@@ -222,16 +222,16 @@ hooks! {
         }
         result
     }
-    destroy_shader_ext = fn(device: Device, it: ShaderEXT, p_allocator: Ptr<Opaque>) -> (), |gpu, forward| {
-        catch_panic("vkDestroyShaderEXT", || gpu.retire_shader_object(it), || ());
+    destroy_shader_ext = fn(device: Device, shader: ShaderEXT, p_allocator: Ptr<Opaque>) -> (), |gpu, forward| {
+        catch_panic("vkDestroyShaderEXT", || gpu.retire_shader_object(shader), || ());
         forward();
     }
-    get_shader_binary_data_ext = fn(device: Device, it: ShaderEXT, p_size: Ptr<u64>, p_data: Ptr<u8>) -> Result, |gpu, forward| {
+    get_shader_binary_data_ext = fn(device: Device, shader: ShaderEXT, p_size: Ptr<u64>, p_data: Ptr<u8>) -> Result, |gpu, forward| {
         let Some(next) = gpu.next.get_shader_binary_data_ext else { return forward() };
         // Binaries outlive the run: nothing of ours is in them.
         let original = || {
-            let object = gpu.state().shader_objects.live.get(&it.0).cloned();
-            object.map_or(Some(it), |object| gpu.original_shader(&object))
+            let object = gpu.state().shader_objects.live.get(&shader.0).cloned();
+            object.map_or(Some(shader), |object| gpu.original_shader(&object))
         };
         match catch_panic("vkGetShaderBinaryDataEXT", original, || None) {
             // SAFETY: the driver's function, with the application's parameters, but for the object: it is the one of the
@@ -616,15 +616,15 @@ impl DeviceChecks {
     }
 
     /// The application destroys an object.
-    fn retire_shader_object(&self, it: ShaderEXT) {
+    fn retire_shader_object(&self, shader: ShaderEXT) {
         let mut state = self.state();
         // Others may have been bound beside it, whether it is ours or not.
         state.shader_objects.shader_sets.retain(|key, it_is| match it_is {
-            ShaderSet::Uninstrumented(_) => !key.iter().any(|other| other.1 == it.0),
+            ShaderSet::Uninstrumented(_) => !key.iter().any(|other| other.1 == shader.0),
             ShaderSet::Instrumented(_) => true,
         });
-        let removed = state.shader_objects.remove(it.0);
-        state.names.remove(ObjectType::SHADER_EXT, it.0);
+        let removed = state.shader_objects.remove(shader.0);
+        state.names.remove(ObjectType::SHADER_EXT, shader.0);
         drop(state);
         self.invalidate_choices();
         let Some((object, checked)) = removed else { return };
@@ -655,9 +655,9 @@ impl DeviceChecks {
 
     /// The device ends.
     pub(crate) fn destroy_all_shader_objects(&self, all: &mut ShaderObjects) {
-        for it in all.shader_sets.values() {
-            if let ShaderSet::Instrumented(it) = it {
-                self.destroy_variants(it);
+        for shader_set in all.shader_sets.values() {
+            if let ShaderSet::Instrumented(instrumented) = shader_set {
+                self.destroy_variants(instrumented);
             }
         }
         for object in all.live.values() {

@@ -247,12 +247,13 @@ impl PipelineVariant {
 }
 
 /// What is bound to the element that a requirement is about.
-fn bound_to(table: &[u32], it: &BindingRequirement) -> Option<u32> {
+fn bound_to(table: &[u32], binding_requirement: &BindingRequirement) -> Option<u32> {
     let word = |at: u32| table.get(at as usize).copied();
     // What lies behind the sets is not where one of them begins.
-    word(0).filter(|sets| it.set < *sets)?;
-    let binding = word(1 + it.set)? + it.binding * lavascope_instrument::interface::tables::BINDING_WORDS;
-    let element = it.element.or_else(|| word(binding + 2))?;
+    word(0).filter(|sets| binding_requirement.set < *sets)?;
+    let binding = word(1 + binding_requirement.set)?
+        + binding_requirement.binding * lavascope_instrument::interface::tables::BINDING_WORDS;
+    let element = binding_requirement.element.or_else(|| word(binding + 2))?;
     if element >= word(binding)? {
         return Some(0);
     }
@@ -565,14 +566,14 @@ unsafe fn make_independent(flags: &mut PipelineCreateFlags, chain: Ptr<Opaque>) 
     flags.0 &= !unwanted;
     let ty = StructureType::PIPELINE_CREATE_FLAGS_2_CREATE_INFO;
     // SAFETY: the contract of this function: a valid chain; the type is that of the structure.
-    if let Some(it) = unsafe { find_in_chain::<PipelineCreateFlags2CreateInfo>(chain, ty) } {
+    if let Some(create_info) = unsafe { find_in_chain::<PipelineCreateFlags2CreateInfo>(chain, ty) } {
         // SAFETY: a structure of the chain, which by the contract of this function is ours to change.
-        unsafe { (*it.as_mut_ptr()).flags.0 &= !u64::from(unwanted) };
+        unsafe { (*create_info.as_mut_ptr()).flags.0 &= !u64::from(unwanted) };
     }
 }
 
-pub(crate) fn lock<T>(it: &Mutex<T>) -> MutexGuard<'_, T> {
-    it.lock().unwrap_or_else(PoisonError::into_inner)
+pub(crate) fn lock<T>(value: &Mutex<T>) -> MutexGuard<'_, T> {
+    value.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 #[cfg(test)]

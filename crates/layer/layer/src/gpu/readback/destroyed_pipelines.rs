@@ -22,8 +22,13 @@ impl ChecksState {
     /// Takes out the forms of shader objects of which none is there any more.
     fn take_shader_object_variants(&mut self) -> Vec<Arc<PipelineVariant>> {
         let live: HashSet<u32> = self.shader_objects.live.values().map(|it| it.number).collect();
-        let is_there = |it: &Arc<PipelineVariant>| {
-            it.shader_objects.is_none() || it.stages.iter().filter_map(|it| it.object).any(|it| live.contains(&it.1))
+        let is_there = |pipeline_variant: &Arc<PipelineVariant>| {
+            pipeline_variant.shader_objects.is_none()
+                || pipeline_variant
+                    .stages
+                    .iter()
+                    .filter_map(|instrumented_stage| instrumented_stage.object)
+                    .any(|pair| live.contains(&pair.1))
         };
         let (rest, ended) = std::mem::take(&mut self.variants).into_iter().partition(is_there);
         self.variants = rest;

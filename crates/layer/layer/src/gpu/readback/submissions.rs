@@ -79,11 +79,11 @@ impl ChecksState {
             self.submissions.iter().enumerate().filter(|it| is_done(it.1)).map(|it| (it.1.queue, it.0)).collect();
         let mut done = Vec::new();
         let mut at = 0;
-        self.submissions.retain_mut(|it| {
-            let is_before = queues.iter().any(|(queue, last)| *queue == it.queue && at <= *last);
+        self.submissions.retain_mut(|submission| {
+            let is_before = queues.iter().any(|(queue, last)| *queue == submission.queue && at <= *last);
             at += 1;
             if is_before {
-                done.append(&mut it.commands);
+                done.append(&mut submission.commands);
             }
             !is_before
         });
@@ -205,10 +205,10 @@ impl DeviceChecks {
         let current = self.publish_address_table()?;
         let now = self.current_address_region();
         for slot in commands.iter().filter_map(|it| self.slot(*it)) {
-            slot.with(|it| {
-                if it.address_table.is_some_and(|it| it != now.device_address) {
-                    it.roots().for_each(|root| write_address_table(root, now));
-                    it.address_table = Some(now.device_address);
+            slot.with(|buffer_state| {
+                if buffer_state.address_table.is_some_and(|it| it != now.device_address) {
+                    buffer_state.roots().for_each(|root| write_address_table(root, now));
+                    buffer_state.address_table = Some(now.device_address);
                 }
             });
         }
@@ -216,8 +216,8 @@ impl DeviceChecks {
     }
 
     fn uses_fixed_tables(&self, handle: u64) -> bool {
-        let uses = |it: &mut CommandBufferState| {
-            it.variants.iter().any(|it| !it.fixed_tables.is_empty() && it.reads_addresses)
+        let uses = |buffer_state: &mut CommandBufferState| {
+            buffer_state.variants.iter().any(|it| !it.fixed_tables.is_empty() && it.reads_addresses)
         };
         self.slot(handle).and_then(|it| it.with(uses)) == Some(true)
     }

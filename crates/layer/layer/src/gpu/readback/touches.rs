@@ -135,10 +135,10 @@ impl DeviceChecks {
         let (mut all, mut open) = (Vec::new(), commands.to_vec());
         while let Some(handle) = open.pop() {
             let Some(slot) = self.slot(handle) else { continue };
-            let secondaries = slot.with(|it| {
-                it.executions += 1;
-                it.object_id = object(handle);
-                it.secondaries.iter().map(|it| it.0).collect::<Vec<u64>>()
+            let secondaries = slot.with(|buffer_state| {
+                buffer_state.executions += 1;
+                buffer_state.object_id = object(handle);
+                buffer_state.secondaries.iter().map(|it| it.0).collect::<Vec<u64>>()
             });
             open.extend(secondaries.unwrap_or_default());
             all.push(handle);
@@ -172,14 +172,14 @@ type AddressRanges<'a> = &'a dyn Fn() -> Option<Vec<Range<u64>>>;
 fn launch_touches(draw: &RecordedDraw, variant: &PipelineVariant, ranges: AddressRanges<'_>) -> Option<ShaderLaunch> {
     let (area, number) = (draw.touches()?, draw.launch?);
     let mut stages: Vec<StageTouches> = Vec::new();
-    for (at, it) in variant.stages.iter().enumerate() {
-        let Some(stage) = pipeline_stage_of(it.kind) else { continue };
+    for (at, instrumented_stage) in variant.stages.iter().enumerate() {
+        let Some(stage) = pipeline_stage_of(instrumented_stage.kind) else { continue };
         // Shaders of rays have one stage together.
         let is_first = !variant.stages[..at].iter().any(|it| pipeline_stage_of(it.kind) == Some(stage));
         if is_first {
             let all: Vec<&InstrumentedStage> =
                 variant.stages.iter().filter(|it| pipeline_stage_of(it.kind) == Some(stage)).collect();
-            let is_all = has_fixed_slot(it.kind) || variant.records_all_touches;
+            let is_all = has_fixed_slot(instrumented_stage.kind) || variant.records_all_touches;
             stages.push(stage_touches(stage, &all, is_all, area, ranges));
         }
     }
@@ -196,9 +196,9 @@ fn stage_touches(
 ) -> StageTouches {
     let mut made = StageTouches { stage, ..StageTouches::default() };
     let mut addresses = Vec::new();
-    for it in all {
-        let own = area.skip_words(it.touch_base);
-        let sites = &it.instrumented.touches.sites;
+    for instrumented_stage in all {
+        let own = area.skip_words(instrumented_stage.touch_base);
+        let sites = &instrumented_stage.instrumented.touches.sites;
         let (at_addresses, described): (Vec<_>, Vec<_>) = sites.iter().partition(|it| it.set == TouchSite::ADDRESSES);
         let mut touched: Vec<BindingTouched> = described.iter().map(|it| binding_touches(it, own)).collect();
         // Whatever one invocation kept, all of them do what is done always.
@@ -218,40 +218,40 @@ fn stage_touches(
 }
 
 /// The words of a site, if it was touched. From here on they are zero again.
-fn take_words(it: &TouchSite, area: ArenaRegion) -> Vec<u32> {
+fn take_words(touch_site: &TouchSite, area: ArenaRegion) -> Vec<u32> {
     let mut words = Vec::new();
-    if let Some(place) = it.word_offset.filter(|place| area.read_word(*place + TouchSite::END_WORD) != 0) {
-        let own = area.skip_words(place).first_words(it.words());
+    if let Some(place) = touch_site.word_offset.filter(|place| area.read_word(*place + TouchSite::END_WORD) != 0) {
+        let own = area.skip_words(place).first_words(touch_site.words());
         words = vec![0; place as usize];
         words.extend(own.read());
         // The device does not use it now, and what it writes from here on is new.
-        own.write(&vec![0; it.words() as usize]);
+        own.write(&vec![0; touch_site.words() as usize]);
     }
     words
 }
 
-fn binding_touches(it: &TouchSite, area: ArenaRegion) -> BindingTouched {
-    let touched = it.read(&take_words(it, area));
-    let is_buffer = it.kind != TouchKind::Descriptor;
+fn binding_touches(touch_site: &TouchSite, area: ArenaRegion) -> BindingTouched {
+    let touched = touch_site.read(&take_words(touch_site, area));
+    let is_buffer = touch_site.kind != TouchKind::Descriptor;
     BindingTouched {
-        set: it.set,
-        binding: it.binding,
-        reads: it.reads,
-        writes: it.writes,
-        is_atomic: it.is_atomic,
+        set: touch_site.set,
+        binding: touch_site.binding,
+        reads: touch_site.reads,
+        writes: touch_site.writes,
+        is_atomic: touch_site.is_atomic,
         elements: touched.elements,
         is_incomplete: touched.is_incomplete,
         is_assumed: !touched.is_recorded,
         bytes: is_buffer.then_some(TouchedBytes { may: touched.may, must: touched.must }),
-        are_texels: it.kind == TouchKind::Texels,
+        are_texels: touch_site.kind == TouchKind::Texels,
     }
 }
 
 /// None where it is not known what was touched.
-fn address_touches(it: &TouchSite, area: ArenaRegion, ranges: AddressRanges<'_>) -> Option<AddressTouched> {
-    let touched = it.read_addresses(&take_words(it, area), ranges);
+fn address_touches(touch_site: &TouchSite, area: ArenaRegion, ranges: AddressRanges<'_>) -> Option<AddressTouched> {
+    let touched = touch_site.read_addresses(&take_words(touch_site, area), ranges);
     let bytes = TouchedBytes { may: touched.may, must: touched.must };
-    let (reads, writes, is_atomic) = (it.reads, it.writes, it.is_atomic);
+    let (reads, writes, is_atomic) = (touch_site.reads, touch_site.writes, touch_site.is_atomic);
     (!touched.is_incomplete).then_some(AddressTouched { reads, writes, is_atomic, bytes })
 }
 
@@ -309,9 +309,9 @@ mod tests {
         let known = stage(rays, TOUCH_HEAD, |_| ());
         assert_eq!(covered(&[&known], true), [(0, 0), (0, 1)]);
         assert_eq!(covered(&[&known], false), [], "there are shaders without code of ours");
-        let other = stage(ShaderStageFlags::MISS_KHR, TOUCH_HEAD, |it| {
-            it.sites.clear();
-            it.untracked_bindings = vec![(0, 0)];
+        let other = stage(ShaderStageFlags::MISS_KHR, TOUCH_HEAD, |module_touches| {
+            module_touches.sites.clear();
+            module_touches.untracked_bindings = vec![(0, 0)];
         });
         assert_eq!(covered(&[&known, &other], true), [(0, 1)]);
         let blind = stage(ShaderStageFlags::MISS_KHR, TOUCH_HEAD, |it| it.has_untracked_access = true);
@@ -323,9 +323,10 @@ mod tests {
         let first = stage(ShaderStageFlags::RAYGEN_KHR, TOUCH_HEAD, |_| ());
         let size = first.instrumented.touches.words;
         let second = stage(ShaderStageFlags::MISS_KHR, TOUCH_HEAD + size, |_| ());
-        let site = |it: &InstrumentedStage| {
-            let written = it.instrumented.touches.sites.iter().find(|it| it.writes).and_then(|it| it.word_offset);
-            (it.touch_base + written.expect("a site")) as usize
+        let site = |instrumented_stage: &InstrumentedStage| {
+            let written =
+                instrumented_stage.instrumented.touches.sites.iter().find(|it| it.writes).and_then(|it| it.word_offset);
+            (instrumented_stage.touch_base + written.expect("a site")) as usize
         };
         let mut words = vec![0; (TOUCH_HEAD + 2 * size) as usize];
         for (stage, word) in [(&first, 3_u32), (&second, 7)] {

@@ -103,8 +103,8 @@ pub(crate) fn command_of_stage(stage: ShaderStageFlags) -> &'static str {
         | ShaderStageFlags::INTERSECTION_KHR.0
         | ShaderStageFlags::CALLABLE_KHR.0;
     match stage.0 {
-        it if it & ShaderStageFlags::COMPUTE.0 != 0 => "vkCmdDispatch",
-        it if it & rays != 0 => "vkCmdTraceRaysKHR",
+        value if value & ShaderStageFlags::COMPUTE.0 != 0 => "vkCmdDispatch",
+        value if value & rays != 0 => "vkCmdTraceRaysKHR",
         _ => "vkCmdDraw",
     }
 }

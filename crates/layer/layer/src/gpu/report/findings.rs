@@ -120,29 +120,29 @@ impl ChecksState {
         let cell = SiteCounter::of(&draw.variant, stage, number);
         let kind = BoundResourceKind::of(&draw.variant, stage, site);
         let binding = binding_of(stage, site);
-        let mut it = self.diagnostic(&draw.variant, stage, site, code_of_error(draw.command, kind, &record.fault));
+        let mut item = self.diagnostic(&draw.variant, stage, site, code_of_error(draw.command, kind, &record.fault));
         let (invocation, handle) = (stage_text(&record.invocation), commands.0);
         let buffer_name = self.debug_name(ObjectType::COMMAND_BUFFER, handle);
-        it.message = format!(
+        item.message = format!(
             "{} Command buffer {}. {} {invocation}",
             error_text(kind, binding, site, &record.fault, |address| self.address_text(address, site.bytes)),
             named(buffer_name.as_deref(), handle),
-            it.message
+            item.message
         );
-        it.function = draw.command.to_owned();
+        item.function = draw.command.to_owned();
         let labels = DebugLabels { queue: queue_labels.to_vec(), commands: draw.labels.clone() };
         let access = DiagnosticLocation::new("access", self.draw_text(draw, commands), draw.command.to_owned());
-        it.locations.insert(0, DiagnosticLocation { path: vec![draw.command.to_owned()], labels, ..access });
-        it.objects.push(DiagnosticObject::new("VkCommandBuffer", u64::from(commands.1), buffer_name));
-        it.properties.extend(facts_of(&record.fault));
+        item.locations.insert(0, DiagnosticLocation { path: vec![draw.command.to_owned()], labels, ..access });
+        item.objects.push(DiagnosticObject::new("VkCommandBuffer", u64::from(commands.1), buffer_name));
+        item.properties.extend(facts_of(&record.fault));
         if draw.variant.fixed_tables.is_empty() {
-            it.properties.push(fact("draw", draw.number));
+            item.properties.push(fact("draw", draw.number));
         }
-        it.properties.push(fact("invocation", invocation));
+        item.properties.push(fact("invocation", invocation));
         let mut objects = vec![self.object(ObjectType::COMMAND_BUFFER, "VkCommandBuffer", handle)];
         objects.extend(self.objects_of(&draw.variant, stage));
         Some(finish_fault(
-            it,
+            item,
             objects,
             (site, spot, self.pipeline_name(&draw.variant, stage)),
             cell,
@@ -185,11 +185,11 @@ impl ChecksState {
         }
         let kind = BoundResourceKind::of(variant, stage, site);
         let code = code_of_site(command_of_stage(stage.kind), kind, site.check);
-        let mut it = self.diagnostic(variant, stage, site, code);
-        it.message = format!("An access is out of bounds; its details are not known. {}", it.message);
+        let mut item = self.diagnostic(variant, stage, site, code);
+        item.message = format!("An access is out of bounds; its details are not known. {}", item.message);
         let cell = SiteCounter::of(variant, stage, number);
         Some(finish_fault(
-            it,
+            item,
             self.objects_of(variant, stage),
             (site, spot, self.pipeline_name(variant, stage)),
             cell,
@@ -227,14 +227,14 @@ impl ChecksState {
         match self.addresses.find(address) {
             BufferAddressLookup::Nowhere if address < NULL_PAGE => format!("{what}: the address is null."),
             BufferAddressLookup::Nowhere => format!("{what}, which belongs to no buffer."),
-            BufferAddressLookup::InBuffer { buffer: it, offset, bytes } => {
-                format!("{what}, {offset} bytes into {}, which has {bytes} bytes.", buffer(it, None))
+            BufferAddressLookup::InBuffer { buffer: value, offset, bytes } => {
+                format!("{what}, {offset} bytes into {}, which has {bytes} bytes.", buffer(value, None))
             }
-            BufferAddressLookup::PastEnd { buffer: it, distance, bytes } => {
-                format!("{what}, {distance} bytes behind the end of {}, which has {bytes} bytes.", buffer(it, None))
+            BufferAddressLookup::PastEnd { buffer: value, distance, bytes } => {
+                format!("{what}, {distance} bytes behind the end of {}, which has {bytes} bytes.", buffer(value, None))
             }
-            BufferAddressLookup::Destroyed { buffer: it, name } => {
-                format!("{what}, in {}, which was destroyed.", buffer(it, name))
+            BufferAddressLookup::Destroyed { buffer: value, name } => {
+                format!("{what}, in {}, which was destroyed.", buffer(value, name))
             }
         }
     }
@@ -248,31 +248,31 @@ impl ChecksState {
         code: String,
     ) -> Diagnostic {
         let message = format!("{} Shader Instruction Index = {}.", self.shader_text(variant, stage), site.at.0);
-        let mut it = Diagnostic::new(code, Severity::Error, message);
+        let mut item = Diagnostic::new(code, Severity::Error, message);
         let name = self.pipeline_name(variant, stage);
-        it.objects.push(match stage.object {
+        item.objects.push(match stage.object {
             Some((_, number)) => DiagnosticObject::new("VkShaderEXT", u64::from(number), name),
             None => DiagnosticObject::new("VkPipeline", u64::from(variant.application.1), name),
         });
         if let Some(name) = stage.name.get().filter(|_| stage.object.is_none()) {
-            it.objects.push(DiagnosticObject::new("VkShaderModule", u64::from(stage.shader), Some(name)));
+            item.objects.push(DiagnosticObject::new("VkShaderModule", u64::from(stage.shader), Some(name)));
         }
         let source = Module::parse(&stage.original).ok().and_then(|it| it.source(site.at));
         let place = source.as_ref().map_or_else(|| format!("instruction {}", site.at.0), line_text);
-        it.locations.push(DiagnosticLocation::new("shader", place.clone(), place));
-        it.properties.push(fact("instruction", site.at.0));
+        item.locations.push(DiagnosticLocation::new("shader", place.clone(), place));
+        item.properties.push(fact("instruction", site.at.0));
         if let Some((set, binding)) = binding_of(stage, site) {
-            it.properties.extend([fact("set", set), fact("binding", binding)]);
+            item.properties.extend([fact("set", set), fact("binding", binding)]);
         }
         if let Some(source) = source {
-            it.explanation.push(source_text(&source));
-            it.explanation.extend(source.text.as_ref().map(|text| format!("{}: {}", source.line, text.trim_end())));
-            it.properties.extend([fact("line", source.line), fact("column", source.column)]);
+            item.explanation.push(source_text(&source));
+            item.explanation.extend(source.text.as_ref().map(|text| format!("{}: {}", source.line, text.trim_end())));
+            item.properties.extend([fact("line", source.line), fact("column", source.column)]);
             if !source.file.is_empty() {
-                it.properties.push(fact("file", source.file));
+                item.properties.push(fact("file", source.file));
             }
         }
-        it
+        item
     }
 
     /// `Pipeline (name)(0x45). Shader Module (0x43).` or `Shader Object (name)(0x45).`
@@ -360,7 +360,7 @@ const NULL_PAGE: u64 = 1 << 16;
 
 /// With how often it happened so far.
 fn finish_fault(
-    mut it: Diagnostic,
+    mut item: Diagnostic,
     objects: Vec<MessageObject>,
     (site, spot, pipeline): (&CheckSite, FaultSite, Option<String>),
     cell: SiteCounter,
@@ -376,8 +376,8 @@ fn finish_fault(
         _ if least == most => format!("It happened {times}, with index {most}."),
         _ => format!("It happened {times}, with indices from {least} to {most}."),
     };
-    it.explanation.insert(0, text);
-    CheckFinding::Fault(Box::new(ShaderFault { diagnostic: it, objects, site: spot, count, error, pipeline }))
+    item.explanation.insert(0, text);
+    CheckFinding::Fault(Box::new(ShaderFault { diagnostic: item, objects, site: spot, count, error, pipeline }))
 }
 
 fn fact(key: &'static str, value: impl ToString) -> Property {
@@ -499,12 +499,14 @@ fn ray_stage(model: u32) -> &'static str {
 impl DeviceChecks {
     /// Tells what was found, without a lock: the application is called.
     pub(crate) fn report_all(&self, found: Vec<CheckFinding>) {
-        for it in found {
-            match it {
-                CheckFinding::Fault(it) => self.report_fault(*it),
-                CheckFinding::Print(it) => self.report_print(&it),
+        for check_finding in found {
+            match check_finding {
+                CheckFinding::Fault(fault) => self.report_fault(*fault),
+                CheckFinding::Print(print) => self.report_print(&print),
                 CheckFinding::LostPrints { needed } => self.warn_lost_prints(needed),
-                CheckFinding::WrongInstance(it) => drop(self.send_finding(&it.0, &it.1, 1)),
+                CheckFinding::WrongInstance(wrong_instance) => {
+                    drop(self.send_finding(&wrong_instance.0, &wrong_instance.1, 1))
+                }
             }
         }
     }

@@ -55,9 +55,9 @@ impl ChecksState {
         let module = Module::parse(&stage.original).ok()?;
         let text = print.text(&module.definition(Id(print.format))?.text(2)).trim_end_matches('\n').to_owned();
         let source = module.source(InstructionIndex(print.instruction));
-        let line = source.as_ref().map(|it| match &*it.file {
-            "" => format!("line {}", it.line),
-            file => format!("{}:{}", file.rsplit(['/', '\\']).next().unwrap_or(file), it.line),
+        let line = source.as_ref().map(|source_line| match &*source_line.file {
+            "" => format!("line {}", source_line.line),
+            file => format!("{}:{}", file.rsplit(['/', '\\']).next().unwrap_or(file), source_line.line),
         });
         let (where_in_shader, invocation) = (self.shader_text(&draw.variant, stage), stage_text(&print.invocation));
         let place = format!("{}. {where_in_shader} {invocation}", self.draw_text(draw, commands));
@@ -78,15 +78,18 @@ impl ChecksState {
 
 impl DeviceChecks {
     /// Shows what was printed, without a lock: the application may be called.
-    pub(crate) fn report_print(&self, it: &PrintFinding) {
+    pub(crate) fn report_print(&self, print_finding: &PrintFinding) {
         let Some(prints) = self.config.prints else { return };
-        if !self.config.selection.selects_pipeline(it.pipeline.as_deref()) {
+        if !self.config.selection.selects_pipeline(print_finding.pipeline.as_deref()) {
             return;
         }
-        let has_report = report_file::printed(&it.details);
-        let mut text = it.line.as_ref().map_or_else(|| it.text.clone(), |line| format!("{line}: {}", it.text));
+        let has_report = report_file::printed(&print_finding.details);
+        let mut text = print_finding
+            .line
+            .as_ref()
+            .map_or_else(|| print_finding.text.clone(), |line| format!("{line}: {}", print_finding.text));
         if prints.is_verbose {
-            text += &format!("\n  {}", it.place);
+            text += &format!("\n  {}", print_finding.place);
         }
         if prints.to_stdout {
             // Nobody is left to be told that it cannot be written.

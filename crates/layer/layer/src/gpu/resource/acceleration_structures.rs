@@ -126,19 +126,23 @@ unsafe extern "system" fn create(
     result
 }
 
-unsafe extern "system" fn destroy(device: Device, it: AccelerationStructureKHR, p_allocator: Ptr<Opaque>) {
+unsafe extern "system" fn destroy(
+    device: Device,
+    acceleration_structure: AccelerationStructureKHR,
+    p_allocator: Ptr<Opaque>,
+) {
     // SAFETY: the loader calls this with the parameters of the application, whose device is alive until the call returns
     // (VUID-vkDestroyAccelerationStructureKHR-device-parameter).
     let Some(gpu) = (unsafe { checks_of(device.0) }) else { return };
     let forget = || {
         let mut state = gpu.state();
-        let name = state.names.remove(ObjectType::ACCELERATION_STRUCTURE_KHR, it.0);
-        state.structures.remove(it.0, name);
+        let name = state.names.remove(ObjectType::ACCELERATION_STRUCTURE_KHR, acceleration_structure.0);
+        state.structures.remove(acceleration_structure.0, name);
     };
     catch_panic("vkDestroyAccelerationStructureKHR", forget, || ());
     if let Some(next) = gpu.next.destroy_acceleration_structure_khr {
         // SAFETY: the driver's function, with the parameters that the application called ours with.
-        unsafe { next(device, it, p_allocator) };
+        unsafe { next(device, acceleration_structure, p_allocator) };
     }
 }
 
@@ -384,11 +388,12 @@ impl DeviceChecks {
         Some(())
     }
 
-    pub(crate) fn barrier(&self, handle: CommandBuffer, it: BarrierScopes) -> Option<()> {
+    pub(crate) fn barrier(&self, handle: CommandBuffer, barrier_scopes: BarrierScopes) -> Option<()> {
         let mut memory = MemoryBarrier::zeroed();
         memory.s_type = StructureType::MEMORY_BARRIER;
-        (memory.src_access_mask, memory.dst_access_mask) = (AccessFlags(it.access.0), AccessFlags(it.access.1));
-        let (from, to) = (PipelineStageFlags(it.stages.0), PipelineStageFlags(it.stages.1));
+        (memory.src_access_mask, memory.dst_access_mask) =
+            (AccessFlags(barrier_scopes.access.0), AccessFlags(barrier_scopes.access.1));
+        let (from, to) = (PipelineStageFlags(barrier_scopes.stages.0), PipelineStageFlags(barrier_scopes.stages.1));
         let barrier = self.next.cmd_pipeline_barrier?;
         let none = DependencyFlags::default();
         // SAFETY: a barrier of ours, which lives until the call returns. Whoever calls this is inside of a command of the
@@ -534,25 +539,27 @@ impl ChecksState {
             named(commands.as_deref(), handle),
             named(target.as_deref(), build.target),
         );
-        let mut it = Diagnostic::new(build.extension.code(), Severity::Error, message);
-        it.function = command.to_owned();
+        let mut diagnostic = Diagnostic::new(build.extension.code(), Severity::Error, message);
+        diagnostic.function = command.to_owned();
         let text = format!("{command} ({}in command buffer {number})", build.place);
         let labels = DebugLabels { queue: Vec::new(), commands: build.labels.clone() };
         let place = DiagnosticLocation::new("build", text, command.to_owned());
-        it.locations.push(DiagnosticLocation { path: vec![command.to_owned()], labels, ..place });
-        it.objects.push(DiagnosticObject::new(kind, build.target, target.clone()));
-        it.objects.push(DiagnosticObject::new("VkCommandBuffer", u64::from(number), commands));
-        it.properties.push(Property { key: "instance", value: wrong.instance.to_string() });
-        it.properties.push(Property { key: "reference", value: format!("{:#x}", wrong.reference) });
-        it.explanation.push("The reference was set to zero before the build: the instance is inactive.".to_owned());
+        diagnostic.locations.push(DiagnosticLocation { path: vec![command.to_owned()], labels, ..place });
+        diagnostic.objects.push(DiagnosticObject::new(kind, build.target, target.clone()));
+        diagnostic.objects.push(DiagnosticObject::new("VkCommandBuffer", u64::from(number), commands));
+        diagnostic.properties.push(Property { key: "instance", value: wrong.instance.to_string() });
+        diagnostic.properties.push(Property { key: "reference", value: format!("{:#x}", wrong.reference) });
+        diagnostic
+            .explanation
+            .push("The reference was set to zero before the build: the instance is inactive.".to_owned());
         if left_out > 0 {
-            it.explanation.push(format!("{left_out} more instances of this build are wrong."));
+            diagnostic.explanation.push(format!("{left_out} more instances of this build are wrong."));
         }
         let objects: Vec<MessageObject> = vec![
             self.object(ObjectType::COMMAND_BUFFER, "VkCommandBuffer", handle),
             message_object((ty, kind, build.target), target),
         ];
-        CheckFinding::WrongInstance(Box::new((it, objects)))
+        CheckFinding::WrongInstance(Box::new((diagnostic, objects)))
     }
 
     /// What is built may be gone by the time that it is spoken of.
@@ -568,12 +575,14 @@ impl ChecksState {
     fn reference_text(&self, extension: StructureExtension, reference: u64) -> String {
         let structures = self.structures_of(extension);
         let is_it = |it: &TrackedStructure| it.address == reference;
-        if let Some(it) = structures.live.values().find(|it| is_it(it)) {
-            let name = self.debug_name(extension.object().0, it.handle);
-            return format!("which is the top level structure {}", named(name.as_deref(), it.handle));
+        if let Some(tracked_structure) = structures.live.values().find(|it| is_it(it)) {
+            let name = self.debug_name(extension.object().0, tracked_structure.handle);
+            return format!("which is the top level structure {}", named(name.as_deref(), tracked_structure.handle));
         }
         match structures.find_destroyed(is_it) {
-            Some((it, name)) => format!("which is {}, and was destroyed", named(name.as_deref(), it.handle)),
+            Some((tracked_structure, name)) => {
+                format!("which is {}, and was destroyed", named(name.as_deref(), tracked_structure.handle))
+            }
             None => "which is no acceleration structure".to_owned(),
         }
     }
@@ -590,9 +599,9 @@ mod tests {
         let generic = AccelerationStructureTypeKHR::GENERIC_KHR;
         let live = [made(1, bottom, 0x100), made(2, top, 0x200), made(3, generic, 0x300)].into_iter().collect();
         let mut structures = AccelerationStructures { live, destroyed: VecDeque::new() };
-        for (it, name) in [(made(4, bottom, 0x400), "old"), (made(9, top, 0x900), "scene")] {
-            structures.live.extend([it]);
-            structures.remove(it.0, Some(name.to_owned()));
+        for (pair, name) in [(made(4, bottom, 0x400), "old"), (made(9, top, 0x900), "scene")] {
+            structures.live.extend([pair]);
+            structures.remove(pair.0, Some(name.to_owned()));
         }
         structures
     }
@@ -640,10 +649,13 @@ mod tests {
             "Instance 5 refers to 0x700000500, which is no acceleration structure.",
         ];
         assert_eq!(told.len(), texts.len());
-        for (it, text) in told.iter().zip(texts) {
-            let CheckFinding::WrongInstance(it) = it else { panic!("not of a build") };
-            assert!(it.0.message.starts_with(text), "{}", it.0.message);
-            assert_eq!((it.0.code.to_string(), &*it.0.function), (StructureExtension::Nv.code().to_owned(), command));
+        for (check_finding, text) in told.iter().zip(texts) {
+            let CheckFinding::WrongInstance(wrong_instance) = check_finding else { panic!("not of a build") };
+            assert!(wrong_instance.0.message.starts_with(text), "{}", wrong_instance.0.message);
+            assert_eq!(
+                (wrong_instance.0.code.to_string(), &*wrong_instance.0.function),
+                (StructureExtension::Nv.code().to_owned(), command)
+            );
         }
         assert_eq!(words, [0; 10], "what comes next is new");
     }

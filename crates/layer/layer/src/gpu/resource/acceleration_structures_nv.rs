@@ -85,19 +85,23 @@ unsafe extern "system" fn bind(
     result
 }
 
-unsafe extern "system" fn destroy(device: Device, it: AccelerationStructureNV, p_allocator: Ptr<Opaque>) {
+unsafe extern "system" fn destroy(
+    device: Device,
+    acceleration_structure: AccelerationStructureNV,
+    p_allocator: Ptr<Opaque>,
+) {
     // SAFETY: the loader calls this with the parameters of the application, whose device is alive until the call returns
     // (VUID-vkDestroyAccelerationStructureNV-device-parameter).
     let Some(gpu) = (unsafe { checks_of(device.0) }) else { return };
     let forget = || {
         let mut state = gpu.state();
-        let name = state.names.remove(ObjectType::ACCELERATION_STRUCTURE_NV, it.0);
-        state.structures_nv.remove(it.0, name);
+        let name = state.names.remove(ObjectType::ACCELERATION_STRUCTURE_NV, acceleration_structure.0);
+        state.structures_nv.remove(acceleration_structure.0, name);
     };
     catch_panic("vkDestroyAccelerationStructureNV", forget, || ());
     if let Some(next) = gpu.next.destroy_acceleration_structure_nv {
         // SAFETY: the driver's function, with the parameters that the application called ours with.
-        unsafe { next(device, it, p_allocator) };
+        unsafe { next(device, acceleration_structure, p_allocator) };
     }
 }
 
@@ -171,16 +175,22 @@ impl BoundInstances {
 
 impl DeviceChecks {
     /// By now it is known what instances refer to a structure by.
-    fn record_structure_reference(&self, it: AccelerationStructureNV) {
+    fn record_structure_reference(&self, acceleration_structure: AccelerationStructureNV) {
         let Some(ask) = self.next.get_acceleration_structure_handle_nv else { return };
         let mut reference = 0_u64;
         // SAFETY: the application's call, in which this runs, has given memory to the structure
         // (VUID-vkGetAccelerationStructureHandleNV-accelerationStructure-02787); the place is ours and has eight bytes.
-        let result =
-            unsafe { ask(self.device, it, size_of::<u64>() as u64, crate::gpu::out_ptr(&mut reference).cast()) };
+        let result = unsafe {
+            ask(
+                self.device,
+                acceleration_structure,
+                size_of::<u64>() as u64,
+                crate::gpu::out_ptr(&mut reference).cast(),
+            )
+        };
         if result == Result::SUCCESS {
             let mut state = self.state();
-            if let Some(made) = state.structures_nv.live.get_mut(&it.0) {
+            if let Some(made) = state.structures_nv.live.get_mut(&acceleration_structure.0) {
                 made.address = reference;
             }
         }

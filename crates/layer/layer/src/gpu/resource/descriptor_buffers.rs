@@ -116,16 +116,16 @@ impl BoundDescriptorBuffer {
 
     fn chain(&self) -> BindingInfoChain {
         let pushed = self.pushed.map(|buffer| {
-            let mut it = DescriptorBufferBindingPushDescriptorBufferHandleEXT::zeroed();
-            it.s_type = StructureType::DESCRIPTOR_BUFFER_BINDING_PUSH_DESCRIPTOR_BUFFER_HANDLE_EXT;
-            it.buffer = buffer;
-            it
+            let mut buffer_handle = DescriptorBufferBindingPushDescriptorBufferHandleEXT::zeroed();
+            buffer_handle.s_type = StructureType::DESCRIPTOR_BUFFER_BINDING_PUSH_DESCRIPTOR_BUFFER_HANDLE_EXT;
+            buffer_handle.buffer = buffer;
+            buffer_handle
         });
         let usage = self.usage2.map(|usage| {
-            let mut it = BufferUsageFlags2CreateInfo::zeroed();
-            it.s_type = StructureType::BUFFER_USAGE_FLAGS_2_CREATE_INFO;
-            it.usage = usage;
-            it
+            let mut create_info = BufferUsageFlags2CreateInfo::zeroed();
+            create_info.s_type = StructureType::BUFFER_USAGE_FLAGS_2_CREATE_INFO;
+            create_info.usage = usage;
+            create_info
         });
         BindingInfoChain { usage, pushed }
     }
@@ -233,11 +233,11 @@ hooks! {
         // SAFETY: VUID-vkCmdSetDescriptorBufferOffsets2EXT-pSetDescriptorBufferOffsetsInfo-parameter: a valid structure
         // until the call returns; VUID-VkSetDescriptorBufferOffsetsInfoEXT-pBufferIndices-parameter and
         // VUID-VkSetDescriptorBufferOffsetsInfoEXT-pOffsets-parameter: arrays of as many as it says.
-        let (it, indices, offsets) = unsafe {
-            let it = deref_param(p_info);
-            (it, slice(it.p_buffer_indices, it.set_count), slice(it.p_offsets, it.set_count))
+        let (offsets_info, indices, offsets) = unsafe {
+            let info = deref_param(p_info);
+            (info, slice(info.p_buffer_indices, info.set_count), slice(info.p_offsets, info.set_count))
         };
-        let note = || gpu.record_buffer_offsets(commands, bind_points_of_stages(it.stage_flags), (it.layout, it.first_set), indices, offsets);
+        let note = || gpu.record_buffer_offsets(commands, bind_points_of_stages(offsets_info.stage_flags), (offsets_info.layout, offsets_info.first_set), indices, offsets);
         catch_panic_and_retry("vkCmdSetDescriptorBufferOffsets2EXT", note, || ());
     }
 }
@@ -261,8 +261,8 @@ impl DeviceChecks {
         layout.offsets = layout.bindings.iter().enumerate().map(offset).collect();
     }
 
-    fn record_mapping(&self, memory: DeviceMemory, it: MappedDescriptorMemory) {
-        self.state().descriptor_buffers.mapped.insert(memory.0, it);
+    fn record_mapping(&self, memory: DeviceMemory, descriptor_memory: MappedDescriptorMemory) {
+        self.state().descriptor_buffers.mapped.insert(memory.0, descriptor_memory);
     }
 
     /// Memory is not mapped any more, or no more.
@@ -296,21 +296,22 @@ impl DeviceChecks {
     }
 
     /// A set of ours took away what was bound: it is bound and chosen again.
-    pub(crate) fn rebind_descriptor_buffers(&self, handle: CommandBuffer, it: &DescriptorBufferBindings) {
+    pub(crate) fn rebind_descriptor_buffers(&self, handle: CommandBuffer, buffer_bindings: &DescriptorBufferBindings) {
         let (Some(bind), Some(set)) =
             (self.next.cmd_bind_descriptor_buffers_ext, self.next.cmd_set_descriptor_buffer_offsets_ext)
         else {
             return;
         };
-        let mut chains: Vec<_> = it.buffers.iter().map(BoundDescriptorBuffer::chain).collect();
-        let infos: Vec<_> = it.buffers.iter().zip(&mut chains).map(|(it, chain)| it.info(chain.link())).collect();
+        let mut chains: Vec<_> = buffer_bindings.buffers.iter().map(BoundDescriptorBuffer::chain).collect();
+        let infos: Vec<_> =
+            buffer_bindings.buffers.iter().zip(&mut chains).map(|(it, chain)| it.info(chain.link())).collect();
         // SAFETY: what the application bound itself into this command buffer, which is in the recording state: this runs
         // inside of a command of the application for it. What the infos lead to is in `chains`.
         unsafe { bind(handle, infos.len() as u32, Ptr::to_slice(&infos)) };
-        for (point, it) in &it.sets {
-            let layout = it.layout.own_handle.unwrap_or(it.layout.handle);
-            let (indices, offsets): (Vec<u32>, Vec<u64>) = it.buffer_offsets.iter().copied().unzip();
-            let (count, first) = (indices.len() as u32, it.set_range().start as u32);
+        for (point, bound_sets) in &buffer_bindings.sets {
+            let layout = bound_sets.layout.own_handle.unwrap_or(bound_sets.layout.handle);
+            let (indices, offsets): (Vec<u32>, Vec<u64>) = bound_sets.buffer_offsets.iter().copied().unzip();
+            let (count, first) = (indices.len() as u32, bound_sets.set_range().start as u32);
             // SAFETY: what the application chose itself, in the command buffer that is said above. The layout is its own, or
             // one of ours that `it.layout` keeps, with the same sets.
             unsafe { set(handle, *point, layout, first, count, Ptr::to_slice(&indices), Ptr::to_slice(&offsets)) };
@@ -344,8 +345,8 @@ impl DeviceChecks {
 
     /// Command buffers are about to be submitted: what is in buffers by now counts.
     pub(crate) fn refresh_descriptor_buffer_tables(&self, commands: &[u64]) {
-        let has_any = |it: &u64| {
-            self.slot(*it).and_then(|it| it.with(|it| !it.descriptor_buffer_tables.is_empty())) == Some(true)
+        let has_any = |value: &u64| {
+            self.slot(*value).and_then(|it| it.with(|it| !it.descriptor_buffer_tables.is_empty())) == Some(true)
         };
         if !commands.iter().any(has_any) {
             return;
@@ -429,12 +430,14 @@ impl ChecksState {
         let bound = match about.filter(|it| it.address != 0) {
             // A null descriptor.
             None => BoundDescriptor::Unknown,
-            Some(it) if matches!(info.type_, DescriptorType::UNIFORM_BUFFER | DescriptorType::STORAGE_BUFFER) => {
-                BoundDescriptor::Extent(it.range)
+            Some(address_info)
+                if matches!(info.type_, DescriptorType::UNIFORM_BUFFER | DescriptorType::STORAGE_BUFFER) =>
+            {
+                BoundDescriptor::Extent(address_info.range)
             }
-            Some(it) => {
-                let format = FORMATS.iter().find(|format| format.format == it.format);
-                let texels = format.and_then(|format| it.range.checked_div(u64::from(format.block_size)));
+            Some(address_info) => {
+                let format = FORMATS.iter().find(|format| format.format == address_info.format);
+                let texels = format.and_then(|format| address_info.range.checked_div(u64::from(format.block_size)));
                 texels.map_or(BoundDescriptor::Unknown, BoundDescriptor::Extent)
             }
         };
@@ -503,11 +506,11 @@ mod tests {
     #[test]
     fn what_was_bound_with_a_chain_is_bound_again_with_it() {
         let all = [(None, None), (Some(3), None), (None, Some(5)), (Some(4), Some(6))];
-        let bound = |it: &(Option<u64>, Option<u64>)| BoundDescriptorBuffer {
+        let bound = |pair: &(Option<u64>, Option<u64>)| BoundDescriptorBuffer {
             address: 64,
             usage: BufferUsageFlags::default(),
-            usage2: it.0.map(BufferUsageFlags2),
-            pushed: it.1.map(Buffer),
+            usage2: pair.0.map(BufferUsageFlags2),
+            pushed: pair.1.map(Buffer),
         };
         let buffers: Vec<BoundDescriptorBuffer> = all.iter().map(bound).collect();
         let mut chains: Vec<BindingInfoChain> = buffers.iter().map(BoundDescriptorBuffer::chain).collect();

@@ -48,21 +48,25 @@ impl BoundDescriptor {
 impl DescriptorSetState {
     pub(crate) fn new(pool: u64, layout: &Arc<SetLayoutState>, variable: u32) -> DescriptorSetState {
         let mut set = DescriptorSetState { pool, layout: Arc::clone(layout), variable, descriptors: Vec::new() };
-        for it in &layout.bindings {
-            let first = match it.descriptor_type {
-                DescriptorType::SAMPLER if !it.samplers.is_empty() => BoundDescriptor::Extent(1),
-                _ if it.is_inline() => BoundDescriptor::Extent(u64::from(it.count)),
+        for binding in &layout.bindings {
+            let first = match binding.descriptor_type {
+                DescriptorType::SAMPLER if !binding.samplers.is_empty() => BoundDescriptor::Extent(1),
+                _ if binding.is_inline() => BoundDescriptor::Extent(u64::from(binding.count)),
                 _ => BoundDescriptor::Unwritten,
             };
-            set.descriptors.resize(set.descriptors.len() + set.element_count(it), first);
+            set.descriptors.resize(set.descriptors.len() + set.element_count(binding), first);
         }
         set
     }
 
     /// How many elements a binding has.
     #[inline(always)]
-    fn element_count(&self, it: &LayoutBinding) -> usize {
-        let count = if it.is_variable() && !it.is_inline() { self.variable } else { it.elements() };
+    fn element_count(&self, layout_binding: &LayoutBinding) -> usize {
+        let count = if layout_binding.is_variable() && !layout_binding.is_inline() {
+            self.variable
+        } else {
+            layout_binding.elements()
+        };
         count as usize
     }
 
@@ -156,19 +160,23 @@ impl ChecksState {
         }
     }
 
-    fn bound_bytes(&self, it: &DescriptorBufferInfo) -> BoundDescriptor {
-        let size = self.buffer_sizes.get(&it.buffer.0);
+    fn bound_bytes(&self, buffer_info: &DescriptorBufferInfo) -> BoundDescriptor {
+        let size = self.buffer_sizes.get(&buffer_info.buffer.0);
         match size {
             None => BoundDescriptor::Unknown,
-            Some(size) if it.range == WHOLE_SIZE => BoundDescriptor::RestOfBuffer(size.saturating_sub(it.offset)),
-            Some(_) => BoundDescriptor::Extent(it.range),
+            Some(size) if buffer_info.range == WHOLE_SIZE => {
+                BoundDescriptor::RestOfBuffer(size.saturating_sub(buffer_info.offset))
+            }
+            Some(_) => BoundDescriptor::Extent(buffer_info.range),
         }
     }
 
     pub(crate) fn apply_copy(&mut self, copy: &CopyDescriptorSet) {
         let source = self.sets.get(&copy.src_set.0);
-        let from = source.map_or_else(Vec::new, |it| {
-            it.descriptors[it.element_range(copy.src_binding, copy.src_array_element, copy.descriptor_count)].to_vec()
+        let from = source.map_or_else(Vec::new, |set_state| {
+            set_state.descriptors
+                [set_state.element_range(copy.src_binding, copy.src_array_element, copy.descriptor_count)]
+            .to_vec()
         });
         let Some(target) = self.sets.get_mut(&copy.dst_set.0) else { return };
         // Of these bytes are copied, and not descriptors.
@@ -212,8 +220,8 @@ impl BoundSetView<'_> {
         let slots = self.set.map_or(&[][..], |it| &it.layout.bindings);
         self.own.bindings.iter().enumerate().map(move |(at, slot)| {
             let count = slots.get(at).zip(self.set).map(|(it, set)| set.element_count(it));
-            let bound = count.map(|it| {
-                let (own, behind) = rest.split_at(it);
+            let bound = count.map(|value| {
+                let (own, behind) = rest.split_at(value);
                 rest = behind;
                 own
             });

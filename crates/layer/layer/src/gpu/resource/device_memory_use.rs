@@ -21,23 +21,23 @@ struct Counts {
 
 impl DeviceMemoryUse {
     pub(crate) fn add(&self, bytes: u64) {
-        let mut it = lock(&self.counts);
-        it.allocations += 1;
-        it.bytes += bytes;
-        it.most_allocations = it.most_allocations.max(it.allocations);
-        it.most_bytes = it.most_bytes.max(it.bytes);
+        let mut item = lock(&self.counts);
+        item.allocations += 1;
+        item.bytes += bytes;
+        item.most_allocations = item.most_allocations.max(item.allocations);
+        item.most_bytes = item.most_bytes.max(item.bytes);
     }
 
     pub(crate) fn remove(&self, bytes: u64) {
-        let mut it = lock(&self.counts);
-        it.allocations = it.allocations.saturating_sub(1);
-        it.bytes = it.bytes.saturating_sub(bytes);
+        let mut item = lock(&self.counts);
+        item.allocations = item.allocations.saturating_sub(1);
+        item.bytes = item.bytes.saturating_sub(bytes);
     }
 
     /// The device ends.
     pub(crate) fn report(&self) {
-        let it = *lock(&self.counts);
-        report_file::gpu_memory_use(it.most_allocations, it.most_bytes);
+        let item = *lock(&self.counts);
+        report_file::gpu_memory_use(item.most_allocations, item.most_bytes);
     }
 }
 

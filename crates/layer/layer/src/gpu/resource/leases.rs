@@ -48,12 +48,12 @@ impl Drop for Lease {
     fn drop(&mut self) {
         let mut free = lock(&self.pieces.free);
         match self.piece {
-            LeasedResource::Region(it) => free.regions.entry(it.words).or_default().push(it),
-            LeasedResource::Set(it) => free.sets.push(it),
+            LeasedResource::Region(region) => free.regions.entry(region.words).or_default().push(region),
+            LeasedResource::Set(set) => free.sets.push(set),
             LeasedResource::SharedCells(at, words) => free.shared_cells.add(at, words),
-            LeasedResource::Layout(it) => {
-                free.layouts.remove(&it.0);
-                free.unused_layouts.push(it);
+            LeasedResource::Layout(layout) => {
+                free.layouts.remove(&layout.0);
+                free.unused_layouts.push(layout);
             }
         }
     }
@@ -98,9 +98,9 @@ impl DeviceChecks {
         let room = padded_words(words);
         let known = lock(&self.resource_pool.free).regions.get_mut(&room).and_then(Vec::pop);
         let all = match known {
-            Some(it) => {
-                it.write(&vec![0; room as usize]);
-                it
+            Some(arena_region) => {
+                arena_region.write(&vec![0; room as usize]);
+                arena_region
             }
             None => self.with_arena(|arena| arena.allocate(self, room))?,
         };
@@ -111,9 +111,9 @@ impl DeviceChecks {
     pub(crate) fn lease_set(&self, regions: [ArenaRegion; TABLE_COUNT]) -> Option<(DescriptorSet, Lease)> {
         let known = lock(&self.resource_pool.free).sets.pop();
         let set = match known {
-            Some(it) => {
-                self.write_reserved_set(it, regions)?;
-                it
+            Some(descriptor_set) => {
+                self.write_reserved_set(descriptor_set, regions)?;
+                descriptor_set
             }
             None => self.lasting_set(regions)?,
         };
@@ -124,7 +124,7 @@ impl DeviceChecks {
     fn lasting_set(&self, regions: [ArenaRegion; TABLE_COUNT]) -> Option<DescriptorSet> {
         let taken = self.state().set_pools.pop();
         let (pool, left) = match taken {
-            Some(it) => it,
+            Some(pair) => pair,
             None => (self.take_descriptor_pool()?, POOL_SETS),
         };
         let set = self.allocate_reserved_set(pool, regions);

@@ -213,8 +213,8 @@ fn the_host_sees_what_it_knows_of() {
     let mut clock = QueueClock::default();
     clock.batches.raise(1, 99);
     assert!(!overlay.is_visible(&AccessContext { queue: 1, ..context(&clock, 20) }, host_read()));
-    let to_host = |it: &Overlay| {
-        let all = it.rare.as_ref().map_or(&[][..], |it| &it.to_host);
+    let to_host = |item: &Overlay| {
+        let all = item.rare.as_ref().map_or(&[][..], |it| &it.to_host);
         all.iter().map(|it| (it.queue, it.tag, it.usages)).collect::<Vec<_>>()
     };
     // Whoever knows of a later one knows of the earlier.

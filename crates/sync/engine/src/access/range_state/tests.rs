@@ -208,13 +208,13 @@ fn ranges_share_overlays() {
     let clock = QueueClock::default();
     let mut shared = SharedOverlays::default();
     let mut states = [RangeState::default(), RangeState::default(), RangeState::default()];
-    for it in &mut states {
-        it.record_write(copy_write(), ResourceIdentity::default(), 10);
+    for range_state in &mut states {
+        range_state.record_write(copy_write(), ResourceIdentity::default(), 10);
     }
     let overlay = |it: &RangeState| it.cold.as_deref().and_then(|it| it.overlay.clone()).expect("an overlay");
     let scope = ExpandedScope { dst: SYNC_TABLES.stages_of_bits(S::COPY.0), ..ExpandedScope::default() };
-    for it in &mut states {
-        it.add_to_overlays(&context(&clock, 20, 0), &scope, &mut shared, |_| true);
+    for range_state in &mut states {
+        range_state.add_to_overlays(&context(&clock, 20, 0), &scope, &mut shared, |_| true);
     }
     let [one, two, three] = &states;
     assert!(Arc::ptr_eq(&overlay(one), &overlay(two)) && Arc::ptr_eq(&overlay(one), &overlay(three)));
@@ -224,8 +224,8 @@ fn ranges_share_overlays() {
     let mut fourth = RangeState::default();
     fourth.record_write(copy_write(), ResourceIdentity::default(), 10);
     let mut states = [one.clone(), two.clone(), fourth, three.clone()];
-    for it in &mut states {
-        it.add_to_overlays(&context(&clock, 30, 0), &scope, &mut shared, |_| true);
+    for range_state in &mut states {
+        range_state.add_to_overlays(&context(&clock, 30, 0), &scope, &mut shared, |_| true);
     }
     let [one, two, fourth, three] = &states;
     assert!(Arc::ptr_eq(&overlay(one), &overlay(two)));

@@ -52,8 +52,8 @@ fn recorded(commands: &[Command]) -> Engine {
     engine.begin_recording(CommandBufferId(1), QUEUE, true);
     engine.begin_recording(OWN, QUEUE, false);
     engine.command_buffers[OWN.0 as usize].used_blocks = None;
-    for it in commands {
-        let found = engine.record(OWN, it.clone());
+    for command in commands {
+        let found = engine.record(OWN, command.clone());
         assert!(found.hazards.is_empty() && found.faults.is_empty(), "{found:?}");
     }
     engine
@@ -201,8 +201,8 @@ fn what_is_spared() {
         ..AccessMarks::default()
     };
     let skipped = |progress: &ExecutionProgress, is_rendering| {
-        let it = progress.skipped(&marks, is_rendering);
-        (it.check, it.record)
+        let skipped_accesses = progress.skipped(&marks, is_rendering);
+        (skipped_accesses.check, skipped_accesses.record)
     };
     let mut progress = ExecutionProgress::new();
     assert_eq!((skipped(&progress, true), skipped(&progress, false)), ((0, 0), (0, 0)));
@@ -229,8 +229,8 @@ fn what_is_spared() {
         ..AccessMarks::default()
     };
     (progress.is_clean, progress.was_clean_action) = (true, true);
-    let it = progress.skipped(&twice, true);
-    assert_eq!((it.check, it.record), (0b111, 0b101));
+    let skipped_accesses = progress.skipped(&twice, true);
+    assert_eq!((skipped_accesses.check, skipped_accesses.record), (0b111, 0b101));
     // Each of them by itself, and all at once.
     let not_first = |before, inner, again| {
         AccessMarks { repeats_previous: before, written_before: inner, read_before: again, ..AccessMarks::default() }

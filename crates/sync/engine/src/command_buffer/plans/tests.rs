@@ -188,9 +188,9 @@ fn marks_are_what_their_words_say() {
             let (kind, spots) = plans.addressed_accesses(index);
             kinds[usize::from(kind == PlanKind::Disjoint)] += 1;
             let mut keys: Vec<_> = spots.iter().map(|it| (it.range.start, it.range.end, it.usage)).collect();
-            let looked = |it: &Access| {
-                let ranges = addresses.ranges(it.resource, &it.region).into_iter();
-                let usage = SYNC_TABLES.usage(it.stage, it.access)?;
+            let looked = |item: &Access| {
+                let ranges = addresses.ranges(item.resource, &item.region).into_iter();
+                let usage = SYNC_TABLES.usage(item.stage, item.access)?;
                 Some(ranges.map(|it| (it.start, it.end, usage)).collect::<Vec<_>>())
             };
             let mut wanted: Vec<_> = accesses.iter().filter_map(looked).flatten().collect();
@@ -373,10 +373,10 @@ fn what_others_show_is_not_busy() {
             plans.apply_mark(number, MarkUpdate::Superseded(dice.below(4)));
         }
         for (index, is_open) in is_open.into_iter().enumerate() {
-            let is_needed = |it: &AccessMarks| {
-                let is_repeated = it.repeats_previous != 0 && (is_open || it.written_range == 0);
-                let is_checked = is_repeated || it.written_before != 0 || it.read_before != 0;
-                let is_kept = is_repeated && it.repeated_by_next != 0 || it.superseded != 0;
+            let is_needed = |access_marks: &AccessMarks| {
+                let is_repeated = access_marks.repeats_previous != 0 && (is_open || access_marks.written_range == 0);
+                let is_checked = is_repeated || access_marks.written_before != 0 || access_marks.read_before != 0;
+                let is_kept = is_repeated && access_marks.repeated_by_next != 0 || access_marks.superseded != 0;
                 !(is_checked && is_kept)
             };
             let is_other = plans.addressed_accesses(index).0 == PlanKind::NotAction;

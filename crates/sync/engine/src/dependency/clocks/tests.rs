@@ -104,8 +104,8 @@ fn a_table_is_a_row_for_each_key() {
         let mut other: ClockTable<StageSet> = ClockTable::default();
         let (keys, by) = (dice.below(1 << KEYS), lanes(&[(0, 0, 3), (0, 1, 3), (1, 0, 3), (0, 2, dice.below(4))]));
         other.raise(StageSet(keys), &by);
-        let joined = (0..KEYS).filter(|it| keys >> it & 1 != 0).fold(TagRow::default(), |mut all, it| {
-            all.merge(&rows[it]);
+        let joined = (0..KEYS).filter(|it| keys >> it & 1 != 0).fold(TagRow::default(), |mut all, value| {
+            all.merge(&rows[value]);
             all
         });
         assert_eq!(table.joined_row(StageSet(keys)), joined);

@@ -113,11 +113,11 @@ fn who_has_addresses_alone() {
     let over = addresses.add(&tiled(at(0, 64)));
     let twins = [(); 2].map(|()| addresses.add(&image(true, Tiling::Optimal, at(128, 64))));
     let pages = addresses.add(&sparse(buffer(None)));
-    for it in [one, two, twins[0], twins[1], pages] {
-        assert_eq!(addresses.unshared_ranges(it), [], "{it:?}");
+    for resource_id in [one, two, twins[0], twins[1], pages] {
+        assert_eq!(addresses.unshared_ranges(resource_id), [], "{resource_id:?}");
     }
-    for it in [far, over] {
-        assert_eq!(addresses.unshared_ranges(it), [addresses.whole(it)], "{it:?}");
+    for resource_id in [far, over] {
+        assert_eq!(addresses.unshared_ranges(resource_id), [addresses.whole(resource_id)], "{resource_id:?}");
     }
     addresses.destroy(one);
     addresses.remove_destroyed();
@@ -190,8 +190,8 @@ fn components_are_those_of_the_format() {
         resource
     };
     let mut addresses = AddressMap::default();
-    let wants = |addresses: &AddressMap, it, components| {
-        addresses.needs_component_planes(it, &Region::Image(region(components, None)))
+    let wants = |addresses: &AddressMap, resource_id, components| {
+        addresses.needs_component_planes(resource_id, &Region::Image(region(components, None)))
     };
     let (red, alpha) = (addresses.add(&of(Format::R8_UNORM)), addresses.add(&of(Format::A8_UNORM)));
     for components in 0..=15 {

@@ -142,9 +142,9 @@ fn regions_are_the_texels_that_they_name() {
         let is_hit = |it: &&Block| it.addresses.start < run.end && run.start < it.addresses.end;
         let wanted = all_of(blocks.iter().filter(is_hit));
         let mut told = BTreeSet::new();
-        for it in texels.regions(&run, Components::ALL) {
-            let Region::Image(it) = it else { panic!("an image") };
-            assert!(texels.ranges(&it).into_iter().flatten().all(|it| told.insert(it)), "told twice");
+        for item in texels.regions(&run, Components::ALL) {
+            let Region::Image(image_region) = item else { panic!("an image") };
+            assert!(texels.ranges(&image_region).into_iter().flatten().all(|it| told.insert(it)), "told twice");
         }
         assert_eq!(told, wanted, "{image:?} {run:?}");
     }

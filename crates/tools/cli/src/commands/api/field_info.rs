@@ -60,7 +60,7 @@ fn field(layout: &Layout, field: &Field) -> FieldInfo {
         is_optional: field.is_optional,
         is_externally_synchronized: field.is_extern_sync,
         length: pointer.and_then(|it| length(layout, it)),
-        direction: pointer.map(|it| match it.direction {
+        direction: pointer.map(|pointer_item| match pointer_item.direction {
             Direction::In => "in",
             Direction::Out => "out",
             Direction::Returned => "returned",
@@ -109,7 +109,7 @@ fn pointer_type(pointer: &Pointer) -> String {
     match &pointer.to {
         // Untyped data and arrays of bytes are the same to the tables.
         Pointee::Values(Ty::U8) => format!("{constant}byte*"),
-        Pointee::Values(it) => format!("{constant}{}*", ty(it)),
+        Pointee::Values(values) => format!("{constant}{}*", ty(values)),
         Pointee::Struct(layout) => format!("{constant}{}*", layout.name),
         Pointee::Handle(handle) => format!("{constant}{}*", handle.name()),
         Pointee::Text => format!("{constant}char*"),
@@ -166,7 +166,7 @@ fn read_when(layout: &Layout, read: &ReadCondition) -> Option<String> {
 fn notes(layout: &Layout, field: &Field) -> Vec<String> {
     let mut notes = Vec::new();
     match field.ty {
-        Ty::Struct(inner) if inner.is_union => notes.extend(layout.fixups.iter().find_map(|it| match it {
+        Ty::Struct(inner) if inner.is_union => notes.extend(layout.fixups.iter().find_map(|fixup| match fixup {
             Fixup::Select { union, selector, .. } if union.at == field.at => {
                 Some(format!("member chosen by {}", place_name(layout, *selector)))
             }

@@ -261,18 +261,19 @@ fn structure_info(layout: &'static Layout) -> StructureInfo {
         is_returned_only: layout.returned_only,
         fields: field_info::fields(layout),
         used_by: users(&|ty| match ty {
-            Ty::Struct(it) => std::ptr::eq(*it, layout),
-            _ => matches!(pointee(ty), Some((Pointee::Struct(it), _)) if std::ptr::eq(*it, layout)),
+            Ty::Struct(structure) => std::ptr::eq(*structure, layout),
+            _ => matches!(pointee(ty), Some((Pointee::Struct(structure), _)) if std::ptr::eq(*structure, layout)),
         }),
         verdicts: verdict_list(layout.name),
     }
 }
 
 fn handle_info(handle: HandleType) -> HandleInfo {
-    let is_made = |ty: &Ty| matches!(pointee(ty), Some((Pointee::Handle(it), Direction::Out)) if *it == handle);
+    let is_made =
+        |ty: &Ty| matches!(pointee(ty), Some((Pointee::Handle(handle_type), Direction::Out)) if *handle_type == handle);
     let is_used = |ty: &Ty| match ty {
-        Ty::Handle(it) => *it == handle,
-        _ => matches!(pointee(ty), Some((Pointee::Handle(it), Direction::In)) if *it == handle),
+        Ty::Handle(handle_type) => *handle_type == handle,
+        _ => matches!(pointee(ty), Some((Pointee::Handle(handle_type), Direction::In)) if *handle_type == handle),
     };
     HandleInfo {
         name: handle.name(),
@@ -311,10 +312,10 @@ fn users(is_such: &dyn Fn(&Ty) -> bool) -> Vec<&'static str> {
 
 fn render(info: &ApiInfo, paint: Paint) -> String {
     match info {
-        ApiInfo::Command(it) => render_command(it, paint),
-        ApiInfo::Structure(it) => render_structure(it, paint),
-        ApiInfo::Handle(it) => render_handle(it, paint),
-        ApiInfo::Enum(it) => render_enum(it, paint),
+        ApiInfo::Command(command) => render_command(command, paint),
+        ApiInfo::Structure(structure) => render_structure(structure, paint),
+        ApiInfo::Handle(handle) => render_handle(handle, paint),
+        ApiInfo::Enum(enumeration) => render_enum(enumeration, paint),
     }
 }
 
@@ -370,10 +371,10 @@ fn render_enum(info: &EnumInfo, paint: Paint) -> String {
 }
 
 fn field_rows(fields: &[FieldInfo], with_offsets: bool) -> Vec<Vec<String>> {
-    let cells = |it: &FieldInfo| {
-        let mut cells = row([it.name, &it.ty, &it.remarks()]);
+    let cells = |field_info: &FieldInfo| {
+        let mut cells = row([field_info.name, &field_info.ty, &field_info.remarks()]);
         if with_offsets {
-            cells.insert(0, it.offset.to_string());
+            cells.insert(0, field_info.offset.to_string());
         }
         cells
     };

@@ -286,10 +286,14 @@ fn not_utf8_error(file: &Path, bytes: &[u8], valid: usize) -> anyhow::Error {
     anyhow!("{}:{line}:{column}: this is no text in UTF-8", file.display())
 }
 
-fn render(file: &Path, (spot, it): &LocatedDiagnostic) -> String {
+fn render(file: &Path, (spot, diagnostic): &LocatedDiagnostic) -> String {
     let place = spot.map_or(String::new(), |it| format!(":{}:{}", it.line, it.column));
     // The facts are for tools, which read JSON.
-    format!("{}{place}: {}\n", file.display(), render_text(&Diagnostic { properties: Vec::new(), ..it.clone() }))
+    format!(
+        "{}{place}: {}\n",
+        file.display(),
+        render_text(&Diagnostic { properties: Vec::new(), ..diagnostic.clone() })
+    )
 }
 
 #[derive(Serialize)]
@@ -337,30 +341,34 @@ struct FixInfo<'a> {
 }
 
 impl<'a> FindingInfo<'a> {
-    fn new(file: &Path, (spot, it): &'a LocatedDiagnostic, is_known: bool) -> FindingInfo<'a> {
+    fn new(file: &Path, (spot, diagnostic): &'a LocatedDiagnostic, is_known: bool) -> FindingInfo<'a> {
         FindingInfo {
-            code: &it.code.0,
-            message_id: it.code.message_id(),
-            severity: severity(it.severity),
+            code: &diagnostic.code.0,
+            message_id: diagnostic.code.message_id(),
+            severity: severity(diagnostic.severity),
             file: file.display().to_string(),
             line: spot.map(|it| it.line),
             column: spot.map(|it| it.column),
-            message: &it.message,
-            places: it.locations.iter().map(|it| PlaceInfo { role: it.role, text: &it.text }).collect(),
-            objects: it.objects.iter().map(|it| ObjectInfo { kind: it.kind, name: it.name.as_deref() }).collect(),
-            facts: it.properties.iter().map(|it| FactInfo { key: it.key, value: &it.value }).collect(),
-            explanation: &it.explanation,
-            fixes: it.fixes.iter().map(|it| FixInfo { text: &it.text, is_verified: it.is_verified }).collect(),
-            no_fix: it.no_fix.as_deref(),
-            count: it.count,
-            fingerprint: DiagnosticIdentity::of(it).fingerprint(),
+            message: &diagnostic.message,
+            places: diagnostic.locations.iter().map(|it| PlaceInfo { role: it.role, text: &it.text }).collect(),
+            objects: diagnostic
+                .objects
+                .iter()
+                .map(|it| ObjectInfo { kind: it.kind, name: it.name.as_deref() })
+                .collect(),
+            facts: diagnostic.properties.iter().map(|it| FactInfo { key: it.key, value: &it.value }).collect(),
+            explanation: &diagnostic.explanation,
+            fixes: diagnostic.fixes.iter().map(|it| FixInfo { text: &it.text, is_verified: it.is_verified }).collect(),
+            no_fix: diagnostic.no_fix.as_deref(),
+            count: diagnostic.count,
+            fingerprint: DiagnosticIdentity::of(diagnostic).fingerprint(),
             is_known,
         }
     }
 }
 
-fn severity(it: Severity) -> &'static str {
-    match it {
+fn severity(item: Severity) -> &'static str {
+    match item {
         Severity::Information => "information",
         Severity::Performance => "performance",
         Severity::Warning => "warning",

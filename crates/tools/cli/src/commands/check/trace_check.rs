@@ -55,11 +55,11 @@ fn check_with(
     validator.check_submissions();
     validator.expect_all_host_writes();
     let mut records = 0;
-    let outcome = each_record(file, &trace, progress, |it| {
+    let outcome = each_record(file, &trace, progress, |trace_record| {
         records += 1;
-        match it.record {
-            Ok(record) => validator.record(it.stream, record),
-            Err(_) => HostWrite::parse(it.words).into_iter().for_each(|it| validator.host_wrote(it)),
+        match trace_record.record {
+            Ok(record) => validator.record(trace_record.stream, record),
+            Err(_) => HostWrite::parse(trace_record.words).into_iter().for_each(|it| validator.host_wrote(it)),
         }
         let goes_on = goes_on(&validator);
         if validator.has_found() {
@@ -95,8 +95,8 @@ impl TraceCheckResult {
         for (what, count) in &self.not_followed {
             out += &format!("{path}: not followed, {count} times: {what}\n");
         }
-        for it in &self.damage {
-            out += &format!("{path}: damaged: {it}\n");
+        for text in &self.damage {
+            out += &format!("{path}: damaged: {text}\n");
         }
         if self.findings_not_shown > 0 {
             out += &format!("{path}: {} findings more that are not told one by one\n", self.findings_not_shown);

@@ -132,7 +132,7 @@ fn is_on_path(program: &str) -> bool {
 fn render(report: &DoctorReport, paint: Paint) -> String {
     let mut out = format!("lavascope {} (Vulkan registry {})\n", report.lavascope, report.registry);
     let loader = match &report.loader {
-        Some(it) => format!("  {}  {}\n", it.library, it.version),
+        Some(loader_summary) => format!("  {}  {}\n", loader_summary.library, loader_summary.version),
         None => "  none answered, see findings\n".to_owned(),
     };
     let devices: Vec<_> = report.devices.iter().map(device_row).collect();

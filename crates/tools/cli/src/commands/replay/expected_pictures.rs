@@ -55,7 +55,7 @@ impl ExpectedPictures {
         let mut ranges: Vec<Range<u64>> = Vec::new();
         for (frame, _) in &self.expected {
             match ranges.last_mut().filter(|it| it.end >= *frame) {
-                Some(it) => it.end = it.end.max(frame + 1),
+                Some(range) => range.end = range.end.max(frame + 1),
                 None => ranges.push(*frame..frame + 1),
             }
         }

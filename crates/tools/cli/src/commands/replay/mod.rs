@@ -128,8 +128,8 @@ mod any_path {
 
     use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-    pub(super) fn serialize<S: Serializer>(it: &Path, to: S) -> Result<S::Ok, S::Error> {
-        it.as_os_str().serialize(to)
+    pub(super) fn serialize<S: Serializer>(path: &Path, to: S) -> Result<S::Ok, S::Error> {
+        path.as_os_str().serialize(to)
     }
 
     pub(super) fn deserialize<'d, D: Deserializer<'d>>(from: D) -> Result<PathBuf, D::Error> {
@@ -144,8 +144,8 @@ mod any_paths {
 
     use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-    pub(super) fn serialize<S: Serializer>(it: &Option<PathBuf>, to: S) -> Result<S::Ok, S::Error> {
-        it.as_ref().map(|it| it.as_os_str()).serialize(to)
+    pub(super) fn serialize<S: Serializer>(path: &Option<PathBuf>, to: S) -> Result<S::Ok, S::Error> {
+        path.as_ref().map(|it| it.as_os_str()).serialize(to)
     }
 
     pub(super) fn deserialize<'d, D: Deserializer<'d>>(from: D) -> Result<Option<PathBuf>, D::Error> {

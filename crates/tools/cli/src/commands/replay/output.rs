@@ -106,19 +106,19 @@ impl ReplayDocument {
         if arguments.json {
             return text::emit_json(self);
         }
-        for it in &self.remarks {
-            text::emit_stderr(&format!("lavascope: {it}\n"));
+        for remark in &self.remarks {
+            text::emit_stderr(&format!("lavascope: {remark}\n"));
         }
-        for it in &self.pictures {
-            let said = match (&it.problem, it.difference, it.similarity) {
+        for picture in &self.pictures {
+            let said = match (&picture.problem, picture.difference, picture.similarity) {
                 (Some(problem), ..) => problem.clone(),
                 (None, Some(0), _) => "equal".to_owned(),
                 (None, Some(worst), Some(similarity)) => {
                     format!("differs by up to {worst} of 255; similarity {similarity:.4}")
                 }
-                _ => format!("{} x {}", it.width, it.height),
+                _ => format!("{} x {}", picture.width, picture.height),
             };
-            text::emit_stderr(&format!("lavascope: {}: {said}\n", it.file));
+            text::emit_stderr(&format!("lavascope: {}: {said}\n", picture.file));
         }
         text::emit(&self.render())
     }
@@ -150,8 +150,8 @@ impl ReplayDocument {
     fn rows(&self) -> Vec<Vec<String>> {
         let row = |name: &str, value: String| vec![name.to_owned(), value];
         let mut rows = Vec::new();
-        if let Some(it) = &self.frame_milliseconds {
-            let FrameTimes { mean, best, median, p95, p99, worst, .. } = it;
+        if let Some(frame_times) = &self.frame_milliseconds {
+            let FrameTimes { mean, best, median, p95, p99, worst, .. } = frame_times;
             rows.push(row("frames per second", format!("{:.1}", 1000.0 / mean.max(1e-6))));
             let times = format!("{mean:.2} mean, {best:.2} best, {median:.2} median, {p95:.2} 95 %, {p99:.2} 99 %");
             rows.push(row("frame times in ms", format!("{times}, {worst:.2} worst")));
@@ -185,28 +185,28 @@ pub(crate) fn print_plan(file: &str, plan: &ReplayPlan, is_json: bool) -> anyhow
 fn plan_json(file: &str, plan: &ReplayPlan) -> Value {
     let pairs =
         |all: &[(u32, u32)]| -> Vec<Value> { all.iter().map(|it| json!({ "trace": it.0, "here": it.1 })).collect() };
-    let device = |it: &PlannedDevice| {
+    let device = |planned_device: &PlannedDevice| {
         json!({
-            "trace": it.recorded_name,
-            "here": it.replay_name,
-            "is_same": it.is_same,
-            "missing_extensions": it.missing_extensions,
-            "missing_features": it.missing_features,
-            "queue_families": pairs(&it.families),
-            "memory_types": pairs(&it.memory_types),
-            "formats": it.formats.iter().map(|it| json!({ "trace": it.0, "here": it.1 })).collect::<Vec<_>>(),
-            "shares_queues": it.shares_queues,
-            "resources_with_own_memory": it.relocated.0,
-            "own_memory_bytes": it.relocated.1,
+            "trace": planned_device.recorded_name,
+            "here": planned_device.replay_name,
+            "is_same": planned_device.is_same,
+            "missing_extensions": planned_device.missing_extensions,
+            "missing_features": planned_device.missing_features,
+            "queue_families": pairs(&planned_device.families),
+            "memory_types": pairs(&planned_device.memory_types),
+            "formats": planned_device.formats.iter().map(|it| json!({ "trace": it.0, "here": it.1 })).collect::<Vec<_>>(),
+            "shares_queues": planned_device.shares_queues,
+            "resources_with_own_memory": planned_device.relocated.0,
+            "own_memory_bytes": planned_device.relocated.1,
         })
     };
-    let refused = plan.unsupported.iter().map(|it| {
+    let refused = plan.unsupported.iter().map(|unsupported_call| {
         json!({
-            "thread": it.stream,
-            "call": it.call,
-            "command": it.command,
-            "reason": it.what,
-            "times": it.times,
+            "thread": unsupported_call.stream,
+            "call": unsupported_call.call,
+            "command": unsupported_call.command,
+            "reason": unsupported_call.what,
+            "times": unsupported_call.times,
         })
     });
     json!({
@@ -223,8 +223,8 @@ fn plan_json(file: &str, plan: &ReplayPlan) -> Value {
 fn render_plan(file: &str, plan: &ReplayPlan) -> String {
     let (calls, frames, submits) = (plan.calls, plan.frames, plan.submits);
     let mut words = format!("{file}: {calls} calls, {frames} frames, {submits} submissions\n");
-    for it in &plan.devices {
-        words += &render_device(it);
+    for device in &plan.devices {
+        words += &render_device(device);
     }
     match plan.unsupported.is_empty() {
         true => words += "All of it can be performed here.\n",
@@ -236,11 +236,15 @@ fn render_plan(file: &str, plan: &ReplayPlan) -> String {
     words
 }
 
-fn render_device(it: &PlannedDevice) -> String {
-    let there = if it.recorded_name.is_empty() { "a device that the trace does not name" } else { &it.recorded_name };
-    let mut words = match it.is_same {
-        true => format!("device: {}, as in the trace\n", it.replay_name),
-        false => format!("device: {} in place of {there}\n", it.replay_name),
+fn render_device(planned_device: &PlannedDevice) -> String {
+    let there = if planned_device.recorded_name.is_empty() {
+        "a device that the trace does not name"
+    } else {
+        &planned_device.recorded_name
+    };
+    let mut words = match planned_device.is_same {
+        true => format!("device: {}, as in the trace\n", planned_device.replay_name),
+        false => format!("device: {} in place of {there}\n", planned_device.replay_name),
     };
     let names = |all: &[String]| if all.is_empty() { "none".to_owned() } else { all.join(", ") };
     // Only what is another one here.
@@ -249,20 +253,20 @@ fn render_device(it: &PlannedDevice) -> String {
             all.iter().filter(|it| it.0 != it.1).map(|it| format!("{} becomes {}", it.0, it.1)).collect();
         if changed.is_empty() { "as in the trace".to_owned() } else { changed.join(", ") }
     };
-    let mut queues = pairs(&it.families);
-    if it.shares_queues {
+    let mut queues = pairs(&planned_device.families);
+    if planned_device.shares_queues {
         queues += "; several queues of the trace are one here";
     }
-    let formats: Vec<String> = it.formats.iter().map(|it| format!("{} becomes {}", it.0, it.1)).collect();
+    let formats: Vec<String> = planned_device.formats.iter().map(|it| format!("{} becomes {}", it.0, it.1)).collect();
     let formats = if formats.is_empty() { "as in the trace".to_owned() } else { formats.join(", ") };
-    let (count, bytes) = it.relocated;
+    let (count, bytes) = planned_device.relocated;
     let own = if count == 0 { "none".to_owned() } else { format!("{count}, {bytes} bytes") };
     let row = |name: &str, value: String| vec![name.to_owned(), value];
     words += &text::columns(&[
-        row("missing extensions", names(&it.missing_extensions)),
-        row("missing features", names(&it.missing_features)),
+        row("missing extensions", names(&planned_device.missing_extensions)),
+        row("missing features", names(&planned_device.missing_features)),
         row("queue families", queues),
-        row("memory types", pairs(&it.memory_types)),
+        row("memory types", pairs(&planned_device.memory_types)),
         row("formats", formats),
         row("resources with memory of their own", own),
     ]);
@@ -278,9 +282,19 @@ mod tests {
     #[test]
     fn percentiles_are_times_that_occurred() {
         let times = (1..=200).rev().map(Duration::from_millis).collect();
-        let it = FrameTimes::of(times).expect("there are frames");
-        assert_eq!((it.best, it.median, it.p90, it.p95, it.p99, it.worst), (1.0, 100.0, 180.0, 190.0, 198.0, 200.0));
-        assert!((it.mean - 100.5).abs() < 1e-9);
+        let frame_times = FrameTimes::of(times).expect("there are frames");
+        assert_eq!(
+            (
+                frame_times.best,
+                frame_times.median,
+                frame_times.p90,
+                frame_times.p95,
+                frame_times.p99,
+                frame_times.worst
+            ),
+            (1.0, 100.0, 180.0, 190.0, 198.0, 200.0)
+        );
+        assert!((frame_times.mean - 100.5).abs() < 1e-9);
         assert_eq!(FrameTimes::of(vec![Duration::from_millis(3)]).map(|it| (it.median, it.p99)), Some((3.0, 3.0)));
         assert_eq!(FrameTimes::of(Vec::new()), None);
     }

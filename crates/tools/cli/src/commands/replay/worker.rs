@@ -292,8 +292,8 @@ fn progress_callback(progress: Arc<TerminalProgress>) -> lavascope_replay::Progr
 /// The driver does not return: nothing else can be done in this process.
 fn hang_callback(arguments: &ReplayArguments) -> lavascope_replay::HangCallback {
     let name = arguments.file.display().to_string();
-    Arc::new(move |it| {
-        text::emit_stderr(&format!("lavascope: {:#}\n", replay_error(&name, it)));
+    Arc::new(move |error| {
+        text::emit_stderr(&format!("lavascope: {:#}\n", replay_error(&name, error)));
         lavascope_replay::end_process(2)
     })
 }
@@ -331,8 +331,10 @@ fn save_picture(
     if let Some(other) = other {
         let read = lavascope_picture::read(&other.join(&name)).map_err(anyhow::Error::from);
         match read.and_then(|it| Ok(lavascope_picture::compare(picture, &it)?)) {
-            Ok(it) => (shot.difference, shot.similarity) = (Some(it.difference), Some(it.similarity)),
-            Err(it) => shot.problem = Some(it.to_string()),
+            Ok(comparison) => {
+                (shot.difference, shot.similarity) = (Some(comparison.difference), Some(comparison.similarity))
+            }
+            Err(value) => shot.problem = Some(value.to_string()),
         }
     }
     if let Some(Err(error)) = folder.map(|_| lavascope_picture::write(&path, picture)) {

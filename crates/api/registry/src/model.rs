@@ -334,9 +334,17 @@ pub struct DynamicState {
 pub struct SpirvEnable {
     pub version: Option<String>,
     pub extension: Option<String>,
-    /// A structure and its feature, or a property with its member and value.
+    /// A structure and its feature.
     pub feature: Option<(String, String)>,
-    pub property: Option<(String, String, String)>,
+    pub property: Option<SpirvProperty>,
+}
+
+/// A member of a structure of properties, and the value that it must have.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SpirvProperty {
+    pub structure: String,
+    pub member: String,
+    pub value: String,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]

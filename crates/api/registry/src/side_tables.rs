@@ -1,5 +1,6 @@
 //! The smaller tables: synchronization, formats, dynamic states, SPIR-V and video codecs.
 
+use crate::model::SpirvProperty;
 use crate::model::*;
 use crate::xml::*;
 
@@ -115,7 +116,7 @@ fn spirv_enables(node: Node<'_, '_>) -> Vec<SpirvEnable> {
             property: text(child, "property")
                 .zip(text(child, "member"))
                 .zip(text(child, "value"))
-                .map(|((p, m), v)| (p, m, v)),
+                .map(|((structure, member), value)| SpirvProperty { structure, member, value }),
         })
         .collect()
 }

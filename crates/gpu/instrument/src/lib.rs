@@ -16,6 +16,7 @@ mod checks;
 pub mod interface;
 mod rewrite;
 
+use crate::rewrite::context::BindingElement;
 use lavascope_spirv::Module;
 
 pub use checks::debug_printf::PrintfRecord;
@@ -153,8 +154,12 @@ pub fn instrument(module: &Module, options: &InstrumentOptions) -> Result<Instru
 
 fn finish_module(mut cx: Context<'_>, words: Vec<u32>) -> InstrumentedModule {
     let from = cx.ids.first_spec_id;
-    let requirement =
-        |(&(set, binding, element), &least)| BindingRequirement { set, binding, element, min_size: least };
+    let requirement = |(&BindingElement { set, binding, element }, &least)| BindingRequirement {
+        set,
+        binding,
+        element,
+        min_size: least,
+    };
     InstrumentedModule {
         words,
         numbered_sites: cx.site_infos.len() as u32,

@@ -4,10 +4,19 @@ use spirv::Op;
 
 use crate::{AccessKind, AccessMode};
 
-/// The operand that is an image, an acceleration structure or a tensor, and what is done to it.
-pub fn image_use(op: Op) -> Option<(usize, AccessKind, AccessMode)> {
+/// How an instruction uses an image, an acceleration structure or a tensor.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ImageUse {
+    /// The index of the operand that it uses.
+    pub operand: usize,
+    pub kind: AccessKind,
+    pub mode: AccessMode,
+}
+
+/// How an instruction uses an image, an acceleration structure or a tensor; none for other instructions.
+pub fn image_use(op: Op) -> Option<ImageUse> {
     use AccessKind::{Fetch, ImageRead, ImageWrite, Query, Sample, Tensor, Trace};
-    Some(match op {
+    let (operand, kind, mode) = match op {
         Op::ImageSampleImplicitLod
         | Op::ImageSampleExplicitLod
         | Op::ImageSampleDrefImplicitLod
@@ -61,7 +70,8 @@ pub fn image_use(op: Op) -> Option<(usize, AccessKind, AccessMode)> {
         Op::TensorReadARM => (3, Tensor, AccessMode::Read),
         Op::TensorWriteARM => (1, Tensor, AccessMode::Write),
         _ => return None,
-    })
+    };
+    Some(ImageUse { operand, kind, mode })
 }
 
 /// The place of the other image, in image processing that takes two.

@@ -21,7 +21,7 @@ mod source;
 
 pub use editor::{Editor, Reserved, instruction, string_words};
 pub use error::{ParseError, ParseErrorKind};
-pub use image_operands::{image_use, second_image};
+pub use image_operands::{ImageUse, image_use, second_image};
 pub use instruction::{Instruction, decode_string};
 pub use module::{Annotation, BasicBlock, EntryPoint, Function, Module, Section};
 pub use reflect::{

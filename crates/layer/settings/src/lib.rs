@@ -43,7 +43,7 @@ pub use application::{ApplicationSettings, LayerSetting, SettingValues};
 pub use document::document;
 pub use file::{FILE_SIZE_BYTES_MAX, SettingsFile};
 pub use problem::{MessageSeverity, PROBLEMS_MAX, Problem, SettingSource};
-pub use resolve::{Sources, resolve};
+pub use resolve::{ExplainedSetting, Sources, resolve};
 pub use table::{Alias, SETTINGS, Setting, Settings};
 pub use value::{
     CaptureMemory, CaptureTrigger, Compression, DebugAction, FrameRange, MessageId, OutputTarget, ReportFlag,

@@ -70,13 +70,26 @@ impl Default for Settings {
     }
 }
 
+/// One setting as text for people.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ExplainedSetting {
+    pub name: &'static str,
+    pub value: String,
+    pub source: String,
+}
+
 impl Settings {
-    /// Name, value and source of every setting, as text for people.
-    pub fn explain(&self) -> Vec<(&'static str, String, String)> {
+    /// Every setting with its value and where that comes from.
+    pub fn explain(&self) -> Vec<ExplainedSetting> {
         let settings = SETTINGS.iter().zip(&self.resolved);
         let shown =
             |value: &SettingValue| Some(value.to_string()).filter(|it| !it.is_empty()).unwrap_or("none".to_owned());
-        settings.map(|(setting, it)| (setting.name, shown(&it.value), it.source.to_string())).collect()
+        let explained = |(setting, resolved): (&Setting, &Resolved)| ExplainedSetting {
+            name: setting.name,
+            value: shown(&resolved.value),
+            source: resolved.source.to_string(),
+        };
+        settings.map(explained).collect()
     }
 }
 

@@ -1,8 +1,8 @@
 //! Settings from each source, which source wins, and what is said about the rest.
 
 use lavascope_settings::{
-    ApplicationSettings, Compression, DebugAction, FrameRange, LayerSetting, MessageId, OutputTarget, ReportFlag,
-    SETTINGS, SettingValues, Settings, SettingsFile, Sources, resolve,
+    ApplicationSettings, Compression, DebugAction, ExplainedSetting, FrameRange, LayerSetting, MessageId, OutputTarget,
+    ReportFlag, SETTINGS, SettingValues, Settings, SettingsFile, Sources, resolve,
 };
 
 const SYNC: &str = "VK_VALIDATION_FEATURE_ENABLE_SYNCHRONIZATION_VALIDATION_EXT";
@@ -37,7 +37,7 @@ fn typed(layer: &str, name: &str, values: SettingValues) -> LayerSetting {
 fn changed(settings: &Settings) -> Vec<String> {
     let defaults = Settings::default().explain();
     let all = settings.explain().into_iter().zip(defaults).filter(|(it, default)| it != default);
-    all.map(|((name, value, source), _)| format!("{name} = {value} ({source})")).collect()
+    all.map(|(it, _)| format!("{} = {} ({})", it.name, it.value, it.source)).collect()
 }
 
 #[track_caller]
@@ -51,13 +51,17 @@ fn problems(sources: &Sources) -> Vec<String> {
     all.filter(|it| !it.contains("cannot do yet")).collect()
 }
 
+fn sync_setting(value: &str, source: &str) -> ExplainedSetting {
+    ExplainedSetting { name: "sync", value: value.to_owned(), source: source.to_owned() }
+}
+
 #[test]
 fn without_sources_there_are_defaults_and_no_problems() {
     let (settings, problems) = resolve(&Sources::default());
     assert_eq!(settings, Settings::default());
     assert_eq!(problems, []);
     assert_eq!(settings.explain().len(), SETTINGS.len());
-    assert_eq!(settings.explain()[0], ("sync", "off".to_owned(), "default".to_owned()));
+    assert_eq!(settings.explain()[0], sync_setting("off", "default"));
     assert!(!settings.sync && settings.sync_submit_time && settings.print.is_none());
     assert_eq!(settings.report_flags, [ReportFlag::Error, ReportFlag::Warn]);
     assert_eq!(settings.debug_action, [DebugAction::Default]);
@@ -217,7 +221,7 @@ fn a_stronger_source_wins() {
     sources.environment.push(("VK_VALIDATE_SYNC".into(), "0".into()));
     let (settings, _) = resolve(&sources);
     assert!(!settings.sync);
-    assert_eq!(settings.explain()[0], ("sync", "off".to_owned(), "VK_VALIDATE_SYNC".to_owned()));
+    assert_eq!(settings.explain()[0], sync_setting("off", "VK_VALIDATE_SYNC"));
     sources.application.enabled_features = vec![4];
     assert!(resolve(&sources).0.sync);
     let khronos = typed(KHRONOS, "validate_sync", SettingValues::Bool32(vec![0]));
@@ -226,7 +230,7 @@ fn a_stronger_source_wins() {
     sources.application.layer_settings.push(vec![strings(OWN, "sync", &["on"])]);
     let (settings, _) = resolve(&sources);
     let place = "vkCreateInstance: VkLayerSettingsCreateInfoEXT #2 pSettings[0]";
-    assert_eq!(settings.explain()[0], ("sync", "on".to_owned(), place.to_owned()));
+    assert_eq!(settings.explain()[0], sync_setting("on", place));
     assert_eq!(settings.print, Some(OutputTarget::File("variable".into())));
     // Whoever runs the program has the last word.
     sources.environment.push(("LAVASCOPE_SYNC".into(), "off".into()));
@@ -252,7 +256,7 @@ fn flags_frames_and_numbers_have_their_forms() {
     ];
     let (settings, _) = set("SCREENSHOT", "0..2, 4,9..");
     assert_eq!(settings.screenshot, frames);
-    assert!(settings.explain().iter().any(|it| (it.0, &*it.1) == ("screenshot", "0..2,4..5,9..")));
+    assert!(settings.explain().iter().any(|it| (it.name, &*it.value) == ("screenshot", "0..2,4..5,9..")));
     assert_eq!(set("SCREENSHOT", "0..2,x").0.screenshot, []);
     for text in ["5..5", "6..5", "a..b", "-1..", "1...", "1..2..3", "18446744073709551616"] {
         assert_eq!(set("CAPTURE_FRAMES", text).0.capture_frames, None, "{text}");

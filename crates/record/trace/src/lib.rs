@@ -24,7 +24,7 @@ pub use format::content::{ContentHash, PIECE_MAX};
 pub use format::index::{SeekPoint, SeekPointKind};
 pub use read::merge::{MergedReader, MergedRecord};
 pub use read::source::ReadAt;
-pub use read::stream_reader::{BlockFeed, RecordMut, StreamBlock, StreamBlocks, StreamReader};
+pub use read::stream_reader::{BlockFeed, NextRecord, RecordMut, StreamBlock, StreamBlocks, StreamReader};
 pub use read::tail::{Tail, TailHeader, TailSlot};
 pub use read::trace::Trace;
 pub use write::block_writer::{BlockWriter, PackedBlock, WrittenBlock};

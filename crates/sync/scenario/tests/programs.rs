@@ -2,6 +2,7 @@
 
 use lavascope_abi::{Format, SYNC_ACCESSES, SYNC_STAGES};
 use lavascope_scenario::{Scenario, parse, print};
+use lavascope_sync_ir::ColorResolve;
 use lavascope_sync_ir::*;
 
 struct Random(u64);
@@ -227,7 +228,11 @@ fn render_pass(random: &mut Random) -> RenderPass {
     let subpass = |random: &mut Random| Subpass {
         inputs: random.list(2, one),
         colors: random.list(2, one),
-        resolves: random.list(2, |it| (it.small(2), it.small(2), it.pick(&layouts))),
+        resolves: random.list(2, |random| ColorResolve {
+            source: random.small(2),
+            target: random.small(2),
+            layout: random.pick(&layouts),
+        }),
         depth_stencil: random.some(one),
         depth_stencil_resolve: random.some(one),
         preserves: random.list(2, |it| it.small(2)),

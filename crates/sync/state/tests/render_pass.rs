@@ -5,6 +5,7 @@ mod common;
 use common::*;
 use lavascope_abi::{AccessFlags2 as Bits, Command as Api, PipelineStageFlags2 as Stage, *};
 use lavascope_state::{Collector, ShaderInterface, Tracker};
+use lavascope_sync_ir::ColorResolve;
 use lavascope_sync_ir::{Area, Command, Region, SyncScope};
 
 const COLOR: u64 = 1;
@@ -223,7 +224,7 @@ fn version_2_takes_its_stages_from_the_chain_and_its_views_from_the_begin() {
     );
     let program = app.program();
     let pass = &program.render_passes[0];
-    assert_eq!(pass.subpasses[0].resolves, [(0, 1, ImageLayout::GENERAL.0)]);
+    assert_eq!(pass.subpasses[0].resolves, [ColorResolve { source: 0, target: 1, layout: ImageLayout::GENERAL.0 }]);
     let scope = SyncScope {
         src_stages: Stage::COPY.0,
         src_access: Bits::TRANSFER_WRITE.0,

@@ -31,8 +31,8 @@ pub use host_step::{HostStep, SemaphorePoint, SemaphoreSignal, SemaphoreWait, Sp
 pub use origin::{Descriptor, Origin, OriginKind};
 pub use region::{Area, Components, ImageRegion, Region};
 pub use render_pass::{
-    Attachment, AttachmentKind, AttachmentView, LoadOp, RenderPass, Rendering, RenderingAttachment, Resolve, StoreOp,
-    Subpass, SubpassDependency,
+    Attachment, AttachmentKind, AttachmentView, ColorResolve, LoadOp, RenderPass, Rendering, RenderingAttachment,
+    Resolve, StoreOp, Subpass, SubpassDependency,
 };
 pub use resource::{ImageDesc, MemoryBinding, Resource, ResourceKind, SubresourceLayout, Tiling};
 

@@ -44,13 +44,21 @@ pub enum StoreOp {
     None,
 }
 
+/// A color attachment that is resolved into another one. Attachments are indices into the render pass.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ColorResolve {
+    pub source: u32,
+    pub target: u32,
+    /// The layout of the target.
+    pub layout: i32,
+}
+
 /// Attachments are numbers into the render pass, with the layout that the subpass wants.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Subpass {
     pub inputs: Vec<(u32, i32)>,
     pub colors: Vec<(u32, i32)>,
-    /// Source and target, the target with its layout.
-    pub resolves: Vec<(u32, u32, i32)>,
+    pub resolves: Vec<ColorResolve>,
     pub depth_stencil: Option<(u32, i32)>,
     pub depth_stencil_resolve: Option<(u32, i32)>,
     pub preserves: Vec<u32>,

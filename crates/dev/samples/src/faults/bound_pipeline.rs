@@ -67,6 +67,14 @@ pub(super) struct BoundPipeline {
     bind_point: vk::PipelineBindPoint,
 }
 
+/// The stages of a graphics pipeline: the first one, those between, and the fragment shader.
+#[derive(Clone, Copy)]
+pub(super) struct DrawShaders<'a> {
+    pub(super) vertex: Shader,
+    pub(super) middle: &'a [Shader],
+    pub(super) fragment: Shader,
+}
+
 impl BoundPipeline {
     /// The constants specialize the shader.
     pub(super) fn compute(
@@ -103,13 +111,13 @@ impl BoundPipeline {
         fragment: Shader,
         bound: &[ShaderResource],
     ) -> Result<BoundPipeline, Failure> {
-        BoundPipeline::of_shaders(lab, target, (SCREEN, &[], fragment), bound)
+        BoundPipeline::of_shaders(lab, target, DrawShaders { vertex: SCREEN, middle: &[], fragment }, bound)
     }
 
     pub(super) fn of_shaders(
         lab: &FaultContext,
         target: RenderTarget,
-        shaders: (Shader, &[Shader], Shader),
+        shaders: DrawShaders<'_>,
         bound: &[ShaderResource],
     ) -> Result<BoundPipeline, Failure> {
         BoundPipeline::drawing(lab, target, shaders, bound, Gpu::graphics_pipeline)
@@ -119,7 +127,7 @@ impl BoundPipeline {
     pub(super) fn linked(
         lab: &FaultContext,
         target: RenderTarget,
-        shaders: (Shader, &[Shader], Shader),
+        shaders: DrawShaders<'_>,
         bound: &[ShaderResource],
     ) -> Result<BoundPipeline, Failure> {
         BoundPipeline::drawing(lab, target, shaders, bound, Gpu::pipeline_from_libraries)
@@ -128,12 +136,13 @@ impl BoundPipeline {
     fn drawing(
         lab: &FaultContext,
         target: RenderTarget,
-        (vertex, middle, fragment): (Shader, &[Shader], Shader),
+        shaders: DrawShaders<'_>,
         bound: &[ShaderResource],
         make: fn(&Gpu, &GraphicsPipeline) -> Result<vk::Pipeline, Failure>,
     ) -> Result<BoundPipeline, Failure> {
         let (layout, set) = create_set(lab, bound)?;
         let (bindings, attributes) = (&[], &[]);
+        let DrawShaders { vertex, middle, fragment } = shaders;
         let pipeline = make(
             lab,
             &GraphicsPipeline { vertex, fragment, middle_stages: middle, layout, bindings, attributes, target },

@@ -389,7 +389,7 @@ pub(crate) fn samples(program: &Program, id: ResourceId) -> u32 {
 }
 
 fn resolved_attachments(pass: &RenderPass) -> Vec<u32> {
-    let colors = pass.subpasses.iter().flat_map(|it| it.resolves.iter().map(|it| it.0));
+    let colors = pass.subpasses.iter().flat_map(|it| it.resolves.iter().map(|it| it.source));
     let depth = pass.subpasses.iter().filter(|it| it.depth_stencil_resolve.is_some());
     colors.chain(depth.filter_map(|it| it.depth_stencil).map(|it| it.0)).collect()
 }

@@ -320,8 +320,8 @@ impl References {
             ..vk::AttachmentReference2::zeroed()
         };
         let resolve = |color: &(u32, i32)| {
-            let own = subpass.resolves.iter().find(|it| it.0 == color.0);
-            own.map_or(reference(&(vk::ATTACHMENT_UNUSED, 0)), |it| reference(&(it.1, it.2)))
+            let own = subpass.resolves.iter().find(|it| it.source == color.0);
+            own.map_or(reference(&(vk::ATTACHMENT_UNUSED, 0)), |it| reference(&(it.target, it.layout)))
         };
         let resolves = match subpass.resolves.is_empty() {
             true => Vec::new(),

@@ -462,7 +462,7 @@ fn dependency_indices(state: &PassState<'_>, is_wanted: impl Fn(&SubpassDependen
 fn layout_in_subpass(pass: &RenderPass, subpass: u32, attachment: usize) -> Option<i32> {
     let subpass = &pass.subpasses[subpass as usize];
     let plain = subpass.inputs.iter().chain(&subpass.colors).chain(&subpass.depth_stencil);
-    let targets = subpass.resolves.iter().map(|(_, target, layout)| (*target, *layout));
+    let targets = subpass.resolves.iter().map(|it| (it.target, it.layout));
     let mut all = plain.copied().chain(targets).chain(subpass.depth_stencil_resolve);
     all.find(|(it, _)| *it as usize == attachment).map(|(_, layout)| layout)
 }
@@ -516,7 +516,7 @@ fn attachment_region(rendering: &Rendering) -> AttachmentRegion {
 
 fn resolves(subpass: &Subpass) -> Vec<(u32, u32)> {
     let depth = subpass.depth_stencil.zip(subpass.depth_stencil_resolve).map(|(source, target)| (source.0, target.0));
-    subpass.resolves.iter().map(|(source, target, _)| (*source, *target)).chain(depth).collect()
+    subpass.resolves.iter().map(|it| (it.source, it.target)).chain(depth).collect()
 }
 
 /// Where there is a transition at the border of the render pass, but no dependency.

@@ -31,6 +31,7 @@ pub(crate) fn check(root: &Path) -> Result<Vec<String>> {
     findings.extend(workspace::machine_paths::check(&files));
     findings.extend(rust::platform::check(&files, &members));
     findings.extend(rust::skipped_tests::check(&files));
+    findings.extend(rust::names::check(&files));
     Ok(apply_exceptions(findings, EXCEPTIONS))
 }
 
@@ -62,6 +63,7 @@ enum Rule {
     Markdown,
     MissingThing,
     ModuleDoc,
+    Names,
     Platform,
     SafetyComment,
 }

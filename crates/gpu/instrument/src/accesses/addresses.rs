@@ -4,6 +4,7 @@
 //! Accesses with one index are then checked as those of a buffer that begins there. Addresses are pairs of words, since
 //! not every device has integers of 64 bits.
 
+use crate::checks::check_cache::{AddressKey, DerivedValue};
 use std::num::NonZeroU32;
 
 use lavascope_spirv::{Id, InstructionIndex};
@@ -64,13 +65,19 @@ impl FunctionRewriter<'_, '_> {
             self.cx.add_site(site);
             return as_is;
         };
-        if let Some(done) = self.known_address((self.numbering.number_of(pointer), size, is_written)) {
+        if let Some(done) =
+            self.known_address(AddressKey { pointer: self.numbering.number_of(pointer), size, is_written })
+        {
             self.cx.add_site(CheckSite { decision: CheckDecision::Repeated, ..site });
             return GuardedPointer { ok: Some(done.ok), pointer: done.pointer.map_or(pointer.0, NonZeroU32::get) };
         }
         self.cx.scratch_bytes = self.cx.scratch_bytes.max(size);
         let simple = path.filter(|it| self.is_simple(it, size));
-        let other = self.known_address((self.numbering.number_of(pointer), size, !is_written));
+        let other = self.known_address(AddressKey {
+            pointer: self.numbering.number_of(pointer),
+            size,
+            is_written: !is_written,
+        });
         let found = match (&simple, other) {
             (Some(path), _) => self.check_relative_address(base, path, size),
             (None, _) => self.check_whole_address(pointer, size),
@@ -85,11 +92,12 @@ impl FunctionRewriter<'_, '_> {
         };
         let made = made.unwrap_or(pointer.0);
         let done = CachedCheck { block: self.block as u32, ok: found.ok, pointer: NonZeroU32::new(made) };
-        self.check_cache.addresses.insert((self.numbering.number_of(pointer), size, is_written), done);
+        let key = AddressKey { pointer: self.numbering.number_of(pointer), size, is_written };
+        self.check_cache.addresses.insert(key, done);
         GuardedPointer { ok: Some(found.ok), pointer: made }
     }
 
-    fn known_address(&mut self, key: (u32, u64, bool)) -> Option<CachedCheck> {
+    fn known_address(&mut self, key: AddressKey) -> Option<CachedCheck> {
         let done = self.check_cache.addresses.get(&key).copied()?;
         self.dominators.dominates(self.cx.module, done.block as usize, self.block).then_some(done)
     }
@@ -125,12 +133,15 @@ impl FunctionRewriter<'_, '_> {
         let ok = if self.is_signed(index) {
             // An index may lead backward, as far as the buffer goes.
             self.cx.needs_preceding_bytes = true;
-            let before = self.cached_value((2, room.preceding, path.offset, term.stride), |body| {
-                let offset = body.cx.uint_constant(path.offset as u32);
-                let bytes = body.emit_result(Op::IAdd, uint, &[room.preceding, offset]);
-                divided(body.cx, &mut body.out, bytes, term.stride)
-            });
-            let all = self.cached_value((5, count, u64::from(before), 0), |body| {
+            let before = self.cached_value(
+                DerivedValue::PrecedingCount { preceding: room.preceding, offset: path.offset, stride: term.stride },
+                |body| {
+                    let offset = body.cx.uint_constant(path.offset as u32);
+                    let bytes = body.emit_result(Op::IAdd, uint, &[room.preceding, offset]);
+                    divided(body.cx, &mut body.out, bytes, term.stride)
+                },
+            );
+            let all = self.cached_value(DerivedValue::SignedCount { count, before }, |body| {
                 // The sum must not wrap around.
                 let most = body.cx.uint_constant(0xbfff_ffff);
                 let is_less = body.emit_bool(Op::ULessThan, &[count, most]);
@@ -153,7 +164,7 @@ impl FunctionRewriter<'_, '_> {
 
     /// Whether bytes up to here are behind a base.
     fn emit_has_bytes(&mut self, room: AddressBounds, least: u64) -> u32 {
-        self.cached_value((0, room.remaining, least, 0), |body| {
+        self.cached_value(DerivedValue::HasBytes { remaining: room.remaining, least }, |body| {
             let least = body.cx.uint_constant(least as u32);
             body.emit_bool(Op::UGreaterThanEqual, &[room.remaining, least])
         })
@@ -161,7 +172,7 @@ impl FunctionRewriter<'_, '_> {
 
     /// The last element that fits behind a base, if one does.
     fn emit_last_fitting(&mut self, room: AddressBounds, least: u64, stride: u64) -> u32 {
-        self.cached_value((7, room.remaining, least, stride), |body| {
+        self.cached_value(DerivedValue::LastFitting { remaining: room.remaining, least, stride }, |body| {
             let less = body.cx.uint_constant((least as u32).wrapping_neg());
             let more = body.emit_result(Op::IAdd, body.cx.ids.uint, &[room.remaining, less]);
             let last = divided(body.cx, &mut body.out, more, stride);
@@ -175,7 +186,7 @@ impl FunctionRewriter<'_, '_> {
     /// How many elements fit behind a base.
     fn emit_address_fitting_count(&mut self, room: AddressBounds, least: u64, stride: u64) -> u32 {
         let (last, is_enough) = (self.emit_last_fitting(room, least, stride), self.emit_has_bytes(room, least));
-        self.cached_value((1, room.remaining, least, stride), |body| {
+        self.cached_value(DerivedValue::FittingCount { remaining: room.remaining, least, stride }, |body| {
             let [zero, one] = [0, 1].map(|it| body.cx.uint_constant(it));
             let count = body.emit_result(Op::IAdd, body.cx.ids.uint, &[last, one]);
             body.emit_result(Op::Select, body.cx.ids.uint, &[is_enough, count, zero])
@@ -185,7 +196,7 @@ impl FunctionRewriter<'_, '_> {
     /// The last element that fits behind a base; the first one, if none does.
     fn emit_last_fitting_or_first(&mut self, room: AddressBounds, least: u64, stride: u64) -> u32 {
         let (last, is_enough) = (self.emit_last_fitting(room, least, stride), self.emit_has_bytes(room, least));
-        self.cached_value((6, room.remaining, least, stride), |body| {
+        self.cached_value(DerivedValue::LastFittingOrFirst { remaining: room.remaining, least, stride }, |body| {
             let zero = body.cx.uint_constant(0);
             body.emit_result(Op::Select, body.cx.ids.uint, &[is_enough, last, zero])
         })
@@ -214,13 +225,13 @@ impl FunctionRewriter<'_, '_> {
         let room = self.address_bounds(base);
         let halves = Some((room.low, room.high));
         let start = match path.terms[..] {
-            [] => self.cached_value((3, ok, 0, u64::from(base.0)), |body| {
+            [] => self.cached_value(DerivedValue::PointerOrScratch { ok, base: base.0 }, |body| {
                 body.scratch_unless(base, halves, ok).unwrap_or(base.0)
             }),
             // The first element is there, or there is no buffer at all.
             [term] if !is_written && !self.is_signed(path.indices[term.position]) => {
                 let is_any = self.emit_has_bytes(room, path.offset + size);
-                self.cached_value((4, is_any, 0, u64::from(base.0)), |body| {
+                self.cached_value(DerivedValue::FirstOrScratch { ok: is_any, base: base.0 }, |body| {
                     body.scratch_unless(base, halves, is_any).unwrap_or(base.0)
                 })
             }
@@ -314,7 +325,7 @@ impl FunctionRewriter<'_, '_> {
     }
 
     /// A value that is made once, where that is on every way to here.
-    fn cached_value(&mut self, key: (u8, u32, u64, u64), make: impl FnOnce(&mut Self) -> u32) -> u32 {
+    fn cached_value(&mut self, key: DerivedValue, make: impl FnOnce(&mut Self) -> u32) -> u32 {
         if let Some((block, id)) = self.check_cache.derived_values.get(&key).copied()
             && self.dominators.dominates(self.cx.module, block, self.block)
         {

@@ -1,5 +1,6 @@
 //! Which instructions are checked, and how each is written again.
 
+use lavascope_spirv::ImageUse;
 use lavascope_spirv::{AccessKind, Id, Instruction, image_use};
 use smallvec::SmallVec;
 use spirv::{Op, StorageClass};
@@ -14,7 +15,7 @@ use crate::{Check, CheckDecision, CheckSite, IndexUnit, UncheckedReason};
 impl FunctionRewriter<'_, '_> {
     /// Writes an instruction with its checks, or as it is.
     pub(crate) fn access(&mut self, instruction: Instruction<'_>, op: Op) {
-        let is_used = image_use(op).is_some_and(|it| it.1 != AccessKind::Trace);
+        let is_used = image_use(op).is_some_and(|it| it.kind != AccessKind::Trace);
         let is_image = is_used || matches!(op, Op::ArrayLength | Op::ImageTexelPointer);
         if is_image && !self.cx.options.checks.descriptors {
             return self.copy(instruction);
@@ -41,12 +42,12 @@ impl FunctionRewriter<'_, '_> {
             }
             _ if is_atomic(op) => self.atomic(instruction, op),
             _ => match image_use(op) {
-                Some((_, AccessKind::Trace, _)) => {
+                Some(ImageUse { kind: AccessKind::Trace, .. }) => {
                     self.check_operand_faults(instruction, 1);
                     // Other shaders run in the meantime, but they have variables of their own.
                     self.copy(instruction);
                 }
-                Some((place, ..)) => self.use_image(instruction, op, place),
+                Some(ImageUse { operand, .. }) => self.use_image(instruction, op, operand),
                 None => {
                     self.touch_unknown(instruction);
                     self.copy(instruction);

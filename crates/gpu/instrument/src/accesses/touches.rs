@@ -2,6 +2,7 @@
 //!
 //! A call splits no block. Where an access is guarded, the call gets the place of no site unless the access happens.
 
+use lavascope_spirv::ImageUse;
 use lavascope_spirv::{AccessKind, AccessMode, Id, Instruction, Section, image_use};
 use rustc_hash::FxHashSet;
 use spirv::{Op, StorageClass};
@@ -320,7 +321,9 @@ impl FunctionRewriter<'_, '_> {
 
     /// An instruction that uses an image, or a texel of a texel buffer.
     pub(crate) fn touch_image(&mut self, op: Op, image: u32, texel: Option<u32>, ok: Option<u32>) {
-        let Some((_, kind, mode)) = image_use(op).filter(|_| self.cx.touch_builder.is_some()) else { return };
+        let Some(ImageUse { kind, mode, .. }) = image_use(op).filter(|_| self.cx.touch_builder.is_some()) else {
+            return;
+        };
         if lavascope_spirv::second_image(op).is_some() {
             return self.cx.mark_untracked(None);
         }

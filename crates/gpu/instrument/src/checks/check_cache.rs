@@ -22,6 +22,61 @@ pub(crate) struct CachedCheck {
     pub(crate) pointer: Option<NonZeroU32>,
 }
 
+/// Which check of an address it is.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) struct AddressKey {
+    /// The number of the pointer's value.
+    pub(crate) pointer: u32,
+    pub(crate) size: u64,
+    pub(crate) is_written: bool,
+}
+
+/// A value that is computed once from the bytes around an address and used again; its fields are ids and constants.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) enum DerivedValue {
+    /// Whether so many bytes follow.
+    HasBytes {
+        remaining: u32,
+        least: u64,
+    },
+    /// The index of the last element that fits, if one does.
+    LastFitting {
+        remaining: u32,
+        least: u64,
+        stride: u64,
+    },
+    LastFittingOrFirst {
+        remaining: u32,
+        least: u64,
+        stride: u64,
+    },
+    FittingCount {
+        remaining: u32,
+        least: u64,
+        stride: u64,
+    },
+    /// How many elements lie before the address.
+    PrecedingCount {
+        preceding: u32,
+        offset: u64,
+        stride: u64,
+    },
+    /// How many elements a signed index may reach.
+    SignedCount {
+        count: u32,
+        before: u32,
+    },
+    PointerOrScratch {
+        ok: u32,
+        base: u32,
+    },
+    /// The pointer to the first element, or scratch memory if there is no buffer.
+    FirstOrScratch {
+        ok: u32,
+        base: u32,
+    },
+}
+
 #[derive(Default)]
 pub(crate) struct CheckCache {
     pub(crate) buffers: FxHashMap<AccessKey, CachedCheck>,
@@ -29,10 +84,9 @@ pub(crate) struct CheckCache {
     value_lists: FxHashMap<SmallVec<[u32; 4]>, u32>,
     /// By base pointer: what is known of its place in a buffer.
     pub(crate) address_bounds: FxHashMap<u32, (usize, crate::accesses::addresses::AddressBounds)>,
-    /// What was computed of rooms, by kind, room, bytes up to the end of the first element, and stride.
-    pub(crate) derived_values: FxHashMap<(u8, u32, u64, u64), (usize, u32)>,
-    /// By pointer, size, and whether it is written.
-    pub(crate) addresses: FxHashMap<(u32, u64, bool), CachedCheck>,
+    /// Values computed from the bytes of a buffer.
+    pub(crate) derived_values: FxHashMap<DerivedValue, (usize, u32)>,
+    pub(crate) addresses: FxHashMap<AddressKey, CachedCheck>,
 }
 
 impl CheckCache {

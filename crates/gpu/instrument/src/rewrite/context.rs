@@ -18,6 +18,14 @@ const INSTRUCTION_MAX: u32 = 0x0fff_ffff;
 /// Numbers below are found without hashing: those of sites, and places in tables.
 const SMALL: usize = 8192;
 
+/// One descriptor of a binding; no element is the safe one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct BindingElement {
+    pub(crate) set: u32,
+    pub(crate) binding: u32,
+    pub(crate) element: Option<u32>,
+}
+
 pub(crate) struct Context<'a> {
     pub(crate) module: &'a Module,
     pub(crate) options: &'a InstrumentOptions,
@@ -29,7 +37,7 @@ pub(crate) struct Context<'a> {
     pub(crate) sites: Vec<CheckSite>,
     /// By number: what the host puts into the site's cell.
     pub(crate) site_infos: Vec<[u32; 4]>,
-    pub(crate) requirements: BTreeMap<(u32, u32, Option<u32>), u32>,
+    pub(crate) requirements: BTreeMap<BindingElement, u32>,
     /// The largest access that may go to scratch memory.
     pub(crate) scratch_bytes: u64,
     /// By function: parameters that have a room beside them.
@@ -241,7 +249,7 @@ impl<'a> Context<'a> {
     /// The host must see to it that so much is bound.
     pub(crate) fn require(&mut self, set: u32, binding: u32, element: Option<u32>, least: u64) {
         let least = u32::try_from(least).unwrap_or(u32::MAX);
-        let entry = self.requirements.entry((set, binding, element)).or_insert(0);
+        let entry = self.requirements.entry(BindingElement { set, binding, element }).or_insert(0);
         *entry = (*entry).max(least);
     }
 

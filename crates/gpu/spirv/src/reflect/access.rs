@@ -1,5 +1,6 @@
 //! Which instructions access resources, and which part of them.
 
+use crate::ImageUse;
 use spirv::{Op, StorageClass};
 
 use crate::{
@@ -56,8 +57,8 @@ impl CallFrame<'_, '_> {
             Op::DepthAttachmentReadEXT => self.machine.traits.reads_depth = true,
             Op::StencilAttachmentReadEXT => self.machine.traits.reads_stencil = true,
             _ => match image_use(op) {
-                Some((place, kind, mode)) => {
-                    let value = self.value(instruction.id(place));
+                Some(ImageUse { operand, kind, mode }) => {
+                    let value = self.value(instruction.id(operand));
                     self.record_handle_access(instruction, &value, kind, mode, true);
                     self.second_image(op, instruction);
                 }

@@ -60,18 +60,18 @@ fn expect_device_lost(settings: &[(&std::ffi::CStr, &std::ffi::CStr)]) {
 
 #[test]
 fn how_far_a_lost_device_came_is_told_inline() {
-    child("lost::how_far_a_lost_device_came_is_told_inline", &[LOSE], || expect_device_lost(INLINE));
+    child("device_lost::how_far_a_lost_device_came_is_told_inline", &[LOSE], || expect_device_lost(INLINE));
 }
 
 #[test]
 fn how_far_a_lost_device_came_is_told_off_thread() {
-    child("lost::how_far_a_lost_device_came_is_told_off_thread", &[LOSE], || expect_device_lost(ASYNC));
+    child("device_lost::how_far_a_lost_device_came_is_told_off_thread", &[LOSE], || expect_device_lost(ASYNC));
 }
 
 /// Nothing is asked of a driver that the application did not switch on.
 #[test]
 fn the_report_has_a_lost_device_without_the_extension() {
-    let name = "lost::the_report_has_a_lost_device_without_the_extension";
+    let name = "device_lost::the_report_has_a_lost_device_without_the_extension";
     let Some(outcome) = child(name, &[LOSE, REPORT], || {
         let entry = entry();
         let app = App::silent(&entry, ASYNC);

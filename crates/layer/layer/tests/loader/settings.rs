@@ -152,7 +152,7 @@ type ValidationRequest<'a> = (
 
 #[test]
 fn validation_can_be_asked_for_in_every_way() {
-    let name = "wanted::validation_can_be_asked_for_in_every_way";
+    let name = "settings::validation_can_be_asked_for_in_every_way";
     let line = format!("khronos_validation.enables = {SYNC_WORD}\n");
     let ways: [ValidationRequest<'_>; 13] = [
         (&[], "", &[], &[], &[]),
@@ -191,7 +191,7 @@ fn validation_can_be_asked_for_in_every_way() {
 
 #[test]
 fn a_message_is_filtered_by_name_and_by_number() {
-    let name = "wanted::a_message_is_filtered_by_name_and_by_number";
+    let name = "settings::a_message_is_filtered_by_name_and_by_number";
     // One of them is another message, and in the child the last variable wins; so all are in one list.
     let lists = [CODE, "0x5c0ec5d6", "1544472022", "SYNC-HAZARD-WRITE_AFTER_WRITE"];
     let whole = format!("VUID-other,{}", lists[2]);
@@ -211,13 +211,13 @@ fn a_message_is_filtered_by_name_and_by_number() {
 
 #[test]
 fn equal_messages_stop_where_the_settings_say() {
-    let name = "wanted::equal_messages_stop_where_the_settings_say";
+    let name = "settings::equal_messages_stop_where_the_settings_say";
     for_each_source(name, &[("duplicate_message_limit", "2")], |case| assert_eq!(five_hazards(case), 2), |_, _| ());
 }
 
 #[test]
 fn the_limit_can_be_switched_off() {
-    let name = "wanted::the_limit_can_be_switched_off";
+    let name = "settings::the_limit_can_be_switched_off";
     let settings = [("duplicate_message_limit", "2"), ("enable_message_limit", "false")];
     for_each_source(name, &settings, |case| assert_eq!(five_hazards(case), 5), |_, _| ());
 }
@@ -236,12 +236,12 @@ fn a_hazard_can_be_told_as_json() {
         let text = value["MainMessage"].as_str().expect("a text");
         assert!(text.starts_with("WRITE_AFTER_WRITE hazard detected. vkCmdFillBuffer writes to"), "{text}");
     };
-    for_each_source("wanted::a_hazard_can_be_told_as_json", &[("message_format_json", "true")], body, |_, _| ());
+    for_each_source("settings::a_hazard_can_be_told_as_json", &[("message_format_json", "true")], body, |_, _| ());
 }
 
 #[test]
 fn the_log_goes_into_a_file() {
-    let name = "wanted::the_log_goes_into_a_file";
+    let name = "settings::the_log_goes_into_a_file";
     let look = |outcome: &ChildOutcome, from| {
         assert!(outcome.file("log.txt").contains(CODE), "{from:?}");
         assert!(!outcome.stderr.contains(CODE), "{from:?}: {}", outcome.stderr);
@@ -251,14 +251,14 @@ fn the_log_goes_into_a_file() {
 
 #[test]
 fn only_what_is_flagged_is_logged() {
-    let name = "wanted::only_what_is_flagged_is_logged";
+    let name = "settings::only_what_is_flagged_is_logged";
     let look = |outcome: &ChildOutcome, from| assert!(!outcome.stderr.contains(CODE), "{from:?}: {}", outcome.stderr);
     for_each_source(name, &[("report_flags", "warn,info")], one_silent_hazard, look);
 }
 
 #[test]
 fn hazards_can_be_logged_beside_being_heard() {
-    let name = "wanted::hazards_can_be_logged_beside_being_heard";
+    let name = "settings::hazards_can_be_logged_beside_being_heard";
     let settings = [("debug_action", "VK_DBG_LAYER_ACTION_LOG_MSG,VK_DBG_LAYER_ACTION_CALLBACK")];
     let look = |outcome: &ChildOutcome, from| assert!(outcome.stderr.contains(CODE), "{from:?}: {}", outcome.stderr);
     for_each_source(name, &settings, |case| assert_eq!(one_hazard(case).len(), 1), look);
@@ -290,7 +290,7 @@ fn a_hazard_can_stop_a_debugger() {
         app.destroy();
     };
     for_each_source(
-        "wanted::a_hazard_can_stop_a_debugger",
+        "settings::a_hazard_can_stop_a_debugger",
         &[("debug_action", "VK_DBG_LAYER_ACTION_BREAK")],
         body,
         |_, _| (),
@@ -308,7 +308,7 @@ fn properties_are_there_where_they_are_wanted() {
         assert!(facts.starts_with("message_type = BufferError\nhazard_type = WRITE_AFTER_WRITE\n"), "{facts}");
     };
     // By the name that the Khronos layer has for it.
-    let name = "wanted::properties_are_there_where_they_are_wanted";
+    let name = "settings::properties_are_there_where_they_are_wanted";
     for_each_source(name, &[("syncval_message_extra_properties", "true")], body, |_, _| ());
 }
 
@@ -340,7 +340,7 @@ fn label_and_fill(app: &App) {
 
 #[test]
 fn findings_can_be_ignored_by_code_label_and_object() {
-    let name = "wanted::findings_can_be_ignored_by_code_label_and_object";
+    let name = "settings::findings_can_be_ignored_by_code_label_and_object";
     let Some(outcome) = child(name, &[], || {
         assert!(!is_reported_with(c"code=WRITE-AFTER-WRITE$"));
         assert!(!is_reported_with(c"code=READ,label=^Frame::Fills$"));
@@ -356,7 +356,7 @@ fn findings_can_be_ignored_by_code_label_and_object() {
 
 #[test]
 fn what_is_ignored_is_counted_in_the_report() {
-    let name = "wanted::what_is_ignored_is_counted_in_the_report";
+    let name = "settings::what_is_ignored_is_counted_in_the_report";
     let environment = [
         ("LAVASCOPE_REPORT", "{folder}/report"),
         ("LAVASCOPE_SYNC", "1"),
@@ -378,7 +378,7 @@ fn what_is_ignored_is_counted_in_the_report() {
 
 #[test]
 fn a_rule_that_is_none_is_reported() {
-    let name = "wanted::a_rule_that_is_none_is_reported";
+    let name = "settings::a_rule_that_is_none_is_reported";
     let Some(outcome) = child(name, &[("LAVASCOPE_IGNORE", "object=(a")], || {
         let instance = Setup::OFF.instance(leaked_entry());
         // SAFETY: nothing is pending that uses it, and nobody has the handle afterwards (lifetime).
@@ -392,7 +392,7 @@ fn a_rule_that_is_none_is_reported() {
 
 #[test]
 fn a_message_has_the_labels_of_queue_and_commands() {
-    child("wanted::a_message_has_the_labels_of_queue_and_commands", &[], || {
+    child("settings::a_message_has_the_labels_of_queue_and_commands", &[], || {
         let app = App::new(leaked_entry(), &[(c"sync", c"on"), (c"message_format_json", c"on")]);
         label_and_fill(&app);
         let heard = take_received();
@@ -418,7 +418,7 @@ fn a_message_has_the_labels_of_queue_and_commands() {
 
 #[test]
 fn races_of_events_are_told_with_the_event() {
-    child("wanted::races_of_events_are_told_with_the_event", &[], || {
+    child("settings::races_of_events_are_told_with_the_event", &[], || {
         let app = App::new(leaked_entry(), &[(c"sync", c"on")]);
         let device = &app.world.device;
         // SAFETY: the structure lives until the call returns, and its parent is alive (lifetime).
@@ -493,7 +493,7 @@ fn fill_with_stacks(mode: &'static CStr) {
 
 #[test]
 fn a_finding_has_the_call_stacks_of_its_commands() {
-    let name = "wanted::a_finding_has_the_call_stacks_of_its_commands";
+    let name = "settings::a_finding_has_the_call_stacks_of_its_commands";
     child(name, &[], || {
         fill_with_stacks(c"inline");
         fill_with_stacks(c"async");
@@ -502,7 +502,7 @@ fn a_finding_has_the_call_stacks_of_its_commands() {
 
 #[test]
 fn the_report_has_stacks_of_barriers_too() {
-    let name = "wanted::the_report_has_stacks_of_barriers_too";
+    let name = "settings::the_report_has_stacks_of_barriers_too";
     let environment = [("LAVASCOPE_REPORT", "{folder}/report"), ("LAVASCOPE_BACKTRACE", "1")];
     let Some(outcome) = child(name, &environment, || {
         let app = App::new(leaked_entry(), &[(c"sync", c"on")]);
@@ -528,7 +528,7 @@ fn the_report_has_stacks_of_barriers_too() {
 
 #[test]
 fn without_the_setting_there_are_no_stacks() {
-    let name = "wanted::without_the_setting_there_are_no_stacks";
+    let name = "settings::without_the_setting_there_are_no_stacks";
     child(name, &[], || {
         let case = Case { from: SOURCES[0], settings: Vec::new() };
         assert!(!one_hazard(&case)[0].text.contains("call stack"));
@@ -537,7 +537,7 @@ fn without_the_setting_there_are_no_stacks() {
 
 #[test]
 fn the_old_lists_switch_off_what_comes_with_submissions() {
-    let name = "wanted::the_old_lists_switch_off_what_comes_with_submissions";
+    let name = "settings::the_old_lists_switch_off_what_comes_with_submissions";
     let word = "VALIDATION_CHECK_DISABLE_SYNCHRONIZATION_VALIDATION_QUEUE_SUBMIT";
     let environment = [("VK_LAYER_DISABLES", word), ("VK_LAYER_ENABLES", SYNC_WORD)];
     child(name, &environment, || {

@@ -49,7 +49,7 @@ fn assert_found(outcome: &ChildOutcome) {
 
 #[test]
 fn a_crash_waits_for_the_reader() {
-    let outcome = dying_child("death::a_crash_waits_for_the_reader", &REPORT, SIGSEGV, || {
+    let outcome = dying_child("termination::a_crash_waits_for_the_reader", &REPORT, SIGSEGV, || {
         record_hazards(ASYNC);
         // SAFETY: it is not sound, and that is tested: the volatile write to null makes the system end the process.
         unsafe { std::ptr::null_mut::<u32>().write_volatile(1) };
@@ -59,7 +59,7 @@ fn a_crash_waits_for_the_reader() {
 
 #[test]
 fn an_abort_waits_for_the_reader() {
-    let outcome = dying_child("death::an_abort_waits_for_the_reader", &REPORT, SIGABRT, || {
+    let outcome = dying_child("termination::an_abort_waits_for_the_reader", &REPORT, SIGABRT, || {
         record_hazards(ASYNC);
         std::process::abort();
     });
@@ -68,7 +68,7 @@ fn an_abort_waits_for_the_reader() {
 
 #[test]
 fn whoever_ends_the_process_waits_for_the_reader() {
-    let outcome = dying_child("death::whoever_ends_the_process_waits_for_the_reader", &REPORT, SIGTERM, || {
+    let outcome = dying_child("termination::whoever_ends_the_process_waits_for_the_reader", &REPORT, SIGTERM, || {
         record_hazards(ASYNC);
         raise_signal(SIGTERM);
     });
@@ -77,7 +77,7 @@ fn whoever_ends_the_process_waits_for_the_reader() {
 
 #[test]
 fn an_exit_waits_for_the_reader() {
-    let outcome = child("death::an_exit_waits_for_the_reader", &REPORT, || {
+    let outcome = child("termination::an_exit_waits_for_the_reader", &REPORT, || {
         record_hazards(ASYNC);
         println!("1 passed");
         std::process::exit(0);
@@ -92,7 +92,7 @@ fn a_handler_of_the_applications_own_is_called() {
         println!("1 passed");
         std::process::exit(0);
     }
-    let outcome = child("death::a_handler_of_the_applications_own_is_called", &REPORT, || {
+    let outcome = child("termination::a_handler_of_the_applications_own_is_called", &REPORT, || {
         for value in [SIGABRT, SIGTERM] {
             // SAFETY: `leave` has the type of a handler and only ends the process, which is async-signal-safe.
             unsafe { signal(value, leave as extern "C" fn(i32) as usize) };
@@ -107,7 +107,7 @@ fn a_handler_of_the_applications_own_is_called() {
 /// Whatever the process does next, what was found is in the report: calls that return have been looked at.
 #[test]
 fn inline_nothing_is_lost_however_the_process_ends() {
-    let outcome = dying_child("death::inline_nothing_is_lost_however_the_process_ends", &REPORT, SIGKILL, || {
+    let outcome = dying_child("termination::inline_nothing_is_lost_however_the_process_ends", &REPORT, SIGKILL, || {
         record_hazards(INLINE);
         raise_signal(SIGKILL);
     });
@@ -131,7 +131,7 @@ fn wait_for_the_report() {
 
 #[test]
 fn what_was_found_outlives_a_process_that_is_killed() {
-    let outcome = dying_child("death::what_was_found_outlives_a_process_that_is_killed", &REPORT, SIGKILL, || {
+    let outcome = dying_child("termination::what_was_found_outlives_a_process_that_is_killed", &REPORT, SIGKILL, || {
         record_hazards(ASYNC);
         wait_for_the_report();
         raise_signal(SIGKILL);
@@ -141,7 +141,7 @@ fn what_was_found_outlives_a_process_that_is_killed() {
 
 #[test]
 fn what_was_found_outlives_a_process_that_just_leaves() {
-    let outcome = child("death::what_was_found_outlives_a_process_that_just_leaves", &REPORT, || {
+    let outcome = child("termination::what_was_found_outlives_a_process_that_just_leaves", &REPORT, || {
         record_hazards(ASYNC);
         wait_for_the_report();
         println!("1 passed");

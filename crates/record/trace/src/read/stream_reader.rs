@@ -117,6 +117,14 @@ pub struct RecordMut<'a> {
 /// Puts the next block in the place of one that is used up. False at the end.
 pub type BlockFeed<'f> = Box<dyn FnMut(&mut StreamBlock) -> Result<bool, TraceError> + Send + 'f>;
 
+/// What a reader knows of the next record before it takes it.
+pub struct NextRecord<E> {
+    pub time: u64,
+    pub call: u64,
+    /// The calls that it comes after.
+    pub edges: E,
+}
+
 /// Goes through one stream of a trace.
 pub struct StreamReader<'t, 'a> {
     trace: &'t Trace<'a>,
@@ -140,9 +148,9 @@ impl<'t, 'a> StreamReader<'t, 'a> {
         StreamReader { trace, stream, feed, block: StreamBlock::default(), given: 0, whole: Vec::new() }
     }
 
-    /// The time and the call of the next record, and what it comes after; none at the end.
+    /// The next record, without taking it; none at the end.
     #[inline]
-    pub fn peek(&mut self) -> Result<Option<(u64, u64, impl Iterator<Item = OrderEdge> + '_)>, TraceError> {
+    pub fn peek(&mut self) -> Result<Option<NextRecord<impl Iterator<Item = OrderEdge> + '_>>, TraceError> {
         if !self.load()? {
             return Ok(None);
         }
@@ -150,7 +158,8 @@ impl<'t, 'a> StreamReader<'t, 'a> {
         let place = places[self.given];
         let words = &words[place.first as usize..place.end as usize];
         let RecordHeader { call, order_edge_count: touches, .. } = RecordHeader::from_words(words[0], words[1]);
-        Ok(Some((place.time, call, words[words.len() - touches as usize..].iter().map(|it| OrderEdge::from_word(*it)))))
+        let edges = words[words.len() - touches as usize..].iter().map(|it| OrderEdge::from_word(*it));
+        Ok(Some(NextRecord { time: place.time, call, edges }))
     }
 
     /// Makes sure that the next record is there. False at the end.

@@ -384,7 +384,7 @@ impl RenderPassContents {
 
 fn renders_to(subpass: &Subpass, attachment: u32) -> bool {
     let own = subpass.colors.iter().chain(&subpass.depth_stencil).chain(&subpass.depth_stencil_resolve);
-    own.map(|it| it.0).chain(subpass.resolves.iter().map(|it| it.1)).any(|it| it == attachment)
+    own.map(|it| it.0).chain(subpass.resolves.iter().map(|it| it.target)).any(|it| it == attachment)
 }
 
 /// Whether a subpass uses an attachment, or preserves it.

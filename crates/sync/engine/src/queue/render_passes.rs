@@ -481,7 +481,7 @@ impl ActiveRenderPass {
     fn resolves(&self) -> Vec<ResourceUse<'static>> {
         let Some(subpass) = self.pass.subpasses.get(self.subpass) else { return Vec::new() };
         let depth = subpass.depth_stencil.zip(subpass.depth_stencil_resolve).map(|(from, to)| (from.0, to.0));
-        let pairs = subpass.resolves.iter().map(|it| (it.0, it.1)).chain(depth);
+        let pairs = subpass.resolves.iter().map(|it| (it.source, it.target)).chain(depth);
         let mut found = Vec::new();
         for (from, to) in pairs {
             for (index, access) in
@@ -510,7 +510,7 @@ impl ActiveRenderPass {
 
 /// The attachments that a subpass uses, with the layouts it wants.
 fn attachment_references(subpass: &Subpass) -> impl Iterator<Item = (u32, i32)> {
-    let resolves = subpass.resolves.iter().map(|it| (it.1, it.2));
+    let resolves = subpass.resolves.iter().map(|it| (it.target, it.layout));
     let all = subpass.inputs.iter().chain(&subpass.colors).chain(&subpass.depth_stencil);
     all.chain(&subpass.depth_stencil_resolve).copied().chain(resolves)
 }

@@ -1,5 +1,6 @@
 //! Weakens correct programs bit by bit: the explanation must name the operation that was weakened.
 
+use super::redundant_sync::RemovableSync;
 use lavascope_sim::oracle::{ProgramFeatures, random_program};
 use lavascope_sync_ir::{Hazard, Program, SyncScope};
 
@@ -21,7 +22,7 @@ struct ExplanationScore {
 fn score(kinds: ProgramFeatures, programs: u64) -> ExplanationScore {
     let mut score = ExplanationScore::default();
     for program in (1..=programs).map(|seed| random_program(seed, &kinds)).filter(|it| check(it).is_empty()) {
-        for (site, scope, _) in sync_locations(&program) {
+        for RemovableSync { location: site, scope, .. } in sync_locations(&program) {
             for bits in single_bits(scope) {
                 let Some(weak) = without_sync(&program, site, Removal::Bits(bits)) else { continue };
                 let found = check(&weak);

@@ -58,7 +58,7 @@ pub fn find_over_synchronization(program: &Program, budget: CheckBudget) -> Over
         found.checks += 1;
         check(&changed) == verdicts
     };
-    for (site, scope, whole) in sync_locations(program) {
+    for RemovableSync { location: site, scope, removability: whole } in sync_locations(program) {
         if whole == Removability::Removable && is_needless(&mut found, site, Removal::Whole) {
             let accesses = ordered_access_count(&timeline, site, scope);
             found.redundant.push(RedundantSync { location: site, removal: Removal::Whole, accesses });
@@ -85,8 +85,15 @@ pub(crate) enum Removability {
     Needed,
 }
 
+/// A synchronization operation that can be weakened, with its masks.
+pub(crate) struct RemovableSync {
+    pub(crate) location: OperationLocation,
+    pub(crate) scope: SyncScope,
+    pub(crate) removability: Removability,
+}
+
 /// Everything that can be made less, with its masks.
-pub(crate) fn sync_locations(program: &Program) -> Vec<(OperationLocation, SyncScope, Removability)> {
+pub(crate) fn sync_locations(program: &Program) -> Vec<RemovableSync> {
     let mut found = Vec::new();
     for (index, buffer) in program.command_buffers.iter().enumerate() {
         for (command, item) in buffer.commands.iter().enumerate() {
@@ -97,7 +104,11 @@ pub(crate) fn sync_locations(program: &Program) -> Vec<(OperationLocation, SyncS
         for (dependency, subpass_dependency) in pass.dependencies.iter().enumerate() {
             let pass = RenderPassId(index as u32);
             let site = OperationLocation::Subpass { pass, dependency: Some(dependency as u32) };
-            found.push((site, subpass_dependency.scope, Removability::Removable));
+            found.push(RemovableSync {
+                location: site,
+                scope: subpass_dependency.scope,
+                removability: Removability::Removable,
+            });
         }
     }
     for (step, host_step) in program.steps.iter().enumerate() {
@@ -107,31 +118,26 @@ pub(crate) fn sync_locations(program: &Program) -> Vec<(OperationLocation, SyncS
                 |index: usize| BatchSemaphoreLocation { step: step as u32, batch: batch as u32, index: index as u32 };
             for (index, semaphore_signal) in submit_batch.signals.iter().enumerate() {
                 let site = OperationLocation::Semaphore { signal: Some(part(index)), wait: None };
-                found.push((
-                    site,
-                    SyncScope { src_stages: semaphore_signal.stages, ..SyncScope::default() },
-                    Removability::Needed,
-                ));
+                found.push(RemovableSync {
+                    location: site,
+                    scope: SyncScope { src_stages: semaphore_signal.stages, ..SyncScope::default() },
+                    removability: Removability::Needed,
+                });
             }
             for (index, semaphore_wait) in submit_batch.waits.iter().enumerate() {
                 let site = OperationLocation::Semaphore { signal: None, wait: Some(part(index)) };
-                found.push((
-                    site,
-                    SyncScope { dst_stages: semaphore_wait.stages, ..SyncScope::default() },
-                    Removability::Needed,
-                ));
+                found.push(RemovableSync {
+                    location: site,
+                    scope: SyncScope { dst_stages: semaphore_wait.stages, ..SyncScope::default() },
+                    removability: Removability::Needed,
+                });
             }
         }
     }
     found
 }
 
-fn command_sites(
-    command: &Command,
-    buffer: CommandBufferId,
-    index: u32,
-    found: &mut Vec<(OperationLocation, SyncScope, Removability)>,
-) {
+fn command_sites(command: &Command, buffer: CommandBufferId, index: u32, found: &mut Vec<RemovableSync>) {
     let whole = |dependency_target: &DependencyTarget| match dependency_target {
         DependencyTarget::Global | DependencyTarget::Resource { .. } => Removability::Removable,
         DependencyTarget::Transition { .. } | DependencyTarget::QueueFamilyTransfer { .. } => Removability::Needed,
@@ -140,7 +146,7 @@ fn command_sites(
         Command::Barrier(Barrier::Sync2 { dependencies }) => {
             for (element, item) in dependencies.iter().enumerate() {
                 let site = OperationLocation::Barrier { buffer, command: index, dependency: Some(element as u32) };
-                found.push((site, item.scope, whole(&item.target)));
+                found.push(RemovableSync { location: site, scope: item.scope, removability: whole(&item.target) });
             }
         }
         Command::Barrier(Barrier::Sync1 { src_stages, dst_stages, dependencies }) => {
@@ -151,7 +157,8 @@ fn command_sites(
                 .map_or(SyncScope::default(), |it| it.scope);
             let scope = SyncScope { src_stages: *src_stages, dst_stages: *dst_stages, ..memory };
             let site = OperationLocation::Barrier { buffer, command: index, dependency: None };
-            found.push((site, scope, if all { Removability::Removable } else { Removability::Needed }));
+            let removability = if all { Removability::Removable } else { Removability::Needed };
+            found.push(RemovableSync { location: site, scope, removability });
         }
         Command::WaitEvents(WaitEvents::Sync2 { events }) => {
             for (event, (_, dependencies)) in events.iter().enumerate() {
@@ -159,7 +166,7 @@ fn command_sites(
                     let (event, element) = (event as u32, Some(element as u32));
                     let site =
                         OperationLocation::Event { set: None, buffer, command: index, event, dependency: element };
-                    found.push((site, item.scope, whole(&item.target)));
+                    found.push(RemovableSync { location: site, scope: item.scope, removability: whole(&item.target) });
                 }
             }
         }
@@ -170,7 +177,7 @@ fn command_sites(
                 .map_or(SyncScope::default(), |it| it.scope);
             let scope = SyncScope { src_stages: *src_stages, dst_stages: *dst_stages, ..memory };
             let site = OperationLocation::Event { set: None, buffer, command: index, event: 0, dependency: None };
-            found.push((site, scope, Removability::Needed));
+            found.push(RemovableSync { location: site, scope: scope, removability: Removability::Needed });
         }
         _ => {}
     }

@@ -327,7 +327,7 @@ impl TimelineRenderPass {
     fn resolves(&self) -> Vec<TimelineAccess> {
         let Some(subpass) = self.render_pass.subpasses.get(self.subpass as usize) else { return Vec::new() };
         let depth = subpass.depth_stencil.zip(subpass.depth_stencil_resolve).map(|(from, to)| (from.0, to.0));
-        let pairs: Vec<(u32, u32)> = subpass.resolves.iter().map(|it| (it.0, it.1)).chain(depth).collect();
+        let pairs: Vec<(u32, u32)> = subpass.resolves.iter().map(|it| (it.source, it.target)).chain(depth).collect();
         let mut found = Vec::new();
         for (from, to) in pairs {
             let both = [
@@ -346,7 +346,7 @@ impl TimelineRenderPass {
 fn layout_in(pass: &RenderPass, subpass: u32, attachment: usize) -> Option<i32> {
     let item: &Subpass = pass.subpasses.get(subpass as usize)?;
     let all = item.inputs.iter().chain(&item.colors).chain(&item.depth_stencil).chain(&item.depth_stencil_resolve);
-    let mut all = all.copied().chain(item.resolves.iter().map(|it| (it.1, it.2)));
+    let mut all = all.copied().chain(item.resolves.iter().map(|it| (it.target, it.layout)));
     all.find(|it| it.0 as usize == attachment).map(|it| it.1)
 }
 

@@ -1,5 +1,6 @@
 //! Commands: actions, barriers, events, render passes.
 
+use crate::parse::scope::Version1Dependencies;
 use lavascope_abi::{AccessFlags2, PipelineStageFlags2};
 use lavascope_sync_ir::{Access, Area, AttachmentKind, AttachmentView, Barrier, Command, ImageRegion, LoadOp};
 use lavascope_sync_ir::{RasterOrder, Region, Rendering, RenderingAttachment, Resolve, ResourceId, ResourceKind};
@@ -89,7 +90,8 @@ pub(crate) fn parse_command(builder: &ScenarioBuilder, cursor: &mut TokenCursor)
         "access" => clauses(builder, cursor, 0, ops)?,
         "barrier" => Command::Barrier(Barrier::Sync2 { dependencies: parse_dependencies(builder, cursor, ops)? }),
         "barrier1" => {
-            let (src_stages, dst_stages, dependencies) = parse_version_1_dependencies(builder, cursor, ops)?;
+            let Version1Dependencies { src_stages, dst_stages, dependencies } =
+                parse_version_1_dependencies(builder, cursor, ops)?;
             Command::Barrier(Barrier::Sync1 { src_stages, dst_stages, dependencies })
         }
         "set" => {
@@ -259,7 +261,8 @@ fn wait_one(builder: &ScenarioBuilder, cursor: &mut TokenCursor, operands: &mut 
     while cursor.take("and") {
         events.push(builder.event(cursor)?);
     }
-    let (src_stages, dst_stages, dependencies) = parse_version_1_dependencies(builder, cursor, operands)?;
+    let Version1Dependencies { src_stages, dst_stages, dependencies } =
+        parse_version_1_dependencies(builder, cursor, operands)?;
     Ok(Command::WaitEvents(WaitEvents::Sync1 { events, src_stages, dst_stages, dependencies }))
 }
 

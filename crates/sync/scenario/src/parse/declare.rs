@@ -1,6 +1,7 @@
 //! Declarations: memory, buffers, images, queues, events, semaphores, fences and render passes.
 
 use lavascope_abi::Format;
+use lavascope_sync_ir::ColorResolve;
 use lavascope_sync_ir::{
     Attachment, AttachmentKind, EventId, FenceId, ImageDesc, LoadOp, MemoryBinding, MemoryId, Queue,
 };
@@ -413,7 +414,7 @@ fn subpass(cursor: &mut TokenCursor, attachments: usize) -> Result<Subpass> {
                 let source = number_of(cursor, attachments)?;
                 cursor.expect("to")?;
                 let (target, layout) = reference(cursor, attachments, COLOR_LAYOUT)?;
-                made.resolves.push((source, target, layout));
+                made.resolves.push(ColorResolve { source, target, layout });
             }
             "preserve" => made.preserves.push(number_of(cursor, attachments)?),
             "views" => {

@@ -90,18 +90,25 @@ pub(crate) fn parse_dependencies(
     }
 }
 
+/// The stages that all dependencies of a version 1 barrier share, and the dependencies.
+pub(crate) struct Version1Dependencies {
+    pub(crate) src_stages: u64,
+    pub(crate) dst_stages: u64,
+    pub(crate) dependencies: Vec<Dependency>,
+}
+
 /// Version 1: `stages => stages`, then `: access => access what, …`.
 pub(crate) fn parse_version_1_dependencies(
     builder: &ScenarioBuilder,
     cursor: &mut TokenCursor,
     operands: &mut Vec<Operand>,
-) -> Result<(u64, u64, Vec<Dependency>)> {
+) -> Result<Version1Dependencies> {
     let src_stages = parse_stages(cursor)?;
     cursor.expect("=>")?;
     let dst_stages = parse_stages(cursor)?;
     let mut all = Vec::new();
     if !cursor.take(":") {
-        return Ok((src_stages, dst_stages, all));
+        return Ok(Version1Dependencies { src_stages, dst_stages, dependencies: all });
     }
     loop {
         let src_access = parse_accesses(cursor, src_stages)?;
@@ -110,7 +117,7 @@ pub(crate) fn parse_version_1_dependencies(
         let what = parse_target(builder, cursor, operands)?;
         all.push(Dependency { scope: SyncScope { src_stages, src_access, dst_stages, dst_access }, target: what });
         if !cursor.take(",") {
-            return Ok((src_stages, dst_stages, all));
+            return Ok(Version1Dependencies { src_stages, dst_stages, dependencies: all });
         }
     }
 }

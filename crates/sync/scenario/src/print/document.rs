@@ -337,7 +337,11 @@ fn subpass(item: &Subpass) -> String {
     let mut uses: Vec<String> = Vec::new();
     uses.extend(item.inputs.iter().map(|it| reference("input", it.0, it.1, READ_LAYOUT)));
     uses.extend(item.colors.iter().map(|it| reference("color", it.0, it.1, COLOR_LAYOUT)));
-    uses.extend(item.resolves.iter().map(|it| reference(&format!("resolve {} to", it.0), it.1, it.2, COLOR_LAYOUT)));
+    uses.extend(
+        item.resolves
+            .iter()
+            .map(|it| reference(&format!("resolve {} to", it.source), it.target, it.layout, COLOR_LAYOUT)),
+    );
     uses.extend(item.depth_stencil.iter().map(|it| reference("depth", it.0, it.1, DEPTH_STENCIL_LAYOUT)));
     let resolve = item.depth_stencil_resolve.iter();
     uses.extend(resolve.map(|it| reference("depth_resolve", it.0, it.1, DEPTH_STENCIL_LAYOUT)));

@@ -1,5 +1,6 @@
 //! Render passes of both versions, and framebuffers.
 
+use lavascope_sync_ir::ColorResolve;
 use std::sync::Arc;
 
 use lavascope_abi as vk;
@@ -214,7 +215,9 @@ fn used_attachment(attachment_ref: AttachmentRef) -> Option<(u32, i32)> {
 
 fn subpass(subpass_refs: &SubpassRefs, view_mask: u32) -> (Subpass, SubpassAttachments) {
     let all = |them: &[AttachmentRef]| them.iter().copied().filter_map(used_attachment).collect::<Vec<_>>();
-    let resolve = |(from, to): (&AttachmentRef, &AttachmentRef)| Some((from.attachment?, to.attachment?, to.layout));
+    let resolve = |(from, to): (&AttachmentRef, &AttachmentRef)| {
+        Some(ColorResolve { source: from.attachment?, target: to.attachment?, layout: to.layout })
+    };
     let subpass = Subpass {
         inputs: all(&subpass_refs.inputs),
         colors: all(&subpass_refs.colors),

@@ -3,6 +3,7 @@
 //! What fits where it was is bound there. What does not fit gets memory of its own, and what the host writes into the
 //! memory of the trace is written there too.
 
+use crate::memory::device_memory::Allocation;
 use std::sync::Arc;
 
 use lavascope_abi as vk;
@@ -181,7 +182,8 @@ fn allocate_relocated(
         FnAllocateMemory(device.handle, Ptr::to(&info), Ptr::NULL, out(&mut handle))
     );
     check("memory of its own", made)?;
-    let memory = ReplayMemory::new(device.clone(), owner.id, (handle, needs.size, ty), (false, false));
+    let memory =
+        ReplayMemory::new(device.clone(), owner.id, Allocation { handle, size: needs.size, ty }, (false, false));
     if is_host {
         clear(&memory)?;
     }

@@ -109,13 +109,22 @@ impl MemoryTable {
     }
 }
 
+/// Memory as this driver gave it.
+pub(crate) struct Allocation {
+    pub(crate) handle: vk::DeviceMemory,
+    pub(crate) size: u64,
+    /// The index of its memory type.
+    pub(crate) ty: u32,
+}
+
 impl ReplayMemory {
     pub(crate) fn new(
         device: Arc<ReplayDevice>,
         id: ObjectId,
-        (handle, size, ty): (vk::DeviceMemory, u64, u32),
+        allocation: Allocation,
         (is_known, has_results): (bool, bool),
     ) -> ReplayMemory {
+        let Allocation { handle, size, ty } = allocation;
         let flags = device.memory.memory_types.get(ty as usize).map_or(0, |it| it.property_flags.0);
         let is_visible = flags & vk::MemoryPropertyFlags::HOST_VISIBLE.0 != 0;
         ReplayMemory {
@@ -456,7 +465,7 @@ pub(crate) fn allocate(performer: &mut Performer<'_>, done: &RecordedCall<'_>) -
     if let Some(id) = created_memory(done) {
         let is_known = performer.replay.options.verify || device.has_addresses;
         let has_results = performer.replay.has_device_writes;
-        let memory = ReplayMemory::new(device, id, (handle, size, ty), (is_known, has_results));
+        let memory = ReplayMemory::new(device, id, Allocation { handle, size, ty }, (is_known, has_results));
         if memory.is_visible {
             clear(&memory).map_err(|it| performer.error(done, it))?;
         }

@@ -4,6 +4,7 @@
 //! that waits counts from when it returned: what it waited for had begun before.
 
 use lavascope_record::OrderEdge;
+use lavascope_trace::NextRecord;
 use lavascope_trace::StreamReader;
 
 use crate::error::ReplayError;
@@ -30,8 +31,8 @@ pub(crate) fn play_streams(replay: &Replay, parts: &mut [ScheduledStream<'_, '_,
                 player.play_record(record_mut)?;
             }
             let goes_on = match reader.peek()? {
-                Some((time, _, mut touches)) => {
-                    (time < until || player.is_in_call()) && touches.all(|it| replay.positions.is_complete(it))
+                Some(NextRecord { time, mut edges, .. }) => {
+                    (time < until || player.is_in_call()) && edges.all(|it| replay.positions.is_complete(it))
                 }
                 None => false,
             };
@@ -56,12 +57,12 @@ fn next_stream(
     // Of those that are not first, also such as cannot go on now.
     let mut until = u64::MAX;
     for (at, part) in parts.iter_mut().enumerate().filter(|it| !it.1.is_finished) {
-        let Some((time, _, mut touches)) = part.reader.peek()? else {
+        let Some(NextRecord { time, mut edges, .. }) = part.reader.peek()? else {
             part.is_finished = true;
             part.player.end();
             continue;
         };
-        if !touches.all(|it| replay.positions.is_complete(it)) {
+        if !edges.all(|it| replay.positions.is_complete(it)) {
             until = until.min(time);
             continue;
         }
@@ -85,7 +86,7 @@ fn next_stream(
 
 fn any_ready(replay: &Replay, parts: &mut [ScheduledStream<'_, '_, '_>]) -> Result<bool, ReplayError> {
     for part in parts.iter_mut().filter(|it| !it.is_finished) {
-        if part.reader.peek()?.is_some_and(|mut it| it.2.all(|it| replay.positions.is_complete(it))) {
+        if part.reader.peek()?.is_some_and(|mut it| it.edges.all(|it| replay.positions.is_complete(it))) {
             return Ok(true);
         }
     }
@@ -96,8 +97,8 @@ fn any_ready(replay: &Replay, parts: &mut [ScheduledStream<'_, '_, '_>]) -> Resu
 fn describe_deadlock(replay: &Replay, parts: &mut [ScheduledStream<'_, '_, '_>]) -> Result<String, ReplayError> {
     let mut texts = Vec::new();
     for part in parts.iter_mut().filter(|it| !it.is_finished) {
-        if let Some((_, call, mut touches)) = part.reader.peek()?
-            && let Some(order_edge) = touches.find(|it| !replay.positions.is_complete(*it))
+        if let Some(NextRecord { call, mut edges, .. }) = part.reader.peek()?
+            && let Some(order_edge) = edges.find(|it| !replay.positions.is_complete(*it))
         {
             let OrderEdge { thread, call: until } = order_edge;
             texts.push(format!("call {call} of thread {} waits for call {until} of thread {thread}", part.stream));

@@ -1,5 +1,6 @@
 //! Shaders of the stages of a draw that access more than is bound.
 
+use crate::faults::bound_pipeline::DrawShaders;
 use ash::{ext, vk};
 
 use crate::arguments::SampleOptions;
@@ -33,11 +34,7 @@ fn storage(lab: &FaultContext, name: &str, bytes: u64) -> Result<Buffer, Failure
 }
 
 /// Draws two triangles whose corners are in a storage buffer: all of them, or half.
-fn corners(
-    lab: &FaultContext,
-    shaders: (Shader, &[Shader], Shader),
-    more: &[(Buffer, Vec<u32>)],
-) -> Result<(), Failure> {
+fn corners(lab: &FaultContext, shaders: DrawShaders<'_>, more: &[(Buffer, Vec<u32>)]) -> Result<(), Failure> {
     let make = |bound: &[ShaderResource]| BoundPipeline::of_shaders(lab, DYNAMIC, shaders, bound);
     corners_of(lab, more, make, |program, commands| program.draw(lab, commands))
 }
@@ -68,14 +65,14 @@ fn corners_of(
 
 fn vertex(options: &SampleOptions) -> Result<(), Failure> {
     let lab = FaultContext::new(options, &RENDERING)?;
-    corners(&lab, (shader!("corners.vert"), &[], GREEN), &[])
+    corners(&lab, DrawShaders { vertex: shader!("corners.vert"), middle: &[], fragment: GREEN }, &[])
 }
 
 fn linked(options: &SampleOptions) -> Result<(), Failure> {
     let features = &[Feature::DynamicRendering, Feature::GraphicsPipelineLibrary];
     let extensions = &[ash::khr::pipeline_library::NAME, ash::ext::graphics_pipeline_library::NAME];
     let lab = FaultContext::new(options, &Needs { features, extensions, ..Needs::NOTHING })?;
-    let shaders = (shader!("corners.vert"), &[][..], GREEN);
+    let shaders = DrawShaders { vertex: shader!("corners.vert"), middle: &[], fragment: GREEN };
     let make = |bound: &[ShaderResource]| BoundPipeline::linked(&lab, DYNAMIC, shaders, bound);
     corners_of(&lab, &[], make, |program, commands| program.draw(&lab, commands))
 }
@@ -83,7 +80,11 @@ fn linked(options: &SampleOptions) -> Result<(), Failure> {
 fn geometry(options: &SampleOptions) -> Result<(), Failure> {
     let features = &[Feature::DynamicRendering, Feature::GeometryShader];
     let lab = FaultContext::new(options, &Needs { features, ..Needs::NOTHING })?;
-    corners(&lab, (shader!("point.vert"), &[shader!("corners.geom")], GREEN), &[])
+    corners(
+        &lab,
+        DrawShaders { vertex: shader!("point.vert"), middle: &[shader!("corners.geom")], fragment: GREEN },
+        &[],
+    )
 }
 
 fn tessellation(options: &SampleOptions) -> Result<(), Failure> {
@@ -92,7 +93,11 @@ fn tessellation(options: &SampleOptions) -> Result<(), Failure> {
     let middle = [shader!("corners.tesc"), shader!("corners.tese")];
     let count = lab.planted_or_fixed(1, 2);
     let scales = storage(&lab, "scales", count as u64 * 4)?;
-    corners(&lab, (shader!("point.vert"), &middle, GREEN), &[(scales, vec![1f32.to_bits(); count])])
+    corners(
+        &lab,
+        DrawShaders { vertex: shader!("point.vert"), middle: &middle, fragment: GREEN },
+        &[(scales, vec![1f32.to_bits(); count])],
+    )
 }
 
 fn mesh(options: &SampleOptions) -> Result<(), Failure> {
@@ -100,7 +105,8 @@ fn mesh(options: &SampleOptions) -> Result<(), Failure> {
     let lab = FaultContext::new(options, &Needs { features, extensions: &[ext::mesh_shader::NAME], ..Needs::NOTHING })?;
     let count = lab.planted_or_fixed(1, 2);
     let scales = storage(&lab, "scales", count as u64 * 4)?;
-    let shaders = (shader!("corners.task"), &[shader!("corners.mesh")][..], GREEN);
+    let middle = [shader!("corners.mesh")];
+    let shaders = DrawShaders { vertex: shader!("corners.task"), middle: &middle, fragment: GREEN };
     let make = |bound: &[ShaderResource]| BoundPipeline::of_shaders(&lab, DYNAMIC, shaders, bound);
     let meshes = ext::mesh_shader::Device::new(&lab.instance.handle, &lab.device);
     corners_of(&lab, &[(scales, vec![1f32.to_bits(); count])], make, |program, commands| {

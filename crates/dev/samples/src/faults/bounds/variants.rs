@@ -1,5 +1,6 @@
 //! Accesses out of bounds in pipelines that are made, and command buffers that run, in less usual ways.
 
+use crate::faults::bound_pipeline::DrawShaders;
 use ash::{khr, nv, vk};
 
 use crate::arguments::SampleOptions;
@@ -297,7 +298,7 @@ fn generated(options: &SampleOptions) -> Result<(), Failure> {
     let lab = FaultContext::new(options, &Needs { features, extensions, ..Needs::NOTHING })?;
     let count = lab.planted_or_fixed(6, 12);
     let corners = storage(&lab, "corners", count as u64 * 4)?;
-    let shaders = (shader!("corners.vert"), &[][..], shader!("green.frag"));
+    let shaders = DrawShaders { vertex: shader!("corners.vert"), middle: &[], fragment: shader!("green.frag") };
     let program = BoundPipeline::of_shaders(&lab, DYNAMIC, shaders, &[ShaderResource::Storage(&[corners])])?;
     let generator = GeneratedDraw::new(&lab, program.pipeline())?;
     let write = |commands| {

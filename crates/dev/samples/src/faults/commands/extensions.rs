@@ -1,5 +1,6 @@
 //! What extensions read and write: conditions, transform feedback, meshes, acceleration structures, rays.
 
+use crate::faults::bound_pipeline::DrawShaders;
 use std::ptr::null;
 
 use ash::{ext, vk};
@@ -58,7 +59,7 @@ fn feedback(options: &SampleOptions) -> Result<(), Failure> {
     let ([target], [canvas]) = (lab.word_buffers(["target"])?, lab.color_images(["canvas"])?);
     let usage = vk::BufferUsageFlags::TRANSFORM_FEEDBACK_BUFFER_EXT | vk::BufferUsageFlags::TRANSFER_SRC;
     let captured = lab.buffer("captured", SIZE, usage, MemoryPlacement::Device)?;
-    let shaders = (shader!("feedback.vert"), &[][..], shader!("green.frag"));
+    let shaders = DrawShaders { vertex: shader!("feedback.vert"), middle: &[], fragment: shader!("green.frag") };
     let program = BoundPipeline::of_shaders(&lab, DYNAMIC, shaders, &[])?;
     let feedbacks = ext::transform_feedback::Device::new(&lab.instance.handle, &lab.device);
     let from = BarrierScope {
@@ -96,7 +97,12 @@ fn mesh(options: &SampleOptions) -> Result<(), Failure> {
     let features = &[Feature::MeshShader, Feature::DynamicRendering];
     let lab = FaultContext::new(options, &Needs { features, extensions: &[ext::mesh_shader::NAME], ..Needs::NOTHING })?;
     let ([parameters], [canvas]) = (lab.word_buffers(["parameters"])?, lab.color_images(["canvas"])?);
-    let program = BoundPipeline::of_shaders(&lab, DYNAMIC, (shader!("square.mesh"), &[], shader!("green.frag")), &[])?;
+    let program = BoundPipeline::of_shaders(
+        &lab,
+        DYNAMIC,
+        DrawShaders { vertex: shader!("square.mesh"), middle: &[], fragment: shader!("green.frag") },
+        &[],
+    )?;
     let meshes = ext::mesh_shader::Device::new(&lab.instance.handle, &lab.device);
     lab.run_once("update and draw", |commands| {
         lab.update(commands, &parameters, &[1, 1, 1]);

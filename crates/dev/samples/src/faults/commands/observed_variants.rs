@@ -1,5 +1,6 @@
 //! Hazards that only the device can decide, in shaders that are made or access memory in less usual ways.
 
+use crate::faults::bound_pipeline::DrawShaders;
 use ash::{ext, khr, vk};
 
 use crate::arguments::SampleOptions;
@@ -48,7 +49,12 @@ fn parts(options: &SampleOptions) -> Result<(), Failure> {
             ShaderResource::Storage(&[place]),
             ShaderResource::Storage(&[corners]),
         ];
-        BoundPipeline::linked(&lab, DYNAMIC, (shader!("placed.vert"), &[], shader!("place.frag")), &bound)
+        BoundPipeline::linked(
+            &lab,
+            DYNAMIC,
+            DrawShaders { vertex: shader!("placed.vert"), middle: &[], fragment: shader!("place.frag") },
+            &bound,
+        )
     };
     let programs = [program(first)?, program(second)?];
     let stages = vk::PipelineStageFlags::ALL_GRAPHICS;

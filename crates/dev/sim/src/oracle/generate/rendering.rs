@@ -1,6 +1,7 @@
 //! Random render passes, and rendering without them.
 
 use lavascope_abi::{AccessFlags2 as A, ImageAspectFlags, PipelineStageFlags2 as S};
+use lavascope_sync_ir::ColorResolve;
 use lavascope_sync_ir::{
     Access, Area, Attachment, AttachmentKind, AttachmentView, Barrier, Command, Components, Dependency,
     DependencyTarget, LoadOp, RasterOrder, Region, RenderPass, RenderPassId, Rendering, RenderingAttachment, Resolve,
@@ -139,7 +140,7 @@ impl ProgramGenerator {
         }
         let (color_target, depth_target) = (1 + u32::from(has_depth), pass.attachments.len() as u32 - 1);
         if pass.attachments.get(color_target as usize).is_some_and(|it| it.kind == AttachmentKind::Color) {
-            pass.subpasses[0].resolves.push((0, color_target, COLOR));
+            pass.subpasses[0].resolves.push(ColorResolve { source: 0, target: color_target, layout: COLOR });
         }
         if depth_target > 1 && pass.attachments[depth_target as usize].kind == AttachmentKind::DepthStencil {
             pass.subpasses[0].depth_stencil_resolve = Some((depth_target, DEPTH));

@@ -326,7 +326,7 @@ impl DeviceChecks {
     fn destroy_modules(&self, plan: &PipelinePlan) {
         if let Some(destroy) = self.next.destroy_shader_module {
             // SAFETY: modules that `create_module` made for this plan alone, on a device that is alive by the contract
-            // of `DeviceChecks::init_table`. A plan is dropped or finished once, after its pipelines were made, which do not need
+            // of `DeviceChecks::begin`. A plan is dropped or finished once, after its pipelines were made, which do not need
             // them.
             plan.modules.iter().for_each(|it| unsafe { destroy(self.device, *it, Ptr::NULL) });
         }
@@ -534,7 +534,7 @@ impl DeviceChecks {
         info.p_code = Ptr::to_slice(words);
         let mut made = ShaderModule::default();
         let create = self.next.create_shader_module?;
-        // SAFETY: a device that is alive by the contract of `DeviceChecks::init_table`; the info, its words and the place are ours.
+        // SAFETY: a device that is alive by the contract of `DeviceChecks::begin`; the info, its words and the place are ours.
         check_success(unsafe { create(self.device, Ptr::to(&info), Ptr::NULL, out_ptr(&mut made)) })?;
         Some(made)
     }

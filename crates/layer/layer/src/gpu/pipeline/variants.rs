@@ -429,7 +429,7 @@ impl DeviceChecks {
         // SAFETY: the contract of this function: a chain that was valid, in memory of ours, which nobody else uses.
         unsafe { make_independent(&mut info.flags, info.p_next) };
         let (create, mut made) = (self.next.create_graphics_pipelines?, Pipeline::default());
-        // SAFETY: a device that is alive by the contract of `DeviceChecks::init_table`, and a cache of ours. The contract of this
+        // SAFETY: a device that is alive by the contract of `DeviceChecks::begin`, and a cache of ours. The contract of this
         // function for the info, in which stages, layout and base are ours by now, and its render pass is kept by the
         // recipe.
         let result =
@@ -461,7 +461,7 @@ impl DeviceChecks {
         // SAFETY: the contract of this function: a chain that was valid, in memory of ours, which nobody else uses.
         unsafe { make_independent(&mut info.flags, info.p_next) };
         let (create, mut made) = (self.next.create_compute_pipelines?, Pipeline::default());
-        // SAFETY: a device that is alive by the contract of `DeviceChecks::init_table`, and a cache of ours. The contract of this
+        // SAFETY: a device that is alive by the contract of `DeviceChecks::begin`, and a cache of ours. The contract of this
         // function for the info, in which stage, layout and base are ours by now.
         let result =
             unsafe { create(self.device, self.pipeline_cache, 1, Ptr::to(info), Ptr::NULL, out_ptr(&mut made)) };
@@ -525,7 +525,7 @@ impl DeviceChecks {
         info.p_set_layouts = Ptr::to(&self.reserved_set_layout);
         let mut set = DescriptorSet::default();
         let allocate = self.next.allocate_descriptor_sets?;
-        // SAFETY: a device that is alive by the contract of `DeviceChecks::init_table`; a layout of ours, and a pool of ours, which
+        // SAFETY: a device that is alive by the contract of `DeviceChecks::begin`; a layout of ours, and a pool of ours, which
         // the caller alone has (it was taken out of the state, or belongs to a command buffer that is held). The place
         // is for one set.
         check_success(unsafe { allocate(self.device, Ptr::to(&info), out_ptr(&mut set)) })?;

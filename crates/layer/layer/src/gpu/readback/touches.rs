@@ -121,7 +121,7 @@ impl DeviceChecks {
     fn device_data(&self) -> Option<&DeviceData> {
         // SAFETY: whoever comes here is inside of a call for this device, which is externally synchronized with
         // `vkDestroyDevice`; or in that call itself, which takes the device out of the index after `DeviceChecks::end`; or is
-        // the exit handler, which keeps whoever destroys the device waiting (`DeviceChecks::end_process`).
+        // the exit handler, which keeps whoever destroys the device waiting (`DeviceChecks::finish_at_exit`).
         unsafe { WATCHED_DEVICES.get(dispatch_key(self.device.0)) }
     }
 

@@ -443,7 +443,7 @@ impl DeviceChecks {
     pub(crate) fn destroy_instance_checks(&self) {
         let made = [&self.instance_check, &self.instance_check_nv].into_iter().filter_map(|it| *it.get()?);
         made.for_each(|looking| {
-            // SAFETY: made by `create_instance_check`. `DeviceChecks::remove` alone calls this, once, where the device is idle and about to be
+            // SAFETY: made by `create_instance_check`. `DeviceChecks::end` alone calls this, once, where the device is idle and about to be
             // destroyed (VUID-vkDestroyDevice-device-00378 wants what was made of it to be gone).
             unsafe {
                 if let Some(destroy) = self.next.destroy_pipeline {

@@ -1,7 +1,7 @@
 //! The table of addresses: a tree of fixed depth, so that shaders find the buffer of an address without a loop.
 //!
 //! The tree has five steps, whatever the number of buffers: one by the upper half of an address and four by the bytes
-//! of its lower half. The step stops where at most one range begins in a block of addresses. The address is then in
+//! of its lower half. The search stops where at most one range begins in a block of addresses. The address is then in
 //! that range, or in the range before it, or in none.
 //!
 //! | words | |

@@ -1,12 +1,54 @@
-//! Adds run-time checks to shaders, and reads what they found: words in, words out.
+//! Adds run-time checks to shaders, and reads what they found: SPIR-V words in, SPIR-V words out.
 //!
 //! [`instrument`] adds checks to every access of a module that could go wrong: which descriptor of an array, which
-//! bytes of a buffer, which texel, which device address. A load that is wrong goes elsewhere, a store does not
-//! happen, and the fault is remembered in private variables, which every exit of an entry point flushes into a
-//! [`FaultRecord`]. What cannot go wrong gets no code.
+//! bytes of a buffer, which texel, which device address. What cannot go wrong gets no code.
 //!
-//! Nothing here touches Vulkan. [`tables`] makes what shaders read, [`record`] reads what they write, and the layer
-//! brings both to the device. The same module and the same [`InstrumentOptions`] always give the same words.
+//! Nothing here calls Vulkan. [`interface`] has what the host and the shaders share: the host fills
+//! [`interface::tables`], shaders write [`interface::fault_records`], and the layer brings both to the device and back.
+//! The same module and the same [`InstrumentOptions`] always give the same words.
+//!
+//! # Select and remember
+//!
+//! A check of a load is two values: whether the access is in bounds, and an index that is. The load uses that index, so
+//! no block is split, and loop headers, phis and derivatives stay as they were. Stores and atomics through descriptors
+//! need a branch (`rewrite`).
+//!
+//! | access | if it is out of bounds |
+//! | --- | --- |
+//! | descriptor of an array | the *safe* element of the binding is used; writes do not happen |
+//! | load from a buffer | one index becomes the last one that fits; several indices become zero |
+//! | store or atomic to a buffer | does not happen |
+//! | texel of a texel buffer | reads use texel zero; writes and atomics do not happen |
+//! | device address | goes to scratch memory; a load with one unsigned index reads the last element, if there is one |
+//!
+//! In a module with loops, a load that is out of bounds gives zero: the value of another element must not decide
+//! whether a loop ends. In other modules it gives what the table says, which saves a selection for each load. Vulkan
+//! promises nothing for such a load, or any value of the buffer with `robustBufferAccess`. With `robustBufferAccess2`
+//! it promises zero: [`InstrumentOptions::zero_faulty_loads`] is for devices that have it.
+//!
+//! An invocation remembers the details of its first fault, and one bit for every other site that failed (`checks`).
+//! Each exit of an entry point flushes that into a record, so a fault in a million invocations is one record and one
+//! count. Sites in [`InstrumentOptions::immediate`] are recorded where they happen.
+//!
+//! # Proof before code
+//!
+//! - A constant index inside of what the shader declares needs no check. Nor does an index that is masked, taken modulo
+//!   a constant, converted from fewer bits, clamped, or the number of an invocation in its workgroup.
+//! - What the same function checked on every path to an access is not checked again.
+//! - A constant index behind what the shader declares is checked once, at the beginning of the function.
+//! - An index that is the counter of a loop is checked once, before the loop.
+//!
+//! `analysis` has the proofs, and [`CheckDecision`] says what was decided for a site. What remains is an expectation:
+//! a [`BindingRequirement`] says how much must be bound to an element, which the host knows when it records a draw. If
+//! the host cannot promise it, it uses the module that branches around every access ([`Guard::Branch`]).
+//!
+//! # Tests
+//!
+//! - `tests/programs.rs` runs modules from GLSL, HLSL, WGSL and Slang on lavapipe and SwiftShader: with checks and
+//!   without them, the memory is the same.
+//! - `tests/planted.rs` plants a fault at every operation that uses a descriptor of an array; `tests/stages.rs` has
+//!   every stage.
+//! - `tests/changed.rs` and `cargo xtask fuzz --shaders N` mutate modules at random: what comes out is valid SPIR-V.
 
 #![forbid(unsafe_code)]
 

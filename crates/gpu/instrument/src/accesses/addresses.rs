@@ -1,8 +1,12 @@
-//! Checks of device addresses: bytes at an address must be inside of the buffer that the pointer began in.
+//! Checks of device addresses: bytes at an address must be inside of the buffer that the base pointer is in.
 //!
-//! Once for each base pointer its buffer is looked up: how many bytes there are from it to the end, and before it.
-//! Accesses with one index are then checked as those of a buffer that begins there. Addresses are pairs of words, since
-//! not every device has integers of 64 bits.
+//! The buffer of each base pointer is looked up once: how many bytes there are from it to the end, and how many before
+//! it. A pointer that a loop uses and does not make is looked up where it is made. An access with one index is then
+//! checked like one of a buffer that begins there; any other access looks up its own address. Addresses are pairs of
+//! words, since not every device has 64-bit integers.
+//!
+//! The base pointer must itself be in a buffer, and the access in the same one. A buffer of more than 4 GiB counts as
+//! if it had no end.
 
 use crate::checks::check_cache::{AddressKey, DerivedValue};
 use std::num::NonZeroU32;

@@ -1,7 +1,12 @@
 //! Checks of what is behind descriptors: which one of an array, and which bytes of a buffer.
 //!
-//! Bytes are counted from the end: how many elements fit behind the first one is a division of what is left, so no
-//! product can wrap around, whatever the index.
+//! Bytes are counted from the end. An access of `size` bytes at `offset + index * stride` fits if `index < (bound -
+//! offset - size) / stride + 1`. For a buffer that is the same for all invocations, the right side is computed at the
+//! beginning of the function, and no product can wrap around, whatever the index. With several indices, what is left is
+//! divided again after each.
+//!
+//! If the host promises that one element fits, the load uses the smaller of the index and the last one that fits: it
+//! was in bounds if the two are equal.
 
 use std::num::NonZeroU32;
 

@@ -1,4 +1,16 @@
 //! Accesses of shaders: buffers, addresses, images, and what is touched.
+//!
+//! | module | |
+//! | --- | --- |
+//! | `instructions` | which instructions are checked, and how each is written again |
+//! | `buffers` | bytes behind descriptors |
+//! | `remaining_bytes` | pointers to buffers that are chosen at run time |
+//! | `addresses` | bytes at device addresses |
+//! | `images` | images, samplers, texels |
+//! | `touches` | code that records what is touched |
+//!
+//! Instructions that are not known are copied as they are. So are cooperative matrices and `OpCopyMemorySized`, whose
+//! sites are listed as [`crate::CheckDecision::Unchecked`].
 
 pub(crate) mod addresses;
 pub(crate) mod buffers;

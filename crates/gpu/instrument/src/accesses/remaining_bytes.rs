@@ -1,8 +1,12 @@
 //! Pointers to buffers that come out of phis, selections and parameters: each gets a number beside it.
 //!
-//! The number is the *room* of a pointer: how many bytes there are from where it leads to the end of what is bound.
-//! It takes the same way as the pointer: a phi beside the phi, one more parameter for a parameter. An access through
-//! such a pointer is always branched around where it does not fit.
+//! The number is how many bytes *remain* from where the pointer leads to the end of what is bound. It takes the same
+//! way as the pointer: a phi beside the phi, one more parameter for a parameter, a private variable beside a variable
+//! that holds a pointer, and one for what a function returns. An access through such a pointer is always branched
+//! around if it does not fit.
+//!
+//! If a pointer moves backward, the beginning of the buffer is not checked. A pointer that is loaded as a part of a
+//! larger value counts as in bounds. One whose origin is not known is listed as unchecked.
 
 use lavascope_spirv::{Function, Id, Instruction, Module};
 use rustc_hash::{FxHashMap, FxHashSet};

@@ -1,8 +1,9 @@
-//! Loops that count up by one: an access by the counter is checked once, before the loop, for all that it will do.
+//! Loops that count up by one: an access by the counter is checked once, before the loop, for all iterations.
 //!
-//! Such a loop has one way out, the condition in its head, so what the counter is last is known before it begins. The
-//! guard of each access stays in the loop; what is remembered of a fault does not. Where it is not certain that every
-//! iteration does the access, nothing is moved.
+//! The index is the counter, or the counter plus something that the loop does not change. The loop ends only by the
+//! condition in its header, so the last value of the counter is known before it begins. The guard of each access stays
+//! in the loop; recording the fault does not. A record names the first index that is wrong. If it is not certain that
+//! every iteration does the access, nothing is moved. Sites that are recorded where they happen stay in the loop.
 
 use lavascope_spirv::{Function, Id, Instruction, InstructionIndex, Module};
 use smallvec::SmallVec;

@@ -1,4 +1,12 @@
-//! What is known of a module: types, dominators, values, loops.
+//! What is known of a module before it runs: types, dominators, values, loops.
+//!
+//! | module | proves |
+//! | --- | --- |
+//! | `types`, `access_path` | which bytes of which descriptor a pointer leads to |
+//! | `value_bounds` | an upper bound of an index |
+//! | `value_numbering` | that two values are equal, across loads of locals, inputs and push constants |
+//! | `dominators` | that a check is on every path to an access |
+//! | `counted_loops` | the last value of a loop counter |
 
 pub(crate) mod access_path;
 pub(crate) mod counted_loops;

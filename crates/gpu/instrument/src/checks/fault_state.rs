@@ -1,8 +1,13 @@
-//! What an invocation remembers of its faults: the first one with its details, and a bit for each site.
+//! What an invocation remembers of its faults: the first one with its details, and one bit for each site.
 //!
-//! Checks of a block are gathered, and what they found is put together where the block ends: the first of them that
-//! failed is found by going backward. A function of one block keeps all of it in values; else it is in private
-//! variables from block to block. While all is well the details may be anything, so they are never asked for.
+//! The checks of a block are gathered, and their results are merged at the end of the block, from the last check to the
+//! first. A function with one block keeps everything in values. Otherwise private variables carry it from block to
+//! block. While nothing fails the details may be anything, and nobody reads them.
+//!
+//! Bits of sites are added up. Checks in a row with the same index select it once. Every exit of the entry point
+//! flushes the state: return, kill, terminate, demote, emit of mesh tasks, and the ends of ray tracing stages. The
+//! indices and counts of faults behind the first one need [`crate::InstrumentOptions::immediate`]; site numbers do not
+//! depend on it.
 
 use lavascope_spirv::Id;
 use smallvec::SmallVec;

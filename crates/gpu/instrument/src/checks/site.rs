@@ -15,7 +15,7 @@ pub struct CheckSite {
     pub element: Option<u32>,
     /// Bytes of one access.
     pub bytes: u64,
-    /// How `index` of a [`crate::RecordError::BufferOutOfBounds`] counts.
+    /// How `index` of a [`crate::RecordedFault::BufferOutOfBounds`] counts.
     pub index_unit: IndexUnit,
 }
 

@@ -1,10 +1,37 @@
 //! The table of addresses: a tree of fixed depth, so that shaders find the buffer of an address without a loop.
 //!
-//! A word of the tree is the place of another node, or of the record of a range. The ranges that begin in a block of
-//! addresses are told apart by going down as far as one begins in it: then it is that one or the one before. Blocks of
-//! 4 GiB are found by a hash without collisions among those that have buffers. A range is cut where such a block ends,
-//! so that within one all is told by the lower halves of addresses; the upper half is compared in the end, since
-//! whatever else may have led to the block.
+//! The tree has five steps, whatever the number of buffers: one by the upper half of an address and four by the bytes
+//! of its lower half. The search stops where at most one range begins in a block of addresses. The address is then in
+//! that range, or in the range before it, or in none.
+//!
+//! | words | |
+//! | --- | --- |
+//! | 0, 1 | the address of scratch memory |
+//! | 2, 3 | the number of ranges; unused |
+//! | 4, 5 | the factor and the shift of the hash of the upper half |
+//! | 6 | where the nodes begin |
+//! | 7 | which bits of the upper half count |
+//! | 8 for each range | a record |
+//! | then | the words that the hash leads to, and the nodes, 256 words each |
+//!
+//! Places are counted from word 8. A word of a node is the place of another node, if it is not below the beginning of
+//! the nodes, else of a record. The upper half of an address, times the factor, shifted right, gives a word of the
+//! hash; the factor is chosen so that no two blocks of 4 GiB with buffers share one. A range is cut where such a block
+//! ends: within a block only the lower halves are compared. The upper half is compared at the end, since any address
+//! may have led to the block.
+//!
+//! | words of a record | |
+//! | --- | --- |
+//! | 0 | its own place: a search that has found it stays there |
+//! | 1 | the lower half of the address |
+//! | 2 | how many bytes of the range are before this piece, at most 2^30 - 1 |
+//! | 3 | unused |
+//! | 4 | the negated lower half: added to the lower half of an address, it gives the offset |
+//! | 5 | the upper half |
+//! | 6 | the offset of the last byte of the range |
+//! | 7 | all ones if that is 4 GiB away or more, else zero |
+//!
+//! The first record is of no range, the others are in the order of addresses. Ranges that overlap are merged.
 
 use spirv::{GlslStd450Op, Op};
 
@@ -13,15 +40,12 @@ use crate::checks::report_functions::{begin_helper_with, end_function};
 use crate::interface::tables::AddressRange;
 use crate::rewrite::context::Context;
 
-/// Words before the first record: the scratch memory, how many ranges there are and a spare; the hash's factor and
-/// shift, where the nodes begin, and what of the upper half of an address counts.
+/// Words before the first record.
 const ADDRESS_HEAD: u32 = 8;
 /// Places in the table are counted from behind them; these are the numbers of their halves.
 pub(crate) const SCRATCH: u32 = 0;
 const HASH: u32 = 1;
-/// Words of a record: its own place, the lower half of the address, how many bytes of the range are before, a spare;
-/// then what makes the lower half of an address an offset if it is added, the upper half, the last byte of the range, and
-/// all ones where that is too far for a word. The first record is of no range.
+/// Words of a record, which is read in two halves.
 const RECORD_WORDS: u32 = 8;
 const HALF: u32 = RECORD_WORDS / 2;
 /// Where the bits of each level begin.

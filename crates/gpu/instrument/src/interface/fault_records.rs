@@ -1,9 +1,30 @@
 //! What an instrumented shader writes when a check fails: records, and how they are read.
 //!
-//! A record is a run of words: its size, the shader's id, the index of the instruction, the stage, three words that say
-//! which invocation, the error's code, and the error's own words. Behind them may stand how often it happened.
-//! Records lie one behind the other; the first word of the buffer counts the words that shaders wanted to write, and a
-//! record that did not fit was not written at all.
+//! Word 0 of the output table counts the words that shaders wanted to write. Records follow, one behind the other. A
+//! record that did not fit was not written at all. The table is zero at the beginning.
+//!
+//! | word of a record | |
+//! | --- | --- |
+//! | 0 | the size of the record in words |
+//! | 1 | the shader's id, from a specialization constant |
+//! | 2 | the index of the instruction in the original module, counted from the first one behind the header |
+//! | 3 | the stage: the number of its execution model |
+//! | 4 to 6 | the invocation ([`ShaderInvocation`]); always three words |
+//! | 7 | the error |
+//! | 8 and on | the words of the error |
+//! | last | optional: how often it happened; without it, once |
+//!
+//! | error | words |
+//! | --- | --- |
+//! | 0, index out of bounds | index, length of the array |
+//! | 1, never written | index |
+//! | 2, address out of bounds | the address, lower half first |
+//! | 3, buffer out of bounds | element, index, bytes that are bound; [`crate::IndexUnit`] says what the index counts |
+//! | 4, texel out of bounds | texel, number of texels |
+//! | 5, printed | the id of the format, then the arguments: vectors by component, 64-bit numbers as two words |
+//!
+//! Our shaders write one record for each site and count the rest in its cell, so they never write the last word.
+//! [`decode`] reads errors 0 to 4, [`decode_prints`] reads error 5.
 
 use spirv::ExecutionModel;
 

@@ -1,4 +1,34 @@
-//! What to instrument, and how the shader finds what it needs.
+//! What to instrument, and how a shader finds its tables.
+//!
+//! # The root table
+//!
+//! A shader has four tables ([`ShaderTable`]). It finds them in one of three ways, best first:
+//!
+//! | [`RootLocation`] | how |
+//! | --- | --- |
+//! | `PushConstant` | the address of the root table is in the push constants, behind those of the shader |
+//! | `Descriptor` | the tables are storage buffers at bindings 0 to 3 of a descriptor set |
+//! | `Specialization` | the address of the root table is in two specialization constants |
+//!
+//! | word of the root table | |
+//! | --- | --- |
+//! | 0 to 7 | the addresses of the four tables, lower half first |
+//! | 8 | how many words of records fit ([`ROOT_OUTPUT_WORDS`]) |
+//! | 9 | zero: a value that drivers cannot know |
+//! | 10, 11 | the address of the area for what is touched, or zero ([`crate::ROOT_TOUCHES`]) |
+//!
+//! The root table is aligned to 8 bytes and the tables to 16: words that belong together are loaded and stored as
+//! vectors.
+//!
+//! # Specialization constants
+//!
+//! Each module has constants for the shader's id and for the first word of its cells
+//! ([`crate::InstrumentedModule::spec_ids`]), two for the address of the root table, and one for what is touched. Their
+//! numbers are the first five in a row that the module does not use.
+//!
+//! # Features
+//!
+//! The stages with checks need stores and atomics. A root table with an address needs buffer device addresses.
 
 use std::collections::BTreeSet;
 
@@ -7,12 +37,12 @@ use std::collections::BTreeSet;
 pub struct InstrumentOptions {
     pub root: RootLocation,
     pub guard: Guard,
-    /// Numbers of sites whose faults are recorded where they happen, each with its count; see [`crate::Site`].
+    /// Numbers of sites whose faults are recorded where they happen, each with its count; see [`crate::CheckSite`].
     pub immediate: BTreeSet<u32>,
     /// Whether what shaders print becomes records.
     pub prints: bool,
     pub checks: Checks,
-    /// Whether it is kept what is touched: see [`crate::Touches`]. Only with [`RootLocation::PushConstant`].
+    /// Whether shaders record what they touch: see [`crate::ModuleTouches`]. Only with [`RootLocation::PushConstant`].
     pub touches: bool,
     /// Whether loads that are wrong give zero in all modules, as `robustBufferAccess2` promises. Else they do so only
     /// where there are loops, and may give what another element has.
@@ -49,14 +79,16 @@ pub enum RootLocation {
     PushConstant { offset: u32 },
     /// The tables are storage buffers of a descriptor set of their own: see [`ShaderTable`].
     Descriptor { set: u32 },
-    /// The address of the root table is in two specialization constants: see [`crate::Instrumented::root_constants`].
+    /// The address of the root table is in two specialization constants: see
+    /// [`crate::InstrumentedModule::root_spec_ids`].
     Specialization,
 }
 
 /// What happens to an access that is wrong.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Guard {
-    /// Loads go elsewhere, without a branch. The host makes sure of [`crate::Instrumented::requirements`].
+    /// Loads go elsewhere, without a branch. The host makes sure of
+    /// [`crate::InstrumentedModule::requirements`].
     Select,
     /// Everything is branched around, and nothing is expected of the host.
     Branch,
@@ -65,15 +97,13 @@ pub enum Guard {
 /// The tables: bindings of the descriptor set, or places in the root table, which has two words for each address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ShaderTable {
-    /// Shaders write their records here: see [`crate::record`].
+    /// Shaders write their records here: see [`crate::interface::fault_records`].
     Output = 0,
-    /// See [`crate::interface::tables::descriptors`].
+    /// See [`crate::interface::tables::build_descriptor_table`].
     Descriptors = 1,
-    /// See [`crate::interface::tables::addresses`].
+    /// See [`crate::interface::tables::build_address_table`].
     Addresses = 2,
-    /// Words for each site: how often, the complement of the smallest index, the largest one, a spare, and what the site
-    /// is; then a bit for each site that was seen. They begin as [`crate::Instrumented::cells`] says, and those of a
-    /// module at a multiple of [`CELL_WORDS`].
+    /// Words for each site: see [`crate::interface::tables`].
     Cells = 3,
 }
 

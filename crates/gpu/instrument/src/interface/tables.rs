@@ -1,7 +1,31 @@
-//! What instrumented shaders are told: which descriptors were written, and which addresses are there.
+//! What the host tells instrumented shaders: which descriptors were written, and which addresses exist.
 //!
-//! Two layouts of each. Those under `reference` are the published ones of the year 2019. The others are read by our
-//! shaders: one load for a descriptor that is known to the compiler, and a tree of addresses.
+//! The table of descriptors takes one load for a descriptor that the compiler knows:
+//!
+//! | words | |
+//! | --- | --- |
+//! | 0 | the number of sets |
+//! | 1 + set | where the bindings of the set begin |
+//! | 4 for each binding | number of elements; where their states begin; the *safe* element; the state of element 0 |
+//! | 1 for each element | its state: 0 if it was not written, else bytes of a buffer, texels of a texel buffer, or 1 |
+//!
+//! The safe element has the most bound to it: accesses with a wrong index go there. A buffer of more than 4 GiB counts
+//! as 4 GiB.
+//!
+//! The table of cells has [`crate::CELL_WORDS`] words for each site, then one bit for each site that failed:
+//!
+//! | words of a cell | |
+//! | --- | --- |
+//! | 0 | how often the check failed |
+//! | 1 | the complement of the smallest index, so that zero is a good start |
+//! | 2 | the largest index |
+//! | 3 | unused |
+//! | 4 to 7 | what the host knows of the site: only a shader that writes a record reads it |
+//!
+//! [`crate::InstrumentedModule::cells`] has its first contents. The cells of a module begin at a multiple of eight
+//! words.
+//!
+//! `address_table` has the table of addresses. The layouts under [`mod@reference`] are the published ones of 2019.
 
 pub use crate::interface::address_table::{ADDRESS_WORDS_MIN, build_address_table};
 
@@ -25,13 +49,9 @@ pub struct AddressRange {
     pub bytes: u64,
 }
 
-/// Words of a binding in the table of descriptors: how many elements, where their states begin, which one is safe, and
-/// the state of the first once more, which is mostly the only one.
+/// Words of a binding in the table of descriptors. The last one is the state of element 0, mostly the only one.
 pub const BINDING_WORDS: u32 = 4;
-/// The table of descriptors.
-///
-/// Word 0 is the number of sets and word `1 + set` says where the set begins. There each binding has four words. An
-/// element is *safe* if it has the most bound to it: accesses that are wrong go there.
+/// The table of descriptors, as the module documentation describes it.
 pub fn build_descriptor_table(sets: &[SetState]) -> Vec<u32> {
     let count = |it: &BindingState| it.elements.len() as u32;
     let counts: Vec<Vec<u32>> = sets.iter().map(|it| it.bindings.iter().map(count).collect()).collect();

@@ -1,27 +1,57 @@
-//! What shaders really touch: which descriptors of arrays, and which bytes of buffers.
+//! What shaders touch: which descriptors of arrays, and which bytes of buffers, for synchronization validation.
 //!
-//! Each kind of access to a binding has words in an area that every draw has for itself. What is touched is kept in two
-//! ways: all that *may* have been touched, and some that *surely* was. Of a few kilobytes both are the same. Of more, a
-//! block of 4 KiB has a bit for any of its words, and a bit for one of them that a number decides: two accesses that
-//! share such a word do overlap, and those that share no block do not.
+//! Each draw has an area of its own. Its address is in the root table ([`ROOT_TOUCHES`]). A specialization constant
+//! says where the words of a stage begin in the area. A part of a pipeline, or a shader object, is created before it is
+//! known what it is drawn with: its constant has the bit [`TOUCH_SLOT`] and is the number of a *slot*, one of the first
+//! [`TOUCH_HEAD`] words of the area, and the slot says where the words begin.
 //!
-//! Texels of texel buffers are kept as words are, each as one. So are words at device addresses, by their addresses: the
-//! span of a site is known where the upper halves of all of them are the same.
+//! A *site* is one kind of access to one binding: reads, writes or atomics, of one element or of an element that is
+//! known only at run time. Accesses at device addresses have sites by the variable, and the part of it, that their
+//! pointers were loaded from.
 //!
-//! What is not followed makes its binding, or all of the module, *blind*: nothing is said about it.
+//! | words of a site | |
+//! | --- | --- |
+//! | 0, 5 to 7 | unused |
+//! | 1 | the complement of the first byte; of addresses, of the first word below 4 GiB |
+//! | 2 | the end: zero if nothing was touched |
+//! | 3 | the complement of the smallest element; of addresses, of the smallest upper half |
+//! | 4 | the largest element plus one; of addresses, the largest upper half plus one |
+//! | 128 | a bit for each word of four bytes, or texel, modulo 4096 |
+//! | 128 | a bit for each block of 4 KiB with a touched word, modulo 4096 |
+//! | 128 | a bit for each block whose *probe word* was touched; each block has another one |
+//! | 128 | a bit for each element |
+//!
+//! The first three bit sets exist for storage buffers, texel buffers and addresses. The last one exists if the element
+//! is known only at run time. Shaders set a bit by an atomic operation only if it is not set yet.
+//!
+//! The host reads two sets of bytes from that ([`Touched`]):
+//!
+//! - *may*: it has everything that was touched. Accesses whose sets share nothing do not overlap.
+//! - *must*: it has only words that were touched. Accesses whose sets share a word do overlap.
+//!
+//! Within 16 KiB both are the same, and so they are for a block that shares its word bits with no other touched block.
+//! In larger spans the blocks and their probe words decide: two accesses that touch the same words, dense or with the
+//! same stride, share a probe word after a few blocks. If neither set decides, it stays open. If addresses are more
+//! than 4 MiB apart, or on both sides of a multiple of 4 GiB, the host looks for them where buffers with addresses are
+//! and were.
+//!
+//! - An access that every invocation makes at the beginning of its entry point, to bytes that the module names, needs
+//!   no code, if the module has one entry point.
+//! - Parts of words, whole structures and row-major matrices are in *may*, never in *must*.
+//! - An access that a check prevents is not recorded.
+//! - What is not tracked makes its binding untracked, or the whole module if the binding is not known: pointers out of
+//!   phis and parameters, uniform buffers that are no arrays, instructions that are not known.
 
 use std::ops::Range;
 
 /// Where the root table has the address of the area: two words, zero where there is none.
 pub const ROOT_TOUCHES: u32 = 10;
-/// The words before the first site of an area: its slots. Where a stage is made before it is known what it is drawn
-/// with, one of them says where its words begin.
+/// The words before the first site of an area: its slots.
 pub const TOUCH_HEAD: u32 = 64;
 /// A constant with this bit is the number of a slot, and not the place of a stage's words itself.
 pub const TOUCH_SLOT: u32 = 1 << 31;
 
-/// Words of a site before its bits: whether anything, the complement of the first byte, the end, the complement of the
-/// smallest element, the largest one plus one.
+/// Words of a site before its bits.
 pub(crate) const SITE_HEAD: u32 = 8;
 /// Bits of one kind.
 pub(crate) const BITS: u64 = 4096;

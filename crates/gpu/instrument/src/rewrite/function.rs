@@ -1,7 +1,15 @@
 //! One function, written again with its checks: blocks, phis, and what is remembered of faults.
 //!
-//! Loads are selected, so they split no block. What is written behind a descriptor is branched around. Splitting a
-//! block moves its end into another one, which phis must then name; the head of a loop keeps its merge instruction.
+//! Loads are selected, so they split no block. Stores and atomics through descriptors, and everything with
+//! [`crate::Guard::Branch`], are branched around. Splitting a block moves its end into a new block, and phis must then
+//! name the new one.
+//!
+//! A loop header is split behind its phis: label, phis and merge instruction stay, and the rest becomes a block of its
+//! own. If the branch of that block stays in the loop on both sides, the block gets a merge instruction of its own. A
+//! loop of one block gets a second block as its continue target.
+//!
+//! Values that are the same for all invocations, such as words of the tables, are loaded at the beginning of the
+//! function ([`Hoisted`]).
 
 use lavascope_spirv::{Function, Id, Instruction, InstructionIndex};
 use rustc_hash::FxHashMap;

@@ -1,7 +1,13 @@
-//! How code gets at the tables: they are bound, or the root table says where they are.
+//! How code reads and writes the tables: they are bound, or the root table has their addresses.
 //!
-//! Drivers look at each instruction again and again while they optimize, so there are few of them: a table is one load
-//! of a pointer, a cell is a structure, and what belongs together is loaded and stored as vectors.
+//! Drivers look at each instruction many times while they optimize, so there are few: a table is one load of a pointer,
+//! a cell is a structure, and what belongs together is loaded and stored as vectors.
+//!
+//! No pointer is made of another pointer: SwiftShader crashes on that. A table that is read in two ways has its address
+//! as two words in the root table, and a record is stored at an address that is computed as a number.
+//!
+//! With [`RootLocation::PushConstant`], an entry point hands a pointer to the root table to the functions that we add.
+//! Functions of the module load it from a private variable; a module with one function does not have that variable.
 
 use lavascope_spirv::{Editor, Id, Section, instruction};
 use spirv::{Decoration, Op, StorageClass};

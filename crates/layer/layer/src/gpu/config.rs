@@ -1,4 +1,4 @@
-//! What of shaders is checked and shown: what the settings say.
+//! What is checked and shown, from the settings.
 
 use lavascope_instrument::{Checks, RecordedFault};
 use lavascope_settings::{MessageSeverity, Settings};

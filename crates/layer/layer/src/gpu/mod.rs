@@ -1,9 +1,23 @@
-//! Checks that shaders make themselves, brought to the device and back.
+//! Brings the checks of shaders to the device, and their results back.
 //!
-//! Functions of ours stand in the table of a device in the place of the driver's ([`hooks`]): what is recorded of the
-//! application's calls stays as the application made them, and the driver gets a descriptor set and some code more.
-//! Each draw or dispatch with such code has its own place for records; they are read when the application finds out
-//! that its work is done ([`harvest`]).
+//! Functions of ours stand in the dispatch table of a device in the place of the driver's (`hook`). What the layer
+//! records of the application's calls stays as the application made them; the driver gets shaders with checks, and a
+//! way to their tables.
+//!
+//! | module | |
+//! | --- | --- |
+//! | `hook` | functions in the place of the driver's |
+//! | `pipeline` | instrumented pipelines and shader objects |
+//! | `draw` | what is bound in command buffers, and the tables of each draw |
+//! | `resource` | memory and tables, and the resources that they describe |
+//! | `readback` | reading what shaders recorded, when the application learns that its work is done |
+//! | `report` | from a recorded fault to a message |
+//!
+//! The checks never wait for the device. No lock is held while the driver is called. Nothing is recorded or submitted
+//! where no shader runs, so transfer queues see only what the application does. If something cannot be checked, it is
+//! left as it is, and `DeviceChecks::warn_unchecked` says so once.
+//!
+//! `lavascope-instrument` adds the checks and defines the tables and records.
 
 mod config;
 pub(crate) mod draw;

@@ -1,7 +1,12 @@
-//! Draws and dispatches as they are recorded: shaders are led to our tables, and what that takes away is done again.
+//! Draws and dispatches as they are recorded: shaders are led to their tables, and disturbed state is restored.
 //!
-//! This is done for every draw, on the thread of the application: nothing is allocated, and no lock is taken, as long
-//! as what is bound was bound before.
+//! Each draw has 256 words for records (more with prints), a root table, and a table of descriptors, which draws with
+//! the same sets share. If binding our set could disturb what the application bound with another layout, that is bound
+//! or pushed again behind the draw, and the offsets of descriptor buffers are set again. The same holds for push
+//! constants.
+//!
+//! This runs for every draw, on the thread of the application: if the same was bound before, nothing is allocated and
+//! no lock is taken.
 //!
 //! Whoever calls in here with a command buffer is in a hook of a command that is recorded into it. So it is being
 //! recorded (VUID-vkCmdDraw-commandBuffer-recording, and the same of the other commands), and host access to it is

@@ -1,7 +1,7 @@
 //! Descriptors that may be written after a draw was recorded: what is bound to them counts when it is submitted.
 //!
-//! The table of such a draw is written anew then, word by word where it differs: work that is pending may read it, and
-//! what it uses does not change.
+//! The table of such a draw is written again then, word by word where it differs: pending work may read it, and what
+//! that uses does not change. Shaders expect nothing of such descriptors.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;

@@ -1,7 +1,10 @@
-//! Which form of a pipeline a draw gets, with which table of what is bound.
+//! Which variant of a pipeline a draw gets, with which table of descriptors.
 //!
-//! What was chosen is remembered by what was bound, while nothing is written into sets: programs bind the same again
-//! and again.
+//! A choice is remembered by what was bound, while nothing is written into sets: programs bind the same again and
+//! again.
+//!
+//! Shaders in a protected command buffer may write to protected memory only. They get permissive tables, and are not
+//! checked. Shared tables (`FixedTables`) cannot be exchanged, and stay.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;

@@ -1,4 +1,12 @@
-//! What a new device must be able to do: stages that write into buffers, and buffers that have addresses.
+//! What is added to a `VkDeviceCreateInfo`: stages that write to buffers, and buffers with device addresses.
+//!
+//! Vulkan 1.1 is needed, since shaders with checks use SPIR-V 1.3. The features are enabled if the device has them; a
+//! stage that cannot write is not checked.
+//!
+//! If the application enables `VK_EXT_buffer_device_address`, the feature of that extension is enabled, because it and
+//! the newer one exclude each other. Shaders make pointers of two words, which the older extension alone does not
+//! allow: that needs Vulkan 1.2. Without it, the tables are in a descriptor set, and shaders that use device addresses
+//! are not checked.
 
 use lavascope_abi::*;
 

@@ -1,8 +1,14 @@
-//! Commands that the device generates: shaders with checks that are bound for them are led to our tables as before a
-//! draw, in the form that the application knows. Pipelines that the device binds itself are left as they are.
+//! Commands that the device generates (`VK_EXT_device_generated_commands`, `VK_NV_device_generated_commands`).
 //!
-//! Commands that are preprocessed have what is bound then, and it must be the same when they are executed. They get
-//! tables that stay, by which all is right.
+//! Shaders that are bound for them are led to their tables as before a draw, in the variant that the application knows.
+//! Pipelines and shader objects that the device binds itself are left as they are.
+//!
+//! Preprocessed commands must have the same state when they are executed. They get permissive tables, which stay, and
+//! are not checked.
+//!
+//! With the older extension, a token that pushes constants is for all stages of its ranges, so it gets the stages that
+//! the address of the root table adds to the layout. With the newer one the stages of a token do not count, and tokens
+//! stay as they are.
 
 use lavascope_abi::*;
 

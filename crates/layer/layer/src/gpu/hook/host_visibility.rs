@@ -1,7 +1,8 @@
-//! What shaders wrote for us becomes visible to the host: a barrier ends each command buffer with checks.
+//! Makes what shaders wrote for us visible to the host: a barrier is the last command of a command buffer with checks.
 //!
-//! Nothing is submitted for it. Secondary command buffers may end inside of rendering, where there can be no barrier;
-//! that of the primary ones covers what they execute. Where rendering is suspended, that of the next one does.
+//! Nothing is submitted for it. A secondary command buffer may end inside of rendering, where no barrier is allowed;
+//! the barrier of the primary one covers what it executes. If rendering is suspended, the barrier of the next command
+//! buffer does.
 
 use lavascope_abi::*;
 

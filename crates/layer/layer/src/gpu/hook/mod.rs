@@ -1,4 +1,9 @@
 //! Functions in the place of the driver's.
+//!
+//! Pipelines with checks are created through a pipeline cache of ours. The caches of the application get nothing of
+//! ours, and what they had stays: a cache that was empty stays empty, and a pipeline that the application has in its
+//! cache is compiled all the same. If the driver does not take a pipeline with checks, it is created as the application
+//! asked for it.
 
 mod commands;
 pub(crate) mod device_request;

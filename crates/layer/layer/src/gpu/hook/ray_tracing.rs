@@ -1,8 +1,8 @@
-//! Ray tracing pipelines in the place of the driver's: their shaders check themselves.
+//! Creation of ray tracing pipelines in the place of the driver's.
 //!
-//! The handles of a pipeline's shaders go into tables of the application, so such a pipeline has one form, which
-//! expects nothing of what is bound. What could be made by and by is made at once: what the driver reads meanwhile
-//! is ours.
+//! The application copies the handles of a pipeline's shaders into its shader binding tables. So such a pipeline has
+//! one variant, which expects nothing of what is bound. Creation is never deferred (`VK_KHR_deferred_host_operations`),
+//! since the driver would read memory of ours meanwhile: the call returns `VK_OPERATION_NOT_DEFERRED_KHR`.
 
 use lavascope_abi::*;
 

@@ -1,4 +1,7 @@
-//! What shader objects are together: those that are bound at a draw stand in the place of a pipeline.
+//! The shader objects that are bound at a draw: together they stand in the place of a pipeline.
+//!
+//! If another variant is needed, all of them are created again, not linked, and bound in the place of the
+//! application's.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;

@@ -1,6 +1,19 @@
-//! Layouts of descriptor sets and pipelines, and the way in them on which shaders find our tables.
+//! Layouts of descriptor sets and pipelines, and how shaders find their tables in them.
 //!
-//! Every layout is changed by the same rule, so that those that were compatible stay so.
+//! A pipeline layout is changed to the best of three ways that it has room for (`RootBinding`):
+//!
+//! - The address of the root table is in the last eight bytes of the push constants.
+//! - The tables are in a descriptor set, the last one, with empty ones before it. That needs `maxBoundDescriptorSets`,
+//!   and the limits of storage buffers, of resources of a stage and of fragment outputs. A layout for descriptor
+//!   buffers never gets that set.
+//! - The address of the root table is in specialization constants: all draws of a pipeline share the tables.
+//!
+//! Every layout is changed by the same rule, so that layouts that were compatible stay compatible. If no way is left,
+//! the shaders are not checked. Layouts with more than 65,536 descriptors are not checked either: each draw would
+//! describe all of them.
+//!
+//! The setting `gpu_reserve_binding_slot` reports one descriptor set less to the application. It is not needed if push
+//! constants are left.
 
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, OnceLock};

@@ -1,6 +1,14 @@
-//! Pipelines whose shaders check themselves: what becomes of one that is about to be made.
+//! What becomes of a pipeline that is about to be created.
 //!
-//! What the driver is called for happens without a lock of ours.
+//! Each stage gets its words with checks, two specialization constants more, and cells. The first variant expects that
+//! enough is bound for accesses without a check. Shaders with up to four sites record each fault where it happens;
+//! others remember the first fault of an invocation and one bit for each other site.
+//!
+//! Pipeline libraries are instrumented with branches, because nobody knows what they are drawn with, and they are not
+//! created again. So the details of a site that is never the first fault of an invocation stay unknown. Libraries and
+//! shader objects share the cells of a device, because those that are linked need theirs in one place.
+//!
+//! The driver is called without a lock of ours.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;

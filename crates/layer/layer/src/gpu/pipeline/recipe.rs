@@ -1,7 +1,7 @@
-//! What a pipeline was made of, kept so that it can be made again with other checks.
+//! What a pipeline was made of, kept so that it can be created again with other checks.
 //!
-//! The call is packed as for a trace and laid out again when it is needed. What it names must still be there by then:
-//! shaders and layouts have copies of ours, and render passes live as long as recipes that need them.
+//! The call is packed as for a trace and unpacked when it is needed. The objects that it names must still exist then:
+//! shaders and layouts have copies of ours, and a render pass lives as long as the recipes that need it.
 
 use std::cell::RefCell;
 use std::collections::HashMap;

@@ -1,8 +1,8 @@
 //! Shaders with checks, kept on disk by their content: a folder with a file for each.
 //!
-//! A file is what anybody may have damaged. It is believed only if it is ours, has the key in it that it was looked up
-//! by, a sum over all of it that fits, and words that make sense; else it counts as not there, and is written anew.
-//! Files are written beside and then moved, so that other processes see whole ones.
+//! Anybody may have damaged a file. It is used only if it has our magic number, the key it was looked up by, a matching
+//! checksum, and words that make sense; else it counts as missing, and is written again. A file is written beside its
+//! place and then moved, so that other processes see whole files.
 
 use std::ffi::OsStr;
 use std::fs;

@@ -1,10 +1,13 @@
 //! Shader objects in the place of the driver's: their code checks itself as that of pipelines does.
 //!
-//! An object gets its checks when it is made, and nobody knows then what it will be drawn with. The objects that are
-//! bound together at a draw are a *combination*, which is to them what a pipeline is to its stages: it has forms, and
-//! where another form is needed, its objects are made again. Sets and push constants of objects are changed by the
-//! rule that pipeline layouts are changed by. What comes as a binary, or is bound by the device, stays as it is, and
-//! beside such an object others are bound without code of ours.
+//! An object gets its checks when it is created, and nobody knows then what it will be drawn with. The objects that are
+//! bound together at a draw are to their variants what a pipeline is (`bound_shader_objects`). Their sets and push
+//! constants are changed by the rule for pipeline layouts, and the layouts of their sets live on until the objects are
+//! gone.
+//!
+//! A binary outlives the run, so `vkGetShaderBinaryDataEXT` gives that of an object without anything of ours. If none
+//! can be created, there is no binary (`VK_ERROR_OUT_OF_HOST_MEMORY`). An object made from a binary, or one that the
+//! device binds, stays as it is, and objects beside it are bound without code of ours.
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};

@@ -1,8 +1,12 @@
-//! The forms in which a checked pipeline exists, and which of them is bound.
+//! The variants of an instrumented pipeline, and which of them is bound.
 //!
-//! The first form expects that enough is bound to what it accesses without a look (`Guard::Select`); where that is
-//! not so when a draw is recorded, one is made that expects nothing. Both remember what an invocation does wrong first;
-//! for other sites that were seen, a third form records each fault where it happens.
+//! The first variant expects that enough is bound to what it accesses without a check (`Guard::Select`). If a draw does
+//! not have that, a second one is created that expects nothing (`Guard::Branch`). Both remember only the first fault of
+//! an invocation. If other sites were seen, a thread of ours creates a third one that records those sites where they
+//! happen, for the next use of the pipeline.
+//!
+//! If the address of the root table is in specialization constants, all draws share `FixedTables`. What is bound to any
+//! of them counts, so the table of descriptors only grows.
 
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, Ordering};

@@ -1,7 +1,9 @@
-//! What shaders found, read when the application finds out that its work is done.
+//! Reads what shaders found, when the application learns that its work is done.
 //!
-//! Nobody waits for it: fences and idle queues tell, and so does the application when it records a command buffer
-//! anew, frees it, or destroys the device. Work on a queue that came before is done as well.
+//! That is when `vkWaitForFences`, `vkGetFenceStatus`, `vkWaitSemaphores`, `vkGetSemaphoreCounterValue`,
+//! `vkQueueWaitIdle` or `vkDeviceWaitIdle` says so; when a command buffer is begun, reset or freed; when the device is
+//! lost or destroyed; and at the end of the process. Earlier work on the same queue is done as well. A command buffer
+//! that is always pending is read at the end.
 
 use std::sync::Arc;
 

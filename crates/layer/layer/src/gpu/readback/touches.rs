@@ -1,7 +1,14 @@
-//! What shaders touched, for whoever looks for hazards: kept by each draw, read when it is done, told to the validator.
+//! What shaders touched, for synchronization validation: recorded by each draw, read when it is done, sent to the
+//! validator.
 //!
-//! Only where both are on. The validator is told of every command buffer that is done, also of those whose shaders keep
-//! nothing: it waits for that.
+//! Only with both settings. The validator hears of every command buffer that is done, also of those whose shaders
+//! record nothing: it waits for that. A command buffer that was executed several times before it was read has touched
+//! everything together. So a hazard may turn out to be none, but none becomes certain.
+//!
+//! A stage of a whole pipeline knows where its words begin. Libraries and shader objects use slots
+//! (`lavascope-instrument`, `touch_area`): one for each stage, and 56 that the shaders of ray tracing libraries take in
+//! turn. If two shaders that are linked have the same slot, or a draw would need more than 128 KiB, nothing is
+//! recorded.
 
 use std::ops::Range;
 use std::sync::atomic::{AtomicU32, Ordering};

@@ -1,4 +1,7 @@
-//! What shaders found, in words.
+//! What shaders found, as diagnostics.
+//!
+//! A fault is reported once for each place in a shader of a pipeline, with its count so far. Later faults are added to
+//! the count when the pipeline or the device is destroyed.
 
 use std::borrow::Borrow;
 use std::collections::{HashMap, HashSet};

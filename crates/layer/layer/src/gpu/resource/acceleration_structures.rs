@@ -1,7 +1,9 @@
-//! Top level acceleration structures: before each build a dispatch of ours looks at what its instances refer to.
+//! Top-level acceleration structures: before each build a dispatch of ours checks what its instances refer to.
 //!
-//! References that lead to no bottom level structure are told, and set to zero before the build runs. What there is by
-//! the time of recording counts as known. Where the ranges of a build are in a buffer, the dispatch reads them there.
+//! There are barriers around the dispatch. A reference to no bottom-level structure is reported and set to zero, which
+//! makes the instance inactive. The structures that exist when the build is recorded are the valid ones. If the ranges
+//! of a build are in a buffer, the dispatch reads them there. What the application had bound and pushed for compute is
+//! bound and pushed again.
 
 use std::collections::{HashMap, VecDeque};
 

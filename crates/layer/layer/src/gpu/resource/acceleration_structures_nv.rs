@@ -1,7 +1,7 @@
-//! Top level acceleration structures of `VK_NV_ray_tracing`: looked at as those of the newer extension are.
+//! Top-level acceleration structures of `VK_NV_ray_tracing`, checked like those of the newer extension.
 //!
-//! Instances lie in a buffer that need not have an address, so it is bound; buffers for ray tracing are made for that,
-//! too. Instances refer to structures by a value that there is once a structure has its memory.
+//! Instances are in a buffer that need not have an address, so it is bound: buffers for ray tracing are created as
+//! storage buffers, too. An instance refers to a structure by a value that exists once the structure has its memory.
 
 use lavascope_abi::*;
 use lavascope_instrument::interface::instance_check;

@@ -1,7 +1,11 @@
-//! Memory that both sides see, in blocks, of which pieces are given out.
+//! Memory that host and device see, in blocks, of which regions are given out.
 //!
-//! The driver is called without a lock of ours. Allocations of the application and of ours are counted, and where one
-//! of ours fails, nothing more is checked.
+//! The driver is called without a lock of ours. Allocations of the application and of ours are counted against
+//! `maxMemoryAllocationCount`. If one of ours fails, that is reported once, and nothing more is checked: draws with
+//! instrumented pipelines get permissive tables, which each pipeline has from its creation. If an allocation of the
+//! application fails, our spare blocks are freed, and it is tried again.
+//!
+//! `LAVASCOPE_GPU_ALLOCATIONS=N` lets all but the first N allocations of ours fail, for tests.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 

@@ -1,9 +1,9 @@
-//! The buffers that have addresses, and the table of them that shaders search.
+//! The buffers whose addresses the application asked for, and the table of them that shaders search.
 //!
-//! One table serves all draws. It is written anew when work is submitted after something changed, into a copy that no
-//! work may be reading, and the root tables of the work are led to it. Work that is older may see the newer table as
-//! well: what it uses must not be destroyed, so it is still there. Buffers that are gone are remembered, so that
-//! an address in one of them can be named.
+//! One table serves all draws. It is written again when work is submitted after a buffer came or went, into a copy that
+//! no work may be reading, and the root tables of the work are led to it. Older work may see the newer table as well:
+//! what it uses must not be destroyed, so it is still there. The last 4096 destroyed buffers are remembered, so that an
+//! address in one of them can be named.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::ops::Range;

@@ -1,8 +1,9 @@
-//! Descriptors in buffers of the application, which writes them as bytes where and when it wants.
+//! Descriptors in buffers of the application (`VK_EXT_descriptor_buffer`), which writes them as bytes at any time.
 //!
-//! What a descriptor's bytes mean is known from the call that gave them. When work is submitted, the bytes are looked
-//! up in memory that the application has mapped; what is not found there counts as large enough. The first time
-//! that memory cannot be looked into, it is told.
+//! The meaning of a descriptor's bytes is known from `vkGetDescriptorEXT`. When work is submitted, the bytes are looked
+//! up in memory that the application has mapped. What is not found there counts as large enough. If the memory is not
+//! mapped, that is reported once; indices and device addresses are checked all the same. Pipelines with such layouts
+//! expect nothing of what is bound.
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;

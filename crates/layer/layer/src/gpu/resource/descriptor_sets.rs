@@ -1,4 +1,7 @@
 //! What is written into descriptor sets, as far as shaders must know.
+//!
+//! What is not known counts as large enough: null descriptors, and what a template writes that was created before the
+//! checks were there.
 
 use std::sync::Arc;
 

@@ -1,7 +1,7 @@
-//! What belongs to a pipeline, a part of one, or a layout: memory, descriptor sets, cells, and layouts of ours.
+//! What belongs to a pipeline, a library or a layout: memory, descriptor sets, cells, and layouts of ours.
 //!
-//! Whoever has a piece holds a lease of it, and where the last one ends, the piece is free for others. Command buffers
-//! hold the forms of pipelines that they use, so nobody gets a piece whose records may still be read.
+//! Whoever uses such a resource holds a lease of it. When the last lease is dropped, the resource is free for others.
+//! Command buffers hold the variants that they use, so nobody gets memory whose records may still be read.
 
 use std::collections::{BTreeMap, HashSet};
 use std::sync::{Arc, Mutex};

@@ -10,12 +10,12 @@
 //! the `SAFETY` comments name those that carry a block:
 //!
 //! - *Lifetime*: a handle is valid when a call gets it (the rules `VUID-…-parameter` and `VUID-…-parent`):
-//!   [`Gpu::keep`](common::Gpu) destroys it after the device is idle, the last kept first, or the sample
+//!   [`Gpu::destroy_at_end`](common::Gpu) destroys it after the device is idle, the last kept first, or the sample
 //!   destroys it after the fence of its last use. So no submitted command refers to what is destroyed or freed
 //!   (for example `VUID-vkDestroyBuffer-buffer-00922`, `VUID-vkFreeMemory-memory-00677`). A structure, with all
 //!   that it points to, is a local variable that lives until the call that reads it returns; `ash` sets its `sType`.
 //! - *Owner*: an object whose host access "must be externally synchronized" belongs to one thread at a time, or lies
-//!   in a mutex. *Recorded by this thread* means: `Gpu::record`, `Gpu::recorded`, `Gpu::run_once`, `Gpu::secondary`
+//!   in a mutex. *Recorded by this thread* means: `Gpu::record`, `Gpu::record_new`, `Gpu::run_once`, `Gpu::record_secondary`
 //!   or the lines above put the command buffer into the recording state (`VUID-vkCmd…-commandBuffer-recording`), it
 //!   is of a queue family that executes the command (`VUID-vkCmd…-commandBuffer-cmdpool`), and no other thread uses
 //!   its pool.

@@ -3,7 +3,7 @@
 //! A program says which accesses its commands make; here a command of Vulkan is chosen for each that makes exactly
 //! these: copies for transfers, draws and dispatches with shaders that are written for the purpose, attachments,
 //! acceleration structures. Everything goes through the system's loader, so layers see what they see of any
-//! application. [`LiveGpu::perform`] gives what they said about it.
+//! application. [`LiveGpu::run`] gives what they said about it.
 //!
 //! Programs are performed as they are, with all their faults; whatever no command of Vulkan can do is refused with the
 //! reason ([`UnsupportedProgram`]). Images stay in the general layout, since programs know no layouts outside of render passes.

@@ -18,7 +18,7 @@ pub trait HandleResolver {
     /// The handle of an id that is not null.
     fn handle(&self, id: ObjectId) -> u64;
 
-    /// Whether device addresses are others here, and [`Handles::address`] knows them.
+    /// Whether device addresses are others here, and [`HandleResolver::address`] knows them.
     fn has_addresses(&self) -> bool {
         false
     }
@@ -28,7 +28,7 @@ pub trait HandleResolver {
         recorded
     }
 
-    /// Whether queue families have other numbers here, and [`Handles::family`] knows them.
+    /// Whether queue families have other numbers here, and [`HandleResolver::family`] knows them.
     fn has_families(&self) -> bool {
         false
     }

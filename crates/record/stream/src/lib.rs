@@ -7,7 +7,7 @@
 //! - **Object order.** An object remembers the last call that had it as an externally synchronized parameter, and a
 //!   call that uses the object comes after that one ([`ObjectTable`]).
 //! - **Local barriers.** A call that ends or resets something comes after everything that other threads have
-//!   completed by then ([`StreamThread::barrier`]).
+//!   completed by then ([`StreamThread::order_after_completed`]).
 //! - **Push barriers.** After a wait every other thread makes such a barrier before its next call
 //!   ([`StreamThreads::push_barrier`]).
 //!
@@ -16,7 +16,7 @@
 //!
 //! [`Merger`] reads all streams and gives their records in an order that respects every touch.
 
-/// What `link` and `post` are made of, except where they are modeled.
+/// What `link` and `thread_progress` are made of, except where they are modeled.
 mod atomics {
     #[cfg(lavascope_sanitize)]
     pub(crate) use super::visible::OnceLock;

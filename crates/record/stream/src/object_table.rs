@@ -213,7 +213,7 @@ impl SyncDomain<'_> {
         self.last_edge.load(Ordering::Acquire)
     }
 
-    /// As [`ObjectTable::touch`].
+    /// As [`ObjectTable::set_last_edge`].
     #[inline(always)]
     pub fn set_last_edge(self, by: OrderEdge) {
         self.last_edge.store(by.to_word(), Ordering::Release);

@@ -4,7 +4,7 @@
 //! what it is visible, and says of every synchronization operation on the way whether and why it did not cover.
 //! [`propose`] turns the gaps into changes and keeps those with which [`lavascope_engine::check`] is content.
 //! [`find_over_synchronization`] takes operations away and asks whether anything changes.
-//! [`diagnose`], [`advise`] and [`diagnose_never_executed`] put all that into diagnostics.
+//! [`diagnose`], [`diagnose_over_synchronization`] and [`diagnose_never_executed`] put all that into diagnostics.
 
 #![forbid(unsafe_code)]
 

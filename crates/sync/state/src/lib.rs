@@ -2,7 +2,7 @@
 //!
 //! A [`Tracker`] takes checked records in their order, live or from a trace, and tells a [`Listener`] what they mean
 //! in the words of `program`: resources, recorded commands with their accesses and dependencies, and what the host
-//! does. What it does not understand it counts and names ([`Tracker::missing`]); nothing is passed over in silence,
+//! does. What it does not understand it counts and names ([`Tracker::untracked`]); nothing is passed over in silence,
 //! and there is a verdict on every command of the registry (`decision`).
 //!
 //! One file for each family of objects. A call is taken either before the driver sees it or, where its results

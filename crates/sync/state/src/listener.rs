@@ -102,7 +102,7 @@ pub trait Listener {
     /// Nothing uses it any more.
     fn destroyed(&mut self, _at: DeviceCall, _gone: Destroyed) {}
 
-    /// The first time that something of a command is not understood. [`Tracker::missing`](crate::Tracker::missing)
+    /// The first time that something of a command is not understood. [`Tracker::untracked`](crate::Tracker::missing)
     /// has the counts.
     fn untracked(&mut self, _at: DeviceCall, _missing: Untracked) {}
 }

@@ -13,7 +13,7 @@ pub struct Resource {
     pub binding: Option<MemoryBinding>,
     /// `VK_SHARING_MODE_EXCLUSIVE`: one queue family owns each part of it.
     pub is_exclusive: bool,
-    /// Its memory is given to it, and taken from it, by `Step::BindSparse`; what has none accesses nothing.
+    /// Its memory is given to it, and taken from it, by `HostStep::BindSparse`; what has none accesses nothing.
     pub is_sparse: bool,
 }
 

@@ -165,7 +165,7 @@ impl Validator {
     }
 
     /// Looks into command buffers when they are executed, and not while they are recorded: that costs half, and tells
-    /// only whether there is something to be told ([`Validator::is_in_doubt`]). To be called before the first record.
+    /// only whether there is something to be told ([`Validator::finish_quick_check`]). To be called before the first record.
     pub fn check_when_executed(&mut self) {
         self.tracker.listener.checks_when_executed = true;
     }

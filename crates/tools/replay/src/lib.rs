@@ -2,7 +2,7 @@
 //!
 //! [`replay`] gives each stream of the trace a thread. A thread reads its records (`play`), waits until the calls of
 //! other threads that a record names are complete (`positions`), lays the call out as C memory with the handles of
-//! here (`perform`), and calls the driver. What cannot be done as it was has a way of its own (`treat`): memory of
+//! here (`perform`), and calls the driver. What cannot be done as it was has a way of its own (`handlers`): memory of
 //! other types, waits, swapchains without a window.
 //!
 //! Absent on purpose: files and words for people. Whoever replays gives the bytes of a trace, and gets errors that

@@ -142,7 +142,7 @@ fn destroy(device: &ReplayDevice, command: Command, object: ReplayObject) {
     let allocator = if command == Command::DestroyCommandPool { callbacks() } else { Ptr::NULL };
     if let Some(address) = device.functions.get(command) {
         // SAFETY: all commands of `CHILDREN` take a device, a handle and an allocator, which a test checks. The object
-        // is in the table of those alive, no thread of the replay is left that uses it, and `end_device` waited until
+        // is in the table of those alive, no thread of the replay is left that uses it, and `destroy_device_objects` waited until
         // the device was idle; users are destroyed before what they use.
         unsafe {
             let function = std::mem::transmute::<*const (), Destroy>(address);

@@ -17,7 +17,7 @@ pub(crate) fn id() -> u32 {
 ///
 /// # Safety
 ///
-/// As for [`crate::threads::at_end`].
+/// As for [`crate::threads::on_thread_exit`].
 #[cfg(target_env = "gnu")]
 pub(crate) unsafe fn on_thread_exit(call: unsafe extern "C" fn(*mut c_void), with: *mut c_void) {
     unsafe extern "C" {
@@ -38,7 +38,7 @@ pub(crate) unsafe fn on_thread_exit(call: unsafe extern "C" fn(*mut c_void), wit
 ///
 /// # Safety
 ///
-/// As for [`crate::threads::at_end`].
+/// As for [`crate::threads::on_thread_exit`].
 #[cfg(not(target_env = "gnu"))]
 pub(crate) unsafe fn on_thread_exit(call: unsafe extern "C" fn(*mut c_void), with: *mut c_void) {
     struct AtEnd(std::cell::RefCell<Vec<(unsafe extern "C" fn(*mut c_void), *mut c_void)>>);

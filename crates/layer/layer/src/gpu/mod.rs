@@ -102,7 +102,7 @@ pub(crate) struct DeviceChecks {
     scratch: ArenaRegion,
     /// A table of addresses by which all are right.
     permissive_addresses: ArenaRegion,
-    /// Where the table of addresses is. Release in `publish_addresses`; pairs with Acquire in `addresses_now`.
+    /// Where the table of addresses is. Release in `publish_address_table`; pairs with Acquire in `current_address_region`.
     current_address_table: AtomicU64,
     /// How often something changed in descriptor sets, or a form of a pipeline was made. Release in `invalidate_choices`;
     /// pairs with Acquire in `find_chosen`.

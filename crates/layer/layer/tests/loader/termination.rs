@@ -131,11 +131,12 @@ fn wait_for_the_report() {
 
 #[test]
 fn what_was_found_outlives_a_process_that_is_killed() {
-    let outcome = dying_child("termination::what_was_found_outlives_a_process_that_is_killed", &REPORT, SIGKILL, || {
-        record_hazards(ASYNC);
-        wait_for_the_report();
-        raise_signal(SIGKILL);
-    });
+    let outcome =
+        dying_child("termination::what_was_found_outlives_a_process_that_is_killed", &REPORT, SIGKILL, || {
+            record_hazards(ASYNC);
+            wait_for_the_report();
+            raise_signal(SIGKILL);
+        });
     outcome.iter().for_each(assert_found);
 }
 

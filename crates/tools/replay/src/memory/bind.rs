@@ -47,7 +47,7 @@ pub(crate) fn bind(performer: &mut Performer<'_>, done: &RecordedCall<'_>) -> Re
         (*memory, *offset) = placed;
         Ok::<(), ReplayError>(())
     };
-    // SAFETY: `Laid::image` holds the parameters of this command, and `elements` gives structures in the arena that
+    // SAFETY: `UnpackedCall::image` holds the parameters of this command, and `elements` gives structures in the arena that
     // nobody else refers to; each reference ends before the next begins.
     unsafe {
         match done.command() {

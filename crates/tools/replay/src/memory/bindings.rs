@@ -84,7 +84,7 @@ pub(crate) fn create_image(performer: &mut Performer<'_>, done: &RecordedCall<'_
         return Ok(());
     }
     let laid = performer.unpack(done)?;
-    // SAFETY: `Laid::image` holds the parameters of this command. The structure that one of them leads to is not null;
+    // SAFETY: `UnpackedCall::image` holds the parameters of this command. The structure that one of them leads to is not null;
     // it and its chain lie in the arena, and nobody else refers to them.
     unsafe {
         let info = performer.required(done, (*laid.image.cast::<vk::CreateImageParams>()).p_create_info)?;

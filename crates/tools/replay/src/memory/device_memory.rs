@@ -439,7 +439,7 @@ pub(crate) fn allocate(performer: &mut Performer<'_>, done: &RecordedCall<'_>) -
     let device = performer.device(done)?;
     let laid = performer.unpack(done)?;
     let image = laid.image.cast::<vk::AllocateMemoryParams>();
-    // SAFETY: `Laid::image` holds the parameters of this command. The structure that one of them leads to is not null;
+    // SAFETY: `UnpackedCall::image` holds the parameters of this command. The structure that one of them leads to is not null;
     // it and its chain lie in the arena, and nobody else refers to them.
     let (size, ty) = unsafe {
         let info = performer.required(done, (*image).p_allocate_info)?;
@@ -459,7 +459,7 @@ pub(crate) fn allocate(performer: &mut Performer<'_>, done: &RecordedCall<'_>) -
     };
     let result = performer.call(done, laid)?;
     performer.finish_call(done, laid, result)?;
-    // SAFETY: `Laid::image` holds the parameters of this command; `unpack` made room for the handle, and `finish_call` adds
+    // SAFETY: `UnpackedCall::image` holds the parameters of this command; `unpack` made room for the handle, and `finish_call` adds
     // to the arena without clearing it.
     let handle = unsafe { performer.required(done, (*image).p_memory)?.read() };
     if let Some(id) = created_memory(done) {

@@ -40,7 +40,7 @@ pub(crate) fn create_pool(performer: &mut Performer<'_>, done: &RecordedCall<'_>
         return Ok(());
     }
     let laid = performer.unpack(done)?;
-    // SAFETY: `Laid::image` holds the parameters of this command, and nobody else refers to them.
+    // SAFETY: `UnpackedCall::image` holds the parameters of this command, and nobody else refers to them.
     unsafe { (*laid.image.cast::<vk::CreateCommandPoolParams>()).p_allocator = callbacks() };
     let result = performer.call(done, laid)?;
     performer.finish_call(done, laid, result)
@@ -48,7 +48,7 @@ pub(crate) fn create_pool(performer: &mut Performer<'_>, done: &RecordedCall<'_>
 
 pub(crate) fn destroy_pool(performer: &mut Performer<'_>, done: &RecordedCall<'_>) -> Result<(), ReplayError> {
     let laid = performer.unpack(done)?;
-    // SAFETY: `Laid::image` holds the parameters of this command, and nobody else refers to them.
+    // SAFETY: `UnpackedCall::image` holds the parameters of this command, and nobody else refers to them.
     unsafe { (*laid.image.cast::<vk::DestroyCommandPoolParams>()).p_allocator = callbacks() };
     let result = performer.call(done, laid)?;
     performer.finish_call(done, laid, result)

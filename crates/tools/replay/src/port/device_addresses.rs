@@ -98,15 +98,15 @@ pub(crate) fn create(performer: &mut Performer<'_>, done: &RecordedCall<'_>) -> 
     if !device.has_capture_replay {
         match done.command() {
             vk::Command::CreateBuffer => {
-                // SAFETY: `Laid::image` holds the parameters of this command.
+                // SAFETY: `UnpackedCall::image` holds the parameters of this command.
                 let info = unsafe { (*laid.image.cast::<vk::CreateBufferParams>()).p_create_info };
-                // SAFETY: `Laid`: the structure and its chain lie in the arena, and nobody else refers to them.
+                // SAFETY: `UnpackedCall`: the structure and its chain lie in the arena, and nobody else refers to them.
                 unsafe { driver_blobs::remove_capture_address(performer.required(done, info)?) };
             }
             _ => {
-                // SAFETY: `Laid::image` holds the parameters of this command.
+                // SAFETY: `UnpackedCall::image` holds the parameters of this command.
                 let info = unsafe { (*laid.image.cast::<vk::CreateAccelerationStructureKHRParams>()).p_create_info };
-                // SAFETY: `Laid`: the structure lies in the arena, and nobody else refers to it.
+                // SAFETY: `UnpackedCall`: the structure lies in the arena, and nobody else refers to it.
                 let info = unsafe { &mut *performer.required(done, info)? };
                 let flag = vk::AccelerationStructureCreateFlagBitsKHR::DEVICE_ADDRESS_CAPTURE_REPLAY_KHR;
                 info.create_flags.0 &= !flag.0;
@@ -158,7 +158,7 @@ pub(crate) fn query_address(performer: &mut Performer<'_>, done: &RecordedCall<'
 pub(crate) fn patch_constants(performer: &mut Performer<'_>, done: &RecordedCall<'_>) -> Result<(), ReplayError> {
     let laid = performer.unpack(done)?;
     let image = laid.image;
-    // SAFETY: `Laid::image` holds the parameters of this command; the structure that one of them leads to is not null.
+    // SAFETY: `UnpackedCall::image` holds the parameters of this command; the structure that one of them leads to is not null.
     let (first, at, size) = unsafe {
         match done.command() {
             vk::Command::CmdPushConstants => {
@@ -178,7 +178,7 @@ pub(crate) fn patch_constants(performer: &mut Performer<'_>, done: &RecordedCall
         }
     };
     if at != 0 {
-        // SAFETY: `Laid`: the pointer leads to as many bytes as the size beside it says, and nobody else refers to
+        // SAFETY: `UnpackedCall`: the pointer leads to as many bytes as the size beside it says, and nobody else refers to
         // them.
         let bytes = unsafe { std::slice::from_raw_parts_mut(std::ptr::with_exposed_provenance_mut(at as usize), size) };
         performer.replay.addresses.patch(first, bytes);

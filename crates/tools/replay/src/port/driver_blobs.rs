@@ -99,7 +99,7 @@ pub(crate) fn shader_group_handles(performer: &mut Performer<'_>, done: &Recorde
     let laid = performer.unpack(done)?;
     let result = performer.call(done, laid)?;
     performer.finish_call(done, laid, result)?;
-    // SAFETY: `Laid::image` holds the parameters of this command; `unpack` made as many bytes for its output as the
+    // SAFETY: `UnpackedCall::image` holds the parameters of this command; `unpack` made as many bytes for its output as the
     // trace has, and nobody writes them until the next `unpack`.
     let here = unsafe {
         let image = &*laid.image.cast::<vk::GetRayTracingShaderGroupHandlesKHRParams>();
@@ -137,7 +137,7 @@ pub(crate) fn descriptor(performer: &mut Performer<'_>, done: &RecordedCall<'_>)
     }
     let laid = performer.unpack(done)?;
     performer.call(done, laid)?;
-    // SAFETY: `Laid::image` holds the parameters of this command; `unpack` made as many bytes for its output as the
+    // SAFETY: `UnpackedCall::image` holds the parameters of this command; `unpack` made as many bytes for its output as the
     // trace has, and nobody writes them until the next `unpack`.
     let here = unsafe {
         let image = &*laid.image.cast::<vk::GetDescriptorEXTParams>();
@@ -159,7 +159,7 @@ pub(crate) fn descriptor_layout(performer: &mut Performer<'_>, done: &RecordedCa
     };
     let laid = performer.unpack(done)?;
     performer.call(done, laid)?;
-    // SAFETY: `Laid::image` holds the parameters of this command, whose output `unpack` made; `required` refuses null.
+    // SAFETY: `UnpackedCall::image` holds the parameters of this command, whose output `unpack` made; `required` refuses null.
     let here = unsafe {
         match done.command() {
             vk::Command::GetDescriptorSetLayoutSizeEXT => {

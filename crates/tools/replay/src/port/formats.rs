@@ -87,7 +87,7 @@ pub(crate) fn create(performer: &mut Performer<'_>, done: &RecordedCall<'_>) -> 
     }
     let laid = performer.unpack(done)?;
     let image = laid.image;
-    // SAFETY: `Laid::image` holds the parameters of this command. `required` and `elements` give structures in the
+    // SAFETY: `UnpackedCall::image` holds the parameters of this command. `required` and `elements` give structures in the
     // arena with valid chains, which nobody else refers to.
     unsafe {
         match done.command() {

@@ -250,7 +250,7 @@ impl DeviceChecks {
         // runs in, wants that of it (VUID-vkCmdBuildAccelerationStructureNV-renderpass). Pipeline and layout are ours and
         // live as long as the device, with one set and `BOUND_PUSH_BYTES` of push constants, which is what `constants`
         // has; the set lives as long as what the command buffer records. The instances are what the build reads next, in
-        // a buffer that can be bound (`State::bindable`).
+        // a buffer that can be bound (`ChecksState::bindable`).
         unsafe {
             bind(handle, point, looking.pipeline);
             bind_sets(handle, point, looking.layout, 0, 1, Ptr::to(&set), 0, Ptr::NULL);

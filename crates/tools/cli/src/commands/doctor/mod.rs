@@ -1,6 +1,6 @@
 //! `lavascope doctor`: which loader, drivers and layers are there, what is missing, and the command that mends it.
 //!
-//! Manifests are read here; the loader is asked in a child process, see [`doctor_probe`](super::doctor_probe).
+//! Manifests are read here; the loader is asked in a child process, see [`probe_command`](super::doctor_probe).
 
 pub(crate) mod findings;
 pub(crate) mod install_hint;

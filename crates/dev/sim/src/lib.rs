@@ -1,19 +1,18 @@
-//! Seeded random calls in C memory, for tests.
+//! Seeded random calls and programs, for tests.
 //!
-//! The same seed always gives the same call. Addresses are numbers here, so nothing is unsafe; whoever follows
-//! them does so while the [`CallMemory`] lives.
+//! The same seed always gives the same call or program. Addresses are numbers here, so nothing is unsafe; whoever
+//! follows them does so while the [`CallMemory`] lives.
 //!
-//! [`hazard`] has random programs in the form that hazards are looked for in, and an oracle that knows theirs.
+//! [`programs`] has random programs in the form that hazards are looked for in, and makes a program small on which an
+//! engine and the oracle disagree.
 
 #![forbid(unsafe_code)]
 
-mod call_memory;
-mod mutate;
-pub mod oracle;
+mod calls;
+pub mod programs;
 mod random;
-mod synthetic_objects;
 
-pub use call_memory::{CallMemory, CallOptions, random_call_memory};
-pub use mutate::mutate;
+pub use calls::call_memory::{CallMemory, CallOptions, random_call_memory};
+pub use calls::mutate::mutate;
+pub use calls::synthetic_objects::SyntheticObjects;
 pub use random::Random;
-pub use synthetic_objects::SyntheticObjects;

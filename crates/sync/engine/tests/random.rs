@@ -7,10 +7,10 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use lavascope_abi::Format;
 use lavascope_engine::{Engine, Rules, check_with};
-use lavascope_sim::oracle::share_memory;
-use lavascope_sim::oracle::{
-    FeatureCoverage, OracleRules, ProgramFeatures, compare_faults, describe, find_disagreement, find_hazards,
-    make_sparse, random_program,
+use lavascope_oracle::{OracleRules, compare_faults, find_hazards};
+use lavascope_sim::programs::share_memory;
+use lavascope_sim::programs::{
+    FeatureCoverage, ProgramFeatures, describe, find_disagreement, make_sparse, random_program,
 };
 use lavascope_sync_ir::{
     Command, CommandBuffer, CommandBufferId, Hazard, HazardKind, HostStep, Program, ProgramLocation, Queue, QueueId,
@@ -186,7 +186,7 @@ fn compare_recorded_and_executed(what: &str, program: &Program, rules: Rules, wa
     assert!(wrong.is_empty(), "{what}: {wrong:?}");
     let gone: Vec<&Hazard> = all.iter().filter(|it| !has(&executed, it)).collect();
     let lost: Vec<&&Hazard> = gone.iter().filter(|it| !is_told(it)).collect();
-    assert!(lost.is_empty(), "{what}: {lost:?}\n{}", lavascope_sim::oracle::print(program));
+    assert!(lost.is_empty(), "{what}: {lost:?}\n{}", lavascope_sim::programs::print(program));
     if way != RecordingMode::WithReplacement {
         // In which pieces it is told depends on how memory is cut meanwhile.
         let own: BTreeSet<_> = recorded.iter().map(|it| cause(&it.1)).collect();
@@ -402,7 +402,7 @@ fn contents_of_resources() {
         let faults = lavascope_engine::check_all(&program).faults;
         faults.iter().for_each(|it| *kinds.entry(it.kind).or_insert(0) += 1);
         if let Some(why) = compare_faults(&program, &faults) {
-            wrong.push(format!("seed {seed}: {why}\n{}", lavascope_sim::oracle::print(&program)));
+            wrong.push(format!("seed {seed}: {why}\n{}", lavascope_sim::programs::print(&program)));
         }
     }
     assert!(wrong.is_empty(), "{} disagreements\n{}", wrong.len(), wrong[..wrong.len().min(2)].join("\n"));

@@ -2,8 +2,8 @@
 
 use std::path::Path;
 
+use lavascope_oracle::{OracleRules, compare, compare_faults, find_hazards};
 use lavascope_scenario::{parse, run_files};
-use lavascope_sim::oracle::{OracleRules, compare, compare_faults, find_hazards};
 use lavascope_sync_ir::{Findings, Program};
 
 /// The scenarios of a folder, by name.

@@ -11,8 +11,8 @@ use lavascope_explain::{
     CheckBudget, CoverageGap, Explainer, NumberedNames, ProgramChange, Removal, ScopeCoverage, explain,
     find_over_synchronization, propose, report,
 };
-use lavascope_sim::oracle::{ProgramFeatures, make_sparse, random_program};
-use lavascope_sim::oracle::{print, share_memory, shrink};
+use lavascope_sim::programs::{ProgramFeatures, make_sparse, random_program};
+use lavascope_sim::programs::{print, share_memory, shrink};
 use lavascope_sync_ir::{Hazard, HazardKind, Program, ProgramLocation, Region, ResourceId, SyncScope};
 
 fn number(variable: &str, default: u64) -> u64 {

@@ -1,7 +1,7 @@
 //! Weakens correct programs bit by bit: the explanation must name the operation that was weakened.
 
 use super::redundant_sync::RemovableSync;
-use lavascope_sim::oracle::{ProgramFeatures, random_program};
+use lavascope_sim::programs::{ProgramFeatures, random_program};
 use lavascope_sync_ir::{Hazard, Program, SyncScope};
 
 use super::redundant_sync::{Removal, single_bits, sync_locations, without_sync};

@@ -10,11 +10,9 @@ use lavascope_sync_ir::{
     Program, ProgramLocation, QueueFamilyTransfer, ResourceId, UndefinedContents, UndefinedContentsKind,
 };
 
-use super::{
-    cells::{CellTable, MemoryCell, cells_of},
-    executor::execute,
-    log::{ExecutedAccess, ExecutionAgent, ExecutionLog, OracleAccessRole, Time},
-};
+use crate::execute::cells::{CellTable, MemoryCell, cells_of};
+use crate::execute::executor::execute;
+use crate::execute::log::{ExecutedAccess, ExecutionAgent, ExecutionLog, OracleAccessRole, Time};
 
 /// What is wrong with a part of a resource; the first thing of its sort.
 #[derive(Clone, Debug, PartialEq)]

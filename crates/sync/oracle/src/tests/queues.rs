@@ -1,7 +1,7 @@
 //! Single rules between queues, and between queues and the host, each in both directions.
 
-use super::notation::{hazard_summary, parse};
-use crate::oracle::{OracleRules, find_hazards};
+use crate::notation::{hazard_summary, parse};
+use crate::{OracleRules, find_hazards};
 
 const WRITE_AND_READ: &str = "
     cb0:

@@ -8,8 +8,8 @@ use lavascope_sync_ir::{
     ResourceId, ResourceKind, StoreOp, SubmitBatch, Subpass, SubpassDependency, SyncScope, Tiling,
 };
 
-use super::notation::{accesses, base_program, parse, stages, summary, texels};
-use crate::oracle::OracleRules;
+use crate::OracleRules;
+use crate::notation::{accesses, base_program, parse, stages, summary, texels};
 
 const AREA: Area = Area { offset: [0; 3], extent: [8, 1, 1] };
 const HALF: Area = Area { offset: [0; 3], extent: [4, 1, 1] };

@@ -37,7 +37,7 @@ pub enum MemoryCell {
 }
 
 /// Cells by number, numbered as they come up.
-pub(super) struct CellTable<'p> {
+pub(crate) struct CellTable<'p> {
     program: &'p Program,
     numbers: HashMap<MemoryCell, u32>,
     cells: Vec<MemoryCell>,
@@ -46,16 +46,16 @@ pub(super) struct CellTable<'p> {
 }
 
 impl<'p> CellTable<'p> {
-    pub(super) fn new(program: &'p Program) -> CellTable<'p> {
+    pub(crate) fn new(program: &'p Program) -> CellTable<'p> {
         CellTable { program, numbers: HashMap::new(), cells: Vec::new(), binds: Vec::new() }
     }
 
-    pub(super) fn bind(&mut self, bind: &SparseBind) {
+    pub(crate) fn bind(&mut self, bind: &SparseBind) {
         self.binds.push(bind.clone());
     }
 
     /// The cells of a region as things are bound now.
-    pub(super) fn current_cells(&self, resource: ResourceId, region: &Region) -> Vec<MemoryCell> {
+    pub(crate) fn current_cells(&self, resource: ResourceId, region: &Region) -> Vec<MemoryCell> {
         let own = cells_of(self.program, resource, region);
         match self.program.resources.get(resource.0 as usize) {
             Some(item) if item.is_sparse => own.into_iter().filter_map(|it| self.bound_cell(resource, it)).collect(),
@@ -112,29 +112,29 @@ impl<'p> CellTable<'p> {
         own.filter_map(|it| it.memory.map(|(memory, offset)| MemoryBinding { memory, offset, size: it.size })).collect()
     }
 
-    pub(super) fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.cells.len()
     }
 
-    pub(super) fn get(&self, number: u32) -> MemoryCell {
+    pub(crate) fn get(&self, number: u32) -> MemoryCell {
         self.cells[number as usize]
     }
 
     /// The cells of a region, by number.
-    pub(super) fn cell_indices(&mut self, resource: ResourceId, region: &Region) -> Vec<u32> {
+    pub(crate) fn cell_indices(&mut self, resource: ResourceId, region: &Region) -> Vec<u32> {
         let cells = self.current_cells(resource, region);
         cells.into_iter().map(|it| self.cell_index(it)).collect()
     }
 
     /// A resource and those that are the same one under another name.
-    pub(super) fn compatible_aliases(&self, resource: ResourceId) -> Vec<ResourceId> {
+    pub(crate) fn compatible_aliases(&self, resource: ResourceId) -> Vec<ResourceId> {
         let first = first_alias(self.program, resource);
         let all = (0..self.program.resources.len() as u32).map(ResourceId);
         all.filter(|it| first_alias(self.program, *it) == first).collect()
     }
 
     /// Whether another resource has cells of this one. Of those that are destroyed nobody asks any more.
-    pub(super) fn is_shared(&self, resource: ResourceId, destroyed: &[(u32, ResourceId)]) -> bool {
+    pub(crate) fn is_shared(&self, resource: ResourceId, destroyed: &[(u32, ResourceId)]) -> bool {
         let own = &self.program.resources[resource.0 as usize];
         let twins = self.compatible_aliases(resource);
         let is_beside = |(id, item): (ResourceId, &Resource)| {
@@ -152,7 +152,7 @@ impl<'p> CellTable<'p> {
     }
 
     /// For each cell the others that may be the same memory without being the same cell.
-    pub(super) fn aliases(&self) -> Vec<Vec<u32>> {
+    pub(crate) fn aliases(&self) -> Vec<Vec<u32>> {
         let may_share = |it: &Resource| (it.binding.is_some() || it.is_sparse) && is_opaque(it);
         if !self.program.resources.iter().any(may_share) {
             return vec![Vec::new(); self.cells.len()];

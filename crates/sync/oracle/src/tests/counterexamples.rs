@@ -1,7 +1,7 @@
 //! The programs that once caught a wrong rule in an engine; here they hold the oracle.
 
-use super::notation::hazard_summary;
-use crate::oracle::OracleRules;
+use crate::OracleRules;
+use crate::notation::hazard_summary;
 
 const SPECIFICATION: OracleRules = OracleRules::SPECIFICATION;
 const CONTRACT: OracleRules = OracleRules::CONTRACT;

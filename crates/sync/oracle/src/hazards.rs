@@ -6,10 +6,10 @@
 use lavascope_abi::{AccessFlags2 as Access, PipelineStageFlags2 as Stage};
 use lavascope_sync_ir::{HazardKind, Program, ProgramLocation, RasterOrder};
 
-use super::{
-    cells::{CellTable, MemoryCell},
-    executor::execute,
-    log::{AccessScope, ExecutedAccess, ExecutionAgent, ExecutionLog, LoggedDependency, OracleAccessRole},
+use crate::execute::cells::{CellTable, MemoryCell};
+use crate::execute::executor::execute;
+use crate::execute::log::{
+    AccessScope, ExecutedAccess, ExecutionAgent, ExecutionLog, LoggedDependency, OracleAccessRole,
 };
 
 /// Where users see something else than the letter of the specification.

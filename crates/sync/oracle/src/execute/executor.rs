@@ -24,7 +24,7 @@ use super::{
 };
 
 /// Executes a program.
-pub(super) fn execute<'p>(program: &'p Program) -> (ExecutionLog, CellTable<'p>) {
+pub(crate) fn execute<'p>(program: &'p Program) -> (ExecutionLog, CellTable<'p>) {
     let mut machine = ProgramExecutor::new(program);
     for (number, step) in program.steps.iter().enumerate() {
         machine.run_step(number as u32, step);
@@ -40,11 +40,11 @@ pub(super) fn execute<'p>(program: &'p Program) -> (ExecutionLog, CellTable<'p>)
     (machine.log, machine.cells)
 }
 
-pub(super) struct ProgramExecutor<'p> {
-    pub(super) program: &'p Program,
-    pub(super) cells: CellTable<'p>,
-    pub(super) log: ExecutionLog,
-    pub(super) events: Vec<Option<EventState>>,
+pub(crate) struct ProgramExecutor<'p> {
+    pub(crate) program: &'p Program,
+    pub(crate) cells: CellTable<'p>,
+    pub(crate) log: ExecutionLog,
+    pub(crate) events: Vec<Option<EventState>>,
     clock: Time,
     queues: Vec<QueueState<'p>>,
     semaphores: Vec<VecDeque<ExecutedSignal>>,
@@ -94,12 +94,12 @@ impl<'p> ProgramExecutor<'p> {
         }
     }
 
-    pub(super) fn tick(&mut self) -> Time {
+    pub(crate) fn tick(&mut self) -> Time {
         self.clock += 1;
         self.clock
     }
 
-    pub(super) fn push_dependency(&mut self, dependency: LoggedDependency) -> usize {
+    pub(crate) fn push_dependency(&mut self, dependency: LoggedDependency) -> usize {
         self.log.dependencies.push(dependency);
         self.log.dependencies.len() - 1
     }
@@ -391,7 +391,7 @@ impl<'p> ProgramExecutor<'p> {
         });
     }
 
-    pub(super) fn queue_flags(&self, queue: u32) -> u32 {
+    pub(crate) fn queue_flags(&self, queue: u32) -> u32 {
         self.program.queues[queue as usize].flags
     }
 }

@@ -7,7 +7,7 @@ use lavascope_sync_ir::{
 };
 
 use super::{CommandBufferTraits, DependencyStyle, ProgramGenerator, StageAccessMasks, rendering::ATTACHMENTS};
-use crate::oracle::masks::is_write;
+use lavascope_oracle::is_write;
 
 type StageAccessPair = (u64, u64);
 

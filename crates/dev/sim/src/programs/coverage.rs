@@ -7,7 +7,9 @@ use lavascope_sync_ir::{
     WaitEvents,
 };
 
-use super::{cells::MemoryCell, coverage_patterns::pattern_features, hazards::OracleReport};
+use super::coverage_patterns::pattern_features;
+use lavascope_oracle::MemoryCell;
+use lavascope_oracle::OracleReport;
 
 /// How many programs have each thing at least once.
 #[derive(Clone, Debug, Default)]

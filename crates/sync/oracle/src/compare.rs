@@ -4,14 +4,11 @@ use std::{collections::BTreeMap, fmt};
 
 use lavascope_sync_ir::{Hazard, Program};
 
-use super::{
-    cells::{CellTable, MemoryCell, cells_of},
-    executor::execute,
-    hazards::{CellHazard, OracleRules, find_hazards},
-    log::ExecutionLog,
-    print::{print, print_place},
-    shrink::shrink,
-};
+use super::hazards::CellHazard;
+use crate::execute::cells::{CellTable, MemoryCell, cells_of};
+use crate::execute::executor::execute;
+use crate::execute::log::ExecutionLog;
+use crate::notation::print_place;
 
 /// An engine, as far as a comparison is concerned: hazards in the order in which they are found.
 pub type EngineUnderTest<'e> = &'e dyn Fn(&Program) -> Vec<Hazard>;
@@ -56,24 +53,6 @@ fn cells_when_found(program: &Program, trace: &ExecutionLog, found: &Hazard) -> 
     let mut cells = CellTable::new(program);
     trace.binds.iter().filter(|it| it.0 < at).for_each(|it| cells.bind(&it.1));
     cells.current_cells(found.resource, &found.region)
-}
-
-/// A program on which the two disagree, made small, with the disagreement; none if they agree.
-pub fn find_disagreement(
-    program: &Program,
-    rules: OracleRules,
-    engine: EngineUnderTest<'_>,
-) -> Option<(Program, Disagreement)> {
-    let disagreement = |it: &Program| compare(it, &find_hazards(it, rules).hazards, engine);
-    disagreement(program)?;
-    let small = shrink(program, &|it| disagreement(it).is_some());
-    let why = disagreement(&small)?;
-    Some((small, why))
-}
-
-/// A disagreement and its program, for people.
-pub fn describe(program: &Program, disagreement: &Disagreement) -> String {
-    format!("{}-> {disagreement}\n", print(program))
 }
 
 fn agrees(verdict: &CellHazard, found: &Hazard) -> bool {

@@ -8,14 +8,14 @@ use std::sync::LazyLock;
 use lavascope_abi::{AccessFlags2, PipelineStageFlags2 as Stage, SYNC_ACCESSES, SYNC_PIPELINES, SYNC_STAGES};
 
 /// The stage of layout transitions and ownership transfers; no bit of the registry.
-pub(super) const TRANSITION_STAGE: u64 = 1 << 63;
+pub(crate) const TRANSITION_STAGE: u64 = 1 << 63;
 /// The stage of the presentation engine; no bit of the registry.
-pub(super) const PRESENT_STAGE: u64 = 1 << 62;
+pub(crate) const PRESENT_STAGE: u64 = 1 << 62;
 /// Whatever there is.
-pub(super) const EVERY_STAGE: u64 = u64::MAX;
+pub(crate) const EVERY_STAGE: u64 = u64::MAX;
 
 /// The stages of the first execution scope: those given and all that come logically earlier.
-pub(super) fn first_scope(stages: u64, queue_flags: u32) -> u64 {
+pub(crate) fn first_scope(stages: u64, queue_flags: u32) -> u64 {
     // The end of the pipe waits for all commands; its beginning for none.
     let stages = if stages & Stage::BOTTOM_OF_PIPE.0 != 0 { stages | Stage::ALL_COMMANDS.0 } else { stages };
     let given = expand_stages(stages, queue_flags);
@@ -23,14 +23,14 @@ pub(super) fn first_scope(stages: u64, queue_flags: u32) -> u64 {
 }
 
 /// The stages of the second execution scope: those given and all that come logically later.
-pub(super) fn second_scope(stages: u64, queue_flags: u32) -> u64 {
+pub(crate) fn second_scope(stages: u64, queue_flags: u32) -> u64 {
     let stages = if stages & Stage::TOP_OF_PIPE.0 != 0 { stages | Stage::ALL_COMMANDS.0 } else { stages };
     let given = expand_stages(stages, queue_flags);
     given | stages_in_order(given, LogicalOrder::Later)
 }
 
 /// Groups replaced by their members. All commands also includes what barriers do themselves.
-pub(super) fn expand_stages(stages: u64, queue_flags: u32) -> u64 {
+pub(crate) fn expand_stages(stages: u64, queue_flags: u32) -> u64 {
     let mut expanded = stages & (TRANSITION_STAGE | PRESENT_STAGE);
     for stage in SYNC_STAGES.iter().filter(|it| it.stage != 0 && stages & it.stage == it.stage) {
         if stage.stage == Stage::ALL_COMMANDS.0 {
@@ -49,7 +49,7 @@ pub(super) fn expand_stages(stages: u64, queue_flags: u32) -> u64 {
 }
 
 /// Groups replaced by their members.
-pub(super) fn expand_access(access: u64) -> u64 {
+pub(crate) fn expand_access(access: u64) -> u64 {
     let mut expanded = 0;
     for sync_access in SYNC_ACCESSES.iter().filter(|it| it.access != 0) {
         let is_any_read = access & AccessFlags2::MEMORY_READ.0 != 0 && !is_write(sync_access.access);
@@ -62,7 +62,7 @@ pub(super) fn expand_access(access: u64) -> u64 {
 }
 
 /// Whether one bit of `VkAccessFlags2` is a kind of writing.
-pub(super) fn is_write(access: u64) -> bool {
+pub fn is_write(access: u64) -> bool {
     SYNC_ACCESSES.iter().any(|it| it.access == access && it.name.contains("WRITE"))
 }
 

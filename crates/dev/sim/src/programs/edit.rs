@@ -8,14 +8,14 @@ use lavascope_sync_ir::{
 };
 
 /// How many edits a program allows.
-pub(super) fn count_edits(program: &Program, which: EditSet) -> usize {
+pub(crate) fn count_edits(program: &Program, which: EditSet) -> usize {
     let mut edit = EditCursor { which, target: usize::MAX, visited: 0 };
     walk(&mut program.clone(), &mut edit);
     edit.visited
 }
 
 /// A program with one edit applied; `number` is below what [`count_edits`] gave.
-pub(super) fn apply_edit(program: &Program, which: EditSet, number: usize) -> Program {
+pub(crate) fn apply_edit(program: &Program, which: EditSet, number: usize) -> Program {
     let mut program = program.clone();
     walk(&mut program, &mut EditCursor { which, target: number, visited: 0 });
     repair_events(&mut program);
@@ -24,7 +24,7 @@ pub(super) fn apply_edit(program: &Program, which: EditSet, number: usize) -> Pr
 
 /// Which edits count.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum EditSet {
+pub(crate) enum EditSet {
     /// Only those that take something away from synchronization.
     Weaken,
     All,
@@ -243,7 +243,7 @@ fn walk_ops(load: &mut LoadOp, store: &mut StoreOp, edit: &mut EditCursor) {
 }
 
 /// Keeps what must agree in agreement: the two ends of an event have equal dependencies, or equal stages.
-pub(super) fn repair_events(program: &mut Program) {
+pub(crate) fn repair_events(program: &mut Program) {
     let forms: Vec<_> = (0..program.event_count).map(|it| event_use(program, EventId(it))).collect();
     for command in program.command_buffers.iter_mut().flat_map(|it| &mut it.commands) {
         match command {

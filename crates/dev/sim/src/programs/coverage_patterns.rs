@@ -6,9 +6,9 @@ use lavascope_sync_ir::{
     RasterOrder, Region, RenderPass, ResourceKind, StoreOp, Tiling, WaitEvents,
 };
 
-use super::masks::is_write;
+use lavascope_oracle::is_write;
 
-pub(super) fn pattern_features(program: &Program, things: &mut Vec<&'static str>) {
+pub(crate) fn pattern_features(program: &Program, things: &mut Vec<&'static str>) {
     alias_features(program, things);
     program.render_passes.iter().for_each(|it| render_pass_features(it, things));
     program.command_buffers.iter().for_each(|it| command_sequence_features(&it.commands, things));

@@ -19,19 +19,19 @@ use super::{
 };
 
 /// Where commands are executed.
-pub(super) struct Environment<'p> {
-    pub(super) queue: u32,
-    pub(super) pass: Option<ExecutedPassInstance<'p>>,
-    pub(super) suspended: Option<ExecutedPassInstance<'p>>,
+pub(crate) struct Environment<'p> {
+    pub(crate) queue: u32,
+    pub(crate) pass: Option<ExecutedPassInstance<'p>>,
+    pub(crate) suspended: Option<ExecutedPassInstance<'p>>,
 }
 
 /// A signaled event: what the signal came after.
 #[derive(Clone, Copy)]
-pub(super) struct EventState {
-    pub(super) line: ExecutionAgent,
-    pub(super) time: Time,
+pub(crate) struct EventState {
+    pub(crate) line: ExecutionAgent,
+    pub(crate) time: Time,
     /// Of version 1; version 2 says it at the wait again.
-    pub(super) stages: u64,
+    pub(crate) stages: u64,
 }
 
 /// Masks of stages as they were given, first and second.
@@ -80,7 +80,7 @@ impl Environment<'_> {
 }
 
 impl<'p> ProgramExecutor<'p> {
-    pub(super) fn run_commands(
+    pub(crate) fn run_commands(
         &mut self,
         environment: &mut Environment<'p>,
         id: CommandBufferId,
@@ -362,7 +362,7 @@ impl<'p> ProgramExecutor<'p> {
 }
 
 /// The access of a transition, which the caller puts between its dependencies.
-pub(super) fn transition_access(
+pub(crate) fn transition_access(
     environment: &Environment<'_>,
     (place, time): (&ProgramLocation, Time),
     index: usize,

@@ -4,8 +4,8 @@ use lavascope_abi::desc::{Field, Fixup, IntegerLocation, Layout, Len, Pointee, P
 use lavascope_abi::{HandleType, STRUCTURE_TYPES};
 use lavascope_record::check::{handle_type, target_size};
 
+use crate::calls::synthetic_objects::SyntheticObjects;
 use crate::random::Random;
-use crate::synthetic_objects::SyntheticObjects;
 
 /// How large and how wild.
 #[derive(Clone, Copy)]

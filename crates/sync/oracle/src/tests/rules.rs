@@ -1,7 +1,7 @@
 //! Single rules of dependencies inside of one queue, each in both directions.
 
-use super::notation::hazard_summary;
-use crate::oracle::OracleRules;
+use crate::OracleRules;
+use crate::notation::hazard_summary;
 
 /// Both settings must say the same.
 fn both(commands: &str) -> String {

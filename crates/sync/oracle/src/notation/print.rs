@@ -13,7 +13,7 @@ use lavascope_sync_ir::{
 };
 
 /// Short names of single stages and of groups.
-pub(super) const STAGES: &[(&str, u64)] = &[
+pub(crate) const STAGES: &[(&str, u64)] = &[
     ("DI", S::DRAW_INDIRECT.0),
     ("IX", S::INDEX_INPUT.0),
     ("VA", S::VERTEX_ATTRIBUTE_INPUT.0),
@@ -34,7 +34,7 @@ pub(super) const STAGES: &[(&str, u64)] = &[
 ];
 
 /// Short names of accesses; capitals write.
-pub(super) const ACCESSES: &[(&str, u64)] = &[
+pub(crate) const ACCESSES: &[(&str, u64)] = &[
     ("ir", A::INDIRECT_COMMAND_READ.0),
     ("ix", A::INDEX_READ.0),
     ("va", A::VERTEX_ATTRIBUTE_READ.0),

@@ -20,7 +20,7 @@ use super::{
 };
 
 /// One execution of a render pass, or of rendering without one.
-pub(super) struct ExecutedPassInstance<'p> {
+pub(crate) struct ExecutedPassInstance<'p> {
     number: usize,
     subpass: u32,
     /// When the subpass began; without a render pass, the whole.
@@ -57,22 +57,22 @@ struct AttachmentAspect {
 }
 
 impl ExecutedPassInstance<'_> {
-    pub(super) fn subpass_instance(&self) -> SubpassInstance {
+    pub(crate) fn subpass_instance(&self) -> SubpassInstance {
         SubpassInstance { instance: self.number, subpass: self.subpass }
     }
 
     /// Barriers know nothing of what was before.
-    pub(super) fn subpass_begin(&self) -> Time {
+    pub(crate) fn subpass_begin(&self) -> Time {
         self.begin
     }
 
-    pub(super) fn add_subpass_barrier(&mut self, dependency: usize) {
+    pub(crate) fn add_subpass_barrier(&mut self, dependency: usize) {
         self.subpass_barriers.push(dependency);
     }
 }
 
 impl<'p> ProgramExecutor<'p> {
-    pub(super) fn begin_render_pass(
+    pub(crate) fn begin_render_pass(
         &mut self,
         environment: &mut Environment<'p>,
         place: &ProgramLocation,
@@ -102,7 +102,7 @@ impl<'p> ProgramExecutor<'p> {
         self.enter_subpass(environment, place);
     }
 
-    pub(super) fn next_subpass(&mut self, environment: &mut Environment<'p>, place: &ProgramLocation) {
+    pub(crate) fn next_subpass(&mut self, environment: &mut Environment<'p>, place: &ProgramLocation) {
         self.leave_subpass(environment, place);
         if let Some(instance) = &mut environment.pass {
             instance.subpass += 1;
@@ -110,7 +110,7 @@ impl<'p> ProgramExecutor<'p> {
         self.enter_subpass(environment, place);
     }
 
-    pub(super) fn end_render_pass(&mut self, environment: &mut Environment<'p>, place: &ProgramLocation) {
+    pub(crate) fn end_render_pass(&mut self, environment: &mut Environment<'p>, place: &ProgramLocation) {
         self.leave_subpass(environment, place);
         let time = self.tick();
         let Some(instance) = environment.pass.take() else { return };
@@ -134,7 +134,7 @@ impl<'p> ProgramExecutor<'p> {
         }
     }
 
-    pub(super) fn begin_rendering(
+    pub(crate) fn begin_rendering(
         &mut self,
         environment: &mut Environment<'p>,
         place: &ProgramLocation,
@@ -165,7 +165,7 @@ impl<'p> ProgramExecutor<'p> {
         }
     }
 
-    pub(super) fn end_rendering(&mut self, environment: &mut Environment<'p>, place: &ProgramLocation) {
+    pub(crate) fn end_rendering(&mut self, environment: &mut Environment<'p>, place: &ProgramLocation) {
         let Some(rendering) = environment.pass.as_ref().and_then(|it| it.rendering) else { return };
         if rendering.is_suspending {
             environment.suspended = environment.pass.take();

@@ -6,12 +6,11 @@ use lavascope_sync_ir::{
     SetEvent, SyncScope, WaitEvents,
 };
 
-use super::notation::parse;
+use super::{FEATURES, FeatureCoverage, ProgramFeatures, describe, find_disagreement, random_program};
+use super::{print, shrink};
 use crate::Random;
-use crate::oracle::{
-    CellHazard, FEATURES, FeatureCoverage, MemoryCell, OracleRules, ProgramFeatures, cells_of, compare, describe,
-    find_disagreement, find_hazards, print, random_program, shrink,
-};
+use lavascope_oracle::notation::parse;
+use lavascope_oracle::{CellHazard, MemoryCell, OracleRules, cells_of, compare, find_hazards};
 
 const CONTRACT: OracleRules = OracleRules::CONTRACT;
 
@@ -95,7 +94,7 @@ fn region_of(program: &Program, cell: MemoryCell) -> (lavascope_sync_ir::Resourc
                             Some((ResourceId(number as u32), Region::Buffer(offset..offset + 1)))
                         }
                         ResourceKind::Image(_) if is_here => {
-                            let region = super::notation::texels(offset as u32, offset as u32 + 1);
+                            let region = lavascope_oracle::notation::texels(offset as u32, offset as u32 + 1);
                             let region = Region::Image(region);
                             let id = ResourceId(number as u32);
                             cells_of(program, id, &region).contains(&cell).then_some((id, region))

@@ -11,17 +11,15 @@ use lavascope_sync_ir::{
     SemaphoreWait, SetEvent, SubmitBatch, SyncScope, Tiling, WaitEvents,
 };
 
-use crate::oracle::{
-    OracleRules, find_hazards,
-    print::{ACCESSES, STAGES, print_place},
-};
+use super::print::{ACCESSES, STAGES, print_place};
+use crate::{OracleRules, find_hazards};
 
 /// The hazards of a program, each once: `at KIND prior`, in the order of cells; or "clean".
-pub(super) fn hazard_summary(text: &str, rules: OracleRules) -> String {
+pub fn hazard_summary(text: &str, rules: OracleRules) -> String {
     summary(&parse(text), rules)
 }
 
-pub(super) fn summary(program: &Program, rules: OracleRules) -> String {
+pub fn summary(program: &Program, rules: OracleRules) -> String {
     let mut found = Vec::new();
     for verdict in find_hazards(program, rules).hazards {
         for partner in &verdict.conflicts {
@@ -35,7 +33,7 @@ pub(super) fn summary(program: &Program, rules: OracleRules) -> String {
 }
 
 /// Two resources, three queues, and enough of everything else.
-pub(super) fn base_program() -> Program {
+pub fn base_program() -> Program {
     let flags = QueueFlags::GRAPHICS.0 | QueueFlags::COMPUTE.0 | QueueFlags::TRANSFER.0;
     let image = ImageDesc {
         format: Format::R8_UNORM,
@@ -58,7 +56,7 @@ pub(super) fn base_program() -> Program {
     }
 }
 
-pub(super) fn parse(text: &str) -> Program {
+pub fn parse(text: &str) -> Program {
     let mut program = base_program();
     for line in text.lines().map(str::trim).filter(|it| !it.is_empty()) {
         if let Some(name) = line.strip_suffix(':').and_then(|it| it.strip_prefix("cb")) {
@@ -250,7 +248,7 @@ fn target(text: &str) -> (ResourceId, Region) {
     (ResourceId(0), Region::Image(texels(from, to)))
 }
 
-pub(super) fn texels(from: u32, to: u32) -> ImageRegion {
+pub fn texels(from: u32, to: u32) -> ImageRegion {
     ImageRegion {
         aspects: ImageAspectFlags::COLOR.0,
         mips: 0..1,
@@ -260,13 +258,13 @@ pub(super) fn texels(from: u32, to: u32) -> ImageRegion {
     }
 }
 
-pub(super) fn stages(text: &str) -> u64 {
+pub fn stages(text: &str) -> u64 {
     let parts = text.trim().split('|').filter(|it| !it.is_empty());
     parts.fold(0, |all, part| all | STAGES.iter().find(|it| it.0 == part).unwrap_or_else(|| panic!("{part}")).1)
 }
 
 /// Names may stand behind the name of a stage, which says nothing here.
-pub(super) fn accesses(text: &str) -> u64 {
+pub fn accesses(text: &str) -> u64 {
     let parts = text.trim().split('|').filter(|it| !it.is_empty());
     parts.fold(0, |all, part| {
         let name = part.split_once('.').map_or(part, |it| it.1);

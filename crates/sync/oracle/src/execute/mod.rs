@@ -1,0 +1,8 @@
+//! Executes a program in the order of its submissions, and logs every access and dependency.
+
+pub(crate) mod cells;
+pub(crate) mod commands;
+pub(crate) mod executor;
+pub(crate) mod log;
+pub(crate) mod masks;
+pub(crate) mod rendering;

@@ -1,0 +1,7 @@
+//! Programs as short text: in counterexamples, and for people who look at a disagreement.
+
+mod parse;
+mod print;
+
+pub use parse::{accesses, base_program, hazard_summary, parse, stages, summary, texels};
+pub use print::{print, print_place};

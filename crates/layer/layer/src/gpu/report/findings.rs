@@ -317,26 +317,23 @@ impl ChecksState {
     }
 
     pub(crate) fn object(&self, ty: ObjectType, kind: &'static str, handle: u64) -> MessageObject {
-        message_object((ty, kind, handle), self.debug_name(ty, handle))
+        message_object(ty, kind, handle, self.debug_name(ty, handle))
     }
 
     fn objects_of(&self, variant: &PipelineVariant, stage: &InstrumentedStage) -> Vec<MessageObject> {
         if let Some((handle, _)) = stage.object {
-            return vec![message_object((ObjectType::SHADER_EXT, "VkShaderEXT", handle.0), stage.name.get())];
+            return vec![message_object(ObjectType::SHADER_EXT, "VkShaderEXT", handle.0, stage.name.get())];
         }
         let mut all = vec![self.object(ObjectType::PIPELINE, "VkPipeline", variant.application.0.0)];
         if stage.module.0 != 0 {
-            all.push(message_object((ObjectType::SHADER_MODULE, "VkShaderModule", stage.module.0), stage.name.get()));
+            all.push(message_object(ObjectType::SHADER_MODULE, "VkShaderModule", stage.module.0, stage.name.get()));
         }
         all
     }
 }
 
 /// An object, as messages have it.
-pub(crate) fn message_object(
-    (ty, kind, handle): (ObjectType, &'static str, u64),
-    name: Option<String>,
-) -> MessageObject {
+pub(crate) fn message_object(ty: ObjectType, kind: &'static str, handle: u64, name: Option<String>) -> MessageObject {
     MessageObject { ty, kind, handle, name: name.and_then(|it| CString::new(it).ok()) }
 }
 

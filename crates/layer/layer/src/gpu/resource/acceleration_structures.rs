@@ -559,7 +559,7 @@ impl ChecksState {
         }
         let objects: Vec<MessageObject> = vec![
             self.object(ObjectType::COMMAND_BUFFER, "VkCommandBuffer", handle),
-            message_object((ty, kind, build.target), target),
+            message_object(ty, kind, build.target, target),
         ];
         CheckFinding::WrongInstance(Box::new((diagnostic, objects)))
     }

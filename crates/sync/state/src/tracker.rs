@@ -236,54 +236,18 @@ impl<L: Listener> Tracker<L> {
             reports_dynamic_indexing: *tells_picked,
             at,
         };
-        match family {
-            CommandFamily::Device => false,
-            CommandFamily::Memory => device.track_memory(event, out),
-            CommandFamily::Image => device.track_resources(event, out),
-            CommandFamily::CommandBuffer => {
-                let is_taken = device.track_command_buffers(event, out);
-                for buffer in device.allocated_command_buffers.drain(..) {
-                    self.command_buffer_devices.insert(buffer, handle);
-                    self.last_device = LastDevice::default();
-                }
-                for buffer in device.freed_command_buffers.drain(..) {
-                    self.command_buffer_devices.remove(buffer);
-                    self.last_device = LastDevice::default();
-                }
-                is_taken
+        let is_tracked = track_in_device(device, queues, record, (family, event), out);
+        if family == CommandFamily::CommandBuffer {
+            for buffer in device.allocated_command_buffers.drain(..) {
+                self.command_buffer_devices.insert(buffer, handle);
+                self.last_device = LastDevice::default();
             }
-            CommandFamily::Copy => device.track_copies(event, out),
-            CommandFamily::Barrier => device.track_barriers(event, out),
-            CommandFamily::Sync => device.track_sync_objects(event, out),
-            CommandFamily::Queue => match queues.get(first_handle(record)) {
-                Some(queue) => device.track_queue(queue.1, event, out),
-                None => {
-                    out.report_untracked("a queue that nobody asked for");
-                    true
-                }
-            },
-            CommandFamily::Swapchain => device.track_swapchains(event, out),
-            CommandFamily::RenderPass => device.track_render_passes(event, out),
-            CommandFamily::Rendering => device.track_rendering(event, out),
-            CommandFamily::Pipeline => device.track_pipelines(event, out),
-            CommandFamily::Descriptor => device.track_descriptors(event, out),
-            CommandFamily::DescriptorMemory => device.track_descriptor_buffers(event, out),
-            CommandFamily::Bind => device.track_binds(event, out),
-            CommandFamily::Draw => device.track_draws(event, out),
-            CommandFamily::Query => device.track_queries(event, out),
-            CommandFamily::Ray => device.track_acceleration_structures(event, out),
-            CommandFamily::RayNv => device.track_ray_tracing_nv(event, out),
-            CommandFamily::Micromap => device.track_micromaps(event, out),
-            CommandFamily::HostBuild => device.track_host_builds(event, out),
-            CommandFamily::Address => device.track_addresses(event, out),
-            CommandFamily::HostCopy => device.track_host_copies(event, out),
-            CommandFamily::Video => device.track_video(event, out),
-            CommandFamily::External => device.track_external_sync(event, out),
-            CommandFamily::Tensor => device.track_tensors(event, out),
-            CommandFamily::OpticalFlow => device.track_optical_flow(event, out),
-            CommandFamily::Generated => device.track_generated_commands(event, out),
-            CommandFamily::Indirect => device.track_indirect_memory(event, out),
+            for buffer in device.freed_command_buffers.drain(..) {
+                self.command_buffer_devices.remove(buffer);
+                self.last_device = LastDevice::default();
+            }
         }
+        is_tracked
     }
 
     /// Looks for the device that a call is about, in most cases that of the call before. Says whether there is one.
@@ -406,6 +370,54 @@ impl<L: Listener> Tracker<L> {
         } else {
             None
         }
+    }
+}
+
+/// Tracks a call in the state of its device, by the family of its command.
+#[inline]
+fn track_in_device(
+    device: &mut TrackedDevice,
+    queues: &Slab<(u64, QueueId)>,
+    record: Record<'_>,
+    (family, event): (CommandFamily, TrackedCall<'_>),
+    out: &mut TrackerOutput<'_>,
+) -> bool {
+    match family {
+        CommandFamily::Device => false,
+        CommandFamily::Memory => device.track_memory(event, out),
+        CommandFamily::Image => device.track_resources(event, out),
+        CommandFamily::CommandBuffer => device.track_command_buffers(event, out),
+        CommandFamily::Copy => device.track_copies(event, out),
+        CommandFamily::Barrier => device.track_barriers(event, out),
+        CommandFamily::Sync => device.track_sync_objects(event, out),
+        CommandFamily::Queue => match queues.get(first_handle(record)) {
+            Some(queue) => device.track_queue(queue.1, event, out),
+            None => {
+                out.report_untracked("a queue that nobody asked for");
+                true
+            }
+        },
+        CommandFamily::Swapchain => device.track_swapchains(event, out),
+        CommandFamily::RenderPass => device.track_render_passes(event, out),
+        CommandFamily::Rendering => device.track_rendering(event, out),
+        CommandFamily::Pipeline => device.track_pipelines(event, out),
+        CommandFamily::Descriptor => device.track_descriptors(event, out),
+        CommandFamily::DescriptorMemory => device.track_descriptor_buffers(event, out),
+        CommandFamily::Bind => device.track_binds(event, out),
+        CommandFamily::Draw => device.track_draws(event, out),
+        CommandFamily::Query => device.track_queries(event, out),
+        CommandFamily::Ray => device.track_acceleration_structures(event, out),
+        CommandFamily::RayNv => device.track_ray_tracing_nv(event, out),
+        CommandFamily::Micromap => device.track_micromaps(event, out),
+        CommandFamily::HostBuild => device.track_host_builds(event, out),
+        CommandFamily::Address => device.track_addresses(event, out),
+        CommandFamily::HostCopy => device.track_host_copies(event, out),
+        CommandFamily::Video => device.track_video(event, out),
+        CommandFamily::External => device.track_external_sync(event, out),
+        CommandFamily::Tensor => device.track_tensors(event, out),
+        CommandFamily::OpticalFlow => device.track_optical_flow(event, out),
+        CommandFamily::Generated => device.track_generated_commands(event, out),
+        CommandFamily::Indirect => device.track_indirect_memory(event, out),
     }
 }
 

@@ -191,38 +191,11 @@ impl<'t> Follower<'t> {
             TimelineAction::SetsEvent { .. } => {
                 self.event_states.insert(self.moment_index, self.state_with_ended_subpasses(queue));
             }
-            TimelineAction::PassBegins => {
-                let outside = self.queue_states[queue];
-                let scope = self.state_with_ended_subpasses(queue);
-                self.pass = Some(OpenRenderPass {
-                    begin: self.moment_index,
-                    outside,
-                    outside_first_scope: scope,
-                    subpass: None,
-                    ended: Vec::new(),
-                });
-            }
+            TimelineAction::PassBegins => self.begin_pass(queue, self.moment_index, None),
             TimelineAction::RenderingBegins { instance, resumption } => {
-                let (outside, scope) = (self.queue_states[queue], self.state_with_ended_subpasses(queue));
-                let ended = Vec::new();
-                self.pass = Some(OpenRenderPass {
-                    begin: *instance,
-                    outside,
-                    outside_first_scope: scope,
-                    subpass: Some(*instance),
-                    ended,
-                });
-                if *resumption == Resumption::Resumed {
-                    self.queue_states[queue] = self.suspended.get(queue).copied().unwrap_or_default();
-                }
+                self.begin_rendering(queue, *instance, *resumption);
             }
-            TimelineAction::RenderingEnds => {
-                if let Some(slot) = self.suspended.get_mut(queue) {
-                    *slot = self.queue_states[queue];
-                }
-                self.end_subpass(queue);
-                self.end_pass(moment, &[]);
-            }
+            TimelineAction::RenderingEnds => self.end_rendering(moment),
             TimelineAction::SubpassBegins(elements) => self.begin_subpass(moment, elements),
             TimelineAction::SubpassEnds => self.end_subpass(queue),
             TimelineAction::PassEnds(elements) => self.end_pass(moment, elements),
@@ -235,32 +208,65 @@ impl<'t> Follower<'t> {
                 let stages = scopes::signal_stages(*stages, self.flags(moment.queue));
                 self.signal(moment, stages);
             }
-            TimelineAction::Completes(completion) => {
-                let mut known = self.signal_of(queue, scopes::COMMON_SETS.stages);
-                known.merge(self.signaled_so_far[queue]);
-                self.signal_states.insert(self.moment_index, known);
-                if *completion == Completion::Fence {
-                    self.signaled_so_far[queue] = known;
-                }
-            }
+            TimelineAction::Completes(completion) => self.complete_batch(queue, *completion),
             TimelineAction::HostWaits(from) => self.apply_host_wait(moment, from),
             TimelineAction::HostSignals => drop(self.signal_states.insert(self.moment_index, self.host_state)),
             TimelineAction::Binds { signals, is_signaling } => self.bind_sparse(moment, signals, *is_signaling),
-            TimelineAction::Destroys(resource) => {
-                let piece = &self.pair.memory_range;
-                let gone = self.timeline.addresses(self.moment_index).unshared_ranges(*resource);
-                let has_it = gone.iter().any(|it| it.start <= piece.start && piece.end <= it.end);
-                self.is_memory_freed |= has_it && self.pair.prior.0 < self.moment_index;
-            }
-            TimelineAction::Acquires(image) => {
-                let is_over = self.prior_queue == moment.queue
-                    && self.pair.prior.0 < self.moment_index
-                    && self.prior.resource == *image;
-                let mut known = SignalSyncState { happened: is_over, available: is_over, ..SignalSyncState::default() };
-                known.merge(self.presented.get(image).copied().unwrap_or_default());
-                self.signal_states.insert(self.moment_index, known);
-            }
+            TimelineAction::Destroys(resource) => self.destroy_resource(*resource),
+            TimelineAction::Acquires(image) => self.acquire_image(moment.queue, *image),
         }
+    }
+
+    fn begin_pass(&mut self, queue: usize, begin: usize, subpass: Option<usize>) {
+        self.pass = Some(OpenRenderPass {
+            begin,
+            outside: self.queue_states[queue],
+            outside_first_scope: self.state_with_ended_subpasses(queue),
+            subpass,
+            ended: Vec::new(),
+        });
+    }
+
+    /// Dynamic rendering is a render pass with one subpass. A resumed one continues with the state of the suspended.
+    fn begin_rendering(&mut self, queue: usize, instance: usize, resumption: Resumption) {
+        self.begin_pass(queue, instance, Some(instance));
+        if resumption == Resumption::Resumed {
+            self.queue_states[queue] = self.suspended.get(queue).copied().unwrap_or_default();
+        }
+    }
+
+    fn end_rendering(&mut self, moment: &'t TimelineMoment) {
+        let queue = usize::from(moment.queue);
+        if let Some(slot) = self.suspended.get_mut(queue) {
+            *slot = self.queue_states[queue];
+        }
+        self.end_subpass(queue);
+        self.end_pass(moment, &[]);
+    }
+
+    fn complete_batch(&mut self, queue: usize, completion: Completion) {
+        let mut known = self.signal_of(queue, scopes::COMMON_SETS.stages);
+        known.merge(self.signaled_so_far[queue]);
+        self.signal_states.insert(self.moment_index, known);
+        if completion == Completion::Fence {
+            self.signaled_so_far[queue] = known;
+        }
+    }
+
+    /// Whether the followed memory is freed: only if no other resource shares it.
+    fn destroy_resource(&mut self, resource: ResourceId) {
+        let piece = &self.pair.memory_range;
+        let gone = self.timeline.addresses(self.moment_index).unshared_ranges(resource);
+        let has_it = gone.iter().any(|it| it.start <= piece.start && piece.end <= it.end);
+        self.is_memory_freed |= has_it && self.pair.prior.0 < self.moment_index;
+    }
+
+    fn acquire_image(&mut self, queue: u8, image: ResourceId) {
+        let is_over =
+            self.prior_queue == queue && self.pair.prior.0 < self.moment_index && self.prior.resource == image;
+        let mut known = SignalSyncState { happened: is_over, available: is_over, ..SignalSyncState::default() };
+        known.merge(self.presented.get(&image).copied().unwrap_or_default());
+        self.signal_states.insert(self.moment_index, known);
     }
 
     /// The followed access happens.

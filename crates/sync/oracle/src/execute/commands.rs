@@ -227,34 +227,40 @@ impl<'p> ProgramExecutor<'p> {
                     self.push_barrier_dependency(environment, transfer_dependency(&shared, half, available, visible))
                 }
             };
-            if let (DependencyTarget::QueueFamilyTransfer { resource, transfer: ownership, .. }, true) =
-                (&element.target, half != TransferHalf::NoTransfer)
-            {
-                self.log.transfers.push(OwnershipTransfer {
-                    time,
-                    place: place.clone(),
-                    resource: *resource,
-                    cells: part.as_ref().map_or(Vec::new(), |it| it.cells.clone()),
-                    ownership: *ownership,
-                    is_release: half == TransferHalf::Release,
-                });
-            }
+            let cells = part.map_or(Vec::new(), |it| it.cells);
+            self.push_ownership_transfer((place, time), &element.target, half, &cells);
             let is_access = half != TransferHalf::NoTransfer || is_transition(&element.target);
             if let Some((resource, _)) = target.filter(|_| is_access) {
                 let index = first_index + index;
-                let op = transition_access(
-                    environment,
-                    (place, time),
-                    index,
-                    resource,
-                    part.map_or(Vec::new(), |it| it.cells),
-                );
+                let op = transition_access(environment, (place, time), index, resource, cells);
                 self.log.accesses.push(ExecutedAccess {
                     role: OracleAccessRole::Transition { after: vec![number], before: vec![number] },
                     ..op
                 });
             }
         }
+    }
+
+    /// Logs the half of a queue family ownership transfer that a barrier is, if it is one.
+    fn push_ownership_transfer(
+        &mut self,
+        (place, time): (&ProgramLocation, Time),
+        target: &DependencyTarget,
+        half: TransferHalf,
+        cells: &[u32],
+    ) {
+        let DependencyTarget::QueueFamilyTransfer { resource, transfer, .. } = target else { return };
+        if half == TransferHalf::NoTransfer {
+            return;
+        }
+        self.log.transfers.push(OwnershipTransfer {
+            time,
+            place: place.clone(),
+            resource: *resource,
+            cells: cells.to_vec(),
+            ownership: *transfer,
+            is_release: half == TransferHalf::Release,
+        });
     }
 
     fn push_barrier_dependency(&mut self, environment: &mut Environment<'p>, dependency: LoggedDependency) -> usize {

@@ -7,5 +7,6 @@ pub(crate) mod recipe;
 pub(crate) mod selection;
 pub(crate) mod shader_cache;
 pub(crate) mod shader_objects;
+pub(crate) mod stage_plan;
 pub(crate) mod variants;
 pub(crate) mod worker;

@@ -17,8 +17,8 @@ use lavascope_abi::*;
 use lavascope_instrument::BindingRequirement;
 
 use super::layouts::{PipelineLayoutState, RootBinding};
-use super::plan::{SpecializationData, constants_of};
 use super::recipe::{PackedCall, ShaderSource};
+use super::stage_plan::{SpecializationData, constants_of};
 use super::variants::{FixedTables, InstrumentedPipeline, InstrumentedStage, PermissiveTables, lock};
 use crate::DeviceTable;
 use crate::gpu::draw::command_buffer::CommandBufferState;

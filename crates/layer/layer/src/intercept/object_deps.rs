@@ -1,4 +1,7 @@
-//! The objects that a call uses, found while it is packed: their ids, and the calls of other threads that it comes after.
+//! The objects that a call uses, found while it is packed: their ids, and the calls of other threads that it comes
+//! after.
+//!
+//! An order edge is kept as a word here, as objects store it; zero is none. See [`OrderEdge::from_word`].
 
 use std::cell::{Cell, RefCell};
 use std::ptr::NonNull;
@@ -29,22 +32,23 @@ pub(crate) struct LastCommandBuffer {
 /// What packing a call finds out about its objects.
 #[derive(Default)]
 pub(crate) struct ObjectDeps {
-    /// Touches by other threads.
+    /// The last exclusive uses of the objects by other threads.
     pub(crate) order_edges: RefCell<Vec<u64>>,
-    /// The first object that the call has to itself: all there is for recorded commands.
+    /// The first object that the call has to itself. Recorded commands have no other, so they need no list.
     pub(crate) first_exclusive: Cell<Option<SyncDomain<'static>>>,
     pub(crate) other_exclusives: RefCell<Vec<SyncDomain<'static>>>,
-    /// Those of them that another thread had last, with its touch.
+    /// Those of them that another thread used last, with that use.
     pub(crate) last_used_elsewhere: RefCell<Vec<(ObjectId, u64)>>,
 }
 
-/// Gives objects their ids, and notes what the call must come after.
+/// Resolves handles to ids while a call is packed, and notes what the call must come after.
 pub(crate) struct ObjectIdResolver<'a> {
-    pub(crate) names: &'a HandleTable,
+    pub(crate) handles: &'a HandleTable,
     pub(crate) thread: u32,
     pub(crate) deps: &'a ObjectDeps,
-    /// Whether somebody wants to know what the call must come after.
+    /// Whether a stream needs what the call comes after.
     pub(crate) is_ordered: bool,
+    /// The command buffer that the call records into; its id is known already.
     pub(crate) last_command_buffer: Option<&'a LastCommandBuffer>,
 }
 
@@ -56,28 +60,28 @@ impl IdResolver for ObjectIdResolver<'_> {
         {
             return command_buffer.id;
         }
-        let Some((id, slot)) = self.names.table_for(ty).object(ty, handle) else { return ObjectId::unknown(ty) };
+        let Some((id, slot)) = self.handles.table_for(ty).object(ty, handle) else { return ObjectId::unknown(ty) };
         if !self.is_ordered {
             return id;
         }
-        let keeper = PROCESS_STATE.objects.sync_domain(slot);
-        let touch = keeper.last_edge();
+        let sync_domain = PROCESS_STATE.objects.sync_domain(slot);
+        let last_edge = sync_domain.last_edge();
         let is_exclusive = access == HandleAccess::Exclusive && thread_safety::is_exclusive(ty, slot);
-        if touch != 0 && OrderEdge::from_word(touch).thread != self.thread {
-            self.deps.order_edges.borrow_mut().push(touch);
+        if last_edge != 0 && OrderEdge::from_word(last_edge).thread != self.thread {
+            self.deps.order_edges.borrow_mut().push(last_edge);
             if is_exclusive && !thread_safety::allows_concurrent_use(ty, slot) {
-                self.deps.last_used_elsewhere.borrow_mut().push((id, touch));
+                self.deps.last_used_elsewhere.borrow_mut().push((id, last_edge));
             }
         }
         if is_exclusive {
-            self.deps.add_exclusive(keeper);
+            self.deps.add_exclusive(sync_domain);
         }
         id
     }
 }
 
 impl ObjectDeps {
-    /// Nothing was found out about the objects of the call.
+    /// Forgets the objects of the call.
     pub(crate) fn clear(&mut self) {
         self.order_edges.get_mut().clear();
         self.first_exclusive.take();
@@ -86,13 +90,14 @@ impl ObjectDeps {
     }
 
     #[inline(always)]
-    pub(crate) fn add_exclusive(&self, keeper: SyncDomain<'static>) {
+    pub(crate) fn add_exclusive(&self, sync_domain: SyncDomain<'static>) {
         match self.first_exclusive.get() {
-            None => self.first_exclusive.set(Some(keeper)),
-            Some(_) => self.other_exclusives.borrow_mut().push(keeper),
+            None => self.first_exclusive.set(Some(sync_domain)),
+            Some(_) => self.other_exclusives.borrow_mut().push(sync_domain),
         }
     }
 
+    /// The objects that the call has to itself were last used by it.
     #[inline(always)]
     pub(crate) fn mark_all_used(&self, by: OrderEdge) {
         let Some(first) = self.first_exclusive.take() else { return };

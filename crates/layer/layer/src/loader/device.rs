@@ -21,6 +21,7 @@ use crate::loader::proc_addr::{CHAINS, WATCHED_DEVICES};
 use crate::memory::{HostVisibleMemories, MemoryImportRequest};
 use crate::pictures::{self, Pictures};
 use crate::process::catch_panic::{catch_panic, is_disabled, run_if_enabled};
+use crate::process::listeners::Listeners;
 use crate::process::process_state::PROCESS_STATE;
 use crate::report::device_lost;
 use crate::report::messages::Messages;
@@ -32,7 +33,7 @@ pub(crate) struct DeviceData {
     pub(crate) get_device_proc_addr: GetProcAddr,
     pub(crate) table: DeviceTable,
     /// Who listens to its calls; nobody, if zero.
-    pub(crate) listeners: u8,
+    pub(crate) listeners: Listeners,
     pub(crate) has_debug_utils: bool,
     /// Whether the application switched on that faults can be asked for.
     pub(crate) has_device_fault: bool,
@@ -143,7 +144,7 @@ unsafe fn create_in_chain<const CHAIN: usize>(params: &CreateDeviceParams) -> Op
             // has no handle to destroy the device yet, and must not destroy the instance during the call.
             unsafe { device_metadata::record_device_metadata(instance, params.physical_device, device) };
         }
-        if data.listeners != 0 {
+        if !data.listeners.is_empty() {
             // SAFETY: the device of this key, which `destroy` takes out here before it drops it.
             unsafe { WATCHED_DEVICES.insert(key, data) };
         }
@@ -286,7 +287,7 @@ unsafe fn call_next(
         // SAFETY: the contract of this function: the next `vkCreateDevice`, with what this layer got from the loader.
         unsafe { create(physical_device, p_create_info, p_allocator, p_device) }
     };
-    let result = if instance.listeners == 0 {
+    let result = if instance.listeners.is_empty() {
         next()
     } else {
         // SAFETY: the contract of this function: parameters of this command, which obey its VUIDs; `next` makes the
@@ -302,7 +303,7 @@ pub(crate) unsafe extern "system" fn destroy<const CHAIN: usize>(device: Device,
     let data = catch_panic("vkDestroyDevice", || CHAINS[CHAIN].devices.remove(key), || None);
     let Some(data) = data else { return };
     let Some(destroy) = data.table.destroy_device else { return };
-    if data.listeners == 0 {
+    if data.listeners.is_empty() {
         // SAFETY: the next `vkDestroyDevice` of the chain, with what the application passed to it.
         return unsafe { destroy(device, p_allocator) };
     }

@@ -60,7 +60,7 @@ pub(crate) unsafe extern "system" fn get_physical_device_properties2<const CHAIN
 impl InstanceData {
     /// What stands in for a command where somebody listens; null where nobody does.
     fn shim_if_watched(&self, command: Command) -> FnPtr {
-        if self.listeners == 0 { FnPtr::default() } else { shim(command) }
+        if self.listeners.is_empty() { FnPtr::default() } else { shim(command) }
     }
 }
 

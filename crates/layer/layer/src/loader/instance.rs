@@ -18,7 +18,8 @@ use crate::loader::proc_addr::{CHAINS, WATCHED_INSTANCES, c_str};
 use crate::memory::MemoryInterest;
 use crate::process::catch_panic::{catch_panic, is_disabled, silence_panics};
 use crate::process::library;
-use crate::process::process_state::{PROCESS_STATE, ProcessState, ReadingGuard};
+use crate::process::listeners::Listeners;
+use crate::process::process_state::{PROCESS_STATE, ReadingGuard};
 use crate::report::inline_validation;
 use crate::report::inline_validation::InlineGuard;
 use crate::report::messages::{Messages, OutgoingMessage};
@@ -33,7 +34,7 @@ pub(crate) struct InstanceData {
     pub(crate) get_physical_device_proc_addr: Option<GetProcAddr>,
     pub(crate) table: InstanceTable,
     /// Who listens to its calls; nobody, if zero.
-    pub(crate) listeners: u8,
+    pub(crate) listeners: Listeners,
     /// Ends with the instance.
     _listener_guards: ListenerGuards,
     /// Which hazards are wanted; none if not any.
@@ -145,14 +146,14 @@ unsafe fn create_first<const CHAIN: usize>(params: &CreateInstanceParams) -> Opt
     // SAFETY: the contract of this function; `way` was found in the chain of these parameters.
     let result = unsafe { call_next(&way, params, listeners) };
     if result == Result::SUCCESS {
-        let unseen = settings.unseen_surfaces && listeners != 0;
+        let unseen = settings.unseen_surfaces && !listeners.is_empty();
         let data = |mut table| InstanceData {
             get_instance_proc_addr: way.get_instance_proc_addr,
             get_physical_device_proc_addr: way.get_physical_device_proc_addr,
             headless_surfaces: unseen.then(|| headless_surface::HeadlessInstanceFunctions::begin(&mut table)),
             table,
             listeners,
-            finding_filter: (settings.sync && listeners & (ProcessState::READS | ProcessState::INLINE) != 0)
+            finding_filter: (settings.sync && listeners.has_any(Listeners::READS | Listeners::INLINE))
                 .then(|| FindingFilter::of(&settings)),
             _listener_guards: listening,
             has_debug_utils: wishes.has_debug_utils,
@@ -178,9 +179,9 @@ unsafe fn create_first<const CHAIN: usize>(params: &CreateInstanceParams) -> Opt
 ///
 /// The parameters must be those of a `vkCreateInstance` that the loader passed to this layer, which has not returned,
 /// and `way` must be what `next_in_chain` found for them.
-unsafe fn call_next(way: &NextLayer, params: &CreateInstanceParams, listeners: u8) -> Result {
+unsafe fn call_next(way: &NextLayer, params: &CreateInstanceParams, listeners: Listeners) -> Result {
     let CreateInstanceParams { p_create_info, p_allocator, p_instance } = *params;
-    if listeners == 0 {
+    if listeners.is_empty() {
         // SAFETY: the next `vkCreateInstance` of the chain, which gets what this layer got from the loader; `take_next_link`
         // has moved the chain on.
         return unsafe { (way.create)(p_create_info, p_allocator, p_instance) };
@@ -208,7 +209,7 @@ unsafe fn create_passthrough<const CHAIN: usize>(params: &CreateInstanceParams) 
             get_instance_proc_addr: way.get_instance_proc_addr,
             get_physical_device_proc_addr: way.get_physical_device_proc_addr,
             table,
-            listeners: 0,
+            listeners: Listeners::NONE,
             _listener_guards: ListenerGuards::default(),
             finding_filter: None,
             has_debug_utils: false,
@@ -248,7 +249,7 @@ unsafe fn register_instance<const CHAIN: usize>(
     // SAFETY: only `destroy` removes it, and the application has no handle to destroy before `vkCreateInstance`
     // returns.
     let data = unsafe { CHAINS[CHAIN].instances.insert(key, data(table)) };
-    if data.listeners != 0 {
+    if !data.listeners.is_empty() {
         // SAFETY: the instance of this key, which `destroy` takes out here before it drops it.
         unsafe { WATCHED_INSTANCES.insert(key, data) };
     }
@@ -263,7 +264,7 @@ struct ListenerGuards {
 }
 
 /// Does what the settings say, and tells who listens to calls.
-fn start_listeners(settings: &Settings, messages: &Messages) -> (u8, ListenerGuards) {
+fn start_listeners(settings: &Settings, messages: &Messages) -> (Listeners, ListenerGuards) {
     // Before a thread of ours begins.
     silence_panics();
     let complain = |setting: &str, text: &str| {
@@ -274,10 +275,10 @@ fn start_listeners(settings: &Settings, messages: &Messages) -> (u8, ListenerGua
     {
         complain("report", &text);
     }
-    let mut listeners = 0;
+    let mut listeners = Listeners::NONE;
     if let Some(output) = &settings.print {
         match PROCESS_STATE.start_printing(output) {
-            Ok(()) => listeners |= ProcessState::PRINTS,
+            Ok(()) => listeners |= Listeners::PRINTS,
             Err(text) => complain("print", &text),
         }
     }
@@ -292,26 +293,24 @@ fn start_listeners(settings: &Settings, messages: &Messages) -> (u8, ListenerGua
             "stats"
         };
         match PROCESS_STATE.start_reading(settings) {
-            Ok(reading_guard) => {
-                (listeners, listening._reading) = (listeners | ProcessState::READS, Some(reading_guard))
-            }
+            Ok(reading_guard) => (listeners, listening._reading) = (listeners | Listeners::READS, Some(reading_guard)),
             Err(text) => complain(wanted, &text),
         }
     }
     if settings.sync && is_inline {
-        (listeners, listening._inlining) = (listeners | ProcessState::INLINE, Some(inline_validation::start(settings)));
+        (listeners, listening._inlining) = (listeners | Listeners::INLINE, Some(inline_validation::start(settings)));
     }
-    if settings.backtrace && settings.sync && listeners & (ProcessState::READS | ProcessState::INLINE) != 0 {
+    if settings.backtrace && settings.sync && listeners.has_any(Listeners::READS | Listeners::INLINE) {
         PROCESS_STATE.start_stacks();
-        listeners |= ProcessState::STACKS;
+        listeners |= Listeners::STACKS;
     }
     if settings.gpu || settings.printf {
-        listeners |= ProcessState::GPU;
+        listeners |= Listeners::GPU;
     }
     if !settings.screenshot.is_empty() {
-        listeners |= ProcessState::PICTURES;
+        listeners |= Listeners::PICTURES;
     }
-    if listeners != 0 {
+    if !listeners.is_empty() {
         library::keep_loaded();
     }
     (listeners, listening)
@@ -339,7 +338,7 @@ pub(crate) unsafe extern "system" fn destroy<const CHAIN: usize>(instance: Insta
     let Some(destroy) = data.table.destroy_instance else { return };
     // SAFETY: the next `vkDestroyInstance` of the chain, with what the application passed to it.
     let next = || unsafe { destroy(instance, p_allocator) };
-    if data.listeners != 0 {
+    if !data.listeners.is_empty() {
         WATCHED_INSTANCES.remove(key);
         let params = DestroyInstanceParams { instance, p_allocator };
         // SAFETY: the parameters are what the application called this command with, so that they obey its VUIDs, and

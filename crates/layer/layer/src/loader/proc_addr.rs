@@ -24,7 +24,8 @@ use crate::loader::instance::InstanceData;
 use crate::loader::interface::*;
 use crate::loader::{device_limits, enumerate};
 use crate::process::catch_panic::catch_panic;
-use crate::process::process_state::{PROCESS_STATE, ProcessState};
+use crate::process::listeners::Listeners;
+use crate::process::process_state::PROCESS_STATE;
 use crate::report::messages::{Messages, OutgoingMessage};
 use crate::report::{messages, report_file};
 
@@ -170,7 +171,7 @@ fn shim_or_next(name: &CStr, next: FnPtr, is_watched: bool, messages: &Messages)
 /// Where nobody listens to records, and functions of ours merely stand in for the driver's, nothing is left to be done
 /// around a command that is recorded: it goes to that function, or to the driver.
 fn bypass_shim(device: &DeviceData, name: &CStr) -> FnPtr {
-    let is_it = device.listeners == ProcessState::GPU;
+    let is_it = device.listeners == Listeners::GPU;
     let command = is_it.then(|| name.to_str().ok().and_then(command_by_name)).flatten();
     command.map_or(FnPtr::default(), |it| unshimmed(&device.table, it))
 }
@@ -248,7 +249,7 @@ pub(crate) unsafe extern "system" fn get_instance_proc_addr<const CHAIN: usize>(
         if own.0 != 0 && next.0 != 0 {
             return Some(own);
         }
-        Some(shim_or_next(text, next, data.listeners != 0, &data.messages))
+        Some(shim_or_next(text, next, !data.listeners.is_empty(), &data.messages))
     };
     catch_panic("vkGetInstanceProcAddr", || work().unwrap_or_default(), FnPtr::default)
 }
@@ -273,7 +274,7 @@ pub(crate) unsafe extern "system" fn get_device_proc_addr<const CHAIN: usize>(de
         if own.0 != 0 && next.0 != 0 {
             return Some(own);
         }
-        Some(shim_or_next(text, next, data.listeners != 0, &data.messages))
+        Some(shim_or_next(text, next, !data.listeners.is_empty(), &data.messages))
     };
     catch_panic("vkGetDeviceProcAddr", || work().unwrap_or_default(), FnPtr::default)
 }
@@ -293,7 +294,7 @@ pub(crate) unsafe extern "system" fn get_physical_device_proc_addr<const CHAIN: 
         // SAFETY: the loader passes the name on that `vkGetInstanceProcAddr` was called with
         // (VUID-vkGetInstanceProcAddr-pName-parameter), or one of its own; both are null-terminated and stay until the
         // call returns.
-        Some(shim_or_next(unsafe { c_str(name) }?, next, data.listeners != 0, &data.messages))
+        Some(shim_or_next(unsafe { c_str(name) }?, next, !data.listeners.is_empty(), &data.messages))
     };
     catch_panic("vk_layerGetPhysicalDeviceProcAddr", || work().unwrap_or_default(), FnPtr::default)
 }

@@ -32,7 +32,8 @@ use lavascope_stream::StreamThread;
 use crate::DeviceTable;
 use crate::loader::instance::InstanceData;
 use crate::loader::pnext_chain::find_in_chain;
-use crate::process::process_state::{PROCESS_STATE, ProcessState};
+use crate::process::listeners::Listeners;
+use crate::process::process_state::PROCESS_STATE;
 use crate::report::inline_validation;
 use host_image_copy::HostCopyImages;
 use import::MemoryImport;
@@ -128,7 +129,7 @@ struct HostMapping {
 
 /// The thread that looks, and space for its records.
 pub(crate) struct MappedWriteSink<'a> {
-    pub(crate) listeners: u8,
+    pub(crate) listeners: Listeners,
     pub(crate) thread: &'a mut StreamThread,
     pub(crate) scratch: &'a mut WriteScratch,
 }
@@ -611,13 +612,13 @@ impl MappedWriteSink<'_> {
             writing.add_run(range.start as u32, &live[range.clone()]);
         }
         // After the look: what another thread learned and then wrote about comes before.
-        let is_read = self.listeners & ProcessState::READS != 0;
+        let is_read = self.listeners.has_any(Listeners::READS);
         if is_read {
             self.thread.order_after_completed(&PROCESS_STATE.threads);
         }
         let call = self.thread.begin();
         let record = writing.finish(call, self.thread.order_edges());
-        if self.listeners & ProcessState::INLINE != 0 {
+        if self.listeners.has_any(Listeners::INLINE) {
             inline_validation::validate_record(self.thread.number(), record);
         }
         if is_read {

@@ -2,6 +2,7 @@
 
 pub(crate) mod catch_panic;
 pub(crate) mod library;
+pub(crate) mod listeners;
 pub(crate) mod process_state;
 pub(crate) mod termination;
 pub(crate) mod thread_exit;

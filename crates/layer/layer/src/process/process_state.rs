@@ -14,6 +14,7 @@ use serde_json::Value;
 use crate::backtrace;
 use crate::capture::Capture;
 use crate::process::catch_panic::catch_panic;
+use crate::process::listeners::Listeners;
 use crate::process::termination;
 use crate::report::call_log::CallLogWriter;
 use crate::report::call_stats::CallStats;
@@ -36,7 +37,7 @@ pub(crate) struct ProcessState {
     pub(crate) objects: ObjectTable,
     pub(crate) threads: StreamThreads,
     pub(crate) wake: LazyLock<Arc<StreamControl>>,
-    /// Who listens: [`ProcessState::PRINTS`], [`ProcessState::READS`] and [`ProcessState::INLINE`]. Relaxed: what a listener needs is behind locks of its own.
+    /// The bits of [`Listeners`]. Relaxed: what a listener needs is behind locks of its own.
     listeners: AtomicU8,
     printer: Mutex<Option<CallLogWriter>>,
     reader: Mutex<ReaderThread>,
@@ -97,21 +98,6 @@ struct ReaderState {
 }
 
 impl ProcessState {
-    /// Records are printed on the application's thread, before the driver sees the call.
-    pub(crate) const PRINTS: u8 = 1;
-    /// Records go into streams, which the reader reads.
-    pub(crate) const READS: u8 = 2;
-    /// Records are validated on the application's thread.
-    pub(crate) const INLINE: u8 = 4;
-    /// Beside one who validates: the stacks of calls are wanted.
-    pub(crate) const STACKS: u8 = 8;
-    /// Not one who listens to records, but functions of ours stand in for the driver's.
-    pub(crate) const GPU: u8 = 16;
-    /// The same: what is presented is copied.
-    pub(crate) const PICTURES: u8 = 32;
-    /// A bug of ours: nobody listens any more.
-    const DISABLED: u8 = 128;
-
     const fn new() -> ProcessState {
         ProcessState {
             objects: ObjectTable::new(),
@@ -136,15 +122,15 @@ impl ProcessState {
 
     /// Those of `wanted` who listen now.
     #[inline(always)]
-    pub(crate) fn listeners(&self, wanted: u8) -> u8 {
-        let listeners = self.listeners.load(Ordering::Relaxed);
-        if listeners & ProcessState::DISABLED != 0 { 0 } else { listeners & wanted }
+    pub(crate) fn listeners(&self, wanted: Listeners) -> Listeners {
+        let listeners = Listeners::from_bits(self.listeners.load(Ordering::Relaxed));
+        if listeners.has_any(Listeners::DISABLED) { Listeners::NONE } else { listeners & wanted }
     }
 
     /// Whether a bug of ours switched everything off.
     #[inline(always)]
     pub(crate) fn is_disabled(&self) -> bool {
-        self.listeners.load(Ordering::Relaxed) & ProcessState::DISABLED != 0
+        Listeners::from_bits(self.listeners.load(Ordering::Relaxed)).has_any(Listeners::DISABLED)
     }
 
     #[inline(always)]
@@ -159,7 +145,7 @@ impl ProcessState {
 
     /// After a bug of ours the application goes on alone.
     pub(crate) fn disable_layer(&self) {
-        self.listeners.fetch_or(ProcessState::DISABLED, Ordering::Relaxed);
+        self.listeners.fetch_or(Listeners::DISABLED.bits(), Ordering::Relaxed);
         // Half a call may be all that is left of one, and then the reader waits for the rest: nobody may wait for it.
         self.wake.clear_reader();
     }
@@ -170,7 +156,7 @@ impl ProcessState {
         if printer.as_ref().is_none_or(|it| it.output() != output) {
             *printer = Some(CallLogWriter::open(output)?);
         }
-        self.listeners.fetch_or(ProcessState::PRINTS, Ordering::Relaxed);
+        self.listeners.fetch_or(Listeners::PRINTS.bits(), Ordering::Relaxed);
         Ok(())
     }
 
@@ -229,7 +215,7 @@ impl ProcessState {
                 format!("no thread to read calls: {error}")
             })?);
             reader.process = process;
-            self.listeners.fetch_or(ProcessState::READS, Ordering::Relaxed);
+            self.listeners.fetch_or(Listeners::READS.bits(), Ordering::Relaxed);
             termination::install();
         }
         reader.users += 1;
@@ -247,13 +233,13 @@ impl ProcessState {
 
     /// From now on calls are validated where they are made.
     pub(crate) fn start_inline(&self) {
-        self.listeners.fetch_or(ProcessState::INLINE, Ordering::Relaxed);
+        self.listeners.fetch_or(Listeners::INLINE.bits(), Ordering::Relaxed);
     }
 
     /// From now on stacks of calls are captured.
     pub(crate) fn start_stacks(&self) {
         backtrace::enable();
-        self.listeners.fetch_or(ProcessState::STACKS, Ordering::Relaxed);
+        self.listeners.fetch_or(Listeners::STACKS.bits(), Ordering::Relaxed);
     }
 
     /// Whether a thread of ours reads what is recorded.
@@ -263,7 +249,7 @@ impl ProcessState {
             reader_thread.process == std::process::id()
                 && reader_thread.thread.as_ref().is_some_and(|it| !it.is_finished())
         };
-        self.listeners(ProcessState::READS) != 0 && self.reader.try_lock().is_ok_and(|it| is_ours(&it))
+        !self.listeners(Listeners::READS).is_empty() && self.reader.try_lock().is_ok_and(|it| is_ours(&it))
     }
 
     /// Asks the validation something, once it has all that was recorded; none if there is none.
@@ -314,7 +300,7 @@ impl ProcessState {
     /// Waits for the reader as long as it gets on: at the end of a process it may be gone already, without a word.
     fn stop(&self, reader: &mut ReaderThread) {
         let Some(thread) = reader.thread.take() else { return };
-        self.listeners.fetch_and(!ProcessState::READS, Ordering::Relaxed);
+        self.listeners.fetch_and(!Listeners::READS.bits(), Ordering::Relaxed);
         if reader.process != std::process::id() {
             // The thread and the report are the parent's; what is behind them here may be locked.
             return std::mem::forget(thread);

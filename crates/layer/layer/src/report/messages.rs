@@ -611,7 +611,7 @@ unsafe fn forward_maybe_recorded<T: Structure, R: ReturnBits>(
     params: &T,
     next: impl FnOnce() -> R,
 ) -> R {
-    if owner.listeners == 0 {
+    if owner.listeners.is_empty() {
         return next();
     }
     // SAFETY: the contract of this function, which is that of `forward_recorded`.

@@ -112,9 +112,9 @@ impl SetLayoutState {
                 layout_binding.descriptor_type,
                 DescriptorType::SAMPLER | DescriptorType::COMBINED_IMAGE_SAMPLER
             );
-            // SAFETY: VUID-VkDescriptorSetLayoutBinding-descriptorType-00282: with such a type, null or a sampler for
-            // each descriptor.
             let samplers = if samples {
+                // SAFETY: VUID-VkDescriptorSetLayoutBinding-descriptorType-00282: with such a type, null or a sampler
+                // for each descriptor.
                 unsafe { slice(layout_binding.p_immutable_samplers, layout_binding.descriptor_count) }
             } else {
                 &[]

@@ -1,0 +1,57 @@
+//! Mapped memory: what the host wrote, or the device, becomes a record where a call makes it visible to the other.
+
+use lavascope_abi::{Command, DeviceMemory, HandleType};
+
+use super::thread_state::ThreadLocalState;
+use crate::intercept::handle_table::HandleTable;
+use crate::memory::MappedWriteSink;
+use crate::process::listeners::Listeners;
+use crate::process::process_state::PROCESS_STATE;
+
+impl ThreadLocalState {
+    fn mapped_write_sink(&mut self, listeners: Listeners) -> MappedWriteSink<'_> {
+        MappedWriteSink { listeners, thread: &mut self.thread, scratch: &mut self.write_scratch }
+    }
+
+    /// Before a call that may let the device read: records what the host wrote into mapped memory.
+    ///
+    /// # Safety
+    ///
+    /// `params` must point to the parameters of a call of `command` that obey its VUIDs and was not passed on yet.
+    #[cold]
+    pub(super) unsafe fn record_host_writes(
+        &mut self,
+        listeners: Listeners,
+        handles: &HandleTable,
+        command: Command,
+        params: *const u8,
+    ) {
+        if let Some(memories) = &handles.memories
+            && listeners.has_any(Listeners::READS | Listeners::INLINE)
+        {
+            // SAFETY: the contract of this function, which is that of `before_call`.
+            unsafe { memories.before_call(command, params, &mut self.mapped_write_sink(listeners)) };
+        }
+    }
+
+    /// After a call by which the host learned how far the device is: records what the device wrote into mapped memory.
+    pub(super) fn record_device_writes(&mut self, listeners: Listeners, handles: &HandleTable) {
+        if let Some(memories) = &handles.memories {
+            memories.record_all_results(&mut self.mapped_write_sink(listeners));
+        }
+    }
+}
+
+/// Follows allocations and mappings.
+///
+/// # Safety
+///
+/// `params` must point to the parameters of a call of `command` that obeyed its VUIDs, and that has returned `result`
+/// to us and not returned to the application.
+pub(super) unsafe fn track_mappings(handles: &HandleTable, command: Command, params: *const u8, result: u64) {
+    if let Some(memories) = &handles.memories {
+        let id_of = |it: DeviceMemory| PROCESS_STATE.objects.id(handles.slot(HandleType::DeviceMemory, it.0)?);
+        // SAFETY: the contract of this function, which is that of `after_call`.
+        unsafe { memories.after_call(command, params, result, id_of) };
+    }
+}

@@ -1,0 +1,368 @@
+//! An intercepted call: enter, driver, leave.
+//!
+//! A generated shim finds the target of the call (`call_target`), and then does three things:
+//!
+//! 1. [`enter`]: writes of the host into mapped memory become records (`mapped_memory`); the call gets a number
+//!    (`order_edges`); its parameters are packed (`packing`); the record is ordered after calls of other threads,
+//!    and published. The application hears of findings now, and may cancel the call.
+//! 2. The driver executes the call. The layer holds no lock meanwhile.
+//! 3. [`leave`]: new objects get ids (`object_lifetimes`); the outputs are packed and published; the call counts as
+//!    completed. If the host learned how far the device is, a push barrier orders other threads after this call.
+//!
+//! A recorded command takes the short way: it is packed straight into the stream, and [`leave_without_outputs`].
+
+mod call_target;
+mod mapped_memory;
+mod object_lifetimes;
+mod order_edges;
+mod packing;
+mod thread_state;
+
+use lavascope_abi::{Command, Structure};
+use lavascope_marshal::{RecordBuffer, outputs_image};
+
+pub(crate) use self::call_target::{CallTarget, device_of, instance_of, recorder_of};
+use self::packing::StreamSpace;
+use self::thread_state::ThreadLocalState;
+use crate::intercept::handle_table::HandleTable;
+use crate::intercept::object_deps::ObjectIdResolver;
+use crate::intercept::order::{CommandOrdering, PushBarrier};
+use crate::intercept::shim::ReturnBits;
+use crate::loader::device::DeviceData;
+use crate::process::catch_panic::{catch_panic, is_disabled, run_if_enabled};
+use crate::process::listeners::Listeners;
+use crate::process::process_state::PROCESS_STATE;
+use crate::report::inline_validation;
+use crate::report::inline_validation::{CallPhase, InlineFindings};
+use crate::report::messages::Delivery;
+
+/// A call that was entered and not left.
+#[derive(Clone, Copy)]
+pub(crate) struct PendingCall {
+    /// Null if nobody listens.
+    thread_state: *mut ThreadLocalState,
+    /// The number of the call on its thread.
+    call: u64,
+    flags: PendingCallFlags,
+}
+
+/// Who got the record of the parameters, and whether a messenger callback cancelled the call.
+///
+/// The same listeners get the record of the outputs: half a call in a stream would hold up the others.
+/// Both stand in one word: reading a word that was written in pieces costs a store-forwarding stall.
+#[derive(Clone, Copy)]
+#[repr(transparent)]
+struct PendingCallFlags(u64);
+
+impl PendingCallFlags {
+    /// The bits of [`Listeners`].
+    const LISTENERS: u64 = 0xff;
+    /// The driver does not see the call.
+    const SKIPPED_BY_CALLBACK: u64 = 1 << 8;
+
+    #[inline(always)]
+    const fn new(listeners: Listeners) -> PendingCallFlags {
+        PendingCallFlags(listeners.bits() as u64)
+    }
+
+    #[inline(always)]
+    fn listeners(self) -> Listeners {
+        Listeners::from_bits((self.0 & PendingCallFlags::LISTENERS) as u8)
+    }
+
+    #[inline(always)]
+    fn is_skipped_by_callback(self) -> bool {
+        self.0 & PendingCallFlags::SKIPPED_BY_CALLBACK != 0
+    }
+
+    /// The inline validation has undone the call, so it gets no second half.
+    fn with_skipped_call(self) -> PendingCallFlags {
+        let undone = u64::from(Listeners::INLINE.bits());
+        PendingCallFlags(self.0 & !undone | PendingCallFlags::SKIPPED_BY_CALLBACK)
+    }
+}
+
+impl PendingCall {
+    /// Nobody listens.
+    const UNRECORDED: PendingCall =
+        PendingCall { thread_state: std::ptr::null_mut(), call: 0, flags: PendingCallFlags::new(Listeners::NONE) };
+
+    fn new(thread_state: *mut ThreadLocalState, call: u64, listeners: Listeners) -> PendingCall {
+        PendingCall { thread_state, call, flags: PendingCallFlags::new(listeners) }
+    }
+
+    #[inline(always)]
+    pub(crate) fn is_skipped_by_callback(self) -> bool {
+        self.flags.is_skipped_by_callback()
+    }
+
+    /// Reports to the application what its call led to. A callback may cancel the call.
+    #[inline(always)]
+    fn report_before_driver(self, findings: Option<Box<InlineFindings>>, handles: &HandleTable) -> PendingCall {
+        match findings {
+            None => self,
+            Some(findings) => self.report_findings_before_driver(&findings, handles),
+        }
+    }
+
+    #[cold]
+    fn report_findings_before_driver(self, findings: &InlineFindings, handles: &HandleTable) -> PendingCall {
+        let report = || findings.send(handles, CallPhase::BeforeDriver);
+        match run_if_enabled("messages", report, || Delivery::NoMessenger) {
+            Delivery::SkipCall => PendingCall { flags: self.flags.with_skipped_call(), ..self },
+            _ => self,
+        }
+    }
+}
+
+/// Enters a call of a command for which `fast_pack` has code. Both `pack` functions are that code, for the two places
+/// of a record; they give the words of the record, or none for parameters that they do not know.
+///
+/// # Safety
+///
+/// `params` must be the parameters of a call of `command` that obey its VUIDs, on this thread, and the call must not
+/// have been passed on yet. `target` must be of this thread and of the device that the command is called on.
+#[inline(always)]
+pub(crate) unsafe fn enter<T: Structure>(
+    target: &CallTarget<'_, DeviceData>,
+    command: Command,
+    order: CommandOrdering,
+    params: &T,
+    pack_in_stream: impl FnOnce(&mut StreamSpace<'_>, &ObjectIdResolver<'_>, u64, &T) -> Option<usize>,
+    pack_in_buffer: impl FnOnce(&mut RecordBuffer, &ObjectIdResolver<'_>, u64, &T) -> Option<usize>,
+) -> PendingCall {
+    let listeners = PROCESS_STATE.listeners(target.owner.listeners);
+    if listeners.is_empty() {
+        return PendingCall::UNRECORDED;
+    }
+    let handles = target.owner.handles();
+    let work = || {
+        // SAFETY: made by `register` for this thread, which alone has it. No other reference to it is in use: nothing
+        // below calls out of the layer.
+        let local = unsafe { &mut *target.thread_state };
+        if order.has_local_barrier {
+            // SAFETY: the contract of this function, which is that of `record_host_writes`.
+            unsafe { local.record_host_writes(listeners, handles, command, std::ptr::from_ref(params).cast()) };
+        }
+        let call = local.begin_record(listeners, order);
+        let entered = PendingCall::new(target.thread_state, call, listeners);
+        if listeners == Listeners::READS && local.try_pack_in_stream(target, call, params, pack_in_stream) {
+            return (entered, None);
+        }
+        // SAFETY: the contract of this function, which is that of `pack_in_buffer`.
+        unsafe { local.pack_in_buffer(target, listeners, (command, call), params, pack_in_buffer) };
+        local.publish_parameters(listeners, call, command, order);
+        (entered, local.validate_inline(listeners))
+    };
+    let (entered, findings) = catch_panic(command, work, || (PendingCall::UNRECORDED, None));
+    entered.report_before_driver(findings, handles)
+}
+
+/// Enters a call that the tables of the registry pack.
+///
+/// # Safety
+///
+/// `params` must point to the parameters of a call of `command` that obey its VUIDs, on this thread, and the call must
+/// not have been passed on yet.
+#[inline(never)]
+pub(crate) unsafe fn enter_by_tables(
+    handles: &HandleTable,
+    wanted: Listeners,
+    command: Command,
+    order: CommandOrdering,
+    params: *const u8,
+) -> PendingCall {
+    let listeners = PROCESS_STATE.listeners(wanted);
+    if listeners.is_empty() {
+        return PendingCall::UNRECORDED;
+    }
+    let work = || {
+        let thread_state = thread_state::current();
+        // SAFETY: made by `register` for this thread, which alone has it. No other reference to it is in use: nothing
+        // below calls out of the layer.
+        let local = unsafe { &mut *thread_state };
+        if order.has_local_barrier {
+            // SAFETY: the contract of this function, which is that of `record_host_writes`.
+            unsafe { local.record_host_writes(listeners, handles, command, params) };
+        }
+        let call = local.begin_record(listeners, order);
+        let resolver = ObjectIdResolver {
+            handles,
+            thread: local.thread.number(),
+            deps: &local.deps,
+            is_ordered: listeners.has_any(Listeners::READS),
+            last_command_buffer: None,
+        };
+        // SAFETY: the contract of this function, which is that of `pack_by_tables`.
+        unsafe { packing::pack_by_tables(&mut local.record, &resolver, command, params, call) };
+        local.publish_parameters(listeners, call, command, order);
+        (PendingCall::new(thread_state, call, listeners), local.validate_inline(listeners))
+    };
+    let (entered, findings) = catch_panic(command, work, || (PendingCall::UNRECORDED, None));
+    let entered = entered.report_before_driver(findings, handles);
+    if order.has_local_barrier && !entered.thread_state.is_null() && !entered.is_skipped_by_callback() {
+        // SAFETY: the contract of this function, which is that of `remove_destroyed_objects`.
+        let remove = || unsafe { object_lifetimes::remove_destroyed_objects(handles, command, params) };
+        catch_panic(command, remove, || ());
+    }
+    entered
+}
+
+/// Leaves a call that has neither outputs nor a result.
+///
+/// # Safety
+///
+/// `entered` must be what `enter` or `enter_by_tables` gave for this call, on this thread.
+#[inline(always)]
+pub(crate) unsafe fn leave_without_outputs(entered: PendingCall, order: CommandOrdering) {
+    // Only a reader of streams needs the order between threads.
+    if !entered.flags.listeners().has_any(Listeners::READS) {
+        return;
+    }
+    // SAFETY: not null, since somebody listens. It was made by `register` for this thread, on which the call returns,
+    // and no reference to it is kept across the call.
+    let local = unsafe { &*entered.thread_state };
+    local.thread.complete(entered.call);
+    if order.push_barrier != PushBarrier::Never {
+        PROCESS_STATE.threads.push_barrier(&local.thread);
+    }
+}
+
+/// Leaves a call with a result or outputs.
+///
+/// # Safety
+///
+/// `entered` must be what `enter` or `enter_by_tables` gave for this call, on this thread, and `params` must point to the
+/// parameters of that call, which must have returned `result` to us and not returned to the application.
+#[inline(never)]
+pub(crate) unsafe fn leave(
+    entered: PendingCall,
+    handles: &HandleTable,
+    command: Command,
+    order: CommandOrdering,
+    params: *const u8,
+    result: u64,
+) {
+    if entered.thread_state.is_null() || is_disabled() {
+        return;
+    }
+    // SAFETY: made by `register` for this thread, on which the call returns, and no reference to it is kept across the
+    // call; by the contract of this function the parameters are those of the call, which has returned.
+    let work = || unsafe { (*entered.thread_state).leave(entered, handles, command, order, params, result) };
+    if let Some(findings) = catch_panic(command, work, || None) {
+        run_if_enabled("messages", || _ = findings.send(handles, CallPhase::AfterDriver), || ());
+    }
+}
+
+/// Enter, driver and leave in one function, for the commands that are intercepted by hand.
+///
+/// # Safety
+///
+/// `params` must be the parameters of a call of `command` that obey its VUIDs and stay until this returns, on this
+/// thread. `next` must pass that call on, and give its result.
+pub(crate) unsafe fn forward_recorded<T: Structure, R: ReturnBits>(
+    handles: &HandleTable,
+    wanted: Listeners,
+    command: Command,
+    params: &T,
+    next: impl FnOnce() -> R,
+) -> R {
+    let (order, params) = (CommandOrdering::of(command), std::ptr::from_ref(params).cast());
+    // SAFETY: the contract of this function: the call is passed on by `next`, below.
+    let entered = unsafe { enter_by_tables(handles, wanted, command, order, params) };
+    let result = next();
+    if command.desc().outputs.is_some() {
+        // SAFETY: `entered` is of this call, on this thread. By the contract of this function `result` is what the call
+        // returned, and the parameters are still there.
+        unsafe { leave(entered, handles, command, order, params, result.bits()) };
+    } else {
+        // SAFETY: `entered` is of this call, on this thread.
+        unsafe { leave_without_outputs(entered, order) };
+    }
+    result
+}
+
+impl ThreadLocalState {
+    /// The last steps of entering: order, publish, mark the objects as used.
+    #[inline(always)]
+    fn publish_parameters(&mut self, listeners: Listeners, call: u64, command: Command, order: CommandOrdering) {
+        if listeners.has_any(Listeners::STACKS) {
+            // Before anybody may read the record.
+            self.stacks.capture(self.thread.number(), call);
+        }
+        if !listeners.has_any(Listeners::READS) {
+            // Packing found no order edges: nobody may wait for a record that is in no stream.
+            return self.publish_record(listeners);
+        }
+        self.order_after_deps();
+        self.publish_record(listeners);
+        self.mark_deps_used(call, command, order);
+    }
+
+    /// Gives the record in the buffer to the reader and the printer.
+    #[inline(always)]
+    fn publish_record(&mut self, listeners: Listeners) {
+        let record = self.record.add_order_edges(self.thread.order_edges());
+        if listeners.has_any(Listeners::READS) {
+            self.thread.append(record);
+        }
+        if listeners.has_any(Listeners::PRINTS) {
+            PROCESS_STATE.print(self.thread.number(), record);
+        }
+        self.thread.end_record();
+    }
+
+    /// Validates the record in the buffer, if that happens on the application's thread. Gives what must be reported.
+    #[inline(always)]
+    fn validate_inline(&self, listeners: Listeners) -> Option<Box<InlineFindings>> {
+        if !listeners.has_any(Listeners::INLINE) {
+            return None;
+        }
+        inline_validation::validate_record(self.thread.number(), self.record.words())
+    }
+
+    /// # Safety
+    ///
+    /// `params` must point to the parameters of a call of `command` that obeyed its VUIDs, and that has returned
+    /// `result` to us and not returned to the application.
+    unsafe fn leave(
+        &mut self,
+        entered: PendingCall,
+        handles: &HandleTable,
+        command: Command,
+        order: CommandOrdering,
+        params: *const u8,
+        result: u64,
+    ) -> Option<Box<InlineFindings>> {
+        let (call, listeners) = (entered.call, entered.flags.listeners());
+        let edge = listeners.has_any(Listeners::READS).then(|| self.thread.edge_to(call));
+        let mut findings = None;
+        // SAFETY: the contract of this function: the parameters of a call of this command that returned `result`.
+        if unsafe { outputs_image(command.desc(), params, result, &mut self.outputs) }
+            && let Some(outputs) = command.desc().outputs
+        {
+            let image = (&self.outputs[..], outputs.layout);
+            // SAFETY: the contract of this function, and `self.outputs` was just filled from the call.
+            unsafe { object_lifetimes::add_returned_objects(handles, command, params, image, edge) };
+            // SAFETY: the contract of this function, and `self.outputs` was just filled from the call.
+            unsafe { self.pack_outputs(handles, command, call) };
+            self.publish_record(listeners);
+            findings = self.validate_inline(listeners);
+        }
+        // SAFETY: the contract of this function, which is that of `follow_deferred_operation`.
+        unsafe { object_lifetimes::follow_deferred_operation(handles, command, params, result, edge) };
+        // SAFETY: the contract of this function, which is that of `track_mappings`.
+        unsafe { mapped_memory::track_mappings(handles, command, params, result) };
+        if listeners.has_any(Listeners::READS) {
+            self.thread.complete(call);
+            // SAFETY: `is_due` asks this for `vkGetSemaphoreCounterValue` alone, where that succeeded; by the contract
+            // of this function these are its parameters.
+            let has_progressed = || unsafe { order_edges::advance_semaphore_counter(handles, params) };
+            if order.push_barrier.is_due(result, has_progressed) {
+                PROCESS_STATE.threads.push_barrier(&self.thread);
+                self.record_device_writes(listeners, handles);
+            }
+        }
+        findings
+    }
+}

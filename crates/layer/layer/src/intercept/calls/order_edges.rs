@@ -1,0 +1,99 @@
+//! The order between threads: what a call comes after, and what comes after it.
+//!
+//! An object remembers the last call that used it exclusively. If that was a call of another thread, the record of the
+//! next call gets an [`OrderEdge`] to it. Barriers order calls that share no object; see [`CommandOrdering`].
+
+use lavascope_abi::{Command, GetSemaphoreCounterValueParams, HandleType};
+use lavascope_record::OrderEdge;
+
+use super::call_target::CallTarget;
+use super::thread_state::ThreadLocalState;
+use crate::intercept::handle_table::HandleTable;
+use crate::intercept::order::CommandOrdering;
+use crate::intercept::thread_safety;
+use crate::loader::device::DeviceData;
+use crate::process::listeners::Listeners;
+use crate::process::process_state::PROCESS_STATE;
+
+impl ThreadLocalState {
+    /// Begins a call and its record, after a local barrier if the command or another thread asks for one. Gives the
+    /// number of the call.
+    #[inline(always)]
+    pub(super) fn begin_record(&mut self, listeners: Listeners, order: CommandOrdering) -> u64 {
+        if listeners.has_any(Listeners::READS) && order.has_local_barrier | self.thread.take_barrier_request() {
+            self.thread.order_after_completed(&PROCESS_STATE.threads);
+        }
+        self.record.clear();
+        self.thread.begin()
+    }
+
+    /// Whether the record being made needs no order edge: all that it comes after is on its own thread.
+    #[inline(always)]
+    pub(super) fn depends_on_own_thread_only(&mut self, target: &CallTarget<'_, DeviceData>) -> bool {
+        let last = target.command_buffer(&self.last_command_buffer).map_or(0, |it| it.sync_domain.last_edge());
+        let is_own = last == 0 || OrderEdge::from_word(last).thread == self.thread.number();
+        is_own && self.deps.order_edges.get_mut().is_empty() && self.thread.order_edges().is_empty()
+    }
+
+    /// The command buffer, and the objects that packing found, were last used by this call. For a record that is
+    /// published and needed no order edge.
+    #[inline(always)]
+    pub(super) fn mark_objects_used(&mut self, target: &CallTarget<'_, DeviceData>, call: u64) {
+        let own = self.thread.edge_to(call);
+        if let Some(command_buffer) = target.command_buffer(&self.last_command_buffer) {
+            command_buffer.sync_domain.set_last_edge(own);
+        }
+        self.deps.mark_all_used(own);
+    }
+
+    /// Adds the command buffer to the objects of the call. Packing does not: it takes the id from the thread, since
+    /// every recorded command has its command buffer to itself.
+    pub(super) fn add_command_buffer_dep(&mut self, target: &CallTarget<'_, DeviceData>) {
+        let Some(command_buffer) = target.command_buffer(&self.last_command_buffer) else { return };
+        let (id, sync_domain) = (command_buffer.id, command_buffer.sync_domain);
+        let last = sync_domain.last_edge();
+        self.deps.order_edges.get_mut().push(last);
+        if last != 0 && OrderEdge::from_word(last).thread != self.thread.number() {
+            self.deps.last_used_elsewhere.get_mut().push((id, last));
+        }
+        self.deps.add_exclusive(sync_domain);
+    }
+
+    /// The record being made comes after the calls of other threads that packing found.
+    #[inline(always)]
+    pub(super) fn order_after_deps(&mut self) {
+        let edges = self.deps.order_edges.get_mut();
+        if !edges.is_empty() {
+            edges.drain(..).for_each(|it| self.thread.order_after(it));
+        }
+    }
+
+    /// The objects that the call has to itself were last used by it; a thread that is still inside a call with one of
+    /// them is reported. Comes after the record is published: whoever sees the edge must find the record.
+    #[inline(always)]
+    pub(super) fn mark_deps_used(&mut self, call: u64, command: Command, order: CommandOrdering) {
+        if order.is_shared {
+            return self.deps.clear();
+        }
+        let own = self.thread.edge_to(call);
+        self.deps.mark_all_used(own);
+        for (object, last) in self.deps.last_used_elsewhere.get_mut().drain(..) {
+            thread_safety::check_concurrent_use(object, OrderEdge::from_word(last), own, command);
+        }
+    }
+}
+
+/// Whether a semaphore's counter differs from the value that the host read last.
+///
+/// # Safety
+///
+/// `params` must point to the parameters of a `vkGetSemaphoreCounterValue` that succeeded and has not returned to the
+/// application.
+pub(super) unsafe fn advance_semaphore_counter(handles: &HandleTable, params: *const u8) -> bool {
+    // SAFETY: by the contract of this function these are the parameters of a `vkGetSemaphoreCounterValue`.
+    let params = unsafe { &*params.cast::<GetSemaphoreCounterValueParams>() };
+    // SAFETY: VUID-vkGetSemaphoreCounterValue-pValue-parameter: a place, which the call that succeeded has written.
+    let value = unsafe { params.p_value.as_ptr().read() };
+    let Some(slot) = handles.slot(HandleType::Semaphore, params.semaphore.0) else { return true };
+    PROCESS_STATE.objects.swap_user_data(slot, value as u32) != value as u32
+}

@@ -1,0 +1,72 @@
+//! Who wants the records of calls, as a set that fits into a byte.
+
+use std::ops::{BitAnd, BitOr, BitOrAssign};
+
+/// Those who listen to calls, and the functions of ours that replace the driver's.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[repr(transparent)]
+pub(crate) struct Listeners(u8);
+
+impl Listeners {
+    pub(crate) const NONE: Listeners = Listeners(0);
+    /// Records are printed on the application's thread, before the driver sees the call.
+    pub(crate) const PRINTS: Listeners = Listeners(1);
+    /// Records go into streams, which the reader reads.
+    pub(crate) const READS: Listeners = Listeners(2);
+    /// Records are validated on the application's thread.
+    pub(crate) const INLINE: Listeners = Listeners(4);
+    /// A validation wants the stacks of calls.
+    pub(crate) const STACKS: Listeners = Listeners(8);
+    /// Listens to no records, but functions of ours replace the driver's.
+    pub(crate) const GPU: Listeners = Listeners(16);
+    /// The same: presented images are copied.
+    pub(crate) const PICTURES: Listeners = Listeners(32);
+    /// A bug of ours disabled the layer: nobody listens any more.
+    pub(super) const DISABLED: Listeners = Listeners(128);
+
+    #[inline(always)]
+    pub(crate) const fn from_bits(bits: u8) -> Listeners {
+        Listeners(bits)
+    }
+
+    #[inline(always)]
+    pub(crate) const fn bits(self) -> u8 {
+        self.0
+    }
+
+    #[inline(always)]
+    pub(crate) const fn is_empty(self) -> bool {
+        self.0 == 0
+    }
+
+    /// Whether at least one of `others` is in the set.
+    #[inline(always)]
+    pub(crate) const fn has_any(self, others: Listeners) -> bool {
+        self.0 & others.0 != 0
+    }
+}
+
+impl BitOr for Listeners {
+    type Output = Listeners;
+
+    #[inline(always)]
+    fn bitor(self, other: Listeners) -> Listeners {
+        Listeners(self.0 | other.0)
+    }
+}
+
+impl BitOrAssign for Listeners {
+    #[inline(always)]
+    fn bitor_assign(&mut self, other: Listeners) {
+        self.0 |= other.0;
+    }
+}
+
+impl BitAnd for Listeners {
+    type Output = Listeners;
+
+    #[inline(always)]
+    fn bitand(self, other: Listeners) -> Listeners {
+        Listeners(self.0 & other.0)
+    }
+}

@@ -105,8 +105,8 @@ pub(crate) struct DeviceChecks {
     permissive_addresses: ArenaRegion,
     /// Where the table of addresses is. Release in `publish_address_table`; pairs with Acquire in `current_address_region`.
     current_address_table: AtomicU64,
-    /// How often something changed in descriptor sets, or a form of a pipeline was made. Release in `invalidate_choices`;
-    /// pairs with Acquire in `find_chosen`.
+    /// How often something changed that choices for draws depend on; see `draw::choice_cache`. Release in
+    /// `invalidate_choices`; pairs with Acquire in `choose_variant`.
     sets_version: AtomicU64,
     /// The cells of all parts of pipelines: those that are linked must have theirs in one place. Made when needed.
     shared_cells: OnceLock<ArenaRegion>,

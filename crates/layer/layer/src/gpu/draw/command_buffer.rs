@@ -4,10 +4,12 @@ use std::sync::Arc;
 
 use lavascope_abi::*;
 
+use super::choice_cache::ChoiceCache;
 use super::push_constants::PushedConstants;
 use super::recorded_draws::{DrawLabels, RecordedDraw};
+use super::recorded_variant::RecordedVariant;
 use super::update_after_bind::UpdateAfterBindTable;
-use super::variant_choice::DrawChoices;
+use super::variant_choice::BestVariant;
 use crate::gpu::hook::push_descriptors::PushDescriptorCall;
 use crate::gpu::pipeline::layouts::PipelineLayoutState;
 use crate::gpu::pipeline::shader_objects::BoundShaders;
@@ -39,7 +41,7 @@ pub(crate) struct CommandBufferState {
     pub(crate) draws: Vec<RecordedDraw>,
     /// Builds of acceleration structures whose instances were looked at.
     pub(crate) builds: Vec<CheckedBuild>,
-    /// The forms of pipelines that they use, once each.
+    /// The variants of pipelines that they use, once each.
     pub(crate) variants: Vec<Arc<PipelineVariant>>,
     /// Those it executes, and the debug labels that are open there.
     pub(crate) secondaries: Vec<(u64, Arc<Vec<String>>)>,
@@ -64,7 +66,10 @@ pub(crate) struct CommandBufferState {
     pub(crate) scratch_words: Vec<u32>,
     /// Tables of descriptors that are looked at again when they are submitted.
     pub(crate) update_after_bind_tables: Vec<UpdateAfterBindTable>,
-    pub(crate) choices: DrawChoices,
+    pub(crate) choices: ChoiceCache,
+    /// The variants of pipelines that draws are recorded with, ready for the next draw.
+    pub(crate) recorded_variants: Vec<RecordedVariant>,
+    pub(crate) best_variant: Option<BestVariant>,
     /// The table of addresses that root tables lead to; zero where they lead to several.
     pub(crate) address_table: Option<u64>,
     pub(crate) push_constants: PushedConstants,
@@ -90,7 +95,7 @@ pub(crate) struct BindPointState {
     pub(crate) shader_objects: BoundShaders,
     /// The earliest first.
     pub(crate) binds: Vec<BoundSets>,
-    /// The choice for the draws from here on, until something else is bound.
+    /// The choice for the draws from here on, until something else is bound: an index of `ChoiceCache::entries`.
     pub(crate) chosen: Option<u32>,
 }
 
@@ -402,8 +407,9 @@ impl CommandBufferState {
         old.regions.clear();
         old.descriptor_tables.clear();
         old.choices.clear();
+        old.recorded_variants.clear();
         (self.draws, self.variants, self.regions, self.choices) = (old.draws, old.variants, old.regions, old.choices);
-        self.descriptor_tables = old.descriptor_tables;
+        (self.descriptor_tables, self.recorded_variants) = (old.descriptor_tables, old.recorded_variants);
         (old.arena.blocks, old.pools)
     }
 

@@ -1,9 +1,11 @@
 //! What is bound in command buffers, and what each draw gets.
 
+pub(crate) mod choice_cache;
 pub(crate) mod command_buffer;
 pub(crate) mod command_buffer_slots;
 pub(crate) mod push_constants;
 pub(crate) mod record;
 pub(crate) mod recorded_draws;
+pub(crate) mod recorded_variant;
 pub(crate) mod update_after_bind;
 pub(crate) mod variant_choice;

@@ -17,10 +17,11 @@ use std::sync::Arc;
 use lavascope_abi::*;
 use lavascope_instrument::{ROOT_TOUCHES, ShaderTable};
 
+use super::choice_cache::DrawChoice;
 use super::command_buffer::{BIND_POINTS, BoundSets, CommandBufferState};
 use super::push_constants::PushedConstants;
 use super::recorded_draws::{DrawMemory, DrawRecordArea};
-use super::variant_choice::{DrawChoice, RecordedVariant};
+use super::recorded_variant::RecordedVariant;
 use crate::gpu::DeviceChecks;
 use crate::gpu::pipeline::layouts::{ROOT_PUSH_BYTES, RootBinding};
 use crate::gpu::pipeline::variants::{PermissiveTables, PipelineVariant, ROOT_ADDRESSES, ROOT_SPACE};
@@ -133,12 +134,12 @@ impl DeviceChecks {
             return StateToRestore::default();
         };
         // Taken out, since the rest of the command buffer changes meanwhile.
-        let mut choices = std::mem::take(&mut commands.choices.all);
-        let forms = std::mem::take(&mut commands.choices.variants);
-        let chosen = &mut choices[choice as usize];
-        let form = &forms[chosen.variant_index as usize];
+        let mut choices = std::mem::take(&mut commands.choices.entries);
+        let variants = std::mem::take(&mut commands.recorded_variants);
+        let chosen = &mut choices[choice as usize].choice;
+        let form = &variants[chosen.variant_index as usize];
         let after = self.record_variant_draw(commands, handle, point, (number, Some(launch), command), (form, chosen));
-        (commands.choices.all, commands.choices.variants) = (choices, forms);
+        (commands.choices.entries, commands.recorded_variants) = (choices, variants);
         after
     }
 
@@ -195,7 +196,7 @@ impl DeviceChecks {
         let Some(mut chosen) = self.choose_application_variant(commands, point, is_fixed) else {
             return StateToRestore::default();
         };
-        let form = commands.choices.variants[chosen.variant_index as usize].clone();
+        let form = commands.recorded_variants[chosen.variant_index as usize].clone();
         self.record_variant_draw(commands, handle, point, (number, None, command), (&form, &mut chosen))
     }
 

@@ -31,7 +31,7 @@ macro_rules! dispatch_table {
 
 /// Defines a function per command that tells whoever listens, and passes the call on.
 macro_rules! shims {
-    ($($name:ident: $command:ident, $params:ident, $ty:ident, $level:ident, [$($straight:path)?], $leave:ident = fn($first:ident: $first_ty:ty $(, $parameter:ident: $parameter_ty:ty)*) -> $result:ty;)*) => {
+    ($($name:ident: $command:ident, $params:ident, $ty:ident, $level:ident, [$($fast_pack:path)?], $leave:ident = fn($first:ident: $first_ty:ty $(, $parameter:ident: $parameter_ty:ty)*) -> $result:ty;)*) => {
         $(unsafe extern "system" fn $name($first: $first_ty $(, $parameter: $parameter_ty)*) -> $result {
             // SAFETY: the implicit VUID of the command for its first parameter (`VUID-vkX-device-parameter` and the
             // like) makes that a dispatchable handle that is alive. It stays so until the shim returns: whoever
@@ -42,7 +42,7 @@ macro_rules! shims {
             let order = const { CommandOrdering::of(Command::$command) };
             // SAFETY: the registry gives the shim of a command that command's parameters, in their order. The
             // application called it with them, so that they obey the command's VUIDs until it returns.
-            let entered = unsafe { enter!(called, $command, order, &params, $($straight)?) };
+            let entered = unsafe { enter!(called, $command, order, &params, $($fast_pack)?) };
             let result = if entered.is_skipped_by_callback() {
                 ReturnBits::skipped_result()
             } else {
@@ -52,7 +52,7 @@ macro_rules! shims {
             };
             // SAFETY: `entered` is of this call, on this thread, and `params` are its parameters; the application's
             // memory stays until the shim returns. `result` is what the call returned. Only commands that are recorded
-            // or submitted are given up: they have no outputs, or `VK_ERROR_VALIDATION_FAILED_EXT` as the result, which
+            // or submitted are skipped: they have no outputs, or `VK_ERROR_VALIDATION_FAILED_EXT` as the result, which
             // writes none.
             unsafe { leave!($leave, entered, called, $command, order, &params, result) };
             if ReturnBits::is_device_lost(&result) {
@@ -92,7 +92,7 @@ macro_rules! unshimmed {
     };
 }
 
-/// Packs a command in straight lines; without such code the walker does it.
+/// Enters a call: with the generated code of the command in `fast_pack`, or by the tables if it has none.
 macro_rules! enter {
     ($called:ident, $command:ident, $order:ident, $params:expr,) => {
         enter_by_tables(
@@ -103,19 +103,19 @@ macro_rules! enter {
             std::ptr::from_ref($params).cast(),
         )
     };
-    ($called:ident, $command:ident, $order:ident, $params:expr, $straight:path) => {
+    ($called:ident, $command:ident, $order:ident, $params:expr, $fast_pack:path) => {
         enter(
             &$called,
             Command::$command,
             $order,
             $params,
-            |space, look, call, params| $straight(space, look, call, params).map(<[u64]>::len),
-            |stream, look, call, params| $straight(stream, look, call, params).map(<[u64]>::len),
+            |stream, resolver, call, params| $fast_pack(stream, resolver, call, params).map(<[u64]>::len),
+            |buffer, resolver, call, params| $fast_pack(buffer, resolver, call, params).map(<[u64]>::len),
         )
     };
 }
 
-/// A command without outputs, result included, has little to say when it returns.
+/// Leaves a call: `Silent` commands have neither outputs nor a result.
 macro_rules! leave {
     (Leaves, $entered:ident, $called:ident, $command:ident, $order:ident, $params:expr, $result:ident) => {
         leave(

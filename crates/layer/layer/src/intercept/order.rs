@@ -1,8 +1,8 @@
 //! Which calls order the threads of an application beyond the objects they share.
 //!
-//! A *local barrier* comes before a call that ends something, or lets the device begin: it must not happen before
-//! the others are done. A *push barrier* comes after a call in which the host learned how far the device is: what
-//! other threads do from then on may rely on it.
+//! A *local barrier* comes before a call that destroys something, or lets the device begin. The call comes after all
+//! calls of other threads that are completed. A *push barrier* comes after a call in which the host learned how far the
+//! device is. The next call of every other thread comes after it.
 
 use lavascope_abi::{Command, Result};
 

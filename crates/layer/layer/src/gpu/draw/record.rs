@@ -89,8 +89,8 @@ impl DeviceChecks {
         self.bind_variant(&mut commands, handle, point, &first);
         first.fixed_tables.iter().for_each(|it| it.make_permissive(self.permissive_addresses));
         if first.fixed_tables.is_empty() && !first.stages.is_empty() {
-            let form = self.record_variant(&mut commands, &first);
-            self.provide_permissive_tables(&mut commands, handle, point, &form);
+            let recorded = self.record_variant(&mut commands, &first);
+            self.provide_permissive_tables(&mut commands, handle, point, &recorded);
         }
         let binds_set = first.root_binding == RootBinding::DescriptorSet && !first.stages.is_empty();
         let is_disturbing = binds_set && commands.bind_points[point].is_disturbed_by(&first.layout);
@@ -137,8 +137,9 @@ impl DeviceChecks {
         let mut choices = std::mem::take(&mut commands.choices.entries);
         let variants = std::mem::take(&mut commands.recorded_variants);
         let chosen = &mut choices[choice as usize].choice;
-        let form = &variants[chosen.variant_index as usize];
-        let after = self.record_variant_draw(commands, handle, point, (number, Some(launch), command), (form, chosen));
+        let recorded = &variants[chosen.variant_index as usize];
+        let after =
+            self.record_variant_draw(commands, handle, point, (number, Some(launch), command), (recorded, chosen));
         (commands.choices.entries, commands.recorded_variants) = (choices, variants);
         after
     }
@@ -150,22 +151,23 @@ impl DeviceChecks {
         handle: CommandBuffer,
         point: usize,
         draw: (u32, Option<u32>, Command),
-        (form, chosen): (&RecordedVariant, &mut DrawChoice),
+        (recorded, chosen): (&RecordedVariant, &mut DrawChoice),
     ) -> StateToRestore {
-        self.bind_variant(commands, handle, point, &form.variant);
-        if let Some(place) = self.provide_tables(commands, handle, point, (form, chosen)) {
-            commands.add_draw(draw, form.number, place);
+        self.bind_variant(commands, handle, point, &recorded.variant);
+        if let Some(place) = self.provide_tables(commands, handle, point, (recorded, chosen)) {
+            commands.add_draw(draw, recorded.number, place);
         }
-        for fixed in &form.variant.fixed_tables {
+        for fixed in &recorded.variant.fixed_tables {
             let place = DrawRecordArea { memory: DrawMemory::Shared, records: fixed.records, touch_words: 0 };
-            commands.add_draw(draw, form.number, place);
+            commands.add_draw(draw, recorded.number, place);
         }
-        let binds_set = form.variant.root_binding == RootBinding::DescriptorSet && !form.variant.stages.is_empty();
+        let binds_set =
+            recorded.variant.root_binding == RootBinding::DescriptorSet && !recorded.variant.stages.is_empty();
         self.state_to_restore(commands, point, (binds_set, chosen.is_disturbing))
     }
 
-    /// As for a draw, for commands that know what is bound by its handle: in the form that the application has. What is
-    /// fixed when they are preprocessed cannot have tables of its own.
+    /// As for a draw, for commands that name pipelines by their handles: they run the variant that has the
+    /// application's handle. If they are preprocessed (`is_fixed`), they get no tables.
     pub(crate) fn before_generated(
         &self,
         handle: CommandBuffer,
@@ -196,11 +198,11 @@ impl DeviceChecks {
         let Some(mut chosen) = self.choose_application_variant(commands, point, is_fixed) else {
             return StateToRestore::default();
         };
-        let form = commands.recorded_variants[chosen.variant_index as usize].clone();
-        self.record_variant_draw(commands, handle, point, (number, None, command), (&form, &mut chosen))
+        let recorded = commands.recorded_variants[chosen.variant_index as usize].clone();
+        self.record_variant_draw(commands, handle, point, (number, None, command), (&recorded, &mut chosen))
     }
 
-    /// Binds the form of a pipeline where the driver has another.
+    /// Binds the variant of a pipeline where the driver has another.
     #[inline(always)]
     fn bind_variant(
         &self,
@@ -230,30 +232,34 @@ impl DeviceChecks {
         commands: &mut CommandBufferState,
         handle: CommandBuffer,
         point: usize,
-        (form, chosen): (&RecordedVariant, &mut DrawChoice),
+        (recorded, chosen): (&RecordedVariant, &mut DrawChoice),
     ) -> Option<DrawRecordArea> {
-        let variant = &form.variant;
+        let variant = &recorded.variant;
         if variant.stages.is_empty() || !variant.fixed_tables.is_empty() {
             return None;
         }
         match (chosen.table, variant.root_binding) {
             (Some(table), RootBinding::DescriptorSet) => {
-                if let Some((records, set)) = self.or_stop_checking(self.allocate_draw_set(commands, form, table)) {
+                if let Some((records, set)) = self.or_stop_checking(self.allocate_draw_set(commands, recorded, table)) {
                     self.bind_reserved_set(handle, point, variant, set);
                     return Some(DrawRecordArea { memory: DrawMemory::Records, records, touch_words: 0 });
                 }
             }
             (Some(table), _) => {
-                if let Some(root) = self.or_stop_checking(self.allocate_root_table(commands, form, table)) {
-                    self.push_root(commands, handle, form, root);
-                    let records = root.skip_words(ROOT_SPACE).first_words(form.record_words);
-                    return Some(DrawRecordArea { memory: DrawMemory::Root, records, touch_words: form.touch_words });
+                if let Some(root) = self.or_stop_checking(self.allocate_root_table(commands, recorded, table)) {
+                    self.push_root(commands, handle, recorded, root);
+                    let records = root.skip_words(ROOT_SPACE).first_words(recorded.record_words);
+                    return Some(DrawRecordArea {
+                        memory: DrawMemory::Root,
+                        records,
+                        touch_words: recorded.touch_words,
+                    });
                 }
             }
             (None, _) => {}
         }
         chosen.table = None;
-        self.provide_permissive_tables(commands, handle, point, form);
+        self.provide_permissive_tables(commands, handle, point, recorded);
         None
     }
 
@@ -264,11 +270,11 @@ impl DeviceChecks {
         commands: &mut CommandBufferState,
         handle: CommandBuffer,
         point: usize,
-        form: &RecordedVariant,
+        recorded: &RecordedVariant,
     ) {
-        match form.variant.permissive_tables {
-            Some(PermissiveTables::Root(root)) => self.push_root(commands, handle, form, root),
-            Some(PermissiveTables::Set(set)) => self.bind_reserved_set(handle, point, &form.variant, set),
+        match recorded.variant.permissive_tables {
+            Some(PermissiveTables::Root(root)) => self.push_root(commands, handle, recorded, root),
+            Some(PermissiveTables::Set(set)) => self.bind_reserved_set(handle, point, &recorded.variant, set),
             None => {}
         }
     }
@@ -278,20 +284,20 @@ impl DeviceChecks {
     fn allocate_root_table(
         &self,
         commands: &mut CommandBufferState,
-        form: &RecordedVariant,
+        recorded: &RecordedVariant,
         table: ArenaRegion,
     ) -> Option<ArenaRegion> {
-        let words = ROOT_SPACE + form.record_words + form.touch_words;
+        let words = ROOT_SPACE + recorded.record_words + recorded.touch_words;
         let all = commands.arena.allocate_cache_lines(self, words)?;
-        let mut root = form.root;
+        let mut root = recorded.root;
         write_root_address(&mut root, ShaderTable::Descriptors as u32 * 2, table.device_address);
         write_root_address(&mut root, ShaderTable::Output as u32 * 2, all.skip_words(ROOT_SPACE).device_address);
-        if form.touch_words > 0 {
-            let area = all.skip_words(ROOT_SPACE + form.record_words);
+        if recorded.touch_words > 0 {
+            let area = all.skip_words(ROOT_SPACE + recorded.record_words);
             write_root_address(&mut root, ROOT_TOUCHES, area.device_address);
-            touches::fill_slots(area, &form.variant);
+            touches::fill_slots(area, &recorded.variant);
         }
-        if form.variant.reads_addresses {
+        if recorded.variant.reads_addresses {
             let addresses = self.current_address_region().device_address;
             commands.address_table = match commands.address_table {
                 // Roots lead to different tables: all are led to the right one when they are submitted.
@@ -308,12 +314,12 @@ impl DeviceChecks {
     fn allocate_draw_set(
         &self,
         commands: &mut CommandBufferState,
-        form: &RecordedVariant,
+        recorded: &RecordedVariant,
         table: ArenaRegion,
     ) -> Option<(ArenaRegion, DescriptorSet)> {
-        let records = commands.arena.allocate(self, form.record_words)?;
-        let set =
-            commands.allocate_reserved_set(self, [records, table, self.permissive_addresses, form.variant.cells])?;
+        let records = commands.arena.allocate(self, recorded.record_words)?;
+        let set = commands
+            .allocate_reserved_set(self, [records, table, self.permissive_addresses, recorded.variant.cells])?;
         Some((records, set))
     }
 
@@ -322,11 +328,11 @@ impl DeviceChecks {
         &self,
         commands: &mut CommandBufferState,
         handle: CommandBuffer,
-        form: &RecordedVariant,
+        recorded: &RecordedVariant,
         root: ArenaRegion,
     ) {
         let (Some(push), Some((layout, stages)), Some(tail)) =
-            (self.next.cmd_push_constants, form.push, self.root_push_offset)
+            (self.next.cmd_push_constants, recorded.push, self.root_push_offset)
         else {
             return;
         };
@@ -334,7 +340,7 @@ impl DeviceChecks {
         // SAFETY: the command buffer is being recorded, as the module says. `RecordedVariant::push` has a layout of ours, whose
         // push constants reach to the tail, and all of the stages that have them; the bytes are `ROOT_PUSH_BYTES`.
         unsafe { push(handle, layout, stages, tail, ROOT_PUSH_BYTES, Ptr::to_slice(&bytes)) };
-        commands.push_constants.disturb(&form.variant.layout);
+        commands.push_constants.disturb(&recorded.variant.layout);
     }
 
     fn bind_reserved_set(&self, handle: CommandBuffer, point: usize, variant: &PipelineVariant, set: DescriptorSet) {
@@ -374,7 +380,7 @@ impl DeviceChecks {
         let point = &commands.bind_points[1];
         if let Some(bind) = self.next.cmd_bind_pipeline.filter(|_| point.driver_pipeline.0 != 0) {
             // SAFETY: the command buffer is being recorded, as the module says. It is the pipeline that is bound for
-            // compute by the application, or a form of it, and must be alive when the command buffer is submitted.
+            // compute by the application, or a variant of it, and must be alive when the command buffer is submitted.
             unsafe { bind(handle, BIND_POINTS[1], point.driver_pipeline) };
         }
         let binds = point.binds.iter().filter(|it| it.can_be_rebound()).cloned().collect();

@@ -232,8 +232,8 @@ pub(crate) unsafe fn leave_without_outputs(entered: PendingCall, order: CommandO
 ///
 /// # Safety
 ///
-/// `entered` must be what `enter` or `enter_by_tables` gave for this call, on this thread, and `params` must point to the
-/// parameters of that call, which must have returned `result` to us and not returned to the application.
+/// `entered` must be what `enter` or `enter_by_tables` gave for this call, on this thread, and `params` must point to
+/// the parameters of that call, which must have returned `result` to us and not returned to the application.
 #[inline(never)]
 pub(crate) unsafe fn leave(
     entered: PendingCall,

@@ -31,7 +31,7 @@ pub(super) unsafe fn add_returned_objects(
     // SAFETY: the contract of this function: the image of the outputs of the call, whose layout this is.
     let mut returned = unsafe { direct_handles(layout, base) };
     let is_creation = creates_objects(command);
-    // The structures that a creation returns repeat what it was given, the layout of a pipeline for one: no new objects.
+    // The structures that a creation returns repeat what it was given, the layout of a pipeline for one.
     if !is_creation {
         // SAFETY: the contract of this function: the image of the outputs of the call, whose layout this is.
         returned.extend(unsafe { nested_handles(layout, base) });

@@ -37,10 +37,10 @@ impl CommandExecutor<'_> {
         if self.is_tracking_contents() {
             self.check_contents(tag, &uses());
         }
-        let (kind, spots) = commands.addressed_accesses(index, &self.device.addresses);
+        let (kind, addressed) = commands.addressed_accesses(index, &self.device.addresses);
         let is_done = match kind {
             PlanKind::Disjoint => self.check_and_record(tag, &commands.plans, index),
-            PlanKind::Overlapping => self.check_then_record(tag, spots),
+            PlanKind::Overlapping => self.check_then_record(tag, addressed),
             PlanKind::UnknownAddresses | PlanKind::NotAction => false,
         };
         if !is_done {
@@ -75,7 +75,7 @@ impl CommandExecutor<'_> {
         true
     }
 
-    /// The same for some spots, of which others need no check.
+    /// The same for some accesses, of which others need no check.
     fn check_and_record_word(
         &mut self,
         tag: Tag,
@@ -87,26 +87,26 @@ impl CommandExecutor<'_> {
         let CommandExecutor { device, queue, instance, progress, .. } = self;
         let EngineDevice { rules, queues, states, .. } = &mut **device;
         let clock = &queues[usize::from(*queue)].clock;
-        let mut now = access_context(*rules, clock, *queue, instance.as_ref(), tag, ResourceIdentity::default());
+        let mut context = access_context(*rules, clock, *queue, instance.as_ref(), tag, ResourceIdentity::default());
         let (is_made, mut left, mut inner, mut again) = (progress.marking == MarkMode::Record, left, 0, 0);
         while left != 0 {
             let at = left.trailing_zeros() as usize;
-            let (bits, spots) = marked.group(at);
-            let (spot, is_write) = (&spots[0], marked.marks.written_range & bits != 0);
+            let (bits, addressed) = marked.group(at);
+            let (addressed_access, is_write) = (&addressed[0], marked.marks.written_range & bits != 0);
             left &= !bits;
-            now.identity = spot.identity;
-            let Some(state) = states.get_exact_mut(&spot.range) else {
-                if let Some(state) = states.insert_default_if_vacant(&spot.range) {
-                    record_all(state, spots, is_write, &now);
+            context.identity = addressed_access.identity;
+            let Some(state) = states.get_exact_mut(&addressed_access.range) else {
+                if let Some(state) = states.insert_default_if_vacant(&addressed_access.range) {
+                    record_all(state, addressed, is_write, &context);
                     state.set_marked(is_made);
                     continue;
                 }
-                if !check_and_record_parts(states, spots, &now, is_made, known & bits == 0) {
+                if !check_and_record_parts(states, addressed, &context, is_made, known & bits == 0) {
                     return false;
                 }
                 continue;
             };
-            if known & bits == 0 && has_conflict(state, spots, is_write, &now) {
+            if known & bits == 0 && has_conflict(state, addressed, is_write, &context) {
                 return false;
             }
             let mut is_marked = state.is_marked();
@@ -114,12 +114,12 @@ impl CommandExecutor<'_> {
                 inner |= if state.is_written() { bits } else { 0 };
                 if is_write {
                     is_marked = true;
-                    progress.mark_overwritten(plans, state, spot);
-                } else if progress.mark_read(plans, state, &now, spot, at) && !state.is_written() {
+                    progress.mark_overwritten(plans, state, addressed_access);
+                } else if progress.mark_read(plans, state, &context, addressed_access, at) && !state.is_written() {
                     again |= bits;
                 }
             }
-            record_all(state, spots, is_write, &now);
+            record_all(state, addressed, is_write, &context);
             state.set_marked(is_marked);
         }
         if inner != 0 || again != 0 {
@@ -147,41 +147,48 @@ impl CommandExecutor<'_> {
         let CommandExecutor { device, queue, instance, .. } = self;
         let EngineDevice { rules, queues, states, .. } = &mut **device;
         let clock = &queues[usize::from(*queue)].clock;
-        let mut now = access_context(*rules, clock, *queue, instance.as_ref(), tag, ResourceIdentity::default());
+        let mut context = access_context(*rules, clock, *queue, instance.as_ref(), tag, ResourceIdentity::default());
         while left != 0 {
-            let (bits, spots) = marked.group(left.trailing_zeros() as usize);
+            let (bits, addressed) = marked.group(left.trailing_zeros() as usize);
             let is_write = marked.marks.written_range & bits != 0;
             left &= !bits;
-            now.identity = spots[0].identity;
-            if let Some(state) = states.get_exact_mut(&spots[0].range) {
+            context.identity = addressed[0].identity;
+            if let Some(state) = states.get_exact_mut(&addressed[0].range) {
                 let is_marked = state.is_marked();
-                record_all(state, spots, is_write, &now);
+                record_all(state, addressed, is_write, &context);
                 state.set_marked(is_marked);
             } else {
-                let add = |it: &mut Option<RangeState>| record_all(it.get_or_insert_default(), spots, is_write, &now);
-                states.update(spots[0].range.clone(), |_, it| add(it));
+                let add =
+                    |it: &mut Option<RangeState>| record_all(it.get_or_insert_default(), addressed, is_write, &context);
+                states.update(addressed[0].range.clone(), |_, it| add(it));
             }
         }
     }
 
     /// The same where accesses of one command overlap in part.
-    fn check_then_record(&mut self, tag: Tag, spots: &[AddressedAccess]) -> bool {
+    fn check_then_record(&mut self, tag: Tag, addressed: &[AddressedAccess]) -> bool {
         let CommandExecutor { device, queue, instance, .. } = self;
         let EngineDevice { rules, queues, states, addresses, .. } = &mut **device;
         let clock = &queues[usize::from(*queue)].clock;
-        let now = |through| access_context(*rules, clock, *queue, instance.as_ref(), tag, through);
-        for spot in spots {
-            let (by, now) = (spot.accessor(*queue), now(spot.identity));
-            let is_bad = |(_, state): (_, &RangeState)| state.conflicts(&now, by);
-            if addresses.has_aliases(spot.resource) || states.overlapping(spot.range.clone()).any(is_bad) {
+        let context = |identity| access_context(*rules, clock, *queue, instance.as_ref(), tag, identity);
+        for addressed_access in addressed {
+            let (by, context) = (addressed_access.accessor(*queue), context(addressed_access.identity));
+            let is_bad = |(_, state): (_, &RangeState)| state.conflicts(&context, by);
+            if addresses.has_aliases(addressed_access.resource)
+                || states.overlapping(addressed_access.range.clone()).any(is_bad)
+            {
                 return false;
             }
         }
         // Writes first, so that reads of the same command stay known beside them.
         for is_write in [true, false] {
-            for spot in spots.iter().filter(|it| SYNC_TABLES.write_column(it.usage).is_some() == is_write) {
-                let (by, now) = (spot.accessor(*queue), now(spot.identity));
-                states.update(spot.range.clone(), |_, state| state.get_or_insert_default().record(by, &now));
+            for addressed_access in
+                addressed.iter().filter(|it| SYNC_TABLES.write_column(it.usage).is_some() == is_write)
+            {
+                let (by, context) = (addressed_access.accessor(*queue), context(addressed_access.identity));
+                states.update(addressed_access.range.clone(), |_, state| {
+                    state.get_or_insert_default().record(by, &context)
+                });
             }
         }
         true
@@ -197,22 +204,22 @@ impl CommandExecutor<'_> {
         }
     }
 
-    /// The spots of some uses, if each is one and known.
+    /// The accesses of some uses, if each is one and known.
     fn spots_of(&self, uses: &[ResourceUse<'_>]) -> Option<SmallVec<[AddressedAccess; 4]>> {
         let addresses = &self.device.addresses;
-        let spot = |resource_use: &ResourceUse<'_>| match addresses.look_up(resource_use.resource, &resource_use.region)
-        {
-            AddressLookup::One(range, through) => Some(AddressedAccess {
-                range,
-                resource: resource_use.resource,
-                identity: through,
-                access_index: 0,
-                usage: resource_use.usage,
-                order: resource_use.order,
-            }),
-            AddressLookup::Many(..) | AddressLookup::Empty | AddressLookup::NotFixed => None,
-        };
-        uses.iter().map(spot).collect()
+        let addressed_access =
+            |resource_use: &ResourceUse<'_>| match addresses.look_up(resource_use.resource, &resource_use.region) {
+                AddressLookup::One(range, identity) => Some(AddressedAccess {
+                    range,
+                    resource: resource_use.resource,
+                    identity,
+                    access_index: 0,
+                    usage: resource_use.usage,
+                    order: resource_use.order,
+                }),
+                AddressLookup::Many(..) | AddressLookup::Empty | AddressLookup::NotFixed => None,
+            };
+        uses.iter().map(addressed_access).collect()
     }
 
     fn check_and_record_each(&mut self, tag: Tag, uses: &[ResourceUse<'_>], known: &[&AddressedAccess]) {
@@ -229,27 +236,28 @@ impl CommandExecutor<'_> {
         }
     }
 
-    /// Some spots of the command may be known to be fine.
+    /// Some accesses of the command may be known to be fine.
     fn check_use(&mut self, tag: Tag, resource_use: &ResourceUse<'_>, known: &[&AddressedAccess]) {
         let ranges = self.device.ranges(resource_use.resource, &resource_use.region);
         let device = &*self.device;
-        let now = self.access_context(tag, resource_use.resource);
+        let context = self.access_context(tag, resource_use.resource);
         let mut conflicts = Vec::new();
         let is_known = |range: &Range<u64>| {
-            let is_own =
-                |spot: &AddressedAccess| (spot.resource, spot.usage) == (resource_use.resource, resource_use.usage);
-            known.iter().any(|spot| spot.range == *range && is_own(spot))
+            let is_own = |addressed_access: &AddressedAccess| {
+                (addressed_access.resource, addressed_access.usage) == (resource_use.resource, resource_use.usage)
+            };
+            known.iter().any(|addressed_access| addressed_access.range == *range && is_own(addressed_access))
         };
         for range in ranges.iter().filter(|it| !is_known(it)) {
             for (part, state) in device.states.overlapping(range.clone()) {
-                let found = state.check(&now, resource_use.usage, resource_use.order);
+                let found = state.check(&context, resource_use.usage, resource_use.order);
                 if !found.is_empty() {
                     conflicts.push((part, found));
                 }
             }
         }
         conflicts.extend(device.alias_conflicts(
-            &now,
+            &context,
             resource_use.resource,
             &ranges,
             (resource_use.usage, resource_use.order),
@@ -263,63 +271,69 @@ impl CommandExecutor<'_> {
         let elsewhere = self.device.alias_writes(resource_use.resource, &ranges, by);
         let CommandExecutor { device, queue, instance, .. } = self;
         let EngineDevice { rules, queues, states, addresses, .. } = &mut **device;
-        let through = addresses.identity(resource_use.resource);
-        let now = access_context(*rules, &queues[usize::from(*queue)].clock, *queue, instance.as_ref(), tag, through);
+        let identity = addresses.identity(resource_use.resource);
+        let context =
+            access_context(*rules, &queues[usize::from(*queue)].clock, *queue, instance.as_ref(), tag, identity);
         for range in ranges {
-            aliases::record_access(states, range, &elsewhere, by, &now);
+            aliases::record_access(states, range, &elsewhere, by, &context);
         }
     }
 }
 
 #[inline]
-fn has_conflict(state: &RangeState, spots: &[AddressedAccess], is_write: bool, now: &AccessContext<'_>) -> bool {
+fn has_conflict(
+    state: &RangeState,
+    addressed: &[AddressedAccess],
+    is_write: bool,
+    context: &AccessContext<'_>,
+) -> bool {
     match is_write {
-        false => state.conflicts_with_read(now, spots[0].accessor(now.queue)),
-        true => spots.iter().any(|it| state.conflicts(now, it.accessor(now.queue))),
+        false => state.conflicts_with_read(context, addressed[0].accessor(context.queue)),
+        true => addressed.iter().any(|it| state.conflicts(context, it.accessor(context.queue))),
     }
 }
 
 /// Writes first, so that reads of the same command stay known beside them.
 #[inline(always)]
-fn record_all(state: &mut RangeState, spots: &[AddressedAccess], is_write: bool, now: &AccessContext<'_>) {
+fn record_all(state: &mut RangeState, addressed: &[AddressedAccess], is_write: bool, context: &AccessContext<'_>) {
     if is_write {
-        add_written(state, spots, now);
+        add_written(state, addressed, context);
     } else {
-        state.record_read(spots[0].accessor(now.queue), now);
+        state.record_read(addressed[0].accessor(context.queue), context);
     }
 }
 
-fn add_written(state: &mut RangeState, spots: &[AddressedAccess], now: &AccessContext<'_>) {
-    if let [spot] = spots {
-        return state.record_write(spot.accessor(now.queue), now.identity, now.tag);
+fn add_written(state: &mut RangeState, addressed: &[AddressedAccess], context: &AccessContext<'_>) {
+    if let [addressed_access] = addressed {
+        return state.record_write(addressed_access.accessor(context.queue), context.identity, context.tag);
     }
     for is_write in [true, false] {
-        let wanted = spots.iter().filter(|it| SYNC_TABLES.write_column(it.usage).is_some() == is_write);
-        wanted.for_each(|it| state.record(it.accessor(now.queue), now));
+        let wanted = addressed.iter().filter(|it| SYNC_TABLES.write_column(it.usage).is_some() == is_write);
+        wanted.for_each(|it| state.record(it.accessor(context.queue), context));
     }
 }
 
-/// Checks and keeps spots whose range is not there just as it is. False if there is a conflict.
+/// Checks and keeps accesses whose range is not there just as it is. False if there is a conflict.
 fn check_and_record_parts(
     states: &mut IntervalMap<RangeState>,
-    spots: &[AddressedAccess],
-    now: &AccessContext<'_>,
+    addressed: &[AddressedAccess],
+    context: &AccessContext<'_>,
     is_made: bool,
     is_checked: bool,
 ) -> bool {
-    let (range, mut parts, mut is_fine) = (&spots[0].range, 0, true);
-    let is_write = spots.iter().any(|it| SYNC_TABLES.write_column(it.usage).is_some());
+    let (range, mut parts, mut is_fine) = (&addressed[0].range, 0, true);
+    let is_write = addressed.iter().any(|it| SYNC_TABLES.write_column(it.usage).is_some());
     states.update(range.clone(), |_, state| {
         parts += 1;
         match state {
-            Some(state) if is_checked && has_conflict(state, spots, is_write, now) => is_fine = false,
+            Some(state) if is_checked && has_conflict(state, addressed, is_write, context) => is_fine = false,
             Some(state) => {
-                record_all(state, spots, is_write, now);
+                record_all(state, addressed, is_write, context);
                 state.set_marked(false);
             }
             None => {
                 let state = state.get_or_insert_default();
-                record_all(state, spots, is_write, now);
+                record_all(state, addressed, is_write, context);
                 state.set_marked(is_made);
             }
         }

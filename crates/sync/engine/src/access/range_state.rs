@@ -145,69 +145,69 @@ pub(crate) struct Conflict {
 
 impl RangeState {
     /// With what an access conflicts.
-    pub(crate) fn check(&self, now: &AccessContext<'_>, usage: UsageIndex, order: AccessOrder) -> Vec<Conflict> {
+    pub(crate) fn check(&self, context: &AccessContext<'_>, usage: UsageIndex, order: AccessOrder) -> Vec<Conflict> {
         let by = (usage, order);
         match SYNC_TABLES.write_column(usage) {
             Some(_) => {
-                let reads = self.reads().filter_map(|it| it.conflict_with_write(now, by));
-                reads.chain(self.writes().filter_map(|it| self.check_write(now, it, by))).collect()
+                let reads = self.reads().filter_map(|it| it.conflict_with_write(context, by));
+                reads.chain(self.writes().filter_map(|it| self.check_write(context, it, by))).collect()
             }
-            None => self.writes().filter_map(|it| self.check_read(now, it, by)).collect(),
+            None => self.writes().filter_map(|it| self.check_read(context, it, by)).collect(),
         }
     }
 
     /// Whether a read conflicts with anything.
     #[inline]
-    pub(crate) fn conflicts_with_read(&self, now: &AccessContext<'_>, by: Accessor) -> bool {
-        self.write_tag != 0 && self.conflicts(now, by)
+    pub(crate) fn conflicts_with_read(&self, context: &AccessContext<'_>, by: Accessor) -> bool {
+        self.write_tag != 0 && self.conflicts(context, by)
     }
 
     /// Whether it conflicts with anything.
-    pub(crate) fn conflicts(&self, now: &AccessContext<'_>, by: Accessor) -> bool {
+    pub(crate) fn conflicts(&self, context: &AccessContext<'_>, by: Accessor) -> bool {
         let is_write = SYNC_TABLES.write_column(by.usage).is_some();
-        let more = self.cold.as_deref();
+        let cold = self.cold.as_deref();
         // Rarely, a command wrote in several ways, or a write meets reads of several lanes.
-        if more.is_some_and(|it| it.has_other_writes() || is_write && !it.other_reads.is_empty()) {
-            return self.has_conflict(now, (by.usage, by.order));
+        if cold.is_some_and(|it| it.has_other_writes() || is_write && !it.other_reads.is_empty()) {
+            return self.has_conflict(context, (by.usage, by.order));
         }
         let own = (by.usage, by.order);
         let Accessor { usage, queue, order } = self.reader;
         let read = ReadRecord { usage, queue, first: self.first(), last: self.read_tag, order };
-        if is_write && self.read_tag != 0 && read.conflict_with_write(now, own).is_some() {
+        if is_write && self.read_tag != 0 && read.conflict_with_write(context, own).is_some() {
             return true;
         }
         let Accessor { usage, queue, order } = self.writer;
-        let overlay = more.and_then(|it| it.overlay.as_deref());
+        let overlay = cold.and_then(|it| it.overlay.as_deref());
         let write = WriteRecord { usage, identity: self.write_identity, queue, tag: self.write_tag, order, overlay };
         match is_write {
             _ if self.write_tag == 0 => false,
-            true => self.check_write(now, write, own).is_some(),
-            false => self.check_read(now, write, own).is_some(),
+            true => self.check_write(context, write, own).is_some(),
+            false => self.check_read(context, write, own).is_some(),
         }
     }
 
     #[cold]
-    fn has_conflict(&self, now: &AccessContext<'_>, by: (UsageIndex, AccessOrder)) -> bool {
+    fn has_conflict(&self, context: &AccessContext<'_>, by: (UsageIndex, AccessOrder)) -> bool {
         match SYNC_TABLES.write_column(by.0) {
             Some(_) => {
-                self.reads().any(|it| it.conflict_with_write(now, by).is_some())
-                    || self.writes().any(|it| self.check_write(now, it, by).is_some())
+                self.reads().any(|it| it.conflict_with_write(context, by).is_some())
+                    || self.writes().any(|it| self.check_write(context, it, by).is_some())
             }
-            None => self.writes().any(|it| self.check_read(now, it, by).is_some()),
+            None => self.writes().any(|it| self.check_read(context, it, by).is_some()),
         }
     }
 
     #[inline]
     fn writes(&self) -> impl Iterator<Item = WriteRecord<'_>> {
         let Accessor { usage, queue, order } = self.writer;
-        let more = self.cold.as_deref();
-        let overlay = more.and_then(|it| it.overlay.as_deref());
-        let (through, tag) = (self.write_identity, self.write_tag);
-        let last = (tag != 0).then_some(WriteRecord { usage, identity: through, queue, tag, order, overlay });
-        let others = more.and_then(|it| it.rare.as_deref()).map_or(&[][..], |it| &it.other_writes);
-        let others = others.iter().map(|(by, through, tag, overlay)| WriteRecord {
+        let cold = self.cold.as_deref();
+        let overlay = cold.and_then(|it| it.overlay.as_deref());
+        let (identity, tag) = (self.write_identity, self.write_tag);
+        let last = (tag != 0).then_some(WriteRecord { usage, identity, queue, tag, order, overlay });
+        let others = cold.and_then(|it| it.rare.as_deref()).map_or(&[][..], |it| &it.other_writes);
+        let others = others.iter().map(|(by, identity, tag, overlay)| WriteRecord {
             usage: by.usage,
-            identity: *through,
+            identity: *identity,
             queue: by.queue,
             tag: *tag,
             order: by.order,
@@ -306,58 +306,58 @@ impl RangeState {
     #[inline]
     fn check_read(
         &self,
-        now: &AccessContext<'_>,
+        context: &AccessContext<'_>,
         write: WriteRecord<'_>,
         (usage, order): (UsageIndex, AccessOrder),
     ) -> Option<Conflict> {
         if access_order::are_atomic(write.order, order) {
             return None;
         }
-        if now.is_in_unordered_subpass(write.queue, write.tag) {
-            return Some(write.conflict(now, HazardKind::ReadAfterWrite, HazardKind::ReadRacingWrite));
+        if context.is_in_unordered_subpass(write.queue, write.tag) {
+            return Some(write.conflict(context, HazardKind::ReadAfterWrite, HazardKind::ReadRacingWrite));
         }
-        if write.tag == now.tag
-            || write.is_visible(now, usage)
-            || now.is_ordered(write.queue, write.tag, (write.usage, write.order), (usage, order))
+        if write.tag == context.tag
+            || write.is_visible(context, usage)
+            || context.is_ordered(write.queue, write.tag, (write.usage, write.order), (usage, order))
         {
             return None;
         }
-        if !now.rules.most_recent_reads {
-            return Some(write.conflict(now, HazardKind::ReadAfterWrite, HazardKind::ReadRacingWrite));
+        if !context.rules.most_recent_reads {
+            return Some(write.conflict(context, HazardKind::ReadAfterWrite, HazardKind::ReadRacingWrite));
         }
-        let is_covered = self.is_covered_by_read(now, write.tag, (usage, order));
-        (!is_covered).then(|| write.conflict(now, HazardKind::ReadAfterWrite, HazardKind::ReadRacingWrite))
+        let is_covered = self.is_covered_by_read(context, write.tag, (usage, order));
+        (!is_covered).then(|| write.conflict(context, HazardKind::ReadAfterWrite, HazardKind::ReadRacingWrite))
     }
 
     /// Whether a read happens before this one that was checked in its stead against what is older.
     fn is_covered_by_read(
         &self,
-        now: &AccessContext<'_>,
+        context: &AccessContext<'_>,
         older: Tag,
         (usage, order): (UsageIndex, AccessOrder),
     ) -> bool {
-        let rest = self.cold.as_deref().and_then(|it| it.rare.as_deref());
-        let past = rest.map_or(&[][..], |it| &it.earlier_reads);
-        self.reads().chain(past.iter().copied()).filter(|it| it.first > older && it.first != now.tag).any(|read| {
-            read.happens_before(now, SYNC_TABLES.stage(usage), read.first)
-                || now.is_ordered(read.queue, read.first, (read.usage, read.order), (usage, order))
+        let rare = self.cold.as_deref().and_then(|it| it.rare.as_deref());
+        let past = rare.map_or(&[][..], |it| &it.earlier_reads);
+        self.reads().chain(past.iter().copied()).filter(|it| it.first > older && it.first != context.tag).any(|read| {
+            read.happens_before(context, SYNC_TABLES.stage(usage), read.first)
+                || context.is_ordered(read.queue, read.first, (read.usage, read.order), (usage, order))
         })
     }
 
     #[inline]
     fn check_write(
         &self,
-        now: &AccessContext<'_>,
+        context: &AccessContext<'_>,
         write: WriteRecord<'_>,
         (usage, order): (UsageIndex, AccessOrder),
     ) -> Option<Conflict> {
-        let is_fine = write.tag == now.tag
-            || self.is_followed_by_read(now.rules, write)
-            || write.allows_write(now, usage)
-            || now.is_ordered(write.queue, write.tag, (write.usage, write.order), (usage, order));
-        let is_bad = (!is_fine || now.is_in_unordered_subpass(write.queue, write.tag))
+        let is_fine = write.tag == context.tag
+            || self.is_followed_by_read(context.rules, write)
+            || write.allows_write(context, usage)
+            || context.is_ordered(write.queue, write.tag, (write.usage, write.order), (usage, order));
+        let is_bad = (!is_fine || context.is_in_unordered_subpass(write.queue, write.tag))
             && !access_order::are_atomic(write.order, order);
-        is_bad.then(|| write.conflict(now, HazardKind::WriteAfterWrite, HazardKind::WriteRacingWrite))
+        is_bad.then(|| write.conflict(context, HazardKind::WriteAfterWrite, HazardKind::WriteRacingWrite))
     }
 
     /// Reads since a write have been checked against it; those of its own command have not.
@@ -370,7 +370,7 @@ impl RangeState {
     /// that happens now: it has been held against the earlier one in its stead.
     pub(crate) fn has_access_between(
         &self,
-        now: &AccessContext<'_>,
+        context: &AccessContext<'_>,
         by: (UsageIndex, AccessOrder),
         conflict: &Conflict,
     ) -> bool {
@@ -378,9 +378,9 @@ impl RangeState {
         let is_read = || match SYNC_TABLES.write_column(by.0) {
             Some(_) => {
                 let is_write = SYNC_TABLES.write_column(conflict.prior_usage).is_some();
-                now.rules.visible_writes && is_write && self.reads().any(|it| it.last > prior)
+                context.rules.visible_writes && is_write && self.reads().any(|it| it.last > prior)
             }
-            None => now.rules.most_recent_reads && self.is_covered_by_read(now, prior, by),
+            None => context.rules.most_recent_reads && self.is_covered_by_read(context, prior, by),
         };
         self.writes().any(|it| it.tag > prior) || is_read()
     }
@@ -392,8 +392,8 @@ impl RangeState {
 
     /// Another resource in the same memory has got other addresses, once for each component.
     pub(crate) fn move_alias_addresses(&mut self, old: &Range<u64>, planes: &[u64]) {
-        let Some(more) = &mut self.cold else { return };
-        for overlay in more.overlays().flatten().filter(|it| it.alias_boundaries().next().is_some()) {
+        let Some(cold) = &mut self.cold else { return };
+        for overlay in cold.overlays().flatten().filter(|it| it.alias_boundaries().next().is_some()) {
             Arc::make_mut(overlay).move_alias_addresses(old, planes);
         }
     }
@@ -401,41 +401,43 @@ impl RangeState {
     /// With what the layout transition of a barrier conflicts: what its first scope does not cover.
     pub(crate) fn check_transition(
         &self,
-        now: &AccessContext<'_>,
+        context: &AccessContext<'_>,
         first: &ResourceFirstScope,
         at: &Range<u64>,
     ) -> Vec<Conflict> {
         let mut found = Vec::new();
         for read in self.reads() {
             let is_fine = first.global.has_access(read.queue, SYNC_TABLES.stage(read.usage), read.last)
-                || read.happens_before(now, TRANSITION, read.last);
+                || read.happens_before(context, TRANSITION, read.last);
             if !is_fine {
-                found.push(read.conflict(now));
+                found.push(read.conflict(context));
             }
         }
         for write in self.writes() {
-            let is_implicit = write.tag == now.tag || now.rules.ordered_transitions && write.queue == now.queue;
+            let is_implicit =
+                write.tag == context.tag || context.rules.ordered_transitions && write.queue == context.queue;
             if write.usage == TRANSITION_WRITE && is_implicit {
                 continue;
             }
-            let is_fine = now.rules.visible_writes && self.reads().any(|it| first.has_read_since(now, write, &it))
-                || write.is_in_scope(now, first, at)
-                || write.is_available(now, TRANSITION);
+            let is_fine = context.rules.visible_writes
+                && self.reads().any(|it| first.has_read_since(context, write, &it))
+                || write.is_in_scope(context, first, at)
+                || write.is_available(context, TRANSITION);
             if !is_fine {
-                found.push(write.conflict(now, HazardKind::WriteAfterWrite, HazardKind::WriteRacingWrite));
+                found.push(write.conflict(context, HazardKind::WriteAfterWrite, HazardKind::WriteRacingWrite));
             }
         }
         found
     }
 
     /// With what presenting conflicts: what the semaphores before it do not cover.
-    pub(crate) fn check_present(&self, rules: Rules, carry: &FirstScope, queue: u8) -> Vec<Conflict> {
+    pub(crate) fn check_present(&self, rules: Rules, first_scope: &FirstScope, queue: u8) -> Vec<Conflict> {
         let mut found = Vec::new();
-        for read in self.reads().filter(|it| !carry.has_access(it.queue, SYNC_TABLES.stage(it.usage), it.last)) {
+        for read in self.reads().filter(|it| !first_scope.has_access(it.queue, SYNC_TABLES.stage(it.usage), it.last)) {
             found.push(Conflict { kind: HazardKind::PresentAfterRead, prior: read.last, prior_usage: read.usage });
         }
         let others = self.writes().filter(|it| it.queue != queue && !self.is_followed_by_read(rules, *it));
-        for other in others.filter(|it| !carry.has_available(it.queue, it.usage, it.tag)) {
+        for other in others.filter(|it| !first_scope.has_available(it.queue, it.usage, it.tag)) {
             found.push(Conflict { kind: HazardKind::PresentAfterWrite, prior: other.tag, prior_usage: other.usage });
         }
         found
@@ -454,57 +456,57 @@ impl RangeState {
 
     /// Keeps a read.
     #[inline]
-    pub(crate) fn record_read(&mut self, by: Accessor, now: &AccessContext<'_>) {
+    pub(crate) fn record_read(&mut self, by: Accessor, context: &AccessContext<'_>) {
         // The usual cases: read for the first time, or again in the same way with nothing between.
         if self.cold.is_none() && self.read_tag == 0 {
-            self.set_read(now.tag, now.tag, by);
+            self.set_read(context.tag, context.tag, by);
         } else if self.cold.is_none()
             && self.reader == by
-            && self.read_tag > now.subpass_begin
+            && self.read_tag > context.subpass_begin
             && self.first() > self.write_tag
         {
-            self.set_read(self.first(), now.tag, by);
-        } else if !self.extend_second_read(by, now) {
-            return self.record(by, now);
+            self.set_read(self.first(), context.tag, by);
+        } else if !self.extend_second_read(by, context) {
+            return self.record(by, context);
         }
         self.is_marked = false;
     }
 
     /// Keeps a read, if two lanes have read and it is another one of the second.
     #[inline]
-    fn extend_second_read(&mut self, by: Accessor, now: &AccessContext<'_>) -> bool {
+    fn extend_second_read(&mut self, by: Accessor, context: &AccessContext<'_>) -> bool {
         let (first, written) = (self.reader, self.write_tag);
         let Some([own]) = self.cold.as_mut().map(|it| &mut it.other_reads[..]) else { return false };
         let is_other = self.read_tag != 0
             && (first.queue, SYNC_TABLES.stage(first.usage)) != (by.queue, SYNC_TABLES.stage(by.usage));
-        let is_again = is_other && own.accessor() == by && own.last > now.subpass_begin && own.first > written;
+        let is_again = is_other && own.accessor() == by && own.last > context.subpass_begin && own.first > written;
         if is_again {
-            own.last = now.tag;
+            own.last = context.tag;
         }
         is_again
     }
 
     /// Keeps an access.
-    pub(crate) fn record(&mut self, by: Accessor, now: &AccessContext<'_>) {
+    pub(crate) fn record(&mut self, by: Accessor, context: &AccessContext<'_>) {
         self.is_marked = false;
         match SYNC_TABLES.write_column(by.usage) {
-            Some(_) => self.record_write(by, now.identity, now.tag),
-            None => self.merge_read(by, now),
+            Some(_) => self.record_write(by, context.identity, context.tag),
+            None => self.merge_read(by, context),
         }
     }
 
     /// Whatever comes after the last read of a lane comes after the earlier ones too, unless it only knows the stretch
     /// of a subpass: inside of one the reads before it stay, as long as nothing orders them before this one.
     #[inline]
-    fn merge_read(&mut self, by: Accessor, now: &AccessContext<'_>) {
-        let tag = now.tag;
-        let is_same = |it: &ReadRecord| it.is_replaced_by(by, now);
+    fn merge_read(&mut self, by: Accessor, context: &AccessContext<'_>) {
+        let tag = context.tag;
+        let is_same = |it: &ReadRecord| it.is_replaced_by(by, context);
         // A read of the command that wrote says nothing about who may read after that.
         let written = self.write_tag;
         let mut first = tag;
         let mut join = |other: Tag| first = if other > written { first.min(other) } else { first };
-        if let Some(more) = &mut self.cold {
-            more.other_reads.retain(|other_read| {
+        if let Some(cold) = &mut self.cold {
+            cold.other_reads.retain(|other_read| {
                 let is_same = is_same(other_read);
                 is_same.then(|| join(other_read.first));
                 !is_same
@@ -525,9 +527,9 @@ impl RangeState {
     }
 
     /// Before a read is kept: what its lane read before the last of some writes by other names is kept by itself.
-    pub(crate) fn separate_reads(&mut self, by: Accessor, now: &AccessContext<'_>, writes: &[Tag]) {
+    pub(crate) fn separate_reads(&mut self, by: Accessor, context: &AccessContext<'_>, writes: &[Tag]) {
         let last = writes.iter().copied().max().unwrap_or(0);
-        let is_past = |it: &ReadRecord| it.first <= last && it.is_replaced_by(by, now);
+        let is_past = |it: &ReadRecord| it.first <= last && it.is_replaced_by(by, context);
         let past: Vec<ReadRecord> = self.reads().filter(is_past).collect();
         if past.is_empty() {
             return;
@@ -535,13 +537,13 @@ impl RangeState {
         if self.reads().next().is_some_and(|it| it.last == self.read_tag && is_past(&it)) {
             (self.read_tag, self.span) = (0, 0);
         }
-        let (written, more) = (self.write_tag, self.cold.get_or_insert_default());
-        more.other_reads.retain(|it| !is_past(it));
-        let rest = more.rare.get_or_insert_default();
-        rest.earlier_reads.extend(past);
+        let (written, cold) = (self.write_tag, self.cold.get_or_insert_default());
+        cold.other_reads.retain(|it| !is_past(it));
+        let rare = cold.rare.get_or_insert_default();
+        rare.earlier_reads.extend(past);
         // Only the first read behind a write can stand for others that come after the write.
-        let all = rest.earlier_reads.clone();
-        rest.earlier_reads.retain(|earlier_read| {
+        let all = rare.earlier_reads.clone();
+        rare.earlier_reads.retain(|earlier_read| {
             let is_first = |write: Tag| {
                 let is_between = |other: &ReadRecord| {
                     write < other.first && other.first < earlier_read.first && other.is_same_lane(earlier_read)
@@ -553,14 +555,15 @@ impl RangeState {
     }
 
     #[inline]
-    pub(crate) fn record_write(&mut self, by: Accessor, through: ResourceIdentity, tag: Tag) {
+    pub(crate) fn record_write(&mut self, by: Accessor, identity: ResourceIdentity, tag: Tag) {
         self.is_marked = false;
         if self.write_tag != tag {
-            *self = RangeState { write_tag: tag, writer: by, write_identity: through, ..RangeState::default() };
-        } else if self.writes().all(|it| (it.usage, it.identity) != (by.usage, through)) || by.usage == TRANSITION_WRITE
+            *self = RangeState { write_tag: tag, writer: by, write_identity: identity, ..RangeState::default() };
+        } else if self.writes().all(|it| (it.usage, it.identity) != (by.usage, identity))
+            || by.usage == TRANSITION_WRITE
         {
-            let more = self.cold.get_or_insert_default();
-            more.rare.get_or_insert_default().other_writes.push((by, through, tag, None));
+            let cold = self.cold.get_or_insert_default();
+            cold.rare.get_or_insert_default().other_writes.push((by, identity, tag, None));
         }
     }
 
@@ -568,62 +571,62 @@ impl RangeState {
     /// transitions comes after it.
     pub(crate) fn record_transition(
         &mut self,
-        now: &AccessContext<'_>,
+        context: &AccessContext<'_>,
         scope: &ExpandedScope,
         shared: &mut SharedOverlays,
     ) {
         self.record_write(
-            Accessor { usage: TRANSITION_WRITE, queue: now.queue, order: AccessOrder::None },
-            now.identity,
-            now.tag,
+            Accessor { usage: TRANSITION_WRITE, queue: context.queue, order: AccessOrder::None },
+            context.identity,
+            context.tag,
         );
         shared.change(self.cold.get_or_insert_default().newest_overlay(), |overlay| {
-            overlay.add(now, scope);
-            overlay.add_transition_write(now);
+            overlay.add(context, scope);
+            overlay.add_transition_write(context);
         });
     }
 
     /// If the last write is a layout transition that happens now, a second scope gets it.
     pub(crate) fn share_transition(
         &mut self,
-        now: &AccessContext<'_>,
+        context: &AccessContext<'_>,
         scope: &ExpandedScope,
         shared: &mut SharedOverlays,
     ) {
-        self.add_to_overlays(now, scope, shared, |it| it.usage == TRANSITION_WRITE && it.tag == now.tag);
+        self.add_to_overlays(context, scope, shared, |it| it.usage == TRANSITION_WRITE && it.tag == context.tag);
     }
 
     /// A dependency on the resource: if its first scope has the last write, its second scope, which is now, gets it.
     pub(crate) fn apply_dependency(
         &mut self,
-        now: &AccessContext<'_>,
+        context: &AccessContext<'_>,
         resolved_dependency: &ResolvedDependency,
         at: &Range<u64>,
         shared: &mut SharedOverlays,
     ) {
-        self.add_to_overlays(now, &resolved_dependency.dependency.scope, shared, |write| {
-            write.is_in_scope(now, &resolved_dependency.first_scope, at)
+        self.add_to_overlays(context, &resolved_dependency.dependency.scope, shared, |write| {
+            write.is_in_scope(context, &resolved_dependency.first_scope, at)
         });
     }
 
     /// A second scope gets some of the writes.
     fn add_to_overlays(
         &mut self,
-        now: &AccessContext<'_>,
+        context: &AccessContext<'_>,
         scope: &ExpandedScope,
         shared: &mut SharedOverlays,
         is_wanted: impl Fn(WriteRecord<'_>) -> bool,
     ) {
         if self.cold.as_ref().is_none_or(|it| !it.has_other_writes()) {
             if self.writes().any(is_wanted) {
-                shared.change(&mut self.cold.get_or_insert_default().overlay, |it| it.add(now, scope));
+                shared.change(&mut self.cold.get_or_insert_default().overlay, |it| it.add(context, scope));
             }
             return;
         }
         let wanted: Vec<bool> = self.writes().map(is_wanted).collect();
-        let more = self.cold.get_or_insert_default();
-        for (overlay, _) in more.overlays().zip(wanted).filter(|it| it.1) {
-            shared.change(overlay, |it| it.add(now, scope));
+        let cold = self.cold.get_or_insert_default();
+        for (overlay, _) in cold.overlays().zip(wanted).filter(|it| it.1) {
+            shared.change(overlay, |it| it.add(context, scope));
         }
     }
 }
@@ -673,10 +676,10 @@ impl SharedOverlays {
 impl ResourceFirstScope {
     /// Whether a read came after a write. Where the write races what happens now, a read that raced it, too, was in no
     /// better place.
-    fn has_read_since(&self, now: &AccessContext<'_>, write: WriteRecord<'_>, read: &ReadRecord) -> bool {
+    fn has_read_since(&self, context: &AccessContext<'_>, write: WriteRecord<'_>, read: &ReadRecord) -> bool {
         let is_in = |(begin, end): (Tag, Tag), tag: Tag| begin < tag && tag <= end;
         let races = |[one, other]: &[(Tag, Tag); 2]| is_in(*one, write.tag) && is_in(*other, read.last);
-        let is_lost = || now.is_in_unordered_subpass(write.queue, write.tag) && read.queue == now.queue;
+        let is_lost = || context.is_in_unordered_subpass(write.queue, write.tag) && read.queue == context.queue;
         read.last > write.tag && !(is_lost() && self.unordered_pairs.iter().any(races))
     }
 }
@@ -716,43 +719,43 @@ impl AccessContext<'_> {
 
 impl WriteRecord<'_> {
     #[inline]
-    fn is_visible(&self, now: &AccessContext<'_>, usage: UsageIndex) -> bool {
-        now.clock.is_visible(usage, self.queue, self.usage, self.tag)
-            || self.overlay.is_some_and(|it| it.is_visible(now, usage))
+    fn is_visible(&self, context: &AccessContext<'_>, usage: UsageIndex) -> bool {
+        context.clock.is_visible(usage, self.queue, self.usage, self.tag)
+            || self.overlay.is_some_and(|it| it.is_visible(context, usage))
     }
 
     /// Whether another write may come after it.
     #[inline]
-    fn allows_write(&self, now: &AccessContext<'_>, usage: UsageIndex) -> bool {
-        match now.rules.visible_writes {
-            true => self.is_visible(now, usage),
-            false => self.is_available(now, SYNC_TABLES.stage(usage)),
+    fn allows_write(&self, context: &AccessContext<'_>, usage: UsageIndex) -> bool {
+        match context.rules.visible_writes {
+            true => self.is_visible(context, usage),
+            false => self.is_available(context, SYNC_TABLES.stage(usage)),
         }
     }
 
     /// Whether it is available to a stage by what came before.
-    fn is_available(&self, now: &AccessContext<'_>, stage: StageIndex) -> bool {
-        now.clock.is_available(stage, self.queue, self.usage, self.tag)
-            || self.overlay.is_some_and(|it| it.is_available(now, stage))
+    fn is_available(&self, context: &AccessContext<'_>, stage: StageIndex) -> bool {
+        context.clock.is_available(stage, self.queue, self.usage, self.tag)
+            || self.overlay.is_some_and(|it| it.is_available(context, stage))
     }
 
     /// Whether the first scope of a dependency has this write, which is at some addresses.
-    fn is_in_scope(&self, now: &AccessContext<'_>, first: &ResourceFirstScope, at: &Range<u64>) -> bool {
-        let has = |through: ResourceIdentity, carry: &FirstScope| {
-            through == self.identity && carry.has_available(self.queue, self.usage, self.tag)
+    fn is_in_scope(&self, context: &AccessContext<'_>, first: &ResourceFirstScope, at: &Range<u64>) -> bool {
+        let has = |identity: ResourceIdentity, first_scope: &FirstScope| {
+            identity == self.identity && first_scope.has_available(self.queue, self.usage, self.tag)
         };
         let is_there = |it: &Range<u64>| it.start <= at.start && at.end <= it.end;
-        let is_direct = match now.addressing {
+        let is_direct = match context.addressing {
             Addressing::Own => first.through_resource.iter().any(|it| has(it.0, &it.1)),
             Addressing::Alias { .. } => first.through_aliases.iter().any(|it| is_there(&it.0) && has(it.1, &it.2)),
         };
         is_direct
             || first.global.has_available(self.queue, self.usage, self.tag)
-            || self.overlay.is_some_and(|it| it.reaches(now, first))
+            || self.overlay.is_some_and(|it| it.reaches(context, first))
     }
 
-    fn conflict(&self, now: &AccessContext<'_>, after: HazardKind, racing: HazardKind) -> Conflict {
-        let kind = if now.is_racing(self.queue, self.tag) { racing } else { after };
+    fn conflict(&self, context: &AccessContext<'_>, after: HazardKind, racing: HazardKind) -> Conflict {
+        let kind = if context.is_racing(self.queue, self.tag) { racing } else { after };
         let kind = if self.usage == PRESENT { after_present(kind) } else { kind };
         Conflict { kind, prior: self.tag, prior_usage: self.usage }
     }
@@ -767,11 +770,11 @@ impl ReadRecord {
     /// Whether a read that happens now stands for it from now on: it is one of the same lane, in the same subpass or
     /// ordered after it.
     #[inline]
-    fn is_replaced_by(&self, by: Accessor, now: &AccessContext<'_>) -> bool {
+    fn is_replaced_by(&self, by: Accessor, context: &AccessContext<'_>) -> bool {
         let Accessor { usage, queue, order } = by;
         let stage = SYNC_TABLES.stage(usage);
         self.is_same_lane(&ReadRecord { usage, queue, first: 0, last: 0, order })
-            && (self.last > now.subpass_begin || now.clock.has_happened(stage, queue, stage, self.last))
+            && (self.last > context.subpass_begin || context.clock.has_happened(stage, queue, stage, self.last))
     }
 
     /// Whether they are of one lane, and in the same places of rendering.
@@ -786,24 +789,24 @@ impl ReadRecord {
     #[inline]
     fn conflict_with_write(
         &self,
-        now: &AccessContext<'_>,
+        context: &AccessContext<'_>,
         (usage, order): (UsageIndex, AccessOrder),
     ) -> Option<Conflict> {
-        if self.last == now.tag || access_order::are_atomic(self.order, order) {
+        if self.last == context.tag || access_order::are_atomic(self.order, order) {
             return None;
         }
-        let is_ordered = now.is_ordered(self.queue, self.last, (self.usage, self.order), (usage, order));
-        let is_before = is_ordered || self.happens_before(now, SYNC_TABLES.stage(usage), self.last);
-        (!is_before || now.is_in_unordered_subpass(self.queue, self.last)).then(|| self.conflict(now))
+        let is_ordered = context.is_ordered(self.queue, self.last, (self.usage, self.order), (usage, order));
+        let is_before = is_ordered || self.happens_before(context, SYNC_TABLES.stage(usage), self.last);
+        (!is_before || context.is_in_unordered_subpass(self.queue, self.last)).then(|| self.conflict(context))
     }
 
     #[inline]
-    fn happens_before(&self, now: &AccessContext<'_>, stage: StageIndex, tag: Tag) -> bool {
-        now.clock.has_happened(stage, self.queue, SYNC_TABLES.stage(self.usage), tag)
+    fn happens_before(&self, context: &AccessContext<'_>, stage: StageIndex, tag: Tag) -> bool {
+        context.clock.has_happened(stage, self.queue, SYNC_TABLES.stage(self.usage), tag)
     }
 
-    fn conflict(&self, now: &AccessContext<'_>) -> Conflict {
-        let is_racing = now.is_racing(self.queue, self.last);
+    fn conflict(&self, context: &AccessContext<'_>) -> Conflict {
+        let is_racing = context.is_racing(self.queue, self.last);
         let kind = if is_racing { HazardKind::WriteRacingRead } else { HazardKind::WriteAfterRead };
         Conflict { kind, prior: self.last, prior_usage: self.usage }
     }

@@ -133,37 +133,42 @@ impl ExecutionProgress {
         &mut self,
         plans: &CommandPlans,
         state: &RangeState,
-        now: &AccessContext<'_>,
-        spot: &AddressedAccess,
+        context: &AccessContext<'_>,
+        addressed_access: &AddressedAccess,
         at: usize,
     ) -> bool {
-        let Some(last) = state.last_read(spot.usage, spot.order) else { return false };
+        let Some(last) = state.last_read(addressed_access.usage, addressed_access.order) else { return false };
         let Some(command) = self.command_of_tag(last) else { return false };
-        let (kind, spots) = plans.addressed_accesses(command);
+        let (kind, addressed) = plans.addressed_accesses(command);
         // The same things are in the same places, in most cases.
-        let is_there = |it: &AddressedAccess| it.is_same_use(spot);
-        let at = if spots.get(at).is_some_and(is_there) { Some(at) } else { spots.iter().position(is_there) };
+        let is_there = |it: &AddressedAccess| it.is_same_use(addressed_access);
+        let at = if addressed.get(at).is_some_and(is_there) { Some(at) } else { addressed.iter().position(is_there) };
         let Some(at) = at.filter(|_| kind == PlanKind::Disjoint) else { return false };
         let (number, bit) = plans.mark_position(command, at);
         // One that is not of the same subpass is remembered apart.
-        if state.is_marked() && last > now.subpass_begin && plans.marks_at(number).checked_elsewhere() & bit != 0 {
+        if state.is_marked() && last > context.subpass_begin && plans.marks_at(number).checked_elsewhere() & bit != 0 {
             self.mark_updates.push((number, MarkUpdate::Superseded(bit)));
         }
         last > self.visible_since
     }
 
     /// What a range remembers until it is overwritten.
-    pub(crate) fn mark_overwritten(&mut self, plans: &CommandPlans, state: &RangeState, spot: &AddressedAccess) {
+    pub(crate) fn mark_overwritten(
+        &mut self,
+        plans: &CommandPlans,
+        state: &RangeState,
+        addressed_access: &AddressedAccess,
+    ) {
         if !state.is_marked() {
             return;
         }
         state.each_tag(|tag| {
             let Some(command) = self.command_of_tag(tag) else { return };
-            let (kind, spots) = plans.addressed_accesses(command);
+            let (kind, addressed) = plans.addressed_accesses(command);
             if kind != PlanKind::Disjoint {
                 return;
             }
-            for (at, _) in spots.iter().enumerate().filter(|it| it.1.range == spot.range) {
+            for (at, _) in addressed.iter().enumerate().filter(|it| it.1.range == addressed_access.range) {
                 let (number, bit) = plans.mark_position(command, at);
                 let marks = plans.marks_at(number);
                 if (marks.writes | marks.checked_elsewhere()) & bit != 0 {

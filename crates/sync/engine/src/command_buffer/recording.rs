@@ -298,16 +298,17 @@ impl ReportedFindings {
     /// Whether a hazard inside of one execution of the command buffer was told. Of which part of the resource does not
     /// matter: in which pieces it is told depends on what came before.
     pub(crate) fn has_hazard(&self, found: &Hazard) -> bool {
-        let is_same = |told: &&Hazard| (told.kind, told.resource) == (found.kind, found.resource);
-        let mut told = self.hazards.iter().filter(is_same);
+        let is_same = |reported: &&Hazard| (reported.kind, reported.resource) == (found.kind, found.resource);
+        let mut reported = self.hazards.iter().filter(is_same);
         is_same_execution(&found.at, &found.prior)
-            && told.any(|it| is_same_path(&it.at, &found.at) && is_same_path(&it.prior, &found.prior))
+            && reported.any(|it| is_same_path(&it.at, &found.at) && is_same_path(&it.prior, &found.prior))
     }
 
     pub(crate) fn has_fault(&self, found: &UndefinedContents) -> bool {
         let Some(prior) = found.prior.as_ref().filter(|it| is_same_execution(&found.at, it)) else { return false };
-        let is_same = |told: &&UndefinedContents| (told.kind, told.resource) == (found.kind, found.resource);
-        let is_prior = |told: &UndefinedContents| told.prior.as_ref().is_some_and(|it| is_same_path(it, prior));
+        let is_same =
+            |reported: &&UndefinedContents| (reported.kind, reported.resource) == (found.kind, found.resource);
+        let is_prior = |reported: &UndefinedContents| reported.prior.as_ref().is_some_and(|it| is_same_path(it, prior));
         self.faults.iter().filter(is_same).any(|it| is_same_path(&it.at, &found.at) && is_prior(it))
     }
 }
@@ -361,10 +362,10 @@ mod tests {
         // A hazard inside, and a read that conflicts with the write of an earlier execution.
         let commands = vec![access(4, A::TRANSFER_READ), access(1, A::TRANSFER_WRITE), access(1, A::TRANSFER_READ)];
         engine.begin_recording(id, queue, false);
-        let told: Vec<Hazard> = commands.into_iter().flat_map(|it| engine.record(id, it).hazards).collect();
+        let reported: Vec<Hazard> = commands.into_iter().flat_map(|it| engine.record(id, it).hazards).collect();
         let at = |index: u32, it: &ProgramLocation| matches!(it, ProgramLocation::Command(it) if it.path == [index]);
-        assert_eq!(told.len(), 1);
-        assert!(told[0].kind == HazardKind::ReadAfterWrite && at(2, &told[0].at) && at(1, &told[0].prior));
+        assert_eq!(reported.len(), 1);
+        assert!(reported[0].kind == HazardKind::ReadAfterWrite && at(2, &reported[0].at) && at(1, &reported[0].prior));
         assert_eq!(submit(&mut engine, id), []);
         let again = submit(&mut engine, id);
         assert_eq!(again.iter().map(|it| it.kind).collect::<Vec<_>>(), [HazardKind::WriteAfterRead]);
@@ -536,8 +537,8 @@ mod tests {
         let (mut engine, id) = (Engine::with_program(crate::Rules::CONTRACT, &program), CommandBufferId(7));
         engine.begin_recording(id, GRAPHICS, false);
         let commands = program.command_buffers[0].commands.iter();
-        let told: usize = commands.map(|it| engine.record(id, it.clone()).faults.len()).sum();
-        assert_eq!(told, 1);
+        let reported: usize = commands.map(|it| engine.record(id, it.clone()).faults.len()).sum();
+        assert_eq!(reported, 1);
         engine.command_buffers[7].discard_marks();
         submit(&mut engine, id);
         assert_eq!(engine.take_faults(), []);
@@ -605,11 +606,11 @@ mod tests {
         let mut engine = Engine::new(&[other], 0, 0, 0);
         engine.set_resource(ResourceId(1), &Resource::new(ResourceKind::Buffer { size: 64 }, None));
         let id = CommandBufferId(0);
-        for (queue, told, later) in [(GRAPHICS, 0, 1), (other, 1, 0)] {
+        for (queue, reported, later) in [(GRAPHICS, 0, 1), (other, 1, 0)] {
             engine.begin_recording(id, queue, false);
             let commands = [access(1, A::TRANSFER_WRITE), barrier(), access(1, A::TRANSFER_READ)];
             let found: usize = commands.into_iter().map(|it| engine.record(id, it).hazards.len()).sum();
-            assert_eq!(found, told);
+            assert_eq!(found, reported);
             engine.step(&HostStep::DeviceIdle);
             assert_eq!(submit(&mut engine, id).len(), later, "{queue:?}");
         }

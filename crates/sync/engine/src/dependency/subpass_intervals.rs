@@ -170,9 +170,9 @@ impl ClockQueries {
     }
 
     /// Whether there is something for a stretch after one tag, up to and with another.
-    fn has_any(&self, stretch: &SubpassInterval, after: Tag, until: Tag) -> bool {
+    fn has_any(&self, interval: &SubpassInterval, after: Tag, until: Tag) -> bool {
         let first = self.0.partition_point(|it| it.tag <= after);
-        self.0[first..].iter().take_while(|it| it.tag <= until).any(|it| stretch.is_queried_by(it))
+        self.0[first..].iter().take_while(|it| it.tag <= until).any(|it| interval.is_queried_by(it))
     }
 }
 
@@ -182,24 +182,24 @@ mod tests {
 
     const SRC: StageIndex = StageIndex(3);
 
-    fn stretch(begin: Tag, end: Tag, dst: u64) -> SubpassInterval {
+    fn interval(begin: Tag, end: Tag, dst: u64) -> SubpassInterval {
         let (src_usages, dst_usages) = (UsageSet::default(), UsageSet::default());
         SubpassInterval { queue: 0, begin, end, src: StageSet(1 << SRC.0), src_usages, dst: StageSet(dst), dst_usages }
     }
 
-    fn tags(stretches: &SubpassIntervals) -> Vec<(Tag, Tag)> {
-        stretches.iter().map(|it| (it.begin, it.end)).collect()
+    fn tags(intervals: &SubpassIntervals) -> Vec<(Tag, Tag)> {
+        intervals.iter().map(|it| (it.begin, it.end)).collect()
     }
 
     #[test]
     fn what_another_says_too_is_not_kept() {
         let mut all = SubpassIntervals::default();
-        all.add(stretch(4, 8, 0b1));
-        all.add(stretch(4, 9, 0b11));
-        all.add(stretch(5, 9, 0b10));
+        all.add(interval(4, 8, 0b1));
+        all.add(interval(4, 9, 0b11));
+        all.add(interval(5, 9, 0b10));
         assert_eq!(tags(&all), [(4, 9)]);
-        all.add(stretch(4, 8, 0b100));
-        all.add(stretch(4, 8, 0b1000));
+        all.add(interval(4, 8, 0b100));
+        all.add(interval(4, 8, 0b1000));
         assert_eq!(tags(&all), [(4, 9), (4, 8)]);
         assert!(all.any(|it| it.end == 8 && it.dst == StageSet(0b1100)));
     }
@@ -208,7 +208,7 @@ mod tests {
     fn nobody_asks_for_what_no_range_remembers() {
         let mut all = SubpassIntervals::default();
         for begin in [10, 20, 30, 40] {
-            all.add(stretch(begin, begin + 5, 0b1));
+            all.add(interval(begin, begin + 5, 0b1));
         }
         let asked = |tags: &[Tag]| ClockQueries::new(tags.iter().map(|it| ClockQuery::of_stage(0, SRC, *it)).collect());
         let kept = |asks: &[Tag]| {
@@ -226,8 +226,8 @@ mod tests {
     #[test]
     fn what_leads_elsewhere_is_not_joined() {
         let mut all = SubpassIntervals::default();
-        all.add(stretch(10, 15, 0b1));
-        all.add(stretch(20, 25, 0b10));
+        all.add(interval(10, 15, 0b1));
+        all.add(interval(20, 25, 0b10));
         all.retain_queried(&ClockQueries::new([12, 22].map(|it| ClockQuery::of_stage(0, SRC, it)).to_vec()));
         assert_eq!(tags(&all), [(10, 15), (20, 25)]);
     }
@@ -235,8 +235,8 @@ mod tests {
     #[test]
     fn other_queues_and_stages_are_not_between() {
         let mut all = SubpassIntervals::default();
-        all.add(stretch(10, 15, 0b1));
-        all.add(stretch(20, 25, 0b1));
+        all.add(interval(10, 15, 0b1));
+        all.add(interval(20, 25, 0b1));
         let ask = |queue, stage, tag| ClockQuery::of_stage(queue, StageIndex(stage), tag);
         let asks = vec![ask(0, SRC.0, 12), ask(0, SRC.0, 22), ask(1, SRC.0, 18), ask(0, SRC.0 + 1, 18)];
         all.retain_queried(&ClockQueries::new(asks));

@@ -159,7 +159,7 @@ impl CompletedWork {
         self.batches.merge(&other.batches);
     }
 
-    /// Forgets stretches that nobody asks for.
+    /// Forgets intervals that nobody asks for.
     fn retain_queried(&mut self, asked: &ClockQueries) {
         self.first_scope.retain_queried(asked);
         self.host_visible.retain_queried(asked);
@@ -290,8 +290,8 @@ impl EngineDevice {
     /// Whatever is submitted from now on comes after it.
     pub(crate) fn forget_finished(&mut self) {
         if self.queues.iter().all(|it| it.blocked.is_empty()) {
-            let (carry, clock) = (&self.host.first_scope, &self.host_clock);
-            self.states.retain(|it| !it.is_finished(carry, clock));
+            let (first_scope, clock) = (&self.host.first_scope, &self.host_clock);
+            self.states.retain(|it| !it.is_finished(first_scope, clock));
         }
         self.ranges_after_sweep = self.states.len();
     }
@@ -309,7 +309,7 @@ impl EngineDevice {
         }
     }
 
-    /// Forgets stretches that nobody can ask a queue for any more, once enough have come together. Not inside of a
+    /// Forgets intervals that nobody can ask a queue for any more, once enough have come together. Not inside of a
     /// subpass, whose outside is elsewhere.
     pub(crate) fn sweep_intervals(&mut self, queue: u8) {
         let own = &mut self.queues[usize::from(queue)];
@@ -380,9 +380,9 @@ impl EngineDevice {
     /// Changes where sparse resources lie. Its scopes have nothing of the queue's commands: what it waited for it hands
     /// on, with what the queue has signaled before.
     fn bind_sparse(&mut self, queue: usize, host: &CompletedWork, work: &SparseBindWork) {
-        let mut known = host.clone();
+        let mut completed = host.clone();
         for point in &work.waits {
-            known.merge(&self.take_semaphore(*point).unwrap_or_default());
+            completed.merge(&self.take_semaphore(*point).unwrap_or_default());
         }
         for bind in &work.binds {
             for range in self.addresses.bind(bind) {
@@ -390,15 +390,15 @@ impl EngineDevice {
             }
             self.forget_freed_ranges();
         }
-        known.merge(&self.queues[queue].signals);
+        completed.merge(&self.queues[queue].signals);
         if !work.signals.is_empty() || work.fence.is_some() {
-            self.queues[queue].signals = known.clone();
+            self.queues[queue].signals = completed.clone();
         }
         for point in &work.signals {
-            self.set_semaphore(*point, known.clone());
+            self.set_semaphore(*point, completed.clone());
         }
         if let Some(slot) = work.fence.and_then(|it| self.fences.get_mut(it.0 as usize)) {
-            *slot = Some(known);
+            *slot = Some(completed);
         }
     }
 
@@ -407,12 +407,12 @@ impl EngineDevice {
         loop {
             let is_ready = |it: &usize| self.queues[*it].blocked.front().is_some_and(|it| self.is_ready(&it.work));
             let Some(queue) = (0..self.queues.len()).find(is_ready) else { return self.remove_destroyed() };
-            let Some(parked) = self.queues[queue].blocked.pop_front() else { return };
-            match &parked.work {
-                QueueWork::Batch(index, batch) => self.execute(queue as u8, &parked, *index, batch, execute),
+            let Some(submission) = self.queues[queue].blocked.pop_front() else { return };
+            match &submission.work {
+                QueueWork::Batch(index, batch) => self.execute(queue as u8, &submission, *index, batch, execute),
                 QueueWork::Fence(fence) => self.signal_fence(queue as u8, *fence),
-                QueueWork::Present(waits, images) => self.present(parked.step, &parked.host, waits, images),
-                QueueWork::Sparse(work) => self.bind_sparse(queue, &parked.host, work),
+                QueueWork::Present(waits, images) => self.present(submission.step, &submission.host, waits, images),
+                QueueWork::Sparse(work) => self.bind_sparse(queue, &submission.host, work),
             }
         }
     }
@@ -454,7 +454,7 @@ impl EngineDevice {
     fn execute(
         &mut self,
         queue: u8,
-        parked: &BlockedSubmission,
+        submission: &BlockedSubmission,
         index: u32,
         batch: &SubmitBatch,
         execute: ExecuteBatch<'_>,
@@ -462,37 +462,37 @@ impl EngineDevice {
         let own = &mut self.queues[usize::from(queue)];
         // What the host knows is visible to the device, not to the host: that takes a barrier.
         let CommonSets { device, device_usages, .. } = *COMMON_SETS;
-        if own.merged_host.as_ref().is_none_or(|it| !Arc::ptr_eq(it, &parked.host)) {
-            own.clock.apply_second_scope(&parked.host.first_scope, device, device_usages);
-            own.clock.batches.merge(&parked.host.batches);
-            own.merged_host = Some(Arc::clone(&parked.host));
+        if own.merged_host.as_ref().is_none_or(|it| !Arc::ptr_eq(it, &submission.host)) {
+            own.clock.apply_second_scope(&submission.host.first_scope, device, device_usages);
+            own.clock.batches.merge(&submission.host.batches);
+            own.merged_host = Some(Arc::clone(&submission.host));
         }
         let waited: Vec<(SemaphoreWait, CompletedWork)> =
             batch.waits.iter().filter_map(|it| Some((*it, self.take_semaphore(it.point)?))).collect();
         let own = &mut self.queues[usize::from(queue)];
-        for (wait, known) in &waited {
+        for (wait, completed) in &waited {
             let stages = scopes::destination_stages(wait.stages, own.flags);
-            own.clock.apply_second_scope(&known.first_scope, stages, scopes::usages_of(stages));
+            own.clock.apply_second_scope(&completed.first_scope, stages, scopes::usages_of(stages));
             // A wait at no stage brings nothing to anybody.
             if !stages.is_empty() {
-                own.clock.merge_visible(&known.host_visible);
-                own.receive(stages, &known.host_visible);
+                own.clock.merge_visible(&completed.host_visible);
+                own.receive(stages, &completed.host_visible);
             }
-            own.clock.batches.merge(&known.batches);
+            own.clock.batches.merge(&completed.batches);
         }
-        execute(self, queue, parked.step, index, batch);
+        execute(self, queue, submission.step, index, batch);
         self.tag += TAGS_PER_COMMAND;
         for signal in &batch.signals {
-            self.signal(queue, *signal, &parked.host);
+            self.signal(queue, *signal, &submission.host);
         }
         self.sweep_intervals(queue);
     }
 
     fn signal_fence(&mut self, queue: u8, fence: FenceId) {
-        let known = self.completed_by_queue(queue);
-        self.queues[usize::from(queue)].signals = known.clone();
+        let completed = self.completed_by_queue(queue);
+        self.queues[usize::from(queue)].signals = completed.clone();
         if let Some(slot) = self.fences.get_mut(fence.0 as usize) {
-            *slot = Some(known);
+            *slot = Some(completed);
         }
     }
 
@@ -510,11 +510,11 @@ impl EngineDevice {
         let tag = self.tag;
         let own = &mut self.queues[usize::from(queue)];
         let stages = scopes::signal_stages(signal.stages, own.flags);
-        let mut carry = own.clock.first_scope(queue, tag, stages, scopes::usages_of(stages));
-        carry.merge(&own.signals.first_scope);
-        carry.forget_covered();
-        own.signals.first_scope = carry.clone();
-        carry.merge(&host.first_scope);
+        let mut first_scope = own.clock.first_scope(queue, tag, stages, scopes::usages_of(stages));
+        first_scope.merge(&own.signals.first_scope);
+        first_scope.forget_covered();
+        own.signals.first_scope = first_scope.clone();
+        first_scope.merge(&host.first_scope);
         let is_for_host = stages.0 & COMMON_SETS.host.0 != 0;
         let mut host =
             if is_for_host { own.clock.visible_to(COMMON_SETS.host_usages) } else { VisibleWrites::default() };
@@ -526,15 +526,15 @@ impl EngineDevice {
         let mut batches = own.clock.batches.clone();
         batches.raise(queue, tag);
         own.signals.batches.merge(&batches);
-        self.set_semaphore(signal.point, CompletedWork { first_scope: carry, host_visible: host, batches });
+        self.set_semaphore(signal.point, CompletedWork { first_scope, host_visible: host, batches });
     }
 
-    fn set_semaphore(&mut self, point: SemaphorePoint, known: CompletedWork) {
+    fn set_semaphore(&mut self, point: SemaphorePoint, completed: CompletedWork) {
         let Some(semaphore) = self.semaphores.get_mut(point.semaphore.0 as usize) else { return };
         match point.value {
-            None => semaphore.binary = Some(known),
+            None => semaphore.binary = Some(completed),
             Some(value) => {
-                semaphore.values.insert(value, known);
+                semaphore.values.insert(value, completed);
                 if semaphore.values.len() > SIGNALS_MAX {
                     semaphore.values.pop_first();
                 }
@@ -545,24 +545,24 @@ impl EngineDevice {
     /// Everything that a queue has done, and all that it knows of others.
     fn completed_by_queue(&self, queue: u8) -> CompletedWork {
         let QueueTimeline { clock, signals, .. } = &self.queues[usize::from(queue)];
-        let carry = clock.first_scope(queue, self.tag, COMMON_SETS.stages, COMMON_SETS.usages);
+        let first_scope = clock.first_scope(queue, self.tag, COMMON_SETS.stages, COMMON_SETS.usages);
         let mut batches = clock.batches.clone();
         batches.raise(queue, self.tag);
-        let mut known =
-            CompletedWork { first_scope: carry, host_visible: clock.visible_to(COMMON_SETS.host_usages), batches };
-        known.merge(signals);
-        known.first_scope.forget_covered();
-        known
+        let mut completed =
+            CompletedWork { first_scope, host_visible: clock.visible_to(COMMON_SETS.host_usages), batches };
+        completed.merge(signals);
+        completed.first_scope.forget_covered();
+        completed
     }
 
-    fn merge_into_host(&mut self, known: &CompletedWork) {
+    fn merge_into_host(&mut self, completed: &CompletedWork) {
         let host = Arc::make_mut(&mut self.host);
-        host.merge(known);
+        host.merge(completed);
         host.first_scope.forget_covered();
         self.forget_signals();
-        self.host_clock.apply_execution_dependency(&known.first_scope, COMMON_SETS.host);
-        self.host_clock.merge_visible(&known.host_visible);
-        self.host_clock.batches.merge(&known.batches);
+        self.host_clock.apply_execution_dependency(&completed.first_scope, COMMON_SETS.host);
+        self.host_clock.merge_visible(&completed.host_visible);
+        self.host_clock.batches.merge(&completed.batches);
     }
 
     /// Forgets what timelines were signaled with, as far as the host knows it: whoever waits for it is submitted later,
@@ -573,8 +573,8 @@ impl EngineDevice {
         }
         let host = &self.host;
         for semaphore in &mut self.semaphores {
-            let known = semaphore.values.iter().rev().find(|it| host.covers(it.1)).map(|it| *it.0);
-            let Some(last) = known.filter(|it| semaphore.values.range(..it).next().is_some()) else { continue };
+            let completed = semaphore.values.iter().rev().find(|it| host.covers(it.1)).map(|it| *it.0);
+            let Some(last) = completed.filter(|it| semaphore.values.range(..it).next().is_some()) else { continue };
             semaphore.values = semaphore.values.split_off(&last);
             semaphore.values.insert(last, CompletedWork::default());
         }
@@ -622,19 +622,19 @@ impl EngineDevice {
 
     /// The host accessed something: what is submitted from now on comes after it, and sees what it wrote.
     pub(crate) fn record_host_access(&mut self, tag: Tag) {
-        let carry = FirstScope::from_queue(self.host_queue(), tag, COMMON_SETS.host, COMMON_SETS.host_usages);
+        let first_scope = FirstScope::from_queue(self.host_queue(), tag, COMMON_SETS.host, COMMON_SETS.host_usages);
         let queue = self.host_queue();
         let host = Arc::make_mut(&mut self.host);
-        host.first_scope.merge(&carry);
+        host.first_scope.merge(&first_scope);
         host.batches.raise(queue, tag);
     }
 
     pub(crate) fn wait_fences(&mut self, fences: &[FenceId]) {
         for fence in fences {
             let index = fence.0 as usize;
-            if let Some(known) = self.fences.get_mut(index).and_then(Option::take) {
-                self.merge_into_host(&known);
-                self.fences[index] = Some(known);
+            if let Some(completed) = self.fences.get_mut(index).and_then(Option::take) {
+                self.merge_into_host(&completed);
+                self.fences[index] = Some(completed);
             }
         }
     }
@@ -649,8 +649,8 @@ impl EngineDevice {
 
     pub(crate) fn queue_idle(&mut self, queue: QueueId) {
         if (queue.0 as usize) < self.queues.len() {
-            let known = self.completed_by_queue(queue.0 as u8);
-            self.merge_into_host(&known);
+            let completed = self.completed_by_queue(queue.0 as u8);
+            self.merge_into_host(&completed);
         }
     }
 
@@ -661,17 +661,17 @@ impl EngineDevice {
     pub(crate) fn host_wait_semaphores(&mut self, points: &[SemaphorePoint]) {
         for point in points {
             let semaphore = self.semaphores.get(point.semaphore.0 as usize);
-            let known = semaphore.and_then(|it| it.values.range(point.value?..).next().map(|it| it.1.clone()));
-            if let Some(known) = known {
-                self.merge_into_host(&known);
+            let completed = semaphore.and_then(|it| it.values.range(point.value?..).next().map(|it| it.1.clone()));
+            if let Some(completed) = completed {
+                self.merge_into_host(&completed);
             }
         }
     }
 
     pub(crate) fn host_signal_semaphore(&mut self, point: SemaphorePoint) {
-        let mut known = CompletedWork::clone(&self.host);
-        known.batches.raise(self.host_queue(), self.tag + TAGS_PER_COMMAND);
-        self.set_semaphore(point, known);
+        let mut completed = CompletedWork::clone(&self.host);
+        completed.batches.raise(self.host_queue(), self.tag + TAGS_PER_COMMAND);
+        self.set_semaphore(point, completed);
     }
 
     /// The presentation engine is done with an image at `tag`, and tells so.
@@ -685,33 +685,33 @@ impl EngineDevice {
         let queue = self.presentation_queue(image);
         let mut stages = StageSet::default();
         stages.add(PRESENTATION);
-        let carry = FirstScope::from_queue(queue, tag, stages, scopes::usages_of(stages));
-        let mut known = CompletedWork { first_scope: carry, ..CompletedWork::default() };
-        known.batches.raise(queue, tag);
-        known.merge(self.presented.get(&image).map_or(&CompletedWork::default(), |it| &it.1));
+        let first_scope = FirstScope::from_queue(queue, tag, stages, scopes::usages_of(stages));
+        let mut completed = CompletedWork { first_scope, ..CompletedWork::default() };
+        completed.batches.raise(queue, tag);
+        completed.merge(self.presented.get(&image).map_or(&CompletedWork::default(), |it| &it.1));
         if let Some(slot) = fence.and_then(|it| self.fences.get_mut(it.0 as usize)) {
-            *slot = Some(known.clone());
+            *slot = Some(completed.clone());
         }
         if let Some(semaphore) = semaphore {
-            self.set_semaphore(SemaphorePoint { semaphore, value: None }, known);
+            self.set_semaphore(SemaphorePoint { semaphore, value: None }, completed);
         }
     }
 
     /// What an image's way through the presentation engine comes after.
-    pub(crate) fn merge_presented(&mut self, image: ResourceId, known: &CompletedWork) {
+    pub(crate) fn merge_presented(&mut self, image: ResourceId, completed: &CompletedWork) {
         if let Some(own) = self.presented.get_mut(&image) {
-            own.1.merge(known);
+            own.1.merge(completed);
         }
     }
 
     /// What a present comes after: all that its semaphores hand on.
     pub(crate) fn take_present_waits(&mut self, waits: &[SemaphoreId]) -> CompletedWork {
-        let mut known = CompletedWork::default();
+        let mut completed = CompletedWork::default();
         for semaphore in waits {
-            known
+            completed
                 .merge(&self.take_semaphore(SemaphorePoint { semaphore: *semaphore, value: None }).unwrap_or_default());
         }
-        known
+        completed
     }
 
     /// The addresses of a part of a resource that is about to be used.
@@ -765,8 +765,8 @@ impl EngineDevice {
 
     /// What the first work that is parked on a queue waits for, as far as nobody has signaled it.
     pub(crate) fn unsignaled_waits(&self, queue: QueueId) -> Vec<SemaphorePoint> {
-        let parked = self.queues.get(queue.0 as usize).and_then(|it| it.blocked.front());
-        let points: Vec<SemaphorePoint> = match parked.map(|it| &it.work) {
+        let submission = self.queues.get(queue.0 as usize).and_then(|it| it.blocked.front());
+        let points: Vec<SemaphorePoint> = match submission.map(|it| &it.work) {
             Some(QueueWork::Batch(_, batch)) => batch.waits.iter().map(|it| it.point).collect(),
             Some(QueueWork::Present(waits, _)) => {
                 waits.iter().map(|it| SemaphorePoint { semaphore: *it, value: None }).collect()

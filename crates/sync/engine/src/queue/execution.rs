@@ -236,8 +236,8 @@ impl<'a> CommandExecutor<'a> {
     /// Where and how this command is.
     pub(crate) fn access_context(&self, tag: Tag, resource: ResourceId) -> AccessContext<'_> {
         let clock = &self.device.queues[usize::from(self.queue)].clock;
-        let through = self.device.addresses.identity(resource);
-        access_context(self.device.rules, clock, self.queue, self.instance.as_ref(), tag, through)
+        let identity = self.device.addresses.identity(resource);
+        access_context(self.device.rules, clock, self.queue, self.instance.as_ref(), tag, identity)
     }
 
     /// Before this tag nothing is directly in the first scope of a barrier.
@@ -297,7 +297,7 @@ impl<'a> CommandExecutor<'a> {
     /// The first scope of an element of a barrier; inside a subpass, only of that subpass.
     fn first(&self, tag: Tag, expanded_dependency: &ExpandedDependency) -> ResourceFirstScope {
         let clock = &self.device.queues[usize::from(self.queue)].clock;
-        let carry = |src_usages| match self.scope_begin() {
+        let first_scope = |src_usages| match self.scope_begin() {
             0 => clock.first_scope(self.queue, tag, expanded_dependency.scope.src, src_usages),
             begin => clock.first_scope_of_interval(SubpassInterval {
                 queue: self.queue,
@@ -309,14 +309,17 @@ impl<'a> CommandExecutor<'a> {
                 dst_usages: UsageSet::default(),
             }),
         };
-        let own = self.sources(expanded_dependency).into_iter().map(|it| (it.identity, carry(it.usages))).collect();
-        let elsewhere =
-            expanded_dependency.alias_sources().iter().map(|(at, it)| (at.clone(), it.identity, carry(it.usages)));
+        let own =
+            self.sources(expanded_dependency).into_iter().map(|it| (it.identity, first_scope(it.usages))).collect();
+        let elsewhere = expanded_dependency
+            .alias_sources()
+            .iter()
+            .map(|(at, it)| (at.clone(), it.identity, first_scope(it.usages)));
         let elsewhere = elsewhere.collect();
-        let (carry, parts) =
-            (carry(expanded_dependency.global_usages()), smallvec![(expanded_dependency.scope.src, tag)]);
+        let (first_scope, parts) =
+            (first_scope(expanded_dependency.global_usages()), smallvec![(expanded_dependency.scope.src, tag)]);
         ResourceFirstScope {
-            global: carry,
+            global: first_scope,
             through_resource: own,
             through_aliases: elsewhere,
             stage_limits: parts,
@@ -366,13 +369,13 @@ impl<'a> CommandExecutor<'a> {
             let Some((resource, ranges)) = self.dependency_ranges(&ready.dependency) else { continue };
             let aliased = self.device.addresses.aliased_ranges(resource, &ranges);
             let (rules, queue, from) = (self.device.rules, self.queue, self.scope_begin());
-            let (through, tag) = (self.device.addresses.identity(resource), tag + 1);
+            let (identity, tag) = (self.device.addresses.identity(resource), tag + 1);
             let EngineDevice { queues, states, .. } = &mut *self.device;
             let clock = &queues[usize::from(queue)].clock;
             let alias = |it: &Range<u64>| Addressing::Alias { start: it.start, end: it.end };
             let own = ranges.into_iter().map(|it| (Addressing::Own, it));
             for (name, range) in aliased.into_iter().map(|(own, theirs)| (alias(&own), theirs)).chain(own) {
-                let now = AccessContext {
+                let context = AccessContext {
                     rules,
                     clock,
                     queue,
@@ -380,13 +383,13 @@ impl<'a> CommandExecutor<'a> {
                     instance_begin: None,
                     subpass_begin: from,
                     unordered_subpasses: &[],
-                    identity: through,
+                    identity,
                     addressing: name,
                 };
                 let mut shared = SharedOverlays::default();
                 states.update(range, |_, state| {
                     if let Some(state) = state {
-                        state.share_transition(&now, &ready.dependency.scope, &mut shared);
+                        state.share_transition(&context, &ready.dependency.scope, &mut shared);
                     }
                 });
             }
@@ -396,22 +399,22 @@ impl<'a> CommandExecutor<'a> {
     pub(crate) fn check_transition(&mut self, tag: Tag, ready: &ResolvedDependency) {
         let Some((resource, ranges)) = self.dependency_ranges(&ready.dependency) else { return };
         let mut conflicts: Vec<(Range<u64>, Vec<Conflict>)> = Vec::new();
-        let now = self.access_context(tag + 1, resource);
+        let context = self.access_context(tag + 1, resource);
         for range in &ranges {
             for (part, state) in self.device.states.overlapping(range.clone()) {
-                let found = state.check_transition(&now, &ready.first_scope, &part);
+                let found = state.check_transition(&context, &ready.first_scope, &part);
                 conflicts.extend(Some((part, found)).filter(|it| !it.1.is_empty()));
             }
         }
         for (own, theirs) in self.device.addresses.aliased_ranges(resource, &ranges) {
-            let now = AccessContext { addressing: Addressing::Alias { start: own.start, end: own.end }, ..now };
+            let context = AccessContext { addressing: Addressing::Alias { start: own.start, end: own.end }, ..context };
             for (part, state) in split_range(&theirs, ready.alias_boundaries())
                 .into_iter()
                 .flat_map(|it| self.device.states.overlapping(it))
             {
-                let found = state.check_transition(&now, &ready.first_scope, &part);
+                let found = state.check_transition(&context, &ready.first_scope, &part);
                 conflicts.extend(self.device.without_newer_access(
-                    &now,
+                    &context,
                     (TRANSITION_WRITE, AccessOrder::None),
                     &own,
                     &found,
@@ -428,8 +431,8 @@ impl<'a> CommandExecutor<'a> {
         let (queue, from, instance) =
             (self.queue, self.scope_begin(), self.instance.as_ref().map(RenderPassInstance::raster_order_begin));
         let EngineDevice { rules, queues, states, addresses, .. } = &mut *self.device;
-        let (rules, clock, through) = (*rules, &queues[usize::from(queue)].clock, addresses.identity(resource));
-        let now = AccessContext {
+        let (rules, clock, identity) = (*rules, &queues[usize::from(queue)].clock, addresses.identity(resource));
+        let context = AccessContext {
             rules,
             clock,
             queue,
@@ -437,28 +440,29 @@ impl<'a> CommandExecutor<'a> {
             instance_begin: instance,
             subpass_begin: from,
             unordered_subpasses: &[],
-            identity: through,
+            identity,
             addressing: Addressing::Own,
         };
         let mut shared = SharedOverlays::default();
         for range in ranges {
             states.update(range, |part, state| {
                 if ready.dependency.is_transition {
-                    state.get_or_insert_default().record_transition(&now, &ready.dependency.scope, &mut shared);
+                    state.get_or_insert_default().record_transition(&context, &ready.dependency.scope, &mut shared);
                 } else if let Some(state) = state {
-                    state.apply_dependency(&now, ready, &part, &mut shared);
+                    state.apply_dependency(&context, ready, &part, &mut shared);
                 }
             });
         }
         if !ready.dependency.is_transition {
             // What was written by another name and is available becomes visible to accesses by this one.
             for (own, theirs) in aliased {
-                let now = AccessContext { addressing: Addressing::Alias { start: own.start, end: own.end }, ..now };
+                let context =
+                    AccessContext { addressing: Addressing::Alias { start: own.start, end: own.end }, ..context };
                 let mut shared = SharedOverlays::default();
                 for theirs in split_range(&theirs, ready.alias_boundaries()) {
                     states.update(theirs, |part, state| {
                         if let Some(state) = state {
-                            state.apply_dependency(&now, ready, &part, &mut shared);
+                            state.apply_dependency(&context, ready, &part, &mut shared);
                         }
                     });
                 }
@@ -493,17 +497,17 @@ impl<'a> CommandExecutor<'a> {
         let mut merged: IntervalMap<Vec<MergedDependency>> = IntervalMap::default();
         for expanded_dependency in elements.extract_if(.., |it| it.part.is_some()) {
             let Some((resource, ranges)) = self.dependency_ranges(&expanded_dependency) else { continue };
-            let through = self.device.addresses.identity(resource);
+            let identity = self.device.addresses.identity(resource);
             for range in ranges {
                 merged.update(range, |_, own| {
                     let new = MergedDependency {
                         resource,
-                        identity: through,
+                        identity,
                         scope: expanded_dependency.scope,
                         is_transition: expanded_dependency.is_transition,
                     };
                     let all = own.get_or_insert_default();
-                    match all.iter_mut().find(|it| it.identity == through) {
+                    match all.iter_mut().find(|it| it.identity == identity) {
                         Some(old) => *old = old.merge(new),
                         None => all.push(new),
                     }
@@ -594,11 +598,13 @@ impl<'a> CommandExecutor<'a> {
             }
             let src = StageSet(element.scope.src.0 & set.stages.0);
             let set_usages = scopes::usages_of(set.stages);
-            let carry = |usages: UsageSet| set.clock.first_scope(set.queue, set.tag, src, usages.and(set_usages));
-            first.global.merge(&carry(element.global_usages()));
-            first.through_resource.extend(self.sources(element).into_iter().map(|it| (it.identity, carry(it.usages))));
+            let first_scope = |usages: UsageSet| set.clock.first_scope(set.queue, set.tag, src, usages.and(set_usages));
+            first.global.merge(&first_scope(element.global_usages()));
+            first
+                .through_resource
+                .extend(self.sources(element).into_iter().map(|it| (it.identity, first_scope(it.usages))));
             let elsewhere = element.alias_sources().iter();
-            first.through_aliases.extend(elsewhere.map(|(at, it)| (at.clone(), it.identity, carry(it.usages))));
+            first.through_aliases.extend(elsewhere.map(|(at, it)| (at.clone(), it.identity, first_scope(it.usages))));
             first.stage_limits.push((src, set.tag));
         }
         first
@@ -611,11 +617,11 @@ pub(crate) fn access_context<'n>(
     queue: u8,
     instance: Option<&'n RenderPassInstance>,
     tag: Tag,
-    through: ResourceIdentity,
+    identity: ResourceIdentity,
 ) -> AccessContext<'n> {
     AccessContext {
         rules,
-        identity: through,
+        identity,
         clock,
         queue,
         tag,

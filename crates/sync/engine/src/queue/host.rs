@@ -21,9 +21,9 @@ impl EngineDevice {
         let tag = self.step_tag(step);
         let queue = self.host_queue();
         let ranges = self.ranges(resource, region);
-        let (through, rules, clock) = (self.addresses.identity(resource), self.rules, &self.host_clock);
+        let (identity, rules, clock) = (self.addresses.identity(resource), self.rules, &self.host_clock);
         let name = Addressing::Own;
-        let now = AccessContext {
+        let context = AccessContext {
             rules,
             clock,
             queue,
@@ -31,16 +31,16 @@ impl EngineDevice {
             instance_begin: None,
             subpass_begin: 0,
             unordered_subpasses: &[],
-            identity: through,
+            identity,
             addressing: name,
         };
-        let mut conflicts = self.conflicts(&ranges, &now, usage);
-        conflicts.extend(self.alias_conflicts(&now, resource, &ranges, (usage, AccessOrder::None)));
+        let mut conflicts = self.conflicts(&ranges, &context, usage);
+        conflicts.extend(self.alias_conflicts(&context, resource, &ranges, (usage, AccessOrder::None)));
         self.report(tag, resource, conflicts);
         let by = Accessor { usage, queue, order: AccessOrder::None };
         let elsewhere = self.alias_writes(resource, &ranges, by);
         let EngineDevice { host_clock: clock, states, .. } = self;
-        let now = AccessContext {
+        let context = AccessContext {
             rules,
             clock,
             queue,
@@ -48,11 +48,11 @@ impl EngineDevice {
             instance_begin: None,
             subpass_begin: 0,
             unordered_subpasses: &[],
-            identity: through,
+            identity,
             addressing: name,
         };
         for range in ranges {
-            aliases::record_access(states, range, &elsewhere, by, &now);
+            aliases::record_access(states, range, &elsewhere, by, &context);
         }
         self.record_host_access(tag);
         // The host is in order with itself.
@@ -63,13 +63,13 @@ impl EngineDevice {
     fn conflicts(
         &self,
         ranges: &[Range<u64>],
-        now: &AccessContext<'_>,
+        context: &AccessContext<'_>,
         usage: UsageIndex,
     ) -> Vec<(Range<u64>, Vec<Conflict>)> {
         let mut found = Vec::new();
         for range in ranges {
             for (part, state) in self.states.overlapping(range.clone()) {
-                let conflicts = state.check(now, usage, AccessOrder::None);
+                let conflicts = state.check(context, usage, AccessOrder::None);
                 if !conflicts.is_empty() {
                     found.push((part, conflicts));
                 }
@@ -103,14 +103,14 @@ impl EngineDevice {
 
     /// Images go to the presentation engine, after what some semaphores hand on.
     pub(crate) fn present(&mut self, step: u32, host: &CompletedWork, waits: &[SemaphoreId], images: &[ResourceId]) {
-        let mut known = self.take_present_waits(waits);
-        known.merge(host);
+        let mut completed = self.take_present_waits(waits);
+        completed.merge(host);
         let tag = self.step_tag(step);
         for image in images {
             let queue = self.presentation_queue(*image);
-            let conflicts = self.present_conflicts(*image, &known, queue);
+            let conflicts = self.present_conflicts(*image, &completed, queue);
             self.report(tag, *image, conflicts);
-            self.merge_presented(*image, &known);
+            self.merge_presented(*image, &completed);
             self.record_present(queue, tag, *image);
         }
     }
@@ -118,17 +118,17 @@ impl EngineDevice {
     fn present_conflicts(
         &self,
         image: ResourceId,
-        known: &CompletedWork,
+        completed: &CompletedWork,
         queue: u8,
     ) -> Vec<(Range<u64>, Vec<Conflict>)> {
-        let check = |state: &RangeState| state.check_present(self.rules, &known.first_scope, queue);
+        let check = |state: &RangeState| state.check_present(self.rules, &completed.first_scope, queue);
         let whole = self.addresses.whole(image);
         let own = self.states.overlapping(whole.clone()).map(|(part, state)| (part, check(state)));
         let mut conflicts: Vec<_> = own.filter(|it| !it.1.is_empty()).collect();
-        let (through, rules, clock) = (self.addresses.identity(image), self.rules, &self.host_clock);
+        let (identity, rules, clock) = (self.addresses.identity(image), self.rules, &self.host_clock);
         for (own, theirs) in self.addresses.aliased_ranges(image, &[whole]) {
             let name = Addressing::Alias { start: own.start, end: own.end };
-            let now = AccessContext {
+            let context = AccessContext {
                 rules,
                 clock,
                 queue,
@@ -136,21 +136,26 @@ impl EngineDevice {
                 instance_begin: None,
                 subpass_begin: 0,
                 unordered_subpasses: &[],
-                identity: through,
+                identity,
                 addressing: name,
             };
             for (_, state) in self.states.overlapping(theirs) {
-                conflicts.extend(self.without_newer_access(&now, (PRESENT, AccessOrder::None), &own, &check(state)));
+                conflicts.extend(self.without_newer_access(
+                    &context,
+                    (PRESENT, AccessOrder::None),
+                    &own,
+                    &check(state),
+                ));
             }
         }
         conflicts
     }
 
     fn record_present(&mut self, queue: u8, tag: Tag, image: ResourceId) {
-        let through = self.addresses.identity(image);
+        let identity = self.addresses.identity(image);
         self.states.update(self.addresses.whole(image), |_, state| {
             let by = Accessor { usage: PRESENT, queue, order: AccessOrder::None };
-            state.get_or_insert_default().record_write(by, through, tag);
+            state.get_or_insert_default().record_write(by, identity, tag);
         });
     }
 }

@@ -1,4 +1,4 @@
-//! Which marks a recorded command buffer has, spot by spot, and what they spare.
+//! Which marks a recorded command buffer has, access by access, and what they spare.
 
 use lavascope_abi::{AccessFlags2 as A, PipelineStageFlags2 as S, QueueFlags};
 use lavascope_sync_ir::{
@@ -59,7 +59,7 @@ fn recorded(commands: &[Command]) -> Engine {
     engine
 }
 
-/// The marks of each spot of each action: inner, again, later.
+/// The marks of each access of each action: inner, again, later.
 fn marks(engine: &Engine) -> Vec<Vec<String>> {
     let plans = &engine.command_buffers[0].plans;
     let of_spot = |command: usize, at: usize| {

@@ -6,9 +6,10 @@
 
 use std::ops::Range;
 
-use crate::access::range_state::{AccessContext, Addressing, ResourceFirstScope};
+use crate::access::access_context::{AccessContext, Addressing};
 use crate::access::usages::{StageIndex, StageSet, TRANSITION, UsageIndex, UsageSet};
 use crate::dependency::clocks::{KeySet, Tag};
+use crate::dependency::expanded::ResourceFirstScope;
 use crate::dependency::scopes::{COMMON_SETS, ExpandedScope};
 use crate::dependency::subpass_intervals::ClockQuery;
 use crate::memory::addresses::ResourceIdentity;

@@ -9,7 +9,7 @@ use lavascope_sync_ir::{Access, AccessList, Barrier, Command, Region, ResourceId
 use crate::access::access_order;
 use crate::access::addressed_access::AddressedAccess;
 use crate::access::usages::SYNC_TABLES;
-use crate::command_buffer::marks::{AccessMarks, MarkUpdate};
+use crate::command_buffer::marks::{AccessMarks, MarkChange};
 use crate::memory::addresses::{AddressLookup, AddressMap, ResourceIdentity};
 
 /// For each command its accesses, and those of all commands one behind the other.
@@ -200,11 +200,11 @@ impl CommandPlans {
         &self.marks[number as usize]
     }
 
-    pub(crate) fn apply_mark(&mut self, number: u32, made: MarkUpdate) {
-        let marks = &mut self.marks[number as usize];
-        match made {
-            MarkUpdate::Own { inner, again } => (marks.written_before, marks.read_before) = (inner, again),
-            MarkUpdate::Superseded(bits) => marks.superseded |= bits,
+    pub(crate) fn apply_mark(&mut self, word: u32, change: MarkChange) {
+        let marks = &mut self.marks[word as usize];
+        match change {
+            MarkChange::Before { written, read } => (marks.written_before, marks.read_before) = (written, read),
+            MarkChange::Superseded(bits) => marks.superseded |= bits,
         }
     }
 

@@ -141,8 +141,9 @@ impl Engine {
         alone.cursor.progress.marking = if is_marked { MarkMode::Record } else { MarkMode::Off };
         self.advance_isolated(alone, index, until);
         let commands = &mut self.command_buffers[index];
-        alone.cursor.progress.mark_updates.iter().for_each(|(number, made)| commands.plans.apply_mark(*number, *made));
-        alone.cursor.progress.mark_updates.clear();
+        for update in alone.cursor.progress.mark_updates.drain(..) {
+            commands.plans.apply_mark(update.word, update.change);
+        }
         if alone.device.has_used_sparse {
             commands.discard_marks();
         }

@@ -6,7 +6,7 @@
 //! - `happened[d]`: every access of a lane up to this tag happens before stage `d`.
 //! - `available[d]`: every such write is available, and its chain of dependencies reaches stage `d`.
 //! - `visible[v]`: every such write is visible to usage `v`.
-//! - `reached[v]`: like `visible`, but of lanes: for dependencies on single resources (see `overlay`).
+//! - `reached[v]`: like `visible`, but of lanes: for dependencies on single resources (`overlays`).
 //!
 //! Most stages share their row with many others, so a table is a few classes of stages with a row each, and a
 //! barrier costs what the classes cost.
@@ -294,9 +294,9 @@ impl FirstScope {
         }
     }
 
-    /// Forgets intervals that nobody asks for.
-    pub(crate) fn retain_queried(&mut self, asked: &ClockQueries) {
-        self.intervals.retain_queried(asked);
+    /// Drops intervals that no remembered access can query.
+    pub(crate) fn retain_queried(&mut self, queries: &ClockQueries) {
+        self.intervals.retain_queried(queries);
     }
 
     /// Forgets intervals that say nothing which the rows do not say by now.
@@ -341,8 +341,8 @@ impl VisibleWrites {
     /// Whether it has all that another has.
     pub(crate) fn covers(&self, other: &VisibleWrites) -> bool {
         let has = |it: &UsageVisibility| it.is_zero() || self.row(it.usage).is_some_and(|own| own.covers(it));
-        let has_stretch = |it: &SubpassInterval| self.covers_interval(it) || self.intervals.any(|own| own.covers(it));
-        other.rows.iter().all(has) && other.intervals.iter().all(has_stretch)
+        let has_interval = |it: &SubpassInterval| self.covers_interval(it) || self.intervals.any(|own| own.covers(it));
+        other.rows.iter().all(has) && other.intervals.iter().all(has_interval)
     }
 
     fn row(&self, usage: UsageIndex) -> Option<&UsageVisibility> {
@@ -375,9 +375,9 @@ impl VisibleWrites {
         }
     }
 
-    /// Forgets intervals that nobody asks for.
-    pub(crate) fn retain_queried(&mut self, asked: &ClockQueries) {
-        self.intervals.retain_queried(asked);
+    /// Drops intervals that no remembered access can query.
+    pub(crate) fn retain_queried(&mut self, queries: &ClockQueries) {
+        self.intervals.retain_queried(queries);
     }
 }
 
@@ -483,7 +483,7 @@ impl QueueClock {
             first_scope.happened.merge(&passed.happened.joined_row(src));
             first_scope.available.merge(&passed.available.joined_row(src));
             first_scope.points.merge(&passed.points.joined_row(src));
-            first_scope.intervals.add_before(&passed.intervals, src);
+            first_scope.intervals.add_chained(&passed.intervals, src);
         }
         first_scope.raise(queue, tag, src, usages);
         first_scope
@@ -500,7 +500,7 @@ impl QueueClock {
     /// What was ordered before some stages.
     fn chained_scope(&self, src: StageSet) -> FirstScope {
         let mut intervals = SubpassIntervals::default();
-        intervals.add_before(&self.intervals, src);
+        intervals.add_chained(&self.intervals, src);
         FirstScope {
             happened: self.happened.joined_row(src),
             available: self.available.joined_row(src),
@@ -559,11 +559,11 @@ impl QueueClock {
         self.intervals.len() + self.ended_subpasses.as_ref().map_or(0, |it| it.intervals.len())
     }
 
-    /// Forgets intervals that nobody asks for.
-    pub(crate) fn retain_queried(&mut self, asked: &ClockQueries) {
-        self.intervals.retain_queried(asked);
+    /// Drops intervals that no remembered access can query.
+    pub(crate) fn retain_queried(&mut self, queries: &ClockQueries) {
+        self.intervals.retain_queried(queries);
         if let Some(passed) = &mut self.ended_subpasses {
-            passed.intervals.retain_queried(asked);
+            passed.intervals.retain_queried(queries);
         }
     }
 

@@ -8,8 +8,9 @@ use std::ops::Range;
 use lavascope_collections::IntervalMap;
 use lavascope_sync_ir::ResourceId;
 
+use crate::access::access_context::{AccessContext, Addressing};
 use crate::access::access_order::AccessOrder;
-use crate::access::range_state::{AccessContext, Accessor, Addressing, Conflict, RangeState};
+use crate::access::range_state::{Accessor, Conflict, RangeState};
 use crate::access::usages::{SYNC_TABLES, UsageIndex};
 use crate::dependency::clocks::Tag;
 use crate::queue::device::EngineDevice;
@@ -29,7 +30,7 @@ impl EngineDevice {
                 for own in split_range(&own, state.alias_boundaries()) {
                     let context =
                         AccessContext { addressing: Addressing::Alias { start: own.start, end: own.end }, ..*context };
-                    let found = state.check(&context, usage, order);
+                    let found = state.find_conflicts(&context, usage, order);
                     conflicts.extend(self.without_newer_access(&context, (usage, order), &own, &found));
                 }
             }

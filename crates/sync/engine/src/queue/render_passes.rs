@@ -17,12 +17,12 @@ use smallvec::{SmallVec, smallvec};
 
 use crate::access::access_order::AccessOrder;
 use crate::access::actions::ResourceUse;
-use crate::access::range_state::ResourceFirstScope;
 use crate::access::usages::{SYNC_TABLES, StageSet, UsageIndex, UsageSet};
 use crate::dependency::clocks::{FirstScope, QueueClock, Tag};
+use crate::dependency::expanded::{DependencyRange, ExpandedDependency, ResolvedDependency, ResourceFirstScope};
 use crate::dependency::scopes::ExpandedScope;
 use crate::dependency::subpass_intervals::SubpassInterval;
-use crate::queue::execution::{CommandExecutor, DependencyRange, ExpandedDependency, ResolvedDependency};
+use crate::queue::execution::CommandExecutor;
 
 /// A render pass instance that is open.
 pub(crate) struct RenderPassInstance {
@@ -96,7 +96,7 @@ impl RenderPassInstance {
         }
     }
 
-    /// The tag before which the interval began in which rendering orders accesses: a subpass, or all of the rendering.
+    /// The tag before the subpass, or the dynamic rendering, in which rendering orders accesses.
     pub(crate) fn raster_order_begin(&self) -> Tag {
         match &self.kind {
             InstanceKind::RenderPass(pass) => pass.began,
@@ -104,7 +104,7 @@ impl RenderPassInstance {
         }
     }
 
-    /// Where the direct part of a barrier's scope begins.
+    /// The tag before the subpass, or the dynamic rendering, to which the first scopes of barriers are limited.
     pub(crate) fn scope_begin(&self) -> Tag {
         match &self.kind {
             InstanceKind::RenderPass(pass) => pass.began,
@@ -391,7 +391,7 @@ impl ActiveRenderPass {
         }
         // Dependencies of subpasses are about all memory, by whatever name.
         scope.dst_global_usages = scope.dst_usages;
-        let part =
+        let range =
             self.views.get(attachment).map(|it| DependencyRange::Region(it.resource, Region::Image(it.region.clone())));
         let (parts, racing) = (smallvec![(scope.src, until)], self.unordered_pairs());
         let first = ResourceFirstScope {
@@ -400,7 +400,7 @@ impl ActiveRenderPass {
             unordered_pairs: racing,
             ..ResourceFirstScope::default()
         };
-        ResolvedDependency { first_scope: first, dependency: ExpandedDependency { scope, part, is_transition: true } }
+        ResolvedDependency { first_scope: first, dependency: ExpandedDependency { scope, range, is_transition: true } }
     }
 
     /// Ended subpasses from which no path of dependencies leads to the current one.

@@ -3,6 +3,10 @@
 use lavascope_abi::{AccessFlags2 as A, PipelineStageFlags2 as S};
 
 use super::*;
+use crate::access::access_context::{AccessContext, Addressing};
+use crate::dependency::clocks::QueueClock;
+use crate::dependency::scopes::ExpandedScope;
+use crate::rules::Rules;
 
 fn usage(stage: S, access: A) -> UsageIndex {
     SYNC_TABLES.usage(stage.0, access.0).expect("a usage")
@@ -252,7 +256,7 @@ fn transitions_of_now_are_shared() {
 }
 
 #[test]
-fn the_edges_of_stretches() {
+fn the_edges_of_subpasses() {
     let clock = QueueClock::default();
     let apart = [(10, 20)];
     let context = AccessContext {
@@ -269,8 +273,10 @@ fn the_edges_of_stretches() {
     );
     assert!(!context.is_in_unordered_subpass(1, 15));
     let color = (usage(S::COLOR_ATTACHMENT_OUTPUT, A::COLOR_ATTACHMENT_WRITE), AccessOrder::Color);
-    assert!(!context.is_ordered(0, 10, color, color) && context.is_ordered(0, 11, color, color));
-    assert!(!context.is_ordered(1, 11, color, color));
+    assert!(
+        !context.is_ordered_by_rendering(0, 10, color, color) && context.is_ordered_by_rendering(0, 11, color, color)
+    );
+    assert!(!context.is_ordered_by_rendering(1, 11, color, color));
     assert!(
         context.is_in_subpass(0, 0)
             && context.is_in_subpass(0, 10)
@@ -299,7 +305,7 @@ fn short_ways_of_reading_keep_the_same() {
                     let context =
                         context(&clock, if short.write_tag == tag - 10 { tag - dice.below(2) * 10 } else { tag }, from);
                     let (mut long, by) = (short.clone(), dice.pick(&few));
-                    again += usize::from(long.clone().extend_second_read(by, &context));
+                    again += usize::from(long.clone().try_extend_second_read(by, &context));
                     long.record(by, &context);
                     short.record_read(by, &context);
                     assert_eq!(short, long);

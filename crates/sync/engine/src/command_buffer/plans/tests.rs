@@ -168,7 +168,7 @@ fn check_pair(plans: &CommandPlans, command: usize) {
             && old[run.clone()].iter().zip(&new[run.clone()]).all(|(old, new)| old.is_same_use(new))
             && is_new == (old_marks[at].written_range != 0)
             && (!is_new || new_marks[at].raster_ordered != 0 && run_of(old, at) == run);
-        assert_eq!(new_marks[at].repeats_previous, u64::from(is_same), "spot {at} of\n{old:?}\n{new:?}");
+        assert_eq!(new_marks[at].repeats_previous, u64::from(is_same), "access {at} of\n{old:?}\n{new:?}");
         assert!(at >= old.len() || old_marks[at].repeated_by_next == new_marks[at].repeats_previous);
     }
     assert!(old_marks.iter().skip(new.len()).all(|it| it.repeated_by_next == 0));
@@ -339,9 +339,9 @@ fn groups_are_looked_at_together() {
 #[test]
 fn marks_that_are_made_are_found_again() {
     let mut plans = plans(&[&[read(0), write(1), read(2)], &[read(3)]]);
-    plans.apply_mark(0, MarkUpdate::Own { inner: 0b110, again: 0b001 });
-    plans.apply_mark(0, MarkUpdate::Superseded(0b010));
-    plans.apply_mark(0, MarkUpdate::Superseded(0b100));
+    plans.apply_mark(0, MarkChange::Before { written: 0b110, read: 0b001 });
+    plans.apply_mark(0, MarkChange::Superseded(0b010));
+    plans.apply_mark(0, MarkChange::Superseded(0b100));
     let AccessMarks { written_before: inner, read_before: again, superseded: later, .. } = *plans.marks_at(0);
     assert_eq!((inner, again, later), (0b110, 0b001, 0b110));
     assert_eq!(plans.accesses_after_write(0).map(|it| it.resource.0).collect::<Vec<_>>(), [1, 2]);
@@ -373,8 +373,8 @@ fn what_others_show_is_not_busy() {
             .collect();
         for number in 0..plans.marks.len() as u32 {
             let (inner, again) = (dice.below(4), dice.below(4));
-            plans.apply_mark(number, MarkUpdate::Own { inner, again: again & !inner });
-            plans.apply_mark(number, MarkUpdate::Superseded(dice.below(4)));
+            plans.apply_mark(number, MarkChange::Before { written: inner, read: again & !inner });
+            plans.apply_mark(number, MarkChange::Superseded(dice.below(4)));
         }
         for (index, is_open) in is_open.into_iter().enumerate() {
             let is_needed = |access_marks: &AccessMarks| {

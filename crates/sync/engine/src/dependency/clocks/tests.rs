@@ -32,7 +32,7 @@ fn execution_chains_through_stages() {
 }
 
 #[test]
-fn a_stretch_covers_what_lies_in_it_and_chains() {
+fn an_interval_covers_its_accesses_and_chains() {
     let [copy, compute, fragment] =
         [PipelineStageFlags2::COPY, PipelineStageFlags2::COMPUTE_SHADER, PipelineStageFlags2::FRAGMENT_SHADER]
             .map(stage);
@@ -171,11 +171,11 @@ fn copies() -> SubpassInterval {
 }
 
 #[test]
-fn a_stretch_is_of_its_queue_and_its_tags() {
+fn an_interval_has_one_queue_and_its_tags() {
     let has = |queue, tag| copies().contains(queue, tag);
     assert!(has(1, 5) && has(1, 8) && !has(1, 4) && !has(1, 9) && !has(0, 5));
-    assert!(copies().is_same_source(&SubpassInterval { dst: one(stage(COMPUTE)), ..copies() }));
-    assert!(!copies().is_same_source(&SubpassInterval { begin: 5, ..copies() }));
+    assert!(copies().has_same_source(&SubpassInterval { dst: one(stage(COMPUTE)), ..copies() }));
+    assert!(!copies().has_same_source(&SubpassInterval { begin: 5, ..copies() }));
 }
 
 #[test]
@@ -297,7 +297,7 @@ fn what_is_seen_by_usages() {
 
 /// A dependency of a subpass: what it reaches, and nothing else.
 #[test]
-fn a_stretch_reaches_its_second_scope() {
+fn an_interval_reaches_its_second_scope() {
     let [copy, compute, fragment] = [COPY, COMPUTE, FRAGMENT].map(stage);
     let mut clock = QueueClock::default();
     let first_scope = clock.first_scope_of_interval(copies());

@@ -117,8 +117,8 @@ impl Overlay {
         // A stage keeps its earliest point: whatever comes after a later one comes after that one too.
         let is_same =
             |it: &&AvailabilityPoint| it.queue == queue && it.subpass_begin == from && !it.is_transition_write;
-        let known = self.points.iter().filter(is_same).fold(0, |all, it| all | it.stages.0);
-        let stages = StageSet(stages.0 & !known);
+        let available = self.points.iter().filter(is_same).fold(0, |all, it| all | it.stages.0);
+        let stages = StageSet(stages.0 & !available);
         if !stages.is_empty() {
             push(
                 &mut self.points,
@@ -254,8 +254,8 @@ impl RareVisibility {
     /// Whoever knows of a later one knows of the earlier.
     fn add_to_host(&mut self, new: HostVisibility) {
         let is_known = |it: &&HostVisibility| (it.identity, it.queue) == (new.identity, new.queue) && it.tag <= new.tag;
-        let known = self.to_host.iter().filter(is_known).fold(UsageSet::default(), |all, it| all.union(it.usages));
-        let usages = new.usages.and_not(known);
+        let visible = self.to_host.iter().filter(is_known).fold(UsageSet::default(), |all, it| all.union(it.usages));
+        let usages = new.usages.and_not(visible);
         if !usages.is_empty() {
             self.to_host.push(HostVisibility { usages, ..new });
         }

@@ -22,7 +22,7 @@ pub struct PreparedCommandBuffer {
     pub(crate) version: u64,
     /// Whether it waits for events, or executes what executes others.
     pub(crate) has_event_wait: bool,
-    /// What was told when it was recorded.
+    /// What was reported while it was recorded.
     pub(crate) reported: ReportedFindings,
     /// For what kind of queue it is recorded, if it is checked meanwhile.
     pub(crate) queue: Option<Queue>,

@@ -1,9 +1,8 @@
-//! What is wrong inside of a command buffer, whoever executes it and whatever came before: told as it is recorded,
-//! command by command, and not again when it is executed.
+//! Reports the hazards inside a command buffer while it is recorded, command by command, and not again when it is
+//! executed. These hazards do not depend on what comes before the command buffer.
 //!
-//! It is executed by itself, on a device of its own that has nothing but the addresses of the real one. Secondary
-//! command buffers are checked as part of the primary ones that execute them: what rendering they are part of only
-//! those know.
+//! The engine executes the command buffer by itself, on an isolated device that has only the addresses of the real one.
+//! Secondary command buffers are checked as part of the primary ones: only those know the render pass.
 
 use lavascope_sync_ir::{
     Access, Command, CommandBufferId, CommandLocation, Findings, Hazard, ProgramLocation, Queue, ResourceId,
@@ -28,7 +27,7 @@ pub(crate) struct IsolatedExecution {
     move_count: u64,
 }
 
-/// What was told of a command buffer while it was recorded.
+/// What was reported of a command buffer while it was recorded.
 #[derive(Default)]
 pub(crate) struct ReportedFindings {
     hazards: Vec<Hazard>,
@@ -76,7 +75,7 @@ impl Engine {
     }
 
     /// A command is recorded behind those before it. Gives what is wrong with it because of those, which will not be
-    /// told again when it is executed. Of sparse resources nothing is told before that.
+    /// reported again when it is executed. Hazards of sparse resources are only reported then.
     pub fn record(&mut self, id: CommandBufferId, command: Command) -> Findings {
         let (versions, is_special) = match &command {
             Command::Action(accesses) => {
@@ -120,8 +119,8 @@ impl Engine {
             self.check_postponed(index, queue, is_marked);
         }
         let moves = self.device.addresses.move_count();
-        let known = self.command_buffers[index].isolated.take().filter(|it| it.move_count == moves);
-        let mut alone = known.unwrap_or_else(|| self.catch_up(index, queue));
+        let current = self.command_buffers[index].isolated.take().filter(|it| it.move_count == moves);
+        let mut alone = current.unwrap_or_else(|| self.catch_up(index, queue));
         if has_events {
             alone.device.grow_events(&self.device);
         }
@@ -184,7 +183,7 @@ impl Engine {
         }
     }
 
-    /// What a recorded command is became known only now. What follows from it is told when it is executed.
+    /// Replaces a recorded command whose accesses were not known before. Its hazards are reported when it is executed.
     pub fn replace_command(&mut self, id: CommandBufferId, index: u32, command: Command) {
         self.end_recording(id);
         if let Some(commands) = self.command_buffers.get_mut(id.0 as usize) {
@@ -217,7 +216,7 @@ impl Engine {
         }
     }
 
-    /// An execution of all commands of a command buffer but the last, which was told of already.
+    /// Executes all commands of a command buffer but the last. Their hazards are reported already.
     #[cold]
     fn catch_up(&mut self, index: usize, queue: Queue) -> Box<IsolatedExecution> {
         let mut alone = self.new_isolated(queue);
@@ -289,15 +288,15 @@ impl ReportedFindings {
         self.hazards.is_empty() && self.faults.is_empty()
     }
 
-    /// Nothing of this command was told.
+    /// Removes the findings of a command.
     pub(crate) fn remove_command(&mut self, index: usize) {
         let is_other = |it: &ProgramLocation| !matches!(it, ProgramLocation::Command(at) if at.path.first() == Some(&(index as u32)));
         self.hazards.retain(|it| is_other(&it.at));
         self.faults.retain(|it| is_other(&it.at));
     }
 
-    /// Whether a hazard inside of one execution of the command buffer was told. Of which part of the resource does not
-    /// matter: in which pieces it is told depends on what came before.
+    /// Whether a hazard inside one execution of the command buffer is reported already. The region does not matter: how
+    /// regions are split depends on what came before.
     pub(crate) fn has_hazard(&self, found: &Hazard) -> bool {
         let is_same = |reported: &&Hazard| (reported.kind, reported.resource) == (found.kind, found.resource);
         let mut reported = self.hazards.iter().filter(is_same);
@@ -370,7 +369,7 @@ mod tests {
         assert_eq!(submit(&mut engine, id), []);
         let again = submit(&mut engine, id);
         assert_eq!(again.iter().map(|it| it.kind).collect::<Vec<_>>(), [HazardKind::WriteAfterRead]);
-        // Recorded anew and not checked: all of it is told when it is executed.
+        // Recorded anew and not checked: all hazards are reported when it is executed.
         let commands = vec![access(4, A::TRANSFER_WRITE), access(4, A::TRANSFER_WRITE)];
         engine.set_command_buffer(id, CommandBuffer { is_secondary: false, commands });
         assert_eq!(submit(&mut engine, id).len(), 2);

@@ -234,7 +234,7 @@ pub(crate) struct FirstScope {
 }
 
 impl FirstScope {
-    /// What a queue did up to now in some stages and with some usages, and nothing else.
+    /// The accesses of a queue up to a tag in some stages and with some usages, without dependency chains.
     pub(crate) fn from_queue(queue: u8, tag: Tag, src: StageSet, usages: UsageSet) -> FirstScope {
         let mut first_scope = FirstScope::default();
         first_scope.raise(queue, tag, src, usages);
@@ -299,7 +299,7 @@ impl FirstScope {
         self.intervals.retain_queried(queries);
     }
 
-    /// Forgets intervals that say nothing which the rows do not say by now.
+    /// Removes intervals that the rows cover (`subpass_intervals`, rule 4).
     pub(crate) fn forget_covered(&mut self) {
         if self.happened.covers(&self.points) {
             self.points = TagRow::default();
@@ -475,7 +475,7 @@ impl QueueClock {
             || self.intervals.any(|it| it.contains(queue, tag) && it.src.has(stage) && it.dst_usages.has(here))
     }
 
-    /// What the first scope of an operation on `queue` at `now` hands on: directly what the queue did in those stages
+    /// What the first scope of an operation on `queue` at `tag` hands on: directly what the queue did in those stages
     /// and with those usages, and by chains what was ordered before those stages.
     pub(crate) fn first_scope(&self, queue: u8, tag: Tag, src: StageSet, usages: UsageSet) -> FirstScope {
         let mut first_scope = self.chained_scope(src);
@@ -542,7 +542,7 @@ impl QueueClock {
         }
     }
 
-    /// Forgets intervals that say nothing which the tables do not say by now.
+    /// Removes intervals that the tables cover (`subpass_intervals`, rule 4).
     fn forget_covered(&mut self) {
         let QueueClock { happened, available, visible, reached, intervals, .. } = self;
         intervals.retain(|interval| {
@@ -554,7 +554,7 @@ impl QueueClock {
         });
     }
 
-    /// How many intervals it has.
+    /// The number of intervals.
     pub(crate) fn interval_count(&self) -> usize {
         self.intervals.len() + self.ended_subpasses.as_ref().map_or(0, |it| it.intervals.len())
     }

@@ -203,9 +203,9 @@ fn the_host_sees_what_it_knows_of() {
     let mut overlay = Overlay::default();
     overlay.add(&context(&empty, 10), &scope(S::HOST, &[host_read()], &[]));
     let host_write = usage(S::HOST, A::HOST_WRITE);
-    for (known, is_seen) in [(9, false), (10, true), (11, true)] {
+    for (batch, is_seen) in [(9, false), (10, true), (11, true)] {
         let mut clock = QueueClock::default();
-        clock.batches.raise(0, known);
+        clock.batches.raise(0, batch);
         let context = AccessContext { queue: 1, ..context(&clock, 20) };
         assert_eq!(overlay.is_visible(&context, host_read()), is_seen);
         assert!(!overlay.is_visible(&context, host_write));

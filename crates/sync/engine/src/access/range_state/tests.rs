@@ -182,7 +182,7 @@ fn only_the_first_read_behind_a_write_is_past() {
         }
     }
     assert_eq!((reads(&state), past(&state)), (vec![(32, 34)], vec![(12, 14), (22, 24)]));
-    // All that were told apart lie behind the last write alone.
+    // All earlier reads lie before the last write, which comes alone.
     state.separate_reads(copy_read(), &context(&clock, 50, 0), &[40]);
     assert_eq!((reads(&state), past(&state)), (vec![], vec![]));
     state.record(copy_read(), &context(&clock, 50, 0));
@@ -241,7 +241,7 @@ fn ranges_share_overlays() {
     assert!(state.cold.is_none());
 }
 
-/// Only what happens now, and only a layout transition.
+/// Only a layout transition of the current command.
 #[test]
 fn transitions_of_now_are_shared() {
     let clock = QueueClock::default();

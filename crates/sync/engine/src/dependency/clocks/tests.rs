@@ -382,12 +382,12 @@ fn a_clock_forgets_what_its_tables_say() {
     let mut clock = QueueClock::default();
     let first_scope = clock.first_scope_of_interval(copies());
     clock.apply_second_scope(&first_scope, one(compute), UsageSet::default());
-    let known = QueueClock::default().first_scope(1, 8, one(copy), usages(&[copy_write()]));
-    clock.apply_execution_dependency(&known, one(compute));
+    let ordered = QueueClock::default().first_scope(1, 8, one(copy), usages(&[copy_write()]));
+    clock.apply_execution_dependency(&ordered, one(compute));
     assert_eq!(clock.intervals.len(), 0);
     let first_scope = clock.first_scope_of_interval(copies());
     clock.apply_second_scope(&first_scope, StageSet::default(), usages(&[sampled_read()]));
-    clock.apply_execution_dependency(&known, one(compute));
+    clock.apply_execution_dependency(&ordered, one(compute));
     assert_eq!(clock.intervals.len(), 1);
 }
 
@@ -396,8 +396,8 @@ fn a_clock_forgets_what_its_tables_say() {
 fn what_subpasses_knew_is_handed_on() {
     let [copy, compute, fragment] = [COPY, COMPUTE, FRAGMENT].map(stage);
     let mut subpass = QueueClock::default();
-    let known = QueueClock::default().first_scope(0, 3, one(copy), usages(&[copy_write()]));
-    subpass.apply_second_scope(&known, one(compute), UsageSet::default());
+    let ordered = QueueClock::default().first_scope(0, 3, one(copy), usages(&[copy_write()]));
+    subpass.apply_second_scope(&ordered, one(compute), UsageSet::default());
     let first_scope = subpass.first_scope_of_interval(copies());
     subpass.apply_second_scope(&first_scope, one(compute), UsageSet::default());
     let mut clock = QueueClock::default();
@@ -425,7 +425,7 @@ fn what_subpasses_knew_is_handed_on() {
 #[test]
 fn what_subpasses_knew_goes_when_tables_say_it() {
     let [copy, compute] = [COPY, COMPUTE].map(stage);
-    let known = |happened: Tag, available: Tag| {
+    let ordered = |happened: Tag, available: Tag| {
         let mut first_scope = FirstScope::default();
         first_scope.happened.raise(1, 1 << copy.0, happened);
         first_scope.available.raise(1, SYNC_TABLES.write_columns(usages(&[copy_write()])), available);
@@ -442,10 +442,10 @@ fn what_subpasses_knew_goes_when_tables_say_it() {
         clock.ended_subpasses.map_or(0, |it| it.intervals.len())
     };
     assert_eq!(left(QueueClock::default(), QueueClock::default()), 1);
-    assert_eq!((left(known(8, 8), QueueClock::default()), left(QueueClock::default(), known(8, 8))), (0, 0));
-    assert_eq!((left(known(8, 7), QueueClock::default()), left(known(7, 8), QueueClock::default())), (1, 1));
-    assert_eq!((left(QueueClock::default(), known(8, 7)), left(QueueClock::default(), known(7, 8))), (1, 1));
-    assert_eq!((left(known(8, 0), known(0, 8)), left(known(0, 8), known(8, 0))), (0, 0));
+    assert_eq!((left(ordered(8, 8), QueueClock::default()), left(QueueClock::default(), ordered(8, 8))), (0, 0));
+    assert_eq!((left(ordered(8, 7), QueueClock::default()), left(ordered(7, 8), QueueClock::default())), (1, 1));
+    assert_eq!((left(QueueClock::default(), ordered(8, 7)), left(QueueClock::default(), ordered(7, 8))), (1, 1));
+    assert_eq!((left(ordered(8, 0), ordered(0, 8)), left(ordered(0, 8), ordered(8, 0))), (0, 0));
 }
 
 /// Of what is handed on, what nobody asks for goes too.

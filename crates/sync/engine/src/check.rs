@@ -12,9 +12,10 @@ use crate::command_buffer::prepared::PreparedCommandBuffer;
 use crate::command_buffer::recording::IsolatedExecution;
 use crate::command_buffer::used_blocks::UsedBlocks;
 use crate::memory::allocations::UnplacedReason;
-use crate::queue::device::{EngineDevice, ExecuteBatch, SparseBindWork, get_or_grow};
+use crate::queue::device::{EngineDevice, get_or_grow};
 use crate::queue::execution;
 use crate::queue::execution::RecordedCommands;
+use crate::queue::submissions::{ExecuteBatch, SparseBindWork};
 use crate::rules::Rules;
 
 /// All hazards of a program, in the order in which they happen.

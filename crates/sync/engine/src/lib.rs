@@ -1,9 +1,10 @@
 //! Finds synchronization hazards in an event stream and explains them.
 //!
-//! The engine ([`Engine`], or [`check`] for a whole program) executes what queues execute, in their order. Every range of memory
-//! remembers its last write and the reads since (`state`); what is ordered before a point of a queue is in that
-//! queue's clock (`clock`), whatever the number of ranges, so that a barrier costs the same in a large program as in
-//! a small one. `overlay` has what barriers on single resources did, `render` what subpasses may and may not rely on.
+//! The engine ([`Engine`], or [`check`] for a whole program) executes commands in the order in which queues execute them.
+//! Every range of memory remembers its last write and the reads since (`access::range_state`). The clock of a queue holds
+//! what is ordered before a point of that queue (`dependency::clocks`). It does not depend on the number of ranges, so a
+//! barrier costs the same in a large program as in a small one. Barriers on single resources are recorded with the writes
+//! that they concern (`access::overlays`), and each subpass has a clock of its own (`queue::render_passes`).
 
 #![forbid(unsafe_code)]
 

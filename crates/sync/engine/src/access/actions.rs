@@ -1,6 +1,7 @@
-//! Accesses: they are checked against what their ranges remember, and kept there.
+//! Action commands: checks their accesses against the states of ranges, and records them there.
 //!
-//! What other commands of the same command buffer have shown already is left out, where marks say so (`mark`).
+//! Marks tell which accesses need no check or no record, because other commands of the command buffer cover them
+//! (`marks`).
 
 use std::borrow::Cow;
 use std::ops::Range;
@@ -10,11 +11,12 @@ use lavascope_sync_ir::{Access, Region, ResourceId};
 
 use smallvec::SmallVec;
 
+use crate::access::access_context::AccessContext;
 use crate::access::access_order::AccessOrder;
 use crate::access::addressed_access::AddressedAccess;
-use crate::access::range_state::{AccessContext, Accessor, RangeState};
+use crate::access::range_state::{Accessor, RangeState};
 use crate::access::usages::{SYNC_TABLES, UsageIndex};
-use crate::command_buffer::marks::{MarkMode, MarkUpdate};
+use crate::command_buffer::marks::{MarkChange, MarkMode, MarkUpdate};
 use crate::command_buffer::plans::{ActionAccesses, CommandPlans, MarkedAccesses, PlanKind};
 use crate::command_buffer::prepared::PreparedCommandBuffer;
 use crate::dependency::clocks::Tag;
@@ -24,8 +26,8 @@ use crate::queue::device::EngineDevice;
 use crate::queue::execution::{CommandExecutor, access_context};
 
 impl CommandExecutor<'_> {
-    /// All accesses of a command are checked before any of them is kept: they do not conflict with each other. Takes
-    /// whether the command before was an action without a conflict, and gives whether this one is.
+    /// Executes an action. All accesses of a command are checked before any of them is recorded: they do not conflict
+    /// with each other. Returns whether the next command may rely on its marks: there was no conflict.
     pub(crate) fn execute_action(
         &mut self,
         tag: Tag,
@@ -37,24 +39,24 @@ impl CommandExecutor<'_> {
         if self.is_tracking_contents() {
             self.check_contents(tag, &uses());
         }
-        let (kind, spots) = commands.addressed_accesses(index, &self.device.addresses);
+        let (kind, addressed) = commands.addressed_accesses(index, &self.device.addresses);
         let is_done = match kind {
             PlanKind::Disjoint => self.check_and_record(tag, &commands.plans, index),
-            PlanKind::Overlapping => self.check_then_record(tag, spots),
+            PlanKind::Overlapping => self.check_then_record(tag, addressed),
             PlanKind::UnknownAddresses | PlanKind::NotAction => false,
         };
         if !is_done {
             self.progress.is_clean = false;
             let is_marked = self.progress.marking == MarkMode::Apply;
-            let inner: Vec<&AddressedAccess> =
+            let after_write: Vec<&AddressedAccess> =
                 if is_marked { commands.plans.accesses_after_write(index).collect() } else { Vec::new() };
-            self.check_and_record_each(tag, &uses(), &inner);
+            self.check_and_record_each(tag, &uses(), &after_write);
         }
         is_done && kind == PlanKind::Disjoint
     }
 
-    /// The common case, without a conflict: each range is looked up once. False if there is a conflict, or other names
-    /// of the memory to be looked at; what was kept until then may be kept again.
+    /// The fast path, which looks up each range once. Returns false if there is a conflict, or if a resource has aliases.
+    /// The accesses that are recorded by then may be recorded again.
     #[inline]
     fn check_and_record(&mut self, tag: Tag, plans: &CommandPlans, index: usize) -> bool {
         let (addresses, is_rendering) = (&self.device.addresses, self.instance.is_some());
@@ -75,60 +77,62 @@ impl CommandExecutor<'_> {
         true
     }
 
-    /// The same for some spots, of which others need no check.
+    /// The same for up to 64 accesses: for the bits in `left`. Those in `unchecked` are recorded without a check.
     fn check_and_record_word(
         &mut self,
         tag: Tag,
         plans: &CommandPlans,
         marked: MarkedAccesses<'_>,
         left: u64,
-        known: u64,
+        unchecked: u64,
     ) -> bool {
         let CommandExecutor { device, queue, instance, progress, .. } = self;
         let EngineDevice { rules, queues, states, .. } = &mut **device;
         let clock = &queues[usize::from(*queue)].clock;
-        let mut now = access_context(*rules, clock, *queue, instance.as_ref(), tag, ResourceIdentity::default());
-        let (is_made, mut left, mut inner, mut again) = (progress.marking == MarkMode::Record, left, 0, 0);
+        let mut context = access_context(*rules, clock, *queue, instance.as_ref(), tag, ResourceIdentity::default());
+        let sets_marks = progress.marking == MarkMode::Record;
+        let (mut left, mut written_before, mut read_before) = (left, 0, 0);
         while left != 0 {
             let at = left.trailing_zeros() as usize;
-            let (bits, spots) = marked.group(at);
-            let (spot, is_write) = (&spots[0], marked.marks.written_range & bits != 0);
+            let (bits, addressed) = marked.group(at);
+            let (addressed_access, is_write) = (&addressed[0], marked.marks.written_range & bits != 0);
             left &= !bits;
-            now.identity = spot.identity;
-            let Some(state) = states.get_exact_mut(&spot.range) else {
-                if let Some(state) = states.insert_default_if_vacant(&spot.range) {
-                    record_all(state, spots, is_write, &now);
-                    state.set_marked(is_made);
+            context.identity = addressed_access.identity;
+            let Some(state) = states.get_exact_mut(&addressed_access.range) else {
+                if let Some(state) = states.insert_default_if_vacant(&addressed_access.range) {
+                    record_all(state, addressed, is_write, &context);
+                    state.set_marked(sets_marks);
                     continue;
                 }
-                if !check_and_record_parts(states, spots, &now, is_made, known & bits == 0) {
+                if !check_and_record_parts(states, addressed, &context, sets_marks, unchecked & bits == 0) {
                     return false;
                 }
                 continue;
             };
-            if known & bits == 0 && has_conflict(state, spots, is_write, &now) {
+            if unchecked & bits == 0 && has_conflict(state, addressed, is_write, &context) {
                 return false;
             }
             let mut is_marked = state.is_marked();
-            if is_made {
-                inner |= if state.is_written() { bits } else { 0 };
+            if sets_marks {
+                written_before |= if state.is_written() { bits } else { 0 };
                 if is_write {
                     is_marked = true;
-                    progress.mark_overwritten(plans, state, spot);
-                } else if progress.mark_read(plans, state, &now, spot, at) && !state.is_written() {
-                    again |= bits;
+                    progress.mark_overwritten(plans, state, addressed_access);
+                } else if progress.mark_read(plans, state, &context, addressed_access, at) && !state.is_written() {
+                    read_before |= bits;
                 }
             }
-            record_all(state, spots, is_write, &now);
+            record_all(state, addressed, is_write, &context);
             state.set_marked(is_marked);
         }
-        if inner != 0 || again != 0 {
-            progress.mark_updates.push((marked.number, MarkUpdate::Own { inner, again }));
+        if written_before != 0 || read_before != 0 {
+            let change = MarkChange::Before { written: written_before, read: read_before };
+            progress.mark_updates.push(MarkUpdate { word: marked.number, change });
         }
         true
     }
 
-    /// Keeps what the last command did as the one before it, and which the next one does not do.
+    /// Records the accesses of the last command that repeat those of the one before and that the next one does not repeat.
     #[inline]
     pub(crate) fn record_last_repeated(&mut self, commands: &PreparedCommandBuffer, index: usize) {
         let is_rendering = self.instance.is_some();
@@ -147,41 +151,48 @@ impl CommandExecutor<'_> {
         let CommandExecutor { device, queue, instance, .. } = self;
         let EngineDevice { rules, queues, states, .. } = &mut **device;
         let clock = &queues[usize::from(*queue)].clock;
-        let mut now = access_context(*rules, clock, *queue, instance.as_ref(), tag, ResourceIdentity::default());
+        let mut context = access_context(*rules, clock, *queue, instance.as_ref(), tag, ResourceIdentity::default());
         while left != 0 {
-            let (bits, spots) = marked.group(left.trailing_zeros() as usize);
+            let (bits, addressed) = marked.group(left.trailing_zeros() as usize);
             let is_write = marked.marks.written_range & bits != 0;
             left &= !bits;
-            now.identity = spots[0].identity;
-            if let Some(state) = states.get_exact_mut(&spots[0].range) {
+            context.identity = addressed[0].identity;
+            if let Some(state) = states.get_exact_mut(&addressed[0].range) {
                 let is_marked = state.is_marked();
-                record_all(state, spots, is_write, &now);
+                record_all(state, addressed, is_write, &context);
                 state.set_marked(is_marked);
             } else {
-                let add = |it: &mut Option<RangeState>| record_all(it.get_or_insert_default(), spots, is_write, &now);
-                states.update(spots[0].range.clone(), |_, it| add(it));
+                let add =
+                    |it: &mut Option<RangeState>| record_all(it.get_or_insert_default(), addressed, is_write, &context);
+                states.update(addressed[0].range.clone(), |_, it| add(it));
             }
         }
     }
 
-    /// The same where accesses of one command overlap in part.
-    fn check_then_record(&mut self, tag: Tag, spots: &[AddressedAccess]) -> bool {
+    /// The path for accesses of one command that overlap in part: checks all of them, then records them.
+    fn check_then_record(&mut self, tag: Tag, addressed: &[AddressedAccess]) -> bool {
         let CommandExecutor { device, queue, instance, .. } = self;
         let EngineDevice { rules, queues, states, addresses, .. } = &mut **device;
         let clock = &queues[usize::from(*queue)].clock;
-        let now = |through| access_context(*rules, clock, *queue, instance.as_ref(), tag, through);
-        for spot in spots {
-            let (by, now) = (spot.accessor(*queue), now(spot.identity));
-            let is_bad = |(_, state): (_, &RangeState)| state.conflicts(&now, by);
-            if addresses.has_aliases(spot.resource) || states.overlapping(spot.range.clone()).any(is_bad) {
+        let context = |identity| access_context(*rules, clock, *queue, instance.as_ref(), tag, identity);
+        for addressed_access in addressed {
+            let (by, context) = (addressed_access.accessor(*queue), context(addressed_access.identity));
+            let is_bad = |(_, state): (_, &RangeState)| state.has_conflict(&context, by);
+            if addresses.has_aliases(addressed_access.resource)
+                || states.overlapping(addressed_access.range.clone()).any(is_bad)
+            {
                 return false;
             }
         }
-        // Writes first, so that reads of the same command stay known beside them.
+        // Writes first: a write replaces the reads of a range, and those of the same command must stay.
         for is_write in [true, false] {
-            for spot in spots.iter().filter(|it| SYNC_TABLES.write_column(it.usage).is_some() == is_write) {
-                let (by, now) = (spot.accessor(*queue), now(spot.identity));
-                states.update(spot.range.clone(), |_, state| state.get_or_insert_default().record(by, &now));
+            for addressed_access in
+                addressed.iter().filter(|it| SYNC_TABLES.write_column(it.usage).is_some() == is_write)
+            {
+                let (by, context) = (addressed_access.accessor(*queue), context(addressed_access.identity));
+                states.update(addressed_access.range.clone(), |_, state| {
+                    state.get_or_insert_default().record(by, &context)
+                });
             }
         }
         true
@@ -197,30 +208,30 @@ impl CommandExecutor<'_> {
         }
     }
 
-    /// The spots of some uses, if each is one and known.
+    /// The uses with their addresses, if each has one range of addresses.
     fn spots_of(&self, uses: &[ResourceUse<'_>]) -> Option<SmallVec<[AddressedAccess; 4]>> {
         let addresses = &self.device.addresses;
-        let spot = |resource_use: &ResourceUse<'_>| match addresses.look_up(resource_use.resource, &resource_use.region)
-        {
-            AddressLookup::One(range, through) => Some(AddressedAccess {
-                range,
-                resource: resource_use.resource,
-                identity: through,
-                access_index: 0,
-                usage: resource_use.usage,
-                order: resource_use.order,
-            }),
-            AddressLookup::Many(..) | AddressLookup::Empty | AddressLookup::NotFixed => None,
-        };
-        uses.iter().map(spot).collect()
+        let addressed_access =
+            |resource_use: &ResourceUse<'_>| match addresses.look_up(resource_use.resource, &resource_use.region) {
+                AddressLookup::One(range, identity) => Some(AddressedAccess {
+                    range,
+                    resource: resource_use.resource,
+                    identity,
+                    access_index: 0,
+                    usage: resource_use.usage,
+                    order: resource_use.order,
+                }),
+                AddressLookup::Many(..) | AddressLookup::Empty | AddressLookup::NotFixed => None,
+            };
+        uses.iter().map(addressed_access).collect()
     }
 
-    fn check_and_record_each(&mut self, tag: Tag, uses: &[ResourceUse<'_>], known: &[&AddressedAccess]) {
+    fn check_and_record_each(&mut self, tag: Tag, uses: &[ResourceUse<'_>], unchecked: &[&AddressedAccess]) {
         for resource_use in uses {
-            self.check_use(tag, resource_use, known);
+            self.check_use(tag, resource_use, unchecked);
         }
         let is_write = |it: &&ResourceUse<'_>| SYNC_TABLES.write_column(it.usage).is_some();
-        // Writes first, so that reads of the same command stay known beside them.
+        // Writes first: a write replaces the reads of a range, and those of the same command must stay.
         for resource_use in uses.iter().filter(|it| is_write(it)) {
             self.record_use(tag, resource_use);
         }
@@ -229,27 +240,28 @@ impl CommandExecutor<'_> {
         }
     }
 
-    /// Some spots of the command may be known to be fine.
-    fn check_use(&mut self, tag: Tag, resource_use: &ResourceUse<'_>, known: &[&AddressedAccess]) {
+    /// Reports the hazards of a use, except where an unchecked access covers it.
+    fn check_use(&mut self, tag: Tag, resource_use: &ResourceUse<'_>, unchecked: &[&AddressedAccess]) {
         let ranges = self.device.ranges(resource_use.resource, &resource_use.region);
         let device = &*self.device;
-        let now = self.access_context(tag, resource_use.resource);
+        let context = self.access_context(tag, resource_use.resource);
         let mut conflicts = Vec::new();
-        let is_known = |range: &Range<u64>| {
-            let is_own =
-                |spot: &AddressedAccess| (spot.resource, spot.usage) == (resource_use.resource, resource_use.usage);
-            known.iter().any(|spot| spot.range == *range && is_own(spot))
+        let is_unchecked = |range: &Range<u64>| {
+            let is_own = |addressed_access: &AddressedAccess| {
+                (addressed_access.resource, addressed_access.usage) == (resource_use.resource, resource_use.usage)
+            };
+            unchecked.iter().any(|addressed_access| addressed_access.range == *range && is_own(addressed_access))
         };
-        for range in ranges.iter().filter(|it| !is_known(it)) {
+        for range in ranges.iter().filter(|it| !is_unchecked(it)) {
             for (part, state) in device.states.overlapping(range.clone()) {
-                let found = state.check(&now, resource_use.usage, resource_use.order);
+                let found = state.find_conflicts(&context, resource_use.usage, resource_use.order);
                 if !found.is_empty() {
                     conflicts.push((part, found));
                 }
             }
         }
         conflicts.extend(device.alias_conflicts(
-            &now,
+            &context,
             resource_use.resource,
             &ranges,
             (resource_use.usage, resource_use.order),
@@ -260,78 +272,84 @@ impl CommandExecutor<'_> {
     fn record_use(&mut self, tag: Tag, resource_use: &ResourceUse<'_>) {
         let ranges = self.device.addresses.ranges(resource_use.resource, &resource_use.region);
         let by = Accessor { usage: resource_use.usage, queue: self.queue, order: resource_use.order };
-        let elsewhere = self.device.alias_writes(resource_use.resource, &ranges, by);
+        let alias_writes = self.device.alias_writes(resource_use.resource, &ranges, by);
         let CommandExecutor { device, queue, instance, .. } = self;
         let EngineDevice { rules, queues, states, addresses, .. } = &mut **device;
-        let through = addresses.identity(resource_use.resource);
-        let now = access_context(*rules, &queues[usize::from(*queue)].clock, *queue, instance.as_ref(), tag, through);
+        let identity = addresses.identity(resource_use.resource);
+        let context =
+            access_context(*rules, &queues[usize::from(*queue)].clock, *queue, instance.as_ref(), tag, identity);
         for range in ranges {
-            aliases::record_access(states, range, &elsewhere, by, &now);
+            aliases::record_access(states, range, &alias_writes, by, &context);
         }
     }
 }
 
 #[inline]
-fn has_conflict(state: &RangeState, spots: &[AddressedAccess], is_write: bool, now: &AccessContext<'_>) -> bool {
+fn has_conflict(
+    state: &RangeState,
+    addressed: &[AddressedAccess],
+    is_write: bool,
+    context: &AccessContext<'_>,
+) -> bool {
     match is_write {
-        false => state.conflicts_with_read(now, spots[0].accessor(now.queue)),
-        true => spots.iter().any(|it| state.conflicts(now, it.accessor(now.queue))),
+        false => state.has_read_conflict(context, addressed[0].accessor(context.queue)),
+        true => addressed.iter().any(|it| state.has_conflict(context, it.accessor(context.queue))),
     }
 }
 
-/// Writes first, so that reads of the same command stay known beside them.
+/// Records writes first: a write replaces the reads of a range, and those of the same command must stay.
 #[inline(always)]
-fn record_all(state: &mut RangeState, spots: &[AddressedAccess], is_write: bool, now: &AccessContext<'_>) {
+fn record_all(state: &mut RangeState, addressed: &[AddressedAccess], is_write: bool, context: &AccessContext<'_>) {
     if is_write {
-        add_written(state, spots, now);
+        record_written_range(state, addressed, context);
     } else {
-        state.record_read(spots[0].accessor(now.queue), now);
+        state.record_read(addressed[0].accessor(context.queue), context);
     }
 }
 
-fn add_written(state: &mut RangeState, spots: &[AddressedAccess], now: &AccessContext<'_>) {
-    if let [spot] = spots {
-        return state.record_write(spot.accessor(now.queue), now.identity, now.tag);
+fn record_written_range(state: &mut RangeState, addressed: &[AddressedAccess], context: &AccessContext<'_>) {
+    if let [addressed_access] = addressed {
+        return state.record_write(addressed_access.accessor(context.queue), context.identity, context.tag);
     }
     for is_write in [true, false] {
-        let wanted = spots.iter().filter(|it| SYNC_TABLES.write_column(it.usage).is_some() == is_write);
-        wanted.for_each(|it| state.record(it.accessor(now.queue), now));
+        let wanted = addressed.iter().filter(|it| SYNC_TABLES.write_column(it.usage).is_some() == is_write);
+        wanted.for_each(|it| state.record(it.accessor(context.queue), context));
     }
 }
 
-/// Checks and keeps spots whose range is not there just as it is. False if there is a conflict.
+/// Checks and records accesses to a range that is split, or lies in a larger one. Returns false if there is a conflict.
 fn check_and_record_parts(
     states: &mut IntervalMap<RangeState>,
-    spots: &[AddressedAccess],
-    now: &AccessContext<'_>,
-    is_made: bool,
+    addressed: &[AddressedAccess],
+    context: &AccessContext<'_>,
+    sets_marks: bool,
     is_checked: bool,
 ) -> bool {
-    let (range, mut parts, mut is_fine) = (&spots[0].range, 0, true);
-    let is_write = spots.iter().any(|it| SYNC_TABLES.write_column(it.usage).is_some());
+    let (range, mut parts, mut is_fine) = (&addressed[0].range, 0, true);
+    let is_write = addressed.iter().any(|it| SYNC_TABLES.write_column(it.usage).is_some());
     states.update(range.clone(), |_, state| {
         parts += 1;
         match state {
-            Some(state) if is_checked && has_conflict(state, spots, is_write, now) => is_fine = false,
+            Some(state) if is_checked && has_conflict(state, addressed, is_write, context) => is_fine = false,
             Some(state) => {
-                record_all(state, spots, is_write, now);
+                record_all(state, addressed, is_write, context);
                 state.set_marked(false);
             }
             None => {
                 let state = state.get_or_insert_default();
-                record_all(state, spots, is_write, now);
-                state.set_marked(is_made);
+                record_all(state, addressed, is_write, context);
+                state.set_marked(sets_marks);
             }
         }
     });
-    // What was apart may be alike now: a buffer that is used in small pieces must not stay in pieces.
+    // Neighbors may have equal states now. Without merging, a buffer that was used in small pieces would stay split.
     if parts > 1 {
         states.merge_equal_neighbors(range.clone());
     }
     is_fine
 }
 
-/// One use of a part of a resource, by the name that the tables have for it.
+/// A use of a region of a resource, with the usage of the tables.
 pub(crate) struct ResourceUse<'a> {
     pub(crate) resource: ResourceId,
     pub(crate) region: Cow<'a, Region>,
@@ -340,7 +358,7 @@ pub(crate) struct ResourceUse<'a> {
 }
 
 impl ResourceUse<'static> {
-    /// None for an access that its stage cannot make: that is another's to report.
+    /// None for an access that its stage cannot make. Other validation reports that.
     fn from_access(access: Access) -> Option<ResourceUse<'static>> {
         let usage = SYNC_TABLES.usage(access.stage, access.access)?;
         let (resource, region) = (access.resource, Cow::Owned(access.region));

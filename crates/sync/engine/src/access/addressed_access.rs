@@ -52,19 +52,23 @@ mod tests {
 
     #[test]
     fn neighbors_do_not_overlap() {
-        let spot = |range: Range<u64>| {
-            let (resource, through) = (ResourceId(0), ResourceIdentity::default());
+        let addressed_access = |range: Range<u64>| {
+            let (resource, identity) = (ResourceId(0), ResourceIdentity::default());
             AddressedAccess {
                 range,
                 resource,
-                identity: through,
+                identity,
                 access_index: 0,
                 usage: TRANSITION_WRITE,
                 order: AccessOrder::None,
             }
         };
-        let own = spot(8..16);
-        assert!(!own.overlaps(&spot(0..8)) && !own.overlaps(&spot(16..24)));
-        assert!(own.overlaps(&spot(0..9)) && own.overlaps(&spot(15..24)) && own.overlaps(&spot(10..12)));
+        let own = addressed_access(8..16);
+        assert!(!own.overlaps(&addressed_access(0..8)) && !own.overlaps(&addressed_access(16..24)));
+        assert!(
+            own.overlaps(&addressed_access(0..9))
+                && own.overlaps(&addressed_access(15..24))
+                && own.overlaps(&addressed_access(10..12))
+        );
     }
 }

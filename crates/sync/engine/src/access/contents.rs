@@ -156,9 +156,9 @@ impl CommandExecutor<'_> {
             began: tag,
             undefined: Vec::new(),
         };
-        // Of a command buffer that was checked when it was recorded all was told then.
-        let is_told = self.progress.marking == MarkMode::Apply;
-        *self.pass_contents = (is_preserving && !is_told).then(contents);
+        // All faults of a command buffer that was checked while it was recorded are reported already.
+        let is_reported = self.progress.marking == MarkMode::Apply;
+        *self.pass_contents = (is_preserving && !is_reported).then(contents);
     }
 
     pub(crate) fn next_pass_contents(&mut self, tag: Tag) {

@@ -1,5 +1,6 @@
 //! What commands access, and what each range of memory remembers of it.
 
+pub(crate) mod access_context;
 pub mod access_order;
 pub(crate) mod actions;
 pub(crate) mod addressed_access;

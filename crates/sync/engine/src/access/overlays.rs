@@ -6,9 +6,10 @@
 
 use std::ops::Range;
 
-use crate::access::range_state::{AccessContext, Addressing, ResourceFirstScope};
+use crate::access::access_context::{AccessContext, Addressing};
 use crate::access::usages::{StageIndex, StageSet, TRANSITION, UsageIndex, UsageSet};
 use crate::dependency::clocks::{KeySet, Tag};
+use crate::dependency::expanded::ResourceFirstScope;
 use crate::dependency::scopes::{COMMON_SETS, ExpandedScope};
 use crate::dependency::subpass_intervals::ClockQuery;
 use crate::memory::addresses::ResourceIdentity;
@@ -78,17 +79,17 @@ impl AvailabilityPoint {
 
 impl Overlay {
     /// Now the write became available and visible to a second scope.
-    pub(crate) fn add(&mut self, now: &AccessContext<'_>, scope: &ExpandedScope) {
-        let AccessContext { queue, subpass_begin: from, .. } = *now;
+    pub(crate) fn add(&mut self, context: &AccessContext<'_>, scope: &ExpandedScope) {
+        let AccessContext { queue, subpass_begin: from, .. } = *context;
         // The second scope of a layout transition before a subpass begins with the subpass.
-        let tag = now.tag.max(from + 1);
+        let tag = context.tag.max(from + 1);
         let ExpandedScope { dst: stages, dst_usages, dst_global_usages: dst_everywhere, .. } = *scope;
         let (usages, everywhere) = (dst_usages.union(dst_everywhere), dst_everywhere);
-        let at = match now.addressing {
+        let at = match context.addressing {
             Addressing::Own => None,
             Addressing::Alias { start, end } => Some((start, end)),
         };
-        let new = ResourceVisibility { queue, subpass_begin: from, identity: now.identity, usages };
+        let new = ResourceVisibility { queue, subpass_begin: from, identity: context.identity, usages };
         // What is visible by every name needs none.
         let has_name = usages != everywhere;
         if has_name && at.is_none() {
@@ -110,14 +111,14 @@ impl Overlay {
         }
         let to_host = usages.and(COMMON_SETS.host_usages);
         if at.is_none() && !to_host.is_empty() {
-            let new = HostVisibility { identity: now.identity, queue, tag, usages: to_host };
+            let new = HostVisibility { identity: context.identity, queue, tag, usages: to_host };
             self.rare.get_or_insert_default().add_to_host(new);
         }
         // A stage keeps its earliest point: whatever comes after a later one comes after that one too.
         let is_same =
             |it: &&AvailabilityPoint| it.queue == queue && it.subpass_begin == from && !it.is_transition_write;
-        let known = self.points.iter().filter(is_same).fold(0, |all, it| all | it.stages.0);
-        let stages = StageSet(stages.0 & !known);
+        let available = self.points.iter().filter(is_same).fold(0, |all, it| all | it.stages.0);
+        let stages = StageSet(stages.0 & !available);
         if !stages.is_empty() {
             push(
                 &mut self.points,
@@ -127,10 +128,10 @@ impl Overlay {
     }
 
     /// The write is a layout transition: available by itself to whatever comes after layout transitions.
-    pub(crate) fn add_transition_write(&mut self, now: &AccessContext<'_>) {
+    pub(crate) fn add_transition_write(&mut self, context: &AccessContext<'_>) {
         let mut stages = StageSet::default();
         stages.add(TRANSITION);
-        let AccessContext { queue, subpass_begin: from, tag, .. } = *now;
+        let AccessContext { queue, subpass_begin: from, tag, .. } = *context;
         push(
             &mut self.points,
             AvailabilityPoint { queue, subpass_begin: from, tag, stages, is_transition_write: true },
@@ -152,13 +153,13 @@ impl Overlay {
 
     /// What is visible at some addresses of another resource is visible at others from now on, once for each plane.
     pub(crate) fn move_alias_addresses(&mut self, old: &Range<u64>, planes: &[u64]) {
-        let Some(rest) = &mut self.rare else { return };
+        let Some(rare) = &mut self.rare else { return };
         let is_moved = |it: &AliasVisibility| it.addresses.is_some_and(|at| old.start <= at.0 && at.1 <= old.end);
-        let moved: Vec<AliasVisibility> = rest.aliases.extract_if(.., |it| is_moved(it)).collect();
+        let moved: Vec<AliasVisibility> = rare.aliases.extract_if(.., |it| is_moved(it)).collect();
         for alias_visibility in moved {
             for plane in planes {
                 let at = alias_visibility.addresses.map(|at| (plane + at.0 - old.start, plane + at.1 - old.start));
-                rest.aliases.push(AliasVisibility { addresses: at, ..alias_visibility });
+                rare.aliases.push(AliasVisibility { addresses: at, ..alias_visibility });
             }
         }
     }
@@ -168,27 +169,28 @@ impl Overlay {
         self.aliases().iter().filter_map(|it| it.addresses).flat_map(|it| [it.0, it.1])
     }
 
-    /// What it asks clocks for that stretches may have.
+    /// What it asks clocks for that intervals may have.
     pub(crate) fn clock_queries(&self) -> impl Iterator<Item = ClockQuery> {
         let closed = self.points.iter().filter(|it| !it.is_unbounded());
         closed.map(|it| ClockQuery { tag: it.tag, queue: it.queue, stages: it.stages, write: None })
     }
 
     /// Whether the write is visible to a usage.
-    pub(crate) fn is_visible(&self, now: &AccessContext<'_>, usage: UsageIndex) -> bool {
-        let clock = now.clock;
-        let is_at = |at: (u64, u64)| match now.addressing {
+    pub(crate) fn is_visible(&self, context: &AccessContext<'_>, usage: UsageIndex) -> bool {
+        let clock = context.clock;
+        let is_at = |at: (u64, u64)| match context.addressing {
             Addressing::Own => false,
             Addressing::Alias { start, end } => at.0 <= start && end <= at.1,
         };
-        let is_there = |it: &ResourceVisibility| now.is_in_subpass(it.queue, it.subpass_begin) && it.usages.has(usage);
-        let here = self.visible.iter().any(|it| it.identity == now.identity && is_there(it))
+        let is_there =
+            |it: &ResourceVisibility| context.is_in_subpass(it.queue, it.subpass_begin) && it.usages.has(usage);
+        let here = self.visible.iter().any(|it| it.identity == context.identity && is_there(it))
             || self.aliases().iter().any(|alias| {
-                let is_through = alias.is_any_resource || alias.visible.identity == now.identity;
+                let is_through = alias.is_any_resource || alias.visible.identity == context.identity;
                 is_through && alias.addresses.is_none_or(is_at) && is_there(&alias.visible)
             });
         let knows = |queue: u8, tag| clock.batches.get(queue) >= tag;
-        let is_through = |it: &&HostVisibility| it.identity == now.identity && it.usages.has(usage);
+        let is_through = |it: &&HostVisibility| it.identity == context.identity && it.usages.has(usage);
         let to_host = self.rare.as_ref().map_or(&[][..], |it| &it.to_host);
         let to_host = to_host.iter().filter(is_through).any(|it| knows(it.queue, it.tag));
         here || to_host
@@ -201,25 +203,25 @@ impl Overlay {
     }
 
     /// Whether a chain of dependencies from the write reaches a stage.
-    pub(crate) fn is_available(&self, now: &AccessContext<'_>, stage: StageIndex) -> bool {
+    pub(crate) fn is_available(&self, context: &AccessContext<'_>, stage: StageIndex) -> bool {
         self.points.iter().any(|point| {
             let is_direct = !point.is_transition_write
-                && now.is_in_subpass(point.queue, point.subpass_begin)
+                && context.is_in_subpass(point.queue, point.subpass_begin)
                 && point.stages.has(stage);
             is_direct
                 || point.stages.iter().any(|c| match point.is_unbounded() {
-                    true => now.clock.has_point(stage, point.queue, c, point.tag),
-                    false => now.clock.has_happened(stage, point.queue, c, point.tag),
+                    true => context.clock.has_point(stage, point.queue, c, point.tag),
+                    false => context.clock.has_happened(stage, point.queue, c, point.tag),
                 })
         })
     }
 
     /// Whether a chain of dependencies from the write reaches a first scope.
-    pub(crate) fn reaches(&self, now: &AccessContext<'_>, first: &ResourceFirstScope) -> bool {
+    pub(crate) fn reaches(&self, context: &AccessContext<'_>, first: &ResourceFirstScope) -> bool {
         self.points.iter().any(|point| {
             let is_in = |part: &(StageSet, Tag)| point.tag <= part.1 && point.stages.0 & part.0.0 != 0;
             let is_direct = !point.is_transition_write
-                && now.is_in_subpass(point.queue, point.subpass_begin)
+                && context.is_in_subpass(point.queue, point.subpass_begin)
                 && first.stage_limits.iter().any(is_in);
             let is_before = first.stage_limits.iter().any(|part| point.tag <= part.1);
             is_direct
@@ -252,8 +254,8 @@ impl RareVisibility {
     /// Whoever knows of a later one knows of the earlier.
     fn add_to_host(&mut self, new: HostVisibility) {
         let is_known = |it: &&HostVisibility| (it.identity, it.queue) == (new.identity, new.queue) && it.tag <= new.tag;
-        let known = self.to_host.iter().filter(is_known).fold(UsageSet::default(), |all, it| all.union(it.usages));
-        let usages = new.usages.and_not(known);
+        let visible = self.to_host.iter().filter(is_known).fold(UsageSet::default(), |all, it| all.union(it.usages));
+        let usages = new.usages.and_not(visible);
         if !usages.is_empty() {
             self.to_host.push(HostVisibility { usages, ..new });
         }

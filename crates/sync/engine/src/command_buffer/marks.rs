@@ -1,94 +1,145 @@
-//! What the commands of a command buffer show about each other, so that less must be looked at each time it is executed.
+//! Marks: which accesses of a recorded command buffer need no check, or no recording, when a queue executes it.
 //!
-//! All conflicts inside of a command buffer are told while it is recorded. When it is executed, what counts is how it
-//! begins: of each range the reads until the first write, and that write. And how it leaves things: of each range the
-//! last write, and the reads behind it. Everything else is marked, spot by spot, and left out.
+//! A command buffer is recorded once and executed many times. Recording it already executes it once, by itself
+//! (`recording`), and that execution sets the marks. The rules:
 //!
-//! Marks are made where a range is used just as it was used before. Whoever else looks at a range, in whatever other way,
-//! takes that into the range's state (`RangeState::is_marked`): what he needs is not left out.
+//! 1. **Recording reports every hazard between two accesses of the command buffer.** An execution only has to find
+//!    hazards between the command buffer and work before it, and to leave the state that later work is checked against.
+//! 2. **Hazards with earlier work show at the first accesses of a range**: the reads before the first write, and that
+//!    write. After that write, the last write to the range is one of the command buffer itself, so rule 1 covers every
+//!    later access ([`AccessMarks::written_before`]).
+//! 3. **A read that repeats an earlier read conflicts only if the earlier one does.** Clocks only gain knowledge, so
+//!    what was visible to the first read is visible to the second ([`AccessMarks::read_before`],
+//!    [`AccessMarks::repeats_previous`]). Two limits follow. The earlier access must be free of conflicts
+//!    ([`ExecutionProgress::is_clean`], [`ExecutionProgress::was_clean_action`]). And no subpass may end between the
+//!    two, because the queue drops what the clock of a subpass knows ([`ExecutionProgress::visible_since`]). A write
+//!    can repeat only the write of the previous draw, and only in rasterization order
+//!    ([`AccessMarks::raster_ordered`]).
+//! 4. **Later work can only conflict with the last accesses of a range**: the last write, and the last read of each
+//!    stage after it. Earlier accesses need no record ([`AccessMarks::superseded`],
+//!    [`AccessMarks::repeated_by_next`]).
+//! 5. **The first read of a range is recorded even if the command buffer overwrites it later.** The checks of a later
+//!    read and of the first write ask whether a read came before them (`Rules::most_recent_reads`,
+//!    `Rules::visible_writes`).
+//! 6. **Marks concern accesses to exactly the same range.** If anything else uses a part of the range, or a barrier
+//!    names it, the range loses its marked state (`RangeState::is_marked`), and nothing before that is superseded.
+//!
+//! The marks hold only as long as resources keep their addresses and aliases (`PreparedCommandBuffer::is_marked`).
 
+use crate::access::access_context::AccessContext;
 use crate::access::addressed_access::AddressedAccess;
-use crate::access::range_state::{AccessContext, RangeState};
+use crate::access::range_state::RangeState;
 use crate::command_buffer::plans::{CommandPlans, PlanKind};
 use crate::dependency::clocks::Tag;
 use crate::queue::device::TAGS_PER_COMMAND;
 
-/// Marks of up to 64 spots of a command, as bits.
+/// Marks of up to 64 accesses of a command. Bit `n` of each word belongs to access `n`.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct AccessMarks {
+    // What the command does, whatever is recorded around it.
+    /// The access writes.
     pub(crate) writes: u64,
-    /// The command writes to this range, here or by another spot, which is next to it.
+    /// The command writes to the range, by this access or by another one to the same range, which stands next to it.
     pub(crate) written_range: u64,
-    /// Rendering orders all that the command does to this range after what was done to it in the same way.
+    /// Rasterization order (`primsrast-order`) orders all accesses of the command to the range after the same accesses
+    /// of an earlier draw in the same subpass.
     pub(crate) raster_ordered: u64,
 
-    /// Draw after draw uses the same things. What the command before does in the very same way to a range, with
-    /// nothing between, cannot conflict if that one does not, and only the first and the last of them must be known.
+    // How the command compares with its neighbors. Draws often use the same resources one after the other.
+    /// The previous command makes the same access. Rule 3.
     pub(crate) repeats_previous: u64,
-    /// The command behind does the same.
+    /// The next command makes the same access. Rule 4.
     pub(crate) repeated_by_next: u64,
 
-    /// The command buffer wrote to all of the range before: whatever is wrong is wrong inside of it, and was told when
-    /// it was recorded.
+    // What the rest of the command buffer does.
+    /// The command buffer writes to the whole range before this access. Rule 2.
     pub(crate) written_before: u64,
-    /// The command buffer read the range in the same way before, and has not written to it: it cannot conflict with
-    /// what came before if that one does not.
+    /// The command buffer makes the same read before this access, and no write to the range before that. Rule 3.
     pub(crate) read_before: u64,
-    /// The command buffer does something to the range later after which nobody asks for this one.
+    /// A later access of the command buffer replaces this one in the state of the range. Rule 4.
     pub(crate) superseded: u64,
 }
 
 impl AccessMarks {
-    /// What does not depend on other commands.
+    /// The marks that do not depend on other commands.
     pub(crate) fn command_only(&self) -> AccessMarks {
-        let AccessMarks { writes, written_range: beside_write, raster_ordered: ordered, .. } = *self;
-        AccessMarks { writes, written_range: beside_write, raster_ordered: ordered, ..AccessMarks::default() }
+        let AccessMarks { writes, written_range, raster_ordered, .. } = *self;
+        AccessMarks { writes, written_range, raster_ordered, ..AccessMarks::default() }
     }
 
-    /// What the command before did too.
+    /// Accesses that cannot conflict if those of the previous command do not. Outside of rendering nothing orders a
+    /// write after the same write of the previous command.
     #[inline]
     pub(crate) fn repeated(&self, is_rendering: bool) -> u64 {
         self.repeats_previous & if is_rendering { u64::MAX } else { !self.written_range }
     }
 
-    /// What needs no look at what came before the command buffer: another spot shows what there is to see.
-    fn checked_elsewhere(&self) -> u64 {
+    /// Accesses for which the check of an earlier access of the command buffer suffices.
+    fn checked_by_earlier_access(&self) -> u64 {
         self.repeats_previous | self.written_before | self.read_before
     }
 }
 
-/// How marks and an execution have to do with each other.
+/// What an execution does with marks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum MarkMode {
+    /// The execution neither sets nor uses marks, except for repeated accesses, which `plans` marks without execution.
     Off,
+    /// The command buffer is being recorded: the execution sets marks.
     Record,
+    /// A queue executes the command buffer: the execution skips what marks allow.
     Apply,
 }
 
-/// What the execution of a command buffer has shown so far.
+/// How far the execution of a command buffer has come, as far as marks depend on it.
 pub(crate) struct ExecutionProgress {
-    /// Whether it is executed as it is recorded, so that nobody knows what comes behind.
+    /// The command buffer is executed while it is recorded: the next command is not known.
     pub(crate) is_recording: bool,
-    /// Whether the command before was an action without a conflict.
+    /// The previous command was an action without a conflict.
     pub(crate) was_clean_action: bool,
-    /// Whether no command had a conflict.
+    /// No command so far had a conflict.
     pub(crate) is_clean: bool,
     pub(crate) marking: MarkMode,
-    /// What was visible to accesses since then is visible to the same ones now: where the last subpass ended.
+    /// The end of the last subpass. What was visible to an access after this tag is still visible to the same access.
     pub(crate) visible_since: Tag,
-    /// The first tag of commands that follow each other, and its command.
-    pub(crate) tag_run: (Tag, usize),
-    /// Marks that are to be made, by their numbers.
-    pub(crate) mark_updates: Vec<(u32, MarkUpdate)>,
+    /// The current run of commands with consecutive tags.
+    pub(crate) command_run: CommandRun,
+    /// Marks that this execution sets. The recorder applies them afterwards, because the plans are borrowed meanwhile.
+    pub(crate) mark_updates: Vec<MarkUpdate>,
+}
+
+/// Commands whose tags follow each other. A run ends where the command buffer executes secondary command buffers.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct CommandRun {
+    pub(crate) first_tag: Tag,
+    pub(crate) first_command: usize,
+}
+
+impl CommandRun {
+    /// The command with a tag, unless it is before this run.
+    #[inline]
+    fn command_of_tag(&self, tag: Tag) -> Option<usize> {
+        (tag >= self.first_tag).then(|| self.first_command + ((tag - self.first_tag) / TAGS_PER_COMMAND) as usize)
+    }
+}
+
+/// A change of one word of marks.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct MarkUpdate {
+    /// The index of the [`AccessMarks`] in the plans.
+    pub(crate) word: u32,
+    pub(crate) change: MarkChange,
 }
 
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum MarkUpdate {
-    Own { inner: u64, again: u64 },
+pub(crate) enum MarkChange {
+    /// Sets `written_before` and `read_before`.
+    Before { written: u64, read: u64 },
+    /// Adds to `superseded`.
     Superseded(u64),
 }
 
-/// Spots of a command that need no check, and those that need not be kept.
+/// Accesses of a command that need no check, and those that need no record.
 #[derive(Clone, Copy)]
 pub(crate) struct SkippedAccesses {
     pub(crate) check: u64,
@@ -103,7 +154,7 @@ impl ExecutionProgress {
             is_clean: true,
             marking: MarkMode::Off,
             visible_since: 0,
-            tag_run: (0, 0),
+            command_run: CommandRun::default(),
             mark_updates: Vec::new(),
         }
     }
@@ -113,71 +164,76 @@ impl ExecutionProgress {
         self.mark_updates.clear();
     }
 
-    /// What need not be looked at. Where nobody knows what comes behind, what is repeated is kept later.
+    /// The accesses of a command that this execution skips.
+    ///
+    /// During recording no repeated access is recorded at once, because the next command may repeat it again. The
+    /// executor records the last one later (`record_last_repeated`).
     #[inline]
     pub(crate) fn skipped(&self, marks: &AccessMarks, is_rendering: bool) -> SkippedAccesses {
         let repeated = if self.was_clean_action { marks.repeated(is_rendering) } else { 0 };
-        let kept = if self.is_recording { repeated } else { repeated & marks.repeated_by_next };
+        let unrecorded = if self.is_recording { repeated } else { repeated & marks.repeated_by_next };
         match self.marking {
-            MarkMode::Off | MarkMode::Record => SkippedAccesses { check: repeated, record: kept },
+            MarkMode::Off | MarkMode::Record => SkippedAccesses { check: repeated, record: unrecorded },
             MarkMode::Apply => {
-                let again = if self.is_clean { marks.read_before } else { 0 };
-                SkippedAccesses { check: repeated | marks.written_before | again, record: kept | marks.superseded }
+                let read_before = if self.is_clean { marks.read_before } else { 0 };
+                SkippedAccesses {
+                    check: repeated | marks.written_before | read_before,
+                    record: unrecorded | marks.superseded,
+                }
             }
         }
     }
 
-    /// Marks for a spot that only reads a range, which has this state, all of it, and is about to keep it.
+    /// Marks the last access that made the same read as superseded, if rules 5 and 6 allow it. The state is that of the
+    /// whole range, before it records the new read.
+    ///
+    /// Returns whether the check of the last read suffices for the new one (rule 3).
     #[inline]
     pub(crate) fn mark_read(
         &mut self,
         plans: &CommandPlans,
         state: &RangeState,
-        now: &AccessContext<'_>,
-        spot: &AddressedAccess,
-        at: usize,
+        context: &AccessContext<'_>,
+        read: &AddressedAccess,
+        position: usize,
     ) -> bool {
-        let Some(last) = state.last_read(spot.usage, spot.order) else { return false };
-        let Some(command) = self.command_of_tag(last) else { return false };
-        let (kind, spots) = plans.addressed_accesses(command);
-        // The same things are in the same places, in most cases.
-        let is_there = |it: &AddressedAccess| it.is_same_use(spot);
-        let at = if spots.get(at).is_some_and(is_there) { Some(at) } else { spots.iter().position(is_there) };
-        let Some(at) = at.filter(|_| kind == PlanKind::Disjoint) else { return false };
-        let (number, bit) = plans.mark_position(command, at);
-        // One that is not of the same subpass is remembered apart.
-        if state.is_marked() && last > now.subpass_begin && plans.marks_at(number).checked_elsewhere() & bit != 0 {
-            self.mark_updates.push((number, MarkUpdate::Superseded(bit)));
+        let Some(last_read) = state.last_read(read.usage, read.order) else { return false };
+        let Some(command) = self.command_run.command_of_tag(last_read) else { return false };
+        let (kind, addressed) = plans.addressed_accesses(command);
+        // Commands that use the same resources mostly have them at the same positions.
+        let is_same_read = |it: &AddressedAccess| it.is_same_use(read);
+        let is_at_position = addressed.get(position).is_some_and(is_same_read);
+        let found = if is_at_position { Some(position) } else { addressed.iter().position(is_same_read) };
+        let Some(found) = found.filter(|_| kind == PlanKind::Disjoint) else { return false };
+        let (word, bit) = plans.mark_position(command, found);
+        let is_not_first = || plans.marks_at(word).checked_by_earlier_access() & bit != 0;
+        // A read of an earlier subpass has a record of its own, which the new read does not replace.
+        if state.is_marked() && last_read > context.subpass_begin && is_not_first() {
+            self.mark_updates.push(MarkUpdate { word, change: MarkChange::Superseded(bit) });
         }
-        last > self.visible_since
+        last_read > self.visible_since
     }
 
-    /// What a range remembers until it is overwritten.
-    pub(crate) fn mark_overwritten(&mut self, plans: &CommandPlans, state: &RangeState, spot: &AddressedAccess) {
+    /// Marks the accesses in the state of a range as superseded, if rules 5 and 6 allow it: a write is about to replace
+    /// them.
+    pub(crate) fn mark_overwritten(&mut self, plans: &CommandPlans, state: &RangeState, write: &AddressedAccess) {
         if !state.is_marked() {
             return;
         }
         state.each_tag(|tag| {
-            let Some(command) = self.command_of_tag(tag) else { return };
-            let (kind, spots) = plans.addressed_accesses(command);
+            let Some(command) = self.command_run.command_of_tag(tag) else { return };
+            let (kind, addressed) = plans.addressed_accesses(command);
             if kind != PlanKind::Disjoint {
                 return;
             }
-            for (at, _) in spots.iter().enumerate().filter(|it| it.1.range == spot.range) {
-                let (number, bit) = plans.mark_position(command, at);
-                let marks = plans.marks_at(number);
-                if (marks.writes | marks.checked_elsewhere()) & bit != 0 {
-                    self.mark_updates.push((number, MarkUpdate::Superseded(bit)));
+            for (position, _) in addressed.iter().enumerate().filter(|it| it.1.range == write.range) {
+                let (word, bit) = plans.mark_position(command, position);
+                let marks = plans.marks_at(word);
+                if (marks.writes | marks.checked_by_earlier_access()) & bit != 0 {
+                    self.mark_updates.push(MarkUpdate { word, change: MarkChange::Superseded(bit) });
                 }
             }
         });
-    }
-
-    /// The command with a tag, if it is one of those that follow each other now.
-    #[inline]
-    fn command_of_tag(&self, tag: Tag) -> Option<usize> {
-        let (first, command) = self.tag_run;
-        (tag >= first).then(|| command + ((tag - first) / TAGS_PER_COMMAND) as usize)
     }
 }
 

@@ -1,4 +1,4 @@
-//! The spots of all commands of a command buffer.
+//! The accesses of all commands of a command buffer.
 //!
 //! Most commands are much like the one before: what they have in common is not looked up again.
 
@@ -9,17 +9,17 @@ use lavascope_sync_ir::{Access, AccessList, Barrier, Command, Region, ResourceId
 use crate::access::access_order;
 use crate::access::addressed_access::AddressedAccess;
 use crate::access::usages::SYNC_TABLES;
-use crate::command_buffer::marks::{AccessMarks, MarkUpdate};
+use crate::command_buffer::marks::{AccessMarks, MarkChange};
 use crate::memory::addresses::{AddressLookup, AddressMap, ResourceIdentity};
 
-/// For each command its spots, and those of all commands one behind the other.
+/// For each command its accesses, and those of all commands one behind the other.
 #[derive(Default)]
 pub(crate) struct CommandPlans {
     plans: Vec<CommandPlan>,
     /// Of all actions; what a command does as the one before is not there again.
     accesses: AccessList,
     addressed: Vec<AddressedAccess>,
-    /// For each 64 spots of a command.
+    /// For each 64 accesses of a command.
     marks: Vec<AccessMarks>,
     /// Commands that are not actions.
     non_actions: Vec<Command>,
@@ -27,7 +27,7 @@ pub(crate) struct CommandPlans {
     last_resources: Vec<ResourceId>,
 }
 
-/// What a command uses: its spots.
+/// What a command uses: its accesses.
 #[derive(Clone, Copy, Debug)]
 struct CommandPlan {
     first: u32,
@@ -36,7 +36,7 @@ struct CommandPlan {
     /// Its accesses, if it is not straight; of a command that is not an action, its place among those.
     accesses: (u32, u32),
     kind: PlanKind,
-    /// Whether each access has one spot, in the order of accesses, and there are at most 64.
+    /// Whether each access has one access, in the order of accesses, and there are at most 64.
     is_one_to_one: bool,
     /// Whether all accesses are to buffers.
     is_buffers_only: bool,
@@ -44,7 +44,7 @@ struct CommandPlan {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum PlanKind {
-    /// What is written overlaps with another spot only if that is the same range, and next to it.
+    /// What is written overlaps with another access only if that is the same range, and next to it.
     Disjoint,
     Overlapping,
     /// Its addresses are not known before it is executed.
@@ -62,7 +62,7 @@ pub(crate) enum RecordedCommand<'a> {
 /// The command that was recorded last.
 pub(crate) enum LastCommand<'a> {
     Barrier(&'a Barrier),
-    /// An action that uses nothing but buffers, and knows where they are: its spots, and which of them it writes, as
+    /// An action that uses nothing but buffers, and knows where they are: its accesses, and which of them it writes, as
     /// bits.
     BufferAction(&'a [AddressedAccess], u64),
     Other,
@@ -73,7 +73,7 @@ pub(crate) enum LastCommand<'a> {
 pub(crate) struct ActionAccesses<'a> {
     /// Of all commands.
     all: &'a AccessList,
-    /// Where they are, unless there are spots that say so.
+    /// Where they are, unless there are accesses that say so.
     own: (u32, u32),
     addressed: &'a [AddressedAccess],
 }
@@ -118,14 +118,14 @@ impl CommandPlans {
 
     pub(crate) fn last(&self) -> LastCommand<'_> {
         let Some(plan) = self.plans.last() else { return LastCommand::Other };
-        let spots = &self.addressed[plan.first as usize..plan.end as usize];
+        let addressed = &self.addressed[plan.first as usize..plan.end as usize];
         match plan.kind {
             PlanKind::NotAction => match &self.non_actions[plan.accesses.0 as usize] {
                 Command::Barrier(barrier) => LastCommand::Barrier(barrier),
                 _ => LastCommand::Other,
             },
             PlanKind::Disjoint if plan.is_one_to_one && plan.is_buffers_only => {
-                LastCommand::BufferAction(spots, self.marks.get(plan.marks as usize).map_or(0, |it| it.writes))
+                LastCommand::BufferAction(addressed, self.marks.get(plan.marks as usize).map_or(0, |it| it.writes))
             }
             _ => LastCommand::Other,
         }
@@ -148,7 +148,7 @@ impl CommandPlans {
 
     /// Looks everything up again.
     pub(crate) fn look_up_again(&mut self, addresses: &AddressMap) {
-        let (plans, spots) = (std::mem::take(&mut self.plans), std::mem::take(&mut self.addressed));
+        let (plans, addressed) = (std::mem::take(&mut self.plans), std::mem::take(&mut self.addressed));
         let (accesses, mut own) = (std::mem::take(&mut self.accesses), Vec::new());
         self.marks.clear();
         for plan in plans {
@@ -156,7 +156,7 @@ impl CommandPlans {
                 self.plans.push(plan);
             } else {
                 own.clear();
-                own.extend(plan.accesses_in(&spots, &accesses).iter());
+                own.extend(plan.accesses_in(&addressed, &accesses).iter());
                 self.add_action(&own, |it| it, addresses);
             }
         }
@@ -186,10 +186,13 @@ impl CommandPlans {
         (plan.kind, &self.addressed[plan.first as usize..plan.end as usize])
     }
 
-    /// The number of the marks of a spot of a command, and its bit.
+    /// The number of the marks of a access of a command, and its bit.
     #[inline]
-    pub(crate) fn mark_position(&self, command: usize, spot: usize) -> (u32, u64) {
-        (self.plans[command].marks + (spot / MARKS_PER_WORD) as u32, 1 << (spot % MARKS_PER_WORD))
+    pub(crate) fn mark_position(&self, command: usize, addressed_access: usize) -> (u32, u64) {
+        (
+            self.plans[command].marks + (addressed_access / MARKS_PER_WORD) as u32,
+            1 << (addressed_access % MARKS_PER_WORD),
+        )
     }
 
     #[inline]
@@ -197,26 +200,26 @@ impl CommandPlans {
         &self.marks[number as usize]
     }
 
-    pub(crate) fn apply_mark(&mut self, number: u32, made: MarkUpdate) {
-        let marks = &mut self.marks[number as usize];
-        match made {
-            MarkUpdate::Own { inner, again } => (marks.written_before, marks.read_before) = (inner, again),
-            MarkUpdate::Superseded(bits) => marks.superseded |= bits,
+    pub(crate) fn apply_mark(&mut self, word: u32, change: MarkChange) {
+        let marks = &mut self.marks[word as usize];
+        match change {
+            MarkChange::Before { written, read } => (marks.written_before, marks.read_before) = (written, read),
+            MarkChange::Superseded(bits) => marks.superseded |= bits,
         }
     }
 
-    /// The marks of a command, each with its number, with the spots from there on, and with the bits that are spots.
+    /// The marks of a command, each with its number, with the accesses from there on, and with the bits that are accesses.
     #[inline]
     pub(crate) fn marked_words(&self, command: usize) -> impl Iterator<Item = MarkedAccesses<'_>> {
         let plan = self.plans[command];
-        let spots = &self.addressed[plan.first as usize..plan.end as usize];
-        (0..spots.len().div_ceil(MARKS_PER_WORD)).map(move |word| {
-            let (number, spots) = (plan.marks + word as u32, &spots[word * MARKS_PER_WORD..]);
+        let addressed = &self.addressed[plan.first as usize..plan.end as usize];
+        (0..addressed.len().div_ceil(MARKS_PER_WORD)).map(move |word| {
+            let (number, addressed) = (plan.marks + word as u32, &addressed[word * MARKS_PER_WORD..]);
             MarkedAccesses {
                 number,
                 marks: &self.marks[number as usize],
-                addressed: spots,
-                valid_bits: low_bits(spots.len()),
+                addressed,
+                valid_bits: low_bits(addressed.len()),
             }
         })
     }
@@ -226,13 +229,13 @@ impl CommandPlans {
     pub(crate) fn marked_word(&self, command: usize, word: usize) -> Option<MarkedAccesses<'_>> {
         let plan = &self.plans[command];
         let first = plan.first as usize + word * MARKS_PER_WORD;
-        let spots = self.addressed.get(first..plan.end as usize).filter(|it| !it.is_empty())?;
+        let addressed = self.addressed.get(first..plan.end as usize).filter(|it| !it.is_empty())?;
         let number = plan.marks + word as u32;
         Some(MarkedAccesses {
             number,
             marks: &self.marks[number as usize],
-            addressed: spots,
-            valid_bits: low_bits(spots.len()),
+            addressed,
+            valid_bits: low_bits(addressed.len()),
         })
     }
 
@@ -322,12 +325,12 @@ impl CommandPlans {
             // An access that its stage cannot make is another's to report.
             let usage = SYNC_TABLES.usage(access.stage, access.access);
             let looked = usage.map_or(AddressLookup::Empty, |_| addresses.look_up(resource, &access.region));
-            let spot = |range, through| spot(access, resource, at, range, through);
+            let addressed_access = |range, identity| addressed_access(access, resource, at, range, identity);
             match looked {
-                AddressLookup::One(range, through) => self.addressed.extend(spot(range, through)),
-                AddressLookup::Many(ranges, through) => {
+                AddressLookup::One(range, identity) => self.addressed.extend(addressed_access(range, identity)),
+                AddressLookup::Many(ranges, identity) => {
                     is_straight = false;
-                    self.addressed.extend(ranges.into_iter().filter_map(|it| spot(it, through)));
+                    self.addressed.extend(ranges.into_iter().filter_map(|it| addressed_access(it, identity)));
                 }
                 AddressLookup::Empty => is_straight = false,
                 AddressLookup::NotFixed => is_known = false,
@@ -358,47 +361,49 @@ impl CommandPlans {
         // What is different, and which of it does something else.
         let (mut different, mut other) = (0_u64, 0_u64);
         for (index, access) in accesses.iter().enumerate() {
-            let mut spot = self.addressed[old + index].clone();
+            let mut addressed_access = self.addressed[old + index].clone();
             let (is_same_usage, is_same_region) =
-                self.accesses.compare_use_and_region(spot.access_index as usize, access);
+                self.accesses.compare_use_and_region(addressed_access.access_index as usize, access);
             let is_same_resource = access.resource == self.last_resources[index];
             if !(is_same_usage && is_same_region && is_same_resource) {
                 different |= 1 << index;
                 other |= u64::from(!is_same_usage) << index;
                 if !is_same_resource {
-                    (self.last_resources[index], spot.resource) = (access.resource, number(access.resource));
+                    (self.last_resources[index], addressed_access.resource) =
+                        (access.resource, number(access.resource));
                 }
                 let is_one = match is_same_usage {
-                    true => self.retarget(&mut spot, access, addresses),
-                    false => self.retarget_with_usage(&mut spot, access, addresses),
+                    true => self.retarget(&mut addressed_access, access, addresses),
+                    false => self.retarget_with_usage(&mut addressed_access, access, addresses),
                 };
                 if !is_one {
                     return false;
                 }
             }
-            self.addressed.push(spot);
+            self.addressed.push(addressed_access);
         }
-        let (spots, marks) = (&self.addressed[new..], &self.marks[last.marks as usize]);
-        let meets_write = |it: usize| bits(marks.writes).any(|write| spots[it].overlaps(&spots[write]));
+        let (addressed, marks) = (&self.addressed[new..], &self.marks[last.marks as usize]);
+        let meets_write = |it: usize| bits(marks.writes).any(|write| addressed[it].overlaps(&addressed[write]));
         // What is written is the same, and nothing new is the same range.
         if different & marks.written_range == 0 && other == 0 && !bits(different).any(meets_write) {
-            let before = !different & low_bits(spots.len()) & (!marks.written_range | marks.raster_ordered);
+            let before = !different & low_bits(addressed.len()) & (!marks.written_range | marks.raster_ordered);
             let marks = AccessMarks { repeats_previous: before, ..marks.command_only() };
             self.marks[last.marks as usize].repeated_by_next = before;
             self.marks.push(marks);
             return true;
         }
         // All that is written is something else, and alone.
-        let meets_any = |write: usize| (0..spots.len()).any(|it| it != write && spots[it].overlaps(&spots[write]));
+        let meets_any =
+            |write: usize| (0..addressed.len()).any(|it| it != write && addressed[it].overlaps(&addressed[write]));
         let is_alone = marks.writes == marks.written_range && marks.writes & !different == 0;
         if other == 0 && is_alone && !bits(marks.writes).any(meets_any) {
-            let before = !different & low_bits(spots.len());
+            let before = !different & low_bits(addressed.len());
             let marks = AccessMarks { repeats_previous: before, ..marks.command_only() };
             self.marks[last.marks as usize].repeated_by_next = before;
             self.marks.push(marks);
             return true;
         }
-        let (all, (kind, has_moved)) = (low_bits(spots.len()), self.group_written_ranges(new));
+        let (all, (kind, has_moved)) = (low_bits(addressed.len()), self.group_written_ranges(new));
         if kind != PlanKind::Disjoint || has_moved {
             self.marks.truncate(last.marks as usize + 1);
             return false;
@@ -409,54 +414,63 @@ impl CommandPlans {
         true
     }
 
-    /// A spot, which is that of the command before but for its resource, becomes the one of an access that does the same
-    /// to something else. False if it is not one spot.
+    /// A access, which is that of the command before but for its resource, becomes the one of an access that does the same
+    /// to something else. False if it is not one access.
     #[inline]
-    fn retarget(&mut self, spot: &mut AddressedAccess, access: &Access, addresses: &AddressMap) -> bool {
-        let AddressLookup::One(range, through) = addresses.look_up(spot.resource, &access.region) else { return false };
+    fn retarget(&mut self, addressed_access: &mut AddressedAccess, access: &Access, addresses: &AddressMap) -> bool {
+        let AddressLookup::One(range, identity) = addresses.look_up(addressed_access.resource, &access.region) else {
+            return false;
+        };
         let at = self.accesses.len() as u32;
-        self.accesses.push_like(spot.access_index as usize, access, spot.resource);
-        (spot.range, spot.identity, spot.access_index) = (range, through, at);
+        self.accesses.push_like(addressed_access.access_index as usize, access, addressed_access.resource);
+        (addressed_access.range, addressed_access.identity, addressed_access.access_index) = (range, identity, at);
         true
     }
 
     /// The same for one that does something else.
-    fn retarget_with_usage(&mut self, spot: &mut AddressedAccess, access: &Access, addresses: &AddressMap) -> bool {
+    fn retarget_with_usage(
+        &mut self,
+        addressed_access: &mut AddressedAccess,
+        access: &Access,
+        addresses: &AddressMap,
+    ) -> bool {
         let Some(usage) = SYNC_TABLES.usage(access.stage, access.access) else { return false };
-        let AddressLookup::One(range, through) = addresses.look_up(spot.resource, &access.region) else { return false };
+        let AddressLookup::One(range, identity) = addresses.look_up(addressed_access.resource, &access.region) else {
+            return false;
+        };
         let at = self.accesses.len() as u32;
-        self.accesses.push_with_resource(access, spot.resource);
-        let (resource, order) = (spot.resource, access.order.into());
-        *spot = AddressedAccess { range, resource, identity: through, access_index: at, usage, order };
+        self.accesses.push_with_resource(access, addressed_access.resource);
+        let (resource, order) = (addressed_access.resource, access.order.into());
+        *addressed_access = AddressedAccess { range, resource, identity, access_index: at, usage, order };
         true
     }
 
-    /// Puts what is written next to other spots of the same range, and marks it, in the spots of a new command. Gives
+    /// Puts what is written next to other accesses of the same range, and marks it, in the accesses of a new command. Gives
     /// whether anything was moved.
     fn group_written_ranges(&mut self, first: usize) -> (PlanKind, bool) {
-        let spots = &mut self.addressed[first..];
-        if spots.len() <= MARKS_PER_WORD
-            && let Some(marks) = marks_if_disjoint(spots)
+        let addressed = &mut self.addressed[first..];
+        if addressed.len() <= MARKS_PER_WORD
+            && let Some(marks) = marks_if_disjoint(addressed)
         {
-            self.marks.extend(Some(marks).filter(|_| !spots.is_empty()));
+            self.marks.extend(Some(marks).filter(|_| !addressed.is_empty()));
             return (PlanKind::Disjoint, false);
         }
         let marks = self.marks.len();
-        self.marks.resize(marks + spots.len().div_ceil(MARKS_PER_WORD), AccessMarks::default());
-        let (kind, has_moved) = group_by_range(spots);
+        self.marks.resize(marks + addressed.len().div_ceil(MARKS_PER_WORD), AccessMarks::default());
+        let (kind, has_moved) = group_by_range(addressed);
         if kind != PlanKind::Disjoint {
             return (kind, has_moved);
         }
         let mut at = 0;
-        while at < spots.len() {
-            let same = |it: &&AddressedAccess| it.is_same_range(&spots[at]);
-            let len = 1 + spots[at + 1..].iter().take_while(same).count();
-            let group = &spots[at..at + len];
+        while at < addressed.len() {
+            let same = |it: &&AddressedAccess| it.is_same_range(&addressed[at]);
+            let len = 1 + addressed[at + 1..].iter().take_while(same).count();
+            let group = &addressed[at..at + len];
             let has_write = group.iter().any(is_write);
             let is_ordered = has_write && is_ordered(group);
-            for (index, spot) in (at..).zip(group) {
+            for (index, addressed_access) in (at..).zip(group) {
                 let (own, bit) = (&mut self.marks[marks + index / MARKS_PER_WORD], 1 << (index % MARKS_PER_WORD));
-                own.writes |= if is_write(spot) { bit } else { 0 };
+                own.writes |= if is_write(addressed_access) { bit } else { 0 };
                 own.written_range |= if has_write { bit } else { 0 };
                 own.raster_ordered |= if is_ordered { bit } else { 0 };
             }
@@ -497,28 +511,28 @@ impl CommandPlans {
 }
 
 impl CommandPlan {
-    /// How many spots it has.
+    /// How many accesses it has.
     fn len(&self) -> usize {
         (self.end - self.first) as usize
     }
 
     /// Its accesses, out of those of all commands.
-    fn accesses_in<'a>(&self, spots: &'a [AddressedAccess], all: &'a AccessList) -> ActionAccesses<'a> {
+    fn accesses_in<'a>(&self, addressed: &'a [AddressedAccess], all: &'a AccessList) -> ActionAccesses<'a> {
         match self.is_one_to_one {
-            true => ActionAccesses { all, own: (0, 0), addressed: &spots[self.first as usize..self.end as usize] },
+            true => ActionAccesses { all, own: (0, 0), addressed: &addressed[self.first as usize..self.end as usize] },
             false => ActionAccesses { all, own: self.accesses, addressed: &[] },
         }
     }
 }
 
-/// Up to 64 spots of a command, with their marks.
+/// Up to 64 accesses of a command, with their marks.
 #[derive(Clone, Copy)]
 pub(crate) struct MarkedAccesses<'a> {
     pub(crate) number: u32,
     pub(crate) marks: &'a AccessMarks,
     /// Those, and the ones behind them.
     pub(crate) addressed: &'a [AddressedAccess],
-    /// Bits that are spots.
+    /// Bits that are accesses.
     pub(crate) valid_bits: u64,
 }
 
@@ -535,10 +549,10 @@ impl<'a> MarkedAccesses<'a> {
     }
 }
 
-/// The first bits, as many as there are spots.
+/// The first bits, as many as there are accesses.
 #[inline]
-pub(crate) fn low_bits(spots: usize) -> u64 {
-    if spots >= MARKS_PER_WORD { u64::MAX } else { (1 << spots) - 1 }
+pub(crate) fn low_bits(addressed: usize) -> u64 {
+    if addressed >= MARKS_PER_WORD { u64::MAX } else { (1 << addressed) - 1 }
 }
 
 fn bits(mut word: u64) -> impl Iterator<Item = usize> {
@@ -549,20 +563,20 @@ fn bits(mut word: u64) -> impl Iterator<Item = usize> {
 }
 
 #[inline]
-fn spot(
+fn addressed_access(
     access: &Access,
     resource: ResourceId,
     at: u32,
     range: Range<u64>,
-    through: ResourceIdentity,
+    identity: ResourceIdentity,
 ) -> Option<AddressedAccess> {
     let usage = SYNC_TABLES.usage(access.stage, access.access)?;
-    Some(AddressedAccess { range, resource, identity: through, access_index: at, usage, order: access.order.into() })
+    Some(AddressedAccess { range, resource, identity, access_index: at, usage, order: access.order.into() })
 }
 
 #[inline]
-fn is_write(spot: &AddressedAccess) -> bool {
-    SYNC_TABLES.write_column(spot.usage).is_some()
+fn is_write(addressed_access: &AddressedAccess) -> bool {
+    SYNC_TABLES.write_column(addressed_access.usage).is_some()
 }
 
 /// Whether rendering orders whatever is done to a range after what was done to it in the same way.
@@ -571,46 +585,46 @@ fn is_ordered(group: &[AddressedAccess]) -> bool {
     group.iter().all(|it| group.iter().all(|other| access_order::is_ordered(key(it), key(other))))
 }
 
-/// The marks of some spots, if nothing that is written overlaps with anything else.
+/// The marks of some accesses, if nothing that is written overlaps with anything else.
 #[inline]
-fn marks_if_disjoint(spots: &[AddressedAccess]) -> Option<AccessMarks> {
+fn marks_if_disjoint(addressed: &[AddressedAccess]) -> Option<AccessMarks> {
     let mut marks = AccessMarks::default();
-    for (at, spot) in spots.iter().enumerate().filter(|it| is_write(it.1)) {
-        if spots.iter().enumerate().any(|(other, it)| other != at && it.overlaps(spot)) {
+    for (at, addressed_access) in addressed.iter().enumerate().filter(|it| is_write(it.1)) {
+        if addressed.iter().enumerate().any(|(other, it)| other != at && it.overlaps(addressed_access)) {
             return None;
         }
         marks.writes |= 1 << at;
-        marks.raster_ordered |= u64::from(is_ordered(std::slice::from_ref(spot))) << at;
+        marks.raster_ordered |= u64::from(is_ordered(std::slice::from_ref(addressed_access))) << at;
     }
     marks.written_range = marks.writes;
     Some(marks)
 }
 
-/// Puts what is written next to other spots of the same range, if it overlaps only with such. Gives whether anything was
+/// Puts what is written next to other accesses of the same range, if it overlaps only with such. Gives whether anything was
 /// moved.
-fn group_by_range(spots: &mut [AddressedAccess]) -> (PlanKind, bool) {
-    if spots.len() > MARKS_PER_WORD {
-        spots.sort_by_key(|it| (it.range.start, it.range.end));
+fn group_by_range(addressed: &mut [AddressedAccess]) -> (PlanKind, bool) {
+    if addressed.len() > MARKS_PER_WORD {
+        addressed.sort_by_key(|it| (it.range.start, it.range.end));
         let is_apart = |it: &[AddressedAccess]| it[0].range.end <= it[1].range.start || it[0].is_same_range(&it[1]);
-        let is_fine = spots.windows(2).all(is_apart);
+        let is_fine = addressed.windows(2).all(is_apart);
         return (if is_fine { PlanKind::Disjoint } else { PlanKind::Overlapping }, true);
     }
     let mut has_moved = false;
-    for at in 0..spots.len() {
-        let own = spots[at].clone();
+    for at in 0..addressed.len() {
+        let own = addressed[at].clone();
         if !is_write(&own) {
             continue;
         }
-        if spots.iter().any(|it| it.overlaps(&own) && !it.is_same_range(&own)) {
+        if addressed.iter().any(|it| it.overlaps(&own) && !it.is_same_range(&own)) {
             return (PlanKind::Overlapping, has_moved);
         }
         // What is moved out of the way is looked at again, which changes nothing.
-        let first = spots.iter().position(|it| it.is_same_range(&own)).unwrap_or(at);
+        let first = addressed.iter().position(|it| it.is_same_range(&own)).unwrap_or(at);
         let mut end = first;
-        for other in first..spots.len() {
-            if spots[other].is_same_range(&own) {
+        for other in first..addressed.len() {
+            if addressed[other].is_same_range(&own) {
                 has_moved |= other != end;
-                spots[end..=other].rotate_right(1);
+                addressed[end..=other].rotate_right(1);
                 end += 1;
             }
         }

@@ -22,7 +22,7 @@ pub struct PreparedCommandBuffer {
     pub(crate) version: u64,
     /// Whether it waits for events, or executes what executes others.
     pub(crate) has_event_wait: bool,
-    /// What was told when it was recorded.
+    /// What was reported while it was recorded.
     pub(crate) reported: ReportedFindings,
     /// For what kind of queue it is recorded, if it is checked meanwhile.
     pub(crate) queue: Option<Queue>,
@@ -32,7 +32,7 @@ pub struct PreparedCommandBuffer {
     pub(crate) used_blocks: Option<UsedBlocks>,
     /// If it is not checked meanwhile, but when it is executed, until then.
     pub(crate) deferred: Option<DeferredCheck>,
-    /// If all that happens inside of it was told, and its spots have marks: how often resources had been found to share
+    /// If all that happens inside of it was told, and its accesses have marks: how often resources had been found to share
     /// memory then.
     marked_alias_count: Option<u64>,
     /// Commands that something must be done for when it is executed, as bits, if it has marks.
@@ -129,11 +129,11 @@ impl PreparedCommandBuffer {
         }
     }
 
-    /// The spots of a command; unknown where they must be looked up when it is executed.
+    /// The accesses of a command; unknown where they must be looked up when it is executed.
     #[inline]
     pub(crate) fn addressed_accesses(&self, command: usize, addresses: &AddressMap) -> (PlanKind, &[AddressedAccess]) {
-        let (kind, spots) = self.plans.addressed_accesses(command);
-        (if self.move_count == addresses.move_count() { kind } else { PlanKind::UnknownAddresses }, spots)
+        let (kind, addressed) = self.plans.addressed_accesses(command);
+        (if self.move_count == addresses.move_count() { kind } else { PlanKind::UnknownAddresses }, addressed)
     }
 
     /// Whether marks tell what need not be looked at when it is executed.

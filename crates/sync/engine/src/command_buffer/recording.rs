@@ -1,9 +1,8 @@
-//! What is wrong inside of a command buffer, whoever executes it and whatever came before: told as it is recorded,
-//! command by command, and not again when it is executed.
+//! Reports the hazards inside a command buffer while it is recorded, command by command, and not again when it is
+//! executed. These hazards do not depend on what comes before the command buffer.
 //!
-//! It is executed by itself, on a device of its own that has nothing but the addresses of the real one. Secondary
-//! command buffers are checked as part of the primary ones that execute them: what rendering they are part of only
-//! those know.
+//! The engine executes the command buffer by itself, on an isolated device that has only the addresses of the real one.
+//! Secondary command buffers are checked as part of the primary ones: only those know the render pass.
 
 use lavascope_sync_ir::{
     Access, Command, CommandBufferId, CommandLocation, Findings, Hazard, ProgramLocation, Queue, ResourceId,
@@ -28,7 +27,7 @@ pub(crate) struct IsolatedExecution {
     move_count: u64,
 }
 
-/// What was told of a command buffer while it was recorded.
+/// What was reported of a command buffer while it was recorded.
 #[derive(Default)]
 pub(crate) struct ReportedFindings {
     hazards: Vec<Hazard>,
@@ -76,7 +75,7 @@ impl Engine {
     }
 
     /// A command is recorded behind those before it. Gives what is wrong with it because of those, which will not be
-    /// told again when it is executed. Of sparse resources nothing is told before that.
+    /// reported again when it is executed. Hazards of sparse resources are only reported then.
     pub fn record(&mut self, id: CommandBufferId, command: Command) -> Findings {
         let (versions, is_special) = match &command {
             Command::Action(accesses) => {
@@ -120,8 +119,8 @@ impl Engine {
             self.check_postponed(index, queue, is_marked);
         }
         let moves = self.device.addresses.move_count();
-        let known = self.command_buffers[index].isolated.take().filter(|it| it.move_count == moves);
-        let mut alone = known.unwrap_or_else(|| self.catch_up(index, queue));
+        let current = self.command_buffers[index].isolated.take().filter(|it| it.move_count == moves);
+        let mut alone = current.unwrap_or_else(|| self.catch_up(index, queue));
         if has_events {
             alone.device.grow_events(&self.device);
         }
@@ -141,8 +140,9 @@ impl Engine {
         alone.cursor.progress.marking = if is_marked { MarkMode::Record } else { MarkMode::Off };
         self.advance_isolated(alone, index, until);
         let commands = &mut self.command_buffers[index];
-        alone.cursor.progress.mark_updates.iter().for_each(|(number, made)| commands.plans.apply_mark(*number, *made));
-        alone.cursor.progress.mark_updates.clear();
+        for update in alone.cursor.progress.mark_updates.drain(..) {
+            commands.plans.apply_mark(update.word, update.change);
+        }
         if alone.device.has_used_sparse {
             commands.discard_marks();
         }
@@ -183,7 +183,7 @@ impl Engine {
         }
     }
 
-    /// What a recorded command is became known only now. What follows from it is told when it is executed.
+    /// Replaces a recorded command whose accesses were not known before. Its hazards are reported when it is executed.
     pub fn replace_command(&mut self, id: CommandBufferId, index: u32, command: Command) {
         self.end_recording(id);
         if let Some(commands) = self.command_buffers.get_mut(id.0 as usize) {
@@ -216,7 +216,7 @@ impl Engine {
         }
     }
 
-    /// An execution of all commands of a command buffer but the last, which was told of already.
+    /// Executes all commands of a command buffer but the last. Their hazards are reported already.
     #[cold]
     fn catch_up(&mut self, index: usize, queue: Queue) -> Box<IsolatedExecution> {
         let mut alone = self.new_isolated(queue);
@@ -288,26 +288,27 @@ impl ReportedFindings {
         self.hazards.is_empty() && self.faults.is_empty()
     }
 
-    /// Nothing of this command was told.
+    /// Removes the findings of a command.
     pub(crate) fn remove_command(&mut self, index: usize) {
         let is_other = |it: &ProgramLocation| !matches!(it, ProgramLocation::Command(at) if at.path.first() == Some(&(index as u32)));
         self.hazards.retain(|it| is_other(&it.at));
         self.faults.retain(|it| is_other(&it.at));
     }
 
-    /// Whether a hazard inside of one execution of the command buffer was told. Of which part of the resource does not
-    /// matter: in which pieces it is told depends on what came before.
+    /// Whether a hazard inside one execution of the command buffer is reported already. The region does not matter: how
+    /// regions are split depends on what came before.
     pub(crate) fn has_hazard(&self, found: &Hazard) -> bool {
-        let is_same = |told: &&Hazard| (told.kind, told.resource) == (found.kind, found.resource);
-        let mut told = self.hazards.iter().filter(is_same);
+        let is_same = |reported: &&Hazard| (reported.kind, reported.resource) == (found.kind, found.resource);
+        let mut reported = self.hazards.iter().filter(is_same);
         is_same_execution(&found.at, &found.prior)
-            && told.any(|it| is_same_path(&it.at, &found.at) && is_same_path(&it.prior, &found.prior))
+            && reported.any(|it| is_same_path(&it.at, &found.at) && is_same_path(&it.prior, &found.prior))
     }
 
     pub(crate) fn has_fault(&self, found: &UndefinedContents) -> bool {
         let Some(prior) = found.prior.as_ref().filter(|it| is_same_execution(&found.at, it)) else { return false };
-        let is_same = |told: &&UndefinedContents| (told.kind, told.resource) == (found.kind, found.resource);
-        let is_prior = |told: &UndefinedContents| told.prior.as_ref().is_some_and(|it| is_same_path(it, prior));
+        let is_same =
+            |reported: &&UndefinedContents| (reported.kind, reported.resource) == (found.kind, found.resource);
+        let is_prior = |reported: &UndefinedContents| reported.prior.as_ref().is_some_and(|it| is_same_path(it, prior));
         self.faults.iter().filter(is_same).any(|it| is_same_path(&it.at, &found.at) && is_prior(it))
     }
 }
@@ -361,14 +362,14 @@ mod tests {
         // A hazard inside, and a read that conflicts with the write of an earlier execution.
         let commands = vec![access(4, A::TRANSFER_READ), access(1, A::TRANSFER_WRITE), access(1, A::TRANSFER_READ)];
         engine.begin_recording(id, queue, false);
-        let told: Vec<Hazard> = commands.into_iter().flat_map(|it| engine.record(id, it).hazards).collect();
+        let reported: Vec<Hazard> = commands.into_iter().flat_map(|it| engine.record(id, it).hazards).collect();
         let at = |index: u32, it: &ProgramLocation| matches!(it, ProgramLocation::Command(it) if it.path == [index]);
-        assert_eq!(told.len(), 1);
-        assert!(told[0].kind == HazardKind::ReadAfterWrite && at(2, &told[0].at) && at(1, &told[0].prior));
+        assert_eq!(reported.len(), 1);
+        assert!(reported[0].kind == HazardKind::ReadAfterWrite && at(2, &reported[0].at) && at(1, &reported[0].prior));
         assert_eq!(submit(&mut engine, id), []);
         let again = submit(&mut engine, id);
         assert_eq!(again.iter().map(|it| it.kind).collect::<Vec<_>>(), [HazardKind::WriteAfterRead]);
-        // Recorded anew and not checked: all of it is told when it is executed.
+        // Recorded anew and not checked: all hazards are reported when it is executed.
         let commands = vec![access(4, A::TRANSFER_WRITE), access(4, A::TRANSFER_WRITE)];
         engine.set_command_buffer(id, CommandBuffer { is_secondary: false, commands });
         assert_eq!(submit(&mut engine, id).len(), 2);
@@ -536,8 +537,8 @@ mod tests {
         let (mut engine, id) = (Engine::with_program(crate::Rules::CONTRACT, &program), CommandBufferId(7));
         engine.begin_recording(id, GRAPHICS, false);
         let commands = program.command_buffers[0].commands.iter();
-        let told: usize = commands.map(|it| engine.record(id, it.clone()).faults.len()).sum();
-        assert_eq!(told, 1);
+        let reported: usize = commands.map(|it| engine.record(id, it.clone()).faults.len()).sum();
+        assert_eq!(reported, 1);
         engine.command_buffers[7].discard_marks();
         submit(&mut engine, id);
         assert_eq!(engine.take_faults(), []);
@@ -605,11 +606,11 @@ mod tests {
         let mut engine = Engine::new(&[other], 0, 0, 0);
         engine.set_resource(ResourceId(1), &Resource::new(ResourceKind::Buffer { size: 64 }, None));
         let id = CommandBufferId(0);
-        for (queue, told, later) in [(GRAPHICS, 0, 1), (other, 1, 0)] {
+        for (queue, reported, later) in [(GRAPHICS, 0, 1), (other, 1, 0)] {
             engine.begin_recording(id, queue, false);
             let commands = [access(1, A::TRANSFER_WRITE), barrier(), access(1, A::TRANSFER_READ)];
             let found: usize = commands.into_iter().map(|it| engine.record(id, it).hazards.len()).sum();
-            assert_eq!(found, told);
+            assert_eq!(found, reported);
             engine.step(&HostStep::DeviceIdle);
             assert_eq!(submit(&mut engine, id).len(), later, "{queue:?}");
         }

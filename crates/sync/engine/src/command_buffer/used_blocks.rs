@@ -47,25 +47,25 @@ impl UsedBlocks {
             LastCommand::Barrier(Barrier::Sync1 { dependencies, .. } | Barrier::Sync2 { dependencies }) => {
                 dependencies.iter().all(has_no_access)
             }
-            LastCommand::BufferAction(spots, writes) => self.insert_all_if_unused(spots, writes),
+            LastCommand::BufferAction(addressed, writes) => self.insert_all_if_unused(addressed, writes),
             LastCommand::Other => false,
         }
     }
 
     /// What is taken of a command that is not taken is left behind: nobody asks again after that.
-    fn insert_all_if_unused(&mut self, spots: &[AddressedAccess], writes: u64) -> bool {
-        if 2 * (self.count + 2 * spots.len()) > self.slots.len() {
-            self.grow(spots.len());
+    fn insert_all_if_unused(&mut self, addressed: &[AddressedAccess], writes: u64) -> bool {
+        if 2 * (self.count + 2 * addressed.len()) > self.slots.len() {
+            self.grow(addressed.len());
         }
         let mut at = 0;
-        while let Some(spot) = spots.get(at) {
+        while let Some(addressed_access) = addressed.get(at) {
             let first = at;
             // A command does not conflict with itself.
-            while spots.get(at).is_some_and(|it| it.range == spot.range) {
+            while addressed.get(at).is_some_and(|it| it.range == addressed_access.range) {
                 at += 1;
             }
             let is_write = writes >> first & low_bits(at - first) != 0;
-            if !self.insert_if_unused(spot, is_write) {
+            if !self.insert_if_unused(addressed_access, is_write) {
                 return false;
             }
         }
@@ -73,14 +73,14 @@ impl UsedBlocks {
     }
 
     #[inline]
-    fn insert_if_unused(&mut self, spot: &AddressedAccess, is_write: bool) -> bool {
-        let size = block_size_log2(spot);
+    fn insert_if_unused(&mut self, addressed_access: &AddressedAccess, is_write: bool) -> bool {
+        let size = block_size_log2(addressed_access);
         let others = self.sizes & !(1 << size);
-        if others != 0 && !self.is_unused(spot, is_write, size, others) {
+        if others != 0 && !self.is_unused(addressed_access, is_write, size, others) {
             return false;
         }
         self.sizes |= 1 << size;
-        let (mut block, last) = blocks(spot, size).into_inner();
+        let (mut block, last) = blocks(addressed_access, size).into_inner();
         while self.insert_block_if_unused(key(block, size), is_write) {
             if block == last {
                 return true;
@@ -103,7 +103,7 @@ impl UsedBlocks {
     }
 
     /// Whether it is not in blocks of other sizes.
-    fn is_unused(&self, spot: &AddressedAccess, is_write: bool, own: u32, mut others: u64) -> bool {
+    fn is_unused(&self, addressed_access: &AddressedAccess, is_write: bool, own: u32, mut others: u64) -> bool {
         while others != 0 {
             let size = others.trailing_zeros();
             others &= others - 1;
@@ -111,7 +111,7 @@ impl UsedBlocks {
                 let found = self.slots[self.slot_index(key(block, size))];
                 found != 0 && (is_write || found & 1 != 0)
             };
-            if size + SMALLER_MAX < own || blocks(spot, size).any(is_used) {
+            if size + SMALLER_MAX < own || blocks(addressed_access, size).any(is_used) {
                 return false;
             }
         }
@@ -130,8 +130,8 @@ impl UsedBlocks {
     }
 
     #[cold]
-    fn grow(&mut self, spots: usize) {
-        let len = (4 * (self.count + 2 * spots)).next_power_of_two().max(SLOTS_MIN);
+    fn grow(&mut self, addressed: usize) {
+        let len = (4 * (self.count + 2 * addressed)).next_power_of_two().max(SLOTS_MIN);
         let old = std::mem::replace(&mut self.slots, vec![0; len]);
         for old_item in old.into_iter().filter(|it| *it != 0) {
             let place = self.slot_index(old_item & !1);
@@ -147,16 +147,16 @@ fn has_no_access(dependency: &Dependency) -> bool {
 
 /// The size of the blocks that a range lies in, as a power of two.
 #[inline]
-fn block_size_log2(spot: &AddressedAccess) -> u32 {
-    let bytes = (spot.range.end - spot.range.start).max(1);
+fn block_size_log2(addressed_access: &AddressedAccess) -> u32 {
+    let bytes = (addressed_access.range.end - addressed_access.range.start).max(1);
     (64 - (bytes - 1).leading_zeros()).max(SIZE_MIN)
 }
 
 /// The blocks of a size that a range reaches.
 #[inline]
-fn blocks(spot: &AddressedAccess, size: u32) -> RangeInclusive<u64> {
-    let last = spot.range.end.max(spot.range.start + 1) - 1;
-    (spot.range.start >> size)..=(last >> size)
+fn blocks(addressed_access: &AddressedAccess, size: u32) -> RangeInclusive<u64> {
+    let last = addressed_access.range.end.max(addressed_access.range.start + 1) - 1;
+    (addressed_access.range.start >> size)..=(last >> size)
 }
 
 /// What a slot has of a block: never zero, and the lowest bit is free.
@@ -177,12 +177,12 @@ mod tests {
     use crate::memory::addresses::ResourceIdentity;
     use crate::test_rng::TestRng;
 
-    fn spot(range: Range<u64>) -> AddressedAccess {
-        let (resource, through) = (ResourceId(0), ResourceIdentity::default());
+    fn addressed_access(range: Range<u64>) -> AddressedAccess {
+        let (resource, identity) = (ResourceId(0), ResourceIdentity::default());
         AddressedAccess {
             range,
             resource,
-            identity: through,
+            identity,
             access_index: 0,
             usage: TRANSITION_WRITE,
             order: AccessOrder::None,
@@ -203,7 +203,7 @@ mod tests {
                 let is_write = dice.below(2) == 0;
                 let meets = |it: &(Range<u64>, bool)| it.0.start < range.end && range.start < it.0.end;
                 let conflicts = used.iter().any(|it| meets(it) && (it.1 || is_write));
-                let is_taken = fresh.insert_all_if_unused(&[spot(range.clone())], u64::from(is_write));
+                let is_taken = fresh.insert_all_if_unused(&[addressed_access(range.clone())], u64::from(is_write));
                 assert!(!(conflicts && is_taken), "{range:?} after {used:?}");
                 if is_taken {
                     taken += 1;
@@ -219,17 +219,17 @@ mod tests {
         let mut fresh = UsedBlocks::default();
         for at in 0..5000 {
             let at = at * 256;
-            assert!(fresh.insert_all_if_unused(&[spot(at..at + 256)], 1));
+            assert!(fresh.insert_all_if_unused(&[addressed_access(at..at + 256)], 1));
         }
-        assert!(!fresh.insert_all_if_unused(&[spot(300..301)], 0), "it was written");
-        let far = [spot(1 << 40..(1 << 40) + 256)];
+        assert!(!fresh.insert_all_if_unused(&[addressed_access(300..301)], 0), "it was written");
+        let far = [addressed_access(1 << 40..(1 << 40) + 256)];
         assert!(fresh.insert_all_if_unused(&far, 0) && fresh.insert_all_if_unused(&far, 0));
         assert!(!fresh.insert_all_if_unused(&far, 1), "it was read");
         // What is large lies in large blocks, of which there are few.
         let mut large = UsedBlocks::default();
-        assert!(large.insert_all_if_unused(&[spot(100..100 + (1 << 36))], 0) && large.count <= 2);
+        assert!(large.insert_all_if_unused(&[addressed_access(100..100 + (1 << 36))], 0) && large.count <= 2);
         // Of three ranges of a command only the last is written.
-        let three = [0, 1, 2].map(|it| (1 << 42) + it * 512).map(|it| spot(it..it + 16));
+        let three = [0, 1, 2].map(|it| (1 << 42) + it * 512).map(|it| addressed_access(it..it + 16));
         assert!(fresh.insert_all_if_unused(&three, 4));
         assert!(
             fresh.insert_all_if_unused(&three[..1], 0)
@@ -238,7 +238,8 @@ mod tests {
         );
         // One command may read and write the same.
         let far = 1 << 41;
-        let both = [spot(far..far + 16), spot(far..far + 16), spot(far + 512..far + 528)];
+        let both =
+            [addressed_access(far..far + 16), addressed_access(far..far + 16), addressed_access(far + 512..far + 528)];
         assert!(
             fresh.insert_all_if_unused(&both, 2)
                 && !fresh.insert_all_if_unused(&both[..1], 0)
@@ -246,7 +247,7 @@ mod tests {
         );
         // As many as a command can have here, all of the same range, of which the last is written.
         let far = 1 << 43;
-        let all = [0; 64].map(|_| spot(far..far + 16));
+        let all = [0; 64].map(|_| addressed_access(far..far + 16));
         assert!(fresh.insert_all_if_unused(&all, 1 << 63) && !fresh.insert_all_if_unused(&all[..1], 0));
     }
 }

@@ -6,7 +6,7 @@
 //! - `happened[d]`: every access of a lane up to this tag happens before stage `d`.
 //! - `available[d]`: every such write is available, and its chain of dependencies reaches stage `d`.
 //! - `visible[v]`: every such write is visible to usage `v`.
-//! - `reached[v]`: like `visible`, but of lanes: for dependencies on single resources (see `overlay`).
+//! - `reached[v]`: like `visible`, but of lanes: for dependencies on single resources (`overlays`).
 //!
 //! Most stages share their row with many others, so a table is a few classes of stages with a row each, and a
 //! barrier costs what the classes cost.
@@ -234,16 +234,16 @@ pub(crate) struct FirstScope {
 }
 
 impl FirstScope {
-    /// What a queue did up to now in some stages and with some usages, and nothing else.
-    pub(crate) fn from_queue(queue: u8, now: Tag, src: StageSet, usages: UsageSet) -> FirstScope {
-        let mut carry = FirstScope::default();
-        carry.raise(queue, now, src, usages);
-        carry
+    /// The accesses of a queue up to a tag in some stages and with some usages, without dependency chains.
+    pub(crate) fn from_queue(queue: u8, tag: Tag, src: StageSet, usages: UsageSet) -> FirstScope {
+        let mut first_scope = FirstScope::default();
+        first_scope.raise(queue, tag, src, usages);
+        first_scope
     }
 
-    fn raise(&mut self, queue: u8, now: Tag, src: StageSet, usages: UsageSet) {
-        self.happened.raise(queue, src.0, now);
-        self.available.raise(queue, SYNC_TABLES.write_columns(usages), now);
+    fn raise(&mut self, queue: u8, tag: Tag, src: StageSet, usages: UsageSet) {
+        self.happened.raise(queue, src.0, tag);
+        self.available.raise(queue, SYNC_TABLES.write_columns(usages), tag);
     }
 
     /// Whether what became available to a stage of a queue, for all that came after, is in the scope.
@@ -272,7 +272,7 @@ impl FirstScope {
             && other.intervals.iter().all(|it| self.covers_interval(it) || self.intervals.any(|own| own.covers(it)))
     }
 
-    /// Whether the rows say all that a stretch says.
+    /// Whether the rows say all that a interval says.
     fn covers_interval(&self, subpass_interval: &SubpassInterval) -> bool {
         let (lanes, writes) = subpass_interval.covering_rows();
         self.happened.covers(&lanes) && self.available.covers(&writes)
@@ -294,19 +294,19 @@ impl FirstScope {
         }
     }
 
-    /// Forgets stretches that nobody asks for.
-    pub(crate) fn retain_queried(&mut self, asked: &ClockQueries) {
-        self.intervals.retain_queried(asked);
+    /// Drops intervals that no remembered access can query.
+    pub(crate) fn retain_queried(&mut self, queries: &ClockQueries) {
+        self.intervals.retain_queried(queries);
     }
 
-    /// Forgets stretches that say nothing which the rows do not say by now.
+    /// Removes intervals that the rows cover (`subpass_intervals`, rule 4).
     pub(crate) fn forget_covered(&mut self) {
         if self.happened.covers(&self.points) {
             self.points = TagRow::default();
         }
-        let mut stretches = std::mem::take(&mut self.intervals);
-        stretches.retain(|it| !self.covers_interval(it));
-        self.intervals = stretches;
+        let mut intervals = std::mem::take(&mut self.intervals);
+        intervals.retain(|it| !self.covers_interval(it));
+        self.intervals = intervals;
     }
 }
 
@@ -341,15 +341,15 @@ impl VisibleWrites {
     /// Whether it has all that another has.
     pub(crate) fn covers(&self, other: &VisibleWrites) -> bool {
         let has = |it: &UsageVisibility| it.is_zero() || self.row(it.usage).is_some_and(|own| own.covers(it));
-        let has_stretch = |it: &SubpassInterval| self.covers_interval(it) || self.intervals.any(|own| own.covers(it));
-        other.rows.iter().all(has) && other.intervals.iter().all(has_stretch)
+        let has_interval = |it: &SubpassInterval| self.covers_interval(it) || self.intervals.any(|own| own.covers(it));
+        other.rows.iter().all(has) && other.intervals.iter().all(has_interval)
     }
 
     fn row(&self, usage: UsageIndex) -> Option<&UsageVisibility> {
         self.rows.iter().find(|it| it.usage == usage)
     }
 
-    /// Whether the rows say all that a stretch says.
+    /// Whether the rows say all that a interval says.
     fn covers_interval(&self, subpass_interval: &SubpassInterval) -> bool {
         let (lanes, writes) = subpass_interval.covering_rows();
         let has = |own: &UsageVisibility| own.reached.covers(&lanes) && own.visible.covers(&writes);
@@ -369,15 +369,15 @@ impl VisibleWrites {
         }
         other.intervals.iter().for_each(|it| self.intervals.add(*it));
         if !self.intervals.is_empty() {
-            let mut stretches = std::mem::take(&mut self.intervals);
-            stretches.retain(|it| !self.covers_interval(it));
-            self.intervals = stretches;
+            let mut intervals = std::mem::take(&mut self.intervals);
+            intervals.retain(|it| !self.covers_interval(it));
+            self.intervals = intervals;
         }
     }
 
-    /// Forgets stretches that nobody asks for.
-    pub(crate) fn retain_queried(&mut self, asked: &ClockQueries) {
-        self.intervals.retain_queried(asked);
+    /// Drops intervals that no remembered access can query.
+    pub(crate) fn retain_queried(&mut self, queries: &ClockQueries) {
+        self.intervals.retain_queried(queries);
     }
 }
 
@@ -386,7 +386,7 @@ impl VisibleWrites {
 pub(crate) struct QueueClock {
     happened: ClockTable<StageSet>,
     available: ClockTable<StageSet>,
-    /// Like `happened`, of points: those of a lane are before every later command, so that a dependency of a stretch
+    /// Like `happened`, of points: those of a lane are before every later command, so that a dependency of a interval
     /// has them all. Only what is more than in `happened`.
     points: ClockTable<StageSet>,
     visible: ClockTable<UsageSet>,
@@ -412,13 +412,13 @@ struct EndedSubpasses {
 impl EndedSubpasses {
     /// Forgets what it and the clock itself, with these tables, say by now: a first scope has both.
     fn forget_covered(&mut self, own_happened: &ClockTable<StageSet>, own_available: &ClockTable<StageSet>) {
-        let EndedSubpasses { happened, available, intervals: stretches, .. } = self;
-        stretches.retain(|stretch| {
-            let (lanes, writes) = stretch.covering_rows();
-            let left = own_happened.keys_not_covering(happened.keys_not_covering(stretch.dst, &lanes), &lanes);
+        let EndedSubpasses { happened, available, intervals, .. } = self;
+        intervals.retain(|interval| {
+            let (lanes, writes) = interval.covering_rows();
+            let left = own_happened.keys_not_covering(happened.keys_not_covering(interval.dst, &lanes), &lanes);
             !(left.is_none()
                 && own_available
-                    .keys_not_covering(available.keys_not_covering(stretch.dst, &writes), &writes)
+                    .keys_not_covering(available.keys_not_covering(interval.dst, &writes), &writes)
                     .is_none())
         });
     }
@@ -475,95 +475,95 @@ impl QueueClock {
             || self.intervals.any(|it| it.contains(queue, tag) && it.src.has(stage) && it.dst_usages.has(here))
     }
 
-    /// What the first scope of an operation on `queue` at `now` hands on: directly what the queue did in those stages
+    /// What the first scope of an operation on `queue` at `tag` hands on: directly what the queue did in those stages
     /// and with those usages, and by chains what was ordered before those stages.
-    pub(crate) fn first_scope(&self, queue: u8, now: Tag, src: StageSet, usages: UsageSet) -> FirstScope {
-        let mut carry = self.chained_scope(src);
+    pub(crate) fn first_scope(&self, queue: u8, tag: Tag, src: StageSet, usages: UsageSet) -> FirstScope {
+        let mut first_scope = self.chained_scope(src);
         if let Some(passed) = &self.ended_subpasses {
-            carry.happened.merge(&passed.happened.joined_row(src));
-            carry.available.merge(&passed.available.joined_row(src));
-            carry.points.merge(&passed.points.joined_row(src));
-            carry.intervals.add_before(&passed.intervals, src);
+            first_scope.happened.merge(&passed.happened.joined_row(src));
+            first_scope.available.merge(&passed.available.joined_row(src));
+            first_scope.points.merge(&passed.points.joined_row(src));
+            first_scope.intervals.add_chained(&passed.intervals, src);
         }
-        carry.raise(queue, now, src, usages);
-        carry
+        first_scope.raise(queue, tag, src, usages);
+        first_scope
     }
 
-    /// The same for a stretch of the queue's work only.
-    pub(crate) fn first_scope_of_interval(&self, stretch: SubpassInterval) -> FirstScope {
-        let mut carry = self.chained_scope(stretch.src);
-        carry.points.raise(stretch.queue, stretch.src.0, stretch.end);
-        carry.intervals.add(stretch);
-        carry
+    /// The same for a interval of the queue's work only.
+    pub(crate) fn first_scope_of_interval(&self, interval: SubpassInterval) -> FirstScope {
+        let mut first_scope = self.chained_scope(interval.src);
+        first_scope.points.raise(interval.queue, interval.src.0, interval.end);
+        first_scope.intervals.add(interval);
+        first_scope
     }
 
     /// What was ordered before some stages.
     fn chained_scope(&self, src: StageSet) -> FirstScope {
-        let mut stretches = SubpassIntervals::default();
-        stretches.add_before(&self.intervals, src);
+        let mut intervals = SubpassIntervals::default();
+        intervals.add_chained(&self.intervals, src);
         FirstScope {
             happened: self.happened.joined_row(src),
             available: self.available.joined_row(src),
             points: self.points.joined_row(src),
-            intervals: stretches,
+            intervals,
         }
     }
 
     /// A memory dependency on everything reaches its second scope.
-    pub(crate) fn apply_second_scope(&mut self, carry: &FirstScope, dst: StageSet, usages: UsageSet) {
-        self.order(carry, dst);
-        self.visible.raise(usages, &carry.available);
-        self.reached.raise(usages, &carry.happened);
-        self.reached_points.raise(usages, &carry.points);
+    pub(crate) fn apply_second_scope(&mut self, first_scope: &FirstScope, dst: StageSet, usages: UsageSet) {
+        self.order(first_scope, dst);
+        self.visible.raise(usages, &first_scope.available);
+        self.reached.raise(usages, &first_scope.happened);
+        self.reached_points.raise(usages, &first_scope.points);
         self.reached_points.forget_covered(&self.reached);
-        self.add_intervals(carry, dst, usages);
+        self.add_intervals(first_scope, dst, usages);
     }
 
     /// What a dependency on a single resource does for everything else: it orders execution, and hands on what is
     /// available already.
-    pub(crate) fn apply_execution_dependency(&mut self, carry: &FirstScope, dst: StageSet) {
-        self.order(carry, dst);
-        self.add_intervals(carry, dst, UsageSet::default());
+    pub(crate) fn apply_execution_dependency(&mut self, first_scope: &FirstScope, dst: StageSet) {
+        self.order(first_scope, dst);
+        self.add_intervals(first_scope, dst, UsageSet::default());
     }
 
-    fn order(&mut self, carry: &FirstScope, dst: StageSet) {
-        self.happened.raise(dst, &carry.happened);
-        self.available.raise(dst, &carry.available);
-        self.points.raise(dst, &carry.points);
+    fn order(&mut self, first_scope: &FirstScope, dst: StageSet) {
+        self.happened.raise(dst, &first_scope.happened);
+        self.available.raise(dst, &first_scope.available);
+        self.points.raise(dst, &first_scope.points);
         self.points.forget_covered(&self.happened);
     }
 
-    fn add_intervals(&mut self, carry: &FirstScope, dst: StageSet, dst_usages: UsageSet) {
+    fn add_intervals(&mut self, first_scope: &FirstScope, dst: StageSet, dst_usages: UsageSet) {
         if !(dst.is_empty() && dst_usages.is_empty()) {
-            carry.intervals.iter().for_each(|it| self.intervals.add(SubpassInterval { dst, dst_usages, ..*it }));
+            first_scope.intervals.iter().for_each(|it| self.intervals.add(SubpassInterval { dst, dst_usages, ..*it }));
         }
         if !self.intervals.is_empty() {
             self.forget_covered();
         }
     }
 
-    /// Forgets stretches that say nothing which the tables do not say by now.
+    /// Removes intervals that the tables cover (`subpass_intervals`, rule 4).
     fn forget_covered(&mut self) {
-        let QueueClock { happened, available, visible, reached, intervals: stretches, .. } = self;
-        stretches.retain(|stretch| {
-            let (lanes, writes) = stretch.covering_rows();
-            let is_ordered = happened.keys_not_covering(stretch.dst, &lanes).is_none()
-                && available.keys_not_covering(stretch.dst, &writes).is_none();
-            let (seen, usages) = (reached.keys_not_covering(stretch.dst_usages, &lanes), stretch.dst_usages);
+        let QueueClock { happened, available, visible, reached, intervals, .. } = self;
+        intervals.retain(|interval| {
+            let (lanes, writes) = interval.covering_rows();
+            let is_ordered = happened.keys_not_covering(interval.dst, &lanes).is_none()
+                && available.keys_not_covering(interval.dst, &writes).is_none();
+            let (seen, usages) = (reached.keys_not_covering(interval.dst_usages, &lanes), interval.dst_usages);
             !(is_ordered && seen.is_none() && visible.keys_not_covering(usages, &writes).is_none())
         });
     }
 
-    /// How many stretches it has.
+    /// The number of intervals.
     pub(crate) fn interval_count(&self) -> usize {
         self.intervals.len() + self.ended_subpasses.as_ref().map_or(0, |it| it.intervals.len())
     }
 
-    /// Forgets stretches that nobody asks for.
-    pub(crate) fn retain_queried(&mut self, asked: &ClockQueries) {
-        self.intervals.retain_queried(asked);
+    /// Drops intervals that no remembered access can query.
+    pub(crate) fn retain_queried(&mut self, queries: &ClockQueries) {
+        self.intervals.retain_queried(queries);
         if let Some(passed) = &mut self.ended_subpasses {
-            passed.intervals.retain_queried(asked);
+            passed.intervals.retain_queried(queries);
         }
     }
 
@@ -575,15 +575,15 @@ impl QueueClock {
             let (visible, reached) = (self.visible.joined_row(keys), self.reached.joined_row(keys));
             UsageVisibility { usage, visible, reached, points: self.reached_points.joined_row(keys) }
         };
-        let mut stretches = SubpassIntervals::default();
+        let mut intervals = SubpassIntervals::default();
         for interval in self.intervals.iter().filter(|it| !it.dst_usages.and(usages).is_none()) {
-            stretches.add(SubpassInterval {
+            intervals.add(SubpassInterval {
                 dst: StageSet::default(),
                 dst_usages: interval.dst_usages.and(usages),
                 ..*interval
             });
         }
-        VisibleWrites { rows: usages.iter().map(row).collect(), intervals: stretches }
+        VisibleWrites { rows: usages.iter().map(row).collect(), intervals }
     }
 
     /// What was visible elsewhere to some usages is visible to them here.

@@ -1,27 +1,48 @@
-//! Dependencies of stretches: those whose first scope is a part of a queue's work, a subpass, and not all of it so far.
+//! Subpass intervals: dependencies whose first synchronization scope is one subpass, not all earlier work of a queue.
 //!
-//! They do not fit into the tables of a clock, so they are kept one by one, and every look at a clock looks at them.
-//! There must be few, however long a program runs. What the tables say by now goes (see `clock`), and so does what
-//! another one says too. Where nothing wider ever comes, what is left is held against what ranges remember
-//! ([`ClockQueries`]): nobody asks for a stretch without such an access, and two with none between them are one. All of this
-//! is exact: the answers stay the same.
+//! Two rules of the specification limit a first scope (`synchronization-dependencies-scopes`) in this way:
+//!
+//! - `VkSubpassDependency`: if `srcSubpass` is not `VK_SUBPASS_EXTERNAL`, the first scope has only the commands of that
+//!   subpass instance and the load, store and resolve operations of its attachments.
+//! - `vkCmdPipelineBarrier`: inside a render pass instance, the first scope has only earlier commands of the same
+//!   subpass.
+//!
+//! A clock stores, for each queue and stage, one tag up to which all work is ordered (`clocks`). An interval has a
+//! beginning as well, so it does not fit into these tables. A clock keeps its intervals in a list, and each query of the
+//! clock searches the list. The list must stay short, however long a program runs. The rules:
+//!
+//! 1. **An interval has the scopes of its dependency.** It orders an access before a stage if the tag lies in the
+//!    interval, `src` has the stage of the access, and `dst` has the later stage. For writes, `src_usages` is the first
+//!    access scope and `dst_usages` the second (`synchronization-dependencies-access-scopes`).
+//! 2. **A later dependency continues an interval if its first scope has a stage of `dst`.** This is an execution
+//!    dependency chain (`synchronization-dependencies-chains`): the source stays, the second scope is that of the
+//!    later dependency.
+//! 3. **No interval of a list covers another.** The covered one answers no query that the other does not answer.
+//! 4. **A clock drops an interval that its tables cover** (`QueueClock::forget_covered`), for the same reason.
+//! 5. **An interval without an access that some range remembers is dropped, and two intervals with no such access
+//!    between them are merged** ([`SubpassIntervals::retain_queried`]). Only those accesses are ever queried; accesses of
+//!    the future have tags after the end of every interval.
+//!
+//! Rules 3 to 5 change no answer of a clock.
 
 use crate::access::usages::{SYNC_TABLES, StageIndex, StageSet, UsageIndex, UsageSet};
 use crate::dependency::clocks::{KeySet, Tag};
 use crate::dependency::tag_rows::TagRow;
 
-/// A dependency of a stretch, with what later dependencies chained to it.
+/// A dependency from one subpass, or from the part of a subpass before a barrier.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct SubpassInterval {
     pub(crate) queue: u8,
-    /// The tags it covers: after `begin`, up to and with `end`.
+    /// The interval has the tags after `begin`, up to and including `end`.
     pub(crate) begin: Tag,
     pub(crate) end: Tag,
-    /// The stages and the writes that it covers.
+    /// First synchronization scope.
     pub(crate) src: StageSet,
+    /// First access scope: the writes that become available.
     pub(crate) src_usages: UsageSet,
-    /// What they happen before, and to what they are visible.
+    /// Second synchronization scope.
     pub(crate) dst: StageSet,
+    /// Second access scope: the accesses to which the writes become visible.
     pub(crate) dst_usages: UsageSet,
 }
 
@@ -30,15 +51,16 @@ impl SubpassInterval {
         self.begin < tag && tag <= self.end && self.queue == queue
     }
 
-    /// What a table must have for it to say nothing new: its lanes, and its writes.
+    /// The rows with which a table answers all that the interval answers: stages first, writes second. They have no
+    /// beginning, so they may answer more.
     pub(crate) fn covering_rows(&self) -> (TagRow, TagRow) {
-        let (mut lanes, mut writes) = (TagRow::default(), TagRow::default());
-        lanes.raise(self.queue, self.src.0, self.end);
+        let (mut stages, mut writes) = (TagRow::default(), TagRow::default());
+        stages.raise(self.queue, self.src.0, self.end);
         writes.raise(self.queue, SYNC_TABLES.write_columns(self.src_usages), self.end);
-        (lanes, writes)
+        (stages, writes)
     }
 
-    /// Whether it says all that another says.
+    /// Whether this interval orders everything that another orders. Rule 3.
     pub(crate) fn covers(&self, other: &SubpassInterval) -> bool {
         self.begin <= other.begin
             && other.end <= self.end
@@ -49,24 +71,23 @@ impl SubpassInterval {
             && other.dst_usages.and_not(self.dst_usages).is_none()
     }
 
-    pub(crate) fn is_same_source(&self, other: &SubpassInterval) -> bool {
-        let key = |it: &SubpassInterval| (it.begin, it.end, it.queue, it.src, it.src_usages);
-        key(self) == key(other)
+    pub(crate) fn has_same_source(&self, other: &SubpassInterval) -> bool {
+        let source = |it: &SubpassInterval| (it.begin, it.end, it.queue, it.src, it.src_usages);
+        source(self) == source(other)
     }
 
-    /// Whether they differ in nothing but their tags.
     fn differs_only_in_tags(&self, other: &SubpassInterval) -> bool {
         *self == SubpassInterval { begin: self.begin, end: self.end, ..*other }
     }
 
-    /// Whether somebody may ask whether it has an access.
-    fn is_queried_by(&self, clock_query: &ClockQuery) -> bool {
-        let is_write = || clock_query.write.is_some_and(|write| self.src_usages.has(write));
-        clock_query.queue == self.queue && (!clock_query.stages.and(self.src).is_none() || is_write())
+    /// Whether the first scopes have an access, wherever its tag lies.
+    fn is_queried_by(&self, query: &ClockQuery) -> bool {
+        let has_write = || query.write.is_some_and(|write| self.src_usages.has(write));
+        query.queue == self.queue && (!query.stages.and(self.src).is_none() || has_write())
     }
 }
 
-/// Stretches, none of which says all that another says.
+/// The intervals of a clock or of a first scope. Rule 3 holds.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct SubpassIntervals(Vec<SubpassInterval>);
 
@@ -77,8 +98,8 @@ impl SubpassIntervals {
     }
 
     #[inline]
-    pub(crate) fn any(&self, is_it: impl Fn(&SubpassInterval) -> bool) -> bool {
-        self.0.iter().any(is_it)
+    pub(crate) fn any(&self, is_wanted: impl Fn(&SubpassInterval) -> bool) -> bool {
+        self.0.iter().any(is_wanted)
     }
 
     pub(crate) fn iter(&self) -> impl Iterator<Item = &SubpassInterval> {
@@ -101,54 +122,54 @@ impl SubpassIntervals {
         self.0.retain(is_kept);
     }
 
+    /// Adds an interval, joined with those that have the same source, and removes what it covers. Rule 3.
     pub(crate) fn add(&mut self, mut new: SubpassInterval) {
-        for subpass_interval in &self.0 {
-            if subpass_interval.covers(&new) {
+        for interval in &self.0 {
+            if interval.covers(&new) {
                 return;
             }
-            if subpass_interval.is_same_source(&new) {
-                new.dst = new.dst.union(subpass_interval.dst);
-                new.dst_usages = new.dst_usages.union(subpass_interval.dst_usages);
+            if interval.has_same_source(&new) {
+                new.dst = new.dst.union(interval.dst);
+                new.dst_usages = new.dst_usages.union(interval.dst_usages);
             }
         }
         self.0.retain(|it| !new.covers(it));
         self.0.push(new);
     }
 
-    /// The sources of those that some stages come after.
-    pub(crate) fn add_before(&mut self, other: &SubpassIntervals, stages: StageSet) {
-        for subpass_interval in other.iter().filter(|it| !it.dst.and(stages).is_none()) {
-            self.add(SubpassInterval {
-                dst: StageSet::default(),
-                dst_usages: UsageSet::default(),
-                ..*subpass_interval
-            });
+    /// Adds the sources of the intervals that a first scope with these stages continues. Rule 2. The caller sets the
+    /// second scopes.
+    pub(crate) fn add_chained(&mut self, other: &SubpassIntervals, src: StageSet) {
+        for interval in other.iter().filter(|it| !it.dst.and(src).is_none()) {
+            self.add(SubpassInterval { dst: StageSet::default(), dst_usages: UsageSet::default(), ..*interval });
         }
     }
 
-    /// Forgets what nobody asks for, and joins those between which nobody asks for anything.
-    pub(crate) fn retain_queried(&mut self, asked: &ClockQueries) {
+    /// Drops and merges intervals by the accesses that ranges remember. Rule 5.
+    pub(crate) fn retain_queried(&mut self, queries: &ClockQueries) {
         let mut old = std::mem::take(&mut self.0);
         old.sort_by_key(|it| (it.begin, it.end));
-        for subpass_interval in old.into_iter().filter(|it| asked.has_any(it, it.begin, it.end)) {
-            // The last one like it: one before that has something between.
-            match self.0.iter_mut().rfind(|own| own.differs_only_in_tags(&subpass_interval)) {
-                Some(own) if !asked.has_any(&subpass_interval, own.end, subpass_interval.begin) => {
-                    own.end = own.end.max(subpass_interval.end)
+        for interval in old.into_iter().filter(|it| queries.has_any(it, it.begin, it.end)) {
+            // Only the last similar interval can be merged: an access lies between the earlier ones and that one.
+            match self.0.iter_mut().rfind(|own| own.differs_only_in_tags(&interval)) {
+                Some(own) if !queries.has_any(&interval, own.end, interval.begin) => {
+                    own.end = own.end.max(interval.end)
                 }
-                _ => self.0.push(subpass_interval),
+                _ => self.0.push(interval),
             }
         }
     }
 }
 
-/// An access, or a dependency on a single resource, that ranges remember.
+/// An access that a range remembers, or the point at which a write became available by a dependency on a single
+/// resource (`overlays`). Clocks are queried for these.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ClockQuery {
     pub(crate) tag: Tag,
     pub(crate) queue: u8,
-    /// The lanes by which it is asked for.
+    /// The stages by which the clock is queried.
     pub(crate) stages: StageSet,
+    /// The usage of a write, for queries about availability and visibility.
     pub(crate) write: Option<UsageIndex>,
 }
 
@@ -160,7 +181,7 @@ impl ClockQuery {
     }
 }
 
-/// All that anybody can ask a clock for from now on, but for what is done later.
+/// Everything that a clock can be queried for, apart from accesses of the future; sorted by tag.
 pub(crate) struct ClockQueries(Vec<ClockQuery>);
 
 impl ClockQueries {
@@ -169,10 +190,10 @@ impl ClockQueries {
         ClockQueries(all)
     }
 
-    /// Whether there is something for a stretch after one tag, up to and with another.
-    fn has_any(&self, stretch: &SubpassInterval, after: Tag, until: Tag) -> bool {
+    /// Whether the first scopes of an interval have a query with a tag after one, up to and including another.
+    fn has_any(&self, interval: &SubpassInterval, after: Tag, until: Tag) -> bool {
         let first = self.0.partition_point(|it| it.tag <= after);
-        self.0[first..].iter().take_while(|it| it.tag <= until).any(|it| stretch.is_queried_by(it))
+        self.0[first..].iter().take_while(|it| it.tag <= until).any(|it| interval.is_queried_by(it))
     }
 }
 
@@ -182,64 +203,65 @@ mod tests {
 
     const SRC: StageIndex = StageIndex(3);
 
-    fn stretch(begin: Tag, end: Tag, dst: u64) -> SubpassInterval {
+    fn interval(begin: Tag, end: Tag, dst: u64) -> SubpassInterval {
         let (src_usages, dst_usages) = (UsageSet::default(), UsageSet::default());
         SubpassInterval { queue: 0, begin, end, src: StageSet(1 << SRC.0), src_usages, dst: StageSet(dst), dst_usages }
     }
 
-    fn tags(stretches: &SubpassIntervals) -> Vec<(Tag, Tag)> {
-        stretches.iter().map(|it| (it.begin, it.end)).collect()
+    fn tags(intervals: &SubpassIntervals) -> Vec<(Tag, Tag)> {
+        intervals.iter().map(|it| (it.begin, it.end)).collect()
     }
 
     #[test]
-    fn what_another_says_too_is_not_kept() {
+    fn an_interval_that_another_covers_is_not_kept() {
         let mut all = SubpassIntervals::default();
-        all.add(stretch(4, 8, 0b1));
-        all.add(stretch(4, 9, 0b11));
-        all.add(stretch(5, 9, 0b10));
+        all.add(interval(4, 8, 0b1));
+        all.add(interval(4, 9, 0b11));
+        all.add(interval(5, 9, 0b10));
         assert_eq!(tags(&all), [(4, 9)]);
-        all.add(stretch(4, 8, 0b100));
-        all.add(stretch(4, 8, 0b1000));
+        all.add(interval(4, 8, 0b100));
+        all.add(interval(4, 8, 0b1000));
         assert_eq!(tags(&all), [(4, 9), (4, 8)]);
         assert!(all.any(|it| it.end == 8 && it.dst == StageSet(0b1100)));
     }
 
     #[test]
-    fn nobody_asks_for_what_no_range_remembers() {
+    fn intervals_without_remembered_accesses_are_dropped() {
         let mut all = SubpassIntervals::default();
         for begin in [10, 20, 30, 40] {
-            all.add(stretch(begin, begin + 5, 0b1));
+            all.add(interval(begin, begin + 5, 0b1));
         }
-        let asked = |tags: &[Tag]| ClockQueries::new(tags.iter().map(|it| ClockQuery::of_stage(0, SRC, *it)).collect());
-        let kept = |asks: &[Tag]| {
+        let queries =
+            |tags: &[Tag]| ClockQueries::new(tags.iter().map(|it| ClockQuery::of_stage(0, SRC, *it)).collect());
+        let kept = |tags_of_accesses: &[Tag]| {
             let mut all = all.clone();
-            all.retain_queried(&asked(asks));
+            all.retain_queried(&queries(tags_of_accesses));
             tags(&all)
         };
         assert_eq!(kept(&[]), []);
         assert_eq!(kept(&[10, 16, 46]), []);
-        // Nothing between the first and the last; then something that only lies between.
+        // First no access lies between the intervals, then accesses lie between them.
         assert_eq!(kept(&[11, 45]), [(10, 45)]);
         assert_eq!(kept(&[11, 18, 25, 32]), [(10, 15), (20, 35)]);
     }
 
     #[test]
-    fn what_leads_elsewhere_is_not_joined() {
+    fn intervals_with_other_second_scopes_are_not_merged() {
         let mut all = SubpassIntervals::default();
-        all.add(stretch(10, 15, 0b1));
-        all.add(stretch(20, 25, 0b10));
+        all.add(interval(10, 15, 0b1));
+        all.add(interval(20, 25, 0b10));
         all.retain_queried(&ClockQueries::new([12, 22].map(|it| ClockQuery::of_stage(0, SRC, it)).to_vec()));
         assert_eq!(tags(&all), [(10, 15), (20, 25)]);
     }
 
     #[test]
-    fn other_queues_and_stages_are_not_between() {
+    fn accesses_of_other_queues_and_stages_do_not_separate() {
         let mut all = SubpassIntervals::default();
-        all.add(stretch(10, 15, 0b1));
-        all.add(stretch(20, 25, 0b1));
-        let ask = |queue, stage, tag| ClockQuery::of_stage(queue, StageIndex(stage), tag);
-        let asks = vec![ask(0, SRC.0, 12), ask(0, SRC.0, 22), ask(1, SRC.0, 18), ask(0, SRC.0 + 1, 18)];
-        all.retain_queried(&ClockQueries::new(asks));
+        all.add(interval(10, 15, 0b1));
+        all.add(interval(20, 25, 0b1));
+        let query = |queue, stage, tag| ClockQuery::of_stage(queue, StageIndex(stage), tag);
+        let queries = vec![query(0, SRC.0, 12), query(0, SRC.0, 22), query(1, SRC.0, 18), query(0, SRC.0 + 1, 18)];
+        all.retain_queried(&ClockQueries::new(queries));
         assert_eq!(tags(&all), [(10, 25)]);
     }
 }

@@ -8,8 +8,9 @@ use std::ops::Range;
 use lavascope_collections::IntervalMap;
 use lavascope_sync_ir::ResourceId;
 
+use crate::access::access_context::{AccessContext, Addressing};
 use crate::access::access_order::AccessOrder;
-use crate::access::range_state::{AccessContext, Accessor, Addressing, Conflict, RangeState};
+use crate::access::range_state::{Accessor, Conflict, RangeState};
 use crate::access::usages::{SYNC_TABLES, UsageIndex};
 use crate::dependency::clocks::Tag;
 use crate::queue::device::EngineDevice;
@@ -18,7 +19,7 @@ impl EngineDevice {
     /// Conflicts of an access with what was done by other names.
     pub(crate) fn alias_conflicts(
         &self,
-        now: &AccessContext<'_>,
+        context: &AccessContext<'_>,
         resource: ResourceId,
         ranges: &[Range<u64>],
         (usage, order): (UsageIndex, AccessOrder),
@@ -27,10 +28,10 @@ impl EngineDevice {
         for (own, theirs) in self.addresses.aliased_ranges(resource, ranges) {
             for (_, state) in self.states.overlapping(theirs) {
                 for own in split_range(&own, state.alias_boundaries()) {
-                    let now =
-                        AccessContext { addressing: Addressing::Alias { start: own.start, end: own.end }, ..*now };
-                    let found = state.check(&now, usage, order);
-                    conflicts.extend(self.without_newer_access(&now, (usage, order), &own, &found));
+                    let context =
+                        AccessContext { addressing: Addressing::Alias { start: own.start, end: own.end }, ..*context };
+                    let found = state.find_conflicts(&context, usage, order);
+                    conflicts.extend(self.without_newer_access(&context, (usage, order), &own, &found));
                 }
             }
         }
@@ -40,7 +41,7 @@ impl EngineDevice {
     /// Of conflicts with accesses by another name, those where nothing by this name stands between.
     pub(crate) fn without_newer_access(
         &self,
-        now: &AccessContext<'_>,
+        context: &AccessContext<'_>,
         by: (UsageIndex, AccessOrder),
         own: &Range<u64>,
         found: &[Conflict],
@@ -54,7 +55,7 @@ impl EngineDevice {
             if at < part.start {
                 left.push((at..part.start, found.to_vec()));
             }
-            let stays = |it: &&Conflict| !state.has_access_between(now, by, it);
+            let stays = |it: &&Conflict| !state.has_access_between(context, by, it);
             left.push((part.clone(), found.iter().filter(stays).copied().collect()));
             at = part.end;
         }
@@ -88,16 +89,16 @@ pub(crate) fn record_access(
     range: Range<u64>,
     elsewhere: &[(Range<u64>, Tag)],
     by: Accessor,
-    now: &AccessContext<'_>,
+    context: &AccessContext<'_>,
 ) {
     states.update(range, |part, state| {
         let state = state.get_or_insert_default();
         if !elsewhere.is_empty() {
             let is_here = |it: &&(Range<u64>, Tag)| it.0.start < part.end && part.start < it.0.end;
             let writes: Vec<Tag> = elsewhere.iter().filter(is_here).map(|it| it.1).collect();
-            state.separate_reads(by, now, &writes);
+            state.separate_reads(by, context, &writes);
         }
-        state.record(by, now);
+        state.record(by, context);
     });
 }
 
@@ -134,9 +135,9 @@ mod tests {
         let kept = |elsewhere: &[(Range<u64>, Tag)]| {
             let mut states = IntervalMap::default();
             for (tag, elsewhere) in [(10, &[][..]), (30, elsewhere)] {
-                let (rules, through, name) = (Rules::CONTRACT, ResourceIdentity::default(), Addressing::Own);
+                let (rules, identity, name) = (Rules::CONTRACT, ResourceIdentity::default(), Addressing::Own);
                 let (instance, from) = (None, 0);
-                let now = AccessContext {
+                let context = AccessContext {
                     rules,
                     clock: &clock,
                     queue: 0,
@@ -144,10 +145,10 @@ mod tests {
                     instance_begin: instance,
                     subpass_begin: from,
                     unordered_subpasses: &apart,
-                    identity: through,
+                    identity,
                     addressing: name,
                 };
-                record_access(&mut states, 8..16, elsewhere, by, &now);
+                record_access(&mut states, 8..16, elsewhere, by, &context);
             }
             states.iter().map(|it| it.1.clone()).collect::<Vec<RangeState>>()
         };

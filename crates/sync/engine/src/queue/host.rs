@@ -1,19 +1,93 @@
 //! What the host and the presentation engine do with resources themselves.
 
 use std::ops::Range;
+use std::sync::Arc;
 
 use lavascope_abi::{AccessFlags2, PipelineStageFlags2};
-use lavascope_sync_ir::{FenceId, HazardKind, Region, ResourceId, SemaphoreId};
+use lavascope_sync_ir::{FenceId, HazardKind, Region, ResourceId, SemaphoreId, SemaphorePoint};
 
+use crate::access::access_context::{AccessContext, Addressing};
 use crate::access::access_order::AccessOrder;
-use crate::access::range_state::{AccessContext, Accessor, Addressing, Conflict, RangeState};
-use crate::access::usages::{PRESENT, SYNC_TABLES, UsageIndex};
+use crate::access::range_state::{Accessor, Conflict, RangeState};
+use crate::access::usages::{PRESENT, PRESENTATION, SYNC_TABLES, StageSet, UsageIndex};
 use crate::dependency::clocks::{FirstScope, Tag};
+use crate::dependency::scopes;
 use crate::dependency::scopes::COMMON_SETS;
 use crate::memory::aliases;
-use crate::queue::device::{CompletedWork, EngineDevice, EventSetState};
+use crate::queue::device::EngineDevice;
+use crate::queue::signals::{CompletedWork, EventSetState};
 
 impl EngineDevice {
+    /// The index of the host among the queues: behind all of them.
+    pub(crate) fn host_queue(&self) -> u8 {
+        self.queues.len() as u8
+    }
+
+    /// Records an access of the host: later submissions come after it, and see what it wrote
+    /// (`synchronization-submission-host-writes`).
+    pub(crate) fn record_host_access(&mut self, tag: Tag) {
+        let first_scope = FirstScope::from_queue(self.host_queue(), tag, COMMON_SETS.host, COMMON_SETS.host_usages);
+        let queue = self.host_queue();
+        let host = Arc::make_mut(&mut self.host);
+        host.first_scope.merge(&first_scope);
+        host.batches.raise(queue, tag);
+    }
+
+    /// The index among the queues of the presentation engine's accesses to an image. Each image is like a queue of its
+    /// own.
+    pub(crate) fn presentation_queue(&mut self, image: ResourceId) -> u8 {
+        let (next, free) = (self.presented.len(), &mut self.free_presentation_slots);
+        let new = || (free.pop().unwrap_or(next), CompletedWork::default());
+        let slot = self.presented.entry(image).or_insert_with(new).0;
+        // Images beyond the last index share it.
+        (self.queues.len() + 1 + slot).min(usize::from(u8::MAX)) as u8
+    }
+
+    /// Frees the slot of a destroyed image.
+    pub(crate) fn forget_presented(&mut self, image: ResourceId) {
+        self.free_presentation_slots.extend(self.presented.remove(&image).map(|it| it.0));
+    }
+
+    /// Signals that the presentation engine has finished with an image at `tag`.
+    pub(crate) fn signal_acquired(
+        &mut self,
+        image: ResourceId,
+        tag: Tag,
+        semaphore: Option<SemaphoreId>,
+        fence: Option<FenceId>,
+    ) {
+        let queue = self.presentation_queue(image);
+        let mut stages = StageSet::default();
+        stages.add(PRESENTATION);
+        let first_scope = FirstScope::from_queue(queue, tag, stages, scopes::usages_of(stages));
+        let mut completed = CompletedWork { first_scope, ..CompletedWork::default() };
+        completed.batches.raise(queue, tag);
+        completed.merge(self.presented.get(&image).map_or(&CompletedWork::default(), |it| &it.1));
+        if let Some(slot) = fence.and_then(|it| self.fences.get_mut(it.0 as usize)) {
+            *slot = Some(completed.clone());
+        }
+        if let Some(semaphore) = semaphore {
+            self.set_semaphore(SemaphorePoint { semaphore, value: None }, completed);
+        }
+    }
+
+    /// Adds to the work before the last present of an image.
+    pub(crate) fn merge_presented(&mut self, image: ResourceId, completed: &CompletedWork) {
+        if let Some(own) = self.presented.get_mut(&image) {
+            own.1.merge(completed);
+        }
+    }
+
+    /// What the semaphores that a present waits for hand on.
+    pub(crate) fn take_present_waits(&mut self, waits: &[SemaphoreId]) -> CompletedWork {
+        let mut completed = CompletedWork::default();
+        for semaphore in waits {
+            completed
+                .merge(&self.take_semaphore(SemaphorePoint { semaphore: *semaphore, value: None }).unwrap_or_default());
+        }
+        completed
+    }
+
     /// The host reads or writes mapped memory.
     pub(crate) fn host_access(&mut self, step: u32, resource: ResourceId, region: &Region, is_write: bool) {
         let access = if is_write { AccessFlags2::HOST_WRITE } else { AccessFlags2::HOST_READ };
@@ -21,9 +95,9 @@ impl EngineDevice {
         let tag = self.step_tag(step);
         let queue = self.host_queue();
         let ranges = self.ranges(resource, region);
-        let (through, rules, clock) = (self.addresses.identity(resource), self.rules, &self.host_clock);
-        let name = Addressing::Own;
-        let now = AccessContext {
+        let (identity, rules, clock) = (self.addresses.identity(resource), self.rules, &self.host_clock);
+        let addressing = Addressing::Own;
+        let context = AccessContext {
             rules,
             clock,
             queue,
@@ -31,16 +105,16 @@ impl EngineDevice {
             instance_begin: None,
             subpass_begin: 0,
             unordered_subpasses: &[],
-            identity: through,
-            addressing: name,
+            identity,
+            addressing,
         };
-        let mut conflicts = self.conflicts(&ranges, &now, usage);
-        conflicts.extend(self.alias_conflicts(&now, resource, &ranges, (usage, AccessOrder::None)));
+        let mut conflicts = self.conflicts(&ranges, &context, usage);
+        conflicts.extend(self.alias_conflicts(&context, resource, &ranges, (usage, AccessOrder::None)));
         self.report(tag, resource, conflicts);
         let by = Accessor { usage, queue, order: AccessOrder::None };
-        let elsewhere = self.alias_writes(resource, &ranges, by);
+        let alias_writes = self.alias_writes(resource, &ranges, by);
         let EngineDevice { host_clock: clock, states, .. } = self;
-        let now = AccessContext {
+        let context = AccessContext {
             rules,
             clock,
             queue,
@@ -48,11 +122,11 @@ impl EngineDevice {
             instance_begin: None,
             subpass_begin: 0,
             unordered_subpasses: &[],
-            identity: through,
-            addressing: name,
+            identity,
+            addressing,
         };
         for range in ranges {
-            aliases::record_access(states, range, &elsewhere, by, &now);
+            aliases::record_access(states, range, &alias_writes, by, &context);
         }
         self.record_host_access(tag);
         // The host is in order with itself.
@@ -63,13 +137,13 @@ impl EngineDevice {
     fn conflicts(
         &self,
         ranges: &[Range<u64>],
-        now: &AccessContext<'_>,
+        context: &AccessContext<'_>,
         usage: UsageIndex,
     ) -> Vec<(Range<u64>, Vec<Conflict>)> {
         let mut found = Vec::new();
         for range in ranges {
             for (part, state) in self.states.overlapping(range.clone()) {
-                let conflicts = state.check(now, usage, AccessOrder::None);
+                let conflicts = state.find_conflicts(context, usage, AccessOrder::None);
                 if !conflicts.is_empty() {
                     found.push((part, conflicts));
                 }
@@ -78,7 +152,7 @@ impl EngineDevice {
         found
     }
 
-    /// The host sets an event: what the host did so far is its first scope.
+    /// The host sets an event. Its first scope has all accesses of the host so far.
     pub(crate) fn host_set_event(&mut self, step: u32, event: usize) {
         let tag = self.step_tag(step);
         let (queue, clock) = (self.host_queue(), self.host_clock.clone());
@@ -87,7 +161,8 @@ impl EngineDevice {
         }
     }
 
-    /// The presentation engine gives an image to the application, which must wait for it to be done.
+    /// The application acquires an image. The presentation engine may still read it until the semaphore or the fence is
+    /// signaled.
     pub(crate) fn acquire(
         &mut self,
         step: u32,
@@ -101,16 +176,16 @@ impl EngineDevice {
         self.signal_acquired(image, tag, semaphore, fence);
     }
 
-    /// Images go to the presentation engine, after what some semaphores hand on.
+    /// Presents images, after what the semaphores hand on.
     pub(crate) fn present(&mut self, step: u32, host: &CompletedWork, waits: &[SemaphoreId], images: &[ResourceId]) {
-        let mut known = self.take_present_waits(waits);
-        known.merge(host);
+        let mut completed = self.take_present_waits(waits);
+        completed.merge(host);
         let tag = self.step_tag(step);
         for image in images {
             let queue = self.presentation_queue(*image);
-            let conflicts = self.present_conflicts(*image, &known, queue);
+            let conflicts = self.present_conflicts(*image, &completed, queue);
             self.report(tag, *image, conflicts);
-            self.merge_presented(*image, &known);
+            self.merge_presented(*image, &completed);
             self.record_present(queue, tag, *image);
         }
     }
@@ -118,17 +193,17 @@ impl EngineDevice {
     fn present_conflicts(
         &self,
         image: ResourceId,
-        known: &CompletedWork,
+        completed: &CompletedWork,
         queue: u8,
     ) -> Vec<(Range<u64>, Vec<Conflict>)> {
-        let check = |state: &RangeState| state.check_present(self.rules, &known.first_scope, queue);
+        let check = |state: &RangeState| state.find_present_conflicts(self.rules, &completed.first_scope, queue);
         let whole = self.addresses.whole(image);
         let own = self.states.overlapping(whole.clone()).map(|(part, state)| (part, check(state)));
         let mut conflicts: Vec<_> = own.filter(|it| !it.1.is_empty()).collect();
-        let (through, rules, clock) = (self.addresses.identity(image), self.rules, &self.host_clock);
+        let (identity, rules, clock) = (self.addresses.identity(image), self.rules, &self.host_clock);
         for (own, theirs) in self.addresses.aliased_ranges(image, &[whole]) {
-            let name = Addressing::Alias { start: own.start, end: own.end };
-            let now = AccessContext {
+            let addressing = Addressing::Alias { start: own.start, end: own.end };
+            let context = AccessContext {
                 rules,
                 clock,
                 queue,
@@ -136,27 +211,32 @@ impl EngineDevice {
                 instance_begin: None,
                 subpass_begin: 0,
                 unordered_subpasses: &[],
-                identity: through,
-                addressing: name,
+                identity,
+                addressing,
             };
             for (_, state) in self.states.overlapping(theirs) {
-                conflicts.extend(self.without_newer_access(&now, (PRESENT, AccessOrder::None), &own, &check(state)));
+                conflicts.extend(self.without_newer_access(
+                    &context,
+                    (PRESENT, AccessOrder::None),
+                    &own,
+                    &check(state),
+                ));
             }
         }
         conflicts
     }
 
     fn record_present(&mut self, queue: u8, tag: Tag, image: ResourceId) {
-        let through = self.addresses.identity(image);
+        let identity = self.addresses.identity(image);
         self.states.update(self.addresses.whole(image), |_, state| {
             let by = Accessor { usage: PRESENT, queue, order: AccessOrder::None };
-            state.get_or_insert_default().record_write(by, through, tag);
+            state.get_or_insert_default().record_write(by, identity, tag);
         });
     }
 }
 
-/// The names of conflicts with the presentation engine. Where nothing waits for the image it is still presented; where
-/// something does, and another stage writes, the write comes after the engine's last read.
+/// The hazard kind of a conflict with the presentation engine. If nothing waits for the acquire, the image may still be
+/// presented. If another stage than the writing one waits, the write conflicts with the last read of the engine.
 pub(crate) fn after_present(kind: HazardKind) -> HazardKind {
     match kind {
         HazardKind::ReadAfterWrite | HazardKind::ReadRacingWrite => HazardKind::ReadAfterPresent,
@@ -170,7 +250,7 @@ pub(crate) fn after_present(kind: HazardKind) -> HazardKind {
 mod tests {
     use super::*;
 
-    /// The presentation engine's dealings with each image are by themselves: neither a queue's nor the host's.
+    /// The presentation engine has an index for each image, different from those of queues and of the host.
     #[test]
     fn every_presented_image_has_a_number() {
         let queue = lavascope_sync_ir::Queue { family: 0, flags: 1 };

@@ -1,7 +1,7 @@
 //! Render passes and rendering without them.
 //!
 //! Each subpass has a clock of its own: it begins with what the queue knew, and with what the dependencies that lead
-//! to it hand on. A dependency from a subpass covers the stretch of that subpass, no more. When the render pass
+//! to it hand on. A dependency from a subpass covers the interval of that subpass, no more. When the render pass
 //! ends, the queue goes on with what it knew before and what the dependencies to the outside hand on.
 //! Spec: "Render Pass", "Subpass Dependencies" in particular.
 
@@ -17,12 +17,12 @@ use smallvec::{SmallVec, smallvec};
 
 use crate::access::access_order::AccessOrder;
 use crate::access::actions::ResourceUse;
-use crate::access::range_state::ResourceFirstScope;
 use crate::access::usages::{SYNC_TABLES, StageSet, UsageIndex, UsageSet};
 use crate::dependency::clocks::{FirstScope, QueueClock, Tag};
+use crate::dependency::expanded::{DependencyRange, ExpandedDependency, ResolvedDependency, ResourceFirstScope};
 use crate::dependency::scopes::ExpandedScope;
 use crate::dependency::subpass_intervals::SubpassInterval;
-use crate::queue::execution::{CommandExecutor, DependencyRange, ExpandedDependency, ResolvedDependency};
+use crate::queue::execution::CommandExecutor;
 
 /// A render pass instance that is open.
 pub(crate) struct RenderPassInstance {
@@ -96,7 +96,7 @@ impl RenderPassInstance {
         }
     }
 
-    /// The tag before which the stretch began in which rendering orders accesses: a subpass, or all of the rendering.
+    /// The tag before the subpass, or the dynamic rendering, in which rendering orders accesses.
     pub(crate) fn raster_order_begin(&self) -> Tag {
         match &self.kind {
             InstanceKind::RenderPass(pass) => pass.began,
@@ -104,7 +104,7 @@ impl RenderPassInstance {
         }
     }
 
-    /// Where the direct part of a barrier's scope begins.
+    /// The tag before the subpass, or the dynamic rendering, to which the first scopes of barriers are limited.
     pub(crate) fn scope_begin(&self) -> Tag {
         match &self.kind {
             InstanceKind::RenderPass(pass) => pass.began,
@@ -185,8 +185,8 @@ impl CommandExecutor<'_> {
         // They are no commands behind the render pass: what leads there does not lead to them.
         self.final_transitions(tag, &pass);
         for subpass in 0..pass.ended.len() {
-            for (carry, scope) in pass.outgoing_scopes_of_subpass(subpass) {
-                self.clock().apply_second_scope(&carry, scope.dst, scope.dst_usages);
+            for (first_scope, scope) in pass.outgoing_scopes_of_subpass(subpass) {
+                self.clock().apply_second_scope(&first_scope, scope.dst, scope.dst_usages);
             }
         }
         self.device.sweep_intervals(self.queue);
@@ -200,8 +200,8 @@ impl CommandExecutor<'_> {
         pass.unordered_subpasses = pass.unordered_subpasses();
         let incoming = pass.incoming_scopes_of_subpass();
         let mut clock = pass.outside_clock.clone();
-        for (carry, scope) in &incoming {
-            clock.apply_second_scope(carry, scope.dst, scope.dst_usages);
+        for (first_scope, scope) in &incoming {
+            clock.apply_second_scope(first_scope, scope.dst, scope.dst_usages);
         }
         *self.clock() = clock;
         let transitions = pass.transitions();
@@ -303,11 +303,11 @@ impl ActiveRenderPass {
         for (dependency, scope) in self.dependencies().filter(|(it, _)| is_wanted(it) && it.src != it.dst) {
             match dependency.src {
                 None => {
-                    let carry =
+                    let first_scope =
                         self.outside_clock.first_scope(self.queue, self.outside_tag, scope.src, scope.src_usages);
-                    found.push((carry, scope));
+                    found.push((first_scope, scope));
                 }
-                Some(src) => found.extend(self.ended.get(src as usize).map(|from| (from.carry(&scope), scope))),
+                Some(src) => found.extend(self.ended.get(src as usize).map(|from| (from.first_scope(&scope), scope))),
             }
         }
         found
@@ -380,9 +380,9 @@ impl ActiveRenderPass {
         before: &[ExpandedScope],
         until: Tag,
     ) -> ResolvedDependency {
-        let (mut carry, mut scope) = (FirstScope::default(), ExpandedScope::default());
+        let (mut first_scope, mut scope) = (FirstScope::default(), ExpandedScope::default());
         for (own, expanded_scope) in after {
-            carry.merge(&own);
+            first_scope.merge(&own);
             scope.src = scope.src.union(expanded_scope.src);
         }
         for expanded_scope in before {
@@ -391,16 +391,16 @@ impl ActiveRenderPass {
         }
         // Dependencies of subpasses are about all memory, by whatever name.
         scope.dst_global_usages = scope.dst_usages;
-        let part =
+        let range =
             self.views.get(attachment).map(|it| DependencyRange::Region(it.resource, Region::Image(it.region.clone())));
         let (parts, racing) = (smallvec![(scope.src, until)], self.unordered_pairs());
         let first = ResourceFirstScope {
-            global: carry,
+            global: first_scope,
             stage_limits: parts,
             unordered_pairs: racing,
             ..ResourceFirstScope::default()
         };
-        ResolvedDependency { first_scope: first, dependency: ExpandedDependency { scope, part, is_transition: true } }
+        ResolvedDependency { first_scope: first, dependency: ExpandedDependency { scope, range, is_transition: true } }
     }
 
     /// Ended subpasses from which no path of dependencies leads to the current one.
@@ -554,7 +554,7 @@ impl EndedSubpassClock {
     }
 
     /// What a dependency from this subpass hands on.
-    fn carry(&self, scope: &ExpandedScope) -> FirstScope {
+    fn first_scope(&self, scope: &ExpandedScope) -> FirstScope {
         self.clock.first_scope_of_interval(SubpassInterval {
             queue: self.queue,
             begin: self.begin,

@@ -39,7 +39,7 @@ fn stage(bits: S) -> StageIndex {
 }
 
 fn context(clock: &QueueClock, tag: Tag) -> AccessContext<'_> {
-    let (rules, through, name) = (Rules::CONTRACT, ResourceIdentity::default(), Addressing::Own);
+    let (rules, identity, name) = (Rules::CONTRACT, ResourceIdentity::default(), Addressing::Own);
     AccessContext {
         rules,
         clock,
@@ -48,7 +48,7 @@ fn context(clock: &QueueClock, tag: Tag) -> AccessContext<'_> {
         instance_begin: None,
         subpass_begin: 0,
         unordered_subpasses: &[],
-        identity: through,
+        identity,
         addressing: name,
     }
 }
@@ -203,12 +203,12 @@ fn the_host_sees_what_it_knows_of() {
     let mut overlay = Overlay::default();
     overlay.add(&context(&empty, 10), &scope(S::HOST, &[host_read()], &[]));
     let host_write = usage(S::HOST, A::HOST_WRITE);
-    for (known, is_seen) in [(9, false), (10, true), (11, true)] {
+    for (batch, is_seen) in [(9, false), (10, true), (11, true)] {
         let mut clock = QueueClock::default();
-        clock.batches.raise(0, known);
-        let now = AccessContext { queue: 1, ..context(&clock, 20) };
-        assert_eq!(overlay.is_visible(&now, host_read()), is_seen);
-        assert!(!overlay.is_visible(&now, host_write));
+        clock.batches.raise(0, batch);
+        let context = AccessContext { queue: 1, ..context(&clock, 20) };
+        assert_eq!(overlay.is_visible(&context, host_read()), is_seen);
+        assert!(!overlay.is_visible(&context, host_write));
     }
     let mut clock = QueueClock::default();
     clock.batches.raise(1, 99);
@@ -232,13 +232,14 @@ fn stages_that_it_is_available_to() {
     let clock = QueueClock::default();
     let mut overlay = Overlay::default();
     overlay.add(&context(&clock, 10), &scope(S::COPY, &[], &[]));
-    let is_available = |overlay: &Overlay, now: &AccessContext<'_>, own: S| overlay.is_available(now, stage(own));
+    let is_available =
+        |overlay: &Overlay, context: &AccessContext<'_>, own: S| overlay.is_available(context, stage(own));
     assert!(is_available(&overlay, &context(&clock, 20), S::COPY));
     assert!(!is_available(&overlay, &context(&clock, 20), S::COMPUTE_SHADER));
     assert!(!is_available(&overlay, &AccessContext { queue: 1, ..context(&clock, 20) }, S::COPY));
     let mut chained = QueueClock::default();
-    let carry = chained.first_scope(0, 15, stages(S::COPY), UsageSet::default());
-    chained.apply_second_scope(&carry, stages(S::COMPUTE_SHADER), usages(&[sampled()]));
+    let first_scope = chained.first_scope(0, 15, stages(S::COPY), UsageSet::default());
+    chained.apply_second_scope(&first_scope, stages(S::COMPUTE_SHADER), usages(&[sampled()]));
     assert!(is_available(&overlay, &context(&chained, 20), S::COMPUTE_SHADER));
     assert!(overlay.is_visible(&context(&chained, 20), sampled()));
     let mut later = Overlay::default();
@@ -249,8 +250,8 @@ fn stages_that_it_is_available_to() {
     itself.add_transition_write(&context(&clock, 10));
     assert!(!itself.is_available(&context(&clock, 20), TRANSITION));
     let mut after = QueueClock::default();
-    let carry = after.first_scope(0, 15, StageSet(1 << TRANSITION.0), UsageSet::default());
-    after.apply_second_scope(&carry, stages(S::COPY), UsageSet::default());
+    let first_scope = after.first_scope(0, 15, StageSet(1 << TRANSITION.0), UsageSet::default());
+    after.apply_second_scope(&first_scope, stages(S::COPY), UsageSet::default());
     assert!(is_available(&itself, &context(&after, 20), S::COPY));
 }
 
@@ -259,8 +260,8 @@ fn first_scopes_that_it_is_in() {
     let clock = QueueClock::default();
     let mut overlay = Overlay::default();
     overlay.add(&context(&clock, 10), &scope(S::COPY, &[], &[]));
-    let first = |src: S, until: Tag, carry: FirstScope| ResourceFirstScope {
-        global: carry,
+    let first = |src: S, until: Tag, first_scope: FirstScope| ResourceFirstScope {
+        global: first_scope,
         stage_limits: smallvec![(stages(src), until)],
         ..ResourceFirstScope::default()
     };
@@ -270,26 +271,26 @@ fn first_scopes_that_it_is_in() {
     assert!(!overlay.reaches(&context(&clock, 20), &plain(S::COMPUTE_SHADER, 15)));
     assert!(!overlay.reaches(&AccessContext { queue: 1, ..context(&clock, 20) }, &plain(S::COPY, 15)));
     // By a chain, as far as it had happened by then.
-    let carry = || QueueClock::default().first_scope(0, 12, stages(S::COPY), UsageSet::default());
-    assert!(overlay.reaches(&context(&clock, 20), &first(S::COMPUTE_SHADER, 15, carry())));
-    assert!(!overlay.reaches(&context(&clock, 20), &first(S::COMPUTE_SHADER, 9, carry())));
+    let first_scope = || QueueClock::default().first_scope(0, 12, stages(S::COPY), UsageSet::default());
+    assert!(overlay.reaches(&context(&clock, 20), &first(S::COMPUTE_SHADER, 15, first_scope())));
+    assert!(!overlay.reaches(&context(&clock, 20), &first(S::COMPUTE_SHADER, 9, first_scope())));
     let mut itself = Overlay::default();
     itself.add_transition_write(&context(&clock, 10));
     let transition = StageSet(1 << TRANSITION.0);
     let own = ResourceFirstScope { stage_limits: smallvec![(transition, 15)], ..ResourceFirstScope::default() };
     assert!(!itself.reaches(&context(&clock, 20), &own));
-    let carry = QueueClock::default().first_scope(0, 12, transition, UsageSet::default());
+    let first_scope = QueueClock::default().first_scope(0, 12, transition, UsageSet::default());
     assert!(itself.reaches(
         &context(&clock, 20),
         &ResourceFirstScope {
-            global: carry,
+            global: first_scope,
             stage_limits: smallvec![(transition, 15)],
             ..ResourceFirstScope::default()
         }
     ));
 }
 
-/// Whoever forgets stretches asks for the points inside of subpasses, and for layout transitions; the others are in tables.
+/// Whoever forgets intervals asks for the points inside of subpasses, and for layout transitions; the others are in tables.
 #[test]
 fn points_of_subpasses_are_asked_for() {
     let (clock, mut overlay) = (QueueClock::default(), Overlay::default());

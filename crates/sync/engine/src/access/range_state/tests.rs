@@ -3,6 +3,10 @@
 use lavascope_abi::{AccessFlags2 as A, PipelineStageFlags2 as S};
 
 use super::*;
+use crate::access::access_context::{AccessContext, Addressing};
+use crate::dependency::clocks::QueueClock;
+use crate::dependency::scopes::ExpandedScope;
+use crate::rules::Rules;
 
 fn usage(stage: S, access: A) -> UsageIndex {
     SYNC_TABLES.usage(stage.0, access.0).expect("a usage")
@@ -29,7 +33,7 @@ fn storage_read() -> Accessor {
 }
 
 fn context(clock: &QueueClock, tag: Tag, from: Tag) -> AccessContext<'_> {
-    let (rules, through, name) = (Rules::CONTRACT, ResourceIdentity::default(), Addressing::Own);
+    let (rules, identity, name) = (Rules::CONTRACT, ResourceIdentity::default(), Addressing::Own);
     AccessContext {
         rules,
         clock,
@@ -38,7 +42,7 @@ fn context(clock: &QueueClock, tag: Tag, from: Tag) -> AccessContext<'_> {
         instance_begin: None,
         subpass_begin: from,
         unordered_subpasses: &[],
-        identity: through,
+        identity,
         addressing: name,
     }
 }
@@ -97,8 +101,8 @@ fn reads_of_before_a_subpass_stay() {
     assert_eq!(reads(&state), [(11, 20)]);
     let mut ordered = QueueClock::default();
     let stages = SYNC_TABLES.stages_of_bits(S::COPY.0);
-    let carry = ordered.first_scope(0, 25, stages, Default::default());
-    ordered.apply_second_scope(&carry, stages, Default::default());
+    let first_scope = ordered.first_scope(0, 25, stages, Default::default());
+    ordered.apply_second_scope(&first_scope, stages, Default::default());
     state.record_read(copy_read(), &context(&ordered, 40, 30));
     assert_eq!(reads(&state), [(11, 40)]);
 }
@@ -178,7 +182,7 @@ fn only_the_first_read_behind_a_write_is_past() {
         }
     }
     assert_eq!((reads(&state), past(&state)), (vec![(32, 34)], vec![(12, 14), (22, 24)]));
-    // All that were told apart lie behind the last write alone.
+    // All earlier reads lie before the last write, which comes alone.
     state.separate_reads(copy_read(), &context(&clock, 50, 0), &[40]);
     assert_eq!((reads(&state), past(&state)), (vec![], vec![]));
     state.record(copy_read(), &context(&clock, 50, 0));
@@ -237,7 +241,7 @@ fn ranges_share_overlays() {
     assert!(state.cold.is_none());
 }
 
-/// Only what happens now, and only a layout transition.
+/// Only a layout transition of the current command.
 #[test]
 fn transitions_of_now_are_shared() {
     let clock = QueueClock::default();
@@ -252,27 +256,32 @@ fn transitions_of_now_are_shared() {
 }
 
 #[test]
-fn the_edges_of_stretches() {
+fn the_edges_of_subpasses() {
     let clock = QueueClock::default();
     let apart = [(10, 20)];
-    let now = AccessContext {
+    let context = AccessContext {
         unordered_subpasses: &apart,
         instance_begin: Some(10),
         subpass_begin: 10,
         ..context(&clock, 30, 0)
     };
     assert!(
-        !now.is_in_unordered_subpass(0, 10)
-            && now.is_in_unordered_subpass(0, 11)
-            && now.is_in_unordered_subpass(0, 20)
-            && !now.is_in_unordered_subpass(0, 21)
+        !context.is_in_unordered_subpass(0, 10)
+            && context.is_in_unordered_subpass(0, 11)
+            && context.is_in_unordered_subpass(0, 20)
+            && !context.is_in_unordered_subpass(0, 21)
     );
-    assert!(!now.is_in_unordered_subpass(1, 15));
+    assert!(!context.is_in_unordered_subpass(1, 15));
     let color = (usage(S::COLOR_ATTACHMENT_OUTPUT, A::COLOR_ATTACHMENT_WRITE), AccessOrder::Color);
-    assert!(!now.is_ordered(0, 10, color, color) && now.is_ordered(0, 11, color, color));
-    assert!(!now.is_ordered(1, 11, color, color));
     assert!(
-        now.is_in_subpass(0, 0) && now.is_in_subpass(0, 10) && !now.is_in_subpass(0, 9) && !now.is_in_subpass(1, 0)
+        !context.is_ordered_by_rendering(0, 10, color, color) && context.is_ordered_by_rendering(0, 11, color, color)
+    );
+    assert!(!context.is_ordered_by_rendering(1, 11, color, color));
+    assert!(
+        context.is_in_subpass(0, 0)
+            && context.is_in_subpass(0, 10)
+            && !context.is_in_subpass(0, 9)
+            && !context.is_in_subpass(1, 0)
     );
 }
 
@@ -293,12 +302,12 @@ fn short_ways_of_reading_keep_the_same() {
                 1 => from = tag - dice.below(2) * 10,
                 _ => {
                     // A command that writes may read too.
-                    let now =
+                    let context =
                         context(&clock, if short.write_tag == tag - 10 { tag - dice.below(2) * 10 } else { tag }, from);
                     let (mut long, by) = (short.clone(), dice.pick(&few));
-                    again += usize::from(long.clone().extend_second_read(by, &now));
-                    long.record(by, &now);
-                    short.record_read(by, &now);
+                    again += usize::from(long.clone().try_extend_second_read(by, &context));
+                    long.record(by, &context);
+                    short.record_read(by, &context);
                     assert_eq!(short, long);
                 }
             }

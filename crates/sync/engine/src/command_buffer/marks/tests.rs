@@ -1,4 +1,4 @@
-//! Which marks a recorded command buffer has, spot by spot, and what they spare.
+//! Which marks a recorded command buffer has, access by access, and what they spare.
 
 use lavascope_abi::{AccessFlags2 as A, PipelineStageFlags2 as S, QueueFlags};
 use lavascope_sync_ir::{
@@ -59,17 +59,17 @@ fn recorded(commands: &[Command]) -> Engine {
     engine
 }
 
-/// The marks of each spot of each action: inner, again, later.
+/// The marks of each access of each action: inner, again, later.
 fn marks(engine: &Engine) -> Vec<Vec<String>> {
     let plans = &engine.command_buffers[0].plans;
-    let of_spot = |command: usize, at: usize| {
+    let of_access = |command: usize, at: usize| {
         let (number, bit) = plans.mark_position(command, at);
         let own = plans.marks_at(number);
         let has = |word: u64, letter: &str| if word & bit != 0 { letter.to_owned() } else { String::new() };
         has(own.written_before, "i") + &has(own.read_before, "a") + &has(own.superseded, "l")
     };
     let is_action = |it: &usize| plans.addressed_accesses(*it).0 != PlanKind::NotAction;
-    let of_command = |it: usize| (0..plans.addressed_accesses(it).1.len()).map(|at| of_spot(it, at)).collect();
+    let of_command = |it: usize| (0..plans.addressed_accesses(it).1.len()).map(|at| of_access(it, at)).collect();
     (0..plans.len()).filter(is_action).map(of_command).collect()
 }
 
@@ -96,7 +96,7 @@ fn what_others_show_is_marked() {
 }
 
 #[test]
-fn marks_are_of_one_spot_each() {
+fn each_access_has_its_own_marks() {
     let engine = recorded(&with_barriers(&[
         &[read(A0), read(B0)],
         &[read(A0), read(B0)],
@@ -234,7 +234,7 @@ fn what_is_spared() {
     // Each of them by itself, and all at once.
     let not_first = |before, inner, again| {
         AccessMarks { repeats_previous: before, written_before: inner, read_before: again, ..AccessMarks::default() }
-            .checked_elsewhere()
+            .checked_by_earlier_access()
     };
     assert_eq!((not_first(1, 2, 4), not_first(1, 1, 1), not_first(6, 3, 0)), (7, 1, 7));
 }

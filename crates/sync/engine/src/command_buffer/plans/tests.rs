@@ -1,4 +1,4 @@
-//! What is grouped and marked, held against what the words say, spot by spot; and short ways against long ones.
+//! What is grouped and marked, held against what the words say, access by access; and short ways against long ones.
 
 use lavascope_abi::{AccessFlags2 as A, PipelineStageFlags2 as S};
 use lavascope_sync_ir::{Barrier, RasterOrder, Region, Resource, ResourceKind};
@@ -56,7 +56,7 @@ fn random_access(dice: &mut TestRng, buffers: u64) -> Access {
         2 => Access { order: RasterOrder::None, ..color(resource) },
         3 => access(resource, bytes, S::VERTEX_SHADER, A::SHADER_SAMPLED_READ),
         4 => access(resource, bytes, S::COLOR_ATTACHMENT_OUTPUT, A::COLOR_ATTACHMENT_READ),
-        // Not possible: no spot.
+        // Not possible: no access.
         5 if dice.below(4) == 0 => access(resource, bytes, S::COPY, A::SHADER_SAMPLED_READ),
         _ => access(resource, bytes, S::COPY, A::TRANSFER_READ),
     }
@@ -90,7 +90,7 @@ fn is_bit(word: u64, at: usize) -> bool {
     word >> at & 1 != 0
 }
 
-/// The marks of a command, one for each spot.
+/// The marks of a command, one for each access.
 fn marks_of(plans: &CommandPlans, command: usize) -> Vec<AccessMarks> {
     let len = plans.addressed_accesses(command).1.len();
     let one = |at: usize| {
@@ -122,27 +122,27 @@ fn marks_of(plans: &CommandPlans, command: usize) -> Vec<AccessMarks> {
     (0..len).map(one).collect()
 }
 
-/// The spots around one that have its range.
-fn run_of(spots: &[AddressedAccess], at: usize) -> Range<usize> {
-    let same = |it: &&AddressedAccess| it.is_same_range(&spots[at]);
-    let before = spots[..at].iter().rev().take_while(same).count();
-    at - before..at + 1 + spots[at + 1..].iter().take_while(same).count()
+/// The accesses around one that have its range.
+fn run_of(addressed: &[AddressedAccess], at: usize) -> Range<usize> {
+    let same = |it: &&AddressedAccess| it.is_same_range(&addressed[at]);
+    let before = addressed[..at].iter().rev().take_while(same).count();
+    at - before..at + 1 + addressed[at + 1..].iter().take_while(same).count()
 }
 
 /// What a command is by itself.
 fn check_command(plans: &CommandPlans, command: usize) {
-    let (kind, spots) = plans.addressed_accesses(command);
+    let (kind, addressed) = plans.addressed_accesses(command);
     let meets = |own: &AddressedAccess, it: &AddressedAccess| it.overlaps(own) && !it.is_same_range(own);
-    let is_apart = spots.iter().all(|own| !is_write(own) || !spots.iter().any(|it| meets(own, it)));
-    let is_simple = spots.iter().all(|own| !spots.iter().any(|it| meets(own, it)));
+    let is_apart = addressed.iter().all(|own| !is_write(own) || !addressed.iter().any(|it| meets(own, it)));
+    let is_simple = addressed.iter().all(|own| !addressed.iter().any(|it| meets(own, it)));
     // Of long lists more must be apart than need be.
-    let is_expected = if spots.len() > MARKS_PER_WORD { is_simple } else { is_apart };
-    assert_eq!(kind, if is_expected { PlanKind::Disjoint } else { PlanKind::Overlapping }, "{spots:?}");
+    let is_expected = if addressed.len() > MARKS_PER_WORD { is_simple } else { is_apart };
+    assert_eq!(kind, if is_expected { PlanKind::Disjoint } else { PlanKind::Overlapping }, "{addressed:?}");
     if kind == PlanKind::Overlapping {
         return;
     }
-    for (at, (own, marks)) in spots.iter().zip(marks_of(plans, command)).enumerate() {
-        let group: Vec<&AddressedAccess> = spots.iter().filter(|it| it.is_same_range(own)).collect();
+    for (at, (own, marks)) in addressed.iter().zip(marks_of(plans, command)).enumerate() {
+        let group: Vec<&AddressedAccess> = addressed.iter().filter(|it| it.is_same_range(own)).collect();
         let has_write = group.iter().any(|it| is_write(it));
         let key = |it: &AddressedAccess| (it.usage, it.order);
         let orders = |it: &&AddressedAccess| group.iter().all(|other| access_order::is_ordered(key(it), key(other)));
@@ -150,7 +150,7 @@ fn check_command(plans: &CommandPlans, command: usize) {
         assert_eq!((marks.writes, marks.written_range), (u64::from(is_write(own)), u64::from(has_write)));
         assert_eq!(marks.raster_ordered, u64::from(is_ordered), "{own:?}");
         // What is written is together.
-        assert!(!has_write || run_of(spots, at).len() == group.len(), "{spots:?}");
+        assert!(!has_write || run_of(addressed, at).len() == group.len(), "{addressed:?}");
     }
 }
 
@@ -168,7 +168,7 @@ fn check_pair(plans: &CommandPlans, command: usize) {
             && old[run.clone()].iter().zip(&new[run.clone()]).all(|(old, new)| old.is_same_use(new))
             && is_new == (old_marks[at].written_range != 0)
             && (!is_new || new_marks[at].raster_ordered != 0 && run_of(old, at) == run);
-        assert_eq!(new_marks[at].repeats_previous, u64::from(is_same), "spot {at} of\n{old:?}\n{new:?}");
+        assert_eq!(new_marks[at].repeats_previous, u64::from(is_same), "access {at} of\n{old:?}\n{new:?}");
         assert!(at >= old.len() || old_marks[at].repeated_by_next == new_marks[at].repeats_previous);
     }
     assert!(old_marks.iter().skip(new.len()).all(|it| it.repeated_by_next == 0));
@@ -185,9 +185,9 @@ fn marks_are_what_their_words_say() {
         let mut plans = CommandPlans::default();
         for (index, accesses) in commands.iter().enumerate() {
             plans.add_action(accesses, |it| it, &addresses);
-            let (kind, spots) = plans.addressed_accesses(index);
+            let (kind, addressed) = plans.addressed_accesses(index);
             kinds[usize::from(kind == PlanKind::Disjoint)] += 1;
-            let mut keys: Vec<_> = spots.iter().map(|it| (it.range.start, it.range.end, it.usage)).collect();
+            let mut keys: Vec<_> = addressed.iter().map(|it| (it.range.start, it.range.end, it.usage)).collect();
             let looked = |item: &Access| {
                 let ranges = addresses.ranges(item.resource, &item.region).into_iter();
                 let usage = SYNC_TABLES.usage(item.stage, item.access)?;
@@ -200,7 +200,7 @@ fn marks_are_what_their_words_say() {
             check_command(&plans, index);
             let has_repeats = |it: &AccessMarks| it.repeats_previous != 0;
             let marks = marks_of(&plans, index);
-            repeated[usize::from(spots.len() > MARKS_PER_WORD)] += usize::from(marks.iter().any(has_repeats));
+            repeated[usize::from(addressed.len() > MARKS_PER_WORD)] += usize::from(marks.iter().any(has_repeats));
         }
         assert_eq!(plans.len(), commands.len());
         (1..commands.len()).for_each(|it| check_pair(&plans, it));
@@ -210,14 +210,18 @@ fn marks_are_what_their_words_say() {
 
 /// All but where accesses lie.
 fn shown(plans: &CommandPlans) -> String {
-    let spot = |it: &AddressedAccess| format!("{:?}", AddressedAccess { access_index: 0, ..it.clone() });
+    let addressed_access = |it: &AddressedAccess| format!("{:?}", AddressedAccess { access_index: 0, ..it.clone() });
     let command = |index: usize| {
         let CommandPlan { first, end, marks, kind, is_one_to_one: is_straight, .. } = plans.plans[index];
         let RecordedCommand::Action(accesses) = plans.command(index) else { panic!("an action") };
         format!("{first} {end} {marks} {kind:?} {is_straight} {:#?}", accesses.iter().collect::<Vec<_>>())
     };
     let commands: Vec<String> = (0..plans.len()).map(command).collect();
-    format!("{commands:#?}\n{:#?}\n{:#?}", plans.addressed.iter().map(spot).collect::<Vec<_>>(), plans.marks)
+    format!(
+        "{commands:#?}\n{:#?}\n{:#?}",
+        plans.addressed.iter().map(addressed_access).collect::<Vec<_>>(),
+        plans.marks
+    )
 }
 
 /// What is like the one before is not looked up again; nobody can tell.
@@ -251,7 +255,7 @@ fn what_is_alike_is_looked_up_by_its_own_number() {
     assert_eq!(numbers, [[2, 3], [2, 5], [2, 6]]);
     let RecordedCommand::Action(accesses) = plans.command(2) else { panic!("an action") };
     assert_eq!(accesses.iter().map(|it| it.resource.0).collect::<Vec<_>>(), [2, 6]);
-    let is_read = |spot: &AddressedAccess| !is_write(spot);
+    let is_read = |addressed_access: &AddressedAccess| !is_write(addressed_access);
     assert!(is_read(&plans.addressed_accesses(0).1[1]) && !is_read(&plans.addressed_accesses(1).1[1]));
     assert_eq!(plans.addressed_accesses(2).1[1].range, addresses.whole(ResourceId(6)));
 }
@@ -290,8 +294,8 @@ fn commands_are_taken_back_and_replaced() {
     plans.replace(3, &[read(4)]);
     plans.replace(0, &[read(4), write(5)]);
     plans.look_up_again(&addresses);
-    let spots = |it: usize| plans.addressed_accesses(it).1.iter().map(|it| it.resource.0).collect::<Vec<_>>();
-    assert_eq!((spots(0), spots(1), spots(2)), (vec![4, 5], vec![1, 2], vec![]));
+    let addressed = |it: usize| plans.addressed_accesses(it).1.iter().map(|it| it.resource.0).collect::<Vec<_>>();
+    assert_eq!((addressed(0), addressed(1), addressed(2)), (vec![4, 5], vec![1, 2], vec![]));
     assert!(matches!(plans.command(2), RecordedCommand::Other(Command::Barrier(_))));
     let RecordedCommand::Action(accesses) = plans.command(0) else { panic!("an action") };
     assert!(accesses.iter().eq([read(4), write(5)]));
@@ -301,12 +305,12 @@ fn commands_are_taken_back_and_replaced() {
 
 #[test]
 fn room_that_is_needed_stays() {
-    let spot = plans(&[&[read(0)]]).addressed[0].clone();
+    let addressed_access = plans(&[&[read(0)]]).addressed[0].clone();
     let room_after = |capacity: usize, len: usize| {
         let mut plans = plans(&[&[read(0)]]);
         plans.add_non_action(barrier());
         plans.addressed = Vec::with_capacity(capacity);
-        plans.addressed.resize(len, spot.clone());
+        plans.addressed.resize(len, addressed_access.clone());
         plans.clear();
         assert_eq!((plans.plans.len(), plans.addressed.len(), plans.marks.len()), (0, 0, 0));
         assert_eq!((plans.accesses.len(), plans.non_actions.len()), (0, 0));
@@ -335,16 +339,16 @@ fn groups_are_looked_at_together() {
 #[test]
 fn marks_that_are_made_are_found_again() {
     let mut plans = plans(&[&[read(0), write(1), read(2)], &[read(3)]]);
-    plans.apply_mark(0, MarkUpdate::Own { inner: 0b110, again: 0b001 });
-    plans.apply_mark(0, MarkUpdate::Superseded(0b010));
-    plans.apply_mark(0, MarkUpdate::Superseded(0b100));
+    plans.apply_mark(0, MarkChange::Before { written: 0b110, read: 0b001 });
+    plans.apply_mark(0, MarkChange::Superseded(0b010));
+    plans.apply_mark(0, MarkChange::Superseded(0b100));
     let AccessMarks { written_before: inner, read_before: again, superseded: later, .. } = *plans.marks_at(0);
     assert_eq!((inner, again, later), (0b110, 0b001, 0b110));
     assert_eq!(plans.accesses_after_write(0).map(|it| it.resource.0).collect::<Vec<_>>(), [1, 2]);
     assert_eq!(plans.accesses_after_write(1).count(), 0);
 }
 
-/// Something must be done for a command unless each of its spots is checked and kept elsewhere.
+/// Something must be done for a command unless each of its accesses is checked and kept elsewhere.
 #[test]
 fn what_others_show_is_not_busy() {
     let mut dice = TestRng(7);
@@ -369,8 +373,8 @@ fn what_others_show_is_not_busy() {
             .collect();
         for number in 0..plans.marks.len() as u32 {
             let (inner, again) = (dice.below(4), dice.below(4));
-            plans.apply_mark(number, MarkUpdate::Own { inner, again: again & !inner });
-            plans.apply_mark(number, MarkUpdate::Superseded(dice.below(4)));
+            plans.apply_mark(number, MarkChange::Before { written: inner, read: again & !inner });
+            plans.apply_mark(number, MarkChange::Superseded(dice.below(4)));
         }
         for (index, is_open) in is_open.into_iter().enumerate() {
             let is_needed = |access_marks: &AccessMarks| {

@@ -22,22 +22,22 @@ fn execution_chains_through_stages() {
         [PipelineStageFlags2::COPY, PipelineStageFlags2::COMPUTE_SHADER, PipelineStageFlags2::FRAGMENT_SHADER]
             .map(stage);
     let mut clock = QueueClock::default();
-    let carry = clock.first_scope(0, 5, one(copy), UsageSet::default());
-    clock.apply_second_scope(&carry, one(compute), UsageSet::default());
-    let carry = clock.first_scope(0, 9, one(compute), UsageSet::default());
-    clock.apply_second_scope(&carry, one(fragment), UsageSet::default());
+    let first_scope = clock.first_scope(0, 5, one(copy), UsageSet::default());
+    clock.apply_second_scope(&first_scope, one(compute), UsageSet::default());
+    let first_scope = clock.first_scope(0, 9, one(compute), UsageSet::default());
+    clock.apply_second_scope(&first_scope, one(fragment), UsageSet::default());
     assert!(clock.has_happened(fragment, 0, copy, 5) && !clock.has_happened(fragment, 0, copy, 6));
     assert!(clock.has_happened(fragment, 0, compute, 9));
     assert!(!clock.has_happened(compute, 0, compute, 1));
 }
 
 #[test]
-fn a_stretch_covers_what_lies_in_it_and_chains() {
+fn an_interval_covers_its_accesses_and_chains() {
     let [copy, compute, fragment] =
         [PipelineStageFlags2::COPY, PipelineStageFlags2::COMPUTE_SHADER, PipelineStageFlags2::FRAGMENT_SHADER]
             .map(stage);
     let mut clock = QueueClock::default();
-    let stretch = SubpassInterval {
+    let interval = SubpassInterval {
         queue: 0,
         begin: 4,
         end: 8,
@@ -46,10 +46,10 @@ fn a_stretch_covers_what_lies_in_it_and_chains() {
         dst: StageSet::default(),
         dst_usages: UsageSet::default(),
     };
-    let carry = clock.first_scope_of_interval(stretch);
-    clock.apply_second_scope(&carry, one(compute), UsageSet::default());
-    let carry = clock.first_scope(0, 12, one(compute), UsageSet::default());
-    clock.apply_second_scope(&carry, one(fragment), UsageSet::default());
+    let first_scope = clock.first_scope_of_interval(interval);
+    clock.apply_second_scope(&first_scope, one(compute), UsageSet::default());
+    let first_scope = clock.first_scope(0, 12, one(compute), UsageSet::default());
+    clock.apply_second_scope(&first_scope, one(fragment), UsageSet::default());
     for here in [compute, fragment] {
         assert!(clock.has_happened(here, 0, copy, 6) && clock.has_happened(here, 0, copy, 8));
         assert!(!clock.has_happened(here, 0, copy, 4) && !clock.has_happened(here, 0, copy, 10));
@@ -171,48 +171,48 @@ fn copies() -> SubpassInterval {
 }
 
 #[test]
-fn a_stretch_is_of_its_queue_and_its_tags() {
+fn an_interval_has_one_queue_and_its_tags() {
     let has = |queue, tag| copies().contains(queue, tag);
     assert!(has(1, 5) && has(1, 8) && !has(1, 4) && !has(1, 9) && !has(0, 5));
-    assert!(copies().is_same_source(&SubpassInterval { dst: one(stage(COMPUTE)), ..copies() }));
-    assert!(!copies().is_same_source(&SubpassInterval { begin: 5, ..copies() }));
+    assert!(copies().has_same_source(&SubpassInterval { dst: one(stage(COMPUTE)), ..copies() }));
+    assert!(!copies().has_same_source(&SubpassInterval { begin: 5, ..copies() }));
 }
 
 #[test]
 fn what_a_scope_has() {
-    let mut carry = FirstScope {
+    let mut first_scope = FirstScope {
         points: lanes(&[(1, 3, 7)]),
         intervals: SubpassIntervals::of(&[copies()]),
         ..FirstScope::default()
     };
-    carry.happened.raise(1, 1 << 2, 9);
-    carry.available.raise(1, SYNC_TABLES.write_columns(usages(&[storage_write()])), 9);
-    let has_point = |stage, tag| carry.has_point(1, StageIndex(stage), tag);
+    first_scope.happened.raise(1, 1 << 2, 9);
+    first_scope.available.raise(1, SYNC_TABLES.write_columns(usages(&[storage_write()])), 9);
+    let has_point = |stage, tag| first_scope.has_point(1, StageIndex(stage), tag);
     assert!(has_point(2, 9) && !has_point(2, 10) && has_point(3, 7) && !has_point(3, 8) && !has_point(4, 1));
     assert!(
-        carry.has_access(1, StageIndex(2), 9)
-            && !carry.has_access(1, StageIndex(2), 10)
-            && !carry.has_access(1, StageIndex(3), 7)
+        first_scope.has_access(1, StageIndex(2), 9)
+            && !first_scope.has_access(1, StageIndex(2), 10)
+            && !first_scope.has_access(1, StageIndex(3), 7)
     );
     assert!(
-        carry.has_access(1, stage(COPY), 8)
-            && !carry.has_access(1, stage(COPY), 9)
-            && !carry.has_access(1, stage(COMPUTE), 8)
+        first_scope.has_access(1, stage(COPY), 8)
+            && !first_scope.has_access(1, stage(COPY), 9)
+            && !first_scope.has_access(1, stage(COMPUTE), 8)
     );
-    assert!(!carry.has_access(0, stage(COPY), 8));
-    assert!(carry.has_available(1, storage_write(), 9) && !carry.has_available(1, storage_write(), 10));
-    assert!(carry.has_available(1, copy_write(), 8) && !carry.has_available(1, copy_write(), 4));
-    assert!(!carry.has_available(0, copy_write(), 8));
+    assert!(!first_scope.has_access(0, stage(COPY), 8));
+    assert!(first_scope.has_available(1, storage_write(), 9) && !first_scope.has_available(1, storage_write(), 10));
+    assert!(first_scope.has_available(1, copy_write(), 8) && !first_scope.has_available(1, copy_write(), 4));
+    assert!(!first_scope.has_available(0, copy_write(), 8));
 }
 
 #[test]
 fn a_scope_covers_what_says_no_more() {
-    let stretch = |at: Tag| SubpassInterval { begin: at * 10, end: at * 10 + 5, ..copies() };
+    let interval = |at: Tag| SubpassInterval { begin: at * 10, end: at * 10 + 5, ..copies() };
     let all = FirstScope {
         happened: lanes(&[(0, 1, 5)]),
         available: lanes(&[(0, 1, 5)]),
         points: lanes(&[(0, 2, 7)]),
-        intervals: SubpassIntervals::of(&[stretch(1), stretch(2)]),
+        intervals: SubpassIntervals::of(&[interval(1), interval(2)]),
     };
     assert!(all.covers(&all) && all.covers(&FirstScope::default()));
     assert!(all.covers(&FirstScope { happened: lanes(&[(0, 1, 4)]), ..FirstScope::default() }));
@@ -222,17 +222,17 @@ fn a_scope_covers_what_says_no_more() {
     // What happened is a point too.
     assert!(all.covers(&FirstScope { points: lanes(&[(0, 1, 5), (0, 2, 7)]), ..FirstScope::default() }));
     assert!(!all.covers(&FirstScope { points: lanes(&[(0, 1, 6)]), ..FirstScope::default() }));
-    assert!(all.covers(&FirstScope { intervals: SubpassIntervals::of(&[stretch(2)]), ..FirstScope::default() }));
+    assert!(all.covers(&FirstScope { intervals: SubpassIntervals::of(&[interval(2)]), ..FirstScope::default() }));
     assert!(
         !all.covers(&FirstScope {
-            intervals: SubpassIntervals::of(&[stretch(2), stretch(3)]),
+            intervals: SubpassIntervals::of(&[interval(2), interval(3)]),
             ..FirstScope::default()
         })
     );
     let mut raised = FirstScope::default();
     raised.merge(&all);
-    raised.merge(&FirstScope { intervals: SubpassIntervals::of(&[stretch(2), stretch(3)]), ..FirstScope::default() });
-    assert_eq!(raised.intervals, SubpassIntervals::of(&[stretch(1), stretch(2), stretch(3)]));
+    raised.merge(&FirstScope { intervals: SubpassIntervals::of(&[interval(2), interval(3)]), ..FirstScope::default() });
+    assert_eq!(raised.intervals, SubpassIntervals::of(&[interval(1), interval(2), interval(3)]));
     assert!(raised.covers(&all) && !all.covers(&raised));
 }
 
@@ -241,11 +241,11 @@ fn a_scope_forgets_what_it_says_otherwise() {
     let (copy, own) = (stage(COPY), copies());
     let columns = SYNC_TABLES.write_columns(own.src_usages);
     let left = |happened: Tag, available: Tag, own: SubpassInterval| {
-        let mut carry = FirstScope { intervals: SubpassIntervals::of(&[own]), ..FirstScope::default() };
-        carry.happened.raise(1, 1 << copy.0, happened);
-        carry.available.raise(1, columns, available);
-        carry.forget_covered();
-        carry.intervals.len()
+        let mut first_scope = FirstScope { intervals: SubpassIntervals::of(&[own]), ..FirstScope::default() };
+        first_scope.happened.raise(1, 1 << copy.0, happened);
+        first_scope.available.raise(1, columns, available);
+        first_scope.forget_covered();
+        first_scope.intervals.len()
     };
     assert_eq!((left(8, 8, own), left(9, 9, own)), (0, 0));
     assert_eq!((left(7, 8, own), left(8, 7, own), left(7, 7, own)), (1, 1, 1));
@@ -255,12 +255,13 @@ fn a_scope_forgets_what_it_says_otherwise() {
     assert_eq!(left(8, 8, SubpassInterval { src_usages: usages(&[storage_write()]), ..own }), 1);
     assert_eq!(left(8, 8, SubpassInterval { src: StageSet(own.src.0 | one(stage(COMPUTE)).0), ..own }), 1);
     assert_eq!(left(8, 8, SubpassInterval { queue: 0, ..own }), 1);
-    let mut carry = FirstScope { happened: lanes(&[(0, 1, 5)]), points: lanes(&[(0, 1, 5)]), ..FirstScope::default() };
-    carry.forget_covered();
-    assert!(carry.points.is_zero());
-    carry.points = lanes(&[(0, 1, 5), (0, 2, 1)]);
-    carry.forget_covered();
-    assert_eq!(carry.points, lanes(&[(0, 1, 5), (0, 2, 1)]));
+    let mut first_scope =
+        FirstScope { happened: lanes(&[(0, 1, 5)]), points: lanes(&[(0, 1, 5)]), ..FirstScope::default() };
+    first_scope.forget_covered();
+    assert!(first_scope.points.is_zero());
+    first_scope.points = lanes(&[(0, 1, 5), (0, 2, 1)]);
+    first_scope.forget_covered();
+    assert_eq!(first_scope.points, lanes(&[(0, 1, 5), (0, 2, 1)]));
 }
 
 #[test]
@@ -296,12 +297,12 @@ fn what_is_seen_by_usages() {
 
 /// A dependency of a subpass: what it reaches, and nothing else.
 #[test]
-fn a_stretch_reaches_its_second_scope() {
+fn an_interval_reaches_its_second_scope() {
     let [copy, compute, fragment] = [COPY, COMPUTE, FRAGMENT].map(stage);
     let mut clock = QueueClock::default();
-    let carry = clock.first_scope_of_interval(copies());
-    assert!(carry.has_point(1, copy, 8) && !carry.has_point(1, copy, 9));
-    clock.apply_second_scope(&carry, one(compute), usages(&[sampled_read()]));
+    let first_scope = clock.first_scope_of_interval(copies());
+    assert!(first_scope.has_point(1, copy, 8) && !first_scope.has_point(1, copy, 9));
+    clock.apply_second_scope(&first_scope, one(compute), usages(&[sampled_read()]));
     assert_eq!(clock.intervals.len(), 1);
     assert!(clock.is_available(compute, 1, copy_write(), 8) && !clock.is_available(fragment, 1, copy_write(), 8));
     assert!(!clock.is_available(compute, 1, copy_write(), 9) && !clock.is_available(compute, 0, copy_write(), 8));
@@ -319,12 +320,12 @@ fn a_stretch_reaches_its_second_scope() {
     assert!(clock.has_point(compute, 1, copy, 3) && clock.is_reached(sampled_read(), 1, copy, 3));
     // Chains go on from the stages that are reached.
     for (src, is_chained) in [(compute, true), (fragment, false)] {
-        let carry = clock.first_scope(1, 20, one(src), UsageSet::default());
-        assert_eq!(carry.intervals.len(), usize::from(is_chained));
-        assert_eq!(carry.has_access(1, copy, 6), is_chained);
+        let first_scope = clock.first_scope(1, 20, one(src), UsageSet::default());
+        assert_eq!(first_scope.intervals.len(), usize::from(is_chained));
+        assert_eq!(first_scope.has_access(1, copy, 6), is_chained);
     }
     let before = clock.intervals.clone();
-    clock.apply_execution_dependency(&carry, one(fragment));
+    clock.apply_execution_dependency(&first_scope, one(fragment));
     assert_eq!(clock.intervals.len(), 1);
     let only = |it: &SubpassIntervals| *it.iter().next().expect("there is one");
     assert_eq!(only(&clock.intervals).dst, only(&before).dst.union(one(fragment)));
@@ -334,37 +335,37 @@ fn a_stretch_reaches_its_second_scope() {
     assert!(!clock.has_happened(compute, 1, copy, 6) && !clock.has_point(compute, 1, copy, 3));
 }
 
-/// A stretch by itself says nothing of what it does not name, though it came with names.
+/// A interval by itself says nothing of what it does not name, though it came with names.
 #[test]
 fn a_second_scope_is_what_it_is_given() {
     let [copy, compute, fragment] = [COPY, COMPUTE, FRAGMENT].map(stage);
     let named = SubpassInterval { dst: one(fragment), dst_usages: usages(&[storage_write()]), ..copies() };
-    let carry = FirstScope { intervals: SubpassIntervals::of(&[named]), ..FirstScope::default() };
+    let first_scope = FirstScope { intervals: SubpassIntervals::of(&[named]), ..FirstScope::default() };
     let mut clock = QueueClock::default();
-    clock.apply_second_scope(&carry, one(compute), usages(&[sampled_read()]));
+    clock.apply_second_scope(&first_scope, one(compute), usages(&[sampled_read()]));
     assert!(clock.has_happened(compute, 1, copy, 6) && !clock.has_happened(fragment, 1, copy, 6));
     assert!(
         clock.is_visible(sampled_read(), 1, copy_write(), 6) && !clock.is_visible(storage_write(), 1, copy_write(), 6)
     );
     let mut clock = QueueClock::default();
-    clock.apply_execution_dependency(&carry, one(compute));
+    clock.apply_execution_dependency(&first_scope, one(compute));
     assert!(clock.has_happened(compute, 1, copy, 6) && !clock.has_happened(fragment, 1, copy, 6));
     assert!(!clock.is_visible(storage_write(), 1, copy_write(), 6));
 }
 
-/// What tables say by now needs no stretch.
+/// What tables say by now needs no interval.
 #[test]
 fn a_clock_forgets_what_its_tables_say() {
     let [copy, compute] = [COPY, COMPUTE].map(stage);
     let left = |happened: Tag, available: Tag, seen: UsageSet, own: SubpassInterval| {
         let mut clock = QueueClock::default();
-        let carry = clock.first_scope_of_interval(own);
-        clock.apply_second_scope(&carry, one(compute), usages(&[sampled_read()]));
+        let first_scope = clock.first_scope_of_interval(own);
+        clock.apply_second_scope(&first_scope, one(compute), usages(&[sampled_read()]));
         assert_eq!(clock.intervals.len(), 1);
-        let mut carry = FirstScope::default();
-        carry.happened.raise(1, 1 << copy.0, happened);
-        carry.available.raise(1, SYNC_TABLES.write_columns(usages(&[copy_write()])), available);
-        clock.apply_second_scope(&carry, one(compute), seen);
+        let mut first_scope = FirstScope::default();
+        first_scope.happened.raise(1, 1 << copy.0, happened);
+        first_scope.available.raise(1, SYNC_TABLES.write_columns(usages(&[copy_write()])), available);
+        clock.apply_second_scope(&first_scope, one(compute), seen);
         clock.apply_second_scope(&FirstScope::default(), StageSet::default(), UsageSet::default());
         clock.intervals.len()
     };
@@ -379,14 +380,14 @@ fn a_clock_forgets_what_its_tables_say() {
     );
     // Ordered but not seen, and seen but not ordered.
     let mut clock = QueueClock::default();
-    let carry = clock.first_scope_of_interval(copies());
-    clock.apply_second_scope(&carry, one(compute), UsageSet::default());
-    let known = QueueClock::default().first_scope(1, 8, one(copy), usages(&[copy_write()]));
-    clock.apply_execution_dependency(&known, one(compute));
+    let first_scope = clock.first_scope_of_interval(copies());
+    clock.apply_second_scope(&first_scope, one(compute), UsageSet::default());
+    let ordered = QueueClock::default().first_scope(1, 8, one(copy), usages(&[copy_write()]));
+    clock.apply_execution_dependency(&ordered, one(compute));
     assert_eq!(clock.intervals.len(), 0);
-    let carry = clock.first_scope_of_interval(copies());
-    clock.apply_second_scope(&carry, StageSet::default(), usages(&[sampled_read()]));
-    clock.apply_execution_dependency(&known, one(compute));
+    let first_scope = clock.first_scope_of_interval(copies());
+    clock.apply_second_scope(&first_scope, StageSet::default(), usages(&[sampled_read()]));
+    clock.apply_execution_dependency(&ordered, one(compute));
     assert_eq!(clock.intervals.len(), 1);
 }
 
@@ -395,22 +396,25 @@ fn a_clock_forgets_what_its_tables_say() {
 fn what_subpasses_knew_is_handed_on() {
     let [copy, compute, fragment] = [COPY, COMPUTE, FRAGMENT].map(stage);
     let mut subpass = QueueClock::default();
-    let known = QueueClock::default().first_scope(0, 3, one(copy), usages(&[copy_write()]));
-    subpass.apply_second_scope(&known, one(compute), UsageSet::default());
-    let carry = subpass.first_scope_of_interval(copies());
-    subpass.apply_second_scope(&carry, one(compute), UsageSet::default());
+    let ordered = QueueClock::default().first_scope(0, 3, one(copy), usages(&[copy_write()]));
+    subpass.apply_second_scope(&ordered, one(compute), UsageSet::default());
+    let first_scope = subpass.first_scope_of_interval(copies());
+    subpass.apply_second_scope(&first_scope, one(compute), UsageSet::default());
     let mut clock = QueueClock::default();
     clock.end_subpass(&subpass);
     assert!(!clock.has_happened(compute, 0, copy, 3) && !clock.has_happened(compute, 1, copy, 6));
     for (src, is_there) in [(compute, true), (fragment, false)] {
-        let carry = clock.first_scope(0, 30, one(src), UsageSet::default());
-        assert_eq!((carry.has_access(0, copy, 3), carry.has_access(1, copy, 6)), (is_there, is_there));
-        assert_eq!((carry.has_available(0, copy_write(), 3), carry.has_point(1, copy, 2)), (is_there, is_there));
+        let first_scope = clock.first_scope(0, 30, one(src), UsageSet::default());
+        assert_eq!((first_scope.has_access(0, copy, 3), first_scope.has_access(1, copy, 6)), (is_there, is_there));
+        assert_eq!(
+            (first_scope.has_available(0, copy_write(), 3), first_scope.has_point(1, copy, 2)),
+            (is_there, is_there)
+        );
     }
-    // Another one with the same stretch, for other stages.
+    // Another one with the same interval, for other stages.
     let mut other = QueueClock::default();
-    let carry = other.first_scope_of_interval(copies());
-    other.apply_second_scope(&carry, one(fragment), UsageSet::default());
+    let first_scope = other.first_scope_of_interval(copies());
+    other.apply_second_scope(&first_scope, one(fragment), UsageSet::default());
     clock.end_subpass(&other);
     assert_eq!(clock.ended_subpasses.as_ref().map(|it| it.intervals.len()), Some(1));
     assert!(clock.first_scope(0, 30, one(fragment), UsageSet::default()).has_access(1, copy, 6));
@@ -421,36 +425,36 @@ fn what_subpasses_knew_is_handed_on() {
 #[test]
 fn what_subpasses_knew_goes_when_tables_say_it() {
     let [copy, compute] = [COPY, COMPUTE].map(stage);
-    let known = |happened: Tag, available: Tag| {
-        let mut carry = FirstScope::default();
-        carry.happened.raise(1, 1 << copy.0, happened);
-        carry.available.raise(1, SYNC_TABLES.write_columns(usages(&[copy_write()])), available);
+    let ordered = |happened: Tag, available: Tag| {
+        let mut first_scope = FirstScope::default();
+        first_scope.happened.raise(1, 1 << copy.0, happened);
+        first_scope.available.raise(1, SYNC_TABLES.write_columns(usages(&[copy_write()])), available);
         let mut clock = QueueClock::default();
-        clock.apply_execution_dependency(&carry, one(compute));
+        clock.apply_execution_dependency(&first_scope, one(compute));
         clock
     };
     let left = |outside: QueueClock, other: QueueClock| {
         let (mut clock, mut subpass) = (outside, QueueClock::default());
-        let carry = subpass.first_scope_of_interval(copies());
-        subpass.apply_second_scope(&carry, one(compute), UsageSet::default());
+        let first_scope = subpass.first_scope_of_interval(copies());
+        subpass.apply_second_scope(&first_scope, one(compute), UsageSet::default());
         clock.end_subpass(&other);
         clock.end_subpass(&subpass);
         clock.ended_subpasses.map_or(0, |it| it.intervals.len())
     };
     assert_eq!(left(QueueClock::default(), QueueClock::default()), 1);
-    assert_eq!((left(known(8, 8), QueueClock::default()), left(QueueClock::default(), known(8, 8))), (0, 0));
-    assert_eq!((left(known(8, 7), QueueClock::default()), left(known(7, 8), QueueClock::default())), (1, 1));
-    assert_eq!((left(QueueClock::default(), known(8, 7)), left(QueueClock::default(), known(7, 8))), (1, 1));
-    assert_eq!((left(known(8, 0), known(0, 8)), left(known(0, 8), known(8, 0))), (0, 0));
+    assert_eq!((left(ordered(8, 8), QueueClock::default()), left(QueueClock::default(), ordered(8, 8))), (0, 0));
+    assert_eq!((left(ordered(8, 7), QueueClock::default()), left(ordered(7, 8), QueueClock::default())), (1, 1));
+    assert_eq!((left(QueueClock::default(), ordered(8, 7)), left(QueueClock::default(), ordered(7, 8))), (1, 1));
+    assert_eq!((left(ordered(8, 0), ordered(0, 8)), left(ordered(0, 8), ordered(8, 0))), (0, 0));
 }
 
 /// Of what is handed on, what nobody asks for goes too.
 #[test]
 fn a_scope_forgets_what_nobody_asks_for() {
     let left = |asks: Vec<ClockQuery>| {
-        let mut carry = FirstScope { intervals: SubpassIntervals::of(&[copies()]), ..FirstScope::default() };
-        carry.retain_queried(&ClockQueries::new(asks));
-        carry.intervals.len()
+        let mut first_scope = FirstScope { intervals: SubpassIntervals::of(&[copies()]), ..FirstScope::default() };
+        first_scope.retain_queried(&ClockQueries::new(asks));
+        first_scope.intervals.len()
     };
     assert_eq!((left(Vec::new()), left(vec![ClockQuery::of_stage(1, stage(COPY), 6)])), (0, 1));
     assert_eq!(left(vec![ClockQuery::of_stage(1, stage(COPY), 9), ClockQuery::of_stage(0, stage(COPY), 6)]), 0);

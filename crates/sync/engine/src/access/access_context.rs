@@ -1,0 +1,70 @@
+//! The context of an access: on which queue, at which tag and in which subpass it happens, and through which resource.
+
+use crate::access::access_order;
+use crate::access::access_order::AccessOrder;
+use crate::access::usages::UsageIndex;
+use crate::dependency::clocks::{QueueClock, Tag};
+use crate::memory::addresses::ResourceIdentity;
+use crate::rules::Rules;
+
+/// The context of the access that is being checked or recorded.
+#[derive(Clone, Copy)]
+pub(crate) struct AccessContext<'a> {
+    pub(crate) rules: Rules,
+    /// What happened before this point of the queue.
+    pub(crate) clock: &'a QueueClock,
+    pub(crate) queue: u8,
+    pub(crate) tag: Tag,
+    /// The tag before the subpass or the dynamic rendering in which rendering orders accesses.
+    pub(crate) instance_begin: Option<Tag>,
+    /// The tag before the subpass to which the first scopes of barriers are limited; zero outside of render passes.
+    pub(crate) subpass_begin: Tag,
+    /// Subpasses that no dependency orders before the current one: the tags after the first number, up to the second.
+    pub(crate) unordered_subpasses: &'a [(Tag, Tag)],
+    /// The resource through which the memory is accessed.
+    pub(crate) identity: ResourceIdentity,
+    pub(crate) addressing: Addressing,
+}
+
+/// Whether an access and the range it is checked against have the same addresses. A dependency on one resource does not
+/// concern another resource in the same memory (`resources-memory-aliasing`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Addressing {
+    /// The access has the addresses of the range.
+    Own,
+    /// The access goes through another resource in the same memory, at these addresses of that resource.
+    Alias { start: u64, end: u64 },
+}
+
+impl AccessContext<'_> {
+    /// Whether rendering itself orders an earlier access before this one (`access_order`).
+    #[inline]
+    pub(crate) fn is_ordered_by_rendering(
+        &self,
+        queue: u8,
+        tag: Tag,
+        prior: (UsageIndex, AccessOrder),
+        own: (UsageIndex, AccessOrder),
+    ) -> bool {
+        let is_inside = self.instance_begin.is_some_and(|begin| tag > begin) && queue == self.queue;
+        is_inside && access_order::is_ordered(prior, own)
+    }
+
+    /// Whether the second scope of a dependency has this access. `subpass_begin` is that of the dependency. Outside of
+    /// render passes, where it is zero, the scope has all later commands; in a subpass, only those of that subpass.
+    pub(crate) fn is_in_subpass(&self, queue: u8, subpass_begin: Tag) -> bool {
+        queue == self.queue && (subpass_begin == 0 || subpass_begin == self.subpass_begin)
+    }
+
+    /// Whether an earlier access lies in a subpass that no dependency orders before this one.
+    #[inline]
+    pub(crate) fn is_in_unordered_subpass(&self, queue: u8, tag: Tag) -> bool {
+        queue == self.queue && self.unordered_subpasses.iter().any(|(begin, end)| *begin < tag && tag <= *end)
+    }
+
+    /// Whether no semaphore, fence or subpass dependency at all leads from an earlier access to this one.
+    pub(crate) fn is_racing(&self, queue: u8, tag: Tag) -> bool {
+        let is_unknown_batch = queue != self.queue && self.clock.batches.get(queue) < tag;
+        is_unknown_batch || self.is_in_unordered_subpass(queue, tag)
+    }
+}

@@ -1,0 +1,322 @@
+//! Checks an access against the state of its range.
+//!
+//! Spec: a read and a later write need an execution dependency (`synchronization-dependencies-execution`); a write and
+//! any later access need a memory dependency (`synchronization-dependencies-memory`). Without one, the two are in a data
+//! race (`memory-model-access-data-race`).
+//!
+//! Almost all accesses have no conflict. [`RangeState::has_conflict`] only answers whether there is one, and mostly from
+//! the hot fields. Only if there is one, [`RangeState::find_conflicts`] lists them all.
+
+use std::ops::Range;
+
+use lavascope_sync_ir::HazardKind;
+
+use crate::access::access_context::{AccessContext, Addressing};
+use crate::access::access_order;
+use crate::access::access_order::AccessOrder;
+use crate::access::range_state::{Accessor, Conflict, RangeState, ReadRecord, WriteRecord};
+use crate::access::usages::{PRESENT, SYNC_TABLES, StageIndex, TRANSITION, TRANSITION_WRITE, UsageIndex};
+use crate::dependency::clocks::{FirstScope, QueueClock, Tag};
+use crate::dependency::expanded::ResourceFirstScope;
+use crate::dependency::scopes::COMMON_SETS;
+use crate::memory::addresses::ResourceIdentity;
+use crate::queue::host::after_present;
+use crate::rules::Rules;
+
+impl RangeState {
+    /// All conflicts of an access.
+    pub(crate) fn find_conflicts(
+        &self,
+        context: &AccessContext<'_>,
+        usage: UsageIndex,
+        order: AccessOrder,
+    ) -> Vec<Conflict> {
+        let by = (usage, order);
+        match SYNC_TABLES.write_column(usage) {
+            Some(_) => {
+                let reads = self.reads().filter_map(|it| it.conflict_with_write(context, by));
+                reads.chain(self.writes().filter_map(|it| self.write_conflict(context, it, by))).collect()
+            }
+            None => self.writes().filter_map(|it| self.read_conflict(context, it, by)).collect(),
+        }
+    }
+
+    /// Whether a read has a conflict.
+    #[inline]
+    pub(crate) fn has_read_conflict(&self, context: &AccessContext<'_>, by: Accessor) -> bool {
+        self.write_tag != 0 && self.has_conflict(context, by)
+    }
+
+    /// Whether an access has a conflict.
+    pub(crate) fn has_conflict(&self, context: &AccessContext<'_>, by: Accessor) -> bool {
+        let is_write = SYNC_TABLES.write_column(by.usage).is_some();
+        let cold = self.cold.as_deref();
+        if cold.is_some_and(|it| it.has_other_writes() || is_write && !it.other_reads.is_empty()) {
+            return self.has_cold_conflict(context, (by.usage, by.order));
+        }
+        self.has_hot_conflict(context, (by.usage, by.order), is_write)
+    }
+
+    /// The fast path: there is at most one write, and a write meets reads of at most one lane.
+    #[inline]
+    fn has_hot_conflict(&self, context: &AccessContext<'_>, by: (UsageIndex, AccessOrder), is_write: bool) -> bool {
+        if is_write && self.read_tag != 0 && self.hot_read().conflict_with_write(context, by).is_some() {
+            return true;
+        }
+        match is_write {
+            _ if self.write_tag == 0 => false,
+            true => self.write_conflict(context, self.hot_write(), by).is_some(),
+            false => self.read_conflict(context, self.hot_write(), by).is_some(),
+        }
+    }
+
+    /// The slow path, for any state.
+    #[cold]
+    fn has_cold_conflict(&self, context: &AccessContext<'_>, by: (UsageIndex, AccessOrder)) -> bool {
+        match SYNC_TABLES.write_column(by.0) {
+            Some(_) => {
+                self.reads().any(|it| it.conflict_with_write(context, by).is_some())
+                    || self.writes().any(|it| self.write_conflict(context, it, by).is_some())
+            }
+            None => self.writes().any(|it| self.read_conflict(context, it, by).is_some()),
+        }
+    }
+
+    /// The conflict of a read with an earlier write: the write must be visible to it.
+    #[inline]
+    fn read_conflict(
+        &self,
+        context: &AccessContext<'_>,
+        write: WriteRecord<'_>,
+        (usage, order): (UsageIndex, AccessOrder),
+    ) -> Option<Conflict> {
+        if access_order::are_atomic(write.order, order) {
+            return None;
+        }
+        if context.is_in_unordered_subpass(write.queue, write.tag) {
+            return Some(write.conflict(context, HazardKind::ReadAfterWrite, HazardKind::ReadRacingWrite));
+        }
+        if write.tag == context.tag
+            || write.is_visible(context, usage)
+            || context.is_ordered_by_rendering(write.queue, write.tag, (write.usage, write.order), (usage, order))
+        {
+            return None;
+        }
+        if !context.rules.most_recent_reads {
+            return Some(write.conflict(context, HazardKind::ReadAfterWrite, HazardKind::ReadRacingWrite));
+        }
+        let is_covered = self.is_covered_by_read(context, write.tag, (usage, order));
+        (!is_covered).then(|| write.conflict(context, HazardKind::ReadAfterWrite, HazardKind::ReadRacingWrite))
+    }
+
+    /// Whether another read lies between an older write and this read: that read was checked against the write, and this
+    /// one is ordered after it.
+    fn is_covered_by_read(
+        &self,
+        context: &AccessContext<'_>,
+        older: Tag,
+        (usage, order): (UsageIndex, AccessOrder),
+    ) -> bool {
+        let reads = self.reads().chain(self.earlier_reads().iter().copied());
+        reads.filter(|it| it.first > older && it.first != context.tag).any(|read| {
+            read.happens_before(context, SYNC_TABLES.stage(usage), read.first)
+                || context.is_ordered_by_rendering(read.queue, read.first, (read.usage, read.order), (usage, order))
+        })
+    }
+
+    /// The conflict of a write with an earlier write.
+    #[inline]
+    fn write_conflict(
+        &self,
+        context: &AccessContext<'_>,
+        write: WriteRecord<'_>,
+        (usage, order): (UsageIndex, AccessOrder),
+    ) -> Option<Conflict> {
+        let is_ordered = write.tag == context.tag
+            || self.is_followed_by_read(context.rules, write)
+            || write.allows_write(context, usage)
+            || context.is_ordered_by_rendering(write.queue, write.tag, (write.usage, write.order), (usage, order));
+        let is_conflict = (!is_ordered || context.is_in_unordered_subpass(write.queue, write.tag))
+            && !access_order::are_atomic(write.order, order);
+        is_conflict.then(|| write.conflict(context, HazardKind::WriteAfterWrite, HazardKind::WriteRacingWrite))
+    }
+
+    /// Whether a read lies between a write and a later write. That read was checked against the first write, and the
+    /// later write is checked against the read. Reads of the command that wrote do not count: nobody checked them.
+    #[inline]
+    fn is_followed_by_read(&self, rules: Rules, write: WriteRecord<'_>) -> bool {
+        rules.visible_writes && self.reads().any(|it| it.last > write.tag)
+    }
+
+    /// Whether an access to this range lies between an earlier access through another resource in the same memory and
+    /// the access that is being checked. That one was checked against the earlier access.
+    pub(crate) fn has_access_between(
+        &self,
+        context: &AccessContext<'_>,
+        by: (UsageIndex, AccessOrder),
+        conflict: &Conflict,
+    ) -> bool {
+        let prior = conflict.prior;
+        let has_read = || match SYNC_TABLES.write_column(by.0) {
+            Some(_) => {
+                let is_write = SYNC_TABLES.write_column(conflict.prior_usage).is_some();
+                context.rules.visible_writes && is_write && self.reads().any(|it| it.last > prior)
+            }
+            None => context.rules.most_recent_reads && self.is_covered_by_read(context, prior, by),
+        };
+        self.writes().any(|it| it.tag > prior) || has_read()
+    }
+
+    /// The conflicts of the layout transition of a barrier.
+    ///
+    /// Spec: `synchronization-image-layout-transitions`. A transition happens after the first scope of its barrier, and
+    /// writes must be available before it. Transitions on one queue happen in submission order
+    /// (`synchronization-image-barrier-layout-transition-order`).
+    pub(crate) fn find_transition_conflicts(
+        &self,
+        context: &AccessContext<'_>,
+        first_scope: &ResourceFirstScope,
+        range: &Range<u64>,
+    ) -> Vec<Conflict> {
+        let mut found = Vec::new();
+        for read in self.reads() {
+            let is_ordered = first_scope.global.has_access(read.queue, SYNC_TABLES.stage(read.usage), read.last)
+                || read.happens_before(context, TRANSITION, read.last);
+            if !is_ordered {
+                found.push(read.conflict(context));
+            }
+        }
+        for write in self.writes() {
+            let is_same_queue = context.rules.ordered_transitions && write.queue == context.queue;
+            if write.usage == TRANSITION_WRITE && (write.tag == context.tag || is_same_queue) {
+                continue;
+            }
+            let is_read_since = |it: ReadRecord| first_scope.has_read_since(context, write, &it);
+            let is_ordered = context.rules.visible_writes && self.reads().any(is_read_since)
+                || write.is_in_first_scope(context, first_scope, range)
+                || write.is_available(context, TRANSITION);
+            if !is_ordered {
+                found.push(write.conflict(context, HazardKind::WriteAfterWrite, HazardKind::WriteRacingWrite));
+            }
+        }
+        found
+    }
+
+    /// The conflicts of a present with accesses that the semaphores it waits for do not cover.
+    pub(crate) fn find_present_conflicts(&self, rules: Rules, waited: &FirstScope, queue: u8) -> Vec<Conflict> {
+        let mut found = Vec::new();
+        for read in self.reads().filter(|it| !waited.has_access(it.queue, SYNC_TABLES.stage(it.usage), it.last)) {
+            found.push(Conflict { kind: HazardKind::PresentAfterRead, prior: read.last, prior_usage: read.usage });
+        }
+        let others = self.writes().filter(|it| it.queue != queue && !self.is_followed_by_read(rules, *it));
+        for other in others.filter(|it| !waited.has_available(it.queue, it.usage, it.tag)) {
+            found.push(Conflict { kind: HazardKind::PresentAfterWrite, prior: other.tag, prior_usage: other.usage });
+        }
+        found
+    }
+
+    /// Whether no later access can conflict: the host knows that all accesses have completed, and sees all writes.
+    pub(crate) fn is_finished(&self, completed: &FirstScope, host_clock: &QueueClock) -> bool {
+        let is_seen = |write: &WriteRecord<'_>| {
+            let is_visible = |usage| host_clock.is_visible(usage, write.queue, write.usage, write.tag);
+            completed.has_available(write.queue, write.usage, write.tag)
+                && COMMON_SETS.host_usages.iter().all(is_visible)
+        };
+        self.reads().all(|it| completed.has_access(it.queue, SYNC_TABLES.stage(it.usage), it.last))
+            && self.writes().all(|it| is_seen(&it))
+    }
+}
+
+impl WriteRecord<'_> {
+    /// Whether the write is visible to a usage (`synchronization-dependencies-available-and-visible`), by dependencies
+    /// on everything or by those on the resource.
+    #[inline]
+    fn is_visible(&self, context: &AccessContext<'_>, usage: UsageIndex) -> bool {
+        context.clock.is_visible(usage, self.queue, self.usage, self.tag)
+            || self.overlay.is_some_and(|it| it.is_visible(context, usage))
+    }
+
+    /// Whether another write may come after this one.
+    #[inline]
+    fn allows_write(&self, context: &AccessContext<'_>, usage: UsageIndex) -> bool {
+        match context.rules.visible_writes {
+            true => self.is_visible(context, usage),
+            false => self.is_available(context, SYNC_TABLES.stage(usage)),
+        }
+    }
+
+    /// Whether the write is available, and the chain of dependencies that made it available reaches a stage.
+    fn is_available(&self, context: &AccessContext<'_>, stage: StageIndex) -> bool {
+        context.clock.is_available(stage, self.queue, self.usage, self.tag)
+            || self.overlay.is_some_and(|it| it.is_available(context, stage))
+    }
+
+    /// Whether the first scopes of a dependency have this write, which lies in a range.
+    pub(super) fn is_in_first_scope(
+        &self,
+        context: &AccessContext<'_>,
+        first_scope: &ResourceFirstScope,
+        range: &Range<u64>,
+    ) -> bool {
+        let has = |identity: ResourceIdentity, scope: &FirstScope| {
+            identity == self.identity && scope.has_available(self.queue, self.usage, self.tag)
+        };
+        let has_range = |it: &Range<u64>| it.start <= range.start && range.end <= it.end;
+        let is_direct = match context.addressing {
+            Addressing::Own => first_scope.through_resource.iter().any(|it| has(it.0, &it.1)),
+            Addressing::Alias { .. } => {
+                first_scope.through_aliases.iter().any(|it| has_range(&it.0) && has(it.1, &it.2))
+            }
+        };
+        is_direct
+            || first_scope.global.has_available(self.queue, self.usage, self.tag)
+            || self.overlay.is_some_and(|it| it.reaches(context, first_scope))
+    }
+
+    fn conflict(&self, context: &AccessContext<'_>, after: HazardKind, racing: HazardKind) -> Conflict {
+        let kind = if context.is_racing(self.queue, self.tag) { racing } else { after };
+        let kind = if self.usage == PRESENT { after_present(kind) } else { kind };
+        Conflict { kind, prior: self.tag, prior_usage: self.usage }
+    }
+}
+
+impl ReadRecord {
+    /// The conflict of a write with this read: the read must happen before it.
+    #[inline]
+    fn conflict_with_write(
+        &self,
+        context: &AccessContext<'_>,
+        (usage, order): (UsageIndex, AccessOrder),
+    ) -> Option<Conflict> {
+        if self.last == context.tag || access_order::are_atomic(self.order, order) {
+            return None;
+        }
+        let prior = (self.usage, self.order);
+        let is_ordered = context.is_ordered_by_rendering(self.queue, self.last, prior, (usage, order))
+            || self.happens_before(context, SYNC_TABLES.stage(usage), self.last);
+        (!is_ordered || context.is_in_unordered_subpass(self.queue, self.last)).then(|| self.conflict(context))
+    }
+
+    /// Whether the read with a tag happens before a stage. The tag is that of the first or of the last read.
+    #[inline]
+    fn happens_before(&self, context: &AccessContext<'_>, stage: StageIndex, tag: Tag) -> bool {
+        context.clock.has_happened(stage, self.queue, SYNC_TABLES.stage(self.usage), tag)
+    }
+
+    fn conflict(&self, context: &AccessContext<'_>) -> Conflict {
+        let is_racing = context.is_racing(self.queue, self.last);
+        let kind = if is_racing { HazardKind::WriteRacingRead } else { HazardKind::WriteAfterRead };
+        Conflict { kind, prior: self.last, prior_usage: self.usage }
+    }
+}
+
+impl ResourceFirstScope {
+    /// Whether a read came after a write, so that the write needs no check. If the write lies in a subpass that races
+    /// this access, a read in a subpass that races the write does not count: nothing ordered it after the write.
+    fn has_read_since(&self, context: &AccessContext<'_>, write: WriteRecord<'_>, read: &ReadRecord) -> bool {
+        let contains = |(begin, end): (Tag, Tag), tag: Tag| begin < tag && tag <= end;
+        let races = |[one, other]: &[(Tag, Tag); 2]| contains(*one, write.tag) && contains(*other, read.last);
+        let is_racing = || context.is_in_unordered_subpass(write.queue, write.tag) && read.queue == context.queue;
+        read.last > write.tag && !(is_racing() && self.unordered_pairs.iter().any(races))
+    }
+}

@@ -13,7 +13,7 @@ use crate::check::Engine;
 use crate::command_buffer::marks::MarkMode;
 use crate::command_buffer::prepared::PreparedCommandBuffer;
 use crate::command_buffer::used_blocks::UsedBlocks;
-use crate::queue::device::{EngineDevice, get_or_grow};
+use crate::queue::device::{EngineDevice, MovedImage, get_or_grow};
 use crate::queue::execution::{ExecutionCursor, RecordedCommands};
 
 /// Devices that are kept for later.
@@ -253,8 +253,8 @@ impl Engine {
         walk.advance(device, recorded, &self.command_buffers[index], until);
         std::mem::swap(&mut device.addresses, &mut self.device.addresses);
         *moves = self.device.addresses.move_count();
-        for (resource, old, planes) in device.moved_images.drain(..) {
-            self.device.move_states(resource, &old, &planes);
+        for MovedImage { image, old_addresses, planes } in device.moved_images.drain(..) {
+            self.device.move_states(image, &old_addresses, &planes);
         }
     }
 }

@@ -85,7 +85,7 @@ pub(crate) struct ResolvedDependency {
 impl ResolvedDependency {
     /// Addresses of aliases at which the first scope changes.
     pub(crate) fn alias_boundaries(&self) -> impl Iterator<Item = u64> {
-        self.first_scope.through_aliases.iter().flat_map(|it| [it.0.start, it.0.end])
+        self.first_scope.through_aliases.iter().flat_map(|it| [it.addresses.start, it.addresses.end])
     }
 }
 
@@ -121,6 +121,13 @@ impl TransferHalf {
     }
 }
 
+/// What a first scope has through another resource, at these addresses.
+pub(crate) struct AliasFirstScope {
+    pub(crate) addresses: Range<u64>,
+    pub(crate) resource: ResourceIdentity,
+    pub(crate) scope: FirstScope,
+}
+
 /// The first scopes of a dependency: what they have directly, and by dependency chains.
 #[derive(Default)]
 pub(crate) struct ResourceFirstScope {
@@ -130,7 +137,7 @@ pub(crate) struct ResourceFirstScope {
     /// command that lies in the same memory.
     pub(crate) through_resource: Vec<(ResourceIdentity, FirstScope)>,
     /// Version 1 only: what they have through resources of the command that lie in the same memory at other addresses.
-    pub(crate) through_aliases: Vec<(Range<u64>, ResourceIdentity, FirstScope)>,
+    pub(crate) through_aliases: Vec<AliasFirstScope>,
     /// The stages of the scopes, each with the tag up to which it counts: one entry for a barrier, one for each event.
     pub(crate) stage_limits: SmallVec<[(StageSet, Tag); 1]>,
     /// Layout transitions of render passes only: pairs of subpasses that no dependency orders.

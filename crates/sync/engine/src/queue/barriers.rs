@@ -15,8 +15,8 @@ use crate::access::range_state::{Conflict, SharedOverlays};
 use crate::access::usages::{StageSet, TRANSITION_WRITE, UsageSet};
 use crate::dependency::clocks::{KeySet, Tag};
 use crate::dependency::expanded::{
-    AvailableSource, DependencyRange, ExpandedDependency, MergedAddresses, MergedDependency, ResolvedDependency,
-    ResourceFirstScope, expand_single_sync1, expand_sync1, expand_sync2,
+    AliasFirstScope, AvailableSource, DependencyRange, ExpandedDependency, MergedAddresses, MergedDependency,
+    ResolvedDependency, ResourceFirstScope, expand_single_sync1, expand_sync1, expand_sync2,
 };
 use crate::dependency::scopes;
 use crate::dependency::subpass_intervals::SubpassInterval;
@@ -82,7 +82,11 @@ impl CommandExecutor<'_> {
         };
         let through_resource = self.sources(element).into_iter().map(|it| (it.identity, first_scope(it.usages)));
         let through_aliases = element.alias_sources().iter();
-        let through_aliases = through_aliases.map(|(range, it)| (range.clone(), it.identity, first_scope(it.usages)));
+        let through_aliases = through_aliases.map(|(addresses, source)| AliasFirstScope {
+            addresses: addresses.clone(),
+            resource: source.identity,
+            scope: first_scope(source.usages),
+        });
         ResourceFirstScope {
             through_resource: through_resource.collect(),
             through_aliases: through_aliases.collect(),
@@ -369,7 +373,11 @@ impl CommandExecutor<'_> {
                 .through_resource
                 .extend(self.sources(element).into_iter().map(|it| (it.identity, first_scope(it.usages))));
             let aliases = element.alias_sources().iter();
-            let aliases = aliases.map(|(range, it)| (range.clone(), it.identity, first_scope(it.usages)));
+            let aliases = aliases.map(|(addresses, source)| AliasFirstScope {
+                addresses: addresses.clone(),
+                resource: source.identity,
+                scope: first_scope(source.usages),
+            });
             first.through_aliases.extend(aliases);
             first.stage_limits.push((src, set.tag));
         }

@@ -24,6 +24,13 @@ use crate::rules::Rules;
 pub(crate) const TAGS_PER_COMMAND: Tag = 8;
 const OWN_TAG: Tag = 2;
 
+/// An image that got addresses for its component planes while a command buffer was recorded.
+pub(crate) struct MovedImage {
+    pub(crate) image: ResourceId,
+    pub(crate) old_addresses: Range<u64>,
+    pub(crate) planes: Vec<u64>,
+}
+
 pub(crate) struct EngineDevice {
     pub(crate) rules: Rules,
     pub(crate) queues: Vec<QueueTimeline>,
@@ -52,7 +59,7 @@ pub(crate) struct EngineDevice {
     /// Whether this device executes one command buffer by itself, with the addresses of another device. That device
     /// needs to know which images moved.
     pub(crate) is_isolated: bool,
-    pub(crate) moved_images: Vec<(ResourceId, Range<u64>, Vec<u64>)>,
+    pub(crate) moved_images: Vec<MovedImage>,
     /// Whether a sparse resource was used. The next bind may move it.
     pub(crate) has_used_sparse: bool,
 }
@@ -141,7 +148,11 @@ impl EngineDevice {
         if self.addresses.needs_component_planes(resource, region) {
             let (old, planes) = self.addresses.add_component_planes(resource);
             self.move_states(resource, &old, &planes);
-            self.moved_images.extend(self.is_isolated.then_some((resource, old, planes)));
+            self.moved_images.extend(self.is_isolated.then_some(MovedImage {
+                image: resource,
+                old_addresses: old,
+                planes,
+            }));
         }
         self.has_used_sparse |= self.addresses.is_sparse(resource);
         self.addresses.ranges(resource, region)

@@ -177,7 +177,7 @@ fn command_sites(command: &Command, buffer: CommandBufferId, index: u32, found: 
                 .map_or(SyncScope::default(), |it| it.scope);
             let scope = SyncScope { src_stages: *src_stages, dst_stages: *dst_stages, ..memory };
             let site = OperationLocation::Event { set: None, buffer, command: index, event: 0, dependency: None };
-            found.push(RemovableSync { location: site, scope: scope, removability: Removability::Needed });
+            found.push(RemovableSync { location: site, scope, removability: Removability::Needed });
         }
         _ => {}
     }

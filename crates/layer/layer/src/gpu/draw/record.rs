@@ -20,7 +20,7 @@ use lavascope_instrument::{ROOT_TOUCHES, ShaderTable};
 use super::choice_cache::DrawChoice;
 use super::command_buffer::{BIND_POINTS, BoundSets, CommandBufferState};
 use super::push_constants::PushedConstants;
-use super::recorded_draws::{DrawMemory, DrawRecordArea};
+use super::recorded_draws::{DrawCommand, DrawMemory, DrawRecordArea};
 use super::recorded_variant::RecordedVariant;
 use crate::gpu::DeviceChecks;
 use crate::gpu::pipeline::layouts::{ROOT_PUSH_BYTES, RootBinding};
@@ -138,8 +138,13 @@ impl DeviceChecks {
         let variants = std::mem::take(&mut commands.recorded_variants);
         let chosen = &mut choices[choice as usize].choice;
         let recorded = &variants[chosen.variant_index as usize];
-        let after =
-            self.record_variant_draw(commands, handle, point, (number, Some(launch), command), (recorded, chosen));
+        let after = self.record_variant_draw(
+            commands,
+            handle,
+            point,
+            DrawCommand { number, launch: Some(launch), command },
+            (recorded, chosen),
+        );
         (commands.choices.entries, commands.recorded_variants) = (choices, variants);
         after
     }
@@ -150,7 +155,7 @@ impl DeviceChecks {
         commands: &mut CommandBufferState,
         handle: CommandBuffer,
         point: usize,
-        draw: (u32, Option<u32>, Command),
+        draw: DrawCommand,
         (recorded, chosen): (&RecordedVariant, &mut DrawChoice),
     ) -> StateToRestore {
         self.bind_variant(commands, handle, point, &recorded.variant);
@@ -199,7 +204,13 @@ impl DeviceChecks {
             return StateToRestore::default();
         };
         let recorded = commands.recorded_variants[chosen.variant_index as usize].clone();
-        self.record_variant_draw(commands, handle, point, (number, None, command), (&recorded, &mut chosen))
+        self.record_variant_draw(
+            commands,
+            handle,
+            point,
+            DrawCommand { number, launch: None, command },
+            (&recorded, &mut chosen),
+        )
     }
 
     /// Binds the variant of a pipeline where the driver has another.

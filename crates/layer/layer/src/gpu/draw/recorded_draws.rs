@@ -142,20 +142,25 @@ impl DrawLabels {
     }
 }
 
+/// A draw or dispatch that is being recorded.
+#[derive(Clone, Copy)]
+pub(crate) struct DrawCommand {
+    /// Its number among the draws of the command buffer.
+    pub(crate) number: u32,
+    /// Its number among the launches of shaders, for what shaders touch.
+    pub(crate) launch: Option<u32>,
+    pub(crate) command: Command,
+}
+
 impl CommandBufferState {
     /// A draw or dispatch with checks was recorded.
     #[inline(always)]
-    pub(crate) fn add_draw(
-        &mut self,
-        (number, launch, function): (u32, Option<u32>, Command),
-        variant: u32,
-        place: DrawRecordArea,
-    ) {
+    pub(crate) fn add_draw(&mut self, draw: DrawCommand, variant: u32, place: DrawRecordArea) {
         let labels = self.labels.snapshot_number();
         self.draws.push(RecordedDraw {
-            number,
-            launch,
-            function,
+            number: draw.number,
+            launch: draw.launch,
+            function: draw.command,
             memory: place.memory,
             variant,
             labels,

@@ -265,7 +265,7 @@ impl WriteRecord<'_> {
         let is_direct = match context.addressing {
             Addressing::Own => first_scope.through_resource.iter().any(|it| has(it.0, &it.1)),
             Addressing::Alias { .. } => {
-                first_scope.through_aliases.iter().any(|it| has_range(&it.0) && has(it.1, &it.2))
+                first_scope.through_aliases.iter().any(|it| has_range(&it.addresses) && has(it.resource, &it.scope))
             }
         };
         is_direct

@@ -176,6 +176,7 @@ fn expanded_dependency(dependency: &Dependency, scope: ExpandedScope, family: u3
 
 /// Version 2: each element is a dependency of its own. A half of an ownership transfer has only one of the two
 /// synchronization scopes.
+#[inline]
 pub(crate) fn expand_sync2(dependency: &Dependency, queue: &mut QueueTimeline) -> ExpandedDependency {
     let mut scope = queue.expand(dependency.scope);
     match limit_to_half(dependency, &mut scope, queue.family) {
@@ -188,6 +189,7 @@ pub(crate) fn expand_sync2(dependency: &Dependency, queue: &mut QueueTimeline) -
 
 /// Version 1 with a single element: the same as [`expand_sync1`], but one dependency does it all. A dependency on a
 /// resource also orders execution of everything else, and makes nothing else available or visible.
+#[inline]
 pub(crate) fn expand_single_sync1(
     dependency: &Dependency,
     src_stages: u64,

@@ -27,6 +27,7 @@ use crate::queue::render_passes::RenderPassInstance;
 use crate::queue::signals::EventSetState;
 
 impl CommandExecutor<'_> {
+    #[inline]
     pub(super) fn barrier(&mut self, tag: Tag, barrier: &Barrier) {
         let (Barrier::Sync1 { dependencies, .. } | Barrier::Sync2 { dependencies }) = barrier;
         self.apply_ownership_transfers(tag, dependencies);

@@ -72,6 +72,7 @@ impl QueueTimeline {
         lavascope_sync_ir::Queue { family: self.family, flags: self.flags }
     }
 
+    #[inline]
     pub(crate) fn expand(&mut self, scope: SyncScope) -> ExpandedScope {
         *self.expanded.entry(scope).or_insert_with(|| ExpandedScope::new(scope, self.flags))
     }

@@ -27,6 +27,6 @@ pub use read::source::ReadAt;
 pub use read::stream_reader::{BlockFeed, NextRecord, RecordMut, StreamBlock, StreamBlocks, StreamReader};
 pub use read::tail::{Tail, TailHeader, TailSlot};
 pub use read::trace::Trace;
-pub use write::block_writer::{BlockWriter, PackedBlock, WrittenBlock};
+pub use write::block_writer::{BlockWriter, CompressedBlock, WrittenBlock};
 pub use write::recorder::{RawBlock, StreamRecord, TraceRecorder};
 pub use write::repair::{Repair, repair};

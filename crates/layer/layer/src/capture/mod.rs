@@ -64,10 +64,10 @@ impl Capture {
             ticks_per_second: speed,
         };
         let mut writer = BlockWriter::new(file, header).map_err(failed)?;
-        writer.write(RawBlock::metadata(&trace_metadata(settings)).pack(Codec::Zstd)).map_err(failed)?;
+        writer.write(RawBlock::metadata(&trace_metadata(settings)).compress(Codec::Zstd)).map_err(failed)?;
         let range = CaptureRange::new(settings);
         if let Some(wanted) = range.metadata() {
-            writer.write(RawBlock::metadata(&wanted).pack(Codec::Zstd)).map_err(failed)?;
+            writer.write(RawBlock::metadata(&wanted).compress(Codec::Zstd)).map_err(failed)?;
         }
         let room = Arc::new(TailStorage::create(&tail_path(&path), id, began.1).map_err(failed)?);
         let every = Duration::from_millis(settings.capture_flush_ms);
@@ -102,7 +102,7 @@ impl Capture {
         self.last_time = given.time.map_or(self.last_time, |it| it.wrapping_sub(self.began.1) & TIME_MASK);
         let OrderedRecord { thread: stream, first, end, record, .. } = *given;
         let Capture { recorder, writer, is_broken, .. } = self;
-        let mut give = |it| *is_broken |= !writer.write(it);
+        let mut give = |it| *is_broken |= !writer.queue_block(it);
         recorder.record(StreamRecord { stream, span: first..end, time: self.last_time, record }, &mut give);
     }
 
@@ -116,7 +116,7 @@ impl Capture {
         if self.range.take_trigger()
             && let Some(wanted) = self.range.metadata()
         {
-            self.is_broken |= !self.writer.write(RawBlock::metadata(&wanted));
+            self.is_broken |= !self.writer.queue_block(RawBlock::metadata(&wanted));
         }
         if self.recorder.buffered_words() > WORDS_MAX || self.last_seal.elapsed() >= self.flush_interval {
             self.seal();
@@ -130,7 +130,7 @@ impl Capture {
     /// What others have to say about the capture.
     fn write_metadata(&mut self) {
         for trace_metadata_item in PROCESS_STATE.take_trace_metadata() {
-            self.is_broken |= !self.writer.write(RawBlock::metadata(&trace_metadata_item));
+            self.is_broken |= !self.writer.queue_block(RawBlock::metadata(&trace_metadata_item));
         }
     }
 
@@ -141,7 +141,7 @@ impl Capture {
 
     fn seal(&mut self) {
         let Capture { recorder, writer, is_broken, .. } = self;
-        recorder.flush(&mut |raw_block| *is_broken |= !writer.write(raw_block));
+        recorder.flush(&mut |raw_block| *is_broken |= !writer.queue_block(raw_block));
         *is_broken |= !writer.sync();
     }
 
@@ -174,7 +174,7 @@ impl Capture {
         self.seal();
         let elapsed = self.began.0.elapsed();
         let speed = u128::from(ticks().wrapping_sub(self.began.1)) * 1_000_000_000 / elapsed.as_nanos().max(1);
-        self.writer.write(RawBlock::metadata(&json!({ "ticks_per_second": speed as u64, "ended": true })));
+        self.writer.queue_block(RawBlock::metadata(&json!({ "ticks_per_second": speed as u64, "ended": true })));
         let moments = self.recorder.seek_points().to_vec();
         match self.writer.end(&moments) {
             Ok(size) => {

@@ -324,7 +324,7 @@ mod tests {
         let header = TraceHeader { version: VERSION, id: 9, began: 0, ticks_per_second: 1 };
         let mut writer = BlockWriter::new(Vec::new(), header).expect("memory takes everything");
         for block in blocks {
-            writer.write(block.pack(Codec::Zstd)).expect("memory takes everything");
+            writer.write(block.compress(Codec::Zstd)).expect("memory takes everything");
         }
         writer.finish(recorder.seek_points()).expect("memory takes everything")
     }

@@ -1,6 +1,6 @@
 //! ARCHITECTURE.md as a page for readers: short, and with names that exist.
 //!
-//! A walk is a section whose heading begins with "Walk"; its hops are its numbered lines. A hop names a file and, behind
+//! A walk is a section whose heading begins with "Walk "; its hops are its numbered lines. A hop names a file and, behind
 //! it, functions of that file: `` `crates/g/c/src/file.rs` `function` ``. The table of crates is checked elsewhere.
 
 use std::collections::BTreeSet;
@@ -100,7 +100,7 @@ fn walks(text: &str) -> Vec<Walk<'_>> {
     for (line, text) in numbered_lines(text) {
         if text.starts_with('#') {
             let title = text.trim_start_matches('#').trim();
-            is_inside = title.starts_with("Walk");
+            is_inside = title.starts_with("Walk ");
             walks.extend(is_inside.then_some(Walk { line, title, hops: Vec::new() }));
         } else if let Some(walk) = walks.last_mut().filter(|_| is_inside && is_numbered(text)) {
             walk.hops.push((line, text));

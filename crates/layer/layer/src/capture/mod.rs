@@ -1,9 +1,13 @@
 //! Records every call into a file: the records that streams hold already, gathered, compressed and written on threads
 //! of ours.
 //!
-//! The reader hands over each record ([`Capture::record`]); blocks go to a thread that writes them (`write`). The
-//! streams' own memory lies in a file beside the trace (`room`) and is given free when what it holds is written, so
-//! that a killed process leaves everything behind that it has recorded.
+//! A capture is one more listener of the reader. It adds nothing to a call but a word with the time before its record.
+//! The reader hands over each record ([`Capture::record`]); blocks go through a bounded queue to a thread that
+//! compresses and writes them (`file_writer`). If the disk is full, the capture ends, whole up to there, and the
+//! application goes on.
+//!
+//! The memory of the streams lies in a file beside the trace (`tail_storage`). A chunk of it is reused only when its
+//! words are in the trace, so after `kill -9` the trace and the tail together have every record that was complete.
 
 pub(crate) mod device_metadata;
 mod file_writer;

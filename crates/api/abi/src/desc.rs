@@ -1,8 +1,12 @@
 //! What the generator knows of every structure and command, as data for the walkers.
 //!
-//! A [`Layout`] describes the bytes of a structure, a union, or the parameters of a command. `fields` is for
-//! people: names, types, places. `fixups` is for walkers: the few things in those bytes that are not plain values,
-//! with inline structures already flattened into their owner. A walker copies the bytes and then does the work.
+//! A [`Layout`] describes the bytes of a structure, a union, or the parameters of a command. `fields` is for people:
+//! names, types, places. `fixups` is for walkers: the few things in those bytes that are not plain values, with inline
+//! structures already flattened into their owner, so that no walker recurses into them. A walker copies the bytes and
+//! then does the work.
+//!
+//! Five walkers use it: *pack* and *unpack* in `marshal`, *check*, *print* and *compare* in `record`. *Compare* works
+//! on the printed form: records are canonical, so only records that differ are ever walked.
 
 use lavascope_types::{Format, HandleType};
 

@@ -1,10 +1,15 @@
 //! Turns the registry model into a map from path to file text.
 //!
-//! [`emit`] is pure: the caller writes the files, or compares them with what is there. Text is laid out here, line
-//! by line, so that no formatter is part of the answer and `rustfmt` leaves `generated/` alone.
+//! [`emit`] is pure: the caller writes the files, or compares them with what is there; a test fails on differing,
+//! missing and orphaned files. Only folders called `generated` and `docs/coverage.md` are written. Text is laid out
+//! here, line by line: a formatter would be part of the answer, and would make that test slow.
 //!
-//! Generated are facts: types, tables, one-line shims. Behaviour is written by hand, once, in the crates that own
-//! the `generated` folders.
+//! Generated are facts: types, tables, one-line shims. Behaviour is written by hand, once, in the crates that own the
+//! `generated` folders. Exceptions to the registry are in `model/overrides.rs`, each with its reason.
+//!
+//! Two things keep compile times at seconds. The files of `types`, `abi` and `record` are parts of one module, joined
+//! by `include!`, and not hundreds of modules that import each other. `Structure::layout` is a function and not a
+//! constant, because the compiler checks everything that a constant leads to, once for each structure.
 
 #![forbid(unsafe_code)]
 

@@ -1,9 +1,12 @@
 //! A map from a key and a tag to a word, read without locks on every recorded call.
 //!
-//! Keys and values lie one behind the other as they came: applications use objects much in the order in which they made
-//! them, and then what is asked for next is near. Where a key lies is in an index, by open addressing with linear probing,
-//! of four bytes a slot: it is the one place that is looked at somewhere else each time, so it is small. Readers take no
-//! lock and write nothing. Writers, which are rare, hold a mutex. The tag is the top byte of the value.
+//! Keys and values lie one behind the other in the order of insertion. Applications use objects much in the order in
+//! which they created them, so the next key is often in the same cache line. An index by hash, open addressing with
+//! linear probing and four bytes a slot, finds the entry. With entries in hash order, each look-up among 65,536
+//! buffers was a cold cache line.
+//!
+//! Readers take no lock and write nothing. Writers are rare and hold a mutex. The tag is the top byte of the value, so
+//! an entry is two words.
 //!
 //! A reader may race a writer only for keys that the application itself uses unsynchronized, which it must not do;
 //! even then the reader gets an old value, a new one or none, never a torn one.
@@ -41,9 +44,9 @@ struct Writer {
 }
 
 pub(crate) struct TaggedTable {
-    /// The number of an entry plus one in the low bits, as many as the number of slots has, and a part of its hash above
-    /// them. A dead slot has no number, but all bits above. Release in `insert_new`, after the entry; pairs with Acquire in
-    /// `get`.
+    /// The number of an entry plus one in the low bits, as many as the number of slots has, and a part of its hash
+    /// above them. A dead slot has no number, but all bits above. Release in `insert_new`, after the entry; pairs with
+    /// Acquire in `get`.
     pub(crate) index: Box<[AtomicU32]>,
     entries: Box<[TaggedEntry]>,
     /// How many bits a number has.
@@ -169,8 +172,8 @@ impl TaggedTable {
         TaggedTable { index, entries, bits }
     }
 
-    /// The first slot for a key, and what a slot has above the number. Multiplicative hashing: the top bits depend on all
-    /// bits of the key.
+    /// The first slot for a key, and what a slot has above the number. Multiplicative hashing: the top bits depend on
+    /// all bits of the key.
     #[inline(always)]
     pub(crate) fn home(&self, key: u64) -> (usize, u32) {
         let hash = key.wrapping_mul(0x9e37_79b9_7f4a_7c15);

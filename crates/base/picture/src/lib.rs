@@ -1,8 +1,8 @@
-//! Pictures of frames: out of the bytes of images, as PNG files, and compared.
+//! Makes pictures of frames out of the bytes of images, writes them as PNG, compares them.
 //!
 //! The layer makes pictures of what a program presents, and a replay of what it performs; both mean the same by a
-//! picture, so that they can be compared. [`TexelFormat`] says how the bytes of an image become pixels, [`copy_region`] and
-//! [`layout_barrier`] how the image is copied to where the host can read it.
+//! picture, so that they can be compared. [`TexelFormat`] says how the bytes of an image become pixels,
+//! [`copy_region`] and [`layout_barrier`] how the image is copied to where the host can read it.
 //!
 //! Absent on purpose: calls of Vulkan. The layer and the replay reach the driver in ways of their own.
 

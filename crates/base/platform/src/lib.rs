@@ -2,9 +2,11 @@
 //! interface.
 //!
 //! Everything that differs between systems stands behind the modules of this file; a folder for each system has the
-//! other side (`linux/`). No other crate names a library of a system or `std::os`, tests apart. What stands here is a
-//! need of ours and not a call of a system: "these pages were written", "this ends the process", so that a system that
-//! does it in another way fits.
+//! other side (`linux/`). No other crate names a library of a system, `std::os`, or a `cfg` of a system or processor;
+//! `cargo xtask tidy` enforces it, tests apart. The interface states needs, not system calls: "these pages were
+//! written", "hold the process up before it ends". A system that meets the need in another way fits.
+//!
+//! Pages have the size that the system reports. A constant of 4096 elsewhere is not about pages and says so.
 //!
 //! Absent on purpose: what the standard library has for every system, and words for people.
 

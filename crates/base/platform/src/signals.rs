@@ -14,7 +14,7 @@ pub enum Trigger {
 }
 
 /// From now on a trigger is counted. A handler that the application has for it is gone, one that it sets later takes
-/// the place of ours. The library that this code is in must stay loaded ([`crate::library::keep`]).
+/// the place of ours. The library that this code is in must stay loaded ([`crate::library::keep_loaded`]).
 pub fn count_triggers(trigger: Trigger) {
     system::signals::count_triggers(trigger);
 }

@@ -1,12 +1,19 @@
-//! Performs programs as Vulkan calls: the live route of scenarios.
+//! Performs scenarios as Vulkan calls, under the layer.
 //!
-//! A program says which accesses its commands make; here a command of Vulkan is chosen for each that makes exactly
+//! A program states which accesses its commands make; here a command of Vulkan is chosen for each that makes exactly
 //! these: copies for transfers, draws and dispatches with shaders that are written for the purpose, attachments,
-//! acceleration structures. Everything goes through the system's loader, so layers see what they see of any
-//! application. [`LiveGpu::run`] gives what they said about it.
+//! acceleration structures. An early depth test and a late one are two draws. What takes several commands stands
+//! inside of one debug label. Everything goes through the system's loader, so layers see what they see of any
+//! application. [`LiveGpu::run`] gives their messages.
+//!
+//! A clean scenario would also be clean if its accesses were never made. So tests perform each one with its barriers
+//! emptied as well, and expect all hazards that the engine finds then. They vary the calls, too: both submit
+//! functions, both versions of barriers, render passes and none, one thread for each command buffer, both modes of the
+//! layer.
 //!
 //! Programs are performed as they are, with all their faults; whatever no command of Vulkan can do is refused with the
-//! reason ([`UnsupportedProgram`]). Images stay in the general layout, since programs know no layouts outside of render passes.
+//! reason ([`UnsupportedProgram`]). Images stay in the general layout, since programs know no layouts outside of
+//! render passes.
 
 mod error;
 mod host_steps;

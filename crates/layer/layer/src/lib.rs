@@ -1,8 +1,13 @@
 //! The Vulkan layer: loader negotiation, dispatch, settings, messages, and records of every call.
 //!
-//! `libVkLayer_lavascope.so` answers as `VK_LAYER_LAVASCOPE_inspect`. A dispatch table holds the next functions in
-//! the chain; it is filled once per instance or device, through the next `vkGet*ProcAddr`. A function that goes by
-//! several names is asked for by each in turn.
+//! `libVkLayer_lavascope.so` answers as `VK_LAYER_LAVASCOPE_inspect` and speaks version 2 of the loader's layer
+//! interface. A dispatch table holds the next functions in the chain; it is filled once per instance or device,
+//! through the next `vkGet*ProcAddr`. A function that goes by several names is asked for by each in turn.
+//!
+//! While nobody listens, the layer intercepts only what creates and destroys instances, devices and messengers. Where
+//! somebody listens, the application gets a generated shim for each command that the next layer has. The shim packs
+//! the parameters, passes the call on, and packs the outputs (`intercept`). No lock is held while the driver is
+//! called.
 
 #![allow(non_snake_case, reason = "the loader's habit for the names of layer libraries")]
 

@@ -1,4 +1,7 @@
 //! The image of a call's result and outputs, gathered from its parameters after it returned.
+//!
+//! Before the call an output structure is packed as a skeleton: its type, its chain, the capacities of its arrays.
+//! Which return codes leave outputs unwritten is in the overrides of `codegen`.
 
 use lavascope_abi::desc::{CommandDesc, Field, IntegerLocation, OutputSource, ResultKind, Written};
 use lavascope_record::memory::ReadableMemory;

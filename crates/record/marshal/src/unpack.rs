@@ -100,8 +100,9 @@ impl<H: HandleResolver + ?Sized> Unpacker<'_, H> {
 
     /// The image of a layout in a checked body: the heart of [`Unpacker::unpack`].
     ///
-    /// `body` must have passed `check_image` for this layout and pass. Of one that did not, as [`own`](lavascope_record::own)
-    /// may make it, the image may be another or none: a count or an offset that does not fit panics.
+    /// `body` must have passed `check_image` for this layout and pass. Of one that did not, as
+    /// [`from_trusted`](lavascope_record::from_trusted) may make it, the image may be another or none: a count or an
+    /// offset that does not fit panics.
     pub fn unpack_image(
         &self,
         body: &[u8],

@@ -1,17 +1,18 @@
-//! The bytes of a record: a head of two words, the image of the call, the touches.
+//! The bytes of a record: a head of two words, the image of the call, the order edges.
 //!
 //! ```text
 //! word 0   bits  0..32  words of head and image together
 //!          bits 32..48  command
 //!          bits 48..56  kind: enter or leave
-//!          bits 56..64  remarks
+//!          bits 56..64  omissions
 //! word 1   bits  0..40  call number within the thread
-//!          bits 40..64  number of touches
+//!          bits 40..64  number of order edges
 //! image    parameters (enter) or outputs (leave), then every block they lead to, depth first
-//! touches  one word for each call of another thread that must be complete first: thread (24 bits), call (40 bits)
+//! edges    one word for each call of another thread that must be complete first: thread (24 bits), call (40 bits)
 //! ```
 //!
-//! A record is relocatable: offsets count from its first byte. Everything is little-endian.
+//! A record is relocatable: offsets count from its first byte. Everything is little-endian. An order edge is one word,
+//! so a thread has a number of 24 bits, which a later thread may take over, and 2^40 calls, which last for days.
 
 use lavascope_abi::{Command, bytes_of_slice};
 
@@ -20,7 +21,7 @@ pub const HEADER_SIZE: usize = 16;
 
 /// Calls of one thread are counted up to this.
 pub const CALL_MAX: u64 = (1 << 40) - 1;
-/// Where the number of touches begins in the second word.
+/// Where the number of order edges begins in the second word.
 pub const ORDER_EDGES_SHIFT: u32 = 40;
 /// A record holds at most this many touches.
 pub const ORDER_EDGES_MAX: u32 = (1 << 24) - 1;
@@ -35,11 +36,12 @@ pub enum RecordPhase {
     Leave = 1,
 }
 
-/// What stands between records in a stream: see [`RecordHeader::kind`]. Not the half of a call, and nothing that `check` knows.
+/// What stands between records in a stream: see [`RecordHeader::kind`]. Not the half of a call, and nothing that
+/// `check` knows.
 pub mod beside {
     /// When the record behind it was made: the low 48 bits of the word are the time, and there is no second word.
     pub const TIME: u8 = 2;
-    /// What the host wrote into mapped memory: see [`Written`](crate::Written).
+    /// What the host wrote into mapped memory: see [`HostWrite`](crate::HostWrite).
     pub const HOST_WRITE: u8 = 3;
     /// Something that a capture has to say, as JSON: how many bytes, and the bytes.
     pub const METADATA: u8 = 4;
@@ -135,7 +137,8 @@ impl RecordHeader {
 
 /// A record that passed `check`: its offsets, counts and selectors may be relied on.
 ///
-/// No more than its words, so that it goes from function to function in registers: the head is read where it is asked for.
+/// No more than its words, so that it goes from function to function in registers: the head is read where it is asked
+/// for.
 #[derive(Clone, Copy)]
 pub struct Record<'a> {
     words: &'a [u64],

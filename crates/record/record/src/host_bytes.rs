@@ -10,7 +10,7 @@
 //! bytes    and zeros up to a whole word
 //! ```
 //!
-//! It has a call number of its own, as what the host wrote ([`Written`](crate::Written)).
+//! It has a call number of its own, as what the host wrote ([`HostWrite`](crate::HostWrite)).
 
 use lavascope_abi::bytes_of_slice;
 

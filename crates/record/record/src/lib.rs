@@ -1,8 +1,20 @@
 //! The record of a Vulkan call: tables, checked views, ids, printing, the `Sink` trait.
 //!
-//! A call exists in one form everywhere: its own bytes, with pointers replaced by offsets and handles by ids.
-//! `marshal` makes records out of C memory; everything else reads them through this crate, which forbids unsafe
-//! code: [`check`] looks at foreign bytes once, and [`View`] gives what they mean.
+//! A call exists in one form everywhere: an image of its parameters as C lays them out, with pointers replaced by
+//! offsets and handles by ids. Packing a call is mostly a copy, writing a trace appends bytes that exist already, and
+//! every reader reads the same bytes. `marshal` makes records out of C memory; everything else reads them through this
+//! crate, which forbids unsafe code: [`check`] looks at foreign bytes once, and [`View`] gives what they mean.
+//!
+//! - **Two records for a call.** *Enter* holds the parameters and is complete before the driver is called. *Leave*
+//!   holds the result and the outputs, with the integers that their lengths need, so it stands alone. A command that
+//!   returns nothing and writes nothing has no leave.
+//! - **Three marks** stand where a pointer leads nowhere: null; empty (not null, no elements); present (not null, but
+//!   not in the record: an address of the application's own, or an output that is not written yet).
+//! - **Omissions** in the header name what a record could not hold: unknown structures (kept as stubs of 16 bytes),
+//!   data of unknown size, a chain that was cut.
+//! - **Ids** carry the type of their object, so [`check`] can tell a buffer from an image. Null and "never seen" have
+//!   ids of their own for each type, so packing never fails. A look-up cannot tell an unknown handle from garbage, so
+//!   the two share an id.
 //!
 //! Entry points: [`check`], [`Call`], [`print`](print::print), [`compare`](compare::compare).
 

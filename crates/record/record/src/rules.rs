@@ -1,7 +1,13 @@
 //! How many elements a pointer has, and whether it is read at all.
 //!
-//! Vulkan lets an application leave garbage in pointers that a call ignores. Following one crashes the
-//! application, so every such pointer has its condition here or in the tables.
+//! Vulkan lets an application leave garbage in pointers that a call ignores. Following one crashes the application, so
+//! every such pointer has its condition. Where one sibling decides, the condition is data in the tables
+//! (`ReadCondition`); where more is needed, it is code here or in `pipeline_reads`. The rules are written once, over a
+//! [`ReadableMemory`], and serve C memory and records alike.
+//!
+//! Some rules need to know an object: the level of a command buffer, the attachments of a subpass, the entries of a
+//! template. They ask a `PackContext`. Not knowing is always safe: the pointer is then not followed.
+//!
 //! Spec: the "valid usage" of each structure; the state subsets of "Graphics Pipelines".
 
 use lavascope_abi::desc::{IntegerLocation, Len, LenRule, ReadCondition, ReadRule, Span};

@@ -1,20 +1,23 @@
 //! Per-thread streams of records in memory, and the order between them.
 //!
 //! Each thread of the application appends its records to a stream of its own, without locks. What must come before a
-//! record on *other* threads is written behind it as *touches*: a thread and the number of a call of that thread
-//! which must be complete first. Three things make touches:
+//! record on *other* threads is written behind it as *order edges*: a thread and the number of a call of that thread
+//! which must be complete first. Three things make order edges:
 //!
 //! - **Object order.** An object remembers the last call that had it as an externally synchronized parameter, and a
-//!   call that uses the object comes after that one ([`ObjectTable`]).
-//! - **Local barriers.** A call that ends or resets something comes after everything that other threads have
-//!   completed by then ([`StreamThread::order_after_completed`]).
-//! - **Push barriers.** After a wait every other thread makes such a barrier before its next call
-//!   ([`StreamThreads::push_barrier`]).
+//!   call that uses the object comes after that one ([`ObjectTable`]). Which parameters these are is data of the
+//!   registry. A command buffer shares the edge of its pool, because the specification synchronizes the two together.
+//! - **Local barriers.** A call that ends or resets something, or lets the device go on, comes after everything that
+//!   other threads have completed by then ([`StreamThread::order_after_completed`]).
+//! - **Push barriers.** After a call in which the host learned how far the device is, every other thread makes such a
+//!   barrier before its next record ([`StreamThreads::push_barrier`]).
 //!
-//! A touch that follows from an earlier one of the same thread is left out, so the records of a program with one
-//! thread have none. The order is the same: a thread's own calls are in order anyway.
+//! Positions count completed calls, so nobody waits for a thread that sits in a wait. An edge is stored after the
+//! record that it names was appended, so a reader never waits for a record that is missing. An edge that follows from
+//! an earlier one of the same thread is left out, so the records of a program with one thread have none. A new thread
+//! takes over the stream, number and all, of one that ended: a thread for each job needs few streams.
 //!
-//! [`Merger`] reads all streams and gives their records in an order that respects every touch.
+//! [`Merger`] reads all streams and gives their records in an order that respects every edge.
 
 /// What `link` and `thread_progress` are made of, except where they are modeled.
 mod atomics {

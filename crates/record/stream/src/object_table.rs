@@ -14,8 +14,9 @@ const CHUNKS_MAX: usize = 1 << 14;
 
 /// Where an object lives.
 ///
-/// A slot carries no promise: a number that was made up, a slot of other [`ObjectTable`] and one whose object is no more
-/// are found out by [`ObjectTable`], which panics where there is no such slot and else reads what lives there now.
+/// A slot carries no promise: a number that was made up, a slot of other [`ObjectTable`] and one whose object is no
+/// more are found out by [`ObjectTable`], which panics where there is no such slot and else reads what lives there
+/// now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct ObjectSlot(u32);
 

@@ -75,7 +75,7 @@ fn file(codec: Codec) -> Vec<u8> {
     recorder.flush(&mut |raw_block| blocks.push(raw_block));
     let mut writer = BlockWriter::new(Vec::new(), HEADER).expect("memory takes everything");
     for block in blocks {
-        writer.write(block.pack(codec)).expect("memory takes everything");
+        writer.write(block.compress(codec)).expect("memory takes everything");
     }
     writer.finish(recorder.seek_points()).expect("memory takes everything")
 }

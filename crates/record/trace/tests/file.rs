@@ -96,7 +96,7 @@ fn file(calls: &[TestRecord], codec: Codec, is_finished: bool) -> Vec<u8> {
     let (blocks, recorder) = blocks(calls);
     let mut writer = BlockWriter::new(Vec::new(), HEADER).expect("memory takes everything");
     for block in blocks {
-        writer.write(block.pack(codec)).expect("memory takes everything");
+        writer.write(block.compress(codec)).expect("memory takes everything");
     }
     match is_finished {
         true => writer.finish(recorder.seek_points()).expect("memory takes everything"),
@@ -301,7 +301,9 @@ fn calls_that_wait_for_each_other_are_told() {
 #[test]
 fn facts_about_the_capture_are_kept() {
     let mut writer = BlockWriter::new(Vec::new(), HEADER).expect("memory takes everything");
-    writer.write(RawBlock::metadata(&serde_json::json!({ "application": "cube" })).pack(Codec::Zstd)).expect("memory");
+    writer
+        .write(RawBlock::metadata(&serde_json::json!({ "application": "cube" })).compress(Codec::Zstd))
+        .expect("memory");
     let bytes = writer.finish(&[]).expect("memory");
     assert_eq!(Trace::open(&bytes).expect("whole").metadata(), [serde_json::json!({ "application": "cube" })]);
 }

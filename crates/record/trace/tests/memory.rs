@@ -23,7 +23,7 @@ fn file(all: &[(u64, u64, Vec<u8>)]) -> Vec<u8> {
     recorder.flush(&mut |raw_block| blocks.push(raw_block));
     let mut writer = BlockWriter::new(Vec::new(), HEADER).expect("memory takes everything");
     for block in blocks {
-        writer.write(block.pack(Codec::None)).expect("memory takes everything");
+        writer.write(block.compress(Codec::None)).expect("memory takes everything");
     }
     writer.finish(&[]).expect("memory takes everything")
 }

@@ -73,7 +73,7 @@ fn numbers_of_another_time_are_read_by_names() {
         });
     }
     recorder.flush(&mut |raw_block| blocks.push(raw_block));
-    blocks.into_iter().for_each(|it| _ = writer.write(it.pack(Codec::Zstd)).expect("memory"));
+    blocks.into_iter().for_each(|it| _ = writer.write(it.compress(Codec::Zstd)).expect("memory"));
     let file = with_other_schema(writer.get_mut(), HANDLES);
     let trace = Trace::open(&file).expect("whole");
     assert_eq!(trace.damages(), []);

@@ -1,11 +1,12 @@
 //! Cuts a part out of a trace, with all that it needs.
 //!
-//! A part begins in the middle of a program, where hundreds of objects exist and have contents. What is kept of the
-//! calls before it makes them so: a beginning that was played by other means would have to know every object of
-//! Vulkan, calls know them already. What is left out are *spans*: frames after which all that orders the device is as
-//! it was before them (`flow`), and of whose contents nothing is ever read again (`slice`). Inside of a span only those
-//! calls are kept whose objects live on (`keep`). A program that makes each frame out of the one before keeps all of
-//! them: that is large, and right.
+//! A part begins in the middle of a program, where hundreds of objects exist and have contents. The calls that created
+//! them are the only description that covers all of Vulkan, so the trim keeps those calls. It leaves out *spans*:
+//! frames after which fences, semaphores and acquired images are as they were before (`sync_state`), and whose
+//! contents nothing reads later (`skipped_spans`). Inside of a span it keeps only the calls whose objects live on
+//! (`kept_calls`). The waits go with the span, so one wait for the whole device takes their place. What is not known
+//! to be needless stays: sparse memory, events of the host, ray tracing and addresses in descriptor buffers keep
+//! everything. A program that makes each frame out of the one before keeps all frames: that is large, and right.
 //!
 //! [`trim`] goes through the trace twice: it learns (`scan`), decides, and writes (`write`).
 

@@ -46,9 +46,9 @@ pub(crate) fn write(
     let mut writer = BlockWriter::new(to, header)?;
     // Which part was wanted of the whole is said anew.
     for facts in trace.metadata().into_iter().filter(|it| it["wanted"].is_null()) {
-        writer.write(RawBlock::metadata(&facts).pack(Codec::Zstd))?;
+        writer.write(RawBlock::metadata(&facts).compress(Codec::Zstd))?;
     }
-    writer.write(RawBlock::metadata(&plan.metadata(&summary)).pack(Codec::Zstd))?;
+    writer.write(RawBlock::metadata(&plan.metadata(&summary)).compress(Codec::Zstd))?;
     let mut output = TrimOutput {
         writer,
         recorder: TraceRecorder::default(),
@@ -145,7 +145,7 @@ impl<W: Write> TrimOutput<W> {
         *position = span.end;
         let recorded = StreamRecord { stream: item.stream, span, time: item.time, record };
         recorder.record(recorded, &mut |raw_block| {
-            if let Err(error) = writer.write(raw_block.pack(Codec::Zstd)) {
+            if let Err(error) = writer.write(raw_block.compress(Codec::Zstd)) {
                 failed.get_or_insert(error);
             }
         });
@@ -172,7 +172,7 @@ impl<W: Write> TrimOutput<W> {
     fn finish(self) -> Result<(), TrimError> {
         let TrimOutput { mut writer, mut recorder, mut failed, .. } = self;
         recorder.flush(&mut |raw_block| {
-            if let Err(error) = writer.write(raw_block.pack(Codec::Zstd)) {
+            if let Err(error) = writer.write(raw_block.compress(Codec::Zstd)) {
                 failed.get_or_insert(error);
             }
         });

@@ -1,10 +1,16 @@
-//! Why a hazard is one, what would mend it, and what synchronization nobody needs.
+//! Why a hazard is one, which change fixes it, and which synchronization is not needed.
 //!
 //! [`explain`] follows the earlier of two accesses through the program, with masks of what it happens before and to
-//! what it is visible, and says of every synchronization operation on the way whether and why it did not cover.
-//! [`propose`] turns the gaps into changes and keeps those with which [`lavascope_engine::check`] is content.
-//! [`find_over_synchronization`] takes operations away and asks whether anything changes.
-//! [`diagnose`], [`diagnose_over_synchronization`] and [`diagnose_never_executed`] put all that into diagnostics.
+//! what it is visible, and states for every synchronization operation on the way whether and why it did not cover.
+//! [`propose`] turns the gaps into changes and keeps those with which [`lavascope_engine::check`] finds no hazard.
+//! [`find_over_synchronization`] removes operations and checks whether anything changes. [`diagnose_hazards`],
+//! [`diagnose_over_synchronization`] and [`diagnose_never_executed`] put all that into diagnostics.
+//!
+//! The names of objects and commands are the caller's ([`ProgramNames`]). The texts for the hazards of the corpus
+//! stand beside it, and each code has a page in `docs/hazards`, whose programs are tests.
+//!
+//! This crate has rules of its own and shares only tables and addresses with the engine, so that an error in one shows
+//! as a disagreement.
 
 #![forbid(unsafe_code)]
 

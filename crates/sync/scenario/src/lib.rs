@@ -1,10 +1,10 @@
-//! A short text form of an event stream with expectations.
+//! A short text form of a program, with the hazards that it is expected to have.
 //!
 //! A scenario is a few lines of Vulkan intent, with what must be found written under the operand it concerns.
-//! [`parse`] makes a [`Scenario`] of text, [`print`] the canonical text of a scenario, [`judge`] compares what was
-//! found with what is expected, and [`run`] puts the files of a folder through all of it. [`ScenarioSource`] is for programs of
-//! which nothing is expected: it has where in the text things are.
-//! The grammar is in `docs/scenarios.md`.
+//! [`parse`] makes a [`Scenario`] of text, [`print`] the canonical text of a scenario, [`compare_findings`] compares
+//! what was found with what is expected, and [`run_files`] puts the files of a folder through all of it.
+//! [`ScenarioSource`] is for programs of which nothing is expected: it has where in the text things are. The grammar
+//! is in `docs/scenarios.md`.
 //!
 //! Absent on purpose: files, and whoever finds hazards; both are the caller's.
 

@@ -1,9 +1,9 @@
-//! What a program asks of its devices, as accesses and dependencies: what hazards are found in.
+//! What hazards are found in: accesses, dependencies, and how queues execute them.
 //!
 //! Vulkan has hundreds of commands; for synchronization they are a few things: accesses to parts of resources,
 //! dependencies between them, and the ways in which command buffers get onto queues. `state` makes this form out of
-//! records, `scenario` out of text, `sim` out of random numbers; the engine in `sync` and the oracle in `sim` both
-//! read it, and share nothing else.
+//! records, `scenario` out of text, `sim` out of random numbers; `engine` and `oracle` both read it, and share nothing
+//! else but the tables of the registry.
 //!
 //! Masks are those of the application, `VkPipelineStageFlags2` and `VkAccessFlags2`, before any expansion. Regions are
 //! in the words of the API: bytes of buffers, texels of image subresources.

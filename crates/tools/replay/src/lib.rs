@@ -1,9 +1,17 @@
-//! Performs the calls of a trace again, on all its threads.
+//! Replays the calls of a trace, on all its threads.
 //!
-//! [`replay`] gives each stream of the trace a thread. A thread reads its records (`play`), waits until the calls of
-//! other threads that a record names are complete (`positions`), lays the call out as C memory with the handles of
-//! here (`perform`), and calls the driver. What cannot be done as it was has a way of its own (`handlers`): memory of
-//! other types, waits, swapchains without a window.
+//! [`replay`] gives each stream of the trace a thread. A thread reads its records (`schedule/player.rs`), waits until
+//! the calls of other threads that a record names are complete (`schedule/positions.rs`), lays the call out as C
+//! memory with the handles of here (`call/`), and calls the driver. Most commands are performed as they were;
+//! `call/handlers.rs` has the handlers of the others: memory of other types, waits, swapchains without a window.
+//!
+//! - **A call is made when all of it is known.** The enter and the leave of a call are read together. So a call that
+//!   failed in the trace is not made, and a wait knows what it waited for. A call that never returned is named and not
+//!   made.
+//! - **Memory is mapped as the program had it**, so that a capture of the replay sees no more than that of the
+//!   program. A capture of results also sees what the device writes meanwhile; before bytes of such a trace are
+//!   written, the replay waits for the device, and what the device wrote itself stays.
+//! - **Parts** are cut by `trim` in memory and replayed as traces of their own.
 //!
 //! Absent on purpose: files and words for people. Whoever replays gives the bytes of a trace, and gets errors that
 //! name thread and call.

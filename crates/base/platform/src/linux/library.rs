@@ -33,7 +33,7 @@ pub(crate) fn module_of(address: usize) -> Option<Module> {
 
 /// # Safety
 ///
-/// As for [`crate::library::free`].
+/// As for [`crate::library::c_free`].
 pub(crate) unsafe fn c_free(memory: *mut c_void) {
     // SAFETY: memory of `malloc` that nobody uses any more, by this function's contract.
     unsafe { libc::free(memory) };

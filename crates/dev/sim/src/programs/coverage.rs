@@ -21,7 +21,7 @@ pub struct FeatureCoverage {
     pub features: BTreeMap<&'static str, u64>,
 }
 
-/// All the things that [`FeatureCoverage::things`] may count in programs, hazards left out.
+/// All the things that [`FeatureCoverage`] may count in programs, hazards left out.
 pub const FEATURES: &[&str] = &[
     "acquire",
     "action",

@@ -25,6 +25,7 @@ pub(crate) fn check(root: &Path) -> Result<Vec<String>> {
     let members = workspace::collect::members(root)?;
     let mut findings = docs::ledger::check(&files);
     findings.extend(workspace::architecture::check(&files, &members));
+    findings.extend(docs::architecture_page::check(&files));
     findings.extend(rust::style::check(&files));
     findings.extend(rust::generated::check(&files));
     findings.extend(docs::links::check(&files));
@@ -50,6 +51,7 @@ pub(crate) struct TidyFinding {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Rule {
     AbsolutePath,
+    Architecture,
     Attribute,
     BannedMacro,
     Crates,

@@ -2,7 +2,18 @@
 //!
 //! [`reflect`] applies a specialization, follows calls and pointers from the entry point, and lists every access to
 //! descriptors, push constants and device addresses that it may do: which bytes as far as constants tell, and whether
-//! every invocation does it. What a shader declares and never uses is not in the list.
+//! every invocation does it.
+//!
+//! - **A walk, not a list of declarations.** Functions are interpreted from the entry point in the order of control
+//!   flow, once for each set of arguments. Branches on constants are taken. A descriptor that is only declared, or
+//!   only used in a dead branch, is not in the list.
+//! - **Bytes** are exact, a function of the invocation, so that the size of a dispatch decides, or some of a range.
+//! - **Certain** is an access in a block that every run of its function executes, through a pointer that is not one of
+//!   several, with no exit before it.
+//! - **Addresses** are followed back to where they are read: push constants, buffers, other addresses.
+//! - **Nothing hangs or overflows.** Types and constants refer only backwards, nesting and chains are cut at fixed
+//!   depths, and the walk has a budget. When half of it is used, numbers are no longer told apart; at its end the
+//!   reflection states that it is not complete.
 
 mod access;
 mod constants;

@@ -1,4 +1,7 @@
-//! What is known of a value before the shader runs.
+//! What is known of a value before the shader runs: a constant, a pointer, a sum of invocation numbers and of what
+//! memory holds, one of a few, or nothing.
+//!
+//! Variables of functions hold values too, since compilers pass everything through variables.
 
 use std::rc::Rc;
 

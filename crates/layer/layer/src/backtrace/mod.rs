@@ -1,8 +1,10 @@
 //! The application's call stacks, where somebody wants them with its findings.
 //!
-//! A thread captures its stack before a record of its call is complete, and puts the number of the stack into a queue
-//! of its own ([`StackCapture::capture`]); whoever validates the record takes it from there ([`take_stack`]). Equal stacks have one
-//! number and are kept once, by module and offset, so that a module may be unloaded before anybody asks.
+//! Stacks do not go through the records. A thread captures its stack before a record of its call is complete, and puts
+//! the number of the stack into a queue of its own ([`StackCapture::capture`]); whoever validates the record takes it
+//! from there ([`take_stack`]). The validator carries the number to the finding without knowing what it means. Equal
+//! stacks have one number and are kept once, by module and offset, so that a module may be unloaded before anybody
+//! asks.
 
 mod stack_table;
 

@@ -39,7 +39,7 @@ impl FileWriter {
     }
 
     /// Hands a block over. False if the thread has stopped, over an error.
-    pub(crate) fn write(&self, block: RawBlock) -> bool {
+    pub(crate) fn queue_block(&self, block: RawBlock) -> bool {
         self.jobs.send(WriteJob::Block(block)).is_ok()
     }
 
@@ -73,7 +73,7 @@ impl FileWriterThread {
     fn run(mut self, todo: &Receiver<WriteJob>, told: &Sender<WrittenBlock>) -> io::Result<u64> {
         while let Ok(job) = todo.recv() {
             let result = match job {
-                WriteJob::Block(block) => self.writer.write(block.pack(self.codec)).map(|written_block| {
+                WriteJob::Block(block) => self.writer.write(block.compress(self.codec)).map(|written_block| {
                     // Nobody listens any more at the very end.
                     let _ = told.send(written_block);
                 }),

@@ -1,9 +1,13 @@
 //! Records every call into a file: the records that streams hold already, gathered, compressed and written on threads
 //! of ours.
 //!
-//! The reader hands over each record ([`Capture::record`]); blocks go to a thread that writes them (`write`). The
-//! streams' own memory lies in a file beside the trace (`room`) and is given free when what it holds is written, so
-//! that a killed process leaves everything behind that it has recorded.
+//! A capture is one more listener of the reader. It adds nothing to a call but a word with the time before its record.
+//! The reader hands over each record ([`Capture::record`]); blocks go through a bounded queue to a thread that
+//! compresses and writes them (`file_writer`). If the disk is full, the capture ends, whole up to there, and the
+//! application goes on.
+//!
+//! The memory of the streams lies in a file beside the trace (`tail_storage`). A chunk of it is reused only when its
+//! words are in the trace, so after `kill -9` the trace and the tail together have every record that was complete.
 
 pub(crate) mod device_metadata;
 mod file_writer;
@@ -64,10 +68,10 @@ impl Capture {
             ticks_per_second: speed,
         };
         let mut writer = BlockWriter::new(file, header).map_err(failed)?;
-        writer.write(RawBlock::metadata(&trace_metadata(settings)).pack(Codec::Zstd)).map_err(failed)?;
+        writer.write(RawBlock::metadata(&trace_metadata(settings)).compress(Codec::Zstd)).map_err(failed)?;
         let range = CaptureRange::new(settings);
         if let Some(wanted) = range.metadata() {
-            writer.write(RawBlock::metadata(&wanted).pack(Codec::Zstd)).map_err(failed)?;
+            writer.write(RawBlock::metadata(&wanted).compress(Codec::Zstd)).map_err(failed)?;
         }
         let room = Arc::new(TailStorage::create(&tail_path(&path), id, began.1).map_err(failed)?);
         let every = Duration::from_millis(settings.capture_flush_ms);
@@ -102,7 +106,7 @@ impl Capture {
         self.last_time = given.time.map_or(self.last_time, |it| it.wrapping_sub(self.began.1) & TIME_MASK);
         let OrderedRecord { thread: stream, first, end, record, .. } = *given;
         let Capture { recorder, writer, is_broken, .. } = self;
-        let mut give = |it| *is_broken |= !writer.write(it);
+        let mut give = |it| *is_broken |= !writer.queue_block(it);
         recorder.record(StreamRecord { stream, span: first..end, time: self.last_time, record }, &mut give);
     }
 
@@ -116,7 +120,7 @@ impl Capture {
         if self.range.take_trigger()
             && let Some(wanted) = self.range.metadata()
         {
-            self.is_broken |= !self.writer.write(RawBlock::metadata(&wanted));
+            self.is_broken |= !self.writer.queue_block(RawBlock::metadata(&wanted));
         }
         if self.recorder.buffered_words() > WORDS_MAX || self.last_seal.elapsed() >= self.flush_interval {
             self.seal();
@@ -130,7 +134,7 @@ impl Capture {
     /// What others have to say about the capture.
     fn write_metadata(&mut self) {
         for trace_metadata_item in PROCESS_STATE.take_trace_metadata() {
-            self.is_broken |= !self.writer.write(RawBlock::metadata(&trace_metadata_item));
+            self.is_broken |= !self.writer.queue_block(RawBlock::metadata(&trace_metadata_item));
         }
     }
 
@@ -141,7 +145,7 @@ impl Capture {
 
     fn seal(&mut self) {
         let Capture { recorder, writer, is_broken, .. } = self;
-        recorder.flush(&mut |raw_block| *is_broken |= !writer.write(raw_block));
+        recorder.flush(&mut |raw_block| *is_broken |= !writer.queue_block(raw_block));
         *is_broken |= !writer.sync();
     }
 
@@ -174,7 +178,7 @@ impl Capture {
         self.seal();
         let elapsed = self.began.0.elapsed();
         let speed = u128::from(ticks().wrapping_sub(self.began.1)) * 1_000_000_000 / elapsed.as_nanos().max(1);
-        self.writer.write(RawBlock::metadata(&json!({ "ticks_per_second": speed as u64, "ended": true })));
+        self.writer.queue_block(RawBlock::metadata(&json!({ "ticks_per_second": speed as u64, "ended": true })));
         let moments = self.recorder.seek_points().to_vec();
         match self.writer.end(&moments) {
             Ok(size) => {

@@ -1,4 +1,6 @@
 //! The tail of a capture: the memory of the streams, in a file beside the trace, so that it outlives the process.
+//!
+//! Space in the file is really allocated: a write to a mapped page of a full disk would end the application.
 
 use std::fs::File;
 use std::io;

@@ -1,8 +1,12 @@
 //! What is known of the application's objects: their ids, their parents, and facts that decide which pointers are
 //! read.
 //!
-//! Handles of different devices may have the same value, so each device has its own names; those of instances,
-//! physical devices, surfaces and the like belong to the process.
+//! A look-up goes from the handle to a slot, and from there to the last order edge, and to ids that are too large for
+//! the map. Handles of different devices may have the same value, so each device has its own table; those of
+//! instances, physical devices, surfaces and the like belong to the process.
+//!
+//! An object is forgotten before the driver sees the call that ends it: the driver may give the same handle to another
+//! thread at once.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::atomic::{AtomicU64, Ordering};

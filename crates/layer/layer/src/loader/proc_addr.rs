@@ -3,8 +3,9 @@
 //! Only what the layer must see itself is intercepted. Every other function is asked of the next layer and given out
 //! as it is, so that a recorded command goes straight to the driver.
 //!
-//! Everything here is made twice, for two [`Chain`]s: one library may answer for two layer names in one chain, and
-//! the loader then has two layers whose calls must not be mistaken for each other.
+//! Everything here is made twice, for two [`Chain`]s: one library may answer for two layer names in one chain, and the
+//! loader then has two layers whose calls must not be mistaken for each other. The second one notices that it is
+//! inside of the first one's `vkCreateInstance`, and passes everything through.
 
 use std::collections::BTreeSet;
 use std::ffi::CStr;

@@ -1,16 +1,18 @@
 //! What the host writes into mapped memory: found before the call that lets the device read it, and put into the
 //! stream of the thread that makes the call.
 //!
-//! Each memory has a copy of what the trace has of it (`shadow`); what differs from it was written since. Which bytes
-//! are compared is up to the way in which writes are found. A memory is looked at by one thread at a time, and the call
-//! that is about to be made gets its barrier after that: it comes after what others found, also where it found nothing.
+//! Each memory has a copy of what the trace has of it (`shadow`); what differs from it was written since. Where driver
+//! and kernel allow it, the driver imports memory of ours, and the system reports the written pages (`import`);
+//! otherwise all mapped bytes are compared. Hashing and compressing come later, on our threads. A memory is looked at
+//! by one thread at a time, and whoever unmaps or frees it waits. The call that is about to be made gets its barrier
+//! after that: it comes after what others found, also where it found nothing.
 //!
-//! What the device writes into memory that is mapped differs from the copy as well, and is stored as if the host had
-//! written it, where it cannot be told apart: to store too much does no harm to a replay that has the same order, and
-//! to store too little does.
+//! What the device writes into memory that is mapped differs from the copy as well. Where the two cannot be told
+//! apart, it is stored as if the host had written it: to store too much does no harm to a replay that has the same
+//! order, and to store too little does.
 //!
-//! Validation without a capture wants to know little of this, and little time is there for it: only small memories with
-//! index buffers are looked at ([`MemoryInterest::Indices`]), each from its first mapping on or never.
+//! Validation without a capture looks only at small memories with index buffers ([`MemoryInterest::Indices`]), each
+//! from its first mapping on or never.
 //!
 //! Absent on purpose: memory that the host cannot see, and what other processes write into memory that they share.
 
@@ -145,8 +147,8 @@ pub(crate) struct WriteScratch {
 }
 
 impl HostVisibleMemories {
-    /// Those of a new device; none if nobody wants to know what is written into them. A wish and a table are given where
-    /// memory of ours can be imported.
+    /// Those of a new device; none if nobody wants to know what is written into them. A wish and a table are given
+    /// where memory of ours can be imported.
     pub(crate) fn of(
         instance: &InstanceData,
         physical_device: PhysicalDevice,

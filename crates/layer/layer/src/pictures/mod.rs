@@ -1,9 +1,11 @@
 //! Pictures of what the application presents.
 //!
 //! Functions of ours stand in the table in the place of the driver's, below the shims that record, so a trace has the
-//! application's own calls and nothing of this. Images of swapchains get a usage more, so that they can be copied. A
-//! frame that somebody wants is copied on the queue that presents it (`shot`): the copy waits for what the present was
-//! to wait for, and the present for the copy. A thread of ours waits for the copy and writes the file (`writer`).
+//! application's own calls and nothing of this. Images of swapchains get one usage more, so that they can be copied. A
+//! requested frame is copied on the queue that presents it (`screenshot`): the copy waits for what the present was to
+//! wait for, and the present waits for a semaphore of ours, one for each image. When an image is presented again, the
+//! present before has waited, so the semaphore is free. A thread of ours waits for the copy and writes the file
+//! (`writer`).
 //!
 //! The driver is called without a lock of ours.
 

@@ -1,10 +1,13 @@
-//! Our bugs stay ours: a panic never crosses into the application, and after one everything of ours is switched off.
+//! A panic of ours never crosses into the application. The first one is reported once and disables the layer.
 //!
-//! Off means: nothing new is instrumented, recorded or reported. What the application was given before goes on working:
-//! shaders with code of ours get tables by which all is right, handles of ours are still translated, and memory of ours
-//! is still freed. So there are two ways to run work of ours: [`run_if_enabled`] for what is new, which is skipped once
-//! everything is off, and [`catch_panic`] for the upkeep of what was given, which goes on. Upkeep relies on single entries of
-//! maps alone, which a panic elsewhere does not leave half-changed.
+//! A disabled layer instruments, records and reports nothing new. What the application was given before goes on
+//! working: shaders with our code get permissive tables, handles of ours are still translated, and our memory is still
+//! freed. So there are two ways to run work of ours: [`run_if_enabled`] for what is new, which a disabled layer skips,
+//! and [`catch_panic`] for the upkeep of what was given, which goes on. Upkeep relies on single entries of maps alone,
+//! which a panic elsewhere does not leave half-changed.
+//!
+//! In builds with debug assertions `LAVASCOPE_TEST_PANIC` plants a panic in any such work; tests compare the results
+//! of the program.
 
 use std::any::Any;
 use std::cell::RefCell;
@@ -77,8 +80,8 @@ impl TaskName for Command {
     }
 }
 
-/// From now on a panic of ours prints nothing by itself: `report` says all there is to say, once. The hook is that of our
-/// own copy of the standard library, so that panics of an application are not our business.
+/// From now on a panic of ours prints nothing by itself: `report` says all there is to say, once. The hook is that of
+/// our own copy of the standard library, so that panics of an application are not our business.
 pub(crate) fn silence_panics() {
     static IS_SILENT: Once = Once::new();
     IS_SILENT.call_once(|| {
@@ -120,8 +123,8 @@ fn panic_text(payload: &(dyn Any + Send)) -> String {
     text.or_else(|| payload.downcast_ref::<String>().cloned()).unwrap_or_default()
 }
 
-/// Bugs for tests: in builds with debug assertions `LAVASCOPE_TEST_PANIC` names work that panics once. `NAME` does so before
-/// it begins, `NAME+` after it is done; `NAME@7` when it is done for the eighth time.
+/// Bugs for tests: in builds with debug assertions `LAVASCOPE_TEST_PANIC` names work that panics once. `NAME` does so
+/// before it begins, `NAME+` after it is done; `NAME@7` when it is done for the eighth time.
 #[cfg(debug_assertions)]
 mod injected {
     use std::sync::LazyLock;

@@ -1,4 +1,14 @@
 //! What the process shares: its objects, its threads, and who listens to its calls.
+//!
+//! Who listens is decided for each instance. The printer runs on the application's thread, before the driver, so that
+//! the call that crashes the driver is printed. Inline validation runs there as well. The reader is a thread of ours:
+//! it takes all records from the streams, counts them, and gives them to the capture and to async validation.
+//!
+//! An instance that nobody listens to leaves nothing behind when the loader unloads the library. Once somebody
+//! listened, the library stays loaded, so that counts go on.
+//!
+//! At `exit` the layer waits for the reader as long as the reader makes progress. `termination` does the same for
+//! signals.
 
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError};

@@ -1,4 +1,6 @@
-//! A device was lost: what is known about how far it came, and what the driver has to say about it.
+//! A device was lost: how far it came, as far as the host knows, and what the driver reports about it.
+//!
+//! Reported once, by the call that found out. `VK_EXT_device_fault` is asked where the application enabled it.
 
 use lavascope_abi::*;
 use lavascope_settings::MessageSeverity;

@@ -1,8 +1,27 @@
 //! Validation inside of the calls themselves: before the driver sees a call, and after it returned.
 //!
-//! A thread has its record taken in under a lock, gives the lock back, and then calls messengers and driver. So the
-//! order in which records are taken in is one in which the calls could have been made: whatever a call relies on was
-//! taken in before it, since the application waits for a call to return before it relies on it. See ARCHITECTURE.md.
+//! A thread gives its record to the validator under a lock, releases the lock, and then calls messengers and driver. A
+//! messenger runs inside of the very call that is wrong: a debugger stops there, and a callback that returns `VK_TRUE`
+//! skips the call. A skipped call never reaches the driver, returns `VK_ERROR_VALIDATION_FAILED_EXT` where it returns
+//! a result, and is undone in the validator. What other threads did meanwhile stays.
+//!
+//! The order of the lock is one in which the calls could have been made:
+//!
+//! - *Enter* comes before the driver begins, *leave* after it ended. So if one call returned before another began,
+//!   both records of the first come before those of the second. The application must let a call return before it
+//!   relies on it; calls that overlap in time have no order to get wrong.
+//! - *New objects.* An id is given before *leave* is validated, and the application has the handle only after that.
+//! - *Ends.* A call that ends an object is validated, and its id forgotten, before the driver may give the handle to
+//!   somebody else.
+//! - *Waits.* A wait that returned relies on a submission whose *enter* was validated before the driver could begin
+//!   it. A thread that learns of the wait from the waiting thread does so after that thread's *leave*; one that asks
+//!   the driver has a *leave* of its own.
+//! - *Reuse.* The specification forbids resetting a fence, or a pool, or submitting to a fence, while a wait for the
+//!   same one has not returned. So a late *leave* never refers to a newer use. Timelines only grow, and a wait names
+//!   its value.
+//! - *Device to device.* Work that waits for a value that another thread signals later is a blocked submission, in
+//!   whichever order the two come.
+//! - *Externally synchronized objects*, command buffers above all, are ordered by the application itself.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 

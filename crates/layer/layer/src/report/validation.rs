@@ -1,9 +1,10 @@
 //! What the validator finds, on its way to whoever wants to know.
 //!
 //! The report and the log get a finding at once, so that a crash loses nothing. The application's messengers get it on
-//! the application's own threads: where calls are validated inline, inside of the call that led to it; where a reader
-//! finds it while the application goes on, at the next submission, presentation or wait on the device, and the rest
-//! when the device is destroyed ([`Inbox`]).
+//! the application's own threads, with no lock held. In the inline mode that is inside of the call that led to it. In
+//! the async mode it is at the next submission, presentation or wait on the device, and the rest when the device is
+//! destroyed, which waits for the reader ([`Inbox`]). The queue of messages is bounded, and dropped messages are
+//! counted. Equal messages stop at the limit of the settings.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};

@@ -122,7 +122,7 @@ impl Codec {
     }
 
     /// Compresses; none where that does not make it smaller.
-    pub(crate) fn pack(self, raw: &[u8]) -> Option<Vec<u8>> {
+    pub(crate) fn compress(self, raw: &[u8]) -> Option<Vec<u8>> {
         let packed = match self {
             Codec::None => return None,
             Codec::Zstd => zstd::bulk::compress(raw, 1).ok()?,
@@ -132,7 +132,7 @@ impl Codec {
     }
 
     /// Puts what was compressed in the place of what `to` has. None where it has another size.
-    fn unpack(self, stored: &[u8], raw_size: usize, means: &mut Decompressors, to: &mut Vec<u8>) -> Option<()> {
+    fn decompress(self, stored: &[u8], raw_size: usize, means: &mut Decompressors, to: &mut Vec<u8>) -> Option<()> {
         to.clear();
         let size = match self {
             Codec::None => {
@@ -247,9 +247,14 @@ impl BlockHead {
     }
 
     /// The contents of a block that was read at the start of `file`, in the place of what `to` has.
-    pub(crate) fn unpack(self, file: &[u8], means: &mut Decompressors, to: &mut Vec<u8>) -> Result<(), &'static str> {
+    pub(crate) fn decompress(
+        self,
+        file: &[u8],
+        means: &mut Decompressors,
+        to: &mut Vec<u8>,
+    ) -> Result<(), &'static str> {
         let stored = &file[BLOCK_HEAD_SIZE..BLOCK_HEAD_SIZE + self.stored_size as usize];
-        self.codec.unpack(stored, self.raw_size as usize, means, to).ok_or("it does not unpack to its stated size")
+        self.codec.decompress(stored, self.raw_size as usize, means, to).ok_or("it does not unpack to its stated size")
     }
 }
 
@@ -286,14 +291,14 @@ mod tests {
     fn every_codec_gives_back_what_it_got() {
         let raw: Vec<u8> = (0..5000u32).map(|it| (it / 7) as u8).collect();
         for codec in [Codec::Zstd, Codec::Lz4] {
-            let packed = codec.pack(&raw).expect("this is easy to compress");
+            let packed = codec.compress(&raw).expect("this is easy to compress");
             let (mut means, mut to) = (Decompressors::default(), Vec::new());
-            assert_eq!(codec.unpack(&packed, raw.len(), &mut means, &mut to), Some(()));
+            assert_eq!(codec.decompress(&packed, raw.len(), &mut means, &mut to), Some(()));
             assert_eq!(to, raw);
-            assert_eq!(codec.unpack(&packed, raw.len() - 1, &mut means, &mut to), None, "{codec:?}");
-            assert_eq!(codec.unpack(&packed, raw.len() + 1, &mut means, &mut to), None, "{codec:?}");
+            assert_eq!(codec.decompress(&packed, raw.len() - 1, &mut means, &mut to), None, "{codec:?}");
+            assert_eq!(codec.decompress(&packed, raw.len() + 1, &mut means, &mut to), None, "{codec:?}");
         }
-        assert_eq!(Codec::None.pack(&raw), None);
+        assert_eq!(Codec::None.compress(&raw), None);
     }
 
     #[test]
@@ -316,7 +321,7 @@ mod tests {
         block.extend(stored);
         assert_eq!(BlockHead::read(&block), Ok(head));
         let mut contents = vec![7; 9];
-        assert_eq!(head.unpack(&block, &mut Decompressors::default(), &mut contents), Ok(()));
+        assert_eq!(head.decompress(&block, &mut Decompressors::default(), &mut contents), Ok(()));
         assert_eq!(contents, stored);
         for bit in 0..block.len() * 8 {
             block[bit / 8] ^= 1 << (bit % 8);

@@ -216,7 +216,7 @@ impl<'a> Trace<'a> {
         let Scratch { stored, decompressors: means } = &mut scratch;
         let block = self.file.block(entry.at, stored);
         let head = BlockHead::read(block).map_err(wrong)?;
-        head.unpack(block, means, contents).map_err(wrong)?;
+        head.decompress(block, means, contents).map_err(wrong)?;
         lock(&self.scratches).push(scratch);
         // A command that nobody knows keeps a number that nobody has.
         let own = |it| self.renumbering.command(it).unwrap_or(u16::MAX);
@@ -429,7 +429,7 @@ impl<'a> Trace<'a> {
         let (mut stored, mut contents) = (Vec::new(), Vec::new());
         let block = self.file.block(at, &mut stored);
         let head = BlockHead::read(block).map_err(wrong)?;
-        head.unpack(block, &mut Decompressors::default(), &mut contents).map_err(wrong)?;
+        head.decompress(block, &mut Decompressors::default(), &mut contents).map_err(wrong)?;
         Ok(contents)
     }
 }

@@ -13,7 +13,7 @@ pub(crate) const END_MAGIC: [u8; 8] = *b"LAVAEND\n";
 pub(crate) const END_SIZE: usize = 24;
 
 /// A block as it stands in the file, but for its place.
-pub struct PackedBlock {
+pub struct CompressedBlock {
     raw: RawBlock,
     raw_size: u32,
     codec: Codec,
@@ -22,14 +22,14 @@ pub struct PackedBlock {
 
 impl RawBlock {
     /// Compresses a block. Takes a while: not for the threads of the application.
-    pub fn pack(mut self, codec: Codec) -> PackedBlock {
+    pub fn compress(mut self, codec: Codec) -> CompressedBlock {
         let contents = std::mem::take(&mut self.contents);
         let raw_size = contents.len() as u32;
-        let (codec, stored) = match codec.pack(&contents) {
+        let (codec, stored) = match codec.compress(&contents) {
             Some(stored) => (codec, stored),
             None => (Codec::None, contents),
         };
-        PackedBlock { raw: self, raw_size, codec, stored }
+        CompressedBlock { raw: self, raw_size, codec, stored }
     }
 }
 
@@ -56,7 +56,7 @@ impl<W: Write> BlockWriter<W> {
     pub fn new(mut out: W, header: TraceHeader) -> io::Result<BlockWriter<W>> {
         out.write_all(&header.to_bytes())?;
         let mut writer = BlockWriter { out, at: HEADER_SIZE as u64, sequence: 0, entries: Vec::new() };
-        writer.write(RawBlock::new(BlockKind::Schema, Schema::current().encode()).pack(Codec::Zstd))?;
+        writer.write(RawBlock::new(BlockKind::Schema, Schema::current().encode()).compress(Codec::Zstd))?;
         Ok(writer)
     }
 
@@ -66,8 +66,8 @@ impl<W: Write> BlockWriter<W> {
     }
 
     /// Appends a block. After an error the file is whole up to [`BlockWriter::size`].
-    pub fn write(&mut self, block: PackedBlock) -> io::Result<WrittenBlock> {
-        let PackedBlock { raw, raw_size, codec, stored } = block;
+    pub fn write(&mut self, block: CompressedBlock) -> io::Result<WrittenBlock> {
+        let CompressedBlock { raw, raw_size, codec, stored } = block;
         let head = BlockHead {
             kind: raw.kind,
             codec,
@@ -109,7 +109,7 @@ impl<W: Write> BlockWriter<W> {
         let (at, first) = (self.at, self.sequence);
         let index = Index { entries: std::mem::take(&mut self.entries), seek_points: moments.to_vec() };
         for contents in index.encode() {
-            self.write(RawBlock::new(BlockKind::Index, contents).pack(Codec::Zstd))?;
+            self.write(RawBlock::new(BlockKind::Index, contents).compress(Codec::Zstd))?;
         }
         let mut end = END_MAGIC.to_vec();
         end.extend(at.to_le_bytes());

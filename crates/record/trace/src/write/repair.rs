@@ -44,7 +44,7 @@ pub fn repair(trace: &Trace<'_>, tail: Option<&Tail>) -> Result<Repair, TraceErr
     }
     recorder.flush(&mut |raw_block| blocks.push(raw_block));
     for block in blocks {
-        writer.write(block.pack(Codec::Zstd)).map_err(failed)?;
+        writer.write(block.compress(Codec::Zstd)).map_err(failed)?;
     }
     let mut moments = trace.seek_points()?;
     moments.extend(recorder.seek_points());

@@ -85,7 +85,7 @@ pub(crate) fn file(codec: Codec, calls: u64) -> Vec<u8> {
     recorder.flush(&mut |raw_block| blocks.push(raw_block));
     let mut writer = BlockWriter::new(Vec::new(), HEADER).expect("memory takes everything");
     for block in blocks.into_iter().chain([RawBlock::metadata(&serde_json::json!({ "program": "none" }))]) {
-        writer.write(block.pack(codec)).expect("memory takes everything");
+        writer.write(block.compress(codec)).expect("memory takes everything");
     }
     writer.finish(recorder.seek_points()).expect("memory takes everything")
 }

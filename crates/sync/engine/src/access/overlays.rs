@@ -1,8 +1,8 @@
 //! What dependencies on single resources did for the last write to a range.
 //!
-//! They do not enter the clocks, where they would speak for every resource. Instead the write remembers to whom it is
-//! visible, and *points*: at a tag it became available to some stages. Whether a later stage is reached from there
-//! is asked of the clocks, so later barriers of any kind reach points without touching them.
+//! They do not enter the clocks, where they would count for every resource. Instead the write remembers to whom it is
+//! visible, and *points*: at a tag it became available to some stages. Whether a later stage is reached from there is
+//! asked of the clocks, so later barriers of any kind reach points without touching them.
 
 use std::ops::Range;
 

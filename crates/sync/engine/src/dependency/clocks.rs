@@ -8,8 +8,10 @@
 //! - `visible[v]`: every such write is visible to usage `v`.
 //! - `reached[v]`: like `visible`, but of lanes: for dependencies on single resources (`overlays`).
 //!
-//! Most stages share their row with many others, so a table is a few classes of stages with a row each, and a
-//! barrier costs what the classes cost.
+//! Most stages share their row with many others, so a table is a few classes of stages with a row each, and a barrier
+//! costs what the classes cost. A barrier changes rows; no range is touched. Dependencies of subpasses cover an
+//! interval of a queue's work and do not fit into the tables; they are kept apart until the tables cover them
+//! (`subpass_intervals.rs`).
 
 use std::fmt::Debug;
 

@@ -1,7 +1,12 @@
-//! Accesses to memory by names whose addresses cannot be compared.
+//! Accesses to memory through resources whose addresses cannot be compared.
 //!
-//! Each is kept at the addresses of its own resource, and held against those of the others. What stands between, by
-//! the name of the later one, has been held against the earlier one in its stead. Spec: "Memory Aliasing".
+//! Each access is kept at the addresses of its own resource, and checked against those of the others. An access of the
+//! later resource that stands between was checked against the earlier one in its stead. A barrier on one resource is
+//! about accesses through that resource, and does nothing for another one in the same memory: a write remembers
+//! through which resource it was. Dependencies of subpasses are about all memory: what a layout transition of an
+//! attachment wrote, they make visible through every resource.
+//!
+//! Spec: "Memory Aliasing".
 
 use std::ops::Range;
 

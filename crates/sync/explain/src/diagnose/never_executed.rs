@@ -26,7 +26,7 @@ pub fn blocked_submissions(program: &Program) -> Vec<(QueueId, u32)> {
     engine.blocked_submissions()
 }
 
-/// One diagnostic for each submission that is [`parked`].
+/// One diagnostic for each submission of [`blocked_submissions`].
 pub fn diagnose_never_executed(
     program: &Program,
     parked: &[(QueueId, u32)],

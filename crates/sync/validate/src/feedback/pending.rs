@@ -1,9 +1,10 @@
 //! Hazards that only the device can decide, held back until it is known what it did.
 //!
-//! Where shaders keep what they touch, a hazard that is not certain waits for the feedback of its submission. Then the
-//! part of the window that it is about is checked again, with what was touched in the place of what might have been
-//! (`observed`): what is found then is told, and the rest was none. Submissions are decided in their order. Where
-//! feedback does not come, the hazards are told as if nobody had waited for it.
+//! Where shaders record what they touch, a hazard that is not certain waits for the feedback of its submission. Then
+//! the slice of the past that it is about is checked again, by the same engine, with what was touched in the place of
+//! what might have been (`touched`): what is found then is reported, and the rest was no hazard. So an access that
+//! touched nothing hides none before it. Submissions are decided in their order. Executions are counted on both sides.
+//! Where feedback does not agree, or does not come, the hazards are reported as if nobody had waited for it.
 
 use std::collections::VecDeque;
 

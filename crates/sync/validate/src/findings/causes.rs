@@ -1,4 +1,7 @@
 //! Hazards that come from the same place of a program are one finding, however often they happen.
+//!
+//! The same code, the same two recorded commands and the same resource are one cause. A command buffer that is
+//! recorded again for each frame stays the same one; named objects are compared by name.
 
 use std::collections::HashMap;
 

@@ -1,8 +1,15 @@
-//! The calls that command buffers were recorded with: one that is recorded with the same calls again, while all that
-//! those speak of is as it was, has the same commands in it, and nobody need look at them.
+//! The calls that command buffers were recorded with. If a command buffer is recorded with the same calls again, while
+//! all that they refer to is unchanged, then it has the same commands, and the calls are compared word by word and not
+//! tracked.
 //!
-//! As long as a command buffer follows its script, its calls are compared and nothing else. With the first call that is
-//! another one, those before it are made up for ([`NextCall::Different`]).
+//! That is allowed where nothing was created, destroyed or written into descriptors since, which the tracker counts
+//! (`Tracker::change_count`; what it does not understand counts too); where nothing was found; where nothing becomes
+//! known later; and where only commands were recorded whose meaning follows from their parameters and from what was
+//! recorded before them. At the first other call the tracker first gets those before it ([`NextCall::Different`]). A
+//! test compares this with a validator that tracks all calls.
+//!
+//! Absent on purpose: secondary command buffers, and those that execute them, since what they do may become known
+//! later.
 
 use lavascope_abi::{ObjectId, cast};
 use lavascope_record::encoding::{CALL_MAX, HEADER_SIZE};

@@ -1,4 +1,10 @@
 //! What was recorded into a command buffer, and whether it is being recorded again just as it was.
+//!
+//! Most command buffers are recorded for each frame just as they were for the last one. As long as every command is
+//! the same, nothing was found then, nothing moved in memory since, and executed command buffers are unchanged, the
+//! engine is not called: it knows all of it. At the first difference the engine gets everything up to there. A test
+//! records random command buffers again and again, with small changes, beside a validator that always calls the
+//! engine.
 
 use std::borrow::Cow;
 use std::ops::Deref;

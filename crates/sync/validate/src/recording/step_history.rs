@@ -1,6 +1,6 @@
-//! The last steps of a device, with the command buffers as they were when they were submitted.
+//! The last steps of a device, with the command buffers as they were when they were submitted, shared and not copied.
 //!
-//! Bounded: what leaves the window cannot be explained any more, and whoever asks for it is told so.
+//! Bounded: what is older cannot be explained any more, and the message says so.
 
 use std::collections::VecDeque;
 

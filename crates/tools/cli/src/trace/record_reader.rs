@@ -1,4 +1,4 @@
-//! Goes through the records of a trace: unpacked, put into order and checked on a thread that is ahead.
+//! Goes through the records of a trace: decoded, put into order and checked on a thread that is ahead.
 
 use std::sync::mpsc::{Receiver, Sender, SyncSender, channel, sync_channel};
 
@@ -8,8 +8,8 @@ use lavascope_trace::{MergedReader, Trace};
 use crate::text::progress::TerminalProgress;
 use crate::trace::trace_file::TraceFile;
 
-/// Words that go from one thread to the other at once: few enough that a batch is still in a cache when it is taken, and
-/// so many that the threads seldom wait for each other.
+/// Words that go from one thread to the other at once: few enough that a batch is still in a cache when it is taken,
+/// and so many that the threads seldom wait for each other.
 const BATCH_WORDS: usize = 1 << 15;
 /// Batches that are under way.
 const BATCHES: usize = 4;
@@ -31,7 +31,8 @@ pub(crate) struct ReadOutcome {
     pub(crate) is_ordered: bool,
 }
 
-/// Gives all records of a trace, in an order in which the calls could have been made. `take` says whether it wants more.
+/// Gives all records of a trace, in an order in which the calls could have been made. `take` says whether it wants
+/// more.
 pub(crate) fn each_record(
     file: &TraceFile,
     trace: &Trace<'_>,

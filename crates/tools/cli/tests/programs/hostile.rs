@@ -72,7 +72,7 @@ fn write(stage: &TestEnvironment, pieces: &[TestRecord]) {
     };
     let mut writer = BlockWriter::new(Vec::new(), header).expect("memory takes everything");
     for block in blocks {
-        writer.write(block.pack(Codec::None)).expect("memory takes everything");
+        writer.write(block.compress(Codec::None)).expect("memory takes everything");
     }
     let bytes = writer.finish(recorder.seek_points()).expect("memory takes everything");
     std::fs::write(stage.folder.join("trace.lava"), bytes).expect("it can be written");

@@ -1,4 +1,7 @@
-//! How each command is performed again.
+//! How each command is performed again: unchanged, not at all, or by a handler of its own.
+//!
+//! A dry run uses another table of handlers and the same code (`port/plan.rs`), so a plan cannot disagree with the
+//! replay.
 
 use std::sync::OnceLock;
 
@@ -35,8 +38,8 @@ pub(crate) struct CommandEntry {
     pub(crate) has_leave: bool,
 }
 
-/// By number of the command. A program uses a few of them, and going through what is known of all takes time and memory;
-/// so each is found out when it is first met.
+/// By number of the command. A program uses a few of them, and going through what is known of all takes time and
+/// memory; so each is found out when it is first met.
 pub(crate) struct HandlerTable {
     rows: Box<[OnceLock<CommandEntry>]>,
     of: fn(Command) -> CommandEntry,

@@ -1,4 +1,8 @@
 //! The hottest commands: performed where their records lie, without a copy.
+//!
+//! Generated code checks the record, then turns ids into handles and offsets into addresses inside of the block that
+//! was just decoded, and the driver is called with that. A `pNext` chain, an omission, or an address or queue family
+//! that differs here goes to `perform` instead.
 
 use std::cell::Cell;
 use std::sync::Arc;

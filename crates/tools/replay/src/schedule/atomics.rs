@@ -1,4 +1,5 @@
-//! What [`crate::mark`] is made of: atomics of the standard library, and a bell that threads sleep on.
+//! What [`crate::schedule::progress_counter`] is made of: atomics of the standard library, and a bell that threads
+//! sleep on.
 
 use std::sync::atomic::AtomicU32;
 pub(crate) use std::sync::atomic::{AtomicU64, Ordering, fence};

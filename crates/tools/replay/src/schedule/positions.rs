@@ -1,7 +1,8 @@
 //! How far each thread is, and waiting for it.
 //!
-//! A thread that performs a call tells so by one store. Who needs a call of another thread looks a few times, and then
-//! sleeps until that thread is there.
+//! A thread that performs a call publishes it by one store. A thread that needs a call of another thread spins for two
+//! microseconds, and then sleeps on a futex until that thread is there. One that sleeps for long follows the waits of
+//! the others: a cycle is an error that names its calls.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};

@@ -1,4 +1,6 @@
-//! Blocks of the longest streams, unpacked by threads of their own while those before them are played.
+//! Blocks of the longest streams, decoded by threads of their own while those before them are played.
+//!
+//! Two blocks take turns, so memory does not grow. Of a file with an index only the needed blocks are read.
 
 use std::cmp::Reverse;
 use std::sync::mpsc::{channel, sync_channel};

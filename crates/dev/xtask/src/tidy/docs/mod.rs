@@ -1,5 +1,6 @@
 //! Rules for documents.
 
+pub(crate) mod architecture_page;
 pub(crate) mod ledger;
 pub(crate) mod links;
 pub(crate) mod page;

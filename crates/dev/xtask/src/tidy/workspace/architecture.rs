@@ -1,6 +1,7 @@
-//! The table of crates in ARCHITECTURE.md against the workspace: names, sentences, tiers, unsafe code.
+//! The tables of crates in ARCHITECTURE.md against the workspace: names, folders, sentences, tiers, unsafe code.
 //!
-//! Which crate may use which is judged in `dependencies`.
+//! A table below a heading that names a folder of `crates/` has the crates of that folder. Which crate may use which is
+//! judged in `dependencies`.
 
 use std::collections::BTreeSet;
 
@@ -19,6 +20,8 @@ const UNSAFE: [&str; 4] = ["no", "yes", "fenced", "types"];
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct CrateRow {
     pub(crate) line: usize,
+    /// The folder in the heading above the table.
+    pub(crate) folder: Option<String>,
     pub(crate) tier: Tier,
     pub(crate) name: String,
     pub(crate) sentence: String,
@@ -53,21 +56,29 @@ pub(crate) fn crate_name(package: &str) -> &str {
 }
 
 fn parse(text: &str) -> (Vec<CrateRow>, Vec<TidyFinding>) {
-    let mut rows = Vec::new();
-    let mut findings = Vec::new();
-    let mut lines = text.lines().enumerate().map(|(at, line)| (at + 1, table::cells(line)));
-    if !lines.any(|(_, cells)| cells.is_some_and(|it| it == HEAD)) {
+    let (mut rows, mut findings) = (Vec::new(), Vec::new());
+    let (mut folder, mut is_inside, mut has_table) = (None, false, false);
+    for (line, text) in (1..).zip(text.lines()) {
+        if text.starts_with('#') {
+            let name = |it: &str| it.trim_matches(['`', ':']).strip_prefix("crates/").map(str::to_owned);
+            folder = text.split_whitespace().find_map(name);
+        }
+        let Some(cells) = table::cells(text) else {
+            is_inside = false;
+            continue;
+        };
+        if cells == HEAD {
+            (is_inside, has_table) = (true, true);
+        } else if is_inside && !table::is_delimiter_row(&cells) {
+            match parse_row(line, &cells) {
+                Ok(row) => rows.push(CrateRow { folder: folder.clone(), ..row }),
+                Err(fault) => findings.push(finding(line, fault)),
+            }
+        }
+    }
+    if !has_table {
         findings
             .push(finding(1, format!("there is no table of crates: write one with the head | {} |", HEAD.join(" | "))));
-    }
-    for (line, cells) in lines.map_while(|(line, cells)| Some((line, cells?))) {
-        if table::is_delimiter_row(&cells) {
-            continue;
-        }
-        match parse_row(line, &cells) {
-            Ok(row) => rows.push(row),
-            Err(fault) => findings.push(finding(line, fault)),
-        }
     }
     (rows, findings)
 }
@@ -87,7 +98,14 @@ fn parse_row(line: usize, cells: &[String]) -> Result<CrateRow, String> {
     if !UNSAFE.contains(&unsafe_code.as_str()) {
         return Err(format!("`{unsafe_code}` in the column for unsafe code: write one of {}", UNSAFE.join(", ")));
     }
-    Ok(CrateRow { line, tier, name: name.to_owned(), sentence: sentence.clone(), unsafe_code: unsafe_code.clone() })
+    Ok(CrateRow {
+        line,
+        folder: None,
+        tier,
+        name: name.to_owned(),
+        sentence: sentence.clone(),
+        unsafe_code: unsafe_code.clone(),
+    })
 }
 
 fn check_members(rows: &[CrateRow], members: &[WorkspaceMember]) -> Vec<TidyFinding> {
@@ -107,13 +125,20 @@ fn check_members(rows: &[CrateRow], members: &[WorkspaceMember]) -> Vec<TidyFind
                     format!("`{}` is described as \"{}\" in its Cargo.toml: {wanted}", row.name, member.description);
                 findings.push(finding(row.line, text));
             }
-            Some(_) => {}
+            Some(member) => findings.extend(check_folder(row, member)),
         }
     }
     for member in members {
         findings.extend(check_member(rows, member));
     }
     findings
+}
+
+fn check_folder(row: &CrateRow, member: &WorkspaceMember) -> Option<TidyFinding> {
+    let folder = row.folder.as_ref()?;
+    let is_there = member.folder == format!("crates/{folder}/{}", row.name);
+    let text = || format!("`{}` is in {}: put the row below the heading of that folder", row.name, member.folder);
+    (!is_there).then(|| finding(row.line, text()))
 }
 
 /// Whether a folder is `crates/GROUP/NAME`.
@@ -214,6 +239,22 @@ mod tests {
         check_one_fault(row, "", "crates/g/abi/Cargo.toml:1: `abi` is not in the table");
         check_one_fault(row, &row.repeat(2), "ARCHITECTURE.md:7: `abi` is in the table twice");
         check_one_fault(row, &format!("{row}{}", row.replace("abi", "old")), "no crate `old`");
+    }
+
+    #[test]
+    fn crates_stand_below_the_heading_of_their_folder() {
+        let split = |folder: &str| {
+            let head: String = GOOD.lines().skip(2).take(2).map(|it| format!("{it}\n")).collect();
+            let abi = "| 0 | `abi` | Vulkan's types. | types | no |\n";
+            GOOD.replace(abi, &format!("\n### crates/{folder}: for all\n\n{head}{abi}"))
+        };
+        let main = "#![forbid(unsafe_code)]";
+        assert_eq!(faults(&split("g"), &members(), main), Vec::<String>::new());
+        let faults = faults(&split("base"), &members(), main);
+        assert_eq!(
+            faults,
+            ["ARCHITECTURE.md:11: `abi` is in crates/g/abi: put the row below the heading of that folder"]
+        );
     }
 
     #[test]

@@ -125,7 +125,8 @@ mod tests {
     use super::*;
 
     fn row(tier: Tier, name: &str) -> CrateRow {
-        CrateRow { line: 1, tier, name: name.into(), sentence: String::new(), unsafe_code: "no".into() }
+        let (sentence, unsafe_code) = (String::new(), "no".into());
+        CrateRow { line: 1, folder: None, tier, name: name.into(), sentence, unsafe_code }
     }
 
     fn rows() -> Vec<CrateRow> {

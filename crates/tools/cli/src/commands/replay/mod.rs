@@ -1,4 +1,7 @@
-//! `lavascope replay`: performs a trace again, in a process of its own, so that a driver that crashes is told of.
+//! `lavascope replay`: performs a trace again, in a process of its own.
+//!
+//! The command line starts itself again to perform: environment variables choose the driver and the layers before the
+//! loader is opened, and a crash of the driver is an exit code that can be reported.
 
 pub(crate) mod expected_pictures;
 pub(crate) mod output;

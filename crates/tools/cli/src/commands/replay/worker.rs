@@ -33,7 +33,7 @@ pub(crate) fn run(arguments: &ReplayArguments) -> anyhow::Result<CommandOutcome>
     let whole = file.open()?;
     let Some(part) = requested_range(arguments) else {
         let how = ReplayJob { compared, numbers: FrameNumbering::default(), begin: MeasureFrom::Frame(0), interrupt };
-        return perform(arguments, (&whole, file.tail()), &how);
+        return replay_trace(arguments, (&whole, file.tail()), &how);
     };
     let failed = |it: &dyn std::fmt::Display| anyhow!("{}: {it}", file.path.display());
     let mut bytes = Vec::new();
@@ -45,7 +45,7 @@ pub(crate) fn run(arguments: &ReplayArguments) -> anyhow::Result<CommandOutcome>
         TrimRange::Submits(_) => (frames, MeasureFrom::Submit(cut.submits_before)),
     };
     let numbers = FrameNumbering { first, frames_before: frames, calls_before: calls };
-    perform(arguments, (&trace, None), &ReplayJob { compared, numbers, begin, interrupt })
+    replay_trace(arguments, (&trace, None), &ReplayJob { compared, numbers, begin, interrupt })
 }
 
 /// The part of the trace that somebody wants, if it is not all of it.
@@ -84,7 +84,7 @@ struct ReplayJob {
     interrupt: Arc<AtomicBool>,
 }
 
-fn perform(
+fn replay_trace(
     arguments: &ReplayArguments,
     (trace, tail): (&Trace<'_>, Option<&Tail>),
     how: &ReplayJob,

@@ -1,4 +1,8 @@
 //! The tracker: takes records in their order and finds who understands them.
+//!
+//! Each command is tracked before the driver sees it or, if its results matter, after it returned; its parameters are
+//! kept until then. Which of the two, and by which family, is data of the generator
+//! (`crates/api/codegen/src/emit/state/handled.rs`). A command of the registry that stands in no table stops it.
 
 use std::collections::BTreeMap;
 

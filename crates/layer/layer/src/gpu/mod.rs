@@ -18,6 +18,15 @@
 //! left as it is, and `DeviceChecks::warn_unchecked` says so once.
 //!
 //! `lavascope-instrument` adds the checks and defines the tables and records.
+//!
+//! A pipeline with our code must not run without tables. Once the layer is disabled, each draw gets the permissive
+//! tables of its pipeline (`record_permissive_draw`), and the tables of command buffers that were recorded before become
+//! permissive when they are submitted (`make_permissive`).
+//!
+//! At `exit` the handler holds the devices that it reads: a thread in `vkDestroyDevice` waits until the handler has
+//! read, and the handler skips a device whose destruction has begun (`finish_at_exit`).
+//!
+//! If no other check is on, recorded commands go to these functions, or to the driver, without a shim.
 
 mod config;
 pub(crate) mod draw;

@@ -15,6 +15,7 @@ use app::*;
 use lavascope_abi::*;
 use lavascope_record::{Record, RecordPhase};
 use lavascope_sim::{Random, SyntheticObjects};
+use lavascope_state::REPEATABLE_COMMANDS;
 use lavascope_validate::Validator;
 
 const PROGRAMS: u64 = 200;
@@ -372,6 +373,40 @@ fn submit(app: &mut App) {
     let submit = SubmitInfo { command_buffer_count: 1, p_command_buffers: Ptr::to(&commands), ..SubmitInfo::zeroed() };
     let params = QueueSubmitParams { queue: queue(1), submit_count: 1, p_submits: Ptr::to(&submit), fence: Fence(0) };
     app.call(Command::QueueSubmit, &params);
+}
+
+/// A marker is not among the commands that may be cached: a recording with one is looked at each time, up to its end.
+#[test]
+fn a_command_that_is_not_listed_is_never_cached() {
+    assert!(!REPEATABLE_COMMANDS.contains(&Command::CmdWriteBufferMarkerAMD));
+    let cached_calls = |has_marker: bool| {
+        let mut app = App::default();
+        app.make_device();
+        app.make_buffer(1);
+        app.make_buffer(2);
+        let command_buffer = app.commands();
+        for _ in 0..3 {
+            app.begin();
+            if has_marker {
+                let params = CmdWriteBufferMarkerAMDParams {
+                    command_buffer,
+                    pipeline_stage: PipelineStageFlagBits::TRANSFER,
+                    dst_buffer: buffer(2),
+                    dst_offset: 0,
+                    marker: 3,
+                };
+                app.call(Command::CmdWriteBufferMarkerAMD, &params);
+            }
+            let params =
+                CmdFillBufferParams { command_buffer, dst_buffer: buffer(1), dst_offset: 0, size: 128, data: 7 };
+            app.call(Command::CmdFillBuffer, &params);
+            app.call(Command::EndCommandBuffer, &EndCommandBufferParams { command_buffer });
+        }
+        let mut validator = Validator::default();
+        app.records.iter().for_each(|it| validator.record(1, *it));
+        validator.cached_calls()
+    };
+    assert_eq!((cached_calls(false), cached_calls(true)), (2, 0));
 }
 
 /// The calls are what they were the last time; where they were made then says nothing about now.

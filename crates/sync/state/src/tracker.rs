@@ -37,6 +37,7 @@ pub struct Tracker<L> {
     host_write_coverage: HostWriteCoverage,
     /// How often something changed that commands depend on.
     change_count: u64,
+    is_cache_disabled: bool,
 }
 
 /// What the last call was about, and the device of that. Most calls are about the same as the one before.
@@ -71,7 +72,19 @@ impl<L: Listener> Tracker<L> {
             reports_dynamic_indexing: false,
             host_write_coverage: HostWriteCoverage::None,
             change_count: 0,
+            is_cache_disabled: false,
         }
+    }
+
+    /// Looks up the device of every call and the attachments of every draw: to compare with. Whoever reads the shaders
+    /// has caches of its own.
+    pub fn disable_caches(&mut self) {
+        self.is_cache_disabled = true;
+    }
+
+    /// Another reader of shaders, for those that come.
+    pub fn set_reflection(&mut self, reflect: Box<dyn Reflect + Send>) {
+        self.reflect = reflect;
     }
 
     /// Whether to tell accesses to descriptors that shaders pick out of arrays. Each is only possible, and there may be
@@ -216,6 +229,7 @@ impl<L: Listener> Tracker<L> {
             reports_dynamic_indexing: tells_picked,
             queues,
             change_count: changes,
+            is_cache_disabled,
             ..
         } = self;
         // Queues outlive their devices here.
@@ -223,7 +237,7 @@ impl<L: Listener> Tracker<L> {
             self.out(thread, record, 0).report_untracked("an object of a device that nobody created");
             return true;
         };
-        if !keeps_attachments(record.command()) {
+        if !keeps_attachments(record.command()) || *is_cache_disabled {
             device.last_draw.invalidate();
         }
         *changes += u64::from(!keeps_recordings(record.command()));
@@ -255,7 +269,7 @@ impl<L: Listener> Tracker<L> {
     #[inline]
     fn find_device(&mut self, record: Record<'_>) -> bool {
         let first = first_handle(record);
-        if first != self.last_device.first || first == 0 {
+        if first != self.last_device.first || first == 0 || self.is_cache_disabled {
             let Some(device) = self.device_of(record) else { return false };
             self.last_device = LastDevice { first, device, object: object(device) };
         }

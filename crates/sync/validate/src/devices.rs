@@ -31,6 +31,8 @@ pub(crate) struct ValidatedDevices {
     pub(crate) checks_submissions: bool,
     /// Whether command buffers are checked when they are executed, and not while they are recorded.
     pub(crate) checks_when_executed: bool,
+    /// Whether engines have no caches.
+    pub(crate) is_cache_disabled: bool,
     /// Whether something was found meanwhile.
     pub(crate) needs_recheck: bool,
     /// For what engines had no room, and how often.
@@ -187,6 +189,9 @@ impl Listener for ValidatedDevices {
         let mut device = ValidatedDevice::new(queues);
         if self.checks_when_executed {
             device.check_when_executed();
+        }
+        if self.is_cache_disabled {
+            device.engine.disable_caches();
         }
         self.devices.insert(at.device, device);
     }

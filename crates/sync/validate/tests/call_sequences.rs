@@ -1,6 +1,6 @@
-//! Command buffers that are recorded again and again: one validator looks at all their calls, and another one only where
-//! they are not what they were the last time. Both must tell the same, at the same calls.
-//! `LAVASCOPE_SAMPLE_PROGRAMS` and `LAVASCOPE_SAMPLE_SEED` make it more, and others.
+//! Command buffers that are recorded again and again: one validator has no caches, and another one looks at calls only
+//! where they are not what they were the last time. Both must report the same, at the same calls.
+//! `cargo xtask sim --caches` makes it more programs, and others.
 
 #[path = "../benches/records/app.rs"]
 #[allow(dead_code, reason = "benchmarks use the rest")]
@@ -18,7 +18,7 @@ use lavascope_sim::{Random, SyntheticObjects};
 use lavascope_state::REPEATABLE_COMMANDS;
 use lavascope_validate::Validator;
 
-const PROGRAMS: u64 = 200;
+const PROGRAMS: u64 = 150;
 const SEED: u64 = 0;
 const BUFFERS: u64 = 6;
 const COMMAND_BUFFERS: [u64; 3] = [2, 4, 6];
@@ -310,7 +310,7 @@ fn validator_output(records: &[Record<'static>], seed: u64, compares: bool) -> (
     let mut validator = Validator::default();
     validator.check_submissions();
     if !compares {
-        validator.disable_call_cache();
+        validator.disable_caches();
     }
     let (mut all, mut rng, mut thread, mut stack) = (Vec::new(), Random::new(seed), 1, 0);
     for (index, record) in records.iter().enumerate() {

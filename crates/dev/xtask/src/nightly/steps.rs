@@ -39,17 +39,6 @@ pub(super) const STEPS: &[NightlyStep] = &[
         },
     },
     NightlyStep {
-        name: "caches",
-        what: "random programs: the same findings with caches and without",
-        unit: "programs",
-        seeds: 1_000_000,
-        work: StepAction::Command {
-            words: &["xtask", "sim", "--caches", "--programs", "1000000", "--seed", "{seed}"],
-            count: &["{} programs and "],
-            failed: None,
-        },
-    },
-    NightlyStep {
         name: "records",
         what: "damaged records, then damaged traces, for the checks and the reader",
         unit: "records and traces",
@@ -68,6 +57,17 @@ pub(super) const STEPS: &[NightlyStep] = &[
         work: StepAction::Command {
             words: &["xtask", "fuzz", "--shaders", "2000", "--seed", "{seed}"],
             count: &[" of {} changed shaders were valid"],
+            failed: None,
+        },
+    },
+    NightlyStep {
+        name: "caches",
+        what: "random programs: the same findings with caches and without",
+        unit: "programs",
+        seeds: 1_000_000,
+        work: StepAction::Command {
+            words: &["xtask", "sim", "--caches", "--programs", "1000000", "--seed", "{seed}"],
+            count: &["{} programs and "],
             failed: None,
         },
     },

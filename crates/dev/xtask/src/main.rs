@@ -115,6 +115,9 @@ enum XtaskCommand {
     },
     /// Compare the hazard engine with the oracle on random programs, for longer than a test may.
     Sim {
+        /// Compare it with itself instead, with caches and without.
+        #[arg(long)]
+        caches: bool,
         /// How many programs of each kind.
         #[arg(long, default_value_t = 100_000)]
         programs: u64,
@@ -207,7 +210,8 @@ fn main() -> Result<()> {
         XtaskCommand::Platforms { check: false, no_install } => {
             platforms::run(&root, platforms::PlatformBuild::Build, no_install)
         }
-        XtaskCommand::Sim { programs, seed } => long_runs::sim::run(&root, programs, seed),
+        XtaskCommand::Sim { caches: true, programs, seed } => long_runs::sim::compare_caches(&root, programs, seed),
+        XtaskCommand::Sim { caches: false, programs, seed } => long_runs::sim::run(&root, programs, seed),
         XtaskCommand::Fuzz { seed, guided: Some(seconds), .. } => long_runs::fuzz::guided(&root, seconds, seed),
         XtaskCommand::Fuzz { seed, shaders: Some(count), .. } => long_runs::fuzz::shaders(&root, count, seed),
         XtaskCommand::Fuzz { records, seed, traces, .. } => long_runs::fuzz::run(&root, records, seed, traces),

@@ -176,6 +176,11 @@ settings! {
         help: "Report what may be a fault but is not certain to be one.",
         aliases: [],
     }
+    caches: bool {
+        kind: SettingKind::Flag, default: "on", exists: true,
+        help: "Reuse the results of earlier calls; off is slow, reports the same, and helps to find a bug in the layer.",
+        aliases: [],
+    }
 
     gpu: bool {
         kind: SettingKind::Flag, default: "off", exists: true,

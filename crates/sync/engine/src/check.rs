@@ -55,6 +55,7 @@ pub struct Engine {
     pub(crate) spare_used_blocks: Vec<UsedBlocks>,
     /// If command buffers are not checked while they are recorded.
     pub(crate) deferred_checks: Option<DeferredChecks>,
+    pub(crate) is_cache_disabled: bool,
     steps: u32,
 }
 
@@ -67,8 +68,15 @@ impl Engine {
             spare_isolated: Vec::new(),
             spare_used_blocks: Vec::new(),
             deferred_checks: None,
+            is_cache_disabled: false,
             steps: 0,
         }
+    }
+
+    /// Looks up every access of every command, and skips nothing that was checked before: to compare with. To be called
+    /// before the first command buffer.
+    pub fn disable_caches(&mut self) {
+        self.is_cache_disabled = true;
     }
 
     /// With all that a program has, before its first step.
@@ -134,14 +142,19 @@ impl Engine {
 
     /// Looks up what can be known of a command buffer before it is executed. Threads may do this at the same time.
     pub fn prepare(&self, commands: CommandBuffer) -> PreparedCommandBuffer {
-        PreparedCommandBuffer::new(commands, &self.device.addresses)
+        match self.is_cache_disabled {
+            true => PreparedCommandBuffer::uncached(commands, &self.device.addresses),
+            false => PreparedCommandBuffer::new(commands, &self.device.addresses),
+        }
     }
 
     /// Recorded anew, and not checked before it is executed.
     pub fn set_command_buffer(&mut self, id: CommandBufferId, commands: CommandBuffer) {
         self.end_recording(id);
         self.end_deferred_check(id);
-        get_or_grow(&mut self.command_buffers, id.0 as usize).record(commands, &self.device.addresses);
+        let prepared = get_or_grow(&mut self.command_buffers, id.0 as usize);
+        prepared.plans.is_cache_disabled = self.is_cache_disabled;
+        prepared.record(commands, &self.device.addresses);
     }
 
     /// The host does something.

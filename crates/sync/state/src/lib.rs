@@ -26,6 +26,7 @@
 
 mod collector;
 mod command;
+mod command_caching;
 mod command_support;
 mod device;
 mod draw;
@@ -40,6 +41,7 @@ mod slab;
 mod tracker;
 
 pub use collector::{CollectedDevice, Collector};
+pub use command_caching::REPEATABLE_COMMANDS;
 pub use command_support::{CommandFamily, CommandSupport, TrackPhase, command_support};
 pub use listener::{CallSource, Destroyed, DeviceCall, Listener, Untracked};
 pub use shader::interface::{

@@ -12,6 +12,7 @@ use lavascope_record::{Call, HostWrite, Outcome, Record, View, from_trusted};
 use lavascope_sync_ir::QueueId;
 use rustc_hash::FxHashMap;
 
+use crate::command_caching::{keeps_attachments, keeps_recordings};
 use crate::command_support::{CommandFamily, CommandSupport, TrackPhase, command_support};
 use crate::device::{TrackedCall, TrackedDevice};
 use crate::draw::index_values::HostWriteCoverage;
@@ -40,6 +41,7 @@ pub struct Tracker<L> {
     host_write_coverage: HostWriteCoverage,
     /// How often something changed that commands depend on.
     change_count: u64,
+    is_cache_disabled: bool,
 }
 
 /// What the last call was about, and the device of that. Most calls are about the same as the one before.
@@ -74,7 +76,19 @@ impl<L: Listener> Tracker<L> {
             reports_dynamic_indexing: false,
             host_write_coverage: HostWriteCoverage::None,
             change_count: 0,
+            is_cache_disabled: false,
         }
+    }
+
+    /// Looks up the device of every call and the attachments of every draw: to compare with. Whoever reads the shaders
+    /// has caches of its own.
+    pub fn disable_caches(&mut self) {
+        self.is_cache_disabled = true;
+    }
+
+    /// Another reader of shaders, for those that come.
+    pub fn set_reflection(&mut self, reflect: Box<dyn Reflect + Send>) {
+        self.reflect = reflect;
     }
 
     /// Whether to tell accesses to descriptors that shaders pick out of arrays. Each is only possible, and there may be
@@ -219,6 +233,7 @@ impl<L: Listener> Tracker<L> {
             reports_dynamic_indexing: tells_picked,
             queues,
             change_count: changes,
+            is_cache_disabled,
             ..
         } = self;
         // Queues outlive their devices here.
@@ -226,10 +241,10 @@ impl<L: Listener> Tracker<L> {
             self.out(thread, record, 0).report_untracked("an object of a device that nobody created");
             return true;
         };
-        if !keeps_attachments(family, record.command()) {
+        if !keeps_attachments(record.command()) || *is_cache_disabled {
             device.last_draw.invalidate();
         }
-        *changes += u64::from(changes_commands(family, record));
+        *changes += u64::from(!keeps_recordings(record.command()));
         let source = CallSource { command: record.command(), thread, call: record.call_number() };
         let at = DeviceCall { device: object, source };
         let out = &mut TrackerOutput {
@@ -258,7 +273,7 @@ impl<L: Listener> Tracker<L> {
     #[inline]
     fn find_device(&mut self, record: Record<'_>) -> bool {
         let first = first_handle(record);
-        if first != self.last_device.first || first == 0 {
+        if first != self.last_device.first || first == 0 || self.is_cache_disabled {
             let Some(device) = self.device_of(record) else { return false };
             self.last_device = LastDevice { first, device, object: object(device) };
         }
@@ -422,57 +437,6 @@ fn track_in_device(
         CommandFamily::OpticalFlow => device.track_optical_flow(event, out),
         CommandFamily::Generated => device.track_generated_commands(event, out),
         CommandFamily::Indirect => device.track_indirect_memory(event, out),
-    }
-}
-
-/// Whether draws after a call do to attachments what those before it did.
-#[inline]
-fn keeps_attachments(family: CommandFamily, command: vk::Command) -> bool {
-    use vk::Command as C;
-    match family {
-        CommandFamily::Draw | CommandFamily::Copy | CommandFamily::Barrier => true,
-        CommandFamily::Bind => matches!(
-            command,
-            C::CmdBindDescriptorSets
-                | C::CmdBindDescriptorSets2
-                | C::CmdBindIndexBuffer
-                | C::CmdBindIndexBuffer2
-                | C::CmdBindVertexBuffers
-                | C::CmdBindVertexBuffers2
-                | C::CmdPushConstants
-                | C::CmdPushConstants2
-                | C::CmdPushDescriptorSet
-                | C::CmdPushDescriptorSet2
-        ),
-        _ => false,
-    }
-}
-
-/// Whether commands may mean something else after a call than before it.
-#[inline]
-fn changes_commands(family: CommandFamily, record: Record<'_>) -> bool {
-    use vk::Command as C;
-    let ty = ObjectId::from_raw(first_handle(record)).and_then(ObjectId::ty);
-    if ty == Some(HandleType::CommandBuffer) {
-        return false;
-    }
-    match family {
-        CommandFamily::CommandBuffer | CommandFamily::Sync => false,
-        CommandFamily::Queue => record.command() == C::QueueBindSparse,
-        CommandFamily::Memory => !matches!(
-            record.command(),
-            C::MapMemory
-                | C::MapMemory2
-                | C::UnmapMemory
-                | C::UnmapMemory2
-                | C::FlushMappedMemoryRanges
-                | C::InvalidateMappedMemoryRanges
-        ),
-        CommandFamily::Swapchain => !matches!(
-            record.command(),
-            C::AcquireNextImageKHR | C::AcquireNextImage2KHR | C::WaitForPresentKHR | C::WaitForPresent2KHR
-        ),
-        _ => true,
     }
 }
 

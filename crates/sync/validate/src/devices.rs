@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use lavascope_abi::{Command as ApiCommand, HandleType, ObjectId};
 use lavascope_record::{Call, ObjectNames, Record};
-use lavascope_state::{CallSource, Destroyed, DeviceCall, Listener, Untracked};
+use lavascope_state::{CallSource, Destroyed, DeviceCall, Listener, REPEATABLE_COMMANDS, Untracked};
 use lavascope_sync_ir::{
     Access, Command, CommandBufferId, EventId, FenceId, Findings, HostStep, Queue, QueueId, RenderPass, RenderPassId,
     Resource, ResourceId, SemaphoreId,
@@ -31,6 +31,8 @@ pub(crate) struct ValidatedDevices {
     pub(crate) checks_submissions: bool,
     /// Whether command buffers are checked when they are executed, and not while they are recorded.
     pub(crate) checks_when_executed: bool,
+    /// Whether engines have no caches.
+    pub(crate) is_cache_disabled: bool,
     /// Whether something was found meanwhile.
     pub(crate) needs_recheck: bool,
     /// For what engines had no room, and how often.
@@ -187,6 +189,9 @@ impl Listener for ValidatedDevices {
         let mut device = ValidatedDevice::new(queues);
         if self.checks_when_executed {
             device.check_when_executed();
+        }
+        if self.is_cache_disabled {
+            device.engine.disable_caches();
         }
         self.devices.insert(at.device, device);
     }
@@ -432,7 +437,7 @@ const NAMES_AND_LABELS: u8 = 2;
 /// A command has shaders run.
 const LAUNCH: u8 = 4;
 
-/// A command may be in a script: see [`RecordingCall::Repeatable`].
+/// A command may be in a cached call sequence: see [`RecordingCall::Repeatable`].
 const REPEATABLE: u8 = 8;
 
 /// What each command is to those who follow names, labels and numbers: looked at for every record.
@@ -441,6 +446,11 @@ const COMMAND_FLAGS: [u8; ApiCommand::ALL.len()] = {
     let mut at = 0;
     while at < kinds.len() {
         kinds[at] = command_flags(ApiCommand::ALL[at]);
+        at += 1;
+    }
+    at = 0;
+    while at < REPEATABLE_COMMANDS.len() {
+        kinds[REPEATABLE_COMMANDS[at] as usize] |= REPEATABLE;
         at += 1;
     }
     kinds
@@ -477,112 +487,7 @@ const fn command_flags(command: ApiCommand) -> u8 {
             _ => 0,
         },
     };
-    let plain = if is_repeatable(command) { REPEATABLE } else { 0 };
-    recorded | titles | launch | plain
-}
-
-/// What these do follows from their parameters, from what was recorded before them, and from what only other calls
-/// change.
-const REPEATABLE_COMMANDS: &[ApiCommand] = {
-    use ApiCommand as C;
-    &[
-        C::CmdBeginDebugUtilsLabelEXT,
-        C::CmdBeginQuery,
-        C::CmdBeginRenderPass,
-        C::CmdBeginRenderPass2,
-        C::CmdBeginRendering,
-        C::CmdBindDescriptorSets,
-        C::CmdBindDescriptorSets2,
-        C::CmdBindIndexBuffer,
-        C::CmdBindIndexBuffer2,
-        C::CmdBindPipeline,
-        C::CmdBindVertexBuffers,
-        C::CmdBindVertexBuffers2,
-        C::CmdBlitImage,
-        C::CmdBlitImage2,
-        C::CmdClearAttachments,
-        C::CmdClearColorImage,
-        C::CmdClearDepthStencilImage,
-        C::CmdCopyBuffer,
-        C::CmdCopyBuffer2,
-        C::CmdCopyBufferToImage,
-        C::CmdCopyBufferToImage2,
-        C::CmdCopyImage,
-        C::CmdCopyImage2,
-        C::CmdCopyImageToBuffer,
-        C::CmdCopyImageToBuffer2,
-        C::CmdCopyQueryPoolResults,
-        C::CmdDispatch,
-        C::CmdDispatchBase,
-        C::CmdDispatchIndirect,
-        C::CmdDraw,
-        C::CmdDrawIndexed,
-        C::CmdDrawIndexedIndirect,
-        C::CmdDrawIndexedIndirectCount,
-        C::CmdDrawIndirect,
-        C::CmdDrawIndirectCount,
-        C::CmdEndDebugUtilsLabelEXT,
-        C::CmdEndQuery,
-        C::CmdEndRenderPass,
-        C::CmdEndRenderPass2,
-        C::CmdEndRendering,
-        C::CmdFillBuffer,
-        C::CmdInsertDebugUtilsLabelEXT,
-        C::CmdNextSubpass,
-        C::CmdNextSubpass2,
-        C::CmdPipelineBarrier,
-        C::CmdPipelineBarrier2,
-        C::CmdPushConstants,
-        C::CmdPushConstants2,
-        C::CmdPushDescriptorSet,
-        C::CmdPushDescriptorSet2,
-        C::CmdResetEvent,
-        C::CmdResetEvent2,
-        C::CmdResetQueryPool,
-        C::CmdResolveImage,
-        C::CmdResolveImage2,
-        C::CmdSetBlendConstants,
-        C::CmdSetCullMode,
-        C::CmdSetDepthBias,
-        C::CmdSetDepthBiasEnable,
-        C::CmdSetDepthBounds,
-        C::CmdSetDepthBoundsTestEnable,
-        C::CmdSetDepthCompareOp,
-        C::CmdSetDepthTestEnable,
-        C::CmdSetDepthWriteEnable,
-        C::CmdSetEvent,
-        C::CmdSetEvent2,
-        C::CmdSetFrontFace,
-        C::CmdSetLineWidth,
-        C::CmdSetPrimitiveRestartEnable,
-        C::CmdSetPrimitiveTopology,
-        C::CmdSetRasterizerDiscardEnable,
-        C::CmdSetScissor,
-        C::CmdSetScissorWithCount,
-        C::CmdSetStencilCompareMask,
-        C::CmdSetStencilOp,
-        C::CmdSetStencilReference,
-        C::CmdSetStencilTestEnable,
-        C::CmdSetStencilWriteMask,
-        C::CmdSetViewport,
-        C::CmdSetViewportWithCount,
-        C::CmdUpdateBuffer,
-        C::CmdWaitEvents,
-        C::CmdWaitEvents2,
-        C::CmdWriteTimestamp,
-        C::CmdWriteTimestamp2,
-    ]
-};
-
-const fn is_repeatable(command: ApiCommand) -> bool {
-    let mut at = 0;
-    while at < REPEATABLE_COMMANDS.len() {
-        if REPEATABLE_COMMANDS[at] as usize == command as usize {
-            return true;
-        }
-        at += 1;
-    }
-    false
+    recorded | titles | launch
 }
 
 /// Whether a command has shaders run: a draw, a dispatch, or rays.

@@ -15,7 +15,6 @@ pub(crate) struct DeviceEngine {
     engine: Engine,
     steps: u32,
     ids: EngineIds,
-    #[cfg(test)]
     pub(crate) never_repeats: bool,
 }
 
@@ -32,13 +31,13 @@ struct EngineIds {
 
 impl DeviceEngine {
     pub(crate) fn new(queues: &[Queue]) -> DeviceEngine {
-        DeviceEngine {
-            engine: Engine::new(queues, 0, 0, 0),
-            steps: 0,
-            ids: EngineIds::default(),
-            #[cfg(test)]
-            never_repeats: false,
-        }
+        DeviceEngine { engine: Engine::new(queues, 0, 0, 0), steps: 0, ids: EngineIds::default(), never_repeats: false }
+    }
+
+    /// Every command buffer is recorded anew, and the engine has no caches, as [`Engine::disable_caches`].
+    pub(crate) fn disable_caches(&mut self) {
+        self.never_repeats = true;
+        self.engine.disable_caches();
     }
 
     /// Command buffers are not checked while they are recorded, as [`Engine::check_when_executed`].
@@ -92,7 +91,6 @@ impl DeviceEngine {
 
     /// Whether a command buffer need not be recorded anew if its commands stay the same, as [`Engine::can_repeat`].
     pub(crate) fn prepare_repeat(&mut self, id: CommandBufferId, queue: Queue, is_secondary: bool) -> bool {
-        #[cfg(test)]
         if self.never_repeats {
             return false;
         }

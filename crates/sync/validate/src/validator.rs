@@ -117,9 +117,13 @@ impl Validator {
         self.tracker.report_dynamic_indexing(true);
     }
 
-    /// Looks at every call of a recording, also where all of them are what they were the last time: to compare with.
-    pub fn disable_call_cache(&mut self) {
+    /// Switches all caches off, those of the tracker and of the engine too: to compare with. To be called before the
+    /// first record.
+    pub fn disable_caches(&mut self) {
         self.tracker.listener.call_sequences.is_disabled = true;
+        self.tracker.disable_caches();
+        self.tracker.set_reflection(Box::new(SpirvReflection::uncached()));
+        self.tracker.listener.is_cache_disabled = true;
     }
 
     /// Calls of recordings that were not looked at, since they were what they were the last time.

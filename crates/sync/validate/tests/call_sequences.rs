@@ -1,6 +1,6 @@
-//! Command buffers that are recorded again and again: one validator looks at all their calls, and another one only where
-//! they are not what they were the last time. Both must tell the same, at the same calls.
-//! `LAVASCOPE_SAMPLE_PROGRAMS` and `LAVASCOPE_SAMPLE_SEED` make it more, and others.
+//! Command buffers that are recorded again and again: one validator has no caches, and another one looks at calls only
+//! where they are not what they were the last time. Both must report the same, at the same calls.
+//! `cargo xtask sim --caches` makes it more programs, and others.
 
 #[path = "../benches/records/app.rs"]
 #[allow(dead_code, reason = "benchmarks use the rest")]
@@ -15,9 +15,10 @@ use app::*;
 use lavascope_abi::*;
 use lavascope_record::{Record, RecordPhase};
 use lavascope_sim::{Random, SyntheticObjects};
+use lavascope_state::REPEATABLE_COMMANDS;
 use lavascope_validate::Validator;
 
-const PROGRAMS: u64 = 200;
+const PROGRAMS: u64 = 150;
 const SEED: u64 = 0;
 const BUFFERS: u64 = 6;
 const COMMAND_BUFFERS: [u64; 3] = [2, 4, 6];
@@ -309,7 +310,7 @@ fn validator_output(records: &[Record<'static>], seed: u64, compares: bool) -> (
     let mut validator = Validator::default();
     validator.check_submissions();
     if !compares {
-        validator.disable_call_cache();
+        validator.disable_caches();
     }
     let (mut all, mut rng, mut thread, mut stack) = (Vec::new(), Random::new(seed), 1, 0);
     for (index, record) in records.iter().enumerate() {
@@ -372,6 +373,40 @@ fn submit(app: &mut App) {
     let submit = SubmitInfo { command_buffer_count: 1, p_command_buffers: Ptr::to(&commands), ..SubmitInfo::zeroed() };
     let params = QueueSubmitParams { queue: queue(1), submit_count: 1, p_submits: Ptr::to(&submit), fence: Fence(0) };
     app.call(Command::QueueSubmit, &params);
+}
+
+/// A marker is not among the commands that may be cached: a recording with one is looked at each time, up to its end.
+#[test]
+fn a_command_that_is_not_listed_is_never_cached() {
+    assert!(!REPEATABLE_COMMANDS.contains(&Command::CmdWriteBufferMarkerAMD));
+    let cached_calls = |has_marker: bool| {
+        let mut app = App::default();
+        app.make_device();
+        app.make_buffer(1);
+        app.make_buffer(2);
+        let command_buffer = app.commands();
+        for _ in 0..3 {
+            app.begin();
+            if has_marker {
+                let params = CmdWriteBufferMarkerAMDParams {
+                    command_buffer,
+                    pipeline_stage: PipelineStageFlagBits::TRANSFER,
+                    dst_buffer: buffer(2),
+                    dst_offset: 0,
+                    marker: 3,
+                };
+                app.call(Command::CmdWriteBufferMarkerAMD, &params);
+            }
+            let params =
+                CmdFillBufferParams { command_buffer, dst_buffer: buffer(1), dst_offset: 0, size: 128, data: 7 };
+            app.call(Command::CmdFillBuffer, &params);
+            app.call(Command::EndCommandBuffer, &EndCommandBufferParams { command_buffer });
+        }
+        let mut validator = Validator::default();
+        app.records.iter().for_each(|it| validator.record(1, *it));
+        validator.cached_calls()
+    };
+    assert_eq!((cached_calls(false), cached_calls(true)), (2, 0));
 }
 
 /// The calls are what they were the last time; where they were made then says nothing about now.

@@ -1,4 +1,4 @@
-//! The hazard engine against the oracle, on as many random programs as asked for.
+//! The hazard engine against the oracle, and with caches against without, on as many random programs as asked for.
 
 use std::path::Path;
 use std::process::Command;
@@ -9,7 +9,27 @@ use crate::setup::process::cargo;
 
 /// Runs each kind of program with these seeds, and shows what they were made of.
 pub(crate) fn run(root: &Path, programs: u64, seed: u64) -> Result<()> {
-    let arguments = ["test", "--release", "--package", "lavascope-engine", "--test", "random", "--", "--nocapture"];
+    let passes = run_test(root, "lavascope-engine", "random", programs, seed)?;
+    ensure!(passes, "the engine and the oracle disagree; the smallest programs are above");
+    println!("{programs} programs of each kind, seeds {seed} to {}: no disagreement", seed + programs - 1);
+    Ok(())
+}
+
+/// How many programs the engine checks for each one that a validator follows from its first call: those are long.
+const PROGRAMS_PER_APPLICATION: u64 = 1000;
+
+/// Runs programs with caches and without, in the engine and some in the validator.
+pub(crate) fn compare_caches(root: &Path, programs: u64, seed: u64) -> Result<()> {
+    let applications = programs.div_ceil(PROGRAMS_PER_APPLICATION);
+    let passes = run_test(root, "lavascope-engine", "caches", programs, seed)?
+        && run_test(root, "lavascope-validate", "call_sequences", applications, seed)?;
+    ensure!(passes, "caches change what is found; the seed is above");
+    println!("{programs} programs and {applications} applications with and without caches: no difference");
+    Ok(())
+}
+
+fn run_test(root: &Path, package: &str, test: &str, programs: u64, seed: u64) -> Result<bool> {
+    let arguments = ["test", "--release", "--package", package, "--test", test, "--", "--nocapture"];
     let status = Command::new(cargo())
         .args(arguments)
         .current_dir(root)
@@ -17,7 +37,5 @@ pub(crate) fn run(root: &Path, programs: u64, seed: u64) -> Result<()> {
         .env("LAVASCOPE_SAMPLE_SEED", seed.to_string())
         .status()
         .context("cargo cannot be run")?;
-    ensure!(status.success(), "the engine and the oracle disagree; the smallest programs are above");
-    println!("{programs} programs of each kind, seeds {seed} to {}: no disagreement", seed + programs - 1);
-    Ok(())
+    Ok(status.success())
 }

@@ -61,6 +61,17 @@ pub(super) const STEPS: &[NightlyStep] = &[
         },
     },
     NightlyStep {
+        name: "caches",
+        what: "random programs: the same findings with caches and without",
+        unit: "programs",
+        seeds: 1_000_000,
+        work: StepAction::Command {
+            words: &["xtask", "sim", "--caches", "--programs", "1000000", "--seed", "{seed}"],
+            count: &["{} programs and "],
+            failed: None,
+        },
+    },
+    NightlyStep {
         name: "guided",
         what: "traces that are changed further where they reach something new in the reader",
         unit: "traces",

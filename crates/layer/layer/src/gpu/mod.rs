@@ -51,6 +51,7 @@ use crate::loader::instance;
 use crate::loader::instance::InstanceData;
 use crate::loader::proc_addr::WATCHED_DEVICES;
 use crate::process::catch_panic::{is_disabled, run_if_enabled};
+use crate::process::process_state::PROCESS_STATE;
 use crate::report::messages::Messages;
 
 pub(crate) use config::ChecksConfig;
@@ -117,6 +118,8 @@ pub(crate) struct DeviceChecks {
     /// How often something changed that choices for draws depend on; see `draw::choice_cache`. Release in
     /// `invalidate_choices`; pairs with Acquire in `choose_variant`.
     sets_version: AtomicU64,
+    /// Whether each draw chooses anew.
+    is_choice_cache_disabled: bool,
     /// The cells of all parts of pipelines: those that are linked must have theirs in one place. Made when needed.
     shared_cells: OnceLock<ArenaRegion>,
     resource_pool: Arc<ResourcePool>,
@@ -250,6 +253,7 @@ impl DeviceChecks {
             permissive_addresses: ArenaRegion::default(),
             current_address_table: AtomicU64::new(0),
             sets_version: AtomicU64::new(0),
+            is_choice_cache_disabled: PROCESS_STATE.is_cache_disabled(),
             shared_cells: OnceLock::new(),
             resource_pool: Arc::default(),
             allocations: AllocationBudget::new(),

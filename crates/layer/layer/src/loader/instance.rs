@@ -137,6 +137,9 @@ unsafe fn create_first<const CHAIN: usize>(params: &CreateInstanceParams) -> Opt
     let wishes = unsafe { InstanceChainInfo::read(params.p_create_info.as_ptr().as_ref()?) };
     let (settings, problems) = lavascope_settings::sources::read(wishes.settings);
     let messages = Arc::new(Messages::new(wishes.messengers, &settings));
+    if !settings.caches {
+        PROCESS_STATE.disable_caches();
+    }
     let (listeners, listening) = start_listeners(&settings, &messages);
     for problem in &problems {
         report_setting_problem(&messages, problem.severity, &problem.source.to_string(), &problem.text());

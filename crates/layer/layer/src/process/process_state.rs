@@ -74,6 +74,8 @@ pub(crate) struct ProcessState {
     /// long as this does not move. Relaxed: the application must not use a command buffer while it ends, so it
     /// orders the two itself.
     generation: AtomicU64,
+    /// Whether the setting `caches` is off. Relaxed: a cache that is used a little longer gives the same results.
+    is_cache_disabled: AtomicBool,
 }
 
 /// The thread that reads all streams, and who needs it.
@@ -127,7 +129,18 @@ impl ProcessState {
             has_captured: AtomicBool::new(false),
             is_counting: AtomicBool::new(false),
             generation: AtomicU64::new(1),
+            is_cache_disabled: AtomicBool::new(false),
         }
+    }
+
+    /// From now on each call looks up its command buffer, and each draw chooses its variant.
+    pub(crate) fn disable_caches(&self) {
+        self.is_cache_disabled.store(true, Ordering::Relaxed);
+        self.next_generation();
+    }
+
+    pub(crate) fn is_cache_disabled(&self) -> bool {
+        self.is_cache_disabled.load(Ordering::Relaxed)
     }
 
     /// Those of `wanted` who listen now.

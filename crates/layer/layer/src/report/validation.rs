@@ -283,6 +283,9 @@ impl Validation {
         if settings.sync_submit_time {
             self.validator.check_submissions();
         }
+        if !settings.caches {
+            self.validator.disable_caches();
+        }
         // A capture may end, and then nobody tells what the host writes.
         if settings.capture.is_some() {
             self.host_writes = HostWriteTracking::Off;

@@ -25,6 +25,8 @@ pub(crate) struct CommandPlans {
     non_actions: Vec<Command>,
     /// The resources of the last action, with the numbers that they came with.
     last_resources: Vec<ResourceId>,
+    /// Whether each command is looked up by itself, and nothing is marked.
+    pub(crate) is_cache_disabled: bool,
 }
 
 /// What a command uses: its accesses.
@@ -94,7 +96,7 @@ impl CommandPlans {
     /// Room for much more than there was would stay for as long as the command buffer.
     pub(crate) fn clear(&mut self) {
         if self.addressed.capacity() > 4 * self.addressed.len() + ROOM_MIN {
-            *self = CommandPlans::default();
+            *self = CommandPlans { is_cache_disabled: self.is_cache_disabled, ..CommandPlans::default() };
         }
         self.plans.clear();
         self.accesses.clear();
@@ -282,7 +284,8 @@ impl CommandPlans {
     ) {
         let (first, marks, own) = (self.addressed.len() as u32, self.marks.len() as u32, self.accesses.len() as u32);
         let is_like = |command_plan: &CommandPlan| {
-            command_plan.is_one_to_one
+            !self.is_cache_disabled
+                && command_plan.is_one_to_one
                 && command_plan.len() == accesses.len()
                 && self.last_resources.len() == accesses.len()
         };
@@ -342,6 +345,7 @@ impl CommandPlans {
         }
         let (kind, has_moved) = self.group_written_ranges(first);
         let before = self.plans.last().copied().filter(|it| it.kind == PlanKind::Disjoint && kind == it.kind);
+        let before = before.filter(|_| !self.is_cache_disabled);
         if let Some(before) = before {
             self.mark_repeats(before, first);
         }

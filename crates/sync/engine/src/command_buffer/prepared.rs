@@ -44,9 +44,19 @@ const STALE_MOVE_COUNT: u64 = u64::MAX;
 
 impl PreparedCommandBuffer {
     pub(crate) fn new(source: CommandBuffer, addresses: &AddressMap) -> PreparedCommandBuffer {
+        PreparedCommandBuffer::default().recorded(source, addresses)
+    }
+
+    /// For an engine without caches.
+    pub(crate) fn uncached(source: CommandBuffer, addresses: &AddressMap) -> PreparedCommandBuffer {
         let mut prepared = PreparedCommandBuffer::default();
-        prepared.record(source, addresses);
-        prepared
+        prepared.plans.is_cache_disabled = true;
+        prepared.recorded(source, addresses)
+    }
+
+    fn recorded(mut self, source: CommandBuffer, addresses: &AddressMap) -> PreparedCommandBuffer {
+        self.record(source, addresses);
+        self
     }
 
     /// Recorded anew, in the room that there is, and not checked meanwhile.
@@ -71,7 +81,7 @@ impl PreparedCommandBuffer {
         self.reported = ReportedFindings::default();
         self.version += 1;
         self.busy_commands.clear();
-        self.marked_alias_count = queue.map(|_| addresses.alias_count());
+        self.marked_alias_count = queue.filter(|_| !self.plans.is_cache_disabled).map(|_| addresses.alias_count());
     }
 
     /// Adds a command; if that executes others, with their versions.

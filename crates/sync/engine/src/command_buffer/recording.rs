@@ -45,9 +45,10 @@ impl Engine {
         self.begin_deferred_check(id, queue, is_secondary);
         let checked = self.checked_for(queue, is_secondary);
         let commands = get_or_grow(&mut self.command_buffers, id.0 as usize);
+        commands.plans.is_cache_disabled = self.is_cache_disabled;
         commands.begin(checked, &self.device.addresses);
         // What shares memory by other names is looked at closely.
-        if checked.is_some() && self.device.addresses.alias_count() == 0 {
+        if checked.is_some() && !self.is_cache_disabled && self.device.addresses.alias_count() == 0 {
             commands.used_blocks = Some(self.spare_used_blocks.pop().unwrap_or_default());
         }
     }
@@ -56,7 +57,7 @@ impl Engine {
     /// anew for such a queue with the commands that it has.
     pub fn can_repeat(&self, id: CommandBufferId, queue: Queue, is_secondary: bool) -> bool {
         let checked = self.checked_for(queue, is_secondary);
-        let is_for = |it: &PreparedCommandBuffer| it.queue == checked;
+        let is_for = |it: &PreparedCommandBuffer| it.queue == checked && !self.is_cache_disabled;
         self.command_buffers.get(id.0 as usize).is_some_and(is_for) && self.is_unchanged(id)
     }
 

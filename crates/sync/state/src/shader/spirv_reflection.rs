@@ -21,6 +21,14 @@ const LAYERS: [u32; 2] = [9, 10];
 #[derive(Default)]
 pub struct SpirvReflection {
     cache: Mutex<Vec<CachedReflection>>,
+    is_cache_disabled: bool,
+}
+
+impl SpirvReflection {
+    /// Reads every shader of every pipeline, and keeps none.
+    pub fn uncached() -> SpirvReflection {
+        SpirvReflection { is_cache_disabled: true, ..SpirvReflection::default() }
+    }
 }
 
 struct CachedReflection {
@@ -47,6 +55,9 @@ impl Reflect for SpirvReflection {
             model: model_of(code.stage)?,
             constants: code.constants.iter().map(|(id, bytes)| (*id, bytes.to_vec())).collect(),
         };
+        if self.is_cache_disabled {
+            return read(&key);
+        }
         let mut last = self.cache.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
         if let Some(known) = last.iter().find(|it| it.key == key) {
             return known.interface.clone();

@@ -37,6 +37,34 @@ fn the_exit_code_can_be_the_programs() {
     assert!(text(&run.stderr).contains("SYNC-HAZARD-WRITE-AFTER-READ"), "{}", text(&run.stderr));
 }
 
+/// The code, the severity and the count of each finding of a sample, with the setting `caches`.
+fn findings_with_caches(stage: &TestEnvironment, options: &[&str], arguments: &[&str], caches: &str) -> Vec<String> {
+    let mut command = stage.under_layer_with_report(options, samples());
+    output(command.args(arguments).env("LAVASCOPE_CACHES", caches));
+    let report = stage.report();
+    let findings = report.0["findings"].as_array().expect("findings");
+    findings.iter().map(|it| format!("{} {} {}", it["code"], it["severity"], it["count"])).collect()
+}
+
+/// The guard of the caches of the layer: the last command buffer of a thread, and the choices for draws.
+#[test]
+fn samples_have_the_same_findings_without_caches() {
+    let stage = TestEnvironment::new("sync-caches");
+    let compare = |options: &[&str], arguments: &[&str]| {
+        let [cached, uncached] = ["on", "off"].map(|it| findings_with_caches(&stage, options, arguments, it));
+        assert_eq!(cached, uncached, "{arguments:?}");
+        cached.len()
+    };
+    let mut found = [0, 0];
+    for name in names().iter().filter(|it| it.starts_with("fault-")) {
+        found[0] += compare(OPTIONS[1][1], &[name, "--no-check"]);
+        if name.starts_with("fault-bounds") && !is_only_for_null(name) {
+            found[1] += compare(&["--gpu"], &[name]);
+        }
+    }
+    assert!(found[0] > 50 && found[1] > 5, "{found:?} findings");
+}
+
 /// What depends on a shader is an error to whoever wants it so.
 #[test]
 fn the_heuristic_makes_errors_of_what_is_likely() {

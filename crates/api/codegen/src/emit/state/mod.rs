@@ -3,11 +3,12 @@
 //! Every command of the registry stands in exactly one of them, so that a new registry version is a list of
 //! decisions to make.
 
+mod cached;
 mod handled;
 mod ignored;
 mod missing;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 
 use crate::emit::text::SourceText;
@@ -53,12 +54,48 @@ pub(crate) fn check(model: &Model) -> Vec<CodegenError> {
             _ => error(name, "`state` has more than one verdict on it"),
         }
     }
+    errors.extend(check_cached(&names(model), cached::CACHED));
     errors
 }
+
+/// Commands that a cache relies on and that are not in the registry, twice in the table, or at a wrong place in it.
+fn check_cached(registry: &[&str], table: CommandsByReason) -> Vec<CodegenError> {
+    let verdicts: BTreeMap<&str, StateCoverage> = all_commands().collect();
+    let mut seen = BTreeSet::new();
+    let mut errors = Vec::new();
+    for (effect, name) in table.iter().flat_map(|(effect, all)| all.iter().map(move |it| (*effect, *it))) {
+        let problem = if !registry.contains(&name) {
+            "is not in the registry, but a cache relies on it"
+        } else if !EFFECTS.iter().any(|it| it.0 == effect) {
+            "has an effect that no cache knows"
+        } else if !seen.insert((effect, name)) {
+            "has the same effect on caches twice"
+        } else if effect == REPEATABLE && !name.starts_with("Cmd") {
+            "is not recorded, and cannot be a part of a call sequence"
+        } else if matches!(verdicts.get(name), None | Some(StateCoverage::Missing(_))) {
+            "is not followed by `state`, and can be in no cache"
+        } else {
+            continue;
+        };
+        errors.push(CodegenError { item: format!("vk{name}"), problem: problem.to_owned() });
+    }
+    errors
+}
+
+const REPEATABLE: &str = "REPEATABLE";
+
+/// What caches rely on: the name of the list in `state`, and what it means.
+const EFFECTS: [(&str, &str); 3] = [
+    (REPEATABLE, "Commands that do the same when they are recorded again, while nothing changes that they depend on."),
+    ("KEEPS_ATTACHMENTS", "Commands after which a draw accesses its attachments as the draw before did."),
+    ("KEEPS_RECORDINGS", "Commands after which all other recorded commands mean what they meant before."),
+];
 
 pub(crate) fn emit(model: &Model, files: &mut Files) {
     let verdicts: BTreeMap<&str, StateCoverage> = all_commands().collect();
     let mut text = SourceText::rust("state", "state/mod");
+    text.blank();
+    text.line("use lavascope_abi::Command;");
     text.blank();
     text.line("use crate::command_support::{CommandSupport, CommandFamily, TrackPhase};");
     text.blank();
@@ -76,7 +113,27 @@ pub(crate) fn emit(model: &Model, files: &mut Files) {
         text.line(format!("    CommandSupport::{verdict}, // {}", command.c_name));
     }
     text.line("];");
+    emit_cached(&names(model), cached::CACHED, &mut text);
     files.insert(PathBuf::from("crates/sync/state/src/generated/mod.rs"), text.finish());
+}
+
+/// The commands of the registry, in its order.
+fn names(model: &Model) -> Vec<&str> {
+    model.commands.values().map(|it| it.rust_name.as_str()).collect()
+}
+
+/// One list for each effect, in the order of the registry.
+fn emit_cached(registry: &[&str], table: CommandsByReason, text: &mut SourceText) {
+    for (effect, meaning) in EFFECTS {
+        let listed: BTreeSet<&str> = table.iter().filter(|it| it.0 == effect).flat_map(|it| it.1).copied().collect();
+        text.blank();
+        text.line(format!("/// {meaning}"));
+        text.line(format!("pub(crate) const {effect}: &[Command] = &["));
+        for name in registry.iter().filter(|it| listed.contains(*it)) {
+            text.line(format!("    Command::{name},"));
+        }
+        text.line("];");
+    }
 }
 
 /// For the ledger.
@@ -99,4 +156,39 @@ fn all_commands() -> impl Iterator<Item = (&'static str, StateCoverage)> {
     understood
         .chain(of_reasons(ignored::IGNORED, StateCoverage::Ignored))
         .chain(of_reasons(missing::MISSING, StateCoverage::Missing))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn problems(table: CommandsByReason) -> Vec<String> {
+        check_cached(&["CmdDraw", "MapMemory", "CmdCudaLaunchKernelNV"], table)
+            .into_iter()
+            .map(|it| it.problem)
+            .collect()
+    }
+
+    #[test]
+    fn every_command_that_is_cached_exists() {
+        assert_eq!(problems(&[(REPEATABLE, &["CmdDraw"]), ("KEEPS_RECORDINGS", &["CmdDraw", "MapMemory"])]), [""; 0]);
+        let wrong: [(CommandsByReason, &str); 5] = [
+            (&[(REPEATABLE, &["CmdDrawn"])], "is not in the registry, but a cache relies on it"),
+            (&[("KEEPS_NOTHING", &["CmdDraw"])], "has an effect that no cache knows"),
+            (&[(REPEATABLE, &["CmdDraw", "CmdDraw"])], "has the same effect on caches twice"),
+            (&[(REPEATABLE, &["MapMemory"])], "is not recorded, and cannot be a part of a call sequence"),
+            (&[(REPEATABLE, &["CmdCudaLaunchKernelNV"])], "is not followed by `state`, and can be in no cache"),
+        ];
+        for (table, problem) in wrong {
+            assert_eq!(problems(table), [problem]);
+        }
+    }
+
+    #[test]
+    fn a_command_that_is_not_listed_is_never_cached() {
+        let mut text = SourceText::rust("state", "state/mod");
+        emit_cached(&["CmdDraw", "CmdNew"], cached::CACHED, &mut text);
+        let text = text.finish();
+        assert_eq!((text.matches("Command::CmdDraw,").count(), text.matches("CmdNew").count()), (3, 0), "{text}");
+    }
 }

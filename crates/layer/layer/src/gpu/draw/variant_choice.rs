@@ -39,8 +39,9 @@ impl DeviceChecks {
     pub(crate) fn choose_variant(&self, commands: &mut CommandBufferState, point: usize) -> Option<u32> {
         let sets_version = self.sets_version.load(Ordering::Acquire);
         let known = commands.choices.find(&commands.bind_points[point], sets_version);
+        let known = known.filter(|_| !self.is_choice_cache_disabled);
         let index = known.or_else(|| self.choose_uncached(commands, point, sets_version));
-        commands.bind_points[point].chosen = index;
+        commands.bind_points[point].chosen = index.filter(|_| !self.is_choice_cache_disabled);
         index
     }
 
@@ -79,7 +80,7 @@ impl DeviceChecks {
         let pipeline = commands.bind_points[point].pipeline.as_ref()?;
         let address = Arc::as_ptr(pipeline).addr();
         let is_known = |it: &BestVariant| it.pipeline == address && it.sets_version == sets_version;
-        if let Some(known) = commands.best_variant.filter(is_known) {
+        if let Some(known) = commands.best_variant.filter(|it| is_known(it) && !self.is_choice_cache_disabled) {
             return Some(known.variant_index);
         }
         let variant = pipeline.best_variant()?;

@@ -83,7 +83,8 @@ unsafe fn look_up_recorder<'a>(handle: u64) -> Option<CallTarget<'a, DeviceData>
     let generation = PROCESS_STATE.generation();
     // SAFETY: the contract of this function; a command buffer shares the key of its device.
     let target = unsafe { device_of(handle) }?;
-    if let Some(slot) = target.owner.handles().slot(HandleType::CommandBuffer, handle)
+    if !PROCESS_STATE.is_cache_disabled()
+        && let Some(slot) = target.owner.handles().slot(HandleType::CommandBuffer, handle)
         && let Some(id) = PROCESS_STATE.objects.id(slot)
     {
         let sync_domain = PROCESS_STATE.objects.sync_domain(slot);

@@ -9,6 +9,7 @@ use std::process::Command;
 use anyhow::{Context, Result, ensure};
 use lavascope_bench::BenchEntry;
 
+use super::topics::BenchSelection;
 use crate::setup::process;
 use crate::setup::process::cargo;
 use crate::setup::system;
@@ -92,11 +93,11 @@ impl RunCost {
     }
 }
 
-pub(super) fn entries(root: &Path, filter: Option<&str>) -> Result<Vec<BenchEntry>> {
-    let is_wanted = |name: &str| filter.is_none_or(|it| name.contains(it));
+/// The programs, captured.
+pub(super) fn capture_entries(root: &Path, selection: &BenchSelection<'_>) -> Result<Vec<BenchEntry>> {
     let mut all = Vec::new();
-    let wanted: Vec<&BenchProgram> = PROGRAMS.iter().filter(|it| is_wanted(it.name)).collect();
-    if wanted.is_empty() && !is_wanted(CHECK) {
+    let wanted: Vec<&BenchProgram> = PROGRAMS.iter().filter(|it| selection.has_entry(it.name)).collect();
+    if wanted.is_empty() {
         return Ok(all);
     }
     let stage = BenchSetup::new(root)?;
@@ -108,12 +109,16 @@ pub(super) fn entries(root: &Path, filter: Option<&str>) -> Result<Vec<BenchEntr
         }
         all.extend(stage.program(program)?);
     }
-    if is_wanted(CHECK) {
-        for (sample, what, limit) in CHECKED {
-            all.push(stage.check(sample, what, limit)?);
-        }
-    }
     Ok(all)
+}
+
+/// `lavascope check` of traces of samples.
+pub(super) fn check_entries(root: &Path, selection: &BenchSelection<'_>) -> Result<Vec<BenchEntry>> {
+    if !selection.has_entry(CHECK) {
+        return Ok(Vec::new());
+    }
+    let stage = BenchSetup::new(root)?;
+    CHECKED.iter().map(|(sample, what, limit)| stage.check(sample, what, *limit)).collect()
 }
 
 const CHECK: &str = "CPU time of `check` for a call";

@@ -2,8 +2,10 @@
 //!
 //! Keys and values lie one behind the other as they came: applications use objects much in the order in which they made
 //! them, and then what is asked for next is near. Where a key lies is in an index, by open addressing with linear probing,
-//! of four bytes a slot: it is the one place that is looked at somewhere else each time, so it is small. Readers take no
-//! lock and write nothing. Writers, which are rare, hold a mutex. The tag is the top byte of the value.
+//! of four bytes a slot: it is the one place that is looked at somewhere else each time, so it is small. With 65,536 live
+//! buffers, keys and values in the slots themselves took two fifths of a validated copy: each look-up met a cold cache line
+//! and a page that the TLB did not have. Readers take no lock and write nothing. Writers, which are rare, hold a mutex.
+//! The tag is the top byte of the value.
 //!
 //! A reader may race a writer only for keys that the application itself uses unsynchronized, which it must not do;
 //! even then the reader gets an old value, a new one or none, never a torn one.

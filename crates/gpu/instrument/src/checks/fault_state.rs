@@ -3,6 +3,9 @@
 //! Checks of a block are gathered, and what they found is put together where the block ends: the first of them that
 //! failed is found by going backward. A function of one block keeps all of it in values; else it is in private
 //! variables from block to block. While all is well the details may be anything, so they are never asked for.
+//!
+//! Bits are added, not joined by `or`: lavapipe tries many algebraic rules for `or`, `and`, `xor` and for choices between
+//! constants, and few for sums. A chain of "the first fault so far" through all checks takes twice as many rounds there.
 
 use lavascope_spirv::Id;
 use smallvec::SmallVec;

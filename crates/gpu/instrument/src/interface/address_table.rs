@@ -1,4 +1,5 @@
 //! The table of addresses: a tree of fixed depth, so that shaders find the buffer of an address without a loop.
+//! A loop costs lavapipe three more rounds of its optimizer, and a dispatch with it is slower the more buffers there are.
 //!
 //! A word of the tree is the place of another node, or of the record of a range. The ranges that begin in a block of
 //! addresses are told apart by going down as far as one begins in it: then it is that one or the one before. Blocks of

@@ -2,6 +2,9 @@
 //!
 //! Drivers look at each instruction again and again while they optimize, so there are few of them: a table is one load
 //! of a pointer, a cell is a structure, and what belongs together is loaded and stored as vectors.
+//! lavapipe repeats all its passes until none of them changes anything, so one instruction that needs another round makes
+//! the whole pipeline slower. These need one: a root pointer in a private variable, a pointer that becomes two words and a
+//! pointer again, a constant added to a constant, and a loop.
 
 use lavascope_spirv::{Editor, Id, Section, instruction};
 use spirv::{Decoration, Op, StorageClass};

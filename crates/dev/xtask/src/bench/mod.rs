@@ -3,6 +3,7 @@
 //! [`topics`] names what is measured. With `--write-docs` the figures go into [`results`], from which [`page`] renders
 //! `docs/performance.md`.
 
+mod build;
 mod page;
 mod peers;
 mod programs;
@@ -19,6 +20,7 @@ use lavascope_bench::BenchEntry;
 
 use crate::setup::process;
 use crate::setup::process::cargo;
+use build::with_packages;
 use peers::BenchPeer;
 use results::{BenchResults, ResultRow, RowOrigin};
 use topics::{BenchSelection, BenchSource, BenchTopic, TOPICS};
@@ -90,10 +92,10 @@ fn measure(
     counts_instructions: bool,
 ) -> Result<Vec<BenchEntry>> {
     match source {
-        BenchSource::Binary { package, bench, peer } => {
-            let mut measured = run_binary(root, package, bench, peer, selection.entry)?;
+        BenchSource::Binary { bench, peer } => {
+            let mut measured = run_binary(root, bench, peer, selection.entry)?;
             if counts_instructions {
-                let binary = binary(root, package, bench)?;
+                let binary = binary(root, bench)?;
                 for entry in &mut measured {
                     entry.instructions = count_instructions(root, &binary, &entry.name)?;
                 }
@@ -107,15 +109,9 @@ fn measure(
     }
 }
 
-fn run_binary(
-    root: &Path,
-    package: &str,
-    bench: &str,
-    peer: Option<BenchPeer>,
-    filter: Option<&str>,
-) -> Result<Vec<BenchEntry>> {
+fn run_binary(root: &Path, bench: &str, peer: Option<BenchPeer>, filter: Option<&str>) -> Result<Vec<BenchEntry>> {
     let mut command = Command::new(cargo());
-    command.args(["bench", "--quiet", "--package", package, "--bench", bench, "--"]).args(filter).current_dir(root);
+    command.args(with_packages(&["bench", "--quiet", "--bench", bench])).arg("--").args(filter).current_dir(root);
     command.envs(peer.and_then(|it| it.variable(root)));
     let output = command.output().context("cargo cannot be started")?;
     let text = String::from_utf8_lossy(&output.stdout);
@@ -127,8 +123,8 @@ fn run_binary(
 }
 
 /// The path of a bench binary that is built already.
-fn binary(root: &Path, package: &str, bench: &str) -> Result<String> {
-    let arguments = ["bench", "--no-run", "--package", package, "--bench", bench, "--message-format", "json"];
+fn binary(root: &Path, bench: &str) -> Result<String> {
+    let arguments = with_packages(&["bench", "--no-run", "--bench", bench, "--message-format", "json"]);
     let output = process::output(root, &cargo(), &arguments)?;
     let text = String::from_utf8_lossy(&output.stdout);
     let messages = text.lines().filter_map(|it| serde_json::from_str::<serde_json::Value>(it).ok());

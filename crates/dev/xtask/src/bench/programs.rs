@@ -9,9 +9,9 @@ use std::process::Command;
 use anyhow::{Context, Result, ensure};
 use lavascope_bench::BenchEntry;
 
+use super::build::build_release;
 use super::topics::BenchSelection;
 use crate::setup::process;
-use crate::setup::process::cargo;
 use crate::setup::system;
 use crate::setup::x_server::Screen;
 use crate::test::PYTHON_PACKAGES;
@@ -137,13 +137,7 @@ pub(super) struct BenchSetup {
 
 impl BenchSetup {
     pub(super) fn new(root: &Path) -> Result<BenchSetup> {
-        let packages = ["lavascope-cli", "lavascope-layer", "lavascope-null-driver", "lavascope-samples"];
-        let arguments = packages.iter().flat_map(|it| ["--package", it]);
-        let arguments: Vec<&str> = ["build", "--release", "--quiet"].into_iter().chain(arguments).collect();
-        process::run(root, &cargo(), &arguments)?;
-        let program = std::env::current_exe().context("the place of this program is not known")?;
-        // `target/debug/xtask`
-        let target = program.ancestors().nth(2).context("this program is not in a build folder")?;
+        let target = build_release(root)?;
         let folder = target.join("bench-programs");
         std::fs::create_dir_all(&folder).with_context(|| format!("{} cannot be made", folder.display()))?;
         let driver = system::lavapipe().context("lavapipe is not there: `apt-get install mesa-vulkan-drivers`")?;

@@ -17,7 +17,7 @@ pub(super) struct BenchTopic {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum BenchSource {
     /// A bench binary.
-    Binary { package: &'static str, bench: &'static str, peer: Option<BenchPeer> },
+    Binary { bench: &'static str, peer: Option<BenchPeer> },
     /// Whole programs, captured.
     Programs,
     /// Whole programs, with the layer off.
@@ -37,12 +37,12 @@ impl BenchSource {
         }
     }
 
-    const fn binary(package: &'static str, bench: &'static str) -> BenchSource {
-        BenchSource::Binary { package, bench, peer: None }
+    const fn binary(bench: &'static str) -> BenchSource {
+        BenchSource::Binary { bench, peer: None }
     }
 
-    const fn compared(package: &'static str, bench: &'static str, peer: BenchPeer) -> BenchSource {
-        BenchSource::Binary { package, bench, peer: Some(peer) }
+    const fn compared(bench: &'static str, peer: BenchPeer) -> BenchSource {
+        BenchSource::Binary { bench, peer: Some(peer) }
     }
 }
 
@@ -53,14 +53,14 @@ pub(super) const TOPICS: &[BenchTopic] = &[
         title: "Records of calls",
         text: "Nanoseconds of a call while 100,000 objects live. `pack` is the generated packer of one command, `walk` \
                packs any command by its tables. With cold objects each call names another object.",
-        sources: &[BenchSource::binary("lavascope-marshal", "pack")],
+        sources: &[BenchSource::binary("pack")],
     },
     BenchTopic {
         name: "overhead",
         title: "Calls through the layer",
         text: "What the layer adds to a call, through the Vulkan loader. *Off*: nothing is switched on. *Reading*: a \
                reader gets every record on a thread of the layer.",
-        sources: &[BenchSource::binary("lavascope-layer", "overhead"), BenchSource::Vkcube],
+        sources: &[BenchSource::binary("overhead"), BenchSource::Vkcube],
     },
     BenchTopic {
         name: "capture",
@@ -68,8 +68,8 @@ pub(super) const TOPICS: &[BenchTopic] = &[
         text: "One program records viewports, scissors, vertex buffers, push constants and draws. Whole programs run on \
                lavapipe; their figures are ratios to the same program without a capture.",
         sources: &[
-            BenchSource::compared("lavascope-layer", "capture", BenchPeer::Gfxreconstruct),
-            BenchSource::binary("lavascope-trace", "file"),
+            BenchSource::compared("capture", BenchPeer::Gfxreconstruct),
+            BenchSource::binary("file"),
             BenchSource::Programs,
         ],
     },
@@ -80,8 +80,8 @@ pub(super) const TOPICS: &[BenchTopic] = &[
                thread of the layer. The peer runs with synchronization validation alone. `tracker` and `validator` read \
                records, without the layer. `check` reads traces.",
         sources: &[
-            BenchSource::compared("lavascope-layer", "validation", BenchPeer::Khronos),
-            BenchSource::binary("lavascope-validate", "records"),
+            BenchSource::compared("validation", BenchPeer::Khronos),
+            BenchSource::binary("records"),
             BenchSource::Check,
         ],
     },
@@ -90,7 +90,7 @@ pub(super) const TOPICS: &[BenchTopic] = &[
         title: "The hazard engine",
         text: "The engine alone, without Vulkan calls. A frame has 80 draws with seven accesses each, 10 copies, 4 \
                barriers, and the begin and end of rendering.",
-        sources: &[BenchSource::binary("lavascope-engine", "engine")],
+        sources: &[BenchSource::binary("engine")],
     },
     BenchTopic {
         name: "gpu",
@@ -98,17 +98,14 @@ pub(super) const TOPICS: &[BenchTopic] = &[
         text: "What the checks add on lavapipe, with one thread and without a shader cache. The peer runs with \
                GPU-assisted validation alone. A pipeline with 50 and 50 accesses has 50 loads from a storage buffer and \
                50 from device addresses.",
-        sources: &[BenchSource::compared("lavascope-layer", "gpu", BenchPeer::Khronos)],
+        sources: &[BenchSource::compared("gpu", BenchPeer::Khronos)],
     },
     BenchTopic {
         name: "spirv",
         title: "SPIR-V",
         text: "Parsing, reflection and instrumentation of a module. The limits are 20 and 250 ns for a word, and 10 ns \
                for a byte, whatever the size of the module.",
-        sources: &[
-            BenchSource::binary("lavascope-spirv", "reflect"),
-            BenchSource::binary("lavascope-instrument", "instrument"),
-        ],
+        sources: &[BenchSource::binary("reflect"), BenchSource::binary("instrument")],
     },
     BenchTopic {
         name: "replay",
@@ -116,13 +113,13 @@ pub(super) const TOPICS: &[BenchTopic] = &[
         text: "The sample `recording`: each thread records 1,000,000 commands and submits nothing. Times and memory are \
                of whole processes. A call on a thread is measured from the open loader to the last call, with reading \
                and unpacking the trace.",
-        sources: &[BenchSource::Replay, BenchSource::binary("lavascope-replay", "handover")],
+        sources: &[BenchSource::Replay, BenchSource::binary("handover")],
     },
     BenchTopic {
         name: "drivers",
         title: "Replay on other drivers",
         text: "Bytes that the device wrote and that differ from those of the capture, over all samples that run on both \
-               drivers. The bytes that differ are pixels on the edges of triangles.",
+               drivers. The bytes that differ are pixels on the edges of triangles. The last rows compare pictures.",
         sources: &[],
     },
     BenchTopic {

@@ -10,9 +10,8 @@ use anyhow::{Context, Result, bail, ensure};
 use lavascope_bench::BenchEntry;
 use serde::Serialize;
 
+use super::build::build_release;
 use super::topics::BenchSelection;
-use crate::setup::process;
-use crate::setup::process::cargo;
 use crate::setup::system;
 use crate::setup::x_server::Screen;
 
@@ -106,13 +105,13 @@ pub(super) fn entries(root: &Path, selection: &BenchSelection<'_>) -> Result<Vec
         eprintln!("vkcube: not measured; `apt-get install {package}` brings what is missing");
         return Ok(Vec::new());
     }
-    let entry = |it: &Figure| BenchEntry {
-        name: name(it.name),
+    let entry = |measured: &Figure| BenchEntry {
+        name: name(measured.name),
         unit: "ms".to_owned(),
-        bare: Some(it.bare_median_ms),
-        ours: it.bare_median_ms + it.layer_less_bare_ms.median,
-        added: Some(it.layer_less_bare_ms.median),
-        limit: Some(it.bare_again_less_bare_ms.max),
+        bare: Some(measured.bare_median_ms),
+        ours: measured.bare_median_ms + measured.layer_less_bare_ms.median,
+        added: Some(measured.layer_less_bare_ms.median),
+        limit: Some(measured.bare_again_less_bare_ms.max),
         ..BenchEntry::default()
     };
     Ok(measure(root, PAIRS, VkcubeLayer::Off)?.1.iter().map(entry).collect())
@@ -144,12 +143,7 @@ struct VkcubeBench {
 
 impl VkcubeBench {
     fn new(root: &Path, layer: VkcubeLayer) -> Result<VkcubeBench> {
-        let arguments = ["build", "--release", "--package", "lavascope-cli", "--package", "lavascope-layer"];
-        process::run(root, &cargo(), &arguments)?;
-        let program = std::env::current_exe().context("the place of this program is not known")?;
-        // `target/debug/xtask`
-        let target = program.ancestors().nth(2).context("this program is not in a build folder")?;
-        let lavascope = target.join("release/lavascope");
+        let lavascope = build_release(root)?.join("release/lavascope");
         let driver = system::lavapipe().context("lavapipe is not there: `apt-get install mesa-vulkan-drivers`")?;
         Ok(VkcubeBench { screen: Screen::start()?, driver, lavascope, layer })
     }

@@ -19,7 +19,7 @@ pub struct BenchEntry {
     pub ours: f64,
     /// The same work with the tool we compare with.
     pub peer: Option<f64>,
-    /// What we add must not be above this part of what that tool adds.
+    /// What is measured of us must not be above this part of what is measured of the peer.
     #[serde(default)]
     pub share_limit: Option<f64>,
     /// What we add to the bare work: the smallest difference would be luck, so this is the difference of the minima.
@@ -39,14 +39,24 @@ impl BenchEntry {
         self.bare.or(self.peer).filter(|it| *it > 0.0).map(|it| self.ours / it)
     }
 
-    /// What we add to what the tool adds that we compare with.
+    /// What the limit is for: what we add, or ours if nothing is added.
+    pub fn measured(&self) -> f64 {
+        self.added.unwrap_or(self.ours)
+    }
+
+    /// The same of the peer.
+    pub fn peer_measured(&self) -> Option<f64> {
+        let bare = if self.added.is_some() { self.bare? } else { 0.0 };
+        Some(self.peer? - bare)
+    }
+
+    /// What is measured of us, as a part of what is measured of the peer.
     pub fn share(&self) -> Option<f64> {
-        let added = self.peer? - self.bare?;
-        Some(self.added? / added).filter(|_| added > 0.0)
+        self.peer_measured().filter(|it| *it > 0.0).map(|it| self.measured() / it)
     }
 
     pub fn is_within_limit(&self) -> bool {
-        let is_small = self.limit.is_none_or(|it| self.added.unwrap_or(self.ours) <= it);
+        let is_small = self.limit.is_none_or(|it| self.measured() <= it);
         is_small && self.share().zip(self.share_limit).is_none_or(|(share, limit)| share <= limit)
     }
 }
@@ -195,4 +205,33 @@ fn time_batch(run: &mut dyn FnMut(u64), times: u64) -> (f64, f64) {
     run(times);
     let per = |from: u64, now: u64| now.saturating_sub(from) as f64 / times as f64;
     (per(thread, thread_nanoseconds()), per(process, process_nanoseconds()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_added_is_compared_with_what_the_peer_adds() {
+        let added = BenchEntry {
+            bare: Some(10.0),
+            ours: 30.0,
+            added: Some(20.0),
+            peer: Some(50.0),
+            share_limit: Some(0.5),
+            ..BenchEntry::default()
+        };
+        assert_eq!((added.measured(), added.peer_measured(), added.share()), (20.0, Some(40.0), Some(0.5)));
+        assert!(added.is_within_limit());
+        assert!(!BenchEntry { share_limit: Some(0.4), ..added.clone() }.is_within_limit());
+        assert!(!BenchEntry { limit: Some(19.0), ..added }.is_within_limit());
+    }
+
+    #[test]
+    fn a_figure_without_a_bare_one_is_compared_with_the_figure_of_the_peer() {
+        let whole = BenchEntry { ours: 3.0, peer: Some(4.0), share_limit: Some(0.5), ..BenchEntry::default() };
+        assert_eq!((whole.measured(), whole.peer_measured(), whole.share()), (3.0, Some(4.0), Some(0.75)));
+        assert!(!whole.is_within_limit());
+        assert_eq!(BenchEntry { peer: None, ..whole }.share(), None);
+    }
 }

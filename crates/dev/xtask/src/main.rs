@@ -64,14 +64,17 @@ enum XtaskCommand {
         /// Count instructions under valgrind as well.
         #[arg(long)]
         instructions: bool,
-        /// Only entries whose name contains this.
+        /// Write the figures into docs/performance.json, and render docs/performance.md from it.
+        #[arg(long)]
+        write_docs: bool,
+        /// Only this topic, this bench binary, or entries whose name contains this.
         #[arg(value_name = "NAME")]
         filter: Option<String>,
     },
     /// Measure vkcube alone and under the layer, in turns.
     Vkcube {
         /// How many pairs of runs.
-        #[arg(long, default_value_t = 15, value_parser = clap::value_parser!(u32).range(3..=1000))]
+        #[arg(long, default_value_t = bench::vkcube::PAIRS, value_parser = clap::value_parser!(u32).range(3..=1000))]
         pairs: u32,
         /// Let the layer count calls; that is for information, and has no limit.
         #[arg(long)]
@@ -191,8 +194,11 @@ fn main() -> Result<()> {
         XtaskCommand::Shaders => generate::shaders::run(&root),
         XtaskCommand::Tidy => run_tidy(&root),
         XtaskCommand::Bless => generate::bless::run(&root),
-        XtaskCommand::Bench { json, instructions, filter } => {
-            bench::run(&root, json.as_deref(), instructions, filter.as_deref())
+        XtaskCommand::Bench { json, instructions, write_docs, filter } => {
+            let (json, filter) = (json.as_deref(), filter.as_deref());
+            let request =
+                bench::BenchRequest { json, counts_instructions: instructions, writes_docs: write_docs, filter };
+            bench::run(&root, &request)
         }
         XtaskCommand::Vkcube { pairs, stats: true, json } => {
             bench::vkcube::run(&root, pairs, bench::vkcube::VkcubeLayer::Counts, json.as_deref())

@@ -3,6 +3,10 @@
 //! On the null driver, through the real loader: 1,000 copies with 64 barriers over some live buffers, and frames of 1,000
 //! draws. Bare and validated batches take turns, and batches under the Khronos layer with nothing but synchronization
 //! validation on, where that is installed. `overhead` measures the layer without validation.
+//!
+//! What the Khronos layer adds here is its synchronization validation: without it the layer adds 10 ns, and with its core
+//! checks 26,000 ns. With 65,536 buffers each frame uses other buffers, and cache and TLB misses decide: a copy reads about
+//! eight cache lines that only the last-level cache has.
 
 #[path = "setup/khronos.rs"]
 mod khronos;

@@ -139,6 +139,8 @@ impl RecordHeader {
 ///
 /// No more than its words, so that it goes from function to function in registers: the head is read where it is asked
 /// for.
+/// A structure that one function writes field by field and the next one reads as a whole costs a store-forwarding stall,
+/// some 20 ns each time.
 #[derive(Clone, Copy)]
 pub struct Record<'a> {
     words: &'a [u64],

@@ -3,6 +3,7 @@
 //! A driver brings libraries of a hundred megabytes. Going through them once, to put them in their places and to begin,
 //! leaves a third of their code in memory; a replay then needs little of it. What a mapping of a file holds that nobody
 //! ever changed is in the file, and comes back when it is needed. So do free pieces of the C library.
+//! The kernel maps 64 KB around each page that is touched, so the number of places in use counts, not their size.
 
 use std::ffi::c_int;
 use std::fs::File;

@@ -1,48 +1,56 @@
-//! Measures, prints a table, and holds the figures against their limits.
+//! Measures, prints a table, and compares the figures with their limits.
+//!
+//! [`topics`] names what is measured. With `--write-docs` the figures go into [`results`], from which [`page`] renders
+//! `docs/performance.md`.
 
+mod build;
+mod page;
+mod peers;
 mod programs;
 mod replay;
+mod results;
+mod topics;
 pub(crate) mod vkcube;
 
 use std::path::Path;
+use std::process::Command;
 
 use anyhow::{Context, Result, bail};
 use lavascope_bench::BenchEntry;
 
 use crate::setup::process;
 use crate::setup::process::cargo;
+use build::with_packages;
+use peers::BenchPeer;
+use results::{BenchResults, ResultRow, RowOrigin};
+use topics::{BenchSelection, BenchSource, BenchTopic, TOPICS};
 
-/// The bench binaries: package and target.
-const BENCHES: &[(&str, &str)] = &[
-    ("lavascope-marshal", "pack"),
-    ("lavascope-layer", "overhead"),
-    ("lavascope-layer", "capture"),
-    ("lavascope-layer", "validation"),
-    ("lavascope-layer", "gpu"),
-    ("lavascope-instrument", "instrument"),
-    ("lavascope-replay", "handover"),
-    ("lavascope-spirv", "reflect"),
-    ("lavascope-engine", "engine"),
-    ("lavascope-trace", "file"),
-    ("lavascope-validate", "records"),
-];
+/// What `cargo xtask bench` is asked for.
+pub(crate) struct BenchRequest<'a> {
+    /// Where the entries are written as JSON.
+    pub(crate) json: Option<&'a Path>,
+    pub(crate) counts_instructions: bool,
+    pub(crate) writes_docs: bool,
+    /// A topic, a bench binary, or a part of the names of entries.
+    pub(crate) filter: Option<&'a str>,
+}
 
-pub(crate) fn run(root: &Path, json: Option<&Path>, instructions: bool, filter: Option<&str>) -> Result<()> {
+pub(crate) fn run(root: &Path, request: &BenchRequest<'_>) -> Result<()> {
+    let selection = BenchSelection::new(request.filter);
+    let machine = peers::machine();
     let mut entries = Vec::new();
-    for (package, bench) in BENCHES {
-        let mut measured = measure(root, package, bench, filter)?;
-        if instructions {
-            let binary = binary(root, package, bench)?;
-            for entry in &mut measured {
-                entry.instructions = count_instructions(root, &binary, &entry.name)?;
+    for topic in TOPICS.iter().filter(|it| selection.has_topic(it)) {
+        for source in topic.sources.iter().filter(|it| selection.has_source(it)) {
+            let measured = measure(root, *source, &selection, request.counts_instructions)?;
+            // After each source: what follows may take long, and may fail.
+            if request.writes_docs && !measured.is_empty() {
+                write_docs(root, topic, *source, &measured, &machine)?;
             }
+            entries.extend(measured);
         }
-        entries.extend(measured);
     }
-    entries.extend(programs::entries(root, filter)?);
-    entries.extend(replay::entries(root, filter)?);
     print(&entries);
-    if let Some(path) = json {
+    if let Some(path) = request.json {
         let text = serde_json::to_string_pretty(&entries)?;
         std::fs::write(path, text + "\n").with_context(|| format!("{} cannot be written", path.display()))?;
     }
@@ -53,10 +61,59 @@ pub(crate) fn run(root: &Path, json: Option<&Path>, instructions: bool, filter: 
     Ok(())
 }
 
-fn measure(root: &Path, package: &str, bench: &str, filter: Option<&str>) -> Result<Vec<BenchEntry>> {
-    let mut arguments = vec!["bench", "--quiet", "--package", package, "--bench", bench, "--"];
-    arguments.extend(filter);
-    let output = process::output(root, &cargo(), &arguments)?;
+/// Renders the page from the results of the last runs.
+pub(crate) fn render_page(root: &Path) -> Result<()> {
+    BenchResults::read(root)?.write(root)
+}
+
+fn write_docs(
+    root: &Path,
+    topic: &BenchTopic,
+    source: BenchSource,
+    entries: &[BenchEntry],
+    machine: &str,
+) -> Result<()> {
+    let peer = source.peer().map(|it| it.name(root));
+    let origin = RowOrigin { topic: topic.name, peer: peer.as_deref(), machine };
+    let mut results = BenchResults::read(root)?;
+    for row in entries.iter().flat_map(|it| ResultRow::of_entry(it, &origin)) {
+        let what = row.what.clone();
+        if !results.insert(topic.name, row) {
+            eprintln!("{what}: the row of the last run with a peer stays");
+        }
+    }
+    results.write(root)
+}
+
+fn measure(
+    root: &Path,
+    source: BenchSource,
+    selection: &BenchSelection<'_>,
+    counts_instructions: bool,
+) -> Result<Vec<BenchEntry>> {
+    match source {
+        BenchSource::Binary { bench, peer } => {
+            let mut measured = run_binary(root, bench, peer, selection.entry)?;
+            if counts_instructions {
+                let binary = binary(root, bench)?;
+                for entry in &mut measured {
+                    entry.instructions = count_instructions(root, &binary, &entry.name)?;
+                }
+            }
+            Ok(measured)
+        }
+        BenchSource::Programs => programs::capture_entries(root, selection),
+        BenchSource::Check => programs::check_entries(root, selection),
+        BenchSource::Vkcube => vkcube::entries(root, selection),
+        BenchSource::Replay => replay::entries(root, selection.entry),
+    }
+}
+
+fn run_binary(root: &Path, bench: &str, peer: Option<BenchPeer>, filter: Option<&str>) -> Result<Vec<BenchEntry>> {
+    let mut command = Command::new(cargo());
+    command.args(with_packages(&["bench", "--quiet", "--bench", bench])).arg("--").args(filter).current_dir(root);
+    command.envs(peer.and_then(|it| it.variable(root)));
+    let output = command.output().context("cargo cannot be started")?;
     let text = String::from_utf8_lossy(&output.stdout);
     if !output.status.success() {
         bail!("the bench `{bench}` failed:\n{}", String::from_utf8_lossy(&output.stderr));
@@ -66,8 +123,8 @@ fn measure(root: &Path, package: &str, bench: &str, filter: Option<&str>) -> Res
 }
 
 /// The path of a bench binary that is built already.
-fn binary(root: &Path, package: &str, bench: &str) -> Result<String> {
-    let arguments = ["bench", "--no-run", "--package", package, "--bench", bench, "--message-format", "json"];
+fn binary(root: &Path, bench: &str) -> Result<String> {
+    let arguments = with_packages(&["bench", "--no-run", "--bench", bench, "--message-format", "json"]);
     let output = process::output(root, &cargo(), &arguments)?;
     let text = String::from_utf8_lossy(&output.stdout);
     let messages = text.lines().filter_map(|it| serde_json::from_str::<serde_json::Value>(it).ok());
@@ -101,7 +158,7 @@ fn print(entries: &[BenchEntry]) {
     println!("{:width$} {}", "name", head.map(|it| format!("{it:>8}")).join(" "));
     for entry in entries {
         let figure = |value: Option<f64>| format!("{:>8}", value.map_or("-".to_owned(), |it| format!("{it:.1}")));
-        // So many times as much as we add the peer adds.
+        // The peer takes so many times as much as we do.
         let times = entry.share().map(f64::recip);
         let cells = [
             entry.bare,

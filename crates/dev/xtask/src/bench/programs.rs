@@ -9,8 +9,9 @@ use std::process::Command;
 use anyhow::{Context, Result, ensure};
 use lavascope_bench::BenchEntry;
 
+use super::build::build_release;
+use super::topics::BenchSelection;
 use crate::setup::process;
-use crate::setup::process::cargo;
 use crate::setup::system;
 use crate::setup::x_server::Screen;
 use crate::test::PYTHON_PACKAGES;
@@ -92,11 +93,11 @@ impl RunCost {
     }
 }
 
-pub(super) fn entries(root: &Path, filter: Option<&str>) -> Result<Vec<BenchEntry>> {
-    let is_wanted = |name: &str| filter.is_none_or(|it| name.contains(it));
+/// The programs, captured.
+pub(super) fn capture_entries(root: &Path, selection: &BenchSelection<'_>) -> Result<Vec<BenchEntry>> {
     let mut all = Vec::new();
-    let wanted: Vec<&BenchProgram> = PROGRAMS.iter().filter(|it| is_wanted(it.name)).collect();
-    if wanted.is_empty() && !is_wanted(CHECK) {
+    let wanted: Vec<&BenchProgram> = PROGRAMS.iter().filter(|it| selection.has_entry(it.name)).collect();
+    if wanted.is_empty() {
         return Ok(all);
     }
     let stage = BenchSetup::new(root)?;
@@ -108,12 +109,16 @@ pub(super) fn entries(root: &Path, filter: Option<&str>) -> Result<Vec<BenchEntr
         }
         all.extend(stage.program(program)?);
     }
-    if is_wanted(CHECK) {
-        for (sample, what, limit) in CHECKED {
-            all.push(stage.check(sample, what, limit)?);
-        }
-    }
     Ok(all)
+}
+
+/// `lavascope check` of traces of samples.
+pub(super) fn check_entries(root: &Path, selection: &BenchSelection<'_>) -> Result<Vec<BenchEntry>> {
+    if !selection.has_entry(CHECK) {
+        return Ok(Vec::new());
+    }
+    let stage = BenchSetup::new(root)?;
+    CHECKED.iter().map(|(sample, what, limit)| stage.check(sample, what, *limit)).collect()
 }
 
 const CHECK: &str = "CPU time of `check` for a call";
@@ -132,13 +137,7 @@ pub(super) struct BenchSetup {
 
 impl BenchSetup {
     pub(super) fn new(root: &Path) -> Result<BenchSetup> {
-        let packages = ["lavascope-cli", "lavascope-layer", "lavascope-null-driver", "lavascope-samples"];
-        let arguments = packages.iter().flat_map(|it| ["--package", it]);
-        let arguments: Vec<&str> = ["build", "--release", "--quiet"].into_iter().chain(arguments).collect();
-        process::run(root, &cargo(), &arguments)?;
-        let program = std::env::current_exe().context("the place of this program is not known")?;
-        // `target/debug/xtask`
-        let target = program.ancestors().nth(2).context("this program is not in a build folder")?;
+        let target = build_release(root)?;
         let folder = target.join("bench-programs");
         std::fs::create_dir_all(&folder).with_context(|| format!("{} cannot be made", folder.display()))?;
         let driver = system::lavapipe().context("lavapipe is not there: `apt-get install mesa-vulkan-drivers`")?;

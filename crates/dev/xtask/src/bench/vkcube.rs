@@ -7,14 +7,19 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use anyhow::{Context, Result, bail, ensure};
+use lavascope_bench::BenchEntry;
 use serde::Serialize;
 
-use crate::setup::process;
-use crate::setup::process::cargo;
+use super::build::build_release;
+use super::topics::BenchSelection;
 use crate::setup::system;
 use crate::setup::x_server::Screen;
 
 const FRAMES: &str = "300";
+/// Rounds, if the command line names none.
+pub(crate) const PAIRS: u32 = 15;
+/// What must be on the path, and the packages that bring it.
+const NEEDS: [(&str, &str); 3] = [("vkcube", "vulkan-tools"), ("Xvfb", "xvfb"), ("bash", "bash")];
 /// Tells the line of the times from what vkcube and lavascope say.
 const MARK: &str = "vkcube-times";
 
@@ -69,17 +74,13 @@ struct VkcubeReport<'a> {
 }
 
 pub(crate) fn run(root: &Path, pairs: u32, layer: VkcubeLayer, json: Option<&Path>) -> Result<()> {
-    for (program, package) in [("vkcube", "vulkan-tools"), ("Xvfb", "xvfb"), ("bash", "bash")] {
+    for (program, package) in NEEDS {
         ensure!(
             system::is_on_path(program),
             "`{program}` is not there: on Debian and Ubuntu `apt-get install {package}` brings it"
         );
     }
-    let bench = VkcubeBench::new(root, layer)?;
-    bench.once(VkcubeRun::Bare)?;
-    bench.once(VkcubeRun::Layer)?;
-    let rounds = (0..pairs).map(|it| bench.round(it)).collect::<Result<Vec<_>>>()?;
-    let figures = [figure("CPU", &rounds, |it| it.cpu), figure("wall", &rounds, |it| it.wall)];
+    let (rounds, figures) = measure(root, pairs, layer)?;
     print(&rounds, &figures);
     if let Some(path) = json {
         let layer_counts = layer == VkcubeLayer::Counts;
@@ -92,6 +93,37 @@ pub(crate) fn run(root: &Path, pairs: u32, layer: VkcubeLayer, json: Option<&Pat
         bail!("the layer costs more than bare runs differ: {}", outside.join(", "));
     }
     Ok(())
+}
+
+/// What the layer adds, for the table of `cargo xtask bench`. The limit is how much two bare runs differ.
+pub(super) fn entries(root: &Path, selection: &BenchSelection<'_>) -> Result<Vec<BenchEntry>> {
+    let name = |figure: &str| format!("vkcube on lavapipe, {FRAMES} frames, layer off, median of {figure} time");
+    if !["CPU", "wall"].iter().any(|it| selection.has_entry(&name(it))) {
+        return Ok(Vec::new());
+    }
+    if let Some((_, package)) = NEEDS.iter().find(|it| !system::is_on_path(it.0)) {
+        eprintln!("vkcube: not measured; `apt-get install {package}` brings what is missing");
+        return Ok(Vec::new());
+    }
+    let entry = |measured: &Figure| BenchEntry {
+        name: name(measured.name),
+        unit: "ms".to_owned(),
+        bare: Some(measured.bare_median_ms),
+        ours: measured.bare_median_ms + measured.layer_less_bare_ms.median,
+        added: Some(measured.layer_less_bare_ms.median),
+        limit: Some(measured.bare_again_less_bare_ms.max),
+        ..BenchEntry::default()
+    };
+    Ok(measure(root, PAIRS, VkcubeLayer::Off)?.1.iter().map(entry).collect())
+}
+
+fn measure(root: &Path, pairs: u32, layer: VkcubeLayer) -> Result<(Vec<Round>, [Figure; 2])> {
+    let bench = VkcubeBench::new(root, layer)?;
+    bench.once(VkcubeRun::Bare)?;
+    bench.once(VkcubeRun::Layer)?;
+    let rounds = (0..pairs).map(|it| bench.round(it)).collect::<Result<Vec<_>>>()?;
+    let figures = [figure("CPU", &rounds, |it| it.cpu), figure("wall", &rounds, |it| it.wall)];
+    Ok((rounds, figures))
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -111,12 +143,7 @@ struct VkcubeBench {
 
 impl VkcubeBench {
     fn new(root: &Path, layer: VkcubeLayer) -> Result<VkcubeBench> {
-        let arguments = ["build", "--release", "--package", "lavascope-cli", "--package", "lavascope-layer"];
-        process::run(root, &cargo(), &arguments)?;
-        let program = std::env::current_exe().context("the place of this program is not known")?;
-        // `target/debug/xtask`
-        let target = program.ancestors().nth(2).context("this program is not in a build folder")?;
-        let lavascope = target.join("release/lavascope");
+        let lavascope = build_release(root)?.join("release/lavascope");
         let driver = system::lavapipe().context("lavapipe is not there: `apt-get install mesa-vulkan-drivers`")?;
         Ok(VkcubeBench { screen: Screen::start()?, driver, lavascope, layer })
     }

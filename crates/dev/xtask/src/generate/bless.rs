@@ -24,6 +24,7 @@ pub(crate) fn run(root: &Path) -> Result<()> {
         let status = status.context("cargo cannot be run")?;
         ensure!(status.success(), "the tests of {package} failed: what they check besides must be mended first");
     }
+    crate::bench::render_page(root)?;
     println!("`git diff` shows what has changed");
     Ok(())
 }

@@ -59,7 +59,7 @@ const TESTS: &[SystemPackage] = &[
     SystemPackage {
         what: "the Khronos layer",
         package: "vulkan-validationlayers",
-        is_installed: || find_file(LAYERS, "VkLayer_khronos_validation").is_some(),
+        is_installed: || khronos_manifest().is_some(),
     },
     SystemPackage {
         what: "GFXReconstruct",
@@ -127,6 +127,8 @@ const PLATFORMS: &[SystemPackage] = &[
 
 /// Where packages put the manifests of layers.
 const LAYERS: &str = "/usr/share/vulkan/explicit_layer.d";
+/// What the manifest of the Khronos layer begins with.
+const KHRONOS: &str = "VkLayer_khronos_validation";
 
 fn has_loader() -> bool {
     has_library("libvulkan.so.1")
@@ -139,6 +141,11 @@ fn has_library(name: &str) -> bool {
 /// The manifest of Mesa's driver for the CPU, which it names by architecture, and newer ones do not.
 pub(crate) fn lavapipe() -> Option<String> {
     find_file("/usr/share/vulkan/icd.d", "lvp_icd")
+}
+
+/// The manifest of the Khronos layer that is installed.
+pub(crate) fn khronos_manifest() -> Option<String> {
+    find_file(LAYERS, KHRONOS)
 }
 
 /// A file whose name begins so, in a folder or one below it.

@@ -8,6 +8,9 @@
 //! flushes the state: return, kill, terminate, demote, emit of mesh tasks, and the ends of ray tracing stages. The
 //! indices and counts of faults behind the first one need [`crate::InstrumentOptions::immediate`]; site numbers do not
 //! depend on it.
+//!
+//! Bits are added, not joined by `or`: lavapipe tries many algebraic rules for `or`, `and`, `xor` and for choices between
+//! constants, and few for sums. A chain of "the first fault so far" through all checks takes twice as many rounds there.
 
 use lavascope_spirv::Id;
 use smallvec::SmallVec;

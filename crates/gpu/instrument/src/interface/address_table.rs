@@ -1,4 +1,5 @@
 //! The table of addresses: a tree of fixed depth, so that shaders find the buffer of an address without a loop.
+//! A loop costs lavapipe three more rounds of its optimizer, and a dispatch with it is slower the more buffers there are.
 //!
 //! The tree has five steps, whatever the number of buffers: one by the upper half of an address and four by the bytes
 //! of its lower half. The search stops where at most one range begins in a block of addresses. The address is then in

@@ -8,6 +8,10 @@
 //!
 //! With [`RootLocation::PushConstant`], an entry point hands a pointer to the root table to the functions that we add.
 //! Functions of the module load it from a private variable; a module with one function does not have that variable.
+//!
+//! lavapipe repeats all its passes until none of them changes anything, so one instruction that needs another round makes
+//! the whole pipeline slower. These need one: a root pointer in a private variable, a pointer that becomes two words and a
+//! pointer again, a constant added to a constant, and a loop.
 
 use lavascope_spirv::{Editor, Id, Section, instruction};
 use spirv::{Decoration, Op, StorageClass};

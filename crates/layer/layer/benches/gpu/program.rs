@@ -381,7 +381,8 @@ impl Program {
         self.small += more;
     }
 
-    /// How long it takes to make a pipeline with so many accesses of each kind.
+    /// How long it takes to make a pipeline with so many accesses of each kind. lavapipe compiles a compute pipeline at its
+    /// first dispatch; creation is the translation of the shader and the rounds of its optimizer.
     pub(crate) fn pipeline_of(&mut self, accesses: u32) -> f64 {
         self.salt += 1;
         let (pipeline, took) = self.make_pipeline(ShaderWork { accesses, rounds: 1, salt: self.salt });

@@ -2,7 +2,8 @@
 //!
 //! A driver that only keeps commands until they are executed, as drivers of processors do, asks for memory with each of
 //! them. What the system has for that is made for everything; with an allocator made for small things recording takes
-//! half the time. So command pools are made with one of ours, whatever the program had.
+//! half the time. So command pools are made with one of ours, whatever the program had. The allocator keeps what is freed
+//! for some time: pages that go back to the system at once cost 70 ns for each call.
 
 use std::ffi::c_void;
 use std::ptr;

@@ -82,7 +82,8 @@ impl RecordedDraw {
         (self.memory == DrawMemory::Root).then(|| unsafe { ArenaRegion::mapped(self.records - space, ROOT_SPACE) })
     }
 
-    /// The device does not use it any more: its memory has zeros again.
+    /// The device does not use it any more: its memory has zeros again. Only records that a shader began are cleared: all
+    /// the memory of a draw is more than a kilobyte.
     fn clear(&self) {
         if let Some(root) = self.root() {
             root.zero();

@@ -20,8 +20,9 @@ pub type UnpackInPlace<H> = fn(&mut [u64], &H) -> bool;
 ///
 /// # Safety
 ///
-/// `fits` asks only for places of the image at `at`, which has `SIZE` bytes, and of blocks that it was given, for words at
-/// multiples of eight. `unpack_at` asks only for places that a `fits` of the same image, which gave true, asked for.
+/// `check_at` asks only for places of the image at `at`, which has `SIZE` bytes, and of blocks that it was given, for
+/// words at multiples of eight. `unpack_at` asks only for places that a `check_at` of the same image asked for, which
+/// returned true.
 pub(crate) unsafe trait InPlaceImage: Pod {
     /// Bytes of it.
     const SIZE: usize;
@@ -46,7 +47,7 @@ pub(crate) fn unpack_record<T: InPlaceImage, H: HandleResolver + ?Sized>(words: 
         return false;
     }
     let mut fits = InPlaceChecker { words, cursor: first };
-    // What is not zero behind a block is noticed by who claims the block.
+    // `InPlaceChecker` checks that the padding behind a block is zero.
     if !T::check_at(HEADER_SIZE, &mut fits) || fits.cursor != fits.words.len() * 8 {
         return false;
     }
@@ -160,15 +161,16 @@ pub(crate) struct InPlaceWriter<'a, H: ?Sized> {
 impl<H: HandleResolver + ?Sized> InPlaceWriter<'_, H> {
     #[inline(always)]
     fn read(&self, at: usize) -> u64 {
-        // SAFETY: `unpack_record` makes a placer once `fits` gave true. By the contract of `InPlaceImage` that asked for this place, too,
-        // which `InPlaceChecker` gives only if it lies in the record; the record is made of words, and `at` a multiple of eight.
+        // SAFETY: `unpack_record` makes an `InPlaceWriter` after `check_at` returned true. By the contract of
+        // `InPlaceImage`, `check_at` asked for this place, too. `InPlaceChecker` gives it only if it lies in the record.
+        // The record is made of words, and `at` is a multiple of eight.
         unsafe { self.base.add(at).cast::<u64>().read() }
     }
 
     #[inline(always)]
     fn write(&mut self, at: usize, value: u64) {
-        // SAFETY: by the contract of `InPlaceImage`, `fits` asked for this place, which therefore lies in the record. `unpack_record` has
-        // the record mutably, and looks at it through the placer alone.
+        // SAFETY: by the contract of `InPlaceImage`, `check_at` asked for this place, which therefore lies in the record.
+        // `unpack_record` borrows the record mutably, and accesses it through the `InPlaceWriter` alone.
         unsafe { self.base.add(at).cast::<u64>().write(value) };
     }
 

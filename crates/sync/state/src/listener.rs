@@ -111,7 +111,7 @@ pub trait Listener {
 pub(crate) struct TrackerOutput<'a> {
     pub(crate) listener: &'a mut dyn Listener,
     pub(crate) counts: &'a mut BTreeMap<Untracked, u64>,
-    /// See [`Tracker::change_count`](crate::Tracker::changes).
+    /// See [`Tracker::change_count`](crate::Tracker::change_count).
     pub(crate) change_count: &'a mut u64,
     pub(crate) reflect: &'a dyn Reflect,
     /// Whether accesses are told that are made to one of several descriptors.

@@ -202,7 +202,7 @@ impl ValidatedDevice {
         for command in body.commands() {
             is_clean &= self.engine.record(id, &command).is_empty();
         }
-        // Things share memory since that they did not share: that is told when it is executed.
+        // Resources may have become aliases since the last recording. Hazards from that are reported at execution.
         if !is_clean {
             self.engine.set_command_buffer(id, &body.buffer());
         }

@@ -40,7 +40,7 @@ pub(crate) struct ValidatedDevices {
 }
 
 impl ValidatedDevices {
-    /// Takes in what the tracker has no word for: names, labels, and the numbers of commands.
+    /// Follows what the tracker ignores: object names, labels, and command counts.
     pub(crate) fn track_names(&mut self, record: Record<'_>) {
         let kind = COMMAND_FLAGS[record.command() as usize];
         if kind & RECORDED != 0 {

@@ -128,7 +128,7 @@ impl FunctionRewriter<'_, '_> {
                 let state = self.state_word(path.set, path.binding, element);
                 let fits = self.fits_known(path, state, least, way);
                 cut = fits.clamped_index;
-                // Which descriptor it is and what is bound to it is found out again if it must be told.
+                // The report function looks up the descriptor and the bound size itself, so they are not passed.
                 let index = fits.index.unwrap_or(self.cx.uint_constant(0));
                 let details = [Some(index), None, None];
                 let is_done =
@@ -154,7 +154,7 @@ impl FunctionRewriter<'_, '_> {
         )
     }
 
-    /// The number of the last element that fits, where the host sees to it that one does.
+    /// The number of the last element that fits, if the host guarantees that one does (`Context::require`).
     fn last_fitting(&mut self, state: u32, least: u64, stride: u64) -> u32 {
         self.hoist(Hoisted::Last(state, least, stride), |cx, code| {
             let less = cx.uint_constant(u32::try_from(least).unwrap_or(u32::MAX).wrapping_neg());

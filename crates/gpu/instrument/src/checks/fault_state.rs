@@ -202,7 +202,8 @@ impl FunctionRewriter<'_, '_> {
         found
     }
 
-    /// Zero, where it is worth a load that drivers do not try what else a choice between zero and a bit could be.
+    /// A zero that is loaded from memory, so that the driver's compiler cannot fold the selects. Used from [`MANY`]
+    /// checks on.
     fn hoisted_zero(&mut self) -> Option<u32> {
         if let Some(id) = self.hoisted.get(&Hoisted::Zero) {
             return Some(*id);

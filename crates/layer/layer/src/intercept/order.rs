@@ -34,7 +34,7 @@ pub(crate) enum PushBarrier {
 }
 
 impl CommandOrdering {
-    /// By the seed's lists, and what Vulkan added since.
+    /// From the lists of `docs/thread-order.md`, with the commands that Vulkan added since.
     pub(crate) const fn of(command: Command) -> CommandOrdering {
         use Command as C;
         let (before, after) = match command {
@@ -150,7 +150,7 @@ mod tests {
         assert_eq!(CommandOrdering::of(Command::ResetFences), CommandOrdering::default());
     }
 
-    /// By the registry, each of them; what objects remember themselves is left out, as the seed says.
+    /// Each command of the registry; what objects remember themselves is in no list (`docs/thread-order.md`).
     #[test]
     fn every_command_that_ends_or_resets_something_has_a_barrier() {
         let by_objects = ["vkResetCommandBuffer", "vkResetEvent", "vkResetFences"];

@@ -403,7 +403,7 @@ impl ReaderState {
             if is_call {
                 stats.record(thread, record);
             }
-            // Taken out meanwhile: what panicked is not asked again.
+            // Taken out of the option while it runs, so that it stays none after a panic.
             if let Some(mut item) = validation.take().filter(|_| !PROCESS_STATE.is_disabled()) {
                 item.record(thread, record);
                 *validation = Some(item);

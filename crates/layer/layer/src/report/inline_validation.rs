@@ -97,7 +97,7 @@ pub(crate) struct InlineFindings {
 #[inline(never)]
 pub(crate) fn validate_record(thread: u32, record: &[u64]) -> Option<Box<InlineFindings>> {
     let mut work = lock();
-    // Taken out meanwhile: what panicked is not asked again.
+    // Taken out of the option while it runs, so that it stays none after a panic.
     let mut validation = work.validation.take()?;
     let messages = validation.record(thread, record);
     let found = messages.map(|messages| Box::new(InlineFindings { thread, record: record.to_vec(), messages }));

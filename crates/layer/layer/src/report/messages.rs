@@ -169,7 +169,7 @@ impl Messages {
         Messages { chained, rules, ..Messages::silent() }
     }
 
-    /// For the second of us in a chain, who has nothing to say.
+    /// For a second copy of this layer in the same chain: it sends no messages.
     pub(crate) fn silent() -> Messages {
         Messages {
             chained: Vec::new(),

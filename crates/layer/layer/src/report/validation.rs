@@ -392,7 +392,7 @@ impl Validation {
         }
         self.report_pending();
         for (_, inbox) in lock(&INBOXES).iter().filter(|it| it.1.finding_filter.mode == self.mode) {
-            // Nobody's thread comes by any more, and at the end of a process callbacks may lead anywhere.
+            // No application thread will deliver these, and callbacks may be unloaded at process exit: drop them.
             let all = std::mem::take(&mut *lock(&inbox.pending));
             inbox.count.fetch_sub(all.len(), Ordering::Relaxed);
         }

@@ -62,7 +62,7 @@ pub(crate) struct ColumnEncoder {
     /// Number and time of the record before the first, and of the last.
     first: (u64, u64),
     last: (u64, u64),
-    /// Words that the block takes at most.
+    /// Words of the block so far, as an upper bound.
     room: usize,
 }
 

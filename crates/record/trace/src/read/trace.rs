@@ -218,7 +218,7 @@ impl<'a> Trace<'a> {
         let head = BlockHead::read(block).map_err(wrong)?;
         head.decompress(block, means, contents).map_err(wrong)?;
         lock(&self.scratches).push(scratch);
-        // A command that nobody knows keeps a number that nobody has.
+        // An unknown command becomes `u16::MAX`, which no command has.
         let own = |it| self.renumbering.command(it).unwrap_or(u16::MAX);
         columns.open(contents, own).map_err(|it| contents_error(entry.at, it))
     }

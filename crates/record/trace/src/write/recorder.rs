@@ -79,7 +79,8 @@ impl TraceRecorder {
         self.add_seek_point(stream, time, head);
         let is_large = body.len() * 8 > INLINE_BODY_MAX || HEAD_WORDS + body.len() + touches.len() >= WORDS_MAX;
         let pieces = is_large.then(|| {
-            // What the host wrote is found again wherever it is written.
+            // The bytes of a host write are hashed apart from its header, so that equal bytes at another offset are
+            // stored once.
             let own = HostWrite::words_before_bytes(record).map_or(0, |it| it - HEAD_WORDS);
             self.store_body(body, own, give)
         });
@@ -114,7 +115,7 @@ impl TraceRecorder {
         &self.seek_points
     }
 
-    /// Stores a body in pieces; two words for each. So many words are a piece of their own.
+    /// Stores a body in pieces; two words for each. The first `own` words form a piece of their own.
     fn store_body(&mut self, body: &[u64], own: usize, give: &mut impl FnMut(RawBlock)) -> Vec<u64> {
         let mut hashes = Vec::new();
         let (first, rest) = body.split_at(own);

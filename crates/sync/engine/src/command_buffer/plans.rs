@@ -35,7 +35,8 @@ struct CommandPlan {
     first: u32,
     end: u32,
     marks: u32,
-    /// Its accesses, if it is not straight; of a command that is not an action, its place among those.
+    /// For an action that is not one-to-one: its range in the list of accesses. For any other command: its index among
+    /// the commands that are no actions.
     accesses: (u32, u32),
     kind: PlanKind,
     /// Whether each access has one access, in the order of accesses, and there are at most 64.

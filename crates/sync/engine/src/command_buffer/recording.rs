@@ -47,7 +47,7 @@ impl Engine {
         let commands = get_or_grow(&mut self.command_buffers, id.0 as usize);
         commands.plans.is_cache_disabled = self.is_cache_disabled;
         commands.begin(checked, &self.device.addresses);
-        // What shares memory by other names is looked at closely.
+        // With aliased resources, every command is checked at once.
         if checked.is_some() && !self.is_cache_disabled && self.device.addresses.alias_count() == 0 {
             commands.used_blocks = Some(self.spare_used_blocks.pop().unwrap_or_default());
         }

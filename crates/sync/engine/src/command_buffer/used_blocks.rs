@@ -52,7 +52,8 @@ impl UsedBlocks {
         }
     }
 
-    /// What is taken of a command that is not taken is left behind: nobody asks again after that.
+    /// If this returns false, some blocks of the command may be inserted already. That is harmless: nobody uses the set
+    /// after that.
     fn insert_all_if_unused(&mut self, addressed: &[AddressedAccess], writes: u64) -> bool {
         if 2 * (self.count + 2 * addressed.len()) > self.slots.len() {
             self.grow(addressed.len());

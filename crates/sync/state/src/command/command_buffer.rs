@@ -203,7 +203,7 @@ impl TrackedDevice {
         own.undo = Undo::Executed(Box::new(BeforeExecute { count, state, inherited_attachments: attached }));
     }
 
-    /// Records a command that is what it is.
+    /// Records a command whose meaning is already complete.
     pub(crate) fn record(&mut self, buffer: vk::CommandBuffer, command: Command, out: &mut TrackerOutput<'_>) {
         if let Some(own) = self.command_buffers.get_mut(buffer.0) {
             own.push(command, out);

@@ -171,7 +171,7 @@ macro_rules! counted {
 impl TrackedDevice {
     pub(crate) fn track_draws(&mut self, event: TrackedCall<'_>, out: &mut TrackerOutput<'_>) -> bool {
         let (buffer, draw) = match event.call {
-            // The common ones stay where they are made: reading at once what was written in pieces takes long.
+            // The common draws do not move `draw`: copying it would cause a store-forwarding stall.
             Call::CmdDraw(params) => {
                 let vertices = FetchedElements::from_first_and_count(params.first_vertex, params.vertex_count);
                 let draw = DrawParameters::new(

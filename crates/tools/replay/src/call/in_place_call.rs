@@ -49,7 +49,7 @@ impl RemappedOperands {
 }
 
 impl InPlaceCall {
-    /// None for commands that give more than a code, or end something.
+    /// None for commands that return more than a `VkResult`, or destroy objects.
     pub(crate) fn of(command: Command) -> Option<InPlaceCall> {
         let desc = command.desc();
         let is_known = desc.outputs.is_none_or(|output| {

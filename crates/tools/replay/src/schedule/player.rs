@@ -17,7 +17,7 @@ use crate::schedule::progress_counter::ProgressCounter;
 use crate::schedule::throttle::ThreadThrottle;
 use crate::teardown;
 
-/// After so many recorded commands those that sleep are looked for with care.
+/// Every so many recorded commands, sleeping threads are woken explicitly.
 const FLUSH_INTERVAL: u64 = 64;
 
 /// Plays the calls of one stream in their order.
@@ -107,8 +107,8 @@ impl<'a> StreamPlayer<'a> {
         }
     }
 
-    /// Performs most of what is recorded: commands as before, that come after nobody else's. False where nothing has
-    /// happened, and now and then in any case: then there is more to look at.
+    /// Fast path: a recorded command that this thread has called before and that has no order edges. Returns false if
+    /// nothing was done, and once in [`FLUSH_INTERVAL`] commands, so that the slow path can wake others.
     #[inline]
     fn try_cached_call(&mut self, words: &mut [u64]) -> Result<bool, ReplayError> {
         let head = (words[0], words[1]);
@@ -128,7 +128,7 @@ impl<'a> StreamPlayer<'a> {
         Ok(true)
     }
 
-    /// As words, which are handed over in registers.
+    /// Takes the slice and the time separately, so that both are passed in registers.
     #[inline(never)]
     fn play_words(&mut self, words: &mut [u64], time: u64) -> Result<(), ReplayError> {
         // As words, here and below: a head in parts would go by way of memory with every record.
@@ -205,7 +205,7 @@ impl<'a> StreamPlayer<'a> {
 
     /// A call is performed when all of it is known.
     fn open_call(&mut self, row: &CommandEntry, words: &[u64]) -> Result<(), ReplayError> {
-        // What is performed where it lies is looked at then.
+        // Commands that are called in place are checked at that time.
         if row.in_place.is_none() {
             check(words).map_err(|it| self.record_error(it.to_string()))?;
         }

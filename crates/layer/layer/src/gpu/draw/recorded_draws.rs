@@ -1,7 +1,7 @@
 //! Draws and dispatches with checks, as their command buffer keeps them.
 //!
-//! There are many, and most of them have nothing to tell: what is kept of one is small, and leads nowhere that would
-//! have to be let go. What a finding needs is put together when there is one.
+//! There are many, and most of them have no finding. A kept draw is small and owns nothing that needs a destructor. What
+//! a finding needs is collected when there is one.
 
 use std::sync::Arc;
 

@@ -154,7 +154,7 @@ hooks! {
                 Some(plan)
             }
         };
-        // Upkeep: a pipeline out of parts with code of ours gets tables, also where no more code of ours is added.
+        // Runs even when checks are off: a pipeline linked from instrumented libraries still needs tables.
         let plans = catch_panic("vkCreateGraphicsPipelines", || infos.iter().map(plan).collect::<Vec<_>>(), Vec::new);
         let change = |(info, plan): (&GraphicsPipelineCreateInfo, &Option<PipelinePlan>)| {
             let stages = plan.as_ref().map_or(info.p_stages, |it| Ptr::to_slice(&it.infos));

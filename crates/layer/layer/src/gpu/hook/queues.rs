@@ -95,7 +95,7 @@ hooks! {
 }
 
 impl DeviceChecks {
-    /// Work is about to be submitted. Once everything is off, its shaders get tables by which all is right.
+    /// Work is about to be submitted. Once everything is off, its shaders get permissive tables, which accept every access.
     fn before_submit(&self, name: &str, (queue, signaled): (Queue, Fence), batch: impl Fn() -> CheckedSubmit) {
         let permit = || catch_panic(name, || self.make_permissive(&batch().commands), || ());
         run_if_enabled(name, || self.record_submission(queue, signaled, batch()), permit);

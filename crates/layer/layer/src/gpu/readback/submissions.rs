@@ -125,8 +125,8 @@ impl ChecksState {
         found
     }
 
-    /// Pipelines of which a form saw sites that nobody told yet, and how they are to be made again. Where that cannot
-    /// be, what is known of the sites.
+    /// Pipelines with a variant that has unreported faulty sites, and the style to rebuild them with. If a rebuild is
+    /// impossible: the findings without details.
     fn read_seen_sites(
         &mut self,
         variants: &[Arc<PipelineVariant>],

@@ -46,7 +46,8 @@ fn findings_with_caches(stage: &TestEnvironment, options: &[&str], arguments: &[
     findings.iter().map(|it| format!("{} {} {}", it["code"], it["severity"], it["count"])).collect()
 }
 
-/// The guard of the caches of the layer: the last command buffer of a thread, and the choices for draws.
+/// The guard of the caches of the layer: the last command buffer of a thread, and the choices for draws. It runs one
+/// sample in four; `LAVASCOPE_TEST_ALL=1` runs all.
 #[test]
 fn samples_have_the_same_findings_without_caches() {
     let stage = TestEnvironment::new("sync-caches");
@@ -56,13 +57,14 @@ fn samples_have_the_same_findings_without_caches() {
         cached.len()
     };
     let mut found = [0, 0];
-    for name in names().iter().filter(|it| it.starts_with("fault-")) {
+    let step = if std::env::var_os("LAVASCOPE_TEST_ALL").is_some() { 1 } else { 4 };
+    for name in names().iter().filter(|it| it.starts_with("fault-")).step_by(step) {
         found[0] += compare(OPTIONS[1][1], &[name, "--no-check"]);
         if name.starts_with("fault-bounds") && !is_only_for_null(name) {
             found[1] += compare(&["--gpu"], &[name]);
         }
     }
-    assert!(found[0] > 50 && found[1] > 5, "{found:?} findings");
+    assert!(found[0] > 10 && found[1] > 0, "{found:?} findings");
 }
 
 /// What depends on a shader is an error to whoever wants it so.

@@ -199,7 +199,7 @@ fn what_the_device_is_about_to_write_is_not_written_for_it() {
     let stage = TestEnvironment::new("replay-in-place");
     let mut command = stage.lavascope();
     command.args(["capture", "--results", "-o", "trace.lava", "--"]).arg(python());
-    succeed(on_wgpu(&mut command, "../xtask/programs/wgpu_frames.py"));
+    succeed(on_wgpu(&mut command, "../../dev/xtask/programs/wgpu_frames.py"));
     for options in [&["--verify"][..], &["--verify", "--threads", "1"]] {
         let told = replayed(&stage, options);
         let bytes = (told["different_bytes"].as_u64(), told["equal_bytes"].as_u64() > Some(1000));

@@ -13,6 +13,9 @@ use crate::loader::proc_addr::{WATCHED_DEVICES, WATCHED_INSTANCES};
 use crate::process::process_state::PROCESS_STATE;
 
 /// The device or instance that a command is called on, and the thread that calls it.
+///
+/// Only functions that are inlined may take a reference to one: then it stays in registers, which saves a tenth of the
+/// instructions of a recorded command.
 pub(crate) struct CallTarget<'a, T> {
     pub(crate) owner: &'a T,
     pub(crate) thread_state: *mut ThreadLocalState,

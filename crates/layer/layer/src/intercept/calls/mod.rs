@@ -135,27 +135,26 @@ pub(crate) unsafe fn enter<T: Structure>(
     if listeners.is_empty() {
         return PendingCall::UNRECORDED;
     }
-    let handles = target.owner.handles();
     let work = || {
         // SAFETY: made by `register` for this thread, which alone has it. No other reference to it is in use: nothing
         // below calls out of the layer.
         let local = unsafe { &mut *target.thread_state };
         if order.has_local_barrier {
+            let (handles, params) = (target.owner.handles(), std::ptr::from_ref(params).cast());
             // SAFETY: the contract of this function, which is that of `record_host_writes`.
-            unsafe { local.record_host_writes(listeners, handles, command, std::ptr::from_ref(params).cast()) };
+            unsafe { local.record_host_writes(listeners, handles, command, params) };
         }
         let call = local.begin_record(listeners, order);
-        let entered = PendingCall::new(target.thread_state, call, listeners);
         if listeners == Listeners::READS && local.try_pack_in_stream(target, call, params, pack_in_stream) {
-            return (entered, None);
+            return (PendingCall::new(target.thread_state, call, listeners), None);
         }
         // SAFETY: the contract of this function, which is that of `pack_in_buffer`.
         unsafe { local.pack_in_buffer(target, listeners, (command, call), params, pack_in_buffer) };
         local.publish_parameters(listeners, call, command, order);
-        (entered, local.validate_inline(listeners))
+        (PendingCall::new(target.thread_state, call, listeners), local.validate_inline(listeners))
     };
     let (entered, findings) = catch_panic(command, work, || (PendingCall::UNRECORDED, None));
-    entered.report_before_driver(findings, handles)
+    entered.report_before_driver(findings, target.owner.handles())
 }
 
 /// Enters a call that the tables of the registry pack.

@@ -3,8 +3,9 @@
 //! An object remembers the last call that used it exclusively. If that was a call of another thread, the record of the
 //! next call gets an [`OrderEdge`] to it. Barriers order calls that share no object; see [`CommandOrdering`].
 
-use lavascope_abi::{Command, GetSemaphoreCounterValueParams, HandleType};
+use lavascope_abi::{Command, GetSemaphoreCounterValueParams, HandleType, ObjectId};
 use lavascope_record::OrderEdge;
+use lavascope_stream::SyncDomain;
 
 use super::call_target::CallTarget;
 use super::thread_state::ThreadLocalState;
@@ -48,9 +49,7 @@ impl ThreadLocalState {
 
     /// Adds the command buffer to the objects of the call. Packing does not: it takes the id from the thread, since
     /// every recorded command has its command buffer to itself.
-    pub(super) fn add_command_buffer_dep(&mut self, target: &CallTarget<'_, DeviceData>) {
-        let Some(command_buffer) = target.command_buffer(&self.last_command_buffer) else { return };
-        let (id, sync_domain) = (command_buffer.id, command_buffer.sync_domain);
+    pub(super) fn add_command_buffer_dep(&mut self, id: ObjectId, sync_domain: SyncDomain<'static>) {
         let last = sync_domain.last_edge();
         self.deps.order_edges.get_mut().push(last);
         if last != 0 && OrderEdge::from_word(last).thread != self.thread.number() {

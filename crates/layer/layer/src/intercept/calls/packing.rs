@@ -94,8 +94,8 @@ impl ThreadLocalState {
             // SAFETY: the contract of this function, which is that of `pack_by_tables`.
             unsafe { pack_by_tables(&mut self.record, &resolver, command, params, call) };
         }
-        if is_ordered {
-            self.add_command_buffer_dep(target);
+        if is_ordered && let Some(command_buffer) = target.command_buffer(&self.last_command_buffer) {
+            self.add_command_buffer_dep(command_buffer.id, command_buffer.sync_domain);
         }
     }
 

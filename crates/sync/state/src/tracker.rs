@@ -28,7 +28,6 @@ pub struct Tracker<L> {
     devices: Slab<Box<TrackedDevice>>,
     /// The device of each command buffer.
     command_buffer_devices: Slab<u64>,
-    last_device: LastDevice,
     /// The device and the number of each queue.
     queues: Slab<(u64, QueueId)>,
     /// `VkQueueFlags` of the queue families of each physical device, as far as somebody asked.
@@ -42,15 +41,6 @@ pub struct Tracker<L> {
     /// How often something changed that commands depend on.
     change_count: u64,
     is_cache_disabled: bool,
-}
-
-/// What the last call was about, and the device of that. Most calls are about the same as the one before.
-#[derive(Clone, Copy, Default)]
-struct LastDevice {
-    /// Its first parameter; zero for none.
-    first: u64,
-    device: u64,
-    object: ObjectId,
 }
 
 /// What a queue can do of which nobody asked: graphics, compute, transfer and sparse binding.
@@ -67,7 +57,6 @@ impl<L: Listener> Tracker<L> {
             listener,
             devices: Slab::default(),
             command_buffer_devices: Slab::default(),
-            last_device: LastDevice::default(),
             queues: Slab::default(),
             families: FxHashMap::default(),
             pending: FxHashMap::default(),
@@ -80,8 +69,7 @@ impl<L: Listener> Tracker<L> {
         }
     }
 
-    /// Looks up the device of every call and the attachments of every draw: to compare with. Whoever reads the shaders
-    /// has caches of its own.
+    /// Computes the attachment accesses of every draw: to compare with. Whoever reads the shaders has caches of its own.
     pub fn disable_caches(&mut self) {
         self.is_cache_disabled = true;
     }
@@ -223,8 +211,7 @@ impl<L: Listener> Tracker<L> {
         if family == CommandFamily::Device {
             return self.track_devices(thread, record, event);
         }
-        let is_known = self.find_device(record);
-        let LastDevice { device: handle, object, .. } = self.last_device;
+        let handle = self.device_of(record);
         let Tracker {
             listener,
             devices,
@@ -237,7 +224,7 @@ impl<L: Listener> Tracker<L> {
             ..
         } = self;
         // Queues outlive their devices here.
-        let Some(device) = devices.get_mut(handle).filter(|_| is_known) else {
+        let Some((handle, device)) = handle.and_then(|it| Some((it, devices.get_mut(it)?))) else {
             self.out(thread, record, 0).report_untracked("an object of a device that nobody created");
             return true;
         };
@@ -246,7 +233,7 @@ impl<L: Listener> Tracker<L> {
         }
         *changes += u64::from(!keeps_recordings(record.command()));
         let source = CallSource { command: record.command(), thread, call: record.call_number() };
-        let at = DeviceCall { device: object, source };
+        let at = DeviceCall { device: object(handle), source };
         let out = &mut TrackerOutput {
             listener,
             counts: missing,
@@ -259,25 +246,12 @@ impl<L: Listener> Tracker<L> {
         if family == CommandFamily::CommandBuffer {
             for buffer in device.allocated_command_buffers.drain(..) {
                 self.command_buffer_devices.insert(buffer, handle);
-                self.last_device = LastDevice::default();
             }
             for buffer in device.freed_command_buffers.drain(..) {
                 self.command_buffer_devices.remove(buffer);
-                self.last_device = LastDevice::default();
             }
         }
         is_tracked
-    }
-
-    /// Looks for the device that a call is about, in most cases that of the call before. Says whether there is one.
-    #[inline]
-    fn find_device(&mut self, record: Record<'_>) -> bool {
-        let first = first_handle(record);
-        if first != self.last_device.first || first == 0 || self.is_cache_disabled {
-            let Some(device) = self.device_of(record) else { return false };
-            self.last_device = LastDevice { first, device, object: object(device) };
-        }
-        true
     }
 
     /// Devices and their queues come and go.
@@ -307,7 +281,6 @@ impl<L: Listener> Tracker<L> {
                 }
             }
             (Call::DestroyDevice(params), None) => {
-                self.last_device = LastDevice::default();
                 if let Some(device) = self.devices.remove(params.device.0) {
                     for buffer in device.command_buffer_handles() {
                         self.command_buffer_devices.remove(buffer);
@@ -360,7 +333,6 @@ impl<L: Listener> Tracker<L> {
         let device = first_handle(record);
         if let Some(id) = self.devices.get(device).and_then(|it| it.queues.find(family, index)) {
             self.queues.insert(queue, (device, id));
-            self.last_device = LastDevice::default();
             let out = self.out(thread, record, device);
             out.listener.queue(out.at, id, object(queue));
         }

@@ -58,7 +58,6 @@ pub(crate) fn follow_access(timeline: &ExecutionTimeline<'_>, pair: &AccessPair,
         host_visibility: vec![Vec::new(); timeline.program.queues.len()],
         host_state: SignalSyncState::default(),
         submits: HashMap::new(),
-        presented: HashMap::new(),
         pass: None,
         suspended: vec![QueueSyncState::default(); timeline.program.queues.len()],
         is_in_transition_first_scope: false,
@@ -124,8 +123,6 @@ pub(crate) struct Follower<'t> {
     host_visibility: Vec<Vec<(StageSet, UsageSet)>>,
     pub(crate) host_state: SignalSyncState,
     submits: HashMap<usize, SignalSyncState>,
-    /// What the presentation of an image came after.
-    presented: HashMap<ResourceId, SignalSyncState>,
     pass: Option<OpenRenderPass>,
     /// By queue: what was known inside rendering when it ended, perhaps to be resumed.
     suspended: Vec<QueueSyncState>,
@@ -186,7 +183,7 @@ impl<'t> Follower<'t> {
         }
         let queue = usize::from(moment.queue);
         match &moment.action {
-            TimelineAction::Accesses(uses) => self.present(moment, uses),
+            TimelineAction::Accesses(_) => {}
             TimelineAction::Depends(elements) => self.apply_dependencies(moment, elements),
             TimelineAction::SetsEvent { .. } => {
                 self.event_states.insert(self.moment_index, self.state_with_ended_subpasses(queue));
@@ -261,11 +258,11 @@ impl<'t> Follower<'t> {
         self.is_memory_freed |= has_it && self.pair.prior.0 < self.moment_index;
     }
 
+    /// The presentation engine is done with an image. Nothing else is ordered by that.
     fn acquire_image(&mut self, queue: u8, image: ResourceId) {
         let is_over =
             self.prior_queue == queue && self.pair.prior.0 < self.moment_index && self.prior.resource == image;
-        let mut known = SignalSyncState { happened: is_over, available: is_over, ..SignalSyncState::default() };
-        known.merge(self.presented.get(&image).copied().unwrap_or_default());
+        let known = SignalSyncState { happened: is_over, available: is_over, ..SignalSyncState::default() };
         self.signal_states.insert(self.moment_index, known);
     }
 
@@ -285,14 +282,6 @@ impl<'t> Follower<'t> {
             self.host_state.merge(SignalSyncState { happened: true, available: true, ..SignalSyncState::default() });
             let host = self.host_state;
             self.queue_states[usize::from(queue)].merge_wait(host, scopes::COMMON_SETS.host);
-        }
-    }
-
-    /// Who acquires an image comes after what its presentation came after.
-    fn present(&mut self, moment: &TimelineMoment, uses: &[TimelineAccess]) {
-        for usage in uses.iter().filter(|it| it.role == AccessRole::Present) {
-            let known = self.state_at_present(usage, moment.submitted);
-            self.presented.entry(usage.resource).or_default().merge(known);
         }
     }
 

@@ -145,8 +145,15 @@ impl<'p> ProgramExecutor<'p> {
             }
             HostStep::Acquire { image, semaphore, fence } => {
                 self.push_presentation_access(number, 0, *image, OracleAccessRole::Acquire);
-                let after = self.tick();
-                let first = vec![everything_before(ExecutionAgent::PresentationEngine(image.0), after)];
+                let to = self.tick();
+                // What the engine did before stands behind this access already. A scope that had the last present would
+                // be chained to what that waited for; but no queue comes before this signal.
+                let first = vec![SynchronizationScope {
+                    agent: ExecutionAgent::PresentationEngine(image.0),
+                    from: time,
+                    to,
+                    stages: EVERY_STAGE,
+                }];
                 if let Some(semaphore) = semaphore {
                     self.signal(SemaphorePoint { semaphore: *semaphore, value: None }, first.clone());
                 }

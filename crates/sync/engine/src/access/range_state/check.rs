@@ -203,13 +203,19 @@ impl RangeState {
     }
 
     /// The conflicts of a present with accesses that the semaphores it waits for do not cover.
+    ///
+    /// Spec: `vkQueuePresentKHR`. What is available before the present is visible to it. A layout transition is available
+    /// by itself; whether the semaphores come after it is decided by the second scope of its barrier.
     pub(crate) fn find_present_conflicts(&self, rules: Rules, waited: &FirstScope, queue: u8) -> Vec<Conflict> {
         let mut found = Vec::new();
         for read in self.reads().filter(|it| !waited.has_access(it.queue, SYNC_TABLES.stage(it.usage), it.last)) {
             found.push(Conflict { kind: HazardKind::PresentAfterRead, prior: read.last, prior_usage: read.usage });
         }
         let others = self.writes().filter(|it| it.queue != queue && !self.is_followed_by_read(rules, *it));
-        for other in others.filter(|it| !waited.has_available(it.queue, it.usage, it.tag)) {
+        let is_available = |it: &WriteRecord<'_>| {
+            waited.has_available(it.queue, it.usage, it.tag) || it.overlay.is_some_and(|it| it.is_in_scope(waited))
+        };
+        for other in others.filter(|it| !is_available(it)) {
             found.push(Conflict { kind: HazardKind::PresentAfterWrite, prior: other.tag, prior_usage: other.usage });
         }
         found

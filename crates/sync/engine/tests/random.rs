@@ -367,9 +367,9 @@ fn everything_by_the_letter() {
 fn everything_without_one_rule() {
     for without in 0..3 {
         let has = |rule: usize| rule != without;
-        let (most_recent_reads, visible_writes, ordered_transitions) = (has(0), has(1), has(2));
-        let oracle = OracleRules { most_recent_reads, visible_writes, ordered_transitions };
-        let engine = Rules { most_recent_reads, visible_writes, ordered_transitions };
+        let (most_recent_reads, visible_writes, all_transitions_ordered) = (has(0), has(1), has(2));
+        let oracle = OracleRules { most_recent_reads, visible_writes, all_transitions_ordered };
+        let engine = Rules { most_recent_reads, visible_writes, all_transitions_ordered };
         agree(ProgramFeatures::ALL, Setting { oracle, engine }, 1_000);
     }
 }

@@ -48,6 +48,8 @@ pub const FEATURES: &[&str] = &[
     "host timeline wait",
     "linear alias",
     "load none",
+    "marker",
+    "markers of one place",
     "multiview",
     "optimal alias",
     "ordered input",
@@ -205,8 +207,11 @@ fn step_features(step: &HostStep, things: &mut Vec<&'static str>) {
 fn command_features(command: &Command, things: &mut Vec<&'static str>) {
     let name = match command {
         Command::Action(accesses) => {
-            if accesses.iter().any(|it| it.order != RasterOrder::None) {
+            if accesses.iter().any(|it| matches!(it.order, RasterOrder::Color | RasterOrder::DepthStencil)) {
                 things.push("raster order");
+            }
+            if accesses.iter().any(|it| matches!(it.order, RasterOrder::Marker(_))) {
+                things.push("marker");
             }
             let is_masked = |it: &lavascope_sync_ir::Region| matches!(it, lavascope_sync_ir::Region::Image(it) if it.components.0 != 15);
             if accesses.iter().any(|it| is_masked(&it.region)) {

@@ -11,7 +11,10 @@ use lavascope_oracle::is_write;
 pub(crate) fn pattern_features(program: &Program, things: &mut Vec<&'static str>) {
     alias_features(program, things);
     program.render_passes.iter().for_each(|it| render_pass_features(it, things));
-    program.command_buffers.iter().for_each(|it| command_sequence_features(&it.commands, things));
+    for buffer in &program.command_buffers {
+        command_sequence_features(&buffer.commands, things);
+        marker_features(&buffer.commands, things);
+    }
     let waits = program.command_buffers.iter().flat_map(|it| &it.commands).flat_map(waited_events);
     let is_set = |it: EventId| program.steps.contains(&HostStep::SetEvent(it));
     things.extend(waits.filter(|it| is_set(*it)).map(|_| "host event waited for"));
@@ -113,6 +116,20 @@ fn command_sequence_features(commands: &[Command], things: &mut Vec<&'static str
             Command::Barrier(Barrier::Sync2 { dependencies }) => ownership_features(dependencies, things),
             _ => {}
         }
+    }
+}
+
+/// Markers at one place with nothing between them.
+fn marker_features(commands: &[Command], things: &mut Vec<&'static str>) {
+    let marker = |command: &Command| match command {
+        Command::Action(accesses) => accesses
+            .first()
+            .filter(|it| matches!(it.order, RasterOrder::Marker(_)))
+            .map(|it| (it.resource, it.region.clone())),
+        _ => None,
+    };
+    if commands.windows(2).any(|it| marker(&it[0]).is_some_and(|one| marker(&it[1]) == Some(one))) {
+        things.push("markers of one place");
     }
 }
 

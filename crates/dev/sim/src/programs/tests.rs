@@ -211,11 +211,11 @@ fn each_switch_makes_a_difference() {
     let switches = [
         OracleRules { most_recent_reads: false, ..CONTRACT },
         OracleRules { visible_writes: false, ..CONTRACT },
-        OracleRules { ordered_transitions: false, ..CONTRACT },
+        OracleRules { all_transitions_ordered: false, ..CONTRACT },
     ];
     for rules in switches {
         let engine = |it: &Program| found(it, &find_hazards(it, rules).hazards);
-        let programs = (0..3000).map(|seed| random_program(seed, &ProgramFeatures::BARRIERS));
+        let programs = (0..3000).map(|seed| random_program(seed, &ProgramFeatures::ALL));
         let disagreement = programs.filter_map(|it| find_disagreement(&it, CONTRACT, &engine)).next();
         let (program, why) = disagreement.expect("a program that tells them apart");
         let commands: usize = program.command_buffers.iter().map(|it| it.commands.len()).sum();

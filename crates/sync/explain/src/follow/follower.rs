@@ -88,7 +88,8 @@ impl RequiredScope {
             let stages = at.first_scopes.iter().fold(StageSet::default(), |all, it| all.union(it.scope.src));
             return RequiredScope { stages, usages: None };
         }
-        RequiredScope { stages: single_stage(SYNC_TABLES.stage(at.usage)), usages: Some(single_usage(at.usage)) }
+        let stages = single_stage(SYNC_TABLES.stage(at.usage)).union(access_order::marker_stages(at.order));
+        RequiredScope { stages, usages: Some(single_usage(at.usage)) }
     }
 
     pub(crate) fn is_satisfied_by(&self, is_write: bool, stages: StageSet, usages: UsageSet) -> bool {
@@ -583,10 +584,18 @@ impl<'t> Follower<'t> {
         }
     }
 
-    /// Layout transitions on one queue are in order by themselves.
+    /// Layout transitions on one queue are in order by themselves, and so are buffer markers; and those come after earlier
+    /// commands in their stage.
     fn is_implicit(&self) -> bool {
         let is_transition = |it: &TimelineAccess| it.usage == TRANSITION_WRITE;
-        is_transition(self.prior) && is_transition(self.later) && self.prior_queue == self.later_queue
+        let is_read_in_stage = || {
+            let stage = SYNC_TABLES.stage(self.prior.usage);
+            !self.prior.is_write() && access_order::marker_stages(self.later.order).has(stage)
+        };
+        let is_in_order = is_transition(self.prior) && is_transition(self.later)
+            || access_order::are_ordered_markers(self.prior.order, self.later.order)
+            || is_read_in_stage();
+        is_in_order && self.prior_queue == self.later_queue
     }
 
     fn is_safe(&self) -> bool {

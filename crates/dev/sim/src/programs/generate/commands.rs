@@ -3,7 +3,7 @@
 use lavascope_abi::{AccessFlags2 as A, PipelineStageFlags2 as S};
 use lavascope_sync_ir::{
     Access, Barrier, Command, CommandBuffer, CommandBufferId, Dependency, DependencyTarget, EventId,
-    QueueFamilyTransfer, ResourceId, SetEvent, SyncScope, WaitEvents,
+    QueueFamilyTransfer, RasterOrder, ResourceId, SetEvent, SyncScope, WaitEvents,
 };
 
 use super::{CommandBufferTraits, DependencyStyle, ProgramGenerator, StageAccessMasks, rendering::ATTACHMENTS};
@@ -91,7 +91,11 @@ impl ProgramGenerator {
         }
         for _ in 0..actions {
             let is_pass = needs_graphics && !self.attachments.is_empty() && self.chance(35);
-            let (part, usage) = if is_pass { self.pass(before) } else { self.action(needs_graphics) };
+            let (part, usage) = match is_pass {
+                true => self.pass(before),
+                false if self.features.markers && self.chance(10) => self.markers(),
+                false => self.action(needs_graphics),
+            };
             if self.dependency_style != DependencyStyle::Random || self.chance(50) {
                 self.push_dependency(&mut commands, before, usage, &part);
             }
@@ -135,6 +139,25 @@ impl ProgramGenerator {
             accesses.push(Access::new(resource, region, stage, access));
         }
         (vec![Command::Action(accesses)], usage)
+    }
+
+    /// Buffer markers with nothing between them, most often of one stage or of later and later ones.
+    fn markers(&mut self) -> (Vec<Command>, StageAccessMasks) {
+        let stages = [S::TOP_OF_PIPE, S::DRAW_INDIRECT, S::COMPUTE_SHADER, S::BOTTOM_OF_PIPE, S::COPY, S::ALL_COMMANDS];
+        let (resource, mut stage) = (ResourceId(0), self.random.below(stages.len() as u64));
+        let region = self.random_region(resource);
+        let mut commands = Vec::new();
+        for _ in 0..1 + self.random.below(3) {
+            let order = RasterOrder::Marker(stages[stage as usize].0.trailing_zeros() as u8);
+            let marker = Access::new(resource, region.clone(), S::COPY.0, A::TRANSFER_WRITE.0);
+            commands.push(Command::Action(vec![Access { order, ..marker }]));
+            stage = match self.random.below(4) {
+                0 => self.random.below(stages.len() as u64),
+                1 => (stage + 1).min(3),
+                _ => stage,
+            };
+        }
+        (commands, StageAccessMasks { stages: S::COPY.0, access: A::TRANSFER_WRITE.0 })
     }
 
     /// Something that leads from what was before to what comes.

@@ -42,6 +42,8 @@ pub struct ProgramFeatures {
     pub mostly_aliased: bool,
     pub presentation: bool,
     pub ownership: bool,
+    /// Buffer markers.
+    pub markers: bool,
 }
 
 impl ProgramFeatures {
@@ -62,6 +64,7 @@ impl ProgramFeatures {
         mostly_aliased: false,
         presentation: false,
         ownership: false,
+        markers: false,
     };
     /// One queue, actions and barriers.
     pub const BARRIERS: ProgramFeatures =
@@ -91,6 +94,7 @@ impl ProgramFeatures {
         aliasing: true,
         presentation: true,
         ownership: true,
+        markers: true,
         ..ProgramFeatures::WITHOUT_RENDERING
     };
 }

@@ -137,7 +137,8 @@ impl RangeState {
             || write.allows_write(context, usage)
             || context.is_ordered_by_rendering(write.queue, write.tag, (write.usage, write.order), (usage, order));
         let is_conflict = (!is_ordered || context.is_in_unordered_subpass(write.queue, write.tag))
-            && !access_order::are_atomic(write.order, order);
+            && !access_order::are_atomic(write.order, order)
+            && !is_marker_ordered(context, write, order);
         is_conflict.then(|| write.conflict(context, HazardKind::WriteAfterWrite, HazardKind::WriteRacingWrite))
     }
 
@@ -167,15 +168,16 @@ impl RangeState {
         self.writes().any(|it| it.tag > prior) || has_read()
     }
 
-    /// The conflicts of the layout transition of a barrier.
+    /// The conflicts of a layout transition, or of a half of an ownership transfer.
     ///
     /// Spec: `synchronization-image-layout-transitions`. A transition happens after the first scope of its barrier, and
-    /// writes must be available before it. Transitions on one queue happen in submission order
-    /// (`synchronization-image-barrier-layout-transition-order`).
+    /// writes must be available before it. A transition of a barrier and any other one on its queue happen in submission
+    /// order (`synchronization-image-barrier-layout-transition-order`).
     pub(crate) fn find_transition_conflicts(
         &self,
         context: &AccessContext<'_>,
         first_scope: &ResourceFirstScope,
+        order: AccessOrder,
         range: &Range<u64>,
     ) -> Vec<Conflict> {
         let mut found = Vec::new();
@@ -187,7 +189,9 @@ impl RangeState {
             }
         }
         for write in self.writes() {
-            let is_same_queue = context.rules.ordered_transitions && write.queue == context.queue;
+            let is_in_order =
+                context.rules.all_transitions_ordered || access_order::are_ordered_transitions(write.order, order);
+            let is_same_queue = write.queue == context.queue && is_in_order;
             if write.usage == TRANSITION_WRITE && (write.tag == context.tag || is_same_queue) {
                 continue;
             }
@@ -286,6 +290,14 @@ impl WriteRecord<'_> {
     }
 }
 
+/// Whether the later write is a buffer marker, and needs nothing else after the earlier write.
+fn is_marker_ordered(context: &AccessContext<'_>, write: WriteRecord<'_>, order: AccessOrder) -> bool {
+    let AccessOrder::Marker(marker) = order else { return false };
+    let is_in_stage = |it| !context.rules.visible_writes && write.is_available(context, it);
+    write.queue == context.queue && access_order::are_ordered_markers(write.order, order)
+        || marker.earlier_stages().iter().any(is_in_stage) && !context.is_in_unordered_subpass(write.queue, write.tag)
+}
+
 impl ReadRecord {
     /// The conflict of a write with this read: the read must happen before it.
     #[inline]
@@ -299,7 +311,8 @@ impl ReadRecord {
         }
         let prior = (self.usage, self.order);
         let is_ordered = context.is_ordered_by_rendering(self.queue, self.last, prior, (usage, order))
-            || self.happens_before(context, SYNC_TABLES.stage(usage), self.last);
+            || self.happens_before(context, SYNC_TABLES.stage(usage), self.last)
+            || self.happens_before_marker(context, order);
         (!is_ordered || context.is_in_unordered_subpass(self.queue, self.last)).then(|| self.conflict(context))
     }
 
@@ -307,6 +320,13 @@ impl ReadRecord {
     #[inline]
     fn happens_before(&self, context: &AccessContext<'_>, stage: StageIndex, tag: Tag) -> bool {
         context.clock.has_happened(stage, self.queue, SYNC_TABLES.stage(self.usage), tag)
+    }
+
+    /// Whether the write is a buffer marker, and the last read happens before its stage.
+    fn happens_before_marker(&self, context: &AccessContext<'_>, order: AccessOrder) -> bool {
+        let AccessOrder::Marker(marker) = order else { return false };
+        let is_earlier = self.queue == context.queue && marker.is_after_stage(SYNC_TABLES.stage(self.usage));
+        is_earlier || marker.earlier_stages().iter().any(|it| self.happens_before(context, it, self.last))
     }
 
     fn conflict(&self, context: &AccessContext<'_>) -> Conflict {

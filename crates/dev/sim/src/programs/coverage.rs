@@ -24,6 +24,7 @@ pub struct FeatureCoverage {
 /// All the things that [`FeatureCoverage`] may count in programs, hazards left out.
 pub const FEATURES: &[&str] = &[
     "acquire",
+    "acquire again",
     "action",
     "aliased buffers",
     "aliased images",
@@ -35,6 +36,7 @@ pub const FEATURES: &[&str] = &[
     "depth resolve",
     "destroy",
     "device idle",
+    "event race",
     "execute",
     "execute in a pass",
     "execute in rendering",
@@ -57,6 +59,7 @@ pub const FEATURES: &[&str] = &[
     "ownership transfer 1",
     "ownership transfer back",
     "present",
+    "present after narrow signal",
     "queue idle",
     "raster order",
     "render pass",

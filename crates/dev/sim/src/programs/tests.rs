@@ -196,7 +196,15 @@ fn whatever_waits_for_everything_is_clean() {
             let commands = std::mem::take(&mut buffer.commands);
             buffer.commands = commands.into_iter().flat_map(|it| [Command::Barrier(barrier.clone()), it]).collect();
         }
-        let steps = std::mem::take(&mut program.steps);
+        let mut steps = std::mem::take(&mut program.steps);
+        let batches = steps.iter_mut().flat_map(|it| match it {
+            HostStep::Submit { batches, .. } => &mut batches[..],
+            _ => &mut [],
+        });
+        for batch in batches {
+            batch.waits.iter_mut().for_each(|it| it.stages = PipelineStageFlags2::ALL_COMMANDS.0);
+            batch.signals.iter_mut().for_each(|it| it.stages = PipelineStageFlags2::ALL_COMMANDS.0);
+        }
         program.steps = steps.into_iter().flat_map(|it| [it, HostStep::DeviceIdle]).collect();
         let outcome = find_hazards(&program, CONTRACT);
         if !outcome.blocked.is_empty() || program.steps.iter().any(|it| matches!(it, HostStep::SignalSemaphore(_))) {

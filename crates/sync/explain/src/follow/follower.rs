@@ -11,7 +11,7 @@ use super::sync_state::{QueueSyncState, SignalSyncState, single_stage, single_us
 use super::timeline::{Completion, ExecutionTimeline, Resumption, TimelineAccess, TimelineAction, TimelineMoment};
 use crate::{AccessRole, SyncOperation};
 use lavascope_engine::access::access_order;
-use lavascope_engine::access::usages::{SYNC_TABLES, StageSet, TRANSITION, TRANSITION_WRITE, UsageSet};
+use lavascope_engine::access::usages::{PRESENT, SYNC_TABLES, StageSet, TRANSITION, TRANSITION_WRITE, UsageSet};
 use lavascope_engine::dependency::scopes;
 
 /// What a dependency is to the two accesses.
@@ -615,7 +615,10 @@ impl<'t> Follower<'t> {
             }
             AccessRole::Command | AccessRole::Load | AccessRole::Store | AccessRole::Resolve | AccessRole::Host => {
                 let marks = &self.queue_states[usize::from(self.later_queue)];
-                self.required_scope.is_satisfied_by(is_write, marks.happens_before, marks.visible)
+                // The presentation engine only reads: nothing of it need be visible.
+                let is_after_reads =
+                    self.prior.usage == PRESENT && marks.available.0 & self.required_scope.stages.0 != 0;
+                is_after_reads || self.required_scope.is_satisfied_by(is_write, marks.happens_before, marks.visible)
             }
         }
     }

@@ -4,6 +4,7 @@
 //! programs are made with dependencies that fit, tight or generous, and then a few of these are weakened.
 
 mod commands;
+mod presentation;
 mod rendering;
 mod resources;
 mod steps;
@@ -130,6 +131,8 @@ struct ProgramGenerator {
     secondary: Option<CommandBufferId>,
     attachments: Vec<ResourceId>,
     presentable: Option<ResourceId>,
+    /// The second stages of barriers at the ends of command buffers.
+    final_stages: u64,
 }
 
 /// How much thought goes into dependencies.
@@ -200,6 +203,7 @@ impl ProgramGenerator {
             secondary: None,
             attachments: Vec::new(),
             presentable: None,
+            final_stages: 0,
         }
     }
 

@@ -239,11 +239,13 @@ impl RangeState {
 
 impl WriteRecord<'_> {
     /// Whether the write is visible to a usage (`synchronization-dependencies-available-and-visible`), by dependencies
-    /// on everything or by those on the resource.
+    /// on everything or by those on the resource. The presentation engine only reads, so that nothing of it need be seen:
+    /// who comes after it, by whatever chain, may access the image.
     #[inline]
     fn is_visible(&self, context: &AccessContext<'_>, usage: UsageIndex) -> bool {
         context.clock.is_visible(usage, self.queue, self.usage, self.tag)
             || self.overlay.is_some_and(|it| it.is_visible(context, usage))
+            || self.usage == PRESENT && self.is_available(context, SYNC_TABLES.stage(usage))
     }
 
     /// Whether another write may come after this one.

@@ -109,9 +109,9 @@ impl<'t> HazardFinder<'t> {
         let out: Vec<Vec<usize>> =
             trace.accesses.iter().map(|op| numbers(&|number, it| is_in_first_scope(op, number, it))).collect();
         let into = trace.accesses.iter().map(|op| numbers(&|number, it| is_in_second_scope(op, number, it))).collect();
-        let leads_to_marker = |op: &ExecutedAccess, it: &LoggedDependency| {
-            let is_in_time = it.second_scope.contains_in_time(op);
-            is_in_time && marker_stages(op).is_some_and(|stages| it.second_scope.stages & stages != 0)
+        let leads_to_marker = |op: &ExecutedAccess, dependency: &LoggedDependency| {
+            let scope = &dependency.second_scope;
+            scope.contains_in_time(op) && marker_stages(op).is_some_and(|stages| scope.stages & stages != 0)
         };
         let before_marker = trace.accesses.iter().map(|op| numbers(&|_, it| leads_to_marker(op, it))).collect();
         let reached_from =
@@ -413,7 +413,7 @@ const DEPTH_STENCIL_ACCESSES: u64 = Access::DEPTH_STENCIL_ATTACHMENT_READ.0 | Ac
 /// Layout transitions of barriers execute in submission order, relative to all others of their queue.
 /// Spec: "Image Layout Transitions".
 fn are_ordered_transitions(before: &ExecutedAccess, after: &ExecutedAccess, rules: OracleRules) -> bool {
-    let source = |it: &ExecutedAccess| match it.role {
+    let source = |op: &ExecutedAccess| match op.role {
         OracleAccessRole::Transition { by, .. } => Some(by),
         _ => None,
     };

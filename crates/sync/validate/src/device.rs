@@ -226,17 +226,20 @@ impl ValidatedDevice {
         races
     }
 
-    /// Whether a race of the last step was found while its command buffer was recorded.
-    fn is_race_recorded(&mut self, step: &HostStep, race: &EventRace) -> bool {
-        let (HostStep::Submit { batches, .. }, ProgramLocation::Command(at)) = (step, &race.at) else { return false };
-        let batch = batches.get(at.batch as usize);
-        let Some(id) = batch.and_then(|it| it.command_buffers.get(at.primary as usize)).copied() else { return false };
-        let races = self.take_races(id);
-        let is_recorded = races.has_found(race);
-        if let Some(own) = self.recordings.get_mut(&id) {
-            own.set_races(races);
-        }
-        is_recorded
+    /// Removes races of the last step that were found while their command buffers were recorded.
+    fn remove_recorded_races(&mut self, step: &HostStep, found: &mut Vec<EventRace>) {
+        let HostStep::Submit { batches, .. } = step else { return };
+        found.retain(|race| {
+            let ProgramLocation::Command(at) = &race.at else { return true };
+            let batch = batches.get(at.batch as usize);
+            let Some(id) = batch.and_then(|it| it.command_buffers.get(at.primary as usize)) else { return true };
+            let races = self.take_races(*id);
+            let is_recorded = races.has_found(race);
+            if let Some(own) = self.recordings.get_mut(id) {
+                own.set_races(races);
+            }
+            !is_recorded
+        });
     }
 
     /// The same for an action command.
@@ -399,7 +402,7 @@ impl ValidatedDevice {
         let ValidatedDevice { races, recordings, objects, .. } = self;
         let buffer = |id: CommandBufferId| recordings.get(&id).map(|it| it.current().others());
         let mut found = races.step(index, step, &objects.queues, &buffer);
-        found.retain(|it| !self.is_race_recorded(step, it));
+        self.remove_recorded_races(step, &mut found);
         found
     }
 

@@ -197,7 +197,7 @@ fn whatever_waits_for_everything_is_clean() {
             buffer.commands = commands.into_iter().flat_map(|it| [Command::Barrier(barrier.clone()), it]).collect();
         }
         let mut steps = std::mem::take(&mut program.steps);
-        let batches = steps.iter_mut().flat_map(|it| match it {
+        let batches = steps.iter_mut().flat_map(|step| match step {
             HostStep::Submit { batches, .. } => &mut batches[..],
             _ => &mut [],
         });

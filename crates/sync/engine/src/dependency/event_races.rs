@@ -125,10 +125,10 @@ impl RecordedEventRaces {
 
     /// Whether a race that is found when the command buffer is executed was found while it was recorded.
     pub fn has_found(&self, race: &EventRace) -> bool {
-        let is_same = |it: &EventRace| {
-            (it.kind, it.event) == (race.kind, race.event)
-                && is_same_path(&it.at, &race.at)
-                && is_same_path(&it.prior, &race.prior)
+        let is_same = |own: &EventRace| {
+            (own.kind, own.event) == (race.kind, race.event)
+                && is_same_path(&own.at, &race.at)
+                && is_same_path(&own.prior, &race.prior)
         };
         is_same_execution(&race.at, &race.prior) && self.found.iter().any(is_same)
     }

@@ -216,8 +216,9 @@ impl RangeState {
             found.push(Conflict { kind: HazardKind::PresentAfterRead, prior: read.last, prior_usage: read.usage });
         }
         let others = self.writes().filter(|it| it.queue != queue && !self.is_followed_by_read(rules, *it));
-        let is_available = |it: &WriteRecord<'_>| {
-            waited.has_available(it.queue, it.usage, it.tag) || it.overlay.is_some_and(|it| it.is_in_scope(waited))
+        let is_available = |write: &WriteRecord<'_>| {
+            waited.has_available(write.queue, write.usage, write.tag)
+                || write.overlay.is_some_and(|it| it.is_in_scope(waited))
         };
         for other in others.filter(|it| !is_available(it)) {
             found.push(Conflict { kind: HazardKind::PresentAfterWrite, prior: other.tag, prior_usage: other.usage });

@@ -39,7 +39,9 @@ mod test_rng;
 pub use check::{Engine, check, check_all, check_with};
 pub use command_buffer::prepared::PreparedCommandBuffer;
 pub use dependency::clocks::KeySet;
-pub use dependency::event_races::{EventRace, EventRaceKind, EventRaces, IndexedCommands, event_races, uses_events};
+pub use dependency::event_races::{
+    EventRace, EventRaceKind, EventRaces, IndexedCommands, RecordedEventRaces, event_races, uses_events,
+};
 pub use memory::addresses::{AddressMap, ResourceIdentity};
 pub use memory::allocations::UnplacedReason;
 pub use rules::Rules;

@@ -6,7 +6,9 @@ use std::cell::Cell;
 use std::collections::{BTreeMap, BTreeSet};
 
 use lavascope_abi::Format;
-use lavascope_engine::{Engine, Rules, check_with};
+use lavascope_engine::{
+    Engine, EventRace, EventRaceKind, IndexedCommands, RecordedEventRaces, Rules, check_with, event_races,
+};
 use lavascope_oracle::{OracleRules, compare_faults, find_hazards};
 use lavascope_sim::programs::share_memory;
 use lavascope_sim::programs::{
@@ -303,6 +305,44 @@ fn contents_are_told_while_recording_or_when_executed() {
     );
 }
 
+/// Races of events in a command buffer are found while it is recorded: just those that there are when it is executed alone,
+/// and whatever is executed before it, they are found there as well.
+#[test]
+fn event_races_are_told_while_recording() {
+    let mut told = 0;
+    for seed in seeds(3_000) {
+        let program = random_program(seed, &ProgramFeatures::ALL);
+        let buffer = |id: CommandBufferId| -> Option<IndexedCommands<'_>> {
+            Some(Box::new((0..).zip(&program.command_buffers[id.0 as usize].commands)))
+        };
+        let all = event_races(&program);
+        for (step, index) in program.steps.iter().zip(0..) {
+            let HostStep::Submit { queue, batches, .. } = step else { continue };
+            for id in batches.iter().flat_map(|it| &it.command_buffers) {
+                let (mut races, mut recorded) = (RecordedEventRaces::default(), Vec::new());
+                for (place, command) in buffer(*id).into_iter().flatten() {
+                    let found = races.record(place, command, program.queues[queue.0 as usize], &buffer);
+                    assert!(found.iter().all(|it| path(&it.at)[0] == place), "seed {seed}");
+                    recorded.extend(found.iter().map(race_key));
+                }
+                let one = SubmitBatch { command_buffers: vec![*id], ..SubmitBatch::default() };
+                let steps = vec![HostStep::Submit { queue: *queue, batches: vec![one], fence: None }];
+                let alone = event_races(&Program { steps, ..program.clone() });
+                assert_eq!(recorded, alone.iter().map(race_key).collect::<Vec<_>>(), "seed {seed}");
+                let is_here = |it: &&EventRace| matches!(&it.at, ProgramLocation::Command(at) if at.step == index);
+                let known: Vec<_> = all.iter().filter(is_here).filter(|it| races.has_found(it)).map(race_key).collect();
+                assert!(recorded.iter().all(|it| known.contains(it)), "seed {seed}");
+                told += recorded.len();
+            }
+        }
+    }
+    assert!(!has_default_seeds() || told > 100, "{told} were told while recording");
+}
+
+fn race_key(race: &EventRace) -> (EventRaceKind, Vec<u32>, Vec<u32>) {
+    (race.kind, path(&race.at), path(&race.prior))
+}
+
 fn path(place: &ProgramLocation) -> Vec<u32> {
     match place {
         ProgramLocation::Command(at) => at.path.clone(),
@@ -367,9 +407,9 @@ fn everything_by_the_letter() {
 fn everything_without_one_rule() {
     for without in 0..3 {
         let has = |rule: usize| rule != without;
-        let (most_recent_reads, visible_writes, ordered_transitions) = (has(0), has(1), has(2));
-        let oracle = OracleRules { most_recent_reads, visible_writes, ordered_transitions };
-        let engine = Rules { most_recent_reads, visible_writes, ordered_transitions };
+        let (most_recent_reads, visible_writes, all_transitions_ordered) = (has(0), has(1), has(2));
+        let oracle = OracleRules { most_recent_reads, visible_writes, all_transitions_ordered };
+        let engine = Rules { most_recent_reads, visible_writes, all_transitions_ordered };
         agree(ProgramFeatures::ALL, Setting { oracle, engine }, 1_000);
     }
 }

@@ -14,7 +14,8 @@ use crate::execute::cells::{CellTable, MemoryCell, cells_of};
 use crate::execute::executor::execute;
 use crate::execute::log::{ExecutedAccess, ExecutionAgent, ExecutionLog, OracleAccessRole, Time};
 
-/// What is wrong with a part of a resource; the first thing of its sort.
+/// What is wrong with a part of a resource. Of reads that nothing but reads lies between, the first one; of what a subpass
+/// does, the first thing of its sort.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ContentFault {
     pub kind: UndefinedContentsKind,
@@ -30,17 +31,34 @@ enum FaultCategory {
     Preservation,
 }
 
-type ContentFaults = BTreeMap<(FaultCategory, u32, MemoryCell), ContentFault>;
+/// Which faults are compared with each other.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct FaultKey {
+    category: FaultCategory,
+    resource: u32,
+    cell: MemoryCell,
+    /// Of who owns something, each place counts; otherwise the first fault alone.
+    at: Option<ProgramLocation>,
+}
+
+impl FaultKey {
+    fn new(kind: UndefinedContentsKind, resource: ResourceId, cell: MemoryCell, at: &ProgramLocation) -> FaultKey {
+        let category = category(kind);
+        let at = (category == FaultCategory::Ownership).then(|| at.clone());
+        FaultKey { category, resource: resource.0, cell: whole_texel(cell), at }
+    }
+}
+
+type ContentFaults = BTreeMap<FaultKey, ContentFault>;
 
 /// The first cell on which an engine and the oracle differ, in words; none if they agree.
 pub fn compare_faults(program: &Program, found: &[UndefinedContents]) -> Option<String> {
     let mut verdicts = find_faults(program);
-    let mut first: BTreeMap<(FaultCategory, u32, MemoryCell), &UndefinedContents> = BTreeMap::new();
+    let mut first: BTreeMap<FaultKey, &UndefinedContents> = BTreeMap::new();
     for undefined_contents in found {
         for cell in cells_of(program, undefined_contents.resource, &undefined_contents.region) {
-            first
-                .entry((category(undefined_contents.kind), undefined_contents.resource.0, whole_texel(cell)))
-                .or_insert(undefined_contents);
+            let UndefinedContents { kind, resource, at, .. } = undefined_contents;
+            first.entry(FaultKey::new(*kind, *resource, cell, at)).or_insert(undefined_contents);
         }
     }
     for (key, fault) in first {
@@ -157,14 +175,19 @@ fn check_ownership(
     }
     for (cell, mut all) in events {
         all.sort_by_key(|it| it.time);
-        let verdict = (0..all.len()).find_map(|it| ownership_fault(&all[..it], &all[it]));
-        if let Some(verdict) = verdict {
-            found.insert((FaultCategory::Ownership, resource.0, cell), verdict);
+        let mut has_wrong_read = false;
+        for (index, event) in all.iter().enumerate() {
+            let is_read = matches!(event.what, ContentEventKind::Read(_));
+            has_wrong_read &= is_read;
+            let Some(fault) = ownership_fault(&all[..index], event) else { continue };
+            if !std::mem::replace(&mut has_wrong_read, is_read) {
+                found.entry(FaultKey::new(fault.kind, resource, cell, &fault.at)).or_insert(fault);
+            }
         }
     }
 }
 
-/// Whether something is wrong with an event, where nothing was wrong with those before it.
+/// Whether something is wrong with an event. Reads change nothing, right or wrong.
 fn ownership_fault(before: &[ContentEvent], event: &ContentEvent) -> Option<ContentFault> {
     let decided = before.iter().rposition(|it| !matches!(it.what, ContentEventKind::Read(_)));
     let last = decided.map(|it| &before[it]).filter(|it| it.what != ContentEventKind::Disown);
@@ -213,9 +236,8 @@ fn check_preservation(trace: &ExecutionLog, cells: &CellTable<'_>, found: &mut C
                 check_undefined_read(trace, cells, op, *number)
             };
             if let Some(verdict) = verdict {
-                found
-                    .entry((FaultCategory::Preservation, op.resource.0, whole_texel(cells.get(*number))))
-                    .or_insert(verdict);
+                let key = FaultKey::new(verdict.kind, op.resource, cells.get(*number), &verdict.at);
+                found.entry(key).or_insert(verdict);
             }
         }
     }

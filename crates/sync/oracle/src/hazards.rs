@@ -9,8 +9,9 @@ use lavascope_sync_ir::{HazardKind, Program, ProgramLocation, RasterOrder};
 use crate::execute::cells::{CellTable, MemoryCell};
 use crate::execute::executor::execute;
 use crate::execute::log::{
-    AccessScope, ExecutedAccess, ExecutionAgent, ExecutionLog, LoggedDependency, OracleAccessRole,
+    AccessScope, ExecutedAccess, ExecutionAgent, ExecutionLog, LoggedDependency, OracleAccessRole, TransitionSource,
 };
+use crate::execute::masks;
 
 /// Where users see something else than the letter of the specification.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -19,15 +20,16 @@ pub struct OracleRules {
     pub most_recent_reads: bool,
     /// A write must be visible, not only available, to a write that comes after it; unless there was a read between.
     pub visible_writes: bool,
-    /// Layout transitions on one queue come one after the other by themselves.
-    pub ordered_transitions: bool,
+    /// On one queue, not only the layout transitions of barriers come one after the other by themselves and with those of
+    /// render passes, which the specification says, but those of two render passes too, and ownership transfers.
+    pub all_transitions_ordered: bool,
 }
 
 impl OracleRules {
     pub const SPECIFICATION: OracleRules =
-        OracleRules { most_recent_reads: false, visible_writes: false, ordered_transitions: false };
+        OracleRules { most_recent_reads: false, visible_writes: false, all_transitions_ordered: false };
     pub const CONTRACT: OracleRules =
-        OracleRules { most_recent_reads: true, visible_writes: true, ordered_transitions: true };
+        OracleRules { most_recent_reads: true, visible_writes: true, all_transitions_ordered: true };
 }
 
 /// What the oracle says of a program.
@@ -82,6 +84,8 @@ struct HazardFinder<'t> {
     reachable: Vec<Vec<bool>>,
     /// Per access the dependencies in whose second scope it is.
     in_second_scope: Vec<Vec<usize>>,
+    /// Per marker the dependencies that lead to the stages of which it waits for earlier commands.
+    before_marker: Vec<Vec<usize>>,
 }
 
 /// An access to one cell.
@@ -105,6 +109,11 @@ impl<'t> HazardFinder<'t> {
         let out: Vec<Vec<usize>> =
             trace.accesses.iter().map(|op| numbers(&|number, it| is_in_first_scope(op, number, it))).collect();
         let into = trace.accesses.iter().map(|op| numbers(&|number, it| is_in_second_scope(op, number, it))).collect();
+        let leads_to_marker = |op: &ExecutedAccess, dependency: &LoggedDependency| {
+            let scope = &dependency.second_scope;
+            scope.contains_in_time(op) && marker_stages(op).is_some_and(|stages| scope.stages & stages != 0)
+        };
+        let before_marker = trace.accesses.iter().map(|op| numbers(&|_, it| leads_to_marker(op, it))).collect();
         let reached_from =
             |out: &Vec<usize>| (0..all.len()).map(|it| out.iter().any(|from| chains[*from][it])).collect();
         let reached = out.iter().map(reached_from).collect();
@@ -116,6 +125,7 @@ impl<'t> HazardFinder<'t> {
             reachable: reached,
             in_first_scope: out,
             in_second_scope: into,
+            before_marker,
         }
     }
 
@@ -224,7 +234,8 @@ impl<'t> HazardFinder<'t> {
             return true;
         }
         if is_implicitly_ordered(first, second)
-            || self.rules.ordered_transitions && are_transitions_of_one_queue(first, second)
+            || are_ordered_transitions(first, second, self.rules)
+            || are_ordered_markers(first, second)
         {
             return true;
         }
@@ -241,14 +252,21 @@ impl<'t> HazardFinder<'t> {
     /// Whether an execution dependency chain leads from one access to the other, or they are ordered anyway.
     fn is_execution_ordered(&self, before: CellAccess, after: CellAccess) -> bool {
         let reached = &self.reachable[before.access];
-        self.in_second_scope[after.access].iter().any(|it| reached[*it])
-            || is_implicitly_ordered(&self.log.accesses[before.access], &self.log.accesses[after.access])
+        let (first, second) = (&self.log.accesses[before.access], &self.log.accesses[after.access]);
+        self.ends_at(after).any(|it| reached[it])
+            || is_implicitly_ordered(first, second)
+            || is_in_stage_of_marker(first, second) && !self.are_unordered_subpasses(first, second)
+    }
+
+    /// The dependencies in whose second scope an access is; of a marker, also those that lead to what it waits for.
+    fn ends_at(&self, access: CellAccess) -> impl Iterator<Item = usize> {
+        let (into, marker) = (&self.in_second_scope[access.access], &self.before_marker[access.access]);
+        into.iter().chain(marker).copied()
     }
 
     /// Whether a write is made available before the other access.
     fn is_available(&self, before: CellAccess, after: CellAccess) -> bool {
-        let into = &self.in_second_scope[after.access];
-        self.availability_operations(before).any(|from| into.iter().any(|to| self.chains[from][*to]))
+        self.availability_operations(before).any(|from| self.ends_at(after).any(|to| self.chains[from][to]))
     }
 
     /// Whether a write is made available, and then visible to the other access.
@@ -366,7 +384,7 @@ fn is_implicitly_ordered(before: &ExecutedAccess, after: &ExecutedAccess) -> boo
 
 fn has_raster_order(op: &ExecutedAccess, order: RasterOrder) -> bool {
     let (stages, accesses) = match order {
-        RasterOrder::None | RasterOrder::Atomic => (0, 0),
+        RasterOrder::None | RasterOrder::Atomic | RasterOrder::Marker(_) => (0, 0),
         RasterOrder::Color => (Stage::COLOR_ATTACHMENT_OUTPUT.0, COLOR_ACCESSES),
         RasterOrder::DepthStencil => {
             (Stage::EARLY_FRAGMENT_TESTS.0 | Stage::LATE_FRAGMENT_TESTS.0, DEPTH_STENCIL_ACCESSES)
@@ -392,9 +410,39 @@ const COLOR_ACCESSES: u64 = Access::COLOR_ATTACHMENT_READ.0
     | Access::COLOR_ATTACHMENT_READ_NONCOHERENT_EXT.0;
 const DEPTH_STENCIL_ACCESSES: u64 = Access::DEPTH_STENCIL_ATTACHMENT_READ.0 | Access::DEPTH_STENCIL_ATTACHMENT_WRITE.0;
 
-fn are_transitions_of_one_queue(before: &ExecutedAccess, after: &ExecutedAccess) -> bool {
-    let is_transition = |it: &ExecutedAccess| matches!(it.role, OracleAccessRole::Transition { .. });
-    before.agent == after.agent && is_transition(before) && is_transition(after)
+/// Layout transitions of barriers execute in submission order, relative to all others of their queue.
+/// Spec: "Image Layout Transitions".
+fn are_ordered_transitions(before: &ExecutedAccess, after: &ExecutedAccess, rules: OracleRules) -> bool {
+    let source = |op: &ExecutedAccess| match op.role {
+        OracleAccessRole::Transition { by, .. } => Some(by),
+        _ => None,
+    };
+    let Some((one, other)) = source(before).zip(source(after)).filter(|_| before.agent == after.agent) else {
+        return false;
+    };
+    let are_layouts = [one, other].iter().all(|it| *it != TransitionSource::OwnershipTransfer);
+    rules.all_transitions_ordered
+        || are_layouts && (one == TransitionSource::Barrier || other == TransitionSource::Barrier)
+}
+
+/// The stages that a buffer marker comes after. Spec: `vkCmdWriteBufferMarker2AMD`.
+fn marker_stages(op: &ExecutedAccess) -> Option<u64> {
+    match op.order {
+        RasterOrder::Marker(bit) => Some(masks::first_scope(1 << bit, u32::MAX)),
+        _ => None,
+    }
+}
+
+/// A marker comes after earlier markers of its queue, of the same stage or a logically earlier one, and their writes are
+/// available to it: what comes before the earlier stage comes before the later one.
+fn are_ordered_markers(before: &ExecutedAccess, after: &ExecutedAccess) -> bool {
+    let stages = marker_stages(before).zip(marker_stages(after)).filter(|_| before.agent == after.agent);
+    stages.is_some_and(|(before, after)| before & !after == 0)
+}
+
+/// A marker comes after earlier commands of its queue in its stage.
+fn is_in_stage_of_marker(before: &ExecutedAccess, after: &ExecutedAccess) -> bool {
+    before.agent == after.agent && marker_stages(after).is_some_and(|stages| before.stage & stages != 0)
 }
 
 /// Which things lead to which, each to itself, when `leads` says so for single steps.

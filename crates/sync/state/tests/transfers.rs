@@ -5,7 +5,7 @@ mod common;
 use common::*;
 use lavascope_abi::{AccessFlags2 as Bits, Command as Api, PipelineStageFlags2 as Stage, *};
 use lavascope_state::Collector;
-use lavascope_sync_ir::{Area, Region};
+use lavascope_sync_ir::{Area, RasterOrder, Region};
 
 const READ: u64 = Bits::TRANSFER_READ.0;
 const WRITE: u64 = Bits::TRANSFER_WRITE.0;
@@ -261,5 +261,26 @@ fn a_marker_is_four_bytes() {
         },
     );
     assert_eq!(last(&app), [(0, Stage::COPY.0, WRITE)]);
-    assert_eq!(accesses(app.program(), 0, 0)[0].region, Region::Buffer(8..12));
+    let marker = &accesses(app.program(), 0, 0)[0];
+    assert_eq!((&marker.region, marker.order), (&Region::Buffer(8..12), RasterOrder::Marker(0)));
+}
+
+/// The stage decides after which markers another one comes.
+#[test]
+fn a_marker_has_the_bit_of_its_stage() {
+    for stage in [Stage::BOTTOM_OF_PIPE, Stage::CLEAR] {
+        let mut app = app();
+        app.call(
+            Api::CmdWriteBufferMarker2AMD,
+            &CmdWriteBufferMarker2AMDParams {
+                command_buffer: command_buffer(2),
+                stage,
+                dst_buffer: buffer(1),
+                dst_offset: 8,
+                marker: 7,
+            },
+        );
+        let marker = &accesses(app.program(), 0, 0)[0];
+        assert_eq!(marker.order, RasterOrder::Marker(stage.0.trailing_zeros() as u8));
+    }
 }

@@ -80,7 +80,7 @@ pub enum Certainty {
     OneOfArray,
 }
 
-/// Whether the order of fragments covers an access, or none is needed.
+/// Whether the order of fragments, or that of markers, covers an access, or none is needed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum RasterOrder {
     #[default]
@@ -89,6 +89,9 @@ pub enum RasterOrder {
     DepthStencil,
     /// Atomic operations are in no data race with each other, wherever they are.
     Atomic,
+    /// A buffer marker (`vkCmdWriteBufferMarker2AMD`) comes after earlier commands of its queue in its stage, and after
+    /// earlier markers of that stage or a logically earlier one. The number of the bit of its stage.
+    Marker(u8),
 }
 
 /// The four masks of a dependency, as the application gave them.

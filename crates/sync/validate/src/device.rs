@@ -1,18 +1,18 @@
 //! A device: what its engine is told, and what is kept to explain what the engine finds.
 
 use lavascope_abi::ObjectId;
-use lavascope_engine::{EventRace, EventRaces};
+use lavascope_engine::{EventRace, EventRaces, RecordedEventRaces, uses_events};
 use lavascope_record::LabelPath;
 use lavascope_state::{CallSource, Destroyed};
 use lavascope_sync_ir::{
-    Access, Command, CommandBufferId, EventId, FenceId, Findings, HostStep, Queue, QueueId, RenderPass, RenderPassId,
-    Resource, ResourceId, SemaphoreId, SubmitBatch,
+    Access, Command, CommandBufferId, EventId, FenceId, Findings, HostStep, ProgramLocation, Queue, QueueId,
+    RenderPass, RenderPassId, Resource, ResourceId, SemaphoreId, SubmitBatch,
 };
 use rustc_hash::FxHashMap;
 
 use crate::engine::DeviceEngine;
 use crate::feedback::pending::PendingFeedback;
-use crate::recording::command_buffer::{CommandBufferRecording, CommandCall, RecordedCommandBuffer};
+use crate::recording::command_buffer::{CommandBufferBody, CommandBufferRecording, CommandCall, RecordedCommandBuffer};
 use crate::recording::step_history::{ForgottenObject, HistoryStep, StepHistory, SubmittedCommandBuffer};
 
 pub(crate) struct ValidatedDevice {
@@ -33,6 +33,19 @@ pub(crate) struct ValidatedDevice {
     pub(crate) feedback: Option<Box<PendingFeedback>>,
     /// Whether nothing will be explained, so that nothing is kept for that.
     skips_explanations: bool,
+}
+
+/// What is wrong with a command because of those before it.
+#[derive(Default)]
+pub(crate) struct RecordedFindings {
+    pub(crate) findings: Findings,
+    pub(crate) races: Vec<EventRace>,
+}
+
+impl RecordedFindings {
+    pub(crate) fn is_empty(&self) -> bool {
+        self.findings.is_empty() && self.races.is_empty()
+    }
 }
 
 /// What things of a device are, and what they are called. Those that are gone stay as long as the window may ask.
@@ -151,22 +164,82 @@ impl ValidatedDevice {
         id: CommandBufferId,
         command: Command,
         mark: impl FnOnce(ObjectId) -> CommandCall,
-    ) -> Findings {
+    ) -> RecordedFindings {
         if let Command::Execute(all) = &command {
             all.iter().for_each(|it| self.finish_repeat(*it));
         }
-        let Some(own) = self.recordings.get_mut(&id) else { return Findings::default() };
+        let Some(own) = self.recordings.get_mut(&id) else { return RecordedFindings::default() };
         let mark = mark(own.object());
         if own.is_repeated() && !(own.matches_next(&command, &mark) && self.engine.check_unchanged(id)) {
             self.stop_repeating(id);
         }
-        let Some(own) = self.recordings.get_mut(&id) else { return Findings::default() };
+        let Some(own) = self.recordings.get_mut(&id) else { return RecordedFindings::default() };
         if own.advance_repeated() {
-            return Findings::default();
+            return RecordedFindings::default();
         }
-        let found = self.engine.record(id, &command);
-        own.push(command, mark);
+        let findings = self.engine.record(id, &command);
+        let races = if own.is_without_events() && !self.may_use_events(&command) {
+            Vec::new()
+        } else {
+            self.record_races(id, &command)
+        };
+        if let Some(own) = self.recordings.get_mut(&id) {
+            own.push(command, mark);
+        }
+        RecordedFindings { findings, races }
+    }
+
+    /// Whether a command uses events, or executes a command buffer that does.
+    fn may_use_events(&self, command: &Command) -> bool {
+        let Command::Execute(all) = command else { return uses_events(command) };
+        let recorded = |it: &CommandBufferId| self.recordings.get(it).map(CommandBufferRecording::current);
+        let uses = |it: &CommandBufferBody| it.has_events || it.executes().next().is_some();
+        all.iter().filter_map(recorded).any(uses)
+    }
+
+    /// The races of events between a command and those before it in a primary command buffer. Secondary ones are checked
+    /// as part of those.
+    fn record_races(&mut self, id: CommandBufferId, command: &Command) -> Vec<EventRace> {
+        if self.recordings.get(&id).is_none_or(|it| it.current().is_secondary) {
+            return Vec::new();
+        }
+        let (queue, mut races) = (self.target_queue(id), self.take_races(id));
+        let Some(own) = self.recordings.get(&id) else { return Vec::new() };
+        let buffer = |id: CommandBufferId| self.recordings.get(&id).map(|it| it.current().others());
+        let found = races.record(own.len() as u32, command, queue, &buffer).to_vec();
+        if let Some(own) = self.recordings.get_mut(&id) {
+            own.set_races(races);
+        }
         found
+    }
+
+    /// The races in what is recorded so far, to be given back.
+    fn take_races(&mut self, id: CommandBufferId) -> RecordedEventRaces {
+        if let Some(races) = self.recordings.get_mut(&id).and_then(CommandBufferRecording::take_races) {
+            return races;
+        }
+        let (queue, mut races) = (self.target_queue(id), RecordedEventRaces::default());
+        let buffer = |id: CommandBufferId| self.recordings.get(&id).map(|it| it.current().others());
+        for (index, command) in buffer(id).into_iter().flatten() {
+            races.record(index, command, queue, &buffer);
+        }
+        races
+    }
+
+    /// Removes races of the last step that were found while their command buffers were recorded.
+    fn remove_recorded_races(&mut self, step: &HostStep, found: &mut Vec<EventRace>) {
+        let HostStep::Submit { batches, .. } = step else { return };
+        found.retain(|race| {
+            let ProgramLocation::Command(at) = &race.at else { return true };
+            let batch = batches.get(at.batch as usize);
+            let Some(id) = batch.and_then(|it| it.command_buffers.get(at.primary as usize)) else { return true };
+            let races = self.take_races(*id);
+            let is_recorded = races.has_found(race);
+            if let Some(own) = self.recordings.get_mut(id) {
+                own.set_races(races);
+            }
+            !is_recorded
+        });
     }
 
     /// The same for an action command.
@@ -328,7 +401,9 @@ impl ValidatedDevice {
         }
         let ValidatedDevice { races, recordings, objects, .. } = self;
         let buffer = |id: CommandBufferId| recordings.get(&id).map(|it| it.current().others());
-        races.step(index, step, &objects.queues, &buffer)
+        let mut found = races.step(index, step, &objects.queues, &buffer);
+        self.remove_recorded_races(step, &mut found);
+        found
     }
 
     /// Commands that were recorded again in the same way.

@@ -6,12 +6,12 @@ use lavascope_abi::{Command as ApiCommand, HandleType, ObjectId};
 use lavascope_record::{Call, ObjectNames, Record};
 use lavascope_state::{CallSource, Destroyed, DeviceCall, Listener, REPEATABLE_COMMANDS, Untracked};
 use lavascope_sync_ir::{
-    Access, Command, CommandBufferId, EventId, FenceId, Findings, HostStep, Queue, QueueId, RenderPass, RenderPassId,
-    Resource, ResourceId, SemaphoreId,
+    Access, Command, CommandBufferId, EventId, FenceId, HostStep, Queue, QueueId, RenderPass, RenderPassId, Resource,
+    ResourceId, SemaphoreId,
 };
 use rustc_hash::FxHashMap;
 
-use crate::device::ValidatedDevice;
+use crate::device::{RecordedFindings, ValidatedDevice};
 use crate::findings::causes::CauseRegistry;
 use crate::findings::diagnostic_builder::DiagnosticBuilder;
 use crate::recording::call_sequence::{BegunRecording, CallSequenceCache, DeviceCommandBuffer};
@@ -153,7 +153,13 @@ impl ValidatedDevices {
 
     /// Tells what is wrong inside of a command buffer that is being recorded.
     #[cold]
-    fn report_recorded(&mut self, at: DeviceCall, id: CommandBufferId, found: &Findings) {
+    fn report_recorded(&mut self, at: DeviceCall, id: CommandBufferId, found: &RecordedFindings) {
+        if self.checks_when_executed {
+            // Of hazards the engine says so later.
+            self.needs_recheck |= !found.races.is_empty();
+            return;
+        }
+        let RecordedFindings { findings: found, races } = found;
         self.call_sequences.invalidate_last();
         let Some(device) = self.devices.get_mut(&at.device) else { return };
         let kept = device.as_single_submission(id, at.source);
@@ -167,6 +173,7 @@ impl ValidatedDevices {
         };
         teller.report_hazards(&hazards, &mut self.causes);
         teller.report_faults(&found.faults, &mut self.causes);
+        teller.report_races(races, &mut self.causes);
     }
 
     /// Counts what the engine of a device had no room for.
@@ -275,8 +282,8 @@ impl Listener for ValidatedDevices {
 
     fn action(&mut self, at: &DeviceCall, id: CommandBufferId, accesses: &[Access]) {
         let (Some(device), mark) = self.device_and_call(at) else { return };
-        if let Some(found) = device.action(id, accesses, mark) {
-            self.report_recorded(*at, id, &found);
+        if let Some(findings) = device.action(id, accesses, mark) {
+            self.report_recorded(*at, id, &RecordedFindings { findings: *findings, races: Vec::new() });
         }
     }
 

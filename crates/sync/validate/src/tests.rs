@@ -12,6 +12,7 @@ use crate::devices::ValidatedDevices;
 use crate::recording::step_history::STEPS_MAX;
 
 mod feedback;
+mod races;
 mod repeats;
 
 const GRAPHICS: Queue = Queue { family: 0, flags: 7 };

@@ -231,6 +231,7 @@ functions! {
         cmd_bind_descriptor_buffers: FnCmdBindDescriptorBuffersEXT = c"vkCmdBindDescriptorBuffersEXT";
         cmd_set_descriptor_buffer_offsets: FnCmdSetDescriptorBufferOffsetsEXT =
             c"vkCmdSetDescriptorBufferOffsetsEXT";
+        cmd_write_buffer_marker: FnCmdWriteBufferMarker2AMD = c"vkCmdWriteBufferMarker2AMD";
         cmd_encode_video: FnCmdEncodeVideoKHR = c"vkCmdEncodeVideoKHR";
     }
 }

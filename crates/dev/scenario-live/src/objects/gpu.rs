@@ -14,7 +14,7 @@ use crate::objects::calls::{GlobalCalls, InstanceCalls, call, check, out, text_p
 pub const INSTANCE_EXTENSIONS: [&CStr; 3] = [c"VK_EXT_debug_utils", c"VK_KHR_surface", c"VK_EXT_headless_surface"];
 
 /// Extensions of the device that performances use.
-pub const DEVICE_EXTENSIONS: [&CStr; 20] = [
+pub const DEVICE_EXTENSIONS: [&CStr; 21] = [
     c"VK_KHR_swapchain",
     c"VK_EXT_transform_feedback",
     c"VK_EXT_conditional_rendering",
@@ -35,6 +35,7 @@ pub const DEVICE_EXTENSIONS: [&CStr; 20] = [
     c"VK_EXT_rasterization_order_attachment_access",
     c"VK_EXT_descriptor_buffer",
     c"VK_EXT_device_generated_commands",
+    c"VK_AMD_buffer_marker",
 ];
 
 const API_VERSION: u32 = 1 << 22 | 4 << 12;

@@ -18,6 +18,7 @@ const TRANSFERS: u64 = Stage::COPY.0 | Stage::BLIT.0 | Stage::RESOLVE.0 | Stage:
 /// What kind of command makes an access.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum LiveCommandKind {
+    Marker,
     Transfer,
     Dispatch,
     Draw,
@@ -67,6 +68,7 @@ fn commands_of_action(
     let mut deeds = Vec::new();
     for (kind, part) in seen.into_iter().zip(&parts) {
         deeds.extend(match kind {
+            LiveCommandKind::Marker => part.iter().map(marker).collect::<Result<_, _>>()?,
             LiveCommandKind::Transfer => transfer::transfer_commands(program, part)?,
             LiveCommandKind::Dispatch => vec![dispatch(program, part)?],
             LiveCommandKind::Draw => draw::draw_commands(program, part, scene)?,
@@ -86,6 +88,7 @@ fn accesses_of_kind(accesses: &[Access], kinds: &[LiveCommandKind], kind: LiveCo
 
 fn command_kind(access: &Access, is_graphics: bool) -> Result<LiveCommandKind, UnsupportedProgram> {
     Ok(match Stage(access.stage) {
+        _ if matches!(access.order, RasterOrder::Marker(_)) => LiveCommandKind::Marker,
         _ if access.stage & TRANSFERS != 0 => LiveCommandKind::Transfer,
         Stage::COMPUTE_SHADER => LiveCommandKind::Dispatch,
         Stage::DRAW_INDIRECT if !is_graphics => LiveCommandKind::Dispatch,
@@ -289,6 +292,16 @@ fn build(accesses: &[Access]) -> Result<LiveCommand, UnsupportedProgram> {
         }
     }
     Ok(LiveCommand::Build(made))
+}
+
+fn marker(access: &Access) -> Result<LiveCommand, UnsupportedProgram> {
+    let (RasterOrder::Marker(bit), Region::Buffer(bytes)) = (access.order, &access.region) else {
+        return UnsupportedProgram::error("a marker is in a buffer");
+    };
+    if (access.stage, access.access) != (Stage::COPY.0, Bits::TRANSFER_WRITE.0) || bytes.end != bytes.start + 4 {
+        return UnsupportedProgram::error("a marker writes four bytes, as copies do");
+    }
+    Ok(LiveCommand::Marker { dst: access.resource, offset: bytes.start, stage: 1 << bit })
 }
 
 fn copy_structure(accesses: &[Access]) -> Result<LiveCommand, UnsupportedProgram> {

@@ -34,6 +34,12 @@ pub(crate) enum LiveCommand {
         dst: ResourceId,
         bytes: Range<u64>,
     },
+    /// A buffer marker of a stage, at an offset.
+    Marker {
+        dst: ResourceId,
+        offset: u64,
+        stage: u64,
+    },
     Clear {
         image: ResourceId,
         regions: Vec<ImageRegion>,

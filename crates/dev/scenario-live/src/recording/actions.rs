@@ -42,6 +42,10 @@ impl LiveDevice<'_> {
                 let (offset, size) = (bytes.start, bytes.end - bytes.start);
                 call!(self.vk, cmd_fill_buffer(buffer, self.resource(*dst).buffer(), offset, size, 0));
             }
+            LiveCommand::Marker { dst, offset, stage } => {
+                let (stage, dst) = (vk::PipelineStageFlags2(*stage), self.resource(*dst).buffer());
+                call!(self.vk, cmd_write_buffer_marker(buffer, stage, dst, *offset, 0));
+            }
             LiveCommand::Clear { image, regions } => {
                 let ranges: Vec<_> = regions.iter().map(subresource_range).collect();
                 self.clear(buffer, *image, &ranges);

@@ -24,6 +24,7 @@ pub struct FeatureCoverage {
 /// All the things that [`FeatureCoverage`] may count in programs, hazards left out.
 pub const FEATURES: &[&str] = &[
     "acquire",
+    "acquire again",
     "action",
     "aliased buffers",
     "aliased images",
@@ -35,6 +36,7 @@ pub const FEATURES: &[&str] = &[
     "depth resolve",
     "destroy",
     "device idle",
+    "event race",
     "execute",
     "execute in a pass",
     "execute in rendering",
@@ -48,6 +50,8 @@ pub const FEATURES: &[&str] = &[
     "host timeline wait",
     "linear alias",
     "load none",
+    "marker",
+    "markers of one place",
     "multiview",
     "optimal alias",
     "ordered input",
@@ -55,6 +59,7 @@ pub const FEATURES: &[&str] = &[
     "ownership transfer 1",
     "ownership transfer back",
     "present",
+    "present after narrow signal",
     "queue idle",
     "raster order",
     "render pass",
@@ -205,8 +210,11 @@ fn step_features(step: &HostStep, things: &mut Vec<&'static str>) {
 fn command_features(command: &Command, things: &mut Vec<&'static str>) {
     let name = match command {
         Command::Action(accesses) => {
-            if accesses.iter().any(|it| it.order != RasterOrder::None) {
+            if accesses.iter().any(|it| matches!(it.order, RasterOrder::Color | RasterOrder::DepthStencil)) {
                 things.push("raster order");
+            }
+            if accesses.iter().any(|it| matches!(it.order, RasterOrder::Marker(_))) {
+                things.push("marker");
             }
             let is_masked = |it: &lavascope_sync_ir::Region| matches!(it, lavascope_sync_ir::Region::Image(it) if it.components.0 != 15);
             if accesses.iter().any(|it| is_masked(&it.region)) {

@@ -1,17 +1,22 @@
 //! What a census counts that takes more than a look at one command.
 
-use lavascope_abi::AccessFlags2;
+use lavascope_abi::{AccessFlags2, PipelineStageFlags2};
 use lavascope_sync_ir::{
     AttachmentKind, Barrier, Command, Components, Dependency, DependencyTarget, EventId, HostStep, LoadOp, Program,
-    RasterOrder, Region, RenderPass, ResourceKind, StoreOp, Tiling, WaitEvents,
+    RasterOrder, Region, RenderPass, ResourceKind, SetEvent, StoreOp, Tiling, WaitEvents,
 };
 
 use lavascope_oracle::is_write;
 
 pub(crate) fn pattern_features(program: &Program, things: &mut Vec<&'static str>) {
     alias_features(program, things);
+    presentation_features(program, things);
     program.render_passes.iter().for_each(|it| render_pass_features(it, things));
-    program.command_buffers.iter().for_each(|it| command_sequence_features(&it.commands, things));
+    for buffer in &program.command_buffers {
+        command_sequence_features(&buffer.commands, things);
+        marker_features(&buffer.commands, things);
+        event_features(&buffer.commands, things);
+    }
     let waits = program.command_buffers.iter().flat_map(|it| &it.commands).flat_map(waited_events);
     let is_set = |it: EventId| program.steps.contains(&HostStep::SetEvent(it));
     things.extend(waits.filter(|it| is_set(*it)).map(|_| "host event waited for"));
@@ -113,6 +118,62 @@ fn command_sequence_features(commands: &[Command], things: &mut Vec<&'static str
             Command::Barrier(Barrier::Sync2 { dependencies }) => ownership_features(dependencies, things),
             _ => {}
         }
+    }
+}
+
+/// An event that is set, and set or reset again with nothing but actions between.
+fn event_features(commands: &[Command], things: &mut Vec<&'static str>) {
+    for (index, command) in commands.iter().enumerate() {
+        let Command::SetEvent(SetEvent::Sync1 { event, .. } | SetEvent::Sync2 { event, .. }) = command else {
+            continue;
+        };
+        let next = commands[index + 1..].iter().find(|it| !matches!(it, Command::Action(_)));
+        let is_again = match next {
+            Some(Command::SetEvent(SetEvent::Sync1 { event: again, .. } | SetEvent::Sync2 { event: again, .. })) => {
+                again == event
+            }
+            Some(Command::ResetEvent { event: again, stages }) => {
+                again == event && *stages != PipelineStageFlags2::ALL_COMMANDS.0
+            }
+            _ => false,
+        };
+        things.extend(is_again.then_some("event race"));
+    }
+}
+
+/// What happens around images that are presented.
+fn presentation_features(program: &Program, things: &mut Vec<&'static str>) {
+    let is_narrow = |stages: u64| stages & PipelineStageFlags2::ALL_COMMANDS.0 == 0;
+    let (mut narrow, mut acquired) = (Vec::new(), Vec::new());
+    for step in &program.steps {
+        match step {
+            HostStep::Submit { batches, .. } => {
+                let signals = batches.iter().flat_map(|it| &it.signals).filter(|it| is_narrow(it.stages));
+                narrow.extend(signals.map(|it| it.point.semaphore));
+            }
+            HostStep::Present { waits, .. } if waits.iter().any(|it| narrow.contains(it)) => {
+                things.push("present after narrow signal");
+            }
+            HostStep::Acquire { image, .. } => {
+                things.extend(acquired.contains(image).then_some("acquire again"));
+                acquired.push(*image);
+            }
+            _ => {}
+        }
+    }
+}
+
+/// Markers at one place with nothing between them.
+fn marker_features(commands: &[Command], things: &mut Vec<&'static str>) {
+    let marker = |command: &Command| match command {
+        Command::Action(accesses) => accesses
+            .first()
+            .filter(|it| matches!(it.order, RasterOrder::Marker(_)))
+            .map(|it| (it.resource, it.region.clone())),
+        _ => None,
+    };
+    if commands.windows(2).any(|it| marker(&it[0]).is_some_and(|one| marker(&it[1]) == Some(one))) {
+        things.push("markers of one place");
     }
 }
 

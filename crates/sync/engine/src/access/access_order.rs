@@ -1,12 +1,13 @@
-//! The order that rendering itself gives to accesses of attachments, inside one render pass instance, and accesses
-//! that need none.
+//! The order that rendering itself gives to accesses of attachments, inside one render pass instance; the order of buffer
+//! markers and of layout transitions; and accesses that need none.
 //!
 //! Spec: "Rasterization Order"; "Load Operations", "Store Operations" and "Render Pass Multisample Resolve Operations".
 
 use lavascope_abi::AccessFlags2;
 use lavascope_sync_ir::RasterOrder;
 
-use crate::access::usages::{SYNC_TABLES, UsageIndex};
+use crate::access::markers::MarkerStage;
+use crate::access::usages::{SYNC_TABLES, StageSet, UsageIndex};
 
 /// In which order an access takes part.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -22,6 +23,12 @@ pub enum AccessOrder {
     StoreOrResolve,
     /// Needs no order with others of its kind.
     Atomic,
+    /// A buffer marker after a stage.
+    Marker(MarkerStage),
+    /// The layout transition of a barrier.
+    BarrierTransition,
+    /// A layout transition of a render pass.
+    PassTransition,
 }
 
 impl From<RasterOrder> for AccessOrder {
@@ -31,6 +38,7 @@ impl From<RasterOrder> for AccessOrder {
             RasterOrder::Color => AccessOrder::Color,
             RasterOrder::DepthStencil => AccessOrder::DepthStencil,
             RasterOrder::Atomic => AccessOrder::Atomic,
+            RasterOrder::Marker(bit) => AccessOrder::Marker(MarkerStage::from_bit(bit)),
         }
     }
 }
@@ -48,6 +56,30 @@ pub fn is_ordered(prior: (UsageIndex, AccessOrder), own: (UsageIndex, AccessOrde
 /// Whether two accesses are in no data race, whatever their order is. Spec: "Data-Race".
 pub fn are_atomic(prior: AccessOrder, own: AccessOrder) -> bool {
     prior == AccessOrder::Atomic && own == AccessOrder::Atomic
+}
+
+/// Whether both are buffer markers, and the earlier one of a queue comes before the later one by itself
+/// (`vkCmdWriteBufferMarker2AMD`).
+pub fn are_ordered_markers(prior: AccessOrder, own: AccessOrder) -> bool {
+    matches!((prior, own), (AccessOrder::Marker(prior), AccessOrder::Marker(own)) if own.is_after(prior))
+}
+
+/// The stages of earlier commands of its queue that a buffer marker comes after; none of anything else.
+pub fn marker_stages(order: AccessOrder) -> StageSet {
+    match order {
+        AccessOrder::Marker(stage) => stage.earlier_stages(),
+        _ => StageSet::default(),
+    }
+}
+
+/// Whether both are layout transitions, of which those of barriers are in order with all others of their queue
+/// (`synchronization-image-barrier-layout-transition-order`).
+pub(crate) fn are_ordered_transitions(prior: AccessOrder, own: AccessOrder) -> bool {
+    use AccessOrder::{BarrierTransition, PassTransition};
+    matches!(
+        (prior, own),
+        (BarrierTransition, BarrierTransition | PassTransition) | (PassTransition, BarrierTransition)
+    )
 }
 
 /// Whether rendering puts two accesses into the same places.

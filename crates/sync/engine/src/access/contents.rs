@@ -38,6 +38,14 @@ struct Owner {
     since: Tag,
     /// Released, and not acquired yet.
     release: Option<QueueFamilyTransfer>,
+    /// Whether a wrong read is reported already. Such a read changes nothing: the owner stays, and so does the release.
+    is_read_reported: bool,
+}
+
+impl Owner {
+    fn new(family: u32, since: Tag) -> Owner {
+        Owner { family, since, ..Owner::default() }
+    }
 }
 
 impl ContentTracker {
@@ -105,7 +113,7 @@ impl CommandExecutor<'_> {
         let family = self.family();
         if self.device.has_owners(resource_use.resource) {
             let ranges = self.device.addresses.relative_ranges(resource_use.resource, &resource_use.region);
-            let owner = Owner { family, since: tag, release: None };
+            let owner = Owner::new(family, tag);
             self.device.set_owner(resource_use.resource, &ranges, owner);
         }
         if let Some(pass) = &mut self.pass_contents {
@@ -206,18 +214,16 @@ impl EngineDevice {
                 continue;
             }
             owners.update(range.clone(), |part, own| {
-                let kind = match own {
-                    Some(owner) if owner.release.is_some() => UndefinedContentsKind::ReadWithoutAcquire,
-                    Some(owner) if owner.family != family => UndefinedContentsKind::ReadWithoutTransfer,
-                    Some(_) => return,
-                    None => {
-                        // The first to use something owns it.
-                        *own = Some(Owner { family, since: tag, release: None });
-                        return;
-                    }
+                // The first to use something owns it.
+                let owner = own.get_or_insert(Owner::new(family, tag));
+                let kind = match owner.release {
+                    Some(_) => UndefinedContentsKind::ReadWithoutAcquire,
+                    None if owner.family != family => UndefinedContentsKind::ReadWithoutTransfer,
+                    None => return,
                 };
-                faults.extend(own.map(|it| (kind, it.since, part)));
-                *own = Some(Owner { family, since: tag, release: None });
+                if !std::mem::replace(&mut owner.is_read_reported, true) {
+                    faults.push((kind, owner.since, part));
+                }
             });
         }
         for (kind, since, range) in faults {
@@ -231,7 +237,7 @@ impl EngineDevice {
             ranges.iter().for_each(|it| owners.remove(it.clone()));
             return;
         }
-        let owner = Owner { family: ownership.src_family, since: tag, release: Some(ownership) };
+        let owner = Owner { release: Some(ownership), ..Owner::new(ownership.src_family, tag) };
         self.set_owner(resource, ranges, owner);
     }
 
@@ -256,7 +262,7 @@ impl EngineDevice {
         for range in missing {
             self.add_fault(UndefinedContentsKind::AcquireWithoutRelease, tag, None, resource, &range);
         }
-        self.set_owner(resource, ranges, Owner { family: ownership.dst_family, since: tag, release: None });
+        self.set_owner(resource, ranges, Owner::new(ownership.dst_family, tag));
     }
 
     fn add_fault(

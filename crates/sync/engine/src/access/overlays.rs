@@ -8,7 +8,7 @@ use std::ops::Range;
 
 use crate::access::access_context::{AccessContext, Addressing};
 use crate::access::usages::{StageIndex, StageSet, TRANSITION, UsageIndex, UsageSet};
-use crate::dependency::clocks::{KeySet, Tag};
+use crate::dependency::clocks::{FirstScope, KeySet, Tag};
 use crate::dependency::expanded::ResourceFirstScope;
 use crate::dependency::scopes::{COMMON_SETS, ExpandedScope};
 use crate::dependency::subpass_intervals::ClockQuery;
@@ -74,6 +74,14 @@ impl AvailabilityPoint {
     /// Whether it is before every later command in its stages.
     fn is_unbounded(&self) -> bool {
         self.subpass_begin == 0 && !self.is_transition_write
+    }
+
+    /// Whether a first scope has what comes after it.
+    fn is_in_scope(&self, scope: &FirstScope) -> bool {
+        self.stages.iter().any(|stage| match self.is_unbounded() {
+            true => scope.has_point(self.queue, stage, self.tag),
+            false => scope.has_access(self.queue, stage, self.tag),
+        })
     }
 }
 
@@ -224,13 +232,13 @@ impl Overlay {
                 && context.is_in_subpass(point.queue, point.subpass_begin)
                 && first.stage_limits.iter().any(is_in);
             let is_before = first.stage_limits.iter().any(|part| point.tag <= part.1);
-            is_direct
-                || is_before
-                    && point.stages.iter().any(|c| match point.is_unbounded() {
-                        true => first.global.has_point(point.queue, c, point.tag),
-                        false => first.global.has_access(point.queue, c, point.tag),
-                    })
+            is_direct || is_before && point.is_in_scope(&first.global)
         })
+    }
+
+    /// Whether a chain of dependencies from the write reaches a first scope, as far as that scope says it all.
+    pub(crate) fn is_in_scope(&self, scope: &FirstScope) -> bool {
+        self.points.iter().any(|it| it.is_in_scope(scope))
     }
 }
 

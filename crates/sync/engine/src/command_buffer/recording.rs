@@ -320,7 +320,8 @@ pub(crate) fn is_same_execution(at: &ProgramLocation, prior: &ProgramLocation) -
     (at.step, at.batch, at.primary) == (prior.step, prior.batch, prior.primary)
 }
 
-fn is_same_path(one: &ProgramLocation, other: &ProgramLocation) -> bool {
+/// Whether two places are the same command of a command buffer, whenever that was executed.
+pub(crate) fn is_same_path(one: &ProgramLocation, other: &ProgramLocation) -> bool {
     matches!((one, other), (ProgramLocation::Command(one), ProgramLocation::Command(other)) if one.path == other.path)
 }
 

@@ -16,6 +16,8 @@ use lavascope_sync_ir::{
 };
 
 use crate::access::usages::StageSet;
+use crate::check::Engine;
+use crate::command_buffer::recording::{is_same_execution, is_same_path};
 use crate::dependency::scopes;
 
 /// Command buffers call command buffers at most this deep, as in the engine.
@@ -90,6 +92,46 @@ pub fn event_races(program: &lavascope_sync_ir::Program) -> Vec<EventRace> {
     };
     let steps = program.steps.iter().enumerate();
     steps.flat_map(|(index, step)| races.step(index as u32, step, &program.queues, &buffer)).collect()
+}
+
+/// The races inside of one command buffer, found while it is recorded: they are there whatever comes before it.
+#[derive(Clone, Debug, Default)]
+pub struct RecordedEventRaces {
+    events: BTreeMap<EventId, EventUse>,
+    found: Vec<EventRace>,
+}
+
+impl RecordedEventRaces {
+    /// Whether no event was used so far.
+    pub fn is_idle(&self) -> bool {
+        self.events.is_empty()
+    }
+
+    /// A command is recorded behind those before it, for such a queue. Gives its races with them.
+    pub fn record<'b>(
+        &mut self,
+        index: u32,
+        command: &Command,
+        queue: Queue,
+        buffer: &dyn Fn(CommandBufferId) -> Option<IndexedCommands<'b>>,
+    ) -> &[EventRace] {
+        let mut at = CommandLocation { step: Engine::RECORDING, batch: 0, primary: 0, path: vec![index] };
+        let mut walk = RaceChecker { events: &mut self.events, flags: queue.flags, buffer, found: Vec::new() };
+        walk.command(command, &mut at);
+        let (first, found) = (self.found.len(), walk.found);
+        self.found.extend(found);
+        &self.found[first..]
+    }
+
+    /// Whether a race that is found when the command buffer is executed was found while it was recorded.
+    pub fn has_found(&self, race: &EventRace) -> bool {
+        let is_same = |own: &EventRace| {
+            (own.kind, own.event) == (race.kind, race.event)
+                && is_same_path(&own.at, &race.at)
+                && is_same_path(&own.prior, &race.prior)
+        };
+        is_same_execution(&race.at, &race.prior) && self.found.iter().any(is_same)
+    }
 }
 
 /// Whether a command has to do with events.

@@ -10,6 +10,7 @@ use std::ops::Range;
 use lavascope_sync_ir::{Dependency, DependencyTarget, QueueFamilyTransfer, Region, ResourceId, SyncScope};
 use smallvec::SmallVec;
 
+use crate::access::access_order::AccessOrder;
 use crate::access::usages::{StageSet, UsageSet};
 use crate::dependency::clocks::{FirstScope, Tag};
 use crate::dependency::scopes::ExpandedScope;
@@ -21,8 +22,30 @@ pub(crate) struct ExpandedDependency {
     pub(crate) scope: ExpandedScope,
     /// The memory that the dependency concerns; none for all memory.
     pub(crate) range: Option<DependencyRange>,
-    /// Whether the dependency writes to the range: by a layout transition or an ownership transfer.
-    pub(crate) is_transition: bool,
+    /// What the dependency writes to the range, if it does.
+    pub(crate) transition: Option<TransitionKind>,
+}
+
+/// What writes to the range of a dependency.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum TransitionKind {
+    /// A half of an ownership transfer that changes no layout.
+    OwnershipTransfer,
+    /// A layout transition of a render pass.
+    RenderPass,
+    /// A layout transition of a barrier or an event wait.
+    Barrier,
+}
+
+impl TransitionKind {
+    /// With which other transitions of its queue it is in order.
+    pub(crate) fn order(self) -> AccessOrder {
+        match self {
+            TransitionKind::OwnershipTransfer => AccessOrder::None,
+            TransitionKind::RenderPass => AccessOrder::PassTransition,
+            TransitionKind::Barrier => AccessOrder::BarrierTransition,
+        }
+    }
 }
 
 /// The memory that a dependency concerns.
@@ -53,7 +76,7 @@ pub(crate) struct MergedDependency {
     pub(crate) resource: ResourceId,
     pub(crate) identity: ResourceIdentity,
     pub(crate) scope: ExpandedScope,
-    pub(crate) is_transition: bool,
+    pub(crate) transition: Option<TransitionKind>,
 }
 
 impl MergedDependency {
@@ -71,8 +94,8 @@ impl MergedDependency {
             dst_global_usages: self.scope.dst_global_usages.union(other.scope.dst_global_usages),
         };
         // Hazards name the resource whose layout changes.
-        let resource = if self.is_transition { self.resource } else { other.resource };
-        MergedDependency { resource, scope, is_transition: self.is_transition || other.is_transition, ..self }
+        let resource = if self.transition.is_some() { self.resource } else { other.resource };
+        MergedDependency { resource, scope, transition: self.transition.max(other.transition), ..self }
     }
 }
 
@@ -158,20 +181,21 @@ fn limit_to_half(dependency: &Dependency, scope: &mut ExpandedScope, family: u32
 
 /// A dependency with scopes that are expanded already. Both halves of an ownership transfer write to the range.
 fn expanded_dependency(dependency: &Dependency, scope: ExpandedScope, family: u32) -> ExpandedDependency {
-    let (range, is_transition) = match &dependency.target {
-        DependencyTarget::Global => (None, false),
+    let (range, transition) = match &dependency.target {
+        DependencyTarget::Global => (None, None),
         DependencyTarget::Resource { resource, region } => {
-            (Some(DependencyRange::Region(*resource, region.clone())), false)
+            (Some(DependencyRange::Region(*resource, region.clone())), None)
         }
         DependencyTarget::Transition { resource, region } => {
-            (Some(DependencyRange::Region(*resource, region.clone())), true)
+            (Some(DependencyRange::Region(*resource, region.clone())), Some(TransitionKind::Barrier))
         }
         DependencyTarget::QueueFamilyTransfer { resource, region, transfer: ownership } => {
-            let is_access = TransferHalf::of(ownership, family).is_some() || ownership.is_transition;
-            (Some(DependencyRange::Region(*resource, region.clone())), is_access)
+            let transfer = TransferHalf::of(ownership, family).map(|_| TransitionKind::OwnershipTransfer);
+            let transition = ownership.is_transition.then_some(TransitionKind::Barrier);
+            (Some(DependencyRange::Region(*resource, region.clone())), transition.max(transfer))
         }
     };
-    ExpandedDependency { scope, range, is_transition }
+    ExpandedDependency { scope, range, transition }
 }
 
 /// Version 2: each element is a dependency of its own. A half of an ownership transfer has only one of the two
@@ -218,7 +242,7 @@ pub(crate) fn expand_sync1(
         global.src_usages = global.src_usages.union(scope.src_usages);
         global.dst_usages = global.dst_usages.union(scope.dst_usages);
     }
-    let mut elements = vec![ExpandedDependency { scope: global, range: None, is_transition: false }];
+    let mut elements = vec![ExpandedDependency { scope: global, range: None, transition: None }];
     for dependency in dependencies.iter().filter(|it| it.target != DependencyTarget::Global) {
         let mut scope = of(dependency.scope);
         limit_to_half(dependency, &mut scope, family);

@@ -16,7 +16,7 @@ use crate::access::usages::{StageSet, TRANSITION_WRITE, UsageSet};
 use crate::dependency::clocks::{KeySet, Tag};
 use crate::dependency::expanded::{
     AliasFirstScope, AvailableSource, DependencyRange, ExpandedDependency, MergedAddresses, MergedDependency,
-    ResolvedDependency, ResourceFirstScope, expand_single_sync1, expand_sync1, expand_sync2,
+    ResolvedDependency, ResourceFirstScope, TransitionKind, expand_single_sync1, expand_sync1, expand_sync2,
 };
 use crate::dependency::scopes;
 use crate::dependency::subpass_intervals::SubpassInterval;
@@ -113,7 +113,7 @@ impl CommandExecutor<'_> {
 
     /// Checks the layout transitions, then applies all elements to their ranges and to the clock of the queue.
     fn apply_dependencies(&mut self, tag: Tag, elements: &[ResolvedDependency]) {
-        for resolved_dependency in elements.iter().filter(|it| it.dependency.is_transition) {
+        for resolved_dependency in elements.iter().filter(|it| it.dependency.transition.is_some()) {
             self.check_transition(tag, resolved_dependency);
         }
         for resolved_dependency in elements {
@@ -134,7 +134,7 @@ impl CommandExecutor<'_> {
     /// Makes the layout transitions of a version 1 command visible to the second scopes of all its elements in the same
     /// memory: the command is one dependency.
     fn share_transitions(&mut self, tag: Tag, elements: &[ResolvedDependency]) {
-        let elements = if elements.iter().any(|it| it.dependency.is_transition) { elements } else { &[] };
+        let elements = if elements.iter().any(|it| it.dependency.transition.is_some()) { elements } else { &[] };
         for resolved in elements {
             let Some((resource, ranges)) = self.dependency_ranges(&resolved.dependency) else { continue };
             let aliased = self.device.addresses.aliased_ranges(resource, &ranges);
@@ -171,9 +171,10 @@ impl CommandExecutor<'_> {
         let Some((resource, ranges)) = self.dependency_ranges(&resolved.dependency) else { return };
         let mut conflicts: Vec<(Range<u64>, Vec<Conflict>)> = Vec::new();
         let context = self.access_context(tag + 1, resource);
+        let order = resolved.dependency.transition.map_or(AccessOrder::None, TransitionKind::order);
         for range in &ranges {
             for (part, state) in self.device.states.overlapping(range.clone()) {
-                let found = state.find_transition_conflicts(&context, &resolved.first_scope, &part);
+                let found = state.find_transition_conflicts(&context, &resolved.first_scope, order, &part);
                 conflicts.extend(Some((part, found)).filter(|it| !it.1.is_empty()));
             }
         }
@@ -183,7 +184,7 @@ impl CommandExecutor<'_> {
                 .into_iter()
                 .flat_map(|it| self.device.states.overlapping(it))
             {
-                let found = state.find_transition_conflicts(&context, &resolved.first_scope, &part);
+                let found = state.find_transition_conflicts(&context, &resolved.first_scope, order, &part);
                 conflicts.extend(self.device.without_newer_access(
                     &context,
                     (TRANSITION_WRITE, AccessOrder::None),
@@ -217,14 +218,15 @@ impl CommandExecutor<'_> {
         let mut shared = SharedOverlays::default();
         for range in ranges {
             states.update(range, |part, state| {
-                if resolved.dependency.is_transition {
-                    state.get_or_insert_default().record_transition(&context, &resolved.dependency.scope, &mut shared);
+                if let Some(kind) = resolved.dependency.transition {
+                    let (state, scope) = (state.get_or_insert_default(), &resolved.dependency.scope);
+                    state.record_transition(&context, kind.order(), scope, &mut shared);
                 } else if let Some(state) = state {
                     state.apply_dependency(&context, resolved, &part, &mut shared);
                 }
             });
         }
-        if !resolved.dependency.is_transition {
+        if resolved.dependency.transition.is_none() {
             // Writes through other resources in the same memory become visible to accesses through this one.
             for (own, theirs) in aliased {
                 let context =
@@ -276,7 +278,7 @@ impl CommandExecutor<'_> {
                         resource,
                         identity,
                         scope: expanded_dependency.scope,
-                        is_transition: expanded_dependency.is_transition,
+                        transition: expanded_dependency.transition,
                     };
                     let all = own.get_or_insert_default();
                     match all.iter_mut().find(|it| it.identity == identity) {
@@ -289,7 +291,7 @@ impl CommandExecutor<'_> {
         for (range, all) in merged.overlapping(0..u64::MAX) {
             // The elements are one dependency: each has the first access scopes of all.
             let sources: Vec<AvailableSource> = all.iter().map(MergedDependency::source).collect();
-            for MergedDependency { resource, scope, is_transition, .. } in all {
+            for MergedDependency { resource, scope, transition, .. } in all {
                 let aliased = self.device.addresses.aliased_ranges(*resource, std::slice::from_ref(&range));
                 let others = aliased.into_iter().flat_map(|it| merged.overlapping(it.1));
                 let aliases = others.flat_map(|(at, all)| all.iter().map(move |it| (at.clone(), it.source())));
@@ -300,7 +302,7 @@ impl CommandExecutor<'_> {
                     alias_sources: aliases.collect(),
                 };
                 let range = Some(DependencyRange::Addresses(addresses));
-                elements.push(ExpandedDependency { scope: *scope, range, is_transition: *is_transition });
+                elements.push(ExpandedDependency { scope: *scope, range, transition: *transition });
             }
         }
         elements

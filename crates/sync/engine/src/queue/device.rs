@@ -45,8 +45,8 @@ pub(crate) struct EngineDevice {
     /// What happened before the next access of the host.
     pub(crate) host_clock: QueueClock,
     pub(super) tag: Tag,
-    /// Images that were presented or acquired: the slot of each, and the work before its last present.
-    pub(super) presented: FxHashMap<ResourceId, (usize, CompletedWork)>,
+    /// Images that were presented or acquired, and the slot of each.
+    pub(super) presented: FxHashMap<ResourceId, usize>,
     /// Slots of destroyed images. New images get them again: tags only grow, so nothing that clocks have of the old image
     /// covers an access of the new one.
     pub(super) free_presentation_slots: Vec<usize>,

@@ -37,18 +37,21 @@ impl EngineDevice {
     /// own.
     pub(crate) fn presentation_queue(&mut self, image: ResourceId) -> u8 {
         let (next, free) = (self.presented.len(), &mut self.free_presentation_slots);
-        let new = || (free.pop().unwrap_or(next), CompletedWork::default());
-        let slot = self.presented.entry(image).or_insert_with(new).0;
+        let slot = *self.presented.entry(image).or_insert_with(|| free.pop().unwrap_or(next));
         // Images beyond the last index share it.
         (self.queues.len() + 1 + slot).min(usize::from(u8::MAX)) as u8
     }
 
     /// Frees the slot of a destroyed image.
     pub(crate) fn forget_presented(&mut self, image: ResourceId) {
-        self.free_presentation_slots.extend(self.presented.remove(&image).map(|it| it.0));
+        self.free_presentation_slots.extend(self.presented.remove(&image));
     }
 
     /// Signals that the presentation engine has finished with an image at `tag`.
+    ///
+    /// Spec: `vkAcquireNextImageKHR`. The signal comes after what the presentation engine did with that image, and after
+    /// nothing else: which image comes back is up to the implementation, so work before an earlier present of the same
+    /// image is not ordered by it.
     pub(crate) fn signal_acquired(
         &mut self,
         image: ResourceId,
@@ -62,19 +65,11 @@ impl EngineDevice {
         let first_scope = FirstScope::from_queue(queue, tag, stages, scopes::usages_of(stages));
         let mut completed = CompletedWork { first_scope, ..CompletedWork::default() };
         completed.batches.raise(queue, tag);
-        completed.merge(self.presented.get(&image).map_or(&CompletedWork::default(), |it| &it.1));
         if let Some(slot) = fence.and_then(|it| self.fences.get_mut(it.0 as usize)) {
             *slot = Some(completed.clone());
         }
         if let Some(semaphore) = semaphore {
             self.set_semaphore(SemaphorePoint { semaphore, value: None }, completed);
-        }
-    }
-
-    /// Adds to the work before the last present of an image.
-    pub(crate) fn merge_presented(&mut self, image: ResourceId, completed: &CompletedWork) {
-        if let Some(own) = self.presented.get_mut(&image) {
-            own.1.merge(completed);
         }
     }
 
@@ -185,7 +180,6 @@ impl EngineDevice {
             let queue = self.presentation_queue(*image);
             let conflicts = self.present_conflicts(*image, &completed, queue);
             self.report(tag, *image, conflicts);
-            self.merge_presented(*image, &completed);
             self.record_present(queue, tag, *image);
         }
     }

@@ -19,7 +19,9 @@ use crate::access::access_order::AccessOrder;
 use crate::access::actions::ResourceUse;
 use crate::access::usages::{SYNC_TABLES, StageSet, UsageIndex, UsageSet};
 use crate::dependency::clocks::{FirstScope, QueueClock, Tag};
-use crate::dependency::expanded::{DependencyRange, ExpandedDependency, ResolvedDependency, ResourceFirstScope};
+use crate::dependency::expanded::{
+    DependencyRange, ExpandedDependency, ResolvedDependency, ResourceFirstScope, TransitionKind,
+};
 use crate::dependency::scopes::ExpandedScope;
 use crate::dependency::subpass_intervals::SubpassInterval;
 use crate::queue::execution::CommandExecutor;
@@ -400,7 +402,8 @@ impl ActiveRenderPass {
             unordered_pairs: racing,
             ..ResourceFirstScope::default()
         };
-        ResolvedDependency { first_scope: first, dependency: ExpandedDependency { scope, range, is_transition: true } }
+        let transition = Some(TransitionKind::RenderPass);
+        ResolvedDependency { first_scope: first, dependency: ExpandedDependency { scope, range, transition } }
     }
 
     /// Ended subpasses from which no path of dependencies leads to the current one.

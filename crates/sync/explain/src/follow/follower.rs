@@ -11,7 +11,7 @@ use super::sync_state::{QueueSyncState, SignalSyncState, single_stage, single_us
 use super::timeline::{Completion, ExecutionTimeline, Resumption, TimelineAccess, TimelineAction, TimelineMoment};
 use crate::{AccessRole, SyncOperation};
 use lavascope_engine::access::access_order;
-use lavascope_engine::access::usages::{SYNC_TABLES, StageSet, TRANSITION, TRANSITION_WRITE, UsageSet};
+use lavascope_engine::access::usages::{PRESENT, SYNC_TABLES, StageSet, TRANSITION, TRANSITION_WRITE, UsageSet};
 use lavascope_engine::dependency::scopes;
 
 /// What a dependency is to the two accesses.
@@ -58,7 +58,6 @@ pub(crate) fn follow_access(timeline: &ExecutionTimeline<'_>, pair: &AccessPair,
         host_visibility: vec![Vec::new(); timeline.program.queues.len()],
         host_state: SignalSyncState::default(),
         submits: HashMap::new(),
-        presented: HashMap::new(),
         pass: None,
         suspended: vec![QueueSyncState::default(); timeline.program.queues.len()],
         is_in_transition_first_scope: false,
@@ -89,7 +88,8 @@ impl RequiredScope {
             let stages = at.first_scopes.iter().fold(StageSet::default(), |all, it| all.union(it.scope.src));
             return RequiredScope { stages, usages: None };
         }
-        RequiredScope { stages: single_stage(SYNC_TABLES.stage(at.usage)), usages: Some(single_usage(at.usage)) }
+        let stages = single_stage(SYNC_TABLES.stage(at.usage)).union(access_order::marker_stages(at.order));
+        RequiredScope { stages, usages: Some(single_usage(at.usage)) }
     }
 
     pub(crate) fn is_satisfied_by(&self, is_write: bool, stages: StageSet, usages: UsageSet) -> bool {
@@ -124,8 +124,6 @@ pub(crate) struct Follower<'t> {
     host_visibility: Vec<Vec<(StageSet, UsageSet)>>,
     pub(crate) host_state: SignalSyncState,
     submits: HashMap<usize, SignalSyncState>,
-    /// What the presentation of an image came after.
-    presented: HashMap<ResourceId, SignalSyncState>,
     pass: Option<OpenRenderPass>,
     /// By queue: what was known inside rendering when it ended, perhaps to be resumed.
     suspended: Vec<QueueSyncState>,
@@ -186,7 +184,7 @@ impl<'t> Follower<'t> {
         }
         let queue = usize::from(moment.queue);
         match &moment.action {
-            TimelineAction::Accesses(uses) => self.present(moment, uses),
+            TimelineAction::Accesses(_) => {}
             TimelineAction::Depends(elements) => self.apply_dependencies(moment, elements),
             TimelineAction::SetsEvent { .. } => {
                 self.event_states.insert(self.moment_index, self.state_with_ended_subpasses(queue));
@@ -261,11 +259,11 @@ impl<'t> Follower<'t> {
         self.is_memory_freed |= has_it && self.pair.prior.0 < self.moment_index;
     }
 
+    /// The presentation engine is done with an image. Nothing else is ordered by that.
     fn acquire_image(&mut self, queue: u8, image: ResourceId) {
         let is_over =
             self.prior_queue == queue && self.pair.prior.0 < self.moment_index && self.prior.resource == image;
-        let mut known = SignalSyncState { happened: is_over, available: is_over, ..SignalSyncState::default() };
-        known.merge(self.presented.get(&image).copied().unwrap_or_default());
+        let known = SignalSyncState { happened: is_over, available: is_over, ..SignalSyncState::default() };
         self.signal_states.insert(self.moment_index, known);
     }
 
@@ -285,14 +283,6 @@ impl<'t> Follower<'t> {
             self.host_state.merge(SignalSyncState { happened: true, available: true, ..SignalSyncState::default() });
             let host = self.host_state;
             self.queue_states[usize::from(queue)].merge_wait(host, scopes::COMMON_SETS.host);
-        }
-    }
-
-    /// Who acquires an image comes after what its presentation came after.
-    fn present(&mut self, moment: &TimelineMoment, uses: &[TimelineAccess]) {
-        for usage in uses.iter().filter(|it| it.role == AccessRole::Present) {
-            let known = self.state_at_present(usage, moment.submitted);
-            self.presented.entry(usage.resource).or_default().merge(known);
         }
     }
 
@@ -594,10 +584,18 @@ impl<'t> Follower<'t> {
         }
     }
 
-    /// Layout transitions on one queue are in order by themselves.
+    /// Layout transitions on one queue are in order by themselves, and so are buffer markers; and those come after earlier
+    /// commands in their stage.
     fn is_implicit(&self) -> bool {
         let is_transition = |it: &TimelineAccess| it.usage == TRANSITION_WRITE;
-        is_transition(self.prior) && is_transition(self.later) && self.prior_queue == self.later_queue
+        let is_read_in_stage = || {
+            let stage = SYNC_TABLES.stage(self.prior.usage);
+            !self.prior.is_write() && access_order::marker_stages(self.later.order).has(stage)
+        };
+        let is_in_order = is_transition(self.prior) && is_transition(self.later)
+            || access_order::are_ordered_markers(self.prior.order, self.later.order)
+            || is_read_in_stage();
+        is_in_order && self.prior_queue == self.later_queue
     }
 
     fn is_safe(&self) -> bool {
@@ -617,7 +615,10 @@ impl<'t> Follower<'t> {
             }
             AccessRole::Command | AccessRole::Load | AccessRole::Store | AccessRole::Resolve | AccessRole::Host => {
                 let marks = &self.queue_states[usize::from(self.later_queue)];
-                self.required_scope.is_satisfied_by(is_write, marks.happens_before, marks.visible)
+                // The presentation engine only reads: nothing of it need be visible.
+                let is_after_reads =
+                    self.prior.usage == PRESENT && marks.available.0 & self.required_scope.stages.0 != 0;
+                is_after_reads || self.required_scope.is_satisfied_by(is_write, marks.happens_before, marks.visible)
             }
         }
     }

@@ -12,7 +12,7 @@ use super::{
     executor::ProgramExecutor,
     log::{
         AccessScope, END, ExecutedAccess, ExecutionAgent, LoggedDependency, OracleAccessRole, OwnershipTransfer,
-        ResourceCells, SynchronizationScope, Time,
+        ResourceCells, SynchronizationScope, Time, TransitionSource,
     },
     masks::{self, EVERY_STAGE, TRANSITION_STAGE},
     rendering::ExecutedPassInstance,
@@ -233,10 +233,12 @@ impl<'p> ProgramExecutor<'p> {
             if let Some((resource, _)) = target.filter(|_| is_access) {
                 let index = first_index + index;
                 let op = transition_access(environment, (place, time), index, resource, cells);
-                self.log.accesses.push(ExecutedAccess {
-                    role: OracleAccessRole::Transition { after: vec![number], before: vec![number] },
-                    ..op
-                });
+                let by = match is_transition(&element.target) {
+                    true => TransitionSource::Barrier,
+                    false => TransitionSource::OwnershipTransfer,
+                };
+                let role = OracleAccessRole::Transition { by, after: vec![number], before: vec![number] };
+                self.log.accesses.push(ExecutedAccess { role, ..op });
             }
         }
     }

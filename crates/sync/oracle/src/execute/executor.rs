@@ -144,9 +144,7 @@ impl<'p> ProgramExecutor<'p> {
                 self.push_host_access(number, *resource, region, *is_write);
             }
             HostStep::Acquire { image, semaphore, fence } => {
-                self.push_presentation_access(number, 0, *image, OracleAccessRole::Acquire);
-                let after = self.tick();
-                let first = vec![everything_before(ExecutionAgent::PresentationEngine(image.0), after)];
+                let first = self.acquire(number, time, *image);
                 if let Some(semaphore) = semaphore {
                     self.signal(SemaphorePoint { semaphore: *semaphore, value: None }, first.clone());
                 }
@@ -169,6 +167,15 @@ impl<'p> ProgramExecutor<'p> {
                 self.log.destroyed.push((time, *resource));
             }
         }
+    }
+
+    /// The application gets an image. Gives what the signal comes after: the presentation engine, no queue. What the engine
+    /// did before stands behind its access here already; a scope that had the last present would be chained to what that
+    /// waited for.
+    fn acquire(&mut self, step: u32, from: Time, image: ResourceId) -> Vec<SynchronizationScope> {
+        self.push_presentation_access(step, 0, image, OracleAccessRole::Acquire);
+        let agent = ExecutionAgent::PresentationEngine(image.0);
+        vec![SynchronizationScope { agent, from, to: self.tick(), stages: EVERY_STAGE }]
     }
 
     /// The host knows that something is complete; what it does later comes after that.

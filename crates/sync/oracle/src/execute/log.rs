@@ -44,6 +44,7 @@ pub(crate) enum OracleAccessRole {
     Plain,
     /// Happens after the first scopes of some dependencies and before the second scopes of others.
     Transition {
+        by: TransitionSource,
         after: Vec<usize>,
         before: Vec<usize>,
     },
@@ -52,6 +53,16 @@ pub(crate) enum OracleAccessRole {
     ResolveRead,
     Present,
     Acquire,
+}
+
+/// What a transition belongs to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum TransitionSource {
+    /// A barrier, or a wait for events, that changes a layout.
+    Barrier,
+    RenderPass,
+    /// Half of a transfer between queue families that changes no layout.
+    OwnershipTransfer,
 }
 
 /// A subpass of one execution of a render pass.

@@ -14,7 +14,7 @@ use super::{
     executor::ProgramExecutor,
     log::{
         AccessScope, END, ExecutedAccess, ExecutionAgent, LoggedDependency, OracleAccessRole, SubpassBegin,
-        SubpassInstance, SynchronizationScope, Time,
+        SubpassInstance, SynchronizationScope, Time, TransitionSource,
     },
     masks,
 };
@@ -352,7 +352,8 @@ impl<'p> ProgramExecutor<'p> {
         let cells = self.cells.cell_indices(view.resource, &Region::Image(view.region.clone()));
         let index = self.next_index(place);
         let op = transition_access(environment, (place, time), index, view.resource, cells);
-        self.log.accesses.push(ExecutedAccess { role: OracleAccessRole::Transition { after, before }, ..op });
+        let by = TransitionSource::RenderPass;
+        self.log.accesses.push(ExecutedAccess { role: OracleAccessRole::Transition { by, after, before }, ..op });
     }
 
     fn push_load(

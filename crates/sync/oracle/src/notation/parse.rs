@@ -227,6 +227,7 @@ fn access(text: &str) -> Access {
         Some("color") => RasterOrder::Color,
         Some("depth") => RasterOrder::DepthStencil,
         Some("atomic") => RasterOrder::Atomic,
+        Some(stage) => RasterOrder::Marker(stages(stage).trailing_zeros() as u8),
         _ => RasterOrder::None,
     };
     Access { order, ..Access::new(resource, region, stages(stage), accesses(access)) }

@@ -183,10 +183,11 @@ fn wait_text(wait: &WaitEvents) -> String {
 
 fn access_text(access: &Access) -> String {
     let order = match access.order {
-        RasterOrder::None => "",
-        RasterOrder::Color => " color order",
-        RasterOrder::DepthStencil => " depth order",
-        RasterOrder::Atomic => " atomic",
+        RasterOrder::None => String::new(),
+        RasterOrder::Color => " color order".to_owned(),
+        RasterOrder::DepthStencil => " depth order".to_owned(),
+        RasterOrder::Atomic => " atomic".to_owned(),
+        RasterOrder::Marker(bit) => format!(" marker {}", stages_text(1 << bit)),
     };
     let what = target_text(access.resource, &access.region);
     format!("{}.{} {what}{order}", stages_text(access.stage), accesses_text(access.access))

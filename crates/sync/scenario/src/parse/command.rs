@@ -183,7 +183,8 @@ fn clauses(
     Ok(Command::Action(accesses))
 }
 
-/// `stage:access R`, with `ordered color` or `ordered depth` where fragments are in order.
+/// `stage:access R`, with `ordered color` or `ordered depth` where fragments are in order, and `marker STAGE` where markers
+/// are.
 fn stage_access(builder: &ScenarioBuilder, cursor: &mut TokenCursor, operands: &mut Vec<Operand>) -> Result<Access> {
     let column = cursor.column();
     let bits = stage(cursor)?;
@@ -199,6 +200,10 @@ fn stage_access(builder: &ScenarioBuilder, cursor: &mut TokenCursor, operands: &
         order = parse_choice(cursor, "order", &[("color", RasterOrder::Color), ("depth", RasterOrder::DepthStencil)])?;
     } else if cursor.take("atomic") {
         order = RasterOrder::Atomic;
+    } else if cursor.take("marker") {
+        let column = cursor.column();
+        let bits = self::stage(cursor)?;
+        order = RasterOrder::Marker(one_bit(cursor, column, bits, "stage")?.trailing_zeros() as u8);
     }
     Ok(Access { order, ..Access::new(resource, region, stage, access) })
 }

@@ -124,10 +124,11 @@ impl ProgramPrinter<'_> {
         let found = CLAUSES.iter().find(fits).filter(|_| verb != "access" && access.stage.count_ones() == 1);
         let Some(found) = found else {
             let order = match access.order {
-                RasterOrder::None => "",
-                RasterOrder::Color => " ordered color",
-                RasterOrder::DepthStencil => " ordered depth",
-                RasterOrder::Atomic => " atomic",
+                RasterOrder::None => String::new(),
+                RasterOrder::Color => " ordered color".to_owned(),
+                RasterOrder::DepthStencil => " ordered depth".to_owned(),
+                RasterOrder::Atomic => " atomic".to_owned(),
+                RasterOrder::Marker(bit) => format!(" marker {}", stages_text(1 << bit)),
             };
             let access_word = accesses_text(access.stage, access.access);
             return format!("{}:{access_word} {part}{order}", stages_text(access.stage));

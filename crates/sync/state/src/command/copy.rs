@@ -188,13 +188,15 @@ impl TrackedDevice {
                 self.clear_image(params.command_buffer, params.image, params.p_ranges().iter(), out);
             }
             Call::CmdWriteBufferMarkerAMD(params) => {
+                let write = StageAccess::for_marker(u64::from(params.pipeline_stage.0));
                 let accesses =
-                    self.buffer_access(params.dst_buffer, params.dst_offset, 4, COPY_WRITE, out).into_iter().collect();
+                    self.buffer_access(params.dst_buffer, params.dst_offset, 4, write, out).into_iter().collect();
                 self.record_action(params.command_buffer, accesses, out);
             }
             Call::CmdWriteBufferMarker2AMD(params) => {
+                let write = StageAccess::for_marker(params.stage.0);
                 let accesses =
-                    self.buffer_access(params.dst_buffer, params.dst_offset, 4, COPY_WRITE, out).into_iter().collect();
+                    self.buffer_access(params.dst_buffer, params.dst_offset, 4, write, out).into_iter().collect();
                 self.record_action(params.command_buffer, accesses, out);
             }
             _ => return false,

@@ -117,6 +117,14 @@ impl StageAccess {
         StageAccess { order: RasterOrder::None, ..self }
     }
 
+    /// The write of a buffer marker after some stage. Whether that stage or a transfer writes is up to the implementation,
+    /// and programs name both.
+    pub(crate) fn for_marker(stage: u64) -> StageAccess {
+        // No stage at all is before all others, as the top of the pipe.
+        let stage = if stage == 0 { Stage::TOP_OF_PIPE.0 } else { stage };
+        StageAccess { order: RasterOrder::Marker(stage.trailing_zeros() as u8), ..COPY_WRITE }
+    }
+
     pub(crate) fn access_to(self, resource: ResourceId, region: Region) -> Access {
         Access { order: self.order, ..Access::new(resource, region, self.stage, self.access) }
     }

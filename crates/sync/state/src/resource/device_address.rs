@@ -106,8 +106,9 @@ impl TrackedDevice {
                 self.record_action(params.command_buffer, write.into_iter().collect(), out);
             }
             Call::CmdWriteMarkerToMemoryAMD(params) => {
-                let address = params.p_info().map_or(0, |it| it.dst_range.address);
-                let write = self.address_access(address, 4, COPY_WRITE, out);
+                let info = params.p_info();
+                let marker = StageAccess::for_marker(info.map_or(0, |it| it.stage.0));
+                let write = self.address_access(info.map_or(0, |it| it.dst_range.address), 4, marker, out);
                 self.record_action(params.command_buffer, write.into_iter().collect(), out);
             }
             Call::CmdCopyQueryPoolResultsToMemoryKHR(params) => {

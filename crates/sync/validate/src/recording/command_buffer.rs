@@ -11,7 +11,7 @@ use std::ops::Deref;
 use std::sync::Arc;
 
 use lavascope_abi::{Command as ApiCommand, ObjectId};
-use lavascope_engine::{IndexedCommands, uses_events};
+use lavascope_engine::{IndexedCommands, RecordedEventRaces, uses_events};
 use lavascope_record::LabelPath;
 use lavascope_sync_ir::{Access, AccessList, Command, CommandBuffer, CommandBufferId};
 
@@ -26,6 +26,8 @@ pub(crate) struct CommandBufferRecording {
     open: Option<Box<CommandBufferBody>>,
     /// As long as it is recorded again in the same way: how many commands.
     repeated_commands: Option<usize>,
+    /// Of the events in what is recorded. None: to be found again from all commands.
+    races: Option<RecordedEventRaces>,
     /// Commands that ever were.
     #[cfg(test)]
     pub(crate) all_repeated: usize,
@@ -84,6 +86,7 @@ impl CommandBufferRecording {
             recorded: RecordedCommandBuffer { object, resets: 0, body: Arc::default() },
             open: None,
             repeated_commands: None,
+            races: Some(RecordedEventRaces::default()),
             #[cfg(test)]
             all_repeated: 0,
         }
@@ -104,6 +107,7 @@ impl CommandBufferRecording {
     /// Recorded anew, in the room that there is, unless somebody looks at what it was.
     pub(crate) fn clear(&mut self, object: ObjectId, is_secondary: bool, resets: u32) {
         self.repeated_commands = None;
+        self.races = Some(RecordedEventRaces::default());
         (self.recorded.object, self.recorded.resets) = (object, resets);
         let own = Arc::get_mut(&mut self.recorded.body).map(|it| Box::new(std::mem::take(it)));
         let mut body = match self.open.take().or(own) {
@@ -181,6 +185,7 @@ impl CommandBufferRecording {
     /// It is not repeated any more: what is recorded is what was repeated so far.
     pub(crate) fn truncate_to_repeated(&mut self) {
         let Some(len) = self.repeated_commands.take() else { return };
+        self.races = None;
         // Somebody may look at what it was: only what stays is copied.
         match Arc::get_mut(&mut self.recorded.body) {
             Some(body) => body.truncate(len),
@@ -209,6 +214,20 @@ impl CommandBufferRecording {
         self.freeze().clone()
     }
 
+    /// The races of its events, to be given back.
+    pub(crate) fn take_races(&mut self) -> Option<RecordedEventRaces> {
+        self.races.take()
+    }
+
+    pub(crate) fn set_races(&mut self, races: RecordedEventRaces) {
+        self.races = Some(races);
+    }
+
+    /// Whether no event was used in it so far.
+    pub(crate) fn is_without_events(&self) -> bool {
+        self.races.as_ref().is_some_and(RecordedEventRaces::is_idle)
+    }
+
     pub(crate) fn push(&mut self, command: Command, mark: CommandCall) {
         let body = self.body();
         body.has_events |= uses_events(&command);
@@ -226,6 +245,7 @@ impl CommandBufferRecording {
     }
 
     pub(crate) fn pop(&mut self) {
+        self.races = None;
         let body = self.body();
         body.truncate(body.len().saturating_sub(1));
     }

@@ -3,7 +3,7 @@
 use lavascope_abi::{AccessFlags2 as A, PipelineStageFlags2 as S};
 use lavascope_sync_ir::{
     Access, Barrier, Command, CommandBuffer, CommandBufferId, Dependency, DependencyTarget, EventId,
-    QueueFamilyTransfer, ResourceId, SetEvent, SyncScope, WaitEvents,
+    QueueFamilyTransfer, RasterOrder, ResourceId, SetEvent, SyncScope, WaitEvents,
 };
 
 use super::{CommandBufferTraits, DependencyStyle, ProgramGenerator, StageAccessMasks, rendering::ATTACHMENTS};
@@ -91,7 +91,11 @@ impl ProgramGenerator {
         }
         for _ in 0..actions {
             let is_pass = needs_graphics && !self.attachments.is_empty() && self.chance(35);
-            let (part, usage) = if is_pass { self.pass(before) } else { self.action(needs_graphics) };
+            let (part, usage) = match is_pass {
+                true => self.pass(before),
+                false if self.features.markers && self.chance(10) => self.markers(),
+                false => self.action(needs_graphics),
+            };
             if self.dependency_style != DependencyStyle::Random || self.chance(50) {
                 self.push_dependency(&mut commands, before, usage, &part);
             }
@@ -102,6 +106,9 @@ impl ProgramGenerator {
             }
             self.recorded_accesses = self.recorded_accesses.union(usage);
             self.maybe_execute_secondary(&mut commands);
+        }
+        if self.features.transitions && self.features.queues && self.chance(15) {
+            commands.push(self.final_transition());
         }
         if self.features.host_accesses && self.dependency_style != DependencyStyle::Random && self.chance(60) {
             let host = StageAccessMasks { stages: S::HOST.0, access: A::HOST_READ.0 | A::HOST_WRITE.0 };
@@ -135,6 +142,36 @@ impl ProgramGenerator {
             accesses.push(Access::new(resource, region, stage, access));
         }
         (vec![Command::Action(accesses)], usage)
+    }
+
+    /// A layout transition behind everything else, for whatever comes after one stage: a signal may wait for just that.
+    fn final_transition(&mut self) -> Command {
+        let resource = ResourceId(1);
+        let stages = self.pick(&[S::COPY.0, S::COMPUTE_SHADER.0]);
+        let target = DependencyTarget::Transition { resource, region: self.whole_region(resource) };
+        let dst = StageAccessMasks { stages, access: 0 };
+        self.final_stages = stages;
+        let dependency = Dependency { scope: scope(StageAccessMasks::EVERYTHING, dst), target };
+        Command::Barrier(Barrier::Sync2 { dependencies: vec![dependency] })
+    }
+
+    /// Buffer markers with nothing between them, most often of one stage or of later and later ones.
+    fn markers(&mut self) -> (Vec<Command>, StageAccessMasks) {
+        let stages = [S::TOP_OF_PIPE, S::DRAW_INDIRECT, S::COMPUTE_SHADER, S::BOTTOM_OF_PIPE, S::COPY, S::ALL_COMMANDS];
+        let (resource, mut stage) = (ResourceId(0), self.random.below(stages.len() as u64));
+        let region = self.random_region(resource);
+        let mut commands = Vec::new();
+        for _ in 0..1 + self.random.below(3) {
+            let order = RasterOrder::Marker(stages[stage as usize].0.trailing_zeros() as u8);
+            let marker = Access::new(resource, region.clone(), S::COPY.0, A::TRANSFER_WRITE.0);
+            commands.push(Command::Action(vec![Access { order, ..marker }]));
+            stage = match self.random.below(4) {
+                0 => self.random.below(stages.len() as u64),
+                1 => (stage + 1).min(3),
+                _ => stage,
+            };
+        }
+        (commands, StageAccessMasks { stages: S::COPY.0, access: A::TRANSFER_WRITE.0 })
     }
 
     /// Something that leads from what was before to what comes.
@@ -248,7 +285,14 @@ impl ProgramGenerator {
         };
         let part = self.random.below(12);
         if part != 0 {
-            commands.push(Command::SetEvent(set));
+            commands.push(Command::SetEvent(set.clone()));
+        }
+        if self.chance(8) {
+            // Nothing decides which comes first.
+            commands.push(match self.chance(50) {
+                true => Command::SetEvent(set),
+                false => Command::ResetEvent { event, stages: src.stages },
+            });
         }
         if self.chance(20) {
             let (action, _) = self.action(false);
@@ -304,35 +348,16 @@ impl ProgramGenerator {
             let everything = scope(StageAccessMasks::EVERYTHING, StageAccessMasks::EVERYTHING);
             let guard = Dependency { scope: everything, target: DependencyTarget::Global };
             let guard = Command::Barrier(Barrier::Sync2 { dependencies: vec![guard] });
+            let early = [guard.clone(), action.clone()];
             let commands = if is_release { vec![guard, action, barrier] } else { vec![barrier, action] };
             let uses = CommandBufferTraits { family: Some(family), ..CommandBufferTraits::default() };
             self.push_buffer(CommandBuffer { is_secondary: false, commands }, uses);
+            if is_release && self.chance(30) {
+                // Somebody uses it before the other family has it.
+                let uses = CommandBufferTraits { family: Some(self.pick(&[0, 1])), ..uses };
+                self.push_buffer(CommandBuffer { is_secondary: false, commands: early.to_vec() }, uses);
+            }
         }
-    }
-
-    /// A command buffer that draws into an image and gets it ready to be presented.
-    fn presented_frame(&mut self, resource: ResourceId) {
-        let region = self.whole_region(resource);
-        let color = StageAccessMasks { stages: S::COLOR_ATTACHMENT_OUTPUT.0, access: A::COLOR_ATTACHMENT_WRITE.0 };
-        let (stage, access) = (color.stages, color.access);
-        let transition = |scope: SyncScope| {
-            let what = DependencyTarget::Transition { resource, region: region.clone() };
-            Command::Barrier(Barrier::Sync2 { dependencies: vec![Dependency { scope, target: what }] })
-        };
-        let draw = Access::new(resource, region.clone(), stage, access);
-        let mut commands = vec![
-            transition(scope(StageAccessMasks { stages: stage, access: 0 }, color)),
-            Command::Action(vec![draw]),
-            transition(scope(color, StageAccessMasks::default())),
-        ];
-        if self.chance(30) {
-            // A frame that only looks at the image.
-            let (stage, access) = (S::COPY.0, A::TRANSFER_READ.0);
-            let read = Access::new(resource, region.clone(), stage, access);
-            commands = vec![Command::Action(vec![read])];
-        }
-        let uses = CommandBufferTraits { is_presented: true, family: Some(0), ..CommandBufferTraits::default() };
-        self.push_buffer(CommandBuffer { is_secondary: false, commands }, uses);
     }
 }
 

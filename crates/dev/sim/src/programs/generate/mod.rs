@@ -4,6 +4,7 @@
 //! programs are made with dependencies that fit, tight or generous, and then a few of these are weakened.
 
 mod commands;
+mod presentation;
 mod rendering;
 mod resources;
 mod steps;
@@ -42,6 +43,8 @@ pub struct ProgramFeatures {
     pub mostly_aliased: bool,
     pub presentation: bool,
     pub ownership: bool,
+    /// Buffer markers.
+    pub markers: bool,
 }
 
 impl ProgramFeatures {
@@ -62,6 +65,7 @@ impl ProgramFeatures {
         mostly_aliased: false,
         presentation: false,
         ownership: false,
+        markers: false,
     };
     /// One queue, actions and barriers.
     pub const BARRIERS: ProgramFeatures =
@@ -91,6 +95,7 @@ impl ProgramFeatures {
         aliasing: true,
         presentation: true,
         ownership: true,
+        markers: true,
         ..ProgramFeatures::WITHOUT_RENDERING
     };
 }
@@ -126,6 +131,8 @@ struct ProgramGenerator {
     secondary: Option<CommandBufferId>,
     attachments: Vec<ResourceId>,
     presentable: Option<ResourceId>,
+    /// The second stages of barriers at the ends of command buffers.
+    final_stages: u64,
 }
 
 /// How much thought goes into dependencies.
@@ -196,6 +203,7 @@ impl ProgramGenerator {
             secondary: None,
             attachments: Vec::new(),
             presentable: None,
+            final_stages: 0,
         }
     }
 

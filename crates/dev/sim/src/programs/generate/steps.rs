@@ -14,6 +14,9 @@ impl ProgramGenerator {
             (0..self.buffer_traits.len() as u32).filter(|it| self.buffer_traits[*it as usize].is_submitted()).collect();
         let mut last = None;
         let mut left = primaries.clone();
+        // The same image comes back, with the work of other frames between.
+        let frames = primaries.iter().filter(|it| self.buffer_traits[**it as usize].is_presented);
+        left.extend(frames.filter(|_| self.random.one_in(2)));
         while !left.is_empty() {
             let buffer = left.remove(0);
             self.before_submission(last);
@@ -110,6 +113,7 @@ impl ProgramGenerator {
             2..=3 if self.dependency_style == DependencyStyle::Tight => {
                 (self.recorded_accesses.stages, S::ALL_COMMANDS.0)
             }
+            4..=5 if self.final_stages != 0 => (self.final_stages, S::ALL_COMMANDS.0),
             _ => (S::ALL_COMMANDS.0, S::ALL_COMMANDS.0),
         };
         self.signal_after(last, SemaphoreSignal { point, stages: signal });
@@ -121,7 +125,7 @@ impl ProgramGenerator {
     }
 
     /// Signals with the last submission on a queue, or with an empty one after it.
-    fn signal_after(&mut self, queue: QueueId, signal: SemaphoreSignal) {
+    pub(super) fn signal_after(&mut self, queue: QueueId, signal: SemaphoreSignal) {
         let is_empty = self.chance(30);
         let last = self.program.steps.iter_mut().rev().find_map(|step| match step {
             HostStep::Submit { queue: queue_id, batches, fence: None } if *queue_id == queue => batches.last_mut(),
@@ -134,29 +138,6 @@ impl ProgramGenerator {
                 self.push_step(HostStep::Submit { queue, batches: vec![batch], fence: None });
             }
         }
-    }
-
-    fn acquire(&mut self, image: ResourceId, batch: &mut SubmitBatch) -> ResourceId {
-        if self.features.host_waits && self.chance(20) {
-            let fence = self.fence();
-            self.push_step(HostStep::Acquire { image, semaphore: None, fence: Some(fence) });
-            self.push_step(HostStep::WaitFences(vec![fence]));
-            return image;
-        }
-        let semaphore = self.semaphore();
-        self.push_step(HostStep::Acquire { image, semaphore: Some(semaphore), fence: None });
-        let point = SemaphorePoint { semaphore, value: None };
-        let color = S::COLOR_ATTACHMENT_OUTPUT.0;
-        let stages = self.pick(&[color, color | S::COPY.0, color | S::COPY.0, S::ALL_COMMANDS.0]);
-        batch.waits.push(SemaphoreWait { point, stages });
-        image
-    }
-
-    fn present(&mut self, queue: QueueId, image: ResourceId) {
-        let semaphore = self.semaphore();
-        let point = SemaphorePoint { semaphore, value: None };
-        self.signal_after(queue, SemaphoreSignal { point, stages: S::ALL_COMMANDS.0 });
-        self.push_step(HostStep::Present { queue, waits: vec![semaphore], images: vec![image] });
     }
 
     fn final_steps(&mut self, last: Option<QueueId>) {
@@ -214,16 +195,16 @@ impl ProgramGenerator {
         }
     }
 
-    fn push_step(&mut self, step: HostStep) {
+    pub(super) fn push_step(&mut self, step: HostStep) {
         self.program.steps.push(step);
     }
 
-    fn semaphore(&mut self) -> SemaphoreId {
+    pub(super) fn semaphore(&mut self) -> SemaphoreId {
         self.program.semaphore_count += 1;
         SemaphoreId(self.program.semaphore_count - 1)
     }
 
-    fn fence(&mut self) -> FenceId {
+    pub(super) fn fence(&mut self) -> FenceId {
         self.program.fence_count += 1;
         FenceId(self.program.fence_count - 1)
     }

@@ -137,7 +137,8 @@ impl RangeState {
             || write.allows_write(context, usage)
             || context.is_ordered_by_rendering(write.queue, write.tag, (write.usage, write.order), (usage, order));
         let is_conflict = (!is_ordered || context.is_in_unordered_subpass(write.queue, write.tag))
-            && !access_order::are_atomic(write.order, order);
+            && !access_order::are_atomic(write.order, order)
+            && !is_marker_ordered(context, write, order);
         is_conflict.then(|| write.conflict(context, HazardKind::WriteAfterWrite, HazardKind::WriteRacingWrite))
     }
 
@@ -167,15 +168,16 @@ impl RangeState {
         self.writes().any(|it| it.tag > prior) || has_read()
     }
 
-    /// The conflicts of the layout transition of a barrier.
+    /// The conflicts of a layout transition, or of a half of an ownership transfer.
     ///
     /// Spec: `synchronization-image-layout-transitions`. A transition happens after the first scope of its barrier, and
-    /// writes must be available before it. Transitions on one queue happen in submission order
-    /// (`synchronization-image-barrier-layout-transition-order`).
+    /// writes must be available before it. A transition of a barrier and any other one on its queue happen in submission
+    /// order (`synchronization-image-barrier-layout-transition-order`).
     pub(crate) fn find_transition_conflicts(
         &self,
         context: &AccessContext<'_>,
         first_scope: &ResourceFirstScope,
+        order: AccessOrder,
         range: &Range<u64>,
     ) -> Vec<Conflict> {
         let mut found = Vec::new();
@@ -187,7 +189,9 @@ impl RangeState {
             }
         }
         for write in self.writes() {
-            let is_same_queue = context.rules.ordered_transitions && write.queue == context.queue;
+            let is_in_order =
+                context.rules.all_transitions_ordered || access_order::are_ordered_transitions(write.order, order);
+            let is_same_queue = write.queue == context.queue && is_in_order;
             if write.usage == TRANSITION_WRITE && (write.tag == context.tag || is_same_queue) {
                 continue;
             }
@@ -203,13 +207,20 @@ impl RangeState {
     }
 
     /// The conflicts of a present with accesses that the semaphores it waits for do not cover.
+    ///
+    /// Spec: `vkQueuePresentKHR`. What is available before the present is visible to it. A layout transition is available
+    /// by itself; whether the semaphores come after it is decided by the second scope of its barrier.
     pub(crate) fn find_present_conflicts(&self, rules: Rules, waited: &FirstScope, queue: u8) -> Vec<Conflict> {
         let mut found = Vec::new();
         for read in self.reads().filter(|it| !waited.has_access(it.queue, SYNC_TABLES.stage(it.usage), it.last)) {
             found.push(Conflict { kind: HazardKind::PresentAfterRead, prior: read.last, prior_usage: read.usage });
         }
         let others = self.writes().filter(|it| it.queue != queue && !self.is_followed_by_read(rules, *it));
-        for other in others.filter(|it| !waited.has_available(it.queue, it.usage, it.tag)) {
+        let is_available = |write: &WriteRecord<'_>| {
+            waited.has_available(write.queue, write.usage, write.tag)
+                || write.overlay.is_some_and(|it| it.is_in_scope(waited))
+        };
+        for other in others.filter(|it| !is_available(it)) {
             found.push(Conflict { kind: HazardKind::PresentAfterWrite, prior: other.tag, prior_usage: other.usage });
         }
         found
@@ -229,11 +240,13 @@ impl RangeState {
 
 impl WriteRecord<'_> {
     /// Whether the write is visible to a usage (`synchronization-dependencies-available-and-visible`), by dependencies
-    /// on everything or by those on the resource.
+    /// on everything or by those on the resource. The presentation engine only reads, so that nothing of it need be seen:
+    /// who comes after it, by whatever chain, may access the image.
     #[inline]
     fn is_visible(&self, context: &AccessContext<'_>, usage: UsageIndex) -> bool {
         context.clock.is_visible(usage, self.queue, self.usage, self.tag)
             || self.overlay.is_some_and(|it| it.is_visible(context, usage))
+            || self.usage == PRESENT && self.is_available(context, SYNC_TABLES.stage(usage))
     }
 
     /// Whether another write may come after this one.
@@ -280,6 +293,14 @@ impl WriteRecord<'_> {
     }
 }
 
+/// Whether the later write is a buffer marker, and needs nothing else after the earlier write.
+fn is_marker_ordered(context: &AccessContext<'_>, write: WriteRecord<'_>, order: AccessOrder) -> bool {
+    let AccessOrder::Marker(marker) = order else { return false };
+    let is_in_stage = |it| !context.rules.visible_writes && write.is_available(context, it);
+    write.queue == context.queue && access_order::are_ordered_markers(write.order, order)
+        || marker.earlier_stages().iter().any(is_in_stage) && !context.is_in_unordered_subpass(write.queue, write.tag)
+}
+
 impl ReadRecord {
     /// The conflict of a write with this read: the read must happen before it.
     #[inline]
@@ -293,7 +314,8 @@ impl ReadRecord {
         }
         let prior = (self.usage, self.order);
         let is_ordered = context.is_ordered_by_rendering(self.queue, self.last, prior, (usage, order))
-            || self.happens_before(context, SYNC_TABLES.stage(usage), self.last);
+            || self.happens_before(context, SYNC_TABLES.stage(usage), self.last)
+            || self.happens_before_marker(context, order);
         (!is_ordered || context.is_in_unordered_subpass(self.queue, self.last)).then(|| self.conflict(context))
     }
 
@@ -301,6 +323,13 @@ impl ReadRecord {
     #[inline]
     fn happens_before(&self, context: &AccessContext<'_>, stage: StageIndex, tag: Tag) -> bool {
         context.clock.has_happened(stage, self.queue, SYNC_TABLES.stage(self.usage), tag)
+    }
+
+    /// Whether the write is a buffer marker, and the last read happens before its stage.
+    fn happens_before_marker(&self, context: &AccessContext<'_>, order: AccessOrder) -> bool {
+        let AccessOrder::Marker(marker) = order else { return false };
+        let is_earlier = self.queue == context.queue && marker.is_after_stage(SYNC_TABLES.stage(self.usage));
+        is_earlier || marker.earlier_stages().iter().any(|it| self.happens_before(context, it, self.last))
     }
 
     fn conflict(&self, context: &AccessContext<'_>) -> Conflict {

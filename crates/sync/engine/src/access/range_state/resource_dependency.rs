@@ -19,11 +19,12 @@ impl RangeState {
     pub(crate) fn record_transition(
         &mut self,
         context: &AccessContext<'_>,
+        order: AccessOrder,
         scope: &ExpandedScope,
         shared: &mut SharedOverlays,
     ) {
         self.record_write(
-            Accessor { usage: TRANSITION_WRITE, queue: context.queue, order: AccessOrder::None },
+            Accessor { usage: TRANSITION_WRITE, queue: context.queue, order },
             context.identity,
             context.tag,
         );

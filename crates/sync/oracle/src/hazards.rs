@@ -233,7 +233,11 @@ impl<'t> HazardFinder<'t> {
         if !needs_memory {
             return self.is_execution_ordered(before, after);
         }
-        let needs_visibility = !second.is_write || self.rules.visible_writes;
+        // The implementation itself stores what it brought into another layout.
+        let is_stored = second.role == OracleAccessRole::Store
+            && matches!(first.role, OracleAccessRole::Transition { .. })
+            && is_same_pass(first, second);
+        let needs_visibility = !second.is_write || self.rules.visible_writes && !is_stored;
         self.is_execution_ordered(before, after)
             && if needs_visibility { self.is_visible(before, after) } else { self.is_available(before, after) }
     }
@@ -316,9 +320,16 @@ impl<'t> HazardFinder<'t> {
     fn are_unordered_subpasses(&self, before: &ExecutedAccess, after: &ExecutedAccess) -> bool {
         let subpasses = before.subpass.zip(after.subpass).filter(|_| before.agent == after.agent);
         subpasses.is_some_and(|(one, other)| {
-            let is_one_instance = one.instance == other.instance && one.subpass != other.subpass;
-            is_one_instance
-                && !self.log.subpass_reachability[one.instance][one.subpass as usize][other.subpass as usize]
+            let is_path = |from: u32| {
+                from == other.subpass
+                    || self.log.subpass_reachability[one.instance][from as usize][other.subpass as usize]
+            };
+            // A layout transition is before all the subpasses that use the layout.
+            let shared = match &before.role {
+                OracleAccessRole::Transition { subpasses, .. } => &subpasses[..],
+                _ => &[],
+            };
+            one.instance == other.instance && !is_path(one.subpass) && !shared.iter().any(|it| is_path(*it))
         })
     }
 
@@ -344,6 +355,11 @@ fn is_in_second_scope(op: &ExecutedAccess, number: usize, dependency: &LoggedDep
     is_own || dependency.second_scope.contains(op)
 }
 
+/// Whether both are in one render pass instance.
+fn is_same_pass(one: &ExecutedAccess, other: &ExecutedAccess) -> bool {
+    one.subpass.zip(other.subpass).is_some_and(|(one, other)| one.instance == other.instance)
+}
+
 /// Orders that need no dependency: of the host, of the presentation engine, and of attachments in a subpass.
 /// Spec: "Implicit Synchronization Guarantees", "Rasterization Order", "Load Operations", "Store Operations".
 fn is_implicitly_ordered(before: &ExecutedAccess, after: &ExecutedAccess) -> bool {
@@ -354,7 +370,16 @@ fn is_implicitly_ordered(before: &ExecutedAccess, after: &ExecutedAccess) -> boo
         ExecutionAgent::Host | ExecutionAgent::PresentationEngine(_) => return true,
         ExecutionAgent::Queue(_) => {}
     }
-    if before.subpass.is_none() || before.subpass != after.subpass {
+    if !is_same_pass(before, after) {
+        return false;
+    }
+    // Load and store operations: of all commands of the render pass instance, in whatever subpass.
+    let is_loaded = before.role == OracleAccessRole::Load && after.role != OracleAccessRole::Load;
+    let is_stored = after.role == OracleAccessRole::Store && before.role != OracleAccessRole::Store;
+    if is_loaded && is_attachment_access(after) || is_stored && is_attachment_access(before) {
+        return true;
+    }
+    if before.subpass != after.subpass {
         return false;
     }
     let is_raster_order =

@@ -148,6 +148,7 @@ mod tests {
                     queue: 0,
                     tag,
                     instance_begin: instance,
+                    pass_begin: Tag::MAX,
                     subpass_begin: from,
                     unordered_subpasses: &apart,
                     identity,

@@ -22,8 +22,8 @@ use crate::dependency::scopes;
 use crate::dependency::subpass_intervals::SubpassInterval;
 use crate::memory::aliases::split_range;
 use crate::queue::device::EngineDevice;
-use crate::queue::execution::CommandExecutor;
-use crate::queue::render_passes::RenderPassInstance;
+use crate::queue::execution::{CommandExecutor, access_context};
+use crate::queue::render_passes::{RenderPassInstance, SharedTransition};
 use crate::queue::signals::EventSetState;
 
 impl CommandExecutor<'_> {
@@ -151,6 +151,7 @@ impl CommandExecutor<'_> {
                     queue,
                     tag,
                     instance_begin: None,
+                    pass_begin: Tag::MAX,
                     subpass_begin,
                     unordered_subpasses: &[],
                     identity,
@@ -159,10 +160,27 @@ impl CommandExecutor<'_> {
                 let mut shared = SharedOverlays::default();
                 states.update(range, |_, state| {
                     if let Some(state) = state {
-                        state.share_transition(&context, &resolved.dependency.scope, &mut shared);
+                        state.share_transition(&context, tag, &resolved.dependency.scope, &mut shared);
                     }
                 });
             }
+        }
+    }
+
+    /// Makes an earlier layout transition of the same render pass visible to the subpass that begins.
+    pub(super) fn share_earlier_transition(&mut self, tag: Tag, shared: &SharedTransition) {
+        let Some((resource, ranges)) = self.dependency_ranges(&shared.dependency) else { return };
+        let identity = self.device.addresses.identity(resource);
+        let EngineDevice { rules, queues, states, .. } = &mut *self.device;
+        let clock = &queues[usize::from(self.queue)].clock;
+        let context = access_context(*rules, clock, self.queue, self.instance.as_ref(), tag + 1, identity);
+        let mut overlays = SharedOverlays::default();
+        for range in ranges {
+            states.update(range, |_, state| {
+                if let Some(state) = state {
+                    state.share_transition(&context, shared.tag, &shared.dependency.scope, &mut overlays);
+                }
+            });
         }
     }
 
@@ -209,6 +227,7 @@ impl CommandExecutor<'_> {
             queue,
             tag: tag + 1,
             instance_begin,
+            pass_begin: Tag::MAX,
             subpass_begin,
             unordered_subpasses: &[],
             identity,

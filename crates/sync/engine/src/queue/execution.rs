@@ -269,6 +269,7 @@ pub(crate) fn access_context<'n>(
         queue,
         tag,
         instance_begin: instance.map(RenderPassInstance::raster_order_begin),
+        pass_begin: instance.map_or(Tag::MAX, RenderPassInstance::pass_begin),
         subpass_begin: instance.map_or(0, RenderPassInstance::scope_begin),
         unordered_subpasses: instance.map_or(&[][..], RenderPassInstance::unordered_subpasses),
         addressing: Addressing::Own,

@@ -8,7 +8,7 @@
 use std::borrow::Cow;
 use std::ops::Range;
 
-use lavascope_abi::{AccessFlags2, PipelineStageFlags2};
+use lavascope_abi::{AccessFlags2, ImageLayout, PipelineStageFlags2};
 use lavascope_sync_ir::{
     Area, AttachmentKind, AttachmentView, ImageRegion, LoadOp, Region, RenderPass, RenderPassId, Rendering,
     RenderingAttachment, StoreOp, Subpass, SubpassDependency, SyncScope,
@@ -56,10 +56,29 @@ struct ActiveRenderPass {
     began: Tag,
     /// The layout of each attachment now.
     layouts: Vec<i32>,
-    /// The subpass that used each attachment last.
-    last_users: Vec<Option<usize>>,
+    /// Since each attachment has that layout.
+    layout_uses: Vec<LayoutUse>,
     /// Subpasses that nothing orders before the current one.
     unordered_subpasses: Vec<(Tag, Tag)>,
+}
+
+/// The subpasses so far that used an attachment in its layout, and the transition into it, if the render pass made one.
+#[derive(Clone, Default)]
+struct LayoutUse {
+    users: SmallVec<[usize; 4]>,
+    transition: Option<Tag>,
+}
+
+/// What happens to the layouts of attachments before a subpass.
+struct SubpassTransitions {
+    new: Vec<ResolvedDependency>,
+    /// Earlier ones, which the subpass comes after too: it uses the attachment in the same layout.
+    shared: Vec<SharedTransition>,
+}
+
+pub(crate) struct SharedTransition {
+    pub(crate) tag: Tag,
+    pub(crate) dependency: ExpandedDependency,
 }
 
 struct EndedSubpassClock {
@@ -104,6 +123,11 @@ impl RenderPassInstance {
         }
     }
 
+    /// The tag before all of it.
+    pub(crate) fn pass_begin(&self) -> Tag {
+        self.begin
+    }
+
     /// The tag before the subpass, or the dynamic rendering, to which the first scopes of barriers are limited.
     pub(crate) fn scope_begin(&self) -> Tag {
         match &self.kind {
@@ -143,7 +167,7 @@ impl CommandExecutor<'_> {
             subpass: 0,
             ended: Vec::new(),
             began: tag + 1,
-            last_users: vec![None; views.len().max(attachments)],
+            layout_uses: vec![LayoutUse::default(); views.len().max(attachments)],
             layouts,
             unordered_subpasses: Vec::new(),
         };
@@ -207,9 +231,12 @@ impl CommandExecutor<'_> {
         let transitions = pass.transitions();
         let loads = pass.loads();
         *self.instance = Some(RenderPassInstance { begin, kind: InstanceKind::RenderPass(pass) });
-        for ready in &transitions {
+        for ready in &transitions.new {
             self.check_transition(tag, ready);
             self.apply_to_resource(tag, ready);
+        }
+        for shared in &transitions.shared {
+            self.share_earlier_transition(tag, shared);
         }
         self.check_and_record_uses(tag + 2, &loads);
     }
@@ -222,11 +249,10 @@ impl CommandExecutor<'_> {
 
     fn final_transitions(&mut self, tag: Tag, pass: &ActiveRenderPass) {
         for (index, attachment) in pass.pass.attachments.iter().enumerate() {
-            let Some(last) = last_use(&pass.pass, index) else { continue };
             if pass.layouts[index] == attachment.final_layout {
                 continue;
             }
-            let after = pass.dependency_scopes(|it| it.src == Some(last as u32));
+            let after = pass.scopes_after_users(index);
             let ready = pass.layout_transition(index, after, &pass.outgoing_scopes(index), tag);
             self.check_transition(tag, &ready);
             self.apply_to_resource(tag, &ready);
@@ -292,7 +318,7 @@ impl ActiveRenderPass {
             ended: Vec::new(),
             began: self.began,
             layouts: Vec::new(),
-            last_users: Vec::new(),
+            layout_uses: Vec::new(),
             unordered_subpasses: self.unordered_subpasses.clone(),
         }
     }
@@ -332,31 +358,42 @@ impl ActiveRenderPass {
         subpass.is_some_and(|it| layout_in(&self.pass, it as usize, attachment).is_some())
     }
 
-    /// What a transition of an attachment comes after: all that its last user leads to, or what leads to its users.
+    /// What a transition of an attachment comes after: all that the users of its layout lead to, or what leads to its users.
     fn scopes_before_transition(&self, attachment: usize) -> Vec<(FirstScope, ExpandedScope)> {
-        match self.last_users[attachment] {
-            None => self.dependency_scopes(|it| it.src.is_none() && self.is_user(it.dst, attachment)),
-            Some(last) => self.dependency_scopes(|it| it.src == Some(last as u32)),
+        match self.layout_uses[attachment].users.is_empty() {
+            true => self.dependency_scopes(|it| it.src.is_none() && self.is_user(it.dst, attachment)),
+            false => self.scopes_after_users(attachment),
         }
     }
 
+    /// What leads from the subpasses that used an attachment in the layout that it has.
+    fn scopes_after_users(&self, attachment: usize) -> Vec<(FirstScope, ExpandedScope)> {
+        let users = &self.layout_uses[attachment].users;
+        self.dependency_scopes(|it| it.src.is_some_and(|src| users.contains(&(src as usize))))
+    }
+
     /// Attachments that change their layout for the current subpass.
-    fn transitions(&mut self) -> Vec<ResolvedDependency> {
+    fn transitions(&mut self) -> SubpassTransitions {
         let incoming: Vec<ExpandedScope> = self.incoming_scopes();
-        let mut found = Vec::new();
+        let (mut new, mut shared) = (Vec::new(), Vec::new());
         for index in 0..self.pass.attachments.len() {
             let Some(layout) = layout_in(&self.pass, self.subpass, index) else { continue };
-            if layout != self.layouts[index] {
-                found.push(self.layout_transition(
-                    index,
-                    self.scopes_before_transition(index),
-                    &incoming,
-                    self.began - 1,
-                ));
+            let LayoutUse { users, transition } = &self.layout_uses[index];
+            // Between two subpasses that only read, an implementation sees to the layouts itself.
+            let is_read_only = !users.is_empty() && is_read_only(layout) && is_read_only(self.layouts[index]);
+            if layout != self.layouts[index] && !is_read_only {
+                let after = self.scopes_before_transition(index);
+                new.push(self.layout_transition(index, after, &incoming, self.began - 1));
+                self.layout_uses[index] = LayoutUse { users: SmallVec::new(), transition: Some(self.began) };
+            } else if let Some(tag) = *transition {
+                let ResolvedDependency { dependency, .. } =
+                    self.layout_transition(index, Vec::new(), &incoming, self.began - 1);
+                shared.push(SharedTransition { tag, dependency });
             }
-            (self.layouts[index], self.last_users[index]) = (layout, Some(self.subpass));
+            self.layouts[index] = layout;
+            self.layout_uses[index].users.push(self.subpass);
         }
-        found
+        SubpassTransitions { new, shared }
     }
 
     /// The scopes of all dependencies that lead to the current subpass.
@@ -471,7 +508,7 @@ impl ActiveRenderPass {
             for part in split_depth_stencil(attachment.kind) {
                 let op = if part == AttachmentKind::Stencil { attachment.stencil_store } else { attachment.store };
                 let usage = store_usage(part, op).into_iter();
-                found.extend(usage.flat_map(|it| attachment_uses(view, part, inside, it, AccessOrder::StoreOrResolve)));
+                found.extend(usage.flat_map(|it| attachment_uses(view, part, inside, it, AccessOrder::Store)));
             }
         }
         found
@@ -495,7 +532,7 @@ impl ActiveRenderPass {
                 let usage = SYNC_TABLES.usage(PipelineStageFlags2::COLOR_ATTACHMENT_OUTPUT.0, access.0);
                 for part in split_depth_stencil(other.kind) {
                     let order = if access == AccessFlags2::COLOR_ATTACHMENT_READ {
-                        AccessOrder::StoreOrResolve
+                        AccessOrder::Resolve
                     } else {
                         AccessOrder::None
                     };
@@ -517,6 +554,18 @@ fn attachment_references(subpass: &Subpass) -> impl Iterator<Item = (u32, i32)> 
 
 fn layout_in(pass: &RenderPass, subpass: usize, attachment: usize) -> Option<i32> {
     attachment_references(pass.subpasses.get(subpass)?).find(|it| it.0 as usize == attachment).map(|it| it.1)
+}
+
+/// Whether a layout is for reading alone.
+fn is_read_only(layout: i32) -> bool {
+    let all = [
+        ImageLayout::DEPTH_STENCIL_READ_ONLY_OPTIMAL,
+        ImageLayout::SHADER_READ_ONLY_OPTIMAL,
+        ImageLayout::DEPTH_READ_ONLY_OPTIMAL,
+        ImageLayout::STENCIL_READ_ONLY_OPTIMAL,
+        ImageLayout::READ_ONLY_OPTIMAL,
+    ];
+    all.contains(&ImageLayout(layout))
 }
 
 fn first_use(pass: &RenderPass, attachment: usize) -> Option<usize> {
@@ -667,13 +716,7 @@ fn store_uses(
 ) -> impl Iterator<Item = ResourceUse<'static>> {
     let usage = store_usage(rendering_attachment.kind, rendering_attachment.store).into_iter();
     usage.flat_map(move |usage| {
-        attachment_uses(
-            &rendering_attachment.view,
-            rendering_attachment.kind,
-            inside,
-            usage,
-            AccessOrder::StoreOrResolve,
-        )
+        attachment_uses(&rendering_attachment.view, rendering_attachment.kind, inside, usage, AccessOrder::Store)
     })
 }
 
@@ -685,13 +728,7 @@ fn resolve_uses(
     let read = SYNC_TABLES.usage(stage, AccessFlags2::COLOR_ATTACHMENT_READ.0);
     let write = SYNC_TABLES.usage(stage, AccessFlags2::COLOR_ATTACHMENT_WRITE.0);
     let from = read.into_iter().flat_map(move |usage| {
-        attachment_uses(
-            &rendering_attachment.view,
-            rendering_attachment.kind,
-            inside,
-            usage,
-            AccessOrder::StoreOrResolve,
-        )
+        attachment_uses(&rendering_attachment.view, rendering_attachment.kind, inside, usage, AccessOrder::Resolve)
     });
     let to = rendering_attachment.resolve.as_ref().zip(write).into_iter();
     let to = to.flat_map(move |(resolve, usage)| {

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use lavascope_abi::{AccessFlags2, ImageAspectFlags, PipelineStageFlags2};
+use lavascope_abi::{AccessFlags2, ImageAspectFlags, ImageLayout, PipelineStageFlags2};
 use lavascope_sync_ir::{
     Area, AttachmentKind, AttachmentView, ImageRegion, LoadOp, Region, RenderPass, RenderPassId, Rendering,
     RenderingAttachment, StoreOp, Subpass, SubpassDependency, SyncScope,
@@ -37,8 +37,8 @@ struct TimelineRenderPass {
     explicit_dependencies: usize,
     subpass: u32,
     layouts: Vec<i32>,
-    /// The subpass that used each attachment last.
-    last_users: Vec<Option<u32>>,
+    /// The subpasses that used each attachment in that layout since it has it.
+    layout_users: Vec<Vec<u32>>,
 }
 
 pub(crate) const ATTACHMENT_ACCESSES: u64 = AccessFlags2::INPUT_ATTACHMENT_READ.0
@@ -76,7 +76,7 @@ impl TimelineBuilder<'_> {
         let given = pass.dependencies.len();
         add_implicit_dependencies(&mut pass);
         let layouts = pass.attachments.iter().map(|it| it.initial_layout).collect();
-        let users = vec![None; pass.attachments.len()];
+        let users = vec![Vec::new(); pass.attachments.len()];
         let pass = TimelineRenderPass {
             id,
             render_pass: pass,
@@ -85,7 +85,7 @@ impl TimelineBuilder<'_> {
             explicit_dependencies: given,
             subpass: 0,
             layouts,
-            last_users: users,
+            layout_users: users,
         };
         let moment = self.push(TimelineAction::PassBegins);
         self.instance = Some(TimelineInstance { id: moment, kind: TimelineInstanceKind::RenderPass(Box::new(pass)) });
@@ -110,9 +110,8 @@ impl TimelineBuilder<'_> {
         self.push(TimelineAction::PassEnds(outgoing));
         let mut transitions = Vec::new();
         for (index, attachment) in pass.render_pass.attachments.iter().enumerate() {
-            let Some(last) = last_use(&pass.render_pass, index) else { continue };
             if pass.layouts[index] != attachment.final_layout {
-                let gates = pass.dependencies(flags, |it| it.src == Some(last));
+                let gates = pass.dependencies_of_users(flags, index);
                 let second = pass.dependencies(flags, |it| it.dst.is_none() && pass.is_user(it.src, index));
                 let layouts = LayoutChange { old: pass.layouts[index], new: attachment.final_layout };
                 transitions.extend(pass.transition(index, gates, second, AccessDetail::FinalTransition(layouts)));
@@ -183,7 +182,7 @@ impl TimelineBuilder<'_> {
                     attachment.kind,
                     AttachmentAccess {
                         usage,
-                        order: AccessOrder::StoreOrResolve,
+                        order: AccessOrder::Store,
                         detail: AccessDetail::Store(attachment.store),
                     },
                 )
@@ -217,6 +216,7 @@ impl TimelineRenderPass {
             first_scope_origin: subpass_dependency
                 .src
                 .map_or(FirstScopeOrigin::BeforeRenderPass, FirstScopeOrigin::Subpass),
+            second_subpass: subpass_dependency.dst,
         };
         wanted.map(element).collect()
     }
@@ -230,18 +230,37 @@ impl TimelineRenderPass {
         let mut found = Vec::new();
         for index in 0..self.render_pass.attachments.len() {
             let Some(layout) = layout_in(&self.render_pass, self.subpass, index) else { continue };
-            if layout != self.layouts[index] {
-                let gates = match self.last_users[index] {
-                    None => self.dependencies(flags, |it| it.src.is_none() && self.is_user(it.dst, index)),
-                    Some(last) => self.dependencies(flags, |it| it.src == Some(last)),
+            let is_used = !self.layout_users[index].is_empty();
+            let old = self.layouts[index];
+            if layout != old && !(is_used && is_read_only(layout) && is_read_only(old)) {
+                let gates = match is_used {
+                    false => self.dependencies(flags, |it| it.src.is_none() && self.is_user(it.dst, index)),
+                    true => self.dependencies_of_users(flags, index),
                 };
-                let second = self.dependencies(flags, |it| it.dst == Some(self.subpass));
-                let layouts = LayoutChange { old: self.layouts[index], new: layout };
+                let second = self.dependencies(flags, |it| it.dst.is_some_and(|it| self.shares_layout(it, index)));
+                let layouts = LayoutChange { old, new: layout };
                 found.extend(self.transition(index, gates, second, AccessDetail::SubpassTransition(layouts)));
+                self.layout_users[index].clear();
             }
-            (self.layouts[index], self.last_users[index]) = (layout, Some(self.subpass));
+            self.layouts[index] = layout;
+            self.layout_users[index].push(self.subpass);
         }
         found
+    }
+
+    /// What leads from the subpasses that used an attachment in its current layout.
+    fn dependencies_of_users(&self, flags: u32, attachment: usize) -> Vec<ExecutedDependency> {
+        self.dependencies(flags, |it| it.src.is_some_and(|it| self.layout_users[attachment].contains(&it)))
+    }
+
+    /// Whether a subpass is the current one, or a later one that uses an attachment in the same layout, and nothing
+    /// between wants another.
+    fn shares_layout(&self, subpass: u32, attachment: usize) -> bool {
+        let layout = |it: u32| layout_in(&self.render_pass, it, attachment);
+        let Some(own) = layout(self.subpass) else { return false };
+        let is_own = |it: i32| it == own || is_read_only(it) && is_read_only(own);
+        let is_between = self.subpass <= subpass && layout(subpass).is_some();
+        is_between && (self.subpass..=subpass).filter_map(layout).all(is_own)
     }
 
     fn transition(
@@ -321,7 +340,7 @@ impl TimelineRenderPass {
             let op = if part == AttachmentKind::Stencil { attachment.stencil_store } else { attachment.store };
             (store(part, op), AccessDetail::Store(op))
         };
-        self.own_accesses(|it| self.exclusive_area(it, |it| it > self.subpass), usage, AccessOrder::StoreOrResolve)
+        self.own_accesses(|it| self.exclusive_area(it, |it| it > self.subpass), usage, AccessOrder::Store)
     }
 
     fn resolves(&self) -> Vec<TimelineAccess> {
@@ -331,7 +350,7 @@ impl TimelineRenderPass {
         let mut found = Vec::new();
         for (from, to) in pairs {
             let both = [
-                (from, color_or_resolve_usage(false), AccessOrder::StoreOrResolve),
+                (from, color_or_resolve_usage(false), AccessOrder::Resolve),
                 (to, color_or_resolve_usage(true), AccessOrder::None),
             ];
             for (index, usage, order) in both {
@@ -348,6 +367,17 @@ fn layout_in(pass: &RenderPass, subpass: u32, attachment: usize) -> Option<i32> 
     let all = item.inputs.iter().chain(&item.colors).chain(&item.depth_stencil).chain(&item.depth_stencil_resolve);
     let mut all = all.copied().chain(item.resolves.iter().map(|it| (it.target, it.layout)));
     all.find(|it| it.0 as usize == attachment).map(|it| it.1)
+}
+
+fn is_read_only(layout: i32) -> bool {
+    matches!(
+        ImageLayout(layout),
+        ImageLayout::SHADER_READ_ONLY_OPTIMAL
+            | ImageLayout::DEPTH_STENCIL_READ_ONLY_OPTIMAL
+            | ImageLayout::DEPTH_READ_ONLY_OPTIMAL
+            | ImageLayout::STENCIL_READ_ONLY_OPTIMAL
+            | ImageLayout::READ_ONLY_OPTIMAL
+    )
 }
 
 fn first_use(pass: &RenderPass, attachment: usize) -> Option<u32> {
@@ -476,7 +506,7 @@ impl AttachmentArea {
 fn resolve_of(rendering_attachment: &RenderingAttachment, inside: AttachmentArea) -> Vec<TimelineAccess> {
     let Some(resolve) = &rendering_attachment.resolve else { return Vec::new() };
     let both = [
-        (&rendering_attachment.view, color_or_resolve_usage(false), AccessOrder::StoreOrResolve),
+        (&rendering_attachment.view, color_or_resolve_usage(false), AccessOrder::Resolve),
         (&resolve.view, color_or_resolve_usage(true), AccessOrder::None),
     ];
     let uses = |(view, usage, order): (&AttachmentView, Option<UsageIndex>, AccessOrder)| {

@@ -234,7 +234,11 @@ impl<'p> ProgramExecutor<'p> {
                 let index = first_index + index;
                 let op = transition_access(environment, (place, time), index, resource, cells);
                 self.log.accesses.push(ExecutedAccess {
-                    role: OracleAccessRole::Transition { after: vec![number], before: vec![number] },
+                    role: OracleAccessRole::Transition {
+                        after: vec![number],
+                        before: vec![number],
+                        subpasses: Vec::new(),
+                    },
                     ..op
                 });
             }

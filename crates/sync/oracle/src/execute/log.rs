@@ -46,6 +46,8 @@ pub(crate) enum OracleAccessRole {
     Transition {
         after: Vec<usize>,
         before: Vec<usize>,
+        /// In a render pass: the subpasses that these second scopes are in.
+        subpasses: Vec<u32>,
     },
     Load,
     Store,

@@ -39,6 +39,9 @@ impl CommandExecutor<'_> {
         if self.is_tracking_contents() {
             self.check_contents(tag, &uses());
         }
+        if let Some(instance) = self.instance.as_mut().filter(|it| it.has_unwritten_attachments()) {
+            instance.mark_written(accesses.iter());
+        }
         let (kind, addressed) = commands.addressed_accesses(index, &self.device.addresses);
         let is_done = match kind {
             PlanKind::Disjoint => self.check_and_record(tag, &commands.plans, index),

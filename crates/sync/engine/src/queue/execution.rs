@@ -155,7 +155,8 @@ impl<'a> CommandExecutor<'a> {
         let mut next = range.start;
         while next < range.end {
             let index = next;
-            if self.progress.marking == MarkMode::Apply && self.progress.is_clean && !self.is_tracking_contents() {
+            let is_skipping = self.progress.marking == MarkMode::Apply && self.progress.is_clean;
+            if is_skipping && !self.is_tracking_contents() && !self.is_tracking_attachment_writes() {
                 next = commands.next_busy_command(index);
                 if next > index {
                     self.device.skip_commands(next - index);

@@ -5,23 +5,26 @@
 //! ends, the queue goes on with what it knew before and what the dependencies to the outside hand on.
 //! Spec: "Render Pass", "Subpass Dependencies" in particular.
 
-use std::borrow::Cow;
 use std::ops::Range;
 
 use lavascope_abi::{AccessFlags2, ImageLayout, PipelineStageFlags2};
 use lavascope_sync_ir::{
-    Area, AttachmentKind, AttachmentView, ImageRegion, LoadOp, Region, RenderPass, RenderPassId, Rendering,
-    RenderingAttachment, StoreOp, Subpass, SubpassDependency, SyncScope,
+    Access, Area, Attachment, AttachmentKind, AttachmentView, Region, RenderPass, RenderPassId, Rendering, StoreOp,
+    Subpass, SubpassDependency, SyncScope,
 };
 use smallvec::{SmallVec, smallvec};
 
 use crate::access::access_order::AccessOrder;
 use crate::access::actions::ResourceUse;
-use crate::access::usages::{SYNC_TABLES, StageSet, UsageIndex, UsageSet};
+use crate::access::usages::{SYNC_TABLES, StageSet, UsageSet};
 use crate::dependency::clocks::{FirstScope, QueueClock, Tag};
 use crate::dependency::expanded::{DependencyRange, ExpandedDependency, ResolvedDependency, ResourceFirstScope};
 use crate::dependency::scopes::ExpandedScope;
 use crate::dependency::subpass_intervals::SubpassInterval;
+use crate::queue::attachment_uses::{
+    RenderedArea, UnwrittenAttachment, attachment_uses, load_usage, load_uses, resolve_uses, split_depth_stencil,
+    store_op, store_usage, store_uses, unwritten_attachment, unwritten_attachments, views,
+};
 use crate::queue::execution::CommandExecutor;
 
 /// A render pass instance that is open.
@@ -29,6 +32,15 @@ pub(crate) struct RenderPassInstance {
     /// The tag before its first.
     begin: Tag,
     kind: InstanceKind,
+    unwritten: Vec<UnwrittenAttachment>,
+}
+
+/// Rendering that another command buffer goes on with.
+pub(crate) struct SuspendedRendering {
+    begin: Tag,
+    /// What the queue knew inside.
+    clock: Box<QueueClock>,
+    unwritten: Vec<UnwrittenAttachment>,
 }
 
 enum InstanceKind {
@@ -146,6 +158,24 @@ impl RenderPassInstance {
     }
 }
 
+impl RenderPassInstance {
+    /// Whether it matters what commands write to attachments.
+    #[inline]
+    pub(crate) fn has_unwritten_attachments(&self) -> bool {
+        !self.unwritten.is_empty()
+    }
+
+    /// A command writes to attachments.
+    pub(crate) fn mark_written(&mut self, accesses: impl Iterator<Item = Access>) {
+        const WRITES: u64 = AccessFlags2::COLOR_ATTACHMENT_WRITE.0 | AccessFlags2::DEPTH_STENCIL_ATTACHMENT_WRITE.0;
+        for access in accesses.filter(|it| it.access & WRITES != 0) {
+            if let Region::Image(region) = &access.region {
+                self.unwritten.retain(|it| it.resource != access.resource || !it.overlaps(region));
+            }
+        }
+    }
+}
+
 impl CommandExecutor<'_> {
     pub(crate) fn begin_render_pass(&mut self, tag: Tag, pass: RenderPassId, views: &[AttachmentView], area: Area) {
         let Some(mut pass) = self.recorded.render_passes.get(pass.0 as usize).cloned() else { return };
@@ -171,33 +201,39 @@ impl CommandExecutor<'_> {
             layouts,
             unordered_subpasses: Vec::new(),
         };
-        *self.instance = Some(RenderPassInstance { begin: tag, kind: InstanceKind::RenderPass(Box::new(pass)) });
+        let unwritten = pass.unwritten_attachments();
+        let kind = InstanceKind::RenderPass(Box::new(pass));
+        *self.instance = Some(RenderPassInstance { begin: tag, kind, unwritten });
         self.begin_subpass(tag);
     }
 
     pub(crate) fn next_subpass(&mut self, tag: Tag) {
-        let Some(RenderPassInstance { begin, kind: InstanceKind::RenderPass(mut pass) }) = self.instance.take() else {
+        let Some(RenderPassInstance { begin, kind: InstanceKind::RenderPass(mut pass), mut unwritten }) =
+            self.instance.take()
+        else {
             return;
         };
-        *self.instance =
-            Some(RenderPassInstance { begin, kind: InstanceKind::RenderPass(Box::new(pass.clone_for_executor())) });
-        self.end_subpass(tag, &pass);
+        let kind = InstanceKind::RenderPass(Box::new(pass.clone_for_executor()));
+        *self.instance = Some(RenderPassInstance { begin, kind, unwritten: Vec::new() });
+        self.end_subpass(tag, &pass, &mut unwritten);
         let clock = std::mem::take(self.clock());
         pass.ended.push(EndedSubpassClock { queue: self.queue, clock, begin: pass.began, end: tag });
         pass.subpass += 1;
         pass.began = tag + 1;
         self.next_pass_contents(tag);
-        *self.instance = Some(RenderPassInstance { begin, kind: InstanceKind::RenderPass(pass) });
+        *self.instance = Some(RenderPassInstance { begin, kind: InstanceKind::RenderPass(pass), unwritten });
         self.begin_subpass(tag);
     }
 
     pub(crate) fn end_render_pass(&mut self, tag: Tag) {
-        let Some(RenderPassInstance { begin, kind: InstanceKind::RenderPass(mut pass) }) = self.instance.take() else {
+        let Some(RenderPassInstance { begin, kind: InstanceKind::RenderPass(mut pass), mut unwritten }) =
+            self.instance.take()
+        else {
             return;
         };
-        *self.instance =
-            Some(RenderPassInstance { begin, kind: InstanceKind::RenderPass(Box::new(pass.clone_for_executor())) });
-        self.end_subpass(tag, &pass);
+        let kind = InstanceKind::RenderPass(Box::new(pass.clone_for_executor()));
+        *self.instance = Some(RenderPassInstance { begin, kind, unwritten: Vec::new() });
+        self.end_subpass(tag, &pass, &mut unwritten);
         let clock = std::mem::take(self.clock());
         pass.ended.push(EndedSubpassClock { queue: self.queue, clock, begin: pass.began, end: tag });
         *self.instance = None;
@@ -218,7 +254,9 @@ impl CommandExecutor<'_> {
 
     /// The clock of the subpass that begins, then its layout transitions, then its load operations.
     fn begin_subpass(&mut self, tag: Tag) {
-        let Some(RenderPassInstance { begin, kind: InstanceKind::RenderPass(mut pass) }) = self.instance.take() else {
+        let Some(RenderPassInstance { begin, kind: InstanceKind::RenderPass(mut pass), unwritten }) =
+            self.instance.take()
+        else {
             return;
         };
         pass.unordered_subpasses = pass.unordered_subpasses();
@@ -230,7 +268,7 @@ impl CommandExecutor<'_> {
         *self.clock() = clock;
         let transitions = pass.transitions();
         let loads = pass.loads();
-        *self.instance = Some(RenderPassInstance { begin, kind: InstanceKind::RenderPass(pass) });
+        *self.instance = Some(RenderPassInstance { begin, kind: InstanceKind::RenderPass(pass), unwritten });
         for ready in &transitions.new {
             self.check_transition(tag, ready);
             self.apply_to_resource(tag, ready);
@@ -242,9 +280,10 @@ impl CommandExecutor<'_> {
     }
 
     /// Resolve operations, then the store operations of attachments that are not used any more.
-    fn end_subpass(&mut self, tag: Tag, pass: &ActiveRenderPass) {
+    fn end_subpass(&mut self, tag: Tag, pass: &ActiveRenderPass, unwritten: &mut Vec<UnwrittenAttachment>) {
         self.check_and_record_uses(tag - 2, &pass.resolves());
-        self.check_and_record_uses(tag - 1, &pass.stores());
+        unwritten.retain(|it| !pass.resolve_pairs().any(|pair| pair.1 as usize == it.attachment));
+        self.check_and_record_uses(tag - 1, &pass.stores(unwritten));
     }
 
     fn final_transitions(&mut self, tag: Tag, pass: &ActiveRenderPass) {
@@ -261,11 +300,14 @@ impl CommandExecutor<'_> {
 
     pub(crate) fn begin_rendering(&mut self, tag: Tag, rendering: &Rendering) {
         let suspended = self.device.queues[usize::from(self.queue)].suspended.take();
-        let (begin, outside) = match suspended.filter(|_| rendering.is_resuming) {
-            Some((begin, inside)) => (begin, Some(Box::new(std::mem::replace(self.clock(), *inside)))),
-            None => (tag - 1, None),
+        let (begin, outside, unwritten) = match suspended.filter(|_| rendering.is_resuming) {
+            Some(SuspendedRendering { begin, clock, unwritten }) => {
+                (begin, Some(Box::new(std::mem::replace(self.clock(), *clock))), unwritten)
+            }
+            None => (tag - 1, None, unwritten_attachments(rendering)),
         };
-        *self.instance = Some(RenderPassInstance { begin, kind: InstanceKind::Rendering(rendering.clone(), outside) });
+        let kind = InstanceKind::Rendering(rendering.clone(), outside);
+        *self.instance = Some(RenderPassInstance { begin, kind, unwritten });
         if !rendering.is_resuming {
             let inside = RenderedArea { area: rendering.area, views: views(rendering.view_mask) };
             let loads: Vec<ResourceUse<'_>> =
@@ -275,18 +317,21 @@ impl CommandExecutor<'_> {
     }
 
     pub(crate) fn end_rendering(&mut self, tag: Tag) {
-        let Some(RenderPassInstance { begin, kind: InstanceKind::Rendering(rendering, outside) }) =
+        let Some(RenderPassInstance { begin, kind: InstanceKind::Rendering(rendering, outside), unwritten }) =
             self.instance.take()
         else {
             return;
         };
         if !rendering.is_suspending {
             let inside = RenderedArea { area: rendering.area, views: views(rendering.view_mask) };
-            *self.instance = Some(RenderPassInstance { begin, kind: InstanceKind::EndingRendering });
+            let kind = InstanceKind::EndingRendering;
+            *self.instance = Some(RenderPassInstance { begin, kind, unwritten: Vec::new() });
             let resolved = rendering.attachments.iter().filter(|it| it.resolve.is_some());
             self.check_and_record_uses(tag, &resolved.flat_map(|it| resolve_uses(it, inside)).collect::<Vec<_>>());
+            let is_written = |index: usize| !unwritten.iter().any(|it| it.attachment == index);
+            let attachments = rendering.attachments.iter().enumerate();
             let stores: Vec<ResourceUse<'_>> =
-                rendering.attachments.iter().flat_map(|it| store_uses(it, inside)).collect();
+                attachments.flat_map(|(index, it)| store_uses(it, inside, is_written(index))).collect();
             self.check_and_record_uses(tag + 2, &stores);
             *self.instance = None;
         }
@@ -296,8 +341,9 @@ impl CommandExecutor<'_> {
             self.clock().end_subpass(inside);
         }
         if rendering.is_suspending {
-            let inside = inside.unwrap_or_else(|| self.clock().clone());
-            self.device.queues[usize::from(self.queue)].suspended = Some((begin, Box::new(inside)));
+            let clock = Box::new(inside.unwrap_or_else(|| self.clock().clone()));
+            self.device.queues[usize::from(self.queue)].suspended =
+                Some(SuspendedRendering { begin, clock, unwritten });
         }
         self.device.sweep_intervals(self.queue);
     }
@@ -499,28 +545,45 @@ impl ActiveRenderPass {
     }
 
     /// The store operations of attachments that were used last in the current subpass.
-    fn stores(&self) -> Vec<ResourceUse<'static>> {
+    fn stores(&self, unwritten: &[UnwrittenAttachment]) -> Vec<ResourceUse<'static>> {
         let mut found = Vec::new();
         for (index, attachment) in self.pass.attachments.iter().enumerate() {
             let later = self.subpass + 1..self.pass.subpasses.len();
             let Some(inside) = self.rendered_area_without(index, later) else { continue };
             let Some(view) = self.views.get(index) else { continue };
             for part in split_depth_stencil(attachment.kind) {
-                let op = if part == AttachmentKind::Stencil { attachment.stencil_store } else { attachment.store };
-                let usage = store_usage(part, op).into_iter();
+                let op = store_op(attachment, part);
+                let is_written = !unwritten.iter().any(|it| (it.attachment, it.part) == (index, part));
+                let usage = store_usage(part, op, is_written).into_iter();
                 found.extend(usage.flat_map(|it| attachment_uses(view, part, inside, it, AccessOrder::Store)));
             }
         }
         found
     }
 
+    /// The aspects of attachments that are not stored unless something is written to them.
+    fn unwritten_attachments(&self) -> Vec<UnwrittenAttachment> {
+        let attachments = self.pass.attachments.iter().zip(&self.views).enumerate();
+        let of_attachment = |(index, (attachment, view)): (usize, (&Attachment, &AttachmentView))| {
+            let parts = split_depth_stencil(attachment.kind).into_iter();
+            let parts = parts.filter(|it| store_op(attachment, *it) == StoreOp::None);
+            parts.map(|it| unwritten_attachment(index, it, view)).collect::<Vec<_>>()
+        };
+        attachments.flat_map(of_attachment).collect()
+    }
+
+    /// The sources and targets of the resolve operations of the current subpass.
+    fn resolve_pairs(&self) -> impl Iterator<Item = (u32, u32)> {
+        self.pass.subpasses.get(self.subpass).into_iter().flat_map(|subpass| {
+            let depth = subpass.depth_stencil.zip(subpass.depth_stencil_resolve).map(|(from, to)| (from.0, to.0));
+            subpass.resolves.iter().map(|it| (it.source, it.target)).chain(depth)
+        })
+    }
+
     /// The resolve operations at the end of the current subpass: all in the stage of color output.
     fn resolves(&self) -> Vec<ResourceUse<'static>> {
-        let Some(subpass) = self.pass.subpasses.get(self.subpass) else { return Vec::new() };
-        let depth = subpass.depth_stencil.zip(subpass.depth_stencil_resolve).map(|(from, to)| (from.0, to.0));
-        let pairs = subpass.resolves.iter().map(|it| (it.source, it.target)).chain(depth);
         let mut found = Vec::new();
-        for (from, to) in pairs {
+        for (from, to) in self.resolve_pairs() {
             for (index, access) in
                 [(from, AccessFlags2::COLOR_ATTACHMENT_READ), (to, AccessFlags2::COLOR_ATTACHMENT_WRITE)]
             {
@@ -614,127 +677,6 @@ impl EndedSubpassClock {
             dst_usages: UsageSet::default(),
         })
     }
-}
-
-/// Depth and stencil are loaded and stored each by itself.
-fn split_depth_stencil(kind: AttachmentKind) -> Vec<AttachmentKind> {
-    match kind {
-        AttachmentKind::DepthStencil => vec![AttachmentKind::Depth, AttachmentKind::Stencil],
-        other => vec![other],
-    }
-}
-
-fn load_usage(kind: AttachmentKind, op: LoadOp) -> Option<UsageIndex> {
-    let (stage, read, write) = match kind {
-        AttachmentKind::Color => (
-            PipelineStageFlags2::COLOR_ATTACHMENT_OUTPUT,
-            AccessFlags2::COLOR_ATTACHMENT_READ,
-            AccessFlags2::COLOR_ATTACHMENT_WRITE,
-        ),
-        _ => (
-            PipelineStageFlags2::EARLY_FRAGMENT_TESTS,
-            AccessFlags2::DEPTH_STENCIL_ATTACHMENT_READ,
-            AccessFlags2::DEPTH_STENCIL_ATTACHMENT_WRITE,
-        ),
-    };
-    match op {
-        LoadOp::Load => SYNC_TABLES.usage(stage.0, read.0),
-        LoadOp::Clear | LoadOp::DontCare => SYNC_TABLES.usage(stage.0, write.0),
-        LoadOp::None => None,
-    }
-}
-
-fn store_usage(kind: AttachmentKind, op: StoreOp) -> Option<UsageIndex> {
-    match (op, kind) {
-        (StoreOp::None, _) => None,
-        (_, AttachmentKind::Color) => {
-            SYNC_TABLES.usage(PipelineStageFlags2::COLOR_ATTACHMENT_OUTPUT.0, AccessFlags2::COLOR_ATTACHMENT_WRITE.0)
-        }
-        _ => SYNC_TABLES
-            .usage(PipelineStageFlags2::LATE_FRAGMENT_TESTS.0, AccessFlags2::DEPTH_STENCIL_ATTACHMENT_WRITE.0),
-    }
-}
-
-/// What part of an attachment is touched: inside the render area, and with multiview in the layers of the views.
-#[derive(Clone, Copy)]
-struct RenderedArea {
-    area: Area,
-    /// None: all layers.
-    views: Option<u32>,
-}
-
-/// A mask of views; zero is no multiview.
-fn views(mask: u32) -> Option<u32> {
-    Some(mask).filter(|it| *it != 0)
-}
-
-impl RenderedArea {
-    /// The layers of a view that are touched.
-    fn layers(self, layers: &Range<u32>) -> SmallVec<[Range<u32>; 2]> {
-        let Some(mask) = self.views else { return smallvec![layers.clone()] };
-        let views = (0..32).filter(|it| mask >> it & 1 != 0).map(|it| layers.start + it);
-        views.filter(|it| *it < layers.end).map(|it| it..it + 1).collect()
-    }
-}
-
-/// One aspect of an attachment, in one run of layers each.
-fn attachment_uses(
-    view: &AttachmentView,
-    part: AttachmentKind,
-    inside: RenderedArea,
-    usage: UsageIndex,
-    order: AccessOrder,
-) -> impl Iterator<Item = ResourceUse<'static>> {
-    use lavascope_abi::ImageAspectFlags;
-    let aspect = match part {
-        AttachmentKind::Depth => ImageAspectFlags::DEPTH.0,
-        AttachmentKind::Stencil => ImageAspectFlags::STENCIL.0,
-        AttachmentKind::Color | AttachmentKind::DepthStencil => view.region.aspects,
-    };
-    let of_layers = move |layers| {
-        let aspects = view.region.aspects & aspect;
-        let area = Some(view.area_in_attachment(inside.area));
-        let region = ImageRegion { aspects, layers, area, ..view.region.clone() };
-        ResourceUse { resource: view.resource, region: Cow::Owned(Region::Image(region)), usage, order }
-    };
-    inside.layers(&view.region.layers).into_iter().map(of_layers)
-}
-
-fn load_uses(
-    rendering_attachment: &RenderingAttachment,
-    inside: RenderedArea,
-) -> impl Iterator<Item = ResourceUse<'static>> {
-    let usage = load_usage(rendering_attachment.kind, rendering_attachment.load).into_iter();
-    usage.flat_map(move |usage| {
-        attachment_uses(&rendering_attachment.view, rendering_attachment.kind, inside, usage, AccessOrder::Load)
-    })
-}
-
-fn store_uses(
-    rendering_attachment: &RenderingAttachment,
-    inside: RenderedArea,
-) -> impl Iterator<Item = ResourceUse<'static>> {
-    let usage = store_usage(rendering_attachment.kind, rendering_attachment.store).into_iter();
-    usage.flat_map(move |usage| {
-        attachment_uses(&rendering_attachment.view, rendering_attachment.kind, inside, usage, AccessOrder::Store)
-    })
-}
-
-fn resolve_uses(
-    rendering_attachment: &RenderingAttachment,
-    inside: RenderedArea,
-) -> impl Iterator<Item = ResourceUse<'static>> {
-    let stage = PipelineStageFlags2::COLOR_ATTACHMENT_OUTPUT.0;
-    let read = SYNC_TABLES.usage(stage, AccessFlags2::COLOR_ATTACHMENT_READ.0);
-    let write = SYNC_TABLES.usage(stage, AccessFlags2::COLOR_ATTACHMENT_WRITE.0);
-    let from = read.into_iter().flat_map(move |usage| {
-        attachment_uses(&rendering_attachment.view, rendering_attachment.kind, inside, usage, AccessOrder::Resolve)
-    });
-    let to = rendering_attachment.resolve.as_ref().zip(write).into_iter();
-    let to = to.flat_map(move |(resolve, usage)| {
-        attachment_uses(&resolve.view, rendering_attachment.kind, inside, usage, AccessOrder::None)
-    });
-    from.chain(to)
 }
 
 #[cfg(test)]

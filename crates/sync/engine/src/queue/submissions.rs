@@ -12,10 +12,11 @@ use lavascope_sync_ir::{
 use rustc_hash::FxHashMap;
 
 use crate::access::usages::StageSet;
-use crate::dependency::clocks::{QueueClock, Tag, VisibleWrites};
+use crate::dependency::clocks::{QueueClock, VisibleWrites};
 use crate::dependency::scopes;
 use crate::dependency::scopes::{COMMON_SETS, CommonSets, ExpandedScope};
 use crate::queue::device::{EngineDevice, TAGS_PER_COMMAND};
+use crate::queue::render_passes::SuspendedRendering;
 use crate::queue::signals::CompletedWork;
 
 /// Executes the command buffers of a batch: the device, the queue, step and index of the batch, and the batch.
@@ -36,8 +37,7 @@ pub(crate) struct QueueTimeline {
     pub(super) blocked: VecDeque<BlockedSubmission>,
     /// What the clock already has of the completed work that the host knows.
     merged_host: Option<Arc<CompletedWork>>,
-    /// The begin of suspended rendering, and the clock inside it.
-    pub(crate) suspended: Option<(Tag, Box<QueueClock>)>,
+    pub(crate) suspended: Option<SuspendedRendering>,
     /// How many intervals the clock had after the last sweep.
     pub(super) intervals_after_sweep: usize,
 }

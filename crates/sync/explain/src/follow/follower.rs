@@ -425,13 +425,22 @@ impl<'t> Follower<'t> {
             && self.later.first_scopes.iter().any(is_same)
     }
 
+    /// Whether the followed layout transition, of an earlier subpass, is before the second scope of a dependency.
+    fn is_barrier_of_prior_transition(&self, element: &ExecutedDependency) -> bool {
+        let is_same = |it: &ExecutedDependency| it.location == element.location && it.second_subpass.is_some();
+        self.prior.role == AccessRole::Transition
+            && self.pair.prior.0 < self.moment_index
+            && self.subpass().is_some_and(|it| Some(it.0) == self.prior.instance)
+            && self.prior.second_scopes.iter().any(is_same)
+    }
+
     fn check_dependency(&mut self, moment: &TimelineMoment, element: &ExecutedDependency) -> FirstScopeMatch {
         let Some(view) = self.first_scope_range(moment.queue, element) else { return FirstScopeMatch::default() };
         let held = self.match_first_scope(element, &view);
         if let FirstScopeOrigin::Event(set) = element.first_scope_origin {
             self.waited_moments.insert(set);
         }
-        if !self.is_barrier_of_later_transition(element) {
+        if !self.is_barrier_of_later_transition(element) && !self.is_barrier_of_prior_transition(element) {
             self.record_operation(moment, element, &view, held, DependencyRole::Between);
         }
         held

@@ -5,7 +5,7 @@ use std::ops::Range;
 use lavascope_abi::{AccessFlags2, ImageAspectFlags, ImageLayout, PipelineStageFlags2};
 use lavascope_sync_ir::{
     Area, AttachmentKind, AttachmentView, ImageRegion, LoadOp, Region, RenderPass, RenderPassId, Rendering,
-    RenderingAttachment, StoreOp, Subpass, SubpassDependency, SyncScope,
+    RenderingAttachment, ResourceId, StoreOp, Subpass, SubpassDependency, SyncScope,
 };
 
 use super::access_detail::{AccessDetail, LayoutChange, RenderingContext};
@@ -21,6 +21,22 @@ pub(crate) struct TimelineInstance {
     /// The moment at which it began.
     id: usize,
     kind: TimelineInstanceKind,
+    /// What commands wrote to attachments so far.
+    written: Vec<WrittenRegion>,
+}
+
+/// A part of an image that a command wrote to as an attachment.
+#[derive(Clone)]
+pub(crate) struct WrittenRegion {
+    resource: ResourceId,
+    region: ImageRegion,
+}
+
+/// Rendering that another command buffer goes on with.
+#[derive(Clone)]
+pub(crate) struct SuspendedTimelineRendering {
+    id: usize,
+    written: Vec<WrittenRegion>,
 }
 
 enum TimelineInstanceKind {
@@ -53,6 +69,16 @@ const IMPLICIT_TO_OUTSIDE: SyncScope =
     SyncScope { src_stages: ALL_COMMANDS, src_access: ATTACHMENT_ACCESSES, dst_stages: 0, dst_access: 0 };
 
 impl TimelineInstance {
+    /// Remembers what a command writes to attachments. What writes nothing is not stored by `VK_ATTACHMENT_STORE_OP_NONE`.
+    pub(crate) fn add_writes(&mut self, uses: &[TimelineAccess]) {
+        const WRITES: u64 = AccessFlags2::COLOR_ATTACHMENT_WRITE.0 | AccessFlags2::DEPTH_STENCIL_ATTACHMENT_WRITE.0;
+        let is_write = |it: &&TimelineAccess| SYNC_TABLES.usages[usize::from(it.usage.0)].access & WRITES != 0;
+        self.written.extend(uses.iter().filter(is_write).filter_map(|it| match &it.region {
+            Region::Image(region) => Some(WrittenRegion { resource: it.resource, region: region.clone() }),
+            Region::Buffer(_) => None,
+        }));
+    }
+
     /// Says of an access where in the instance it is.
     pub(crate) fn assign_instance(&self, used: &mut TimelineAccess) {
         used.instance = Some(self.id);
@@ -88,7 +114,8 @@ impl TimelineBuilder<'_> {
             layout_users: users,
         };
         let moment = self.push(TimelineAction::PassBegins);
-        self.instance = Some(TimelineInstance { id: moment, kind: TimelineInstanceKind::RenderPass(Box::new(pass)) });
+        let kind = TimelineInstanceKind::RenderPass(Box::new(pass));
+        self.instance = Some(TimelineInstance { id: moment, kind, written: Vec::new() });
         self.begin_subpass();
     }
 
@@ -136,7 +163,16 @@ impl TimelineBuilder<'_> {
         let Some(TimelineInstance { kind: TimelineInstanceKind::RenderPass(pass), .. }) = &self.instance else {
             return;
         };
-        let (resolves, stores) = (pass.resolves(), pass.stores());
+        let resolves = pass.resolves();
+        if let Some(instance) = &mut self.instance {
+            instance.add_writes(&resolves);
+        }
+        let stores = match &self.instance {
+            Some(TimelineInstance { kind: TimelineInstanceKind::RenderPass(pass), written, .. }) => {
+                pass.stores(written)
+            }
+            _ => Vec::new(),
+        };
         self.push_accesses(resolves);
         self.push_accesses(stores);
         self.push(TimelineAction::SubpassEnds);
@@ -146,10 +182,12 @@ impl TimelineBuilder<'_> {
         let queue = usize::from(self.queue());
         let suspended = self.suspended.get_mut(queue).and_then(Option::take);
         let resumed = suspended.filter(|_| rendering.is_resuming);
-        let id = resumed.unwrap_or(self.moments.len());
         let resumption = if resumed.is_some() { Resumption::Resumed } else { Resumption::New };
+        let new = SuspendedTimelineRendering { id: self.moments.len(), written: Vec::new() };
+        let SuspendedTimelineRendering { id, written } = resumed.unwrap_or(new);
         self.push(TimelineAction::RenderingBegins { instance: id, resumption });
-        self.instance = Some(TimelineInstance { id, kind: TimelineInstanceKind::Rendering(rendering.clone()) });
+        let kind = TimelineInstanceKind::Rendering(rendering.clone());
+        self.instance = Some(TimelineInstance { id, kind, written });
         if !rendering.is_resuming {
             let inside = AttachmentArea { area: rendering.area, views: views(rendering.view_mask) };
             let loads = rendering.attachments.iter().flat_map(|attachment| {
@@ -165,18 +203,20 @@ impl TimelineBuilder<'_> {
     }
 
     pub(crate) fn end_rendering(&mut self) {
-        let Some(TimelineInstance { id, kind: TimelineInstanceKind::Rendering(rendering) }) = &self.instance else {
+        let Some(TimelineInstance { id, kind: TimelineInstanceKind::Rendering(rendering), written }) = &self.instance
+        else {
             return;
         };
         let (id, inside) = (*id, AttachmentArea { area: rendering.area, views: views(rendering.view_mask) });
         if rendering.is_suspending {
             let queue = usize::from(self.queue());
-            self.suspended[queue] = Some(id);
+            self.suspended[queue] = Some(SuspendedTimelineRendering { id, written: written.clone() });
         } else {
             let resolves: Vec<TimelineAccess> =
                 rendering.attachments.iter().flat_map(|it| resolve_of(it, inside)).collect();
             let stores = rendering.attachments.iter().flat_map(|attachment| {
-                let usage = store(attachment.kind, attachment.store);
+                let is_written = is_written(written, &attachment.view, attachment.kind);
+                let usage = store(attachment.kind, attachment.store, is_written);
                 inside.accesses(
                     &attachment.view,
                     attachment.kind,
@@ -334,11 +374,12 @@ impl TimelineRenderPass {
         self.own_accesses(|it| self.exclusive_area(it, |it| it < self.subpass), usage, AccessOrder::Load)
     }
 
-    fn stores(&self) -> Vec<TimelineAccess> {
+    fn stores(&self, written: &[WrittenRegion]) -> Vec<TimelineAccess> {
         let usage = |index: usize, part| {
             let attachment = &self.render_pass.attachments[index];
             let op = if part == AttachmentKind::Stencil { attachment.stencil_store } else { attachment.store };
-            (store(part, op), AccessDetail::Store(op))
+            let is_written = self.views.get(index).is_some_and(|it| is_written(written, it, part));
+            (store(part, op, is_written), AccessDetail::Store(op))
         };
         self.own_accesses(|it| self.exclusive_area(it, |it| it > self.subpass), usage, AccessOrder::Store)
     }
@@ -431,9 +472,27 @@ fn load(kind: AttachmentKind, op: LoadOp) -> Option<UsageIndex> {
     }
 }
 
-fn store(kind: AttachmentKind, op: StoreOp) -> Option<UsageIndex> {
+/// Whether a command wrote to an aspect of an attachment.
+fn is_written(written: &[WrittenRegion], view: &AttachmentView, part: AttachmentKind) -> bool {
+    let meets = |one: &Range<u32>, other: &Range<u32>| one.start.max(other.start) < one.end.min(other.end);
+    written.iter().filter(|it| it.resource == view.resource).any(|WrittenRegion { region, .. }| {
+        region.aspects & view.region.aspects & part_aspects(part) != 0
+            && meets(&region.mips, &view.region.mips)
+            && meets(&region.layers, &view.region.layers)
+    })
+}
+
+fn part_aspects(part: AttachmentKind) -> u32 {
+    match part {
+        AttachmentKind::Depth => ImageAspectFlags::DEPTH.0,
+        AttachmentKind::Stencil => ImageAspectFlags::STENCIL.0,
+        AttachmentKind::Color | AttachmentKind::DepthStencil => u32::MAX,
+    }
+}
+
+fn store(kind: AttachmentKind, op: StoreOp, is_written: bool) -> Option<UsageIndex> {
     match (op, kind) {
-        (StoreOp::None, _) => None,
+        (StoreOp::None, _) if !is_written => None,
         (_, AttachmentKind::Color) => color_or_resolve_usage(true),
         _ => depth_usage(PipelineStageFlags2::LATE_FRAGMENT_TESTS, true),
     }
@@ -475,20 +534,17 @@ struct AttachmentAccess {
 impl AttachmentArea {
     /// The accesses to one aspect of an attachment.
     fn accesses(self, view: &AttachmentView, part: AttachmentKind, how: AttachmentAccess) -> Vec<TimelineAccess> {
-        let aspect = match part {
-            AttachmentKind::Depth => ImageAspectFlags::DEPTH.0,
-            AttachmentKind::Stencil => ImageAspectFlags::STENCIL.0,
-            AttachmentKind::Color | AttachmentKind::DepthStencil => view.region.aspects,
-        };
-        let aspects = view.region.aspects & aspect;
+        let aspects = view.region.aspects & part_aspects(part);
         let Some(usage) = how.usage else { return Vec::new() };
+        // What is written may be anywhere in the subresource.
+        let is_write = SYNC_TABLES.write_column(usage).is_some();
+        let area = if is_write { view.region.area } else { Some(view.area_in_attachment(self.area)) };
         let role = match how.detail {
             AccessDetail::Load(_) => AccessRole::Load,
             AccessDetail::Store(_) => AccessRole::Store,
             _ => AccessRole::Resolve,
         };
         let of_layers = |layers| {
-            let area = Some(view.area_in_attachment(self.area));
             let region = ImageRegion { aspects, layers, area, ..view.region.clone() };
             let used = TimelineAccess::new(view.resource, Region::Image(region), usage, role);
             TimelineAccess { order: how.order, detail: how.detail, ..used }

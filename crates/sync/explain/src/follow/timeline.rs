@@ -13,7 +13,7 @@ use lavascope_sync_ir::{
 
 use super::access_detail::{AccessDetail, RenderingContext};
 use super::dependency::{ExecutedDependency, barrier_dependencies, event_wait_dependencies};
-use super::render_pass::TimelineInstance;
+use super::render_pass::{SuspendedTimelineRendering, TimelineInstance};
 use crate::{AccessRole, BatchSemaphoreLocation};
 use lavascope_engine::AddressMap;
 use lavascope_engine::access::access_order::AccessOrder;
@@ -208,8 +208,8 @@ pub(crate) struct TimelineBuilder<'a> {
     semaphores: Vec<SemaphoreSignals>,
     fences: Vec<Option<usize>>,
     pub(crate) events: Vec<Option<usize>>,
-    /// By queue: where rendering that was suspended began.
-    pub(crate) suspended: Vec<Option<usize>>,
+    /// By queue: rendering that was suspended.
+    pub(crate) suspended: Vec<Option<SuspendedTimelineRendering>>,
     pub(crate) instance: Option<TimelineInstance>,
     running: Option<RunningCommand>,
     /// In the order in which they took place, each with its moment.
@@ -550,6 +550,9 @@ impl<'a> TimelineBuilder<'a> {
         match command {
             Command::Action(accesses) => {
                 let uses: Vec<TimelineAccess> = accesses.iter().filter_map(timeline_access).collect();
+                if let Some(instance) = &mut self.instance {
+                    instance.add_writes(&uses);
+                }
                 self.push_accesses(uses);
             }
             Command::Barrier(barrier) => {

@@ -5,8 +5,8 @@
 
 use lavascope_abi::{AccessFlags2 as Access, ImageAspectFlags as Aspect, ImageLayout, PipelineStageFlags2 as Stage};
 use lavascope_sync_ir::{
-    Area, Attachment, AttachmentKind, AttachmentView, LoadOp, ProgramLocation, RasterOrder, Region, RenderPass,
-    RenderPassId, Rendering, StoreOp, Subpass, SubpassDependency,
+    Area, Attachment, AttachmentKind, AttachmentView, ImageRegion, LoadOp, ProgramLocation, RasterOrder, Region,
+    RenderPass, RenderPassId, Rendering, StoreOp, Subpass, SubpassDependency,
 };
 
 use super::{
@@ -409,7 +409,7 @@ impl<'p> ProgramExecutor<'p> {
         within: AttachmentRegion,
         part: &AttachmentAspect,
     ) {
-        if part.store == StoreOp::None {
+        if part.store == StoreOp::None && !self.is_attachment_written(environment, view, part.aspects) {
             return;
         }
         let (stage, access, order) = if part.is_color {
@@ -424,6 +424,22 @@ impl<'p> ProgramExecutor<'p> {
             (stage, access),
             (OracleAccessRole::Store, order),
         );
+    }
+
+    /// Whether values were written to an attachment since the render pass instance began. Its load operation makes its
+    /// initial values, and is not counted.
+    fn is_attachment_written(&mut self, environment: &Environment<'p>, view: &AttachmentView, aspects: u32) -> bool {
+        let Some(own) = environment.pass.as_ref().map(ExecutedPassInstance::subpass_instance) else { return false };
+        let region = ImageRegion { aspects, area: None, ..view.region.clone() };
+        let cells = self.cells.cell_indices(view.resource, &Region::Image(region));
+        let writes = Access::COLOR_ATTACHMENT_WRITE.0 | Access::DEPTH_STENCIL_ATTACHMENT_WRITE.0;
+        self.log.accesses.iter().any(|op| {
+            op.subpass.is_some_and(|it| it.instance == own.instance)
+                && op.role == OracleAccessRole::Plain
+                && op.access & writes != 0
+                && op.resource == view.resource
+                && op.cells.iter().any(|it| cells.contains(it))
+        })
     }
 
     /// Resolving is work of color output, of whatever aspects.
@@ -453,7 +469,12 @@ impl<'p> ProgramExecutor<'p> {
     ) {
         let mut region = view.region.clone();
         region.aspects = aspects;
-        region.area = Some(region.area.map_or(within.area, |it| intersection(it, with_view_slices(it, within.area))));
+        // Writes may be to the whole subresource, although only values in the render area change.
+        let is_write = masks::is_write(access.0);
+        if !is_write {
+            region.area =
+                Some(region.area.map_or(within.area, |it| intersection(it, with_view_slices(it, within.area))));
+        }
         let is_drawn = |view: u32| within.views.is_none_or(|it| it.checked_shr(view).unwrap_or(0) & 1 != 0);
         let mut cells = Vec::new();
         for layer in view.region.layers.clone().filter(|it| is_drawn(it - view.region.layers.start)) {
@@ -462,7 +483,6 @@ impl<'p> ProgramExecutor<'p> {
         }
         let index = self.next_index(place);
         let op = transition_access(environment, (place, time), index, view.resource, cells);
-        let is_write = masks::is_write(access.0);
         self.log.accesses.push(ExecutedAccess { stage: stage.0, access: access.0, is_write, role, order, ..op });
     }
 

@@ -80,6 +80,8 @@ struct HazardFinder<'t> {
     /// Per access the dependencies in whose first scope it is, and all to which chains lead from there.
     in_first_scope: Vec<Vec<usize>>,
     reachable: Vec<Vec<bool>>,
+    /// As `reachable`, per read that may have been.
+    possible_reachable: Vec<Vec<bool>>,
     /// Per access the dependencies in whose second scope it is.
     in_second_scope: Vec<Vec<usize>>,
 }
@@ -108,12 +110,17 @@ impl<'t> HazardFinder<'t> {
         let reached_from =
             |out: &Vec<usize>| (0..all.len()).map(|it| out.iter().any(|from| chains[*from][it])).collect();
         let reached = out.iter().map(reached_from).collect();
+        let possible_reads = trace.possible_reads.iter();
+        let possible: Vec<Vec<usize>> =
+            possible_reads.map(|op| numbers(&|number, it| is_in_first_scope(op, number, it))).collect();
+        let possible_reached = possible.iter().map(reached_from).collect();
         HazardFinder {
             log: trace,
             rules,
             chains,
             chains_in_any_stage: paths,
             reachable: reached,
+            possible_reachable: possible_reached,
             in_first_scope: out,
             in_second_scope: into,
         }
@@ -189,6 +196,7 @@ impl<'t> HazardFinder<'t> {
             };
             let stands = |it: &CellAccess, op: &ExecutedAccess| it.cell != earlier[position].cell || !is_lost(op);
             is_right[position] = self.is_ordered(earlier[position], later)
+                || self.may_be_read_between(earlier[position], later)
                 || between().any(|(_, right, op)| right && op.is_write && !self.is_destroyed_between(op, after))
                 || self.is_read_between_enough(before, after)
                     && between()
@@ -209,6 +217,34 @@ impl<'t> HazardFinder<'t> {
     fn is_read_between_enough(&self, before: &ExecutedAccess, after: &ExecutedAccess) -> bool {
         let rule = if after.is_write { self.rules.visible_writes } else { self.rules.most_recent_reads };
         rule && before.is_write
+    }
+
+    /// Whether a read that may have been is ordered before a write, and the write before that is visible to such a read.
+    fn may_be_read_between(&self, before: CellAccess, later: CellAccess) -> bool {
+        let (first, after) = (&self.log.accesses[before.access], &self.log.accesses[later.access]);
+        let is_asked = self.rules.visible_writes
+            && first.is_write
+            && after.is_write
+            && after.access != 0
+            && !self.are_unordered_subpasses(first, after);
+        let reads = self.log.possible_reads.iter().zip(&self.possible_reachable);
+        is_asked
+            && reads
+                .filter(|(read, _)| read.agent == after.agent && first.time < read.time && read.time < after.time)
+                .filter(|(_, reached)| self.in_second_scope[later.access].iter().any(|it| reached[*it]))
+                .any(|(read, _)| self.is_visible_to(before, read, later))
+    }
+
+    /// Whether a write is visible to another access in the place of a later one.
+    fn is_visible_to(&self, before: CellAccess, read: &ExecutedAccess, later: CellAccess) -> bool {
+        let after = &self.log.accesses[later.access];
+        let read = ExecutedAccess { stage: read.stage, access: read.access, is_write: false, ..after.clone() };
+        let all = self.log.dependencies.iter().enumerate();
+        let mut into = all.filter(|(number, it)| {
+            let has_access = it.visible.iter().any(|it| it.includes(&read, later.cell));
+            is_in_second_scope(&read, *number, it) && has_access
+        });
+        into.any(|(to, _)| self.availability_operations(before).any(|from| self.chains[from][to]))
     }
 
     fn is_destroyed_between(&self, before: &ExecutedAccess, after: &ExecutedAccess) -> bool {

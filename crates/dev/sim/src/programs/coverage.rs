@@ -3,8 +3,8 @@
 use std::{collections::BTreeMap, fmt};
 
 use lavascope_sync_ir::{
-    Barrier, Command, Dependency, DependencyTarget, HostStep, Program, ProgramLocation, RasterOrder, SetEvent,
-    WaitEvents,
+    Barrier, Certainty, Command, Dependency, DependencyTarget, HostStep, Program, ProgramLocation, RasterOrder,
+    SetEvent, WaitEvents,
 };
 
 use super::coverage_patterns::pattern_features;
@@ -55,6 +55,7 @@ pub const FEATURES: &[&str] = &[
     "ownership transfer",
     "ownership transfer 1",
     "ownership transfer back",
+    "possible read",
     "present",
     "queue idle",
     "raster order",
@@ -212,6 +213,9 @@ fn command_features(command: &Command, things: &mut Vec<&'static str>) {
         Command::Action(accesses) => {
             if accesses.iter().any(|it| it.order != RasterOrder::None) {
                 things.push("raster order");
+            }
+            if accesses.iter().any(|it| it.certainty == Certainty::Unreported) {
+                things.push("possible read");
             }
             let is_masked = |it: &lavascope_sync_ir::Region| matches!(it, lavascope_sync_ir::Region::Image(it) if it.components.0 != 15);
             if accesses.iter().any(|it| is_masked(&it.region)) {

@@ -2,6 +2,7 @@
 
 use crate::access::access_order;
 use crate::access::access_order::AccessOrder;
+use crate::access::possible_reads::TaggedRead;
 use crate::access::usages::UsageIndex;
 use crate::dependency::clocks::{QueueClock, Tag};
 use crate::memory::addresses::ResourceIdentity;
@@ -23,6 +24,8 @@ pub(crate) struct AccessContext<'a> {
     pub(crate) subpass_begin: Tag,
     /// Subpasses that no dependency orders before the current one: the tags after the first number, up to the second.
     pub(crate) unordered_subpasses: &'a [(Tag, Tag)],
+    /// Reads of the queue that may have happened, of whatever resource.
+    pub(crate) possible_reads: &'a [TaggedRead],
     /// The resource through which the memory is accessed.
     pub(crate) identity: ResourceIdentity,
     pub(crate) addressing: Addressing,

@@ -6,5 +6,6 @@ pub(crate) mod actions;
 pub(crate) mod addressed_access;
 pub(crate) mod contents;
 pub(crate) mod overlays;
+pub(crate) mod possible_reads;
 pub(crate) mod range_state;
 pub mod usages;

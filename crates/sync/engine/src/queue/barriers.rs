@@ -154,6 +154,7 @@ impl CommandExecutor<'_> {
                     pass_begin: Tag::MAX,
                     subpass_begin,
                     unordered_subpasses: &[],
+                    possible_reads: &[],
                     identity,
                     addressing,
                 };
@@ -172,8 +173,8 @@ impl CommandExecutor<'_> {
         let Some((resource, ranges)) = self.dependency_ranges(&shared.dependency) else { return };
         let identity = self.device.addresses.identity(resource);
         let EngineDevice { rules, queues, states, .. } = &mut *self.device;
-        let clock = &queues[usize::from(self.queue)].clock;
-        let context = access_context(*rules, clock, self.queue, self.instance.as_ref(), tag + 1, identity);
+        let timeline = &queues[usize::from(self.queue)];
+        let context = access_context(*rules, timeline, self.queue, self.instance.as_ref(), tag + 1, identity);
         let mut overlays = SharedOverlays::default();
         for range in ranges {
             states.update(range, |_, state| {
@@ -230,6 +231,7 @@ impl CommandExecutor<'_> {
             pass_begin: Tag::MAX,
             subpass_begin,
             unordered_subpasses: &[],
+            possible_reads: &[],
             identity,
             addressing: Addressing::Own,
         };

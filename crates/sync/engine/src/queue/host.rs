@@ -106,6 +106,7 @@ impl EngineDevice {
             pass_begin: Tag::MAX,
             subpass_begin: 0,
             unordered_subpasses: &[],
+            possible_reads: &[],
             identity,
             addressing,
         };
@@ -124,6 +125,7 @@ impl EngineDevice {
             pass_begin: Tag::MAX,
             subpass_begin: 0,
             unordered_subpasses: &[],
+            possible_reads: &[],
             identity,
             addressing,
         };
@@ -214,6 +216,7 @@ impl EngineDevice {
                 pass_begin: Tag::MAX,
                 subpass_begin: 0,
                 unordered_subpasses: &[],
+                possible_reads: &[],
                 identity,
                 addressing,
             };

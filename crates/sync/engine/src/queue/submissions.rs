@@ -11,6 +11,7 @@ use lavascope_sync_ir::{
 };
 use rustc_hash::FxHashMap;
 
+use crate::access::possible_reads::PossibleReads;
 use crate::access::usages::StageSet;
 use crate::dependency::clocks::{QueueClock, VisibleWrites};
 use crate::dependency::scopes;
@@ -38,6 +39,7 @@ pub(crate) struct QueueTimeline {
     /// What the clock already has of the completed work that the host knows.
     merged_host: Option<Arc<CompletedWork>>,
     pub(crate) suspended: Option<SuspendedRendering>,
+    pub(crate) possible_reads: PossibleReads,
     /// How many intervals the clock had after the last sweep.
     pub(super) intervals_after_sweep: usize,
 }
@@ -54,6 +56,7 @@ impl QueueTimeline {
             blocked: VecDeque::new(),
             merged_host: None,
             suspended: None,
+            possible_reads: PossibleReads::default(),
             intervals_after_sweep: 0,
         }
     }
@@ -65,6 +68,7 @@ impl QueueTimeline {
         }
         (self.flags, self.family, self.suspended) = (queue.flags, queue.family, None);
         self.clock.clear();
+        self.possible_reads.clear();
         self.intervals_after_sweep = 0;
     }
 

@@ -87,7 +87,9 @@ fn pair_certainty(at: &Access, prior: &Access, both_write: bool) -> HazardCertai
     let unsure = if both_write { HazardCertainty::Possible } else { HazardCertainty::Likely };
     match (at.certainty, prior.certainty) {
         (Certainty::Certain, Certainty::Certain) => HazardCertainty::Certain,
-        (Certainty::OneOfArray, _) | (_, Certainty::OneOfArray) => HazardCertainty::Possible,
+        (Certainty::OneOfArray | Certainty::Unreported, _) | (_, Certainty::OneOfArray | Certainty::Unreported) => {
+            HazardCertainty::Possible
+        }
         (Certainty::Certain, Certainty::Somewhere) if covers(at, prior) => HazardCertainty::Certain,
         (Certainty::Somewhere, Certainty::Certain) if covers(prior, at) => HazardCertainty::Certain,
         _ => unsure,
@@ -200,7 +202,9 @@ fn candidates(program: &Program, place: &ProgramLocation, found: &Hazard, is_wri
 fn accesses_of_kind(accesses: &[Access], found: &Hazard, is_write: bool) -> Vec<Access> {
     let writes =
         |it: &Access| SYNC_TABLES.usage(it.stage, it.access).is_some_and(|it| SYNC_TABLES.write_column(it).is_some());
-    let of_kind: Vec<Access> = accesses.iter().filter(|it| writes(it) == is_write).cloned().collect();
+    let is_reported = |it: &&Access| it.certainty != Certainty::Unreported;
+    let of_kind = accesses.iter().filter(is_reported).filter(|it| writes(it) == is_write);
+    let of_kind: Vec<Access> = of_kind.cloned().collect();
     let own: Vec<Access> = of_kind.iter().filter(|it| it.resource == found.resource).cloned().collect();
     // The earlier access may have been made to another resource in the same memory.
     if own.is_empty() { of_kind } else { own }

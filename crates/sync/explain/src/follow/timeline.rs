@@ -7,8 +7,9 @@ use std::collections::{BTreeMap, VecDeque};
 
 use lavascope_abi::{AccessFlags2, PipelineStageFlags2};
 use lavascope_sync_ir::{
-    Command, CommandBufferId, CommandLocation, FenceId, HostStep, Origin, Program, ProgramLocation, QueueId, Region,
-    ResourceId, SemaphoreId, SemaphorePoint, SemaphoreSignal, SemaphoreWait, SparseBind, SubmitBatch, SyncScope,
+    Certainty, Command, CommandBufferId, CommandLocation, FenceId, HostStep, Origin, Program, ProgramLocation, QueueId,
+    Region, ResourceId, SemaphoreId, SemaphorePoint, SemaphoreSignal, SemaphoreWait, SparseBind, SubmitBatch,
+    SyncScope,
 };
 
 use super::access_detail::{AccessDetail, RenderingContext};
@@ -630,6 +631,9 @@ impl<'a> TimelineBuilder<'a> {
 
 fn timeline_access(access: &lavascope_sync_ir::Access) -> Option<TimelineAccess> {
     let usage = SYNC_TABLES.usage(access.stage, access.access)?;
+    if access.certainty == Certainty::Unreported {
+        return None;
+    }
     let order = access.order.into();
     let detail = AccessDetail::Command(access.origin);
     Some(TimelineAccess {

@@ -7,9 +7,9 @@ use std::fmt::Write;
 
 use lavascope_abi::{AccessFlags2 as A, PipelineStageFlags2 as S};
 use lavascope_sync_ir::{
-    Access, AttachmentView, Barrier, Command, Dependency, DependencyTarget, HostStep, Program, ProgramLocation,
-    RasterOrder, Region, RenderPass, Resource, ResourceId, ResourceKind, SemaphorePoint, SetEvent, SubmitBatch,
-    SyncScope, WaitEvents,
+    Access, AttachmentView, Barrier, Certainty, Command, Dependency, DependencyTarget, HostStep, Program,
+    ProgramLocation, RasterOrder, Region, RenderPass, Resource, ResourceId, ResourceKind, SemaphorePoint, SetEvent,
+    SubmitBatch, SyncScope, WaitEvents,
 };
 
 /// Short names of single stages and of groups.
@@ -189,7 +189,8 @@ fn access_text(access: &Access) -> String {
         RasterOrder::Atomic => " atomic",
     };
     let what = target_text(access.resource, &access.region);
-    format!("{}.{} {what}{order}", stages_text(access.stage), accesses_text(access.access))
+    let possible = if access.certainty == Certainty::Unreported { " possible" } else { "" };
+    format!("{}.{} {what}{order}{possible}", stages_text(access.stage), accesses_text(access.access))
 }
 
 fn dependency_text(dependency: &Dependency) -> String {

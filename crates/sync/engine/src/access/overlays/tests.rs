@@ -49,6 +49,7 @@ fn context(clock: &QueueClock, tag: Tag) -> AccessContext<'_> {
         pass_begin: Tag::MAX,
         subpass_begin: 0,
         unordered_subpasses: &[],
+        possible_reads: &[],
         identity,
         addressing: name,
     }

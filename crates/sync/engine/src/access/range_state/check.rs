@@ -14,6 +14,7 @@ use lavascope_sync_ir::HazardKind;
 use crate::access::access_context::{AccessContext, Addressing};
 use crate::access::access_order;
 use crate::access::access_order::AccessOrder;
+use crate::access::possible_reads::TaggedRead;
 use crate::access::range_state::{Accessor, Conflict, RangeState, ReadRecord, WriteRecord};
 use crate::access::usages::{PRESENT, SYNC_TABLES, StageIndex, TRANSITION, TRANSITION_WRITE, UsageIndex};
 use crate::dependency::clocks::{FirstScope, QueueClock, Tag};
@@ -143,7 +144,8 @@ impl RangeState {
         let is_conflict = (!is_ordered || write.is_in_unordered_subpass(context))
             && !access_order::are_atomic(write.order, order)
             && !write.is_ordered_across_subpasses(context, (usage, order))
-            && !self.is_followed_by_ordered_read(context, write, (usage, order));
+            && !self.is_followed_by_ordered_read(context, write, (usage, order))
+            && !write.may_be_read_before(context, usage);
         is_conflict.then(|| write.conflict(context, HazardKind::WriteAfterWrite, HazardKind::WriteRacingWrite))
     }
 
@@ -276,6 +278,19 @@ impl WriteRecord<'_> {
         let is_before_subpass =
             || self.usage == TRANSITION_WRITE && self.overlay.is_some_and(|it| it.is_before_ordered_subpass(context));
         context.is_in_unordered_subpass(self.queue, self.tag) && !is_before_subpass()
+    }
+
+    /// Whether the write is visible to a read that may have happened since, and that is ordered before another write.
+    #[cold]
+    fn may_be_read_before(&self, context: &AccessContext<'_>, usage: UsageIndex) -> bool {
+        let stage = SYNC_TABLES.stage(usage);
+        let is_between = |read: &TaggedRead| {
+            read.tag > self.tag
+                && context.clock.has_happened(stage, context.queue, SYNC_TABLES.stage(read.usage), read.tag)
+                && self.is_visible(context, read.usage)
+        };
+        let is_allowed = context.rules.visible_writes && !self.is_in_unordered_subpass(context);
+        is_allowed && context.possible_reads.iter().any(is_between)
     }
 
     /// Whether load and store operations order the write before an access, in whatever subpass.

@@ -82,6 +82,8 @@ struct HazardFinder<'t> {
     /// Per access the dependencies in whose first scope it is, and all to which chains lead from there.
     in_first_scope: Vec<Vec<usize>>,
     reachable: Vec<Vec<bool>>,
+    /// As `reachable`, per read that may have been.
+    possible_reachable: Vec<Vec<bool>>,
     /// Per access the dependencies in whose second scope it is.
     in_second_scope: Vec<Vec<usize>>,
     /// Per marker the dependencies that lead to the stages of which it waits for earlier commands.
@@ -117,12 +119,17 @@ impl<'t> HazardFinder<'t> {
         let reached_from =
             |out: &Vec<usize>| (0..all.len()).map(|it| out.iter().any(|from| chains[*from][it])).collect();
         let reached = out.iter().map(reached_from).collect();
+        let possible_reads = trace.possible_reads.iter();
+        let possible: Vec<Vec<usize>> =
+            possible_reads.map(|op| numbers(&|number, it| is_in_first_scope(op, number, it))).collect();
+        let possible_reached = possible.iter().map(reached_from).collect();
         HazardFinder {
             log: trace,
             rules,
             chains,
             chains_in_any_stage: paths,
             reachable: reached,
+            possible_reachable: possible_reached,
             in_first_scope: out,
             in_second_scope: into,
             before_marker,
@@ -199,6 +206,7 @@ impl<'t> HazardFinder<'t> {
             };
             let stands = |it: &CellAccess, op: &ExecutedAccess| it.cell != earlier[position].cell || !is_lost(op);
             is_right[position] = self.is_ordered(earlier[position], later)
+                || self.may_be_read_between(earlier[position], later)
                 || between().any(|(_, right, op)| right && op.is_write && !self.is_destroyed_between(op, after))
                 || self.is_read_between_enough(before, after)
                     && between()
@@ -219,6 +227,34 @@ impl<'t> HazardFinder<'t> {
     fn is_read_between_enough(&self, before: &ExecutedAccess, after: &ExecutedAccess) -> bool {
         let rule = if after.is_write { self.rules.visible_writes } else { self.rules.most_recent_reads };
         rule && before.is_write
+    }
+
+    /// Whether a read that may have been is ordered before a write, and the write before that is visible to such a read.
+    fn may_be_read_between(&self, before: CellAccess, later: CellAccess) -> bool {
+        let (first, after) = (&self.log.accesses[before.access], &self.log.accesses[later.access]);
+        let is_asked = self.rules.visible_writes
+            && first.is_write
+            && after.is_write
+            && after.access != 0
+            && !self.are_unordered_subpasses(first, after);
+        let reads = self.log.possible_reads.iter().zip(&self.possible_reachable);
+        is_asked
+            && reads
+                .filter(|(read, _)| read.agent == after.agent && first.time < read.time && read.time < after.time)
+                .filter(|(_, reached)| self.in_second_scope[later.access].iter().any(|it| reached[*it]))
+                .any(|(read, _)| self.is_visible_to(before, read, later))
+    }
+
+    /// Whether a write is visible to another access in the place of a later one.
+    fn is_visible_to(&self, before: CellAccess, read: &ExecutedAccess, later: CellAccess) -> bool {
+        let after = &self.log.accesses[later.access];
+        let read = ExecutedAccess { stage: read.stage, access: read.access, is_write: false, ..after.clone() };
+        let all = self.log.dependencies.iter().enumerate();
+        let mut into = all.filter(|(number, it)| {
+            let has_access = it.visible.iter().any(|it| it.includes(&read, later.cell));
+            is_in_second_scope(&read, *number, it) && has_access
+        });
+        into.any(|(to, _)| self.availability_operations(before).any(|from| self.chains[from][to]))
     }
 
     fn is_destroyed_between(&self, before: &ExecutedAccess, after: &ExecutedAccess) -> bool {
@@ -244,7 +280,11 @@ impl<'t> HazardFinder<'t> {
         if !needs_memory {
             return self.is_execution_ordered(before, after);
         }
-        let needs_visibility = !second.is_write || self.rules.visible_writes;
+        // The implementation itself stores what it brought into another layout.
+        let is_stored = second.role == OracleAccessRole::Store
+            && matches!(first.role, OracleAccessRole::Transition { .. })
+            && is_same_pass(first, second);
+        let needs_visibility = !second.is_write || self.rules.visible_writes && !is_stored;
         self.is_execution_ordered(before, after)
             && if needs_visibility { self.is_visible(before, after) } else { self.is_available(before, after) }
     }
@@ -334,9 +374,16 @@ impl<'t> HazardFinder<'t> {
     fn are_unordered_subpasses(&self, before: &ExecutedAccess, after: &ExecutedAccess) -> bool {
         let subpasses = before.subpass.zip(after.subpass).filter(|_| before.agent == after.agent);
         subpasses.is_some_and(|(one, other)| {
-            let is_one_instance = one.instance == other.instance && one.subpass != other.subpass;
-            is_one_instance
-                && !self.log.subpass_reachability[one.instance][one.subpass as usize][other.subpass as usize]
+            let is_path = |from: u32| {
+                from == other.subpass
+                    || self.log.subpass_reachability[one.instance][from as usize][other.subpass as usize]
+            };
+            // A layout transition is before all the subpasses that use the layout.
+            let shared = match &before.role {
+                OracleAccessRole::Transition { subpasses, .. } => &subpasses[..],
+                _ => &[],
+            };
+            one.instance == other.instance && !is_path(one.subpass) && !shared.iter().any(|it| is_path(*it))
         })
     }
 
@@ -362,6 +409,11 @@ fn is_in_second_scope(op: &ExecutedAccess, number: usize, dependency: &LoggedDep
     is_own || dependency.second_scope.contains(op)
 }
 
+/// Whether both are in one render pass instance.
+fn is_same_pass(one: &ExecutedAccess, other: &ExecutedAccess) -> bool {
+    one.subpass.zip(other.subpass).is_some_and(|(one, other)| one.instance == other.instance)
+}
+
 /// Orders that need no dependency: of the host, of the presentation engine, and of attachments in a subpass.
 /// Spec: "Implicit Synchronization Guarantees", "Rasterization Order", "Load Operations", "Store Operations".
 fn is_implicitly_ordered(before: &ExecutedAccess, after: &ExecutedAccess) -> bool {
@@ -372,7 +424,16 @@ fn is_implicitly_ordered(before: &ExecutedAccess, after: &ExecutedAccess) -> boo
         ExecutionAgent::Host | ExecutionAgent::PresentationEngine(_) => return true,
         ExecutionAgent::Queue(_) => {}
     }
-    if before.subpass.is_none() || before.subpass != after.subpass {
+    if !is_same_pass(before, after) {
+        return false;
+    }
+    // Load and store operations: of all commands of the render pass instance, in whatever subpass.
+    let is_loaded = before.role == OracleAccessRole::Load && after.role != OracleAccessRole::Load;
+    let is_stored = after.role == OracleAccessRole::Store && before.role != OracleAccessRole::Store;
+    if is_loaded && is_attachment_access(after) || is_stored && is_attachment_access(before) {
+        return true;
+    }
+    if before.subpass != after.subpass {
         return false;
     }
     let is_raster_order =

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use lavascope_abi::{Command as ApiCommand, ObjectId};
+use lavascope_abi::{AccessFlags2, Command as ApiCommand, ObjectId};
 use lavascope_sync_ir::{
     Access, Certainty, Command, CommandBufferId, EventId, FenceId, HostStep, Queue, QueueId, Region, RenderPass,
     RenderPassId, Resource, ResourceId, SemaphoreId,
@@ -116,6 +116,8 @@ pub(crate) struct TrackerOutput<'a> {
     pub(crate) reflect: &'a dyn Reflect,
     /// Whether accesses are told that are made to one of several descriptors.
     pub(crate) reports_dynamic_indexing: bool,
+    /// What the action that is about to be recorded may read, of whatever resource: one access of each kind.
+    pub(crate) possible_reads: Vec<Access>,
     pub(crate) at: DeviceCall,
 }
 
@@ -131,6 +133,20 @@ impl TrackerOutput<'_> {
     pub(crate) fn destroyed(&mut self, gone: Option<Destroyed>) {
         if let Some(gone) = gone {
             self.listener.destroyed(self.at, gone);
+        }
+    }
+
+    /// Of some accesses, the reads: they are only possible, and nothing is reported of them.
+    pub(crate) fn add_possible_reads(&mut self, accesses: impl IntoIterator<Item = Access>) {
+        const WRITES: u64 = AccessFlags2::SHADER_STORAGE_WRITE.0
+            | AccessFlags2::COLOR_ATTACHMENT_WRITE.0
+            | AccessFlags2::DEPTH_STENCIL_ATTACHMENT_WRITE.0
+            | AccessFlags2::TRANSFORM_FEEDBACK_WRITE_EXT.0
+            | AccessFlags2::TRANSFORM_FEEDBACK_COUNTER_WRITE_EXT.0;
+        for access in accesses.into_iter().filter(|it| it.access & WRITES == 0) {
+            if !self.possible_reads.iter().any(|it| (it.stage, it.access) == (access.stage, access.access)) {
+                self.possible_reads.push(Access { certainty: Certainty::Unreported, ..access });
+            }
         }
     }
 

@@ -202,6 +202,7 @@ impl<L: Listener> Tracker<L> {
             change_count: changes,
             reflect: &**reflect,
             reports_dynamic_indexing: *tells_picked,
+            possible_reads: Vec::new(),
             at,
         };
         device.cancel_command(first_handle(record), out);
@@ -240,6 +241,7 @@ impl<L: Listener> Tracker<L> {
             change_count: changes,
             reflect: &**reflect,
             reports_dynamic_indexing: *tells_picked,
+            possible_reads: Vec::new(),
             at,
         };
         let is_tracked = track_in_device(device, queues, record, (family, event), out);
@@ -343,7 +345,15 @@ impl<L: Listener> Tracker<L> {
         let at = DeviceCall { device: object(device), source };
         let (reflect, tells_picked) = (&*self.reflect, self.reports_dynamic_indexing);
         let (listener, counts, changes) = (&mut self.listener, &mut self.untracked, &mut self.change_count);
-        TrackerOutput { listener, counts, change_count: changes, reflect, reports_dynamic_indexing: tells_picked, at }
+        TrackerOutput {
+            listener,
+            counts,
+            change_count: changes,
+            reflect,
+            reports_dynamic_indexing: tells_picked,
+            possible_reads: Vec::new(),
+            at,
+        }
     }
 
     /// The device that a call is about, by its first parameter.

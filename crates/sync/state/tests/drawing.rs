@@ -522,7 +522,10 @@ fn indices_and_parameters_in_memory_are_read() {
     assert_eq!(regions(1, Bits::INDEX_READ), [Region::Buffer(22..34)]);
     assert_eq!(regions(1, Bits::VERTEX_ATTRIBUTE_READ), [Region::Buffer(1024..4096)]);
     assert_eq!(regions(2, Bits::INDIRECT_COMMAND_READ), [Region::Buffer(256..272), Region::Buffer(288..304)]);
-    assert_eq!(accesses(app.program(), 0, 3), [], "no vertices, no accesses");
+    // Without vertices nothing is accessed, but what the draw would read may stand between two writes.
+    let possible = accesses(app.program(), 0, 3);
+    assert_eq!(access_summaries(possible), [VERTEX_READ]);
+    assert!(possible.iter().all(|it| it.certainty == Certainty::Unreported));
 }
 
 #[test]

@@ -78,6 +78,9 @@ pub enum Certainty {
     Maybe,
     /// It is made to this resource or to another one of an array.
     OneOfArray,
+    /// A read that may be made, or not, to this resource or to any other: nothing is reported of it. But whatever is
+    /// visible to such a read may have been read. Such reads stand behind all other accesses of their command.
+    Unreported,
 }
 
 /// Whether the order of fragments, or that of markers, covers an access, or none is needed.

@@ -3,10 +3,11 @@
 const EVERY_TEXEL: &str = "a shader may touch every texel of its view";
 const BLENDING: &str = "blending reads what it writes";
 const PRESENTED: &str = "the memory of what is presented is not the application's";
+const POSSIBLE: &str = "an access that is not certain";
 const SPARSE: &str = "the sparse blocks of images have 64 KiB";
 
 /// Scenarios that cannot be performed, and what is said about them.
-pub(crate) const UNSUPPORTED: [(&str, &str); 23] = [
+pub(crate) const UNSUPPORTED: [(&str, &str); 29] = [
     ("aliasing/component_of_an_alias_unseen", "a barrier is about whole levels"),
     ("aliasing/components_of_an_alias", EVERY_TEXEL),
     (
@@ -17,6 +18,12 @@ pub(crate) const UNSUPPORTED: [(&str, &str); 23] = [
     ("aliasing/linear_image_under_tiled", EVERY_TEXEL),
     ("aliasing/visible_through_another_element", "said with the masks of version 1 it means something else"),
     ("barrier/first_read_of_a_lane_counts", "no image is a uniform buffer"),
+    ("buffer/possible_read_before_both_writes", POSSIBLE),
+    ("buffer/possible_read_between_writes", POSSIBLE),
+    ("buffer/possible_read_in_another_way", POSSIBLE),
+    ("buffer/possible_read_is_no_hazard", POSSIBLE),
+    ("buffer/possible_read_of_something_else", POSSIBLE),
+    ("buffer/possible_read_without_a_barrier_behind", POSSIBLE),
     ("image/all_after_a_component", EVERY_TEXEL),
     ("image/component_after_all", EVERY_TEXEL),
     ("image/components_are_apart", EVERY_TEXEL),

@@ -3,8 +3,8 @@
 use std::{collections::BTreeMap, fmt};
 
 use lavascope_sync_ir::{
-    Barrier, Command, Dependency, DependencyTarget, HostStep, Program, ProgramLocation, RasterOrder, SetEvent,
-    WaitEvents,
+    Barrier, Certainty, Command, Dependency, DependencyTarget, HostStep, Program, ProgramLocation, RasterOrder,
+    SetEvent, WaitEvents,
 };
 
 use super::coverage_patterns::pattern_features;
@@ -49,6 +49,7 @@ pub const FEATURES: &[&str] = &[
     "host signal",
     "host timeline wait",
     "linear alias",
+    "load before another subpass draws",
     "load none",
     "marker",
     "markers of one place",
@@ -58,6 +59,7 @@ pub const FEATURES: &[&str] = &[
     "ownership transfer",
     "ownership transfer 1",
     "ownership transfer back",
+    "possible read",
     "present",
     "present after narrow signal",
     "queue idle",
@@ -75,15 +77,19 @@ pub const FEATURES: &[&str] = &[
     "set event 2",
     "several batches",
     "several queues",
+    "several readers in one layout",
+    "several read-only layouts",
     "shared memory",
     "signal",
     "storage write in a pass",
     "store none",
+    "store none in a part",
     "subpass barrier",
     "timeline",
     "three subpasses",
     "transition",
     "two subpasses",
+    "unused attachment changes its layout",
     "wait",
     "wait before signal",
     "wait event 1",
@@ -215,6 +221,9 @@ fn command_features(command: &Command, things: &mut Vec<&'static str>) {
             }
             if accesses.iter().any(|it| matches!(it.order, RasterOrder::Marker(_))) {
                 things.push("marker");
+            }
+            if accesses.iter().any(|it| it.certainty == Certainty::Unreported) {
+                things.push("possible read");
             }
             let is_masked = |it: &lavascope_sync_ir::Region| matches!(it, lavascope_sync_ir::Region::Image(it) if it.components.0 != 15);
             if accesses.iter().any(|it| is_masked(&it.region)) {

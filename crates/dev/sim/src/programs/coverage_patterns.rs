@@ -2,8 +2,8 @@
 
 use lavascope_abi::{AccessFlags2, PipelineStageFlags2};
 use lavascope_sync_ir::{
-    AttachmentKind, Barrier, Command, Components, Dependency, DependencyTarget, EventId, HostStep, LoadOp, Program,
-    RasterOrder, Region, RenderPass, ResourceKind, SetEvent, StoreOp, Tiling, WaitEvents,
+    Attachment, AttachmentKind, Barrier, Command, Components, Dependency, DependencyTarget, EventId, HostStep, LoadOp,
+    Program, RasterOrder, Region, RenderPass, ResourceKind, SetEvent, StoreOp, Subpass, Tiling, WaitEvents,
 };
 
 use lavascope_oracle::is_write;
@@ -12,7 +12,9 @@ pub(crate) fn pattern_features(program: &Program, things: &mut Vec<&'static str>
     alias_features(program, things);
     presentation_features(program, things);
     program.render_passes.iter().for_each(|it| render_pass_features(it, things));
+    program.render_passes.iter().for_each(|it| layout_features(it, things));
     for buffer in &program.command_buffers {
+        pass_content_features(program, &buffer.commands, things);
         command_sequence_features(&buffer.commands, things);
         marker_features(&buffer.commands, things);
         event_features(&buffer.commands, things);
@@ -62,6 +64,54 @@ fn render_pass_features(pass: &RenderPass, things: &mut Vec<&'static str>) {
         ("three subpasses", pass.subpasses.len() > 2),
     ];
     things.extend(all.into_iter().filter(|it| it.1).map(|it| it.0));
+}
+
+/// What subpasses do with the layouts of attachments.
+fn layout_features(pass: &RenderPass, things: &mut Vec<&'static str>) {
+    let layout = |it: &Subpass, attachment: u32| {
+        let all = it.inputs.iter().chain(&it.colors).chain(&it.depth_stencil).chain(&it.depth_stencil_resolve);
+        let mut all = all.copied().chain(it.resolves.iter().map(|it| (it.target, it.layout)));
+        all.find(|it| it.0 == attachment).map(|it| it.1)
+    };
+    for (index, attachment) in pass.attachments.iter().enumerate() {
+        let used: Vec<i32> = pass.subpasses.iter().filter_map(|it| layout(it, index as u32)).collect();
+        let inputs = pass.subpasses.iter().flat_map(|it| &it.inputs).filter(|it| it.0 == index as u32);
+        let mut inputs: Vec<i32> = inputs.map(|it| it.1).collect();
+        let count = inputs.len();
+        inputs.sort_unstable();
+        inputs.dedup();
+        let all = [
+            ("several readers in one layout", inputs.len() < count),
+            ("several read-only layouts", inputs.len() > 1 && inputs.iter().all(|it| *it > 1)),
+            (
+                "unused attachment changes its layout",
+                used.is_empty() && attachment.initial_layout != attachment.final_layout,
+            ),
+        ];
+        things.extend(all.into_iter().filter(|it| it.1).map(|it| it.0));
+    }
+}
+
+/// What stands between the beginning and the end of a render pass.
+fn pass_content_features(program: &Program, commands: &[Command], things: &mut Vec<&'static str>) {
+    let (mut is_loading, mut subpass) = (false, 0);
+    for command in commands {
+        match command {
+            Command::BeginRenderPass { pass, area, .. } => {
+                let pass = &program.render_passes[pass.0 as usize];
+                (is_loading, subpass) = (pass.attachments.iter().any(|it| it.load != LoadOp::None), 0);
+                let is_none = |it: &Attachment| it.store == StoreOp::None || it.stencil_store == StoreOp::None;
+                if area.extent[0] == 1 && pass.attachments.iter().any(is_none) {
+                    things.push("store none in a part");
+                }
+            }
+            Command::NextSubpass => subpass += 1,
+            Command::EndRenderPass => is_loading = false,
+            Command::Action(_) if is_loading && subpass == 0 => is_loading = false,
+            Command::Action(_) if is_loading => things.push("load before another subpass draws"),
+            _ => {}
+        }
+    }
 }
 
 fn load_store_features(load: LoadOp, store: StoreOp, things: &mut Vec<&'static str>) {

@@ -2,6 +2,7 @@
 
 use crate::access::access_order;
 use crate::access::access_order::AccessOrder;
+use crate::access::possible_reads::TaggedRead;
 use crate::access::usages::UsageIndex;
 use crate::dependency::clocks::{QueueClock, Tag};
 use crate::memory::addresses::ResourceIdentity;
@@ -17,10 +18,14 @@ pub(crate) struct AccessContext<'a> {
     pub(crate) tag: Tag,
     /// The tag before the subpass or the dynamic rendering in which rendering orders accesses.
     pub(crate) instance_begin: Option<Tag>,
+    /// The tag before the render pass instance, with all of its subpasses; the largest outside of one.
+    pub(crate) pass_begin: Tag,
     /// The tag before the subpass to which the first scopes of barriers are limited; zero outside of render passes.
     pub(crate) subpass_begin: Tag,
     /// Subpasses that no dependency orders before the current one: the tags after the first number, up to the second.
     pub(crate) unordered_subpasses: &'a [(Tag, Tag)],
+    /// Reads of the queue that may have happened, of whatever resource.
+    pub(crate) possible_reads: &'a [TaggedRead],
     /// The resource through which the memory is accessed.
     pub(crate) identity: ResourceIdentity,
     pub(crate) addressing: Addressing,
@@ -50,6 +55,22 @@ impl AccessContext<'_> {
         is_inside && access_order::is_ordered(prior, own)
     }
 
+    /// The same between any two subpasses of a render pass instance: load operations come first, store operations last.
+    pub(crate) fn is_ordered_across_subpasses(
+        &self,
+        queue: u8,
+        tag: Tag,
+        prior: (UsageIndex, AccessOrder),
+        own: (UsageIndex, AccessOrder),
+    ) -> bool {
+        self.is_in_same_pass(queue, tag) && access_order::is_ordered_across_subpasses(prior, own)
+    }
+
+    /// Whether an earlier access lies in the same render pass instance.
+    pub(crate) fn is_in_same_pass(&self, queue: u8, tag: Tag) -> bool {
+        tag > self.pass_begin && queue == self.queue
+    }
+
     /// Whether the second scope of a dependency has this access. `subpass_begin` is that of the dependency. Outside of
     /// render passes, where it is zero, the scope has all later commands; in a subpass, only those of that subpass.
     pub(crate) fn is_in_subpass(&self, queue: u8, subpass_begin: Tag) -> bool {
@@ -62,9 +83,8 @@ impl AccessContext<'_> {
         queue == self.queue && self.unordered_subpasses.iter().any(|(begin, end)| *begin < tag && tag <= *end)
     }
 
-    /// Whether no semaphore, fence or subpass dependency at all leads from an earlier access to this one.
-    pub(crate) fn is_racing(&self, queue: u8, tag: Tag) -> bool {
-        let is_unknown_batch = queue != self.queue && self.clock.batches.get(queue) < tag;
-        is_unknown_batch || self.is_in_unordered_subpass(queue, tag)
+    /// Whether no semaphore or fence at all leads from an earlier access on another queue to this one.
+    pub(crate) fn is_in_unknown_batch(&self, queue: u8, tag: Tag) -> bool {
+        queue != self.queue && self.clock.batches.get(queue) < tag
     }
 }

@@ -17,10 +17,12 @@ pub enum AccessOrder {
     /// Fragments, in the order of primitives.
     Color,
     DepthStencil,
-    /// Before every command that accesses the attachment.
+    /// Before every command of the render pass instance that accesses the attachment.
     Load,
-    /// After every command that accesses the attachment.
-    StoreOrResolve,
+    /// After every command of the subpass that accesses the attachment.
+    Resolve,
+    /// After every command of the render pass instance that accesses the attachment.
+    Store,
     /// Needs no order with others of its kind.
     Atomic,
     /// A buffer marker after a stage.
@@ -43,12 +45,22 @@ impl From<RasterOrder> for AccessOrder {
     }
 }
 
-/// Whether an earlier access of the same instance comes before a later one by itself.
+/// Whether an earlier access of the same subpass comes before a later one by itself.
 pub fn is_ordered(prior: (UsageIndex, AccessOrder), own: (UsageIndex, AccessOrder)) -> bool {
     match (prior.1, own.1) {
         (AccessOrder::Color, AccessOrder::Color) | (AccessOrder::DepthStencil, AccessOrder::DepthStencil) => true,
         (AccessOrder::Load, _) => is_attachment_access(own.0),
-        (_, AccessOrder::StoreOrResolve) => is_attachment_access(prior.0),
+        (_, AccessOrder::Store | AccessOrder::Resolve) => is_attachment_access(prior.0),
+        _ => false,
+    }
+}
+
+/// The same of an access in any subpass of the same render pass instance.
+pub fn is_ordered_across_subpasses(prior: (UsageIndex, AccessOrder), own: (UsageIndex, AccessOrder)) -> bool {
+    match (prior.1, own.1) {
+        (AccessOrder::Load, AccessOrder::Load) | (AccessOrder::Store, _) => false,
+        (AccessOrder::Load, _) => is_attachment_access(own.0),
+        (_, AccessOrder::Store) => is_attachment_access(prior.0),
         _ => false,
     }
 }
@@ -120,13 +132,15 @@ mod tests {
         let sampled = usage(S::FRAGMENT_SHADER, AccessFlags2::SHADER_SAMPLED_READ);
         for own in attachments {
             assert!(is_ordered((sampled, AccessOrder::Load), (own, AccessOrder::None)));
-            assert!(is_ordered((own, AccessOrder::None), (sampled, AccessOrder::StoreOrResolve)));
+            for last in [AccessOrder::Store, AccessOrder::Resolve] {
+                assert!(is_ordered((own, AccessOrder::None), (sampled, last)));
+                assert!(!is_ordered((own, last), (own, AccessOrder::Load)));
+            }
             assert!(is_same_order_class((own, AccessOrder::None), (attachments[0], AccessOrder::None)));
             assert!(!is_same_order_class((own, AccessOrder::None), (sampled, AccessOrder::None)));
-            assert!(!is_ordered((own, AccessOrder::StoreOrResolve), (own, AccessOrder::Load)));
         }
         assert!(!is_ordered((sampled, AccessOrder::Load), (sampled, AccessOrder::None)));
-        assert!(!is_ordered((sampled, AccessOrder::None), (sampled, AccessOrder::StoreOrResolve)));
+        assert!(!is_ordered((sampled, AccessOrder::None), (sampled, AccessOrder::Store)));
         assert!(!is_same_order_class((sampled, AccessOrder::None), (sampled, AccessOrder::Color)));
         for (prior, own, is_wanted) in [
             (AccessOrder::Color, AccessOrder::Color, true),
@@ -141,5 +155,21 @@ mod tests {
         assert!(
             !are_atomic(AccessOrder::Atomic, AccessOrder::None) && !are_atomic(AccessOrder::None, AccessOrder::Atomic)
         );
+    }
+
+    #[test]
+    fn other_subpasses_come_after_loads_and_before_stores() {
+        use AccessOrder::{Color, Load, None, Resolve, Store};
+        let color = usage(S::COLOR_ATTACHMENT_OUTPUT, AccessFlags2::COLOR_ATTACHMENT_WRITE);
+        let sampled = usage(S::FRAGMENT_SHADER, AccessFlags2::SHADER_SAMPLED_READ);
+        for (prior, own) in [(Load, None), (Load, Color), (Load, Resolve), (Load, Store), (Color, Store)] {
+            assert!(is_ordered_across_subpasses((color, prior), (color, own)), "{prior:?} {own:?}");
+            assert!(!is_ordered_across_subpasses((color, own), (color, prior)), "{own:?} {prior:?}");
+        }
+        for (prior, own) in [(Load, Load), (Store, Store), (Color, Color), (Color, Resolve)] {
+            assert!(!is_ordered_across_subpasses((color, prior), (color, own)), "{prior:?} {own:?}");
+        }
+        assert!(!is_ordered_across_subpasses((color, Load), (sampled, None)));
+        assert!(!is_ordered_across_subpasses((sampled, None), (color, Store)));
     }
 }

@@ -39,6 +39,12 @@ impl CommandExecutor<'_> {
         if self.is_tracking_contents() {
             self.check_contents(tag, &uses());
         }
+        for read in commands.plans.possible_reads(index) {
+            self.timeline().possible_reads.add(read.usage, tag);
+        }
+        if let Some(instance) = self.instance.as_mut().filter(|it| it.has_unwritten_attachments()) {
+            instance.mark_written(accesses.iter());
+        }
         let (kind, addressed) = commands.addressed_accesses(index, &self.device.addresses);
         let is_done = match kind {
             PlanKind::Disjoint => self.check_and_record(tag, &commands.plans, index),
@@ -88,8 +94,8 @@ impl CommandExecutor<'_> {
     ) -> bool {
         let CommandExecutor { device, queue, instance, progress, .. } = self;
         let EngineDevice { rules, queues, states, .. } = &mut **device;
-        let clock = &queues[usize::from(*queue)].clock;
-        let mut context = access_context(*rules, clock, *queue, instance.as_ref(), tag, ResourceIdentity::default());
+        let timeline = &queues[usize::from(*queue)];
+        let mut context = access_context(*rules, timeline, *queue, instance.as_ref(), tag, ResourceIdentity::default());
         let sets_marks = progress.marking == MarkMode::Record;
         let (mut left, mut written_before, mut read_before) = (left, 0, 0);
         while left != 0 {
@@ -150,8 +156,8 @@ impl CommandExecutor<'_> {
         let tag = self.device.last_tag();
         let CommandExecutor { device, queue, instance, .. } = self;
         let EngineDevice { rules, queues, states, .. } = &mut **device;
-        let clock = &queues[usize::from(*queue)].clock;
-        let mut context = access_context(*rules, clock, *queue, instance.as_ref(), tag, ResourceIdentity::default());
+        let timeline = &queues[usize::from(*queue)];
+        let mut context = access_context(*rules, timeline, *queue, instance.as_ref(), tag, ResourceIdentity::default());
         while left != 0 {
             let (bits, addressed) = marked.group(left.trailing_zeros() as usize);
             let is_write = marked.marks.written_range & bits != 0;
@@ -173,8 +179,8 @@ impl CommandExecutor<'_> {
     fn check_then_record(&mut self, tag: Tag, addressed: &[AddressedAccess]) -> bool {
         let CommandExecutor { device, queue, instance, .. } = self;
         let EngineDevice { rules, queues, states, addresses, .. } = &mut **device;
-        let clock = &queues[usize::from(*queue)].clock;
-        let context = |identity| access_context(*rules, clock, *queue, instance.as_ref(), tag, identity);
+        let timeline = &queues[usize::from(*queue)];
+        let context = |identity| access_context(*rules, timeline, *queue, instance.as_ref(), tag, identity);
         for addressed_access in addressed {
             let (by, context) = (addressed_access.accessor(*queue), context(addressed_access.identity));
             let is_bad = |(_, state): (_, &RangeState)| state.has_conflict(&context, by);
@@ -276,8 +282,7 @@ impl CommandExecutor<'_> {
         let CommandExecutor { device, queue, instance, .. } = self;
         let EngineDevice { rules, queues, states, addresses, .. } = &mut **device;
         let identity = addresses.identity(resource_use.resource);
-        let context =
-            access_context(*rules, &queues[usize::from(*queue)].clock, *queue, instance.as_ref(), tag, identity);
+        let context = access_context(*rules, &queues[usize::from(*queue)], *queue, instance.as_ref(), tag, identity);
         for range in ranges {
             aliases::record_access(states, range, &alias_writes, by, &context);
         }

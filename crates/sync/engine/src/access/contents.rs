@@ -20,6 +20,7 @@ use crate::command_buffer::marks::MarkMode;
 use crate::dependency::clocks::Tag;
 use crate::queue::device::EngineDevice;
 use crate::queue::execution::CommandExecutor;
+use crate::queue::render_passes::RenderPassInstance;
 
 /// Who owns what, and what was found.
 #[derive(Default)]
@@ -83,6 +84,11 @@ impl CommandExecutor<'_> {
     /// Whether contents are of interest: in most programs they are not, and nothing is to be paid for them.
     pub(crate) fn is_tracking_contents(&self) -> bool {
         self.pass_contents.is_some() || self.device.contents.has_owners
+    }
+
+    /// Whether each command of the render pass instance must be looked at.
+    pub(crate) fn is_tracking_attachment_writes(&self) -> bool {
+        self.instance.as_ref().is_some_and(RenderPassInstance::has_unwritten_attachments)
     }
 
     /// Looks at what a command finds, and then at what it leaves.

@@ -7,5 +7,6 @@ pub(crate) mod addressed_access;
 pub(crate) mod contents;
 pub mod markers;
 pub(crate) mod overlays;
+pub(crate) mod possible_reads;
 pub(crate) mod range_state;
 pub mod usages;

@@ -4,11 +4,11 @@
 
 use std::ops::Range;
 
-use lavascope_sync_ir::{Access, AccessList, Barrier, Command, Region, ResourceId};
+use lavascope_sync_ir::{Access, AccessList, Barrier, Certainty, Command, Region, ResourceId};
 
 use crate::access::access_order;
 use crate::access::addressed_access::AddressedAccess;
-use crate::access::usages::SYNC_TABLES;
+use crate::access::usages::{SYNC_TABLES, UsageIndex};
 use crate::command_buffer::marks::{AccessMarks, MarkChange};
 use crate::memory::addresses::{AddressLookup, AddressMap, ResourceIdentity};
 
@@ -23,10 +23,19 @@ pub(crate) struct CommandPlans {
     marks: Vec<AccessMarks>,
     /// Commands that are not actions.
     non_actions: Vec<Command>,
+    /// Of all actions, by command.
+    possible_reads: Vec<PossibleRead>,
     /// The resources of the last action, with the numbers that they came with.
     last_resources: Vec<ResourceId>,
     /// Whether each command is looked up by itself, and nothing is marked.
     pub(crate) is_cache_disabled: bool,
+}
+
+/// A read of which nothing is reported, of whatever resource.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct PossibleRead {
+    command: u32,
+    pub(crate) usage: UsageIndex,
 }
 
 /// What a command uses: its accesses.
@@ -104,6 +113,7 @@ impl CommandPlans {
         self.addressed.clear();
         self.marks.clear();
         self.non_actions.clear();
+        self.possible_reads.clear();
     }
 
     pub(crate) fn len(&self) -> usize {
@@ -137,12 +147,15 @@ impl CommandPlans {
     /// Takes the last command out; gives it if it is not an action.
     pub(crate) fn pop(&mut self) -> Option<Command> {
         let is_action = self.plans.pop()?.kind != PlanKind::NotAction;
+        self.possible_reads.retain(|it| (it.command as usize) < self.plans.len());
         if is_action { None } else { self.non_actions.pop() }
     }
 
     /// An action has other accesses. What was known of it is wrong until all is looked up again.
     pub(crate) fn replace(&mut self, command: usize, accesses: &[Access]) {
         let first = self.accesses.len() as u32;
+        let accesses = self.add_possible_reads(command, accesses);
+        self.possible_reads.sort_by_key(|it| it.command);
         if let Some(plan) = self.plans.get_mut(command).filter(|it| it.kind != PlanKind::NotAction) {
             (plan.accesses, plan.is_one_to_one) = ((first, first + accesses.len() as u32), false);
             self.accesses.extend(accesses);
@@ -245,6 +258,7 @@ impl CommandPlans {
     /// Whether a command has something to be checked or kept, if nothing before it is wrong.
     pub(crate) fn is_busy(&self, command: usize, is_rendering: bool) -> bool {
         self.plans[command].kind != PlanKind::Disjoint
+            || !self.possible_reads(command).is_empty()
             || self.marked_words(command).any(|marked_word| {
                 let (marks, repeated) = (marked_word.marks, marked_word.marks.repeated(is_rendering));
                 let (check, keep) = (
@@ -283,6 +297,12 @@ impl CommandPlans {
         number: impl Fn(ResourceId) -> ResourceId,
         addresses: &AddressMap,
     ) {
+        let accesses = match accesses.last() {
+            Some(last) if last.certainty == Certainty::Unreported => {
+                self.add_possible_reads(self.plans.len(), accesses)
+            }
+            _ => accesses,
+        };
         let (first, marks, own) = (self.addressed.len() as u32, self.marks.len() as u32, self.accesses.len() as u32);
         let is_like = |command_plan: &CommandPlan| {
             !self.is_cache_disabled
@@ -313,6 +333,30 @@ impl CommandPlans {
             is_one_to_one: is_straight,
             is_buffers_only: is_on_buffers,
         });
+    }
+
+    /// Keeps the reads of a command of which nothing is reported, and gives the accesses before them.
+    #[cold]
+    fn add_possible_reads<'a>(&mut self, command: usize, accesses: &'a [Access]) -> &'a [Access] {
+        let is_possible = |it: &Access| it.certainty == Certainty::Unreported;
+        let end = accesses.iter().rposition(|it| !is_possible(it)).map_or(0, |it| it + 1);
+        for read in &accesses[end..] {
+            let usage = SYNC_TABLES.usage(read.stage, read.access);
+            let new = usage.map(|usage| PossibleRead { command: command as u32, usage });
+            self.possible_reads.extend(new.filter(|it| !self.possible_reads.contains(it)));
+        }
+        &accesses[..end]
+    }
+
+    /// What a command may read besides, of whatever is visible to such a read.
+    #[inline]
+    pub(crate) fn possible_reads(&self, command: usize) -> &[PossibleRead] {
+        if self.possible_reads.is_empty() {
+            return &[];
+        }
+        let first = self.possible_reads.partition_point(|it| (it.command as usize) < command);
+        let end = self.possible_reads.partition_point(|it| it.command as usize <= command);
+        &self.possible_reads[first..end]
     }
 
     fn look_up_all(

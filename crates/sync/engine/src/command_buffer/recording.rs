@@ -5,7 +5,7 @@
 //! Secondary command buffers are checked as part of the primary ones: only those know the render pass.
 
 use lavascope_sync_ir::{
-    Access, Command, CommandBufferId, CommandLocation, Findings, Hazard, ProgramLocation, Queue, ResourceId,
+    Access, Command, CommandBufferId, CommandLocation, Findings, Hazard, ProgramLocation, Queue, ResourceId, StoreOp,
     UndefinedContents,
 };
 
@@ -83,12 +83,11 @@ impl Engine {
                 return self.record_action(id, accesses, |it| it).map_or_else(Findings::default, |it| *it);
             }
             Command::Execute(executed) => self.prepare_secondaries(executed),
-            command => (Vec::new(), matches!(command, Command::WaitEvents(_))),
+            command => (Vec::new(), depends_on_earlier_work(command)),
         };
         let Some(commands) = self.command_buffers.get_mut(id.0 as usize) else { return Findings::default() };
         let has_events = matches!(command, Command::SetEvent(_) | Command::Execute(_));
         commands.push(command, &versions, &self.device.addresses);
-        // Events may be set before it is executed; then less is ordered inside of it.
         if is_special {
             commands.discard_marks();
         }
@@ -323,6 +322,18 @@ pub(crate) fn is_same_execution(at: &ProgramLocation, prior: &ProgramLocation) -
 /// Whether two places are the same command of a command buffer, whenever that was executed.
 pub(crate) fn is_same_path(one: &ProgramLocation, other: &ProgramLocation) -> bool {
     matches!((one, other), (ProgramLocation::Command(one), ProgramLocation::Command(other)) if one.path == other.path)
+}
+
+/// Whether a command may do more when it is executed than when it is recorded. Events may be set before, and then less
+/// is ordered. Rendering that is resumed may have written to an attachment before, and then it is stored.
+fn depends_on_earlier_work(command: &Command) -> bool {
+    match command {
+        Command::WaitEvents(_) => true,
+        Command::BeginRendering(rendering) => {
+            rendering.is_resuming && rendering.attachments.iter().any(|it| it.store == StoreOp::None)
+        }
+        _ => false,
+    }
 }
 
 #[cfg(test)]

@@ -148,8 +148,10 @@ mod tests {
                     queue: 0,
                     tag,
                     instance_begin: instance,
+                    pass_begin: Tag::MAX,
                     subpass_begin: from,
                     unordered_subpasses: &apart,
+                    possible_reads: &[],
                     identity,
                     addressing: name,
                 };

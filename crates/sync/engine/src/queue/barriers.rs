@@ -22,8 +22,8 @@ use crate::dependency::scopes;
 use crate::dependency::subpass_intervals::SubpassInterval;
 use crate::memory::aliases::split_range;
 use crate::queue::device::EngineDevice;
-use crate::queue::execution::CommandExecutor;
-use crate::queue::render_passes::RenderPassInstance;
+use crate::queue::execution::{CommandExecutor, access_context};
+use crate::queue::render_passes::{RenderPassInstance, SharedTransition};
 use crate::queue::signals::EventSetState;
 
 impl CommandExecutor<'_> {
@@ -151,18 +151,37 @@ impl CommandExecutor<'_> {
                     queue,
                     tag,
                     instance_begin: None,
+                    pass_begin: Tag::MAX,
                     subpass_begin,
                     unordered_subpasses: &[],
+                    possible_reads: &[],
                     identity,
                     addressing,
                 };
                 let mut shared = SharedOverlays::default();
                 states.update(range, |_, state| {
                     if let Some(state) = state {
-                        state.share_transition(&context, &resolved.dependency.scope, &mut shared);
+                        state.share_transition(&context, tag, &resolved.dependency.scope, &mut shared);
                     }
                 });
             }
+        }
+    }
+
+    /// Makes an earlier layout transition of the same render pass visible to the subpass that begins.
+    pub(super) fn share_earlier_transition(&mut self, tag: Tag, shared: &SharedTransition) {
+        let Some((resource, ranges)) = self.dependency_ranges(&shared.dependency) else { return };
+        let identity = self.device.addresses.identity(resource);
+        let EngineDevice { rules, queues, states, .. } = &mut *self.device;
+        let timeline = &queues[usize::from(self.queue)];
+        let context = access_context(*rules, timeline, self.queue, self.instance.as_ref(), tag + 1, identity);
+        let mut overlays = SharedOverlays::default();
+        for range in ranges {
+            states.update(range, |_, state| {
+                if let Some(state) = state {
+                    state.share_transition(&context, shared.tag, &shared.dependency.scope, &mut overlays);
+                }
+            });
         }
     }
 
@@ -210,8 +229,10 @@ impl CommandExecutor<'_> {
             queue,
             tag: tag + 1,
             instance_begin,
+            pass_begin: Tag::MAX,
             subpass_begin,
             unordered_subpasses: &[],
+            possible_reads: &[],
             identity,
             addressing: Addressing::Own,
         };

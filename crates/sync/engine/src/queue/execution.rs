@@ -146,6 +146,7 @@ impl<'a> CommandExecutor<'a> {
     fn execute_all(&mut self, commands: &PreparedCommandBuffer) {
         self.location.path.push(0);
         self.device.begin_run(self.location);
+        self.timeline().possible_reads.begin_run();
         self.execute_range(commands, 0..commands.plans.len());
         self.location.path.pop();
     }
@@ -155,7 +156,8 @@ impl<'a> CommandExecutor<'a> {
         let mut next = range.start;
         while next < range.end {
             let index = next;
-            if self.progress.marking == MarkMode::Apply && self.progress.is_clean && !self.is_tracking_contents() {
+            let is_skipping = self.progress.marking == MarkMode::Apply && self.progress.is_clean;
+            if is_skipping && !self.is_tracking_contents() && !self.is_tracking_attachment_writes() {
                 next = commands.next_busy_command(index);
                 if next > index {
                     self.device.skip_commands(next - index);
@@ -184,6 +186,7 @@ impl<'a> CommandExecutor<'a> {
     }
 
     fn command(&mut self, tag: Tag, command: &Command) {
+        self.timeline().possible_reads.begin_run();
         match command {
             // `execute_range` executes actions.
             Command::Action(_) => {}
@@ -231,9 +234,9 @@ impl<'a> CommandExecutor<'a> {
 
     /// The context of an access of the current command.
     pub(crate) fn access_context(&self, tag: Tag, resource: ResourceId) -> AccessContext<'_> {
-        let clock = &self.device.queues[usize::from(self.queue)].clock;
+        let timeline = &self.device.queues[usize::from(self.queue)];
         let identity = self.device.addresses.identity(resource);
-        access_context(self.device.rules, clock, self.queue, self.instance.as_ref(), tag, identity)
+        access_context(self.device.rules, timeline, self.queue, self.instance.as_ref(), tag, identity)
     }
 
     /// The tag before the subpass to which the first scopes of barriers are limited; zero outside of render passes.
@@ -245,7 +248,7 @@ impl<'a> CommandExecutor<'a> {
         &mut self.device.queues[usize::from(self.queue)].clock
     }
 
-    pub(super) fn timeline(&mut self) -> &mut QueueTimeline {
+    pub(crate) fn timeline(&mut self) -> &mut QueueTimeline {
         &mut self.device.queues[usize::from(self.queue)]
     }
 
@@ -256,7 +259,7 @@ impl<'a> CommandExecutor<'a> {
 
 pub(crate) fn access_context<'n>(
     rules: Rules,
-    clock: &'n QueueClock,
+    timeline: &'n QueueTimeline,
     queue: u8,
     instance: Option<&'n RenderPassInstance>,
     tag: Tag,
@@ -265,10 +268,12 @@ pub(crate) fn access_context<'n>(
     AccessContext {
         rules,
         identity,
-        clock,
+        clock: &timeline.clock,
+        possible_reads: timeline.possible_reads.as_slice(),
         queue,
         tag,
         instance_begin: instance.map(RenderPassInstance::raster_order_begin),
+        pass_begin: instance.map_or(Tag::MAX, RenderPassInstance::pass_begin),
         subpass_begin: instance.map_or(0, RenderPassInstance::scope_begin),
         unordered_subpasses: instance.map_or(&[][..], RenderPassInstance::unordered_subpasses),
         addressing: Addressing::Own,

@@ -98,8 +98,10 @@ impl EngineDevice {
             queue,
             tag,
             instance_begin: None,
+            pass_begin: Tag::MAX,
             subpass_begin: 0,
             unordered_subpasses: &[],
+            possible_reads: &[],
             identity,
             addressing,
         };
@@ -115,8 +117,10 @@ impl EngineDevice {
             queue,
             tag,
             instance_begin: None,
+            pass_begin: Tag::MAX,
             subpass_begin: 0,
             unordered_subpasses: &[],
+            possible_reads: &[],
             identity,
             addressing,
         };
@@ -203,8 +207,10 @@ impl EngineDevice {
                 queue,
                 tag: Tag::MAX,
                 instance_begin: None,
+                pass_begin: Tag::MAX,
                 subpass_begin: 0,
                 unordered_subpasses: &[],
+                possible_reads: &[],
                 identity,
                 addressing,
             };

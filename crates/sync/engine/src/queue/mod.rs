@@ -1,5 +1,6 @@
 //! What queues and the host execute, step by step.
 
+pub(crate) mod attachment_uses;
 pub(crate) mod barriers;
 pub(crate) mod device;
 pub(crate) mod execution;

@@ -5,25 +5,28 @@
 //! ends, the queue goes on with what it knew before and what the dependencies to the outside hand on.
 //! Spec: "Render Pass", "Subpass Dependencies" in particular.
 
-use std::borrow::Cow;
 use std::ops::Range;
 
-use lavascope_abi::{AccessFlags2, PipelineStageFlags2};
+use lavascope_abi::{AccessFlags2, ImageLayout, PipelineStageFlags2};
 use lavascope_sync_ir::{
-    Area, AttachmentKind, AttachmentView, ImageRegion, LoadOp, Region, RenderPass, RenderPassId, Rendering,
-    RenderingAttachment, StoreOp, Subpass, SubpassDependency, SyncScope,
+    Access, Area, Attachment, AttachmentKind, AttachmentView, Region, RenderPass, RenderPassId, Rendering, StoreOp,
+    Subpass, SubpassDependency, SyncScope,
 };
 use smallvec::{SmallVec, smallvec};
 
 use crate::access::access_order::AccessOrder;
 use crate::access::actions::ResourceUse;
-use crate::access::usages::{SYNC_TABLES, StageSet, UsageIndex, UsageSet};
+use crate::access::usages::{SYNC_TABLES, StageSet, UsageSet};
 use crate::dependency::clocks::{FirstScope, QueueClock, Tag};
 use crate::dependency::expanded::{
     DependencyRange, ExpandedDependency, ResolvedDependency, ResourceFirstScope, TransitionKind,
 };
 use crate::dependency::scopes::ExpandedScope;
 use crate::dependency::subpass_intervals::SubpassInterval;
+use crate::queue::attachment_uses::{
+    RenderedArea, UnwrittenAttachment, attachment_uses, load_usage, load_uses, resolve_uses, split_depth_stencil,
+    store_op, store_usage, store_uses, unwritten_attachment, unwritten_attachments, views,
+};
 use crate::queue::execution::CommandExecutor;
 
 /// A render pass instance that is open.
@@ -31,6 +34,15 @@ pub(crate) struct RenderPassInstance {
     /// The tag before its first.
     begin: Tag,
     kind: InstanceKind,
+    unwritten: Vec<UnwrittenAttachment>,
+}
+
+/// Rendering that another command buffer goes on with.
+pub(crate) struct SuspendedRendering {
+    begin: Tag,
+    /// What the queue knew inside.
+    clock: Box<QueueClock>,
+    unwritten: Vec<UnwrittenAttachment>,
 }
 
 enum InstanceKind {
@@ -58,10 +70,29 @@ struct ActiveRenderPass {
     began: Tag,
     /// The layout of each attachment now.
     layouts: Vec<i32>,
-    /// The subpass that used each attachment last.
-    last_users: Vec<Option<usize>>,
+    /// Since each attachment has that layout.
+    layout_uses: Vec<LayoutUse>,
     /// Subpasses that nothing orders before the current one.
     unordered_subpasses: Vec<(Tag, Tag)>,
+}
+
+/// The subpasses so far that used an attachment in its layout, and the transition into it, if the render pass made one.
+#[derive(Clone, Default)]
+struct LayoutUse {
+    users: SmallVec<[usize; 4]>,
+    transition: Option<Tag>,
+}
+
+/// What happens to the layouts of attachments before a subpass.
+struct SubpassTransitions {
+    new: Vec<ResolvedDependency>,
+    /// Earlier ones, which the subpass comes after too: it uses the attachment in the same layout.
+    shared: Vec<SharedTransition>,
+}
+
+pub(crate) struct SharedTransition {
+    pub(crate) tag: Tag,
+    pub(crate) dependency: ExpandedDependency,
 }
 
 struct EndedSubpassClock {
@@ -106,6 +137,11 @@ impl RenderPassInstance {
         }
     }
 
+    /// The tag before all of it.
+    pub(crate) fn pass_begin(&self) -> Tag {
+        self.begin
+    }
+
     /// The tag before the subpass, or the dynamic rendering, to which the first scopes of barriers are limited.
     pub(crate) fn scope_begin(&self) -> Tag {
         match &self.kind {
@@ -120,6 +156,24 @@ impl RenderPassInstance {
     pub(crate) fn save_outside_clock(&mut self, clock: &QueueClock) {
         if let InstanceKind::Rendering(_, outside @ None) = &mut self.kind {
             *outside = Some(Box::new(clock.clone()));
+        }
+    }
+}
+
+impl RenderPassInstance {
+    /// Whether it matters what commands write to attachments.
+    #[inline]
+    pub(crate) fn has_unwritten_attachments(&self) -> bool {
+        !self.unwritten.is_empty()
+    }
+
+    /// A command writes to attachments.
+    pub(crate) fn mark_written(&mut self, accesses: impl Iterator<Item = Access>) {
+        const WRITES: u64 = AccessFlags2::COLOR_ATTACHMENT_WRITE.0 | AccessFlags2::DEPTH_STENCIL_ATTACHMENT_WRITE.0;
+        for access in accesses.filter(|it| it.access & WRITES != 0) {
+            if let Region::Image(region) = &access.region {
+                self.unwritten.retain(|it| it.resource != access.resource || !it.overlaps(region));
+            }
         }
     }
 }
@@ -145,37 +199,43 @@ impl CommandExecutor<'_> {
             subpass: 0,
             ended: Vec::new(),
             began: tag + 1,
-            last_users: vec![None; views.len().max(attachments)],
+            layout_uses: vec![LayoutUse::default(); views.len().max(attachments)],
             layouts,
             unordered_subpasses: Vec::new(),
         };
-        *self.instance = Some(RenderPassInstance { begin: tag, kind: InstanceKind::RenderPass(Box::new(pass)) });
+        let unwritten = pass.unwritten_attachments();
+        let kind = InstanceKind::RenderPass(Box::new(pass));
+        *self.instance = Some(RenderPassInstance { begin: tag, kind, unwritten });
         self.begin_subpass(tag);
     }
 
     pub(crate) fn next_subpass(&mut self, tag: Tag) {
-        let Some(RenderPassInstance { begin, kind: InstanceKind::RenderPass(mut pass) }) = self.instance.take() else {
+        let Some(RenderPassInstance { begin, kind: InstanceKind::RenderPass(mut pass), mut unwritten }) =
+            self.instance.take()
+        else {
             return;
         };
-        *self.instance =
-            Some(RenderPassInstance { begin, kind: InstanceKind::RenderPass(Box::new(pass.clone_for_executor())) });
-        self.end_subpass(tag, &pass);
+        let kind = InstanceKind::RenderPass(Box::new(pass.clone_for_executor()));
+        *self.instance = Some(RenderPassInstance { begin, kind, unwritten: Vec::new() });
+        self.end_subpass(tag, &pass, &mut unwritten);
         let clock = std::mem::take(self.clock());
         pass.ended.push(EndedSubpassClock { queue: self.queue, clock, begin: pass.began, end: tag });
         pass.subpass += 1;
         pass.began = tag + 1;
         self.next_pass_contents(tag);
-        *self.instance = Some(RenderPassInstance { begin, kind: InstanceKind::RenderPass(pass) });
+        *self.instance = Some(RenderPassInstance { begin, kind: InstanceKind::RenderPass(pass), unwritten });
         self.begin_subpass(tag);
     }
 
     pub(crate) fn end_render_pass(&mut self, tag: Tag) {
-        let Some(RenderPassInstance { begin, kind: InstanceKind::RenderPass(mut pass) }) = self.instance.take() else {
+        let Some(RenderPassInstance { begin, kind: InstanceKind::RenderPass(mut pass), mut unwritten }) =
+            self.instance.take()
+        else {
             return;
         };
-        *self.instance =
-            Some(RenderPassInstance { begin, kind: InstanceKind::RenderPass(Box::new(pass.clone_for_executor())) });
-        self.end_subpass(tag, &pass);
+        let kind = InstanceKind::RenderPass(Box::new(pass.clone_for_executor()));
+        *self.instance = Some(RenderPassInstance { begin, kind, unwritten: Vec::new() });
+        self.end_subpass(tag, &pass, &mut unwritten);
         let clock = std::mem::take(self.clock());
         pass.ended.push(EndedSubpassClock { queue: self.queue, clock, begin: pass.began, end: tag });
         *self.instance = None;
@@ -196,7 +256,9 @@ impl CommandExecutor<'_> {
 
     /// The clock of the subpass that begins, then its layout transitions, then its load operations.
     fn begin_subpass(&mut self, tag: Tag) {
-        let Some(RenderPassInstance { begin, kind: InstanceKind::RenderPass(mut pass) }) = self.instance.take() else {
+        let Some(RenderPassInstance { begin, kind: InstanceKind::RenderPass(mut pass), unwritten }) =
+            self.instance.take()
+        else {
             return;
         };
         pass.unordered_subpasses = pass.unordered_subpasses();
@@ -208,27 +270,30 @@ impl CommandExecutor<'_> {
         *self.clock() = clock;
         let transitions = pass.transitions();
         let loads = pass.loads();
-        *self.instance = Some(RenderPassInstance { begin, kind: InstanceKind::RenderPass(pass) });
-        for ready in &transitions {
+        *self.instance = Some(RenderPassInstance { begin, kind: InstanceKind::RenderPass(pass), unwritten });
+        for ready in &transitions.new {
             self.check_transition(tag, ready);
             self.apply_to_resource(tag, ready);
+        }
+        for shared in &transitions.shared {
+            self.share_earlier_transition(tag, shared);
         }
         self.check_and_record_uses(tag + 2, &loads);
     }
 
     /// Resolve operations, then the store operations of attachments that are not used any more.
-    fn end_subpass(&mut self, tag: Tag, pass: &ActiveRenderPass) {
+    fn end_subpass(&mut self, tag: Tag, pass: &ActiveRenderPass, unwritten: &mut Vec<UnwrittenAttachment>) {
         self.check_and_record_uses(tag - 2, &pass.resolves());
-        self.check_and_record_uses(tag - 1, &pass.stores());
+        unwritten.retain(|it| !pass.resolve_pairs().any(|pair| pair.1 as usize == it.attachment));
+        self.check_and_record_uses(tag - 1, &pass.stores(unwritten));
     }
 
     fn final_transitions(&mut self, tag: Tag, pass: &ActiveRenderPass) {
         for (index, attachment) in pass.pass.attachments.iter().enumerate() {
-            let Some(last) = last_use(&pass.pass, index) else { continue };
             if pass.layouts[index] == attachment.final_layout {
                 continue;
             }
-            let after = pass.dependency_scopes(|it| it.src == Some(last as u32));
+            let after = pass.scopes_after_users(index);
             let ready = pass.layout_transition(index, after, &pass.outgoing_scopes(index), tag);
             self.check_transition(tag, &ready);
             self.apply_to_resource(tag, &ready);
@@ -237,11 +302,14 @@ impl CommandExecutor<'_> {
 
     pub(crate) fn begin_rendering(&mut self, tag: Tag, rendering: &Rendering) {
         let suspended = self.device.queues[usize::from(self.queue)].suspended.take();
-        let (begin, outside) = match suspended.filter(|_| rendering.is_resuming) {
-            Some((begin, inside)) => (begin, Some(Box::new(std::mem::replace(self.clock(), *inside)))),
-            None => (tag - 1, None),
+        let (begin, outside, unwritten) = match suspended.filter(|_| rendering.is_resuming) {
+            Some(SuspendedRendering { begin, clock, unwritten }) => {
+                (begin, Some(Box::new(std::mem::replace(self.clock(), *clock))), unwritten)
+            }
+            None => (tag - 1, None, unwritten_attachments(rendering)),
         };
-        *self.instance = Some(RenderPassInstance { begin, kind: InstanceKind::Rendering(rendering.clone(), outside) });
+        let kind = InstanceKind::Rendering(rendering.clone(), outside);
+        *self.instance = Some(RenderPassInstance { begin, kind, unwritten });
         if !rendering.is_resuming {
             let inside = RenderedArea { area: rendering.area, views: views(rendering.view_mask) };
             let loads: Vec<ResourceUse<'_>> =
@@ -251,18 +319,21 @@ impl CommandExecutor<'_> {
     }
 
     pub(crate) fn end_rendering(&mut self, tag: Tag) {
-        let Some(RenderPassInstance { begin, kind: InstanceKind::Rendering(rendering, outside) }) =
+        let Some(RenderPassInstance { begin, kind: InstanceKind::Rendering(rendering, outside), unwritten }) =
             self.instance.take()
         else {
             return;
         };
         if !rendering.is_suspending {
             let inside = RenderedArea { area: rendering.area, views: views(rendering.view_mask) };
-            *self.instance = Some(RenderPassInstance { begin, kind: InstanceKind::EndingRendering });
+            let kind = InstanceKind::EndingRendering;
+            *self.instance = Some(RenderPassInstance { begin, kind, unwritten: Vec::new() });
             let resolved = rendering.attachments.iter().filter(|it| it.resolve.is_some());
             self.check_and_record_uses(tag, &resolved.flat_map(|it| resolve_uses(it, inside)).collect::<Vec<_>>());
+            let is_written = |index: usize| !unwritten.iter().any(|it| it.attachment == index);
+            let attachments = rendering.attachments.iter().enumerate();
             let stores: Vec<ResourceUse<'_>> =
-                rendering.attachments.iter().flat_map(|it| store_uses(it, inside)).collect();
+                attachments.flat_map(|(index, it)| store_uses(it, inside, is_written(index))).collect();
             self.check_and_record_uses(tag + 2, &stores);
             *self.instance = None;
         }
@@ -272,8 +343,9 @@ impl CommandExecutor<'_> {
             self.clock().end_subpass(inside);
         }
         if rendering.is_suspending {
-            let inside = inside.unwrap_or_else(|| self.clock().clone());
-            self.device.queues[usize::from(self.queue)].suspended = Some((begin, Box::new(inside)));
+            let clock = Box::new(inside.unwrap_or_else(|| self.clock().clone()));
+            self.device.queues[usize::from(self.queue)].suspended =
+                Some(SuspendedRendering { begin, clock, unwritten });
         }
         self.device.sweep_intervals(self.queue);
     }
@@ -294,7 +366,7 @@ impl ActiveRenderPass {
             ended: Vec::new(),
             began: self.began,
             layouts: Vec::new(),
-            last_users: Vec::new(),
+            layout_uses: Vec::new(),
             unordered_subpasses: self.unordered_subpasses.clone(),
         }
     }
@@ -334,31 +406,42 @@ impl ActiveRenderPass {
         subpass.is_some_and(|it| layout_in(&self.pass, it as usize, attachment).is_some())
     }
 
-    /// What a transition of an attachment comes after: all that its last user leads to, or what leads to its users.
+    /// What a transition of an attachment comes after: all that the users of its layout lead to, or what leads to its users.
     fn scopes_before_transition(&self, attachment: usize) -> Vec<(FirstScope, ExpandedScope)> {
-        match self.last_users[attachment] {
-            None => self.dependency_scopes(|it| it.src.is_none() && self.is_user(it.dst, attachment)),
-            Some(last) => self.dependency_scopes(|it| it.src == Some(last as u32)),
+        match self.layout_uses[attachment].users.is_empty() {
+            true => self.dependency_scopes(|it| it.src.is_none() && self.is_user(it.dst, attachment)),
+            false => self.scopes_after_users(attachment),
         }
     }
 
+    /// What leads from the subpasses that used an attachment in the layout that it has.
+    fn scopes_after_users(&self, attachment: usize) -> Vec<(FirstScope, ExpandedScope)> {
+        let users = &self.layout_uses[attachment].users;
+        self.dependency_scopes(|it| it.src.is_some_and(|src| users.contains(&(src as usize))))
+    }
+
     /// Attachments that change their layout for the current subpass.
-    fn transitions(&mut self) -> Vec<ResolvedDependency> {
+    fn transitions(&mut self) -> SubpassTransitions {
         let incoming: Vec<ExpandedScope> = self.incoming_scopes();
-        let mut found = Vec::new();
+        let (mut new, mut shared) = (Vec::new(), Vec::new());
         for index in 0..self.pass.attachments.len() {
             let Some(layout) = layout_in(&self.pass, self.subpass, index) else { continue };
-            if layout != self.layouts[index] {
-                found.push(self.layout_transition(
-                    index,
-                    self.scopes_before_transition(index),
-                    &incoming,
-                    self.began - 1,
-                ));
+            let LayoutUse { users, transition } = &self.layout_uses[index];
+            // Between two subpasses that only read, an implementation sees to the layouts itself.
+            let is_read_only = !users.is_empty() && is_read_only(layout) && is_read_only(self.layouts[index]);
+            if layout != self.layouts[index] && !is_read_only {
+                let after = self.scopes_before_transition(index);
+                new.push(self.layout_transition(index, after, &incoming, self.began - 1));
+                self.layout_uses[index] = LayoutUse { users: SmallVec::new(), transition: Some(self.began) };
+            } else if let Some(tag) = *transition {
+                let ResolvedDependency { dependency, .. } =
+                    self.layout_transition(index, Vec::new(), &incoming, self.began - 1);
+                shared.push(SharedTransition { tag, dependency });
             }
-            (self.layouts[index], self.last_users[index]) = (layout, Some(self.subpass));
+            self.layouts[index] = layout;
+            self.layout_uses[index].users.push(self.subpass);
         }
-        found
+        SubpassTransitions { new, shared }
     }
 
     /// The scopes of all dependencies that lead to the current subpass.
@@ -465,28 +548,45 @@ impl ActiveRenderPass {
     }
 
     /// The store operations of attachments that were used last in the current subpass.
-    fn stores(&self) -> Vec<ResourceUse<'static>> {
+    fn stores(&self, unwritten: &[UnwrittenAttachment]) -> Vec<ResourceUse<'static>> {
         let mut found = Vec::new();
         for (index, attachment) in self.pass.attachments.iter().enumerate() {
             let later = self.subpass + 1..self.pass.subpasses.len();
             let Some(inside) = self.rendered_area_without(index, later) else { continue };
             let Some(view) = self.views.get(index) else { continue };
             for part in split_depth_stencil(attachment.kind) {
-                let op = if part == AttachmentKind::Stencil { attachment.stencil_store } else { attachment.store };
-                let usage = store_usage(part, op).into_iter();
-                found.extend(usage.flat_map(|it| attachment_uses(view, part, inside, it, AccessOrder::StoreOrResolve)));
+                let op = store_op(attachment, part);
+                let is_written = !unwritten.iter().any(|it| (it.attachment, it.part) == (index, part));
+                let usage = store_usage(part, op, is_written).into_iter();
+                found.extend(usage.flat_map(|it| attachment_uses(view, part, inside, it, AccessOrder::Store)));
             }
         }
         found
     }
 
+    /// The aspects of attachments that are not stored unless something is written to them.
+    fn unwritten_attachments(&self) -> Vec<UnwrittenAttachment> {
+        let attachments = self.pass.attachments.iter().zip(&self.views).enumerate();
+        let of_attachment = |(index, (attachment, view)): (usize, (&Attachment, &AttachmentView))| {
+            let parts = split_depth_stencil(attachment.kind).into_iter();
+            let parts = parts.filter(|it| store_op(attachment, *it) == StoreOp::None);
+            parts.map(|it| unwritten_attachment(index, it, view)).collect::<Vec<_>>()
+        };
+        attachments.flat_map(of_attachment).collect()
+    }
+
+    /// The sources and targets of the resolve operations of the current subpass.
+    fn resolve_pairs(&self) -> impl Iterator<Item = (u32, u32)> {
+        self.pass.subpasses.get(self.subpass).into_iter().flat_map(|subpass| {
+            let depth = subpass.depth_stencil.zip(subpass.depth_stencil_resolve).map(|(from, to)| (from.0, to.0));
+            subpass.resolves.iter().map(|it| (it.source, it.target)).chain(depth)
+        })
+    }
+
     /// The resolve operations at the end of the current subpass: all in the stage of color output.
     fn resolves(&self) -> Vec<ResourceUse<'static>> {
-        let Some(subpass) = self.pass.subpasses.get(self.subpass) else { return Vec::new() };
-        let depth = subpass.depth_stencil.zip(subpass.depth_stencil_resolve).map(|(from, to)| (from.0, to.0));
-        let pairs = subpass.resolves.iter().map(|it| (it.source, it.target)).chain(depth);
         let mut found = Vec::new();
-        for (from, to) in pairs {
+        for (from, to) in self.resolve_pairs() {
             for (index, access) in
                 [(from, AccessFlags2::COLOR_ATTACHMENT_READ), (to, AccessFlags2::COLOR_ATTACHMENT_WRITE)]
             {
@@ -498,7 +598,7 @@ impl ActiveRenderPass {
                 let usage = SYNC_TABLES.usage(PipelineStageFlags2::COLOR_ATTACHMENT_OUTPUT.0, access.0);
                 for part in split_depth_stencil(other.kind) {
                     let order = if access == AccessFlags2::COLOR_ATTACHMENT_READ {
-                        AccessOrder::StoreOrResolve
+                        AccessOrder::Resolve
                     } else {
                         AccessOrder::None
                     };
@@ -520,6 +620,18 @@ fn attachment_references(subpass: &Subpass) -> impl Iterator<Item = (u32, i32)> 
 
 fn layout_in(pass: &RenderPass, subpass: usize, attachment: usize) -> Option<i32> {
     attachment_references(pass.subpasses.get(subpass)?).find(|it| it.0 as usize == attachment).map(|it| it.1)
+}
+
+/// Whether a layout is for reading alone.
+fn is_read_only(layout: i32) -> bool {
+    let all = [
+        ImageLayout::DEPTH_STENCIL_READ_ONLY_OPTIMAL,
+        ImageLayout::SHADER_READ_ONLY_OPTIMAL,
+        ImageLayout::DEPTH_READ_ONLY_OPTIMAL,
+        ImageLayout::STENCIL_READ_ONLY_OPTIMAL,
+        ImageLayout::READ_ONLY_OPTIMAL,
+    ];
+    all.contains(&ImageLayout(layout))
 }
 
 fn first_use(pass: &RenderPass, attachment: usize) -> Option<usize> {
@@ -568,139 +680,6 @@ impl EndedSubpassClock {
             dst_usages: UsageSet::default(),
         })
     }
-}
-
-/// Depth and stencil are loaded and stored each by itself.
-fn split_depth_stencil(kind: AttachmentKind) -> Vec<AttachmentKind> {
-    match kind {
-        AttachmentKind::DepthStencil => vec![AttachmentKind::Depth, AttachmentKind::Stencil],
-        other => vec![other],
-    }
-}
-
-fn load_usage(kind: AttachmentKind, op: LoadOp) -> Option<UsageIndex> {
-    let (stage, read, write) = match kind {
-        AttachmentKind::Color => (
-            PipelineStageFlags2::COLOR_ATTACHMENT_OUTPUT,
-            AccessFlags2::COLOR_ATTACHMENT_READ,
-            AccessFlags2::COLOR_ATTACHMENT_WRITE,
-        ),
-        _ => (
-            PipelineStageFlags2::EARLY_FRAGMENT_TESTS,
-            AccessFlags2::DEPTH_STENCIL_ATTACHMENT_READ,
-            AccessFlags2::DEPTH_STENCIL_ATTACHMENT_WRITE,
-        ),
-    };
-    match op {
-        LoadOp::Load => SYNC_TABLES.usage(stage.0, read.0),
-        LoadOp::Clear | LoadOp::DontCare => SYNC_TABLES.usage(stage.0, write.0),
-        LoadOp::None => None,
-    }
-}
-
-fn store_usage(kind: AttachmentKind, op: StoreOp) -> Option<UsageIndex> {
-    match (op, kind) {
-        (StoreOp::None, _) => None,
-        (_, AttachmentKind::Color) => {
-            SYNC_TABLES.usage(PipelineStageFlags2::COLOR_ATTACHMENT_OUTPUT.0, AccessFlags2::COLOR_ATTACHMENT_WRITE.0)
-        }
-        _ => SYNC_TABLES
-            .usage(PipelineStageFlags2::LATE_FRAGMENT_TESTS.0, AccessFlags2::DEPTH_STENCIL_ATTACHMENT_WRITE.0),
-    }
-}
-
-/// What part of an attachment is touched: inside the render area, and with multiview in the layers of the views.
-#[derive(Clone, Copy)]
-struct RenderedArea {
-    area: Area,
-    /// None: all layers.
-    views: Option<u32>,
-}
-
-/// A mask of views; zero is no multiview.
-fn views(mask: u32) -> Option<u32> {
-    Some(mask).filter(|it| *it != 0)
-}
-
-impl RenderedArea {
-    /// The layers of a view that are touched.
-    fn layers(self, layers: &Range<u32>) -> SmallVec<[Range<u32>; 2]> {
-        let Some(mask) = self.views else { return smallvec![layers.clone()] };
-        let views = (0..32).filter(|it| mask >> it & 1 != 0).map(|it| layers.start + it);
-        views.filter(|it| *it < layers.end).map(|it| it..it + 1).collect()
-    }
-}
-
-/// One aspect of an attachment, in one run of layers each.
-fn attachment_uses(
-    view: &AttachmentView,
-    part: AttachmentKind,
-    inside: RenderedArea,
-    usage: UsageIndex,
-    order: AccessOrder,
-) -> impl Iterator<Item = ResourceUse<'static>> {
-    use lavascope_abi::ImageAspectFlags;
-    let aspect = match part {
-        AttachmentKind::Depth => ImageAspectFlags::DEPTH.0,
-        AttachmentKind::Stencil => ImageAspectFlags::STENCIL.0,
-        AttachmentKind::Color | AttachmentKind::DepthStencil => view.region.aspects,
-    };
-    let of_layers = move |layers| {
-        let aspects = view.region.aspects & aspect;
-        let area = Some(view.area_in_attachment(inside.area));
-        let region = ImageRegion { aspects, layers, area, ..view.region.clone() };
-        ResourceUse { resource: view.resource, region: Cow::Owned(Region::Image(region)), usage, order }
-    };
-    inside.layers(&view.region.layers).into_iter().map(of_layers)
-}
-
-fn load_uses(
-    rendering_attachment: &RenderingAttachment,
-    inside: RenderedArea,
-) -> impl Iterator<Item = ResourceUse<'static>> {
-    let usage = load_usage(rendering_attachment.kind, rendering_attachment.load).into_iter();
-    usage.flat_map(move |usage| {
-        attachment_uses(&rendering_attachment.view, rendering_attachment.kind, inside, usage, AccessOrder::Load)
-    })
-}
-
-fn store_uses(
-    rendering_attachment: &RenderingAttachment,
-    inside: RenderedArea,
-) -> impl Iterator<Item = ResourceUse<'static>> {
-    let usage = store_usage(rendering_attachment.kind, rendering_attachment.store).into_iter();
-    usage.flat_map(move |usage| {
-        attachment_uses(
-            &rendering_attachment.view,
-            rendering_attachment.kind,
-            inside,
-            usage,
-            AccessOrder::StoreOrResolve,
-        )
-    })
-}
-
-fn resolve_uses(
-    rendering_attachment: &RenderingAttachment,
-    inside: RenderedArea,
-) -> impl Iterator<Item = ResourceUse<'static>> {
-    let stage = PipelineStageFlags2::COLOR_ATTACHMENT_OUTPUT.0;
-    let read = SYNC_TABLES.usage(stage, AccessFlags2::COLOR_ATTACHMENT_READ.0);
-    let write = SYNC_TABLES.usage(stage, AccessFlags2::COLOR_ATTACHMENT_WRITE.0);
-    let from = read.into_iter().flat_map(move |usage| {
-        attachment_uses(
-            &rendering_attachment.view,
-            rendering_attachment.kind,
-            inside,
-            usage,
-            AccessOrder::StoreOrResolve,
-        )
-    });
-    let to = rendering_attachment.resolve.as_ref().zip(write).into_iter();
-    let to = to.flat_map(move |(resolve, usage)| {
-        attachment_uses(&resolve.view, rendering_attachment.kind, inside, usage, AccessOrder::None)
-    });
-    from.chain(to)
 }
 
 #[cfg(test)]

@@ -11,11 +11,13 @@ use lavascope_sync_ir::{
 };
 use rustc_hash::FxHashMap;
 
+use crate::access::possible_reads::PossibleReads;
 use crate::access::usages::StageSet;
-use crate::dependency::clocks::{QueueClock, Tag, VisibleWrites};
+use crate::dependency::clocks::{QueueClock, VisibleWrites};
 use crate::dependency::scopes;
 use crate::dependency::scopes::{COMMON_SETS, CommonSets, ExpandedScope};
 use crate::queue::device::{EngineDevice, TAGS_PER_COMMAND};
+use crate::queue::render_passes::SuspendedRendering;
 use crate::queue::signals::CompletedWork;
 
 /// Executes the command buffers of a batch: the device, the queue, step and index of the batch, and the batch.
@@ -36,8 +38,8 @@ pub(crate) struct QueueTimeline {
     pub(super) blocked: VecDeque<BlockedSubmission>,
     /// What the clock already has of the completed work that the host knows.
     merged_host: Option<Arc<CompletedWork>>,
-    /// The begin of suspended rendering, and the clock inside it.
-    pub(crate) suspended: Option<(Tag, Box<QueueClock>)>,
+    pub(crate) suspended: Option<SuspendedRendering>,
+    pub(crate) possible_reads: PossibleReads,
     /// How many intervals the clock had after the last sweep.
     pub(super) intervals_after_sweep: usize,
 }
@@ -54,6 +56,7 @@ impl QueueTimeline {
             blocked: VecDeque::new(),
             merged_host: None,
             suspended: None,
+            possible_reads: PossibleReads::default(),
             intervals_after_sweep: 0,
         }
     }
@@ -65,6 +68,7 @@ impl QueueTimeline {
         }
         (self.flags, self.family, self.suspended) = (queue.flags, queue.family, None);
         self.clock.clear();
+        self.possible_reads.clear();
         self.intervals_after_sweep = 0;
     }
 

@@ -2,8 +2,9 @@
 
 use std::sync::Arc;
 
+use crate::access::usages::SYNC_TABLES;
 use crate::dependency::clocks::{QueueClock, Tag};
-use crate::dependency::subpass_intervals::ClockQueries;
+use crate::dependency::subpass_intervals::{ClockQueries, ClockQuery};
 use crate::queue::device::EngineDevice;
 
 /// How many ranges more than after the last sweep start another one.
@@ -48,7 +49,9 @@ impl EngineDevice {
             return;
         }
         let queries = self.states.iter().flat_map(|(_, state)| state.clock_queries());
-        let queries = ClockQueries::new(queries.collect());
+        let possible = own.possible_reads.as_slice().iter();
+        let possible = possible.map(|it| ClockQuery::of_stage(queue, SYNC_TABLES.stage(it.usage), it.tag));
+        let queries = ClockQueries::new(queries.chain(possible).collect());
         own.clock.retain_queried(&queries);
         own.signals.retain_queried(&queries);
         own.received_visible.iter_mut().for_each(|it| it.1.retain_queried(&queries));

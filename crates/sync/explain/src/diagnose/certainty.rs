@@ -1,7 +1,10 @@
 //! How sure it is that a hazard happens: shaders decide some things only when they run.
 
 use lavascope_abi::PipelineStageFlags2;
-use lavascope_sync_ir::{Access, Certainty, Command, Hazard, HazardKind, HostStep, Program, ProgramLocation, Region};
+use lavascope_sync_ir::{
+    Access, Certainty, Command, Hazard, HazardKind, HostStep, ImageRegion, Program, ProgramLocation, Region,
+    RenderPass, Subpass,
+};
 
 use crate::follow::dependency::recorded_location;
 use lavascope_engine::access::usages::SYNC_TABLES;
@@ -29,6 +32,10 @@ impl HazardCertainty {
 
 /// How sure a hazard is, from what was recorded.
 pub fn hazard_certainty(program: &Program, found: &Hazard) -> HazardCertainty {
+    if is_beside_render_area(program, &found.at, found) || is_beside_render_area(program, &found.prior, found) {
+        let both_write = later_writes(found.kind) && prior_writes(found.kind);
+        return if both_write { HazardCertainty::Possible } else { HazardCertainty::Likely };
+    }
     let later = candidates(program, &found.at, found, later_writes(found.kind));
     let earlier = candidates(program, &found.prior, found, prior_writes(found.kind));
     let (Some(later), Some(earlier)) = (later, earlier) else { return HazardCertainty::Certain };
@@ -80,7 +87,9 @@ fn pair_certainty(at: &Access, prior: &Access, both_write: bool) -> HazardCertai
     let unsure = if both_write { HazardCertainty::Possible } else { HazardCertainty::Likely };
     match (at.certainty, prior.certainty) {
         (Certainty::Certain, Certainty::Certain) => HazardCertainty::Certain,
-        (Certainty::OneOfArray, _) | (_, Certainty::OneOfArray) => HazardCertainty::Possible,
+        (Certainty::OneOfArray | Certainty::Unreported, _) | (_, Certainty::OneOfArray | Certainty::Unreported) => {
+            HazardCertainty::Possible
+        }
         (Certainty::Certain, Certainty::Somewhere) if covers(at, prior) => HazardCertainty::Certain,
         (Certainty::Somewhere, Certainty::Certain) if covers(prior, at) => HazardCertainty::Certain,
         _ => unsure,
@@ -118,6 +127,63 @@ fn contains(whole: &Region, part: &Region) -> bool {
     }
 }
 
+/// Whether a hazard is about a load, store or resolve operation, and lies outside of the render area. There it is up to
+/// the implementation whether such an operation reads and writes back what it does not change
+/// (`renderpass-load-operations`, `renderpass-store-operations`).
+fn is_beside_render_area(program: &Program, place: &ProgramLocation, found: &Hazard) -> bool {
+    let Some((buffer, index)) = recorded_location(program, place) else { return false };
+    let Some(commands) = program.command_buffers.get(buffer.0 as usize).map(|it| &it.commands) else { return false };
+    let is_of_pass = |it: &Command| {
+        matches!(
+            it,
+            Command::BeginRenderPass { .. }
+                | Command::NextSubpass
+                | Command::EndRenderPass
+                | Command::BeginRendering(_)
+                | Command::EndRendering
+        )
+    };
+    if !commands.get(index as usize).is_some_and(is_of_pass) {
+        return false;
+    }
+    let begin = |it: &&Command| matches!(it, Command::BeginRenderPass { .. } | Command::BeginRendering(_));
+    let (views, area) = match commands[..=index as usize].iter().rev().find(begin) {
+        Some(Command::BeginRendering(rendering)) => {
+            let resolves = rendering.attachments.iter().filter_map(|it| it.resolve.as_ref()).map(|it| &it.view);
+            (rendering.attachments.iter().map(|it| &it.view).chain(resolves).collect::<Vec<_>>(), rendering.area)
+        }
+        // Layout transitions are about whole attachments.
+        Some(Command::BeginRenderPass { pass, views, area }) => {
+            let pass = program.render_passes.get(pass.0 as usize);
+            let is_changed = |index: usize| pass.is_none_or(|it| changes_layout(it, index));
+            if views.iter().enumerate().any(|(index, it)| it.resource == found.resource && is_changed(index)) {
+                return false;
+            }
+            (views.iter().collect(), *area)
+        }
+        _ => return false,
+    };
+    let mut own = views.into_iter().filter(|it| it.resource == found.resource).peekable();
+    own.peek().is_some()
+        && own.all(|view| {
+            let inside = ImageRegion { area: Some(view.area_in_attachment(area)), ..view.region.clone() };
+            !overlaps(&Region::Image(inside), &found.region)
+        })
+}
+
+/// Whether a render pass changes the layout of an attachment.
+fn changes_layout(pass: &RenderPass, attachment: usize) -> bool {
+    let Some(own) = pass.attachments.get(attachment) else { return false };
+    let uses = |subpass: &Subpass| {
+        let resolves = subpass.resolves.iter().map(|it| (it.target, it.layout));
+        let all = subpass.inputs.iter().chain(&subpass.colors).chain(&subpass.depth_stencil);
+        let all = all.chain(&subpass.depth_stencil_resolve).copied().chain(resolves);
+        all.filter(|it| it.0 as usize == attachment).map(|it| it.1).collect::<Vec<_>>()
+    };
+    let is_other = |layout: i32| layout != own.initial_layout;
+    is_other(own.final_layout) || pass.subpasses.iter().flat_map(uses).any(is_other)
+}
+
 /// The accesses of a command, or of the host, that a hazard may be about. None where it is something else than an action.
 fn candidates(program: &Program, place: &ProgramLocation, found: &Hazard, is_write: bool) -> Option<Vec<Access>> {
     if let ProgramLocation::Step(step) = place
@@ -136,7 +202,9 @@ fn candidates(program: &Program, place: &ProgramLocation, found: &Hazard, is_wri
 fn accesses_of_kind(accesses: &[Access], found: &Hazard, is_write: bool) -> Vec<Access> {
     let writes =
         |it: &Access| SYNC_TABLES.usage(it.stage, it.access).is_some_and(|it| SYNC_TABLES.write_column(it).is_some());
-    let of_kind: Vec<Access> = accesses.iter().filter(|it| writes(it) == is_write).cloned().collect();
+    let is_reported = |it: &&Access| it.certainty != Certainty::Unreported;
+    let of_kind = accesses.iter().filter(is_reported).filter(|it| writes(it) == is_write);
+    let of_kind: Vec<Access> = of_kind.cloned().collect();
     let own: Vec<Access> = of_kind.iter().filter(|it| it.resource == found.resource).cloned().collect();
     // The earlier access may have been made to another resource in the same memory.
     if own.is_empty() { of_kind } else { own }

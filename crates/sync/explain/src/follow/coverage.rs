@@ -226,6 +226,11 @@ impl Follower<'_> {
         let moment = &self.timeline.moments[self.pair.prior.0];
         for gate in self.with_merged_scopes(&self.prior.second_scopes) {
             let Some(usages) = self.visible_after_transition(&gate) else { continue };
+            // Of dependencies into several subpasses, that of the later access matters, and that of the transition.
+            let is_other_subpass = gate.second_subpass.is_some_and(|it| !self.is_subpass_of_later(it));
+            if is_other_subpass && gate.second_subpass != self.prior.subpass {
+                continue;
+            }
             let mut missing = SyncScope { src_stages: 0, src_access: 0, ..self.missing(&gate, false) };
             let has_target = self.required_scope.is_satisfied_by(true, gate.scope.dst, usages);
             let mut gaps = Vec::new();
@@ -235,9 +240,16 @@ impl Follower<'_> {
             if moment.queue != self.later_queue {
                 gaps.push(CoverageGap::OtherQueue);
             }
+            if is_other_subpass && self.later.instance == self.prior.instance {
+                gaps.push(CoverageGap::OtherSubpass);
+            }
             let verdict = if gaps.is_empty() { ScopeCoverage::Both } else { ScopeCoverage::FirstOnly };
             self.keep(moment, &gate, verdict, gaps, missing);
         }
+    }
+
+    fn is_subpass_of_later(&self, subpass: u32) -> bool {
+        self.later.instance == self.prior.instance && self.later.subpass == Some(subpass)
     }
 
     pub(crate) fn record_wait(

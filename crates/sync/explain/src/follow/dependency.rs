@@ -26,6 +26,8 @@ pub(crate) struct ExecutedDependency {
     /// Whether it is of version 1, where the whole command is one dependency.
     pub(crate) is_version_1: bool,
     pub(crate) first_scope_origin: FirstScopeOrigin,
+    /// The subpass that it leads to; none for everything else, and to the outside of a render pass.
+    pub(crate) second_subpass: Option<u32>,
 }
 
 /// Of a transfer between queue families each queue sees one half: the release comes after something, the acquire
@@ -221,6 +223,7 @@ impl DependencyBuilder {
             ownership_half: half,
             is_version_1: is_united,
             first_scope_origin: FirstScopeOrigin::Preceding,
+            second_subpass: None,
         }
     }
 

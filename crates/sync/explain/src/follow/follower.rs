@@ -49,7 +49,7 @@ pub(crate) fn follow_access(timeline: &ExecutionTimeline<'_>, pair: &AccessPair,
         later: at,
         later_queue: at_moment.queue,
         at_submitted: at_moment.submitted,
-        required_scope: RequiredScope::new(at),
+        required_scope: RequiredScope::new(prior, at),
         queue_states: vec![QueueSyncState::default(); usize::from(timeline.presentation()) + 1],
         ended_subpass_states: vec![QueueSyncState::default(); usize::from(timeline.presentation()) + 1],
         event_states: HashMap::new(),
@@ -83,13 +83,17 @@ pub(crate) struct RequiredScope {
 }
 
 impl RequiredScope {
-    fn new(at: &TimelineAccess) -> RequiredScope {
+    fn new(prior: &TimelineAccess, at: &TimelineAccess) -> RequiredScope {
         if at.role == AccessRole::Transition {
             let stages = at.first_scopes.iter().fold(StageSet::default(), |all, it| all.union(it.scope.src));
             return RequiredScope { stages, usages: None };
         }
+        // A store operation need not see the layout transitions of its own render pass.
+        let is_own_transition =
+            at.role == AccessRole::Store && prior.role == AccessRole::Transition && prior.instance == at.instance;
+        let usages = Some(single_usage(at.usage)).filter(|_| !is_own_transition);
         let stages = single_stage(SYNC_TABLES.stage(at.usage)).union(access_order::marker_stages(at.order));
-        RequiredScope { stages, usages: Some(single_usage(at.usage)) }
+        RequiredScope { stages, usages }
     }
 
     pub(crate) fn is_satisfied_by(&self, is_write: bool, stages: StageSet, usages: UsageSet) -> bool {
@@ -270,19 +274,25 @@ impl<'t> Follower<'t> {
     /// The followed access happens.
     fn begin_access(&mut self, queue: u8) {
         if self.prior.role == AccessRole::Transition {
-            let second = self.with_merged_scopes(&self.prior.second_scopes);
-            for gate in &second {
-                let Some(usages) = self.visible_after_transition(gate) else { continue };
-                let marks = &mut self.queue_states[usize::from(queue)];
-                marks.available = marks.available.union(gate.scope.dst);
-                marks.visible = marks.visible.union(usages);
-            }
+            self.apply_transition(queue, self.prior.subpass);
             self.record_own_transition_barriers();
         }
         if queue == self.timeline.host() {
             self.host_state.merge(SignalSyncState { happened: true, available: true, ..SignalSyncState::default() });
             let host = self.host_state;
             self.queue_states[usize::from(queue)].merge_wait(host, scopes::COMMON_SETS.host);
+        }
+    }
+
+    /// The second scopes of the followed layout transition, or of those in a subpass.
+    fn apply_transition(&mut self, queue: u8, subpass: Option<u32>) {
+        for gate in self.with_merged_scopes(&self.prior.second_scopes) {
+            let Some(usages) = self.visible_after_transition(&gate) else { continue };
+            if gate.second_subpass.is_none_or(|it| Some(it) == subpass) {
+                let marks = &mut self.queue_states[usize::from(queue)];
+                marks.available = marks.available.union(gate.scope.dst);
+                marks.visible = marks.visible.union(usages);
+            }
         }
     }
 
@@ -405,13 +415,22 @@ impl<'t> Follower<'t> {
             && self.later.first_scopes.iter().any(is_same)
     }
 
+    /// Whether the followed layout transition, of an earlier subpass, is before the second scope of a dependency.
+    fn is_barrier_of_prior_transition(&self, element: &ExecutedDependency) -> bool {
+        let is_same = |it: &ExecutedDependency| it.location == element.location && it.second_subpass.is_some();
+        self.prior.role == AccessRole::Transition
+            && self.pair.prior.0 < self.moment_index
+            && self.subpass().is_some_and(|it| Some(it.0) == self.prior.instance)
+            && self.prior.second_scopes.iter().any(is_same)
+    }
+
     fn check_dependency(&mut self, moment: &TimelineMoment, element: &ExecutedDependency) -> FirstScopeMatch {
         let Some(view) = self.first_scope_range(moment.queue, element) else { return FirstScopeMatch::default() };
         let held = self.match_first_scope(element, &view);
         if let FirstScopeOrigin::Event(set) = element.first_scope_origin {
             self.waited_moments.insert(set);
         }
-        if !self.is_barrier_of_later_transition(element) {
+        if !self.is_barrier_of_later_transition(element) && !self.is_barrier_of_prior_transition(element) {
             self.record_operation(moment, element, &view, held, DependencyRole::Between);
         }
         held
@@ -446,6 +465,11 @@ impl<'t> Follower<'t> {
         }
         for (element, held) in elements.iter().zip(held) {
             self.apply_dependency(moment.queue, element, held);
+        }
+        // A layout transition is also before later subpasses that use the attachment in the same layout.
+        let subpass = self.subpass().filter(|it| Some(it.0) == self.prior.instance);
+        if self.prior.role == AccessRole::Transition && self.pair.prior.0 < self.moment_index && subpass.is_some() {
+            self.apply_transition(moment.queue, subpass.map(|it| it.1));
         }
     }
 
@@ -567,14 +591,15 @@ impl<'t> Follower<'t> {
         let is_inside_one_instance = self.later_queue == self.prior_queue
             && self.later.instance.is_some()
             && self.later.instance == self.prior.instance;
+        let (prior, later) = ((self.prior.usage, self.prior.order), (self.later.usage, self.later.order));
+        let is_in_one_subpass = self.later.subpass == self.prior.subpass;
         let is_ordered = is_inside_one_instance
-            && self.later.subpass == self.prior.subpass
-            && access_order::is_ordered((self.prior.usage, self.prior.order), (self.later.usage, self.later.order));
-        let is_apart =
-            is_inside_one_instance && self.prior.subpass.is_some_and(|it| self.later.unordered_subpasses.contains(&it));
+            && (is_in_one_subpass && access_order::is_ordered(prior, later)
+                || access_order::is_ordered_across_subpasses(prior, later));
+        let is_apart = is_inside_one_instance && self.is_prior_subpass_unordered();
         // Layout transitions come after the dependencies of other subpasses too.
         let is_alone = is_apart && self.later.role != AccessRole::Transition;
-        let is_covered = self.is_memory_freed || self.is_implicit() || !is_alone && (is_ordered || self.is_safe());
+        let is_covered = self.is_memory_freed || self.is_implicit() || is_ordered || !is_alone && self.is_safe();
         FollowResult {
             operations: self.operations,
             is_ordered,
@@ -582,6 +607,14 @@ impl<'t> Follower<'t> {
             has_unordered_subpasses: is_apart,
             is_covered,
         }
+    }
+
+    /// Whether nothing leads from the subpass of the earlier access to that of the later one. A layout transition is also
+    /// before the subpasses that its second scopes are in.
+    fn is_prior_subpass_unordered(&self) -> bool {
+        let is_unordered = |it: u32| self.later.unordered_subpasses.contains(&it);
+        let mut shared = self.prior.second_scopes.iter().filter_map(|it| it.second_subpass);
+        self.prior.subpass.is_some_and(is_unordered) && shared.all(is_unordered)
     }
 
     /// Layout transitions on one queue are in order by themselves, and so are buffer markers; and those come after earlier
@@ -618,7 +651,8 @@ impl<'t> Follower<'t> {
                 // The presentation engine only reads: nothing of it need be visible.
                 let is_after_reads =
                     self.prior.usage == PRESENT && marks.available.0 & self.required_scope.stages.0 != 0;
-                is_after_reads || self.required_scope.is_satisfied_by(is_write, marks.happens_before, marks.visible)
+                let stages = if is_write { marks.available } else { marks.happens_before };
+                is_after_reads || self.required_scope.is_satisfied_by(is_write, stages, marks.visible)
             }
         }
     }

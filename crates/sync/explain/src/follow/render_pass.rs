@@ -2,10 +2,10 @@
 
 use std::ops::Range;
 
-use lavascope_abi::{AccessFlags2, ImageAspectFlags, PipelineStageFlags2};
+use lavascope_abi::{AccessFlags2, ImageAspectFlags, ImageLayout, PipelineStageFlags2};
 use lavascope_sync_ir::{
     Area, AttachmentKind, AttachmentView, ImageRegion, LoadOp, Region, RenderPass, RenderPassId, Rendering,
-    RenderingAttachment, StoreOp, Subpass, SubpassDependency, SyncScope,
+    RenderingAttachment, ResourceId, StoreOp, Subpass, SubpassDependency, SyncScope,
 };
 
 use super::access_detail::{AccessDetail, LayoutChange, RenderingContext};
@@ -21,6 +21,22 @@ pub(crate) struct TimelineInstance {
     /// The moment at which it began.
     id: usize,
     kind: TimelineInstanceKind,
+    /// What commands wrote to attachments so far.
+    written: Vec<WrittenRegion>,
+}
+
+/// A part of an image that a command wrote to as an attachment.
+#[derive(Clone)]
+pub(crate) struct WrittenRegion {
+    resource: ResourceId,
+    region: ImageRegion,
+}
+
+/// Rendering that another command buffer goes on with.
+#[derive(Clone)]
+pub(crate) struct SuspendedTimelineRendering {
+    id: usize,
+    written: Vec<WrittenRegion>,
 }
 
 enum TimelineInstanceKind {
@@ -37,8 +53,8 @@ struct TimelineRenderPass {
     explicit_dependencies: usize,
     subpass: u32,
     layouts: Vec<i32>,
-    /// The subpass that used each attachment last.
-    last_users: Vec<Option<u32>>,
+    /// The subpasses that used each attachment in that layout since it has it.
+    layout_users: Vec<Vec<u32>>,
 }
 
 pub(crate) const ATTACHMENT_ACCESSES: u64 = AccessFlags2::INPUT_ATTACHMENT_READ.0
@@ -53,6 +69,16 @@ const IMPLICIT_TO_OUTSIDE: SyncScope =
     SyncScope { src_stages: ALL_COMMANDS, src_access: ATTACHMENT_ACCESSES, dst_stages: 0, dst_access: 0 };
 
 impl TimelineInstance {
+    /// Remembers what a command writes to attachments. What writes nothing is not stored by `VK_ATTACHMENT_STORE_OP_NONE`.
+    pub(crate) fn add_writes(&mut self, uses: &[TimelineAccess]) {
+        const WRITES: u64 = AccessFlags2::COLOR_ATTACHMENT_WRITE.0 | AccessFlags2::DEPTH_STENCIL_ATTACHMENT_WRITE.0;
+        let is_write = |it: &&TimelineAccess| SYNC_TABLES.usages[usize::from(it.usage.0)].access & WRITES != 0;
+        self.written.extend(uses.iter().filter(is_write).filter_map(|it| match &it.region {
+            Region::Image(region) => Some(WrittenRegion { resource: it.resource, region: region.clone() }),
+            Region::Buffer(_) => None,
+        }));
+    }
+
     /// Says of an access where in the instance it is.
     pub(crate) fn assign_instance(&self, used: &mut TimelineAccess) {
         used.instance = Some(self.id);
@@ -76,7 +102,7 @@ impl TimelineBuilder<'_> {
         let given = pass.dependencies.len();
         add_implicit_dependencies(&mut pass);
         let layouts = pass.attachments.iter().map(|it| it.initial_layout).collect();
-        let users = vec![None; pass.attachments.len()];
+        let users = vec![Vec::new(); pass.attachments.len()];
         let pass = TimelineRenderPass {
             id,
             render_pass: pass,
@@ -85,10 +111,11 @@ impl TimelineBuilder<'_> {
             explicit_dependencies: given,
             subpass: 0,
             layouts,
-            last_users: users,
+            layout_users: users,
         };
         let moment = self.push(TimelineAction::PassBegins);
-        self.instance = Some(TimelineInstance { id: moment, kind: TimelineInstanceKind::RenderPass(Box::new(pass)) });
+        let kind = TimelineInstanceKind::RenderPass(Box::new(pass));
+        self.instance = Some(TimelineInstance { id: moment, kind, written: Vec::new() });
         self.begin_subpass();
     }
 
@@ -110,9 +137,8 @@ impl TimelineBuilder<'_> {
         self.push(TimelineAction::PassEnds(outgoing));
         let mut transitions = Vec::new();
         for (index, attachment) in pass.render_pass.attachments.iter().enumerate() {
-            let Some(last) = last_use(&pass.render_pass, index) else { continue };
             if pass.layouts[index] != attachment.final_layout {
-                let gates = pass.dependencies(flags, |it| it.src == Some(last));
+                let gates = pass.dependencies_of_users(flags, index);
                 let second = pass.dependencies(flags, |it| it.dst.is_none() && pass.is_user(it.src, index));
                 let layouts = LayoutChange { old: pass.layouts[index], new: attachment.final_layout };
                 transitions.extend(pass.transition(index, gates, second, AccessDetail::FinalTransition(layouts)));
@@ -137,7 +163,16 @@ impl TimelineBuilder<'_> {
         let Some(TimelineInstance { kind: TimelineInstanceKind::RenderPass(pass), .. }) = &self.instance else {
             return;
         };
-        let (resolves, stores) = (pass.resolves(), pass.stores());
+        let resolves = pass.resolves();
+        if let Some(instance) = &mut self.instance {
+            instance.add_writes(&resolves);
+        }
+        let stores = match &self.instance {
+            Some(TimelineInstance { kind: TimelineInstanceKind::RenderPass(pass), written, .. }) => {
+                pass.stores(written)
+            }
+            _ => Vec::new(),
+        };
         self.push_accesses(resolves);
         self.push_accesses(stores);
         self.push(TimelineAction::SubpassEnds);
@@ -147,10 +182,12 @@ impl TimelineBuilder<'_> {
         let queue = usize::from(self.queue());
         let suspended = self.suspended.get_mut(queue).and_then(Option::take);
         let resumed = suspended.filter(|_| rendering.is_resuming);
-        let id = resumed.unwrap_or(self.moments.len());
         let resumption = if resumed.is_some() { Resumption::Resumed } else { Resumption::New };
+        let new = SuspendedTimelineRendering { id: self.moments.len(), written: Vec::new() };
+        let SuspendedTimelineRendering { id, written } = resumed.unwrap_or(new);
         self.push(TimelineAction::RenderingBegins { instance: id, resumption });
-        self.instance = Some(TimelineInstance { id, kind: TimelineInstanceKind::Rendering(rendering.clone()) });
+        let kind = TimelineInstanceKind::Rendering(rendering.clone());
+        self.instance = Some(TimelineInstance { id, kind, written });
         if !rendering.is_resuming {
             let inside = AttachmentArea { area: rendering.area, views: views(rendering.view_mask) };
             let loads = rendering.attachments.iter().flat_map(|attachment| {
@@ -166,24 +203,26 @@ impl TimelineBuilder<'_> {
     }
 
     pub(crate) fn end_rendering(&mut self) {
-        let Some(TimelineInstance { id, kind: TimelineInstanceKind::Rendering(rendering) }) = &self.instance else {
+        let Some(TimelineInstance { id, kind: TimelineInstanceKind::Rendering(rendering), written }) = &self.instance
+        else {
             return;
         };
         let (id, inside) = (*id, AttachmentArea { area: rendering.area, views: views(rendering.view_mask) });
         if rendering.is_suspending {
             let queue = usize::from(self.queue());
-            self.suspended[queue] = Some(id);
+            self.suspended[queue] = Some(SuspendedTimelineRendering { id, written: written.clone() });
         } else {
             let resolves: Vec<TimelineAccess> =
                 rendering.attachments.iter().flat_map(|it| resolve_of(it, inside)).collect();
             let stores = rendering.attachments.iter().flat_map(|attachment| {
-                let usage = store(attachment.kind, attachment.store);
+                let is_written = is_written(written, &attachment.view, attachment.kind);
+                let usage = store(attachment.kind, attachment.store, is_written);
                 inside.accesses(
                     &attachment.view,
                     attachment.kind,
                     AttachmentAccess {
                         usage,
-                        order: AccessOrder::StoreOrResolve,
+                        order: AccessOrder::Store,
                         detail: AccessDetail::Store(attachment.store),
                     },
                 )
@@ -217,6 +256,7 @@ impl TimelineRenderPass {
             first_scope_origin: subpass_dependency
                 .src
                 .map_or(FirstScopeOrigin::BeforeRenderPass, FirstScopeOrigin::Subpass),
+            second_subpass: subpass_dependency.dst,
         };
         wanted.map(element).collect()
     }
@@ -230,18 +270,37 @@ impl TimelineRenderPass {
         let mut found = Vec::new();
         for index in 0..self.render_pass.attachments.len() {
             let Some(layout) = layout_in(&self.render_pass, self.subpass, index) else { continue };
-            if layout != self.layouts[index] {
-                let gates = match self.last_users[index] {
-                    None => self.dependencies(flags, |it| it.src.is_none() && self.is_user(it.dst, index)),
-                    Some(last) => self.dependencies(flags, |it| it.src == Some(last)),
+            let is_used = !self.layout_users[index].is_empty();
+            let old = self.layouts[index];
+            if layout != old && !(is_used && is_read_only(layout) && is_read_only(old)) {
+                let gates = match is_used {
+                    false => self.dependencies(flags, |it| it.src.is_none() && self.is_user(it.dst, index)),
+                    true => self.dependencies_of_users(flags, index),
                 };
-                let second = self.dependencies(flags, |it| it.dst == Some(self.subpass));
-                let layouts = LayoutChange { old: self.layouts[index], new: layout };
+                let second = self.dependencies(flags, |it| it.dst.is_some_and(|it| self.shares_layout(it, index)));
+                let layouts = LayoutChange { old, new: layout };
                 found.extend(self.transition(index, gates, second, AccessDetail::SubpassTransition(layouts)));
+                self.layout_users[index].clear();
             }
-            (self.layouts[index], self.last_users[index]) = (layout, Some(self.subpass));
+            self.layouts[index] = layout;
+            self.layout_users[index].push(self.subpass);
         }
         found
+    }
+
+    /// What leads from the subpasses that used an attachment in its current layout.
+    fn dependencies_of_users(&self, flags: u32, attachment: usize) -> Vec<ExecutedDependency> {
+        self.dependencies(flags, |it| it.src.is_some_and(|it| self.layout_users[attachment].contains(&it)))
+    }
+
+    /// Whether a subpass is the current one, or a later one that uses an attachment in the same layout, and nothing
+    /// between wants another.
+    fn shares_layout(&self, subpass: u32, attachment: usize) -> bool {
+        let layout = |it: u32| layout_in(&self.render_pass, it, attachment);
+        let Some(own) = layout(self.subpass) else { return false };
+        let is_own = |it: i32| it == own || is_read_only(it) && is_read_only(own);
+        let is_between = self.subpass <= subpass && layout(subpass).is_some();
+        is_between && (self.subpass..=subpass).filter_map(layout).all(is_own)
     }
 
     fn transition(
@@ -315,13 +374,14 @@ impl TimelineRenderPass {
         self.own_accesses(|it| self.exclusive_area(it, |it| it < self.subpass), usage, AccessOrder::Load)
     }
 
-    fn stores(&self) -> Vec<TimelineAccess> {
+    fn stores(&self, written: &[WrittenRegion]) -> Vec<TimelineAccess> {
         let usage = |index: usize, part| {
             let attachment = &self.render_pass.attachments[index];
             let op = if part == AttachmentKind::Stencil { attachment.stencil_store } else { attachment.store };
-            (store(part, op), AccessDetail::Store(op))
+            let is_written = self.views.get(index).is_some_and(|it| is_written(written, it, part));
+            (store(part, op, is_written), AccessDetail::Store(op))
         };
-        self.own_accesses(|it| self.exclusive_area(it, |it| it > self.subpass), usage, AccessOrder::StoreOrResolve)
+        self.own_accesses(|it| self.exclusive_area(it, |it| it > self.subpass), usage, AccessOrder::Store)
     }
 
     fn resolves(&self) -> Vec<TimelineAccess> {
@@ -331,7 +391,7 @@ impl TimelineRenderPass {
         let mut found = Vec::new();
         for (from, to) in pairs {
             let both = [
-                (from, color_or_resolve_usage(false), AccessOrder::StoreOrResolve),
+                (from, color_or_resolve_usage(false), AccessOrder::Resolve),
                 (to, color_or_resolve_usage(true), AccessOrder::None),
             ];
             for (index, usage, order) in both {
@@ -348,6 +408,17 @@ fn layout_in(pass: &RenderPass, subpass: u32, attachment: usize) -> Option<i32> 
     let all = item.inputs.iter().chain(&item.colors).chain(&item.depth_stencil).chain(&item.depth_stencil_resolve);
     let mut all = all.copied().chain(item.resolves.iter().map(|it| (it.target, it.layout)));
     all.find(|it| it.0 as usize == attachment).map(|it| it.1)
+}
+
+fn is_read_only(layout: i32) -> bool {
+    matches!(
+        ImageLayout(layout),
+        ImageLayout::SHADER_READ_ONLY_OPTIMAL
+            | ImageLayout::DEPTH_STENCIL_READ_ONLY_OPTIMAL
+            | ImageLayout::DEPTH_READ_ONLY_OPTIMAL
+            | ImageLayout::STENCIL_READ_ONLY_OPTIMAL
+            | ImageLayout::READ_ONLY_OPTIMAL
+    )
 }
 
 fn first_use(pass: &RenderPass, attachment: usize) -> Option<u32> {
@@ -401,9 +472,27 @@ fn load(kind: AttachmentKind, op: LoadOp) -> Option<UsageIndex> {
     }
 }
 
-fn store(kind: AttachmentKind, op: StoreOp) -> Option<UsageIndex> {
+/// Whether a command wrote to an aspect of an attachment.
+fn is_written(written: &[WrittenRegion], view: &AttachmentView, part: AttachmentKind) -> bool {
+    let meets = |one: &Range<u32>, other: &Range<u32>| one.start.max(other.start) < one.end.min(other.end);
+    written.iter().filter(|it| it.resource == view.resource).any(|WrittenRegion { region, .. }| {
+        region.aspects & view.region.aspects & part_aspects(part) != 0
+            && meets(&region.mips, &view.region.mips)
+            && meets(&region.layers, &view.region.layers)
+    })
+}
+
+fn part_aspects(part: AttachmentKind) -> u32 {
+    match part {
+        AttachmentKind::Depth => ImageAspectFlags::DEPTH.0,
+        AttachmentKind::Stencil => ImageAspectFlags::STENCIL.0,
+        AttachmentKind::Color | AttachmentKind::DepthStencil => u32::MAX,
+    }
+}
+
+fn store(kind: AttachmentKind, op: StoreOp, is_written: bool) -> Option<UsageIndex> {
     match (op, kind) {
-        (StoreOp::None, _) => None,
+        (StoreOp::None, _) if !is_written => None,
         (_, AttachmentKind::Color) => color_or_resolve_usage(true),
         _ => depth_usage(PipelineStageFlags2::LATE_FRAGMENT_TESTS, true),
     }
@@ -445,20 +534,17 @@ struct AttachmentAccess {
 impl AttachmentArea {
     /// The accesses to one aspect of an attachment.
     fn accesses(self, view: &AttachmentView, part: AttachmentKind, how: AttachmentAccess) -> Vec<TimelineAccess> {
-        let aspect = match part {
-            AttachmentKind::Depth => ImageAspectFlags::DEPTH.0,
-            AttachmentKind::Stencil => ImageAspectFlags::STENCIL.0,
-            AttachmentKind::Color | AttachmentKind::DepthStencil => view.region.aspects,
-        };
-        let aspects = view.region.aspects & aspect;
+        let aspects = view.region.aspects & part_aspects(part);
         let Some(usage) = how.usage else { return Vec::new() };
+        // What is written may be anywhere in the subresource.
+        let is_write = SYNC_TABLES.write_column(usage).is_some();
+        let area = if is_write { view.region.area } else { Some(view.area_in_attachment(self.area)) };
         let role = match how.detail {
             AccessDetail::Load(_) => AccessRole::Load,
             AccessDetail::Store(_) => AccessRole::Store,
             _ => AccessRole::Resolve,
         };
         let of_layers = |layers| {
-            let area = Some(view.area_in_attachment(self.area));
             let region = ImageRegion { aspects, layers, area, ..view.region.clone() };
             let used = TimelineAccess::new(view.resource, Region::Image(region), usage, role);
             TimelineAccess { order: how.order, detail: how.detail, ..used }
@@ -476,7 +562,7 @@ impl AttachmentArea {
 fn resolve_of(rendering_attachment: &RenderingAttachment, inside: AttachmentArea) -> Vec<TimelineAccess> {
     let Some(resolve) = &rendering_attachment.resolve else { return Vec::new() };
     let both = [
-        (&rendering_attachment.view, color_or_resolve_usage(false), AccessOrder::StoreOrResolve),
+        (&rendering_attachment.view, color_or_resolve_usage(false), AccessOrder::Resolve),
         (&resolve.view, color_or_resolve_usage(true), AccessOrder::None),
     ];
     let uses = |(view, usage, order): (&AttachmentView, Option<UsageIndex>, AccessOrder)| {

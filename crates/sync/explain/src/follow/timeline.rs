@@ -7,13 +7,14 @@ use std::collections::{BTreeMap, VecDeque};
 
 use lavascope_abi::{AccessFlags2, PipelineStageFlags2};
 use lavascope_sync_ir::{
-    Command, CommandBufferId, CommandLocation, FenceId, HostStep, Origin, Program, ProgramLocation, QueueId, Region,
-    ResourceId, SemaphoreId, SemaphorePoint, SemaphoreSignal, SemaphoreWait, SparseBind, SubmitBatch, SyncScope,
+    Certainty, Command, CommandBufferId, CommandLocation, FenceId, HostStep, Origin, Program, ProgramLocation, QueueId,
+    Region, ResourceId, SemaphoreId, SemaphorePoint, SemaphoreSignal, SemaphoreWait, SparseBind, SubmitBatch,
+    SyncScope,
 };
 
 use super::access_detail::{AccessDetail, RenderingContext};
 use super::dependency::{ExecutedDependency, barrier_dependencies, event_wait_dependencies};
-use super::render_pass::TimelineInstance;
+use super::render_pass::{SuspendedTimelineRendering, TimelineInstance};
 use crate::{AccessRole, BatchSemaphoreLocation};
 use lavascope_engine::AddressMap;
 use lavascope_engine::access::access_order::AccessOrder;
@@ -208,8 +209,8 @@ pub(crate) struct TimelineBuilder<'a> {
     semaphores: Vec<SemaphoreSignals>,
     fences: Vec<Option<usize>>,
     pub(crate) events: Vec<Option<usize>>,
-    /// By queue: where rendering that was suspended began.
-    pub(crate) suspended: Vec<Option<usize>>,
+    /// By queue: rendering that was suspended.
+    pub(crate) suspended: Vec<Option<SuspendedTimelineRendering>>,
     pub(crate) instance: Option<TimelineInstance>,
     running: Option<RunningCommand>,
     /// In the order in which they took place, each with its moment.
@@ -550,6 +551,9 @@ impl<'a> TimelineBuilder<'a> {
         match command {
             Command::Action(accesses) => {
                 let uses: Vec<TimelineAccess> = accesses.iter().filter_map(timeline_access).collect();
+                if let Some(instance) = &mut self.instance {
+                    instance.add_writes(&uses);
+                }
                 self.push_accesses(uses);
             }
             Command::Barrier(barrier) => {
@@ -627,6 +631,9 @@ impl<'a> TimelineBuilder<'a> {
 
 fn timeline_access(access: &lavascope_sync_ir::Access) -> Option<TimelineAccess> {
     let usage = SYNC_TABLES.usage(access.stage, access.access)?;
+    if access.certainty == Certainty::Unreported {
+        return None;
+    }
     let order = access.order.into();
     let detail = AccessDetail::Command(access.origin);
     Some(TimelineAccess {

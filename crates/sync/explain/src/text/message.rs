@@ -7,7 +7,7 @@ use lavascope_abi::PipelineStageFlags2 as Stage;
 use lavascope_abi::{AccessFlags2, DESCRIPTOR_TYPE_ENUM, IMAGE_LAYOUT_ENUM, SHADER_STAGE_FLAG_BITS_ENUM};
 use lavascope_sync_ir::{
     Barrier, Command, CommandLocation, Dependency, DependencyTarget, Hazard, HazardKind, LoadOp, OriginKind, Program,
-    ProgramLocation, Region, ResourceId, ResourceKind, SyncScope, WaitEvents,
+    ProgramLocation, Region, ResourceId, ResourceKind, StoreOp, SyncScope, WaitEvents,
 };
 
 use super::api_names::{access_names, enum_name, stage_names};
@@ -232,6 +232,11 @@ impl ExplainedHazard<'_> {
             }
             AccessDetail::Load(LoadOp::DontCare) => Some(format!(
                 "VK_ATTACHMENT_LOAD_OP_DONT_CARE counts as a write ({}): the contents may be overwritten.",
+                access_names(at.access)
+            )),
+            AccessDetail::Store(StoreOp::None) => Some(format!(
+                "VK_ATTACHMENT_STORE_OP_NONE counts as a write ({}): values were written to the attachment, which it then \
+                 treats like VK_ATTACHMENT_STORE_OP_DONT_CARE.",
                 access_names(at.access)
             )),
             _ => None,

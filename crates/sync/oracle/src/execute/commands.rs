@@ -4,8 +4,8 @@
 
 use lavascope_abi::PipelineStageFlags2;
 use lavascope_sync_ir::{
-    Access, Barrier, Command, CommandBufferId, CommandLocation, Dependency as Element, DependencyTarget, EventId,
-    ProgramLocation, QueueFamilyTransfer, RasterOrder, Region, ResourceId, SetEvent, WaitEvents,
+    Access, Barrier, Certainty, Command, CommandBufferId, CommandLocation, Dependency as Element, DependencyTarget,
+    EventId, ProgramLocation, QueueFamilyTransfer, RasterOrder, Region, ResourceId, SetEvent, WaitEvents,
 };
 
 use super::{
@@ -140,7 +140,11 @@ impl<'p> ProgramExecutor<'p> {
                 order: access.order,
                 subpass: environment.pass.as_ref().map(|it| it.subpass_instance()),
             };
-            self.log.accesses.push(op);
+            match access.certainty {
+                // Of it nothing is known but that it may be.
+                Certainty::Unreported => self.log.possible_reads.push(ExecutedAccess { cells: Vec::new(), ..op }),
+                _ => self.log.accesses.push(op),
+            }
         }
     }
 
@@ -237,7 +241,8 @@ impl<'p> ProgramExecutor<'p> {
                     true => TransitionSource::Barrier,
                     false => TransitionSource::OwnershipTransfer,
                 };
-                let role = OracleAccessRole::Transition { by, after: vec![number], before: vec![number] };
+                let (after, before) = (vec![number], vec![number]);
+                let role = OracleAccessRole::Transition { by, after, before, subpasses: Vec::new() };
                 self.log.accesses.push(ExecutedAccess { role, ..op });
             }
         }

@@ -47,6 +47,8 @@ pub(crate) enum OracleAccessRole {
         by: TransitionSource,
         after: Vec<usize>,
         before: Vec<usize>,
+        /// In a render pass: the subpasses that these second scopes are in.
+        subpasses: Vec<u32>,
     },
     Load,
     Store,
@@ -114,6 +116,8 @@ pub(crate) struct LoggedDependency {
 #[derive(Default)]
 pub(crate) struct ExecutionLog {
     pub(crate) accesses: Vec<ExecutedAccess>,
+    /// Reads that may have taken place, of whatever resource.
+    pub(crate) possible_reads: Vec<ExecutedAccess>,
     pub(crate) dependencies: Vec<LoggedDependency>,
     /// Per execution of a render pass: whether dependencies lead from one subpass to another, in whatever stages.
     pub(crate) subpass_reachability: Vec<Vec<Vec<bool>>>,

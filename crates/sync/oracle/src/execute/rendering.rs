@@ -3,10 +3,10 @@
 //! Transitions lie between subpasses, everything else inside of one, so that the scopes of subpass dependencies are
 //! spans of time like all others. Spec: "Render Pass", "Automatic layout transitions", "Implicit dependencies".
 
-use lavascope_abi::{AccessFlags2 as Access, ImageAspectFlags as Aspect, PipelineStageFlags2 as Stage};
+use lavascope_abi::{AccessFlags2 as Access, ImageAspectFlags as Aspect, ImageLayout, PipelineStageFlags2 as Stage};
 use lavascope_sync_ir::{
-    Area, Attachment, AttachmentKind, AttachmentView, LoadOp, ProgramLocation, RasterOrder, Region, RenderPass,
-    RenderPassId, Rendering, StoreOp, Subpass, SubpassDependency,
+    Area, Attachment, AttachmentKind, AttachmentView, ImageRegion, LoadOp, ProgramLocation, RasterOrder, Region,
+    RenderPass, RenderPassId, Rendering, StoreOp, Subpass, SubpassDependency,
 };
 
 use super::{
@@ -37,8 +37,6 @@ struct PassState<'p> {
     area: Area,
     /// The dependencies of the render pass, explicit and implicit, with their numbers in the trace.
     dependencies: Vec<(SubpassDependency, usize)>,
-    /// Per attachment its last subpass so far and the layout there.
-    layouts: Vec<Option<(u32, i32)>>,
 }
 
 /// What of attachments is accessed: the render area, and with multiview some views, which are layers.
@@ -88,7 +86,7 @@ impl<'p> ProgramExecutor<'p> {
             .map(|it| (it, self.subpass_dependency(environment.queue, &it, begin)))
             .collect();
         self.log.subpass_reachability.push(subpass_reachability(pass));
-        let state = PassState { pass, views, area, dependencies, layouts: vec![None; pass.attachments.len()] };
+        let state = PassState { pass, views, area, dependencies };
         let number = self.log.subpass_reachability.len() - 1;
         let inside = Vec::new();
         environment.pass = Some(ExecutedPassInstance {
@@ -116,13 +114,18 @@ impl<'p> ProgramExecutor<'p> {
         let Some(instance) = environment.pass.take() else { return };
         let Some(state) = instance.pass else { return };
         for (number, attachment) in state.pass.attachments.iter().enumerate() {
-            let Some((last, layout)) = state.layouts[number] else { continue };
-            if layout != attachment.final_layout {
+            let all = 0..state.pass.subpasses.len() as u32;
+            let users = last_use(state.pass, number).map(|last| users_of_layout(state.pass, number, last, all));
+            let layout = last_use(state.pass, number).and_then(|it| layout_in_subpass(state.pass, it, number));
+            // What no subpass uses goes from its initial layout to its final one, and no dependency is about it.
+            if layout.unwrap_or(attachment.initial_layout) != attachment.final_layout {
                 let is_user =
                     |it: Option<u32>| it.is_some_and(|it| layout_in_subpass(state.pass, it, number).is_some());
-                let after = dependency_indices(&state, |it| it.src == Some(last));
+                let is_last = |it: &u32| users.as_ref().is_some_and(|all| all.contains(it));
+                let after = dependency_indices(&state, |it| it.src.as_ref().is_some_and(is_last));
                 let before = dependency_indices(&state, |it| it.dst.is_none() && is_user(it.src));
-                self.push_attachment_transition(environment, (place, time), &state.views[number], after, before);
+                let role = OracleAccessRole::Transition { by: TransitionSource::RenderPass, after, before, subpasses: Vec::new() };
+                self.push_attachment_transition(environment, (place, time), &state.views[number], role);
             }
         }
         let end = self.tick();
@@ -223,9 +226,9 @@ impl<'p> ProgramExecutor<'p> {
     fn enter_subpass(&mut self, environment: &mut Environment<'p>, place: &ProgramLocation) {
         let Some(mut instance) = environment.pass.take() else { return };
         let subpass = instance.subpass;
-        let Some(mut state) = instance.pass.take() else { return };
+        let Some(state) = instance.pass.take() else { return };
         environment.pass = Some(instance);
-        self.push_transitions_into(environment, place, &mut state, subpass);
+        self.push_transitions_into(environment, place, &state, subpass);
         let begin = self.tick();
         self.log_contents(environment, place, &state, begin);
         self.set_scopes(environment.queue, &state, subpass, (begin, END));
@@ -276,24 +279,39 @@ impl<'p> ProgramExecutor<'p> {
         &mut self,
         environment: &Environment<'p>,
         place: &ProgramLocation,
-        state: &mut PassState<'p>,
+        state: &PassState<'p>,
         subpass: u32,
     ) {
         let time = self.tick();
         for (number, attachment) in state.pass.attachments.iter().enumerate() {
             let Some(layout) = layout_in_subpass(state.pass, subpass, number) else { continue };
-            let is_user = |it: Option<u32>| it.is_some_and(|it| layout_in_subpass(state.pass, it, number).is_some());
-            let (old, after) = match state.layouts[number] {
-                None => {
-                    (attachment.initial_layout, dependency_indices(state, |it| it.src.is_none() && is_user(it.dst)))
+            let pass = state.pass;
+            let is_user = |it: Option<u32>| it.is_some_and(|it| layout_in_subpass(pass, it, number).is_some());
+            let before_it = (0..subpass).rev().find(|it| is_user(Some(*it)));
+            let (is_changed, after) = match before_it {
+                None => (
+                    layout != attachment.initial_layout,
+                    dependency_indices(state, |it| it.src.is_none() && is_user(it.dst)),
+                ),
+                Some(last) => {
+                    let users = users_of_layout(pass, number, last, 0..subpass);
+                    let after = dependency_indices(state, |it| it.src.is_some_and(|it| users.contains(&it)));
+                    (!is_one_layout(layout_in_subpass(pass, last, number), Some(layout)), after)
                 }
-                Some((last, layout)) => (layout, dependency_indices(state, |it| it.src == Some(last))),
             };
-            if old != layout {
-                let before = dependency_indices(state, |it| it.dst == Some(subpass));
-                self.push_attachment_transition(environment, (place, time), &state.views[number], after, before);
+            if is_changed {
+                let all = 0..pass.subpasses.len() as u32;
+                let users = users_of_layout(pass, number, subpass, all);
+                let is_after = |it: u32| it >= subpass && users.contains(&it);
+                let before = dependency_indices(state, |it| it.dst.is_some_and(is_after));
+                let has_scope = |it: &SubpassDependency| {
+                    masks::second_scope(it.scope.dst_stages, self.queue_flags(environment.queue)) != 0
+                };
+                let subpasses = state.dependencies.iter().filter(|it| has_scope(&it.0)).filter_map(|it| it.0.dst);
+                let subpasses = subpasses.filter(|it| is_after(*it)).collect();
+                let role = OracleAccessRole::Transition { by: TransitionSource::RenderPass, after, before, subpasses };
+                self.push_attachment_transition(environment, (place, time), &state.views[number], role);
             }
-            state.layouts[number] = Some((subpass, layout));
         }
     }
 
@@ -346,14 +364,12 @@ impl<'p> ProgramExecutor<'p> {
         environment: &Environment<'p>,
         (place, time): (&ProgramLocation, Time),
         view: &AttachmentView,
-        after: Vec<usize>,
-        before: Vec<usize>,
+        role: OracleAccessRole,
     ) {
         let cells = self.cells.cell_indices(view.resource, &Region::Image(view.region.clone()));
         let index = self.next_index(place);
         let op = transition_access(environment, (place, time), index, view.resource, cells);
-        let by = TransitionSource::RenderPass;
-        self.log.accesses.push(ExecutedAccess { role: OracleAccessRole::Transition { by, after, before }, ..op });
+        self.log.accesses.push(ExecutedAccess { role, ..op });
     }
 
     fn push_load(
@@ -393,7 +409,7 @@ impl<'p> ProgramExecutor<'p> {
         within: AttachmentRegion,
         part: &AttachmentAspect,
     ) {
-        if part.store == StoreOp::None {
+        if part.store == StoreOp::None && !self.is_attachment_written(environment, view, part.aspects) {
             return;
         }
         let (stage, access, order) = if part.is_color {
@@ -408,6 +424,22 @@ impl<'p> ProgramExecutor<'p> {
             (stage, access),
             (OracleAccessRole::Store, order),
         );
+    }
+
+    /// Whether values were written to an attachment since the render pass instance began. Its load operation makes its
+    /// initial values, and is not counted.
+    fn is_attachment_written(&mut self, environment: &Environment<'p>, view: &AttachmentView, aspects: u32) -> bool {
+        let Some(own) = environment.pass.as_ref().map(ExecutedPassInstance::subpass_instance) else { return false };
+        let region = ImageRegion { aspects, area: None, ..view.region.clone() };
+        let cells = self.cells.cell_indices(view.resource, &Region::Image(region));
+        let writes = Access::COLOR_ATTACHMENT_WRITE.0 | Access::DEPTH_STENCIL_ATTACHMENT_WRITE.0;
+        self.log.accesses.iter().any(|op| {
+            op.subpass.is_some_and(|it| it.instance == own.instance)
+                && op.role == OracleAccessRole::Plain
+                && op.access & writes != 0
+                && op.resource == view.resource
+                && op.cells.iter().any(|it| cells.contains(it))
+        })
     }
 
     /// Resolving is work of color output, of whatever aspects.
@@ -437,7 +469,12 @@ impl<'p> ProgramExecutor<'p> {
     ) {
         let mut region = view.region.clone();
         region.aspects = aspects;
-        region.area = Some(region.area.map_or(within.area, |it| intersection(it, with_view_slices(it, within.area))));
+        // Writes may be to the whole subresource, although only values in the render area change.
+        let is_write = masks::is_write(access.0);
+        if !is_write {
+            region.area =
+                Some(region.area.map_or(within.area, |it| intersection(it, with_view_slices(it, within.area))));
+        }
         let is_drawn = |view: u32| within.views.is_none_or(|it| it.checked_shr(view).unwrap_or(0) & 1 != 0);
         let mut cells = Vec::new();
         for layer in view.region.layers.clone().filter(|it| is_drawn(it - view.region.layers.start)) {
@@ -446,7 +483,6 @@ impl<'p> ProgramExecutor<'p> {
         }
         let index = self.next_index(place);
         let op = transition_access(environment, (place, time), index, view.resource, cells);
-        let is_write = masks::is_write(access.0);
         self.log.accesses.push(ExecutedAccess { stage: stage.0, access: access.0, is_write, role, order, ..op });
     }
 
@@ -466,6 +502,31 @@ fn layout_in_subpass(pass: &RenderPass, subpass: u32, attachment: usize) -> Opti
     let targets = subpass.resolves.iter().map(|it| (it.target, it.layout));
     let mut all = plain.copied().chain(targets).chain(subpass.depth_stencil_resolve);
     all.find(|(it, _)| *it as usize == attachment).map(|(_, layout)| layout)
+}
+
+/// Whether no transition is between the uses of an attachment in two layouts. Of layouts that are only for reading an
+/// implementation takes care by itself.
+fn is_one_layout(one: Option<i32>, other: Option<i32>) -> bool {
+    let is_read_only = |it: Option<i32>| match it.map(ImageLayout) {
+        Some(
+            ImageLayout::READ_ONLY_OPTIMAL
+            | ImageLayout::SHADER_READ_ONLY_OPTIMAL
+            | ImageLayout::DEPTH_READ_ONLY_OPTIMAL
+            | ImageLayout::STENCIL_READ_ONLY_OPTIMAL
+            | ImageLayout::DEPTH_STENCIL_READ_ONLY_OPTIMAL,
+        ) => true,
+        Some(_) | None => false,
+    };
+    one == other || is_read_only(one) && is_read_only(other)
+}
+
+/// Of some subpasses, those that use an attachment in the layout that one of them wants, with no other layout between.
+fn users_of_layout(pass: &RenderPass, attachment: usize, of: u32, among: std::ops::Range<u32>) -> Vec<u32> {
+    let layout = |it: u32| layout_in_subpass(pass, it, attachment);
+    let is_same = |it: &u32| is_one_layout(layout(*it), layout(of));
+    let users = |it: &u32| layout(*it).is_some();
+    let before = (among.start..of).rev().filter(users).take_while(is_same);
+    before.chain((of..among.end).filter(users).take_while(is_same)).collect()
 }
 
 /// Whether the contents of an attachment become undefined where a subpass begins. Spec: `VkSubpassDescription2`.

@@ -7,9 +7,9 @@ use std::fmt::Write;
 
 use lavascope_abi::{AccessFlags2 as A, PipelineStageFlags2 as S};
 use lavascope_sync_ir::{
-    Access, AttachmentView, Barrier, Command, Dependency, DependencyTarget, HostStep, Program, ProgramLocation,
-    RasterOrder, Region, RenderPass, Resource, ResourceId, ResourceKind, SemaphorePoint, SetEvent, SubmitBatch,
-    SyncScope, WaitEvents,
+    Access, AttachmentView, Barrier, Certainty, Command, Dependency, DependencyTarget, HostStep, Program,
+    ProgramLocation, RasterOrder, Region, RenderPass, Resource, ResourceId, ResourceKind, SemaphorePoint, SetEvent,
+    SubmitBatch, SyncScope, WaitEvents,
 };
 
 /// Short names of single stages and of groups.
@@ -190,7 +190,8 @@ fn access_text(access: &Access) -> String {
         RasterOrder::Marker(bit) => format!(" marker {}", stages_text(1 << bit)),
     };
     let what = target_text(access.resource, &access.region);
-    format!("{}.{} {what}{order}", stages_text(access.stage), accesses_text(access.access))
+    let possible = if access.certainty == Certainty::Unreported { " possible" } else { "" };
+    format!("{}.{} {what}{order}{possible}", stages_text(access.stage), accesses_text(access.access))
 }
 
 fn dependency_text(dependency: &Dependency) -> String {

@@ -2,7 +2,8 @@
 
 use crate::parse::scope::Version1Dependencies;
 use lavascope_abi::{AccessFlags2, PipelineStageFlags2};
-use lavascope_sync_ir::{Access, Area, AttachmentKind, AttachmentView, Barrier, Command, ImageRegion, LoadOp};
+use lavascope_sync_ir::{Access, Area, AttachmentKind, AttachmentView, Barrier, Certainty, Command};
+use lavascope_sync_ir::{ImageRegion, LoadOp};
 use lavascope_sync_ir::{RasterOrder, Region, Rendering, RenderingAttachment, Resolve, ResourceId, ResourceKind};
 use lavascope_sync_ir::{SetEvent, StoreOp, WaitEvents};
 
@@ -171,15 +172,26 @@ fn clauses(
 ) -> Result<Command> {
     let mut accesses = Vec::new();
     while !cursor.is_end() {
+        let column = cursor.column();
+        let is_possible = cursor.take("possibly");
         let is_generic = cursor.peek_at(1).is_some_and(|it| it.text == ":");
-        accesses.push(match is_generic {
+        let mut access = match is_generic {
             true => stage_access(builder, cursor, operands)?,
             false => verb_access(builder, cursor, default, operands)?,
-        });
+        };
+        if is_possible && is_write_access(access.access) {
+            return Err(cursor.error_at(column, "only reads are possible ones".to_owned()));
+        }
+        if is_possible {
+            access.certainty = Certainty::Unreported;
+        }
+        accesses.push(access);
         if !cursor.take(",") {
             break;
         }
     }
+    // The engine wants possible reads behind all others.
+    accesses.sort_by_key(|it| it.certainty == Certainty::Unreported);
     Ok(Command::Action(accesses))
 }
 

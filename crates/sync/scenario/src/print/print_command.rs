@@ -3,7 +3,7 @@
 use lavascope_abi::{AccessFlags2, PipelineStageFlags2};
 use lavascope_sync_ir::WaitEvents;
 use lavascope_sync_ir::{
-    Access, AttachmentKind, AttachmentView, Barrier, Command, LoadOp, Program, SemaphorePoint, SubmitBatch,
+    Access, AttachmentKind, AttachmentView, Barrier, Certainty, Command, LoadOp, Program, SemaphorePoint, SubmitBatch,
 };
 use lavascope_sync_ir::{HostStep, SparsePart, StoreOp};
 use lavascope_sync_ir::{RasterOrder, Region, Rendering, RenderingAttachment, ResourceKind, SetEvent, SparseBind};
@@ -111,7 +111,8 @@ impl ProgramPrinter<'_> {
             return format!("{verb} {}", all.collect::<Vec<_>>().join(", "));
         }
         let verb = shader_verb(accesses);
-        let all: Vec<String> = accesses.iter().map(|it| self.clause(verb, it)).collect();
+        let possibly = |it: &Access| if it.certainty == Certainty::Unreported { "possibly " } else { "" };
+        let all: Vec<String> = accesses.iter().map(|it| format!("{}{}", possibly(it), self.clause(verb, it))).collect();
         spaced(verb, &all.join(", "))
     }
 

@@ -65,7 +65,13 @@ impl TrackedCommandBuffer {
     /// Appends an action command, and gives its place.
     pub(crate) fn push_action(&mut self, accesses: &[Access], out: &mut TrackerOutput<'_>) -> u32 {
         self.state.index_updates.invalidate_written(accesses);
-        out.listener.action(&out.at, self.id, accesses);
+        if out.possible_reads.is_empty() {
+            out.listener.action(&out.at, self.id, accesses);
+        } else {
+            let all = [accesses, &out.possible_reads].concat();
+            out.possible_reads.clear();
+            out.listener.action(&out.at, self.id, &all);
+        }
         self.finish_push(out)
     }
 

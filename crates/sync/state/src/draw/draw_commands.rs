@@ -330,6 +330,7 @@ impl TrackedDevice {
 
     fn dispatch(&mut self, buffer: vk::CommandBuffer, first: [u32; 3], groups: [u32; 3], out: &mut TrackerOutput<'_>) {
         if groups.contains(&0) {
+            self.add_possible_launch(buffer, BindPoint::Compute, out);
             self.record_action(buffer, Vec::new(), out);
             return;
         }
@@ -402,8 +403,9 @@ impl TrackedDevice {
         let bound = own.state.bind_point(BindPoint::Graphics).pipeline.as_slice();
         let pipelines = if draw.is_empty() { &[] } else { chosen.as_deref().unwrap_or(bound) };
         if pipelines.is_empty() {
-            if !draw.is_empty() {
-                out.report_untracked("no pipeline that is known");
+            match draw.is_empty() {
+                true => self.add_possible_draw(buffer, draw, out),
+                false => out.report_untracked("no pipeline that is known"),
             }
             self.record_action(buffer, fixed, out);
             return;
@@ -437,6 +439,39 @@ impl TrackedDevice {
         }
         uses.fixed.extend_from_slice(&self.last_draw.accesses);
         self.record_action(buffer, uses.fixed, out);
+    }
+
+    /// What a draw without vertices or instances would read. The next one may draw something, and a program that is
+    /// synchronized for it is right.
+    #[cold]
+    fn add_possible_draw(&self, buffer: vk::CommandBuffer, draw: &DrawParameters, out: &mut TrackerOutput<'_>) {
+        let Some(own) = self.command_buffers.get(buffer.0) else { return };
+        let draw = DrawParameters {
+            has_vertices: draw.has_vertices,
+            indices: draw.indices.as_ref().map(|_| FetchedElements::Unknown),
+            ..DrawParameters::indirect(Vec::new())
+        };
+        let (mut uses, mut touches) = (ShaderUses::default(), AttachmentUses::new());
+        for pipeline in &own.state.bind_point(BindPoint::Graphics).pipeline {
+            self.add_draw_accesses(&own.state, pipeline, &draw, &mut uses, out);
+            add_attachment_uses(&own.state, pipeline, &mut touches);
+        }
+        if let CurrentAttachments::Known(targets) = &own.state.attachments {
+            targets.add_accesses(&touches, &mut uses.fixed);
+        }
+        out.add_possible_reads(uses.fixed);
+    }
+
+    /// The same for a dispatch without workgroups.
+    #[cold]
+    fn add_possible_launch(&self, buffer: vk::CommandBuffer, kind: BindPoint, out: &mut TrackerOutput<'_>) {
+        let Some(own) = self.command_buffers.get(buffer.0) else { return };
+        let mut uses = ShaderUses::default();
+        for pipeline in &own.state.bind_point(kind).pipeline {
+            let ordered = pipeline.raster.ordered;
+            self.add_shader_uses(&own.state, kind, &pipeline.shaders, &Launch::Unknown, ordered, &mut uses, out);
+        }
+        out.add_possible_reads(uses.fixed);
     }
 
     fn add_draw_accesses(

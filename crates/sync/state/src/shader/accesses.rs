@@ -97,6 +97,36 @@ const SMALL_ARRAY_MAX: usize = 16;
 const DYNAMIC_INDEXING_MAX: usize = 4096;
 
 impl TrackedDevice {
+    /// Adds a read of one descriptor of an array, in the place of all those that a shader may pick.
+    fn add_possible_descriptor(
+        &self,
+        descriptor_use: &DescriptorUse,
+        stage: u64,
+        set: &TrackedDescriptorSet,
+        out: &mut TrackerOutput<'_>,
+    ) {
+        let all = (0_u32..).zip(set.descriptors.get(&descriptor_use.binding).into_iter().flatten());
+        let Some((element, descriptor)) = all.filter_map(|it| Some((it.0, (*it.1)?))).next() else { return };
+        let access = DescriptorAccess {
+            set: descriptor_use.set,
+            binding: descriptor_use.binding,
+            element: ResolvedIndex::One(element),
+            stage,
+            reads: descriptor_use.reads,
+            writes: false,
+            bytes: None,
+            certainty: Certainty::Unreported,
+            offset: 0,
+            area: None,
+            is_ordered: false,
+            is_atomic: false,
+            ordered: RasterOrderedReads::default(),
+        };
+        let mut found = Vec::new();
+        self.add_descriptor_access(descriptor, &access, (element, Certainty::Unreported), &mut found);
+        out.add_possible_reads(found);
+    }
+
     /// Whether shaders access anything through what is bound.
     pub(crate) fn has_shader_uses(&self, state: &BoundState, kind: BindPoint, shaders: &[Shader]) -> bool {
         let has = |it: &ShaderInterface| !it.descriptors.is_empty() || !it.addresses.is_empty();
@@ -158,7 +188,9 @@ impl TrackedDevice {
         };
         let Some(set) = set else { return };
         let Some(binding) = set.layout.bindings.get(&descriptor_use.binding) else { return };
-        let Some(element) = resolve_array_index(descriptor_use, set, numbers, out) else { return };
+        let Some(element) = resolve_array_index(descriptor_use, set, numbers, out) else {
+            return self.add_possible_descriptor(descriptor_use, stage, set, out);
+        };
         let (bytes, certainty) = match &descriptor_use.bytes {
             Some(bytes) => {
                 let (bytes, certainty) =

@@ -233,12 +233,14 @@ fn touched_accesses(accesses: &[Access], all: &[Access], launch: &ShaderLaunch, 
             made.push(access.clone());
         }
     }
+    // They stand behind all others.
+    made.sort_by_key(|it| it.certainty == Certainty::Unreported);
     made
 }
 
 /// What the stage of an access touched; none where the access is certain, or nobody kept it.
 fn stage_touches<'a>(access: &Access, launch: &'a ShaderLaunch) -> Option<&'a StageTouches> {
-    if access.certainty == Certainty::Certain {
+    if matches!(access.certainty, Certainty::Certain | Certainty::Unreported) {
         return None;
     }
     let mut stages = launch.stages.iter().filter(|it| it.stage == access.stage);

@@ -11,7 +11,9 @@ use lavascope_explain::{
     AccessRelation, Explainer, diagnose_faults, diagnose_hazards, race_code, race_texts, region_text, relation,
 };
 use lavascope_record::ObjectNames;
-use lavascope_sync_ir::{Certainty, CommandLocation, Hazard, HostStep, ProgramLocation, ResourceId, UndefinedContents};
+use lavascope_sync_ir::{
+    Access, Certainty, CommandLocation, Hazard, HostStep, ProgramLocation, ResourceId, UndefinedContents,
+};
 
 use crate::device::ValidatedDevice;
 use crate::feedback::pending::PendingFeedback;
@@ -297,7 +299,9 @@ impl DiagnosticBuilder<'_> {
                 Some((None, _)) => true,
                 Some((Some((recorded, index)), _)) => match recorded.accesses(index as usize) {
                     Some(all) => {
-                        let own: Vec<_> = all.iter().filter(|own| own.resource == hazard.resource).collect();
+                        let is_own =
+                            |it: &&Access| it.resource == hazard.resource && it.certainty != Certainty::Unreported;
+                        let own: Vec<_> = all.iter().filter(is_own).collect();
                         !own.is_empty() && own.iter().all(|it| it.certainty == Certainty::Certain)
                     }
                     None => true,

@@ -2,7 +2,7 @@
 
 use lavascope_abi::{AccessFlags2 as A, PipelineStageFlags2 as S};
 use lavascope_sync_ir::{
-    Access, Barrier, Command, CommandBuffer, CommandBufferId, Dependency, DependencyTarget, EventId,
+    Access, Barrier, Certainty, Command, CommandBuffer, CommandBufferId, Dependency, DependencyTarget, EventId,
     QueueFamilyTransfer, RasterOrder, ResourceId, SetEvent, SyncScope, WaitEvents,
 };
 
@@ -94,6 +94,7 @@ impl ProgramGenerator {
             let (part, usage) = match is_pass {
                 true => self.pass(before),
                 false if self.features.markers && self.chance(10) => self.markers(),
+                false if self.chance(8) => self.writes_around_possible_read(),
                 false => self.action(needs_graphics),
             };
             if self.dependency_style != DependencyStyle::Random || self.chance(50) {
@@ -172,6 +173,36 @@ impl ProgramGenerator {
             };
         }
         (commands, StageAccessMasks { stages: S::COPY.0, access: A::TRANSFER_WRITE.0 })
+    }
+
+    /// Two writes, and between them a read that may be or not, with a dependency before and behind it.
+    fn writes_around_possible_read(&mut self) -> (Vec<Command>, StageAccessMasks) {
+        let resource = self.random_resource();
+        let region = self.random_region(resource);
+        let uses = if self.is_image(resource) { IMAGE_COMPUTE } else { BUFFER_COMPUTE };
+        let writes: Vec<StageAccessPair> = uses.iter().copied().filter(|it| is_write(it.1)).collect();
+        let reads: Vec<StageAccessPair> = uses.iter().copied().filter(|it| !is_write(it.1)).collect();
+        let [first, second] = [self.pick(&writes), self.pick(&writes)];
+        let [read, shown] = [self.pick(&reads), self.pick(&reads)];
+        // Most often what the barrier is for.
+        let shown = if self.chance(75) { read } else { shown };
+        let write = |of: StageAccessPair| Access::new(resource, region.clone(), of.0, of.1);
+        let masks = |of: StageAccessPair| StageAccessMasks { stages: of.0, access: of.1 };
+        let barrier = |src: StageAccessMasks, dst: StageAccessMasks| {
+            let dependency = Dependency { scope: scope(src, dst), target: DependencyTarget::Global };
+            Command::Barrier(Barrier::Sync2 { dependencies: vec![dependency] })
+        };
+        let possible = Access { certainty: Certainty::Unreported, ..write(read) };
+        let mut middle = if self.chance(70) { Vec::new() } else { self.action(false).0 };
+        match middle.last_mut() {
+            Some(Command::Action(accesses)) => accesses.push(possible),
+            _ => middle.push(Command::Action(vec![possible])),
+        }
+        let mut commands = vec![Command::Action(vec![write(first)]), barrier(masks(first), masks(shown))];
+        commands.extend(middle.into_iter().filter(|_| self.chance(90)));
+        commands.push(barrier(masks(shown), StageAccessMasks { stages: second.0, access: 0 }));
+        commands.push(Command::Action(vec![write(second)]));
+        (commands, masks(first).union(masks(second)).union(masks(read)).union(StageAccessMasks::EVERYTHING))
     }
 
     /// Something that leads from what was before to what comes.

@@ -13,7 +13,11 @@ use super::{DependencyStyle, ProgramGenerator, StageAccessMasks, commands::scope
 const UNDEFINED: i32 = 0;
 const COLOR: i32 = 2;
 const DEPTH: i32 = 3;
+const GENERAL: i32 = 1;
+const DEPTH_READ_ONLY: i32 = 4;
 const READ_ONLY: i32 = 5;
+/// `VK_IMAGE_LAYOUT_READ_ONLY_OPTIMAL`.
+const ANY_READ_ONLY: i32 = 1_000_314_000;
 
 /// What attachments are used for.
 pub(super) const ATTACHMENTS: StageAccessMasks = StageAccessMasks {
@@ -24,6 +28,26 @@ pub(super) const ATTACHMENTS: StageAccessMasks = StageAccessMasks {
         | A::DEPTH_STENCIL_ATTACHMENT_WRITE.0
         | A::INPUT_ATTACHMENT_READ.0,
 };
+
+/// Which subpasses read what the first one drew.
+#[derive(Clone, Copy)]
+enum Readers {
+    Nobody,
+    Second,
+    AllButFirst,
+    InTheMiddle,
+}
+
+impl Readers {
+    fn contain(self, subpass: u32, count: u32) -> bool {
+        match self {
+            Readers::Nobody => false,
+            Readers::Second => subpass == 1,
+            Readers::AllButFirst => subpass > 0,
+            Readers::InTheMiddle => subpass > 0 && subpass + 1 < count,
+        }
+    }
+}
 
 /// Where draws go.
 #[derive(Clone, Copy)]
@@ -125,18 +149,16 @@ impl ProgramGenerator {
     fn render_pass(&mut self, before: StageAccessMasks) -> Vec<Command> {
         let has_depth = self.chance(50);
         let count = match self.random.below(20) {
-            0..=10 => 1,
-            11..=17 => 2,
-            _ => 3,
+            0..=8 => 1,
+            9..=14 => 2,
+            15..=17 => 3,
+            _ => 4,
         };
-        let reads_input = self.chance(50);
-        let (mut pass, views) = self.pass_attachments(has_depth);
-        let depth_stencil = has_depth.then_some((1, DEPTH));
+        let readers = self.pick(&[Readers::Nobody, Readers::Second, Readers::AllButFirst, Readers::InTheMiddle]);
+        let (mut pass, mut views) = self.pass_attachments(has_depth);
         for subpass in 0..count {
-            let is_input = reads_input && subpass == 1;
-            let inputs = if is_input { vec![(0, READ_ONLY)] } else { Vec::new() };
-            let colors = if is_input { Vec::new() } else { vec![(0, COLOR)] };
-            pass.subpasses.push(Subpass { inputs, colors, depth_stencil, ..Subpass::default() });
+            let item = self.subpass(has_depth, subpass, readers.contain(subpass, count));
+            pass.subpasses.push(item);
         }
         let (color_target, depth_target) = (1 + u32::from(has_depth), pass.attachments.len() as u32 - 1);
         if pass.attachments.get(color_target as usize).is_some_and(|it| it.kind == AttachmentKind::Color) {
@@ -148,13 +170,45 @@ impl ProgramGenerator {
         if self.view_mask() != 0 {
             pass.subpasses.iter_mut().for_each(|it| it.view_mask = self.random_view_mask());
         }
-        pass.dependencies = self.subpass_dependencies(before, count as u32);
+        if self.chance(15) {
+            self.push_unused_attachment(&mut pass, &mut views);
+        }
+        pass.dependencies = self.subpass_dependencies(before, count, readers);
         let has_barrier = self.chance(15);
         if has_barrier {
             let scope = scope(ATTACHMENTS, ATTACHMENTS);
             pass.dependencies.push(SubpassDependency { src: Some(0), dst: Some(0), scope, view_offset: None });
         }
         self.pass_commands(pass, views, has_barrier)
+    }
+
+    /// A subpass that draws, or one that reads what others drew.
+    fn subpass(&mut self, has_depth: bool, number: u32, is_reader: bool) -> Subpass {
+        let layout = match self.random.below(10) {
+            0 => GENERAL,
+            1 | 2 => ANY_READ_ONLY,
+            _ => READ_ONLY,
+        };
+        let inputs = if is_reader { vec![(0, layout)] } else { Vec::new() };
+        let is_drawing = !is_reader && (number == 0 || self.chance(90));
+        let colors = if is_drawing { vec![(0, COLOR)] } else { Vec::new() };
+        let depth_layout = match self.random.below(10) {
+            0 if number > 0 => None,
+            1 | 2 if number > 0 => Some(DEPTH_READ_ONLY),
+            _ => Some(DEPTH),
+        };
+        let depth_stencil = depth_layout.filter(|_| has_depth).map(|it| (1, it));
+        Subpass { inputs, colors, depth_stencil, ..Subpass::default() }
+    }
+
+    /// An attachment that no subpass uses: only its layout may change.
+    fn push_unused_attachment(&mut self, pass: &mut RenderPass, views: &mut Vec<AttachmentView>) {
+        let candidates = [(self.attachments[2], AttachmentKind::DepthStencil), (ResourceId(1), AttachmentKind::Color)];
+        let is_free = |it: &&(ResourceId, AttachmentKind)| views.iter().all(|view| view.resource != it.0);
+        let Some((resource, kind)) = candidates.iter().find(is_free).copied() else { return };
+        let layout = if self.chance(70) { READ_ONLY } else { UNDEFINED };
+        pass.attachments.push(Attachment { final_layout: layout, ..self.attachment(kind, UNDEFINED) });
+        views.push(AttachmentView { resource, region: self.whole_image(resource) });
     }
 
     /// A color attachment, perhaps one for depth, and perhaps some to resolve to.
@@ -210,7 +264,12 @@ impl ProgramGenerator {
         [Command::Barrier(Barrier::Sync2 { dependencies: vec![dependency] }), Command::Action(vec![access])]
     }
 
-    fn subpass_dependencies(&mut self, before: StageAccessMasks, count: u32) -> Vec<SubpassDependency> {
+    fn subpass_dependencies(
+        &mut self,
+        before: StageAccessMasks,
+        count: u32,
+        readers: Readers,
+    ) -> Vec<SubpassDependency> {
         let dependency =
             |src, dst, first, second| SubpassDependency { src, dst, scope: scope(first, second), view_offset: None };
         let outside = if self.dependency_style == DependencyStyle::Tight {
@@ -223,13 +282,24 @@ impl ProgramGenerator {
             dependencies.push(dependency(None, Some(0), outside, ATTACHMENTS));
         }
         for subpass in 1..count {
-            if self.chance(90) {
-                let src = if subpass > 1 && self.chance(25) { subpass - 2 } else { subpass - 1 };
+            if self.chance(85) {
+                let src = match self.random.below(20) {
+                    0..=4 if subpass > 1 => subpass - 2,
+                    5..=14 if readers.contain(subpass, count) => 0,
+                    _ => subpass - 1,
+                };
                 dependencies.push(dependency(Some(src), Some(subpass), ATTACHMENTS, ATTACHMENTS));
+                let is_writer = subpass > 1 && !readers.contain(subpass, count);
+                if is_writer && src != subpass - 2 && self.chance(60) {
+                    dependencies.push(dependency(Some(subpass - 2), Some(subpass), ATTACHMENTS, ATTACHMENTS));
+                }
             }
         }
         if self.chance(80) {
             dependencies.push(dependency(Some(count - 1), None, ATTACHMENTS, StageAccessMasks::EVERYTHING));
+            if count > 2 && self.chance(40) {
+                dependencies.push(dependency(Some(count - 2), None, ATTACHMENTS, StageAccessMasks::EVERYTHING));
+            }
         }
         dependencies
     }
@@ -309,7 +379,7 @@ impl ProgramGenerator {
     }
 
     fn area(&mut self) -> Area {
-        let extent = if self.chance(70) { [2, 2, 1] } else { [1, 2, 1] };
+        let extent = if self.chance(60) { [2, 2, 1] } else { [1, 2, 1] };
         Area { offset: [0; 3], extent }
     }
 }

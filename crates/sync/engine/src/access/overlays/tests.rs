@@ -46,8 +46,10 @@ fn context(clock: &QueueClock, tag: Tag) -> AccessContext<'_> {
         queue: 0,
         tag,
         instance_begin: None,
+        pass_begin: Tag::MAX,
         subpass_begin: 0,
         unordered_subpasses: &[],
+        possible_reads: &[],
         identity,
         addressing: name,
     }

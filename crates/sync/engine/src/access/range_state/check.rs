@@ -14,6 +14,7 @@ use lavascope_sync_ir::HazardKind;
 use crate::access::access_context::{AccessContext, Addressing};
 use crate::access::access_order;
 use crate::access::access_order::AccessOrder;
+use crate::access::possible_reads::TaggedRead;
 use crate::access::range_state::{Accessor, Conflict, RangeState, ReadRecord, WriteRecord};
 use crate::access::usages::{PRESENT, SYNC_TABLES, StageIndex, TRANSITION, TRANSITION_WRITE, UsageIndex};
 use crate::dependency::clocks::{FirstScope, QueueClock, Tag};
@@ -93,8 +94,14 @@ impl RangeState {
         if access_order::are_atomic(write.order, order) {
             return None;
         }
-        if context.is_in_unordered_subpass(write.queue, write.tag) {
-            return Some(write.conflict(context, HazardKind::ReadAfterWrite, HazardKind::ReadRacingWrite));
+        if write.is_in_unordered_subpass(context) {
+            let is_ordered = write.is_ordered_across_subpasses(context, (usage, order))
+                || context.rules.most_recent_reads
+                    && self
+                        .reads()
+                        .any(|it| it.first > write.tag && it.is_ordered_across_subpasses(context, (usage, order)));
+            return (!is_ordered)
+                .then(|| write.conflict(context, HazardKind::ReadAfterWrite, HazardKind::ReadRacingWrite));
         }
         if write.tag == context.tag
             || write.is_visible(context, usage)
@@ -102,10 +109,8 @@ impl RangeState {
         {
             return None;
         }
-        if !context.rules.most_recent_reads {
-            return Some(write.conflict(context, HazardKind::ReadAfterWrite, HazardKind::ReadRacingWrite));
-        }
-        let is_covered = self.is_covered_by_read(context, write.tag, (usage, order));
+        let is_covered = write.is_ordered_across_subpasses(context, (usage, order))
+            || context.rules.most_recent_reads && self.is_covered_by_read(context, write.tag, (usage, order));
         (!is_covered).then(|| write.conflict(context, HazardKind::ReadAfterWrite, HazardKind::ReadRacingWrite))
     }
 
@@ -134,11 +139,14 @@ impl RangeState {
     ) -> Option<Conflict> {
         let is_ordered = write.tag == context.tag
             || self.is_followed_by_read(context.rules, write)
-            || write.allows_write(context, usage)
+            || write.allows_write(context, usage, order)
             || context.is_ordered_by_rendering(write.queue, write.tag, (write.usage, write.order), (usage, order));
-        let is_conflict = (!is_ordered || context.is_in_unordered_subpass(write.queue, write.tag))
+        let is_conflict = (!is_ordered || write.is_in_unordered_subpass(context))
             && !access_order::are_atomic(write.order, order)
-            && !is_marker_ordered(context, write, order);
+            && !is_marker_ordered(context, write, order)
+            && !write.is_ordered_across_subpasses(context, (usage, order))
+            && !self.is_followed_by_ordered_read(context, write, (usage, order))
+            && !write.may_be_read_before(context, usage);
         is_conflict.then(|| write.conflict(context, HazardKind::WriteAfterWrite, HazardKind::WriteRacingWrite))
     }
 
@@ -147,6 +155,18 @@ impl RangeState {
     #[inline]
     fn is_followed_by_read(&self, rules: Rules, write: WriteRecord<'_>) -> bool {
         rules.visible_writes && self.reads().any(|it| it.last > write.tag)
+    }
+
+    /// The same where no dependency orders the subpass of the first write before the later one: the read must be before
+    /// that one whatever their subpasses are.
+    fn is_followed_by_ordered_read(
+        &self,
+        context: &AccessContext<'_>,
+        write: WriteRecord<'_>,
+        by: (UsageIndex, AccessOrder),
+    ) -> bool {
+        let is_ordered = |it: &ReadRecord| it.last > write.tag && it.is_ordered_across_subpasses(context, by);
+        context.rules.visible_writes && self.reads().any(|it| is_ordered(&it))
     }
 
     /// Whether an access to this range lies between an earlier access through another resource in the same memory and
@@ -249,13 +269,46 @@ impl WriteRecord<'_> {
             || self.usage == PRESENT && self.is_available(context, SYNC_TABLES.stage(usage))
     }
 
-    /// Whether another write may come after this one.
+    /// Whether another write may come after this one. A store operation need not see the layout transitions of its own
+    /// render pass.
     #[inline]
-    fn allows_write(&self, context: &AccessContext<'_>, usage: UsageIndex) -> bool {
+    fn allows_write(&self, context: &AccessContext<'_>, usage: UsageIndex, order: AccessOrder) -> bool {
+        let is_available = || self.is_available(context, SYNC_TABLES.stage(usage));
+        let is_own_transition = || {
+            let is_stored = order == AccessOrder::Store && self.usage == TRANSITION_WRITE;
+            is_stored && context.is_in_same_pass(self.queue, self.tag)
+        };
         match context.rules.visible_writes {
-            true => self.is_visible(context, usage),
-            false => self.is_available(context, SYNC_TABLES.stage(usage)),
+            true => self.is_visible(context, usage) || is_own_transition() && is_available(),
+            false => is_available(),
         }
+    }
+
+    /// Whether the write lies in a subpass that no dependency orders before the access. A layout transition is also
+    /// before the later subpasses that use the attachment in the same layout (`renderpass-layout-transitions`).
+    #[inline]
+    fn is_in_unordered_subpass(&self, context: &AccessContext<'_>) -> bool {
+        let is_before_subpass =
+            || self.usage == TRANSITION_WRITE && self.overlay.is_some_and(|it| it.is_before_ordered_subpass(context));
+        context.is_in_unordered_subpass(self.queue, self.tag) && !is_before_subpass()
+    }
+
+    /// Whether the write is visible to a read that may have happened since, and that is ordered before another write.
+    #[cold]
+    fn may_be_read_before(&self, context: &AccessContext<'_>, usage: UsageIndex) -> bool {
+        let stage = SYNC_TABLES.stage(usage);
+        let is_between = |read: &TaggedRead| {
+            read.tag > self.tag
+                && context.clock.has_happened(stage, context.queue, SYNC_TABLES.stage(read.usage), read.tag)
+                && self.is_visible(context, read.usage)
+        };
+        let is_allowed = context.rules.visible_writes && !self.is_in_unordered_subpass(context);
+        is_allowed && context.possible_reads.iter().any(is_between)
+    }
+
+    /// Whether load and store operations order the write before an access, in whatever subpass.
+    fn is_ordered_across_subpasses(&self, context: &AccessContext<'_>, by: (UsageIndex, AccessOrder)) -> bool {
+        context.is_ordered_across_subpasses(self.queue, self.tag, (self.usage, self.order), by)
     }
 
     /// Whether the write is available, and the chain of dependencies that made it available reaches a stage.
@@ -287,7 +340,8 @@ impl WriteRecord<'_> {
     }
 
     fn conflict(&self, context: &AccessContext<'_>, after: HazardKind, racing: HazardKind) -> Conflict {
-        let kind = if context.is_racing(self.queue, self.tag) { racing } else { after };
+        let is_racing = context.is_in_unknown_batch(self.queue, self.tag) || self.is_in_unordered_subpass(context);
+        let kind = if is_racing { racing } else { after };
         let kind = if self.usage == PRESENT { after_present(kind) } else { kind };
         Conflict { kind, prior: self.tag, prior_usage: self.usage }
     }
@@ -316,7 +370,9 @@ impl ReadRecord {
         let is_ordered = context.is_ordered_by_rendering(self.queue, self.last, prior, (usage, order))
             || self.happens_before(context, SYNC_TABLES.stage(usage), self.last)
             || self.happens_before_marker(context, order);
-        (!is_ordered || context.is_in_unordered_subpass(self.queue, self.last)).then(|| self.conflict(context))
+        let is_conflict = (!is_ordered || context.is_in_unordered_subpass(self.queue, self.last))
+            && !self.is_ordered_across_subpasses(context, (usage, order));
+        is_conflict.then(|| self.conflict(context))
     }
 
     /// Whether the read with a tag happens before a stage. The tag is that of the first or of the last read.
@@ -332,8 +388,14 @@ impl ReadRecord {
         is_earlier || marker.earlier_stages().iter().any(|it| self.happens_before(context, it, self.last))
     }
 
+    /// Whether load and store operations order the last read before an access, in whatever subpass.
+    fn is_ordered_across_subpasses(&self, context: &AccessContext<'_>, by: (UsageIndex, AccessOrder)) -> bool {
+        context.is_ordered_across_subpasses(self.queue, self.last, (self.usage, self.order), by)
+    }
+
     fn conflict(&self, context: &AccessContext<'_>) -> Conflict {
-        let is_racing = context.is_racing(self.queue, self.last);
+        let is_unordered = context.is_in_unordered_subpass(self.queue, self.last);
+        let is_racing = context.is_in_unknown_batch(self.queue, self.last) || is_unordered;
         let kind = if is_racing { HazardKind::WriteRacingRead } else { HazardKind::WriteAfterRead };
         Conflict { kind, prior: self.last, prior_usage: self.usage }
     }
@@ -345,7 +407,7 @@ impl ResourceFirstScope {
     fn has_read_since(&self, context: &AccessContext<'_>, write: WriteRecord<'_>, read: &ReadRecord) -> bool {
         let contains = |(begin, end): (Tag, Tag), tag: Tag| begin < tag && tag <= end;
         let races = |[one, other]: &[(Tag, Tag); 2]| contains(*one, write.tag) && contains(*other, read.last);
-        let is_racing = || context.is_in_unordered_subpass(write.queue, write.tag) && read.queue == context.queue;
+        let is_racing = || write.is_in_unordered_subpass(context) && read.queue == context.queue;
         read.last > write.tag && !(is_racing() && self.unordered_pairs.iter().any(races))
     }
 }

@@ -11,6 +11,7 @@ use crate::access::access_order::AccessOrder;
 use crate::access::overlays::Overlay;
 use crate::access::range_state::{Accessor, ColdState, RangeState, WriteRecord};
 use crate::access::usages::TRANSITION_WRITE;
+use crate::dependency::clocks::Tag;
 use crate::dependency::expanded::ResolvedDependency;
 use crate::dependency::scopes::ExpandedScope;
 
@@ -34,14 +35,15 @@ impl RangeState {
         });
     }
 
-    /// If the last write is a layout transition of the current command: makes it visible to another second scope.
+    /// If the last write is the layout transition with a tag: makes it visible to another second scope.
     pub(crate) fn share_transition(
         &mut self,
         context: &AccessContext<'_>,
+        tag: Tag,
         scope: &ExpandedScope,
         shared: &mut SharedOverlays,
     ) {
-        self.add_to_overlays(context, scope, shared, |it| it.usage == TRANSITION_WRITE && it.tag == context.tag);
+        self.add_to_overlays(context, scope, shared, |it| it.usage == TRANSITION_WRITE && it.tag == tag);
     }
 
     /// Applies a dependency on the resource: the writes in its first scope become visible to its second scope.

@@ -40,8 +40,10 @@ fn context(clock: &QueueClock, tag: Tag, from: Tag) -> AccessContext<'_> {
         queue: 0,
         tag,
         instance_begin: None,
+        pass_begin: Tag::MAX,
         subpass_begin: from,
         unordered_subpasses: &[],
+        possible_reads: &[],
         identity,
         addressing: name,
     }
@@ -250,7 +252,7 @@ fn transitions_of_now_are_shared() {
     for (by, tag, is_shared) in [(transition, 20, true), (transition, 10, false), (copy_write(), 20, false)] {
         let mut state = RangeState::default();
         state.record_write(by, ResourceIdentity::default(), tag);
-        state.share_transition(&context(&clock, 20, 0), &scope, &mut SharedOverlays::default());
+        state.share_transition(&context(&clock, 20, 0), 20, &scope, &mut SharedOverlays::default());
         assert_eq!(state.cold.is_some(), is_shared);
     }
 }

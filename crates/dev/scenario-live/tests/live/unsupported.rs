@@ -6,7 +6,7 @@ const PRESENTED: &str = "the memory of what is presented is not the application'
 const SPARSE: &str = "the sparse blocks of images have 64 KiB";
 
 /// Scenarios that cannot be performed, and what is said about them.
-pub(crate) const UNSUPPORTED: [(&str, &str); 23] = [
+pub(crate) const UNSUPPORTED: [(&str, &str); 24] = [
     ("aliasing/component_of_an_alias_unseen", "a barrier is about whole levels"),
     ("aliasing/components_of_an_alias", EVERY_TEXEL),
     (
@@ -17,6 +17,7 @@ pub(crate) const UNSUPPORTED: [(&str, &str); 23] = [
     ("aliasing/linear_image_under_tiled", EVERY_TEXEL),
     ("aliasing/visible_through_another_element", "said with the masks of version 1 it means something else"),
     ("barrier/first_read_of_a_lane_counts", "no image is a uniform buffer"),
+    ("buffer/feedback_counter_is_no_parameter", "no shader has accesses 0x4000000"),
     ("image/all_after_a_component", EVERY_TEXEL),
     ("image/component_after_all", EVERY_TEXEL),
     ("image/components_are_apart", EVERY_TEXEL),

@@ -88,7 +88,9 @@ fn diagnostic(
         }
     };
     let code = format!("SYNC-HAZARD-{}", found.kind.name());
+    let certainty = hazard_certainty(program, found);
     Diagnostic {
+        is_overlap_assumed: certainty == HazardCertainty::Assumed,
         function: told.as_ref().map_or_else(String::new, ExplainedHazard::function),
         locations: vec![
             diagnostic_location("access", &found.at, stage(|it| it.later.stage), program, names),
@@ -101,7 +103,7 @@ fn diagnostic(
         fixes: fixes(&proposal, names),
         no_fix: proposal.no_fix_reason,
         count,
-        ..Diagnostic::new(code, severity(hazard_certainty(program, found)), message)
+        ..Diagnostic::new(code, severity(certainty), message)
     }
 }
 
@@ -140,7 +142,7 @@ fn severity(level: HazardCertainty) -> Severity {
     match level {
         HazardCertainty::Certain => Severity::Error,
         HazardCertainty::Likely => Severity::Warning,
-        HazardCertainty::Possible => Severity::Information,
+        HazardCertainty::Possible | HazardCertainty::Assumed => Severity::Information,
     }
 }
 

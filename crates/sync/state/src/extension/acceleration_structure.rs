@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use lavascope_abi as vk;
 use lavascope_record::{Call, Outcome, View};
-use lavascope_sync_ir::{Access, Origin, ResourceId};
+use lavascope_sync_ir::{Access, Certainty, Origin, ResourceId};
 
 use crate::command::bound_state::BindPoint;
 use crate::command::stage_access::{
@@ -166,7 +166,13 @@ impl TrackedDevice {
         out: &mut TrackerOutput<'_>,
     ) -> Vec<Access> {
         let given = tables.into_iter().flatten();
-        given.filter_map(|it| self.address_access(it.device_address, it.size, BINDING_TABLE_READ, out)).collect()
+        let read = |it: View<'_, vk::StridedDeviceAddressRegionKHR>| {
+            let read = self.address_access(it.device_address, it.size, BINDING_TABLE_READ, out)?;
+            // Of a table with several records, shaders choose some.
+            let certainty = if it.size <= it.stride { Certainty::Certain } else { Certainty::Anywhere };
+            Some(Access { certainty, ..read })
+        };
+        given.filter_map(read).collect()
     }
 
     fn structure_accesses(

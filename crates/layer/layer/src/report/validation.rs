@@ -342,6 +342,7 @@ impl Validation {
     /// Tells the report and the log. Gives what messengers are to be told.
     fn report_finding(&mut self, finding: ValidatorFinding) -> Option<PendingMessage> {
         let diagnostic = &self.validator.diagnostics()[finding.cause];
+        let variant = finding.variant.map(|it| &self.validator.variants()[it]);
         let inbox = inbox_of(finding.device).filter(|it| it.finding_filter.accepts(finding, diagnostic))?;
         let (messages, told) = (&inbox.messages, &mut self.causes);
         let index = *self.cause_index.entry((finding.cause, Arc::as_ptr(messages).addr())).or_insert_with(|| {
@@ -363,7 +364,10 @@ impl Validation {
                 self.log = Some(inbox.messages.clone());
             }
         }
-        let told = cause.rendered.clone();
+        let told = match variant {
+            Some(other) => Arc::new(RenderedFinding::new(other, messages, inbox.finding_filter)),
+            None => cause.rendered.clone(),
+        };
         (!inbox.messages.is_above_limit(cause.count)).then_some(PendingMessage { inbox, rendered: told })
     }
 

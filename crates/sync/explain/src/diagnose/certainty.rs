@@ -1,6 +1,7 @@
 //! How sure it is that a hazard happens: shaders decide some things only when they run.
 
 use lavascope_abi::PipelineStageFlags2;
+use lavascope_diag::Severity;
 use lavascope_sync_ir::{Access, Certainty, Command, Hazard, HazardKind, HostStep, Program, ProgramLocation, Region};
 
 use crate::follow::dependency::recorded_location;
@@ -26,6 +27,14 @@ impl HazardCertainty {
             HazardCertainty::Certain => "certain",
             HazardCertainty::Likely => "likely",
             HazardCertainty::Possible | HazardCertainty::Assumed => "possible",
+        }
+    }
+
+    pub const fn severity(self) -> Severity {
+        match self {
+            HazardCertainty::Certain => Severity::Error,
+            HazardCertainty::Likely => Severity::Warning,
+            HazardCertainty::Possible | HazardCertainty::Assumed => Severity::Information,
         }
     }
 }

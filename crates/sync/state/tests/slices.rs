@@ -117,9 +117,9 @@ fn only_optimal_images_belong_to_a_family() {
         create!(app, CreateImage, CreateImageParams, linear_image([4, 4]), p_image: image(2));
         let (image, memory) = (image(2), memory(MEMORY));
         call!(app, BindImageMemory, BindImageMemoryParams { image: image, memory: memory, memory_offset: 1 << 21 });
-        let exclusive = |it: &lavascope_sync_ir::Resource| {
-            let is_buffer = matches!(it.kind, ResourceKind::Buffer { .. });
-            (is_buffer, it.is_exclusive)
+        let exclusive = |resource: &lavascope_sync_ir::Resource| {
+            let is_buffer = matches!(resource.kind, ResourceKind::Buffer { .. });
+            (is_buffer, resource.is_exclusive)
         };
         let all: Vec<(bool, bool)> = app.program().resources.iter().map(exclusive).collect();
         assert_eq!(all, [(false, true), (true, !feature), (false, !feature)]);

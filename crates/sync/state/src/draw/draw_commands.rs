@@ -590,9 +590,9 @@ fn draw_multi_indexed(ext_params: View<'_, vk::CmdDrawMultiIndexedEXTParams>) ->
     let indices =
         FetchedElements::from_ranges(ext_params.p_index_info().iter().map(|it| (it.first_index, it.index_count)));
     let common = ext_params.value(ext_params.p_vertex_offset).copied();
-    let draw = |it: View<'_, vk::MultiDrawIndexedInfoEXT>| DrawRange {
-        elements: [it.first_index, it.index_count],
-        vertex_offset: common.unwrap_or(it.vertex_offset),
+    let draw = |info: View<'_, vk::MultiDrawIndexedInfoEXT>| DrawRange {
+        elements: [info.first_index, info.index_count],
+        vertex_offset: common.unwrap_or(info.vertex_offset),
         instances: [ext_params.first_instance, ext_params.instance_count],
     };
     let list = DrawList { draws: ext_params.p_index_info().iter().map(draw).collect(), is_count_known: true };

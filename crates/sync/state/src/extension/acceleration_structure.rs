@@ -166,10 +166,10 @@ impl TrackedDevice {
         out: &mut TrackerOutput<'_>,
     ) -> Vec<Access> {
         let given = tables.into_iter().flatten();
-        let read = |it: View<'_, vk::StridedDeviceAddressRegionKHR>| {
-            let read = self.address_access(it.device_address, it.size, BINDING_TABLE_READ, out)?;
+        let read = |table: View<'_, vk::StridedDeviceAddressRegionKHR>| {
+            let read = self.address_access(table.device_address, table.size, BINDING_TABLE_READ, out)?;
             // Of a table with several records, shaders choose some.
-            let certainty = if it.size <= it.stride { Certainty::Certain } else { Certainty::Anywhere };
+            let certainty = if table.size <= table.stride { Certainty::Certain } else { Certainty::Anywhere };
             Some(Access { certainty, ..read })
         };
         given.filter_map(read).collect()

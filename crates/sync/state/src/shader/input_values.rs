@@ -92,7 +92,7 @@ impl ShaderInputValues<'_> {
     pub(crate) fn launched_bytes(&self, bytes: &Range<u64>, each: &InvocationBytes) -> Option<LaunchedBytes> {
         let mut each = each.clone();
         let mut start = Some(each.start);
-        let is_in_memory = |it: &OffsetTerm| match it.quantity {
+        let is_in_memory = |term: &OffsetTerm| match term.quantity {
             Quantity::BuiltIn { built_in, .. } => self.launch.is_in_memory(built_in),
             Quantity::Read(_) => false,
         };
@@ -145,7 +145,7 @@ fn limited_bytes(
     values: impl Fn(&OffsetTerm) -> Option<Range<u64>>,
 ) -> (Range<u64>, Certainty) {
     let Some((known, is_all)) = all_invocations(each, values) else {
-        let is_in_memory = |it: &OffsetTerm| match it.quantity {
+        let is_in_memory = |term: &OffsetTerm| match term.quantity {
             Quantity::BuiltIn { built_in, .. } => launch.is_in_memory(built_in),
             Quantity::Read(_) => false,
         };

@@ -60,8 +60,8 @@ impl DiagnosticBuilder<'_> {
                 let cause = self.finding_cause(FindingKind::Hazard(hazard.kind), places, hazard.resource);
                 let is_only_possible = self.certainty(hazard) >= HazardCertainty::Possible;
                 let cause = FindingCause { is_only_possible, ..cause };
-                let is_same = |it: &&Hazard| {
-                    (it.kind, &it.at, &it.prior, it.resource)
+                let is_same = |other: &&Hazard| {
+                    (other.kind, &other.at, &other.prior, other.resource)
                         == (hazard.kind, &hazard.at, &hazard.prior, hazard.resource)
                 };
                 let parts = found.iter().filter(is_same).map(|it| it.region.clone());

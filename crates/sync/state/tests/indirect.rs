@@ -464,3 +464,26 @@ fn a_dispatch_of_unknown_size_reads_anything() {
     dispatch_indirect(&mut app);
     assert_eq!(shader_reads(&app)[0], [(16..16 + 96, Certainty::Certain)]);
 }
+
+#[test]
+fn transform_feedback_writes_somewhere_in_its_buffers() {
+    let mut app = app(INDEX, INDIRECT);
+    bind(&mut app);
+    let command_buffer = command_buffer(2);
+    app.call(
+        Api::CmdBindTransformFeedbackBuffersEXT,
+        &CmdBindTransformFeedbackBuffersEXTParams {
+            command_buffer,
+            first_binding: 0,
+            binding_count: 1,
+            p_buffers: Ptr::to(&buffer(COUNT)),
+            p_offsets: Ptr::to(&256),
+            p_sizes: Ptr::to(&512),
+        },
+    );
+    let begin = CmdBeginTransformFeedbackEXTParams { command_buffer, ..CmdBeginTransformFeedbackEXTParams::zeroed() };
+    app.call(Api::CmdBeginTransformFeedbackEXT, &begin);
+    app.draw(2, 3, 0);
+    let written = read(&app, Bits::TRANSFORM_FEEDBACK_WRITE_EXT, COUNT);
+    assert_eq!(written, [(256..768, Certainty::Anywhere)], "as much as the shaders emit");
+}

@@ -6,8 +6,9 @@ const PRESENTED: &str = "the memory of what is presented is not the application'
 const SPARSE: &str = "the sparse blocks of images have 64 KiB";
 
 /// Scenarios that cannot be performed, and what is said about them.
-pub(crate) const UNSUPPORTED: [(&str, &str); 24] = [
+pub(crate) const UNSUPPORTED: [(&str, &str); 25] = [
     ("aliasing/component_of_an_alias_unseen", "a barrier is about whole levels"),
+    ("aliasing/compatible_images_of_unknown_size", "more memory than the resource has bytes"),
     ("aliasing/components_of_an_alias", EVERY_TEXEL),
     (
         "aliasing/host_through_an_alias",

@@ -133,6 +133,9 @@ pub struct Diagnostic {
     pub no_fix: Option<String>,
     /// How often it was found.
     pub count: u64,
+    /// Whether two accesses meet only if a shader picks a certain element of an array, or if numbers in memory that nobody
+    /// read have certain values.
+    pub is_overlap_assumed: bool,
 }
 
 impl Diagnostic {
@@ -151,6 +154,7 @@ impl Diagnostic {
             fixes: Vec::new(),
             no_fix: None,
             count: 1,
+            is_overlap_assumed: false,
         }
     }
 

@@ -163,7 +163,7 @@ settings! {
     }
     sync_shader_heuristic: bool {
         kind: SettingKind::Flag, default: "off", exists: true,
-        help: "Report hazards as errors too that depend on what shaders do at run time.",
+        help: "Report hazards as errors too that depend on what shaders do at run time; elements of arrays stay `possible`.",
         aliases: [Key("syncval_shader_accesses_heuristic")],
     }
     backtrace: bool {

@@ -89,6 +89,8 @@ pub(crate) struct TrackedDevice {
     /// Buffers whose device address is known: resource and size by address.
     pub(crate) buffer_addresses: BTreeMap<u64, (ResourceId, u64)>,
     pub(crate) last_draw: LastDraw,
+    /// `maintenance9` is enabled.
+    pub(crate) has_maintenance9: bool,
     /// Whether somebody tells what the host writes into memory.
     pub(crate) host_write_coverage: HostWriteCoverage,
     /// What lets the host write after a submission what that reads: it waits for events that the host sets, has barriers

@@ -320,7 +320,12 @@ impl<L: Listener> Tracker<L> {
         info: View<'_, vk::DeviceCreateInfo>,
         handle: u64,
     ) {
-        let mut device = TrackedDevice { host_write_coverage: self.host_write_coverage, ..TrackedDevice::default() };
+        let maintenance9 = info.chained::<vk::PhysicalDeviceMaintenance9FeaturesKHR>();
+        let mut device = TrackedDevice {
+            has_maintenance9: maintenance9.is_some_and(|it| it.maintenance9.is_true()),
+            host_write_coverage: self.host_write_coverage,
+            ..TrackedDevice::default()
+        };
         let families = self.families.get(&physical.0).map_or(&[][..], Vec::as_slice);
         for p_queue_create_info in info.p_queue_create_infos().iter() {
             let flags = families.get(p_queue_create_info.queue_family_index as usize).copied().unwrap_or(FLAGS_UNKNOWN);

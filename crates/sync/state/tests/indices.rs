@@ -13,7 +13,7 @@ const VERTICES: u64 = 1;
 const INDICES: u64 = 2;
 /// Where the indices lie in the memory.
 const PLACE: u64 = 1 << 16;
-const ALL: (std::ops::Range<u64>, Certainty) = (0..4096, Certainty::Somewhere);
+const ALL: (std::ops::Range<u64>, Certainty) = (0..4096, Certainty::Anywhere);
 
 /// A pipeline that reads eight of the sixteen bytes of each vertex, and draws nothing.
 fn app(usage: BufferUsageFlags) -> App<Collector> {

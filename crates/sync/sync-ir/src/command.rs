@@ -76,11 +76,46 @@ pub enum Certainty {
     Somewhere,
     /// It is made or not: under a branch, for an unknown number of vertices.
     Maybe,
+    /// It is made somewhere in the region, and numbers in memory that nobody read decide where: indices, or the
+    /// parameters of an indirect draw.
+    Anywhere,
+    /// The same, if it is made at all.
+    MaybeAnywhere,
     /// It is made to this resource or to another one of an array.
     OneOfArray,
     /// A read that may be made, or not, to this resource or to any other: nothing is reported of it. But whatever is
     /// visible to such a read may have been read. Such reads stand behind all other accesses of their command.
     Unreported,
+}
+
+impl Certainty {
+    /// The same of an access that may not be made.
+    #[must_use]
+    pub const fn if_made(self) -> Certainty {
+        match self {
+            Certainty::Certain | Certainty::Somewhere | Certainty::Maybe => Certainty::Maybe,
+            Certainty::Anywhere | Certainty::MaybeAnywhere => Certainty::MaybeAnywhere,
+            Certainty::OneOfArray => Certainty::OneOfArray,
+            Certainty::Unreported => Certainty::Unreported,
+        }
+    }
+
+    /// The same where numbers in memory that nobody read decide which part of the region is accessed.
+    #[must_use]
+    pub const fn anywhere(self) -> Certainty {
+        match self {
+            Certainty::Certain | Certainty::Somewhere | Certainty::Anywhere => Certainty::Anywhere,
+            Certainty::Maybe | Certainty::MaybeAnywhere => Certainty::MaybeAnywhere,
+            Certainty::OneOfArray => Certainty::OneOfArray,
+            Certainty::Unreported => Certainty::Unreported,
+        }
+    }
+
+    /// Whether the region is larger than what is accessed because nobody read the numbers that decide about it.
+    #[must_use]
+    pub const fn is_range_unknown(self) -> bool {
+        matches!(self, Certainty::Anywhere | Certainty::MaybeAnywhere)
+    }
 }
 
 /// Whether the order of fragments, or that of markers, covers an access, or none is needed.

@@ -39,7 +39,8 @@ pub struct MemoryBinding {
     pub size: u64,
 }
 
-/// An image; two with equal values, `alias` and the same binding are compatible aliases.
+/// An image; two with equal values and `alias` that begin at the same byte of the same memory are compatible aliases,
+/// whatever the sizes of their bindings: those are guesses where nobody asked the driver.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ImageDesc {
     pub format: Format,

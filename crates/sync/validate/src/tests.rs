@@ -1,11 +1,13 @@
 //! Programs that are told to the listener directly, as the tracker would.
 
+use std::ops::Range;
+
 use lavascope_abi::{AccessFlags2 as A, Command as Api, HandleType, ObjectId, PipelineStageFlags2 as S};
-use lavascope_diag::Diagnostic;
+use lavascope_diag::{Diagnostic, Severity};
 use lavascope_state::{CallSource, Destroyed, DeviceCall, Listener};
 use lavascope_sync_ir::{
-    Access, Command, CommandBufferId, FenceId, HostStep, MemoryBinding, MemoryId, Queue, QueueId, Region, Resource,
-    ResourceId, ResourceKind, SemaphoreId, SemaphorePoint, SemaphoreSignal, SemaphoreWait, SubmitBatch,
+    Access, Certainty, Command, CommandBufferId, FenceId, HostStep, MemoryBinding, MemoryId, Queue, QueueId, Region,
+    Resource, ResourceId, ResourceKind, SemaphoreId, SemaphorePoint, SemaphoreSignal, SemaphoreWait, SubmitBatch,
 };
 
 use crate::devices::ValidatedDevices;
@@ -142,6 +144,47 @@ fn what_is_older_than_the_window_is_not_explained_and_it_is_said() {
     assert!(diagnostic.message.contains("VkBuffer#0[0..16]"), "{}", diagnostic.message);
     assert!(diagnostic.explanation[0].contains("older than the last steps"), "{:?}", diagnostic.explanation);
     assert_eq!(diagnostic.locations[1].text, "not known any more");
+}
+
+/// The command buffer is recorded anew with other parts of the resource: the cause stays one, and each text is true.
+#[test]
+fn a_cause_about_other_parts_has_a_text_of_its_own() {
+    let mut app = App::new();
+    app.buffer(0);
+    let part = |bytes: Range<u64>| {
+        Command::Action(vec![Access::new(ResourceId(0), Region::Buffer(bytes), S::COPY.0, A::TRANSFER_WRITE.0)])
+    };
+    for bytes in [0..8, 16..24, 0..8, 16..24] {
+        app.record(1, [part(bytes.clone()), part(bytes)]);
+    }
+    let [diagnostic] = app.diagnostics() else { panic!("{:#?}", app.diagnostics()) };
+    assert!(diagnostic.message.contains("VkBuffer#0[0..8]"), "{}", diagnostic.message);
+    assert_eq!(diagnostic.count, 4);
+    let [other] = &app.devices.causes.variants[..] else { panic!("{:#?}", app.devices.causes.variants) };
+    assert!(other.message.contains("VkBuffer#0[16..24]"), "{}", other.message);
+    let told: Vec<Option<usize>> = app.devices.causes.new.iter().map(|it| it.variant).collect();
+    assert_eq!(told, [None, Some(0), None, Some(0)]);
+    // There is an end to that.
+    for start in (24..64).step_by(4) {
+        app.record(1, [part(start..start + 4), part(start..start + 4)]);
+    }
+    assert_eq!((app.diagnostics().len(), app.devices.causes.variants.len()), (1, 7));
+}
+
+/// What is certain is no repetition of what is only possible.
+#[test]
+fn what_is_only_possible_is_a_cause_of_its_own() {
+    let mut app = App::new();
+    app.buffer(0);
+    let part = |bytes: Range<u64>, certainty| {
+        let access = Access::new(ResourceId(0), Region::Buffer(bytes), S::COPY.0, A::TRANSFER_WRITE.0);
+        Command::Action(vec![Access { certainty, ..access }])
+    };
+    for certainty in [Certainty::Anywhere, Certainty::Certain, Certainty::Anywhere] {
+        app.record(1, [part(0..8, Certainty::Certain), part(0..32, certainty)]);
+    }
+    let told: Vec<_> = app.diagnostics().iter().map(|it| (it.severity, it.is_overlap_assumed, it.count)).collect();
+    assert_eq!(told, [(Severity::Information, true, 2), (Severity::Error, false, 1)]);
 }
 
 /// Whichever command buffer is free is recorded: that is one cause. What is recorded otherwise is another.

@@ -221,6 +221,11 @@ impl Validator {
         &self.tracker.listener.causes.diagnostics
     }
 
+    /// Diagnostics of causes that are in [`Validator::diagnostics`] already, about other parts of their resources.
+    pub fn variants(&self) -> &[Diagnostic] {
+        &self.tracker.listener.causes.variants
+    }
+
     /// Hazards that were found after there were too many causes to tell them apart.
     pub fn dropped_hazards(&self) -> u64 {
         self.tracker.listener.causes.dropped

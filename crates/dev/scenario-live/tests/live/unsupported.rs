@@ -7,8 +7,9 @@ const POSSIBLE: &str = "an access that is not certain";
 const SPARSE: &str = "the sparse blocks of images have 64 KiB";
 
 /// Scenarios that cannot be performed, and what is said about them.
-pub(crate) const UNSUPPORTED: [(&str, &str); 29] = [
+pub(crate) const UNSUPPORTED: [(&str, &str); 31] = [
     ("aliasing/component_of_an_alias_unseen", "a barrier is about whole levels"),
+    ("aliasing/compatible_images_of_unknown_size", "more memory than the resource has bytes"),
     ("aliasing/components_of_an_alias", EVERY_TEXEL),
     (
         "aliasing/host_through_an_alias",
@@ -18,6 +19,7 @@ pub(crate) const UNSUPPORTED: [(&str, &str); 29] = [
     ("aliasing/linear_image_under_tiled", EVERY_TEXEL),
     ("aliasing/visible_through_another_element", "said with the masks of version 1 it means something else"),
     ("barrier/first_read_of_a_lane_counts", "no image is a uniform buffer"),
+    ("buffer/feedback_counter_is_no_parameter", "no shader has accesses 0x4000000"),
     ("buffer/possible_read_before_both_writes", POSSIBLE),
     ("buffer/possible_read_between_writes", POSSIBLE),
     ("buffer/possible_read_in_another_way", POSSIBLE),

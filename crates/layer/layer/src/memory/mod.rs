@@ -11,8 +11,8 @@
 //! apart, it is stored as if the host had written it: to store too much does no harm to a replay that has the same
 //! order, and to store too little does.
 //!
-//! Validation without a capture looks only at small memories with index buffers ([`MemoryInterest::Indices`]), each
-//! from its first mapping on or never.
+//! Validation without a capture looks only at small memories with index buffers, or with parameters of indirect commands
+//! ([`MemoryInterest::Indices`]), each from its first mapping on or never.
 //!
 //! Absent on purpose: memory that the host cannot see, and what other processes write into memory that they share.
 
@@ -48,7 +48,8 @@ use write_detection::WriteDetection;
 pub(crate) enum MemoryInterest {
     /// All that the host writes.
     Everything(CaptureMemory),
-    /// What it writes into small memories with indices: draws read the vertices that these name.
+    /// What it writes into small memories with indices, or with parameters of indirect commands: draws read the vertices
+    /// that these name.
     Indices,
 }
 
@@ -68,7 +69,7 @@ pub(crate) struct HostVisibleMemories {
 #[derive(Default)]
 struct WatchedMemories {
     all: HashMap<u64, Arc<WatchedMemory>>,
-    /// Buffers that may have indices, where nothing else is of interest.
+    /// Buffers that may have indices or parameters, where nothing else is of interest.
     index_buffers: HashSet<u64>,
     /// Bytes of memories that are looked at because of these.
     index_bytes: u64,
@@ -363,7 +364,7 @@ impl HostVisibleMemories {
                 let more =
                     unsafe { find_in_chain::<BufferUsageFlags2CreateInfo>(info.p_next, ty).map(|it| &*it.as_ptr()) };
                 let usage = more.map_or(u64::from(info.usage.0), |it| it.usage.0);
-                if usage & u64::from(BufferUsageFlags::INDEX_BUFFER.0) != 0 {
+                if usage & u64::from(BufferUsageFlags::INDEX_BUFFER.0 | BufferUsageFlags::INDIRECT_BUFFER.0) != 0 {
                     lock(&self.inner).index_buffers.insert(buffer.0);
                 }
             }

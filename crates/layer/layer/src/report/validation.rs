@@ -60,7 +60,7 @@ pub(crate) struct FindingFilter {
     pub(crate) possible: bool,
     /// What is not inside of one command buffer too.
     pub(crate) submit_time: bool,
-    /// What depends on shaders as errors.
+    /// What depends on shaders as errors, but for what is only assumed to meet.
     pub(crate) heuristic: bool,
 }
 
@@ -80,8 +80,10 @@ impl FindingFilter {
     }
 
     pub(crate) fn severity(self, diagnostic: &Diagnostic) -> MessageSeverity {
+        let is_raised =
+            self.heuristic && diagnostic.code.0.starts_with("SYNC-HAZARD") && !diagnostic.is_overlap_assumed;
         match diagnostic.severity {
-            _ if self.heuristic && diagnostic.code.0.starts_with("SYNC-HAZARD") => MessageSeverity::Error,
+            _ if is_raised => MessageSeverity::Error,
             lavascope_diag::Severity::Error => MessageSeverity::Error,
             lavascope_diag::Severity::Warning | lavascope_diag::Severity::Performance => MessageSeverity::Warning,
             lavascope_diag::Severity::Information => MessageSeverity::Note,
@@ -295,7 +297,7 @@ impl Validation {
             self.validator.expect_some_host_writes();
         }
         // Where shaders keep what they touch, what is only possible may turn out to be certain.
-        if settings.possible || settings.sync_shader_heuristic || settings.gpu {
+        if settings.possible || settings.gpu {
             self.validator.report_possible();
         }
     }
@@ -340,6 +342,7 @@ impl Validation {
     /// Tells the report and the log. Gives what messengers are to be told.
     fn report_finding(&mut self, finding: ValidatorFinding) -> Option<PendingMessage> {
         let diagnostic = &self.validator.diagnostics()[finding.cause];
+        let variant = finding.variant.map(|it| &self.validator.variants()[it]);
         let inbox = inbox_of(finding.device).filter(|it| it.finding_filter.accepts(finding, diagnostic))?;
         let (messages, told) = (&inbox.messages, &mut self.causes);
         let index = *self.cause_index.entry((finding.cause, Arc::as_ptr(messages).addr())).or_insert_with(|| {
@@ -361,7 +364,10 @@ impl Validation {
                 self.log = Some(inbox.messages.clone());
             }
         }
-        let told = cause.rendered.clone();
+        let told = match variant {
+            Some(other) => Arc::new(RenderedFinding::new(other, messages, inbox.finding_filter)),
+            None => cause.rendered.clone(),
+        };
         (!inbox.messages.is_above_limit(cause.count)).then_some(PendingMessage { inbox, rendered: told })
     }
 

@@ -65,6 +65,8 @@ pub struct StageDesc {
 pub struct UsageDesc {
     pub stage: StageIndex,
     pub access: u64,
+    /// A dependency that has one of these accesses at the stage has the usage. Mostly that is the access alone.
+    pub sufficient_access: u64,
     /// The column in tables of writes, if it writes.
     pub write: Option<u8>,
 }
@@ -125,10 +127,11 @@ impl SyncTables {
         let write = is_write.then_some(self.writes.len() as u8);
         self.writes.extend(is_write.then_some(usage));
         self.stages[usize::from(stage.0)].usages.add(usage);
+        let bit = self.stages[usize::from(stage.0)].bit;
         if access != 0 {
-            self.by_bits[bits_index(self.stages[usize::from(stage.0)].bit, access)] = Some(usage);
+            self.by_bits[bits_index(bit, access)] = Some(usage);
         }
-        self.usages.push(UsageDesc { stage, access, write });
+        self.usages.push(UsageDesc { stage, access, sufficient_access: sufficient_access(bit, access), write });
     }
 
     /// Which stages come before which: along each pipeline, and where a stage says that it comes before another.
@@ -249,6 +252,14 @@ pub fn access_members(bits: u64) -> u64 {
 fn has_member(access: &SyncAccess, stage: u64) -> bool {
     let is_member = |it: &&SyncAccess| it.access & access.equivalent != 0 && it.equivalent == 0;
     SYNC_ACCESSES.iter().filter(is_member).any(|it| it.stages & stage != 0)
+}
+
+/// A draw reads its byte count from a buffer of indirect parameters that is a counter of transform feedback as well. The
+/// table gives both reads the stage of indirect draws, and the description of neither excludes this one.
+fn sufficient_access(stage: u64, access: u64) -> u64 {
+    let is_byte_count =
+        stage == PipelineStageFlags2::DRAW_INDIRECT.0 && access == AccessFlags2::TRANSFORM_FEEDBACK_COUNTER_READ_EXT.0;
+    access | if is_byte_count { AccessFlags2::INDIRECT_COMMAND_READ.0 } else { 0 }
 }
 
 /// The registry has no mark for writes but their names.

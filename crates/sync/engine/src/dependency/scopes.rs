@@ -70,7 +70,7 @@ pub fn access_scope(stages: u64, access: u64, queue_flags: u32) -> UsageSet {
     let mut found = UsageSet::default();
     for stage in unexpanded_stages(stages, queue_flags).iter() {
         for usage in SYNC_TABLES.stages[usize::from(stage.0)].usages.iter() {
-            if SYNC_TABLES.usages[usize::from(usage.0)].access & access != 0 {
+            if SYNC_TABLES.usages[usize::from(usage.0)].sufficient_access & access != 0 {
                 found.add(usage);
             }
         }

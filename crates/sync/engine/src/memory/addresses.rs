@@ -258,7 +258,8 @@ impl AddressMap {
     /// An image that is the same one under another name.
     fn find_compatible_alias(&self, resource: &Resource) -> Option<&Placement> {
         let (ResourceKind::Image(image), Some(binding)) = (&resource.kind, resource.binding) else { return None };
-        let same = |it: &&Placement| it.kind == resource.kind && it.binding == resource.binding;
+        let is_bound_alike = |it: MemoryBinding| (it.memory, it.offset) == (binding.memory, binding.offset);
+        let same = |it: &&Placement| it.kind == resource.kind && it.binding.is_some_and(is_bound_alike);
         image
             .alias
             .then(|| self.memories.bound_resources(binding).map(|it| &self.placements[it.0 as usize]).find(same))

@@ -1,6 +1,7 @@
 //! How sure it is that a hazard happens: shaders decide some things only when they run.
 
 use lavascope_abi::PipelineStageFlags2;
+use lavascope_diag::Severity;
 use lavascope_sync_ir::{
     Access, Certainty, Command, Hazard, HazardKind, HostStep, ImageRegion, Program, ProgramLocation, Region,
     RenderPass, Subpass,
@@ -16,8 +17,11 @@ pub enum HazardCertainty {
     Certain,
     /// A read and a write of the same resource, where the device decides whether or where.
     Likely,
-    /// Two writes, where the device decides: often apart by design. Or a descriptor picked from an array.
+    /// Two writes, where the device decides: often apart by design.
     Possible,
+    /// Nobody knows that the accesses meet: a descriptor is picked from an array, or a range is all that there is because
+    /// nobody read the numbers that limit it.
+    Assumed,
 }
 
 impl HazardCertainty {
@@ -25,7 +29,15 @@ impl HazardCertainty {
         match self {
             HazardCertainty::Certain => "certain",
             HazardCertainty::Likely => "likely",
-            HazardCertainty::Possible => "possible",
+            HazardCertainty::Possible | HazardCertainty::Assumed => "possible",
+        }
+    }
+
+    pub const fn severity(self) -> Severity {
+        match self {
+            HazardCertainty::Certain => Severity::Error,
+            HazardCertainty::Likely => Severity::Warning,
+            HazardCertainty::Possible | HazardCertainty::Assumed => Severity::Information,
         }
     }
 }
@@ -85,13 +97,19 @@ fn overlaps(one: &Region, other: &Region) -> bool {
 /// An access as far as its certainty goes; what is no action of a shader is certain.
 fn pair_certainty(at: &Access, prior: &Access, both_write: bool) -> HazardCertainty {
     let unsure = if both_write { HazardCertainty::Possible } else { HazardCertainty::Likely };
+    let is_assumed = |own: &Access, other: &Access| own.certainty.is_range_unknown() && !covers(other, own);
     match (at.certainty, prior.certainty) {
         (Certainty::Certain, Certainty::Certain) => HazardCertainty::Certain,
         (Certainty::OneOfArray | Certainty::Unreported, _) | (_, Certainty::OneOfArray | Certainty::Unreported) => {
-            HazardCertainty::Possible
+            HazardCertainty::Assumed
         }
-        (Certainty::Certain, Certainty::Somewhere) if covers(at, prior) => HazardCertainty::Certain,
-        (Certainty::Somewhere, Certainty::Certain) if covers(prior, at) => HazardCertainty::Certain,
+        (Certainty::Certain, Certainty::Somewhere | Certainty::Anywhere) if covers(at, prior) => {
+            HazardCertainty::Certain
+        }
+        (Certainty::Somewhere | Certainty::Anywhere, Certainty::Certain) if covers(prior, at) => {
+            HazardCertainty::Certain
+        }
+        _ if is_assumed(at, prior) || is_assumed(prior, at) => HazardCertainty::Assumed,
         _ => unsure,
     }
 }
@@ -274,7 +292,9 @@ mod tests {
 
     #[test]
     fn what_the_device_decides_is_not_certain() {
-        use Certainty::{Certain, Maybe, OneOfArray, Somewhere};
+        use Certainty::{Anywhere, Certain, Maybe, MaybeAnywhere, OneOfArray, Somewhere};
+        use HazardCertainty::{Assumed, Likely, Possible};
+        let certain = HazardCertainty::Certain;
         let (whole, half) = (0..64, 0..32);
         let cases = [
             (whole.clone(), Certain, half.clone(), Certain, HazardCertainty::Certain, HazardCertainty::Certain),
@@ -283,7 +303,16 @@ mod tests {
             (whole.clone(), Somewhere, half.clone(), Certain, HazardCertainty::Likely, HazardCertainty::Possible),
             (whole.clone(), Somewhere, whole.clone(), Somewhere, HazardCertainty::Likely, HazardCertainty::Possible),
             (whole.clone(), Certain, whole.clone(), Maybe, HazardCertainty::Likely, HazardCertainty::Possible),
-            (whole.clone(), Certain, whole, OneOfArray, HazardCertainty::Possible, HazardCertainty::Possible),
+            // What is not known decides only where the other access leaves something out.
+            (whole.clone(), Certain, half.clone(), Anywhere, certain, certain),
+            (whole.clone(), Certain, half.clone(), MaybeAnywhere, Likely, Possible),
+            (whole.clone(), Maybe, half.clone(), Anywhere, Likely, Possible),
+            (whole.clone(), Somewhere, whole.clone(), Anywhere, Likely, Possible),
+            (whole.clone(), Anywhere, half.clone(), Certain, Assumed, Assumed),
+            (half.clone(), Certain, whole.clone(), Anywhere, Assumed, Assumed),
+            (half.clone(), Certain, whole.clone(), MaybeAnywhere, Assumed, Assumed),
+            (half.clone(), Somewhere, whole.clone(), Anywhere, Assumed, Assumed),
+            (whole.clone(), Certain, whole, OneOfArray, Assumed, Assumed),
         ];
         for (at, at_certainty, prior, prior_certainty, one, both) in cases {
             let (at, prior) = (access(at, at_certainty), access(prior, prior_certainty));

@@ -2,7 +2,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-use lavascope_diag::{CallStack, Diagnostic, DiagnosticLocation as DiagPlace, Fix, Property, Severity};
+use lavascope_diag::{CallStack, Diagnostic, DiagnosticLocation as DiagPlace, Fix, Property};
 use lavascope_sync_ir::{CommandBufferId, Findings, Hazard, HazardKind, Program, ProgramLocation, ResourceId};
 
 use super::certainty::{HazardCertainty, hazard_certainty};
@@ -88,7 +88,9 @@ fn diagnostic(
         }
     };
     let code = format!("SYNC-HAZARD-{}", found.kind.name());
+    let certainty = hazard_certainty(program, found);
     Diagnostic {
+        is_overlap_assumed: certainty == HazardCertainty::Assumed,
         function: told.as_ref().map_or_else(String::new, ExplainedHazard::function),
         locations: vec![
             diagnostic_location("access", &found.at, stage(|it| it.later.stage), program, names),
@@ -101,7 +103,7 @@ fn diagnostic(
         fixes: fixes(&proposal, names),
         no_fix: proposal.no_fix_reason,
         count,
-        ..Diagnostic::new(code, severity(hazard_certainty(program, found)), message)
+        ..Diagnostic::new(code, certainty.severity(), message)
     }
 }
 
@@ -134,14 +136,6 @@ pub(crate) fn diagnostic_location(
     let cause =
         recorded_location(program, place).map_or_else(|| names.location(place), |(b, c)| names.recorded_command(b, c));
     DiagPlace { path: names.path(place, stage), labels: names.labels(place), ..DiagPlace::new(role, text, cause) }
-}
-
-fn severity(level: HazardCertainty) -> Severity {
-    match level {
-        HazardCertainty::Certain => Severity::Error,
-        HazardCertainty::Likely => Severity::Warning,
-        HazardCertainty::Possible => Severity::Information,
-    }
 }
 
 fn fixes(proposal: &Proposal, names: &dyn ProgramNames) -> Vec<Fix> {

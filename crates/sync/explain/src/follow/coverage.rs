@@ -12,7 +12,9 @@ use crate::{
     AccessRole, BatchSemaphoreLocation, CoverageGap, OperationLocation, ProgramNames, ScopeCoverage, SyncOperation,
     SyncOperationKind,
 };
-use lavascope_engine::access::usages::{PRESENT, SYNC_TABLES, StageSet, TRANSITION_WRITE, UsageIndex, access_members};
+use lavascope_engine::access::usages::{
+    PRESENT, SYNC_TABLES, StageSet, TRANSITION_WRITE, UsageDesc, UsageIndex, access_members,
+};
 use lavascope_engine::dependency::scopes;
 
 impl Follower<'_> {
@@ -456,9 +458,9 @@ impl DependencySide {
         if !is_memory || usage == TRANSITION_WRITE || usage == PRESENT {
             return (if self.expanded_stages.has(stage) { 0 } else { bit }, 0);
         }
-        let access = SYNC_TABLES.usages[usize::from(usage.0)].access;
+        let UsageDesc { access, sufficient_access, .. } = SYNC_TABLES.usages[usize::from(usage.0)];
         let has_stage = scopes::access_scope(self.stages, EVERYTHING, flags).has(usage);
-        let has_access = access_members(self.access) & access != 0;
+        let has_access = access_members(self.access) & sufficient_access != 0;
         (if has_stage { 0 } else { bit }, if has_access { 0 } else { access })
     }
 }

@@ -400,7 +400,8 @@ fn first_alias(program: &Program, resource: ResourceId) -> u32 {
     let this = &program.resources[resource.0 as usize];
     let is_alias = |item: &&Resource| match (&item.kind, &this.kind) {
         (ResourceKind::Image(one), ResourceKind::Image(other)) => {
-            one.alias && one == other && item.binding.is_some() && item.binding == this.binding
+            let place = |it: &Resource| it.binding.map(|it| (it.memory, it.offset));
+            one.alias && one == other && place(item).is_some() && place(item) == place(this)
         }
         _ => false,
     };

@@ -5,6 +5,8 @@
 
 use lavascope_sync_ir::{ProgramLocation, QueueFamilyTransfer, RasterOrder, ResourceId, SparseBind};
 
+use crate::execute::masks;
+
 /// A point of the clock. All accesses of one command have the same.
 pub(crate) type Time = u32;
 
@@ -183,7 +185,8 @@ impl AccessScope {
             AccessScope::All => true,
             AccessScope::Masked { stages, access, cells } => {
                 let is_part = |it: &ResourceCells| it.cells.contains(&cell) && it.resources.contains(&op.resource);
-                stages & op.stage != 0 && access & op.access != 0 && cells.as_ref().is_none_or(is_part)
+                let is_named = access & masks::names_of_access(op.stage, op.access) != 0;
+                stages & op.stage != 0 && is_named && cells.as_ref().is_none_or(is_part)
             }
         }
     }

@@ -61,6 +61,17 @@ pub(crate) fn expand_access(access: u64) -> u64 {
     expanded
 }
 
+/// The bits of which a mask must have one to include an access. `vkCmdDrawIndirectByteCountEXT` reads an indirect buffer
+/// and a counter at once, and the specification does not say which of the two reads it is.
+pub(crate) fn names_of_access(stage: u64, access: u64) -> u64 {
+    match (Stage(stage), AccessFlags2(access)) {
+        (Stage::DRAW_INDIRECT, AccessFlags2::TRANSFORM_FEEDBACK_COUNTER_READ_EXT) => {
+            access | AccessFlags2::INDIRECT_COMMAND_READ.0
+        }
+        _ => access,
+    }
+}
+
 /// Whether one bit of `VkAccessFlags2` is a kind of writing.
 pub fn is_write(access: u64) -> bool {
     SYNC_ACCESSES.iter().any(|it| it.access == access && it.name.contains("WRITE"))

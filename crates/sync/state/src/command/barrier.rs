@@ -259,7 +259,7 @@ impl TrackedDevice {
         let is_transition = image_barrier.layouts[0] != image_barrier.layouts[1];
         let what = dependency_target(
             resource,
-            Region::Image(image.subresource_region(image_barrier.range)),
+            Region::Image(image.barrier_region(image_barrier.range)),
             image_barrier.families,
             is_transition,
         );

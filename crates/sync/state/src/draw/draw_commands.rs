@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use lavascope_abi as vk;
 use lavascope_record::{Call, View};
-use lavascope_sync_ir::{Access, Certainty};
+use lavascope_sync_ir::{Access, Certainty, Region, ResourceId};
 
 use crate::command::bound_state::{BindPoint, BoundState};
 use crate::command::stage_access::{
@@ -15,9 +15,12 @@ use crate::device::{TrackedCall, TrackedDevice};
 use crate::draw::attachment;
 use crate::draw::attachment::{AttachmentSet, AttachmentUses};
 use crate::draw::index_values::IndexedVertices;
+use crate::draw::indirect_arguments::{
+    ArgumentKind, DrawList, DrawListSource, DrawRange, IndirectArguments, ListedDraws, ListedDrawsOutcome,
+};
 use crate::draw::raster_state::DynamicStates;
 use crate::draw::rendering::CurrentAttachments;
-use crate::draw::vertex_input::{FetchedElements, StrideSource, VertexInput};
+use crate::draw::vertex_input::{FetchedElements, StrideSource, VertexFetch, VertexInput};
 use crate::listener::TrackerOutput;
 use crate::shader::accesses::{ShaderUses, SubmitTimeUse};
 use crate::shader::launch::Launch;
@@ -36,6 +39,8 @@ pub(crate) struct DrawParameters {
     has_vertices: bool,
     /// Workgroups of mesh or task shaders.
     groups: Option<[u32; 3]>,
+    /// Where several draws are made, or parameters in memory say what is drawn.
+    list: Option<DrawListSource>,
 }
 
 /// What the last draw of a command buffer did to its attachments. The next one does the same, unless something came
@@ -83,7 +88,6 @@ impl LastDraw {
 pub(crate) const DRAW: u64 = 16;
 pub(crate) const DRAW_INDEXED: u64 = 20;
 pub(crate) const DISPATCH: u64 = 12;
-const DRAW_MESH_NV: u64 = 8;
 pub(crate) const COUNT: u64 = 4;
 /// Structures with gaps between them are ranges of their own up to this many.
 const STRUCTURES_MAX: u32 = 256;
@@ -98,6 +102,7 @@ impl DrawParameters {
             reads: Vec::new(),
             has_vertices: true,
             groups: None,
+            list: None,
         }
     }
 
@@ -123,6 +128,11 @@ impl DrawParameters {
         DrawParameters { has_vertices: false, ..DrawParameters::indirect(reads) }
     }
 
+    /// Its parameters lie in buffers.
+    fn with_arguments(self, arguments: IndirectArguments) -> DrawParameters {
+        DrawParameters { list: Some(DrawListSource::Memory(arguments)), ..self }
+    }
+
     fn tasks(groups: [u32; 3]) -> DrawParameters {
         DrawParameters { groups: Some(groups), ..DrawParameters::mesh(Vec::new()) }
     }
@@ -132,9 +142,12 @@ impl DrawParameters {
         nothing && self.has_vertices || self.groups.is_some_and(|it| it.contains(&0))
     }
 
-    fn launch(&self) -> Launch {
+    fn launch(&self, device: &TrackedDevice, state: &BoundState) -> Launch {
         match self.groups {
             Some(groups) => Launch::groups([0; 3], groups),
+            None if let Some(DrawListSource::Memory(arguments)) = &self.list => device
+                .updated_launch(&state.index_updates, arguments)
+                .unwrap_or_else(|| Launch::Memory(arguments.clone())),
             None if !self.has_vertices => Launch::Unknown,
             None => Launch::Vertices {
                 vertices: self.vertices.single_range().filter(|_| self.indices.is_none()),
@@ -144,19 +157,34 @@ impl DrawParameters {
     }
 }
 
+/// Draws whose parameters lie in a buffer, as many as the command says.
+macro_rules! indirect {
+    ($device:expr, $params:expr, $kind:expr, $out:expr) => {{
+        let arguments = IndirectArguments {
+            kind: $kind,
+            buffer: $params.buffer.0,
+            offset: $params.offset,
+            count: $params.draw_count,
+            stride: $params.stride.into(),
+            count_in: None,
+        };
+        ($device.indirect_parameter_reads(&arguments, $out), arguments)
+    }};
+}
+
 /// Both generations of indirect draws with a count name their parameters alike.
 macro_rules! counted {
-    ($device:expr, $params:expr, $size:expr, $out:expr) => {{
+    ($device:expr, $params:expr, $kind:expr, $out:expr) => {{
         let params = $params;
-        let reads = $device.indirect_parameter_reads(
-            params.buffer,
-            params.offset,
-            params.max_draw_count,
-            params.stride,
-            $size,
-            $out,
-        );
-        let mut reads: Vec<Access> = reads.into_iter().map(with_certainty_somewhere).collect();
+        let arguments = IndirectArguments {
+            kind: $kind,
+            buffer: params.buffer.0,
+            offset: params.offset,
+            count: params.max_draw_count,
+            stride: params.stride.into(),
+            count_in: Some((params.count_buffer.0, params.count_buffer_offset)),
+        };
+        let mut reads = counted_reads($device.indirect_parameter_reads(&arguments, $out));
         reads.extend($device.buffer_access(
             params.count_buffer,
             params.count_buffer_offset,
@@ -164,7 +192,7 @@ macro_rules! counted {
             INDIRECT_READ,
             $out,
         ));
-        reads
+        (reads, arguments)
     }};
 }
 
@@ -194,32 +222,20 @@ impl TrackedDevice {
             Call::CmdDrawMultiEXT(params) => (params.command_buffer, draw_multi(*params)),
             Call::CmdDrawMultiIndexedEXT(params) => (params.command_buffer, draw_multi_indexed(*params)),
             Call::CmdDrawIndirect(params) => {
-                let reads = self.indirect_parameter_reads(
-                    params.buffer,
-                    params.offset,
-                    params.draw_count,
-                    params.stride,
-                    DRAW,
-                    out,
-                );
-                (params.command_buffer, DrawParameters::indirect(reads))
+                let (reads, arguments) = indirect!(self, params, ArgumentKind::Draw, out);
+                (params.command_buffer, DrawParameters::indirect(reads).with_arguments(arguments))
             }
             Call::CmdDrawIndexedIndirect(params) => {
-                let reads = self.indirect_parameter_reads(
-                    params.buffer,
-                    params.offset,
-                    params.draw_count,
-                    params.stride,
-                    DRAW_INDEXED,
-                    out,
-                );
-                (params.command_buffer, DrawParameters::indexed_indirect(reads))
+                let (reads, arguments) = indirect!(self, params, ArgumentKind::DrawIndexed, out);
+                (params.command_buffer, DrawParameters::indexed_indirect(reads).with_arguments(arguments))
             }
             Call::CmdDrawIndirectCount(params) => {
-                (params.command_buffer, DrawParameters::indirect(counted!(self, params, DRAW, out)))
+                let (reads, arguments) = counted!(self, params, ArgumentKind::Draw, out);
+                (params.command_buffer, DrawParameters::indirect(reads).with_arguments(arguments))
             }
             Call::CmdDrawIndexedIndirectCount(params) => {
-                (params.command_buffer, DrawParameters::indexed_indirect(counted!(self, params, DRAW_INDEXED, out)))
+                let (reads, arguments) = counted!(self, params, ArgumentKind::DrawIndexed, out);
+                (params.command_buffer, DrawParameters::indexed_indirect(reads).with_arguments(arguments))
             }
             Call::CmdDrawIndirectByteCountEXT(params) => {
                 let read = self.buffer_access(
@@ -255,35 +271,24 @@ impl TrackedDevice {
             ),
             Call::CmdDrawClusterIndirectHUAWEI(params) => {
                 let read = self.buffer_access(params.buffer, params.offset, DISPATCH, INDIRECT_READ, out);
-                (params.command_buffer, DrawParameters::mesh(read.into_iter().collect()))
+                let arguments = IndirectArguments::groups(params.buffer, params.offset);
+                (params.command_buffer, DrawParameters::mesh(read.into_iter().collect()).with_arguments(arguments))
             }
             Call::CmdDrawMeshTasksIndirectEXT(params) => {
-                let reads = self.indirect_parameter_reads(
-                    params.buffer,
-                    params.offset,
-                    params.draw_count,
-                    params.stride,
-                    DISPATCH,
-                    out,
-                );
-                (params.command_buffer, DrawParameters::mesh(reads))
+                let (reads, arguments) = indirect!(self, params, ArgumentKind::Groups, out);
+                (params.command_buffer, DrawParameters::mesh(reads).with_arguments(arguments))
             }
             Call::CmdDrawMeshTasksIndirectNV(params) => {
-                let reads = self.indirect_parameter_reads(
-                    params.buffer,
-                    params.offset,
-                    params.draw_count,
-                    params.stride,
-                    DRAW_MESH_NV,
-                    out,
-                );
-                (params.command_buffer, DrawParameters::mesh(reads))
+                let (reads, arguments) = indirect!(self, params, ArgumentKind::Tasks, out);
+                (params.command_buffer, DrawParameters::mesh(reads).with_arguments(arguments))
             }
             Call::CmdDrawMeshTasksIndirectCountEXT(params) => {
-                (params.command_buffer, DrawParameters::mesh(counted!(self, params, DISPATCH, out)))
+                let (reads, arguments) = counted!(self, params, ArgumentKind::Groups, out);
+                (params.command_buffer, DrawParameters::mesh(reads).with_arguments(arguments))
             }
             Call::CmdDrawMeshTasksIndirectCountNV(params) => {
-                (params.command_buffer, DrawParameters::mesh(counted!(self, params, DRAW_MESH_NV, out)))
+                let (reads, arguments) = counted!(self, params, ArgumentKind::Tasks, out);
+                (params.command_buffer, DrawParameters::mesh(reads).with_arguments(arguments))
             }
             _ => return false,
         };
@@ -308,13 +313,11 @@ impl TrackedDevice {
             }
             Call::CmdDispatchIndirect(params) => {
                 let read = self.buffer_access(params.buffer, params.offset, DISPATCH, INDIRECT_READ, out);
-                self.record_launch(
-                    params.command_buffer,
-                    BindPoint::Compute,
-                    read.into_iter().collect(),
-                    &Launch::Unknown,
-                    out,
-                );
+                let arguments = IndirectArguments::groups(params.buffer, params.offset);
+                let own = self.command_buffers.get(params.command_buffer.0);
+                let updated = own.and_then(|it| self.updated_launch(&it.state.index_updates, &arguments));
+                let launch = updated.unwrap_or(Launch::Memory(arguments));
+                self.record_launch(params.command_buffer, BindPoint::Compute, read.into_iter().collect(), &launch, out);
             }
             Call::CmdSubpassShadingHUAWEI(params) => {
                 self.record_launch(params.command_buffer, BindPoint::SubpassShading, Vec::new(), &Launch::Unknown, out);
@@ -452,7 +455,7 @@ impl TrackedDevice {
             ..DrawParameters::indirect(Vec::new())
         };
         let (mut uses, mut touches) = (ShaderUses::default(), AttachmentUses::new());
-        for pipeline in &own.state.bind_point(BindPoint::Graphics).pipeline {
+        if let Some(pipeline) = &own.state.bind_point(BindPoint::Graphics).pipeline {
             self.add_draw_accesses(&own.state, pipeline, &draw, &mut uses, out);
             add_attachment_uses(&own.state, pipeline, &mut touches);
         }
@@ -467,7 +470,7 @@ impl TrackedDevice {
     fn add_possible_launch(&self, buffer: vk::CommandBuffer, kind: BindPoint, out: &mut TrackerOutput<'_>) {
         let Some(own) = self.command_buffers.get(buffer.0) else { return };
         let mut uses = ShaderUses::default();
-        for pipeline in &own.state.bind_point(kind).pipeline {
+        if let Some(pipeline) = &own.state.bind_point(kind).pipeline {
             let ordered = pipeline.raster.ordered;
             self.add_shader_uses(&own.state, kind, &pipeline.shaders, &Launch::Unknown, ordered, &mut uses, out);
         }
@@ -483,10 +486,10 @@ impl TrackedDevice {
         out: &mut TrackerOutput<'_>,
     ) {
         if self.has_shader_uses(state, BindPoint::Graphics, &pipeline.shaders) {
-            let (launch, ordered) = (draw.launch(), pipeline.raster.ordered);
+            let (launch, ordered) = (draw.launch(self, state), pipeline.raster.ordered);
             self.add_shader_uses(state, BindPoint::Graphics, &pipeline.shaders, &launch, ordered, uses, out);
         }
-        if draw.has_vertices {
+        if draw.has_vertices && !self.add_drawn(state, pipeline, draw, uses) {
             let late = self.add_vertices_read(state, pipeline, draw, &mut uses.fixed);
             uses.submit_time.extend(late.map(SubmitTimeUse::Indexed));
             if let (Some(indices), Some(bound)) = (&draw.indices, &state.indices) {
@@ -494,12 +497,40 @@ impl TrackedDevice {
             }
         }
         if state.is_transform_feedback_active {
-            uses.fixed
-                .extend(state.feedback_buffers.values().map(|it| FEEDBACK_WRITE.access_to_bytes(it.0, it.1.clone())));
+            // How much is written, what the shaders emit decides.
+            let write = |it: &(ResourceId, Range<u64>)| FEEDBACK_WRITE.access_to_bytes(it.0, it.1.clone());
+            let writes = state.feedback_buffers.values().map(write);
+            uses.fixed.extend(writes.map(|it| Access { certainty: Certainty::Anywhere, ..it }));
         }
         if let Some(view) = &state.rate_image {
             let raster = pipeline.raster.with_dynamic(pipeline.dynamic, &state.raster);
             uses.fixed.extend((raster.has_rate_image && !raster.is_discarded).then(|| view.read(SHADING_RATE_READ)));
+        }
+    }
+
+    /// Adds what a command with several draws, or with parameters in memory, reads of vertex and index buffers. Returns
+    /// false where that is not known, now or when it is submitted.
+    fn add_drawn(
+        &self,
+        state: &BoundState,
+        pipeline: &TrackedPipeline,
+        draw: &DrawParameters,
+        uses: &mut ShaderUses,
+    ) -> bool {
+        let Some(source) = draw.list.clone() else { return false };
+        let indices = state.indices.clone().filter(|_| draw.indices.is_some());
+        if draw.indices.is_some() && indices.is_none() {
+            return false;
+        }
+        let reads = bound_vertex_fetches(state, pipeline);
+        let listed = ListedDraws { source, indices, reads, is_conditional: false };
+        match self.add_listed_draws(state, listed, &mut uses.fixed) {
+            ListedDrawsOutcome::Known => true,
+            ListedDrawsOutcome::AtSubmission(listed) => {
+                uses.submit_time.push(SubmitTimeUse::Drawn(Box::new(listed)));
+                true
+            }
+            ListedDrawsOutcome::Unknown => false,
         }
     }
 
@@ -511,12 +542,7 @@ impl TrackedDevice {
         draw: &DrawParameters,
         found: &mut Vec<Access>,
     ) -> Option<Box<IndexedVertices>> {
-        let is_set = pipeline.dynamic.has(DynamicStates::VERTEX_INPUT);
-        let input: &VertexInput = if is_set { &state.vertex } else { &pipeline.vertex };
-        let vertex = pipeline.shaders.iter().find(|it| it.stage == vk::ShaderStageFlagBits::VERTEX);
-        let inputs = vertex.and_then(|it| it.interface.as_ref()).map_or(u64::MAX, |it| it.inputs);
-        let is_bound = is_set || pipeline.dynamic.has(DynamicStates::STRIDE);
-        let strides = if is_bound { StrideSource::Bound } else { StrideSource::Input };
+        let (input, strides, inputs) = vertex_input(state, pipeline);
         let (Some(indices), Some(bound)) = (&draw.indices, &state.indices) else {
             input.add_accesses(&state.vertices, strides, inputs, (&draw.vertices, &draw.instances), found);
             return None;
@@ -534,31 +560,49 @@ impl TrackedDevice {
     }
 
     /// Indirect parameters, one structure behind the other.
-    fn indirect_parameter_reads(
-        &self,
-        buffer: vk::Buffer,
-        offset: u64,
-        count: u32,
-        stride: u32,
-        size: u64,
-        out: &mut TrackerOutput<'_>,
-    ) -> Vec<Access> {
+    fn indirect_parameter_reads(&self, arguments: &IndirectArguments, out: &mut TrackerOutput<'_>) -> Vec<Access> {
+        let IndirectArguments { offset, count, stride, .. } = *arguments;
+        let (buffer, size) = (vk::Buffer(arguments.buffer), arguments.kind.size());
         if count == 0 {
             return Vec::new();
         }
-        let stride = u64::from(stride);
         if count > STRUCTURES_MAX || stride <= size {
             let bytes = u64::from(count - 1).saturating_mul(stride).saturating_add(size);
-            return self.buffer_access(buffer, offset, bytes, INDIRECT_READ, out).into_iter().collect();
+            let read = self.buffer_access(buffer, offset, bytes, INDIRECT_READ, out);
+            // Between the structures nothing is read.
+            let certainty = if stride <= size { Certainty::Certain } else { Certainty::Anywhere };
+            return read.into_iter().map(|it| Access { certainty, ..it }).collect();
         }
         let place = |at: u32| offset.saturating_add(u64::from(at) * stride);
         (0..count).filter_map(|at| self.buffer_access(buffer, place(at), size, INDIRECT_READ, out)).collect()
     }
 }
 
-/// How many there are stands in memory.
-pub(crate) fn with_certainty_somewhere(access: Access) -> Access {
-    Access { certainty: Certainty::Somewhere, ..access }
+/// Reads of structures of one buffer in their order, as many as memory says: something from the first to the last.
+pub(crate) fn counted_reads(reads: Vec<Access>) -> Vec<Access> {
+    let last = reads.last().map(|it| it.region.clone());
+    let mut first = reads.into_iter().take(1).collect::<Vec<_>>();
+    if let (Some(Access { region: Region::Buffer(own), certainty, .. }), Some(Region::Buffer(last))) =
+        (first.first_mut(), last)
+    {
+        (own.end, *certainty) = (last.end, Certainty::Anywhere);
+    }
+    first
+}
+
+/// How vertices lie in their buffers, who says how far apart, and which inputs the shader reads.
+fn vertex_input<'a>(state: &'a BoundState, pipeline: &'a TrackedPipeline) -> (&'a VertexInput, StrideSource, u64) {
+    let is_set = pipeline.dynamic.has(DynamicStates::VERTEX_INPUT);
+    let input: &VertexInput = if is_set { &state.vertex } else { &pipeline.vertex };
+    let vertex = pipeline.shaders.iter().find(|it| it.stage == vk::ShaderStageFlagBits::VERTEX);
+    let inputs = vertex.and_then(|it| it.interface.as_ref()).map_or(u64::MAX, |it| it.inputs);
+    let is_bound = is_set || pipeline.dynamic.has(DynamicStates::STRIDE);
+    (input, if is_bound { StrideSource::Bound } else { StrideSource::Input }, inputs)
+}
+
+fn bound_vertex_fetches(state: &BoundState, pipeline: &TrackedPipeline) -> Vec<(Option<u32>, VertexFetch)> {
+    let (input, strides, inputs) = vertex_input(state, pipeline);
+    input.fetches(&state.vertices, strides, inputs).collect()
 }
 
 fn add_attachment_uses(state: &BoundState, pipeline: &TrackedPipeline, touches: &mut AttachmentUses) {
@@ -580,8 +624,13 @@ fn draw_multi(ext_params: View<'_, vk::CmdDrawMultiEXTParams>) -> DrawParameters
 fn draw_multi_indexed(ext_params: View<'_, vk::CmdDrawMultiIndexedEXTParams>) -> DrawParameters {
     let indices =
         FetchedElements::from_ranges(ext_params.p_index_info().iter().map(|it| (it.first_index, it.index_count)));
-    DrawParameters::indexed(
-        indices,
-        FetchedElements::from_first_and_count(ext_params.first_instance, ext_params.instance_count),
-    )
+    let common = ext_params.value(ext_params.p_vertex_offset).copied();
+    let draw = |info: View<'_, vk::MultiDrawIndexedInfoEXT>| DrawRange {
+        elements: [info.first_index, info.index_count],
+        vertex_offset: common.unwrap_or(info.vertex_offset),
+        instances: [ext_params.first_instance, ext_params.instance_count],
+    };
+    let list = DrawList { draws: ext_params.p_index_info().iter().map(draw).collect(), is_count_known: true };
+    let instances = FetchedElements::from_first_and_count(ext_params.first_instance, ext_params.instance_count);
+    DrawParameters { list: Some(DrawListSource::Command(list)), ..DrawParameters::indexed(indices, instances) }
 }

@@ -6,7 +6,7 @@
 use std::ops::Range;
 
 use lavascope_abi as vk;
-use lavascope_sync_ir::{Access, Certainty, ResourceId, SemaphorePoint};
+use lavascope_sync_ir::{Access, ResourceId, SemaphorePoint};
 
 use crate::device::TrackedDevice;
 use crate::draw::vertex_input::{BoundIndexBuffer, FetchedElements, VertexFetch};
@@ -21,7 +21,8 @@ pub(crate) struct IndexedVertices {
     size: usize,
     vertex_offset: i32,
     read: Vec<VertexFetch>,
-    pub(crate) certainty: Certainty,
+    /// Whether it is not certain that the draw is made.
+    pub(crate) is_conditional: bool,
 }
 
 /// What is told of the writes of the host.
@@ -62,17 +63,18 @@ impl WaitsForHost {
     }
 
     /// Whether what is submitted can be read before the host writes it.
-    fn is_possible(self) -> bool {
+    pub(crate) fn is_possible(self) -> bool {
         self.by_event || self.by_barrier && self.by_timeline
     }
 }
 
 /// More indices are not looked at for each submission.
-const INDICES_MAX: u64 = 4096;
+pub(crate) const INDICES_MAX: u64 = 4096;
 /// Bytes of updates that a command buffer remembers.
 const UPDATES_MAX: usize = 1 << 18;
 
-/// What a command buffer put into index buffers by `vkCmdUpdateBuffer`, as far as nothing can have changed it since.
+/// What a command buffer put into index buffers and parameters by `vkCmdUpdateBuffer`, as far as nothing can have changed
+/// it since.
 #[derive(Debug, Default)]
 pub(crate) struct IndexBufferUpdates {
     all: Vec<IndexBufferUpdate>,
@@ -119,7 +121,7 @@ impl IndexBufferUpdates {
         *self = IndexBufferUpdates::default();
     }
 
-    fn read(&self, resource: ResourceId, bytes: &Range<u64>) -> Option<&[u8]> {
+    pub(crate) fn read(&self, resource: ResourceId, bytes: &Range<u64>) -> Option<&[u8]> {
         self.all.iter().filter(|it| it.resource == resource).find_map(|update| {
             let at = |it: u64| it.checked_sub(update.first).and_then(|it| usize::try_from(it).ok());
             update.bytes.get(at(bytes.start)?..at(bytes.end)?)
@@ -130,7 +132,7 @@ impl IndexBufferUpdates {
 impl TrackedDevice {
     /// A command buffer updates a buffer.
     pub(crate) fn record_index_update(&mut self, buffer: vk::CommandBuffer, to: u64, first: u64, bytes: &[u8]) {
-        let Some(target) = self.buffers.get(to).filter(|it| it.usage & INDEX_BUFFER != 0) else { return };
+        let Some(target) = self.buffers.get(to).filter(|it| it.usage & READ_USAGES != 0) else { return };
         let (Some(resource), memory) = (target.resource, target.memory) else { return };
         // By another name it could be written unseen.
         if self.memories.get(memory).is_some_and(|it| it.is_unaliased(resource))
@@ -180,7 +182,7 @@ impl TrackedDevice {
             size: bound.size as usize,
             vertex_offset,
             read,
-            certainty: Certainty::Certain,
+            is_conditional: false,
         })
     }
 
@@ -188,8 +190,8 @@ impl TrackedDevice {
     pub(crate) fn add_indexed(&self, indexed_vertices: &IndexedVertices, found: &mut Vec<Access>) {
         let (known, taken) = (found.len(), self.fetched_vertices(indexed_vertices).unwrap_or(FetchedElements::Unknown));
         indexed_vertices.read.iter().for_each(|it| it.add_accesses(&taken, found));
-        for access in &mut found[known..] {
-            access.certainty = access.certainty.max(indexed_vertices.certainty);
+        if indexed_vertices.is_conditional {
+            found[known..].iter_mut().for_each(|it| it.certainty = it.certainty.if_made());
         }
     }
 
@@ -203,7 +205,9 @@ impl TrackedDevice {
     }
 }
 
-const INDEX_BUFFER: u64 = vk::BufferUsageFlags::INDEX_BUFFER.0 as u64;
+/// Usages of buffers whose contents are read here: indices, and the parameters of indirect commands.
+pub(crate) const READ_USAGES: u64 =
+    (vk::BufferUsageFlags::INDEX_BUFFER.0 | vk::BufferUsageFlags::INDIRECT_BUFFER.0) as u64;
 
 /// Whether a bit of `VkAccessFlags2` changes anything. What is not known to be a read does.
 fn is_write(access: u64) -> bool {
@@ -221,11 +225,14 @@ fn is_write(access: u64) -> bool {
 /// The vertices that indices of some bytes each are about. The largest index is taken for the one that begins another
 /// primitive.
 fn vertices_from_indices(indices: &[u8], size: usize, vertex_offset: i32) -> FetchedElements {
+    FetchedElements::from_ranges(index_numbers(indices, size, vertex_offset).map(|it| (it, 1)))
+}
+
+pub(crate) fn index_numbers(indices: &[u8], size: usize, vertex_offset: i32) -> impl Iterator<Item = u32> {
     let number = |it: &[u8]| it.iter().rev().fold(0_i64, |all, byte| all << 8 | i64::from(*byte));
     let restart = (1_i64 << (8 * size)) - 1;
-    let all = indices.chunks_exact(size).map(number).filter(|it| *it != restart);
-    let all = all.filter_map(|it| u32::try_from(it + i64::from(vertex_offset)).ok());
-    FetchedElements::from_ranges(all.map(|it| (it, 1)))
+    let all = indices.chunks_exact(size).map(number).filter(move |it| *it != restart);
+    all.filter_map(move |it| u32::try_from(it + i64::from(vertex_offset)).ok())
 }
 
 #[cfg(test)]

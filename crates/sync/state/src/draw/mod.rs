@@ -3,6 +3,7 @@
 pub(crate) mod attachment;
 pub(crate) mod draw_commands;
 pub(crate) mod index_values;
+pub(crate) mod indirect_arguments;
 pub(crate) mod raster_state;
 pub(crate) mod render_pass;
 pub(crate) mod rendering;

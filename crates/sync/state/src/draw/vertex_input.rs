@@ -79,8 +79,12 @@ impl FetchedElements {
 
     /// First elements and counts, as several draws in one have them.
     pub(crate) fn from_ranges(all: impl Iterator<Item = (u32, u32)>) -> FetchedElements {
-        let mut parts: Vec<Range<u64>> =
-            all.map(|(first, count)| u64::from(first)..u64::from(first) + u64::from(count)).collect();
+        FetchedElements::from_parts(
+            all.map(|(first, count)| u64::from(first)..u64::from(first) + u64::from(count)).collect(),
+        )
+    }
+
+    pub(crate) fn from_parts(mut parts: Vec<Range<u64>>) -> FetchedElements {
         parts.retain(|it| !it.is_empty());
         parts.sort_unstable_by_key(|it| it.start);
         parts.dedup_by(|next, last| {
@@ -115,7 +119,7 @@ impl FetchedElements {
         match self {
             FetchedElements::Single(part) => Some((std::slice::from_ref(part), Certainty::Certain)),
             FetchedElements::Multiple(parts) => Some((parts, Certainty::Certain)),
-            FetchedElements::Within(part) => Some((std::slice::from_ref(part), Certainty::Somewhere)),
+            FetchedElements::Within(part) => Some((std::slice::from_ref(part), Certainty::Anywhere)),
             FetchedElements::Unknown => None,
         }
     }
@@ -141,7 +145,7 @@ impl FetchedElements {
             }
             None if bytes.is_empty() => {}
             None => {
-                found.push(Access { certainty: Certainty::Somewhere, ..usage.access_to_bytes(resource, bytes.clone()) })
+                found.push(Access { certainty: Certainty::Anywhere, ..usage.access_to_bytes(resource, bytes.clone()) })
             }
         }
     }
@@ -275,12 +279,19 @@ fn per_instance(instances: &FetchedElements, divisor: u32) -> FetchedElements {
             FetchedElements::Unknown
         }
         FetchedElements::Single(part) if part.is_empty() => FetchedElements::Single(0..0),
-        FetchedElements::Single(part) => {
-            let count = part.end - part.start;
-            let elements = if divisor == 0 { 1 } else { count.div_ceil(u64::from(divisor)) };
-            FetchedElements::Single(part.start..part.start + elements)
-        }
+        FetchedElements::Single(part) => FetchedElements::Single(divided(part, divisor)),
     }
+}
+
+fn divided(instances: &Range<u64>, divisor: u32) -> Range<u64> {
+    let count = instances.end - instances.start;
+    let elements = if divisor == 0 { count.min(1) } else { count.div_ceil(u64::from(divisor)) };
+    instances.start..instances.start + elements
+}
+
+/// The elements that the instances of one draw take.
+pub(crate) fn instance_elements([first, count]: [u32; 2], divisor: u32) -> Range<u64> {
+    divided(&(u64::from(first)..u64::from(first) + u64::from(count)), divisor)
 }
 
 impl BoundIndexBuffer {

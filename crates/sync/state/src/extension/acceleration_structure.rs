@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use lavascope_abi as vk;
 use lavascope_record::{Call, Outcome, View};
-use lavascope_sync_ir::{Access, Origin, ResourceId};
+use lavascope_sync_ir::{Access, Certainty, Origin, ResourceId};
 
 use crate::command::bound_state::BindPoint;
 use crate::command::stage_access::{
@@ -166,7 +166,13 @@ impl TrackedDevice {
         out: &mut TrackerOutput<'_>,
     ) -> Vec<Access> {
         let given = tables.into_iter().flatten();
-        given.filter_map(|it| self.address_access(it.device_address, it.size, BINDING_TABLE_READ, out)).collect()
+        let read = |table: View<'_, vk::StridedDeviceAddressRegionKHR>| {
+            let read = self.address_access(table.device_address, table.size, BINDING_TABLE_READ, out)?;
+            // Of a table with several records, shaders choose some.
+            let certainty = if table.size <= table.stride { Certainty::Certain } else { Certainty::Anywhere };
+            Some(Access { certainty, ..read })
+        };
+        given.filter_map(read).collect()
     }
 
     fn structure_accesses(
@@ -263,21 +269,25 @@ impl TrackedDevice {
             vk::GeometryTypeKHR::AABBS_KHR => {
                 let boxes = geometry.geometry.aabbs();
                 let size = (count - 1).saturating_mul(boxes.stride).saturating_add(BOX);
-                vec![(boxes.data.device_address().saturating_add(offset), size)]
+                let address = boxes.data.device_address().saturating_add(offset);
+                vec![BuildInput::whole(address, size)]
             }
             vk::GeometryTypeKHR::INSTANCES_KHR => {
                 out.report_untracked("the structures that instances in memory refer to");
                 let instances = geometry.geometry.instances();
                 let size = if instances.array_of_pointers.is_true() { 8 } else { INSTANCE };
-                vec![(instances.data.device_address().saturating_add(offset), count * size)]
+                vec![BuildInput::whole(instances.data.device_address().saturating_add(offset), count * size)]
             }
             _ => {
                 out.report_untracked("geometry of an unknown type");
                 Vec::new()
             }
         };
-        let reads = parts.into_iter().filter_map(|(at, size)| self.address_access(at, size, BUILD_INPUT_READ, out));
-        found.extend(reads);
+        let read = |input: BuildInput| {
+            let read = self.address_access(input.address, input.size, BUILD_INPUT_READ, out)?;
+            Some(Access { certainty: input.certainty, ..read })
+        };
+        found.extend(parts.into_iter().filter_map(read));
         found
     }
 
@@ -347,29 +357,45 @@ impl TrackedDevice {
 }
 
 /// Addresses and sizes of what a build reads of triangles.
+/// What a build reads: bytes from an address on.
+struct BuildInput {
+    address: u64,
+    size: u64,
+    certainty: Certainty,
+}
+
+impl BuildInput {
+    fn whole(address: u64, size: u64) -> BuildInput {
+        BuildInput { address, size, certainty: Certainty::Certain }
+    }
+}
+
 fn triangles(
     triangles_data: &vk::AccelerationStructureGeometryTrianglesDataKHR,
     range: &vk::AccelerationStructureBuildRangeInfoKHR,
-) -> Vec<(u64, u64)> {
+) -> Vec<BuildInput> {
     let corners = u64::from(range.primitive_count) * 3;
     let offset = u64::from(range.primitive_offset);
     let first = u64::from(range.first_vertex).saturating_mul(triangles_data.vertex_stride);
     let vertices = triangles_data.vertex_data.device_address().saturating_add(first);
-    let span = |count: u64| {
-        (count.saturating_sub(1))
-            .saturating_mul(triangles_data.vertex_stride)
-            .saturating_add(format::block_size(triangles_data.vertex_format))
-    };
+    let (stride, vertex) = (triangles_data.vertex_stride, format::block_size(triangles_data.vertex_format));
+    let span = |count: u64| count.saturating_sub(1).saturating_mul(stride).saturating_add(vertex);
     let mut found = match index_size(triangles_data.index_type) {
         Some(size) => vec![
-            (vertices, span(u64::from(triangles_data.max_vertex) + 1)),
-            (triangles_data.index_data.device_address().saturating_add(offset), corners * size),
+            // The indices say which of them.
+            BuildInput {
+                address: vertices,
+                size: span(u64::from(triangles_data.max_vertex) + 1),
+                certainty: Certainty::Anywhere,
+            },
+            BuildInput::whole(triangles_data.index_data.device_address().saturating_add(offset), corners * size),
         ],
-        None => vec![(vertices.saturating_add(offset), span(corners))],
+        None => vec![BuildInput::whole(vertices.saturating_add(offset), span(corners))],
     };
     let transform = *triangles_data.transform_data.device_address();
     if transform != 0 {
-        found.push((transform.saturating_add(u64::from(range.transform_offset)), TRANSFORM));
+        let address = transform.saturating_add(u64::from(range.transform_offset));
+        found.push(BuildInput::whole(address, TRANSFORM));
     }
     found
 }
@@ -384,4 +410,35 @@ fn geometries<'a>(
     }
     let pointers = info.values(info.pp_geometries, u64::from(info.geometry_count));
     pointers.iter().filter_map(|it| info.view(*it)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use lavascope_abi::Structure;
+
+    use super::*;
+
+    #[test]
+    fn which_vertices_of_indexed_triangles_are_read_nobody_knows() {
+        let parts = |index_type| {
+            let data = vk::AccelerationStructureGeometryTrianglesDataKHR {
+                vertex_format: vk::Format::R32G32B32_SFLOAT,
+                vertex_data: vk::DeviceOrHostAddressConstKHR { words: [4096] },
+                vertex_stride: 12,
+                max_vertex: 9,
+                index_type,
+                index_data: vk::DeviceOrHostAddressConstKHR { words: [8192] },
+                ..vk::AccelerationStructureGeometryTrianglesDataKHR::zeroed()
+            };
+            let range = vk::AccelerationStructureBuildRangeInfoKHR {
+                primitive_count: 2,
+                first_vertex: 1,
+                ..vk::AccelerationStructureBuildRangeInfoKHR::zeroed()
+            };
+            triangles(&data, &range).iter().map(|it| ([it.address, it.size], it.certainty)).collect::<Vec<_>>()
+        };
+        let indexed = [([4108, 120], Certainty::Anywhere), ([8192, 12], Certainty::Certain)];
+        assert_eq!(parts(vk::IndexType::UINT16), indexed);
+        assert_eq!(parts(vk::IndexType::NONE_KHR), [([4108, 72], Certainty::Certain)]);
+    }
 }

@@ -171,6 +171,9 @@ impl TrackedDevice {
         out: &mut TrackerOutput<'_>,
     ) -> Vec<Access> {
         let read = self.address_access(info.indirect_address, info.indirect_address_size, usage, out);
+        // How many of the sequences there are may stand in memory.
+        let is_counted = info.sequence_count_address != 0;
+        let read = read.map(|it| if is_counted { Access { certainty: Certainty::Anywhere, ..it } } else { it });
         let count = self.address_access(info.sequence_count_address, COUNT, usage, out);
         read.into_iter().chain(count).collect()
     }
@@ -183,7 +186,7 @@ impl TrackedDevice {
     ) -> Vec<Access> {
         let layout = self.command_layouts_nv.get(info.indirect_commands_layout.0);
         let count = u64::from(info.sequences_count);
-        let mut found = Vec::new();
+        let mut found: Vec<Access> = Vec::new();
         for (at, p_stream) in info.p_streams().iter().enumerate() {
             let stride = layout.and_then(|it| it.strides.get(at)).map_or(0, |it| u64::from(*it));
             found.extend(self.buffer_access(
@@ -193,6 +196,9 @@ impl TrackedDevice {
                 usage,
                 out,
             ));
+        }
+        if info.sequences_count_buffer.0 != 0 {
+            found.iter_mut().for_each(|it| it.certainty = Certainty::Anywhere);
         }
         let counts = [
             (info.sequences_count_buffer, info.sequences_count_offset, COUNT),

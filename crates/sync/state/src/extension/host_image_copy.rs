@@ -39,12 +39,7 @@ impl TrackedDevice {
             Call::TransitionImageLayout(params) => {
                 for p_transition in params.p_transitions().iter() {
                     let range = &p_transition.get().subresource_range;
-                    self.host_image(
-                        p_transition.image,
-                        true,
-                        &|image| Region::Image(image.subresource_region(range)),
-                        out,
-                    );
+                    self.host_image(p_transition.image, true, &|image| Region::Image(image.barrier_region(range)), out);
                 }
             }
             _ => return false,

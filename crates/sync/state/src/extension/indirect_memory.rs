@@ -12,6 +12,7 @@ use crate::command::stage_access::{
     INDIRECT_READ,
 };
 use crate::device::{TrackedCall, TrackedDevice};
+use crate::draw::draw_commands::counted_reads;
 use crate::listener::TrackerOutput;
 use crate::resource::region::TexelBox;
 use crate::shader::interface::Shader;
@@ -97,7 +98,7 @@ impl TrackedDevice {
                 let count = self.address_access(params.indirect_commands_count_address, COUNT, INDIRECT_READ, out);
                 self.record_action(
                     params.command_buffer,
-                    reads.into_iter().map(with_certainty_maybe).chain(count).collect(),
+                    counted_reads(reads).into_iter().map(with_certainty_maybe).chain(count).collect(),
                     out,
                 );
             }
@@ -175,7 +176,7 @@ impl TrackedDevice {
             let Region::Image(mut region) = image.texel_region(&texels) else { continue };
             region.layers.end = region.layers.end.min(part.base_array_layer.saturating_add(part.layer_count));
             let write = COPY_WRITE.access_to(resource, Region::Image(region));
-            accesses.push(Access { certainty: Certainty::Somewhere, ..write });
+            accesses.push(Access { certainty: Certainty::Anywhere, ..write });
         }
         accesses
     }
@@ -205,5 +206,5 @@ impl TrackedDevice {
 
 /// How many there are stands in memory.
 fn with_certainty_maybe(access: Access) -> Access {
-    Access { certainty: Certainty::Maybe, ..access }
+    Access { certainty: Certainty::MaybeAnywhere, ..access }
 }

@@ -91,7 +91,7 @@ impl TrackedDevice {
         // Each triangle says where its part begins.
         let data = usages.iter().fold(0_u64, |all, it| all.saturating_add(data_size(it)));
         let read = self.address_access(*info.data.device_address(), data, MICROMAP_INPUT_READ, out);
-        found.extend(read.map(|it| Access { certainty: Certainty::Somewhere, ..it }));
+        found.extend(read.map(|it| Access { certainty: Certainty::Anywhere, ..it }));
         found
     }
 }

@@ -83,7 +83,7 @@ impl TrackedDevice {
                 let given = tables.into_iter().filter(|it| it.0.0 != 0);
                 let reads = given.filter_map(|(buffer, offset)| {
                     let read = self.buffer_access(buffer, offset, vk::WHOLE_SIZE, BINDING_TABLE_READ, out)?;
-                    Some(Access { certainty: Certainty::Somewhere, ..read })
+                    Some(Access { certainty: Certainty::Anywhere, ..read })
                 });
                 let reads = reads.collect();
                 let launch = Launch::Rays([params.width, params.height, params.depth]);

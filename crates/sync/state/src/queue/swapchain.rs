@@ -101,6 +101,7 @@ impl TrackedDevice {
                 is_sparse: false,
                 granularity: None,
                 block_size: None,
+                has_slice_ranges: false,
                 is_exclusive,
                 layouts: Vec::new(),
                 is_used: Cell::new(false),

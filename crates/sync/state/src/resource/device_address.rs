@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use lavascope_abi as vk;
 use lavascope_record::{Call, Outcome, View, Views};
-use lavascope_sync_ir::{Access, ResourceId};
+use lavascope_sync_ir::{Access, Certainty, ResourceId};
 
 use crate::command::bound_state::BindPoint;
 use crate::command::stage_access::{
@@ -12,7 +12,7 @@ use crate::command::stage_access::{
     INDIRECT_READ, StageAccess,
 };
 use crate::device::{TrackedCall, TrackedDevice};
-use crate::draw::draw_commands::{COUNT, DISPATCH, DRAW, DRAW_INDEXED, DrawParameters, with_certainty_somewhere};
+use crate::draw::draw_commands::{COUNT, DISPATCH, DRAW, DRAW_INDEXED, DrawParameters, counted_reads};
 use crate::draw::vertex_input::{BoundIndexBuffer, BoundVertexBuffer, FetchedElements, index_size};
 use crate::listener::TrackerOutput;
 use crate::resource::region::{BufferTexelLayout, TexelBox, extent_of, offset_of};
@@ -295,7 +295,7 @@ impl TrackedDevice {
         let Some(info) = info else { return Vec::new() };
         let range = &info.get().address_range;
         let reads = self.strided_accesses([range.address, range.stride], info.max_draw_count, size, INDIRECT_READ, out);
-        let mut reads: Vec<Access> = reads.into_iter().map(with_certainty_somewhere).collect();
+        let mut reads = counted_reads(reads);
         reads.extend(self.address_access(info.count_address_range.address, COUNT, INDIRECT_READ, out));
         reads
     }
@@ -315,7 +315,10 @@ impl TrackedDevice {
         }
         if count > STRUCTURES_MAX || stride <= size {
             let bytes = u64::from(count - 1).saturating_mul(stride).saturating_add(size);
-            return self.address_access(address, bytes, usage, out).into_iter().collect();
+            let access = self.address_access(address, bytes, usage, out);
+            // Between the structures nothing is accessed.
+            let certainty = if stride <= size { Certainty::Certain } else { Certainty::Anywhere };
+            return access.into_iter().map(|it| Access { certainty, ..it }).collect();
         }
         let place = |at: u32| address.saturating_add(u64::from(at).saturating_mul(stride));
         (0..count).filter_map(|at| self.address_access(place(at), size, usage, out)).collect()

@@ -6,8 +6,7 @@ use std::ops::Range;
 use lavascope_abi as vk;
 use lavascope_record::{Call, Outcome, View};
 use lavascope_sync_ir::{
-    self as program, Access, Area, Certainty, ImageRegion, MemoryBinding, Region, Resource, ResourceId, ResourceKind,
-    Tiling,
+    self as program, Access, Certainty, ImageRegion, MemoryBinding, Region, Resource, ResourceId, ResourceKind, Tiling,
 };
 
 use crate::command::stage_access::StageAccess;
@@ -51,6 +50,8 @@ pub(crate) struct TrackedImage {
     pub(crate) block_size: Option<u64>,
     /// One queue family owns each part of it.
     pub(crate) is_exclusive: bool,
+    /// Layers of a range in a barrier are slices (`maintenance9`).
+    pub(crate) has_slice_ranges: bool,
     /// Where its planes lie, as far as somebody asked.
     pub(crate) layouts: Vec<Option<program::SubresourceLayout>>,
     /// Whether a command or a view has to do with it.
@@ -134,7 +135,8 @@ impl TrackedDevice {
             size: info.size,
             usage: usage_of(info),
             is_sparse: info.flags.0 & vk::BufferCreateFlags::SPARSE_BINDING.0 != 0,
-            is_exclusive: info.sharing_mode == vk::SharingMode::EXCLUSIVE,
+            // With `maintenance9`, buffers and linear images belong to all queue families.
+            is_exclusive: info.sharing_mode == vk::SharingMode::EXCLUSIVE && !self.has_maintenance9,
             resource: None,
             memory: 0,
             address: None,
@@ -168,7 +170,11 @@ impl TrackedDevice {
             is_sparse: has(vk::ImageCreateFlags::SPARSE_BINDING),
             granularity: None,
             block_size: None,
-            is_exclusive: info.sharing_mode == vk::SharingMode::EXCLUSIVE,
+            is_exclusive: info.sharing_mode == vk::SharingMode::EXCLUSIVE
+                && !(self.has_maintenance9 && info.tiling == vk::ImageTiling::LINEAR),
+            has_slice_ranges: self.has_maintenance9
+                && info.image_type == vk::ImageType::_3D
+                && has(vk::ImageCreateFlags::_2D_ARRAY_COMPATIBLE),
             layouts: Vec::new(),
             is_used: Cell::new(false),
         };
@@ -193,12 +199,7 @@ impl TrackedDevice {
         let is_sliced = [vk::ImageViewType::_2D, vk::ImageViewType::_2D_ARRAY].contains(&info.view_type);
         let has_slices = image.ty == vk::ImageType::_3D && is_sliced;
         if has_slices {
-            let range = &info.subresource_range;
-            let extent = image.info.extent_of_mip(range.base_mip_level);
-            let slices = region::clamped_range(range.base_array_layer, range.layer_count, extent[2]);
-            let part = [extent[0], extent[1], slices.end - slices.start];
-            region.layers = 0..1;
-            region.area = Some(Area { offset: [0, 0, slices.start], extent: part });
+            region = image.slices_region(&info.subresource_range);
         }
         let is_color = image.aspects == vk::ImageAspectFlags::COLOR.0;
         let aspects = if is_color { region.aspects } else { image.aspects };

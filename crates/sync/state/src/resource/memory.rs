@@ -9,6 +9,7 @@ use lavascope_sync_ir::{
 };
 
 use crate::device::{TrackedCall, TrackedDevice};
+use crate::draw::index_values::READ_USAGES;
 use crate::listener::{TrackerOutput, object};
 use crate::resource::format;
 use crate::resource::host_contents::HostContents;
@@ -40,8 +41,8 @@ struct Resident {
     whole: Option<Region>,
     /// Only the host gives it its contents.
     is_input: bool,
-    /// And these may be indices.
-    may_have_indices: bool,
+    /// And these may be indices, or parameters of indirect commands.
+    is_read_at_submission: bool,
     /// The host cannot know where texels lie.
     is_opaque: bool,
 }
@@ -177,9 +178,12 @@ impl TrackedDevice {
         let id = self.add_resource(handle, &resource, out);
         let bytes = offset..offset.saturating_add(size);
         let (is_input, is_opaque) = (is_host_input_buffer(self.buffers.get(handle)), false);
-        let is_index = |it: &TrackedBuffer| it.usage & u64::from(vk::BufferUsageFlags::INDEX_BUFFER.0) != 0;
-        let may_have_indices = is_input && self.buffers.get(handle).is_some_and(is_index);
-        self.add_resident(memory, Resident { resource: id, bytes, whole: None, is_input, may_have_indices, is_opaque });
+        let is_read = |it: &TrackedBuffer| it.usage & READ_USAGES != 0;
+        let is_read_at_submission = is_input && self.buffers.get(handle).is_some_and(is_read);
+        self.add_resident(
+            memory,
+            Resident { resource: id, bytes, whole: None, is_input, is_read_at_submission, is_opaque },
+        );
         self.set_buffer_memory(handle, id, memory);
     }
 
@@ -208,8 +212,8 @@ impl TrackedDevice {
         let resource = image.to_resource(binding);
         let id = self.add_resource(handle, &resource, out);
         let bytes = offset..offset.saturating_add(size);
-        let (whole, is_input, may_have_indices) = (Some(whole), false, false);
-        self.add_resident(memory, Resident { resource: id, bytes, whole, is_input, may_have_indices, is_opaque });
+        let (whole, is_input, is_read_at_submission) = (Some(whole), false, false);
+        self.add_resident(memory, Resident { resource: id, bytes, whole, is_input, is_read_at_submission, is_opaque });
         if let Some(image) = self.images.get_mut(handle) {
             (image.resource, image.memory) = (Some(id), memory);
         }
@@ -311,13 +315,13 @@ impl TrackedDevice {
 }
 
 impl TrackedDevice {
-    /// The host wrote into memory, if that is one of this device. It is kept where indices may be, and as long as there
-    /// is room.
+    /// The host wrote into memory, if that is one of this device. It is kept where indices or parameters may be, and
+    /// as long as there is room.
     pub(crate) fn apply_host_write(&mut self, written: HostWrite<'_>) {
         let Some(own) = self.memories.get_mut(written.memory().raw()) else { return };
         let before = own.contents.pages();
         // What is bound later would know only a part.
-        if own.residents.is_empty() || own.residents.iter().any(|it| it.may_have_indices) {
+        if own.residents.is_empty() || own.residents.iter().any(|it| it.is_read_at_submission) {
             own.contents.write(written);
         } else {
             own.contents = HostContents::Unknown;

@@ -67,6 +67,25 @@ impl TrackedImage {
         }
     }
 
+    /// A part of an image with three dimensions, whose slices are the layers of the range.
+    pub(crate) fn slices_region(&self, range: &vk::ImageSubresourceRange) -> ImageRegion {
+        let extent = self.info.extent_of_mip(range.base_mip_level);
+        let slices = clamped_range(range.base_array_layer, range.layer_count, extent[2]);
+        let part = [extent[0], extent[1], slices.end - slices.start];
+        let area = Some(Area { offset: [0, 0, slices.start], extent: part });
+        ImageRegion { layers: 0..1, area, ..self.subresource_region(range) }
+    }
+
+    /// What a barrier or a layout transition is about.
+    pub(crate) fn barrier_region(&self, range: &vk::ImageSubresourceRange) -> ImageRegion {
+        let depth = self.info.extent_of_mip(range.base_mip_level)[2];
+        let is_whole = range.base_array_layer == 0 && range.layer_count >= depth;
+        match self.has_slice_ranges && !is_whole {
+            true => self.slices_region(range),
+            false => self.subresource_region(range),
+        }
+    }
+
     /// The texels of a copy. The slices of an image with three dimensions are those of its area; for other images the
     /// depth of a copy counts layers.
     pub(crate) fn texel_region(&self, texel_box: &TexelBox) -> Region {

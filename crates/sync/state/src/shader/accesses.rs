@@ -9,12 +9,13 @@ use crate::command::bound_state::{BindPoint, BoundSet, BoundState, SetRef};
 use crate::command::stage_access::StageAccess;
 use crate::device::TrackedDevice;
 use crate::draw::index_values::IndexedVertices;
+use crate::draw::indirect_arguments::{IndirectArguments, ListedDraws};
 use crate::draw::raster_state::RasterOrderedReads;
 use crate::draw::rendering::CurrentAttachments;
 use crate::extension::acceleration_structure::SCRATCH;
 use crate::listener::TrackerOutput;
 use crate::shader::descriptor_set::{Descriptor, DescriptorContent, TrackedDescriptorSet};
-use crate::shader::input_values::ShaderInputValues;
+use crate::shader::input_values::{LaunchedBytes, ShaderInputValues};
 use crate::shader::interface::{AddressUse, DescriptorArrayIndex, DescriptorUse, Shader, ShaderInterface};
 use crate::shader::launch::Launch;
 
@@ -25,19 +26,33 @@ pub(crate) enum SubmitTimeUse {
     Descriptor(SubmitTimeDescriptor),
     /// Vertices whose indices may.
     Indexed(Box<IndexedVertices>),
+    /// Vertices and indices of draws whose parameters or indices may.
+    Drawn(Box<ListedDraws>),
 }
 
 #[derive(Clone, Debug)]
 pub(crate) struct SubmitTimeDescriptor {
     set: u64,
     access: DescriptorAccess,
+    /// Where the submission tells how much is launched, and so which bytes are accessed.
+    launched: Option<Box<LaunchedUse>>,
+}
+
+#[derive(Clone, Debug)]
+struct LaunchedUse {
+    arguments: IndirectArguments,
+    bytes: LaunchedBytes,
 }
 
 impl SubmitTimeUse {
-    fn certainty(&mut self) -> &mut Certainty {
+    /// Whether the command is made is not certain.
+    fn mark_possible(&mut self) {
         match self {
-            SubmitTimeUse::Descriptor(descriptor) => &mut descriptor.access.certainty,
-            SubmitTimeUse::Indexed(indexed) => &mut indexed.certainty,
+            SubmitTimeUse::Descriptor(descriptor) => {
+                descriptor.access.certainty = descriptor.access.certainty.if_made();
+            }
+            SubmitTimeUse::Indexed(indexed) => indexed.is_conditional = true,
+            SubmitTimeUse::Drawn(listed) => listed.is_conditional = true,
         }
     }
 }
@@ -56,10 +71,8 @@ impl ShaderUses {
 
     /// Where these shaders are only some of those that may run, nothing of what they add is certain.
     pub(crate) fn mark_possible_from(&mut self, [fixed, late]: [usize; 2]) {
-        let certainties = self.fixed[fixed..].iter_mut().map(|it| &mut it.certainty);
-        for item in certainties.chain(self.submit_time[late..].iter_mut().map(SubmitTimeUse::certainty)) {
-            *item = (*item).max(Certainty::Maybe);
-        }
+        self.fixed[fixed..].iter_mut().for_each(|it| it.certainty = it.certainty.if_made());
+        self.submit_time[late..].iter_mut().for_each(SubmitTimeUse::mark_possible);
     }
 }
 
@@ -214,10 +227,31 @@ impl TrackedDevice {
             is_atomic: descriptor_use.is_atomic,
             ordered,
         };
-        match handle.filter(|_| binding.is_update_after_bind) {
-            Some(set) => uses.submit_time.push(SubmitTimeUse::Descriptor(SubmitTimeDescriptor { set, access })),
+        let launched = handle.and_then(|_| self.launched_use(numbers, descriptor_use));
+        let access = if launched.is_some() {
+            DescriptorAccess { certainty: descriptor_use.certainty, ..access }
+        } else {
+            access
+        };
+        match handle.filter(|_| binding.is_update_after_bind || launched.is_some()) {
+            Some(set) => {
+                uses.submit_time.push(SubmitTimeUse::Descriptor(SubmitTimeDescriptor { set, access, launched }));
+            }
             None => self.add_descriptor_accesses(set, &access, &mut uses.fixed),
         }
+    }
+
+    /// What the submission tells of the bytes of a descriptor, if it tells how much is launched.
+    fn launched_use(
+        &self,
+        numbers: &ShaderInputValues<'_>,
+        descriptor_use: &DescriptorUse,
+    ) -> Option<Box<LaunchedUse>> {
+        let Launch::Memory(arguments) = numbers.launch else { return None };
+        let (bytes, each) = (descriptor_use.bytes.as_ref()?, descriptor_use.per_invocation.as_ref()?);
+        let is_told = arguments.count == 1 && self.are_arguments_told(arguments);
+        let bytes = numbers.launched_bytes(bytes, each).filter(|_| is_told)?;
+        Some(Box::new(LaunchedUse { arguments: arguments.clone(), bytes }))
     }
 
     /// Memory that a shader reaches by its address.
@@ -275,6 +309,7 @@ impl TrackedDevice {
     /// Adds what is known of a use before it is submitted: that of a descriptor, with the contents that its set has now.
     pub(crate) fn predict_use(&self, time_use: &SubmitTimeUse, found: &mut Vec<Access>) {
         if let SubmitTimeUse::Descriptor(descriptor) = time_use
+            && descriptor.launched.is_none()
             && let Some(set) = self.sets.get(descriptor.set)
         {
             self.add_descriptor_accesses(set, &descriptor.access, found);
@@ -284,9 +319,21 @@ impl TrackedDevice {
     /// Adds what a use is that is submitted now.
     pub(crate) fn resolve_use(&self, time_use: &SubmitTimeUse, found: &mut Vec<Access>) {
         match time_use {
-            SubmitTimeUse::Descriptor(_) => self.predict_use(time_use, found),
+            SubmitTimeUse::Descriptor(descriptor) => self.resolve_descriptor(descriptor, found),
             SubmitTimeUse::Indexed(indexed) => self.add_indexed(indexed, found),
+            SubmitTimeUse::Drawn(listed) => self.add_submitted_draws(listed, found),
         }
+    }
+
+    fn resolve_descriptor(&self, descriptor: &SubmitTimeDescriptor, found: &mut Vec<Access>) {
+        let Some(set) = self.sets.get(descriptor.set) else { return };
+        let Some(launched) = &descriptor.launched else {
+            return self.add_descriptor_accesses(set, &descriptor.access, found);
+        };
+        let launch = self.submitted_launch(&launched.arguments);
+        let Some((bytes, certainty)) = launched.bytes.of_launch(&launch, descriptor.access.certainty) else { return };
+        let access = DescriptorAccess { bytes: Some(bytes), certainty, ..descriptor.access.clone() };
+        self.add_descriptor_accesses(set, &access, found);
     }
 
     fn add_descriptor_accesses(

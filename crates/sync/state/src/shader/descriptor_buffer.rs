@@ -136,7 +136,7 @@ impl BoundState {
         let read = |bits, (resource, bytes): &ResourceBytes| {
             let access =
                 StageAccess::for_shader(shader.pipeline_stage(), bits).access_to_bytes(*resource, bytes.clone());
-            Access { certainty: Certainty::Somewhere, ..access }
+            Access { certainty: Certainty::Anywhere, ..access }
         };
         let mut found = Vec::new();
         for index in sets {

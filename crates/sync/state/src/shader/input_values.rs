@@ -83,47 +83,107 @@ impl ShaderInputValues<'_> {
         each: Option<&InvocationBytes>,
         certainty: Certainty,
     ) -> (Range<u64>, Certainty) {
-        let Some((known, is_all)) = each.and_then(|it| self.invocation_bytes(it)) else {
-            return (bytes.clone(), certainty);
-        };
-        let start = known.start.max(bytes.start);
-        let span = start..known.end.min(bytes.end).max(start);
-        match certainty {
-            Certainty::Somewhere if is_all => (span, Certainty::Certain),
-            other => (span, other),
-        }
+        let Some(each) = each else { return (bytes.clone(), certainty) };
+        limited_bytes(bytes, each, self.launch, certainty, |it| self.term_values(it))
     }
 
-    /// From the first to the last byte of all invocations, and whether each between them is accessed.
-    fn invocation_bytes(&self, each: &InvocationBytes) -> Option<(Range<u64>, bool)> {
-        let (mut low, mut high) = (i128::from(each.start), i128::from(each.start));
-        let mut steps: Vec<(u128, u128)> = Vec::new();
-        for term in &each.terms {
-            let values = self.term_values(term)?;
-            let ends = [values.start, values.end - 1].map(|it| i128::from(it) * i128::from(term.factor));
-            low += ends[0].min(ends[1]);
-            high += ends[0].max(ends[1]);
-            steps.push((u128::from(term.factor.unsigned_abs()), u128::from(values.end - 1 - values.start)));
-        }
-        if low < 0 || high >= OFFSET_END {
+    /// What is left to be known of these bytes when the submission tells how much is launched; none where that would not
+    /// be enough.
+    pub(crate) fn launched_bytes(&self, bytes: &Range<u64>, each: &InvocationBytes) -> Option<LaunchedBytes> {
+        let mut each = each.clone();
+        let mut start = Some(each.start);
+        let is_in_memory = |term: &OffsetTerm| match term.quantity {
+            Quantity::BuiltIn { built_in, .. } => self.launch.is_in_memory(built_in),
+            Quantity::Read(_) => false,
+        };
+        if !each.terms.iter().any(is_in_memory) {
             return None;
         }
-        steps.sort_unstable();
-        // Each step must reach what is there already, so that nothing is left out.
-        let covered = steps.iter().try_fold(u128::from(each.size), |covered, (step, count)| {
-            (*count == 0 || *step <= covered).then_some(covered + step * count)
+        each.terms.retain(|term| {
+            let Quantity::Read(place) = &term.quantity else { return true };
+            let value = self.read(place).and_then(|it| i64::try_from(it).ok()?.checked_mul(term.factor));
+            start = start.zip(value).and_then(|(start, value)| start.checked_add(value));
+            false
         });
-        let is_all = covered.is_some() && is_independent(&each.terms);
-        Some((low as u64..(high as u64).saturating_add(each.size), is_all))
+        each.start = start?;
+        Some(LaunchedBytes { bytes: bytes.clone(), each, workgroup: self.workgroup })
     }
 
     fn term_values(&self, term: &OffsetTerm) -> Option<Range<u64>> {
-        let values = match &term.quantity {
-            Quantity::BuiltIn { built_in, component } => self.launch.values(*built_in, *component, self.workgroup)?,
-            Quantity::Read(place) => self.read(place).map(|it| it..it.saturating_add(1))?,
-        };
-        (!values.is_empty() && values.end <= VALUES_END).then_some(values)
+        match &term.quantity {
+            Quantity::BuiltIn { built_in, component } => self.launch.values(*built_in, *component, self.workgroup),
+            Quantity::Read(place) => self.read(place).map(|it| it..it.saturating_add(1)),
+        }
     }
+}
+
+/// Bytes that all invocations of a launch access that is not known yet.
+#[derive(Clone, Debug)]
+pub(crate) struct LaunchedBytes {
+    bytes: Range<u64>,
+    each: InvocationBytes,
+    workgroup: [u32; 3],
+}
+
+impl LaunchedBytes {
+    /// Those of a launch, and how sure they are; none where nothing is launched.
+    pub(crate) fn of_launch(&self, launch: &Launch, certainty: Certainty) -> Option<(Range<u64>, Certainty)> {
+        let values = |term: &OffsetTerm| match term.quantity {
+            Quantity::BuiltIn { built_in, component } => launch.values(built_in, component, self.workgroup),
+            Quantity::Read(_) => None,
+        };
+        (!launch.is_empty()).then(|| limited_bytes(&self.bytes, &self.each, launch, certainty, values))
+    }
+}
+
+/// The bytes among some that all invocations together access, and how sure that is.
+fn limited_bytes(
+    bytes: &Range<u64>,
+    each: &InvocationBytes,
+    launch: &Launch,
+    certainty: Certainty,
+    values: impl Fn(&OffsetTerm) -> Option<Range<u64>>,
+) -> (Range<u64>, Certainty) {
+    let Some((known, is_all)) = all_invocations(each, values) else {
+        let is_in_memory = |term: &OffsetTerm| match term.quantity {
+            Quantity::BuiltIn { built_in, .. } => launch.is_in_memory(built_in),
+            Quantity::Read(_) => false,
+        };
+        let is_unread = each.terms.iter().any(is_in_memory);
+        return (bytes.clone(), if is_unread { certainty.anywhere() } else { certainty });
+    };
+    let start = known.start.max(bytes.start);
+    let span = start..known.end.min(bytes.end).max(start);
+    match certainty {
+        Certainty::Somewhere if is_all => (span, Certainty::Certain),
+        other => (span, other),
+    }
+}
+
+/// From the first to the last byte of all invocations, and whether each between them is accessed.
+fn all_invocations(
+    each: &InvocationBytes,
+    values: impl Fn(&OffsetTerm) -> Option<Range<u64>>,
+) -> Option<(Range<u64>, bool)> {
+    let (mut low, mut high) = (i128::from(each.start), i128::from(each.start));
+    let mut steps: Vec<(u128, u128)> = Vec::new();
+    for term in &each.terms {
+        let values = values(term).filter(|it| !it.is_empty() && it.end <= VALUES_END)?;
+        let ends = [values.start, values.end - 1].map(|it| i128::from(it) * i128::from(term.factor));
+        low += ends[0].min(ends[1]);
+        high += ends[0].max(ends[1]);
+        steps.push((u128::from(term.factor.unsigned_abs()), u128::from(values.end - 1 - values.start)));
+    }
+    if low < 0 || high >= OFFSET_END {
+        return None;
+    }
+    steps.sort_unstable();
+    // Each step must reach what is there already, so that nothing is left out.
+    let covered = steps.iter().try_fold(u128::from(each.size), |covered, (step, count)| {
+        (*count == 0 || *step <= covered).then_some(covered + step * count)
+    });
+    let is_all = covered.is_some() && is_independent(&each.terms);
+    Some((low as u64..(high as u64).saturating_add(each.size), is_all))
 }
 
 /// A number of up to eight bytes, the least first.

@@ -5,6 +5,7 @@ use std::ops::Range;
 use lavascope_abi::ShaderStageFlagBits as Stage;
 use lavascope_spirv::{OffsetTerm, Quantity};
 
+use crate::draw::indirect_arguments::IndirectArguments;
 use crate::shader::interface::Shader;
 
 /// What a draw, a dispatch or a trace launches.
@@ -21,6 +22,8 @@ pub(crate) enum Launch {
         instances: Option<Range<u64>>,
     },
     Rays([u32; 3]),
+    /// What parameters in memory say.
+    Memory(IndirectArguments),
 }
 
 /// Values of `BuiltIn`.
@@ -47,6 +50,29 @@ impl Launch {
     pub(crate) fn groups(first: [u32; 3], count: [u32; 3]) -> Launch {
         let range = |at: usize| u64::from(first[at])..u64::from(first[at]) + u64::from(count[at]);
         Launch::Groups([range(0), range(1), range(2)])
+    }
+
+    /// Whether nothing runs.
+    pub(crate) fn is_empty(&self) -> bool {
+        match self {
+            Launch::Groups(groups) => groups.iter().any(Range::is_empty),
+            Launch::Vertices { vertices, instances } => {
+                [vertices, instances].into_iter().flatten().any(Range::is_empty)
+            }
+            Launch::Rays(size) => size.contains(&0),
+            Launch::Unknown | Launch::Memory(_) => false,
+        }
+    }
+
+    /// Whether memory decides which values a number has in all invocations together.
+    pub(crate) fn is_in_memory(&self, built_in: u32) -> bool {
+        match (built_in, self) {
+            (LOCAL_INVOCATION_ID | LOCAL_INVOCATION_INDEX, _) => false,
+            (_, Launch::Unknown | Launch::Memory(_)) => true,
+            (VERTEX_INDEX | BASE_VERTEX, Launch::Vertices { vertices, .. }) => vertices.is_none(),
+            (INSTANCE_INDEX | BASE_INSTANCE, Launch::Vertices { instances, .. }) => instances.is_none(),
+            _ => false,
+        }
     }
 
     /// The values that a number has in all invocations together.

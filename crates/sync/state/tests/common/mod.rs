@@ -145,8 +145,13 @@ impl<L: Listener> App<L> {
     }
 
     pub(crate) fn with_tracker(tracker: Tracker<L>) -> App<L> {
+        App::with_features(tracker, Ptr::NULL)
+    }
+
+    /// With features of the device that are chained to its info.
+    pub(crate) fn with_features(tracker: Tracker<L>, features: Ptr<Opaque>) -> App<L> {
         let mut app = App { tracker, cancels_commands: true, calls: 0 };
-        app.make_device();
+        app.make_device(features);
         app.make_memory();
         let info = CommandPoolCreateInfo::zeroed();
         create!(app, CreateCommandPool, CreateCommandPoolParams, info, p_command_pool: command_pool(1));
@@ -191,7 +196,7 @@ impl<L: Listener> App<L> {
         }
     }
 
-    fn make_device(&mut self) {
+    fn make_device(&mut self, features: Ptr<Opaque>) {
         let family = QueueFamilyProperties { queue_flags: QueueFlags(GRAPHICS), ..QueueFamilyProperties::zeroed() };
         self.call(
             Command::GetPhysicalDeviceQueueFamilyProperties,
@@ -208,6 +213,7 @@ impl<L: Listener> App<L> {
             ..DeviceQueueCreateInfo::zeroed()
         };
         let info = DeviceCreateInfo {
+            p_next: features,
             queue_create_info_count: 1,
             p_queue_create_infos: Ptr::to(&queues),
             ..DeviceCreateInfo::zeroed()

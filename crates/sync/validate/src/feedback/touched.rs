@@ -286,7 +286,7 @@ fn add_touched(access: &Access, all: &[Access], sites: &[&BindingTouched], is_si
             continue;
         }
         // An access that is made somewhere says that the shader runs.
-        let has_run = !site.is_assumed || access.certainty == Certainty::Somewhere;
+        let has_run = !site.is_assumed || matches!(access.certainty, Certainty::Somewhere | Certainty::Anywhere);
         let is_sure = is_own && is_single && has_run;
         match (&access.region, &site.bytes) {
             (Region::Buffer(region), Some(bytes)) if access.word_offset != Access::NO_WORD_OFFSET => {

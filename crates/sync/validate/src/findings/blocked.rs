@@ -40,7 +40,8 @@ impl DiagnosticBuilder<'_> {
         for first_blocked_submission in self.device.first_blocked_submissions() {
             let text = self.blocked_text(&first_blocked_submission);
             let (kind, resource) = (FindingKind::NeverExecuted, text.clone());
-            let cause = FindingCause { kind, at: None, prior: None, resource, is_observed: false };
+            let cause =
+                FindingCause { kind, at: None, prior: None, resource, is_observed: false, is_only_possible: false };
             causes.add(self.origin(), cause, |_| self.blocked_diagnostic(&first_blocked_submission, text));
         }
     }

@@ -1,18 +1,21 @@
 //! Hazards of a device as diagnostics.
 
 use std::collections::HashSet;
+use std::ops::Range;
 
-use lavascope_abi::ObjectId;
+use lavascope_abi::{ObjectId, PipelineStageFlags2};
 use lavascope_diag::{
     CallStack, Diagnostic, DiagnosticLocation as DiagPlace, DiagnosticObject, Fix, Property, Severity,
 };
 use lavascope_engine::{EventRace, check};
 use lavascope_explain::{
-    AccessRelation, Explainer, diagnose_faults, diagnose_hazards, race_code, race_texts, region_text, relation,
+    AccessRelation, Explainer, HazardCertainty, diagnose_faults, diagnose_hazards, hazard_certainty_between, race_code,
+    race_texts, region_text, relation,
 };
 use lavascope_record::ObjectNames;
 use lavascope_sync_ir::{
-    Access, Certainty, CommandLocation, Hazard, HostStep, ProgramLocation, ResourceId, UndefinedContents,
+    Access, Area, Certainty, Command, CommandLocation, Components, Hazard, HostStep, ImageRegion, ProgramLocation,
+    Region, ResourceId, UndefinedContents,
 };
 
 use crate::device::ValidatedDevice;
@@ -24,6 +27,7 @@ use crate::findings::names::{
     SliceNames, diagnostic_object, diagnostic_resource, function_text, labels, object_text, recorded_text, step_text,
 };
 use crate::findings::program_slice::ProgramSlice;
+use crate::recording::command_buffer::RecordedCommandBuffer;
 use crate::recording::step_history::{HistoryLocation, HistoryStep, step_of};
 
 /// Causes that are explained; each may take a while, and a program with so many has other worries.
@@ -52,12 +56,17 @@ impl DiagnosticBuilder<'_> {
         for hazard in found {
             // Several parts of a resource are one hazard.
             if seen.insert((hazard.kind, &hazard.at, &hazard.prior, hazard.resource)) {
-                let cause = self.finding_cause(
-                    FindingKind::Hazard(hazard.kind),
-                    (&hazard.at, Some(&hazard.prior)),
-                    hazard.resource,
-                );
-                causes.add(self.origin(), cause, |known| self.hazard_diagnostic(hazard, found, known));
+                let places = (&hazard.at, Some(&hazard.prior));
+                let cause = self.finding_cause(FindingKind::Hazard(hazard.kind), places, hazard.resource);
+                let is_only_possible = self.certainty(hazard) >= HazardCertainty::Possible;
+                let cause = FindingCause { is_only_possible, ..cause };
+                let is_same = |other: &&Hazard| {
+                    (other.kind, &other.at, &other.prior, other.resource)
+                        == (hazard.kind, &hazard.at, &hazard.prior, hazard.resource)
+                };
+                let parts = found.iter().filter(is_same).map(|it| it.region.clone());
+                let region = parts.reduce(region_around).unwrap_or_else(|| hazard.region.clone());
+                causes.add_hazard(self.origin(), cause, region, |known| self.hazard_diagnostic(hazard, found, known));
             }
         }
     }
@@ -109,6 +118,7 @@ impl DiagnosticBuilder<'_> {
                 prior: spot(&event_race.prior),
                 resource,
                 is_observed: false,
+                is_only_possible: false,
             };
             causes.add(self.origin(), cause, |_| self.race_diagnostic(event_race));
         }
@@ -168,7 +178,8 @@ impl DiagnosticBuilder<'_> {
         let spot = |place: &ProgramLocation| Some(cause_location(&self.locate(place)?, self.object_names));
         let resource = self.device.objects.resources.get(&id);
         let resource = resource.map(|it| name_or_id(it.0, self.object_names)).unwrap_or_default();
-        FindingCause { kind, at: spot(at), prior: prior.and_then(spot), resource, is_observed: self.feedback.is_some() }
+        let (at, prior, is_observed) = (spot(at), prior.and_then(spot), self.feedback.is_some());
+        FindingCause { kind, at, prior, resource, is_observed, is_only_possible: false }
     }
 
     fn hazard_diagnostic(&self, hazard: &Hazard, all: &[Hazard], known: usize) -> Diagnostic {
@@ -226,6 +237,7 @@ impl DiagnosticBuilder<'_> {
             .map(|(role, at)| self.diagnostic_location(role, at));
         let message = format!("{at}(): {kind} hazard detected on {resource}{}.{prior}", parts.join(", "));
         let code = format!("SYNC-HAZARD-{}", hazard.kind.name());
+        let certainty = self.certainty(hazard);
         let own = self.device.objects.resources.get(&hazard.resource);
         Diagnostic {
             function: self.locate(&hazard.at).map_or("", |it| it.history_step.source.command.desc().name).to_owned(),
@@ -234,7 +246,8 @@ impl DiagnosticBuilder<'_> {
             properties: self.unexplained_facts(hazard, kind),
             explanation: vec![format!("not explained: {reason}")],
             stacks: self.stacks([("access", &hazard.at), ("prior access", &hazard.prior)]),
-            ..Diagnostic::new(code, self.severity(hazard), message)
+            is_overlap_assumed: certainty == HazardCertainty::Assumed,
+            ..Diagnostic::new(code, certainty.severity(), message)
         }
     }
 
@@ -290,24 +303,39 @@ impl DiagnosticBuilder<'_> {
         buffer.into_iter().chain(queue.map(|it| diagnostic_object("VkQueue", it, self.object_names))).collect()
     }
 
-    /// What nobody followed is only as sure as the accesses that are known.
-    fn severity(&self, hazard: &Hazard) -> Severity {
-        let is_certain =
-            |place: &ProgramLocation| match self.locate(place).map(|it| (it.recorded, &it.history_step.step)) {
-                None => false,
-                Some((None, HostStep::HostAccess { certainty, .. })) => *certainty == Certainty::Certain,
-                Some((None, _)) => true,
-                Some((Some((recorded, index)), _)) => match recorded.accesses(index as usize) {
-                    Some(all) => {
-                        let is_own =
-                            |it: &&Access| it.resource == hazard.resource && it.certainty != Certainty::Unreported;
-                        let own: Vec<_> = all.iter().filter(is_own).collect();
-                        !own.is_empty() && own.iter().all(|it| it.certainty == Certainty::Certain)
-                    }
-                    None => true,
-                },
-            };
-        if is_certain(&hazard.at) && is_certain(&hazard.prior) { Severity::Error } else { Severity::Warning }
+    /// How sure a hazard is, from the accesses of its two commands. Where one of them is not known any more, the other
+    /// decides.
+    fn certainty(&self, hazard: &Hazard) -> HazardCertainty {
+        let [later, earlier] = [&hazard.at, &hazard.prior].map(|it| self.own_accesses(it, hazard.resource));
+        match (&later, &earlier) {
+            (Some(later), Some(earlier)) => hazard_certainty_between(hazard, later, earlier),
+            (Some(known), None) | (None, Some(known)) if known.iter().all(is_overlap_assumed) => {
+                HazardCertainty::Assumed
+            }
+            _ => HazardCertainty::Likely,
+        }
+    }
+
+    /// The accesses that a command, or the host, makes to a resource; one that is certain for what is no action. None where
+    /// that is not known.
+    fn own_accesses(&self, place: &ProgramLocation, resource: ResourceId) -> Option<Vec<Access>> {
+        let found = self.locate(place)?;
+        let (recorded, step) = (found.recorded, &found.history_step.step);
+        let of_command = |(recorded, index): (&RecordedCommandBuffer, u32)| match recorded.other(index as usize) {
+            Some(Command::Action(all)) => Some(all.clone()),
+            _ => recorded.accesses(index as usize),
+        };
+        match (recorded.and_then(of_command), step) {
+            (Some(all), _) => {
+                let own: Vec<Access> = all.into_iter().filter(|it| it.resource == resource && it.certainty != Certainty::Unreported).collect();
+                (!own.is_empty()).then_some(own)
+            }
+            (None, HostStep::HostAccess { resource, region, certainty, .. }) if recorded.is_none() => {
+                let access = Access::new(*resource, region.clone(), PipelineStageFlags2::HOST.0, 0);
+                Some(vec![Access { certainty: *certainty, ..access }])
+            }
+            (None, _) => Some(Vec::new()),
+        }
     }
 
     fn place_text(&self, history_location: &HistoryLocation<'_>) -> String {
@@ -363,6 +391,35 @@ fn shorten_explanation(lines: &mut Vec<String>) {
 
 fn function(history_location: &HistoryLocation<'_>) -> &'static str {
     history_location.command_call().map_or(history_location.history_step.source.command, |it| it.function).desc().name
+}
+
+/// What two parts of a resource are in. How a hazard is split into parts depends on what was used before.
+fn region_around(one: Region, other: Region) -> Region {
+    fn around<T: Ord>(one: Range<T>, other: Range<T>) -> Range<T> {
+        one.start.min(other.start)..one.end.max(other.end)
+    }
+    match (one, other) {
+        (Region::Buffer(one), Region::Buffer(other)) => Region::Buffer(around(one, other)),
+        (Region::Image(one), Region::Image(other)) => Region::Image(ImageRegion {
+            aspects: one.aspects | other.aspects,
+            mips: around(one.mips, other.mips),
+            layers: around(one.layers, other.layers),
+            area: one.area.zip(other.area).map(|(one, other)| area_around(one, other)),
+            components: Components(one.components.0 | other.components.0),
+        }),
+        (one, _) => one,
+    }
+}
+
+fn area_around(one: Area, other: Area) -> Area {
+    let offset: [u32; 3] = std::array::from_fn(|it| one.offset[it].min(other.offset[it]));
+    let end = |area: &Area, it: usize| area.offset[it].saturating_add(area.extent[it]);
+    let extent = std::array::from_fn(|it| end(&one, it).max(end(&other, it)) - offset[it]);
+    Area { offset, extent }
+}
+
+fn is_overlap_assumed(access: &Access) -> bool {
+    access.certainty.is_range_unknown() || access.certainty == Certainty::OneOfArray
 }
 
 fn cause_location(history_location: &HistoryLocation<'_>, titles: &ObjectNames) -> CauseLocation {

@@ -109,6 +109,7 @@ const FAULTS: &[ExpectedFault] = &[
     fault("barrier-queue", RAW, [COPY, FILL], "source").on_null(),
     fault("vertex-buffer", RAW, [DRAW, UPDATE], "vertices").with(&["\"vertices\"[0..48]"]),
     fault("indexed-vertices", RAW, ["vkCmdDrawIndexed", COPY], "vertices").with(&["\"vertices\"[48..96]"]),
+    fault("indirect-indices", WAR, [FILL, "vkCmdDrawIndexedIndirect"], "indices").with(&["\"indices\"[0..24]"]),
     fault("index-buffer", RAW, ["vkCmdDrawIndexed", UPDATE], "indices").with(&["\"indices\"[0..24]"]),
     fault("draw-indirect", RAW, ["vkCmdDrawIndirect", UPDATE], "parameters").with(&["\"parameters\"[0..16]"]),
     fault("draw-indirect-count", RAW, ["vkCmdDrawIndirectCount", UPDATE], "count").with(&["\"count\"[0..4]"]),

@@ -81,6 +81,42 @@ fn the_heuristic_makes_errors_of_what_is_likely() {
     }
 }
 
+/// Which element of an array a shader takes nobody knows: no setting makes an error of that.
+#[test]
+fn the_heuristic_leaves_elements_of_arrays_possible() {
+    let stage = TestEnvironment::new("sync-heuristic-arrays");
+    for (options, expected) in [(&["--sync"][..], None), (&["--sync", "--possible"], Some("info"))] {
+        let mut command = stage.under_layer_with_report(options, samples());
+        command.env("VK_LAYER_SYNCVAL_SHADER_ACCESSES_HEURISTIC", "1");
+        output(command.args(["fault-observed-element", "--mended", "--no-check"]));
+        let report = stage.report();
+        let found = report.0["findings"].as_array().expect("a list");
+        let severities: Vec<_> = found.iter().map(|it| it["severity"].as_str()).collect();
+        assert!(severities.iter().all(|it| *it == expected), "{:#}", report.0);
+        assert_eq!(severities.is_empty(), expected.is_none(), "{:#}", report.0);
+    }
+}
+
+/// A capture may end, so that nobody says what the host writes. A draw may then read all vertices that are bound: that is
+/// possible, where something else than all of them was written, and no more.
+#[test]
+fn vertices_whose_indices_nobody_read_are_possible() {
+    let stage = TestEnvironment::new("sync-unread-indices");
+    let options: [&[&str]; 2] = [&["--sync"], &["--sync", "--possible"]];
+    for (options, is_told) in options.into_iter().zip([false, true]) {
+        let options = [options, &["--capture", "unread.lava"]].concat();
+        let mut command = stage.under_layer_with_report(&options, samples());
+        let run = output(command.args(["fault-indexed-vertices", "--mended"]));
+        let report = stage.report();
+        assert_eq!(run.status.code(), Some(0), "{}", text(&run.stderr));
+        let found = report.0["findings"].as_array().expect("a list");
+        assert_eq!(
+            found.iter().map(|it| it["severity"].as_str()).collect::<Vec<_>>(),
+            vec![Some("info"); usize::from(is_told)]
+        );
+    }
+}
+
 /// Without `run`, and by the names that other layers have for it.
 #[test]
 fn the_khronos_name_switches_it_on() {

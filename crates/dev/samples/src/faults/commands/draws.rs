@@ -12,6 +12,7 @@ use crate::faults::faults;
 faults! {
     vertex_buffer: "vertex-buffer", "a draw takes vertices that may still be written.",
     indexed_vertices: "indexed-vertices", "the host's indices of a draw name vertices that may still be written.",
+    indirect_indices: "indirect-indices", "indices are overwritten that an indirect draw may still read.",
     index_buffer: "index-buffer", "a draw takes indices that may still be written.",
     indirect: "draw-indirect", "a draw takes its parameters from a buffer that may still be written.",
     indirect_count: "draw-indirect-count", "a draw takes the number of draws from a buffer that may still be written.",
@@ -104,6 +105,35 @@ fn indexed_vertices(options: &SampleOptions) -> Result<(), Failure> {
                 lab.device.cmd_draw_indexed(commands, 6, 1, first, 0, 0);
             }
         });
+    })?;
+    lab.expect_texels(&canvas, scope::COLOR_WRITE, GREEN_WORD)
+}
+
+/// The host says how many indices are read: what lies behind them may be overwritten.
+fn indirect_indices(options: &SampleOptions) -> Result<(), Failure> {
+    let lab = FaultContext::new(options, &RENDERING)?;
+    let ([indices], [canvas]) = (lab.word_buffers(["indices"])?, lab.color_images(["canvas"])?);
+    let usage = vk::BufferUsageFlags::INDIRECT_BUFFER;
+    let parameters = lab.buffer("parameters", SIZE, usage, MemoryPlacement::Host)?;
+    lab.write(&parameters, &[INDICES.len() as u32, 1, 0, 0, 0])?;
+    let program = BoundPipeline::graphics(&lab, DYNAMIC, shader!("green.frag"), &[])?;
+    lab.run_once("write", |commands| {
+        lab.update(commands, &indices, &INDICES);
+        lab.memory_barrier(commands, scope::COPY_WRITE, scope::ALL);
+    })?;
+    let size = size_of_val(&INDICES) as u64;
+    let first = lab.planted_or_fixed(0, size);
+    lab.run_once("draw and overwrite", |commands| {
+        let color = [attachment(&canvas, vk::AttachmentLoadOp::DONT_CARE)];
+        lab.render(commands, &color, || {
+            program.bind(&lab, commands, &[]);
+            // SAFETY: live objects, recorded by this thread (lifetime, owner).
+            unsafe {
+                lab.device.cmd_bind_index_buffer(commands, indices.handle, 0, vk::IndexType::UINT32);
+                lab.device.cmd_draw_indexed_indirect(commands, parameters.handle, 0, 1, 20);
+            }
+        });
+        lab.fill_buffer(commands, &indices, (first, size), 0);
     })?;
     lab.expect_texels(&canvas, scope::COLOR_WRITE, GREEN_WORD)
 }

@@ -1,0 +1,330 @@
+//! Parameters of indirect draws and dispatches: read where the host wrote them, or where the same command buffer did.
+//!
+//! The host may write until the submission, so that what a command accesses because of them is known only then.
+
+use std::ops::Range;
+
+use lavascope_abi::Buffer;
+use lavascope_sync_ir::{Access, Certainty};
+
+use crate::command::bound_state::BoundState;
+use crate::device::TrackedDevice;
+use crate::draw::index_values::{HostWriteCoverage, INDICES_MAX, IndexBufferUpdates, index_numbers};
+use crate::draw::vertex_input::{BoundIndexBuffer, FetchedElements, VertexFetch, instance_elements};
+use crate::shader::launch::Launch;
+
+/// Where the parameters of a command lie in buffers.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct IndirectArguments {
+    pub(crate) kind: ArgumentKind,
+    pub(crate) buffer: u64,
+    pub(crate) offset: u64,
+    /// How many structures there are at most.
+    pub(crate) count: u32,
+    pub(crate) stride: u64,
+    /// The buffer and the offset of the number of structures, where that lies in memory too.
+    pub(crate) count_in: Option<(u64, u64)>,
+}
+
+/// What a structure of parameters is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum ArgumentKind {
+    Draw,
+    DrawIndexed,
+    /// Workgroups, three numbers.
+    Groups,
+    /// Tasks of `VK_NV_mesh_shader`: how many, and the first.
+    Tasks,
+}
+
+impl ArgumentKind {
+    pub(crate) const fn size(self) -> u64 {
+        match self {
+            ArgumentKind::Draw => 16,
+            ArgumentKind::DrawIndexed => 20,
+            ArgumentKind::Groups => 12,
+            ArgumentKind::Tasks => 8,
+        }
+    }
+}
+
+/// A draw, as its parameters say.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct DrawRange {
+    /// The first vertex or index, and how many.
+    pub(crate) elements: [u32; 2],
+    /// What is added to each index.
+    pub(crate) vertex_offset: i32,
+    /// The first instance, and how many.
+    pub(crate) instances: [u32; 2],
+}
+
+/// Several draws in one command.
+#[derive(Clone, Debug)]
+pub(crate) struct DrawList {
+    pub(crate) draws: Vec<DrawRange>,
+    /// Whether all of them are made. Otherwise nobody knows how many of the first are.
+    pub(crate) is_count_known: bool,
+}
+
+/// What an indirect draw, or several draws in one, read of vertex and index buffers.
+#[derive(Clone, Debug)]
+pub(crate) struct ListedDraws {
+    pub(crate) source: DrawListSource,
+    /// Where vertices are indexed.
+    pub(crate) indices: Option<BoundIndexBuffer>,
+    /// Each with its divisor, if it is per instance.
+    pub(crate) reads: Vec<(Option<u32>, VertexFetch)>,
+    /// Whether a condition in memory decides about the command, too.
+    pub(crate) is_conditional: bool,
+}
+
+#[derive(Clone, Debug)]
+pub(crate) enum DrawListSource {
+    /// The command has the draws.
+    Command(DrawList),
+    Memory(IndirectArguments),
+}
+
+/// Structures that are read, at most.
+const STRUCTURES_MAX: u32 = 256;
+
+impl TrackedDevice {
+    /// Whether the host will have said what lies in a buffer when a command is submitted that reads it.
+    pub(crate) fn is_told_by_host(&self, buffer: u64) -> bool {
+        let Some(buffer) = self.buffers.get(buffer).filter(|_| self.host_write_coverage != HostWriteCoverage::None)
+        else {
+            return false;
+        };
+        let (Some(memory), Some(resource)) = (self.memories.get(buffer.memory), buffer.resource) else { return false };
+        let is_told = self.host_write_coverage == HostWriteCoverage::All || memory.has_reported_contents();
+        is_told && memory.is_filled_by_host(resource)
+    }
+
+    /// Whether the submission will tell the parameters of a command.
+    pub(crate) fn are_arguments_told(&self, arguments: &IndirectArguments) -> bool {
+        arguments.count <= STRUCTURES_MAX && self.is_told_by_host(arguments.buffer)
+    }
+
+    /// Bytes of a buffer as the host wrote them; none where it may write others before they are read.
+    fn bytes_from_host(&self, buffer: u64, bytes: Range<u64>) -> Option<Vec<u8>> {
+        if self.waits_for_host.is_possible() || self.host_write_coverage == HostWriteCoverage::None {
+            return None;
+        }
+        let buffer = self.buffers.get(buffer).filter(|it| bytes.end <= it.size)?;
+        self.memories.get(buffer.memory)?.host_bytes(buffer.resource?, bytes)
+    }
+
+    /// Bytes of a buffer as the same command buffer wrote them before.
+    fn bytes_from_updates(&self, updates: &IndexBufferUpdates, buffer: u64, bytes: Range<u64>) -> Option<Vec<u8>> {
+        let buffer = self.buffers.get(buffer)?;
+        let resource = buffer.resource?;
+        let is_alone = self.memories.get(buffer.memory)?.is_unaliased(resource);
+        updates.read(resource, &bytes).filter(|_| is_alone).map(<[u8]>::to_vec)
+    }
+
+    /// Adds what draws read of vertex and index buffers, if the command buffer itself has their parameters. Otherwise
+    /// gives them back if the submission will tell.
+    pub(crate) fn add_listed_draws(
+        &self,
+        state: &BoundState,
+        listed: ListedDraws,
+        found: &mut Vec<Access>,
+    ) -> ListedDrawsOutcome {
+        let updates = &state.index_updates;
+        let of_updates = |buffer, bytes| self.bytes_from_updates(updates, buffer, bytes);
+        let has_told_indices = listed.indices.as_ref().is_some_and(|it| self.is_told_by_host(it.buffer));
+        let list = match &listed.source {
+            DrawListSource::Memory(arguments) => match arguments.read_list(&of_updates) {
+                Some(list) => list,
+                None if self.are_arguments_told(arguments) => return ListedDrawsOutcome::AtSubmission(listed),
+                None => return ListedDrawsOutcome::Unknown,
+            },
+            DrawListSource::Command(list) => list.clone(),
+        };
+        if has_told_indices {
+            listed.add_index_reads(&list, found);
+            let source = DrawListSource::Command(list);
+            return ListedDrawsOutcome::AtSubmission(ListedDraws { source, ..listed });
+        }
+        listed.add_index_reads(&list, found);
+        listed.add_vertex_reads(&list, &of_updates, found);
+        ListedDrawsOutcome::Known
+    }
+
+    /// Adds what draws read that are submitted now.
+    pub(crate) fn add_submitted_draws(&self, listed: &ListedDraws, found: &mut Vec<Access>) {
+        let known = found.len();
+        let from_host = |buffer, bytes| self.bytes_from_host(buffer, bytes);
+        match &listed.source {
+            DrawListSource::Command(list) => listed.add_vertex_reads(list, &from_host, found),
+            DrawListSource::Memory(arguments) => match arguments.read_list(&from_host) {
+                Some(list) => {
+                    listed.add_index_reads(&list, found);
+                    listed.add_vertex_reads(&list, &from_host, found);
+                }
+                None => listed.add_unknown_accesses(found),
+            },
+        }
+        if listed.is_conditional {
+            found[known..].iter_mut().for_each(|it| it.certainty = it.certainty.if_made());
+        }
+    }
+
+    /// How much a command launches that is submitted now.
+    pub(crate) fn submitted_launch(&self, arguments: &IndirectArguments) -> Launch {
+        let from_host = |buffer, bytes| self.bytes_from_host(buffer, bytes);
+        arguments.launch(&from_host).unwrap_or(Launch::Unknown)
+    }
+
+    /// How much a command launches whose parameters the same command buffer wrote.
+    pub(crate) fn updated_launch(&self, updates: &IndexBufferUpdates, arguments: &IndirectArguments) -> Option<Launch> {
+        arguments.launch(&|buffer, bytes| self.bytes_from_updates(updates, buffer, bytes))
+    }
+}
+
+/// When it is known what draws read.
+pub(crate) enum ListedDrawsOutcome {
+    Known,
+    AtSubmission(ListedDraws),
+    Unknown,
+}
+
+type ReadBytes<'a> = dyn Fn(u64, Range<u64>) -> Option<Vec<u8>> + 'a;
+
+impl IndirectArguments {
+    /// Of a command that launches workgroups.
+    pub(crate) fn groups(buffer: Buffer, offset: u64) -> IndirectArguments {
+        let (kind, buffer) = (ArgumentKind::Groups, buffer.0);
+        IndirectArguments { kind, buffer, offset, count: 1, stride: 0, count_in: None }
+    }
+
+    /// The words of each structure, and whether all of them count.
+    fn read_words(&self, read: &ReadBytes<'_>) -> Option<(Vec<[u32; 5]>, bool)> {
+        let word = |bytes: &[u8]| bytes.iter().rev().fold(0_u32, |all, byte| all << 8 | u32::from(*byte));
+        let told = self.count_in.map(|(buffer, at)| Some(word(&read(buffer, at..at.checked_add(4)?)?)));
+        let count = told.flatten().map_or(self.count, |it| it.min(self.count));
+        if count > STRUCTURES_MAX {
+            return None;
+        }
+        let structure = |number: u32| {
+            let first = self.offset.checked_add(u64::from(number).checked_mul(self.stride)?)?;
+            let bytes = read(self.buffer, first..first.checked_add(self.kind.size())?)?;
+            let mut words = [0; 5];
+            words.iter_mut().zip(bytes.chunks_exact(4)).for_each(|(own, bytes)| *own = word(bytes));
+            Some(words)
+        };
+        let all = (0..count).map(structure).collect::<Option<Vec<_>>>()?;
+        Some((all, told.is_none_or(|it| it.is_some())))
+    }
+
+    fn read_list(&self, read: &ReadBytes<'_>) -> Option<DrawList> {
+        let draw = |words: &[u32; 5]| match self.kind {
+            ArgumentKind::DrawIndexed => DrawRange {
+                elements: [words[2], words[0]],
+                vertex_offset: words[3] as i32,
+                instances: [words[4], words[1]],
+            },
+            _ => DrawRange { elements: [words[2], words[0]], vertex_offset: 0, instances: [words[3], words[1]] },
+        };
+        let (all, is_count_known) = self.read_words(read)?;
+        Some(DrawList { draws: all.iter().map(draw).collect(), is_count_known })
+    }
+
+    /// What is launched, where that is one range.
+    fn launch(&self, read: &ReadBytes<'_>) -> Option<Launch> {
+        let (all, is_count_known) = self.read_words(read)?;
+        let [one] = all[..] else { return None };
+        match self.kind {
+            _ if !is_count_known => None,
+            ArgumentKind::Groups => Some(Launch::groups([0; 3], [one[0], one[1], one[2]])),
+            // Its first task counts as the number of a workgroup does.
+            ArgumentKind::Tasks => Some(Launch::groups([one[1], 0, 0], [one[0], 1, 1])),
+            ArgumentKind::Draw | ArgumentKind::DrawIndexed => {
+                let range = |first: u32, count: u32| Some(u64::from(first)..u64::from(first) + u64::from(count));
+                let is_indexed = self.kind == ArgumentKind::DrawIndexed;
+                let instances = if is_indexed { range(one[4], one[1]) } else { range(one[3], one[1]) };
+                Some(Launch::Vertices { vertices: range(one[2], one[0]).filter(|_| !is_indexed), instances })
+            }
+        }
+    }
+}
+
+impl DrawRange {
+    /// The vertices or indices.
+    fn range(&self) -> Range<u64> {
+        let [first, count] = self.elements.map(u64::from);
+        first..first + count
+    }
+
+    fn is_empty(&self) -> bool {
+        self.elements[1] == 0 || self.instances[1] == 0
+    }
+}
+
+impl DrawList {
+    /// Those that draw something.
+    fn drawing(&self) -> Vec<&DrawRange> {
+        self.draws.iter().filter(|it| !it.is_empty()).collect()
+    }
+
+    fn elements(&self) -> FetchedElements {
+        FetchedElements::from_parts(self.drawing().iter().map(|it| it.range()).collect())
+    }
+
+    /// Where only the first of the draws are made, the accesses of all are more than is accessed.
+    fn mark_unknown_count(&self, made: &mut [Access]) {
+        if !self.is_count_known {
+            made.iter_mut().for_each(|it| it.certainty = Certainty::MaybeAnywhere);
+        }
+    }
+}
+
+impl ListedDraws {
+    fn add_index_reads(&self, list: &DrawList, found: &mut Vec<Access>) {
+        let known = found.len();
+        self.indices.iter().for_each(|it| it.add_accesses(&list.elements(), found));
+        list.mark_unknown_count(&mut found[known..]);
+    }
+
+    fn add_vertex_reads(&self, list: &DrawList, read: &ReadBytes<'_>, found: &mut Vec<Access>) {
+        let (known, draws) = (found.len(), list.drawing());
+        let vertices = match &self.indices {
+            None => list.elements(),
+            Some(bound) => indexed_vertices(bound, &draws, read).unwrap_or(FetchedElements::Unknown),
+        };
+        for (divisor, fetch) in &self.reads {
+            match divisor {
+                None if draws.is_empty() => {}
+                None => fetch.add_accesses(&vertices, found),
+                Some(divisor) => {
+                    let parts = draws.iter().map(|it| instance_elements(it.instances, *divisor)).collect();
+                    fetch.add_accesses(&FetchedElements::from_parts(parts), found);
+                }
+            }
+        }
+        list.mark_unknown_count(&mut found[known..]);
+    }
+
+    fn add_unknown_accesses(&self, found: &mut Vec<Access>) {
+        self.indices.iter().for_each(|it| it.add_accesses(&FetchedElements::Unknown, found));
+        self.reads.iter().for_each(|it| it.1.add_accesses(&FetchedElements::Unknown, found));
+    }
+}
+
+/// The vertices that the indices of some draws name.
+fn indexed_vertices(bound: &BoundIndexBuffer, draws: &[&DrawRange], read: &ReadBytes<'_>) -> Option<FetchedElements> {
+    let count: u64 = draws.iter().map(|it| u64::from(it.elements[1])).sum();
+    if count > INDICES_MAX {
+        return None;
+    }
+    let mut numbers = Vec::new();
+    for draw in draws {
+        let range = draw.range();
+        let at = |index: u64| bound.bytes.start.checked_add(index.checked_mul(bound.size)?);
+        let bytes = at(range.start)?..at(range.end)?;
+        let indices = read(bound.buffer, bytes.clone()).filter(|_| bytes.end <= bound.bytes.end)?;
+        numbers.extend(index_numbers(&indices, bound.size as usize, draw.vertex_offset));
+    }
+    Some(FetchedElements::from_ranges(numbers.into_iter().map(|it| (it, 1))))
+}

@@ -23,9 +23,13 @@ use lavascope_sync_ir::{
     CommandBufferId, Hazard, Program, ProgramLocation, QueueId, Region, RenderPassId, ResourceId, SyncScope,
 };
 
-pub use diagnose::certainty::{HazardCertainty, hazard_certainty, hazard_certainty_between};
-pub use diagnose::fault::{diagnose_faults, fault_causes, fault_code};
-pub use diagnose::hazard::{diagnose_hazards, hazard_causes, report};
+pub use diagnose::certainty::{
+    HazardCertainty, hazard_certainty, hazard_certainty_between, host_accesses, prior_writes,
+};
+pub use diagnose::fault::{diagnose_faults, fault_causes, fault_code, fault_severity};
+pub use diagnose::hazard::{
+    HazardDetail, describe_hazard, diagnose_hazards, hazard_causes, report, set_fixes, severity,
+};
 pub use diagnose::never_executed::{NEVER_EXECUTED, blocked_submissions, diagnose_never_executed};
 pub use diagnose::over_synchronization::{OVER_SYNCHRONIZATION, diagnose_over_synchronization};
 pub use diagnose::race::{diagnose_races, race_causes, race_code, race_texts};
@@ -100,6 +104,8 @@ pub enum AccessRole {
     /// The presentation engine gives an image back.
     Acquire,
     Present,
+    /// The earlier access is too old: nothing is known of it but whether it wrote.
+    Forgotten,
 }
 
 /// A synchronization operation, as it was executed.
@@ -250,6 +256,35 @@ impl<'a> Explainer<'a> {
     pub fn explain(&self, found: &Hazard) -> Option<Explanation> {
         let pairs = follow::access_pair::pairs_of_hazard(&self.timeline, found);
         pairs.into_iter().next().map(|it| self.explain_pair(&it))
+    }
+
+    /// The later access of a hazard, where nothing is known of the earlier one; none if it is not in this program.
+    pub(crate) fn explain_later(&self, found: &Hazard) -> Option<Explanation> {
+        let (moment, used) = follow::access_pair::later_access(&self.timeline, found)?;
+        let later = self.describe_access(moment, used);
+        let prior = ExplainedAccess {
+            executed_at: found.prior.clone(),
+            recorded_at: None,
+            role: AccessRole::Forgotten,
+            region: found.region.clone(),
+            stage: 0,
+            access: 0,
+            is_write: follow::access_pair::writes_of_hazard(found.kind).1,
+            detail: AccessDetail::Command(lavascope_sync_ir::Origin::NONE),
+            within: RenderingContext::Nothing,
+            subpass: None,
+            ..later.clone()
+        };
+        Some(Explanation {
+            later,
+            prior,
+            region: found.region.clone(),
+            operations: Vec::new(),
+            is_ordered: false,
+            is_inside_one_instance: false,
+            has_unordered_subpasses: false,
+            is_covered: false,
+        })
     }
 
     fn explain_pair(&self, pair: &follow::access_pair::AccessPair) -> Explanation {

@@ -7,7 +7,7 @@ use lavascope_state::{CallSource, SpirvReflection, Tracker, Untracked};
 
 use crate::devices::{RecordingCall, ValidatedDevices, is_recorded, recording_call};
 use crate::feedback::touched::CommandBufferFeedback;
-use crate::findings::causes::ValidatorFinding;
+use crate::findings::causes::{CutExplanations, ValidatorFinding};
 use crate::recording::call_sequence::{CallContext, NextCall, SequenceEnd};
 
 /// Follows an application by its records, and tells what hazards it has.
@@ -221,9 +221,9 @@ impl Validator {
         &self.tracker.listener.causes.diagnostics
     }
 
-    /// Hazards that were found after there were too many causes to tell them apart.
-    pub fn dropped_hazards(&self) -> u64 {
-        self.tracker.listener.causes.dropped
+    /// How many findings have less than a whole explanation.
+    pub fn cut_explanations(&self) -> CutExplanations {
+        self.tracker.listener.causes.cut_explanations()
     }
 
     /// What was not understood of the calls so far, and how often.

@@ -396,11 +396,11 @@ impl Validation {
             let all = std::mem::take(&mut *lock(&inbox.pending));
             inbox.count.fetch_sub(all.len(), Ordering::Relaxed);
         }
-        if self.validator.dropped_hazards() > 0 {
-            let text = format!("{} findings more that are not told one by one", self.validator.dropped_hazards());
-            report_file::problem("warning", "validation", &text);
+        let cut = self.validator.cut_explanations().lines();
+        for line in cut.iter().filter(|_| !self.causes.is_empty()) {
+            report_file::problem("note", "validation", line);
         }
-        self.log_summary();
+        self.log_summary(&cut);
     }
 
     /// Counts, what the messengers did not get so far, and what was not understood.
@@ -422,7 +422,7 @@ impl Validation {
     }
 
     /// How often what is in the log was found, where that is more than once.
-    fn log_summary(&mut self) {
+    fn log_summary(&mut self, cut: &[String]) {
         let Some(log) = &self.log else { return };
         let mut text = String::new();
         for cause in self.causes.iter_mut().filter(|it| it.is_logged && it.count > it.summarized) {
@@ -438,6 +438,7 @@ impl Validation {
             }
         }
         if !text.is_empty() {
+            cut.iter().for_each(|it| text += &format!("\n  {it}"));
             log.log_plain(&format!("findings of this run:{text}"));
         }
     }

@@ -615,7 +615,12 @@ impl<'t> Follower<'t> {
                 let known = self.state_at_present(self.later, self.at_submitted);
                 self.prior_queue == self.later_queue || known.orders(is_write)
             }
-            AccessRole::Command | AccessRole::Load | AccessRole::Store | AccessRole::Resolve | AccessRole::Host => {
+            AccessRole::Command
+            | AccessRole::Load
+            | AccessRole::Store
+            | AccessRole::Resolve
+            | AccessRole::Host
+            | AccessRole::Forgotten => {
                 let marks = &self.queue_states[usize::from(self.later_queue)];
                 self.required_scope.is_satisfied_by(is_write, marks.happens_before, marks.visible)
             }

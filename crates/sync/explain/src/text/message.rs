@@ -26,6 +26,8 @@ pub(crate) struct ExplainedHazard<'a> {
     pub(crate) explanation: &'a Explanation,
     pub(crate) names: &'a dyn ProgramNames,
     pub(crate) relation: AccessRelation,
+    /// Whether the operations between the two accesses are known.
+    pub(crate) has_operations: bool,
 }
 
 impl ExplainedHazard<'_> {
@@ -67,7 +69,7 @@ impl ExplainedHazard<'_> {
         let lines = [
             self.binding(),
             self.alias(),
-            Some(missing_sync_text(self.hazard.kind, self.explanation, self.names)),
+            self.has_operations.then(|| missing_sync_text(self.hazard.kind, self.explanation, self.names)),
             self.parameters_text(),
         ];
         lines.into_iter().flatten().fold(text, |text, line| format!("{text}\n{line}"))
@@ -166,6 +168,7 @@ impl ExplainedHazard<'_> {
             AccessRole::Store => format!("written at the end {part} by the attachment storeOp"),
             AccessRole::Resolve => format!("{verb} at the end {part} during resolve operation"),
             AccessRole::Command | AccessRole::Host => format!("{verb} {by}"),
+            AccessRole::Forgotten => format!("{verb} by work that was submitted long before"),
         };
         format!("{text}{}", self.prior_recording_text())
     }

@@ -12,7 +12,7 @@ use lavascope_sync_ir::{HostStep, LoadOp, OriginKind, ProgramLocation, Region, S
 
 use super::api_names::{access_names, enum_name, mask_names, stage_names};
 use super::message::{ExplainedHazard, is_ray_traced, is_shader_access, ordering_operations, ordering_stages};
-use crate::{AccessDetail, AccessRelation, AccessRole, ExplainedAccess, RenderingContext};
+use crate::{AccessDetail, AccessRelation, AccessRole, ExplainedAccess, Explanation, RenderingContext};
 
 const EVERYTHING: u64 = A::MEMORY_READ.0 | A::MEMORY_WRITE.0;
 
@@ -24,19 +24,17 @@ pub(crate) fn properties(told: &ExplainedHazard<'_>) -> Vec<Property> {
     all.add("message_type", message_type);
     all.add("hazard_type", found.kind.name().replace('-', "_"));
     all.add("access", access(told, &item.later));
-    all.add("prior_access", access(told, &item.prior));
-    // What an acquire stands for is a read.
-    if item.prior.is_write && item.prior.role != AccessRole::Acquire {
-        let scopes = ordering_operations(item).map(|it| it.scope).filter(|it| it.dst_access != 0);
-        let mut barriers: Vec<String> = scopes.map(|it| side(it.dst_stages, it.dst_access)).collect();
-        barriers.dedup();
-        all.add("write_barriers", if barriers.is_empty() { "0".to_owned() } else { barriers.join(":") });
-    } else {
-        let stages = ordering_stages(item);
-        all.add("read_barriers", if stages == 0 { "0".to_owned() } else { stage_names(stages) });
+    let has_prior = item.prior.role != AccessRole::Forgotten;
+    if has_prior {
+        all.add("prior_access", access(told, &item.prior));
+    }
+    if told.has_operations {
+        barriers(item, &mut all);
     }
     all.add("command", told.command());
-    all.add("prior_command", told.prior_command());
+    if has_prior {
+        all.add("prior_command", told.prior_command());
+    }
     all.add_some("debug_region", told.names.labels(&found.at).path());
     all.add_some("prior_debug_region", told.names.labels(&found.prior).path());
     details(told, message_type, &mut all);
@@ -54,6 +52,20 @@ pub(crate) fn properties(told: &ExplainedHazard<'_>) -> Vec<Property> {
         all.add("reset_no", sequence.resets.to_string());
     }
     all.0
+}
+
+/// What the operations between the two accesses lead to.
+fn barriers(item: &Explanation, all: &mut PropertyList) {
+    // What an acquire stands for is a read.
+    if item.prior.is_write && item.prior.role != AccessRole::Acquire {
+        let scopes = ordering_operations(item).map(|it| it.scope).filter(|it| it.dst_access != 0);
+        let mut barriers: Vec<String> = scopes.map(|it| side(it.dst_stages, it.dst_access)).collect();
+        barriers.dedup();
+        all.add("write_barriers", if barriers.is_empty() { "0".to_owned() } else { barriers.join(":") });
+    } else {
+        let stages = ordering_stages(item);
+        all.add("read_barriers", if stages == 0 { "0".to_owned() } else { stage_names(stages) });
+    }
 }
 
 #[derive(Default)]
@@ -105,7 +117,7 @@ fn details(told: &ExplainedHazard<'_>, message_type: &str, all: &mut PropertyLis
 /// Where the two were submitted: the earlier one, as the Khronos layer has it, and the place of the command buffer.
 fn submission(told: &ExplainedHazard<'_>, all: &mut PropertyList) {
     let (at, prior) = (&told.hazard.at, &told.hazard.prior);
-    if let ProgramLocation::Command(prior) = prior {
+    if let (ProgramLocation::Command(prior), true) = (prior, told.explanation.prior.role != AccessRole::Forgotten) {
         all.add("submit_index", told.names.submit_index(prior.step).to_string());
         all.add("batch_index", prior.batch.to_string());
     }
@@ -165,7 +177,7 @@ fn message_type(told: &ExplainedHazard<'_>) -> &'static str {
         AccessRole::Store => "RenderPassStoreOpError",
         AccessRole::Resolve if is_rendering => "EndRenderingResolveError",
         AccessRole::Resolve => "RenderPassResolveError",
-        AccessRole::Command => type_of_command(at, &told.command()),
+        AccessRole::Command | AccessRole::Forgotten => type_of_command(at, &told.command()),
     }
 }
 

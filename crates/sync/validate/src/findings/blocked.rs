@@ -41,7 +41,12 @@ impl DiagnosticBuilder<'_> {
             let text = self.blocked_text(&first_blocked_submission);
             let (kind, resource) = (FindingKind::NeverExecuted, text.clone());
             let cause = FindingCause { kind, at: None, prior: None, resource, is_observed: false };
-            causes.add(self.origin(), cause, |_| self.blocked_diagnostic(&first_blocked_submission, text));
+            causes.add(
+                self.origin(),
+                cause,
+                || Severity::Warning,
+                |_| self.blocked_diagnostic(&first_blocked_submission, text),
+            );
         }
     }
 

@@ -2,32 +2,31 @@
 
 use std::collections::HashSet;
 
-use lavascope_abi::ObjectId;
+use lavascope_abi::{AccessFlags2, ObjectId, PipelineStageFlags2};
 use lavascope_diag::{
     CallStack, Diagnostic, DiagnosticLocation as DiagPlace, DiagnosticObject, Fix, Property, Severity,
 };
 use lavascope_engine::{EventRace, check};
 use lavascope_explain::{
-    AccessRelation, Explainer, diagnose_faults, diagnose_hazards, race_code, race_texts, region_text, relation,
+    Explainer, HazardCertainty, HazardDetail, describe_hazard, diagnose_faults, fault_code, fault_severity,
+    hazard_certainty_between, host_accesses, prior_writes, race_code, race_texts, region_text, set_fixes, severity,
 };
 use lavascope_record::ObjectNames;
-use lavascope_sync_ir::{Certainty, CommandLocation, Hazard, HostStep, ProgramLocation, ResourceId, UndefinedContents};
+use lavascope_sync_ir::{
+    Access, CommandLocation, Hazard, ProgramLocation, Region, ResourceId, ResourceKind, UndefinedContents,
+};
 
 use crate::device::ValidatedDevice;
 use crate::feedback::pending::PendingFeedback;
 use crate::findings::causes::{
-    CauseLocation, CauseRegistry, FindingCause, FindingKind, FindingOrigin, RecordedPosition,
+    COMMANDS_MAX, CauseLocation, CauseRegistry, EXPLAINED_MAX, ExplanationEffort, FOLLOWED_MAX, FindingCause,
+    FindingKind, FindingOrigin, RecordedPosition,
 };
 use crate::findings::names::{
     SliceNames, diagnostic_object, diagnostic_resource, function_text, labels, object_text, recorded_text, step_text,
 };
 use crate::findings::program_slice::ProgramSlice;
 use crate::recording::step_history::{HistoryLocation, HistoryStep, step_of};
-
-/// Causes that are explained; each may take a while, and a program with so many has other worries.
-const EXPLAINED_MAX: usize = 200;
-/// Commands between two accesses that are looked at to explain them.
-pub(crate) const COMMANDS_MAX: usize = 20_000;
 
 /// Lines of an explanation, from its beginning and from its end.
 const LINES_MAX: usize = 8;
@@ -55,7 +54,8 @@ impl DiagnosticBuilder<'_> {
                     (&hazard.at, Some(&hazard.prior)),
                     hazard.resource,
                 );
-                causes.add(self.origin(), cause, |known| self.hazard_diagnostic(hazard, found, known));
+                let severity = || severity(self.certainty(hazard));
+                causes.add(self.origin(), cause, severity, |effort| self.hazard_diagnostic(hazard, found, effort));
             }
         }
     }
@@ -72,27 +72,29 @@ impl DiagnosticBuilder<'_> {
             }
             let cause =
                 self.finding_cause(FindingKind::Fault(undefined_contents.kind), places, undefined_contents.resource);
-            causes.try_add(self.origin(), cause, || {
-                let slice =
-                    self.slice(first.min(step_of(&undefined_contents.at)), undefined_contents.resource, usize::MAX)?;
-                let names =
-                    SliceNames { slice: &slice, objects: &self.device.objects, object_names: self.object_names };
-                // Several parts of a resource are one fault.
-                let is_it = |own: &&UndefinedContents| {
-                    (own.kind, &own.at, &own.prior, own.resource)
-                        == (
-                            undefined_contents.kind,
-                            &undefined_contents.at,
-                            &undefined_contents.prior,
-                            undefined_contents.resource,
-                        )
-                };
-                let all: Vec<UndefinedContents> =
-                    found.iter().filter(is_it).filter_map(|it| slice.slice_fault(it)).collect();
-                let made = diagnose_faults(&slice.program, &all, &names).into_iter().next()?;
-                Some(self.finish_diagnostic(made, &undefined_contents.at))
-            });
+            let severity = || fault_severity(undefined_contents.kind);
+            causes.add(self.origin(), cause, severity, |_| self.fault_diagnostic(undefined_contents, found, first));
         }
+    }
+
+    fn fault_diagnostic(&self, fault: &UndefinedContents, found: &[UndefinedContents], first: u32) -> Diagnostic {
+        // Several parts of a resource are one fault.
+        let key = |it: &UndefinedContents| (it.kind, it.at.clone(), it.prior.clone(), it.resource);
+        let same = found.iter().filter(|it| key(it) == key(fault));
+        let made = self.slice(first.min(step_of(&fault.at)), fault.resource, usize::MAX).and_then(|slice| {
+            let all: Vec<UndefinedContents> = same.clone().filter_map(|it| slice.slice_fault(it)).collect();
+            diagnose_faults(&slice.program, &all, &self.names(&slice)).into_iter().next()
+        });
+        let made = made.unwrap_or_else(|| {
+            let resource = self.resource_text(fault.resource, same.map(|it| &it.region));
+            let (kind, is_image) = (fault.kind, self.is_image(fault.resource));
+            let message =
+                format!("{}() uses contents of {resource} that are undefined.", self.function_name(&fault.at));
+            let places = vec![self.diagnostic_location("access", &fault.at)];
+            let made = Diagnostic::new(fault_code(kind, is_image), fault_severity(kind), message);
+            Diagnostic { function: self.function_name(&fault.at).to_owned(), locations: places, ..made }
+        });
+        self.finish_diagnostic(made, &fault.at)
     }
 
     /// Turns races of events into findings.
@@ -108,7 +110,7 @@ impl DiagnosticBuilder<'_> {
                 resource,
                 is_observed: false,
             };
-            causes.add(self.origin(), cause, |_| self.race_diagnostic(event_race));
+            causes.add(self.origin(), cause, || Severity::Error, |_| self.race_diagnostic(event_race));
         }
     }
 
@@ -169,89 +171,132 @@ impl DiagnosticBuilder<'_> {
         FindingCause { kind, at: spot(at), prior: prior.and_then(spot), resource, is_observed: self.feedback.is_some() }
     }
 
-    fn hazard_diagnostic(&self, hazard: &Hazard, all: &[Hazard], known: usize) -> Diagnostic {
-        let reason = if self.locate(&hazard.prior).is_none() {
-            "the earlier access is older than the last steps that are kept, so it is not named"
-        } else if known >= EXPLAINED_MAX {
-            "there were too many findings before"
+    /// Code, severity, properties and the first line are those of the engine's finding; only what explains it, and the
+    /// fix, may be cut.
+    fn hazard_diagnostic(&self, hazard: &Hazard, all: &[Hazard], effort: &mut ExplanationEffort) -> Diagnostic {
+        let key = |it: &Hazard| (it.kind, it.at.clone(), it.prior.clone(), it.resource);
+        let wanted = key(hazard);
+        let same: Vec<&Hazard> = all.iter().filter(|it| key(it) == wanted).collect();
+        let mut made = if self.locate(&hazard.prior).is_none() {
+            effort.cut.prior_forgotten += 1;
+            self.without_prior(hazard, &same)
         } else {
-            let first = step_of(&hazard.at).min(step_of(&hazard.prior));
-            match self.slice(first, hazard.resource, COMMANDS_MAX) {
-                None => "there are too many commands between the two accesses",
-                Some(slice) => match self.explained(&slice, hazard) {
-                    Some(diagnostic) => return self.finish_diagnostic(diagnostic, &hazard.at),
-                    None => "the two accesses alone, without what came before them, do not show it",
-                },
-            }
+            self.explained(hazard, &same, effort)
+                .or_else(|| self.without_operations(hazard, &same, effort))
+                .unwrap_or_else(|| self.without_prior(hazard, &same))
         };
-        self.finish_diagnostic(self.unexplained(hazard, all, reason), &hazard.at)
-    }
-
-    /// With explanation and fix.
-    fn explained(&self, slice: &ProgramSlice<'_>, hazard: &Hazard) -> Option<Diagnostic> {
-        let wanted = slice.slice_hazard(hazard)?;
-        let all = check(&slice.program);
-        let is_it = |own: &&Hazard| {
-            (own.kind, &own.at, &own.prior, own.resource) == (wanted.kind, &wanted.at, &wanted.prior, wanted.resource)
-        };
-        let own: Vec<Hazard> = all.iter().filter(is_it).cloned().collect();
-        let names = SliceNames { slice, objects: &self.device.objects, object_names: self.object_names };
-        let mut made = diagnose_hazards(&slice.program, &own, &names).into_iter().next()?;
         if self.feedback.is_some() {
             mark_observed(&mut made);
+        } else {
+            made.severity = severity(self.certainty(hazard));
         }
-        if own.len() < all.len() {
+        self.finish_diagnostic(made, &hazard.at)
+    }
+
+    /// With the operations between the two accesses, and with a fix while few are asked for; none if too much is in
+    /// between.
+    fn explained(&self, hazard: &Hazard, same: &[&Hazard], effort: &mut ExplanationEffort) -> Option<Diagnostic> {
+        let first = step_of(&hazard.at).min(step_of(&hazard.prior));
+        let slice = self.slice(first, hazard.resource, FOLLOWED_MAX - effort.commands.min(FOLLOWED_MAX))?;
+        let commands = slice.commands();
+        effort.commands += commands;
+        let own: Vec<Hazard> = same.iter().filter_map(|it| slice.slice_hazard(it)).collect();
+        let (explainer, names) = (Explainer::new(&slice.program), self.names(&slice));
+        let wanted = own.first().filter(|it| explainer.explain(it).is_some())?;
+        let mut made = describe_hazard(&explainer, wanted, &own, &names, HazardDetail::Operations);
+        let cut = &mut effort.cut;
+        if effort.causes >= EXPLAINED_MAX {
+            cut.after_too_many_causes += 1;
+        } else if commands > COMMANDS_MAX {
+            cut.too_many_commands += 1;
+        } else {
             // Whether a fix makes something new is known only beside all that is there already.
-            let proposal = Explainer::new(&slice.program).propose(own.first()?, &all);
-            made.fixes = proposal.fixes.iter().map(|it| Fix { text: it.text(&names), is_verified: true }).collect();
-            made.no_fix = proposal.no_fix_reason;
+            let all = check(&slice.program);
+            let key = |it: &Hazard| (it.kind, it.at.clone(), it.prior.clone(), it.resource);
+            match all.iter().any(|it| key(it) == key(wanted)) {
+                true => set_fixes(&mut made, &explainer.propose(wanted, &all), &names),
+                false => cut.not_reproduced += 1,
+            }
         }
         Some(made)
     }
 
-    /// What is known without following anything.
-    fn unexplained(&self, hazard: &Hazard, all: &[Hazard], reason: &str) -> Diagnostic {
+    /// The two accesses alone.
+    fn without_operations(
+        &self,
+        hazard: &Hazard,
+        same: &[&Hazard],
+        effort: &mut ExplanationEffort,
+    ) -> Option<Diagnostic> {
+        effort.cut.not_followed += 1;
+        let steps = [step_of(&hazard.prior), step_of(&hazard.at)];
+        let slice = self.slice_of_steps(&steps, hazard.resource)?;
+        let own: Vec<Hazard> = same.iter().filter_map(|it| slice.slice_hazard(it)).collect();
+        let explainer = Explainer::new(&slice.program);
+        let wanted = own.first().filter(|it| explainer.explain(it).is_some())?;
+        Some(describe_hazard(&explainer, wanted, &own, &self.names(&slice), HazardDetail::Accesses))
+    }
+
+    /// The later access alone.
+    fn without_prior(&self, hazard: &Hazard, same: &[&Hazard]) -> Diagnostic {
+        let made = self.slice_of_steps(&[step_of(&hazard.at)], hazard.resource).and_then(|slice| {
+            let own: Vec<Hazard> = same.iter().filter_map(|it| slice.slice_hazard_without_prior(it)).collect();
+            let explainer = Explainer::new(&slice.program);
+            Some(describe_hazard(&explainer, own.first()?, &own, &self.names(&slice), HazardDetail::LaterAccess))
+        });
+        let mut made = made.unwrap_or_else(|| self.unexplained(hazard, same));
+        made.locations = [("access", &hazard.at), ("prior access", &hazard.prior)]
+            .map(|(role, at)| self.diagnostic_location(role, at))
+            .to_vec();
+        made
+    }
+
+    /// For a hazard whose later access is not in the past that is kept.
+    fn unexplained(&self, hazard: &Hazard, same: &[&Hazard]) -> Diagnostic {
         let kind = hazard.kind.name().replace('-', "_");
-        let same = all.iter().filter(|own| (own.kind, &own.at, &own.prior) == (hazard.kind, &hazard.at, &hazard.prior));
-        let parts: Vec<String> =
-            same.filter(|own| own.resource == hazard.resource).map(|own| region_text(&own.region)).collect();
-        let resource = self.device.objects.resources.get(&hazard.resource);
-        let resource = resource.map(|it| object_text(it.0, self.object_names)).unwrap_or_default();
-        let function = |place: &ProgramLocation| self.locate(place).map(|it| function(&it));
-        let at = function(&hazard.at).unwrap_or("a command");
-        let prior = function(&hazard.prior).map_or(String::new(), |it| format!(" The earlier access is of {it}."));
-        let places = [("access", &hazard.at), ("prior access", &hazard.prior)]
-            .map(|(role, at)| self.diagnostic_location(role, at));
-        let message = format!("{at}(): {kind} hazard detected on {resource}{}.{prior}", parts.join(", "));
-        let code = format!("SYNC-HAZARD-{}", hazard.kind.name());
+        let resource = self.resource_text(hazard.resource, same.iter().map(|it| &it.region));
+        let function = self.function_name(&hazard.at);
+        let title = if function.is_empty() { "Host access".to_owned() } else { format!("{function}()") };
+        let message = format!("{title}: {kind} hazard detected on {resource}.");
         let own = self.device.objects.resources.get(&hazard.resource);
         Diagnostic {
-            function: self.locate(&hazard.at).map_or("", |it| it.history_step.source.command.desc().name).to_owned(),
-            locations: places.to_vec(),
+            function: function.to_owned(),
             objects: own.iter().map(|it| diagnostic_resource(it, self.object_names)).collect(),
-            properties: self.unexplained_facts(hazard, kind),
-            explanation: vec![format!("not explained: {reason}")],
-            stacks: self.stacks([("access", &hazard.at), ("prior access", &hazard.prior)]),
-            ..Diagnostic::new(code, self.severity(hazard), message)
+            properties: vec![Property { key: "hazard_type", value: kind }],
+            ..Diagnostic::new(format!("SYNC-HAZARD-{}", hazard.kind.name()), Severity::Error, message)
         }
     }
 
-    /// Those of the properties that do not need an explanation.
-    fn unexplained_facts(&self, hazard: &Hazard, kind: String) -> Vec<Property> {
-        let is_recorded = relation(&hazard.at, &hazard.prior) == AccessRelation::Recorded;
-        let (at, prior) = (self.locate(&hazard.at), self.locate(&hazard.prior));
-        let command = |it: Option<&HistoryLocation<'_>>| it.map(|it| function(it).to_owned());
-        let region =
-            |it: Option<&HistoryLocation<'_>>| it.and_then(|it| labels(it.history_step, it.command_call()).path());
-        let all = [
-            ("message_type", (!is_recorded).then(|| "SubmitTimeError".to_owned())),
-            ("hazard_type", Some(kind)),
-            ("command", command(at.as_ref())),
-            ("prior_command", command(prior.as_ref())),
-            ("debug_region", region(at.as_ref())),
-            ("prior_debug_region", region(prior.as_ref())),
-        ];
-        all.into_iter().filter_map(|(key, value)| Some(Property { key, value: value? })).collect()
+    fn names<'s>(&'s self, slice: &'s ProgramSlice<'s>) -> SliceNames<'s> {
+        SliceNames { slice, objects: &self.device.objects, object_names: self.object_names }
+    }
+
+    fn slice_of_steps(&self, steps: &[u32], about: ResourceId) -> Option<ProgramSlice<'_>> {
+        let mut slice = match self.recording {
+            Some(kept) => ProgramSlice::of_recording(self.device, kept, about, usize::MAX),
+            None => ProgramSlice::of_steps(self.device, steps, about),
+        }?;
+        if let Some(feed) = self.feedback {
+            slice.apply_feedback(feed);
+        }
+        Some(slice)
+    }
+
+    /// The resource with the parts of it that something is wrong with.
+    fn resource_text<'r>(&self, id: ResourceId, regions: impl Iterator<Item = &'r Region>) -> String {
+        let resource = self.device.objects.resources.get(&id);
+        let resource = resource.map_or_else(|| "a resource".to_owned(), |it| object_text(it.0, self.object_names));
+        format!("{resource}{}", regions.map(region_text).collect::<Vec<_>>().join(", "))
+    }
+
+    fn is_image(&self, id: ResourceId) -> bool {
+        let kind = self.device.objects.resources.get(&id).map(|it| &it.1.kind);
+        matches!(kind, Some(ResourceKind::Image(_)))
+    }
+
+    /// The function in which something happened; empty if that is not known any more.
+    fn function_name(&self, place: &ProgramLocation) -> &'static str {
+        self.locate(place).map_or("", |it| function(&it))
     }
 
     /// Where something happened, as far as that is known.
@@ -288,22 +333,26 @@ impl DiagnosticBuilder<'_> {
         buffer.into_iter().chain(queue.map(|it| diagnostic_object("VkQueue", it, self.object_names))).collect()
     }
 
-    /// What nobody followed is only as sure as the accesses that are known.
-    fn severity(&self, hazard: &Hazard) -> Severity {
-        let is_certain =
-            |place: &ProgramLocation| match self.locate(place).map(|it| (it.recorded, &it.history_step.step)) {
-                None => false,
-                Some((None, HostStep::HostAccess { certainty, .. })) => *certainty == Certainty::Certain,
-                Some((None, _)) => true,
-                Some((Some((recorded, index)), _)) => match recorded.accesses(index as usize) {
-                    Some(all) => {
-                        let own: Vec<_> = all.iter().filter(|own| own.resource == hazard.resource).collect();
-                        !own.is_empty() && own.iter().all(|it| it.certainty == Certainty::Certain)
-                    }
-                    None => true,
-                },
-            };
-        if is_certain(&hazard.at) && is_certain(&hazard.prior) { Severity::Error } else { Severity::Warning }
+    /// How sure a hazard is, from what was recorded; whatever is explained of it.
+    fn certainty(&self, hazard: &Hazard) -> HazardCertainty {
+        let accesses = |place: &ProgramLocation| {
+            let history_location = self.locate(place)?;
+            match history_location.recorded {
+                Some((recorded, index)) => recorded.accesses(index as usize),
+                None => host_accesses(&history_location.history_step.step),
+            }
+        };
+        let is_forgotten = self.locate(&hazard.prior).is_none();
+        let earlier = if is_forgotten { Some(vec![certain_prior(hazard)]) } else { accesses(&hazard.prior) };
+        let level = match (accesses(&hazard.at), earlier) {
+            (Some(later), Some(earlier)) => hazard_certainty_between(hazard, &later, &earlier, |it| {
+                self.device.objects.may_share_memory(it, hazard.resource)
+            }),
+            // What is no action of a shader is certain.
+            _ => HazardCertainty::Certain,
+        };
+        let is_unsure = is_forgotten && self.device.history.was_uncertain(step_of(&hazard.prior));
+        if is_unsure { level.max(HazardCertainty::Likely) } else { level }
     }
 
     fn place_text(&self, history_location: &HistoryLocation<'_>) -> String {
@@ -335,6 +384,12 @@ impl DiagnosticBuilder<'_> {
         diagnostic.count = 1;
         diagnostic
     }
+}
+
+/// An earlier access of which it is only known that it was made.
+fn certain_prior(hazard: &Hazard) -> Access {
+    let access = if prior_writes(hazard.kind) { AccessFlags2::TRANSFER_WRITE } else { AccessFlags2::TRANSFER_READ };
+    Access::new(hazard.resource, hazard.region.clone(), PipelineStageFlags2::COPY.0, access.0)
 }
 
 /// Says that it is known what the device did.

@@ -8,12 +8,12 @@
 
 use std::borrow::Cow;
 use std::ops::Deref;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use lavascope_abi::{Command as ApiCommand, ObjectId};
 use lavascope_engine::{IndexedCommands, uses_events};
 use lavascope_record::LabelPath;
-use lavascope_sync_ir::{Access, AccessList, Command, CommandBuffer, CommandBufferId};
+use lavascope_sync_ir::{Access, AccessList, Certainty, Command, CommandBuffer, CommandBufferId};
 
 /// Accesses for which room is not worth giving back.
 const ROOM_MIN: usize = 1024;
@@ -54,6 +54,8 @@ pub(crate) struct CommandBufferBody {
     others: Vec<Command>,
     /// Accesses that became known later, each with the number of its command.
     late_accesses: Vec<(u32, Vec<Access>)>,
+    /// Whether all accesses are certain, once somebody has asked.
+    is_certain: OnceLock<bool>,
 }
 
 /// Where a command is.
@@ -242,7 +244,10 @@ impl CommandBufferRecording {
     /// Of its own: what was submitted stays as it is.
     #[inline]
     fn body(&mut self) -> &mut CommandBufferBody {
-        self.open.get_or_insert_with(|| Box::new(Arc::unwrap_or_clone(std::mem::take(&mut self.recorded.body))))
+        self.open.get_or_insert_with(|| {
+            let body = Arc::unwrap_or_clone(std::mem::take(&mut self.recorded.body));
+            Box::new(CommandBufferBody { is_certain: OnceLock::new(), ..body })
+        })
     }
 }
 
@@ -292,6 +297,7 @@ impl CommandBufferBody {
             accesses: self.accesses.clone_prefix(accesses),
             others: first_of(&self.others, others),
             late_accesses: self.late_accesses.iter().filter(|it| (it.0 as usize) < len).cloned().collect(),
+            is_certain: OnceLock::new(),
         }
     }
 
@@ -301,6 +307,7 @@ impl CommandBufferBody {
         self.accesses.truncate(accesses);
         self.others.truncate(others);
         self.late_accesses.retain(|it| (it.0 as usize) < len);
+        self.is_certain = OnceLock::new();
         self.entries.truncate(len);
         self.calls.truncate(len);
     }
@@ -329,6 +336,15 @@ impl CommandBufferBody {
         let CommandBufferEntry::Action(first, end) = *self.entries.get(index)? else { return None };
         let later = self.late_accesses.iter().find(|it| it.0 as usize == index);
         Some(later.map_or_else(|| self.accesses.range(first as usize..end as usize), |it| it.1.clone()))
+    }
+
+    /// Whether all accesses are made for certain.
+    pub(crate) fn is_certain(&self) -> bool {
+        let is_certain = |it: &Access| it.certainty == Certainty::Certain;
+        *self.is_certain.get_or_init(|| {
+            (0..self.accesses.len()).all(|it| self.accesses.certainty(it) == Certainty::Certain)
+                && self.late_accesses.iter().all(|it| it.1.iter().all(is_certain))
+        })
     }
 
     /// Whether a command is an action with these accesses.

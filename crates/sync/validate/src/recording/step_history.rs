@@ -8,7 +8,7 @@ use lavascope_engine::Engine;
 use lavascope_record::LabelPath;
 use lavascope_state::{CallSource, Destroyed};
 use lavascope_sync_ir::{
-    Command, CommandBufferId, CommandLocation, HostStep, ProgramLocation, QueueId, ResourceId, SemaphoreId,
+    Certainty, Command, CommandBufferId, CommandLocation, HostStep, ProgramLocation, QueueId, ResourceId, SemaphoreId,
     SemaphorePoint, SubmitBatch,
 };
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -28,6 +28,8 @@ pub(crate) struct StepHistory {
     commands: usize,
     /// What was signaled when the window begins.
     signaled_before: SignaledSemaphores,
+    /// One bit for each step before the window: whether something in it is not certain.
+    uncertain_before: Vec<u64>,
 }
 
 /// One step, as the engine was told of it, with the numbers of the tracker.
@@ -118,6 +120,16 @@ impl HistoryStep {
         self.commands
     }
 
+    /// Whether all accesses in it are made for certain.
+    fn is_certain(&self) -> bool {
+        let all = self.buffers.iter().flatten();
+        let mut recorded = all.flat_map(|it| it.own.iter().chain(it.executed.iter().map(|it| &it.1)));
+        match &self.step {
+            HostStep::HostAccess { certainty, .. } => *certainty == Certainty::Certain,
+            _ => recorded.all(|it| it.is_certain()),
+        }
+    }
+
     /// Where something happened that is in this step.
     pub(crate) fn locate(&self, place: &ProgramLocation) -> Option<HistoryLocation<'_>> {
         match place {
@@ -168,6 +180,7 @@ impl StepHistory {
             let Some(old) = self.steps.pop_front() else { break };
             self.commands -= old.commands;
             self.signaled_before.apply_step(&old.step);
+            self.remember_certainty(&old);
             if let HostStep::Destroy(id) = old.step {
                 forgotten.push(ForgottenObject::Resource(id));
             }
@@ -179,6 +192,19 @@ impl StepHistory {
             }
         }
         forgotten
+    }
+
+    fn remember_certainty(&mut self, old: &HistoryStep) {
+        let place = old.index as usize / 64;
+        if self.uncertain_before.len() <= place {
+            self.uncertain_before.resize(place + 1, 0);
+        }
+        self.uncertain_before[place] |= u64::from(!old.is_certain()) << (old.index % 64);
+    }
+
+    /// Whether something in a step that is older than what is kept was not certain.
+    pub(crate) fn was_uncertain(&self, step: u32) -> bool {
+        self.uncertain_before.get(step as usize / 64).is_some_and(|it| it >> (step % 64) & 1 != 0)
     }
 
     /// Something ended after the last step.

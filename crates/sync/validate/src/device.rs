@@ -12,7 +12,8 @@ use rustc_hash::FxHashMap;
 
 use crate::engine::DeviceEngine;
 use crate::feedback::pending::PendingFeedback;
-use crate::recording::command_buffer::{CommandBufferRecording, CommandCall, RecordedCommandBuffer};
+use crate::recording::command_buffer::{CommandBufferRecording, CommandCall, LabelsAtEnd, RecordedCommandBuffer};
+use crate::recording::open_labels::OpenLabels;
 use crate::recording::step_history::{ForgottenObject, HistoryStep, StepHistory, SubmittedCommandBuffer};
 
 pub(crate) struct ValidatedDevice {
@@ -23,6 +24,8 @@ pub(crate) struct ValidatedDevice {
     target_queues: FxHashMap<CommandBufferId, Queue>,
     pub(crate) history: StepHistory,
     pub(crate) races: EventRaces,
+    /// Debug labels that command buffers left open.
+    open_labels: OpenLabels,
     /// Submissions so far.
     pub(crate) submits: u64,
     /// Objects that nothing speaks of any more.
@@ -68,6 +71,7 @@ impl ValidatedDevice {
             target_queues: FxHashMap::default(),
             history: StepHistory::default(),
             races: EventRaces::default(),
+            open_labels: OpenLabels::default(),
             submits: 0,
             forgotten_objects: Vec::new(),
             is_blocked_reported: false,
@@ -240,6 +244,20 @@ impl ValidatedDevice {
         self.engine.end_recording(id);
     }
 
+    /// What a recording that has ended does to the labels of its queue.
+    pub(crate) fn set_labels_at_end(&mut self, id: CommandBufferId, labels: LabelsAtEnd) {
+        if let Some(own) = self.recordings.get_mut(&id) {
+            own.set_labels_at_end(labels);
+        }
+    }
+
+    /// The labels of a queue are again what they were before a submission.
+    pub(crate) fn undo_labels(&mut self, removed: &HistoryStep) {
+        if let HostStep::Submit { queue, .. } = removed.step {
+            self.open_labels.restore(queue, &removed.carried_labels);
+        }
+    }
+
     /// All that is recorded is told to the engine again.
     pub(crate) fn record_all_again(&mut self) {
         let all = self.recordings.iter_mut().map(|(id, it)| (*id, it.take_recorded()));
@@ -315,7 +333,9 @@ impl ValidatedDevice {
             return (found, races);
         }
         self.expect_submission_feedback(index, &step, &buffers);
-        let kept = HistoryStep::new(index, self.submits, source, step, buffers).with_labels_and_stack(labels, stack);
+        let carried_labels = self.open_labels.submit(&step, &buffers);
+        let mut kept = HistoryStep::new(index, self.submits, source, step, buffers);
+        (kept.labels, kept.carried_labels, kept.stack) = (labels, carried_labels, stack);
         for forgotten_object in self.history.push(kept) {
             self.forgotten_objects.extend(self.objects.forget(forgotten_object));
         }

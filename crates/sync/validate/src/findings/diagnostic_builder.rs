@@ -23,7 +23,7 @@ use crate::findings::causes::{
     FindingKind, FindingOrigin, RecordedPosition,
 };
 use crate::findings::names::{
-    SliceNames, diagnostic_object, diagnostic_resource, function_text, labels, object_text, recorded_text, step_text,
+    SliceNames, diagnostic_object, diagnostic_resource, executed_function_text, object_text, recorded_text, step_text,
 };
 use crate::findings::program_slice::ProgramSlice;
 use crate::recording::step_history::{HistoryLocation, HistoryStep, step_of};
@@ -304,7 +304,7 @@ impl DiagnosticBuilder<'_> {
         let Some(other) = self.locate(place) else {
             return DiagPlace::new(role, "not known any more".to_owned(), "not known any more".to_owned());
         };
-        let text = self.place_text(&other);
+        let text = self.place_text(&other, place);
         let ways: Vec<ProgramLocation> = match place {
             ProgramLocation::Step(_) => vec![place.clone()],
             ProgramLocation::Command(at) => {
@@ -316,7 +316,7 @@ impl DiagnosticBuilder<'_> {
         };
         DiagPlace {
             path: ways.iter().filter_map(|it| self.locate(it)).map(|it| function(&it).to_owned()).collect(),
-            labels: labels(other.history_step, other.command_call()),
+            labels: other.history_step.labels_at(place),
             ..DiagPlace::new(role, text.clone(), text)
         }
     }
@@ -355,12 +355,14 @@ impl DiagnosticBuilder<'_> {
         if is_unsure { level.max(HazardCertainty::Likely) } else { level }
     }
 
-    fn place_text(&self, history_location: &HistoryLocation<'_>) -> String {
+    fn place_text(&self, history_location: &HistoryLocation<'_>, place: &ProgramLocation) -> String {
         let step = step_text(history_location.history_step, &self.device.objects, self.object_names);
         let Some((recorded, index)) = history_location.recorded else { return step };
         let recorded = recorded_text(recorded, index, self.object_names);
+        let labels = history_location.history_step.labels_at(place);
+        let call = history_location.command_call();
         let function =
-            history_location.command_call().map_or_else(|| function(history_location).to_owned(), function_text);
+            call.map_or_else(|| function(history_location).to_owned(), |it| executed_function_text(it, &labels));
         match history_location.history_step.is_recording() {
             true => format!("{recorded}: {function}"),
             false => format!("{recorded}, {step}: {function}"),

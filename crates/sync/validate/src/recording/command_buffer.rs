@@ -48,6 +48,7 @@ pub(crate) struct CommandBufferBody {
     entries: Vec<CommandBufferEntry>,
     /// For each command.
     pub(crate) calls: Vec<CommandCall>,
+    pub(crate) labels_at_end: LabelsAtEnd,
     /// Of all actions.
     accesses: AccessList,
     /// Commands that are not actions.
@@ -66,6 +67,15 @@ enum CommandBufferEntry {
     Other(u32),
 }
 
+/// What a command buffer does to the debug labels that are open on its queue.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct LabelsAtEnd {
+    /// Labels of command buffers before it that it closes.
+    pub(crate) closed: u16,
+    /// Labels that it leaves open.
+    pub(crate) open: Option<LabelPath>,
+}
+
 /// The call that a command comes from.
 #[derive(Clone, PartialEq)]
 pub(crate) struct CommandCall {
@@ -74,8 +84,10 @@ pub(crate) struct CommandCall {
     pub(crate) number: u32,
     /// Its number among the draws and dispatches, from one; zero, if it is none.
     pub(crate) launch: u32,
-    /// The debug labels around it.
+    /// The debug labels around it that the command buffer itself opened,
     pub(crate) labels: Option<LabelPath>,
+    /// and how many of those that were open when the command buffer began it has closed so far.
+    pub(crate) closed_labels: u16,
     /// Of its call; zero, if nobody captured it.
     pub(crate) stack: u32,
 }
@@ -227,6 +239,13 @@ impl CommandBufferRecording {
         body.calls.push(mark);
     }
 
+    /// The recording ends, with these labels.
+    pub(crate) fn set_labels_at_end(&mut self, labels: LabelsAtEnd) {
+        if self.current().labels_at_end != labels {
+            self.body().labels_at_end = labels;
+        }
+    }
+
     pub(crate) fn pop(&mut self) {
         let body = self.body();
         body.truncate(body.len().saturating_sub(1));
@@ -294,6 +313,7 @@ impl CommandBufferBody {
             has_events: self.has_events,
             entries: first_of(&self.entries, len),
             calls: first_of(&self.calls, len),
+            labels_at_end: LabelsAtEnd::default(),
             accesses: self.accesses.clone_prefix(accesses),
             others: first_of(&self.others, others),
             late_accesses: self.late_accesses.iter().filter(|it| (it.0 as usize) < len).cloned().collect(),
@@ -308,6 +328,7 @@ impl CommandBufferBody {
         self.others.truncate(others);
         self.late_accesses.retain(|it| (it.0 as usize) < len);
         self.is_certain = OnceLock::new();
+        self.labels_at_end = LabelsAtEnd::default();
         self.entries.truncate(len);
         self.calls.truncate(len);
     }

@@ -4,6 +4,7 @@
 
 use std::collections::VecDeque;
 
+use lavascope_diag::DebugLabels;
 use lavascope_engine::Engine;
 use lavascope_record::LabelPath;
 use lavascope_state::{CallSource, Destroyed};
@@ -14,6 +15,7 @@ use lavascope_sync_ir::{
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::recording::command_buffer::{CommandCall, RecordedCommandBuffer};
+use crate::recording::open_labels::CarriedLabels;
 
 /// Steps that are kept.
 pub(crate) const STEPS_MAX: usize = 4096;
@@ -42,8 +44,10 @@ pub(crate) struct HistoryStep {
     pub(crate) step: HostStep,
     /// For each batch and each of its command buffers.
     pub(crate) buffers: Vec<Vec<SubmittedCommandBuffer>>,
-    /// The debug labels of its queue.
+    /// The debug labels of its queue,
     pub(crate) labels: Option<LabelPath>,
+    /// and those that command buffers before had left open.
+    pub(crate) carried_labels: CarriedLabels,
     /// Of its call; zero, if nobody captured it.
     pub(crate) stack: u32,
     commands: usize,
@@ -92,11 +96,27 @@ impl HistoryStep {
         buffers: Vec<Vec<SubmittedCommandBuffer>>,
     ) -> HistoryStep {
         let commands = buffers.iter().flatten().map(SubmittedCommandBuffer::commands).sum();
-        HistoryStep { index, submit, source, step, buffers, labels: None, stack: 0, commands }
+        let (labels, carried_labels) = (None, Vec::new());
+        HistoryStep { index, submit, source, step, buffers, labels, carried_labels, stack: 0, commands }
     }
 
-    pub(crate) fn with_labels_and_stack(self, labels: Option<LabelPath>, stack: u32) -> HistoryStep {
-        HistoryStep { labels, stack, ..self }
+    /// The debug labels around a place in it: of the queue, of command buffers before, around each
+    /// `vkCmdExecuteCommands` that leads there, and around the command itself.
+    pub(crate) fn labels_at(&self, place: &ProgramLocation) -> DebugLabels {
+        let list = |it: Option<&LabelPath>| it.iter().flat_map(|it| it.iter()).map(|it| it.to_string()).collect();
+        let queue = list(self.labels.as_ref());
+        let ProgramLocation::Command(at) = place else { return DebugLabels { queue, commands: Vec::new() } };
+        let (batch, primary) = (at.batch as usize, at.primary as usize);
+        let carried = self.carried_labels.get(batch).and_then(|it| it.get(primary)?.as_ref());
+        let mut commands: Vec<String> = list(carried);
+        let submitted = self.buffers.get(batch).and_then(|it| it.get(primary));
+        for end in (1..=at.path.len()).step_by(2) {
+            let found = submitted.and_then(|it| it.command(&at.path[..end]));
+            let Some(call) = found.and_then(|(recorded, index)| recorded.calls.get(index as usize)) else { continue };
+            commands.truncate(commands.len().saturating_sub(usize::from(call.closed_labels)));
+            commands.extend(list(call.labels.as_ref()));
+        }
+        DebugLabels { queue, commands }
     }
 
     /// A command buffer that is being recorded, as if it were all that is ever submitted.

@@ -28,6 +28,8 @@ pub(crate) struct ValidatedDevice {
     open_labels: OpenLabels,
     /// Submissions so far.
     pub(crate) submits: u64,
+    /// The same and presentations, by queue.
+    queue_submits: FxHashMap<QueueId, u64>,
     /// Objects that nothing speaks of any more.
     pub(crate) forgotten_objects: Vec<ObjectId>,
     /// Whether it was told what still waits.
@@ -73,6 +75,7 @@ impl ValidatedDevice {
             races: EventRaces::default(),
             open_labels: OpenLabels::default(),
             submits: 0,
+            queue_submits: FxHashMap::default(),
             forgotten_objects: Vec::new(),
             is_blocked_reported: false,
             feedback: None,
@@ -251,11 +254,20 @@ impl ValidatedDevice {
         }
     }
 
-    /// The labels of a queue are again what they were before a submission.
-    pub(crate) fn undo_labels(&mut self, removed: &HistoryStep) {
-        if let HostStep::Submit { queue, .. } = removed.step {
+    /// A queue has again the labels and the number of submissions that it had before a step.
+    pub(crate) fn undo_submission(&mut self, removed: &HistoryStep) {
+        if let HostStep::Submit { queue, .. } | HostStep::Present { queue, .. } = removed.step {
             self.open_labels.restore(queue, &removed.carried_labels);
+            self.queue_submits.insert(queue, removed.queue_submit);
         }
+    }
+
+    /// How many submissions and presentations of its queue there were before a step.
+    fn count_on_queue(&mut self, step: &HostStep) -> u64 {
+        let (HostStep::Submit { queue, .. } | HostStep::Present { queue, .. }) = step else { return 0 };
+        let count = self.queue_submits.entry(*queue).or_default();
+        *count += 1;
+        *count - 1
     }
 
     /// All that is recorded is told to the engine again.
@@ -334,8 +346,10 @@ impl ValidatedDevice {
         }
         self.expect_submission_feedback(index, &step, &buffers);
         let carried_labels = self.open_labels.submit(&step, &buffers);
+        let queue_submit = self.count_on_queue(&step);
         let mut kept = HistoryStep::new(index, self.submits, source, step, buffers);
         (kept.labels, kept.carried_labels, kept.stack) = (labels, carried_labels, stack);
+        kept.queue_submit = queue_submit;
         for forgotten_object in self.history.push(kept) {
             self.forgotten_objects.extend(self.objects.forget(forgotten_object));
         }

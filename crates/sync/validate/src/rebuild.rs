@@ -20,7 +20,7 @@ impl ValidatedDevice {
         let removed = self.history.remove(source);
         self.submits -= removed.iter().filter(|it| matches!(it.step, HostStep::Submit { .. })).count() as u64;
         if !removed.is_empty() {
-            removed.iter().for_each(|it| self.undo_labels(it));
+            removed.iter().for_each(|it| self.undo_submission(it));
             self.rebuild();
         }
         !removed.is_empty()

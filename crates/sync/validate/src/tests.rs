@@ -124,7 +124,7 @@ fn a_cause_is_explained_once_and_counted() {
     );
     assert!(diagnostic.locations[1].text.contains("submit 1 on"), "{:?}", diagnostic.locations);
     assert!(diagnostic.fixes.first().is_some_and(|it| it.is_verified), "{diagnostic:#?}");
-    assert_eq!(diagnostic.property("submit_index"), Some("1"), "of the earlier access");
+    assert_eq!(diagnostic.property("submit_index"), Some("0"), "of the earlier access");
     let new: Vec<bool> = app.devices.causes.new.iter().map(|it| it.is_first).collect();
     assert_eq!(new, [true, false, false, false]);
 }

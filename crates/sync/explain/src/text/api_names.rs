@@ -1,7 +1,7 @@
 //! Masks and regions in the words of the API.
 
 use lavascope_abi::desc::EnumDesc;
-use lavascope_abi::{ImageAspectFlags, SYNC_ACCESSES, SYNC_STAGES};
+use lavascope_abi::{AccessFlags2, ImageAspectFlags, SYNC_ACCESSES, SYNC_STAGES};
 use lavascope_sync_ir::{Area, Components, Region};
 
 /// The stages of a mask by name: the groups that are in it first, never what a group stands for again.
@@ -11,6 +11,19 @@ pub fn stage_names(mask: u64) -> String {
 
 pub fn access_names(mask: u64) -> String {
     names(mask, SYNC_ACCESSES.iter().map(|it| (it.access, it.name)), "VK_ACCESS_2_NONE")
+}
+
+/// All accesses that there are.
+pub(crate) const ALL_ACCESSES: u64 = AccessFlags2::MEMORY_READ.0 | AccessFlags2::MEMORY_WRITE.0;
+
+/// `VK_ACCESS_2_UNIFORM_READ_BIT accesses at VK_PIPELINE_STAGE_2_VERTEX_SHADER_BIT`, or what stands for that.
+pub(crate) fn accesses_at(stages: u64, access: u64) -> String {
+    let stages = stage_names(stages);
+    match access {
+        0 => format!("no accesses at {stages}"),
+        ALL_ACCESSES => format!("all accesses at {stages}"),
+        _ => format!("{} accesses at {stages}", access_names(access)),
+    }
 }
 
 /// The name of a value, or the number where it has none.

@@ -10,7 +10,7 @@ use lavascope_sync_ir::{
     ProgramLocation, Region, ResourceId, ResourceKind, SyncScope, WaitEvents,
 };
 
-use super::api_names::{access_names, enum_name, stage_names};
+use super::api_names::{ALL_ACCESSES, access_names, accesses_at, enum_name, stage_names};
 use super::names::HOST;
 use super::properties::is_image;
 use crate::{
@@ -501,11 +501,10 @@ fn reach(sync_operation: &SyncOperation, names: &dyn ProgramNames) -> Option<Str
     let text = match sync_operation.kind {
         _ if dst_stages == 0 => return None,
         SyncOperationKind::Semaphore | SyncOperationKind::HostWait | SyncOperationKind::Submit => {
-            stage_names(dst_stages)
+            accesses_at(dst_stages, ALL_ACCESSES)
         }
         // An execution dependency lets no access see anything.
-        _ if dst_access == 0 => format!("no accesses at {}", stage_names(dst_stages)),
-        _ => format!("{} accesses at {}", access_names(dst_access), stage_names(dst_stages)),
+        _ => accesses_at(dst_stages, dst_access),
     };
     Some(limit(sync_operation, names).map_or_else(|| text.clone(), |limit| format!("{text} {limit}")))
 }
@@ -528,6 +527,6 @@ fn usage_text(explained_access: &ExplainedAccess) -> String {
         AccessRole::Transition if is_image(explained_access) => "the image layout transition".to_owned(),
         AccessRole::Transition => "the queue family ownership transfer".to_owned(),
         AccessRole::Present | AccessRole::Acquire => "the presentation engine".to_owned(),
-        _ => format!("{} accesses at {}", access_names(explained_access.access), stage_names(explained_access.stage)),
+        _ => accesses_at(explained_access.stage, explained_access.access),
     }
 }

@@ -10,11 +10,9 @@ use lavascope_abi::{
 use lavascope_diag::Property;
 use lavascope_sync_ir::{HostStep, LoadOp, OriginKind, ProgramLocation, Region, StoreOp};
 
-use super::api_names::{access_names, enum_name, mask_names, stage_names};
+use super::api_names::{ALL_ACCESSES, access_names, enum_name, mask_names, stage_names};
 use super::message::{ExplainedHazard, is_ray_traced, is_shader_access, ordering_operations, ordering_stages};
 use crate::{AccessDetail, AccessRelation, AccessRole, ExplainedAccess, Explanation, RenderingContext};
-
-const EVERYTHING: u64 = A::MEMORY_READ.0 | A::MEMORY_WRITE.0;
 
 /// All properties of a hazard.
 pub(crate) fn properties(told: &ExplainedHazard<'_>) -> Vec<Property> {
@@ -37,7 +35,6 @@ pub(crate) fn properties(told: &ExplainedHazard<'_>) -> Vec<Property> {
     }
     all.add_some("debug_region", told.names.labels(&found.at).path());
     all.add_some("prior_debug_region", told.names.labels(&found.prior).path());
-    details(told, message_type, &mut all);
     match (told.relation, &found.at) {
         (AccessRelation::Submitted, _) => submission(told, &mut all),
         // The place in `pCommandBuffers` of whoever executes it.
@@ -47,6 +44,7 @@ pub(crate) fn properties(told: &ExplainedHazard<'_>) -> Vec<Property> {
         }
         _ => {}
     }
+    details(told, message_type, &mut all);
     if let Some(sequence) = told.names.sequence(&found.prior) {
         all.add("seq_no", sequence.command.to_string());
         all.add("reset_no", sequence.resets.to_string());
@@ -81,11 +79,9 @@ impl PropertyList {
     }
 }
 
-/// What the later access comes from, as far as the Khronos layer tells it for a type of message.
+/// What the later access comes from. Of what attachments do by themselves, the Khronos layer tells it only while
+/// commands are recorded.
 fn details(told: &ExplainedHazard<'_>, message_type: &str, all: &mut PropertyList) {
-    if told.relation != AccessRelation::Recorded {
-        return;
-    }
     let at = &told.explanation.later;
     match at.detail {
         AccessDetail::Command(origin) => match origin.kind() {
@@ -98,6 +94,7 @@ fn details(told: &ExplainedHazard<'_>, message_type: &str, all: &mut PropertyLis
             }
             OriginKind::Command | OriginKind::AccelerationStructure | OriginKind::Address(_) => {}
         },
+        _ if told.relation != AccessRelation::Recorded => {}
         AccessDetail::Load(op) => all.add("load_op", load_op(op)),
         AccessDetail::Store(op) => all.add("store_op", store_op(op)),
         AccessDetail::Resolve(mode) if mode != 0 => {
@@ -146,7 +143,7 @@ fn access(told: &ExplainedHazard<'_>, explained_access: &ExplainedAccess) -> Str
 }
 
 fn side(stages: u64, access: u64) -> String {
-    let access = if access == EVERYTHING { "ALL_ACCESSES".to_owned() } else { access_names(access) };
+    let access = if access == ALL_ACCESSES { "ALL_ACCESSES".to_owned() } else { access_names(access) };
     format!("{}({access})", stage_names(stages))
 }
 

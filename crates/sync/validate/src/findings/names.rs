@@ -225,7 +225,7 @@ impl ProgramNames for SliceNames<'_> {
     }
 
     fn submit_index(&self, step: u32) -> u64 {
-        self.slice.steps.get(step as usize).map_or(0, |it| it.submit)
+        self.slice.steps.get(step as usize).map_or(0, |it| it.queue_submit)
     }
 
     fn call_stack(&self, place: &ProgramLocation) -> Option<u32> {
@@ -239,7 +239,6 @@ impl ProgramNames for SliceNames<'_> {
     fn sequence(&self, place: &ProgramLocation) -> Option<CommandSequenceNumber> {
         let ProgramLocation::Command(at) = place else { return None };
         let (recorded, index) = self.find(at)?;
-        let mark = recorded.calls.get(index as usize)?;
-        Some(CommandSequenceNumber { command: mark.number, resets: recorded.resets })
+        Some(CommandSequenceNumber { command: index + 1, resets: recorded.resets })
     }
 }

@@ -40,6 +40,8 @@ pub(crate) struct HistoryStep {
     pub(crate) index: u32,
     /// Submissions so far, this one included.
     pub(crate) submit: u64,
+    /// Submissions and presentations of its queue before it.
+    pub(crate) queue_submit: u64,
     pub(crate) source: CallSource,
     pub(crate) step: HostStep,
     /// For each batch and each of its command buffers.
@@ -97,7 +99,7 @@ impl HistoryStep {
     ) -> HistoryStep {
         let commands = buffers.iter().flatten().map(SubmittedCommandBuffer::commands).sum();
         let (labels, carried_labels) = (None, Vec::new());
-        HistoryStep { index, submit, source, step, buffers, labels, carried_labels, stack: 0, commands }
+        HistoryStep { index, submit, queue_submit: 0, source, step, buffers, labels, carried_labels, stack: 0, commands }
     }
 
     /// The debug labels around a place in it: of the queue, of command buffers before, around each

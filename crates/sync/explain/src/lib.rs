@@ -166,11 +166,19 @@ pub enum CoverageGap {
     /// or the later.
     LaterThroughAlias(ResourceId),
     OtherQueue,
+    /// The earlier access is of the presentation engine, and it does not wait for that.
+    NotAfterPresentation,
+    /// The earlier access is of the host, and it has nothing in its first scope that the host did.
+    NotAfterHost,
+    /// The later access is of the presentation engine, which does not wait for it.
+    NotBeforePresentation,
     /// It was executed before the earlier access.
     BeforeAccess,
     /// It was executed after the later access.
     AfterAccess,
     SetBeforeAccess,
+    /// The host set the event, and had not waited for the earlier access.
+    SetByHost,
     /// The event was not set when it was waited for.
     NotSet,
     SignaledBeforeAccess,
@@ -185,6 +193,8 @@ pub enum CoverageGap {
     /// The semaphore is waited for, but not by the stage of the later access.
     WaitStages,
     NeverWaited,
+    /// The later access is a layout transition whose own first scope has no stages: it waits for nothing.
+    TransitionWaitsForNothing,
     /// Its scopes are limited to another subpass.
     OtherSubpass,
     /// It gives the resource to another queue family, whose half has the second scope,

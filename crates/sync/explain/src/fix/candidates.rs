@@ -1,4 +1,4 @@
-//! Changes that might mend a hazard, made from what its explanation says is missing.
+//! Changes that might fix a hazard, made from what its explanation says is missing.
 
 use std::collections::BTreeMap;
 
@@ -12,8 +12,10 @@ use super::apply::{buffers_of, union};
 use super::change::{BatchLocation, HostWait, ProgramChange, ProgramFix};
 use crate::follow::access_pair::{AccessPair, access_at};
 use crate::follow::timeline::ExecutionTimeline;
+use crate::text::api_names::{first_stage, second_scope_stages};
 use crate::{
-    AccessRole, Agent, CoverageGap, ExplainedAccess, Explanation, OperationLocation, ScopeCoverage, SyncOperationKind,
+    AccessRole, Agent, CoverageGap, ExplainedAccess, Explanation, OperationLocation, ScopeCoverage, SyncOperation,
+    SyncOperationKind,
 };
 
 const ALL_COMMANDS: u64 = PipelineStageFlags2::ALL_COMMANDS.0;
@@ -62,10 +64,12 @@ fn collapse_to_all_commands(stages: u64) -> u64 {
     if stages & ALL_COMMANDS != 0 { ALL_COMMANDS } else { stages }
 }
 
-/// An operation that misses the earlier access goes on where another that has it ends.
+/// An operation that misses the earlier access goes on where another that has it ends. Where both accesses have stages
+/// of their own, a fix names those instead.
 fn chains(explanations: &[(AccessPair, Explanation)]) -> Vec<Vec<ProgramChange>> {
     let mut found = Vec::new();
     let Some((_, explanation)) = explanations.first() else { return found };
+    let has_stages = explanation.prior.stage != 0 && explanation.later.stage != 0;
     for (index, operation) in explanation.operations.iter().enumerate() {
         let is_source = |gap: &CoverageGap| {
             matches!(gap, CoverageGap::SourceStage | CoverageGap::SourceAccess | CoverageGap::PriorThroughAlias(_))
@@ -74,9 +78,11 @@ fn chains(explanations: &[(AccessPair, Explanation)]) -> Vec<Vec<ProgramChange>>
         if !is_open || matches!(operation.kind, SyncOperationKind::HostWait | SyncOperationKind::Submit) {
             continue;
         }
-        for before in explanation.operations[..index].iter().filter(|it| it.coverage == ScopeCoverage::FirstOnly) {
-            let stages = before.scope.dst_stages;
-            let first = stages & stages.wrapping_neg();
+        let is_before = |it: &&SyncOperation| {
+            it.coverage == ScopeCoverage::FirstOnly && !(has_stages && it.kind != SyncOperationKind::Semaphore)
+        };
+        for before in explanation.operations[..index].iter().filter(is_before) {
+            let first = first_stage(second_scope_stages(before.scope.dst_stages));
             let bits = SyncScope { src_stages: first, ..SyncScope::default() };
             found.extend((first != 0).then(|| vec![ProgramChange::AddBits { location: operation.location, bits }]));
         }

@@ -1,5 +1,7 @@
 //! What the follower says of each operation: whether it covers, and if not, why.
 
+use std::collections::HashSet;
+
 use lavascope_abi::{AccessFlags2, PipelineStageFlags2};
 use lavascope_sync_ir::{ProgramLocation, SyncScope};
 
@@ -7,10 +9,10 @@ use super::dependency::{ExecutedDependency, FirstScopeOrigin, OwnershipHalf};
 use super::follower::{DependencyRole, FirstScopeMatch, FirstScopeRange, FollowMode, Follower};
 use super::sync_state::SignalSyncState;
 use super::timeline::{TimelineAction, TimelineMoment, semaphore_scope};
-use crate::text::api_names::{access_names, stage_names};
+use crate::text::api_names::{access_names, first_scope_stages, first_stage, second_scope_stages, stage_names};
 use crate::{
-    AccessRole, BatchSemaphoreLocation, CoverageGap, OperationLocation, ProgramNames, ScopeCoverage, SyncOperation,
-    SyncOperationKind,
+    AccessRole, Agent, BatchSemaphoreLocation, CoverageGap, OperationLocation, ProgramNames, ScopeCoverage,
+    SyncOperation, SyncOperationKind,
 };
 use lavascope_engine::access::usages::{PRESENT, SYNC_TABLES, StageSet, TRANSITION_WRITE, UsageIndex, access_members};
 use lavascope_engine::dependency::scopes;
@@ -47,7 +49,7 @@ impl Follower<'_> {
                 // What leads to the host does so once the host waits.
                 gaps.extend(gaps.is_empty().then_some(CoverageGap::NeverWaited));
             } else if moment.queue != self.later_queue {
-                gaps.push(CoverageGap::OtherQueue);
+                gaps.push(self.later_queue_gap());
             }
         }
         if !is_gate
@@ -59,7 +61,8 @@ impl Follower<'_> {
         if is_other_subpass {
             gaps.push(CoverageGap::OtherSubpass);
         }
-        gaps.dedup();
+        let mut known = HashSet::new();
+        gaps.retain(|it| known.insert(*it));
         let verdict = match (is_held || held.is_chained, gaps.is_empty()) {
             (true, true) => ScopeCoverage::Both,
             (true, false) => ScopeCoverage::FirstOnly,
@@ -111,6 +114,24 @@ impl Follower<'_> {
         }
     }
 
+    /// Why an operation of a queue does not have an access of somebody else before it,
+    fn prior_queue_gap(&self) -> CoverageGap {
+        match self.timeline.agent(self.prior_queue) {
+            Agent::Queue(_) => CoverageGap::OtherQueue,
+            Agent::Host => CoverageGap::NotAfterHost,
+            Agent::Presentation => CoverageGap::NotAfterPresentation,
+        }
+    }
+
+    /// and none behind it.
+    fn later_queue_gap(&self) -> CoverageGap {
+        match self.timeline.agent(self.later_queue) {
+            Agent::Queue(_) => CoverageGap::OtherQueue,
+            Agent::Host => CoverageGap::NeverWaited,
+            Agent::Presentation => CoverageGap::NotBeforePresentation,
+        }
+    }
+
     /// Why the first scope of a dependency does not have the access.
     fn source_gaps(
         &self,
@@ -126,7 +147,8 @@ impl Follower<'_> {
         if !self.is_direct(view) && !self.has_chain(view) {
             let gap = match element.first_scope_origin {
                 FirstScopeOrigin::UnsetEvent => CoverageGap::NotSet,
-                _ if view.queue != self.prior_queue => CoverageGap::OtherQueue,
+                _ if view.queue == self.timeline.host() && view.queue != self.prior_queue => CoverageGap::SetByHost,
+                _ if view.queue != self.prior_queue => self.prior_queue_gap(),
                 FirstScopeOrigin::Event(_) => CoverageGap::SetBeforeAccess,
                 FirstScopeOrigin::Subpass(_) | FirstScopeOrigin::Preceding | FirstScopeOrigin::BeforeRenderPass => {
                     CoverageGap::OtherSubpass
@@ -174,7 +196,13 @@ impl Follower<'_> {
         }
         let stage = (missing.dst_stages != 0).then_some(CoverageGap::DestinationStage);
         let access = (missing.dst_access != 0).then_some(CoverageGap::DestinationAccess);
-        stage.into_iter().chain(access).chain(name).collect()
+        let nothing = self.waits_for_nothing().then_some(CoverageGap::TransitionWaitsForNothing);
+        stage.into_iter().chain(access).chain(nothing).chain(name).collect()
+    }
+
+    /// Whether the later access is a layout transition with an empty first scope.
+    fn waits_for_nothing(&self) -> bool {
+        self.later.role == AccessRole::Transition && self.required_scope.stages.0 == 0
     }
 
     fn has_chain(&self, view: &FirstScopeRange) -> bool {
@@ -202,7 +230,7 @@ impl Follower<'_> {
             (0, 0)
         } else if self.later.role == AccessRole::Transition {
             let is_reached = self.required_scope.stages.0 & element.scope.dst.0 != 0;
-            (if is_reached { 0 } else { self.required_stage() }, 0)
+            (if is_reached || self.waits_for_nothing() { 0 } else { self.required_stage() }, 0)
         } else {
             destination.missing(self.later.usage, is_memory, self.flags(self.later_queue))
         };
@@ -211,9 +239,10 @@ impl Follower<'_> {
 
     /// The stage that must come after the earlier access: of a layout transition, the first that it comes after.
     fn required_stage(&self) -> u64 {
-        let wanted = self.later.first_scopes.iter().fold(0, |all, it| all | it.given_scope.src_stages);
+        let given = self.later.first_scopes.iter().fold(0, |all, it| all | it.given_scope.src_stages);
+        let wanted = first_scope_stages(given);
         match self.later.role {
-            AccessRole::Transition if wanted != 0 => wanted & wanted.wrapping_neg(),
+            AccessRole::Transition if wanted != 0 => first_stage(wanted),
             _ => stage_bit(self.later.usage),
         }
     }
@@ -233,7 +262,7 @@ impl Follower<'_> {
                 gaps.extend(self.destination_gaps(&gate, &mut missing));
             }
             if moment.queue != self.later_queue {
-                gaps.push(CoverageGap::OtherQueue);
+                gaps.push(self.later_queue_gap());
             }
             let verdict = if gaps.is_empty() { ScopeCoverage::Both } else { ScopeCoverage::FirstOnly };
             self.keep(moment, &gate, verdict, gaps, missing);
@@ -270,7 +299,10 @@ impl Follower<'_> {
             }
         }
         if moment.queue != self.later_queue {
-            gaps.push(CoverageGap::WaitedElsewhere);
+            gaps.push(match self.later_queue_gap() {
+                CoverageGap::OtherQueue => CoverageGap::WaitedElsewhere,
+                other => other,
+            });
         } else if self.required_scope.stages.0 & dst.0 == 0 {
             gaps.push(CoverageGap::WaitStages);
             missing.dst_stages = self.required_stage();
@@ -538,14 +570,23 @@ fn verdict_text(sync_operation: &SyncOperation, names: &dyn ProgramNames) -> Str
     let because = because.join("; ");
     match sync_operation.coverage {
         ScopeCoverage::Both => "covers".to_owned(),
+        // It has the access by a chain, which leads no further.
+        ScopeCoverage::FirstOnly if sync_operation.gaps.iter().any(is_about_first_scope) => {
+            format!("does not cover: {because}")
+        }
         ScopeCoverage::FirstOnly if sync_operation.gaps.contains(&CoverageGap::Release) => {
             format!("has the earlier access, but {because}")
+        }
+        ScopeCoverage::FirstOnly
+            if !matches!(sync_operation.kind, SyncOperationKind::HostWait | SyncOperationKind::Submit)
+                && second_scope_stages(sync_operation.scope.dst_stages) == 0 =>
+        {
+            format!("has the earlier access, but no stage waits for it: {because}")
         }
         ScopeCoverage::FirstOnly => {
             let reach = match sync_operation.kind {
                 SyncOperationKind::HostWait | SyncOperationKind::Submit => "what the host does next".to_owned(),
-                _ if sync_operation.scope.dst_stages == 0 => "nothing".to_owned(),
-                _ => stage_names(sync_operation.scope.dst_stages),
+                _ => stage_names(second_scope_stages(sync_operation.scope.dst_stages)),
             };
             format!("has the earlier access and orders it before {reach}, but {because}")
         }
@@ -553,11 +594,28 @@ fn verdict_text(sync_operation: &SyncOperation, names: &dyn ProgramNames) -> Str
     }
 }
 
+fn is_about_first_scope(gap: &CoverageGap) -> bool {
+    matches!(gap, CoverageGap::SourceStage | CoverageGap::SourceAccess | CoverageGap::PriorThroughAlias(_))
+}
+
 fn gap_text(gap: CoverageGap, sync_operation: &SyncOperation, names: &dyn ProgramNames) -> String {
     let missing = &sync_operation.missing;
     let about = || sync_operation.resource_region.as_ref().map_or_else(String::new, |pair| names.resource(pair.0));
     match gap {
-        CoverageGap::NeverWaited if sync_operation.kind == SyncOperationKind::Barrier => {
+        CoverageGap::NeverWaited
+            if matches!(
+                (sync_operation.kind, sync_operation.location),
+                (SyncOperationKind::Event, OperationLocation::SetEvent { .. })
+            ) =>
+        {
+            "no vkCmdWaitEvents waits for it before the later access".to_owned()
+        }
+        CoverageGap::NeverWaited
+            if !matches!(
+                (sync_operation.kind, sync_operation.location),
+                (SyncOperationKind::Semaphore, OperationLocation::Semaphore { wait: None, .. })
+            ) =>
+        {
             "the host does not wait for it".to_owned()
         }
         CoverageGap::SignaledBeforeAccess | CoverageGap::SignaledElsewhere
@@ -586,6 +644,13 @@ fn gap_text(gap: CoverageGap, sync_operation: &SyncOperation, names: &dyn Progra
             format!("it is about {}; the later access goes through {other}, which has the same memory", about())
         }
         CoverageGap::OtherQueue => "it is on another queue".to_owned(),
+        CoverageGap::SetByHost => "the host set the event, and not after the earlier access".to_owned(),
+        CoverageGap::TransitionWaitsForNothing => {
+            "the layout transition waits for no stage, since its barrier has no source stages".to_owned()
+        }
+        CoverageGap::NotAfterPresentation => "it does not wait for the presentation engine".to_owned(),
+        CoverageGap::NotAfterHost => "its first scope has no accesses of the host".to_owned(),
+        CoverageGap::NotBeforePresentation => "the presentation does not wait for it".to_owned(),
         CoverageGap::BeforeAccess => "it was executed before the earlier access".to_owned(),
         CoverageGap::AfterAccess => "it was executed after the later access".to_owned(),
         CoverageGap::SetBeforeAccess => "the event was set before the earlier access".to_owned(),

@@ -99,7 +99,18 @@ impl HistoryStep {
     ) -> HistoryStep {
         let commands = buffers.iter().flatten().map(SubmittedCommandBuffer::commands).sum();
         let (labels, carried_labels) = (None, Vec::new());
-        HistoryStep { index, submit, queue_submit: 0, source, step, buffers, labels, carried_labels, stack: 0, commands }
+        HistoryStep {
+            index,
+            submit,
+            queue_submit: 0,
+            source,
+            step,
+            buffers,
+            labels,
+            carried_labels,
+            stack: 0,
+            commands,
+        }
     }
 
     /// The debug labels around a place in it: of the queue, of command buffers before, around each

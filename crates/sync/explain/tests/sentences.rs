@@ -72,7 +72,7 @@ fn contradicts_itself(line: &str) -> bool {
     };
     let has_access = line.contains("has the earlier access");
     let has_not = ["its source ", "the earlier access went through"].iter().any(|it| line.contains(it));
-    let mut reasons: Vec<&str> = line.split("; ").collect();
+    let mut reasons: Vec<&str> = line.split("; ").filter(|it| !it.starts_with("it is about ")).collect();
     let count = reasons.len();
     reasons.sort_unstable();
     reasons.dedup();

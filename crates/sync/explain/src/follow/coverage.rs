@@ -508,6 +508,12 @@ fn step_of(place: &ProgramLocation) -> u32 {
     }
 }
 
+/// Whether it is a signal of a semaphore that nothing waits for.
+fn is_unwaited_signal(sync_operation: &SyncOperation) -> bool {
+    matches!(sync_operation.location, OperationLocation::Semaphore { wait: None, .. })
+        && sync_operation.gaps.contains(&CoverageGap::NeverWaited)
+}
+
 /// What an operation is, and where.
 pub(crate) fn operation_name(sync_operation: &SyncOperation, names: &dyn ProgramNames) -> String {
     match (sync_operation.kind, sync_operation.location) {
@@ -523,7 +529,7 @@ pub(crate) fn operation_name(sync_operation: &SyncOperation, names: &dyn Program
             format!("implicit subpass dependency of {}", names.render_pass(pass))
         }
         (SyncOperationKind::SubpassDependency, _) => "subpass dependency".to_owned(),
-        (SyncOperationKind::Semaphore, _) if sync_operation.gaps.contains(&CoverageGap::NeverWaited) => {
+        (SyncOperationKind::Semaphore, _) if is_unwaited_signal(sync_operation) => {
             format!("semaphore signal of {}", names.location(&sync_operation.executed_at))
         }
         (SyncOperationKind::Semaphore, _) => {
@@ -552,7 +558,7 @@ pub fn describe_operation(sync_operation: &SyncOperation, names: &dyn ProgramNam
 fn scope_text(sync_operation: &SyncOperation) -> String {
     let scope = &sync_operation.scope;
     match (sync_operation.kind, sync_operation.location) {
-        (SyncOperationKind::Semaphore, _) if sync_operation.gaps.contains(&CoverageGap::NeverWaited) => {
+        (SyncOperationKind::Semaphore, _) if is_unwaited_signal(sync_operation) => {
             return stage_names(scope.src_stages);
         }
         (_, OperationLocation::SetEvent { .. }) => return stage_names(scope.src_stages),
@@ -646,7 +652,7 @@ fn gap_text(gap: CoverageGap, sync_operation: &SyncOperation, names: &dyn Progra
         CoverageGap::OtherQueue => "it is on another queue".to_owned(),
         CoverageGap::SetByHost => "the host set the event, and not after the earlier access".to_owned(),
         CoverageGap::TransitionWaitsForNothing => {
-            "the layout transition waits for no stage, since its barrier has no source stages".to_owned()
+            "the layout transition waits for no stage: it has no source stages of its own".to_owned()
         }
         CoverageGap::NotAfterPresentation => "it does not wait for the presentation engine".to_owned(),
         CoverageGap::NotAfterHost => "its first scope has no accesses of the host".to_owned(),

@@ -13,6 +13,7 @@ use rustc_hash::FxHashMap;
 use crate::engine::DeviceEngine;
 use crate::feedback::pending::PendingFeedback;
 use crate::recording::command_buffer::{CommandBufferRecording, CommandCall, LabelsAtEnd, RecordedCommandBuffer};
+use crate::recording::host_polls::HostPolls;
 use crate::recording::open_labels::OpenLabels;
 use crate::recording::step_history::{ForgottenObject, HistoryStep, StepHistory, SubmittedCommandBuffer};
 
@@ -26,6 +27,7 @@ pub(crate) struct ValidatedDevice {
     pub(crate) races: EventRaces,
     /// Debug labels that command buffers left open.
     open_labels: OpenLabels,
+    pub(crate) host_polls: HostPolls,
     /// Submissions so far.
     pub(crate) submits: u64,
     /// The same and presentations, by queue.
@@ -74,6 +76,7 @@ impl ValidatedDevice {
             history: StepHistory::default(),
             races: EventRaces::default(),
             open_labels: OpenLabels::default(),
+            host_polls: HostPolls::default(),
             submits: 0,
             queue_submits: FxHashMap::default(),
             forgotten_objects: Vec::new(),

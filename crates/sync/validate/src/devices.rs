@@ -16,11 +16,13 @@ use crate::findings::causes::CauseRegistry;
 use crate::findings::diagnostic_builder::DiagnosticBuilder;
 use crate::recording::call_sequence::{BegunRecording, CallSequenceCache, DeviceCommandBuffer};
 use crate::recording::command_buffer::{CommandCall, LabelsAtEnd};
+use crate::recording::host_polls::{HostPoll, OpenPolls};
 
 #[derive(Default)]
 pub(crate) struct ValidatedDevices {
     pub(crate) devices: FxHashMap<ObjectId, ValidatedDevice>,
     pub(crate) object_names: ObjectNames,
+    open_polls: OpenPolls,
     /// By command buffer: labels that it closes and that it did not open.
     closed_labels: FxHashMap<ObjectId, u16>,
     /// Whether the recording that ends now was not looked at, being what it was the last time.
@@ -52,6 +54,17 @@ impl ValidatedDevices {
         }
         if kind & NAMES_AND_LABELS != 0 {
             self.track_object_names(record);
+        }
+    }
+
+    /// Half of a call by which the host asks how far the device is.
+    #[cold]
+    pub(crate) fn track_poll(&mut self, thread: u32, record: Record<'_>) {
+        if let Some((device, poll)) = self.open_polls.answer(thread, record)
+            && let Some(device) = self.devices.get_mut(&device)
+        {
+            let before_step = device.engine.next_step();
+            device.host_polls.push(HostPoll { before_step, ..poll });
         }
     }
 

@@ -31,6 +31,7 @@ impl ValidatedDevice {
         self.engine = self.new_engine();
         // Nothing false is told because of what is not known.
         self.races = EventRaces::default();
+        self.host_polls.clear();
         for point in before.points() {
             self.engine.step(&HostStep::SignalSemaphore(point));
         }

@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use lavascope_abi::{AccessFlags2, ObjectId, PipelineStageFlags2};
+use lavascope_abi::{AccessFlags2, Command, ObjectId, PipelineStageFlags2};
 use lavascope_diag::{
     CallStack, Diagnostic, DiagnosticLocation as DiagPlace, DiagnosticObject, Fix, Property, Severity,
 };
@@ -12,8 +12,9 @@ use lavascope_explain::{
     hazard_certainty_between, host_accesses, prior_writes, race_code, race_texts, region_text, set_fixes, severity,
 };
 use lavascope_record::ObjectNames;
+use lavascope_state::CallSource;
 use lavascope_sync_ir::{
-    Access, CommandLocation, Hazard, ProgramLocation, Region, ResourceId, ResourceKind, UndefinedContents,
+    Access, CommandLocation, Hazard, HostStep, ProgramLocation, Region, ResourceId, ResourceKind, UndefinedContents,
 };
 
 use crate::device::ValidatedDevice;
@@ -185,12 +186,32 @@ impl DiagnosticBuilder<'_> {
                 .or_else(|| self.without_operations(hazard, &same, effort))
                 .unwrap_or_else(|| self.without_prior(hazard, &same))
         };
+        made.explanation.extend(self.poll_line(hazard));
         if self.feedback.is_some() {
             mark_observed(&mut made);
         } else {
             made.severity = severity(self.certainty(hazard));
         }
         self.finish_diagnostic(made, &hazard.at)
+    }
+
+    /// What the host asked before its access, if that could be taken for a wait.
+    fn poll_line(&self, hazard: &Hazard) -> Option<String> {
+        let step = &self.locate(&hazard.at)?.history_step.step;
+        let is_host = matches!(step, HostStep::HostAccess { .. }) && self.recording.is_none();
+        let polls = &self.device.host_polls;
+        let poll = polls.last_between(step_of(&hazard.prior), step_of(&hazard.at)).filter(|_| is_host)?;
+        let object = object_text(poll.object, self.object_names);
+        let CallSource { command, call, thread } = poll.source;
+        let answer = match command {
+            Command::GetEventStatus => format!("{object} was set"),
+            _ => format!("{object} had results"),
+        };
+        Some(format!(
+            "{}, call {call} of thread {thread}, told that {answer}; that orders no access of the host to memory, and a \
+             wait for a fence, a timeline semaphore or the queue does",
+            command.desc().name
+        ))
     }
 
     /// With the operations between the two accesses, and with a fix while few are asked for; none if too much is in

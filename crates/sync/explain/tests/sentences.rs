@@ -18,15 +18,19 @@ fn number(variable: &str, default: u64) -> u64 {
 /// What people read of a finding, line by line, without the masks that the application wrote.
 fn lines(diagnostic: &Diagnostic) -> Vec<String> {
     let message = diagnostic.message.lines().filter(|it| !it.starts_with("pImageMemoryBarriers"));
-    let explanation = diagnostic.explanation.iter().map(|it| match (it.find(" ["), it.find("]: "), it.find("] on ")) {
-        (Some(from), Some(to), _) | (Some(from), None, Some(to)) if from < to => {
-            format!("{}{}", &it[..from], &it[to + 1..])
-        }
-        _ => it.clone(),
-    });
+    let explanation = diagnostic.explanation.iter().map(|it| without_masks(it));
     let fixes = diagnostic.fixes.iter().map(|it| format!("Fix: {}", it.text));
     let no_fix = diagnostic.no_fix.iter().map(|it| format!("No fix: {it}"));
     message.map(str::to_owned).chain(explanation).chain(fixes).chain(no_fix).collect()
+}
+
+fn without_masks(line: &str) -> String {
+    match (line.find(" ["), line.find("]: "), line.find("] on ")) {
+        (Some(from), Some(to), _) | (Some(from), None, Some(to)) if from < to => {
+            format!("{}{}", &line[..from], &line[to + 1..])
+        }
+        _ => line.to_owned(),
+    }
 }
 
 /// What is wrong with a line, if anything.
@@ -91,11 +95,9 @@ fn first_fault(program: &Program) -> Option<(String, &'static str)> {
 
 /// A sentence without what is different in each program.
 fn shape(line: &str) -> String {
-    let word = |it: &str| {
-        let is_mask = it.contains("VK_PIPELINE_STAGE") || it.contains("VK_ACCESS");
-        let text: String = it.chars().map(|it| if it.is_ascii_digit() { '#' } else { it }).collect();
-        if is_mask { "MASK".to_owned() } else { text }
-    };
+    let is_mask = |it: &str| it.contains("VK_PIPELINE_STAGE") || it.contains("VK_ACCESS");
+    let numbers = |it: &str| it.chars().map(|it| if it.is_ascii_digit() { '#' } else { it }).collect();
+    let word = |it: &str| if is_mask(it) { "MASK".to_owned() } else { numbers(it) };
     line.split(' ').map(word).collect::<Vec<_>>().join(" ")
 }
 

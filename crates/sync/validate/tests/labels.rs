@@ -105,12 +105,12 @@ impl LabeledApp {
     fn submit(&mut self, batches: &[&[u64]]) {
         let batches: Vec<Vec<CommandBuffer>> =
             batches.iter().map(|it| it.iter().map(|it| command_buffer(*it)).collect()).collect();
-        let infos = batches.iter().map(|it| SubmitInfo {
-            command_buffer_count: it.len() as u32,
-            p_command_buffers: Ptr::new(it.as_ptr().expose_provenance() as u64),
+        let info = |batch: &Vec<CommandBuffer>| SubmitInfo {
+            command_buffer_count: batch.len() as u32,
+            p_command_buffers: Ptr::new(batch.as_ptr().expose_provenance() as u64),
             ..SubmitInfo::zeroed()
-        });
-        let infos: Vec<SubmitInfo> = infos.collect();
+        };
+        let infos: Vec<SubmitInfo> = batches.iter().map(info).collect();
         let p_submits = Ptr::new(infos.as_ptr().expose_provenance() as u64);
         let params =
             QueueSubmitParams { queue: queue(1), submit_count: infos.len() as u32, p_submits, fence: Fence(0) };

@@ -78,8 +78,8 @@ fn chains(explanations: &[(AccessPair, Explanation)]) -> Vec<Vec<ProgramChange>>
         if !is_open || matches!(operation.kind, SyncOperationKind::HostWait | SyncOperationKind::Submit) {
             continue;
         }
-        let is_before = |it: &&SyncOperation| {
-            it.coverage == ScopeCoverage::FirstOnly && !(has_stages && it.kind != SyncOperationKind::Semaphore)
+        let is_before = |before: &&SyncOperation| {
+            before.coverage == ScopeCoverage::FirstOnly && !(has_stages && before.kind != SyncOperationKind::Semaphore)
         };
         for before in explanation.operations[..index].iter().filter(is_before) {
             let first = first_stage(second_scope_stages(before.scope.dst_stages));

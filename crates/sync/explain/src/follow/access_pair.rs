@@ -59,14 +59,14 @@ pub(crate) fn pairs_of_hazard(timeline: &ExecutionTimeline<'_>, found: &Hazard) 
 /// The later access of a hazard, without the earlier one: its moment and its place among the accesses of that moment.
 pub(crate) fn later_access(timeline: &ExecutionTimeline<'_>, found: &Hazard) -> Option<(usize, usize)> {
     let (at_writes, _) = writes_of_hazard(found.kind);
-    let is_it = |it: &LocatedAccess<'_>| {
-        let meet = timeline.addresses(it.2.0).ranges(found.resource, &found.region);
-        it.0.executed_at == found.at
-            && it.1.is_write() == at_writes
-            && it.1.resource == found.resource
-            && !intersections(&ranges(timeline, it), &meet).is_empty()
+    let is_later = |access: &LocatedAccess<'_>| {
+        let meet = timeline.addresses(access.2.0).ranges(found.resource, &found.region);
+        access.0.executed_at == found.at
+            && access.1.is_write() == at_writes
+            && access.1.resource == found.resource
+            && !intersections(&ranges(timeline, access), &meet).is_empty()
     };
-    accesses(timeline).find(is_it).map(|it| it.2)
+    accesses(timeline).find(is_later).map(|it| it.2)
 }
 
 type LocatedAccess<'t> = (&'t TimelineMoment, &'t TimelineAccess, (usize, usize));

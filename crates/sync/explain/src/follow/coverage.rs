@@ -604,26 +604,19 @@ fn is_about_first_scope(gap: &CoverageGap) -> bool {
     matches!(gap, CoverageGap::SourceStage | CoverageGap::SourceAccess | CoverageGap::PriorThroughAlias(_))
 }
 
+fn never_waited_text(sync_operation: &SyncOperation) -> &'static str {
+    match sync_operation.location {
+        OperationLocation::SetEvent { .. } => "no vkCmdWaitEvents waits for it before the later access",
+        OperationLocation::Semaphore { wait: None, .. } => "nothing waits for it before the later access",
+        _ => "the host does not wait for it",
+    }
+}
+
 fn gap_text(gap: CoverageGap, sync_operation: &SyncOperation, names: &dyn ProgramNames) -> String {
     let missing = &sync_operation.missing;
     let about = || sync_operation.resource_region.as_ref().map_or_else(String::new, |pair| names.resource(pair.0));
     match gap {
-        CoverageGap::NeverWaited
-            if matches!(
-                (sync_operation.kind, sync_operation.location),
-                (SyncOperationKind::Event, OperationLocation::SetEvent { .. })
-            ) =>
-        {
-            "no vkCmdWaitEvents waits for it before the later access".to_owned()
-        }
-        CoverageGap::NeverWaited
-            if !matches!(
-                (sync_operation.kind, sync_operation.location),
-                (SyncOperationKind::Semaphore, OperationLocation::Semaphore { wait: None, .. })
-            ) =>
-        {
-            "the host does not wait for it".to_owned()
-        }
+        CoverageGap::NeverWaited => never_waited_text(sync_operation).to_owned(),
         CoverageGap::SignaledBeforeAccess | CoverageGap::SignaledElsewhere
             if sync_operation.kind == SyncOperationKind::HostWait =>
         {
@@ -669,7 +662,6 @@ fn gap_text(gap: CoverageGap, sync_operation: &SyncOperation, names: &dyn Progra
         CoverageGap::WaitedElsewhere => "another queue waits for it".to_owned(),
         CoverageGap::SignaledBeforeAccess => "it was signaled before the earlier access".to_owned(),
         CoverageGap::WaitStages => format!("{} does not wait for it", stage_names(missing.dst_stages)),
-        CoverageGap::NeverWaited => "nothing waits for it before the later access".to_owned(),
         CoverageGap::OtherSubpass => "its scopes are limited to another subpass".to_owned(),
         CoverageGap::Release => {
             format!("it gives {} to another queue family: its second scope has no accesses of this queue", about())

@@ -365,10 +365,9 @@ impl DiagnosticBuilder<'_> {
         };
         let is_forgotten = self.locate(&hazard.prior).is_none();
         let earlier = if is_forgotten { Some(vec![certain_prior(hazard)]) } else { accesses(&hazard.prior) };
+        let may_share = |it| self.device.objects.may_share_memory(it, hazard.resource);
         let level = match (accesses(&hazard.at), earlier) {
-            (Some(later), Some(earlier)) => hazard_certainty_between(hazard, &later, &earlier, |it| {
-                self.device.objects.may_share_memory(it, hazard.resource)
-            }),
+            (Some(later), Some(earlier)) => hazard_certainty_between(hazard, &later, &earlier, may_share),
             // What is no action of a shader is certain.
             _ => HazardCertainty::Certain,
         };

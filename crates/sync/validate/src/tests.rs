@@ -171,6 +171,20 @@ fn what_was_signaled_before_is_not_waited_for() {
 }
 
 #[test]
+fn a_fix_names_a_presentation_once() {
+    let mut app = App::new();
+    app.buffer(0);
+    app.record(0, [write(0)]);
+    app.submit_one(0);
+    let images = vec![ResourceId(0)];
+    app.step(Api::QueuePresentKHR, HostStep::Present { queue: QueueId(0), waits: Vec::new(), images });
+    let [diagnostic] = app.diagnostics() else { panic!("{:#?}", app.diagnostics()) };
+    assert_eq!(&*diagnostic.code.0, "SYNC-HAZARD-PRESENT-AFTER-WRITE");
+    let text = format!("and have vkQueuePresentKHR, call {} of thread 1 wait for it", app.calls);
+    assert!(diagnostic.fixes[0].text.ends_with(&text), "{:?}", diagnostic.fixes);
+}
+
+#[test]
 fn a_command_of_a_secondary_command_buffer_is_named() {
     let mut app = App::new();
     app.buffer(0);

@@ -42,8 +42,19 @@ pub(crate) fn candidates(
     let has_writes = explanations.iter().any(|it| it.1.prior.is_write);
     found.extend(added_host_waits(program, first, has_writes.then_some(scope)));
     let mut found: Vec<ProgramFix> = found.into_iter().map(|changes| ProgramFix { changes }).collect();
-    found.sort_by_key(ProgramFix::size);
+    let own_stages = explanations.iter().fold(0, |all, it| all | it.1.prior.stage | it.1.later.stage);
+    found.sort_by_key(|fix| fix.size() + FOREIGN_STAGE_SIZE * u32::from(names_other_stage(fix, own_stages)));
     found
+}
+
+/// What is easier to understand comes first: stages of the two commands, and not those of what lies between.
+const FOREIGN_STAGE_SIZE: u32 = 4;
+
+fn names_other_stage(fix: &ProgramFix, own_stages: u64) -> bool {
+    fix.changes.iter().any(|change| match change {
+        ProgramChange::AddBits { bits, .. } => (bits.src_stages | bits.dst_stages) & !own_stages != 0,
+        _ => false,
+    })
 }
 
 /// The dependency that has exactly the two accesses in its scopes.

@@ -214,6 +214,8 @@ pub(crate) struct Validation {
     log: Option<Arc<Messages>>,
     /// How many ignored ones the report was told.
     ignored_reported: u64,
+    /// What the report was told of explanations that were cut.
+    cut_reported: Vec<String>,
 }
 
 /// What one instance is told of a cause: another may want it otherwise.
@@ -275,6 +277,7 @@ impl Validation {
             cause_index: HashMap::new(),
             log: None,
             ignored_reported: 0,
+            cut_reported: Vec::new(),
         }
     }
 
@@ -397,9 +400,10 @@ impl Validation {
             inbox.count.fetch_sub(all.len(), Ordering::Relaxed);
         }
         let cut = self.validator.cut_explanations().lines();
-        for line in cut.iter().filter(|_| !self.causes.is_empty()) {
+        for line in cut.iter().filter(|it| !self.causes.is_empty() && !self.cut_reported.contains(it)) {
             report_file::problem("note", "validation", line);
         }
+        self.cut_reported.clone_from(&cut);
         self.log_summary(&cut);
     }
 

@@ -23,12 +23,17 @@ use lavascope_sync_ir::{
     CommandBufferId, Hazard, Program, ProgramLocation, QueueId, Region, RenderPassId, ResourceId, SyncScope,
 };
 
-pub use diagnose::certainty::{HazardCertainty, hazard_certainty, hazard_certainty_between};
-pub use diagnose::fault::{diagnose_faults, fault_causes, fault_code};
-pub use diagnose::hazard::{diagnose_hazards, hazard_causes, report};
+pub use diagnose::certainty::{
+    HazardCertainty, hazard_certainty, hazard_certainty_between, host_accesses, prior_writes,
+};
+pub use diagnose::fault::{diagnose_faults, fault_causes, fault_code, fault_severity};
+pub use diagnose::hazard::{
+    HazardDetail, describe_hazard, diagnose_hazards, hazard_causes, report, set_fixes,
+};
 pub use diagnose::never_executed::{NEVER_EXECUTED, blocked_submissions, diagnose_never_executed};
 pub use diagnose::over_synchronization::{OVER_SYNCHRONIZATION, diagnose_over_synchronization};
 pub use diagnose::race::{diagnose_races, race_causes, race_code, race_texts};
+pub use diagnose::render_area::is_beside_render_area;
 pub use fix::change::{BatchLocation, HostWait, ProgramChange, ProgramFix};
 pub use fix::proposal::{Proposal, propose};
 pub use fix::redundant_sync::{CheckBudget, OverSynchronization, RedundantSync, Removal, find_over_synchronization};
@@ -100,6 +105,8 @@ pub enum AccessRole {
     /// The presentation engine gives an image back.
     Acquire,
     Present,
+    /// The earlier access is too old: nothing is known of it but whether it wrote.
+    Forgotten,
 }
 
 /// A synchronization operation, as it was executed.
@@ -160,11 +167,19 @@ pub enum CoverageGap {
     /// or the later.
     LaterThroughAlias(ResourceId),
     OtherQueue,
+    /// The earlier access is of the presentation engine, and it does not wait for that.
+    NotAfterPresentation,
+    /// The earlier access is of the host, and it has nothing in its first scope that the host did.
+    NotAfterHost,
+    /// The later access is of the presentation engine, which does not wait for it.
+    NotBeforePresentation,
     /// It was executed before the earlier access.
     BeforeAccess,
     /// It was executed after the later access.
     AfterAccess,
     SetBeforeAccess,
+    /// The host set the event, and had not waited for the earlier access.
+    SetByHost,
     /// The event was not set when it was waited for.
     NotSet,
     SignaledBeforeAccess,
@@ -179,6 +194,8 @@ pub enum CoverageGap {
     /// The semaphore is waited for, but not by the stage of the later access.
     WaitStages,
     NeverWaited,
+    /// The later access is a layout transition whose own first scope has no stages: it waits for nothing.
+    TransitionWaitsForNothing,
     /// Its scopes are limited to another subpass.
     OtherSubpass,
     /// It gives the resource to another queue family, whose half has the second scope,
@@ -250,6 +267,35 @@ impl<'a> Explainer<'a> {
     pub fn explain(&self, found: &Hazard) -> Option<Explanation> {
         let pairs = follow::access_pair::pairs_of_hazard(&self.timeline, found);
         pairs.into_iter().next().map(|it| self.explain_pair(&it))
+    }
+
+    /// The later access of a hazard, where nothing is known of the earlier one; none if it is not in this program.
+    pub(crate) fn explain_later(&self, found: &Hazard) -> Option<Explanation> {
+        let (moment, used) = follow::access_pair::later_access(&self.timeline, found)?;
+        let later = self.describe_access(moment, used);
+        let prior = ExplainedAccess {
+            executed_at: found.prior.clone(),
+            recorded_at: None,
+            role: AccessRole::Forgotten,
+            region: found.region.clone(),
+            stage: 0,
+            access: 0,
+            is_write: follow::access_pair::writes_of_hazard(found.kind).1,
+            detail: AccessDetail::Command(lavascope_sync_ir::Origin::NONE),
+            within: RenderingContext::Nothing,
+            subpass: None,
+            ..later.clone()
+        };
+        Some(Explanation {
+            later,
+            prior,
+            region: found.region.clone(),
+            operations: Vec::new(),
+            is_ordered: false,
+            is_inside_one_instance: false,
+            has_unordered_subpasses: false,
+            is_covered: false,
+        })
     }
 
     fn explain_pair(&self, pair: &follow::access_pair::AccessPair) -> Explanation {

@@ -5,7 +5,9 @@ use lavascope_abi::{DescriptorType, ImageLayout};
 use lavascope_diag::{DebugLabels, Diagnostic, DiagnosticObject};
 use lavascope_explain::{CommandSequenceNumber, ExecutorNames, NumberedNames, ProgramNames, report};
 use lavascope_scenario::parse;
-use lavascope_sync_ir::{Command, CommandBufferId, Descriptor, Origin, Program, ProgramLocation, QueueId, ResourceId};
+use lavascope_sync_ir::{
+    Command, CommandBufferId, Descriptor, HazardKind, Origin, Program, ProgramLocation, QueueId, ResourceId,
+};
 
 /// Names as a running program has them.
 struct Live<'a> {
@@ -375,4 +377,122 @@ fn presentation_and_the_host() {
     assert!(
         hazard(&program(host)).message.starts_with("Host access: READ_RACING_WRITE hazard detected. The host reads")
     );
+}
+
+/// What a value looks like.
+#[derive(Clone, Copy, Debug)]
+enum ValueForm {
+    /// The kind of message, `BufferCopyError`.
+    MessageType,
+    /// `READ_AFTER_WRITE`.
+    HazardType,
+    /// `STAGE(ACCESS)` with one bit each, or the name of what has neither.
+    Access,
+    /// `0`, or `STAGES(ACCESSES)` for each barrier, with `:` between them.
+    WriteBarriers,
+    /// `0`, or stages.
+    Stages,
+    /// A function of the API, or the word of a scenario for one.
+    Function,
+    Number,
+    /// A value of an enumeration, by the beginning of its name.
+    Enum(&'static str),
+    Labels,
+}
+
+/// Each key in the order of the Khronos layer, the form of its values, and what it means there.
+const KEYS: [(&str, ValueForm, &str); 26] = [
+    ("message_type", ValueForm::MessageType, "which kind of message it is: the other keys depend on it"),
+    ("hazard_type", ValueForm::HazardType, "the code without `SYNC-HAZARD-`, with underscores"),
+    ("access", ValueForm::Access, "stage and access of the later access"),
+    ("prior_access", ValueForm::Access, "stage and access of the earlier access"),
+    ("read_barriers", ValueForm::Stages, "stages that wait for the earlier read"),
+    ("write_barriers", ValueForm::WriteBarriers, "accesses to which the earlier write is visible"),
+    ("command", ValueForm::Function, "the command of the later access"),
+    ("prior_command", ValueForm::Function, "the command of the earlier access"),
+    ("debug_region", ValueForm::Labels, "the debug labels around the later command"),
+    ("prior_debug_region", ValueForm::Labels, "the debug labels around the earlier command"),
+    ("submit_index", ValueForm::Number, "the submission of the earlier access on its queue, from zero"),
+    ("batch_index", ValueForm::Number, "the batch of the earlier access in its submission"),
+    ("command_buffer_index", ValueForm::Number, "the place of the later command buffer where it is executed"),
+    ("swapchain_index", ValueForm::Number, "the place of the swapchain in what is presented"),
+    ("region_index", ValueForm::Number, "the region of a copy, blit, resolve or clear"),
+    ("descriptor_type", ValueForm::Enum("VK_DESCRIPTOR_TYPE_"), "of the descriptor that the shader goes through"),
+    ("descriptor_binding", ValueForm::Number, "the number of that binding in its set"),
+    ("descriptor_array_element", ValueForm::Number, "the element of that binding"),
+    ("image_layout", ValueForm::Enum("VK_IMAGE_LAYOUT_"), "the layout in that descriptor"),
+    ("load_op", ValueForm::Enum("VK_ATTACHMENT_LOAD_OP_"), "of the attachment that is loaded"),
+    ("store_op", ValueForm::Enum("VK_ATTACHMENT_STORE_OP_"), "of the attachment that is stored"),
+    ("resolve_mode", ValueForm::Enum("VK_RESOLVE_MODE_"), "of the attachment that is resolved"),
+    ("old_layout", ValueForm::Enum("VK_IMAGE_LAYOUT_"), "before a layout transition of a render pass"),
+    ("new_layout", ValueForm::Enum("VK_IMAGE_LAYOUT_"), "behind a layout transition of a render pass"),
+    ("seq_no", ValueForm::Number, "the number of the earlier command in its command buffer"),
+    ("reset_no", ValueForm::Number, "how often that command buffer had been recorded before"),
+];
+
+impl ValueForm {
+    fn has(self, value: &str) -> bool {
+        let is_mask = |text: &str, prefix: &str| text.split('|').all(|it| it.starts_with(prefix));
+        let stages = |text: &str| is_mask(text, "VK_PIPELINE_STAGE_2_");
+        let side = |text: &str| {
+            let parts = text.strip_suffix(')').and_then(|it| it.split_once('('));
+            parts.is_some_and(|(stage, access)| {
+                stages(stage) && (access == "ALL_ACCESSES" || is_mask(access, "VK_ACCESS_2_"))
+            })
+        };
+        match self {
+            ValueForm::MessageType => value.ends_with("Error") && value.chars().all(char::is_alphanumeric),
+            ValueForm::HazardType => HazardKind::ALL.iter().any(|it| it.name().replace('-', "_") == value),
+            ValueForm::Access => value.starts_with("SYNC_") || side(value) && !value.contains('|'),
+            ValueForm::WriteBarriers => value == "0" || value.split(':').all(side),
+            ValueForm::Stages => value == "0" || stages(value),
+            ValueForm::Function => !value.is_empty() && !value.contains('('),
+            ValueForm::Number => value.parse::<u64>().is_ok(),
+            ValueForm::Enum(prefix) => value.starts_with(prefix),
+            ValueForm::Labels => !value.is_empty(),
+        }
+    }
+}
+
+/// Over all scenarios: no key that is not in the table, none twice, and values that mean what the table says.
+#[test]
+fn every_property_means_what_it_means_to_the_khronos_layer() {
+    let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../engine/tests/scenarios");
+    let folders = std::fs::read_dir(root).expect("the corpus").flatten().map(|it| it.path());
+    let files = folders.flat_map(|it| std::fs::read_dir(it).expect("a folder").flatten().map(|it| it.path()));
+    let mut seen = std::collections::BTreeSet::new();
+    for path in files.filter(|it| it.extension().is_some_and(|it| it == "vks")) {
+        let text = std::fs::read_to_string(&path).expect("a scenario");
+        let program = parse(&text).expect("a scenario that parses").program;
+        let all = report(&program, &Live { numbers: NumberedNames(&program), functions: &[] });
+        for diagnostic in all.iter().filter(|it| it.code.0.starts_with("SYNC-HAZARD-")) {
+            let place = |key: &str| KEYS.iter().position(|it| it.0 == key);
+            let places: Vec<Option<usize>> = diagnostic.properties.iter().map(|it| place(it.key)).collect();
+            assert!(places.iter().all(Option::is_some), "{}: {:?}", path.display(), diagnostic.properties);
+            assert!(places.windows(2).all(|it| it[0] < it[1]), "{}: {:?}", path.display(), diagnostic.properties);
+            for fact in &diagnostic.properties {
+                let (_, form, meaning) = KEYS[place(fact.key).unwrap_or_default()];
+                assert!(form.has(&fact.value), "{}: {} = {}: {meaning}", path.display(), fact.key, fact.value);
+                seen.insert(fact.key);
+            }
+            let (at, prior) = (diagnostic.property("command"), diagnostic.property("prior_command"));
+            let (labels, kind) = (diagnostic.locations[0].labels.path(), diagnostic.property("hazard_type"));
+            assert_eq!(at, diagnostic.locations[0].path.last().map(String::as_str));
+            assert_eq!(prior, diagnostic.locations[1].path.last().map(String::as_str));
+            assert_eq!(labels.as_deref(), diagnostic.property("debug_region"));
+            assert_eq!(diagnostic.code.0.strip_prefix("SYNC-HAZARD-").map(|it| it.replace('-', "_")).as_deref(), kind);
+        }
+    }
+    // Scenarios do not say through which descriptor or region something is accessed, nor how it is resolved.
+    let of_calls = [
+        "resolve_mode",
+        "region_index",
+        "descriptor_type",
+        "descriptor_binding",
+        "descriptor_array_element",
+        "image_layout",
+    ];
+    let missing: Vec<&str> =
+        KEYS.iter().map(|it| it.0).filter(|it| !seen.contains(it) && !of_calls.contains(it)).collect();
+    assert!(missing.is_empty(), "{missing:?} are nowhere in the corpus");
 }

@@ -127,6 +127,11 @@ impl AccessList {
         }
     }
 
+    /// How sure the one at a place is.
+    pub fn certainty(&self, at: usize) -> Certainty {
+        self.packed[at].certainty
+    }
+
     pub fn range(&self, range: Range<usize>) -> Vec<Access> {
         range.map(|it| self.get(it)).collect()
     }

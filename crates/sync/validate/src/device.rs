@@ -12,7 +12,11 @@ use rustc_hash::FxHashMap;
 
 use crate::engine::DeviceEngine;
 use crate::feedback::pending::PendingFeedback;
-use crate::recording::command_buffer::{CommandBufferBody, CommandBufferRecording, CommandCall, RecordedCommandBuffer};
+use crate::recording::command_buffer::{
+    CommandBufferBody, CommandBufferRecording, CommandCall, LabelsAtEnd, RecordedCommandBuffer,
+};
+use crate::recording::host_polls::HostPolls;
+use crate::recording::open_labels::OpenLabels;
 use crate::recording::step_history::{ForgottenObject, HistoryStep, StepHistory, SubmittedCommandBuffer};
 
 pub(crate) struct ValidatedDevice {
@@ -23,8 +27,13 @@ pub(crate) struct ValidatedDevice {
     target_queues: FxHashMap<CommandBufferId, Queue>,
     pub(crate) history: StepHistory,
     pub(crate) races: EventRaces,
+    /// Debug labels that command buffers left open.
+    open_labels: OpenLabels,
+    pub(crate) host_polls: HostPolls,
     /// Submissions so far.
     pub(crate) submits: u64,
+    /// The same and presentations, by queue.
+    queue_submits: FxHashMap<QueueId, u64>,
     /// Objects that nothing speaks of any more.
     pub(crate) forgotten_objects: Vec<ObjectId>,
     /// Whether it was told what still waits.
@@ -81,7 +90,10 @@ impl ValidatedDevice {
             target_queues: FxHashMap::default(),
             history: StepHistory::default(),
             races: EventRaces::default(),
+            open_labels: OpenLabels::default(),
+            host_polls: HostPolls::default(),
             submits: 0,
+            queue_submits: FxHashMap::default(),
             forgotten_objects: Vec::new(),
             is_blocked_reported: false,
             feedback: None,
@@ -313,6 +325,29 @@ impl ValidatedDevice {
         self.engine.end_recording(id);
     }
 
+    /// What a recording that has ended does to the labels of its queue.
+    pub(crate) fn set_labels_at_end(&mut self, id: CommandBufferId, labels: LabelsAtEnd) {
+        if let Some(own) = self.recordings.get_mut(&id) {
+            own.set_labels_at_end(labels);
+        }
+    }
+
+    /// A queue has again the labels and the number of submissions that it had before a step.
+    pub(crate) fn undo_submission(&mut self, removed: &HistoryStep) {
+        if let HostStep::Submit { queue, .. } | HostStep::Present { queue, .. } = removed.step {
+            self.open_labels.restore(queue, &removed.carried_labels);
+            self.queue_submits.insert(queue, removed.queue_submit);
+        }
+    }
+
+    /// How many submissions and presentations of its queue there were before a step.
+    fn count_on_queue(&mut self, step: &HostStep) -> u64 {
+        let (HostStep::Submit { queue, .. } | HostStep::Present { queue, .. }) = step else { return 0 };
+        let count = self.queue_submits.entry(*queue).or_default();
+        *count += 1;
+        *count - 1
+    }
+
     /// All that is recorded is told to the engine again.
     pub(crate) fn record_all_again(&mut self) {
         let all = self.recordings.iter_mut().map(|(id, it)| (*id, it.take_recorded()));
@@ -388,7 +423,11 @@ impl ValidatedDevice {
             return (found, races);
         }
         self.expect_submission_feedback(index, &step, &buffers);
-        let kept = HistoryStep::new(index, self.submits, source, step, buffers).with_labels_and_stack(labels, stack);
+        let carried_labels = self.open_labels.submit(&step, &buffers);
+        let queue_submit = self.count_on_queue(&step);
+        let mut kept = HistoryStep::new(index, self.submits, source, step, buffers);
+        (kept.labels, kept.carried_labels, kept.stack) = (labels, carried_labels, stack);
+        kept.queue_submit = queue_submit;
         for forgotten_object in self.history.push(kept) {
             self.forgotten_objects.extend(self.objects.forget(forgotten_object));
         }

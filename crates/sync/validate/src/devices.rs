@@ -15,12 +15,18 @@ use crate::device::{RecordedFindings, ValidatedDevice};
 use crate::findings::causes::CauseRegistry;
 use crate::findings::diagnostic_builder::DiagnosticBuilder;
 use crate::recording::call_sequence::{BegunRecording, CallSequenceCache, DeviceCommandBuffer};
-use crate::recording::command_buffer::CommandCall;
+use crate::recording::command_buffer::{CommandCall, LabelsAtEnd};
+use crate::recording::host_polls::{HostPoll, OpenPolls};
 
 #[derive(Default)]
 pub(crate) struct ValidatedDevices {
     pub(crate) devices: FxHashMap<ObjectId, ValidatedDevice>,
     pub(crate) object_names: ObjectNames,
+    open_polls: OpenPolls,
+    /// By command buffer: labels that it closes and that it did not open.
+    closed_labels: FxHashMap<ObjectId, u16>,
+    /// Whether the recording that ends now was not looked at, being what it was the last time.
+    is_end_skipped: bool,
     /// How many commands were recorded into each command buffer so far, whatever they mean.
     counts: CommandCounts,
     pub(crate) causes: CauseRegistry,
@@ -51,12 +57,23 @@ impl ValidatedDevices {
         }
     }
 
+    /// Half of a call by which the host asks how far the device is.
+    #[cold]
+    pub(crate) fn track_poll(&mut self, thread: u32, record: Record<'_>) {
+        if let Some((device, poll)) = self.open_polls.answer(thread, record)
+            && let Some(device) = self.devices.get_mut(&device)
+        {
+            let before_step = device.engine.next_step();
+            device.host_polls.push(HostPoll { before_step, ..poll });
+        }
+    }
+
     /// The device that something is recorded for, and what marks a command of a command buffer.
     fn device_and_call(
         &mut self,
         at: &DeviceCall,
     ) -> (Option<&mut ValidatedDevice>, impl FnOnce(ObjectId) -> CommandCall) {
-        let ValidatedDevices { devices, counts, object_names: titles, stack, .. } = self;
+        let ValidatedDevices { devices, counts, object_names: titles, closed_labels, stack, .. } = self;
         let function = at.source.command;
         let is_launch = is_launch(function);
         let mark = move |object: ObjectId| CommandCall {
@@ -64,14 +81,26 @@ impl ValidatedDevices {
             number: counts.get(object.raw()).commands,
             launch: if is_launch { counts.get(object.raw()).launches } else { 0 },
             labels: titles.labels(object),
+            closed_labels: closed_count(closed_labels, object),
             stack: *stack,
         };
         (devices.get_mut(&at.device), mark)
     }
 
     fn track_object_names(&mut self, record: Record<'_>) {
-        if record.command() == ApiCommand::BeginCommandBuffer {
-            self.counts.begin(first_handle(record));
+        let object = || ObjectId::from_raw(first_handle(record));
+        match record.command() {
+            ApiCommand::BeginCommandBuffer => {
+                self.counts.begin(first_handle(record));
+                object().map(|it| self.closed_labels.remove(&it));
+            }
+            ApiCommand::CmdEndDebugUtilsLabelEXT | ApiCommand::CmdDebugMarkerEndEXT => {
+                if let Some(object) = object().filter(|it| self.object_names.labels(*it).is_none()) {
+                    let count = self.closed_labels.entry(object).or_default();
+                    *count = count.saturating_add(1);
+                }
+            }
+            _ => {}
         }
         if names_reported_object(record) {
             self.object_names.apply(record);
@@ -148,7 +177,9 @@ impl ValidatedDevices {
 
     /// A command buffer was recorded with the calls of the last time. Says whether that makes it what it was.
     pub(crate) fn repeat_all(&mut self, place: DeviceCommandBuffer) -> bool {
-        self.devices.get_mut(&place.device).is_some_and(|it| it.repeat_all(place.id))
+        let is_same = self.devices.get_mut(&place.device).is_some_and(|it| it.repeat_all(place.id));
+        self.is_end_skipped = is_same;
+        is_same
     }
 
     /// Tells what is wrong inside of a command buffer that is being recorded.
@@ -211,6 +242,7 @@ impl Listener for ValidatedDevices {
         }
         for object in self.devices.remove(&at.device).iter().flat_map(|it| it.objects.all()) {
             self.counts.remove(object.raw());
+            self.closed_labels.remove(&object);
             self.call_sequences.remove(object);
             self.object_names.remove(object);
         }
@@ -302,8 +334,13 @@ impl Listener for ValidatedDevices {
     }
 
     fn end(&mut self, at: DeviceCall, id: CommandBufferId) {
-        if let Some(validated_device) = self.device_at(at) {
-            validated_device.end_recording(id);
+        let is_skipped = std::mem::take(&mut self.is_end_skipped);
+        let ValidatedDevices { devices, object_names, closed_labels, .. } = self;
+        let Some(device) = devices.get_mut(&at.device) else { return };
+        device.end_recording(id);
+        if let Some(object) = device.object_of(id).filter(|_| !is_skipped) {
+            let open = object_names.labels(object);
+            device.set_labels_at_end(id, LabelsAtEnd { closed: closed_count(closed_labels, object), open });
         }
     }
 
@@ -352,11 +389,17 @@ impl Listener for ValidatedDevices {
             && let Some(object) = device.object_of(id)
         {
             self.counts.remove(object.raw());
+            self.closed_labels.remove(&object);
             self.call_sequences.remove(object);
         }
         device.remove_object(gone);
         device.forgotten_objects.drain(..).for_each(|it| self.object_names.remove(it));
     }
+}
+
+/// How many labels a command buffer has closed that it did not open: none, in nearly every program.
+fn closed_count(all: &FxHashMap<ObjectId, u16>, object: ObjectId) -> u16 {
+    if all.is_empty() { 0 } else { all.get(&object).copied().unwrap_or(0) }
 }
 
 /// How many commands were recorded into command buffers. The next one goes into the same as the last, in most cases.

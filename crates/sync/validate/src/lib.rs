@@ -36,5 +36,5 @@ pub use devices::is_launch;
 pub use feedback::touched::{
     AddressTouched, BindingTouched, CommandBufferFeedback, ShaderLaunch, StageTouches, TouchedBytes,
 };
-pub use findings::causes::ValidatorFinding;
+pub use findings::causes::{CutExplanations, ValidatorFinding};
 pub use validator::Validator;

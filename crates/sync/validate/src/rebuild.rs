@@ -20,6 +20,7 @@ impl ValidatedDevice {
         let removed = self.history.remove(source);
         self.submits -= removed.iter().filter(|it| matches!(it.step, HostStep::Submit { .. })).count() as u64;
         if !removed.is_empty() {
+            removed.iter().for_each(|it| self.undo_submission(it));
             self.rebuild();
         }
         !removed.is_empty()
@@ -30,6 +31,7 @@ impl ValidatedDevice {
         self.engine = self.new_engine();
         // Nothing false is told because of what is not known.
         self.races = EventRaces::default();
+        self.host_polls.clear();
         for point in before.points() {
             self.engine.step(&HostStep::SignalSemaphore(point));
         }

@@ -7,8 +7,9 @@ use lavascope_state::{CallSource, SpirvReflection, Tracker, Untracked};
 
 use crate::devices::{RecordingCall, ValidatedDevices, is_recorded, recording_call};
 use crate::feedback::touched::CommandBufferFeedback;
-use crate::findings::causes::ValidatorFinding;
+use crate::findings::causes::{CutExplanations, ValidatorFinding};
 use crate::recording::call_sequence::{CallContext, NextCall, SequenceEnd};
+use crate::recording::host_polls::OpenPolls;
 
 /// Follows an application by its records, and tells what hazards it has.
 ///
@@ -69,6 +70,9 @@ impl Validator {
         if !self.tracker.listener.checks_when_executed {
             self.tracker.listener.track_names(record);
         }
+        if OpenPolls::is_poll(record.command()) {
+            self.tracker.listener.track_poll(thread, record);
+        }
         self.tracker.enter(thread, record);
     }
 
@@ -109,6 +113,9 @@ impl Validator {
 
     /// The driver returned from the last call of a thread.
     pub fn leave(&mut self, thread: u32, record: Record<'_>) {
+        if OpenPolls::is_poll(record.command()) {
+            self.tracker.listener.track_poll(thread, record);
+        }
         self.tracker.leave(thread, record);
     }
 
@@ -226,9 +233,9 @@ impl Validator {
         &self.tracker.listener.causes.variants
     }
 
-    /// Hazards that were found after there were too many causes to tell them apart.
-    pub fn dropped_hazards(&self) -> u64 {
-        self.tracker.listener.causes.dropped
+    /// How many findings have less than a whole explanation.
+    pub fn cut_explanations(&self) -> CutExplanations {
+        self.tracker.listener.causes.cut_explanations()
     }
 
     /// What was not understood of the calls so far, and how often.

@@ -40,6 +40,7 @@ enum Op {
     Narrow,
     Draws(u32),
     Label,
+    LabelEnd,
     /// What no script has.
     Marker(u64),
     Execute,
@@ -252,6 +253,9 @@ impl RandomRecordingApp {
                 let params = CmdBeginDebugUtilsLabelEXTParams { command_buffer, p_label_info: Ptr::to(&label) };
                 app.call(Command::CmdBeginDebugUtilsLabelEXT, &params);
             }
+            Op::LabelEnd => {
+                app.call(Command::CmdEndDebugUtilsLabelEXT, &CmdEndDebugUtilsLabelEXTParams { command_buffer });
+            }
             Op::Marker(dst) => {
                 let params = CmdWriteBufferMarkerAMDParams {
                     command_buffer,
@@ -293,7 +297,7 @@ fn script(rng: &mut Random) -> Vec<Op> {
 
 fn op(rng: &mut Random) -> Op {
     let any = |rng: &mut Random| 1 + rng.below(BUFFERS);
-    match rng.below(17) {
+    match rng.below(18) {
         0..4 => Op::Copy(any(rng), any(rng)),
         4..6 => Op::Fill(any(rng)),
         6..11 => Op::Barrier,
@@ -301,6 +305,7 @@ fn op(rng: &mut Random) -> Op {
         12..14 => Op::Draws(rng.below(3) as u32),
         14 => Op::Label,
         15 => Op::Execute,
+        16 => Op::LabelEnd,
         _ => Op::Marker(any(rng)),
     }
 }

@@ -1,11 +1,11 @@
 //! What is checked and shown, from the settings.
 
 use lavascope_instrument::{Checks, RecordedFault};
-use lavascope_settings::{MessageSeverity, Settings};
+use lavascope_settings::Settings;
 
 use crate::gpu::pipeline::selection::ShaderSelection;
 use crate::gpu::pipeline::shader_cache::ShaderCache;
-use crate::loader::instance;
+use crate::gpu::report_unusable;
 use crate::report::messages::Messages;
 
 /// Words for the records of one draw.
@@ -50,13 +50,16 @@ impl ChecksConfig {
         let (descriptors, buffers) = (settings.gpu_descriptors, settings.gpu_buffer_bounds);
         let checks = Checks { descriptors: descriptors || buffers, addresses: settings.gpu_device_address };
         let mut complain = |setting: &str, text: String| {
-            instance::report_setting_problem(messages, MessageSeverity::Error, &format!("setting {setting}"), &text);
+            report_unusable(messages, &format!("setting {setting}"), &text);
         };
         let cache = settings.gpu_cache.then(|| ShaderCache::open(settings.gpu_cache_folder.as_deref()));
         let cache = cache.and_then(|it| it.map_err(|why| complain("gpu_cache", why)).ok());
         let words = settings.printf_buffer_size.div_ceil(4).min(u64::from(u32::MAX)) as u32;
         let (to_stdout, is_verbose) = (settings.printf_to_stdout, settings.printf_verbose);
         let checks = if settings.gpu && settings.gpu_shader_checks { checks } else { Checks::NONE };
+        if settings.gpu && checks == Checks::NONE && !settings.gpu_acceleration_structures {
+            complain("gpu", "nothing is checked: other settings switch off every check".to_owned());
+        }
         Some(ChecksConfig {
             checks,
             feedback: settings.sync && settings.sync_submit_time && checks.descriptors,
@@ -68,6 +71,11 @@ impl ChecksConfig {
             selection: ShaderSelection::from_settings(settings, &mut complain),
             cache,
         })
+    }
+
+    /// The setting that asks for all this, for messages.
+    pub(crate) fn setting(&self) -> &'static str {
+        if self.checks == Checks::NONE && !self.checks_instances { "setting printf" } else { "setting gpu" }
     }
 
     /// Words for the records of one draw; the first one counts them.

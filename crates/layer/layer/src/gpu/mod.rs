@@ -222,6 +222,7 @@ impl DeviceChecks {
         (next, wish): (DeviceTable, &DeviceRequest),
         table: &mut DeviceTable,
     ) -> Option<Arc<DeviceChecks>> {
+        let setting = instance.gpu.as_ref()?.setting();
         let mut properties = PhysicalDeviceProperties::zeroed();
         let mut memory = PhysicalDeviceMemoryProperties::zeroed();
         // SAFETY: the contract of this function, for functions of the instance; the places are ours.
@@ -272,7 +273,7 @@ impl DeviceChecks {
             state: Mutex::default(),
         };
         if gpu.create_own_objects().is_none() {
-            warn_unchecked(&instance.messages, NO_MEMORY);
+            report_unusable(&instance.messages, setting, NO_MEMORY);
             gpu.end();
             return None;
         }
@@ -392,9 +393,8 @@ impl DeviceChecks {
 
     /// What was allocated; if it was not, that is told, and nothing more is checked.
     fn or_stop_checking<T>(&self, value: Option<T>) -> Option<T> {
-        if value.is_none() {
-            self.warn_unchecked(NO_MEMORY);
-            self.has_failed.store(true, Ordering::Relaxed);
+        if value.is_none() && !self.has_failed.swap(true, Ordering::Relaxed) && !is_disabled() {
+            report_unusable(&self.messages, self.config.setting(), NO_MEMORY);
         }
         value
     }
@@ -513,6 +513,12 @@ fn push_stages(next: &DeviceTable) -> u32 {
 /// What the user should know about what is not checked.
 pub(crate) fn warn_unchecked(messages: &Messages, text: &str) {
     warn_about(messages, "setting gpu", text);
+}
+
+/// A setting that cannot do what it says: checks that were asked for are not made. The name is that of the Khronos
+/// layer, by which programs filter.
+pub(crate) fn report_unusable(messages: &Messages, place: &str, text: &str) {
+    instance::report_problem(messages, MessageSeverity::Error, c"UNASSIGNED-GPU-Assisted-Validation", (place, text));
 }
 
 fn warn_about(messages: &Messages, place: &str, text: &str) {

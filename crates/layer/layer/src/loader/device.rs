@@ -126,6 +126,9 @@ unsafe fn create_in_chain<const CHAIN: usize>(params: &CreateDeviceParams) -> Op
     // SAFETY: the contract of this function; `create` is the next `vkCreateDevice` in the chain.
     let (result, has_wish) = unsafe { call_next(instance, create, params, (wish.as_ref(), gpu_wish.as_ref())) };
     if result == Result::SUCCESS {
+        if let Some(config) = instance.gpu.as_ref().filter(|_| gpu_wish.is_some() && !has_wish.1) {
+            gpu::report_unusable(&instance.messages, config.setting(), FEATURES_REFUSED);
+        }
         // SAFETY: VUID-vkCreateDevice-pDevice-parameter: a place, which the call that succeeded has written.
         let device = unsafe { *params.p_device.as_ptr() };
         let wishes = (wish.filter(|_| has_wish.0), gpu_wish.filter(|_| has_wish.1));
@@ -151,6 +154,9 @@ unsafe fn create_in_chain<const CHAIN: usize>(params: &CreateDeviceParams) -> Op
     }
     Some(result)
 }
+
+const FEATURES_REFUSED: &str =
+    "the driver creates the device only without the features that checks in shaders need; nothing is checked on it";
 
 /// What is known of a new device, with functions of ours in the places of the driver's.
 ///
@@ -238,10 +244,10 @@ unsafe fn enables_device_fault(info: Ptr<DeviceCreateInfo>) -> bool {
 /// The parameters must be those of a valid `vkCreateDevice` that has not returned, on a physical device of the
 /// instance.
 unsafe fn gpu_request(instance: &InstanceData, params: &CreateDeviceParams) -> Option<gpu::DeviceRequest> {
-    instance.gpu.as_ref()?;
+    let setting = instance.gpu.as_ref()?.setting();
     // SAFETY: the contract of this function, which is that of `DeviceRequest::of`.
     let found = unsafe { gpu::DeviceRequest::of(instance, params) };
-    found.map_err(|text| gpu::warn_unchecked(&instance.messages, text)).ok()
+    found.map_err(|text| gpu::report_unusable(&instance.messages, setting, text)).ok()
 }
 
 /// Where messages about a new device wait.

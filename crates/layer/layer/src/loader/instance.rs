@@ -1,6 +1,7 @@
 //! Instances: made and ended, with the settings that the application and its surroundings ask for.
 
 use std::cell::Cell;
+use std::ffi::CStr;
 use std::sync::Arc;
 
 use lavascope_abi::*;
@@ -321,13 +322,18 @@ fn start_listeners(settings: &Settings, messages: &Messages) -> (Listeners, List
 
 /// A problem with the settings: `lavascope run` tells it at the end; without it the application or the log must.
 pub(crate) fn report_setting_problem(messages: &Messages, severity: MessageSeverity, place: &str, text: &str) {
+    report_problem(messages, severity, c"LAVASCOPE-Setting", (place, text));
+}
+
+/// The same with a message of this name.
+pub(crate) fn report_problem(messages: &Messages, severity: MessageSeverity, name: &CStr, (place, text): (&str, &str)) {
     let word = match severity {
         MessageSeverity::Error => "error",
         MessageSeverity::Warning => "warning",
         MessageSeverity::Note => "note",
     };
     let text_with_place = format!("{place}: {text}");
-    let message = OutgoingMessage::new(severity, c"LAVASCOPE-Setting", &text_with_place);
+    let message = OutgoingMessage::new(severity, name, &text_with_place);
     let is_reported = report_file::problem(word, place, text);
     messages.send_or_queue(&message, is_reported);
 }

@@ -216,6 +216,8 @@ pub(crate) struct Validation {
     log: Option<Arc<Messages>>,
     /// How many ignored ones the report was told.
     ignored_reported: u64,
+    /// What the report was told of explanations that were cut.
+    cut_reported: Vec<String>,
 }
 
 /// What one instance is told of a cause: another may want it otherwise.
@@ -277,6 +279,7 @@ impl Validation {
             cause_index: HashMap::new(),
             log: None,
             ignored_reported: 0,
+            cut_reported: Vec::new(),
         }
     }
 
@@ -402,11 +405,12 @@ impl Validation {
             let all = std::mem::take(&mut *lock(&inbox.pending));
             inbox.count.fetch_sub(all.len(), Ordering::Relaxed);
         }
-        if self.validator.dropped_hazards() > 0 {
-            let text = format!("{} findings more that are not told one by one", self.validator.dropped_hazards());
-            report_file::problem("warning", "validation", &text);
+        let cut = self.validator.cut_explanations().lines();
+        for line in cut.iter().filter(|it| !self.causes.is_empty() && !self.cut_reported.contains(it)) {
+            report_file::problem("note", "validation", line);
         }
-        self.log_summary();
+        self.cut_reported.clone_from(&cut);
+        self.log_summary(&cut);
     }
 
     /// Counts, what the messengers did not get so far, and what was not understood.
@@ -428,7 +432,7 @@ impl Validation {
     }
 
     /// How often what is in the log was found, where that is more than once.
-    fn log_summary(&mut self) {
+    fn log_summary(&mut self, cut: &[String]) {
         let Some(log) = &self.log else { return };
         let mut text = String::new();
         for cause in self.causes.iter_mut().filter(|it| it.is_logged && it.count > it.summarized) {
@@ -444,6 +448,7 @@ impl Validation {
             }
         }
         if !text.is_empty() {
+            cut.iter().for_each(|it| text += &format!("\n  {it}"));
             log.log_plain(&format!("findings of this run:{text}"));
         }
     }

@@ -163,6 +163,7 @@ fn on_vulkan_1_0_nothing_is_checked_and_that_is_told() {
     let problems = problems(&outcome);
     assert_eq!(problems.len(), 1, "{problems:?}");
     assert!(problems[0].contains("Vulkan 1.1 is needed to check shaders"), "{problems:?}");
+    assert_eq!(outcome.of_kind("problem")[0]["severity"], "error", "the setting cannot do what it says");
     let calls = Calls::of(&outcome);
     assert_eq!(calls.recorded(), ["vkCmdBindPipeline", "vkCmdDispatch", "vkCmdDispatch"]);
     assert_eq!((calls.count("vkCreateShaderModule"), calls.count("vkCreateBuffer")), (1, 0));

@@ -308,6 +308,28 @@ fn the_log_gives_nothing_up() {
     }
 }
 
+/// Of many findings the report has each with its severity and its first line. What is left out of them is told once.
+#[test]
+fn what_is_cut_of_many_findings_is_told_once() {
+    let Some(outcome) = child("inline::what_is_cut_of_many_findings_is_told_once", &REPORT, || {
+        let entry = entry();
+        let app = App::silent(&entry, INLINE);
+        app.record(0, &[(0, 1); 206]);
+        app.destroy();
+    }) else {
+        return;
+    };
+    let problems = outcome.of_kind("problem");
+    assert_eq!(problems.len(), 1, "{problems:?}");
+    assert_eq!(problems[0]["text"], "5 findings without a proposed fix: 200 findings before have been given one");
+    assert_eq!(problems[0]["severity"], "note");
+    let findings = outcome.of_kind("finding");
+    assert_eq!(findings.len(), 205);
+    let parts = |at: usize| (&findings[at]["severity"], &findings[at]["details"]["message"]);
+    assert_eq!(parts(0), parts(204));
+    assert_eq!(findings[204]["severity"], "error");
+}
+
 #[test]
 fn the_report_has_what_is_found_inline() {
     let Some(outcome) = child("inline::the_report_has_what_is_found_inline", &REPORT, || {

@@ -124,6 +124,36 @@ fn a_chained_messenger_hears_of_the_settings() {
     assert!(!outcome.stderr.contains("statz"), "a message that was heard is not logged: {}", outcome.stderr);
 }
 
+#[test]
+fn a_gpu_assisted_setting_that_cannot_work_is_an_error_under_its_khronos_name() {
+    let test = "messages::a_gpu_assisted_setting_that_cannot_work_is_an_error_under_its_khronos_name";
+    let ran = child(test, &[], || {
+        let entry = entry();
+        let heard_with = |settings: &[(&CStr, &CStr)]| {
+            let setup = Setup { extensions: &[DEBUG_UTILS], settings, utils: Some(messenger(1)), ..Setup::OFF };
+            let instance = setup.instance(&entry);
+            // SAFETY: nothing is pending that uses it, and nobody has the handle afterwards (lifetime).
+            unsafe { instance.destroy_instance(None) };
+            take_received().into_iter().filter(|it| it.text.contains("setting ")).collect::<Vec<_>>()
+        };
+        let off = [c"gpu_shader_checks", c"gpu_acceleration_structures"].map(|it| (it, c"off"));
+        let all = [vec![(c"gpu", c"on")], off.to_vec()].concat();
+        let heard = heard_with(&all);
+        let [received_message] = &heard[..] else { panic!("one message, not {heard:?}") };
+        assert_eq!(received_message.severity, vk::DebugUtilsMessageSeverityFlagsEXT::ERROR.as_raw());
+        assert_eq!(received_message.name.as_deref(), Some("UNASSIGNED-GPU-Assisted-Validation"));
+        assert!(received_message.text.starts_with("setting gpu: nothing is checked"), "{}", received_message.text);
+        // An expression that is none.
+        let heard = heard_with(&[(c"gpu", c"on"), (c"gpu_shaders", c"(")]);
+        let [received_message] = &heard[..] else { panic!("one message, not {heard:?}") };
+        assert_eq!(received_message.name.as_deref(), Some("UNASSIGNED-GPU-Assisted-Validation"));
+        // One of the two is enough, and what is off need not work.
+        assert_eq!(heard_with(&[(c"gpu", c"on"), off[0]]), []);
+        assert_eq!(heard_with(&off), []);
+    });
+    assert!(ran.is_none_or(|it| it.stderr.is_empty()));
+}
+
 fn send(functions: &ash::ext::debug_utils::Instance, text: &CStr) {
     let data = vk::DebugUtilsMessengerCallbackDataEXT::default().message(text);
     // SAFETY: `data` and its text live until the call returns, and the instance has the extension (lifetime).

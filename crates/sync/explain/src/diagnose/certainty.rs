@@ -1,12 +1,13 @@
 //! How sure it is that a hazard happens: shaders decide some things only when they run.
 
-use lavascope_abi::PipelineStageFlags2;
+use lavascope_abi::{AccessFlags2, PipelineStageFlags2};
 use lavascope_diag::Severity;
 use lavascope_sync_ir::{
-    Access, Certainty, Command, Hazard, HazardKind, HostStep, ImageRegion, Program, ProgramLocation, Region,
-    RenderPass, Subpass,
+    Access, Certainty, Command, Hazard, HazardKind, HostStep, MemoryBinding, Program, ProgramLocation, Region,
+    RenderPassId, ResourceId,
 };
 
+use super::render_area;
 use crate::follow::dependency::recorded_location;
 use lavascope_engine::access::usages::SYNC_TABLES;
 
@@ -45,19 +46,36 @@ impl HazardCertainty {
 /// How sure a hazard is, from what was recorded.
 pub fn hazard_certainty(program: &Program, found: &Hazard) -> HazardCertainty {
     if is_beside_render_area(program, &found.at, found) || is_beside_render_area(program, &found.prior, found) {
-        let both_write = later_writes(found.kind) && prior_writes(found.kind);
-        return if both_write { HazardCertainty::Possible } else { HazardCertainty::Likely };
+        return HazardCertainty::Possible;
     }
-    let later = candidates(program, &found.at, found, later_writes(found.kind));
-    let earlier = candidates(program, &found.prior, found, prior_writes(found.kind));
-    let (Some(later), Some(earlier)) = (later, earlier) else { return HazardCertainty::Certain };
+    let (Some(later), Some(earlier)) = (candidates(program, &found.at), candidates(program, &found.prior)) else {
+        return HazardCertainty::Certain;
+    };
+    hazard_certainty_between(found, &later, &earlier, |it| may_share_memory(program, it, found.resource))
+}
+
+/// The same, from all accesses of the later command and of the earlier one, and which resources may share memory with
+/// that of the hazard.
+pub fn hazard_certainty_between(
+    found: &Hazard,
+    later: &[Access],
+    earlier: &[Access],
+    may_share_memory: impl Fn(ResourceId) -> bool,
+) -> HazardCertainty {
+    let later = accesses_of_kind(later, found, later_writes(found.kind), &may_share_memory);
+    let earlier = accesses_of_kind(earlier, found, prior_writes(found.kind), &may_share_memory);
     most_certain_pair(found, &later, &earlier)
 }
 
-/// The same, from all accesses of the later command and of the earlier one.
-pub fn hazard_certainty_between(found: &Hazard, later: &[Access], earlier: &[Access]) -> HazardCertainty {
-    let later = accesses_of_kind(later, found, later_writes(found.kind));
-    most_certain_pair(found, &later, &accesses_of_kind(earlier, found, prior_writes(found.kind)))
+/// Whether two resources may share memory; those of which nothing is known do not.
+fn may_share_memory(program: &Program, one: ResourceId, other: ResourceId) -> bool {
+    let resource = |id: ResourceId| program.resources.get(id.0 as usize);
+    let (Some(one), Some(other)) = (resource(one), resource(other)) else { return false };
+    let overlap = |a: &MemoryBinding, b: &MemoryBinding| {
+        a.memory == b.memory && a.offset < b.offset.saturating_add(b.size) && b.offset < a.offset.saturating_add(a.size)
+    };
+    let is_bound_alike = matches!((&one.binding, &other.binding), (Some(one), Some(other)) if overlap(one, other));
+    one.is_sparse || other.is_sparse || is_bound_alike
 }
 
 /// The surest of the pairs that meet where the hazard is.
@@ -71,7 +89,7 @@ fn most_certain_pair(found: &Hazard, later: &[Access], earlier: &[Access]) -> Ha
     levels.map(|(at, prior)| pair_certainty(at, prior, both_write)).min().unwrap_or(HazardCertainty::Certain)
 }
 
-fn overlaps(one: &Region, other: &Region) -> bool {
+pub(super) fn overlaps(one: &Region, other: &Region) -> bool {
     fn shares<T: PartialOrd>(one: &std::ops::Range<T>, other: &std::ops::Range<T>) -> bool {
         one.start < other.end && other.start < one.end
     }
@@ -145,79 +163,39 @@ fn contains(whole: &Region, part: &Region) -> bool {
     }
 }
 
-/// Whether a hazard is about a load, store or resolve operation, and lies outside of the render area. There it is up to
-/// the implementation whether such an operation reads and writes back what it does not change
-/// (`renderpass-load-operations`, `renderpass-store-operations`).
 fn is_beside_render_area(program: &Program, place: &ProgramLocation, found: &Hazard) -> bool {
     let Some((buffer, index)) = recorded_location(program, place) else { return false };
-    let Some(commands) = program.command_buffers.get(buffer.0 as usize).map(|it| &it.commands) else { return false };
-    let is_of_pass = |it: &Command| {
-        matches!(
-            it,
-            Command::BeginRenderPass { .. }
-                | Command::NextSubpass
-                | Command::EndRenderPass
-                | Command::BeginRendering(_)
-                | Command::EndRendering
-        )
-    };
-    if !commands.get(index as usize).is_some_and(is_of_pass) {
-        return false;
-    }
-    let begin = |it: &&Command| matches!(it, Command::BeginRenderPass { .. } | Command::BeginRendering(_));
-    let (views, area) = match commands[..=index as usize].iter().rev().find(begin) {
-        Some(Command::BeginRendering(rendering)) => {
-            let resolves = rendering.attachments.iter().filter_map(|it| it.resolve.as_ref()).map(|it| &it.view);
-            (rendering.attachments.iter().map(|it| &it.view).chain(resolves).collect::<Vec<_>>(), rendering.area)
-        }
-        // Layout transitions are about whole attachments.
-        Some(Command::BeginRenderPass { pass, views, area }) => {
-            let pass = program.render_passes.get(pass.0 as usize);
-            let is_changed = |index: usize| pass.is_none_or(|it| changes_layout(it, index));
-            if views.iter().enumerate().any(|(index, it)| it.resource == found.resource && is_changed(index)) {
-                return false;
-            }
-            (views.iter().collect(), *area)
-        }
-        _ => return false,
-    };
-    let mut own = views.into_iter().filter(|it| it.resource == found.resource).peekable();
-    own.peek().is_some()
-        && own.all(|view| {
-            let inside = ImageRegion { area: Some(view.area_in_attachment(area)), ..view.region.clone() };
-            !overlaps(&Region::Image(inside), &found.region)
-        })
-}
-
-/// Whether a render pass changes the layout of an attachment.
-fn changes_layout(pass: &RenderPass, attachment: usize) -> bool {
-    let Some(own) = pass.attachments.get(attachment) else { return false };
-    let uses = |subpass: &Subpass| {
-        let resolves = subpass.resolves.iter().map(|it| (it.target, it.layout));
-        let all = subpass.inputs.iter().chain(&subpass.colors).chain(&subpass.depth_stencil);
-        let all = all.chain(&subpass.depth_stencil_resolve).copied().chain(resolves);
-        all.filter(|it| it.0 as usize == attachment).map(|it| it.1).collect::<Vec<_>>()
-    };
-    let is_other = |layout: i32| layout != own.initial_layout;
-    is_other(own.final_layout) || pass.subpasses.iter().flat_map(uses).any(is_other)
+    let Some(recorded) = program.command_buffers.get(buffer.0 as usize) else { return false };
+    let pass = |id: RenderPassId| program.render_passes.get(id.0 as usize);
+    render_area::is_beside_render_area(|it| recorded.commands.get(it), index as usize, pass, found)
 }
 
 /// The accesses of a command, or of the host, that a hazard may be about. None where it is something else than an action.
-fn candidates(program: &Program, place: &ProgramLocation, found: &Hazard, is_write: bool) -> Option<Vec<Access>> {
-    if let ProgramLocation::Step(step) = place
-        && let Some(HostStep::HostAccess { resource, region, certainty, .. }) = program.steps.get(*step as usize)
-    {
-        let access = Access::new(*resource, region.clone(), PipelineStageFlags2::HOST.0, 0);
-        return Some(vec![Access { certainty: *certainty, ..access }]);
+fn candidates(program: &Program, place: &ProgramLocation) -> Option<Vec<Access>> {
+    if let ProgramLocation::Step(step) = place {
+        return host_accesses(program.steps.get(*step as usize)?);
     }
     let (buffer, index) = recorded_location(program, place)?;
     let command = program.command_buffers.get(buffer.0 as usize)?.commands.get(index as usize)?;
     let Command::Action(accesses) = command else { return None };
-    Some(accesses_of_kind(accesses, found, is_write))
+    Some(accesses.clone())
+}
+
+/// What the host accesses in a step, as an access of a command; none if it accesses nothing.
+pub fn host_accesses(step: &HostStep) -> Option<Vec<Access>> {
+    let HostStep::HostAccess { resource, region, is_write, certainty } = step else { return None };
+    let access = if *is_write { AccessFlags2::HOST_WRITE } else { AccessFlags2::HOST_READ };
+    let access = Access::new(*resource, region.clone(), PipelineStageFlags2::HOST.0, access.0);
+    Some(vec![Access { certainty: *certainty, ..access }])
 }
 
 /// Those that read, or those that write.
-fn accesses_of_kind(accesses: &[Access], found: &Hazard, is_write: bool) -> Vec<Access> {
+fn accesses_of_kind(
+    accesses: &[Access],
+    found: &Hazard,
+    is_write: bool,
+    may_share_memory: impl Fn(ResourceId) -> bool,
+) -> Vec<Access> {
     let writes =
         |it: &Access| SYNC_TABLES.usage(it.stage, it.access).is_some_and(|it| SYNC_TABLES.write_column(it).is_some());
     let is_reported = |it: &&Access| it.certainty != Certainty::Unreported;
@@ -225,7 +203,7 @@ fn accesses_of_kind(accesses: &[Access], found: &Hazard, is_write: bool) -> Vec<
     let of_kind: Vec<Access> = of_kind.cloned().collect();
     let own: Vec<Access> = of_kind.iter().filter(|it| it.resource == found.resource).cloned().collect();
     // The earlier access may have been made to another resource in the same memory.
-    if own.is_empty() { of_kind } else { own }
+    if own.is_empty() { of_kind.into_iter().filter(|it| may_share_memory(it.resource)).collect() } else { own }
 }
 
 fn later_writes(kind: HazardKind) -> bool {
@@ -243,7 +221,8 @@ fn later_writes(kind: HazardKind) -> bool {
     }
 }
 
-fn prior_writes(kind: HazardKind) -> bool {
+/// Whether the earlier access of a kind of hazard writes.
+pub fn prior_writes(kind: HazardKind) -> bool {
     match kind {
         HazardKind::WriteAfterRead | HazardKind::WriteRacingRead | HazardKind::PresentAfterRead => false,
         HazardKind::ReadAfterWrite
@@ -269,7 +248,6 @@ mod tests {
 
     #[test]
     fn only_accesses_that_meet_where_the_hazard_is_decide() {
-        use lavascope_abi::{AccessFlags2, PipelineStageFlags2};
         let write = |bytes: std::ops::Range<u64>, certainty| {
             let (stage, access) = (PipelineStageFlags2::COMPUTE_SHADER.0, AccessFlags2::SHADER_STORAGE_WRITE.0);
             Access { certainty, ..Access::new(ResourceId(0), Region::Buffer(bytes), stage, access) }
@@ -284,10 +262,43 @@ mod tests {
             resource: ResourceId(0),
             region: Region::Buffer(region),
         };
-        assert_eq!(hazard_certainty_between(&found(4..32), &later, &earlier), HazardCertainty::Possible);
-        assert_eq!(hazard_certainty_between(&found(60..64), &later, &earlier), HazardCertainty::Possible);
+        let between = |found: Hazard, later: &[Access]| hazard_certainty_between(&found, later, &earlier, |_| false);
+        assert_eq!(between(found(4..32), &later), HazardCertainty::Possible);
+        assert_eq!(between(found(60..64), &later), HazardCertainty::Possible);
         let certain = [write(0..64, Certainty::Certain)];
-        assert_eq!(hazard_certainty_between(&found(60..64), &certain, &earlier), HazardCertainty::Certain);
+        assert_eq!(between(found(60..64), &certain), HazardCertainty::Certain);
+    }
+
+    /// What the earlier command does to memory that the hazard is not about says nothing about the hazard.
+    #[test]
+    fn accesses_to_other_memory_do_not_decide() {
+        use lavascope_sync_ir::{MemoryId, Resource, ResourceKind};
+        let (stage, access) = (PipelineStageFlags2::COMPUTE_SHADER.0, AccessFlags2::SHADER_STORAGE_WRITE.0);
+        let write = |resource: u32, certainty| Access {
+            certainty,
+            ..Access::new(ResourceId(resource), Region::Buffer(0..64), stage, access)
+        };
+        let resource = |offset| {
+            let binding = MemoryBinding { memory: MemoryId(0), offset, size: 64 };
+            Resource::new(ResourceKind::Buffer { size: 64 }, Some(binding))
+        };
+        let program = Program { resources: vec![resource(0), resource(0), resource(64)], ..Program::default() };
+        let place = ProgramLocation::Step(0);
+        let found = Hazard {
+            kind: HazardKind::WriteAfterWrite,
+            at: place.clone(),
+            prior: place,
+            resource: ResourceId(0),
+            region: Region::Buffer(0..64),
+        };
+        // The alias is written perhaps, and the memory behind it for certain.
+        let earlier = [write(1, Certainty::Maybe), write(2, Certainty::Certain)];
+        let between = |earlier: &[Access]| {
+            let shares = |it| may_share_memory(&program, it, found.resource);
+            hazard_certainty_between(&found, &[write(0, Certainty::Certain)], earlier, shares)
+        };
+        assert_eq!(between(&earlier), HazardCertainty::Possible);
+        assert_eq!(between(&[write(1, Certainty::Certain)]), HazardCertainty::Certain);
     }
 
     #[test]

@@ -80,12 +80,12 @@ fn diagnostic(
         explanation: vec![fault_reason(fault.kind).to_owned()],
         fixes: vec![Fix { text: fix_text(fault.kind).to_owned(), is_verified: false }],
         count,
-        ..Diagnostic::new(fault_code(fault.kind, is_image), severity(fault.kind), message(fault, all, names))
+        ..Diagnostic::new(fault_code(fault.kind, is_image), fault_severity(fault.kind), message(fault, all, names))
     }
 }
 
 /// Undefined contents may be read, if they do not matter.
-fn severity(kind: UndefinedContentsKind) -> Severity {
+pub const fn fault_severity(kind: UndefinedContentsKind) -> Severity {
     match kind {
         UndefinedContentsKind::AcquireWithoutRelease | UndefinedContentsKind::WriteToPreserved => Severity::Error,
         UndefinedContentsKind::ReadWithoutAcquire

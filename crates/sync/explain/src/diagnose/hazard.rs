@@ -59,6 +59,18 @@ fn hazard_cause(program: &Program, hazard: &Hazard) -> HazardCause {
     (hazard.kind, of(&hazard.at), of(&hazard.prior), hazard.resource)
 }
 
+/// How much of a hazard is put into its diagnostic. Code, severity, properties of the two accesses and the first line
+/// are there with each.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum HazardDetail {
+    /// With the operations between the two accesses, and what those do.
+    Operations,
+    /// The operations between the two are not in the program, so nothing is said of them.
+    Accesses,
+    /// And neither is the earlier access.
+    LaterAccess,
+}
+
 fn diagnostic(
     explainer: &Explainer<'_>,
     all: &[Hazard],
@@ -66,15 +78,32 @@ fn diagnostic(
     count: u64,
     names: &dyn ProgramNames,
 ) -> Diagnostic {
+    let mut made = describe_hazard(explainer, found, all, names, HazardDetail::Operations);
+    set_fixes(&mut made, &explainer.propose(found, all), names);
+    made.count = count;
+    made
+}
+
+/// A hazard as a diagnostic, without a fix. `all` has the other parts of the resource on which the two conflict.
+pub fn describe_hazard(
+    explainer: &Explainer<'_>,
+    found: &Hazard,
+    all: &[Hazard],
+    names: &dyn ProgramNames,
+    detail: HazardDetail,
+) -> Diagnostic {
     let program = explainer.timeline.program;
-    let explanation = explainer.explain(found);
-    let proposal = explainer.propose(found, all);
+    let explanation = match detail {
+        HazardDetail::Operations | HazardDetail::Accesses => explainer.explain(found),
+        HazardDetail::LaterAccess => explainer.explain_later(found),
+    };
     let told = explanation.as_ref().map(|explanation_item| ExplainedHazard {
         program,
         hazard: found,
         explanation: explanation_item,
         names,
         relation: relation(&found.at, &found.prior),
+        has_operations: detail == HazardDetail::Operations,
     });
     let stage = |of: fn(&Explanation) -> u64| explanation.as_ref().map_or(0, of);
     let prior = explanation.as_ref().map(|it| it.prior.resource).filter(|it| *it != found.resource);
@@ -88,6 +117,7 @@ fn diagnostic(
         }
     };
     let code = format!("SYNC-HAZARD-{}", found.kind.name());
+    let operations = explanation.as_ref().filter(|_| detail == HazardDetail::Operations);
     let certainty = hazard_certainty(program, found);
     Diagnostic {
         is_overlap_assumed: certainty == HazardCertainty::Assumed,
@@ -98,13 +128,16 @@ fn diagnostic(
         ],
         objects: [Some(found.resource), prior].into_iter().flatten().map(|it| names.object(it)).collect(),
         properties: told.as_ref().map_or_else(|| vec![Property { key: "hazard_type", value: kind }], properties),
-        explanation: explanation.as_ref().map_or_else(Vec::new, |it| explanation_lines(it, names)),
-        stacks: stacks(found, explanation.as_ref(), names),
-        fixes: fixes(&proposal, names),
-        no_fix: proposal.no_fix_reason,
-        count,
+        explanation: operations.map_or_else(Vec::new, |it| explanation_lines(it, names)),
+        stacks: stacks(found, operations, names),
         ..Diagnostic::new(code, certainty.severity(), message)
     }
+}
+
+/// Puts the fixes of a proposal into a diagnostic, or why there are none.
+pub fn set_fixes(diagnostic: &mut Diagnostic, proposal: &Proposal, names: &dyn ProgramNames) {
+    diagnostic.fixes = proposal.fixes.iter().map(|it| Fix { text: it.text(names), is_verified: true }).collect();
+    diagnostic.no_fix.clone_from(&proposal.no_fix_reason);
 }
 
 /// How many operations are told with their call stacks.
@@ -136,10 +169,6 @@ pub(crate) fn diagnostic_location(
     let cause =
         recorded_location(program, place).map_or_else(|| names.location(place), |(b, c)| names.recorded_command(b, c));
     DiagPlace { path: names.path(place, stage), labels: names.labels(place), ..DiagPlace::new(role, text, cause) }
-}
-
-fn fixes(proposal: &Proposal, names: &dyn ProgramNames) -> Vec<Fix> {
-    proposal.fixes.iter().map(|it| Fix { text: it.text(names), is_verified: true }).collect()
 }
 
 /// What the two commands conflict on.

@@ -6,3 +6,4 @@ pub(crate) mod hazard;
 pub(crate) mod never_executed;
 pub(crate) mod over_synchronization;
 pub(crate) mod race;
+pub(crate) mod render_area;

@@ -1,4 +1,4 @@
-//! Changes that might mend a hazard, made from what its explanation says is missing.
+//! Changes that might fix a hazard, made from what its explanation says is missing.
 
 use std::collections::BTreeMap;
 
@@ -12,8 +12,10 @@ use super::apply::{buffers_of, union};
 use super::change::{BatchLocation, HostWait, ProgramChange, ProgramFix};
 use crate::follow::access_pair::{AccessPair, access_at};
 use crate::follow::timeline::ExecutionTimeline;
+use crate::text::api_names::{first_stage, second_scope_stages};
 use crate::{
-    AccessRole, Agent, CoverageGap, ExplainedAccess, Explanation, OperationLocation, ScopeCoverage, SyncOperationKind,
+    AccessRole, Agent, CoverageGap, ExplainedAccess, Explanation, OperationLocation, ScopeCoverage, SyncOperation,
+    SyncOperationKind,
 };
 
 const ALL_COMMANDS: u64 = PipelineStageFlags2::ALL_COMMANDS.0;
@@ -40,8 +42,19 @@ pub(crate) fn candidates(
     let has_writes = explanations.iter().any(|it| it.1.prior.is_write);
     found.extend(added_host_waits(program, first, has_writes.then_some(scope)));
     let mut found: Vec<ProgramFix> = found.into_iter().map(|changes| ProgramFix { changes }).collect();
-    found.sort_by_key(ProgramFix::size);
+    let own_stages = explanations.iter().fold(0, |all, it| all | it.1.prior.stage | it.1.later.stage);
+    found.sort_by_key(|fix| fix.size() + FOREIGN_STAGE_SIZE * u32::from(names_other_stage(fix, own_stages)));
     found
+}
+
+/// What is easier to understand comes first: stages of the two commands, and not those of what lies between.
+const FOREIGN_STAGE_SIZE: u32 = 4;
+
+fn names_other_stage(fix: &ProgramFix, own_stages: u64) -> bool {
+    fix.changes.iter().any(|change| match change {
+        ProgramChange::AddBits { bits, .. } => (bits.src_stages | bits.dst_stages) & !own_stages != 0,
+        _ => false,
+    })
 }
 
 /// The dependency that has exactly the two accesses in its scopes.
@@ -62,10 +75,12 @@ fn collapse_to_all_commands(stages: u64) -> u64 {
     if stages & ALL_COMMANDS != 0 { ALL_COMMANDS } else { stages }
 }
 
-/// An operation that misses the earlier access goes on where another that has it ends.
+/// An operation that misses the earlier access goes on where another that has it ends. Where both accesses have stages
+/// of their own, a fix names those instead.
 fn chains(explanations: &[(AccessPair, Explanation)]) -> Vec<Vec<ProgramChange>> {
     let mut found = Vec::new();
     let Some((_, explanation)) = explanations.first() else { return found };
+    let has_stages = explanation.prior.stage != 0 && explanation.later.stage != 0;
     for (index, operation) in explanation.operations.iter().enumerate() {
         let is_source = |gap: &CoverageGap| {
             matches!(gap, CoverageGap::SourceStage | CoverageGap::SourceAccess | CoverageGap::PriorThroughAlias(_))
@@ -74,9 +89,11 @@ fn chains(explanations: &[(AccessPair, Explanation)]) -> Vec<Vec<ProgramChange>>
         if !is_open || matches!(operation.kind, SyncOperationKind::HostWait | SyncOperationKind::Submit) {
             continue;
         }
-        for before in explanation.operations[..index].iter().filter(|it| it.coverage == ScopeCoverage::FirstOnly) {
-            let stages = before.scope.dst_stages;
-            let first = stages & stages.wrapping_neg();
+        let is_before = |before: &&SyncOperation| {
+            before.coverage == ScopeCoverage::FirstOnly && !(has_stages && before.kind != SyncOperationKind::Semaphore)
+        };
+        for before in explanation.operations[..index].iter().filter(is_before) {
+            let first = first_stage(second_scope_stages(before.scope.dst_stages));
             let bits = SyncScope { src_stages: first, ..SyncScope::default() };
             found.extend((first != 0).then(|| vec![ProgramChange::AddBits { location: operation.location, bits }]));
         }

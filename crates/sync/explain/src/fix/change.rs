@@ -2,8 +2,8 @@
 
 use lavascope_abi::PipelineStageFlags2;
 use lavascope_sync_ir::{
-    CommandBufferId, Dependency, DependencyTarget, FenceId, QueueId, Region, RenderPassId, ResourceId, SemaphoreId,
-    SubpassDependency, SyncScope,
+    CommandBufferId, Dependency, DependencyTarget, FenceId, ProgramLocation, QueueId, Region, RenderPassId, ResourceId,
+    SemaphoreId, SubpassDependency, SyncScope,
 };
 
 use crate::text::api_names::{access_names, stage_names};
@@ -143,10 +143,10 @@ impl ProgramChange {
                 stage_names(*at),
             ),
             ProgramChange::AddPresentWait { signal, signal_stages: after, present } => format!(
-                "signal a new semaphore in {} (stageMask {}) and have vkQueuePresentKHR of {} wait for it",
+                "signal a new semaphore in {} (stageMask {}) and have {} wait for it",
                 names.batch(signal.step, signal.batch),
                 stage_names(*after),
-                names.step(*present),
+                present_text(*present, names),
             ),
             ProgramChange::AddWait { semaphore, wait, wait_stages: at } => format!(
                 "wait for {} in {} (stageMask {})",
@@ -166,6 +166,12 @@ impl ProgramChange {
             }
         }
     }
+}
+
+/// `vkQueuePresentKHR, call 9 of thread 1`; where a step has another name, the function comes before it.
+fn present_text(present: u32, names: &dyn ProgramNames) -> String {
+    let (function, step) = (names.function(&ProgramLocation::Step(present), 0), names.step(present));
+    if step.starts_with(&function) { step } else { format!("{function} of {step}") }
 }
 
 fn barrier_text(dependency: &Dependency, names: &dyn ProgramNames) -> String {

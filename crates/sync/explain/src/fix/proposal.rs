@@ -8,7 +8,7 @@ use super::apply::{apply, location_after_change};
 use super::candidates::candidates;
 use super::change::{ProgramChange, ProgramFix};
 use crate::follow::access_pair::{AccessPair, pairs_of_hazard};
-use crate::{Agent, Explainer, Explanation};
+use crate::{AccessDetail, Agent, Explainer, Explanation};
 use lavascope_engine::check;
 
 /// What can be done about a hazard.
@@ -84,23 +84,42 @@ fn fixes_hazard(program: &Program, all: &[Hazard], found: &Hazard, fix: &Program
     check(&changed).iter().all(|it| known.contains(&(it.at.clone(), it.prior.clone(), it.resource)))
 }
 
+/// What is to be done where no operation helps: the program has to be built otherwise.
 fn no_fix_reason(explanation: Option<&Explanation>, tried: usize) -> String {
     let Some(other) = explanation else {
         return "the two accesses could not be found in the program".to_owned();
     };
-    match (other.prior.agent, other.later.agent) {
+    let design = match (other.prior.agent, other.later.agent) {
         (Agent::Host, Agent::Queue(_)) => {
-            "the work was submitted before the host's access; submit it later, or have it wait for a semaphore that the \
-             host signals after its access"
-                .to_owned()
+            "the work was submitted before the host's access; submit it later, have it wait for a semaphore that the \
+             host signals after its access, or use other memory for each frame (double buffering)"
         }
         (Agent::Presentation, Agent::Queue(_)) if tried == 0 => {
-            "the image was not acquired again after it was presented; acquire it, and wait for that".to_owned()
+            "the image was not acquired again after it was presented; acquire it, and wait for that"
         }
-        _ if tried == 0 => "no operation is known that could come between the two accesses".to_owned(),
-        (Agent::Queue(from), Agent::Queue(to)) if from == to && other.is_inside_one_instance => {
-            "both accesses are in one render pass instance, where no barrier may stand; end it in between".to_owned()
+        (Agent::Presentation, _) | (_, Agent::Presentation) => {
+            "no semaphore can order the two as they are submitted; acquire the image, submit the work, and present the \
+             image in that order, each with a semaphore for the next"
         }
-        _ => format!("{tried} changes were tried, and the hazard or a new one remained with each"),
-    }
+        (_, Agent::Host) => {
+            "no fence or barrier can be added as the work is submitted; wait on the host until it is over before the \
+             access (vkQueueWaitIdle), or use other memory for each frame (double buffering)"
+        }
+        (Agent::Queue(from), Agent::Queue(to)) if from != to => {
+            "no semaphore can order the two as they are submitted; submit the later access after the earlier one, or \
+             use one queue for both"
+        }
+        _ if other.is_inside_one_instance => {
+            "both accesses are in one render pass instance, where no barrier may stand; end it in between"
+        }
+        _ if matches!(other.later.detail, AccessDetail::FinalTransition(_) | AccessDetail::SubpassTransition(_)) => {
+            "no dependency of the render pass comes before this layout transition; let the attachment keep its layout, \
+             and change it with a barrier before or after the render pass"
+        }
+        _ => {
+            "no barrier or dependency between the two removes it; put them into separate submissions and wait in \
+             between, or use other memory for one of them"
+        }
+    };
+    design.to_owned()
 }

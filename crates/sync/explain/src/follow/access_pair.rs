@@ -56,6 +56,19 @@ pub(crate) fn pairs_of_hazard(timeline: &ExecutionTimeline<'_>, found: &Hazard) 
     all
 }
 
+/// The later access of a hazard, without the earlier one: its moment and its place among the accesses of that moment.
+pub(crate) fn later_access(timeline: &ExecutionTimeline<'_>, found: &Hazard) -> Option<(usize, usize)> {
+    let (at_writes, _) = writes_of_hazard(found.kind);
+    let is_later = |access: &LocatedAccess<'_>| {
+        let meet = timeline.addresses(access.2.0).ranges(found.resource, &found.region);
+        access.0.executed_at == found.at
+            && access.1.is_write() == at_writes
+            && access.1.resource == found.resource
+            && !intersections(&ranges(timeline, access), &meet).is_empty()
+    };
+    accesses(timeline).find(is_later).map(|it| it.2)
+}
+
 type LocatedAccess<'t> = (&'t TimelineMoment, &'t TimelineAccess, (usize, usize));
 
 /// The two accesses on the first piece of the earlier one on which the later one is not safe, or else on the first.
@@ -128,7 +141,7 @@ fn split_at_dependencies(timeline: &ExecutionTimeline<'_>, range: Range<u64>) ->
 }
 
 /// Whether the later and the earlier access of a kind of hazard write.
-fn writes_of_hazard(kind: HazardKind) -> (bool, bool) {
+pub(crate) fn writes_of_hazard(kind: HazardKind) -> (bool, bool) {
     match kind {
         HazardKind::ReadAfterWrite | HazardKind::ReadRacingWrite | HazardKind::ReadAfterPresent => (false, true),
         HazardKind::WriteAfterRead | HazardKind::WriteRacingRead | HazardKind::PresentAfterRead => (true, false),

@@ -1,5 +1,7 @@
 //! What the follower says of each operation: whether it covers, and if not, why.
 
+use std::collections::HashSet;
+
 use lavascope_abi::{AccessFlags2, PipelineStageFlags2};
 use lavascope_sync_ir::{ProgramLocation, SyncScope};
 
@@ -7,10 +9,10 @@ use super::dependency::{ExecutedDependency, FirstScopeOrigin, OwnershipHalf};
 use super::follower::{DependencyRole, FirstScopeMatch, FirstScopeRange, FollowMode, Follower};
 use super::sync_state::SignalSyncState;
 use super::timeline::{TimelineAction, TimelineMoment, semaphore_scope};
-use crate::text::api_names::{access_names, stage_names};
+use crate::text::api_names::{access_names, first_scope_stages, first_stage, second_scope_stages, stage_names};
 use crate::{
-    AccessRole, BatchSemaphoreLocation, CoverageGap, OperationLocation, ProgramNames, ScopeCoverage, SyncOperation,
-    SyncOperationKind,
+    AccessRole, Agent, BatchSemaphoreLocation, CoverageGap, OperationLocation, ProgramNames, ScopeCoverage,
+    SyncOperation, SyncOperationKind,
 };
 use lavascope_engine::access::usages::{
     PRESENT, SYNC_TABLES, StageSet, TRANSITION_WRITE, UsageDesc, UsageIndex, access_members,
@@ -49,7 +51,7 @@ impl Follower<'_> {
                 // What leads to the host does so once the host waits.
                 gaps.extend(gaps.is_empty().then_some(CoverageGap::NeverWaited));
             } else if moment.queue != self.later_queue {
-                gaps.push(CoverageGap::OtherQueue);
+                gaps.push(self.later_queue_gap());
             }
         }
         if !is_gate
@@ -61,7 +63,8 @@ impl Follower<'_> {
         if is_other_subpass {
             gaps.push(CoverageGap::OtherSubpass);
         }
-        gaps.dedup();
+        let mut known = HashSet::new();
+        gaps.retain(|it| known.insert(*it));
         let verdict = match (is_held || held.is_chained, gaps.is_empty()) {
             (true, true) => ScopeCoverage::Both,
             (true, false) => ScopeCoverage::FirstOnly,
@@ -113,6 +116,24 @@ impl Follower<'_> {
         }
     }
 
+    /// Why an operation of a queue does not have an access of somebody else before it,
+    fn prior_queue_gap(&self) -> CoverageGap {
+        match self.timeline.agent(self.prior_queue) {
+            Agent::Queue(_) => CoverageGap::OtherQueue,
+            Agent::Host => CoverageGap::NotAfterHost,
+            Agent::Presentation => CoverageGap::NotAfterPresentation,
+        }
+    }
+
+    /// and none behind it.
+    fn later_queue_gap(&self) -> CoverageGap {
+        match self.timeline.agent(self.later_queue) {
+            Agent::Queue(_) => CoverageGap::OtherQueue,
+            Agent::Host => CoverageGap::NeverWaited,
+            Agent::Presentation => CoverageGap::NotBeforePresentation,
+        }
+    }
+
     /// Why the first scope of a dependency does not have the access.
     fn source_gaps(
         &self,
@@ -128,7 +149,8 @@ impl Follower<'_> {
         if !self.is_direct(view) && !self.has_chain(view) {
             let gap = match element.first_scope_origin {
                 FirstScopeOrigin::UnsetEvent => CoverageGap::NotSet,
-                _ if view.queue != self.prior_queue => CoverageGap::OtherQueue,
+                _ if view.queue == self.timeline.host() && view.queue != self.prior_queue => CoverageGap::SetByHost,
+                _ if view.queue != self.prior_queue => self.prior_queue_gap(),
                 FirstScopeOrigin::Event(_) => CoverageGap::SetBeforeAccess,
                 FirstScopeOrigin::Subpass(_) | FirstScopeOrigin::Preceding | FirstScopeOrigin::BeforeRenderPass => {
                     CoverageGap::OtherSubpass
@@ -176,7 +198,13 @@ impl Follower<'_> {
         }
         let stage = (missing.dst_stages != 0).then_some(CoverageGap::DestinationStage);
         let access = (missing.dst_access != 0).then_some(CoverageGap::DestinationAccess);
-        stage.into_iter().chain(access).chain(name).collect()
+        let nothing = self.waits_for_nothing().then_some(CoverageGap::TransitionWaitsForNothing);
+        stage.into_iter().chain(access).chain(nothing).chain(name).collect()
+    }
+
+    /// Whether the later access is a layout transition with an empty first scope.
+    fn waits_for_nothing(&self) -> bool {
+        self.later.role == AccessRole::Transition && self.required_scope.stages.0 == 0
     }
 
     fn has_chain(&self, view: &FirstScopeRange) -> bool {
@@ -204,7 +232,7 @@ impl Follower<'_> {
             (0, 0)
         } else if self.later.role == AccessRole::Transition {
             let is_reached = self.required_scope.stages.0 & element.scope.dst.0 != 0;
-            (if is_reached { 0 } else { self.required_stage() }, 0)
+            (if is_reached || self.waits_for_nothing() { 0 } else { self.required_stage() }, 0)
         } else {
             destination.missing(self.later.usage, is_memory, self.flags(self.later_queue))
         };
@@ -213,9 +241,10 @@ impl Follower<'_> {
 
     /// The stage that must come after the earlier access: of a layout transition, the first that it comes after.
     fn required_stage(&self) -> u64 {
-        let wanted = self.later.first_scopes.iter().fold(0, |all, it| all | it.given_scope.src_stages);
+        let given = self.later.first_scopes.iter().fold(0, |all, it| all | it.given_scope.src_stages);
+        let wanted = first_scope_stages(given);
         match self.later.role {
-            AccessRole::Transition if wanted != 0 => wanted & wanted.wrapping_neg(),
+            AccessRole::Transition if wanted != 0 => first_stage(wanted),
             _ => stage_bit(self.later.usage),
         }
     }
@@ -240,7 +269,7 @@ impl Follower<'_> {
                 gaps.extend(self.destination_gaps(&gate, &mut missing));
             }
             if moment.queue != self.later_queue {
-                gaps.push(CoverageGap::OtherQueue);
+                gaps.push(self.later_queue_gap());
             }
             if is_other_subpass && self.later.instance == self.prior.instance {
                 gaps.push(CoverageGap::OtherSubpass);
@@ -284,7 +313,10 @@ impl Follower<'_> {
             }
         }
         if moment.queue != self.later_queue {
-            gaps.push(CoverageGap::WaitedElsewhere);
+            gaps.push(match self.later_queue_gap() {
+                CoverageGap::OtherQueue => CoverageGap::WaitedElsewhere,
+                other => other,
+            });
         } else if self.required_scope.stages.0 & dst.0 == 0 {
             gaps.push(CoverageGap::WaitStages);
             missing.dst_stages = self.required_stage();
@@ -490,6 +522,12 @@ fn step_of(place: &ProgramLocation) -> u32 {
     }
 }
 
+/// Whether it is a signal of a semaphore that nothing waits for.
+fn is_unwaited_signal(sync_operation: &SyncOperation) -> bool {
+    matches!(sync_operation.location, OperationLocation::Semaphore { wait: None, .. })
+        && sync_operation.gaps.contains(&CoverageGap::NeverWaited)
+}
+
 /// What an operation is, and where.
 pub(crate) fn operation_name(sync_operation: &SyncOperation, names: &dyn ProgramNames) -> String {
     match (sync_operation.kind, sync_operation.location) {
@@ -505,7 +543,7 @@ pub(crate) fn operation_name(sync_operation: &SyncOperation, names: &dyn Program
             format!("implicit subpass dependency of {}", names.render_pass(pass))
         }
         (SyncOperationKind::SubpassDependency, _) => "subpass dependency".to_owned(),
-        (SyncOperationKind::Semaphore, _) if sync_operation.gaps.contains(&CoverageGap::NeverWaited) => {
+        (SyncOperationKind::Semaphore, _) if is_unwaited_signal(sync_operation) => {
             format!("semaphore signal of {}", names.location(&sync_operation.executed_at))
         }
         (SyncOperationKind::Semaphore, _) => {
@@ -534,7 +572,7 @@ pub fn describe_operation(sync_operation: &SyncOperation, names: &dyn ProgramNam
 fn scope_text(sync_operation: &SyncOperation) -> String {
     let scope = &sync_operation.scope;
     match (sync_operation.kind, sync_operation.location) {
-        (SyncOperationKind::Semaphore, _) if sync_operation.gaps.contains(&CoverageGap::NeverWaited) => {
+        (SyncOperationKind::Semaphore, _) if is_unwaited_signal(sync_operation) => {
             return stage_names(scope.src_stages);
         }
         (_, OperationLocation::SetEvent { .. }) => return stage_names(scope.src_stages),
@@ -552,14 +590,23 @@ fn verdict_text(sync_operation: &SyncOperation, names: &dyn ProgramNames) -> Str
     let because = because.join("; ");
     match sync_operation.coverage {
         ScopeCoverage::Both => "covers".to_owned(),
+        // It has the access by a chain, which leads no further.
+        ScopeCoverage::FirstOnly if sync_operation.gaps.iter().any(is_about_first_scope) => {
+            format!("does not cover: {because}")
+        }
         ScopeCoverage::FirstOnly if sync_operation.gaps.contains(&CoverageGap::Release) => {
             format!("has the earlier access, but {because}")
+        }
+        ScopeCoverage::FirstOnly
+            if !matches!(sync_operation.kind, SyncOperationKind::HostWait | SyncOperationKind::Submit)
+                && second_scope_stages(sync_operation.scope.dst_stages) == 0 =>
+        {
+            format!("has the earlier access, but no stage waits for it: {because}")
         }
         ScopeCoverage::FirstOnly => {
             let reach = match sync_operation.kind {
                 SyncOperationKind::HostWait | SyncOperationKind::Submit => "what the host does next".to_owned(),
-                _ if sync_operation.scope.dst_stages == 0 => "nothing".to_owned(),
-                _ => stage_names(sync_operation.scope.dst_stages),
+                _ => stage_names(second_scope_stages(sync_operation.scope.dst_stages)),
             };
             format!("has the earlier access and orders it before {reach}, but {because}")
         }
@@ -567,13 +614,23 @@ fn verdict_text(sync_operation: &SyncOperation, names: &dyn ProgramNames) -> Str
     }
 }
 
+fn is_about_first_scope(gap: &CoverageGap) -> bool {
+    matches!(gap, CoverageGap::SourceStage | CoverageGap::SourceAccess | CoverageGap::PriorThroughAlias(_))
+}
+
+fn never_waited_text(sync_operation: &SyncOperation) -> &'static str {
+    match sync_operation.location {
+        OperationLocation::SetEvent { .. } => "no vkCmdWaitEvents waits for it before the later access",
+        OperationLocation::Semaphore { wait: None, .. } => "nothing waits for it before the later access",
+        _ => "the host does not wait for it",
+    }
+}
+
 fn gap_text(gap: CoverageGap, sync_operation: &SyncOperation, names: &dyn ProgramNames) -> String {
     let missing = &sync_operation.missing;
     let about = || sync_operation.resource_region.as_ref().map_or_else(String::new, |pair| names.resource(pair.0));
     match gap {
-        CoverageGap::NeverWaited if sync_operation.kind == SyncOperationKind::Barrier => {
-            "the host does not wait for it".to_owned()
-        }
+        CoverageGap::NeverWaited => never_waited_text(sync_operation).to_owned(),
         CoverageGap::SignaledBeforeAccess | CoverageGap::SignaledElsewhere
             if sync_operation.kind == SyncOperationKind::HostWait =>
         {
@@ -600,6 +657,13 @@ fn gap_text(gap: CoverageGap, sync_operation: &SyncOperation, names: &dyn Progra
             format!("it is about {}; the later access goes through {other}, which has the same memory", about())
         }
         CoverageGap::OtherQueue => "it is on another queue".to_owned(),
+        CoverageGap::SetByHost => "the host set the event, and not after the earlier access".to_owned(),
+        CoverageGap::TransitionWaitsForNothing => {
+            "the layout transition waits for no stage: it has no source stages of its own".to_owned()
+        }
+        CoverageGap::NotAfterPresentation => "it does not wait for the presentation engine".to_owned(),
+        CoverageGap::NotAfterHost => "its first scope has no accesses of the host".to_owned(),
+        CoverageGap::NotBeforePresentation => "the presentation does not wait for it".to_owned(),
         CoverageGap::BeforeAccess => "it was executed before the earlier access".to_owned(),
         CoverageGap::AfterAccess => "it was executed after the later access".to_owned(),
         CoverageGap::SetBeforeAccess => "the event was set before the earlier access".to_owned(),
@@ -612,7 +676,6 @@ fn gap_text(gap: CoverageGap, sync_operation: &SyncOperation, names: &dyn Progra
         CoverageGap::WaitedElsewhere => "another queue waits for it".to_owned(),
         CoverageGap::SignaledBeforeAccess => "it was signaled before the earlier access".to_owned(),
         CoverageGap::WaitStages => format!("{} does not wait for it", stage_names(missing.dst_stages)),
-        CoverageGap::NeverWaited => "nothing waits for it before the later access".to_owned(),
         CoverageGap::OtherSubpass => "its scopes are limited to another subpass".to_owned(),
         CoverageGap::Release => {
             format!("it gives {} to another queue family: its second scope has no accesses of this queue", about())

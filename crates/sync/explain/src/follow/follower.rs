@@ -646,7 +646,12 @@ impl<'t> Follower<'t> {
                 let known = self.state_at_present(self.later, self.at_submitted);
                 self.prior_queue == self.later_queue || known.orders(is_write)
             }
-            AccessRole::Command | AccessRole::Load | AccessRole::Store | AccessRole::Resolve | AccessRole::Host => {
+            AccessRole::Command
+            | AccessRole::Load
+            | AccessRole::Store
+            | AccessRole::Resolve
+            | AccessRole::Host
+            | AccessRole::Forgotten => {
                 let marks = &self.queue_states[usize::from(self.later_queue)];
                 // The presentation engine only reads: nothing of it need be visible.
                 let is_after_reads =

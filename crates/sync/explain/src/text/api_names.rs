@@ -1,7 +1,7 @@
 //! Masks and regions in the words of the API.
 
 use lavascope_abi::desc::EnumDesc;
-use lavascope_abi::{ImageAspectFlags, SYNC_ACCESSES, SYNC_STAGES};
+use lavascope_abi::{AccessFlags2, ImageAspectFlags, PipelineStageFlags2, SYNC_ACCESSES, SYNC_STAGES};
 use lavascope_sync_ir::{Area, Components, Region};
 
 /// The stages of a mask by name: the groups that are in it first, never what a group stands for again.
@@ -11,6 +11,43 @@ pub fn stage_names(mask: u64) -> String {
 
 pub fn access_names(mask: u64) -> String {
     names(mask, SYNC_ACCESSES.iter().map(|it| (it.access, it.name)), "VK_ACCESS_2_NONE")
+}
+
+const TOP: u64 = PipelineStageFlags2::TOP_OF_PIPE.0;
+const BOTTOM: u64 = PipelineStageFlags2::BOTTOM_OF_PIPE.0;
+
+/// The stages that a mask stands for as a destination: at the bottom of the pipe nothing happens, and what waits at its
+/// top waits altogether.
+pub(crate) fn second_scope_stages(mask: u64) -> u64 {
+    without_ends(mask, BOTTOM, TOP)
+}
+
+/// The same as a source.
+pub(crate) fn first_scope_stages(mask: u64) -> u64 {
+    without_ends(mask, TOP, BOTTOM)
+}
+
+fn without_ends(mask: u64, none: u64, all: u64) -> u64 {
+    if mask & all != 0 { PipelineStageFlags2::ALL_COMMANDS.0 } else { mask & !none }
+}
+
+/// The lowest of some stages; all commands stand for every other one.
+pub(crate) fn first_stage(stages: u64) -> u64 {
+    let all = PipelineStageFlags2::ALL_COMMANDS.0;
+    if stages & all != 0 { all } else { stages & stages.wrapping_neg() }
+}
+
+/// All accesses that there are.
+pub(crate) const ALL_ACCESSES: u64 = AccessFlags2::MEMORY_READ.0 | AccessFlags2::MEMORY_WRITE.0;
+
+/// `VK_ACCESS_2_UNIFORM_READ_BIT accesses at VK_PIPELINE_STAGE_2_VERTEX_SHADER_BIT`, or what stands for that.
+pub(crate) fn accesses_at(stages: u64, access: u64) -> String {
+    let stages = stage_names(stages);
+    match access {
+        0 => format!("no accesses at {stages}"),
+        ALL_ACCESSES => format!("all accesses at {stages}"),
+        _ => format!("{} accesses at {stages}", access_names(access)),
+    }
 }
 
 /// The name of a value, or the number where it has none.
@@ -86,7 +123,6 @@ fn area(Area { offset, extent }: Area) -> String {
 
 #[cfg(test)]
 mod tests {
-    use lavascope_abi::{AccessFlags2, PipelineStageFlags2};
     use lavascope_sync_ir::ImageRegion;
 
     use super::*;
@@ -98,6 +134,15 @@ mod tests {
         assert_eq!(stage_names(mask), "VK_PIPELINE_STAGE_2_VERTEX_SHADER_BIT|VK_PIPELINE_STAGE_2_COPY_BIT");
         assert_eq!(access_names(AccessFlags2::TRANSFER_WRITE.0), "VK_ACCESS_2_TRANSFER_WRITE_BIT");
         assert_eq!(access_names(1 << 63), "0x8000000000000000");
+    }
+
+    #[test]
+    fn the_ends_of_the_pipe_stand_for_nothing_or_for_everything() {
+        let (copy, all) = (PipelineStageFlags2::COPY.0, PipelineStageFlags2::ALL_COMMANDS.0);
+        assert_eq!([first_scope_stages(TOP | copy), first_scope_stages(BOTTOM | copy)], [copy, all]);
+        assert_eq!([second_scope_stages(TOP | copy), second_scope_stages(BOTTOM | copy)], [all, copy]);
+        assert_eq!([first_scope_stages(TOP), second_scope_stages(BOTTOM), second_scope_stages(0)], [0; 3]);
+        assert_eq!([first_stage(copy | 1 << 40), first_stage(copy | all)], [copy, all]);
     }
 
     #[test]

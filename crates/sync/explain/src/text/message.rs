@@ -6,11 +6,11 @@
 use lavascope_abi::PipelineStageFlags2 as Stage;
 use lavascope_abi::{AccessFlags2, DESCRIPTOR_TYPE_ENUM, IMAGE_LAYOUT_ENUM, SHADER_STAGE_FLAG_BITS_ENUM};
 use lavascope_sync_ir::{
-    Barrier, Command, CommandLocation, Dependency, DependencyTarget, Hazard, HazardKind, LoadOp, OriginKind, Program,
-    ProgramLocation, Region, ResourceId, ResourceKind, StoreOp, SyncScope, WaitEvents,
+    Barrier, Certainty, Command, CommandLocation, Dependency, DependencyTarget, Hazard, HazardKind, HostStep, LoadOp,
+    OriginKind, Program, ProgramLocation, Region, ResourceId, ResourceKind, StoreOp, SyncScope, WaitEvents,
 };
 
-use super::api_names::{access_names, enum_name, stage_names};
+use super::api_names::{ALL_ACCESSES, access_names, accesses_at, enum_name, second_scope_stages, stage_names};
 use super::names::HOST;
 use super::properties::is_image;
 use crate::{
@@ -26,6 +26,8 @@ pub(crate) struct ExplainedHazard<'a> {
     pub(crate) explanation: &'a Explanation,
     pub(crate) names: &'a dyn ProgramNames,
     pub(crate) relation: AccessRelation,
+    /// Whether the operations between the two accesses are known.
+    pub(crate) has_operations: bool,
 }
 
 impl ExplainedHazard<'_> {
@@ -67,7 +69,7 @@ impl ExplainedHazard<'_> {
         let lines = [
             self.binding(),
             self.alias(),
-            Some(missing_sync_text(self.hazard.kind, self.explanation, self.names)),
+            self.has_operations.then(|| missing_sync_text(self.hazard.kind, self.explanation, self.names)),
             self.parameters_text(),
         ];
         lines.into_iter().flatten().fold(text, |text, line| format!("{text}\n{line}"))
@@ -131,10 +133,19 @@ impl ExplainedHazard<'_> {
             (_, AccessDetail::Load(LoadOp::DontCare)) => "potentially modifies",
             (AccessRole::Command, _) if self.command() == "vkCmdClearAttachments" => "clears",
             (AccessRole::Command, _) if is_ray_traced(at) => "traces rays against",
+            (AccessRole::Host, _) if self.is_assumed(&self.hazard.at) && at.is_write => "may write to",
+            (AccessRole::Host, _) if self.is_assumed(&self.hazard.at) => "may read or write",
             _ if at.is_write => "writes to",
             _ => "reads",
         };
         action.to_owned()
+    }
+
+    /// Whether it is only known that the host could have made an access: memory was mapped, and unmapped again.
+    fn is_assumed(&self, place: &ProgramLocation) -> bool {
+        let ProgramLocation::Step(step) = place else { return false };
+        let step = self.program.steps.get(*step as usize);
+        matches!(step, Some(HostStep::HostAccess { certainty, .. }) if *certainty != Certainty::Certain)
     }
 
     /// Who made the earlier access, and how.
@@ -165,7 +176,11 @@ impl ExplainedHazard<'_> {
             AccessRole::Load => format!("{verb} at the beginning {part} by the attachment loadOp"),
             AccessRole::Store => format!("written at the end {part} by the attachment storeOp"),
             AccessRole::Resolve => format!("{verb} at the end {part} during resolve operation"),
+            AccessRole::Host if self.is_assumed(&self.hazard.prior) => {
+                "mapped by the host, which may have accessed it".to_owned()
+            }
             AccessRole::Command | AccessRole::Host => format!("{verb} {by}"),
+            AccessRole::Forgotten => format!("{verb} by work that was submitted long before"),
         };
         format!("{text}{}", self.prior_recording_text())
     }
@@ -375,7 +390,7 @@ fn missing_sync_text(kind: HazardKind, explanation: &Explanation, names: &dyn Pr
         return race(explanation, names);
     }
     let (now, before) = (usage_text(&explanation.later), usage_text(&explanation.prior));
-    let carried: Vec<String> = ordering_operations(explanation).filter_map(|it| reach(it, names)).collect();
+    let carried = carried_texts(explanation, names);
     let limited = later_limit_text(explanation, names);
     match (explanation.prior.role, explanation.later.role) {
         (_, AccessRole::Present) => return format!("The presentation does not wait for {before}."),
@@ -383,7 +398,8 @@ fn missing_sync_text(kind: HazardKind, explanation: &Explanation, names: &dyn Pr
             return format!("Nothing lets {now} wait until the presentation engine is done with the image.");
         }
         (AccessRole::Present | AccessRole::Acquire, _) => {
-            return format!("The wait for the image reaches {}, but it must reach {now}.", carried.join(", "));
+            let carried = joined_once(carried.into_iter());
+            return format!("The wait for the image reaches {carried}, but it must reach {now}.");
         }
         (_, AccessRole::Host) if explanation.prior.is_write && !has_host_wait_for_prior(explanation) => {
             return format!("Nothing that the host waits for comes after {before}.");
@@ -411,11 +427,40 @@ fn missing_sync_text(kind: HazardKind, explanation: &Explanation, names: &dyn Pr
         };
     }
     if explanation.prior.is_write {
-        let carried = carried.join(", ");
+        let carried = joined_once(carried.into_iter());
         return format!("The synchronization between them allows {carried}, but it must allow {now}{limited}.");
     }
     let stages = stages_reached(explanation, names);
     format!("The synchronization between them orders {before} before {stages}, but not before {now}{limited}.{hint}")
+}
+
+/// What the operations between the two lead to. That some lead no access anywhere matters only where none does.
+fn carried_texts(explanation: &Explanation, names: &dyn ProgramNames) -> Vec<String> {
+    let (all, memory): (Vec<&SyncOperation>, Vec<&SyncOperation>) = (
+        ordering_operations(explanation).collect(),
+        ordering_operations(explanation).filter(|it| it.scope.dst_access != 0).collect(),
+    );
+    let told = if memory.is_empty() { all } else { memory };
+    told.into_iter().filter_map(|it| reach(it, names)).collect()
+}
+
+/// How many things are listed; the others are counted.
+const LISTED_MAX: usize = 4;
+
+/// A list with each thing once.
+fn joined_once(texts: impl Iterator<Item = String>) -> String {
+    let mut once: Vec<String> = Vec::new();
+    for text in texts {
+        if !once.contains(&text) {
+            once.push(text);
+        }
+    }
+    let more = once.len().saturating_sub(LISTED_MAX);
+    if more > 1 {
+        once.truncate(LISTED_MAX);
+        once.push(format!("{more} others"));
+    }
+    once.join(", ")
 }
 
 /// Whether the host has waited for the earlier access.
@@ -429,10 +474,13 @@ fn has_host_wait_for_prior(explanation: &Explanation) -> bool {
 /// What comes behind all operations: those that are not limited together, the others by themselves.
 fn stages_reached(explanation: &Explanation, names: &dyn ProgramNames) -> String {
     let is_free = |it: &&SyncOperation| limit(it, names).is_none();
-    let free = ordering_operations(explanation).filter(is_free).fold(0, |all, it| all | it.scope.dst_stages);
+    let reached = |it: &SyncOperation| second_scope_stages(it.scope.dst_stages);
+    let free = ordering_operations(explanation).filter(is_free).fold(0, |all, it| all | reached(it));
     let limited = ordering_operations(explanation)
-        .filter_map(|it| Some(format!("{} {}", stage_names(it.scope.dst_stages), limit(it, names)?)));
-    (free != 0).then(|| stage_names(free)).into_iter().chain(limited).collect::<Vec<String>>().join(", ")
+        .filter(|it| reached(it) != 0)
+        .filter_map(|it| Some(format!("{} {}", stage_names(reached(it)), limit(it, names)?)));
+    let free = (free != 0).then(|| stage_names(second_scope_stages(free)));
+    joined_once(free.into_iter().chain(limited))
 }
 
 /// To what an operation is limited whose masks have the later access.
@@ -500,14 +548,14 @@ fn race(explanation: &Explanation, names: &dyn ProgramNames) -> String {
 /// What comes behind an operation; none if nothing does.
 fn reach(sync_operation: &SyncOperation, names: &dyn ProgramNames) -> Option<String> {
     let SyncScope { dst_stages, dst_access, .. } = sync_operation.scope;
+    let dst_stages = second_scope_stages(dst_stages);
     let text = match sync_operation.kind {
         _ if dst_stages == 0 => return None,
         SyncOperationKind::Semaphore | SyncOperationKind::HostWait | SyncOperationKind::Submit => {
-            stage_names(dst_stages)
+            accesses_at(dst_stages, ALL_ACCESSES)
         }
         // An execution dependency lets no access see anything.
-        _ if dst_access == 0 => format!("no accesses at {}", stage_names(dst_stages)),
-        _ => format!("{} accesses at {}", access_names(dst_access), stage_names(dst_stages)),
+        _ => accesses_at(dst_stages, dst_access),
     };
     Some(limit(sync_operation, names).map_or_else(|| text.clone(), |limit| format!("{text} {limit}")))
 }
@@ -530,6 +578,6 @@ fn usage_text(explained_access: &ExplainedAccess) -> String {
         AccessRole::Transition if is_image(explained_access) => "the image layout transition".to_owned(),
         AccessRole::Transition => "the queue family ownership transfer".to_owned(),
         AccessRole::Present | AccessRole::Acquire => "the presentation engine".to_owned(),
-        _ => format!("{} accesses at {}", access_names(explained_access.access), stage_names(explained_access.stage)),
+        _ => accesses_at(explained_access.stage, explained_access.access),
     }
 }

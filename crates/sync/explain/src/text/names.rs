@@ -64,7 +64,7 @@ pub trait ProgramNames {
     fn executor(&self, _place: &ProgramLocation) -> Option<ExecutorNames> {
         None
     }
-    /// The number of a submission among all, from one.
+    /// The number of a submission among those of its queue, from zero, as the Khronos layer counts.
     fn submit_index(&self, step: u32) -> u64 {
         u64::from(step)
     }
@@ -88,7 +88,7 @@ pub struct ExecutorNames {
 /// Where in its command buffer a command is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CommandSequenceNumber {
-    /// Its number among the commands.
+    /// Its number among the commands with accesses or dependencies, from one.
     pub command: u32,
     /// How often the command buffer had been recorded before.
     pub resets: u32,

@@ -10,11 +10,9 @@ use lavascope_abi::{
 use lavascope_diag::Property;
 use lavascope_sync_ir::{HostStep, LoadOp, OriginKind, ProgramLocation, Region, StoreOp};
 
-use super::api_names::{access_names, enum_name, mask_names, stage_names};
+use super::api_names::{ALL_ACCESSES, access_names, enum_name, mask_names, stage_names};
 use super::message::{ExplainedHazard, is_ray_traced, is_shader_access, ordering_operations, ordering_stages};
-use crate::{AccessDetail, AccessRelation, AccessRole, ExplainedAccess, RenderingContext};
-
-const EVERYTHING: u64 = A::MEMORY_READ.0 | A::MEMORY_WRITE.0;
+use crate::{AccessDetail, AccessRelation, AccessRole, ExplainedAccess, Explanation, RenderingContext};
 
 /// All properties of a hazard.
 pub(crate) fn properties(told: &ExplainedHazard<'_>) -> Vec<Property> {
@@ -24,7 +22,38 @@ pub(crate) fn properties(told: &ExplainedHazard<'_>) -> Vec<Property> {
     all.add("message_type", message_type);
     all.add("hazard_type", found.kind.name().replace('-', "_"));
     all.add("access", access(told, &item.later));
-    all.add("prior_access", access(told, &item.prior));
+    let has_prior = item.prior.role != AccessRole::Forgotten;
+    if has_prior {
+        all.add("prior_access", access(told, &item.prior));
+    }
+    if told.has_operations {
+        barriers(item, &mut all);
+    }
+    all.add("command", told.command());
+    if has_prior {
+        all.add("prior_command", told.prior_command());
+    }
+    all.add_some("debug_region", told.names.labels(&found.at).path());
+    all.add_some("prior_debug_region", told.names.labels(&found.prior).path());
+    match (told.relation, &found.at) {
+        (AccessRelation::Submitted, _) => submission(told, &mut all),
+        // The place in `pCommandBuffers` of whoever executes it.
+        (AccessRelation::Executed, ProgramLocation::Command(at)) => {
+            let place = at.path.len().checked_sub(2).and_then(|it| at.path.get(it));
+            all.add_some("command_buffer_index", place.map(u32::to_string));
+        }
+        _ => {}
+    }
+    details(told, message_type, &mut all);
+    if let Some(sequence) = told.names.sequence(&found.prior) {
+        all.add("seq_no", sequence.command.to_string());
+        all.add("reset_no", sequence.resets.to_string());
+    }
+    all.0
+}
+
+/// What the operations between the two accesses lead to.
+fn barriers(item: &Explanation, all: &mut PropertyList) {
     // What an acquire stands for is a read.
     if item.prior.is_write && item.prior.role != AccessRole::Acquire {
         let scopes = ordering_operations(item).map(|it| it.scope).filter(|it| it.dst_access != 0);
@@ -35,25 +64,6 @@ pub(crate) fn properties(told: &ExplainedHazard<'_>) -> Vec<Property> {
         let stages = ordering_stages(item);
         all.add("read_barriers", if stages == 0 { "0".to_owned() } else { stage_names(stages) });
     }
-    all.add("command", told.command());
-    all.add("prior_command", told.prior_command());
-    all.add_some("debug_region", told.names.labels(&found.at).path());
-    all.add_some("prior_debug_region", told.names.labels(&found.prior).path());
-    details(told, message_type, &mut all);
-    match (told.relation, &found.at) {
-        (AccessRelation::Submitted, _) => submission(told, &mut all),
-        // The place in `pCommandBuffers` of whoever executes it.
-        (AccessRelation::Executed, ProgramLocation::Command(at)) => {
-            let place = at.path.len().checked_sub(2).and_then(|it| at.path.get(it));
-            all.add_some("command_buffer_index", place.map(u32::to_string));
-        }
-        _ => {}
-    }
-    if let Some(sequence) = told.names.sequence(&found.prior) {
-        all.add("seq_no", sequence.command.to_string());
-        all.add("reset_no", sequence.resets.to_string());
-    }
-    all.0
 }
 
 #[derive(Default)]
@@ -69,11 +79,9 @@ impl PropertyList {
     }
 }
 
-/// What the later access comes from, as far as the Khronos layer tells it for a type of message.
+/// What the later access comes from. Of what attachments do by themselves, the Khronos layer tells it only while
+/// commands are recorded.
 fn details(told: &ExplainedHazard<'_>, message_type: &str, all: &mut PropertyList) {
-    if told.relation != AccessRelation::Recorded {
-        return;
-    }
     let at = &told.explanation.later;
     match at.detail {
         AccessDetail::Command(origin) => match origin.kind() {
@@ -86,6 +94,7 @@ fn details(told: &ExplainedHazard<'_>, message_type: &str, all: &mut PropertyLis
             }
             OriginKind::Command | OriginKind::AccelerationStructure | OriginKind::Address(_) => {}
         },
+        _ if told.relation != AccessRelation::Recorded => {}
         AccessDetail::Load(op) => all.add("load_op", load_op(op)),
         AccessDetail::Store(op) => all.add("store_op", store_op(op)),
         AccessDetail::Resolve(mode) if mode != 0 => {
@@ -105,7 +114,7 @@ fn details(told: &ExplainedHazard<'_>, message_type: &str, all: &mut PropertyLis
 /// Where the two were submitted: the earlier one, as the Khronos layer has it, and the place of the command buffer.
 fn submission(told: &ExplainedHazard<'_>, all: &mut PropertyList) {
     let (at, prior) = (&told.hazard.at, &told.hazard.prior);
-    if let ProgramLocation::Command(prior) = prior {
+    if let (ProgramLocation::Command(prior), true) = (prior, told.explanation.prior.role != AccessRole::Forgotten) {
         all.add("submit_index", told.names.submit_index(prior.step).to_string());
         all.add("batch_index", prior.batch.to_string());
     }
@@ -134,7 +143,7 @@ fn access(told: &ExplainedHazard<'_>, explained_access: &ExplainedAccess) -> Str
 }
 
 fn side(stages: u64, access: u64) -> String {
-    let access = if access == EVERYTHING { "ALL_ACCESSES".to_owned() } else { access_names(access) };
+    let access = if access == ALL_ACCESSES { "ALL_ACCESSES".to_owned() } else { access_names(access) };
     format!("{}({access})", stage_names(stages))
 }
 
@@ -165,7 +174,7 @@ fn message_type(told: &ExplainedHazard<'_>) -> &'static str {
         AccessRole::Store => "RenderPassStoreOpError",
         AccessRole::Resolve if is_rendering => "EndRenderingResolveError",
         AccessRole::Resolve => "RenderPassResolveError",
-        AccessRole::Command => type_of_command(at, &told.command()),
+        AccessRole::Command | AccessRole::Forgotten => type_of_command(at, &told.command()),
     }
 }
 

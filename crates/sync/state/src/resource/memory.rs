@@ -307,7 +307,7 @@ impl TrackedDevice {
             }
             None => {
                 out.report_untracked(
-                    "a range that concerns no resource or several does not tell what the host accesses",
+                    "the range covers no resource or several: what the host accesses in it is not checked",
                 );
             }
         }

@@ -59,6 +59,11 @@ pub(crate) struct App {
 impl App {
     /// Makes a call that succeeds.
     pub(crate) fn call<P: Structure>(&mut self, command: Command, params: &P) {
+        self.call_returning(command, params, 0);
+    }
+
+    /// Makes a call that returns this.
+    pub(crate) fn call_returning<P: Structure>(&mut self, command: Command, params: &P, result: u64) {
         let desc = command.desc();
         assert!(std::ptr::eq(desc.parameters, P::layout()), "the parameters are of another command");
         self.calls += 1;
@@ -69,7 +74,7 @@ impl App {
         self.add(unsafe { packer.enter(&mut stream, command, params, self.calls) }.to_vec());
         let (mut image, mut stream) = (Vec::new(), RecordBuffer::default());
         // SAFETY: the parameters are of this command, which returned what it is said to return.
-        if unsafe { outputs_image(desc, params, 0, &mut image) }
+        if unsafe { outputs_image(desc, params, result, &mut image) }
             // SAFETY: the parameters are of this command, and what they lead to is alive in the caller.
             && let Some(words) = unsafe { packer.leave(&mut stream, command, image.as_ptr().cast(), self.calls) }
         {

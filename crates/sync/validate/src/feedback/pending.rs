@@ -20,8 +20,8 @@ use rustc_hash::FxHashMap;
 use crate::device::ValidatedDevice;
 use crate::devices::ValidatedDevices;
 use crate::feedback::touched::{CommandBufferFeedback, touched_resources};
-use crate::findings::causes::CauseRegistry;
-use crate::findings::diagnostic_builder::{COMMANDS_MAX, DiagnosticBuilder};
+use crate::findings::causes::{COMMANDS_MAX, CauseRegistry};
+use crate::findings::diagnostic_builder::DiagnosticBuilder;
 use crate::recording::step_history::{HistoryLocation, HistoryStep, SubmittedCommandBuffer, step_of};
 
 /// Submissions that wait for feedback, or are remembered with it.
@@ -150,7 +150,9 @@ impl ValidatedDevice {
             is_kept && access.certainty != Certainty::Certain
         };
         let own = |all: &[Access]| all.iter().any(|own| own.resource == hazard.resource && is_open(own));
-        (own(&later) || own(&earlier)) && hazard_certainty_between(hazard, &later, &earlier) != HazardCertainty::Certain
+        let may_share = |it| self.objects.may_share_memory(it, hazard.resource);
+        (own(&later) || own(&earlier))
+            && hazard_certainty_between(hazard, &later, &earlier, may_share) != HazardCertainty::Certain
     }
 
     /// Keeps what was found in a command buffer that is recorded. Gives what is told at once.

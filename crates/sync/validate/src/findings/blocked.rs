@@ -2,12 +2,12 @@
 
 use lavascope_diag::{DebugLabels, Diagnostic, DiagnosticLocation, Severity};
 use lavascope_explain::NEVER_EXECUTED;
-use lavascope_sync_ir::{QueueId, SemaphorePoint};
+use lavascope_sync_ir::{ProgramLocation, QueueId, SemaphorePoint};
 
 use crate::device::ValidatedDevice;
 use crate::findings::causes::{CauseRegistry, FindingCause, FindingKind};
 use crate::findings::diagnostic_builder::DiagnosticBuilder;
-use crate::findings::names::{diagnostic_object, labels, object_text, queue_text, step_text};
+use crate::findings::names::{diagnostic_object, object_text, queue_text, step_text};
 
 /// The first work that waits on a queue.
 struct FirstBlockedSubmission {
@@ -42,7 +42,12 @@ impl DiagnosticBuilder<'_> {
             let (kind, resource) = (FindingKind::NeverExecuted, text.clone());
             let cause =
                 FindingCause { kind, at: None, prior: None, resource, is_observed: false, is_only_possible: false };
-            causes.add(self.origin(), cause, |_| self.blocked_diagnostic(&first_blocked_submission, text));
+            causes.add(
+                self.origin(),
+                cause,
+                || Severity::Warning,
+                |_| self.blocked_diagnostic(&first_blocked_submission, text),
+            );
         }
     }
 
@@ -76,7 +81,8 @@ impl DiagnosticBuilder<'_> {
         let text = kept.map_or_else(|| "not known any more".to_owned(), |it| step_text(it, objects, titles));
         let place = DiagnosticLocation {
             path: kept.iter().map(|it| it.source.command.desc().name.to_owned()).collect(),
-            labels: kept.map_or_else(DebugLabels::default, |it| labels(it, None)),
+            labels: kept
+                .map_or_else(DebugLabels::default, |it| it.labels_at(&ProgramLocation::Step(blocked_submission.step))),
             ..DiagnosticLocation::new("submission", text.clone(), text)
         };
         Diagnostic {

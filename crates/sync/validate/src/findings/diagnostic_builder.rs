@@ -3,37 +3,34 @@
 use std::collections::HashSet;
 use std::ops::Range;
 
-use lavascope_abi::{ObjectId, PipelineStageFlags2};
+use lavascope_abi::{AccessFlags2, Command, ObjectId, PipelineStageFlags2};
 use lavascope_diag::{
     CallStack, Diagnostic, DiagnosticLocation as DiagPlace, DiagnosticObject, Fix, Property, Severity,
 };
 use lavascope_engine::{EventRace, check};
 use lavascope_explain::{
-    AccessRelation, Explainer, HazardCertainty, diagnose_faults, diagnose_hazards, hazard_certainty_between, race_code,
-    race_texts, region_text, relation,
+    Explainer, HazardCertainty, HazardDetail, describe_hazard, diagnose_faults, fault_code, fault_severity,
+    hazard_certainty_between, host_accesses, is_beside_render_area, prior_writes, race_code, race_texts, region_text,
+    set_fixes,
 };
 use lavascope_record::ObjectNames;
+use lavascope_state::CallSource;
 use lavascope_sync_ir::{
-    Access, Area, Certainty, Command, CommandLocation, Components, Hazard, HostStep, ImageRegion, ProgramLocation,
-    Region, ResourceId, UndefinedContents,
+    Access, Area, CommandLocation, Components, Hazard, HostStep, ImageRegion, ProgramLocation, Region, ResourceId,
+    ResourceKind, UndefinedContents,
 };
 
 use crate::device::ValidatedDevice;
 use crate::feedback::pending::PendingFeedback;
 use crate::findings::causes::{
-    CauseLocation, CauseRegistry, FindingCause, FindingKind, FindingOrigin, RecordedPosition,
+    COMMANDS_MAX, CauseLocation, CauseRegistry, EXPLAINED_MAX, ExplanationEffort, FOLLOWED_MAX, FindingCause,
+    FindingKind, FindingOrigin, RecordedPosition,
 };
 use crate::findings::names::{
-    SliceNames, diagnostic_object, diagnostic_resource, function_text, labels, object_text, recorded_text, step_text,
+    SliceNames, diagnostic_object, diagnostic_resource, executed_function_text, object_text, recorded_text, step_text,
 };
 use crate::findings::program_slice::ProgramSlice;
-use crate::recording::command_buffer::RecordedCommandBuffer;
 use crate::recording::step_history::{HistoryLocation, HistoryStep, step_of};
-
-/// Causes that are explained; each may take a while, and a program with so many has other worries.
-const EXPLAINED_MAX: usize = 200;
-/// Commands between two accesses that are looked at to explain them.
-pub(crate) const COMMANDS_MAX: usize = 20_000;
 
 /// Lines of an explanation, from its beginning and from its end.
 const LINES_MAX: usize = 8;
@@ -66,7 +63,10 @@ impl DiagnosticBuilder<'_> {
                 };
                 let parts = found.iter().filter(is_same).map(|it| it.region.clone());
                 let region = parts.reduce(region_around).unwrap_or_else(|| hazard.region.clone());
-                causes.add_hazard(self.origin(), cause, region, |known| self.hazard_diagnostic(hazard, found, known));
+                let severity = || self.certainty(hazard).severity();
+                causes.add_hazard(self.origin(), cause, region, severity, |effort| {
+                    self.hazard_diagnostic(hazard, found, effort)
+                });
             }
         }
     }
@@ -83,27 +83,29 @@ impl DiagnosticBuilder<'_> {
             }
             let cause =
                 self.finding_cause(FindingKind::Fault(undefined_contents.kind), places, undefined_contents.resource);
-            causes.try_add(self.origin(), cause, || {
-                let slice =
-                    self.slice(first.min(step_of(&undefined_contents.at)), undefined_contents.resource, usize::MAX)?;
-                let names =
-                    SliceNames { slice: &slice, objects: &self.device.objects, object_names: self.object_names };
-                // Several parts of a resource are one fault.
-                let is_it = |own: &&UndefinedContents| {
-                    (own.kind, &own.at, &own.prior, own.resource)
-                        == (
-                            undefined_contents.kind,
-                            &undefined_contents.at,
-                            &undefined_contents.prior,
-                            undefined_contents.resource,
-                        )
-                };
-                let all: Vec<UndefinedContents> =
-                    found.iter().filter(is_it).filter_map(|it| slice.slice_fault(it)).collect();
-                let made = diagnose_faults(&slice.program, &all, &names).into_iter().next()?;
-                Some(self.finish_diagnostic(made, &undefined_contents.at))
-            });
+            let severity = || fault_severity(undefined_contents.kind);
+            causes.add(self.origin(), cause, severity, |_| self.fault_diagnostic(undefined_contents, found, first));
         }
+    }
+
+    fn fault_diagnostic(&self, fault: &UndefinedContents, found: &[UndefinedContents], first: u32) -> Diagnostic {
+        // Several parts of a resource are one fault.
+        let key = |it: &UndefinedContents| (it.kind, it.at.clone(), it.prior.clone(), it.resource);
+        let same = found.iter().filter(|it| key(it) == key(fault));
+        let made = self.slice(first.min(step_of(&fault.at)), fault.resource, usize::MAX).and_then(|slice| {
+            let all: Vec<UndefinedContents> = same.clone().filter_map(|it| slice.slice_fault(it)).collect();
+            diagnose_faults(&slice.program, &all, &self.names(&slice)).into_iter().next()
+        });
+        let made = made.unwrap_or_else(|| {
+            let resource = self.resource_text(fault.resource, same.map(|it| &it.region));
+            let (kind, is_image) = (fault.kind, self.is_image(fault.resource));
+            let message =
+                format!("{}() uses contents of {resource} that are undefined.", self.function_name(&fault.at));
+            let places = vec![self.diagnostic_location("access", &fault.at)];
+            let made = Diagnostic::new(fault_code(kind, is_image), fault_severity(kind), message);
+            Diagnostic { function: self.function_name(&fault.at).to_owned(), locations: places, ..made }
+        });
+        self.finish_diagnostic(made, &fault.at)
     }
 
     /// Turns races of events into findings.
@@ -120,7 +122,7 @@ impl DiagnosticBuilder<'_> {
                 is_observed: false,
                 is_only_possible: false,
             };
-            causes.add(self.origin(), cause, |_| self.race_diagnostic(event_race));
+            causes.add(self.origin(), cause, || Severity::Error, |_| self.race_diagnostic(event_race));
         }
     }
 
@@ -182,91 +184,154 @@ impl DiagnosticBuilder<'_> {
         FindingCause { kind, at, prior, resource, is_observed, is_only_possible: false }
     }
 
-    fn hazard_diagnostic(&self, hazard: &Hazard, all: &[Hazard], known: usize) -> Diagnostic {
-        let reason = if self.locate(&hazard.prior).is_none() {
-            "the earlier access is older than the last steps that are kept, so it is not named"
-        } else if known >= EXPLAINED_MAX {
-            "there were too many findings before"
+    /// Code, severity, properties and the first line are those of the engine's finding; only what explains it, and the
+    /// fix, may be cut.
+    fn hazard_diagnostic(&self, hazard: &Hazard, all: &[Hazard], effort: &mut ExplanationEffort) -> Diagnostic {
+        let key = |it: &Hazard| (it.kind, it.at.clone(), it.prior.clone(), it.resource);
+        let wanted = key(hazard);
+        let same: Vec<&Hazard> = all.iter().filter(|it| key(it) == wanted).collect();
+        let mut made = if self.locate(&hazard.prior).is_none() {
+            effort.cut.prior_forgotten += 1;
+            self.without_prior(hazard, &same)
         } else {
-            let first = step_of(&hazard.at).min(step_of(&hazard.prior));
-            match self.slice(first, hazard.resource, COMMANDS_MAX) {
-                None => "there are too many commands between the two accesses",
-                Some(slice) => match self.explained(&slice, hazard) {
-                    Some(diagnostic) => return self.finish_diagnostic(diagnostic, &hazard.at),
-                    None => "the two accesses alone, without what came before them, do not show it",
-                },
-            }
+            self.explained(hazard, &same, effort)
+                .or_else(|| self.without_operations(hazard, &same, effort))
+                .unwrap_or_else(|| self.without_prior(hazard, &same))
         };
-        self.finish_diagnostic(self.unexplained(hazard, all, reason), &hazard.at)
-    }
-
-    /// With explanation and fix.
-    fn explained(&self, slice: &ProgramSlice<'_>, hazard: &Hazard) -> Option<Diagnostic> {
-        let wanted = slice.slice_hazard(hazard)?;
-        let all = check(&slice.program);
-        let is_it = |own: &&Hazard| {
-            (own.kind, &own.at, &own.prior, own.resource) == (wanted.kind, &wanted.at, &wanted.prior, wanted.resource)
-        };
-        let own: Vec<Hazard> = all.iter().filter(is_it).cloned().collect();
-        let names = SliceNames { slice, objects: &self.device.objects, object_names: self.object_names };
-        let mut made = diagnose_hazards(&slice.program, &own, &names).into_iter().next()?;
+        made.explanation.extend(self.poll_line(hazard));
         if self.feedback.is_some() {
             mark_observed(&mut made);
+        } else {
+            let certainty = self.certainty(hazard);
+            made.severity = certainty.severity();
+            made.is_overlap_assumed = certainty == HazardCertainty::Assumed;
         }
-        if own.len() < all.len() {
+        self.finish_diagnostic(made, &hazard.at)
+    }
+
+    /// What the host asked before its access, if that could be taken for a wait.
+    fn poll_line(&self, hazard: &Hazard) -> Option<String> {
+        let step = &self.locate(&hazard.at)?.history_step.step;
+        let is_host = matches!(step, HostStep::HostAccess { .. }) && self.recording.is_none();
+        let polls = &self.device.host_polls;
+        let poll = polls.last_between(step_of(&hazard.prior), step_of(&hazard.at)).filter(|_| is_host)?;
+        let object = object_text(poll.object, self.object_names);
+        let CallSource { command, call, thread } = poll.source;
+        let answer = match command {
+            Command::GetEventStatus => format!("{object} was set"),
+            _ => format!("{object} had results"),
+        };
+        Some(format!(
+            "{}, call {call} of thread {thread}, told that {answer}; that orders no access of the host to memory, and a \
+             wait for a fence, a timeline semaphore or the queue does",
+            command.desc().name
+        ))
+    }
+
+    /// With the operations between the two accesses, and with a fix while few are asked for; none if too much is in
+    /// between.
+    fn explained(&self, hazard: &Hazard, same: &[&Hazard], effort: &mut ExplanationEffort) -> Option<Diagnostic> {
+        let first = step_of(&hazard.at).min(step_of(&hazard.prior));
+        let slice = self.slice(first, hazard.resource, FOLLOWED_MAX - effort.commands.min(FOLLOWED_MAX))?;
+        let commands = slice.commands();
+        effort.commands += commands;
+        let own: Vec<Hazard> = same.iter().filter_map(|it| slice.slice_hazard(it)).collect();
+        let (explainer, names) = (Explainer::new(&slice.program), self.names(&slice));
+        let wanted = own.first().filter(|it| explainer.explain(it).is_some())?;
+        let mut made = describe_hazard(&explainer, wanted, &own, &names, HazardDetail::Operations);
+        let cut = &mut effort.cut;
+        if effort.causes >= EXPLAINED_MAX {
+            cut.after_too_many_causes += 1;
+        } else if commands > COMMANDS_MAX {
+            cut.too_many_commands += 1;
+        } else {
             // Whether a fix makes something new is known only beside all that is there already.
-            let proposal = Explainer::new(&slice.program).propose(own.first()?, &all);
-            made.fixes = proposal.fixes.iter().map(|it| Fix { text: it.text(&names), is_verified: true }).collect();
-            made.no_fix = proposal.no_fix_reason;
+            let all = check(&slice.program);
+            let key = |it: &Hazard| (it.kind, it.at.clone(), it.prior.clone(), it.resource);
+            match all.iter().any(|it| key(it) == key(wanted)) {
+                true => set_fixes(&mut made, &explainer.propose(wanted, &all), &names),
+                false => cut.not_reproduced += 1,
+            }
         }
         Some(made)
     }
 
-    /// What is known without following anything.
-    fn unexplained(&self, hazard: &Hazard, all: &[Hazard], reason: &str) -> Diagnostic {
+    /// The two accesses alone.
+    fn without_operations(
+        &self,
+        hazard: &Hazard,
+        same: &[&Hazard],
+        effort: &mut ExplanationEffort,
+    ) -> Option<Diagnostic> {
+        effort.cut.not_followed += 1;
+        let steps = [step_of(&hazard.prior), step_of(&hazard.at)];
+        let slice = self.slice_of_steps(&steps, hazard.resource)?;
+        let own: Vec<Hazard> = same.iter().filter_map(|it| slice.slice_hazard(it)).collect();
+        let explainer = Explainer::new(&slice.program);
+        let wanted = own.first().filter(|it| explainer.explain(it).is_some())?;
+        Some(describe_hazard(&explainer, wanted, &own, &self.names(&slice), HazardDetail::Accesses))
+    }
+
+    /// The later access alone.
+    fn without_prior(&self, hazard: &Hazard, same: &[&Hazard]) -> Diagnostic {
+        let made = self.slice_of_steps(&[step_of(&hazard.at)], hazard.resource).and_then(|slice| {
+            let own: Vec<Hazard> = same.iter().filter_map(|it| slice.slice_hazard_without_prior(it)).collect();
+            let explainer = Explainer::new(&slice.program);
+            Some(describe_hazard(&explainer, own.first()?, &own, &self.names(&slice), HazardDetail::LaterAccess))
+        });
+        let mut made = made.unwrap_or_else(|| self.unexplained(hazard, same));
+        made.locations = [("access", &hazard.at), ("prior access", &hazard.prior)]
+            .map(|(role, at)| self.diagnostic_location(role, at))
+            .to_vec();
+        made
+    }
+
+    /// For a hazard whose later access is not in the past that is kept.
+    fn unexplained(&self, hazard: &Hazard, same: &[&Hazard]) -> Diagnostic {
         let kind = hazard.kind.name().replace('-', "_");
-        let same = all.iter().filter(|own| (own.kind, &own.at, &own.prior) == (hazard.kind, &hazard.at, &hazard.prior));
-        let parts: Vec<String> =
-            same.filter(|own| own.resource == hazard.resource).map(|own| region_text(&own.region)).collect();
-        let resource = self.device.objects.resources.get(&hazard.resource);
-        let resource = resource.map(|it| object_text(it.0, self.object_names)).unwrap_or_default();
-        let function = |place: &ProgramLocation| self.locate(place).map(|it| function(&it));
-        let at = function(&hazard.at).unwrap_or("a command");
-        let prior = function(&hazard.prior).map_or(String::new(), |it| format!(" The earlier access is of {it}."));
-        let places = [("access", &hazard.at), ("prior access", &hazard.prior)]
-            .map(|(role, at)| self.diagnostic_location(role, at));
-        let message = format!("{at}(): {kind} hazard detected on {resource}{}.{prior}", parts.join(", "));
-        let code = format!("SYNC-HAZARD-{}", hazard.kind.name());
-        let certainty = self.certainty(hazard);
+        let resource = self.resource_text(hazard.resource, same.iter().map(|it| &it.region));
+        let function = self.function_name(&hazard.at);
+        let title = if function.is_empty() { "Host access".to_owned() } else { format!("{function}()") };
+        let message = format!("{title}: {kind} hazard detected on {resource}.");
         let own = self.device.objects.resources.get(&hazard.resource);
         Diagnostic {
-            function: self.locate(&hazard.at).map_or("", |it| it.history_step.source.command.desc().name).to_owned(),
-            locations: places.to_vec(),
+            function: function.to_owned(),
             objects: own.iter().map(|it| diagnostic_resource(it, self.object_names)).collect(),
-            properties: self.unexplained_facts(hazard, kind),
-            explanation: vec![format!("not explained: {reason}")],
-            stacks: self.stacks([("access", &hazard.at), ("prior access", &hazard.prior)]),
-            is_overlap_assumed: certainty == HazardCertainty::Assumed,
-            ..Diagnostic::new(code, certainty.severity(), message)
+            properties: vec![Property { key: "hazard_type", value: kind }],
+            ..Diagnostic::new(format!("SYNC-HAZARD-{}", hazard.kind.name()), Severity::Error, message)
         }
     }
 
-    /// Those of the properties that do not need an explanation.
-    fn unexplained_facts(&self, hazard: &Hazard, kind: String) -> Vec<Property> {
-        let is_recorded = relation(&hazard.at, &hazard.prior) == AccessRelation::Recorded;
-        let (at, prior) = (self.locate(&hazard.at), self.locate(&hazard.prior));
-        let command = |it: Option<&HistoryLocation<'_>>| it.map(|it| function(it).to_owned());
-        let region =
-            |it: Option<&HistoryLocation<'_>>| it.and_then(|it| labels(it.history_step, it.command_call()).path());
-        let all = [
-            ("message_type", (!is_recorded).then(|| "SubmitTimeError".to_owned())),
-            ("hazard_type", Some(kind)),
-            ("command", command(at.as_ref())),
-            ("prior_command", command(prior.as_ref())),
-            ("debug_region", region(at.as_ref())),
-            ("prior_debug_region", region(prior.as_ref())),
-        ];
-        all.into_iter().filter_map(|(key, value)| Some(Property { key, value: value? })).collect()
+    fn names<'s>(&'s self, slice: &'s ProgramSlice<'s>) -> SliceNames<'s> {
+        SliceNames { slice, objects: &self.device.objects, object_names: self.object_names }
+    }
+
+    fn slice_of_steps(&self, steps: &[u32], about: ResourceId) -> Option<ProgramSlice<'_>> {
+        let mut slice = match self.recording {
+            Some(kept) => ProgramSlice::of_recording(self.device, kept, about, usize::MAX),
+            None => ProgramSlice::of_steps(self.device, steps, about),
+        }?;
+        if let Some(feed) = self.feedback {
+            slice.apply_feedback(feed);
+        }
+        Some(slice)
+    }
+
+    /// The resource with the parts of it that something is wrong with.
+    fn resource_text<'r>(&self, id: ResourceId, regions: impl Iterator<Item = &'r Region>) -> String {
+        let resource = self.device.objects.resources.get(&id);
+        let resource = resource.map_or_else(|| "a resource".to_owned(), |it| object_text(it.0, self.object_names));
+        format!("{resource}{}", regions.map(region_text).collect::<Vec<_>>().join(", "))
+    }
+
+    fn is_image(&self, id: ResourceId) -> bool {
+        let kind = self.device.objects.resources.get(&id).map(|it| &it.1.kind);
+        matches!(kind, Some(ResourceKind::Image(_)))
+    }
+
+    /// The function in which something happened; empty if that is not known any more.
+    fn function_name(&self, place: &ProgramLocation) -> &'static str {
+        self.locate(place).map_or("", |it| function(&it))
     }
 
     /// Where something happened, as far as that is known.
@@ -274,7 +339,7 @@ impl DiagnosticBuilder<'_> {
         let Some(other) = self.locate(place) else {
             return DiagPlace::new(role, "not known any more".to_owned(), "not known any more".to_owned());
         };
-        let text = self.place_text(&other);
+        let text = self.place_text(&other, place);
         let ways: Vec<ProgramLocation> = match place {
             ProgramLocation::Step(_) => vec![place.clone()],
             ProgramLocation::Command(at) => {
@@ -286,7 +351,7 @@ impl DiagnosticBuilder<'_> {
         };
         DiagPlace {
             path: ways.iter().filter_map(|it| self.locate(it)).map(|it| function(&it).to_owned()).collect(),
-            labels: labels(other.history_step, other.command_call()),
+            labels: other.history_step.labels_at(place),
             ..DiagPlace::new(role, text.clone(), text)
         }
     }
@@ -303,47 +368,44 @@ impl DiagnosticBuilder<'_> {
         buffer.into_iter().chain(queue.map(|it| diagnostic_object("VkQueue", it, self.object_names))).collect()
     }
 
-    /// How sure a hazard is, from the accesses of its two commands. Where one of them is not known any more, the other
-    /// decides.
+    /// How sure a hazard is, from what was recorded; whatever is explained of it.
     fn certainty(&self, hazard: &Hazard) -> HazardCertainty {
-        let [later, earlier] = [&hazard.at, &hazard.prior].map(|it| self.own_accesses(it, hazard.resource));
-        match (&later, &earlier) {
-            (Some(later), Some(earlier)) => hazard_certainty_between(hazard, later, earlier),
-            (Some(known), None) | (None, Some(known)) if known.iter().all(is_overlap_assumed) => {
-                HazardCertainty::Assumed
+        let accesses = |place: &ProgramLocation| {
+            let history_location = self.locate(place)?;
+            match history_location.recorded {
+                Some((recorded, index)) => recorded.accesses(index as usize),
+                None => host_accesses(&history_location.history_step.step),
             }
-            _ => HazardCertainty::Likely,
-        }
-    }
-
-    /// The accesses that a command, or the host, makes to a resource; one that is certain for what is no action. None where
-    /// that is not known.
-    fn own_accesses(&self, place: &ProgramLocation, resource: ResourceId) -> Option<Vec<Access>> {
-        let found = self.locate(place)?;
-        let (recorded, step) = (found.recorded, &found.history_step.step);
-        let of_command = |(recorded, index): (&RecordedCommandBuffer, u32)| match recorded.other(index as usize) {
-            Some(Command::Action(all)) => Some(all.clone()),
-            _ => recorded.accesses(index as usize),
         };
-        match (recorded.and_then(of_command), step) {
-            (Some(all), _) => {
-                let own: Vec<Access> = all.into_iter().filter(|it| it.resource == resource && it.certainty != Certainty::Unreported).collect();
-                (!own.is_empty()).then_some(own)
-            }
-            (None, HostStep::HostAccess { resource, region, certainty, .. }) if recorded.is_none() => {
-                let access = Access::new(*resource, region.clone(), PipelineStageFlags2::HOST.0, 0);
-                Some(vec![Access { certainty: *certainty, ..access }])
-            }
-            (None, _) => Some(Vec::new()),
+        if self.is_beside_render_area(&hazard.at, hazard) || self.is_beside_render_area(&hazard.prior, hazard) {
+            return HazardCertainty::Possible;
         }
+        let is_forgotten = self.locate(&hazard.prior).is_none();
+        let earlier = if is_forgotten { Some(vec![certain_prior(hazard)]) } else { accesses(&hazard.prior) };
+        let may_share = |it| self.device.objects.may_share_memory(it, hazard.resource);
+        let level = match (accesses(&hazard.at), earlier) {
+            (Some(later), Some(earlier)) => hazard_certainty_between(hazard, &later, &earlier, may_share),
+            // What is no action of a shader is certain.
+            _ => HazardCertainty::Certain,
+        };
+        let is_unsure = is_forgotten && self.device.history.was_uncertain(step_of(&hazard.prior));
+        if is_unsure { level.max(HazardCertainty::Likely) } else { level }
     }
 
-    fn place_text(&self, history_location: &HistoryLocation<'_>) -> String {
+    fn is_beside_render_area(&self, place: &ProgramLocation, hazard: &Hazard) -> bool {
+        let Some((recorded, index)) = self.locate(place).and_then(|it| it.recorded) else { return false };
+        let passes = &self.device.objects.passes;
+        is_beside_render_area(|it| recorded.other(it), index as usize, |id| passes.get(&id).map(|it| &it.1), hazard)
+    }
+
+    fn place_text(&self, history_location: &HistoryLocation<'_>, place: &ProgramLocation) -> String {
         let step = step_text(history_location.history_step, &self.device.objects, self.object_names);
         let Some((recorded, index)) = history_location.recorded else { return step };
         let recorded = recorded_text(recorded, index, self.object_names);
+        let labels = history_location.history_step.labels_at(place);
+        let call = history_location.command_call();
         let function =
-            history_location.command_call().map_or_else(|| function(history_location).to_owned(), function_text);
+            call.map_or_else(|| function(history_location).to_owned(), |it| executed_function_text(it, &labels));
         match history_location.history_step.is_recording() {
             true => format!("{recorded}: {function}"),
             false => format!("{recorded}, {step}: {function}"),
@@ -367,6 +429,12 @@ impl DiagnosticBuilder<'_> {
         diagnostic.count = 1;
         diagnostic
     }
+}
+
+/// An earlier access of which it is only known that it was made.
+fn certain_prior(hazard: &Hazard) -> Access {
+    let access = if prior_writes(hazard.kind) { AccessFlags2::TRANSFER_WRITE } else { AccessFlags2::TRANSFER_READ };
+    Access::new(hazard.resource, hazard.region.clone(), PipelineStageFlags2::COPY.0, access.0)
 }
 
 /// Says that it is known what the device did.
@@ -416,10 +484,6 @@ fn area_around(one: Area, other: Area) -> Area {
     let end = |area: &Area, it: usize| area.offset[it].saturating_add(area.extent[it]);
     let extent = std::array::from_fn(|it| end(&one, it).max(end(&other, it)) - offset[it]);
     Area { offset, extent }
-}
-
-fn is_overlap_assumed(access: &Access) -> bool {
-    access.certainty.is_range_unknown() || access.certainty == Certainty::OneOfArray
 }
 
 fn cause_location(history_location: &HistoryLocation<'_>, titles: &ObjectNames) -> CauseLocation {

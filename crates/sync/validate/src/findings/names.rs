@@ -3,7 +3,7 @@
 use lavascope_abi::ObjectId;
 use lavascope_diag::{DebugLabels, DiagnosticObject};
 use lavascope_explain::{CommandSequenceNumber, ExecutorNames, ProgramNames, object_type, resource_description};
-use lavascope_record::{LabelPath, ObjectNames};
+use lavascope_record::ObjectNames;
 use lavascope_sync_ir::{
     CommandBufferId, CommandLocation, FenceId, HostStep, ProgramLocation, QueueId, RenderPassId, Resource, ResourceId,
     SemaphoreId,
@@ -31,10 +31,16 @@ pub(crate) fn recorded_text(recorded: &RecordedCommandBuffer, index: u32, titles
     }
 }
 
-/// `vkCmdDraw in Frame::Shadows`.
+/// `vkCmdDraw in Shadows`, as far as the command buffer itself knows.
 pub(crate) fn function_text(mark: &CommandCall) -> String {
     let name = mark.function.desc().name;
     mark.labels.as_ref().map_or_else(|| name.to_owned(), |it| format!("{name} in {}", it.join("::")))
+}
+
+/// `vkCmdDraw in Frame::Shadows`, with all labels around the command where it is executed.
+pub(crate) fn executed_function_text(mark: &CommandCall, labels: &DebugLabels) -> String {
+    let name = mark.function.desc().name;
+    labels.path().map_or_else(|| name.to_owned(), |it| format!("{name} in {it}"))
 }
 
 /// `submit 4 on VkQueue#0`, or the call that something else is.
@@ -47,12 +53,6 @@ pub(crate) fn step_text(kept: &HistoryStep, objects: &DeviceObjects, titles: &Ob
             format!("{}, call {} of thread {}", source.command.desc().name, source.call, source.thread)
         }
     }
-}
-
-/// The debug labels around something.
-pub(crate) fn labels(kept: &HistoryStep, mark: Option<&CommandCall>) -> DebugLabels {
-    let list = |it: Option<&LabelPath>| it.iter().flat_map(|it| it.iter()).map(|it| it.to_string()).collect();
-    DebugLabels { queue: list(kept.labels.as_ref()), commands: list(mark.and_then(|it| it.labels.as_ref())) }
 }
 
 /// An object as the application knows it.
@@ -184,7 +184,7 @@ impl ProgramNames for SliceNames<'_> {
     }
 
     fn source(&self, place: &ProgramLocation) -> Option<String> {
-        Some(function_text(self.command_call(place)?))
+        Some(executed_function_text(self.command_call(place)?, &self.labels(place)))
     }
 
     fn object(&self, resource: ResourceId) -> DiagnosticObject {
@@ -198,7 +198,7 @@ impl ProgramNames for SliceNames<'_> {
 
     fn labels(&self, place: &ProgramLocation) -> DebugLabels {
         let kept = self.slice.steps.get(step_of(place) as usize);
-        kept.map_or_else(DebugLabels::default, |it| labels(it, self.command_call(place)))
+        kept.map_or_else(DebugLabels::default, |it| it.labels_at(place))
     }
 
     fn path(&self, place: &ProgramLocation, stage: u64) -> Vec<String> {
@@ -225,7 +225,7 @@ impl ProgramNames for SliceNames<'_> {
     }
 
     fn submit_index(&self, step: u32) -> u64 {
-        self.slice.steps.get(step as usize).map_or(0, |it| it.submit)
+        self.slice.steps.get(step as usize).map_or(0, |it| it.queue_submit)
     }
 
     fn call_stack(&self, place: &ProgramLocation) -> Option<u32> {
@@ -239,7 +239,6 @@ impl ProgramNames for SliceNames<'_> {
     fn sequence(&self, place: &ProgramLocation) -> Option<CommandSequenceNumber> {
         let ProgramLocation::Command(at) = place else { return None };
         let (recorded, index) = self.find(at)?;
-        let mark = recorded.calls.get(index as usize)?;
-        Some(CommandSequenceNumber { command: mark.number, resets: recorded.resets })
+        Some(CommandSequenceNumber { command: index + 1, resets: recorded.resets })
     }
 }

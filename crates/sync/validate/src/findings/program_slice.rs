@@ -42,6 +42,24 @@ impl<'a> ProgramSlice<'a> {
         ProgramSlice::build(device, signaled, (first, steps), about, commands_max)
     }
 
+    /// These steps alone, which wait for nothing, and where things lay before the last of them.
+    pub(crate) fn of_steps(device: &'a ValidatedDevice, steps: &[u32], about: ResourceId) -> Option<ProgramSlice<'a>> {
+        let last = steps.iter().copied().max()?;
+        let is_one_of = |it: &&HistoryStep| steps.contains(&it.index);
+        let binds = device.history.sparse_binds_before(last).filter(|it| !is_one_of(it));
+        let mut all: Vec<&HistoryStep> = binds.chain(steps.iter().filter_map(|it| device.history.step(*it))).collect();
+        all.sort_by_key(|it| it.index);
+        all.dedup_by_key(|it| it.index);
+        let mut slice = ProgramSlice::build(device, SignaledSemaphores::default(), (0, all), about, usize::MAX)?;
+        for (kept, step) in slice.steps.iter().zip(&mut slice.program.steps) {
+            if !steps.contains(&kept.index) {
+                *step = only_sparse_binds(step);
+            }
+            remove_waits(step);
+        }
+        Some(slice)
+    }
+
     /// A command buffer that is being recorded, alone.
     pub(crate) fn of_recording(
         device: &'a ValidatedDevice,
@@ -97,6 +115,17 @@ impl<'a> ProgramSlice<'a> {
         })
     }
 
+    /// The same without the earlier access, which is none of the program.
+    pub(crate) fn slice_hazard_without_prior(&self, hazard: &Hazard) -> Option<Hazard> {
+        let prior = CommandLocation { step: UNKNOWN_ID, batch: 0, primary: 0, path: Vec::new() };
+        let later = Hazard { prior: hazard.at.clone(), ..hazard.clone() };
+        Some(Hazard { prior: ProgramLocation::Command(prior), ..self.slice_hazard(&later)? })
+    }
+
+    pub(crate) fn commands(&self) -> usize {
+        self.steps.iter().map(|it| it.commands()).sum()
+    }
+
     /// The same of a fault; what made it so may be too long ago.
     pub(crate) fn slice_fault(&self, undefined_contents: &UndefinedContents) -> Option<UndefinedContents> {
         let resource = self.resources.iter().position(|own| *own == undefined_contents.resource)?;
@@ -131,7 +160,7 @@ impl DeviceObjects {
     }
 
     /// Whether two resources may share memory, or are one.
-    fn may_share_memory(&self, one: ResourceId, other: ResourceId) -> bool {
+    pub(crate) fn may_share_memory(&self, one: ResourceId, other: ResourceId) -> bool {
         let is_sparse = |id: ResourceId| self.resources.get(&id).is_some_and(|it| it.1.is_sparse);
         let binding = |id: ResourceId| self.resources.get(&id).and_then(|it| it.1.binding);
         let overlap = |a: Range<u64>, b: Range<u64>| a.start < b.end && b.start < a.end;
@@ -152,6 +181,16 @@ fn only_sparse_binds(step: &HostStep) -> HostStep {
         *fence = None;
     }
     host_step
+}
+
+/// The step is executed at once.
+fn remove_waits(step: &mut HostStep) {
+    match step {
+        HostStep::Submit { batches, .. } => batches.iter_mut().for_each(|it| it.waits.clear()),
+        HostStep::Present { waits, .. } => waits.clear(),
+        HostStep::BindSparse { waits, .. } => waits.clear(),
+        _ => {}
+    }
 }
 
 /// A step with the command buffers that it submitted.

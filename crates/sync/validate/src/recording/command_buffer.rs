@@ -8,12 +8,12 @@
 
 use std::borrow::Cow;
 use std::ops::Deref;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use lavascope_abi::{Command as ApiCommand, ObjectId};
 use lavascope_engine::{IndexedCommands, RecordedEventRaces, uses_events};
 use lavascope_record::LabelPath;
-use lavascope_sync_ir::{Access, AccessList, Command, CommandBuffer, CommandBufferId};
+use lavascope_sync_ir::{Access, AccessList, Certainty, Command, CommandBuffer, CommandBufferId};
 
 /// Accesses for which room is not worth giving back.
 const ROOM_MIN: usize = 1024;
@@ -50,12 +50,15 @@ pub(crate) struct CommandBufferBody {
     entries: Vec<CommandBufferEntry>,
     /// For each command.
     pub(crate) calls: Vec<CommandCall>,
+    pub(crate) labels_at_end: LabelsAtEnd,
     /// Of all actions.
     accesses: AccessList,
     /// Commands that are not actions.
     others: Vec<Command>,
     /// Accesses that became known later, each with the number of its command.
     late_accesses: Vec<(u32, Vec<Access>)>,
+    /// Whether all accesses are certain, once somebody has asked.
+    is_certain: OnceLock<bool>,
 }
 
 /// Where a command is.
@@ -66,6 +69,15 @@ enum CommandBufferEntry {
     Other(u32),
 }
 
+/// What a command buffer does to the debug labels that are open on its queue.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct LabelsAtEnd {
+    /// Labels of command buffers before it that it closes.
+    pub(crate) closed: u16,
+    /// Labels that it leaves open.
+    pub(crate) open: Option<LabelPath>,
+}
+
 /// The call that a command comes from.
 #[derive(Clone, PartialEq)]
 pub(crate) struct CommandCall {
@@ -74,8 +86,10 @@ pub(crate) struct CommandCall {
     pub(crate) number: u32,
     /// Its number among the draws and dispatches, from one; zero, if it is none.
     pub(crate) launch: u32,
-    /// The debug labels around it.
+    /// The debug labels around it that the command buffer itself opened,
     pub(crate) labels: Option<LabelPath>,
+    /// and how many of those that were open when the command buffer began it has closed so far.
+    pub(crate) closed_labels: u16,
     /// Of its call; zero, if nobody captured it.
     pub(crate) stack: u32,
 }
@@ -244,6 +258,13 @@ impl CommandBufferRecording {
         body.calls.push(mark);
     }
 
+    /// The recording ends, with these labels.
+    pub(crate) fn set_labels_at_end(&mut self, labels: LabelsAtEnd) {
+        if self.current().labels_at_end != labels {
+            self.body().labels_at_end = labels;
+        }
+    }
+
     pub(crate) fn pop(&mut self) {
         self.races = None;
         let body = self.body();
@@ -262,7 +283,10 @@ impl CommandBufferRecording {
     /// Of its own: what was submitted stays as it is.
     #[inline]
     fn body(&mut self) -> &mut CommandBufferBody {
-        self.open.get_or_insert_with(|| Box::new(Arc::unwrap_or_clone(std::mem::take(&mut self.recorded.body))))
+        self.open.get_or_insert_with(|| {
+            let body = Arc::unwrap_or_clone(std::mem::take(&mut self.recorded.body));
+            Box::new(CommandBufferBody { is_certain: OnceLock::new(), ..body })
+        })
     }
 }
 
@@ -309,9 +333,11 @@ impl CommandBufferBody {
             has_events: self.has_events,
             entries: first_of(&self.entries, len),
             calls: first_of(&self.calls, len),
+            labels_at_end: LabelsAtEnd::default(),
             accesses: self.accesses.clone_prefix(accesses),
             others: first_of(&self.others, others),
             late_accesses: self.late_accesses.iter().filter(|it| (it.0 as usize) < len).cloned().collect(),
+            is_certain: OnceLock::new(),
         }
     }
 
@@ -321,6 +347,8 @@ impl CommandBufferBody {
         self.accesses.truncate(accesses);
         self.others.truncate(others);
         self.late_accesses.retain(|it| (it.0 as usize) < len);
+        self.is_certain = OnceLock::new();
+        self.labels_at_end = LabelsAtEnd::default();
         self.entries.truncate(len);
         self.calls.truncate(len);
     }
@@ -349,6 +377,15 @@ impl CommandBufferBody {
         let CommandBufferEntry::Action(first, end) = *self.entries.get(index)? else { return None };
         let later = self.late_accesses.iter().find(|it| it.0 as usize == index);
         Some(later.map_or_else(|| self.accesses.range(first as usize..end as usize), |it| it.1.clone()))
+    }
+
+    /// Whether all accesses are made for certain.
+    pub(crate) fn is_certain(&self) -> bool {
+        let is_certain = |it: &Access| it.certainty == Certainty::Certain;
+        *self.is_certain.get_or_init(|| {
+            (0..self.accesses.len()).all(|it| self.accesses.certainty(it) == Certainty::Certain)
+                && self.late_accesses.iter().all(|it| it.1.iter().all(is_certain))
+        })
     }
 
     /// Whether a command is an action with these accesses.

@@ -2,4 +2,6 @@
 
 pub(crate) mod call_sequence;
 pub(crate) mod command_buffer;
+pub(crate) mod host_polls;
+pub(crate) mod open_labels;
 pub(crate) mod step_history;

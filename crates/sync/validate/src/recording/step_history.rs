@@ -4,16 +4,18 @@
 
 use std::collections::VecDeque;
 
+use lavascope_diag::DebugLabels;
 use lavascope_engine::Engine;
 use lavascope_record::LabelPath;
 use lavascope_state::{CallSource, Destroyed};
 use lavascope_sync_ir::{
-    Command, CommandBufferId, CommandLocation, HostStep, ProgramLocation, QueueId, ResourceId, SemaphoreId,
+    Certainty, Command, CommandBufferId, CommandLocation, HostStep, ProgramLocation, QueueId, ResourceId, SemaphoreId,
     SemaphorePoint, SubmitBatch,
 };
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::recording::command_buffer::{CommandCall, RecordedCommandBuffer};
+use crate::recording::open_labels::CarriedLabels;
 
 /// Steps that are kept.
 pub(crate) const STEPS_MAX: usize = 4096;
@@ -28,6 +30,8 @@ pub(crate) struct StepHistory {
     commands: usize,
     /// What was signaled when the window begins.
     signaled_before: SignaledSemaphores,
+    /// One bit for each step before the window: whether something in it is not certain.
+    uncertain_before: Vec<u64>,
 }
 
 /// One step, as the engine was told of it, with the numbers of the tracker.
@@ -36,12 +40,16 @@ pub(crate) struct HistoryStep {
     pub(crate) index: u32,
     /// Submissions so far, this one included.
     pub(crate) submit: u64,
+    /// Submissions and presentations of its queue before it.
+    pub(crate) queue_submit: u64,
     pub(crate) source: CallSource,
     pub(crate) step: HostStep,
     /// For each batch and each of its command buffers.
     pub(crate) buffers: Vec<Vec<SubmittedCommandBuffer>>,
-    /// The debug labels of its queue.
+    /// The debug labels of its queue,
     pub(crate) labels: Option<LabelPath>,
+    /// and those that command buffers before had left open.
+    pub(crate) carried_labels: CarriedLabels,
     /// Of its call; zero, if nobody captured it.
     pub(crate) stack: u32,
     commands: usize,
@@ -90,11 +98,38 @@ impl HistoryStep {
         buffers: Vec<Vec<SubmittedCommandBuffer>>,
     ) -> HistoryStep {
         let commands = buffers.iter().flatten().map(SubmittedCommandBuffer::commands).sum();
-        HistoryStep { index, submit, source, step, buffers, labels: None, stack: 0, commands }
+        let (labels, carried_labels) = (None, Vec::new());
+        HistoryStep {
+            index,
+            submit,
+            queue_submit: 0,
+            source,
+            step,
+            buffers,
+            labels,
+            carried_labels,
+            stack: 0,
+            commands,
+        }
     }
 
-    pub(crate) fn with_labels_and_stack(self, labels: Option<LabelPath>, stack: u32) -> HistoryStep {
-        HistoryStep { labels, stack, ..self }
+    /// The debug labels around a place in it: of the queue, of command buffers before, around each
+    /// `vkCmdExecuteCommands` that leads there, and around the command itself.
+    pub(crate) fn labels_at(&self, place: &ProgramLocation) -> DebugLabels {
+        let list = |it: Option<&LabelPath>| it.iter().flat_map(|it| it.iter()).map(|it| it.to_string()).collect();
+        let queue = list(self.labels.as_ref());
+        let ProgramLocation::Command(at) = place else { return DebugLabels { queue, commands: Vec::new() } };
+        let (batch, primary) = (at.batch as usize, at.primary as usize);
+        let carried = self.carried_labels.get(batch).and_then(|it| it.get(primary)?.as_ref());
+        let mut commands: Vec<String> = list(carried);
+        let submitted = self.buffers.get(batch).and_then(|it| it.get(primary));
+        for end in (1..=at.path.len()).step_by(2) {
+            let found = submitted.and_then(|it| it.command(&at.path[..end]));
+            let Some(call) = found.and_then(|(recorded, index)| recorded.calls.get(index as usize)) else { continue };
+            commands.truncate(commands.len().saturating_sub(usize::from(call.closed_labels)));
+            commands.extend(list(call.labels.as_ref()));
+        }
+        DebugLabels { queue, commands }
     }
 
     /// A command buffer that is being recorded, as if it were all that is ever submitted.
@@ -116,6 +151,16 @@ impl HistoryStep {
 
     pub(crate) fn commands(&self) -> usize {
         self.commands
+    }
+
+    /// Whether all accesses in it are made for certain.
+    fn is_certain(&self) -> bool {
+        let all = self.buffers.iter().flatten();
+        let mut recorded = all.flat_map(|it| it.own.iter().chain(it.executed.iter().map(|it| &it.1)));
+        match &self.step {
+            HostStep::HostAccess { certainty, .. } => *certainty == Certainty::Certain,
+            _ => recorded.all(|it| it.is_certain()),
+        }
     }
 
     /// Where something happened that is in this step.
@@ -168,6 +213,7 @@ impl StepHistory {
             let Some(old) = self.steps.pop_front() else { break };
             self.commands -= old.commands;
             self.signaled_before.apply_step(&old.step);
+            self.remember_certainty(&old);
             if let HostStep::Destroy(id) = old.step {
                 forgotten.push(ForgottenObject::Resource(id));
             }
@@ -179,6 +225,19 @@ impl StepHistory {
             }
         }
         forgotten
+    }
+
+    fn remember_certainty(&mut self, old: &HistoryStep) {
+        let place = old.index as usize / 64;
+        if self.uncertain_before.len() <= place {
+            self.uncertain_before.resize(place + 1, 0);
+        }
+        self.uncertain_before[place] |= u64::from(!old.is_certain()) << (old.index % 64);
+    }
+
+    /// Whether something in a step that is older than what is kept was not certain.
+    pub(crate) fn was_uncertain(&self, step: u32) -> bool {
+        self.uncertain_before.get(step as usize / 64).is_some_and(|it| it >> (step % 64) & 1 != 0)
     }
 
     /// Something ended after the last step.

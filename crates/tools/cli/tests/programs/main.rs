@@ -16,6 +16,7 @@ mod displays;
 mod faults;
 mod gpu;
 mod hostile;
+mod khronos_properties;
 mod known;
 mod leaks;
 mod message_types;

@@ -17,7 +17,8 @@ pub(crate) struct TraceCheckResult {
     not_followed: Vec<(String, u64)>,
     damage: Vec<String>,
     records: u64,
-    findings_not_shown: u64,
+    /// What explanations and fixes were left out for their number, one line for each reason.
+    cut_explanations: Vec<String>,
 }
 
 /// Most traces have no hazards: whether there are any is found out faster than what they are.
@@ -76,13 +77,12 @@ fn check_with(
         .unsupported()
         .map(|(it, count)| (format!("{}: {}", it.command.desc().name, it.reason), count))
         .collect();
-    let beyond = validator.dropped_hazards();
     let checked = TraceCheckResult {
         diagnostics: validator.diagnostics().to_vec(),
         not_followed: missing,
         damage,
         records,
-        findings_not_shown: beyond,
+        cut_explanations: validator.cut_explanations().lines(),
     };
     Ok((checked, validator))
 }
@@ -98,8 +98,8 @@ impl TraceCheckResult {
         for text in &self.damage {
             out += &format!("{path}: damaged: {text}\n");
         }
-        if self.findings_not_shown > 0 {
-            out += &format!("{path}: {} findings more that are not told one by one\n", self.findings_not_shown);
+        for text in &self.cut_explanations {
+            out += &format!("{path}: {text}\n");
         }
         out
     }

@@ -137,9 +137,12 @@ impl RangeState {
             || self.is_followed_by_read(context.rules, write)
             || write.allows_write(context, usage)
             || context.is_ordered_by_rendering(write.queue, write.tag, (write.usage, write.order), (usage, order));
-        let is_conflict = (!is_ordered || context.is_in_unordered_subpass(write.queue, write.tag))
-            && !access_order::are_atomic(write.order, order)
-            && !(matches!(order, AccessOrder::Marker(_)) && is_marker_ordered(context, write, order));
+        let is_ordered = is_ordered && !context.is_in_unordered_subpass(write.queue, write.tag);
+        let is_exempt = || {
+            access_order::are_atomic(write.order, order)
+                || matches!(order, AccessOrder::Marker(_)) && is_marker_ordered(context, write, order)
+        };
+        let is_conflict = !is_ordered && !is_exempt();
         is_conflict.then(|| write.conflict(context, HazardKind::WriteAfterWrite, HazardKind::WriteRacingWrite))
     }
 

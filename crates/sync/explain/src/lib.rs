@@ -27,9 +27,7 @@ pub use diagnose::certainty::{
     HazardCertainty, hazard_certainty, hazard_certainty_between, host_accesses, prior_writes,
 };
 pub use diagnose::fault::{diagnose_faults, fault_causes, fault_code, fault_severity};
-pub use diagnose::hazard::{
-    HazardDetail, describe_hazard, diagnose_hazards, hazard_causes, report, set_fixes,
-};
+pub use diagnose::hazard::{HazardDetail, describe_hazard, diagnose_hazards, hazard_causes, report, set_fixes};
 pub use diagnose::never_executed::{NEVER_EXECUTED, blocked_submissions, diagnose_never_executed};
 pub use diagnose::over_synchronization::{OVER_SYNCHRONIZATION, diagnose_over_synchronization};
 pub use diagnose::race::{diagnose_races, race_causes, race_code, race_texts};

@@ -489,7 +489,7 @@ fn are_ordered_transitions(before: &ExecutedAccess, after: &ExecutedAccess, rule
 /// The stages that a buffer marker comes after. Spec: `vkCmdWriteBufferMarker2AMD`.
 fn marker_stages(op: &ExecutedAccess) -> Option<u64> {
     match op.order {
-        RasterOrder::Marker(bit) => Some(masks::first_scope(1 << bit, u32::MAX)),
+        RasterOrder::Marker(stage) => Some(masks::first_scope(stage.stages(), u32::MAX)),
         _ => None,
     }
 }

@@ -5,7 +5,7 @@ mod common;
 use common::*;
 use lavascope_abi::{AccessFlags2 as Bits, Command as Api, PipelineStageFlags2 as Stage, *};
 use lavascope_state::Collector;
-use lavascope_sync_ir::{Area, RasterOrder, Region};
+use lavascope_sync_ir::{Area, MarkerStage, RasterOrder, Region};
 
 const READ: u64 = Bits::TRANSFER_READ.0;
 const WRITE: u64 = Bits::TRANSFER_WRITE.0;
@@ -262,7 +262,7 @@ fn a_marker_is_four_bytes() {
     );
     assert_eq!(last(&app), [(0, Stage::COPY.0, WRITE)]);
     let marker = &accesses(app.program(), 0, 0)[0];
-    assert_eq!((&marker.region, marker.order), (&Region::Buffer(8..12), RasterOrder::Marker(0)));
+    assert_eq!((&marker.region, marker.order), (&Region::Buffer(8..12), RasterOrder::Marker(MarkerStage::from_bit(0))));
 }
 
 /// The stage decides after which markers another one comes.
@@ -281,6 +281,6 @@ fn a_marker_has_the_bit_of_its_stage() {
             },
         );
         let marker = &accesses(app.program(), 0, 0)[0];
-        assert_eq!(marker.order, RasterOrder::Marker(stage.0.trailing_zeros() as u8));
+        assert_eq!(marker.order, RasterOrder::Marker(MarkerStage::from_stages(stage.0)));
     }
 }

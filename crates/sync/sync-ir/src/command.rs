@@ -1,6 +1,8 @@
 //! What is recorded into command buffers.
 
-use crate::{Area, AttachmentView, CommandBufferId, EventId, Origin, Region, RenderPassId, Rendering, ResourceId};
+use crate::{
+    Area, AttachmentView, CommandBufferId, EventId, MarkerStage, Origin, Region, RenderPassId, Rendering, ResourceId,
+};
 
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct CommandBuffer {
@@ -119,7 +121,7 @@ impl Certainty {
 }
 
 /// Whether the order of fragments, or that of markers, covers an access, or none is needed.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, Default)]
 pub enum RasterOrder {
     #[default]
     None,
@@ -128,8 +130,37 @@ pub enum RasterOrder {
     /// Atomic operations are in no data race with each other, wherever they are.
     Atomic,
     /// A buffer marker (`vkCmdWriteBufferMarker2AMD`) comes after earlier commands of its queue in its stage, and after
-    /// earlier markers of that stage or a logically earlier one. The number of the bit of its stage.
-    Marker(u8),
+    /// earlier markers of that stage or a logically earlier one.
+    Marker(MarkerStage),
+}
+
+impl RasterOrder {
+    /// A number for each, which is how they lie in memory: comparing two is comparing two bytes.
+    #[inline]
+    const fn code(self) -> u8 {
+        match self {
+            RasterOrder::Marker(stage) => stage as u8,
+            RasterOrder::None => 64,
+            RasterOrder::Color => 65,
+            RasterOrder::DepthStencil => 66,
+            RasterOrder::Atomic => 67,
+        }
+    }
+}
+
+impl PartialEq for RasterOrder {
+    #[inline]
+    fn eq(&self, other: &RasterOrder) -> bool {
+        self.code() == other.code()
+    }
+}
+
+impl Eq for RasterOrder {}
+
+impl std::hash::Hash for RasterOrder {
+    fn hash<H: std::hash::Hasher>(&self, state: &mut H) {
+        state.write_u8(self.code());
+    }
 }
 
 /// The four masks of a dependency, as the application gave them.

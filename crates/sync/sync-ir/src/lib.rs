@@ -14,6 +14,7 @@ mod access_list;
 mod command;
 mod hazard;
 mod host_step;
+mod marker_stage;
 mod origin;
 mod region;
 mod render_pass;
@@ -28,6 +29,7 @@ pub use hazard::{
     CommandLocation, Findings, Hazard, HazardKind, ProgramLocation, UndefinedContents, UndefinedContentsKind,
 };
 pub use host_step::{HostStep, SemaphorePoint, SemaphoreSignal, SemaphoreWait, SparseBind, SparsePart, SubmitBatch};
+pub use marker_stage::MarkerStage;
 pub use origin::{Descriptor, Origin, OriginKind};
 pub use region::{Area, Components, ImageRegion, Region};
 pub use render_pass::{

@@ -295,13 +295,13 @@ fn build(accesses: &[Access]) -> Result<LiveCommand, UnsupportedProgram> {
 }
 
 fn marker(access: &Access) -> Result<LiveCommand, UnsupportedProgram> {
-    let (RasterOrder::Marker(bit), Region::Buffer(bytes)) = (access.order, &access.region) else {
+    let (RasterOrder::Marker(stage), Region::Buffer(bytes)) = (access.order, &access.region) else {
         return UnsupportedProgram::error("a marker is in a buffer");
     };
     if (access.stage, access.access) != (Stage::COPY.0, Bits::TRANSFER_WRITE.0) || bytes.end != bytes.start + 4 {
         return UnsupportedProgram::error("a marker writes four bytes, as copies do");
     }
-    Ok(LiveCommand::Marker { dst: access.resource, offset: bytes.start, stage: 1 << bit })
+    Ok(LiveCommand::Marker { dst: access.resource, offset: bytes.start, stage: stage.stages() })
 }
 
 fn copy_structure(accesses: &[Access]) -> Result<LiveCommand, UnsupportedProgram> {

@@ -4,13 +4,13 @@
 //! Spec: "Rasterization Order"; "Load Operations", "Store Operations" and "Render Pass Multisample Resolve Operations".
 
 use lavascope_abi::AccessFlags2;
-use lavascope_sync_ir::RasterOrder;
+use lavascope_sync_ir::{MarkerStage, RasterOrder};
 
-use crate::access::markers::MarkerStage;
+use crate::access::markers;
 use crate::access::usages::{SYNC_TABLES, StageSet, UsageIndex};
 
 /// In which order an access takes part.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default)]
 pub enum AccessOrder {
     #[default]
     None,
@@ -25,13 +25,41 @@ pub enum AccessOrder {
     Store,
     /// Needs no order with others of its kind.
     Atomic,
-    /// A buffer marker after a stage.
-    Marker(MarkerStage),
     /// The layout transition of a barrier.
     BarrierTransition,
     /// A layout transition of a render pass.
     PassTransition,
+    /// A buffer marker after a stage.
+    Marker(MarkerStage),
 }
+
+impl AccessOrder {
+    /// A number for each, which is how they lie in memory: comparing two is comparing two bytes. Every check does that.
+    #[inline]
+    const fn code(self) -> u8 {
+        match self {
+            AccessOrder::Marker(stage) => stage as u8,
+            AccessOrder::None => 64,
+            AccessOrder::Color => 65,
+            AccessOrder::DepthStencil => 66,
+            AccessOrder::Load => 67,
+            AccessOrder::Resolve => 68,
+            AccessOrder::Store => 69,
+            AccessOrder::Atomic => 70,
+            AccessOrder::BarrierTransition => 71,
+            AccessOrder::PassTransition => 72,
+        }
+    }
+}
+
+impl PartialEq for AccessOrder {
+    #[inline]
+    fn eq(&self, other: &AccessOrder) -> bool {
+        self.code() == other.code()
+    }
+}
+
+impl Eq for AccessOrder {}
 
 impl From<RasterOrder> for AccessOrder {
     fn from(order: RasterOrder) -> AccessOrder {
@@ -40,7 +68,7 @@ impl From<RasterOrder> for AccessOrder {
             RasterOrder::Color => AccessOrder::Color,
             RasterOrder::DepthStencil => AccessOrder::DepthStencil,
             RasterOrder::Atomic => AccessOrder::Atomic,
-            RasterOrder::Marker(bit) => AccessOrder::Marker(MarkerStage::from_bit(bit)),
+            RasterOrder::Marker(stage) => AccessOrder::Marker(stage),
         }
     }
 }
@@ -73,13 +101,13 @@ pub fn are_atomic(prior: AccessOrder, own: AccessOrder) -> bool {
 /// Whether both are buffer markers, and the earlier one of a queue comes before the later one by itself
 /// (`vkCmdWriteBufferMarker2AMD`).
 pub fn are_ordered_markers(prior: AccessOrder, own: AccessOrder) -> bool {
-    matches!((prior, own), (AccessOrder::Marker(prior), AccessOrder::Marker(own)) if own.is_after(prior))
+    matches!((prior, own), (AccessOrder::Marker(prior), AccessOrder::Marker(own)) if markers::is_after(own, prior))
 }
 
 /// The stages of earlier commands of its queue that a buffer marker comes after; none of anything else.
 pub fn marker_stages(order: AccessOrder) -> StageSet {
     match order {
-        AccessOrder::Marker(stage) => stage.earlier_stages(),
+        AccessOrder::Marker(stage) => markers::earlier_stages(stage),
         _ => StageSet::default(),
     }
 }

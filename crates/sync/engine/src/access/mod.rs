@@ -5,7 +5,7 @@ pub mod access_order;
 pub(crate) mod actions;
 pub(crate) mod addressed_access;
 pub(crate) mod contents;
-pub mod markers;
+pub(crate) mod markers;
 pub(crate) mod overlays;
 pub(crate) mod possible_reads;
 pub(crate) mod range_state;

@@ -124,7 +124,12 @@ impl<'p> ProgramExecutor<'p> {
                 let is_last = |it: &u32| users.as_ref().is_some_and(|all| all.contains(it));
                 let after = dependency_indices(&state, |it| it.src.as_ref().is_some_and(is_last));
                 let before = dependency_indices(&state, |it| it.dst.is_none() && is_user(it.src));
-                let role = OracleAccessRole::Transition { by: TransitionSource::RenderPass, after, before, subpasses: Vec::new() };
+                let role = OracleAccessRole::Transition {
+                    by: TransitionSource::RenderPass,
+                    after,
+                    before,
+                    subpasses: Vec::new(),
+                };
                 self.push_attachment_transition(environment, (place, time), &state.views[number], role);
             }
         }

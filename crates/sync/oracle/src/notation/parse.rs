@@ -6,9 +6,9 @@
 use lavascope_abi::{AccessFlags2, Format, ImageAspectFlags, QueueFlags};
 use lavascope_sync_ir::{
     Access, Area, Barrier, Certainty, Command, CommandBuffer, CommandBufferId, Components, Dependency,
-    DependencyTarget, EventId, FenceId, HostStep, ImageDesc, ImageRegion, Program, Queue, QueueFamilyTransfer, QueueId,
-    RasterOrder, Region, Resource, ResourceId, ResourceKind, SemaphoreId, SemaphorePoint, SemaphoreSignal,
-    SemaphoreWait, SetEvent, SubmitBatch, SyncScope, Tiling, WaitEvents,
+    DependencyTarget, EventId, FenceId, HostStep, ImageDesc, ImageRegion, MarkerStage, Program, Queue,
+    QueueFamilyTransfer, QueueId, RasterOrder, Region, Resource, ResourceId, ResourceKind, SemaphoreId, SemaphorePoint,
+    SemaphoreSignal, SemaphoreWait, SetEvent, SubmitBatch, SyncScope, Tiling, WaitEvents,
 };
 
 use super::print::{ACCESSES, STAGES, print_place};
@@ -227,7 +227,7 @@ fn access(text: &str) -> Access {
         Some("color") => RasterOrder::Color,
         Some("depth") => RasterOrder::DepthStencil,
         Some("atomic") => RasterOrder::Atomic,
-        Some(stage) => RasterOrder::Marker(stages(stage).trailing_zeros() as u8),
+        Some(stage) => RasterOrder::Marker(MarkerStage::from_stages(stages(stage))),
         _ => RasterOrder::None,
     };
     Access { order, ..Access::new(resource, region, stages(stage), accesses(access)) }

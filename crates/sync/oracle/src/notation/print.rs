@@ -187,7 +187,7 @@ fn access_text(access: &Access) -> String {
         RasterOrder::Color => " color order".to_owned(),
         RasterOrder::DepthStencil => " depth order".to_owned(),
         RasterOrder::Atomic => " atomic".to_owned(),
-        RasterOrder::Marker(bit) => format!(" marker {}", stages_text(1 << bit)),
+        RasterOrder::Marker(stage) => format!(" marker {}", stages_text(stage.stages())),
     };
     let what = target_text(access.resource, &access.region);
     let possible = if access.certainty == Certainty::Unreported { " possible" } else { "" };

@@ -3,8 +3,10 @@
 use crate::parse::scope::Version1Dependencies;
 use lavascope_abi::{AccessFlags2, PipelineStageFlags2};
 use lavascope_sync_ir::{Access, Area, AttachmentKind, AttachmentView, Barrier, Certainty, Command};
-use lavascope_sync_ir::{ImageRegion, LoadOp};
-use lavascope_sync_ir::{RasterOrder, Region, Rendering, RenderingAttachment, Resolve, ResourceId, ResourceKind};
+use lavascope_sync_ir::{
+    ImageRegion, LoadOp, MarkerStage, RasterOrder, Region, Rendering, RenderingAttachment, Resolve, ResourceId,
+    ResourceKind,
+};
 use lavascope_sync_ir::{SetEvent, StoreOp, WaitEvents};
 
 use crate::error::Result;
@@ -215,7 +217,7 @@ fn stage_access(builder: &ScenarioBuilder, cursor: &mut TokenCursor, operands: &
     } else if cursor.take("marker") {
         let column = cursor.column();
         let bits = self::stage(cursor)?;
-        order = RasterOrder::Marker(one_bit(cursor, column, bits, "stage")?.trailing_zeros() as u8);
+        order = RasterOrder::Marker(MarkerStage::from_stages(one_bit(cursor, column, bits, "stage")?));
     }
     Ok(Access { order, ..Access::new(resource, region, stage, access) })
 }

@@ -129,7 +129,7 @@ impl ProgramPrinter<'_> {
                 RasterOrder::Color => " ordered color".to_owned(),
                 RasterOrder::DepthStencil => " ordered depth".to_owned(),
                 RasterOrder::Atomic => " atomic".to_owned(),
-                RasterOrder::Marker(bit) => format!(" marker {}", stages_text(1 << bit)),
+                RasterOrder::Marker(stage) => format!(" marker {}", stages_text(stage.stages())),
             };
             let access_word = accesses_text(access.stage, access.access);
             return format!("{}:{access_word} {part}{order}", stages_text(access.stage));

@@ -1,7 +1,7 @@
 //! The kinds of access that commands make.
 
 use lavascope_abi::{AccessFlags2 as Bits, PipelineStageFlags2 as Stage};
-use lavascope_sync_ir::{Access, RasterOrder, Region, ResourceId};
+use lavascope_sync_ir::{Access, MarkerStage, RasterOrder, Region, ResourceId};
 use std::ops::Range;
 
 /// A stage and an access, one bit each.
@@ -122,7 +122,7 @@ impl StageAccess {
     pub(crate) fn for_marker(stage: u64) -> StageAccess {
         // No stage at all is before all others, as the top of the pipe.
         let stage = if stage == 0 { Stage::TOP_OF_PIPE.0 } else { stage };
-        StageAccess { order: RasterOrder::Marker(stage.trailing_zeros() as u8), ..COPY_WRITE }
+        StageAccess { order: RasterOrder::Marker(MarkerStage::from_stages(stage)), ..COPY_WRITE }
     }
 
     pub(crate) fn access_to(self, resource: ResourceId, region: Region) -> Access {

@@ -3,7 +3,7 @@
 use lavascope_abi::{AccessFlags2 as A, PipelineStageFlags2 as S};
 use lavascope_sync_ir::{
     Access, Barrier, Certainty, Command, CommandBuffer, CommandBufferId, Dependency, DependencyTarget, EventId,
-    QueueFamilyTransfer, RasterOrder, ResourceId, SetEvent, SyncScope, WaitEvents,
+    MarkerStage, QueueFamilyTransfer, RasterOrder, ResourceId, SetEvent, SyncScope, WaitEvents,
 };
 
 use super::{CommandBufferTraits, DependencyStyle, ProgramGenerator, StageAccessMasks, rendering::ATTACHMENTS};
@@ -163,7 +163,7 @@ impl ProgramGenerator {
         let region = self.random_region(resource);
         let mut commands = Vec::new();
         for _ in 0..1 + self.random.below(3) {
-            let order = RasterOrder::Marker(stages[stage as usize].0.trailing_zeros() as u8);
+            let order = RasterOrder::Marker(MarkerStage::from_stages(stages[stage as usize].0));
             let marker = Access::new(resource, region.clone(), S::COPY.0, A::TRANSFER_WRITE.0);
             commands.push(Command::Action(vec![Access { order, ..marker }]));
             stage = match self.random.below(4) {

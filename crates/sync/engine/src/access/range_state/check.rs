@@ -14,6 +14,7 @@ use lavascope_sync_ir::HazardKind;
 use crate::access::access_context::{AccessContext, Addressing};
 use crate::access::access_order;
 use crate::access::access_order::AccessOrder;
+use crate::access::markers;
 use crate::access::possible_reads::TaggedRead;
 use crate::access::range_state::{Accessor, Conflict, RangeState, ReadRecord, WriteRecord};
 use crate::access::usages::{PRESENT, SYNC_TABLES, StageIndex, TRANSITION, TRANSITION_WRITE, UsageIndex};
@@ -141,12 +142,14 @@ impl RangeState {
             || self.is_followed_by_read(context.rules, write)
             || write.allows_write(context, usage, order)
             || context.is_ordered_by_rendering(write.queue, write.tag, (write.usage, write.order), (usage, order));
-        let is_conflict = (!is_ordered || write.is_in_unordered_subpass(context))
-            && !access_order::are_atomic(write.order, order)
-            && !is_marker_ordered(context, write, order)
-            && !write.is_ordered_across_subpasses(context, (usage, order))
-            && !self.is_followed_by_ordered_read(context, write, (usage, order))
-            && !write.may_be_read_before(context, usage);
+        let is_exempt = || {
+            access_order::are_atomic(write.order, order)
+                || matches!(order, AccessOrder::Marker(_)) && is_marker_ordered(context, write, order)
+                || write.is_ordered_across_subpasses(context, (usage, order))
+                || self.is_followed_by_ordered_read(context, write, (usage, order))
+                || write.may_be_read_before(context, usage)
+        };
+        let is_conflict = (!is_ordered || write.is_in_unordered_subpass(context)) && !is_exempt();
         is_conflict.then(|| write.conflict(context, HazardKind::WriteAfterWrite, HazardKind::WriteRacingWrite))
     }
 
@@ -266,7 +269,13 @@ impl WriteRecord<'_> {
     fn is_visible(&self, context: &AccessContext<'_>, usage: UsageIndex) -> bool {
         context.clock.is_visible(usage, self.queue, self.usage, self.tag)
             || self.overlay.is_some_and(|it| it.is_visible(context, usage))
-            || self.usage == PRESENT && self.is_available(context, SYNC_TABLES.stage(usage))
+            || self.usage == PRESENT && self.is_present_over(context, usage)
+    }
+
+    /// Whether a chain of dependencies leads from the presentation engine to a usage.
+    #[cold]
+    fn is_present_over(&self, context: &AccessContext<'_>, usage: UsageIndex) -> bool {
+        self.is_available(context, SYNC_TABLES.stage(usage))
     }
 
     /// Whether another write may come after this one. A store operation need not see the layout transitions of its own
@@ -348,11 +357,13 @@ impl WriteRecord<'_> {
 }
 
 /// Whether the later write is a buffer marker, and needs nothing else after the earlier write.
+#[cold]
 fn is_marker_ordered(context: &AccessContext<'_>, write: WriteRecord<'_>, order: AccessOrder) -> bool {
     let AccessOrder::Marker(marker) = order else { return false };
     let is_in_stage = |it| !context.rules.visible_writes && write.is_available(context, it);
     write.queue == context.queue && access_order::are_ordered_markers(write.order, order)
-        || marker.earlier_stages().iter().any(is_in_stage) && !context.is_in_unordered_subpass(write.queue, write.tag)
+        || markers::earlier_stages(marker).iter().any(is_in_stage)
+            && !context.is_in_unordered_subpass(write.queue, write.tag)
 }
 
 impl ReadRecord {
@@ -369,7 +380,7 @@ impl ReadRecord {
         let prior = (self.usage, self.order);
         let is_ordered = context.is_ordered_by_rendering(self.queue, self.last, prior, (usage, order))
             || self.happens_before(context, SYNC_TABLES.stage(usage), self.last)
-            || self.happens_before_marker(context, order);
+            || matches!(order, AccessOrder::Marker(_)) && self.happens_before_marker(context, order);
         let is_conflict = (!is_ordered || context.is_in_unordered_subpass(self.queue, self.last))
             && !self.is_ordered_across_subpasses(context, (usage, order));
         is_conflict.then(|| self.conflict(context))
@@ -382,10 +393,12 @@ impl ReadRecord {
     }
 
     /// Whether the write is a buffer marker, and the last read happens before its stage.
+    #[cold]
     fn happens_before_marker(&self, context: &AccessContext<'_>, order: AccessOrder) -> bool {
         let AccessOrder::Marker(marker) = order else { return false };
-        let is_earlier = self.queue == context.queue && marker.is_after_stage(SYNC_TABLES.stage(self.usage));
-        is_earlier || marker.earlier_stages().iter().any(|it| self.happens_before(context, it, self.last))
+        let is_earlier =
+            self.queue == context.queue && markers::earlier_stages(marker).has(SYNC_TABLES.stage(self.usage));
+        is_earlier || markers::earlier_stages(marker).iter().any(|it| self.happens_before(context, it, self.last))
     }
 
     /// Whether load and store operations order the last read before an access, in whatever subpass.

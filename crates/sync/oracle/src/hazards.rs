@@ -243,9 +243,9 @@ impl<'t> HazardFinder<'t> {
     /// Whether a write is visible to a read of a cell that is not among the accesses.
     fn is_visible_to(&self, before: CellAccess, read: &ExecutedAccess, cell: u32) -> bool {
         let all = self.log.dependencies.iter().enumerate();
-        let mut into = all.filter(|(number, it)| {
-            let has_access = it.visible.iter().any(|it| it.includes(read, cell));
-            is_in_second_scope(read, *number, it) && has_access
+        let mut into = all.filter(|(number, dependency)| {
+            let has_access = dependency.visible.iter().any(|it| it.includes(read, cell));
+            is_in_second_scope(read, *number, dependency) && has_access
         });
         into.any(|(to, _)| self.availability_operations(before).any(|from| self.chains[from][to]))
     }

@@ -76,7 +76,7 @@ mod tests {
         reads.add(usage(2), 30, 0, &clock);
         reads.begin_run();
         reads.add(usage(1), 40, 0, &clock);
-        let found: Vec<(u8, Tag)> = reads.as_slice().iter().map(|it| (it.usage.0 as u8, it.tag)).collect();
+        let found: Vec<(u8, Tag)> = reads.as_slice().iter().map(|it| (it.usage.0, it.tag)).collect();
         assert_eq!(found, [(1, 20), (2, 30), (1, 40)]);
     }
 

@@ -133,9 +133,9 @@ fn contains(whole: &Region, part: &Region) -> bool {
 fn is_beside_render_area(program: &Program, place: &ProgramLocation, found: &Hazard) -> bool {
     let Some((buffer, index)) = recorded_location(program, place) else { return false };
     let Some(commands) = program.command_buffers.get(buffer.0 as usize).map(|it| &it.commands) else { return false };
-    let is_of_pass = |it: &Command| {
+    let is_of_pass = |command: &Command| {
         matches!(
-            it,
+            command,
             Command::BeginRenderPass { .. }
                 | Command::NextSubpass
                 | Command::EndRenderPass

@@ -452,7 +452,7 @@ impl TrackedDevice {
             ..DrawParameters::indirect(Vec::new())
         };
         let (mut uses, mut touches) = (ShaderUses::default(), AttachmentUses::new());
-        for pipeline in &own.state.bind_point(BindPoint::Graphics).pipeline {
+        for pipeline in own.state.bind_point(BindPoint::Graphics).pipeline.as_slice() {
             self.add_draw_accesses(&own.state, pipeline, &draw, &mut uses, out);
             add_attachment_uses(&own.state, pipeline, &mut touches);
         }
@@ -467,7 +467,7 @@ impl TrackedDevice {
     fn add_possible_launch(&self, buffer: vk::CommandBuffer, kind: BindPoint, out: &mut TrackerOutput<'_>) {
         let Some(own) = self.command_buffers.get(buffer.0) else { return };
         let mut uses = ShaderUses::default();
-        for pipeline in &own.state.bind_point(kind).pipeline {
+        for pipeline in own.state.bind_point(kind).pipeline.as_slice() {
             let ordered = pipeline.raster.ordered;
             self.add_shader_uses(&own.state, kind, &pipeline.shaders, &Launch::Unknown, ordered, &mut uses, out);
         }

@@ -126,6 +126,7 @@ impl RangeState {
         reads.filter(|it| it.first > older && it.first != context.tag).any(|read| {
             read.happens_before(context, SYNC_TABLES.stage(usage), read.first)
                 || context.is_ordered_by_rendering(read.queue, read.first, (read.usage, read.order), (usage, order))
+                || context.is_ordered_across_subpasses(read.queue, read.first, (read.usage, read.order), (usage, order))
         })
     }
 

@@ -242,17 +242,20 @@ impl<'t> HazardFinder<'t> {
             && reads
                 .filter(|(read, _)| read.agent == after.agent && first.time < read.time && read.time < after.time)
                 .filter(|(_, reached)| self.in_second_scope[later.access].iter().any(|it| reached[*it]))
-                .any(|(read, _)| self.is_visible_to(before, read, later))
+                .any(|(read, _)| {
+                    let own = ExecutedAccess { resource: after.resource, ..read.clone() };
+                    let late =
+                        ExecutedAccess { stage: read.stage, access: read.access, is_write: false, ..after.clone() };
+                    self.is_visible_to(before, &own, later.cell) || self.is_visible_to(before, &late, later.cell)
+                })
     }
 
-    /// Whether a write is visible to another access in the place of a later one.
-    fn is_visible_to(&self, before: CellAccess, read: &ExecutedAccess, later: CellAccess) -> bool {
-        let after = &self.log.accesses[later.access];
-        let read = ExecutedAccess { stage: read.stage, access: read.access, is_write: false, ..after.clone() };
+    /// Whether a write is visible to a read of a cell that is not among the accesses.
+    fn is_visible_to(&self, before: CellAccess, read: &ExecutedAccess, cell: u32) -> bool {
         let all = self.log.dependencies.iter().enumerate();
-        let mut into = all.filter(|(number, it)| {
-            let has_access = it.visible.iter().any(|it| it.includes(&read, later.cell));
-            is_in_second_scope(&read, *number, it) && has_access
+        let mut into = all.filter(|(number, dependency)| {
+            let has_access = dependency.visible.iter().any(|it| it.includes(read, cell));
+            is_in_second_scope(read, *number, dependency) && has_access
         });
         into.any(|(to, _)| self.availability_operations(before).any(|from| self.chains[from][to]))
     }

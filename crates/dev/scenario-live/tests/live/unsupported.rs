@@ -7,7 +7,7 @@ const POSSIBLE: &str = "an access that is not certain";
 const SPARSE: &str = "the sparse blocks of images have 64 KiB";
 
 /// Scenarios that cannot be performed, and what is said about them.
-pub(crate) const UNSUPPORTED: [(&str, &str); 31] = [
+pub(crate) const UNSUPPORTED: [(&str, &str); 32] = [
     ("aliasing/component_of_an_alias_unseen", "a barrier is about whole levels"),
     ("aliasing/compatible_images_of_unknown_size", "more memory than the resource has bytes"),
     ("aliasing/components_of_an_alias", EVERY_TEXEL),
@@ -35,6 +35,7 @@ pub(crate) const UNSUPPORTED: [(&str, &str); 31] = [
     ("present/alias_written", PRESENTED),
     ("present/alias_written_and_waited_for", PRESENTED),
     ("raster_order/load_stands_between", BLENDING),
+    ("render_pass/draw_without_instances_between_writes", POSSIBLE),
     ("render_pass/transition_behind_a_dependency_to_the_third_subpass", BLENDING),
     ("render_pass/write_beside_preserved", EVERY_TEXEL),
     ("render_pass/write_to_preserved", EVERY_TEXEL),

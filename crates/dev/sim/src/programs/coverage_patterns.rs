@@ -68,9 +68,10 @@ fn render_pass_features(pass: &RenderPass, things: &mut Vec<&'static str>) {
 
 /// What subpasses do with the layouts of attachments.
 fn layout_features(pass: &RenderPass, things: &mut Vec<&'static str>) {
-    let layout = |it: &Subpass, attachment: u32| {
-        let all = it.inputs.iter().chain(&it.colors).chain(&it.depth_stencil).chain(&it.depth_stencil_resolve);
-        let mut all = all.copied().chain(it.resolves.iter().map(|it| (it.target, it.layout)));
+    let layout = |subpass: &Subpass, attachment: u32| {
+        let plain = subpass.inputs.iter().chain(&subpass.colors).chain(&subpass.depth_stencil);
+        let resolves = subpass.resolves.iter().map(|it| (it.target, it.layout));
+        let mut all = plain.chain(&subpass.depth_stencil_resolve).copied().chain(resolves);
         all.find(|it| it.0 == attachment).map(|it| it.1)
     };
     for (index, attachment) in pass.attachments.iter().enumerate() {

@@ -24,6 +24,7 @@ use crate::memory::addresses::{AddressLookup, ResourceIdentity};
 use crate::memory::aliases;
 use crate::queue::device::EngineDevice;
 use crate::queue::execution::{CommandExecutor, access_context};
+use crate::queue::submissions::QueueTimeline;
 
 impl CommandExecutor<'_> {
     /// Executes an action. All accesses of a command are checked before any of them is recorded: they do not conflict
@@ -40,7 +41,9 @@ impl CommandExecutor<'_> {
             self.check_contents(tag, &uses());
         }
         for read in commands.plans.possible_reads(index) {
-            self.timeline().possible_reads.add(read.usage, tag);
+            let begin = self.scope_begin();
+            let QueueTimeline { clock, possible_reads, .. } = self.timeline();
+            possible_reads.add(read.usage, tag, begin, clock);
         }
         if let Some(instance) = self.instance.as_mut().filter(|it| it.has_unwritten_attachments()) {
             instance.mark_written(accesses.iter());

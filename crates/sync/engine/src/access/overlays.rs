@@ -212,10 +212,9 @@ impl Overlay {
 
     /// Whether the write, a layout transition, is before a subpass that is, or is ordered before, that of an access.
     pub(crate) fn is_before_ordered_subpass(&self, context: &AccessContext<'_>) -> bool {
-        let is_there = |it: &AvailabilityPoint| {
-            it.queue == context.queue && !context.is_in_unordered_subpass(it.queue, it.subpass_begin)
-        };
-        self.points.iter().any(|it| is_there(it) && !it.is_transition_write && it.subpass_begin != 0)
+        let is_ordered = |begin: Tag| begin != 0 && !context.is_in_unordered_subpass(context.queue, begin);
+        let mut points = self.points.iter().filter(|it| !it.is_transition_write && it.queue == context.queue);
+        points.any(|it| is_ordered(it.subpass_begin))
     }
 
     /// Whether a chain of dependencies from the write reaches a stage.

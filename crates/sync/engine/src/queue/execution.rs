@@ -240,7 +240,7 @@ impl<'a> CommandExecutor<'a> {
     }
 
     /// The tag before the subpass to which the first scopes of barriers are limited; zero outside of render passes.
-    pub(super) fn scope_begin(&self) -> Tag {
+    pub(crate) fn scope_begin(&self) -> Tag {
         self.instance.as_ref().map_or(0, RenderPassInstance::scope_begin)
     }
 

@@ -176,6 +176,11 @@ pub(crate) fn adjacent_accesses(timeline: &ExecutionTimeline<'_>) -> Vec<Adjacen
         if !is_alone || !(last.1.is_write() || at.1.is_write()) {
             continue;
         }
+        // Between two writes, a read that may have happened is an access as well.
+        let is_between = |it: &usize| last.2.0 < *it && *it <= at.2.0;
+        if last.1.is_write() && at.1.is_write() && timeline.possible_reads.iter().any(is_between) {
+            continue;
+        }
         let is_alias = !meets(last, &own);
         let met = intersections(&ranges(timeline, last), if is_alias { &aliased } else { &own });
         let pieces = met.into_iter().flat_map(|it| split_at_dependencies(timeline, it));

@@ -73,8 +73,8 @@ impl TimelineInstance {
     pub(crate) fn add_writes(&mut self, uses: &[TimelineAccess]) {
         const WRITES: u64 = AccessFlags2::COLOR_ATTACHMENT_WRITE.0 | AccessFlags2::DEPTH_STENCIL_ATTACHMENT_WRITE.0;
         let is_write = |it: &&TimelineAccess| SYNC_TABLES.usages[usize::from(it.usage.0)].access & WRITES != 0;
-        self.written.extend(uses.iter().filter(is_write).filter_map(|it| match &it.region {
-            Region::Image(region) => Some(WrittenRegion { resource: it.resource, region: region.clone() }),
+        self.written.extend(uses.iter().filter(is_write).filter_map(|used| match &used.region {
+            Region::Image(region) => Some(WrittenRegion { resource: used.resource, region: region.clone() }),
             Region::Buffer(_) => None,
         }));
     }

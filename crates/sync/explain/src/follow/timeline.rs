@@ -29,6 +29,8 @@ pub(crate) struct ExecutionTimeline<'a> {
     pub(crate) moments: Vec<TimelineMoment>,
     /// Where everything lies, from a moment on: bindings of sparse resources change it.
     addresses: Vec<(usize, AddressMap)>,
+    /// Before which moments there may be reads of whatever resource.
+    pub(crate) possible_reads: Vec<usize>,
 }
 
 pub(crate) struct TimelineMoment {
@@ -165,6 +167,7 @@ impl<'a> ExecutionTimeline<'a> {
             instance: None,
             running: None,
             binds: Vec::new(),
+            possible_reads: Vec::new(),
         };
         for (index, step) in program.steps.iter().enumerate() {
             builder.step(index as u32, step);
@@ -176,7 +179,7 @@ impl<'a> ExecutionTimeline<'a> {
             binds.iter().for_each(|it| drop(next.bind(it)));
             all.push((moment, next));
         }
-        ExecutionTimeline { program, moments: builder.moments, addresses: all }
+        ExecutionTimeline { program, moments: builder.moments, addresses: all, possible_reads: builder.possible_reads }
     }
 
     /// Where things lie at a moment.
@@ -215,6 +218,7 @@ pub(crate) struct TimelineBuilder<'a> {
     running: Option<RunningCommand>,
     /// In the order in which they took place, each with its moment.
     binds: Vec<(usize, &'a [SparseBind])>,
+    possible_reads: Vec<usize>,
 }
 
 /// The command that is being executed.
@@ -551,6 +555,9 @@ impl<'a> TimelineBuilder<'a> {
         match command {
             Command::Action(accesses) => {
                 let uses: Vec<TimelineAccess> = accesses.iter().filter_map(timeline_access).collect();
+                if accesses.iter().any(|it| it.certainty == Certainty::Unreported) {
+                    self.possible_reads.push(self.moments.len());
+                }
                 if let Some(instance) = &mut self.instance {
                     instance.add_writes(&uses);
                 }

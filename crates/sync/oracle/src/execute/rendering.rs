@@ -6,7 +6,7 @@
 use lavascope_abi::{AccessFlags2 as Access, ImageAspectFlags as Aspect, ImageLayout, PipelineStageFlags2 as Stage};
 use lavascope_sync_ir::{
     Area, Attachment, AttachmentKind, AttachmentView, ImageRegion, LoadOp, ProgramLocation, RasterOrder, Region,
-    RenderPass, RenderPassId, Rendering, StoreOp, Subpass, SubpassDependency,
+    RenderPass, RenderPassId, Rendering, ResourceId, StoreOp, Subpass, SubpassDependency,
 };
 
 use super::{
@@ -309,9 +309,8 @@ impl<'p> ProgramExecutor<'p> {
                 let users = users_of_layout(pass, number, subpass, all);
                 let is_after = |it: u32| it >= subpass && users.contains(&it);
                 let before = dependency_indices(state, |it| it.dst.is_some_and(is_after));
-                let has_scope = |it: &SubpassDependency| {
-                    masks::second_scope(it.scope.dst_stages, self.queue_flags(environment.queue)) != 0
-                };
+                let flags = self.queue_flags(environment.queue);
+                let has_scope = |it: &SubpassDependency| masks::second_scope(it.scope.dst_stages, flags) != 0;
                 let subpasses = state.dependencies.iter().filter(|it| has_scope(&it.0)).filter_map(|it| it.0.dst);
                 let subpasses = subpasses.filter(|it| is_after(*it)).collect();
                 let role = OracleAccessRole::Transition { by: TransitionSource::RenderPass, after, before, subpasses };
@@ -414,7 +413,9 @@ impl<'p> ProgramExecutor<'p> {
         within: AttachmentRegion,
         part: &AttachmentAspect,
     ) {
-        if part.store == StoreOp::None && !self.is_attachment_written(environment, view, part.aspects) {
+        let region = ImageRegion { aspects: part.aspects, area: None, ..view.region.clone() };
+        let cells = self.cells.cell_indices(view.resource, &Region::Image(region));
+        if part.store == StoreOp::None && !self.is_attachment_written(environment, view.resource, &cells) {
             return;
         }
         let (stage, access, order) = if part.is_color {
@@ -433,16 +434,14 @@ impl<'p> ProgramExecutor<'p> {
 
     /// Whether values were written to an attachment since the render pass instance began. Its load operation makes its
     /// initial values, and is not counted.
-    fn is_attachment_written(&mut self, environment: &Environment<'p>, view: &AttachmentView, aspects: u32) -> bool {
+    fn is_attachment_written(&self, environment: &Environment<'p>, resource: ResourceId, cells: &[u32]) -> bool {
         let Some(own) = environment.pass.as_ref().map(ExecutedPassInstance::subpass_instance) else { return false };
-        let region = ImageRegion { aspects, area: None, ..view.region.clone() };
-        let cells = self.cells.cell_indices(view.resource, &Region::Image(region));
         let writes = Access::COLOR_ATTACHMENT_WRITE.0 | Access::DEPTH_STENCIL_ATTACHMENT_WRITE.0;
         self.log.accesses.iter().any(|op| {
             op.subpass.is_some_and(|it| it.instance == own.instance)
                 && op.role == OracleAccessRole::Plain
                 && op.access & writes != 0
-                && op.resource == view.resource
+                && op.resource == resource
                 && op.cells.iter().any(|it| cells.contains(it))
         })
     }
@@ -512,7 +511,7 @@ fn layout_in_subpass(pass: &RenderPass, subpass: u32, attachment: usize) -> Opti
 /// Whether no transition is between the uses of an attachment in two layouts. Of layouts that are only for reading an
 /// implementation takes care by itself.
 fn is_one_layout(one: Option<i32>, other: Option<i32>) -> bool {
-    let is_read_only = |it: Option<i32>| match it.map(ImageLayout) {
+    let is_read_only = |layout: Option<i32>| match layout.map(ImageLayout) {
         Some(
             ImageLayout::READ_ONLY_OPTIMAL
             | ImageLayout::SHADER_READ_ONLY_OPTIMAL

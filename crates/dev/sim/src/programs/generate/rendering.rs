@@ -1,12 +1,14 @@
 //! Random render passes, and rendering without them.
 
 use lavascope_abi::{AccessFlags2 as A, ImageAspectFlags, PipelineStageFlags2 as S};
-use lavascope_sync_ir::ColorResolve;
 use lavascope_sync_ir::{
     Access, Area, Attachment, AttachmentKind, AttachmentView, Barrier, Command, Components, Dependency,
     DependencyTarget, LoadOp, RasterOrder, Region, RenderPass, RenderPassId, Rendering, RenderingAttachment, Resolve,
     ResourceId, StoreOp, Subpass, SubpassDependency,
 };
+use lavascope_sync_ir::{Certainty, ColorResolve};
+
+use lavascope_oracle::is_write;
 
 use super::{DependencyStyle, ProgramGenerator, StageAccessMasks, commands::scope};
 
@@ -28,6 +30,10 @@ pub(super) const ATTACHMENTS: StageAccessMasks = StageAccessMasks {
         | A::DEPTH_STENCIL_ATTACHMENT_WRITE.0
         | A::INPUT_ATTACHMENT_READ.0,
 };
+
+/// What those need that read what others drew.
+const INPUT_READ: StageAccessMasks =
+    StageAccessMasks { stages: S::FRAGMENT_SHADER.0, access: A::INPUT_ATTACHMENT_READ.0 };
 
 /// Which subpasses read what the first one drew.
 #[derive(Clone, Copy)]
@@ -288,7 +294,9 @@ impl ProgramGenerator {
                     5..=14 if readers.contain(subpass, count) => 0,
                     _ => subpass - 1,
                 };
-                dependencies.push(dependency(Some(src), Some(subpass), ATTACHMENTS, ATTACHMENTS));
+                let is_narrow = readers.contain(subpass, count) && self.chance(40);
+                let second = if is_narrow { INPUT_READ } else { ATTACHMENTS };
+                dependencies.push(dependency(Some(src), Some(subpass), ATTACHMENTS, second));
                 let is_writer = subpass > 1 && !readers.contain(subpass, count);
                 if is_writer && src != subpass - 2 && self.chance(60) {
                     dependencies.push(dependency(Some(subpass - 2), Some(subpass), ATTACHMENTS, ATTACHMENTS));
@@ -332,10 +340,19 @@ impl ProgramGenerator {
                 accesses.push(Access::new(resource, region, stage, access));
             }
             if !accesses.is_empty() {
+                self.maybe_without_instances(&mut accesses);
                 commands.push(Command::Action(accesses));
             }
         }
         commands
+    }
+
+    /// Some draws have no instances: nothing of them is certain, and nothing is written.
+    fn maybe_without_instances(&mut self, accesses: &mut Vec<Access>) {
+        if self.chance(8) {
+            accesses.retain(|it| !is_write(it.access));
+            accesses.iter_mut().for_each(|it| it.certainty = Certainty::Unreported);
+        }
     }
 
     fn attachment_access(&mut self, resource: ResourceId, place: DrawTarget, stage: u64, access: u64) -> Access {

@@ -127,6 +127,7 @@ impl RangeState {
         reads.filter(|it| it.first > older && it.first != context.tag).any(|read| {
             read.happens_before(context, SYNC_TABLES.stage(usage), read.first)
                 || context.is_ordered_by_rendering(read.queue, read.first, (read.usage, read.order), (usage, order))
+                || context.is_ordered_across_subpasses(read.queue, read.first, (read.usage, read.order), (usage, order))
         })
     }
 
@@ -305,11 +306,15 @@ impl WriteRecord<'_> {
     /// Whether the write is visible to a read that may have happened since, and that is ordered before another write.
     #[cold]
     fn may_be_read_before(&self, context: &AccessContext<'_>, usage: UsageIndex) -> bool {
+        /// The place of the read: what it saw, and in what subpass.
+        fn at_read<'a>(context: &AccessContext<'a>, read: &'a TaggedRead) -> AccessContext<'a> {
+            AccessContext { clock: &read.clock, tag: read.tag, subpass_begin: read.subpass_begin, ..*context }
+        }
         let stage = SYNC_TABLES.stage(usage);
         let is_between = |read: &TaggedRead| {
             read.tag > self.tag
                 && context.clock.has_happened(stage, context.queue, SYNC_TABLES.stage(read.usage), read.tag)
-                && self.is_visible(context, read.usage)
+                && (self.is_visible(&at_read(context, read), read.usage) || self.is_visible(context, read.usage))
         };
         let is_allowed = context.rules.visible_writes && !self.is_in_unordered_subpass(context);
         is_allowed && context.possible_reads.iter().any(is_between)

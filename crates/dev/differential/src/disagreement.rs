@@ -35,41 +35,56 @@ pub(crate) struct LayerDisagreement {
 /// All disagreements about one program, by command.
 pub(crate) fn disagreements(ours: &[ReportedHazard], peer: &[ReportedHazard]) -> Vec<LayerDisagreement> {
     let keys: BTreeSet<(&NamedCommand, &String)> = ours.iter().chain(peer).map(|it| (&it.at, &it.resource)).collect();
-    keys.into_iter().filter_map(|(at, resource)| disagreement(ours, peer, at, resource)).collect()
+    let is_common = |own: &&ReportedHazard| peer.iter().any(|it| it.is_same(own) || it.is_race_for_same(own));
+    let common: Vec<&ReportedHazard> = ours.iter().filter(is_common).collect();
+    keys.into_iter().filter_map(|(at, resource)| disagreement(ours, peer, &common, (at, resource))).collect()
 }
 
 fn disagreement(
     ours: &[ReportedHazard],
     peer: &[ReportedHazard],
-    at: &NamedCommand,
-    resource: &str,
+    common: &[&ReportedHazard],
+    (at, resource): (&NamedCommand, &String),
 ) -> Option<LayerDisagreement> {
     let of = |all: &[ReportedHazard]| -> Vec<ReportedHazard> {
-        // A message about a view names no image.
-        let is_here = |it: &&ReportedHazard| it.at == *at && (it.resource == resource || it.resource.is_empty());
-        let found: BTreeSet<&ReportedHazard> = all.iter().filter(is_here).collect();
+        let found: BTreeSet<&ReportedHazard> = all.iter().filter(|it| it.at == *at && it.resource == *resource).collect();
         found.into_iter().cloned().collect()
     };
-    let made = |kind, ours, peer| Some(LayerDisagreement { kind, at: at.clone(), resource: resource.to_owned(), ours, peer });
     let (own, other) = (of(ours), of(peer));
-    if resource.is_empty() && [ours, peer].iter().any(|all| all.iter().any(|it| it.at == *at && !it.resource.is_empty())) {
-        return None;
-    }
-    match (own.is_empty(), other.is_empty()) {
-        (false, true) => return made(DisagreementKind::OnlyOurs, own, other),
-        (true, false) => return made(DisagreementKind::OnlyPeer, own, other),
-        _ => {}
-    }
-    if other.iter().any(|it| !own.iter().any(|own| own.code == it.code)) {
-        return made(DisagreementKind::Code, own, other);
-    }
-    let is_same_prior = |it: &ReportedHazard, own: &ReportedHazard| {
-        own.code == it.code && (own.prior.is_none() || it.prior.is_none() || own.prior == it.prior)
+    let is_open = |it: &&ReportedHazard| !is_repeated(it, common);
+    let kind = match (own.is_empty(), other.is_empty()) {
+        (false, true) if own.iter().any(|it| is_open(&it)) => DisagreementKind::OnlyOurs,
+        (true, false) if other.iter().any(|it| is_open(&it)) => DisagreementKind::OnlyPeer,
+        (false, false) => {
+            let open: Vec<_> = other.iter().filter(is_open).filter(|it| !is_covered(it, &own, &other)).collect();
+            let has_code = |it: &&ReportedHazard| own.iter().any(|own| own.code == it.code);
+            match (open.is_empty(), open.iter().all(has_code)) {
+                (true, _) => return None,
+                (false, true) => DisagreementKind::Prior,
+                (false, false) => DisagreementKind::Code,
+            }
+        }
+        _ => return None,
     };
-    if other.iter().any(|it| !own.iter().any(|own| is_same_prior(it, own))) {
-        return made(DisagreementKind::Prior, own, other);
-    }
-    None
+    Some(LayerDisagreement { kind, at: at.clone(), resource: resource.clone(), ours: own, peer: other })
+}
+
+/// Whether it follows from something that both report. If nothing orders an access after an earlier one, the same may
+/// hold for other commands, and how often a layer repeats that is up to it. Where queues race for a resource, what
+/// comes after what is anybody's guess.
+fn is_repeated(hazard: &ReportedHazard, common: &[&ReportedHazard]) -> bool {
+    let follows = |it: &&ReportedHazard| it.resource == hazard.resource && (it.is_race() || it.prior == hazard.prior);
+    hazard.is_found_later() && common.iter().any(follows)
+}
+
+/// Whether what the peer reports at a command is among what ours does.
+fn is_covered(hazard: &ReportedHazard, ours: &[ReportedHazard], peer: &[ReportedHazard]) -> bool {
+    let is_known = |it: &ReportedHazard| ours.iter().any(|own| own.is_same(it));
+    // What the recording of a command already shows can be anything to what was submitted elsewhere.
+    let has_recorded = || peer.iter().any(|it| is_known(it) && !it.is_found_later());
+    // Of accesses on another queue the two name different ones.
+    let has_race = || ours.iter().any(ReportedHazard::is_race);
+    is_known(hazard) || (hazard.is_found_later() && has_recorded()) || (hazard.is_race() && has_race())
 }
 
 impl fmt::Display for LayerDisagreement {

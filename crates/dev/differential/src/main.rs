@@ -3,9 +3,11 @@
 #![forbid(unsafe_code)]
 
 mod disagreement;
+mod host_progress;
 mod judge;
 mod layer_process;
 mod peer_limits;
+mod predicates;
 mod random_programs;
 mod reported_hazard;
 mod worker;

@@ -3,7 +3,7 @@
 
 use lavascope_abi::{AccessFlags2 as A, PipelineStageFlags2 as S};
 use lavascope_sync_ir::{
-    Access, Barrier, Command, Dependency, DependencyTarget, Program, RasterOrder, SetEvent, SyncScope, WaitEvents,
+    Access, Barrier, Command, Dependency, DependencyTarget, HostStep, Program, RasterOrder, SetEvent, SyncScope, WaitEvents,
 };
 
 /// The program without what the peer does not follow.
@@ -24,10 +24,24 @@ pub(crate) fn within_peer_limits(program: &Program) -> Program {
             _ => {}
         }
     }
+    for step in &mut made.steps {
+        let HostStep::Submit { batches, .. } = step else { continue };
+        for batch in batches {
+            batch.waits.iter_mut().for_each(|it| fill_stages(&mut it.stages));
+            batch.signals.iter_mut().for_each(|it| fill_stages(&mut it.stages));
+        }
+    }
     for buffer in &mut made.command_buffers {
         buffer.commands.retain(|it| !matches!(it, Command::Action(accesses) if accesses.is_empty()));
     }
     made
+}
+
+/// What comes after a signal that waits for nothing depends on other signals and fences, which the peer keeps apart.
+fn fill_stages(stages: &mut u64) {
+    if *stages == 0 {
+        *stages = S::ALL_COMMANDS.0;
+    }
 }
 
 /// A draw with a render pass instance of its own: the peer has the order of fragments across instances, too.

@@ -1,15 +1,19 @@
 //! Random programs under both layers, and the small forms of those on which the layers disagree.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Instant;
 
 use anyhow::{Result, ensure};
 use lavascope_scenario::{Scenario, print};
 use lavascope_scenario_live::{check_supported, with_version_1_masks};
 use lavascope_sim::programs::{ProgramFeatures, make_performable, make_valid, random_program, shrink};
-use lavascope_sync_ir::{Command, HostStep, Program, SemaphorePoint};
+use lavascope_sync_ir::{Command, Program};
 
+use crate::disagreement::LayerDisagreement;
+use crate::host_progress::comes_to_its_end;
 use crate::judge::{Judge, JudgedProgram};
 use crate::peer_limits::within_peer_limits;
+use crate::predicates::known_predicate;
 
 /// Programs that are performed before their answers are looked at.
 const CHUNK: u64 = 64;
@@ -44,6 +48,7 @@ pub(crate) fn run(request: &RandomRun) -> Result<()> {
         FEATURES.iter().filter(|it| request.features.is_empty() || it.0 == request.features).collect();
     ensure!(!chosen.is_empty(), "no features are called {}", request.features);
     let (begin, mut performed, mut clean, mut shown) = (Instant::now(), 0, 0, 0);
+    let mut excused = BTreeMap::new();
     let mut next = request.seed;
     let end = request.seed + request.programs;
     while next < end && shown < request.shown_max {
@@ -58,7 +63,11 @@ pub(crate) fn run(request: &RandomRun) -> Result<()> {
                 JudgedProgram::Compared { disagreements, hazards } => {
                     performed += 1;
                     clean += u64::from(hazards == 0 && disagreements.is_empty());
-                    if !disagreements.is_empty() && shown < request.shown_max {
+                    let (known, open) = split_known(program, &disagreements);
+                    for name in known {
+                        *excused.entry(name).or_insert(0u64) += 1;
+                    }
+                    if open && shown < request.shown_max {
                         shown += 1;
                         show_small(&mut judge, seed, program)?;
                     }
@@ -68,6 +77,7 @@ pub(crate) fn run(request: &RandomRun) -> Result<()> {
             }
         }
     }
+    excused.iter().for_each(|(name, count)| println!("{count} programs need {name}"));
     let seconds = begin.elapsed().as_secs_f64();
     println!("{performed} programs in {seconds:.1} s, {:.0} per second, {clean} clean, {shown} disagreements", performed as f64 / seconds);
     Ok(())
@@ -78,6 +88,13 @@ fn valid_program(program: &Program) -> Program {
     within_peer_limits(&make_valid(program))
 }
 
+/// The predicates that a program needs, and whether they leave something open.
+fn split_known(program: &Program, disagreements: &[LayerDisagreement]) -> (BTreeSet<&'static str>, bool) {
+    let found: Vec<_> = disagreements.iter().map(|it| known_predicate(program, it)).collect();
+    let is_open = found.iter().any(Option::is_none);
+    (found.into_iter().flatten().map(|it| it.name).collect(), is_open)
+}
+
 fn text_of(program: &Program) -> String {
     print(&Scenario::of(program.clone()))
 }
@@ -85,6 +102,9 @@ fn text_of(program: &Program) -> String {
 /// A random program that can be performed: without the commands that no Vulkan command is.
 fn performable_program(seed: u64, features: &ProgramFeatures) -> Program {
     let mut program = with_version_1_masks(&within_peer_limits(&make_performable(&random_program(seed, features))));
+    if !comes_to_its_end(&program) {
+        program.steps.clear();
+    }
     while check_supported(&program).is_err() {
         if !remove_one_unsupported(&mut program) {
             program.steps.clear();
@@ -125,11 +145,11 @@ fn show_small(judge: &mut Judge, seed: u64, program: &Program) -> Result<()> {
     let shared = std::cell::RefCell::new(judge);
     let differs = |candidate: &Program| {
         let candidate = valid_program(candidate);
-        if !is_valid(&candidate) || check_supported(&candidate).is_err() {
+        if !comes_to_its_end(&candidate) || check_supported(&candidate).is_err() {
             return false;
         }
         let judged = shared.borrow_mut().judge(&text_of(&candidate));
-        matches!(judged, Ok(JudgedProgram::Compared { disagreements, .. }) if !disagreements.is_empty())
+        matches!(judged, Ok(JudgedProgram::Compared { disagreements, .. }) if split_known(&candidate, &disagreements).1)
     };
     let small = valid_program(&shrink(program, &differs));
     let text = text_of(&small);
@@ -140,40 +160,3 @@ fn show_small(judge: &mut Judge, seed: u64, program: &Program) -> Result<()> {
     Ok(())
 }
 
-/// Whether every wait has its signal.
-fn is_valid(program: &Program) -> bool {
-    let mut signaled: Vec<SemaphorePoint> = Vec::new();
-    let mut fences = Vec::new();
-    for step in &program.steps {
-        match step {
-            HostStep::Submit { batches, fence, .. } => {
-                for batch in batches {
-                    for wait in batch.waits.iter().filter(|it| it.point.value.is_none()) {
-                        let Some(at) = signaled.iter().position(|it| *it == wait.point) else { return false };
-                        signaled.remove(at);
-                    }
-                    signaled.extend(batch.signals.iter().map(|it| it.point));
-                }
-                fences.extend(*fence);
-            }
-            HostStep::Acquire { semaphore, fence, .. } => {
-                signaled.extend(semaphore.map(|semaphore| SemaphorePoint { semaphore, value: None }));
-                fences.extend(*fence);
-            }
-            HostStep::Present { waits, .. } => {
-                for semaphore in waits {
-                    let wanted = SemaphorePoint { semaphore: *semaphore, value: None };
-                    let Some(at) = signaled.iter().position(|it| *it == wanted) else { return false };
-                    signaled.remove(at);
-                }
-            }
-            HostStep::SignalSemaphore(point) => signaled.push(*point),
-            HostStep::WaitSemaphores(points) if !points.iter().all(|it| signaled.contains(it)) => return false,
-            HostStep::WaitFences(all) if !all.iter().all(|it| fences.contains(it)) => return false,
-            _ => {}
-        }
-    }
-    let waits = program.steps.iter().filter_map(|it| if let HostStep::Submit { batches, .. } = it { Some(batches) } else { None });
-    let mut timelines = waits.flatten().flat_map(|it| &it.waits).map(|it| it.point).filter(|it| it.value.is_some());
-    timelines.all(|it| signaled.contains(&it))
-}

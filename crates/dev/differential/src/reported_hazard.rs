@@ -62,6 +62,29 @@ impl ReportedHazard {
     }
 }
 
+impl ReportedHazard {
+    /// Whether both layers mean the same hazard.
+    pub(crate) fn is_same(&self, other: &ReportedHazard) -> bool {
+        let is_same_prior = self.prior.is_none() || other.prior.is_none() || self.prior == other.prior;
+        self.code == other.code && self.at == other.at && self.resource == other.resource && is_same_prior
+    }
+
+    /// Whether both are races for one resource.
+    pub(crate) fn is_race_for_same(&self, other: &ReportedHazard) -> bool {
+        self.is_race() && other.is_race() && self.resource == other.resource
+    }
+
+    /// Whether nothing orders the two at all.
+    pub(crate) fn is_race(&self) -> bool {
+        self.code.contains("-RACING-")
+    }
+
+    /// Whether it is about more than the recording of one command buffer.
+    pub(crate) fn is_found_later(&self) -> bool {
+        ["SubmitTimeError", "PresentError"].contains(&self.message_type.as_str())
+    }
+}
+
 impl fmt::Display for NamedCommand {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.label.is_empty() {

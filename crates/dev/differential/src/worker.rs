@@ -2,6 +2,8 @@
 
 use std::ffi::CStr;
 use std::io::{BufRead, Write};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
 
 use anyhow::Result;
 use lavascope_scenario::ScenarioSource;
@@ -39,9 +41,12 @@ pub(crate) struct LayerMessage {
 pub(crate) fn run(layer: &CStr) -> Result<()> {
     let gpu = LiveGpu::open(&[layer])?;
     let mut output = std::io::stdout();
+    let watchdog = Watchdog::start();
     for (at, line) in std::io::stdin().lock().lines().enumerate() {
         let text: String = serde_json::from_str(&line?)?;
+        watchdog.begin();
         let answer = perform(&gpu, &text, at);
+        watchdog.end();
         writeln!(output, "{ANSWER_PREFIX}{}", serde_json::to_string(&answer)?)?;
         output.flush()?;
     }
@@ -74,3 +79,36 @@ fn perform(gpu: &LiveGpu, text: &str, at: usize) -> WorkerAnswer {
 
 /// Between the number of a performance and the name of a resource.
 pub(crate) const NAME_SEPARATOR: char = ':';
+
+/// Ends the process if a program takes too long.
+struct Watchdog {
+    /// Since when a program is performed; none while none is.
+    busy_since: Arc<Mutex<Option<Instant>>>,
+}
+
+impl Watchdog {
+    const PROGRAM_MAX: Duration = Duration::from_secs(10);
+
+    fn start() -> Watchdog {
+        let busy_since: Arc<Mutex<Option<Instant>>> = Arc::default();
+        let watched = Arc::clone(&busy_since);
+        std::thread::spawn(move || {
+            loop {
+                std::thread::sleep(Duration::from_secs(1));
+                let since = *watched.lock().unwrap_or_else(PoisonError::into_inner);
+                if since.is_some_and(|it| it.elapsed() > Watchdog::PROGRAM_MAX) {
+                    std::process::abort();
+                }
+            }
+        });
+        Watchdog { busy_since }
+    }
+
+    fn begin(&self) {
+        *self.busy_since.lock().unwrap_or_else(PoisonError::into_inner) = Some(Instant::now());
+    }
+
+    fn end(&self) {
+        *self.busy_since.lock().unwrap_or_else(PoisonError::into_inner) = None;
+    }
+}

@@ -2,7 +2,9 @@
 
 use std::collections::VecDeque;
 
-use lavascope_sync_ir::{FenceId, HostStep, Program, QueueId, SemaphorePoint, SubmitBatch};
+use lavascope_sync_ir::{
+    Command, EventId, FenceId, HostStep, Program, QueueId, SemaphorePoint, SetEvent, SubmitBatch, WaitEvents,
+};
 
 /// What is not done yet, and what has been signaled.
 struct HostProgress<'a> {
@@ -10,6 +12,8 @@ struct HostProgress<'a> {
     queues: Vec<VecDeque<PendingBatch<'a>>>,
     signaled: Vec<SemaphorePoint>,
     fences: Vec<FenceId>,
+    events: Vec<EventId>,
+    program: &'a Program,
 }
 
 struct PendingBatch<'a> {
@@ -20,7 +24,7 @@ struct PendingBatch<'a> {
 /// Whether nothing of a program waits for ever, and no binary semaphore is waited for before its signal is submitted.
 pub(crate) fn comes_to_its_end(program: &Program) -> bool {
     let queues = program.queues.iter().map(|_| VecDeque::new()).collect();
-    let mut progress = HostProgress { queues, signaled: Vec::new(), fences: Vec::new() };
+    let mut progress = HostProgress { queues, signaled: Vec::new(), fences: Vec::new(), events: Vec::new(), program };
     has_binary_signals(program) && program.steps.iter().all(|it| progress.advance(it)) && progress.is_idle()
 }
 
@@ -38,10 +42,14 @@ impl<'a> HostProgress<'a> {
                 self.signaled.extend(semaphore.map(|semaphore| SemaphorePoint { semaphore, value: None }));
                 self.fences.extend(*fence);
             }
+            HostStep::SetEvent(event) => self.events.push(*event),
+            HostStep::ResetEvent(event) => self.events.retain(|it| it != event),
             HostStep::ResetFences(all) => self.fences.retain(|it| !all.contains(it)),
             _ => {}
         }
-        self.run_queues();
+        if !self.run_queues() {
+            return false;
+        }
         match step {
             HostStep::WaitFences(all) => all.iter().all(|it| self.fences.contains(it)),
             HostStep::WaitSemaphores(points) => points.iter().all(|it| self.is_signaled(*it)),
@@ -59,13 +67,40 @@ impl<'a> HostProgress<'a> {
         self.signaled.iter().any(|it| it.semaphore == wanted.semaphore && it.value >= wanted.value)
     }
 
-    fn run_queues(&mut self) {
+    /// False if a queue would wait for an event that nothing sets.
+    fn run_queues(&mut self) -> bool {
         while let Some(at) = (0..self.queues.len()).find(|it| self.can_run(*it)) {
-            let Some(done) = self.queues[at].pop_front() else { return };
+            let Some(done) = self.queues[at].pop_front() else { return false };
+            let program = self.program;
+            let mut buffers = done.batch.into_iter().flat_map(|it| &it.command_buffers);
+            if !buffers.all(|it| self.run_commands(&program.command_buffers[it.0 as usize].commands)) {
+                return false;
+            }
             let signals = done.batch.into_iter().flat_map(|it| &it.signals);
             self.signaled.extend(signals.map(|it| it.point));
             self.fences.extend(done.fence);
         }
+        true
+    }
+
+    fn run_commands(&mut self, commands: &[Command]) -> bool {
+        let program = self.program;
+        commands.iter().all(|command| match command {
+            Command::SetEvent(SetEvent::Sync1 { event, .. } | SetEvent::Sync2 { event, .. }) => {
+                self.events.push(*event);
+                true
+            }
+            Command::ResetEvent { event, .. } => {
+                self.events.retain(|it| it != event);
+                true
+            }
+            Command::WaitEvents(WaitEvents::Sync1 { events, .. }) => events.iter().all(|it| self.events.contains(it)),
+            Command::WaitEvents(WaitEvents::Sync2 { events }) => events.iter().all(|it| self.events.contains(&it.0)),
+            Command::Execute(all) => {
+                all.iter().all(|it| self.run_commands(&program.command_buffers[it.0 as usize].commands))
+            }
+            _ => true,
+        })
     }
 
     fn can_run(&self, queue: usize) -> bool {

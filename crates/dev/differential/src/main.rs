@@ -10,6 +10,7 @@ mod peer_limits;
 mod predicates;
 mod random_programs;
 mod reported_hazard;
+mod separate_events;
 mod worker;
 
 use std::path::PathBuf;

@@ -6,9 +6,11 @@ use lavascope_sync_ir::{
     Access, Barrier, Command, Dependency, DependencyTarget, HostStep, Program, RasterOrder, SetEvent, SyncScope, WaitEvents,
 };
 
+use crate::separate_events::separate_events;
+
 /// The program without what the peer does not follow.
 pub(crate) fn within_peer_limits(program: &Program) -> Program {
-    let mut made = program.clone();
+    let mut made = separate_events(program);
     for command in made.command_buffers.iter_mut().flat_map(|it| &mut it.commands) {
         match command {
             Command::Action(accesses) => accesses.retain(|it| !is_lone_attachment(it)),

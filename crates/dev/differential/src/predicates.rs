@@ -18,6 +18,7 @@ pub(crate) const PREDICATES: &[KnownPredicate] = &[
     KnownPredicate { name: "transition-after-another-queue", covers: is_transition_after_another_queue },
     KnownPredicate { name: "race-or-order", covers: is_race_or_order },
     KnownPredicate { name: "chain-through-queue-and-host", covers: is_chain_through_queue_and_host },
+    KnownPredicate { name: "transition-of-a-wait", covers: is_transition_of_wait },
 ];
 
 /// The predicate that covers a disagreement.
@@ -84,9 +85,18 @@ fn is_chain_through_queue_and_host(program: &Program, disagreement: &LayerDisagr
         let first = it.prior.as_ref().and_then(|it| submissions_of(program, it).first().copied());
         let last = submissions_of(program, &it.at).last().copied();
         let (Some(first), Some(last)) = (first, last) else { return false };
-        it.is_race() && first < last && program.steps[first..last].iter().any(is_host_wait)
+        first < last && program.steps[first..last].iter().any(is_host_wait)
     };
     disagreement.kind == DisagreementKind::OnlyPeer && disagreement.peer.iter().all(is_ordered)
+}
+
+/// A wait for an event changes a layout: the peer compares that with what came before the event was set, and not with
+/// what came since.
+fn is_transition_of_wait(_: &Program, disagreement: &LayerDisagreement) -> bool {
+    let is_transition = |it: &ReportedHazard| it.access == "SYNC_IMAGE_LAYOUT_TRANSITION";
+    disagreement.kind == DisagreementKind::OnlyOurs
+        && disagreement.at.function.starts_with("vkCmdWaitEvents")
+        && disagreement.ours.iter().all(is_transition)
 }
 
 /// The steps that submit the command buffer of a command.

@@ -7,6 +7,8 @@ use crate::worker::{LayerMessage, NAME_SEPARATOR};
 /// The name of buffers that no program has.
 const SCRATCH: &str = lavascope_scenario_live::SCRATCH_NAME;
 
+const HAZARD_PREFIX: &str = "SYNC-HAZARD-";
+
 /// A command as a message names it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct NamedCommand {
@@ -45,6 +47,8 @@ impl ReportedHazard {
         // The outer label is that of the command that executes a secondary command buffer.
         let last_label = |path: String| path.rsplit("::").next().unwrap_or_default().to_owned();
         let label = property("debug_region").map_or_else(|| message.label.clone(), last_label);
+        // Of commands that race for an event only one layer names the command buffer.
+        let label = if message.name.starts_with(HAZARD_PREFIX) { label } else { String::new() };
         let at = NamedCommand { function: property("command").unwrap_or(function), label };
         let prior = property("prior_command").map(|function| NamedCommand {
             function,

@@ -55,6 +55,8 @@ impl<'a> HostProgress<'a> {
             HostStep::WaitSemaphores(points) => points.iter().all(|it| self.is_signaled(*it)),
             HostStep::QueueIdle(QueueId(queue)) => self.queues[*queue as usize].is_empty(),
             HostStep::DeviceIdle | HostStep::Destroy(_) => self.is_idle(),
+            // What a presentation depends on has been submitted.
+            HostStep::Present { .. } => self.is_idle(),
             _ => true,
         }
     }

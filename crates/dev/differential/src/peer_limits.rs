@@ -3,7 +3,8 @@
 
 use lavascope_abi::{AccessFlags2 as A, PipelineStageFlags2 as S};
 use lavascope_sync_ir::{
-    Access, Barrier, Command, Dependency, DependencyTarget, HostStep, Program, RasterOrder, SetEvent, SyncScope, WaitEvents,
+    Access, Barrier, Command, Dependency, DependencyTarget, HostStep, Program, RasterOrder, RenderPass, Rendering,
+    SetEvent, StoreOp, SubpassDependency, SyncScope, WaitEvents,
 };
 
 use crate::separate_events::separate_events;
@@ -13,6 +14,7 @@ pub(crate) fn within_peer_limits(program: &Program) -> Program {
     let mut made = separate_events(program);
     for command in made.command_buffers.iter_mut().flat_map(|it| &mut it.commands) {
         match command {
+            Command::BeginRendering(rendering) => fit_rendering(rendering),
             Command::Action(accesses) => accesses.retain(|it| !is_lone_attachment(it)),
             Command::Barrier(Barrier::Sync1 { dependencies, .. })
             | Command::WaitEvents(WaitEvents::Sync1 { dependencies, .. }) => share_scopes(dependencies, SharedBy::All),
@@ -33,7 +35,11 @@ pub(crate) fn within_peer_limits(program: &Program) -> Program {
             batch.signals.iter_mut().for_each(|it| fill_stages(&mut it.stages));
         }
     }
+    for pass in &mut made.render_passes {
+        fit_pass(pass);
+    }
     for buffer in &mut made.command_buffers {
+        separate_instances(&mut buffer.commands);
         buffer.commands.retain(|it| !matches!(it, Command::Action(accesses) if accesses.is_empty()));
     }
     made
@@ -44,6 +50,83 @@ fn fill_stages(stages: &mut u64) {
     if *stages == 0 {
         *stages = S::ALL_COMMANDS.0;
     }
+}
+
+/// What attachments are used for.
+const ATTACHMENTS: SyncScope = SyncScope {
+    src_stages: ATTACHMENT_STAGES,
+    src_access: A::COLOR_ATTACHMENT_WRITE.0 | A::DEPTH_STENCIL_ATTACHMENT_WRITE.0,
+    dst_stages: ATTACHMENT_STAGES,
+    dst_access: A::COLOR_ATTACHMENT_READ.0
+        | A::COLOR_ATTACHMENT_WRITE.0
+        | A::DEPTH_STENCIL_ATTACHMENT_READ.0
+        | A::DEPTH_STENCIL_ATTACHMENT_WRITE.0,
+};
+const ATTACHMENT_STAGES: u64 =
+    S::COLOR_ATTACHMENT_OUTPUT.0 | S::EARLY_FRAGMENT_TESTS.0 | S::LATE_FRAGMENT_TESTS.0 | S::FRAGMENT_SHADER.0;
+
+/// For the peer the order of fragments goes from one instance of a render pass to the next.
+fn separate_instances(commands: &mut Vec<Command>) {
+    let barrier = || {
+        let dependency = Dependency { scope: ATTACHMENTS, target: DependencyTarget::Global };
+        Command::Barrier(Barrier::Sync2 { dependencies: vec![dependency] })
+    };
+    let is_own = |it: Option<&Command>| it.is_some_and(|it| *it == barrier());
+    let mut made = Vec::new();
+    for command in commands.drain(..) {
+        let begins = match &command {
+            Command::BeginRenderPass { .. } => true,
+            Command::BeginRendering(rendering) => !rendering.is_resuming,
+            _ => false,
+        };
+        if begins && !is_own(made.last()) {
+            made.push(barrier());
+        }
+        made.push(command);
+    }
+    *commands = made;
+}
+
+/// Between subpasses that use the same attachments there must be a dependency. The peer resolves depth without a
+/// transition before, and stores depth where it shall not.
+fn fit_pass(pass: &mut RenderPass) {
+    for dst in 1..pass.subpasses.len() as u32 {
+        let (src, dst) = (Some(dst - 1), Some(dst));
+        match pass.dependencies.iter_mut().find(|it| (it.src, it.dst) == (src, dst)) {
+            Some(own) => own.scope = union(own.scope, ATTACHMENTS),
+            None => pass.dependencies.push(SubpassDependency { src, dst, scope: ATTACHMENTS, view_offset: None }),
+        }
+    }
+    pass.subpasses.iter_mut().for_each(|it| it.depth_stencil_resolve = None);
+    for attachment in &mut pass.attachments {
+        store(&mut attachment.store);
+        store(&mut attachment.stencil_store);
+    }
+}
+
+/// Suspended rendering is two instances here, and everything is stored.
+fn fit_rendering(rendering: &mut Rendering) {
+    (rendering.is_suspending, rendering.is_resuming) = (false, false);
+    rendering.attachments.iter_mut().for_each(|it| store(&mut it.store));
+}
+
+fn store(op: &mut StoreOp) {
+    if *op == StoreOp::None {
+        *op = StoreOp::Store;
+    }
+}
+
+/// Whether every acquire of an image is waited for: the peer knows of no acquire before the first presentation.
+pub(crate) fn waits_for_acquires(program: &Program) -> bool {
+    let batches = program.steps.iter().filter_map(|step| match step {
+        HostStep::Submit { batches, .. } => Some(batches),
+        _ => None,
+    });
+    let waited: Vec<_> = batches.flatten().flat_map(|it| &it.waits).map(|it| it.point.semaphore).collect();
+    program.steps.iter().all(|step| match step {
+        HostStep::Acquire { semaphore: Some(semaphore), .. } => waited.contains(semaphore),
+        _ => true,
+    })
 }
 
 /// A draw with a render pass instance of its own: the peer has the order of fragments across instances, too.
@@ -63,13 +146,17 @@ enum SharedBy {
 }
 
 fn share_scopes(dependencies: &mut [Dependency], shared_by: SharedBy) {
-    let all = dependencies.iter().fold(SyncScope::default(), |all, it| SyncScope {
-        src_stages: all.src_stages | it.scope.src_stages,
-        src_access: all.src_access | it.scope.src_access,
-        dst_stages: all.dst_stages | it.scope.dst_stages,
-        dst_access: all.dst_access | it.scope.dst_access,
-    });
+    let all = dependencies.iter().fold(SyncScope::default(), |all, it| union(all, it.scope));
     let is_transition = |it: &Dependency| matches!(it.target, DependencyTarget::Transition { .. });
     let shares = |it: &&mut Dependency| shared_by == SharedBy::All || is_transition(it);
     dependencies.iter_mut().filter(shares).for_each(|it| it.scope = all);
+}
+
+fn union(one: SyncScope, other: SyncScope) -> SyncScope {
+    SyncScope {
+        src_stages: one.src_stages | other.src_stages,
+        src_access: one.src_access | other.src_access,
+        dst_stages: one.dst_stages | other.dst_stages,
+        dst_access: one.dst_access | other.dst_access,
+    }
 }

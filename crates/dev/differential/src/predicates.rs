@@ -19,6 +19,8 @@ pub(crate) const PREDICATES: &[KnownPredicate] = &[
     KnownPredicate { name: "race-or-order", covers: is_race_or_order },
     KnownPredicate { name: "chain-through-queue-and-host", covers: is_chain_through_queue_and_host },
     KnownPredicate { name: "transition-of-a-wait", covers: is_transition_of_wait },
+    KnownPredicate { name: "acquire-without-wait", covers: is_acquire_without_wait },
+    KnownPredicate { name: "present-after-acquire", covers: is_present_after_acquire },
 ];
 
 /// The predicate that covers a disagreement.
@@ -97,6 +99,23 @@ fn is_transition_of_wait(_: &Program, disagreement: &LayerDisagreement) -> bool 
     disagreement.kind == DisagreementKind::OnlyOurs
         && disagreement.at.function.starts_with("vkCmdWaitEvents")
         && disagreement.ours.iter().all(is_transition)
+}
+
+/// The peer knows of no acquire before the first presentation of an image.
+fn is_acquire_without_wait(_: &Program, disagreement: &LayerDisagreement) -> bool {
+    let is_acquire = |it: &ReportedHazard| {
+        it.code.ends_with("-AFTER-PRESENT") && it.prior.as_ref().is_some_and(|it| it.function.starts_with("vkAcquire"))
+    };
+    disagreement.kind == DisagreementKind::OnlyOurs && disagreement.ours.iter().all(is_acquire)
+}
+
+/// For the peer a presentation conflicts with the acquire before it, which only reads.
+fn is_present_after_acquire(_: &Program, disagreement: &LayerDisagreement) -> bool {
+    let is_acquire = |it: &ReportedHazard| {
+        it.code == "SYNC-HAZARD-PRESENT-AFTER-READ"
+            && it.prior.as_ref().is_some_and(|it| it.function.starts_with("vkAcquire"))
+    };
+    disagreement.kind == DisagreementKind::OnlyPeer && disagreement.peer.iter().all(is_acquire)
 }
 
 /// The steps that submit the command buffer of a command.

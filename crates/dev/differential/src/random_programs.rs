@@ -12,7 +12,7 @@ use lavascope_sync_ir::{Command, Program};
 use crate::disagreement::LayerDisagreement;
 use crate::host_progress::comes_to_its_end;
 use crate::judge::{Judge, JudgedProgram};
-use crate::peer_limits::within_peer_limits;
+use crate::peer_limits::{waits_for_acquires, within_peer_limits};
 use crate::predicates::known_predicate;
 
 /// Programs that are performed before their answers are looked at.
@@ -102,7 +102,7 @@ fn text_of(program: &Program) -> String {
 /// A random program that can be performed: without the commands that no Vulkan command is.
 fn performable_program(seed: u64, features: &ProgramFeatures) -> Program {
     let mut program = with_version_1_masks(&within_peer_limits(&make_performable(&random_program(seed, features))));
-    if !comes_to_its_end(&program) {
+    if !comes_to_its_end(&program) || !waits_for_acquires(&program) {
         program.steps.clear();
     }
     while check_supported(&program).is_err() {
@@ -145,7 +145,7 @@ fn show_small(judge: &mut Judge, seed: u64, program: &Program) -> Result<()> {
     let shared = std::cell::RefCell::new(judge);
     let differs = |candidate: &Program| {
         let candidate = valid_program(candidate);
-        if !comes_to_its_end(&candidate) || check_supported(&candidate).is_err() {
+        if !comes_to_its_end(&candidate) || !waits_for_acquires(&candidate) || check_supported(&candidate).is_err() {
             return false;
         }
         let judged = shared.borrow_mut().judge(&text_of(&candidate));

@@ -47,7 +47,8 @@ fn disagreement(
     (at, resource): (&NamedCommand, &String),
 ) -> Option<LayerDisagreement> {
     let of = |all: &[ReportedHazard]| -> Vec<ReportedHazard> {
-        let found: BTreeSet<&ReportedHazard> = all.iter().filter(|it| it.at == *at && it.resource == *resource).collect();
+        let found: BTreeSet<&ReportedHazard> =
+            all.iter().filter(|it| it.at == *at && it.resource == *resource).collect();
         found.into_iter().cloned().collect()
     };
     let (own, other) = (of(ours), of(peer));

@@ -12,10 +12,16 @@ use crate::worker::WorkerAnswer;
 /// What came of one program.
 #[derive(Clone, Debug)]
 pub(crate) enum JudgedProgram {
-    Compared { disagreements: Vec<LayerDisagreement>, hazards: usize },
+    Compared {
+        disagreements: Vec<LayerDisagreement>,
+        hazards: usize,
+    },
     Unsupported(String),
     /// A worker died, or a call failed.
-    Broken { layer: ComparedLayer, why: String },
+    Broken {
+        layer: ComparedLayer,
+        why: String,
+    },
 }
 
 pub(crate) struct Judge {
@@ -48,7 +54,9 @@ impl Judge {
     /// What each of the two answers.
     pub(crate) fn answers(&mut self, texts: &[String]) -> Result<(Vec<WorkerAnswer>, Vec<WorkerAnswer>)> {
         let Judge { ours, peer, .. } = self;
-        let all = |layer: &mut LayerProcess| -> Result<Vec<WorkerAnswer>> { texts.iter().map(|it| layer.perform(it)).collect() };
+        let all = |layer: &mut LayerProcess| -> Result<Vec<WorkerAnswer>> {
+            texts.iter().map(|it| layer.perform(it)).collect()
+        };
         std::thread::scope(|scope| {
             let ours = scope.spawn(move || all(ours));
             let peer = all(peer)?;

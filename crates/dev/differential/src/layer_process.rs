@@ -66,7 +66,8 @@ fn built_library(name: &str) -> Result<PathBuf> {
 
 /// The layer that `cargo xtask test` fetches.
 fn khronos_library() -> Result<PathBuf> {
-    const FETCHED: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../../target/khronos/libVkLayer_khronos_validation.so");
+    const FETCHED: &str =
+        concat!(env!("CARGO_MANIFEST_DIR"), "/../../../target/khronos/libVkLayer_khronos_validation.so");
     let library = std::env::var_os("LAVASCOPE_KHRONOS_LIBRARY").map_or_else(|| FETCHED.into(), PathBuf::from);
     ensure!(
         library.is_file(),

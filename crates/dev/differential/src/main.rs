@@ -2,6 +2,7 @@
 
 #![forbid(unsafe_code)]
 
+mod corpus;
 mod disagreement;
 mod host_progress;
 mod judge;
@@ -18,7 +19,8 @@ use std::path::PathBuf;
 use anyhow::{Context, Result, bail};
 use clap::{Parser, Subcommand};
 
-use layer_process::{ComparedLayer, LayerProcess};
+use judge::{Judge, JudgedProgram};
+use layer_process::ComparedLayer;
 
 #[derive(Parser)]
 struct DifferentialArguments {
@@ -32,6 +34,13 @@ enum DifferentialCommand {
     Worker { layer: String },
     /// Show what both layers report of one scenario.
     File { path: PathBuf },
+    /// Compare what both report of the scenarios in a folder; for people, and never a failure.
+    Corpus {
+        folder: PathBuf,
+        /// Only scenarios with this in their names.
+        #[arg(default_value = "")]
+        filter: String,
+    },
     /// Compare what both report of random programs.
     Random {
         #[arg(long, default_value_t = 1000)]
@@ -56,13 +65,17 @@ fn main() -> Result<()> {
         }
         DifferentialCommand::File { path } => {
             let text = std::fs::read_to_string(&path).with_context(|| format!("{} cannot be read", path.display()))?;
-            let folder = std::env::temp_dir().join(format!("lavascope-differential-{}", std::process::id()));
-            for layer in [ComparedLayer::Ours, ComparedLayer::Peer] {
-                let mut process = LayerProcess::new(layer, &folder, &[7, 6])?;
-                println!("{}: {:#?}", layer.word(), process.perform(&text)?);
+            let mut judge = Judge::new(&[7, 6])?;
+            let (ours, peer) = judge.answers(std::slice::from_ref(&text))?;
+            for (layer, answers) in [(ComparedLayer::Ours, ours), (ComparedLayer::Peer, peer)] {
+                println!("{}: {answers:#?}", layer.word());
+            }
+            if let JudgedProgram::Compared { disagreements, .. } = judge.judge(&text)? {
+                disagreements.iter().for_each(|it| println!("{it}"));
             }
             Ok(())
         }
+        DifferentialCommand::Corpus { folder, filter } => corpus::run(&folder, &filter),
         DifferentialCommand::Random { programs, seed, features, shown } => {
             random_programs::run(&random_programs::RandomRun { programs, seed, features, shown_max: shown })
         }

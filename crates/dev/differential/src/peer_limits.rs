@@ -2,19 +2,44 @@
 //! and a run in which every other program needs it shows nothing.
 
 use lavascope_abi::{AccessFlags2 as A, PipelineStageFlags2 as S};
+use lavascope_sim::programs::clear_unused_buffers;
 use lavascope_sync_ir::{
-    Access, Barrier, Command, Dependency, DependencyTarget, HostStep, Program, RasterOrder, RenderPass, Rendering,
-    SetEvent, StoreOp, SubpassDependency, SyncScope, WaitEvents,
+    Access, Area, Barrier, Command, CommandBuffer, Dependency, DependencyTarget, HostStep, Program, RasterOrder,
+    RenderPass, Rendering, ResourceKind, SetEvent, StoreOp, SubpassDependency, SyncScope, WaitEvents,
 };
 
 use crate::separate_events::separate_events;
 
+/// What is left out, by the names that the document has.
+#[cfg(test)]
+pub(crate) const LIMITS: &[&str] = &[
+    "order-across-instances",
+    "transition-beside-a-barrier",
+    "elements-of-version-1",
+    "signals-without-stages",
+    "events-used-again",
+    "subpasses-without-dependency",
+    "depth-resolve",
+    "store-none",
+    "suspended-rendering",
+    "part-of-an-attachment",
+    "shader-writes-in-a-pass",
+    "secondaries-in-a-pass",
+    "memory-not-followed",
+];
+
 /// The program without what the peer does not follow.
 pub(crate) fn within_peer_limits(program: &Program) -> Program {
-    let mut made = separate_events(program);
+    let mut made = separate_events(&with_commands_of_secondaries(program));
+    // All attachments of random programs are of one size, but for what is resolved to.
+    let extents = program.resources.iter().filter_map(|it| match &it.kind {
+        ResourceKind::Image(image) if image.extent[1] > 1 => Some(image.extent),
+        _ => None,
+    });
+    let attachment_extent = extents.min().unwrap_or([1; 3]);
     for command in made.command_buffers.iter_mut().flat_map(|it| &mut it.commands) {
         match command {
-            Command::BeginRendering(rendering) => fit_rendering(rendering),
+            Command::BeginRendering(rendering) => fit_rendering(rendering, attachment_extent),
             Command::Action(accesses) => accesses.retain(|it| !is_lone_attachment(it)),
             Command::Barrier(Barrier::Sync1 { dependencies, .. })
             | Command::WaitEvents(WaitEvents::Sync1 { dependencies, .. }) => share_scopes(dependencies, SharedBy::All),
@@ -38,11 +63,42 @@ pub(crate) fn within_peer_limits(program: &Program) -> Program {
     for pass in &mut made.render_passes {
         fit_pass(pass);
     }
-    for buffer in &mut made.command_buffers {
+    let Program { command_buffers, render_passes, .. } = &mut made;
+    for buffer in command_buffers {
+        for command in &mut buffer.commands {
+            if let Command::BeginRenderPass { pass, views, .. } = command {
+                views.truncate(render_passes[pass.0 as usize].attachments.len());
+            }
+        }
+        leave_out_writes_in_passes(buffer);
         separate_instances(&mut buffer.commands);
         buffer.commands.retain(|it| !matches!(it, Command::Action(accesses) if accesses.is_empty()));
     }
     made
+}
+
+/// Secondary command buffers that continue a render pass become part of it: the peer does not follow their draws.
+fn with_commands_of_secondaries(program: &Program) -> Program {
+    let mut made = program.clone();
+    for buffer in made.command_buffers.iter_mut().filter(|it| !it.is_secondary) {
+        let mut is_inside = false;
+        let mut commands = Vec::new();
+        for command in buffer.commands.drain(..) {
+            match &command {
+                Command::BeginRenderPass { .. } | Command::BeginRendering(_) => is_inside = true,
+                Command::EndRenderPass | Command::EndRendering => is_inside = false,
+                Command::Execute(all) if is_inside => {
+                    let executed = all.iter().map(|it| &program.command_buffers[it.0 as usize].commands);
+                    commands.extend(executed.flatten().cloned());
+                    continue;
+                }
+                _ => {}
+            }
+            commands.push(command);
+        }
+        buffer.commands = commands;
+    }
+    clear_unused_buffers(made)
 }
 
 /// What comes after a signal that waits for nothing depends on other signals and fences, which the peer keeps apart.
@@ -64,6 +120,22 @@ const ATTACHMENTS: SyncScope = SyncScope {
 };
 const ATTACHMENT_STAGES: u64 =
     S::COLOR_ATTACHMENT_OUTPUT.0 | S::EARLY_FRAGMENT_TESTS.0 | S::LATE_FRAGMENT_TESTS.0 | S::FRAGMENT_SHADER.0;
+
+/// The peer forgets what shaders write in a render pass where something was read before.
+fn leave_out_writes_in_passes(buffer: &mut CommandBuffer) {
+    let mut is_inside = buffer.is_secondary;
+    for command in &mut buffer.commands {
+        match command {
+            Command::BeginRenderPass { .. } | Command::BeginRendering(_) => is_inside = true,
+            Command::EndRenderPass | Command::EndRendering => is_inside = buffer.is_secondary,
+            Command::Action(accesses) if is_inside => {
+                let is_write = |it: &Access| it.access == A::SHADER_STORAGE_WRITE.0 && it.stage == S::FRAGMENT_SHADER.0;
+                accesses.retain(|it| !is_write(it));
+            }
+            _ => {}
+        }
+    }
+}
 
 /// For the peer the order of fragments goes from one instance of a render pass to the next.
 fn separate_instances(commands: &mut Vec<Command>) {
@@ -97,15 +169,22 @@ fn fit_pass(pass: &mut RenderPass) {
             None => pass.dependencies.push(SubpassDependency { src, dst, scope: ATTACHMENTS, view_offset: None }),
         }
     }
-    pass.subpasses.iter_mut().for_each(|it| it.depth_stencil_resolve = None);
+    if pass.subpasses.iter_mut().any(|it| it.depth_stencil_resolve.take().is_some()) {
+        pass.attachments.pop();
+    }
     for attachment in &mut pass.attachments {
         store(&mut attachment.store);
         store(&mut attachment.stencil_store);
     }
 }
 
-/// Suspended rendering is two instances here, and everything is stored.
-fn fit_rendering(rendering: &mut Rendering) {
+/// Suspended rendering is two instances here, and everything is stored. For the peer dynamic rendering stores all of its
+/// attachments, and resolves all of their layers.
+fn fit_rendering(rendering: &mut Rendering, extent: [u32; 3]) {
+    rendering.area = Area { offset: [0; 3], extent };
+    if rendering.attachments.iter().any(|it| it.resolve.is_some()) {
+        rendering.view_mask = 0;
+    }
     (rendering.is_suspending, rendering.is_resuming) = (false, false);
     rendering.attachments.iter_mut().for_each(|it| store(&mut it.store));
 }

@@ -2,7 +2,7 @@
 //!
 //! Where the specification is on the side of the peer, the difference is a bug of ours and has no predicate.
 
-use lavascope_sync_ir::{Command, HostStep, Program, QueueId};
+use lavascope_sync_ir::{Barrier, Command, Dependency, DependencyTarget, HostStep, Program, QueueId, WaitEvents};
 
 use crate::disagreement::{DisagreementKind, LayerDisagreement};
 use crate::reported_hazard::{NamedCommand, ReportedHazard};
@@ -21,6 +21,9 @@ pub(crate) const PREDICATES: &[KnownPredicate] = &[
     KnownPredicate { name: "transition-of-a-wait", covers: is_transition_of_wait },
     KnownPredicate { name: "acquire-without-wait", covers: is_acquire_without_wait },
     KnownPredicate { name: "present-after-acquire", covers: is_present_after_acquire },
+    KnownPredicate { name: "chain-through-a-pass", covers: is_chain_through_pass },
+    KnownPredicate { name: "store-at-the-last-subpass", covers: is_store_at_last_subpass },
+    KnownPredicate { name: "order-by-another-resource", covers: is_order_by_another_resource },
 ];
 
 /// The predicate that covers a disagreement.
@@ -46,7 +49,9 @@ fn accesses(command: &Command, program: &Program, disagreement: &LayerDisagreeme
     let resource = resource_number(program, &disagreement.resource);
     match command {
         Command::Action(all) => all.iter().any(|it| Some(it.resource.0) == resource),
-        Command::BeginRenderPass { .. } | Command::BeginRendering(_) | Command::Barrier(_) | Command::WaitEvents(_) => true,
+        Command::BeginRenderPass { .. } | Command::BeginRendering(_) | Command::Barrier(_) | Command::WaitEvents(_) => {
+            true
+        }
         _ => false,
     }
 }
@@ -80,9 +85,8 @@ fn is_race_or_order(_: &Program, disagreement: &LayerDisagreement) -> bool {
 
 /// The host waits for a queue that waited for another one: for the peer nothing is known of the other one.
 fn is_chain_through_queue_and_host(program: &Program, disagreement: &LayerDisagreement) -> bool {
-    let is_host_wait = |it: &HostStep| {
-        matches!(it, HostStep::QueueIdle(_) | HostStep::WaitFences(_) | HostStep::WaitSemaphores(_))
-    };
+    let is_host_wait =
+        |it: &HostStep| matches!(it, HostStep::QueueIdle(_) | HostStep::WaitFences(_) | HostStep::WaitSemaphores(_));
     let is_ordered = |it: &ReportedHazard| {
         let first = it.prior.as_ref().and_then(|it| submissions_of(program, it).first().copied());
         let last = submissions_of(program, &it.at).last().copied();
@@ -116,6 +120,46 @@ fn is_present_after_acquire(_: &Program, disagreement: &LayerDisagreement) -> bo
             && it.prior.as_ref().is_some_and(|it| it.function.starts_with("vkAcquire"))
     };
     disagreement.kind == DisagreementKind::OnlyPeer && disagreement.peer.iter().all(is_acquire)
+}
+
+/// Dependencies of a render pass from and to what is outside order everything; for the peer only what the pass uses.
+fn is_chain_through_pass(program: &Program, disagreement: &LayerDisagreement) -> bool {
+    let resource = resource_number(program, &disagreement.resource);
+    let is_chain = |command: &Command| match command {
+        Command::BeginRenderPass { pass, views, .. } => {
+            let dependencies = &program.render_passes[pass.0 as usize].dependencies;
+            let is_complete =
+                dependencies.iter().any(|it| it.src.is_none()) && dependencies.iter().any(|it| it.dst.is_none());
+            is_complete && !views.iter().any(|it| Some(it.resource.0) == resource)
+        }
+        _ => false,
+    };
+    let mut commands = program.command_buffers.iter().flat_map(|it| &it.commands);
+    disagreement.kind == DisagreementKind::OnlyPeer && commands.any(is_chain)
+}
+
+/// The peer names the command that ends the last subpass which uses an attachment, ours the one that ends the pass.
+fn is_store_at_last_subpass(_: &Program, disagreement: &LayerDisagreement) -> bool {
+    let is_named =
+        |it: &ReportedHazard, function: &str| it.prior.as_ref().is_some_and(|it| it.function.starts_with(function));
+    let is_same = |it: &ReportedHazard| {
+        let ours = |own: &ReportedHazard| own.code == it.code && is_named(own, "vkCmdEndRenderPass");
+        is_named(it, "vkCmdNextSubpass") && disagreement.ours.iter().any(ours)
+    };
+    disagreement.kind == DisagreementKind::Prior && disagreement.peer.iter().all(is_same)
+}
+
+/// A barrier on one resource orders the execution of everything; for the peer it says nothing of other resources.
+fn is_order_by_another_resource(program: &Program, disagreement: &LayerDisagreement) -> bool {
+    let is_limited = |it: &Dependency| !matches!(it.target, DependencyTarget::Global);
+    let has_limited = |command: &Command| match command {
+        Command::Barrier(Barrier::Sync1 { dependencies, .. } | Barrier::Sync2 { dependencies })
+        | Command::WaitEvents(WaitEvents::Sync1 { dependencies, .. }) => dependencies.iter().any(is_limited),
+        Command::WaitEvents(WaitEvents::Sync2 { events }) => events.iter().flat_map(|it| &it.1).any(is_limited),
+        _ => false,
+    };
+    let mut commands = program.command_buffers.iter().flat_map(|it| &it.commands);
+    disagreement.kind == DisagreementKind::OnlyPeer && commands.any(has_limited)
 }
 
 /// The steps that submit the command buffer of a command.
@@ -156,4 +200,39 @@ fn executes(program: &Program, own: usize, wanted: usize) -> bool {
             Command::Execute(all) => all.iter().any(|it| executes(program, it.0 as usize, wanted)),
             _ => false,
         })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::peer_limits::LIMITS;
+
+    const PAGE: &str = include_str!("../../../../docs/differences.md");
+
+    /// The names in the first column of a table below a heading.
+    fn rows(heading: &str) -> Vec<&'static str> {
+        let (_, section) = PAGE.split_once(heading).expect("the heading is there");
+        let section = section.split("\n#").next().unwrap_or_default();
+        section.lines().filter_map(|it| it.strip_prefix("| `")?.split('`').next()).collect()
+    }
+
+    #[test]
+    fn the_document_has_each_predicate_and_no_other() {
+        assert_eq!(rows("### Predicates"), PREDICATES.iter().map(|it| it.name).collect::<Vec<_>>());
+    }
+
+    #[test]
+    fn the_document_has_all_that_is_left_out() {
+        assert_eq!(rows("### Left out of random programs"), LIMITS);
+    }
+
+    #[test]
+    fn each_row_names_a_rule() {
+        for name in PREDICATES.iter().map(|it| it.name).chain(LIMITS.iter().copied()) {
+            let row = PAGE.lines().find(|it| it.starts_with(&format!("| `{name}`"))).expect("a row");
+            let cells: Vec<&str> = row.trim_matches('|').split(" | ").collect();
+            assert!(cells.len() == 4 && cells[2].contains('`') && cells[1].len() > 20, "{row}");
+            assert!(["Lavascope", "both", "not judged"].contains(&cells[3].trim()), "{row}");
+        }
+    }
 }

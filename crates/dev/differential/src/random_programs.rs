@@ -12,6 +12,7 @@ use lavascope_sync_ir::{Command, Program};
 use crate::disagreement::LayerDisagreement;
 use crate::host_progress::comes_to_its_end;
 use crate::judge::{Judge, JudgedProgram};
+use crate::layer_process::ComparedLayer;
 use crate::peer_limits::{waits_for_acquires, within_peer_limits};
 use crate::predicates::known_predicate;
 
@@ -19,6 +20,9 @@ use crate::predicates::known_predicate;
 const CHUNK: u64 = 64;
 /// The capabilities of queues that random programs have.
 const QUEUE_FLAGS: [u32; 2] = [7, 6];
+
+/// Programs that have everything together; only run by name.
+const EVERYTHING: &str = "most";
 
 /// What random programs may have, by name.
 const FEATURES: &[(&str, ProgramFeatures)] = &[
@@ -29,7 +33,16 @@ const FEATURES: &[(&str, ProgramFeatures)] = &[
     ("rendering", ProgramFeatures { dynamic_rendering: true, multiview: true, ..ProgramFeatures::BARRIERS }),
     ("passes", ProgramFeatures { render_passes: true, multiview: true, ..ProgramFeatures::BARRIERS }),
     ("present", ProgramFeatures { presentation: true, queues: true, host_waits: true, ..ProgramFeatures::BARRIERS }),
-    ("most", ProgramFeatures { render_passes: true, dynamic_rendering: true, multiview: true, presentation: true, ..ProgramFeatures::WITHOUT_RENDERING }),
+    (
+        EVERYTHING,
+        ProgramFeatures {
+            render_passes: true,
+            dynamic_rendering: true,
+            multiview: true,
+            presentation: true,
+            ..ProgramFeatures::WITHOUT_RENDERING
+        },
+    ),
 ];
 
 /// What is run.
@@ -44,10 +57,14 @@ pub(crate) struct RandomRun {
 
 pub(crate) fn run(request: &RandomRun) -> Result<()> {
     let mut judge = Judge::new(&QUEUE_FLAGS)?;
-    let chosen: Vec<_> =
-        FEATURES.iter().filter(|it| request.features.is_empty() || it.0 == request.features).collect();
+    let is_chosen = |it: &&(&str, ProgramFeatures)| match request.features.as_str() {
+        "" => it.0 != EVERYTHING,
+        wanted => it.0 == wanted,
+    };
+    let chosen: Vec<_> = FEATURES.iter().filter(is_chosen).collect();
     ensure!(!chosen.is_empty(), "no features are called {}", request.features);
     let (begin, mut performed, mut clean, mut shown) = (Instant::now(), 0, 0, 0);
+    let (mut needed, mut broken_ours) = (0, 0);
     let mut excused = BTreeMap::new();
     let mut next = request.seed;
     let end = request.seed + request.programs;
@@ -64,6 +81,7 @@ pub(crate) fn run(request: &RandomRun) -> Result<()> {
                     performed += 1;
                     clean += u64::from(hazards == 0 && disagreements.is_empty());
                     let (known, open) = split_known(program, &disagreements);
+                    needed += u64::from(!known.is_empty());
                     for name in known {
                         *excused.entry(name).or_insert(0u64) += 1;
                     }
@@ -73,13 +91,20 @@ pub(crate) fn run(request: &RandomRun) -> Result<()> {
                     }
                 }
                 JudgedProgram::Unsupported(why) => println!("seed {seed}: not performed: {why}"),
-                JudgedProgram::Broken { layer, why } => println!("seed {seed}: {}: {why}", layer.word()),
+                JudgedProgram::Broken { layer, why } => {
+                    broken_ours += u64::from(layer == ComparedLayer::Ours);
+                    println!("seed {seed}: {}: {why}", layer.word());
+                }
             }
         }
     }
     excused.iter().for_each(|(name, count)| println!("{count} programs need {name}"));
     let seconds = begin.elapsed().as_secs_f64();
-    println!("{performed} programs in {seconds:.1} s, {:.0} per second, {clean} clean, {shown} disagreements", performed as f64 / seconds);
+    let rate = performed as f64 / seconds;
+    println!("{performed} random programs in {seconds:.1} s, {rate:.0} per second, {clean} of them clean");
+    println!("{needed} random programs needed a predicate, {shown} disagreements are not explained");
+    ensure!(shown == 0, "{shown} disagreements have no predicate");
+    ensure!(broken_ours == 0, "{broken_ours} programs ended a process under our layer");
     Ok(())
 }
 
@@ -120,7 +145,10 @@ fn remove_one_unsupported(program: &mut Program) -> bool {
     for buffer in &mut bare.command_buffers {
         for command in &mut buffer.commands {
             if matches!(command, Command::Action(_)) {
-                *command = Command::SetEvent(lavascope_sync_ir::SetEvent::Sync1 { event: lavascope_sync_ir::EventId(0), stages: 0 });
+                *command = Command::SetEvent(lavascope_sync_ir::SetEvent::Sync1 {
+                    event: lavascope_sync_ir::EventId(0),
+                    stages: 0,
+                });
             }
         }
     }
@@ -159,4 +187,3 @@ fn show_small(judge: &mut Judge, seed: u64, program: &Program) -> Result<()> {
     }
     Ok(())
 }
-

@@ -11,7 +11,9 @@ pub(crate) fn separate_events(program: &Program) -> Program {
         let is_once = executions(program, at) < 2;
         let mut current: Vec<(EventId, EventId)> = Vec::new();
         let commands = std::mem::take(&mut made.command_buffers[at].commands);
-        let kept = commands.into_iter().filter_map(|it| if is_once { renamed(it, &mut current, &mut next) } else { plain(it) });
+        let kept = commands
+            .into_iter()
+            .filter_map(|it| if is_once { renamed(it, &mut current, &mut next) } else { plain(it) });
         made.command_buffers[at].commands = kept.collect();
     }
     made.event_count = next;

@@ -69,7 +69,11 @@ fn perform(gpu: &LiveGpu, text: &str, at: usize) -> WorkerAnswer {
     };
     match gpu.run(script, options) {
         Ok(run) => {
-            let message = |it: lavascope_scenario_live::ReceivedMessage| LayerMessage { name: it.name, text: it.text, label: it.label };
+            let message = |it: lavascope_scenario_live::ReceivedMessage| LayerMessage {
+                name: it.name,
+                text: it.text,
+                label: it.label,
+            };
             WorkerAnswer::Performed(run.messages.into_iter().map(message).collect())
         }
         Err(LiveError::Unsupported(why)) => WorkerAnswer::Unsupported(why.0),

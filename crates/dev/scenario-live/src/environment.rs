@@ -78,7 +78,8 @@ fn profile(queue_flags: &[u32]) -> Value {
         .chain(&DEVICE_EXTENSIONS)
         .map(|it| (it.to_string_lossy().into_owned(), json!(1)))
         .collect();
-    let family = |flags: &u32| json!({ "VkQueueFamilyProperties": { "queueFlags": flags, "queueCount": QUEUES_PER_FAMILY } });
+    let family =
+        |flags: &u32| json!({ "VkQueueFamilyProperties": { "queueFlags": flags, "queueCount": QUEUES_PER_FAMILY } });
     let families: Vec<Value> = queue_flags.iter().flat_map(|it| [family(it), family(it)]).collect();
     json!({ "capabilities": { "route": { "extensions": extensions, "queueFamiliesProperties": families } } })
 }

@@ -16,7 +16,7 @@ pub use generate::{ProgramFeatures, random_program};
 pub use lavascope_oracle::notation::{print, print_place};
 pub use performable::{make_performable, make_valid};
 pub use share_memory::share_memory;
-pub use shrink::shrink;
+pub use shrink::{clear_unused_buffers, shrink};
 pub use sparse::make_sparse;
 
 #[cfg(test)]

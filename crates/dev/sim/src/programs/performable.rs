@@ -7,9 +7,9 @@ use lavascope_abi::{AccessFlags2 as A, Format, ImageAspectFlags, PipelineStageFl
 use lavascope_abi::{SYNC_ACCESSES, SYNC_STAGES};
 use lavascope_oracle::is_write;
 use lavascope_sync_ir::{
-    Access, Barrier, Command, CommandBufferId, Components, Dependency, DependencyTarget, HostStep, ImageRegion,
-    Program, RasterOrder, Region, RenderPass, Resource, ResourceKind, SetEvent, SubpassDependency, SyncScope,
-    WaitEvents,
+    Access, AttachmentView, Barrier, Command, CommandBufferId, Components, Dependency, DependencyTarget, HostStep,
+    ImageDesc, ImageRegion, Program, RasterOrder, Region, RenderPass, Resource, ResourceKind, SetEvent,
+    SubpassDependency, SyncScope, WaitEvents,
 };
 
 use super::edit::repair_events;
@@ -21,10 +21,14 @@ const BYTES_PER_BYTE: u64 = 16;
 const DISPATCH_BYTES: u64 = 12;
 const DRAW_BYTES: u64 = 16;
 
+/// The image that color attachments are resolved to.
+const RESOLVE_TARGET: usize = 1;
+
 /// The program with accesses that commands can make, and masks that its queues support.
 pub fn make_performable(program: &Program) -> Program {
     let mut made = program.clone();
     fit_resources(&mut made.resources);
+    fit_resolve_views(&mut made);
     let resources = made.resources.clone();
     for at in 0..made.command_buffers.len() {
         let flags = common_queue_flags(program, at);
@@ -64,7 +68,10 @@ pub fn make_valid(program: &Program) -> Program {
 
 /// Buffers have words, and what attachments are resolved to is like them.
 fn fit_resources(resources: &mut [Resource]) {
-    let resolved = resources.iter().any(|it| matches!(&it.kind, ResourceKind::Image(it) if it.extent == [2, 2, 1]));
+    let attachment_layers = resources.iter().find_map(|it| match &it.kind {
+        ResourceKind::Image(image) if image.extent == [2, 2, 1] => Some(image.layers),
+        _ => None,
+    });
     for (at, resource) in resources.iter_mut().enumerate() {
         match &mut resource.kind {
             ResourceKind::Buffer { size } => {
@@ -74,10 +81,30 @@ fn fit_resources(resources: &mut [Resource]) {
                     binding.size *= BYTES_PER_BYTE;
                 }
             }
-            ResourceKind::Image(image) if at == 1 && resolved => {
-                (image.format, image.extent) = (Format::R8G8_UNORM, [3, 2, 1]);
+            ResourceKind::Image(image) => {
+                if let Some(layers) = attachment_layers.filter(|_| at == RESOLVE_TARGET) {
+                    (image.format, image.extent, image.layers) = (Format::R8G8_UNORM, [3, 2, 1], layers);
+                }
             }
-            ResourceKind::Image(_) => {}
+        }
+    }
+}
+
+/// Views of what is resolved to have its layers.
+fn fit_resolve_views(program: &mut Program) {
+    let ResourceKind::Image(ImageDesc { layers, .. }) = program.resources[RESOLVE_TARGET].kind else { return };
+    let fit = |view: &mut AttachmentView| {
+        if view.resource.0 as usize == RESOLVE_TARGET {
+            view.region.layers = 0..layers;
+        }
+    };
+    for command in program.command_buffers.iter_mut().flat_map(|it| &mut it.commands) {
+        match command {
+            Command::BeginRenderPass { views, .. } => views.iter_mut().for_each(fit),
+            Command::BeginRendering(rendering) => {
+                rendering.attachments.iter_mut().filter_map(|it| it.resolve.as_mut()).for_each(|it| fit(&mut it.view));
+            }
+            _ => {}
         }
     }
 }
@@ -142,7 +169,8 @@ fn fit_masks(command: &mut Command, flags: u32) {
 
 fn fit_action(accesses: &mut Vec<Access>, resources: &[Resource], flags: u32) {
     let is_drawn = |it: &Access| it.stage & !(S::COPY.0 | S::CLEAR.0 | S::COMPUTE_SHADER.0 | S::DRAW_INDIRECT.0) != 0;
-    let (is_draw, has_indices) = (accesses.iter().any(is_drawn), accesses.iter().any(|it| it.stage == S::INDEX_INPUT.0));
+    let (is_draw, has_indices) =
+        (accesses.iter().any(is_drawn), accesses.iter().any(|it| it.stage == S::INDEX_INPUT.0));
     accesses.retain(|it| is_possible(it, resources, flags) && !(has_indices && it.stage == S::DRAW_INDIRECT.0));
     for access in accesses.iter_mut() {
         fit_access(access, is_draw);

@@ -15,6 +15,7 @@
 //! reason ([`UnsupportedProgram`]). Images stay in the general layout, since programs know no layouts outside of
 //! render passes.
 
+mod environment;
 mod error;
 mod host_steps;
 mod objects;
@@ -22,6 +23,7 @@ mod plan;
 mod recording;
 mod run;
 
+pub use environment::{LayerLibrary, LiveEnvironment};
 pub use error::{LiveError, UnsupportedProgram};
 pub use objects::device::LiveScenario;
 pub use objects::gpu::{DEVICE_EXTENSIONS, INSTANCE_EXTENSIONS, LiveGpu, ReceivedMessage};

@@ -1,6 +1,6 @@
 //! The functions of Vulkan that are called, and the one way to call them.
 
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
 use std::ffi::CStr;
 
 use lavascope_abi as vk;
@@ -10,6 +10,7 @@ use crate::error::LiveError;
 thread_local! {
     static CALLS: Cell<u64> = const { Cell::new(0) };
     static CURRENT: Cell<&'static str> = const { Cell::new("") };
+    static LABEL: RefCell<String> = const { RefCell::new(String::new()) };
 }
 
 /// How many calls this thread has made.
@@ -20,6 +21,15 @@ pub(crate) fn call_count() -> u64 {
 /// The last call of this thread, or the one that it is in.
 pub(crate) fn current_call() -> &'static str {
     CURRENT.get()
+}
+
+/// The label of the command of the program that this thread is recording; empty outside of commands.
+pub(crate) fn current_label() -> String {
+    LABEL.with_borrow(String::clone)
+}
+
+pub(crate) fn set_current_label(label: String) {
+    LABEL.set(label);
 }
 
 pub(crate) fn begin_call(name: &'static str) {

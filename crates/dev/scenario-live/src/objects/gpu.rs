@@ -48,6 +48,8 @@ pub struct ReceivedMessage {
     pub text: String,
     /// The call in which it came, such as `cmd_draw`.
     pub call: &'static str,
+    /// The label of the command that was being recorded; empty where none was.
+    pub label: String,
 }
 
 /// An instance, and its first physical device.
@@ -215,6 +217,7 @@ unsafe extern "system" fn debug_callback(
         name: owned(data.p_message_id_name),
         text: owned(data.p_message),
         call: crate::objects::calls::current_call(),
+        label: crate::objects::calls::current_label(),
     };
     heard.lock().unwrap_or_else(PoisonError::into_inner).push(message);
     vk::Bool32::FALSE

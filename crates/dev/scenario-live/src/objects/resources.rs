@@ -294,7 +294,10 @@ impl LiveDevice<'_> {
             subresource_range: subresource_range(region),
             ..vk::ImageViewCreateInfo::zeroed()
         };
-        Ok(create!(self, create_image_view, info, ImageView))
+        let view = create!(self, create_image_view, info, ImageView);
+        // Some layers name the view instead of its image.
+        self.set_name(vk::ObjectType::IMAGE_VIEW, view.0, &self.scenario.names.resources[resource.0 as usize]);
+        Ok(view)
     }
 
     /// A view as an attachment: with all aspects that it has.

@@ -8,7 +8,7 @@ use lavascope_abi::{Ptr, Structure};
 use lavascope_sync_ir::{Barrier, Command, SetEvent, WaitEvents};
 
 use crate::error::LiveError;
-use crate::objects::calls::{call, check, text_ptr};
+use crate::objects::calls::{call, check, set_current_label, text_ptr};
 use crate::objects::device::LiveDevice;
 use crate::plan::live_command::{LiveAttachments, LiveCommand};
 use crate::recording::render_pass::SubpassContentsKind;
@@ -33,7 +33,9 @@ impl LiveDevice<'_> {
         self.begin(buffer, plan.inherited[at].as_ref(), program.command_buffers[at].is_secondary)?;
         let commands = &program.command_buffers[at].commands;
         for (index, command) in commands.iter().enumerate() {
-            let name = CString::new(command_label(at as u32, index as u32)).unwrap_or_default();
+            let label = command_label(at as u32, index as u32);
+            let name = CString::new(label.clone()).unwrap_or_default();
+            set_current_label(label);
             let info = vk::DebugUtilsLabelEXT { p_label_name: text_ptr(&name), ..vk::DebugUtilsLabelEXT::zeroed() };
             call!(self.vk, cmd_begin_label(buffer, Ptr::to(&info)));
             self.record_command(buffer, command, &commands[index + 1..])?;
@@ -41,6 +43,7 @@ impl LiveDevice<'_> {
                 self.record_live_command(buffer, deed)?;
             }
             call!(self.vk, cmd_end_label(buffer));
+            set_current_label(String::new());
         }
         check("vkEndCommandBuffer", call!(self.vk, end_command_buffer(buffer)))
     }

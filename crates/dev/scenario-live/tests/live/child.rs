@@ -6,8 +6,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
-use lavascope_scenario_live::{DEVICE_EXTENSIONS, INSTANCE_EXTENSIONS, LiveGpu};
-use serde_json::{Map, Value, json};
+use lavascope_scenario_live::{LayerLibrary, LiveEnvironment, LiveGpu};
+use serde_json::{Value, json};
 
 use crate::scenarios::{LiveVariant, Mode, ScenarioOutcome, ScenarioResult, ScenarioRunner, queue_flags, scenarios};
 
@@ -33,11 +33,11 @@ pub(crate) fn run(test: &str, way: LiveVariant, mode: Mode) -> Vec<ScenarioResul
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("{test}-{}", std::process::id()));
     let _ = fs::remove_dir_all(&folder);
     fs::create_dir_all(folder.join(REPORT)).expect("the build folder can be written");
-    write_manifests(&folder);
+    let environment = write_environment(&folder);
     let mut lines = Vec::new();
     // One after the other: several tests run at the same time already.
     for at in 0..all.len().div_ceil(SCENARIOS_MAX) {
-        let child = start_child(test, at, mode, &folder);
+        let child = start_child(test, at, mode, &folder, &environment);
         let output = child.wait_with_output().expect("a child ends");
         let [stdout, stderr] = [&output.stdout, &output.stderr].map(|it| String::from_utf8_lossy(it).into_owned());
         assert!(output.status.success(), "{}\n{stdout}\n{stderr}", output.status);
@@ -97,53 +97,19 @@ fn parse_result(text: &str) -> ScenarioResult {
     ScenarioResult { name: of("name"), outcome }
 }
 
-fn start_child(test: &str, at: usize, mode: Mode, folder: &Path) -> Child {
+fn start_child(test: &str, at: usize, mode: Mode, folder: &Path, environment: &LiveEnvironment) -> Child {
     let mut command = Command::new(std::env::current_exe().expect("a program knows where it is"));
-    command.args([test, "--exact", "--nocapture", "--test-threads=1"]).current_dir(folder);
-    for (key, _) in std::env::vars_os() {
-        if key.to_str().is_some_and(|it| ["VK_", "LAVASCOPE_", "XDG_"].iter().any(|prefix| it.starts_with(prefix))) {
-            command.env_remove(key);
-        }
-    }
-    let driver = folder.join("driver.json");
-    // Another layer that some systems add to everything.
-    command.env("NODEVICE_SELECT", "1");
-    command.env(CHILD, at.to_string()).env("HOME", folder).env("VK_LAYER_PATH", folder);
-    command.env("VK_DRIVER_FILES", &driver).env("VK_ICD_FILENAMES", &driver);
-    command.env("LAVASCOPE_NULL_PROFILE", folder.join("profile.json")).env("LAVASCOPE_REPORT", folder.join(REPORT));
+    command.args([test, "--exact", "--nocapture", "--test-threads=1"]);
+    environment.apply(&mut command);
+    command.env(CHILD, at.to_string()).env("LAVASCOPE_REPORT", folder.join(REPORT));
     command.env("LAVASCOPE_SYNC", "on").env("LAVASCOPE_POSSIBLE", "on").env("LAVASCOPE_SYNC_MODE", mode.word());
     command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("the program that runs can be run again")
 }
 
-fn write_manifests(folder: &Path) {
+fn write_environment(folder: &Path) -> LiveEnvironment {
     let libraries = std::env::current_exe().expect("a program knows where it is");
     let library = |name: &str| -> PathBuf { libraries.with_file_name(name) };
-    let driver = library("liblavascope_null_driver.so");
-    let write = |name: &str, text: String| fs::write(folder.join(name), text).expect("the folder is ours");
-    write("driver.json", lavascope_loader::manifests::driver_manifest(&driver.to_string_lossy()));
-    let function = "vkNegotiateLoaderLayerInterfaceVersion";
-    let layer = json!({ "file_format_version": "1.2.0", "layer": {
-        "name": LAYER.to_string_lossy(),
-        "type": "GLOBAL",
-        "library_path": library("libVkLayer_lavascope.so"),
-        "api_version": "1.4.0",
-        "implementation_version": "1",
-        "description": "",
-        "functions": { function: function },
-        "instance_extensions": [{ "name": "VK_EXT_debug_utils", "spec_version": "2" }],
-    }});
-    write("layer.json", layer.to_string());
-    write("profile.json", profile().to_string());
-}
-
-/// The null driver with two queue families for each set of capabilities that scenarios have.
-fn profile() -> Value {
-    let extensions: Map<String, Value> = INSTANCE_EXTENSIONS
-        .iter()
-        .chain(&DEVICE_EXTENSIONS)
-        .map(|it| (it.to_string_lossy().into_owned(), json!(1)))
-        .collect();
-    let family = |flags: u32| json!({ "VkQueueFamilyProperties": { "queueFlags": flags, "queueCount": 8 } });
-    let families: Vec<Value> = queue_flags().into_iter().flat_map(|it| [family(it), family(it)]).collect();
-    json!({ "capabilities": { "route": { "extensions": extensions, "queueFamiliesProperties": families } } })
+    let (ours, driver) = (library("libVkLayer_lavascope.so"), library("liblavascope_null_driver.so"));
+    let layer = LayerLibrary { name: LAYER, library: &ours };
+    LiveEnvironment::write(folder, layer, &driver, &queue_flags()).expect("the folder is ours")
 }

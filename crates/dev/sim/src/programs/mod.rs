@@ -5,6 +5,7 @@ mod coverage_patterns;
 mod disagreement;
 mod edit;
 mod generate;
+mod performable;
 mod share_memory;
 mod shrink;
 mod sparse;
@@ -13,8 +14,9 @@ pub use coverage::{FEATURES, FeatureCoverage};
 pub use disagreement::{describe, find_disagreement};
 pub use generate::{ProgramFeatures, random_program};
 pub use lavascope_oracle::notation::{print, print_place};
+pub use performable::{make_performable, make_valid};
 pub use share_memory::share_memory;
-pub use shrink::shrink;
+pub use shrink::{clear_unused_buffers, shrink};
 pub use sparse::make_sparse;
 
 #[cfg(test)]

@@ -18,7 +18,7 @@ pub fn shrink(program: &Program, is_interesting: &dyn Fn(&Program) -> bool) -> P
 }
 
 /// Empties command buffers that nothing uses; their numbers stay.
-fn clear_unused_buffers(mut program: Program) -> Program {
+pub fn clear_unused_buffers(mut program: Program) -> Program {
     let mut used = vec![false; program.command_buffers.len()];
     let mut open: Vec<usize> = submitted(&program);
     while let Some(item) = open.pop() {

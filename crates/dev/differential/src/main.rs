@@ -1,0 +1,83 @@
+//! Compares what our layer and the Khronos layer report of the same programs.
+
+#![forbid(unsafe_code)]
+
+mod corpus;
+mod disagreement;
+mod host_progress;
+mod judge;
+mod layer_process;
+mod peer_limits;
+mod predicates;
+mod random_programs;
+mod reported_hazard;
+mod separate_events;
+mod worker;
+
+use std::path::PathBuf;
+
+use anyhow::{Context, Result, bail};
+use clap::{Parser, Subcommand};
+
+use judge::{Judge, JudgedProgram};
+use layer_process::ComparedLayer;
+
+#[derive(Parser)]
+struct DifferentialArguments {
+    #[command(subcommand)]
+    command: DifferentialCommand,
+}
+
+#[derive(Subcommand)]
+enum DifferentialCommand {
+    /// Perform what is read from the standard input; started by the other commands.
+    Worker { layer: String },
+    /// Show what both layers report of one scenario.
+    File { path: PathBuf },
+    /// Compare what both report of the scenarios in a folder; for people, and never a failure.
+    Corpus {
+        folder: PathBuf,
+        /// Only scenarios with this in their names.
+        #[arg(default_value = "")]
+        filter: String,
+    },
+    /// Compare what both report of random programs.
+    Random {
+        #[arg(long, default_value_t = 1000)]
+        programs: u64,
+        #[arg(long, default_value_t = 1)]
+        seed: u64,
+        /// What programs may have, by name; everything if it is not given.
+        #[arg(long, default_value = "")]
+        features: String,
+        /// End after so many disagreements.
+        #[arg(long, default_value_t = 3)]
+        shown: usize,
+    },
+}
+
+fn main() -> Result<()> {
+    match DifferentialArguments::parse().command {
+        DifferentialCommand::Worker { layer } => {
+            let all = [ComparedLayer::Ours, ComparedLayer::Peer];
+            let Some(layer) = all.into_iter().find(|it| it.word() == layer) else { bail!("no layer {layer}") };
+            worker::run(layer.layer_name())
+        }
+        DifferentialCommand::File { path } => {
+            let text = std::fs::read_to_string(&path).with_context(|| format!("{} cannot be read", path.display()))?;
+            let mut judge = Judge::new(&[7, 6])?;
+            let (ours, peer) = judge.answers(std::slice::from_ref(&text))?;
+            for (layer, answers) in [(ComparedLayer::Ours, ours), (ComparedLayer::Peer, peer)] {
+                println!("{}: {answers:#?}", layer.word());
+            }
+            if let JudgedProgram::Compared { disagreements, .. } = judge.judge(&text)? {
+                disagreements.iter().for_each(|it| println!("{it}"));
+            }
+            Ok(())
+        }
+        DifferentialCommand::Corpus { folder, filter } => corpus::run(&folder, &filter),
+        DifferentialCommand::Random { programs, seed, features, shown } => {
+            random_programs::run(&random_programs::RandomRun { programs, seed, features, shown_max: shown })
+        }
+    }
+}

@@ -1,0 +1,238 @@
+//! The known differences: each a predicate with a name, which `docs/differences.md` explains by the same name.
+//!
+//! Where the specification is on the side of the peer, the difference is a bug of ours and has no predicate.
+
+use lavascope_sync_ir::{Barrier, Command, Dependency, DependencyTarget, HostStep, Program, QueueId, WaitEvents};
+
+use crate::disagreement::{DisagreementKind, LayerDisagreement};
+use crate::reported_hazard::{NamedCommand, ReportedHazard};
+
+/// A difference that is known, and what it covers.
+pub(crate) struct KnownPredicate {
+    pub(crate) name: &'static str,
+    pub(crate) covers: fn(&Program, &LayerDisagreement) -> bool,
+}
+
+pub(crate) const PREDICATES: &[KnownPredicate] = &[
+    KnownPredicate { name: "race-behind-another-access", covers: is_race_behind_another_access },
+    KnownPredicate { name: "transition-after-another-queue", covers: is_transition_after_another_queue },
+    KnownPredicate { name: "race-or-order", covers: is_race_or_order },
+    KnownPredicate { name: "chain-through-queue-and-host", covers: is_chain_through_queue_and_host },
+    KnownPredicate { name: "transition-of-a-wait", covers: is_transition_of_wait },
+    KnownPredicate { name: "acquire-without-wait", covers: is_acquire_without_wait },
+    KnownPredicate { name: "present-after-acquire", covers: is_present_after_acquire },
+    KnownPredicate { name: "chain-through-a-pass", covers: is_chain_through_pass },
+    KnownPredicate { name: "store-at-the-last-subpass", covers: is_store_at_last_subpass },
+    KnownPredicate { name: "order-by-another-resource", covers: is_order_by_another_resource },
+];
+
+/// The predicate that covers a disagreement.
+pub(crate) fn known_predicate(program: &Program, disagreement: &LayerDisagreement) -> Option<&'static KnownPredicate> {
+    PREDICATES.iter().find(|it| (it.covers)(program, disagreement))
+}
+
+/// Of what another queue accessed in a range the peer looks at the first part only.
+fn is_race_behind_another_access(program: &Program, disagreement: &LayerDisagreement) -> bool {
+    let has_several = |hazard: &ReportedHazard| {
+        let prior = hazard.prior.as_ref().map(|it| queues_of(program, it)).unwrap_or_default();
+        let is_there = |buffer: &usize| queues_of_buffer(program, *buffer).iter().any(|it| prior.contains(it));
+        let buffers = (0..program.command_buffers.len()).filter(is_there);
+        let commands = buffers.flat_map(|it| &program.command_buffers[it].commands);
+        commands.filter(|it| accesses(it, program, disagreement)).count() > 1
+    };
+    disagreement.kind == DisagreementKind::OnlyOurs
+        && disagreement.ours.iter().all(|it| it.is_race() && has_several(it))
+}
+
+/// Whether a command accesses the resource of a disagreement by itself.
+fn accesses(command: &Command, program: &Program, disagreement: &LayerDisagreement) -> bool {
+    let resource = resource_number(program, &disagreement.resource);
+    match command {
+        Command::Action(all) => all.iter().any(|it| Some(it.resource.0) == resource),
+        Command::BeginRenderPass { .. } | Command::BeginRendering(_) | Command::Barrier(_) | Command::WaitEvents(_) => {
+            true
+        }
+        _ => false,
+    }
+}
+
+/// Names of random programs are a letter and the number.
+fn resource_number(program: &Program, name: &str) -> Option<u32> {
+    let names = lavascope_scenario::DeclaredNames::of(program).resources;
+    names.iter().position(|it| it == name).map(|it| it as u32)
+}
+
+/// For the peer the first scope of a barrier has what other queues wrote; the transition is not compared with that.
+fn is_transition_after_another_queue(program: &Program, disagreement: &LayerDisagreement) -> bool {
+    let is_elsewhere = |it: &ReportedHazard| {
+        let prior = it.prior.as_ref().map(|it| queues_of(program, it)).unwrap_or_default();
+        it.code == "SYNC-HAZARD-WRITE-AFTER-WRITE"
+            && it.access == "SYNC_IMAGE_LAYOUT_TRANSITION"
+            && queues_of(program, &it.at).iter().any(|own| prior.iter().any(|it| it != own))
+    };
+    disagreement.kind == DisagreementKind::OnlyOurs && disagreement.ours.iter().all(is_elsewhere)
+}
+
+/// Both find a fault of the same two commands; one knows of an order between them that is not enough, and the other of
+/// none.
+fn is_race_or_order(_: &Program, disagreement: &LayerDisagreement) -> bool {
+    let is_known = |it: &ReportedHazard| {
+        let is_it = |own: &ReportedHazard| own.prior == it.prior && own.is_race() != it.is_race();
+        disagreement.ours.iter().any(is_it)
+    };
+    disagreement.kind == DisagreementKind::Code && disagreement.peer.iter().all(is_known)
+}
+
+/// The host waits for a queue that waited for another one: for the peer nothing is known of the other one.
+fn is_chain_through_queue_and_host(program: &Program, disagreement: &LayerDisagreement) -> bool {
+    let is_host_wait =
+        |it: &HostStep| matches!(it, HostStep::QueueIdle(_) | HostStep::WaitFences(_) | HostStep::WaitSemaphores(_));
+    let is_ordered = |it: &ReportedHazard| {
+        let first = it.prior.as_ref().and_then(|it| submissions_of(program, it).first().copied());
+        let last = submissions_of(program, &it.at).last().copied();
+        let (Some(first), Some(last)) = (first, last) else { return false };
+        first < last && program.steps[first..last].iter().any(is_host_wait)
+    };
+    disagreement.kind == DisagreementKind::OnlyPeer && disagreement.peer.iter().all(is_ordered)
+}
+
+/// A wait for an event changes a layout: the peer compares that with what came before the event was set, and not with
+/// what came since.
+fn is_transition_of_wait(_: &Program, disagreement: &LayerDisagreement) -> bool {
+    let is_transition = |it: &ReportedHazard| it.access == "SYNC_IMAGE_LAYOUT_TRANSITION";
+    disagreement.kind == DisagreementKind::OnlyOurs
+        && disagreement.at.function.starts_with("vkCmdWaitEvents")
+        && disagreement.ours.iter().all(is_transition)
+}
+
+/// The peer knows of no acquire before the first presentation of an image.
+fn is_acquire_without_wait(_: &Program, disagreement: &LayerDisagreement) -> bool {
+    let is_acquire = |it: &ReportedHazard| {
+        it.code.ends_with("-AFTER-PRESENT") && it.prior.as_ref().is_some_and(|it| it.function.starts_with("vkAcquire"))
+    };
+    disagreement.kind == DisagreementKind::OnlyOurs && disagreement.ours.iter().all(is_acquire)
+}
+
+/// For the peer a presentation conflicts with the acquire before it, which only reads.
+fn is_present_after_acquire(_: &Program, disagreement: &LayerDisagreement) -> bool {
+    let is_acquire = |it: &ReportedHazard| {
+        it.code == "SYNC-HAZARD-PRESENT-AFTER-READ"
+            && it.prior.as_ref().is_some_and(|it| it.function.starts_with("vkAcquire"))
+    };
+    disagreement.kind == DisagreementKind::OnlyPeer && disagreement.peer.iter().all(is_acquire)
+}
+
+/// Dependencies of a render pass from and to what is outside order everything; for the peer only what the pass uses.
+fn is_chain_through_pass(program: &Program, disagreement: &LayerDisagreement) -> bool {
+    let resource = resource_number(program, &disagreement.resource);
+    let is_chain = |command: &Command| match command {
+        Command::BeginRenderPass { pass, views, .. } => {
+            let dependencies = &program.render_passes[pass.0 as usize].dependencies;
+            let is_complete =
+                dependencies.iter().any(|it| it.src.is_none()) && dependencies.iter().any(|it| it.dst.is_none());
+            is_complete && !views.iter().any(|it| Some(it.resource.0) == resource)
+        }
+        _ => false,
+    };
+    let mut commands = program.command_buffers.iter().flat_map(|it| &it.commands);
+    disagreement.kind == DisagreementKind::OnlyPeer && commands.any(is_chain)
+}
+
+/// The peer names the command that ends the last subpass which uses an attachment, ours the one that ends the pass.
+fn is_store_at_last_subpass(_: &Program, disagreement: &LayerDisagreement) -> bool {
+    let is_named =
+        |it: &ReportedHazard, function: &str| it.prior.as_ref().is_some_and(|it| it.function.starts_with(function));
+    let is_same = |it: &ReportedHazard| {
+        let ours = |own: &ReportedHazard| own.code == it.code && is_named(own, "vkCmdEndRenderPass");
+        is_named(it, "vkCmdNextSubpass") && disagreement.ours.iter().any(ours)
+    };
+    disagreement.kind == DisagreementKind::Prior && disagreement.peer.iter().all(is_same)
+}
+
+/// A barrier on one resource orders the execution of everything; for the peer it says nothing of other resources.
+fn is_order_by_another_resource(program: &Program, disagreement: &LayerDisagreement) -> bool {
+    let is_limited = |it: &Dependency| !matches!(it.target, DependencyTarget::Global);
+    let has_limited = |command: &Command| match command {
+        Command::Barrier(Barrier::Sync1 { dependencies, .. } | Barrier::Sync2 { dependencies })
+        | Command::WaitEvents(WaitEvents::Sync1 { dependencies, .. }) => dependencies.iter().any(is_limited),
+        Command::WaitEvents(WaitEvents::Sync2 { events }) => events.iter().flat_map(|it| &it.1).any(is_limited),
+        _ => false,
+    };
+    let mut commands = program.command_buffers.iter().flat_map(|it| &it.commands);
+    disagreement.kind == DisagreementKind::OnlyPeer && commands.any(has_limited)
+}
+
+/// The steps that submit the command buffer of a command.
+fn submissions_of(program: &Program, command: &NamedCommand) -> Vec<usize> {
+    let Some(buffer) = buffer_of(command) else { return Vec::new() };
+    let has = |step: &HostStep| match step {
+        HostStep::Submit { batches, .. } => {
+            batches.iter().flat_map(|it| &it.command_buffers).any(|it| executes(program, it.0 as usize, buffer))
+        }
+        _ => false,
+    };
+    (0..program.steps.len()).filter(|it| has(&program.steps[*it])).collect()
+}
+
+fn buffer_of(command: &NamedCommand) -> Option<usize> {
+    command.label.split('.').next()?.parse().ok()
+}
+
+/// The queues that a command buffer is submitted to.
+fn queues_of(program: &Program, command: &NamedCommand) -> Vec<QueueId> {
+    buffer_of(command).map_or_else(Vec::new, |it| queues_of_buffer(program, it))
+}
+
+fn queues_of_buffer(program: &Program, buffer: usize) -> Vec<QueueId> {
+    let submits = program.steps.iter().filter_map(|step| match step {
+        HostStep::Submit { queue, batches, .. } => Some((*queue, batches)),
+        _ => None,
+    });
+    let has = |batches: &[lavascope_sync_ir::SubmitBatch]| {
+        batches.iter().flat_map(|it| &it.command_buffers).any(|it| executes(program, it.0 as usize, buffer))
+    };
+    submits.filter(|it| has(it.1)).map(|it| it.0).collect()
+}
+
+fn executes(program: &Program, own: usize, wanted: usize) -> bool {
+    own == wanted
+        || program.command_buffers[own].commands.iter().any(|command| match command {
+            Command::Execute(all) => all.iter().any(|it| executes(program, it.0 as usize, wanted)),
+            _ => false,
+        })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::peer_limits::LIMITS;
+
+    const PAGE: &str = include_str!("../../../../docs/differences.md");
+
+    /// The names in the first column of a table below a heading.
+    fn rows(heading: &str) -> Vec<&'static str> {
+        let (_, section) = PAGE.split_once(heading).expect("the heading is there");
+        let section = section.split("\n#").next().unwrap_or_default();
+        section.lines().filter_map(|it| it.strip_prefix("| `")?.split('`').next()).collect()
+    }
+
+    #[test]
+    fn the_document_has_each_predicate_and_no_other() {
+        assert_eq!(rows("### Predicates"), PREDICATES.iter().map(|it| it.name).collect::<Vec<_>>());
+    }
+
+    #[test]
+    fn the_document_has_all_that_is_left_out() {
+        assert_eq!(rows("### Left out of random programs"), LIMITS);
+    }
+
+    #[test]
+    fn each_row_names_a_rule() {
+        for name in PREDICATES.iter().map(|it| it.name).chain(LIMITS.iter().copied()) {
+            let row = PAGE.lines().find(|it| it.starts_with(&format!("| `{name}`"))).expect("a row");
+            let cells: Vec<&str> = row.trim_matches('|').split(" | ").collect();
+            assert!(cells.len() == 4 && cells[2].contains('`') && cells[1].len() > 20, "{row}");
+            assert!(["Lavascope", "both", "not judged"].contains(&cells[3].trim()), "{row}");
+        }
+    }
+}

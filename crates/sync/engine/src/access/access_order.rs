@@ -8,19 +8,19 @@ use lavascope_sync_ir::RasterOrder;
 
 use crate::access::usages::{SYNC_TABLES, UsageIndex};
 
-/// In which order an access takes part.
+/// The order to which an access belongs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum AccessOrder {
     #[default]
     None,
-    /// Fragments, in the order of primitives.
+    /// Rasterization order: fragments in the order of primitives.
     Color,
     DepthStencil,
     /// Before every command that accesses the attachment.
     Load,
     /// After every command that accesses the attachment.
     StoreOrResolve,
-    /// Needs no order with others of its kind.
+    /// Atomic accesses need no order with each other.
     Atomic,
 }
 
@@ -35,7 +35,7 @@ impl From<RasterOrder> for AccessOrder {
     }
 }
 
-/// Whether an earlier access of the same instance comes before a later one by itself.
+/// Whether rendering orders an earlier access of the same render pass instance before a later one.
 pub fn is_ordered(prior: (UsageIndex, AccessOrder), own: (UsageIndex, AccessOrder)) -> bool {
     match (prior.1, own.1) {
         (AccessOrder::Color, AccessOrder::Color) | (AccessOrder::DepthStencil, AccessOrder::DepthStencil) => true,
@@ -50,7 +50,7 @@ pub fn are_atomic(prior: AccessOrder, own: AccessOrder) -> bool {
     prior == AccessOrder::Atomic && own == AccessOrder::Atomic
 }
 
-/// Whether rendering puts two accesses into the same places.
+/// Whether rendering orders two accesses in the same way.
 pub fn is_same_order_class(one: (UsageIndex, AccessOrder), other: (UsageIndex, AccessOrder)) -> bool {
     one.1 == other.1 && is_attachment_access(one.0) == is_attachment_access(other.0)
 }

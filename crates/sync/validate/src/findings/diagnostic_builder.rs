@@ -1,4 +1,4 @@
-//! Hazards of a device as diagnostics.
+//! Makes diagnostics out of hazards.
 
 use std::collections::HashSet;
 
@@ -24,21 +24,22 @@ use crate::findings::names::{
 use crate::findings::program_slice::ProgramSlice;
 use crate::recording::step_history::{HistoryLocation, HistoryStep, step_of};
 
-/// Causes that are explained; each may take a while, and a program with so many has other worries.
+/// Largest number of explained causes. An explanation may take long, and a program with so many causes has other
+/// problems.
 const EXPLAINED_MAX: usize = 200;
-/// Commands between two accesses that are looked at to explain them.
+/// Largest number of commands between two accesses that an explanation follows.
 pub(crate) const COMMANDS_MAX: usize = 20_000;
 
-/// Lines of an explanation, from its beginning and from its end.
+/// Number of lines of an explanation that are kept, at its beginning and at its end.
 const LINES_MAX: usize = 8;
 
-/// Tells what was found on a device: because of its last step, or in a command buffer that is being recorded.
+/// Reports the findings of a device, from its last step or from a command buffer that is being recorded.
 pub(crate) struct DiagnosticBuilder<'a> {
     pub(crate) id: ObjectId,
     pub(crate) device: &'a ValidatedDevice,
-    /// What is being recorded, if it is about that alone.
+    /// The recording, if the findings are about a command buffer that is being recorded.
     pub(crate) recording: Option<&'a HistoryStep>,
-    /// What the device did, if that is known.
+    /// What shaders reported of their accesses, if they do.
     pub(crate) feedback: Option<&'a PendingFeedback>,
     pub(crate) object_names: &'a ObjectNames,
 }
@@ -48,7 +49,7 @@ impl DiagnosticBuilder<'_> {
     pub(crate) fn report_hazards(&self, found: &[Hazard], causes: &mut CauseRegistry) {
         let mut seen = HashSet::new();
         for hazard in found {
-            // Several parts of a resource are one hazard.
+            // A hazard may concern several parts of a resource.
             if seen.insert((hazard.kind, &hazard.at, &hazard.prior, hazard.resource)) {
                 let cause = self.finding_cause(
                     FindingKind::Hazard(hazard.kind),
@@ -77,7 +78,7 @@ impl DiagnosticBuilder<'_> {
                     self.slice(first.min(step_of(&undefined_contents.at)), undefined_contents.resource, usize::MAX)?;
                 let names =
                     SliceNames { slice: &slice, objects: &self.device.objects, object_names: self.object_names };
-                // Several parts of a resource are one fault.
+                // A fault may concern several parts of a resource.
                 let is_it = |own: &&UndefinedContents| {
                     (own.kind, &own.at, &own.prior, own.resource)
                         == (
@@ -187,7 +188,7 @@ impl DiagnosticBuilder<'_> {
         self.finish_diagnostic(self.unexplained(hazard, all, reason), &hazard.at)
     }
 
-    /// With explanation and fix.
+    /// A diagnostic with explanation and fix.
     fn explained(&self, slice: &ProgramSlice<'_>, hazard: &Hazard) -> Option<Diagnostic> {
         let wanted = slice.slice_hazard(hazard)?;
         let all = check(&slice.program);
@@ -201,7 +202,7 @@ impl DiagnosticBuilder<'_> {
             mark_observed(&mut made);
         }
         if own.len() < all.len() {
-            // Whether a fix makes something new is known only beside all that is there already.
+            // A fix may cause a new hazard. Only a comparison with all known hazards shows that.
             let proposal = Explainer::new(&slice.program).propose(own.first()?, &all);
             made.fixes = proposal.fixes.iter().map(|it| Fix { text: it.text(&names), is_verified: true }).collect();
             made.no_fix = proposal.no_fix_reason;
@@ -209,7 +210,7 @@ impl DiagnosticBuilder<'_> {
         Some(made)
     }
 
-    /// What is known without following anything.
+    /// A diagnostic without explanation.
     fn unexplained(&self, hazard: &Hazard, all: &[Hazard], reason: &str) -> Diagnostic {
         let kind = hazard.kind.name().replace('-', "_");
         let same = all.iter().filter(|own| (own.kind, &own.at, &own.prior) == (hazard.kind, &hazard.at, &hazard.prior));
@@ -236,7 +237,7 @@ impl DiagnosticBuilder<'_> {
         }
     }
 
-    /// Those of the properties that do not need an explanation.
+    /// The properties that need no explanation.
     fn unexplained_facts(&self, hazard: &Hazard, kind: String) -> Vec<Property> {
         let is_recorded = relation(&hazard.at, &hazard.prior) == AccessRelation::Recorded;
         let (at, prior) = (self.locate(&hazard.at), self.locate(&hazard.prior));
@@ -254,7 +255,7 @@ impl DiagnosticBuilder<'_> {
         all.into_iter().filter_map(|(key, value)| Some(Property { key, value: value? })).collect()
     }
 
-    /// Where something happened, as far as that is known.
+    /// The location of a finding, as far as it is known.
     fn diagnostic_location(&self, role: &'static str, place: &ProgramLocation) -> DiagPlace {
         let Some(other) = self.locate(place) else {
             return DiagPlace::new(role, "not known any more".to_owned(), "not known any more".to_owned());
@@ -288,7 +289,7 @@ impl DiagnosticBuilder<'_> {
         buffer.into_iter().chain(queue.map(|it| diagnostic_object("VkQueue", it, self.object_names))).collect()
     }
 
-    /// What nobody followed is only as sure as the accesses that are known.
+    /// Without feedback, a hazard is only as certain as its accesses.
     fn severity(&self, hazard: &Hazard) -> Severity {
         let is_certain =
             |place: &ProgramLocation| match self.locate(place).map(|it| (it.recorded, &it.history_step.step)) {
@@ -318,7 +319,7 @@ impl DiagnosticBuilder<'_> {
         }
     }
 
-    /// The call stacks of two places, for what is not explained.
+    /// The call stacks of two locations, for a finding without explanation.
     fn stacks(&self, places: [(&str, &ProgramLocation); 2]) -> Vec<CallStack> {
         let stack = |(role, place): (&str, &ProgramLocation)| {
             let history_location = self.locate(place)?;
@@ -328,7 +329,7 @@ impl DiagnosticBuilder<'_> {
         places.into_iter().filter_map(stack).collect()
     }
 
-    /// With who executes it, and no longer than one wants to read.
+    /// Adds the command buffer and the queue, and limits the length.
     fn finish_diagnostic(&self, mut diagnostic: Diagnostic, at: &ProgramLocation) -> Diagnostic {
         diagnostic.objects.extend(self.locate(at).iter().flat_map(|it| self.executors(it)));
         shorten_explanation(&mut diagnostic.explanation);
@@ -337,7 +338,7 @@ impl DiagnosticBuilder<'_> {
     }
 }
 
-/// Says that it is known what the device did.
+/// Notes that shaders reported the accesses.
 fn mark_observed(diagnostic: &mut Diagnostic) {
     match diagnostic.severity {
         Severity::Error => {
@@ -348,7 +349,7 @@ fn mark_observed(diagnostic: &mut Diagnostic) {
     }
 }
 
-/// Programs may have hundreds of barriers between two accesses; the first and the last tell most.
+/// There may be hundreds of barriers between two accesses. The first and the last ones are the most useful.
 fn shorten_explanation(lines: &mut Vec<String>) {
     let left_out = lines.len().saturating_sub(2 * LINES_MAX);
     if left_out > 1 {
@@ -374,7 +375,7 @@ fn cause_location(history_location: &HistoryLocation<'_>, titles: &ObjectNames) 
     }
 }
 
-/// The name of an object, or its number where it has none.
+/// The name of an object, or its id if it has no name.
 fn name_or_id(object: ObjectId, titles: &ObjectNames) -> String {
     titles.name(object).map_or_else(|| object.to_string(), str::to_owned)
 }

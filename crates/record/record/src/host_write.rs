@@ -136,6 +136,7 @@ impl HostWriteBuilder {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use lavascope_test_support::TestRng;
 
     fn memory() -> ObjectId {
         ObjectId::new(HandleType::DeviceMemory, 4).expect("a small number")
@@ -178,11 +179,10 @@ mod tests {
         for words in 0..good.len() {
             assert!(HostWrite::parse(&good[..words]).is_none());
         }
-        let mut seed = 5u64;
+        let mut rng = TestRng::new(5);
         for _ in 0..20_000 {
-            seed = seed.wrapping_mul(0x5851_f42d_4c95_7f2d).wrapping_add(0x1405_7b7e_f767_814f);
             let mut bad = good.clone();
-            bad[(seed >> 40) as usize % good.len()] ^= 1 << (seed >> 58);
+            bad[rng.below(good.len())] ^= 1 << rng.below(64);
             if let Some(host_write) = HostWrite::parse(&bad) {
                 assert_eq!(host_write.runs().map(|it| it.1.len()).sum::<usize>(), host_write.size());
             }

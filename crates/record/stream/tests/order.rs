@@ -1,5 +1,6 @@
 //! Real threads hand objects to each other, and the merged streams must tell every hand-over in its true order.
 
+use lavascope_test_support::TestRng;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
@@ -54,16 +55,6 @@ impl Shared {
     }
 }
 
-/// A small generator, so that a seed repeats the choices, if not the schedule.
-struct Random(u64);
-
-impl Random {
-    fn below(&mut self, end: usize) -> usize {
-        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        (self.0 >> 33) as usize % end
-    }
-}
-
 #[test]
 fn hand_overs_are_told_in_their_true_order() {
     for (seed, threads, objects) in [(1, 2, 1), (2, 4, 3), (3, 8, 5), (4, 16, 40)] {
@@ -83,7 +74,7 @@ fn hand_overs_are_told_in_their_true_order() {
                 let (shared, wake, running) = (&shared, &wake, &running);
                 scope.spawn(move || {
                     let mut thread = shared.threads.register(wake);
-                    let mut random = Random(seed * 1000 + value);
+                    let mut random = TestRng::new(seed * 1000 + value);
                     for _ in 0..3000 {
                         shared.call(&mut thread, random.below(objects));
                     }

@@ -1,5 +1,6 @@
 //! Whole files: what goes in comes out, whatever happens to the file.
 
+use lavascope_test_support::TestRng;
 use std::collections::{BTreeMap, HashSet};
 
 use lavascope_abi::{Command, bytes_of_slice};
@@ -13,15 +14,6 @@ use lavascope_trace::{
 const HEADER: TraceHeader =
     TraceHeader { version: lavascope_trace::VERSION, id: 0x1234, began: 5, ticks_per_second: 1_000_000_000 };
 
-struct Random(u64);
-
-impl Random {
-    fn below(&mut self, max: u64) -> u64 {
-        self.0 = self.0.wrapping_mul(0x5851_f42d_4c95_7f2d).wrapping_add(0x1405_7b7e_f767_814f);
-        (self.0 >> 33) % max
-    }
-}
-
 #[derive(Clone, Debug, PartialEq)]
 struct TestRecord {
     stream: u32,
@@ -32,7 +24,7 @@ struct TestRecord {
 /// Calls of three threads in an order that could be: each record comes after what its touches name.
 fn calls(count: usize, seed: u64) -> Vec<TestRecord> {
     let commands = [Command::CmdDraw, Command::CmdSetViewport, Command::CmdPushConstants, Command::QueueSubmit2];
-    let mut random = Random(seed);
+    let mut random = TestRng::new(seed);
     let mut done: BTreeMap<u32, u64> = BTreeMap::new();
     let mut known: BTreeMap<(u32, u32), u64> = BTreeMap::new();
     let mut all = Vec::new();
@@ -181,7 +173,7 @@ fn a_file_is_small() {
 fn a_cut_file_gives_what_is_whole() {
     let made = calls(8000, 4);
     let bytes = file(&made, Codec::Zstd, true);
-    let mut random = Random(5);
+    let mut random = TestRng::new(5);
     let mut last = usize::MAX;
     for _ in 0..30 {
         let cut = random.below(bytes.len() as u64) as usize;
@@ -204,7 +196,7 @@ fn any_damage_is_an_error_or_left_out() {
     let made = calls(3000, 6);
     let good = file(&made, Codec::Zstd, true);
     let known: HashSet<(u32, &[u64])> = made.iter().map(|it| (it.stream, &*it.record)).collect();
-    let mut random = Random(7);
+    let mut random = TestRng::new(7);
     for round in 0..200 {
         let mut bad = good.clone();
         for _ in 0..1 + random.below(4) {

@@ -3,10 +3,11 @@
 
 use std::ffi::CStr;
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
 use lavascope_scenario_live::{DEVICE_EXTENSIONS, INSTANCE_EXTENSIONS, LiveGpu};
+use lavascope_test_support::{layer_library, null_driver_library, set_driver};
 use serde_json::{Map, Value, json};
 
 use crate::scenarios::{LiveVariant, Mode, ScenarioOutcome, ScenarioResult, ScenarioRunner, queue_flags, scenarios};
@@ -105,27 +106,23 @@ fn start_child(test: &str, at: usize, mode: Mode, folder: &Path) -> Child {
             command.env_remove(key);
         }
     }
-    let driver = folder.join("driver.json");
     // Another layer that some systems add to everything.
     command.env("NODEVICE_SELECT", "1");
     command.env(CHILD, at.to_string()).env("HOME", folder).env("VK_LAYER_PATH", folder);
-    command.env("VK_DRIVER_FILES", &driver).env("VK_ICD_FILENAMES", &driver);
+    set_driver(&mut command, folder.join("driver.json"));
     command.env("LAVASCOPE_NULL_PROFILE", folder.join("profile.json")).env("LAVASCOPE_REPORT", folder.join(REPORT));
     command.env("LAVASCOPE_SYNC", "on").env("LAVASCOPE_POSSIBLE", "on").env("LAVASCOPE_SYNC_MODE", mode.word());
     command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("the program that runs can be run again")
 }
 
 fn write_manifests(folder: &Path) {
-    let libraries = std::env::current_exe().expect("a program knows where it is");
-    let library = |name: &str| -> PathBuf { libraries.with_file_name(name) };
-    let driver = library("liblavascope_null_driver.so");
     let write = |name: &str, text: String| fs::write(folder.join(name), text).expect("the folder is ours");
-    write("driver.json", lavascope_loader::manifests::driver_manifest(&driver.to_string_lossy()));
+    write("driver.json", lavascope_loader::manifests::driver_manifest(&null_driver_library().to_string_lossy()));
     let function = "vkNegotiateLoaderLayerInterfaceVersion";
     let layer = json!({ "file_format_version": "1.2.0", "layer": {
         "name": LAYER.to_string_lossy(),
         "type": "GLOBAL",
-        "library_path": library("libVkLayer_lavascope.so"),
+        "library_path": layer_library(),
         "api_version": "1.4.0",
         "implementation_version": "1",
         "description": "",

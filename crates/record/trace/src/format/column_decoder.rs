@@ -471,6 +471,7 @@ impl LaneDecoder {
 mod tests {
     use super::*;
     use crate::format::column_encoder::{ColumnEncoder, RecordBody};
+    use lavascope_test_support::TestRng;
 
     fn head(command: u16, kind: u8, call: u64, body: usize, touches: usize) -> RecordHeader {
         RecordHeader {
@@ -574,16 +575,14 @@ mod tests {
     #[test]
     fn damaged_columns_are_errors_and_never_large() {
         let good = block();
-        let mut seed = 7u64;
+        let mut rng = TestRng::new(7);
         for _ in 0..20_000 {
-            seed = seed.wrapping_mul(0x5851_f42d_4c95_7f2d).wrapping_add(0x1405_7b7e_f767_814f);
             let mut bad = good.clone();
-            let at = (seed >> 20) as usize % bad.len().min(400);
-            bad[at] = (seed >> 50) as u8;
+            bad[rng.below(good.len().min(400))] = rng.below(256) as u8;
             if let Ok(decoded) = decode(&bad) {
                 assert!(decoded.words.len() <= WORDS_MAX);
             }
-            bad.truncate((seed >> 30) as usize % good.len());
+            bad.truncate(rng.below(good.len()));
             assert!(decode(&bad).is_err());
         }
     }

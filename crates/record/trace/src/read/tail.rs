@@ -174,6 +174,7 @@ fn record(words: &[u64]) -> Option<(u64, usize)> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use lavascope_test_support::TestRng;
 
     fn head(call: u64, body: usize) -> Vec<u64> {
         let body_words = (HEAD_WORDS + body) as u32;
@@ -226,13 +227,11 @@ mod tests {
     #[test]
     fn any_damage_is_survived() {
         let good = file();
-        let mut seed = 3u64;
+        let mut rng = TestRng::new(3);
         for _ in 0..5000 {
-            seed = seed.wrapping_mul(0x5851_f42d_4c95_7f2d).wrapping_add(0x1405_7b7e_f767_814f);
             let mut bad = good.clone();
-            let at = (seed >> 20) as usize % bad.len();
-            bad[at] ^= 1 << (seed >> 61);
-            bad.truncate((seed >> 33) as usize % bad.len() + 1);
+            bad[rng.below(good.len())] ^= 1 << rng.below(8);
+            bad.truncate(1 + rng.below(good.len()));
             let Some(tail) = Tail::read(&bad) else { continue };
             for stream in tail.streams() {
                 tail.records(stream, 0, &mut Vec::new());

@@ -1,5 +1,6 @@
 //! What tests and the fuzzer of the reader share: traces, all ways to read one, and how much memory that takes.
 
+use lavascope_test_support::TestRng;
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -42,20 +43,11 @@ pub(crate) const HEADER: TraceHeader =
 /// What a reader may ask for beside four times the file.
 const ROOM: usize = 64 << 20;
 
-pub(crate) struct Random(pub(crate) u64);
-
-impl Random {
-    pub(crate) fn below(&mut self, max: usize) -> usize {
-        self.0 = self.0.wrapping_mul(0x5851_f42d_4c95_7f2d).wrapping_add(0x1405_7b7e_f767_814f);
-        (self.0 >> 33) as usize % max.max(1)
-    }
-}
-
 /// A trace of two threads with calls of many shapes, large bodies among them.
 pub(crate) fn file(codec: Codec, calls: u64) -> Vec<u8> {
     let (mut recorder, mut blocks) = (TraceRecorder::default(), Vec::new());
     let commands = [Command::CmdDraw, Command::CmdPushConstants, Command::QueueSubmit, Command::CreateShaderModule];
-    let (mut random, mut ends, mut numbers) = (Random(3), [0u64; 2], [0u64; 2]);
+    let (mut random, mut ends, mut numbers) = (TestRng::new(3), [0u64; 2], [0u64; 2]);
     for index in 0..calls {
         let thread = random.below(2);
         numbers[thread] += 1;

@@ -180,7 +180,7 @@ mod tests {
     use crate::access::access_order::AccessOrder;
     use crate::access::usages::TRANSITION_WRITE;
     use crate::memory::addresses::ResourceIdentity;
-    use crate::test_rng::TestRng;
+    use lavascope_test_support::TestRng;
 
     fn addressed_access(range: Range<u64>) -> AddressedAccess {
         let (resource, identity) = (ResourceId(0), ResourceIdentity::default());
@@ -196,7 +196,7 @@ mod tests {
 
     #[test]
     fn what_is_used_again_is_never_fresh() {
-        let mut dice = TestRng(5);
+        let mut dice = TestRng::new(5);
         let mut fresh = UsedBlocks::default();
         let mut taken = 0;
         for _ in 0..300 {

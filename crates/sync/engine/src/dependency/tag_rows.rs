@@ -171,7 +171,7 @@ fn first_of(one: &mut &[TagRun], other: &mut &[TagRun]) -> Option<TagRun> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::test_rng::TestRng;
+    use lavascope_test_support::TestRng;
 
     fn row(cells: &[(u8, u8, Tag)]) -> TagRow {
         let mut row = TagRow::default();
@@ -219,7 +219,7 @@ mod tests {
     /// Compares a row with an array of cells.
     #[test]
     fn it_is_an_array_of_tags() {
-        let mut dice = TestRng(11);
+        let mut dice = TestRng::new(11);
         for _ in 0..20_000 {
             let ((mut left, mut cells), (right, others)) = (random_row(&mut dice), random_row(&mut dice));
             let is_covered = cells.iter().flatten().zip(others.iter().flatten()).all(|(own, other)| own >= other);

@@ -1,5 +1,6 @@
 //! What shaders touched decides hazards that wait for it, as if it had been known from the beginning.
 
+use lavascope_test_support::TestRng;
 use std::ops::Range;
 
 use lavascope_abi::DescriptorType;
@@ -265,13 +266,12 @@ fn a_call_that_is_taken_back_ends_the_waiting() {
     assert_eq!(app.diagnostics().len(), 1);
 }
 
-/// Numbers: any, and the same ones each time.
-struct Dice(u64);
+/// Chooses the commands of a program.
+struct CommandRng(TestRng);
 
-impl Dice {
+impl CommandRng {
     fn below(&mut self, end: u64) -> u64 {
-        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        (self.0 >> 33) % end
+        self.0.below(end)
     }
 
     fn bytes(&mut self) -> Range<u64> {
@@ -305,7 +305,7 @@ impl Dice {
 fn what_is_found_is_what_is_found_when_all_is_known() {
     let mut found = 0;
     for seed in 0..400 {
-        let mut dice = Dice(seed);
+        let mut dice = CommandRng(TestRng::new(seed));
         let buffers: Vec<Vec<TestCommand>> =
             (0..4).map(|_| (0..dice.below(4) + 1).map(|_| dice.word()).collect()).collect();
         let (mut guessing, mut knowing) = (App::expecting_feedback(), App::new());

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::process::Command;
 use std::time::Duration;
 
+use lavascope_test_support::wait_for;
 use serde_json::Value;
 
 use crate::common::{output, text};
@@ -173,13 +174,10 @@ fn a_program_goes_on_when_its_trace_cannot_grow() {
 /// The process that a process started.
 fn wait_for_child(parent: u32) -> u32 {
     let path = format!("/proc/{parent}/task/{parent}/children");
-    loop {
+    wait_for("a child process", || {
         let children = std::fs::read_to_string(&path).unwrap_or_default();
-        if let Some(child) = children.split_whitespace().next().and_then(|it| it.parse().ok()) {
-            return child;
-        }
-        std::thread::sleep(Duration::from_millis(1));
-    }
+        children.split_whitespace().next().and_then(|it| it.parse().ok())
+    })
 }
 
 #[test]

@@ -6,12 +6,12 @@ use std::process::Command;
 
 use lavascope_abi::ObjectId;
 use lavascope_record::{HostWrite, Outcome, RecordPhase, check};
+use lavascope_test_support::set_driver;
 use serde_json::{Value, json};
 
 use crate::bad_input::compiled;
 use crate::common::{output, text};
 use crate::hostile::read_from;
-use crate::replay_options::null_manifest;
 use crate::test_environment::{TestEnvironment, succeed};
 
 /// Of each buffer of the program.
@@ -82,10 +82,9 @@ fn with_device_salt(command: &mut Command, salt: &str) {
 
 fn captured(stage: &TestEnvironment) {
     let program = compiled(stage, "own_bytes.c");
-    let manifest = null_manifest(stage);
     let mut command = stage.lavascope();
     command.args(["capture", "--results", "-o", "trace.lava", "--"]).arg(program);
-    command.env("VK_ICD_FILENAMES", &manifest).env("VK_DRIVER_FILES", &manifest);
+    set_driver(&mut command, stage.null_driver());
     with_device_salt(&mut command, "1");
     succeed(&mut command);
 }

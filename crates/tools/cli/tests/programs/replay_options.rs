@@ -2,10 +2,10 @@
 
 use std::io::{BufRead, BufReader, Write};
 use std::os::unix::process::CommandExt;
-use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
+use lavascope_test_support::{set_driver, wait_until};
 use serde_json::Value;
 
 use crate::common::{output, text};
@@ -26,24 +26,10 @@ fn capture_cube(stage: &TestEnvironment, screen: &XServer, frames: &str) {
 pub(crate) fn capture_on_null(stage: &TestEnvironment, arguments: &[&str]) {
     let mut command = stage.lavascope();
     command.args(["capture", "--results", "-o", "trace.lava", "--"]).arg(samples()).args(arguments);
-    let manifest = null_manifest(stage);
-    command.env("VK_ICD_FILENAMES", &manifest).env("VK_DRIVER_FILES", &manifest);
+    set_driver(&mut command, stage.null_driver());
     // What shaders compute is not there, and some samples say so.
     let told = output(command.env("LAVASCOPE_NULL_EXECUTE", "transfer"));
     assert!(matches!(told.status.code(), Some(0 | 1)), "{}", text(&told.stderr));
-}
-
-pub(crate) fn null_manifest(stage: &TestEnvironment) -> PathBuf {
-    let command = stage.lavascope();
-    let library = command.get_envs().find(|it| it.0 == "LAVASCOPE_NULL_DRIVER_LIBRARY").and_then(|it| it.1);
-    let library = library.expect("the stage sets it").to_str().expect("a path");
-    let path = stage.folder.join("null.json");
-    let manifest = serde_json::json!({
-        "file_format_version": "1.0.1",
-        "ICD": { "library_path": library, "api_version": "1.4.300" },
-    });
-    std::fs::write(&path, manifest.to_string()).expect("it can be written");
-    path
 }
 
 fn replay(stage: &TestEnvironment, options: &[&str]) -> Command {
@@ -193,10 +179,10 @@ fn a_trace_is_played_again_and_again_until_it_is_interrupted() {
         let mut command = replay(&stage, &["--loop", "--screenshot", "0..1", "--screenshots", folder]);
         let mut child = command.stdout(Stdio::piped()).process_group(0).spawn().expect("it starts");
         let picture = stage.folder.join(folder).join("frame-000000.png");
-        while !picture.exists() {
+        wait_until("the first picture", || {
             assert!(poll_running(&mut child));
-            std::thread::sleep(Duration::from_millis(50));
-        }
+            picture.exists()
+        });
         let pid = rustix::process::Pid::from_child(&child);
         match to_all {
             true => rustix::process::kill_process_group(pid, rustix::process::Signal::TERM),

@@ -1,5 +1,6 @@
 //! `trim`: a part of a trace is replayed as it was in the whole.
 
+use lavascope_test_support::wait_until;
 use serde_json::Value;
 
 use crate::common::{output, text};
@@ -164,11 +165,7 @@ fn a_signal_begins_and_ends_the_part_that_is_wanted() {
         serde_json::from_slice::<Value>(&told.stdout).unwrap_or_default()
     };
     let until = |what: &str, is_so: &dyn Fn(&Value) -> bool| {
-        let began = std::time::Instant::now();
-        while !is_so(&info()) {
-            assert!(began.elapsed() < std::time::Duration::from_secs(120), "never {what}: {:#}", info());
-            std::thread::sleep(std::time::Duration::from_millis(100));
-        }
+        wait_until(what, || is_so(&info()));
     };
     let frames = |it: &Value| it["frames"].as_u64().unwrap_or(0);
     let facts = |it: &Value| it["stored"]["facts"]["unpacked"].as_u64().unwrap_or(0);

@@ -14,11 +14,12 @@ use std::sync::{Mutex, PoisonError};
 use std::thread;
 
 use ash::vk;
+use lavascope_test_support::TestRng;
 
 use self::parcel::{HandoffPipeline, Parcel, WORDS};
 use crate::Sample;
 use crate::arguments::SampleOptions;
-use crate::common::{Gpu, Needs, Queue, Random};
+use crate::common::{Gpu, Needs, Queue};
 use crate::failure::Failure;
 
 pub(crate) const SAMPLE: Sample = Sample {
@@ -79,29 +80,29 @@ fn run(options: &SampleOptions) -> Result<(), Failure> {
 
 /// The way of each parcel, two per thread.
 fn routes(seed: u64, threads: usize, visits: u32) -> Vec<Vec<Stop>> {
-    let mut random = Random::new(seed);
+    let mut random = TestRng::new(seed);
     let mut stop = || Stop { thread: random.below(threads as u32) as usize, operation: operation(&mut random) };
     (0..threads * 2).map(|_| (0..visits).map(|_| stop()).collect()).collect()
 }
 
-fn operation(random: &mut Random) -> Operation {
+fn operation(random: &mut TestRng) -> Operation {
     let half = WORDS / 2;
     match random.below(8) {
         0 | 1 => {
             let at = random.below(WORDS);
-            Operation::Fill { at, count: 1 + random.below(WORDS - at), value: random.word() }
+            Operation::Fill { at, count: 1 + random.below(WORDS - at), value: random.next_u32() }
         }
         2 | 3 => {
             let at = random.below(WORDS);
             let count = 1 + random.below((WORDS - at).min(16));
-            Operation::Update { at, words: (0..count).map(|_| random.word()).collect() }
+            Operation::Update { at, words: (0..count).map(|_| random.next_u32()).collect() }
         }
         4 => {
             let (from, to) = (random.below(half), half + random.below(half));
             Operation::Copy { from, to, count: 1 + random.below((half - from).min(WORDS - to)) }
         }
         5 => Operation::Move,
-        _ => Operation::Scramble { key: random.word() },
+        _ => Operation::Scramble { key: random.next_u32() },
     }
 }
 
@@ -218,7 +219,7 @@ mod tests {
 
     #[test]
     fn operations_stay_inside_of_the_buffer() {
-        let mut random = Random::new(9);
+        let mut random = TestRng::new(9);
         for _ in 0..10_000 {
             match operation(&mut random) {
                 Operation::Fill { at, count, .. } => assert!(count > 0 && at + count <= WORDS),

@@ -1,4 +1,4 @@
-//! Random command buffers: actions with dependencies between them.
+//! TestRng command buffers: actions with dependencies between them.
 
 use lavascope_abi::{AccessFlags2 as A, PipelineStageFlags2 as S};
 use lavascope_sync_ir::{
@@ -92,7 +92,7 @@ impl ProgramGenerator {
         for _ in 0..actions {
             let is_pass = needs_graphics && !self.attachments.is_empty() && self.chance(35);
             let (part, usage) = if is_pass { self.pass(before) } else { self.action(needs_graphics) };
-            if self.dependency_style != DependencyStyle::Random || self.chance(50) {
+            if self.dependency_style != DependencyStyle::TestRng || self.chance(50) {
                 self.push_dependency(&mut commands, before, usage, &part);
             }
             commands.extend(part);
@@ -103,7 +103,7 @@ impl ProgramGenerator {
             self.recorded_accesses = self.recorded_accesses.union(usage);
             self.maybe_execute_secondary(&mut commands);
         }
-        if self.features.host_accesses && self.dependency_style != DependencyStyle::Random && self.chance(60) {
+        if self.features.host_accesses && self.dependency_style != DependencyStyle::TestRng && self.chance(60) {
             let host = StageAccessMasks { stages: S::HOST.0, access: A::HOST_READ.0 | A::HOST_WRITE.0 };
             let dependency =
                 Dependency { scope: scope(StageAccessMasks::EVERYTHING, host), target: DependencyTarget::Global };
@@ -148,7 +148,7 @@ impl ProgramGenerator {
         let is_all = self.chance(80);
         let (src, dst) = match self.dependency_style {
             DependencyStyle::Generous if is_all => (StageAccessMasks::EVERYTHING, StageAccessMasks::EVERYTHING),
-            DependencyStyle::Random => (self.random_stage_access(), self.random_stage_access()),
+            DependencyStyle::TestRng => (self.random_stage_access(), self.random_stage_access()),
             _ => (before, after),
         };
         if self.features.events && self.chance(20) {

@@ -420,8 +420,8 @@ impl Checker<'_> {
         if slot == 0 {
             return Ok(());
         }
-        let way = pointer_action(pointer, pass);
-        if way == PointerAction::Drop {
+        let action = pointer_action(pointer, pass);
+        if action == PointerAction::Drop {
             return Err(self.error(frame, at, RecordFault::WrongMark));
         }
         match rules::pointer_use(&self.memory, &NoPackContext, frame, pointer.read) {
@@ -434,7 +434,7 @@ impl Checker<'_> {
             }
             PointerUse::Unknown => {}
         }
-        let pass = match way {
+        let pass = match action {
             PointerAction::Follow(pass) => pass,
             PointerAction::Mark if slot == Ptr::<u8>::PRESENT.0 => return Ok(()),
             PointerAction::Mark | PointerAction::Drop => return Err(self.error(frame, at, RecordFault::WrongMark)),

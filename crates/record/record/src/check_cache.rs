@@ -105,8 +105,8 @@ impl CheckedShape {
     #[inline]
     fn match_record<'a>(&self, words: &'a [u64]) -> Option<Record<'a>> {
         let head = RecordHeader::from_words(words[0], *words.get(1)?);
-        let (body, touches) = (head.body_words as usize, head.order_edge_count as usize);
-        let own = words.get(..body + touches)?;
+        let (body, edge_count) = (head.body_words as usize, head.order_edge_count as usize);
+        let own = words.get(..body + edge_count)?;
         let is_fixed = |it: &FixedBits| own.get(it.word as usize).is_some_and(|word| word & it.mask == it.value);
         let is_handle = |pair: &(u32, HandleType)| {
             own.get(pair.0 as usize).is_some_and(|word| ObjectId::from_raw_typed(*word, pair.1).is_some())

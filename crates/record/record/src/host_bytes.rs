@@ -46,7 +46,7 @@ impl<'a> HostBytes<'a> {
     }
 
     /// The words of a record with its number, and the calls of other threads that it comes after.
-    pub fn to_words(self, call: u64, touches: &[u64], words: &mut Vec<u64>) {
+    pub fn to_words(self, call: u64, order_edges: &[u64], words: &mut Vec<u64>) {
         words.clear();
         words.extend([0, 0, self.region, self.first, self.bytes.len() as u64]);
         let (whole, rest) = self.bytes.as_chunks::<8>();
@@ -56,17 +56,17 @@ impl<'a> HostBytes<'a> {
             last[..rest.len()].copy_from_slice(rest);
             words.push(u64::from_le_bytes(last));
         }
-        let (body_words, touch_count) = (words.len() as u32, touches.len() as u32);
+        let (body_words, edge_count) = (words.len() as u32, order_edges.len() as u32);
         let head = RecordHeader {
             body_words,
             command: 0,
             kind: beside::HOST_BYTES,
             omissions: 0,
             call,
-            order_edge_count: touch_count,
+            order_edge_count: edge_count,
         };
         words[..HEAD_WORDS].copy_from_slice(&head.to_words());
-        words.extend_from_slice(touches);
+        words.extend_from_slice(order_edges);
     }
 }
 

@@ -112,23 +112,23 @@ impl HostWriteBuilder {
     }
 
     /// The record with its number, and the calls of other threads that it comes after.
-    pub fn finish(&mut self, call: u64, touches: &[u64]) -> &[u64] {
+    pub fn finish(&mut self, call: u64, order_edges: &[u64]) -> &[u64] {
         let runs = (self.words.len() - HEAD_WORDS - FIRST_RUN) as u64;
         self.words[HEAD_WORDS + 2] = runs | (self.bytes.len() as u64) << 32;
         self.bytes.resize(self.bytes.len().next_multiple_of(8), 0);
         let bytes = self.bytes.chunks_exact(8).map(|it| u64::from_le_bytes(std::array::from_fn(|at| it[at])));
         self.words.extend(bytes);
-        let (body_words, touch_count) = (self.words.len() as u32, touches.len() as u32);
+        let (body_words, edge_count) = (self.words.len() as u32, order_edges.len() as u32);
         let head = RecordHeader {
             body_words,
             command: 0,
             kind: beside::HOST_WRITE,
             omissions: 0,
             call,
-            order_edge_count: touch_count,
+            order_edge_count: edge_count,
         };
         self.words[..HEAD_WORDS].copy_from_slice(&head.to_words());
-        self.words.extend_from_slice(touches);
+        self.words.extend_from_slice(order_edges);
         &self.words
     }
 }

@@ -20,14 +20,14 @@ pub fn print(record: Record<'_>) -> String {
 }
 
 /// The same, with the names that the application gave to its objects.
-pub fn print_with(record: Record<'_>, titles: &ObjectNames) -> String {
+pub fn print_with(record: Record<'_>, object_names: &ObjectNames) -> String {
     let desc = record.command().desc();
     let layout = match (record.phase(), desc.outputs) {
         (RecordPhase::Leave, Some(outputs)) => outputs.layout,
         _ => desc.parameters,
     };
     let mut printer =
-        Printer { memory: RecordMemory { body: record.body() }, names: titles, out: String::new(), indent: 0 };
+        Printer { memory: RecordMemory { body: record.body() }, names: object_names, out: String::new(), indent: 0 };
     let arrow = if record.phase() == RecordPhase::Enter { "" } else { " ->" };
     let _ = writeln!(printer.out, "{}{arrow}", desc.name);
     printer.indent = 1;

@@ -115,9 +115,9 @@ fn first_record(words: &[u64]) -> Option<(Option<u64>, RecordHeader, &[u64])> {
 }
 
 fn is_ready(done: &[u64], head: RecordHeader, record: &[u64]) -> bool {
-    let touches = record[head.body_words as usize..].iter().map(|it| OrderEdge::from_word(*it));
+    let order_edges = record[head.body_words as usize..].iter().map(|it| OrderEdge::from_word(*it));
     // Threads are numbered from one, in the order in which the merger met them.
-    touches.into_iter().all(|it| done.get(it.thread as usize - 1).is_some_and(|done| *done >= it.call))
+    order_edges.into_iter().all(|it| done.get(it.thread as usize - 1).is_some_and(|done| *done >= it.call))
 }
 
 #[cfg(test)]
@@ -130,17 +130,17 @@ mod tests {
     use crate::thread::StreamThread;
 
     /// A record without an image.
-    fn record(command: Command, kind: RecordPhase, call: u64, touches: &[(u32, u64)]) -> Vec<u64> {
+    fn record(command: Command, kind: RecordPhase, call: u64, order_edges: &[(u32, u64)]) -> Vec<u64> {
         let head = RecordHeader {
             body_words: 2,
             command: command as u16,
             kind: kind as u8,
             omissions: 0,
             call,
-            order_edge_count: touches.len() as u32,
+            order_edge_count: order_edges.len() as u32,
         };
-        let touches = touches.iter().map(|(thread, call)| OrderEdge { thread: *thread, call: *call }.to_word());
-        head.to_words().into_iter().chain(touches).collect()
+        let order_edges = order_edges.iter().map(|(thread, call)| OrderEdge { thread: *thread, call: *call }.to_word());
+        head.to_words().into_iter().chain(order_edges).collect()
     }
 
     fn drained(merger: &mut Merger, threads: &StreamThreads) -> Vec<(u32, u64)> {

@@ -55,20 +55,20 @@ impl StreamThread {
     /// The record being made comes after a touch of an object; zero is none.
     #[inline(always)]
     pub fn order_after(&mut self, word: u64) {
-        let touch = OrderEdge::from_word(word);
-        if word != 0 && touch.thread != self.number {
-            self.add_edge(touch);
+        let edge = OrderEdge::from_word(word);
+        if word != 0 && edge.thread != self.number {
+            self.add_edge(edge);
         }
     }
 
-    fn add_edge(&mut self, touch: OrderEdge) {
-        let index = touch.thread as usize;
+    fn add_edge(&mut self, edge: OrderEdge) {
+        let index = edge.thread as usize;
         if self.ordered_after.len() <= index {
             self.ordered_after.resize(index + 1, 0);
         }
-        if self.ordered_after[index] < touch.call {
-            self.ordered_after[index] = touch.call;
-            self.order_edges.push(touch.to_word());
+        if self.ordered_after[index] < edge.call {
+            self.ordered_after[index] = edge.call;
+            self.order_edges.push(edge.to_word());
         }
     }
 

@@ -38,7 +38,7 @@ impl CallGenerator {
             _ => (Command::CmdDraw, 3),
         };
         let is_handed_over = index.is_multiple_of(1000) && index > 0;
-        let touches = u32::from(is_handed_over);
+        let edge_count = u32::from(is_handed_over);
         self.calls[thread] += 1;
         let head = RecordHeader {
             body_words: 2 + width,
@@ -46,7 +46,7 @@ impl CallGenerator {
             kind: RecordPhase::Enter as u8,
             omissions: 0,
             call: self.calls[thread],
-            order_edge_count: touches,
+            order_edge_count: edge_count,
         };
         let mut words = [0u64; 16];
         words[..2].copy_from_slice(&head.to_words());
@@ -56,7 +56,7 @@ impl CallGenerator {
         }
         let other = OrderEdge { thread: 2 - thread as u32, call: self.calls[1 - thread] };
         words[2 + width as usize] = other.to_word();
-        let record = &words[..(2 + width + touches) as usize];
+        let record = &words[..(2 + width + edge_count) as usize];
         let span = self.ends[thread]..self.ends[thread] + record.len() as u64 + 1;
         self.ends[thread] = span.end;
         self.time += 20 + (self.rng.next_u64() >> 33) % 30;

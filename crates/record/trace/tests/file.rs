@@ -40,24 +40,24 @@ fn calls(count: usize, seed: u64) -> Vec<TestRecord> {
                 .map(|it| [0x500_0000_0000_0001, random.below(500), index][it as usize % 3])
                 .collect(),
         };
-        let mut touches = Vec::new();
+        let mut order_edges = Vec::new();
         for other in (1..=3).filter(|it| *it != stream) {
             let call = done.get(&other).copied().unwrap_or(0);
             if random.below(20) == 0 && known.get(&(stream, other)).is_none_or(|it| *it < call) && call > 0 {
                 known.insert((stream, other), call);
-                touches.push(OrderEdge { thread: other, call }.to_word());
+                order_edges.push(OrderEdge { thread: other, call }.to_word());
             }
         }
-        let head = |kind, body: usize, touches: usize| RecordHeader {
+        let head = |kind, body: usize, order_edges: usize| RecordHeader {
             body_words: 2 + body as u32,
             command: command as u16,
             kind,
             omissions: 0,
             call,
-            order_edge_count: touches as u32,
+            order_edge_count: order_edges as u32,
         };
-        let mut record = head(RecordPhase::Enter as u8, body.len(), touches.len()).to_words().to_vec();
-        record.extend(body.iter().chain(&touches));
+        let mut record = head(RecordPhase::Enter as u8, body.len(), order_edges.len()).to_words().to_vec();
+        record.extend(body.iter().chain(&order_edges));
         all.push(TestRecord { stream, time: 1000 + index * 3, record });
         if command.desc().outputs.is_some() {
             let mut record = head(RecordPhase::Leave as u8, 1, 0).to_words().to_vec();
@@ -118,8 +118,8 @@ fn is_ordered(calls: &[TestRecord]) -> bool {
     let mut done: BTreeMap<u32, u64> = BTreeMap::new();
     calls.iter().all(|test_record| {
         let head = RecordHeader::from_words(test_record.record[0], test_record.record[1]);
-        let mut touches = test_record.record[head.body_words as usize..].iter().map(|it| OrderEdge::from_word(*it));
-        let is_fine = touches.all(|it| done.get(&it.thread).is_some_and(|done| *done >= it.call));
+        let mut order_edges = test_record.record[head.body_words as usize..].iter().map(|it| OrderEdge::from_word(*it));
+        let is_fine = order_edges.all(|it| done.get(&it.thread).is_some_and(|done| *done >= it.call));
         if let Some(call) = head.completed_call() {
             done.insert(test_record.stream, call);
         }

@@ -179,8 +179,8 @@ fn play_threaded(replay: &Replay, trace: &Trace<'_>, tail: Option<&Tail>, stream
     });
     // Who only stopped because of another has nothing to say.
     let mut errors: Vec<ReplayError> = results.into_iter().filter_map(Result::err).collect();
-    let told = errors.iter().position(|it| !matches!(it, ReplayError::Stopped)).unwrap_or(0);
-    if errors.is_empty() { Ok(()) } else { Err(errors.swap_remove(told)) }
+    let first_failure = errors.iter().position(|it| !matches!(it, ReplayError::Stopped)).unwrap_or(0);
+    if errors.is_empty() { Ok(()) } else { Err(errors.swap_remove(first_failure)) }
 }
 
 fn play_single_threaded(

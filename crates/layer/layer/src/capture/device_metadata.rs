@@ -183,13 +183,13 @@ mod tests {
         let mut family = QueueFamilyProperties::zeroed();
         (family.queue_count, family.timestamp_valid_bits) = (3, 64);
         family.min_image_transfer_granularity.height = 7;
-        let told = struct_to_json(&family);
+        let json_value = struct_to_json(&family);
         let granularity = json!({ "width": 0, "height": 7, "depth": 0 });
         let expected = json!({ "queueFlags": 0, "queueCount": 3, "timestampValidBits": 64, "minImageTransferGranularity": granularity });
-        assert_eq!(told, expected);
+        assert_eq!(json_value, expected);
         let mut limits = PhysicalDeviceLimits::zeroed();
         (limits.point_size_range, limits.strict_lines) = ([1.0, 2.5], Bool32(1));
-        let told = struct_to_json(&limits);
-        assert_eq!((&told["pointSizeRange"], &told["strictLines"]), (&json!([1.0, 2.5]), &json!(true)));
+        let json_value = struct_to_json(&limits);
+        assert_eq!((&json_value["pointSizeRange"], &json_value["strictLines"]), (&json!([1.0, 2.5]), &json!(true)));
     }
 }

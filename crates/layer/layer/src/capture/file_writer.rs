@@ -30,9 +30,10 @@ impl FileWriter {
     /// `every`: how often what was written is made safe from a loss of power.
     pub(crate) fn start(writer: BlockWriter<File>, codec: Codec, every: Duration) -> io::Result<FileWriter> {
         let (jobs, todo) = sync_channel(QUEUED_BLOCKS_MAX);
-        let (told, written) = channel();
+        let (written_sender, written) = channel();
         let work = move || {
-            FileWriterThread { writer, codec, sync_interval: every, last_sync: Instant::now() }.run(&todo, &told)
+            FileWriterThread { writer, codec, sync_interval: every, last_sync: Instant::now() }
+                .run(&todo, &written_sender)
         };
         let thread = std::thread::Builder::new().name("lavascope-writer".into()).spawn(work)?;
         Ok(FileWriter { jobs, written, thread: Some(thread) })
@@ -70,12 +71,12 @@ struct FileWriterThread {
 }
 
 impl FileWriterThread {
-    fn run(mut self, todo: &Receiver<WriteJob>, told: &Sender<WrittenBlock>) -> io::Result<u64> {
+    fn run(mut self, todo: &Receiver<WriteJob>, written_sender: &Sender<WrittenBlock>) -> io::Result<u64> {
         while let Ok(job) = todo.recv() {
             let result = match job {
                 WriteJob::Block(block) => self.writer.write(block.compress(self.codec)).map(|written_block| {
                     // Nobody listens any more at the very end.
-                    let _ = told.send(written_block);
+                    let _ = written_sender.send(written_block);
                 }),
                 WriteJob::Sync => self.sync(),
                 WriteJob::End(moments) => return self.finish(&moments),

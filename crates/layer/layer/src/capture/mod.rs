@@ -73,7 +73,7 @@ impl Capture {
         if let Some(wanted) = range.metadata() {
             writer.write(RawBlock::metadata(&wanted).compress(Codec::Zstd)).map_err(failed)?;
         }
-        let room = Arc::new(TailStorage::create(&tail_path(&path), id, began.1).map_err(failed)?);
+        let storage = Arc::new(TailStorage::create(&tail_path(&path), id, began.1).map_err(failed)?);
         let every = Duration::from_millis(settings.capture_flush_ms);
         let codec = match settings.capture_compression {
             Compression::Zstd => Codec::Zstd,
@@ -81,13 +81,13 @@ impl Capture {
             Compression::None => Codec::None,
         };
         let writer = FileWriter::start(writer, codec, every).map_err(failed)?;
-        PROCESS_STATE.wake.set_storage(Some(room.clone()));
+        PROCESS_STATE.wake.set_storage(Some(storage.clone()));
         let (recorder, sealed) = (TraceRecorder::default(), Instant::now());
         Ok(Capture {
             path,
             recorder,
             writer,
-            tail: room,
+            tail: storage,
             began,
             last_time: 0,
             last_seal: sealed,
@@ -98,13 +98,13 @@ impl Capture {
     }
 
     /// The next record of a thread.
-    pub(crate) fn record(&mut self, given: &OrderedRecord<'_>) {
+    pub(crate) fn record(&mut self, ordered: &OrderedRecord<'_>) {
         if self.is_broken || self.range.is_over() {
             return;
         }
-        self.range.count_record(given.record);
-        self.last_time = given.time.map_or(self.last_time, |it| it.wrapping_sub(self.began.1) & TIME_MASK);
-        let OrderedRecord { thread: stream, first, end, record, .. } = *given;
+        self.range.count_record(ordered.record);
+        self.last_time = ordered.time.map_or(self.last_time, |it| it.wrapping_sub(self.began.1) & TIME_MASK);
+        let OrderedRecord { thread: stream, first, end, record, .. } = *ordered;
         let Capture { recorder, writer, is_broken, .. } = self;
         let mut give = |it| *is_broken |= !writer.queue_block(it);
         recorder.record(StreamRecord { stream, span: first..end, time: self.last_time, record }, &mut give);

@@ -136,23 +136,23 @@ mod tests {
     #[test]
     fn what_was_written_is_in_the_file_without_a_word_to_anybody() {
         let folder = std::env::temp_dir().join(format!("lavascope-tail-{}", std::process::id()));
-        let room = TailStorage::create(&folder, 77, 0).expect("a file in the folder for such");
-        let spaces: Vec<ChunkSpace> = (1..=70).filter_map(|it| room.claim(it, u64::from(it) * 10, 100)).collect();
-        let large = room.claim(71, 5, WORDS_PER_CHUNK * 3).expect("there is room");
+        let storage = TailStorage::create(&folder, 77, 0).expect("a file in the folder for such");
+        let spaces: Vec<ChunkSpace> = (1..=70).filter_map(|it| storage.claim(it, u64::from(it) * 10, 100)).collect();
+        let large = storage.claim(71, 5, WORDS_PER_CHUNK * 3).expect("there is room");
         assert!(spaces.len() == 70 && large.len() >= WORDS_PER_CHUNK * 3);
         // A slot that is free again is not a stream's any more, and is used again.
         let mut spaces = spaces.into_iter();
         let first = spaces.next().expect("there are 70");
         let place = first.words();
-        room.release(first);
-        let again = room.claim(72, 0, 1).expect("there is room");
+        storage.release(first);
+        let again = storage.claim(72, 0, 1).expect("there is room");
         assert_eq!(again.words(), place);
         let tail = Tail::read(&std::fs::read(&folder).expect("it is there")).expect("it is one");
         assert_eq!(tail.header().id, 77);
         let mut streams = tail.streams();
         streams.sort_unstable();
         assert_eq!(streams, (2..=72).collect::<Vec<u32>>());
-        room.remove();
+        storage.remove();
         assert!(!folder.exists());
     }
 }

@@ -369,8 +369,8 @@ fn read_until_stopped() {
     while !PROCESS_STATE.is_stopping.load(Ordering::Acquire) {
         let mut work = lock(&READER_STATE);
         work.drain();
-        let ReaderState { stats, validation, report_timer: told, .. } = &mut *work;
-        told.report_if_due(|| report_progress(stats, validation));
+        let ReaderState { stats, validation, report_timer, .. } = &mut *work;
+        report_timer.report_if_due(|| report_progress(stats, validation));
         if PROCESS_STATE.is_final_report_wanted.load(Ordering::Acquire)
             && !PROCESS_STATE.is_final_report_done.load(Ordering::Relaxed)
         {
@@ -391,11 +391,11 @@ impl ReaderState {
     }
 
     fn drain_some(&mut self) -> usize {
-        let ReaderState { merger, stats, validation, report_timer: told, capture } = self;
-        let given = merger.drain(&PROCESS_STATE.threads, |given| {
-            let OrderedRecord { thread, record, .. } = given;
+        let ReaderState { merger, stats, validation, report_timer, capture } = self;
+        let ordered = merger.drain(&PROCESS_STATE.threads, |ordered| {
+            let OrderedRecord { thread, record, .. } = ordered;
             if let Some(item) = capture {
-                item.record(&given);
+                item.record(&ordered);
             }
             // Only who has the lock writes it.
             PROCESS_STATE.records_read.store(PROCESS_STATE.records_read() + 1, Ordering::Relaxed);
@@ -409,7 +409,7 @@ impl ReaderState {
                 *validation = Some(item);
             }
             if is_call {
-                told.count_record(|| report_progress(stats, validation));
+                report_timer.count_record(|| report_progress(stats, validation));
             }
         });
         if let Some(item) = capture {
@@ -422,7 +422,7 @@ impl ReaderState {
             PROCESS_STATE.has_captured.store(true, Ordering::Relaxed);
             item.end(merger);
         }
-        given
+        ordered
     }
 
     fn report_progress(&mut self) {
@@ -469,17 +469,17 @@ impl Default for ReportTimer {
 
 impl ReportTimer {
     /// After every so many records, or when there are no more of them, looks whether it is time to tell.
-    pub(crate) fn count_record(&mut self, tell: impl FnOnce()) {
+    pub(crate) fn count_record(&mut self, report: impl FnOnce()) {
         self.records += 1;
         if self.records == 4096 {
-            self.report_if_due(tell);
+            self.report_if_due(report);
         }
     }
 
-    fn report_if_due(&mut self, tell: impl FnOnce()) {
+    fn report_if_due(&mut self, report: impl FnOnce()) {
         self.records = 0;
         if self.last_report.elapsed() > REPORT_INTERVAL {
-            tell();
+            report();
             self.last_report = Instant::now();
         }
     }

@@ -113,8 +113,8 @@ impl InlineFindings {
     /// is still possible, it is as if there had been no such call.
     #[cold]
     pub(crate) fn send(&self, names: &HandleTable, moment: CallPhase) -> Delivery {
-        let tell = |it: &PendingMessage| it.inbox.send(&it.rendered, names);
-        let answer = self.messages.iter().map(tell).max().unwrap_or(Delivery::NoMessenger);
+        let send = |it: &PendingMessage| it.inbox.send(&it.rendered, names);
+        let answer = self.messages.iter().map(send).max().unwrap_or(Delivery::NoMessenger);
         if answer == Delivery::SkipCall && moment == CallPhase::BeforeDriver {
             let mut work = lock();
             if let (Some(mut validation), Some(record)) = (work.validation.take(), from_trusted(&self.record)) {

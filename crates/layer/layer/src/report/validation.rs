@@ -173,8 +173,8 @@ impl Inbox {
     }
 
     /// Gives a message to the messengers.
-    pub(crate) fn send(&self, told: &RenderedFinding, names: &HandleTable) -> Delivery {
-        self.messages.send_to_messengers(&told.message_about(&told.objects(names)))
+    pub(crate) fn send(&self, rendered: &RenderedFinding, names: &HandleTable) -> Delivery {
+        self.messages.send_to_messengers(&rendered.message_about(&rendered.objects(names)))
     }
 
     /// The device was destroyed: waits until the reader is that far, and delivers the rest.
@@ -191,10 +191,10 @@ impl Inbox {
         self.deliver(names);
     }
 
-    fn push(&self, told: &Arc<RenderedFinding>) {
+    fn push(&self, rendered: &Arc<RenderedFinding>) {
         let mut pending = lock(&self.pending);
         if pending.len() < PENDING_MAX {
-            pending.push_back(told.clone());
+            pending.push_back(rendered.clone());
             self.count.fetch_add(1, Ordering::Relaxed);
         } else {
             self.dropped.fetch_add(1, Ordering::Relaxed);
@@ -233,12 +233,12 @@ struct ReportedCause {
 
 impl ReportedCause {
     fn new(place: usize, diagnostic: &Diagnostic, inbox: &Inbox) -> ReportedCause {
-        let told = Arc::new(RenderedFinding::new(diagnostic, &inbox.messages, inbox.finding_filter));
+        let rendered = Arc::new(RenderedFinding::new(diagnostic, &inbox.messages, inbox.finding_filter));
         let messages = inbox.messages.clone();
         ReportedCause {
             diagnostic_index: place,
             messages,
-            rendered: told,
+            rendered,
             count: 0,
             reported: 0,
             is_logged: false,
@@ -341,10 +341,10 @@ impl Validation {
     fn report_finding(&mut self, finding: ValidatorFinding) -> Option<PendingMessage> {
         let diagnostic = &self.validator.diagnostics()[finding.cause];
         let inbox = inbox_of(finding.device).filter(|it| it.finding_filter.accepts(finding, diagnostic))?;
-        let (messages, told) = (&inbox.messages, &mut self.causes);
+        let (messages, rendered) = (&inbox.messages, &mut self.causes);
         let index = *self.cause_index.entry((finding.cause, Arc::as_ptr(messages).addr())).or_insert_with(|| {
-            told.push(ReportedCause::new(finding.cause, diagnostic, &inbox));
-            told.len() - 1
+            rendered.push(ReportedCause::new(finding.cause, diagnostic, &inbox));
+            rendered.len() - 1
         });
         let cause = &mut self.causes[index];
         cause.count += 1;
@@ -361,8 +361,8 @@ impl Validation {
                 self.log = Some(inbox.messages.clone());
             }
         }
-        let told = cause.rendered.clone();
-        (!inbox.messages.is_above_limit(cause.count)).then_some(PendingMessage { inbox, rendered: told })
+        let rendered = cause.rendered.clone();
+        (!inbox.messages.is_above_limit(cause.count)).then_some(PendingMessage { inbox, rendered })
     }
 
     /// Tells the report how often causes were found since it was told last.
@@ -444,9 +444,9 @@ impl Validation {
 }
 
 /// How many findings of how many causes each rule kept away.
-fn count_ignored(told: &[ReportedCause]) -> Vec<IgnoredFindings> {
+fn count_ignored(rendered: &[ReportedCause]) -> Vec<IgnoredFindings> {
     let mut all: Vec<IgnoredFindings> = Vec::new();
-    for cause in told.iter().filter(|it| it.count > 0) {
+    for cause in rendered.iter().filter(|it| it.count > 0) {
         let Some(rule) = &cause.rendered.ignored_by else { continue };
         match all.iter_mut().find(|it| it.rule == *rule) {
             Some(ignored_findings) => {

@@ -82,10 +82,10 @@ fn two_threads_inside_calls_on_one_queue_are_told_once() {
     }) else {
         return;
     };
-    let told = metadata(&outcome, "broken_synchronization");
-    assert_eq!(told.len(), 1, "{told:?}");
-    assert_eq!((&told[0]["object"], &told[0]["command"]), (&"VkQueue#0".into(), &"vkQueueSubmit".into()));
-    assert_eq!((&told[0]["thread"], &told[0]["other_thread"]), (&1.into(), &2.into()));
+    let reported = metadata(&outcome, "broken_synchronization");
+    assert_eq!(reported.len(), 1, "{reported:?}");
+    assert_eq!((&reported[0]["object"], &reported[0]["command"]), (&"VkQueue#0".into(), &"vkQueueSubmit".into()));
+    assert_eq!((&reported[0]["thread"], &reported[0]["other_thread"]), (&1.into(), &2.into()));
     let problems = outcome.of_kind("problem");
     assert_eq!(problems.len(), 1, "{problems:?}");
     assert!(problems[0]["text"].as_str().is_some_and(|it| it.starts_with("VkQueue#0 is used by two threads at once")));

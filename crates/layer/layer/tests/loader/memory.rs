@@ -489,20 +489,20 @@ fn what_several_threads_write_is_there_for_each_that_submits() {
 /// What was written, and the calls that let the device read it, in their order.
 fn host_write_records(file: &[u8]) -> Vec<String> {
     let trace = Trace::open(file).expect("a trace");
-    let (mut merged, mut told) = (MergedReader::new(&trace, None), Vec::new());
+    let (mut merged, mut records) = (MergedReader::new(&trace, None), Vec::new());
     while let Some(merged_record) = merged.take_next().expect("whole") {
         match HostWrite::parse(merged_record.record) {
-            Some(host_write) => told.extend(host_write.runs().map(|it| format!("{}: {:?}", it.0, it.1))),
+            Some(host_write) => records.extend(host_write.runs().map(|it| format!("{}: {:?}", it.0, it.1))),
             None => {
                 let record = check(merged_record.record).expect("a call");
                 let is_enter = record.phase() == RecordPhase::Enter;
                 let readers = [Command::QueueSubmit, Command::SetEvent, Command::FlushMappedMemoryRanges];
                 let is_read = readers.contains(&record.command());
-                told.extend((is_enter && is_read).then(|| record.command().desc().name.to_owned()));
+                records.extend((is_enter && is_read).then(|| record.command().desc().name.to_owned()));
             }
         }
     }
-    told
+    records
 }
 
 /// Memory that is not coherent is the host's own affair until it is flushed; before the first flush nobody knows whether
@@ -588,8 +588,8 @@ fn imported_memory_and_events_count() {
     }) else {
         return;
     };
-    let told = host_write_records(&outcome.bytes("trace.lava"));
-    assert_eq!(told, ["0: [1]", "vkQueueSubmit", "5000: [2]", "vkSetEvent", "vkQueueSubmit"]);
+    let records = host_write_records(&outcome.bytes("trace.lava"));
+    assert_eq!(records, ["0: [1]", "vkQueueSubmit", "5000: [2]", "vkSetEvent", "vkQueueSubmit"]);
 }
 
 #[test]

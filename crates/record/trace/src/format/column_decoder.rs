@@ -121,7 +121,7 @@ struct LaneDecoder {
 struct DecodeBuffers {
     order: Vec<u16>,
     times: Vec<u64>,
-    touches: Vec<u64>,
+    order_edges: Vec<u64>,
     rows: Vec<u32>,
 }
 
@@ -133,11 +133,11 @@ impl ColumnDecoder {
 
     /// Bytes that it takes.
     pub(crate) fn size(&self) -> usize {
-        let DecodeBuffers { order, times, touches, rows } = &self.buffers;
+        let DecodeBuffers { order, times, order_edges, rows } = &self.buffers;
         self.shapes.capacity() * size_of::<ShapeDecoder>()
             + (self.unexpected_calls.all.capacity() + self.edge_counts.all.capacity()) * size_of::<(u32, u64)>()
             + self.lanes.capacity() * size_of::<LaneDecoder>()
-            + (self.common.capacity() + times.capacity() + touches.capacity()) * size_of::<u64>()
+            + (self.common.capacity() + times.capacity() + order_edges.capacity()) * size_of::<u64>()
             + order.capacity() * size_of::<u16>()
             + rows.capacity() * size_of::<u32>()
     }
@@ -160,16 +160,16 @@ impl ColumnDecoder {
         self.unexpected_calls.take(&mut from, count)?;
         self.edge_counts.take(&mut from, count)?;
         self.times = BytePlanes::take::<8>(&mut from, count)?;
-        let touches = self.edge_counts.all.iter().fold(0u64, |all, it| all.saturating_add(it.1));
+        let order_edges = self.edge_counts.all.iter().fold(0u64, |all, it| all.saturating_add(it.1));
         let words = |all: u64, it: &ShapeDecoder| all.saturating_add((it.count * (HEAD_WORDS + it.width)) as u64);
-        let words = self.shapes.iter().fold(touches, words);
+        let words = self.shapes.iter().fold(order_edges, words);
         if words > WORDS_MAX as u64 {
             return from.error("the records are larger than those of one block are");
         }
-        self.edges = BytePlanes::take::<8>(&mut from, touches as usize)?;
+        self.edges = BytePlanes::take::<8>(&mut from, order_edges as usize)?;
         self.edges_given = 0;
-        for form in &mut self.shapes {
-            form.take_table(&mut from, &mut self.common, &mut self.lanes)?;
+        for shape in &mut self.shapes {
+            shape.take_table(&mut from, &mut self.common, &mut self.lanes)?;
         }
         self.common.resize(self.common.len() + STRIDE, 0);
         if !from.is_empty() {
@@ -187,7 +187,7 @@ impl ColumnDecoder {
         self.read_order(contents, 0..count);
         for order_item in &self.buffers.order {
             match self.shapes.get_mut(usize::from(*order_item)) {
-                Some(form) => form.count += 1,
+                Some(shape) => shape.count += 1,
                 None => return from.error("a record of a shape that is not there"),
             }
         }
@@ -211,10 +211,10 @@ impl ColumnDecoder {
         let range = self.given..(self.given + step).min(self.count);
         self.read_order(contents, range.clone());
         self.times.read(contents, range.clone(), &mut self.buffers.times);
-        let touches = self.edge_counts.pending_before(range.end).iter().map(|it| it.1 as usize).sum::<usize>();
-        self.edges.read(contents, self.edges_given..self.edges_given + touches, &mut self.buffers.touches);
-        self.edges_given += touches;
-        let words = self.count_rows() + touches;
+        let order_edges = self.edge_counts.pending_before(range.end).iter().map(|it| it.1 as usize).sum::<usize>();
+        self.edges.read(contents, self.edges_given..self.edges_given + order_edges, &mut self.buffers.order_edges);
+        self.edges_given += order_edges;
+        let words = self.count_rows() + order_edges;
         // All of it is written below, so what stands there may stay.
         if to.words.capacity() < words + STRIDE {
             to.words = Vec::with_capacity(words.next_power_of_two().min(WORDS_MAX) + STRIDE);
@@ -223,12 +223,12 @@ impl ColumnDecoder {
         to.spans.clear();
         to.spans.reserve(range.len());
         self.put_heads(to);
-        for form in self.shapes.iter_mut().filter(|it| it.here > 0) {
-            let rows = &self.buffers.rows[form.row - form.here..form.row];
-            for lane in &mut self.lanes[form.lanes.clone()] {
-                lane.put(contents, form.given, rows, &mut to.words);
+        for shape in self.shapes.iter_mut().filter(|it| it.here > 0) {
+            let rows = &self.buffers.rows[shape.row - shape.here..shape.row];
+            for lane in &mut self.lanes[shape.lanes.clone()] {
+                lane.put(contents, shape.given, rows, &mut to.words);
             }
-            form.given += form.here;
+            shape.given += shape.here;
         }
         to.words.truncate(words);
         self.given = range.end;
@@ -236,17 +236,17 @@ impl ColumnDecoder {
 
     /// Finds out where the rows of each form begin; gives the words that all of them take.
     fn count_rows(&mut self) -> usize {
-        for form in &mut self.shapes {
-            form.here = 0;
+        for shape in &mut self.shapes {
+            shape.here = 0;
         }
         for table in &self.buffers.order {
             self.shapes[usize::from(*table)].here += 1;
         }
         let (mut row, mut words) = (0, 0);
-        for form in &mut self.shapes {
-            form.row = row;
-            row += form.here;
-            words += form.here * (HEAD_WORDS + form.width);
+        for shape in &mut self.shapes {
+            shape.row = row;
+            row += shape.here;
+            words += shape.here * (HEAD_WORDS + shape.width);
         }
         self.buffers.rows.resize(row, 0);
         words
@@ -254,34 +254,34 @@ impl ColumnDecoder {
 
     /// Places the records, and fills in heads, touches, and what those of a form have in common.
     fn put_heads(&mut self, to: &mut DecodedRecords) {
-        let DecodeBuffers { order, times, touches, rows } = &mut self.buffers;
-        let (mut last, mut first, mut touches) = (self.last, 0, &touches[..]);
+        let DecodeBuffers { order, times, order_edges, rows } = &mut self.buffers;
+        let (mut last, mut first, mut order_edges) = (self.last, 0, &order_edges[..]);
         for (index, (table, time)) in (self.given as u32..).zip(order.iter().zip(times.iter())) {
-            let form = &mut self.shapes[usize::from(*table)];
-            let call = self.unexpected_calls.next_if(index).unwrap_or(last.0.wrapping_add(form.step));
-            let touch_count = self.edge_counts.next_if(index).map_or(0, |it| it as usize);
+            let shape = &mut self.shapes[usize::from(*table)];
+            let call = self.unexpected_calls.next_if(index).unwrap_or(last.0.wrapping_add(shape.step));
+            let edge_count = self.edge_counts.next_if(index).map_or(0, |it| it as usize);
             last = (call, last.1.wrapping_add(*time));
             let body = first + HEAD_WORDS;
-            let body_end = body + form.width;
-            let end = body_end + touch_count;
+            let body_end = body + shape.width;
+            let end = body_end + edge_count;
             let words = &mut to.words[first..];
-            words[0] = form.head;
-            words[1] = call & CALL_MAX | (touch_count as u64) << ORDER_EDGES_SHIFT;
-            let (row, common) = (&mut words[HEAD_WORDS..], &self.common[form.common..]);
+            words[0] = shape.head;
+            words[1] = call & CALL_MAX | (edge_count as u64) << ORDER_EDGES_SHIFT;
+            let (row, common) = (&mut words[HEAD_WORDS..], &self.common[shape.common..]);
             let mut at = 0;
-            while at < form.width {
+            while at < shape.width {
                 row[at..at + STRIDE].copy_from_slice(&common[at..at + STRIDE]);
                 at += STRIDE;
             }
-            if touch_count > 0 {
-                let (own, rest) = touches.split_at(touch_count);
+            if edge_count > 0 {
+                let (own, rest) = order_edges.split_at(edge_count);
                 to.words[body_end..end].copy_from_slice(own);
-                touches = rest;
+                order_edges = rest;
             }
-            rows[form.row] = body as u32;
-            form.row += 1;
-            let ShapeDecoder { is_external: is_elsewhere, completes, .. } = *form;
-            let (is_free, time) = (touch_count == 0, last.1);
+            rows[shape.row] = body as u32;
+            shape.row += 1;
+            let ShapeDecoder { is_external: is_elsewhere, completes, .. } = *shape;
+            let (is_free, time) = (edge_count == 0, last.1);
             let place = RecordSpan {
                 first: first as u32,
                 end: end as u32,
@@ -473,14 +473,14 @@ mod tests {
     use crate::format::column_encoder::{ColumnEncoder, RecordBody};
     use lavascope_test_support::TestRng;
 
-    fn head(command: u16, kind: u8, call: u64, body: usize, touches: usize) -> RecordHeader {
+    fn head(command: u16, kind: u8, call: u64, body: usize, order_edges: usize) -> RecordHeader {
         RecordHeader {
             body_words: (HEAD_WORDS + body) as u32,
             command,
             kind,
             omissions: 0,
             call,
-            order_edge_count: touches as u32,
+            order_edge_count: order_edges as u32,
         }
     }
 
@@ -507,16 +507,16 @@ mod tests {
             call += u64::from(!is_leave) + u64::from(index % 100 == 50) * 3;
             let body: Vec<u64> =
                 (0..u64::from(command)).map(|it| [7, index, next(), next() << 40][it as usize % 4]).collect();
-            let touches: Vec<u64> = (0..if index % 31 == 0 { next() % 4 } else { 0 }).map(|_| next()).collect();
-            all.push((time, head(command, u8::from(is_leave), call, body.len(), touches.len()), body, touches));
+            let order_edges: Vec<u64> = (0..if index % 31 == 0 { next() % 4 } else { 0 }).map(|_| next()).collect();
+            all.push((time, head(command, u8::from(is_leave), call, body.len(), order_edges.len()), body, order_edges));
         }
         all
     }
 
     fn block() -> Vec<u8> {
         let mut gather = ColumnEncoder::after((40, 900));
-        for (time, head, body, touches) in &records() {
-            gather.push(*time, *head, RecordBody::Inline(body), touches);
+        for (time, head, body, order_edges) in &records() {
+            gather.push(*time, *head, RecordBody::Inline(body), order_edges);
         }
         gather.encode()
     }
@@ -535,9 +535,9 @@ mod tests {
                 columns.decode_next(&block, words, &mut part);
                 parts += 1;
                 for place in &part.spans {
-                    let (time, head, body, touches) = expected.next().expect("no more than there were");
+                    let (time, head, body, order_edges) = expected.next().expect("no more than there were");
                     let words: Vec<u64> =
-                        head.to_words().into_iter().chain(body.clone()).chain(touches.clone()).collect();
+                        head.to_words().into_iter().chain(body.clone()).chain(order_edges.clone()).collect();
                     assert_eq!(part.words[place.first as usize..place.end as usize], words);
                     assert_eq!(place.time, *time);
                 }

@@ -89,7 +89,7 @@ impl ColumnEncoder {
         self.room + words < WORDS_MAX && self.tables.len() < SHAPES_MAX
     }
 
-    pub(crate) fn push(&mut self, time: u64, head: RecordHeader, body: RecordBody<'_>, touches: &[u64]) {
+    pub(crate) fn push(&mut self, time: u64, head: RecordHeader, body: RecordBody<'_>, order_edges: &[u64]) {
         let (row, is_elsewhere) = match body {
             RecordBody::Inline(row) => (row, false),
             RecordBody::External(row) => (row, true),
@@ -116,12 +116,12 @@ impl ColumnEncoder {
         if head.call != expected_call(self.last.0, head.kind) {
             self.unexpected_calls.push((index, head.call));
         }
-        if !touches.is_empty() {
-            self.edge_counts.push((index, touches.len() as u32));
-            self.edges.extend_from_slice(touches);
+        if !order_edges.is_empty() {
+            self.edge_counts.push((index, order_edges.len() as u32));
+            self.edges.extend_from_slice(order_edges);
         }
         self.last = (head.call, time);
-        self.room += HEAD_WORDS + row.len() + touches.len() + 1;
+        self.room += HEAD_WORDS + row.len() + order_edges.len() + 1;
     }
 
     pub(crate) fn encode(&self) -> Vec<u8> {

@@ -170,14 +170,14 @@ impl<'t, 'a> MergedReader<'t, 'a> {
     /// The time of the next record of a stream, and whether it may come now.
     fn peek(&self, index: usize) -> (u64, bool) {
         let Some((place, words)) = self.streams[index].peek() else { return (u64::MAX, false) };
-        let touches = (words[1] >> ORDER_EDGES_SHIFT) as usize;
+        let edge_count = (words[1] >> ORDER_EDGES_SHIFT) as usize;
         let is_done = |value: &u64| {
-            let touch = OrderEdge::from_word(*value);
-            let other = self.index_by_stream.get(&touch.thread).map(|it| &self.streams[*it]);
+            let edge = OrderEdge::from_word(*value);
+            let other = self.index_by_stream.get(&edge.thread).map(|it| &self.streams[*it]);
             // What is not in the file is not waited for.
-            other.is_none_or(|it| it.completed >= touch.call || it.is_at_end())
+            other.is_none_or(|it| it.completed >= edge.call || it.is_at_end())
         };
-        (place.time, words[words.len() - touches..].iter().all(is_done))
+        (place.time, words[words.len() - edge_count..].iter().all(is_done))
     }
 
     /// Makes sure that the next record of a stream is there. False at its end.
@@ -302,8 +302,8 @@ mod tests {
                     OrderEdge { thread: (stream + STREAMS - 1) % STREAMS, call: call - u64::from(stream == 0) };
                 let next = OrderEdge { thread: (stream + 1) % STREAMS, call };
                 let before = if has_circle && call == CALLS / 2 { next } else { before };
-                let is_touched = call % 7 == 0 || call == CALLS / 2;
-                let touches: Vec<u64> = is_touched.then(|| before.to_word()).into_iter().collect();
+                let has_edge = call % 7 == 0 || call == CALLS / 2;
+                let edge_count: Vec<u64> = has_edge.then(|| before.to_word()).into_iter().collect();
                 let width = 2 + (call % 5) as u32;
                 let head = RecordHeader {
                     body_words: 2 + width,
@@ -311,10 +311,10 @@ mod tests {
                     kind: RecordPhase::Enter as u8,
                     omissions: 0,
                     call,
-                    order_edge_count: touches.len() as u32,
+                    order_edge_count: edge_count.len() as u32,
                 };
                 let body = (0..u64::from(width)).map(|it| call * it);
-                let record: Vec<u64> = head.to_words().into_iter().chain(body).chain(touches).collect();
+                let record: Vec<u64> = head.to_words().into_iter().chain(body).chain(edge_count).collect();
                 let end = &mut ends[stream as usize];
                 let span = *end..*end + record.len() as u64 + 1;
                 *end = span.end;

@@ -157,8 +157,8 @@ impl<'t, 'a> StreamReader<'t, 'a> {
         let DecodedRecords { words, spans: places } = &self.block.decoded;
         let place = places[self.given];
         let words = &words[place.first as usize..place.end as usize];
-        let RecordHeader { call, order_edge_count: touches, .. } = RecordHeader::from_words(words[0], words[1]);
-        let edges = words[words.len() - touches as usize..].iter().map(|it| OrderEdge::from_word(*it));
+        let RecordHeader { call, order_edge_count: edge_count, .. } = RecordHeader::from_words(words[0], words[1]);
+        let edges = words[words.len() - edge_count as usize..].iter().map(|it| OrderEdge::from_word(*it));
         Ok(Some(NextRecord { time: place.time, call, edges }))
     }
 

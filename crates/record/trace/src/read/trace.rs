@@ -253,7 +253,7 @@ impl<'a> Trace<'a> {
     /// The words of a record whose body is elsewhere, in the place of what `words` has.
     fn assemble_record(&self, stream: u32, record: &[u64], words: &mut Vec<u64>) -> Result<(), TraceError> {
         let head = RecordHeader::from_words(record[0], record[1]);
-        let (hashes, touches) =
+        let (hashes, order_edges) =
             record[HEAD_WORDS..].split_at(record.len() - HEAD_WORDS - head.order_edge_count as usize);
         words.clear();
         words.extend_from_slice(&record[..HEAD_WORDS]);
@@ -273,7 +273,7 @@ impl<'a> Trace<'a> {
             let hash = 0;
             return Err(TraceError::MissingContent { stream, call: head.call, hash });
         }
-        words.extend(touches);
+        words.extend(order_edges);
         Ok(())
     }
 

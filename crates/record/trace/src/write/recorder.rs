@@ -75,9 +75,9 @@ impl TraceRecorder {
         let [first, second, ..] = *record else { return };
         let head = RecordHeader::from_words(first, second);
         let body = &record[HEAD_WORDS..head.body_words as usize];
-        let touches = &record[head.body_words as usize..];
+        let order_edges = &record[head.body_words as usize..];
         self.add_seek_point(stream, time, head);
-        let is_large = body.len() * 8 > INLINE_BODY_MAX || HEAD_WORDS + body.len() + touches.len() >= WORDS_MAX;
+        let is_large = body.len() * 8 > INLINE_BODY_MAX || HEAD_WORDS + body.len() + order_edges.len() >= WORDS_MAX;
         let pieces = is_large.then(|| {
             // The bytes of a host write are hashed apart from its header, so that equal bytes at another offset are
             // stored once.
@@ -87,13 +87,13 @@ impl TraceRecorder {
         let body = pieces.as_deref().map_or(RecordBody::Inline(body), RecordBody::External);
         let (RecordBody::Inline(row) | RecordBody::External(row)) = body;
         let own = self.streams.entry(stream).or_default();
-        if !own.columns.has_room(HEAD_WORDS + row.len() + touches.len()) {
+        if !own.columns.has_room(HEAD_WORDS + row.len() + order_edges.len()) {
             flush_stream(stream, own, &mut self.contents, give);
         }
         if own.first.is_none() {
             (own.first, own.position) = (Some((head.call, time)), span.start);
         }
-        own.columns.push(time, head, body, touches);
+        own.columns.push(time, head, body, order_edges);
         own.words = (span.end - own.position) as u32;
     }
 

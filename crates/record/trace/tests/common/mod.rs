@@ -51,7 +51,7 @@ pub(crate) fn file(codec: Codec, calls: u64) -> Vec<u8> {
     for index in 0..calls {
         let thread = random.below(2);
         numbers[thread] += 1;
-        let touches: Vec<u64> = match index % 50 {
+        let order_edges: Vec<u64> = match index % 50 {
             49 => vec![OrderEdge { thread: 2 - thread as u32, call: numbers[1 - thread] }.to_word()],
             _ => Vec::new(),
         };
@@ -62,10 +62,10 @@ pub(crate) fn file(codec: Codec, calls: u64) -> Vec<u8> {
             kind: RecordPhase::Enter as u8,
             omissions: 0,
             call: numbers[thread],
-            order_edge_count: touches.len() as u32,
+            order_edge_count: order_edges.len() as u32,
         };
         let body = (0..width as u64).map(|it| it * index % 977);
-        let record: Vec<u64> = head.to_words().into_iter().chain(body).chain(touches).collect();
+        let record: Vec<u64> = head.to_words().into_iter().chain(body).chain(order_edges).collect();
         let span = ends[thread]..ends[thread] + record.len() as u64 + 1;
         ends[thread] = span.end;
         let stream_record = StreamRecord { stream: 1 + thread as u32, span, time: index * 9, record: &record };

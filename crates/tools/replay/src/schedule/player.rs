@@ -112,8 +112,8 @@ impl<'a> StreamPlayer<'a> {
     #[inline]
     fn try_cached_call(&mut self, words: &mut [u64]) -> Result<bool, ReplayError> {
         let head = (words[0], words[1]);
-        let RecordHeader { kind, call, order_edge_count: touches, .. } = RecordHeader::from_words(head.0, head.1);
-        if kind != RecordPhase::Enter as u8 || touches != 0 || self.calls.is_multiple_of(FLUSH_INTERVAL) {
+        let RecordHeader { kind, call, order_edge_count: edge_count, .. } = RecordHeader::from_words(head.0, head.1);
+        if kind != RecordPhase::Enter as u8 || edge_count != 0 || self.calls.is_multiple_of(FLUSH_INTERVAL) {
             return Ok(false);
         }
         match self.performer.call_cached(head, words) {
@@ -133,8 +133,8 @@ impl<'a> StreamPlayer<'a> {
     fn play_words(&mut self, words: &mut [u64], time: u64) -> Result<(), ReplayError> {
         // As words, here and below: a head in parts would go by way of memory with every record.
         let head = (words[0], words[1]);
-        let RecordHeader { kind, call, order_edge_count: touches, .. } = RecordHeader::from_words(head.0, head.1);
-        for word in &words[words.len() - touches as usize..] {
+        let RecordHeader { kind, call, order_edge_count: edge_count, .. } = RecordHeader::from_words(head.0, head.1);
+        for word in &words[words.len() - edge_count as usize..] {
             self.wait_for_edge(call, OrderEdge::from_word(*word))?;
         }
         if let Some(hold) = &mut self.throttle {
@@ -155,14 +155,14 @@ impl<'a> StreamPlayer<'a> {
 
     /// Returns when a call of another thread is complete. What is not in the file is not waited for.
     #[inline]
-    fn wait_for_edge(&mut self, call: u64, touch: OrderEdge) -> Result<(), ReplayError> {
+    fn wait_for_edge(&mut self, call: u64, edge: OrderEdge) -> Result<(), ReplayError> {
         let positions = &self.performer.replay.positions;
-        let Some(other) = positions.index_of(touch.thread) else { return Ok(()) };
+        let Some(other) = positions.index_of(edge.thread) else { return Ok(()) };
         if self.known_positions.len() <= other {
             self.known_positions.resize(other + 1, 0);
         }
-        if self.known_positions[other] < touch.call {
-            self.known_positions[other] = positions.wait(self.index, call, (other, touch.call))?;
+        if self.known_positions[other] < edge.call {
+            self.known_positions[other] = positions.wait(self.index, call, (other, edge.call))?;
         }
         Ok(())
     }

@@ -125,8 +125,8 @@ impl ThreadPositions {
     }
 
     /// Whether a call of another thread is complete. What is not in the file is not waited for.
-    pub(crate) fn is_complete(&self, touch: OrderEdge) -> bool {
-        self.index_of(touch.thread).is_none_or(|it| self.completed(it) >= touch.call)
+    pub(crate) fn is_complete(&self, edge: OrderEdge) -> bool {
+        self.index_of(edge.thread).is_none_or(|it| self.completed(it) >= edge.call)
     }
 
     /// Returns when a call of another thread is complete, with the last that is.
@@ -249,7 +249,7 @@ mod tests {
 
     use super::*;
 
-    fn touch(thread: u32, call: u64) -> OrderEdge {
+    fn edge(thread: u32, call: u64) -> OrderEdge {
         OrderEdge { thread, call }
     }
 
@@ -281,8 +281,8 @@ mod tests {
     #[test]
     fn what_is_not_in_the_file_is_not_waited_for() {
         let positions = ThreadPositions::new(&[1, DENSE_MAX + 5], Arc::default());
-        assert!(positions.is_complete(touch(77, 5)) && positions.is_complete(touch(0, 5)));
-        assert!(!positions.is_complete(touch(1, 5)) && !positions.is_complete(touch(DENSE_MAX + 5, 5)));
+        assert!(positions.is_complete(edge(77, 5)) && positions.is_complete(edge(0, 5)));
+        assert!(!positions.is_complete(edge(1, 5)) && !positions.is_complete(edge(DENSE_MAX + 5, 5)));
         positions.end(1);
         assert!(positions.wait(0, 1, (1, 1_000_000)).is_ok());
         assert_eq!(positions.index_of(DENSE_MAX + 5), Some(1));
@@ -302,8 +302,8 @@ mod tests {
             };
             [one(0, 1), one(1, 0)].map(|it| it.join().expect("no panic")).to_vec()
         });
-        let told = "call 10 of thread 1 waits for call 50 of thread 2";
-        assert!(errors.iter().any(|it| it.contains(told)), "{errors:?}");
+        let expected = "call 10 of thread 1 waits for call 50 of thread 2";
+        assert!(errors.iter().any(|it| it.contains(expected)), "{errors:?}");
     }
 
     #[test]

@@ -70,11 +70,11 @@ enum HandoffMessage {
 fn run(options: &SampleOptions) -> Result<(), Failure> {
     let gpu = Gpu::new(&Needs::NOTHING)?;
     let (threads, visits) = (options.threads.unwrap_or(4) as usize, options.frames.unwrap_or(12));
-    let ways = routes(options.seed, threads, visits);
+    let routes = routes(options.seed, threads, visits);
     let machine = HandoffPipeline::new(&gpu)?;
-    let parcels = run_handoffs(&machine, threads, &ways)?;
+    let parcels = run_handoffs(&machine, threads, &routes)?;
     let got = machine.collect(parcels)?;
-    let want: Vec<u32> = ways.iter().flat_map(|it| expected_words(it)).collect();
+    let want: Vec<u32> = routes.iter().flat_map(|it| expected_words(it)).collect();
     options.check.words("the words of the parcels", &got, &want)
 }
 
@@ -107,9 +107,9 @@ fn operation(random: &mut TestRng) -> Operation {
 }
 
 /// What the words of a parcel must be at the end of its way.
-fn expected_words(way: &[Stop]) -> Vec<u32> {
+fn expected_words(route: &[Stop]) -> Vec<u32> {
     let mut words = vec![0u32; WORDS as usize];
-    for stop in way {
+    for stop in route {
         match &stop.operation {
             Operation::Fill { at, count, value } => words[*at as usize..][..*count as usize].fill(*value),
             Operation::Update { at, words: new } => words[*at as usize..][..new.len()].copy_from_slice(new),
@@ -129,27 +129,27 @@ fn expected_words(way: &[Stop]) -> Vec<u32> {
 }
 
 /// Sends the parcels on their way, and gives them back in order when all have arrived.
-fn run_handoffs(machine: &HandoffPipeline, threads: usize, ways: &[Vec<Stop>]) -> Result<Vec<Parcel>, Failure> {
+fn run_handoffs(machine: &HandoffPipeline, threads: usize, routes: &[Vec<Stop>]) -> Result<Vec<Parcel>, Failure> {
     let queue = Mutex::new(machine.gpu.main);
     let (to_threads, from_senders): (Vec<Sender<HandoffMessage>>, Vec<Receiver<HandoffMessage>>) =
         (0..threads).map(|_| channel()).unzip();
     let (to_main, arrivals) = channel();
-    let hub = HandoffContext { machine, queue: &queue, routes: ways, to_threads: &to_threads, to_main: &to_main };
+    let context = HandoffContext { machine, queue: &queue, routes, to_threads: &to_threads, to_main: &to_main };
     let mut parcels = thread::scope(|scope| {
         let workers = from_senders.into_iter().enumerate().map(|(index, inbox)| {
-            let hub = &hub;
-            scope.spawn(move || hub.work(index, &inbox).inspect_err(|_| hub.end()))
+            let context = &context;
+            scope.spawn(move || context.work(index, &inbox).inspect_err(|_| context.end()))
         });
         let workers: Vec<_> = workers.collect();
-        let started: Result<(), Failure> = (0..ways.len()).try_for_each(|index| {
-            hub.forward(Parcel::new(machine, index)?);
+        let started: Result<(), Failure> = (0..routes.len()).try_for_each(|index| {
+            context.forward(Parcel::new(machine, index)?);
             Ok(())
         });
         if started.is_err() {
-            hub.end();
+            context.end();
         }
         let mut parcels = Vec::new();
-        while parcels.len() < ways.len()
+        while parcels.len() < routes.len()
             && let Ok(HandoffMessage::Parcel(parcel)) = arrivals.recv()
         {
             parcels.push(*parcel);

@@ -72,7 +72,7 @@ impl DeviceRequest {
             | ShaderStageFlags::GEOMETRY.0;
         // SAFETY: the contract of this function: the info of a valid `vkCreateDevice`.
         let extension = unsafe { address_extension(info) };
-        let mut wish = DeviceRequest {
+        let mut request = DeviceRequest {
             storing_stages: ShaderStageFlags::ALL.0 & !vertex & !FRAGMENT,
             // SAFETY: the contract of this function: the info of a valid `vkCreateDevice`, and its physical device.
             has_addresses: unsafe { supports_addresses(instance, params.physical_device, info, (extension, version)) },
@@ -87,15 +87,15 @@ impl DeviceRequest {
             address_features: None,
         };
         if has.fragment_stores_and_atomics.0 != 0 {
-            wish.storing_stages |= FRAGMENT;
+            request.storing_stages |= FRAGMENT;
         }
         if has.vertex_pipeline_stores_and_atomics.0 != 0 {
-            wish.storing_stages |= vertex;
+            request.storing_stages |= vertex;
         }
         // SAFETY: the contract of this function: the info of a valid `vkCreateDevice`.
-        unsafe { wish.enable_features(info, &has) }
+        unsafe { request.enable_features(info, &has) }
             .ok_or("the features of the device cannot be changed; nothing is checked on it")?;
-        Ok(wish)
+        Ok(request)
     }
 
     /// Copies the features and switches on what is needed.

@@ -384,7 +384,7 @@ impl DeviceChecks {
         // SAFETY: VUID-VkPipelineLayoutCreateInfo-pSetLayouts-parameter: as many as it says.
         let handles = unsafe { slice(info.p_set_layouts, info.set_layout_count) };
         let sets = self.known_set_layouts(handles);
-        let (mut way, driver_sets, driver_ranges) = self.choose_root_binding(&sets, handles, ranges);
+        let (mut root_binding, driver_sets, driver_ranges) = self.choose_root_binding(&sets, handles, ranges);
         let mut changed = *info;
         changed.set_layout_count = driver_sets.len() as u32;
         changed.p_set_layouts = Ptr::to_slice(&driver_sets);
@@ -401,7 +401,7 @@ impl DeviceChecks {
         let result = unsafe { next(self.device, asked, p_allocator, p_layout) };
         let mut driver_ranges = driver_ranges;
         if own.is_none() {
-            (way, driver_ranges) = (None, ranges.to_vec());
+            (root_binding, driver_ranges) = (None, ranges.to_vec());
         }
         let lease = own.map(|it| self.lease_layout(it));
         if result == Result::SUCCESS {
@@ -411,7 +411,7 @@ impl DeviceChecks {
             let (ranges, frame) = (ranges.iter().map(words_of).collect(), OnceLock::new());
             let layout = PipelineLayoutState {
                 handle,
-                root_binding: way,
+                root_binding,
                 own_handle: own,
                 _lease: lease,
                 sets,
@@ -432,7 +432,7 @@ impl DeviceChecks {
         ranges: &[PushConstantRange],
     ) -> Option<PipelineLayoutState> {
         let sets = self.known_set_layouts(handles);
-        let (way, driver_sets, driver_ranges) = self.choose_root_binding(&sets, handles, ranges);
+        let (root_binding, driver_sets, driver_ranges) = self.choose_root_binding(&sets, handles, ranges);
         let mut info = PipelineLayoutCreateInfo::zeroed();
         info.s_type = StructureType::PIPELINE_LAYOUT_CREATE_INFO;
         info.set_layout_count = driver_sets.len() as u32;
@@ -447,7 +447,7 @@ impl DeviceChecks {
         let (ranges, frame) = (ranges.iter().map(words_of).collect(), OnceLock::new());
         Some(PipelineLayoutState {
             handle: made,
-            root_binding: way,
+            root_binding,
             own_handle: Some(made),
             _lease: lease,
             sets,

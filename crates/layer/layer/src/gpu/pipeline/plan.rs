@@ -153,7 +153,7 @@ impl DeviceChecks {
             return None;
         }
         let state = self.state();
-        let given = libraries.len();
+        let library_count = libraries.len();
         let libraries: Vec<Arc<InstrumentedLibrary>> =
             libraries.iter().filter_map(|it| state.libraries.get(&it.0).cloned()).collect();
         let layout =
@@ -172,7 +172,7 @@ impl DeviceChecks {
         };
         if part != PipelineLinkage::Whole {
             // SAFETY: the contract of this function: the stages of a valid call.
-            return unsafe { self.plan_linked((part, given), &layout, sources, stages, &libraries) };
+            return unsafe { self.plan_linked((part, library_count), &layout, sources, stages, &libraries) };
         }
         // What is in buffers is known when work is submitted, so that nothing can be expected.
         let style = if layout.uses_descriptor_buffers() { &CheckStyle::BRANCHING } else { style };
@@ -189,7 +189,7 @@ impl DeviceChecks {
     /// plan.
     unsafe fn plan_linked(
         &self,
-        (part, given): (PipelineLinkage, usize),
+        (part, library_count): (PipelineLinkage, usize),
         layout: &Arc<PipelineLayoutState>,
         sources: Vec<ShaderSource>,
         stages: &[PipelineShaderStageCreateInfo],
@@ -209,7 +209,7 @@ impl DeviceChecks {
             }
         }
         plan.add_libraries(libraries);
-        plan.records_all_touches &= libraries.len() == given;
+        plan.records_all_touches &= libraries.len() == library_count;
         self.finish_part_plan(plan)
     }
 

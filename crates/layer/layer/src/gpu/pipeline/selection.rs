@@ -109,10 +109,10 @@ unsafe fn shader_names(state: &ChecksState, info: &PipelineShaderStageCreateInfo
     // SAFETY: VUID-VkPipelineShaderStageCreateInfo-pName-parameter, by the contract of this function: null-terminated.
     let entry = unsafe { c_str(info.p_name) };
     let own = state.names.get(ObjectType::SHADER_MODULE, info.module.0);
-    let told = [entry, chained].into_iter().flatten().map(|it| it.to_string_lossy().into_owned());
+    let named = [entry, chained].into_iter().flatten().map(|it| it.to_string_lossy().into_owned());
     let sources = Module::parse(words).map(|it| it.sources()).unwrap_or_default();
     let files = sources.into_iter().map(|it| it.0).filter(|it| !it.is_empty());
-    told.chain(own).chain(files).collect()
+    named.chain(own).chain(files).collect()
 }
 
 #[cfg(test)]

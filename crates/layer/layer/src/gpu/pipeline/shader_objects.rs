@@ -317,7 +317,7 @@ impl DeviceChecks {
             return None;
         }
         // SAFETY: the contract of this function: an info with its arrays.
-        let ground = unsafe { self.shader_object_layout(info) }?;
+        let object_layout = unsafe { self.shader_object_layout(info) }?;
         // SAFETY: the contract of this function: VUID-VkShaderCreateInfoEXT-pCode-parameter: as many bytes as it says, and
         // VUID-VkShaderCreateInfoEXT-pCode-08493: aligned to words, where it is SPIR-V.
         let words = Arc::new(unsafe { slice(info.p_code.cast::<u32>(), (info.code_size / 4) as u32) }.to_vec());
@@ -327,9 +327,9 @@ impl DeviceChecks {
         // SAFETY: the contract of this function: the chain and the name of the info are valid.
         let source = unsafe { self.config.selection.select_stage(&self.state(), &named, source) }?;
         let is_taken = source.is_selected && self.config.selection.take_next_sample();
-        let wanted = (ground.layout.uses_descriptor_buffers(), None);
+        let wanted = (object_layout.layout.uses_descriptor_buffers(), None);
         // SAFETY: the contract of this function: a valid info.
-        Some(unsafe { self.plan_object(&ground, info, (words, is_taken), self.next_pipeline(), wanted) })
+        Some(unsafe { self.plan_object(&object_layout, info, (words, is_taken), self.next_pipeline(), wanted) })
     }
 
     /// # Safety
@@ -337,13 +337,13 @@ impl DeviceChecks {
     /// The info must be valid, with its chain and its arrays; its code is not read.
     pub(crate) unsafe fn plan_object(
         &self,
-        ground: &Arc<ShaderObjectLayout>,
+        object_layout: &Arc<ShaderObjectLayout>,
         info: &ShaderCreateInfoEXT,
         (words, is_taken): (Arc<Vec<u32>>, bool),
         number: u32,
         wanted: ShaderObjectStyle,
     ) -> ShaderObjectPlan {
-        let layout = &ground.layout;
+        let layout = &object_layout.layout;
         // SAFETY: the contract of this function: as many set layouts as the info says.
         let sets = unsafe { slice(info.p_set_layouts, info.set_layout_count) };
         let sets = if layout.root_binding == Some(RootBinding::DescriptorSet) {
@@ -364,7 +364,7 @@ impl DeviceChecks {
             number,
             words,
             is_selected: is_taken,
-            object_layout: Arc::clone(ground),
+            object_layout: Arc::clone(object_layout),
             stage: None,
             requirements: Vec::new(),
             fixed: None,
@@ -490,7 +490,8 @@ impl DeviceChecks {
                 None => (group(&[at]), 0),
             };
             let ShaderObjectPlan { number, is_selected: is_taken, .. } = plan;
-            let (stage, words, ground) = (plan.info.stage, Arc::clone(&plan.words), Arc::clone(&plan.object_layout));
+            let (stage, words, object_layout) =
+                (plan.info.stage, Arc::clone(&plan.words), Arc::clone(&plan.object_layout));
             let (handle, first, together) = (made[at], plan.into_variant(made[at]), Mutex::default());
             let mut state = self.state();
             let name = state.names.share(ObjectType::SHADER_EXT, handle.0);
@@ -501,7 +502,7 @@ impl DeviceChecks {
                 stage,
                 words,
                 is_selected: is_taken,
-                object_layout: ground,
+                object_layout,
                 group,
                 group_index: place,
                 first,
@@ -560,18 +561,18 @@ impl DeviceChecks {
         });
         let mut known = lock(&group.originals);
         // Another thread may have been faster.
-        let (given, unneeded) = match (&*known, made) {
+        let (found, unneeded) = match (&*known, made) {
             (Some(known), made) => (known.get(object.group_index).copied(), made),
             (None, made) => {
                 let made = made.unwrap_or_default();
-                let given = made.get(object.group_index).copied();
+                let found = made.get(object.group_index).copied();
                 *known = Some(made);
-                (given, None)
+                (found, None)
             }
         };
         drop(known);
         self.destroy_shader_objects(&unneeded.unwrap_or_default());
-        given
+        found
     }
 
     /// With the call by which objects were made, but for their code.

@@ -163,9 +163,9 @@ impl FixedTables {
     }
 
     /// The cells are there by now.
-    pub(crate) fn init_table(&self, gpu: &DeviceChecks, cells: ArenaRegion, quiet: &[u32]) -> Option<()> {
-        let (region, lease) = gpu.lease_memory(quiet.len() as u32)?;
-        region.write(quiet);
+    pub(crate) fn init_table(&self, gpu: &DeviceChecks, cells: ArenaRegion, permissive_tables: &[u32]) -> Option<()> {
+        let (region, lease) = gpu.lease_memory(permissive_tables.len() as u32)?;
+        region.write(permissive_tables);
         self.root.write(&root_words([self.records, region, gpu.current_address_region(), cells]));
         *lock(&self.table) = Some(FixedDescriptorTable { region, words: Vec::new(), _lease: lease });
         Some(())
@@ -477,15 +477,15 @@ impl DeviceChecks {
     }
 
     /// Destroys a form that the application does not know.
-    pub(crate) fn destroy_variant(&self, form: &PipelineVariant) {
-        if let Some(objects) = &form.shader_objects {
+    pub(crate) fn destroy_variant(&self, variant: &PipelineVariant) {
+        if let Some(objects) = &variant.shader_objects {
             return self.destroy_shader_objects(objects.own());
         }
         if let Some(destroy) = self.next.destroy_pipeline {
             // SAFETY: a pipeline of ours, which `take_own_variants` gave out once, or that nobody was given. The application
             // destroys its own pipeline, so that by VUID-vkDestroyPipeline-pipeline-00765 all work that has either is
             // over.
-            unsafe { destroy(self.device, form.handle, Ptr::NULL) };
+            unsafe { destroy(self.device, variant.handle, Ptr::NULL) };
         }
     }
 
@@ -497,7 +497,7 @@ impl DeviceChecks {
     /// Tables for draws that get none of their own; for as long as the leases are there.
     pub(crate) fn create_permissive_tables(
         &self,
-        way: RootBinding,
+        root_binding: RootBinding,
         cells: ArenaRegion,
         table: &[u32],
         leases: &mut Vec<Lease>,
@@ -506,7 +506,7 @@ impl DeviceChecks {
         let (words, second) = self.lease_memory(table.len() as u32)?;
         words.write(table);
         leases.extend([first, second]);
-        if way == RootBinding::DescriptorSet {
+        if root_binding == RootBinding::DescriptorSet {
             // From the beginning: what is bound is aligned.
             let (set, lease) = self.lease_set([all.first_words(1), words, self.permissive_addresses, cells])?;
             leases.push(lease);

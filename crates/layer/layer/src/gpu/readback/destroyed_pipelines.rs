@@ -86,8 +86,8 @@ impl DeviceChecks {
         state.forget_faults(&ended, |it| it == number);
         drop(state);
         self.report_all(found);
-        let (told, counts) = (self.state().take_reported(|it| it == number), fault_counts(&ended));
-        told.into_iter().for_each(|mut it| it.report_new_counts(&counts));
+        let (reported, counts) = (self.state().take_reported(|it| it == number), fault_counts(&ended));
+        reported.into_iter().for_each(|mut it| it.report_new_counts(&counts));
         self.destroy_variants(checked);
         // One that nobody drew with may have been made meanwhile.
         drop(self.state().take_variants(number));

@@ -279,9 +279,9 @@ impl DeviceChecks {
             touched.extend(self.read_touches(&mut commands));
             let mut state = self.state();
             found.extend(state.read_records(*handle, &mut commands));
-            let (wanted, told) = state.read_seen_sites(&commands.variants);
+            let (wanted, findings) = state.read_seen_sites(&commands.variants);
             again.extend(wanted);
-            found.extend(told);
+            found.extend(findings);
         }
         self.send_feedback(touched);
         (found, again)

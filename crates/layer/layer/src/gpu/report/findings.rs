@@ -525,8 +525,8 @@ impl DeviceChecks {
                 .explanation
                 .push("The device accesses buffers robustly: no memory beside them is touched.".into());
         }
-        if let Some(told) = self.send_finding(&diagnostic, &objects, count) {
-            self.state().reported_faults.push(ReportedFault { rendered: told, diagnostic, site: spot, count });
+        if let Some(rendered) = self.send_finding(&diagnostic, &objects, count) {
+            self.state().reported_faults.push(ReportedFault { rendered, diagnostic, site: spot, count });
         }
     }
 
@@ -537,15 +537,15 @@ impl DeviceChecks {
         objects: &[MessageObject],
         count: u32,
     ) -> Option<rendered_finding::RenderedFinding> {
-        let told = rendered_finding::RenderedFinding::new(diagnostic, &self.messages, ALL_FINDINGS);
-        if told.ignored_by.is_some() {
+        let rendered = rendered_finding::RenderedFinding::new(diagnostic, &self.messages, ALL_FINDINGS);
+        if rendered.ignored_by.is_some() {
             return None;
         }
-        if !report_file::finding(told.to_json(diagnostic, u64::from(count))) {
-            self.messages.log_now(&told.message());
+        if !report_file::finding(rendered.to_json(diagnostic, u64::from(count))) {
+            self.messages.log_now(&rendered.message());
         }
-        self.messages.send_to_messengers(&told.message_about(objects));
-        Some(told)
+        self.messages.send_to_messengers(&rendered.message_about(objects));
+        Some(rendered)
     }
 }
 
@@ -579,11 +579,11 @@ mod tests {
 
     #[test]
     fn faults_of_a_pipeline_that_is_gone_are_forgotten_and_not_told_again() {
-        let form = |number: u32| {
+        let variant = |number: u32| {
             Arc::new(PipelineVariant { application: (Pipeline(number.into()), number), ..PipelineVariant::empty() })
         };
         let spot = |pipeline| FaultSite { pipeline, stage: 0, instruction: 1, check: Check::Address };
-        let ([gone, stays], mut state) = ([1, 2].map(form), ChecksState::default());
+        let ([gone, stays], mut state) = ([1, 2].map(variant), ChecksState::default());
         assert!(state.insert_fault(&gone, spot(1)) && state.insert_fault(&stays, spot(2)));
         assert!(!state.insert_fault(&gone, spot(1)) && !state.insert_fault(&stays, spot(2)));
         state.forget_faults(&[Arc::clone(&gone)], |it| it == 1);

@@ -1,4 +1,4 @@
-//! The thread that compresses blocks and writes them: slow things that nobody else waits for.
+//! The thread that compresses blocks and writes them to the file, so that no other thread waits for that.
 
 use std::fs::File;
 use std::io;
@@ -8,18 +8,18 @@ use std::time::{Duration, Instant};
 
 use lavascope_trace::{BlockKind, BlockWriter, Codec, RawBlock, SeekPoint, WrittenBlock};
 
-/// Blocks that may wait to be written. When there are more, the reader waits, and then the streams fill.
+/// Largest number of blocks in the queue. If it is full, the reader waits, and then the streams fill up.
 const QUEUED_BLOCKS_MAX: usize = 32;
 
-/// What the thread gets to do.
+/// A job for the writer thread.
 enum WriteJob {
     Block(RawBlock),
-    /// All that came before must be on the disk.
+    /// Flush everything written so far to the disk.
     Sync,
     End(Vec<SeekPoint>),
 }
 
-/// The writing thread, as the others see it.
+/// The handle of the writer thread.
 pub(crate) struct FileWriter {
     jobs: SyncSender<WriteJob>,
     written: Receiver<WrittenBlock>,
@@ -27,7 +27,7 @@ pub(crate) struct FileWriter {
 }
 
 impl FileWriter {
-    /// `every`: how often what was written is made safe from a loss of power.
+    /// Starts the thread. `every` is the interval at which written data are flushed to the disk.
     pub(crate) fn start(writer: BlockWriter<File>, codec: Codec, every: Duration) -> io::Result<FileWriter> {
         let (jobs, todo) = sync_channel(QUEUED_BLOCKS_MAX);
         let (written_sender, written) = channel();
@@ -39,7 +39,7 @@ impl FileWriter {
         Ok(FileWriter { jobs, written, thread: Some(thread) })
     }
 
-    /// Hands a block over. False if the thread has stopped, over an error.
+    /// Queues a block. Returns false if the thread has stopped after an error.
     pub(crate) fn queue_block(&self, block: RawBlock) -> bool {
         self.jobs.send(WriteJob::Block(block)).is_ok()
     }
@@ -48,12 +48,12 @@ impl FileWriter {
         self.jobs.send(WriteJob::Sync).is_ok()
     }
 
-    /// What has got into the file since the last time.
+    /// The blocks that were written since the last call.
     pub(crate) fn written(&self) -> impl Iterator<Item = WrittenBlock> + '_ {
         self.written.try_iter().filter(|it| it.kind == BlockKind::Calls)
     }
 
-    /// Ends the file; gives how many bytes it has, or why that went wrong.
+    /// Ends the file. Returns its size, or the error.
     pub(crate) fn end(&mut self, moments: &[SeekPoint]) -> io::Result<u64> {
         let _ = self.jobs.send(WriteJob::End(moments.to_vec()));
         match self.thread.take().map(JoinHandle::join) {
@@ -75,7 +75,7 @@ impl FileWriterThread {
         while let Ok(job) = todo.recv() {
             let result = match job {
                 WriteJob::Block(block) => self.writer.write(block.compress(self.codec)).map(|written_block| {
-                    // Nobody listens any more at the very end.
+                    // When the capture ends, nothing receives this any more.
                     let _ = written_sender.send(written_block);
                 }),
                 WriteJob::Sync => self.sync(),
@@ -89,8 +89,8 @@ impl FileWriterThread {
         self.finish(&[])
     }
 
-    /// Ends a file that cannot be written any more. It is whole up to here; perhaps there is room for an index instead
-    /// of half a block, and a file without one is read as well.
+    /// Ends a file after a write error. All complete blocks are valid. The index may still fit in the place of the
+    /// half-written block; a file without an index can be read as well.
     fn close(mut self) {
         let size = self.writer.size();
         let file = self.writer.get_mut();

@@ -1,7 +1,7 @@
-//! The shader objects that are bound at a draw: together they stand in the place of a pipeline.
+//! The shader objects that are bound at a draw: together they take the place of a pipeline.
 //!
-//! If another variant is needed, all of them are created again, not linked, and bound in the place of the
-//! application's.
+//! If another variant is needed, the layer creates all of them again, without linking, and binds them in the place of
+//! the application's objects.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -22,7 +22,7 @@ use crate::gpu::resource::descriptor_sets;
 use crate::gpu::{ChecksState, DeviceChecks};
 
 impl ChecksState {
-    /// The pipeline, or what stands in its place, that a form is one of.
+    /// The pipeline, or the combination of shader objects, of a variant.
     pub(crate) fn pipeline_of_variant(&self, variant: &PipelineVariant) -> Option<Arc<InstrumentedPipeline>> {
         if variant.shader_objects.is_none() {
             return self.pipelines.get(&variant.application.0.0).cloned();
@@ -37,7 +37,7 @@ impl ChecksState {
 }
 
 impl DeviceChecks {
-    /// Shader objects were bound since the last draw: finds what they are together.
+    /// Finds the combination of the bound shader objects, after they have changed.
     pub(crate) fn resolve_shader_objects(
         &self,
         commands: &mut CommandBufferState,
@@ -66,7 +66,7 @@ impl DeviceChecks {
         let made = match objects.iter().cloned().collect::<Option<Vec<_>>>() {
             Some(objects) => self.instrument_objects(objects).map(ShaderSet::Instrumented),
             None => {
-                // One is as the application made it, and all must have the same sets and push constants.
+                // One object has no checks, so all need the same original sets and push constants.
                 let original = |(at, shader_object): (&(u32, u64), &Option<Arc<ShaderObject>>)| {
                     let original = shader_object.as_ref().and_then(|it| self.original_shader(it));
                     (at.0, original.map_or(at.1, |it| it.0))
@@ -79,7 +79,7 @@ impl DeviceChecks {
         self.state().shader_objects.shader_sets.entry(key).or_insert(made).clone()
     }
 
-    /// None where nothing is checked.
+    /// None if nothing is checked.
     fn instrument_objects(&self, objects: Vec<Arc<ShaderObject>>) -> Option<Arc<InstrumentedPipeline>> {
         let number = self.next_pipeline();
         let variants: Vec<&ShaderObjectVariant> = objects.iter().map(|it| &it.first).collect();
@@ -93,7 +93,7 @@ impl DeviceChecks {
         Some(Arc::new(InstrumentedPipeline::new(Pipeline::default(), number, Some(origin), first)))
     }
 
-    /// What stands in the place of a pipeline.
+    /// Makes a variant out of shader objects.
     fn compose_variant(
         &self,
         objects: &[Arc<ShaderObject>],
@@ -104,7 +104,7 @@ impl DeviceChecks {
         let object_layout = &objects.first()?.object_layout;
         let mut stages: Vec<InstrumentedStage> = Vec::new();
         for (at, (object, variant)) in objects.iter().zip(variants).enumerate() {
-            // What is bound together has the same sets and push constants.
+            // Objects that are bound together must have the same sets and push constants.
             if !Arc::ptr_eq(&object.object_layout, object_layout) {
                 return None;
             }
@@ -151,7 +151,7 @@ impl DeviceChecks {
         object_layout.permissive_tables.get_or_init(make).as_ref().map(|it| it.0)
     }
 
-    /// Makes all objects of a combination again.
+    /// Creates all objects of a combination again.
     pub(crate) fn rebuild_objects(
         &self,
         bound_combination: &BoundCombination,
@@ -177,7 +177,7 @@ impl DeviceChecks {
         Some(variant)
     }
 
-    /// It is not linked to others: they are made again as well, and all of them are bound.
+    /// It is not linked to others, because those are created again as well, and all of them are bound.
     fn rebuild_object(&self, object: &ShaderObject, wanted: ShaderObjectStyle) -> Option<ShaderObjectVariant> {
         self.with_infos(&object.group, |infos| {
             let info = infos.get_mut(object.group_index)?;
@@ -190,7 +190,7 @@ impl DeviceChecks {
         })
     }
 
-    /// Binds shader objects where the driver has others.
+    /// Binds shader objects, if the driver has others bound.
     pub(crate) fn bind_shader_objects(
         &self,
         commands: &mut CommandBufferState,
@@ -207,7 +207,7 @@ impl DeviceChecks {
         self.bind_shaders(handle, &others);
     }
 
-    /// Something of ours was bound in their place.
+    /// Marks that objects of ours were bound in their place.
     pub(crate) fn rebind_shader_objects(&self, commands: &mut CommandBufferState, handle: CommandBuffer, point: usize) {
         self.bind_shaders(handle, &commands.shader_objects(point).driver);
     }

@@ -19,18 +19,18 @@ use crate::gpu::{ChecksState, DeviceChecks, slice};
 use crate::loader::pnext_chain::find_in_chain;
 use crate::process::catch_panic::run_if_enabled;
 
-/// Command buffers that were submitted.
+/// Submitted command buffers.
 pub(crate) struct Submission {
     queue: u64,
     fence: u64,
-    /// Semaphores with counters, and what they are set to when it is done.
+    /// Timeline semaphores, and the values that the submission signals.
     signals: Vec<(u64, u64)>,
     pub(crate) commands: Vec<u64>,
-    /// The copy of the table of addresses that it may read.
+    /// The copy of the address table that it may read.
     pub(crate) address_copy: Option<usize>,
 }
 
-/// What is submitted together.
+/// What one call submits.
 #[derive(Default)]
 pub(crate) struct CheckedSubmit {
     pub(crate) commands: Vec<u64>,

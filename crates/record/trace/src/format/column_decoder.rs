@@ -1,7 +1,7 @@
-//! Columns read back as records, a few at a time.
+//! Decodes columns into records, a few at a time.
 //!
-//! All of a block is looked at when it is opened, so giving its records cannot fail. They are given in parts, since
-//! what was just written is read while it is still in the cache, and a stream takes little memory.
+//! Opening a block checks all of it, so decoding its records cannot fail. Records are decoded in parts, because a part
+//! is still in the cache when it is read, and a stream then needs little memory.
 
 use std::ops::Range;
 
@@ -12,25 +12,25 @@ use crate::format::column_encoder::{
     ALL_ALIKE, DIFFERENCES, HEAD_WORDS, LANES, PLAIN, RecordShape, SHAPES_MAX, WORDS_MAX, expected_call, unzigzag,
 };
 
-/// Words that are copied at once. Most rows have no more, so that nothing has to be counted; what stands behind a row is
-/// copied with it, and written over later.
+/// Number of words that are copied at once. Most rows are not longer, so the copy needs no loop. Words behind a row are
+/// copied as well and overwritten later.
 const STRIDE: usize = 8;
 
-/// A record of a block, by its words.
+/// The position of a record in the decoded words.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct RecordSpan {
     pub(crate) first: u32,
     pub(crate) end: u32,
     pub(crate) time: u64,
-    /// Words between head and touches are hashes of the pieces of its body.
+    /// Whether the words between the header and the order edges are hashes of the pieces of the body.
     pub(crate) is_external: bool,
-    /// Whether its call is complete with it.
+    /// Whether its call is complete with this record.
     pub(crate) completes: bool,
-    /// Whether it comes after none of another stream.
+    /// Whether it has no order edge to another stream.
     pub(crate) is_independent: bool,
 }
 
-/// Records of a block, one behind the other.
+/// Decoded records of a block, one after the other.
 #[derive(Default)]
 pub(crate) struct DecodedRecords {
     pub(crate) words: Vec<u64>,
@@ -38,67 +38,67 @@ pub(crate) struct DecodedRecords {
 }
 
 impl DecodedRecords {
-    /// Forgets the records, and keeps the space.
+    /// Removes the records, but keeps the memory.
     pub(crate) fn clear(&mut self) {
         self.words.clear();
         self.spans.clear();
     }
 
-    /// Bytes that they take.
+    /// Memory size in bytes.
     pub(crate) fn size(&self) -> usize {
         self.words.capacity() * size_of::<u64>() + self.spans.capacity() * size_of::<RecordSpan>()
     }
 }
 
-/// A block that was looked at, and how much of it was given. What stands in its columns stays in its contents.
+/// A checked block, and how much of it was decoded. The values of the columns stay in the contents of the block.
 #[derive(Default)]
 pub(crate) struct ColumnDecoder {
-    /// Records, their words, and how many records were given.
+    /// Number of records, of their words, and of decoded records.
     count: usize,
     words: usize,
     given: usize,
-    /// Number and time of the record before the next.
+    /// Number and time of the last decoded record.
     last: (u64, u64),
     shapes: Vec<ShapeDecoder>,
-    /// Where the order begins, and the bytes of each of its numbers.
+    /// Position of the order column, and bytes of each number in it.
     order: (usize, usize),
     unexpected_calls: SparseColumn,
     edge_counts: SparseColumn,
     times: BytePlanes,
     edges: BytePlanes,
     edges_given: usize,
-    /// What all records of a form have in common, form by form, and a stride of nothing.
+    /// The common words of each shape, followed by one stride of zeros.
     common: Vec<u64>,
     lanes: Vec<LaneDecoder>,
     buffers: DecodeBuffers,
 }
 
-/// Records of one shape.
+/// The records of one shape.
 struct ShapeDecoder {
-    /// The first word of their heads, and how much the number of each is above the one before it.
+    /// The first word of their headers, and the difference between consecutive call numbers.
     head: u64,
     step: u64,
     width: usize,
     is_external: bool,
     completes: bool,
-    /// Where its words begin in what they have in common, and which lanes are its own.
+    /// The position of its words in `common`, and its lanes with different values.
     common: usize,
     lanes: Range<usize>,
-    /// How many there are, were given, and are in the part that is being given; where their rows begin.
+    /// Number of records, of decoded ones, and of those in the current part; and the begin of their rows.
     count: usize,
     given: usize,
     here: usize,
     row: usize,
 }
 
-/// Notes about some of the records, in their order.
+/// Values for some of the records, in their order.
 #[derive(Default)]
 struct SparseColumn {
     all: Vec<(u32, u64)>,
     given: usize,
 }
 
-/// Numbers that stand in planes: all lowest bytes first.
+/// Numbers in byte planes: all lowest bytes first.
 #[derive(Clone, Copy, Default)]
 struct BytePlanes {
     first: usize,
@@ -106,17 +106,17 @@ struct BytePlanes {
     count: usize,
 }
 
-/// A lane whose values differ.
+/// A lane with different values.
 struct LaneDecoder {
     word: u32,
     shift: u32,
     are_differences: bool,
     planes: BytePlanes,
-    /// The last value that was given.
+    /// The last decoded value.
     last: u32,
 }
 
-/// Space for the part that is being given.
+/// Buffers for the current part.
 #[derive(Default)]
 struct DecodeBuffers {
     order: Vec<u16>,
@@ -126,12 +126,12 @@ struct DecodeBuffers {
 }
 
 impl ColumnDecoder {
-    /// Whether all records were given.
+    /// Whether all records are decoded.
     pub(crate) fn is_empty(&self) -> bool {
         self.given == self.count
     }
 
-    /// Bytes that it takes.
+    /// Memory size in bytes.
     pub(crate) fn size(&self) -> usize {
         let DecodeBuffers { order, times, order_edges, rows } = &self.buffers;
         self.shapes.capacity() * size_of::<ShapeDecoder>()
@@ -142,9 +142,9 @@ impl ColumnDecoder {
             + rows.capacity() * size_of::<u32>()
     }
 
-    /// Looks at a block, in the place of another one. `own` tells how commands of the file are numbered here.
+    /// Opens and checks a block, and replaces the current one. `own` translates command numbers of the file.
     pub(crate) fn open(&mut self, contents: &[u8], own: impl Fn(u16) -> u16) -> Result<(), FormatError> {
-        // There is nothing to give of a block that is not what it should be.
+        // A block that is not valid has no records.
         (self.count, self.given) = (0, 0);
         self.common.clear();
         self.lanes.clear();
@@ -179,7 +179,7 @@ impl ColumnDecoder {
         Ok(())
     }
 
-    /// Which form each record has.
+    /// Reads the shape of each record.
     fn take_order(&mut self, from: &mut ByteReader<'_>, contents: &[u8], count: usize) -> Result<(), FormatError> {
         let width = if self.shapes.len() <= 256 { 1 } else { 2 };
         self.order = (from.at(), width);
@@ -204,8 +204,8 @@ impl ColumnDecoder {
         }
     }
 
-    /// Puts the next records in the place of what `to` has: about so many words, and one record at least. The contents
-    /// are those that were looked at.
+    /// Replaces the contents of `to` with the next records: about `words` words, but at least one record. `contents`
+    /// must be those of the checked block.
     pub(crate) fn decode_next(&mut self, contents: &[u8], words: usize, to: &mut DecodedRecords) {
         let step = (words.min(WORDS_MAX) * self.count / self.words.max(1)).clamp(1, WORDS_MAX);
         let range = self.given..(self.given + step).min(self.count);
@@ -215,7 +215,7 @@ impl ColumnDecoder {
         self.edges.read(contents, self.edges_given..self.edges_given + order_edges, &mut self.buffers.order_edges);
         self.edges_given += order_edges;
         let words = self.count_rows() + order_edges;
-        // All of it is written below, so what stands there may stay.
+        // All of it is written below, so old contents may stay.
         if to.words.capacity() < words + STRIDE {
             to.words = Vec::with_capacity(words.next_power_of_two().min(WORDS_MAX) + STRIDE);
         }
@@ -234,7 +234,7 @@ impl ColumnDecoder {
         self.given = range.end;
     }
 
-    /// Finds out where the rows of each form begin; gives the words that all of them take.
+    /// Computes the begin of each shape's rows. Returns the number of words of all rows.
     fn count_rows(&mut self) -> usize {
         for shape in &mut self.shapes {
             shape.here = 0;
@@ -252,7 +252,7 @@ impl ColumnDecoder {
         words
     }
 
-    /// Places the records, and fills in heads, touches, and what those of a form have in common.
+    /// Writes the positions of the records, their headers, order edges, and the common words of their shapes.
     fn put_heads(&mut self, to: &mut DecodedRecords) {
         let DecodeBuffers { order, times, order_edges, rows } = &mut self.buffers;
         let (mut last, mut first, mut order_edges) = (self.last, 0, &order_edges[..]);
@@ -317,7 +317,7 @@ impl ShapeDecoder {
         }
     }
 
-    /// What its records have in common, and where they differ.
+    /// Reads the common words and the lanes of a shape.
     fn take_table(
         &mut self,
         from: &mut ByteReader<'_>,
@@ -339,7 +339,7 @@ impl ShapeDecoder {
                 _ => return from.error("a lane is stored in no known way"),
             }
         }
-        // A shape that no record has must not take space.
+        // A shape without records must not use memory.
         if self.count == 0 {
             common.truncate(self.common);
             lanes.truncate(first_lane);
@@ -366,7 +366,7 @@ impl SparseColumn {
         Ok(())
     }
 
-    /// The note about a record, if the next one is about it.
+    /// The value for a record, if the next value belongs to it.
     #[inline]
     fn next_if(&mut self, record: u32) -> Option<u64> {
         let (_, value) = *self.all.get(self.given).filter(|it| it.0 == record)?;
@@ -374,7 +374,7 @@ impl SparseColumn {
         Some(value)
     }
 
-    /// Those about records before one that were not given yet.
+    /// The values for records before `record` that were not read yet.
     fn pending_before(&self, record: usize) -> &[(u32, u64)] {
         let rest = &self.all[self.given..];
         &rest[..rest.partition_point(|it| (it.0 as usize) < record)]
@@ -398,7 +398,7 @@ impl BytePlanes {
         self.each(contents, range.start, to.iter_mut(), |to, value| *to = value);
     }
 
-    /// Gives numbers from one on, each with one of `with`.
+    /// Calls `put` with the numbers from `from` on, each together with an item of `with`.
     fn each<T>(
         &self,
         contents: &[u8],
@@ -408,8 +408,8 @@ impl BytePlanes {
     ) {
         let count = with.len();
         let plane = |it: usize| contents[self.first + it * self.count + from..][..count].iter();
-        // So that the compiler knows how many bytes a number has. Most have one or two, and need no look at how many
-        // numbers are left.
+        // Separate cases, so that the number of bytes is a constant for the compiler. Most numbers have one or two
+        // bytes.
         match self.planes {
             0 => with.for_each(|it| give(it, 0)),
             1 => with.zip(plane(0)).for_each(|(it, low)| give(it, u64::from(*low))),
@@ -449,7 +449,7 @@ impl BytePlanes {
 }
 
 impl LaneDecoder {
-    /// Puts its values from one on into rows, whose words do not have them yet.
+    /// Writes the values from `from` on into rows whose words are still zero.
     fn put(&mut self, contents: &[u8], from: usize, rows: &[u32], words: &mut [u64]) {
         let (words, shift) = (&mut words[self.word as usize..], self.shift);
         if self.are_differences {
@@ -491,7 +491,7 @@ mod tests {
         Ok(all)
     }
 
-    /// Records of all sorts, some numbers of which count up, some are alike, some are random.
+    /// Records of all kinds: some numbers count up, some are equal, some are random.
     fn records() -> Vec<(u64, RecordHeader, Vec<u64>, Vec<u64>)> {
         let mut random = 1u64;
         let mut next = move || {
@@ -525,7 +525,7 @@ mod tests {
     fn records_come_back_word_for_word_with_their_times() {
         let all = records();
         let block = block();
-        // At once, a few at a time, and one by one; in the space of the block before.
+        // At once, a few at a time, and one by one, with the memory of the block before.
         let (mut columns, mut part) = (ColumnDecoder::default(), DecodedRecords::default());
         for words in [usize::MAX, 100, 0] {
             columns.open(&block, |it| it).expect("our own block is whole");

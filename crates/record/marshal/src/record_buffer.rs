@@ -20,7 +20,7 @@ impl RecordBuffer {
         &self.words
     }
 
-    /// Writes touches behind the record that was made last, and gives it whole.
+    /// Appends order edges to the last record, and returns the complete record.
     #[inline(always)]
     pub fn add_order_edges(&mut self, order_edges: &[u64]) -> &[u64] {
         if !order_edges.is_empty() {

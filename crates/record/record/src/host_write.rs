@@ -32,7 +32,7 @@ pub struct HostWrite<'a> {
 }
 
 impl<'a> HostWrite<'a> {
-    /// Reads a record; none if it is no whole record of this kind.
+    /// Parses an entry; none if it is not a complete one of this kind.
     pub fn parse(record: &'a [u64]) -> Option<HostWrite<'a>> {
         let head = RecordHeader::from_words(*record.first()?, *record.get(1)?);
         if head.kind != beside::HOST_WRITE || head.size() != record.len() * 8 {
@@ -57,17 +57,17 @@ impl<'a> HostWrite<'a> {
         (is_whole && padding.iter().all(|it| *it == 0)).then_some(HostWrite { memory, first, runs, bytes })
     }
 
-    /// Into which memory.
+    /// The memory that was written.
     pub fn memory(self) -> ObjectId {
         self.memory
     }
 
-    /// How many bytes were written.
+    /// Number of bytes that were written.
     pub fn size(self) -> usize {
         self.bytes.len()
     }
 
-    /// What was written where: an offset in the memory and the bytes from there on.
+    /// The written runs: offset in the memory, and bytes.
     pub fn runs(self) -> impl ExactSizeIterator<Item = (u64, &'a [u8])> {
         let mut bytes = self.bytes;
         self.runs.iter().map(move |run| {
@@ -77,8 +77,8 @@ impl<'a> HostWrite<'a> {
         })
     }
 
-    /// Words before the bytes, the head of the record included: what differs where equal bytes are written elsewhere.
-    /// Of what a call reads as well.
+    /// Number of words before the bytes, including the header: these differ if equal bytes are written at another
+    /// offset. Also for `HostBytes`.
     pub fn words_before_bytes(record: &[u64]) -> Option<usize> {
         let head = RecordHeader::from_words(*record.first()?, *record.get(1)?);
         let words = match head.kind {
@@ -90,7 +90,7 @@ impl<'a> HostWrite<'a> {
     }
 }
 
-/// Makes such a record.
+/// Builds such an entry.
 #[derive(Debug, Default)]
 pub struct HostWriteBuilder {
     words: Vec<u64>,
@@ -98,20 +98,20 @@ pub struct HostWriteBuilder {
 }
 
 impl HostWriteBuilder {
-    /// A record without runs, which are counted from a byte of the memory.
+    /// Begins an entry without runs. Their offsets are relative to `first`.
     pub fn begin(&mut self, memory: ObjectId, first: u64) {
         self.words.clear();
         self.bytes.clear();
         self.words.extend([0, 0, memory.raw(), first, 0]);
     }
 
-    /// One run more, behind those before it.
+    /// Appends a run, after those before it.
     pub fn add_run(&mut self, start: u32, bytes: &[u8]) {
         self.words.push(u64::from(start) | (bytes.len() as u64) << 32);
         self.bytes.extend_from_slice(bytes);
     }
 
-    /// The record with its number, and the calls of other threads that it comes after.
+    /// The entry with its number and its order edges.
     pub fn finish(&mut self, call: u64, order_edges: &[u64]) -> &[u64] {
         let runs = (self.words.len() - HEAD_WORDS - FIRST_RUN) as u64;
         self.words[HEAD_WORDS + 2] = runs | (self.bytes.len() as u64) << 32;

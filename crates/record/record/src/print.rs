@@ -19,7 +19,7 @@ pub fn print(record: Record<'_>) -> String {
     print_with(record, &ObjectNames::default())
 }
 
-/// The same, with the names that the application gave to its objects.
+/// Like `print`, with the debug names of objects.
 pub fn print_with(record: Record<'_>, object_names: &ObjectNames) -> String {
     let desc = record.command().desc();
     let layout = match (record.phase(), desc.outputs) {
@@ -90,7 +90,7 @@ impl Printer<'_> {
         }
     }
 
-    /// The member that the selector names, or the bytes where there is no selector.
+    /// The member that the selector names, or the bytes if there is no selector.
     fn union(
         &mut self,
         frame: &StructFrame<'_>,

@@ -21,7 +21,7 @@ struct TestRecord {
     record: Vec<u64>,
 }
 
-/// Calls of three threads in an order that could be: each record comes after what its touches name.
+/// Calls of three threads in a possible order: each record comes after those that its order edges name.
 fn calls(count: usize, seed: u64) -> Vec<TestRecord> {
     let commands = [Command::CmdDraw, Command::CmdSetViewport, Command::CmdPushConstants, Command::QueueSubmit2];
     let mut random = TestRng::new(seed);

@@ -184,7 +184,7 @@ impl<W: Write> TrimOutput<W> {
     }
 }
 
-/// The body of a record with other touches.
+/// The body of a record with other order edges.
 fn with_edges(body: &[u64], order_edges: &[u64]) -> Vec<u64> {
     let head =
         RecordHeader { order_edge_count: order_edges.len() as u32, ..RecordHeader::from_words(body[0], body[1]) };

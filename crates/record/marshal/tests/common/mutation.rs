@@ -98,7 +98,7 @@ fn judge(words: &[u64], arena: &mut Arena, tally: &mut Tally) {
     };
     let body_words = record.body().len() / 8;
     let again = again.unwrap_or_default();
-    // The second word of the head also counts the touches, which packing leaves to others.
+    // The second word of the header also counts the order edges, which are not added by packing.
     assert_eq!((again.first(), again.get(2..)), (words.first(), words.get(2..body_words)), "not canonical:\n{text}");
     tally.canonical += 1;
 }

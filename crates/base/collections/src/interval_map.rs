@@ -476,6 +476,7 @@ impl<V: Clone + Default> IntervalMap<V> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use lavascope_test_support::TestRng;
 
     fn all(map: &IntervalMap<u32>, range: Range<u64>) -> Vec<(Range<u64>, u32)> {
         map.overlapping(range).map(|(range, value)| (range, *value)).collect()
@@ -517,15 +518,6 @@ mod tests {
         assert_eq!(whole(12..14, None), [(10..12, 1), (14..20, 1)]);
     }
 
-    struct Random(u64);
-
-    impl Random {
-        fn below(&mut self, end: u64) -> u64 {
-            self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-            (self.0 >> 33) % end
-        }
-    }
-
     fn as_array(map: &IntervalMap<u32>, size: usize) -> Vec<u32> {
         let mut found = vec![0; size];
         for (range, value) in map.overlapping(0..size as u64) {
@@ -539,7 +531,7 @@ mod tests {
     #[test]
     fn it_is_an_array_of_values() {
         const SIZE: usize = 2000;
-        let mut random = Random(7);
+        let mut random = TestRng::new(7);
         let (mut map, mut array) = (IntervalMap::<u32>::default(), vec![0_u32; SIZE]);
         for round in 0..40_000 {
             let start = random.below(SIZE as u64);

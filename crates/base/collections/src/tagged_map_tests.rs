@@ -1,5 +1,6 @@
 //! Tests of the map that need no other interleavings than those that come by themselves.
 
+use lavascope_test_support::TestRng;
 use std::collections::BTreeMap;
 
 use crate::tagged_map::{TAG_SHIFT, TaggedMap};
@@ -64,13 +65,10 @@ fn keys_of_all_sorts_are_found_in_few_steps() {
 fn agrees_with_a_tree_over_random_operations() {
     let map = TaggedMap::with_capacity(4);
     let mut tree = BTreeMap::new();
-    let mut state = 1_u64;
+    let mut rng = TestRng::new(1);
     for step in 0..200_000 {
-        state ^= state << 13;
-        state ^= state >> 7;
-        state ^= state << 17;
-        let (key, tag) = (state % 997 + 1, (state >> 20) as u8 % 3);
-        match state >> 40 & 3 {
+        let (key, tag) = (rng.below(997_u64) + 1, rng.below(3) as u8);
+        match rng.below(4) {
             0 => assert_eq!(map.remove(key, tag), tree.remove(&(key, tag))),
             1 => assert_eq!(map.insert(key, value(tag, step)), tree.insert((key, tag), value(tag, step))),
             _ => assert_eq!(map.get(key, tag), tree.get(&(key, tag)).copied()),

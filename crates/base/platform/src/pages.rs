@@ -12,8 +12,8 @@ pub fn page_size() -> u64 {
 
 /// New memory of zeros, at the wished address if that is free; none where the system has no room. It takes no room until
 /// it is used.
-pub fn map(wish: u64, bytes: usize) -> Option<u64> {
-    system::pages::map(wish, bytes)
+pub fn map(address: u64, bytes: usize) -> Option<u64> {
+    system::pages::map(address, bytes)
 }
 
 /// Gives mapped memory back.

@@ -34,8 +34,8 @@ impl SharedMemory {
     }
 
     /// Maps it from its beginning on, at the wished address if that is free.
-    pub fn map(&self, wish: u64, bytes: usize) -> io::Result<u64> {
-        self.0.map(wish, bytes)
+    pub fn map(&self, address: u64, bytes: usize) -> io::Result<u64> {
+        self.0.map(address, bytes)
     }
 
     /// Maps a part of it in the place of whatever is at an address.

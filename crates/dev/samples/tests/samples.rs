@@ -1,8 +1,10 @@
 //! Every sample on lavapipe: its result is right, and its check would notice if it were not.
 
 use std::io::{BufRead, BufReader};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Child, Command, Output, Stdio};
+
+use lavascope_test_support::{lavapipe, set_driver};
 
 /// The sample program on Mesa's driver for the CPU, and on nothing else.
 fn sample(arguments: &[&str]) -> Command {
@@ -10,17 +12,8 @@ fn sample(arguments: &[&str]) -> Command {
     for variable in ["VK_INSTANCE_LAYERS", "VK_LOADER_LAYERS_ENABLE", "LAVASCOPE_SAMPLE_DEVICE", "DISPLAY"] {
         command.env_remove(variable);
     }
-    command.args(arguments).env("VK_ICD_FILENAMES", lavapipe()).env("VK_DRIVER_FILES", lavapipe());
+    set_driver(command.args(arguments), lavapipe());
     command
-}
-
-/// Mesa names its manifest by architecture, and newer ones do not.
-fn lavapipe() -> PathBuf {
-    let folder = Path::new("/usr/share/vulkan/icd.d");
-    let entries = std::fs::read_dir(folder).expect("Vulkan drivers: install mesa-vulkan-drivers");
-    let mut paths = entries.flatten().map(|it| it.path());
-    let is_it = |path: &PathBuf| path.file_name().is_some_and(|it| it.to_string_lossy().starts_with("lvp_icd"));
-    paths.find(is_it).expect("lavapipe: install mesa-vulkan-drivers")
 }
 
 /// Its exit code, and what it said.
@@ -182,7 +175,7 @@ fn what_is_missing_is_named() {
     assert_eq!(code, Some(2));
     assert!(said.contains("no such device"), "{said}");
     let nothing = Path::new(env!("CARGO_TARGET_TMPDIR")).join("no-driver.json");
-    let (code, said) = outcome(sample(&["compute"]).env("VK_ICD_FILENAMES", &nothing).env("VK_DRIVER_FILES", &nothing));
+    let (code, said) = outcome(set_driver(&mut sample(&["compute"]), &nothing));
     assert_eq!(code, Some(2));
     assert!(said.contains("no Vulkan driver"), "{said}");
 }

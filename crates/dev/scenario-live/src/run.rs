@@ -63,12 +63,12 @@ pub fn check_supported(program: &Program) -> Result<(), UnsupportedProgram> {
 impl LiveGpu {
     /// Performs a program on a new device, and gives what was said about it. Some of it may be about buffers of our own,
     /// whose name is [`SCRATCH_NAME`](crate::SCRATCH_NAME).
-    pub fn run(&self, script: LiveScenario<'_>, options: LiveOptions) -> Result<LiveRun, LiveError> {
-        let plan = plan_recording(script.program)?;
+    pub fn run(&self, scenario: LiveScenario<'_>, options: LiveOptions) -> Result<LiveRun, LiveError> {
+        let plan = plan_recording(scenario.program)?;
         if options.submit == SubmitApi::One {
-            check_submits(script.program)?;
+            check_submits(scenario.program)?;
         }
-        let world = LiveDevice::new(self, script, options.draws_outside_pass)?;
+        let world = LiveDevice::new(self, scenario, options.draws_outside_pass)?;
         let result = run_scenario(&world, &plan, options);
         world.destroy_all();
         let steps = result?;

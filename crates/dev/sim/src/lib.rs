@@ -10,9 +10,7 @@
 
 mod calls;
 pub mod programs;
-mod random;
 
 pub use calls::call_memory::{CallMemory, CallOptions, random_call_memory};
 pub use calls::mutate::mutate;
 pub use calls::synthetic_objects::SyntheticObjects;
-pub use random::Random;

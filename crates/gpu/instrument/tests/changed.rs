@@ -5,12 +5,12 @@
 mod common;
 
 use common::{
-    all_options, compile_hlsl, compiled_shaders, corpus, hlsl,
-    mutate::{ModuleDraft, RandomNumbers},
-    optimize, validation_errors, wgsl_and_slang_shaders,
+    all_options, compile_hlsl, compiled_shaders, corpus, hlsl, mutate::ModuleDraft, optimize, validation_errors,
+    wgsl_and_slang_shaders,
 };
 use lavascope_instrument::{InstrumentError, instrument};
 use lavascope_spirv::Module;
+use lavascope_test_support::TestRng;
 
 const ENVIRONMENT: &str = "vulkan1.3";
 
@@ -38,7 +38,7 @@ fn changed_shaders_stay_valid_with_checks() {
     let (count, seed) = (number("LAVASCOPE_SHADERS", 300), number("LAVASCOPE_SEED", 1));
     let all = sources(count > 1000);
     let options = all_options();
-    let mut numbers = RandomNumbers(seed);
+    let mut numbers = TestRng::new(seed);
     let (mut valid, mut changed, mut kinds) = (0, 0, [0; 12]);
     for round in 0..count {
         let (name, words) = &all[numbers.below(all.len())];

@@ -2,20 +2,21 @@
 
 mod common;
 
-use common::{all_options, compiled_shaders, mutate::RandomNumbers};
+use common::{all_options, compiled_shaders};
 use lavascope_instrument::{InstrumentedModule, instrument};
 use lavascope_spirv::Module;
+use lavascope_test_support::TestRng;
 
 /// Changes a few words, most often into others of the module.
-fn damage(words: &mut [u32], numbers: &mut RandomNumbers) {
+fn damage(words: &mut [u32], numbers: &mut TestRng) {
     for _ in 0..1 + numbers.below(4) {
         let at = 5 + numbers.below(words.len() - 5);
         words[at] = match numbers.below(6) {
             0 => words[at] ^ 1 << numbers.below(32),
-            1 => numbers.next() % 64,
-            2 => numbers.next() % words[3].max(1),
-            3 => u32::MAX - numbers.next() % 4,
-            4 => (words[at] & 0xffff_0000) | (numbers.next() % 400),
+            1 => numbers.next_u32() % 64,
+            2 => numbers.next_u32() % words[3].max(1),
+            3 => u32::MAX - numbers.next_u32() % 4,
+            4 => (words[at] & 0xffff_0000) | (numbers.next_u32() % 400),
             _ => words[5 + numbers.below(words.len() - 5)],
         };
     }
@@ -25,7 +26,7 @@ fn damage(words: &mut [u32], numbers: &mut RandomNumbers) {
 fn damaged_modules_are_instrumented_or_refused() {
     let all = compiled_shaders();
     let options = all_options();
-    let mut numbers = RandomNumbers(4);
+    let mut numbers = TestRng::new(4);
     let (mut parsed, mut made) = (0, 0);
     for round in 0..44_000 {
         let mut words = all[round % all.len()].1.clone();
@@ -41,7 +42,7 @@ fn damaged_modules_are_instrumented_or_refused() {
 /// What is kept comes back, and what was damaged is none or sound.
 #[test]
 fn what_is_kept_comes_back_and_damage_does_no_harm() {
-    let (options, mut numbers) = (all_options(), RandomNumbers(5));
+    let (options, mut numbers) = (all_options(), TestRng::new(5));
     let mut sound = 0;
     for (name, shader_words) in compiled_shaders().into_iter().step_by(7) {
         let module = Module::parse(&shader_words).expect("a module");
@@ -54,7 +55,7 @@ fn what_is_kept_comes_back_and_damage_does_no_harm() {
             match numbers.below(3) {
                 0 => bad[at] ^= 1 << numbers.below(32),
                 1 => bad.truncate(at),
-                _ => bad[at] = numbers.next(),
+                _ => bad[at] = numbers.next_u32(),
             }
             if let Some(instrumented_module) = InstrumentedModule::from_words(&bad) {
                 assert_eq!(instrumented_module.cells().len(), instrumented_module.cell_words() as usize, "{name}");

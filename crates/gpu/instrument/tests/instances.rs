@@ -46,9 +46,9 @@ fn wrong_references_are_told_and_taken_out() {
     let wrong = [3, 50, 99].map(|at| InvalidInstance { instance: at, reference: references[at as usize] });
     for room in [8, 3, 2, 0] {
         let left = gpu.run(&instance_check::shader_words(), &dispatch(words.clone(), &KNOWN, 100, false, room));
-        let (count, told) = instance_check::read_results(&left[2]);
-        assert_eq!((count, told.len()), (3, 3.min(room as usize)));
-        assert!(told.iter().all(|it| wrong.contains(it)), "{told:?}");
+        let (count, invalid) = instance_check::read_results(&left[2]);
+        assert_eq!((count, invalid.len()), (3, 3.min(room as usize)));
+        assert!(invalid.iter().all(|it| wrong.contains(it)), "{invalid:?}");
         for (at, after) in left[0].chunks(16).enumerate() {
             let mended = if wrong.iter().any(|it| it.instance == at as u32) { 0 } else { references[at] };
             assert_eq!(after, instance(mended), "{at}");

@@ -126,10 +126,10 @@ fn every_use_of_an_image_past_the_end_of_an_array_is_named() {
             let faults = run(&gpu, &words, guard, &dispatch).faults();
             assert!(!faults.is_empty(), "{} {guard:?}", shader.name);
             for (error, count, line, length) in faults {
-                let RecordedFault::IndexOutOfBounds { index: 9 | 10, length: told } = error else {
+                let RecordedFault::IndexOutOfBounds { index: 9 | 10, length: reported } = error else {
                     panic!("{} {guard:?}: {error:?}", shader.name)
                 };
-                assert_eq!((told, count), (length, PIXELS), "{} {guard:?}", shader.name);
+                assert_eq!((reported, count), (length, PIXELS), "{} {guard:?}", shader.name);
                 assert!(line.contains("main") || line.contains("pick"), "{}: {line}", shader.name);
                 seen += 1;
             }

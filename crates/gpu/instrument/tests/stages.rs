@@ -86,7 +86,7 @@ fn inputs(module: &Module) -> BTreeSet<u32> {
 
 #[test]
 fn every_stage_reads_what_tells_its_invocation() {
-    let mut told = String::new();
+    let mut text = String::new();
     let mut seen = BTreeSet::new();
     for shader in corpus::stages() {
         let words = compile(&shader.source, shader.stage, "vulkan1.3");
@@ -102,7 +102,7 @@ fn every_stage_reads_what_tells_its_invocation() {
             let is_stage = |it: lavascope_spirv::Instruction<'_>| it.is(Op::Constant) && it.word(3) == *model as u32;
             assert!(module.all().any(is_stage), "{} has no number of its stage", shader.name);
             let added: Vec<BuiltIn> = inputs.difference(&before).filter_map(|it| BuiltIn::from_u32(*it)).collect();
-            told += &format!(
+            text += &format!(
                 "{} {guard:?}: {} sites, {} numbers, new inputs {added:?}\n",
                 shader.name,
                 made.sites.len(),
@@ -114,9 +114,9 @@ fn every_stage_reads_what_tells_its_invocation() {
     assert_eq!(seen.len(), STAGES.len(), "{seen:?}");
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/shapes/stages.txt");
     if std::env::var_os("LAVASCOPE_BLESS").is_some() {
-        std::fs::write(path, &told).expect("a file that is written");
+        std::fs::write(path, &text).expect("a file that is written");
     }
-    assert_eq!(told, std::fs::read_to_string(path).expect("a file of the tests"));
+    assert_eq!(text, std::fs::read_to_string(path).expect("a file of the tests"));
 }
 
 #[test]

@@ -30,9 +30,9 @@ fn check_all(shaders: &[Shader]) -> usize {
         assert_eq!(validation_errors(&compiled, ENVIRONMENT), None, "{} as it was", shader.name);
         let optimized = optimize(&compiled, ENVIRONMENT);
         for (turn, words) in [compiled, optimized].iter().enumerate() {
-            for way in [number * 5 + turn, number * 5 + turn + 6] {
+            for choice in [number * 5 + turn, number * 5 + turn + 6] {
                 let name = format!("{} ({turn})", shader.name);
-                changed += usize::from(check(&name, words, &all[way % all.len()], ENVIRONMENT));
+                changed += usize::from(check(&name, words, &all[choice % all.len()], ENVIRONMENT));
             }
         }
     }
@@ -87,12 +87,12 @@ fn instrumented_shaders_of_older_versions_are_valid() {
             if validation_errors(&words, environment).is_some() {
                 continue;
             }
-            for way in [number * 5 + turn, number * 5 + turn + 6] {
-                let way = &all[way % all.len()];
-                if environment == "vulkan1.0" && !matches!(way.root, RootLocation::Descriptor { .. }) {
+            for choice in [number * 5 + turn, number * 5 + turn + 6] {
+                let choice = &all[choice % all.len()];
+                if environment == "vulkan1.0" && !matches!(choice.root, RootLocation::Descriptor { .. }) {
                     continue;
                 }
-                changed += usize::from(check(&shader.name, &words, way, environment));
+                changed += usize::from(check(&shader.name, &words, choice, environment));
             }
         }
     }

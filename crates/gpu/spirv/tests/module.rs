@@ -7,6 +7,7 @@ use lavascope_spirv::{
     grammar::{self, InstructionForm},
     instruction, reflect,
 };
+use lavascope_test_support::TestRng;
 use rspirv::grammar::{INSTRUCTION_TABLE, OperandKind, OperandQuantifier};
 use spirv::Op;
 
@@ -111,24 +112,12 @@ fn unknown_instructions_are_kept() {
     assert_eq!(module.words(), words);
 }
 
-/// Numbers that are the same in every run.
-struct Random(u64);
-
-impl Random {
-    fn below(&mut self, limit: usize) -> usize {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        (self.0.wrapping_mul(0x2545_f491_4f6c_dd1d) >> 33) as usize % limit.max(1)
-    }
-}
-
 /// Changes a module as a disk, a bug or an enemy would.
-fn damage(random: &mut Random, words: &mut Vec<u32>) {
+fn damage(random: &mut TestRng, words: &mut Vec<u32>) {
     for _ in 0..=random.below(6) {
         let (at, other) = (random.below(words.len()), random.below(words.len()));
         match random.below(8) {
-            0 => words[at] = random.below(1 << 32) as u32,
+            0 => words[at] = random.next_u32(),
             1 => words[at] ^= 1 << random.below(32),
             2 => words[at] = words[other],
             // An id in the place of another one.
@@ -145,7 +134,7 @@ fn damage(random: &mut Random, words: &mut Vec<u32>) {
 }
 
 /// Changes operands and opcodes but no lengths, so that most of it still parses.
-fn twist(random: &mut Random, words: &mut [u32]) {
+fn twist(random: &mut TestRng, words: &mut [u32]) {
     let bound = words[3] as usize;
     let mut starts = vec![5];
     while let Some(last) = starts.last().filter(|it| **it < words.len()) {
@@ -166,7 +155,7 @@ fn twist(random: &mut Random, words: &mut [u32]) {
 #[test]
 fn damaged_modules_never_panic() {
     let all: Vec<Vec<u32>> = common::compiled().iter().map(|it| common::words(it)).collect();
-    let mut random = Random(0x5eed_cafe);
+    let mut random = TestRng::new(0x5eed_cafe);
     let (mut parsed, mut reflected) = (0, 0);
     for round in 0..20_000 {
         let mut words = all[random.below(all.len())].clone();

@@ -9,6 +9,7 @@ use std::process::{Child, Command, Stdio};
 
 use ash::vk;
 use lavascope_bench::{BenchEntry, Suite};
+use lavascope_test_support::{find_lavapipe, layer_library, set_driver, write_null_driver_manifest};
 use rustix::time::{ClockId, clock_gettime};
 
 /// Set in the processes that record: how many threads.
@@ -80,20 +81,16 @@ impl CaptureBench {
             r#"{{"file_format_version":"1.2.0","layer":{{"name":"{OURS}","type":"GLOBAL","library_path":{:?},
             "api_version":"1.4.0","implementation_version":"1","description":"",
             "functions":{{"vkNegotiateLoaderLayerInterfaceVersion":"vkNegotiateLoaderLayerInterfaceVersion"}}}}}}"#,
-            libraries.join("libVkLayer_lavascope.so").to_string_lossy()
+            layer_library().to_string_lossy()
         );
         std::fs::write(folder.join("layer.json"), layer).expect("the folder is ours");
-        let library = libraries.join("liblavascope_null_driver.so");
-        let driver = lavascope_loader::manifests::driver_manifest(&library.to_string_lossy());
-        let null_driver = folder.join("null_driver.json");
-        std::fs::write(&null_driver, driver).expect("the folder is ours");
+        let null_driver = write_null_driver_manifest(&folder);
         CaptureBench { exe, folder, null_driver }
     }
 
     fn drivers(&self) -> Vec<(&'static str, PathBuf)> {
-        let lavapipe = PathBuf::from(format!("/usr/share/vulkan/icd.d/lvp_icd.{}.json", std::env::consts::ARCH));
-        let all = [("null", self.null_driver.clone()), ("lavapipe", lavapipe)];
-        all.into_iter().filter(|it| it.1.exists()).collect()
+        let lavapipe = find_lavapipe().map(|it| ("lavapipe", it));
+        std::iter::once(("null", self.null_driver.clone())).chain(lavapipe).collect()
     }
 
     fn has_peer() -> bool {
@@ -108,7 +105,7 @@ impl CaptureBench {
                 command.env_remove(key);
             }
         }
-        command.env(CHILD, threads.to_string()).env("VK_ICD_FILENAMES", driver).env("VK_DRIVER_FILES", driver);
+        set_driver(command.env(CHILD, threads.to_string()), driver);
         match under {
             CaptureLayer::Nothing => {}
             CaptureLayer::Us => {

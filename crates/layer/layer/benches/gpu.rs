@@ -14,11 +14,11 @@ mod setup;
 mod shaders;
 
 use std::cell::RefCell;
-use std::path::PathBuf;
 use std::rc::Rc;
 
 use khronos::write_settings;
 use lavascope_bench::{Bench, BenchEntry, Peer, Suite};
+use lavascope_test_support::{find_lavapipe, set_driver};
 use program::{Mode, Program, has_khronos};
 use setup::layer_folder;
 
@@ -56,7 +56,7 @@ fn main() {
     if std::env::var_os(CHILD).is_some() {
         return suite().main();
     }
-    let Some(driver) = lavapipe() else {
+    let Some(driver) = find_lavapipe() else {
         eprintln!("nothing is measured without lavapipe: `apt-get install mesa-vulkan-drivers`");
         return;
     };
@@ -67,18 +67,12 @@ fn main() {
     let mut command = std::process::Command::new(&exe);
     command.args(std::env::args().skip(1)).env(CHILD, "1").env_remove("VK_LAYER_PATH");
     command.env("VK_ADD_LAYER_PATH", &layer).env("VK_LAYER_SETTINGS_PATH", &layer);
-    command.env("VK_ICD_FILENAMES", &driver).env("VK_DRIVER_FILES", &driver).env_remove("VK_INSTANCE_LAYERS");
+    set_driver(&mut command, &driver).env_remove("VK_INSTANCE_LAYERS");
     // Each pipeline is compiled anew, and by one thread.
     command.env("MESA_SHADER_CACHE_DISABLE", "true").env("LP_NUM_THREADS", "1");
     // Valgrind counts in this process, so the measuring one takes its place.
     use std::os::unix::process::CommandExt;
     panic!("{}", command.exec());
-}
-
-/// Mesa names its manifest by architecture, and newer ones do not.
-fn lavapipe() -> Option<PathBuf> {
-    let mut paths = std::fs::read_dir("/usr/share/vulkan/icd.d").ok()?.flatten().map(|it| it.path());
-    paths.find(|path| path.file_name().is_some_and(|it| it.to_string_lossy().starts_with("lvp_icd")))
 }
 
 fn suite() -> Suite<'static> {

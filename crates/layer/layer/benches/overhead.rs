@@ -13,6 +13,7 @@ use std::ptr;
 
 use ash::vk;
 use lavascope_bench::{Bench, Suite};
+use lavascope_test_support::{find_lavapipe, set_driver, write_null_driver_manifest};
 use setup::{layer_folder, write_file};
 
 /// Set in the processes that measure: the driver's name in the table.
@@ -37,11 +38,7 @@ fn main() {
             continue;
         }
         let mut command = Command::new(&exe);
-        command
-            .args(&arguments)
-            .env(DRIVER, &name)
-            .env("VK_ICD_FILENAMES", &manifest)
-            .env("VK_DRIVER_FILES", &manifest);
+        set_driver(command.args(&arguments).env(DRIVER, &name), &manifest);
         command.env("VK_LAYER_PATH", layer_folder(folder, "bench_layer")).env_remove("VK_INSTANCE_LAYERS");
         if wanted.is_some() {
             // Valgrind counts in this process, so the measuring one takes its place.
@@ -55,9 +52,7 @@ fn main() {
 
 /// The drivers that are here, with their manifests.
 fn drivers(folder: &Path) -> Vec<(String, PathBuf)> {
-    let null = folder.join("liblavascope_null_driver.so");
-    let text = lavascope_loader::manifests::driver_manifest(&null.to_string_lossy());
-    let mut drivers = vec![("null".to_owned(), write_file(folder, "null_driver.json", &text))];
+    let mut drivers = vec![("null".to_owned(), write_null_driver_manifest(folder))];
     let mock = ["/usr/lib/chromium/libVkICD_mock_icd.so"].iter().map(PathBuf::from).find(|it| it.exists());
     let mock = std::env::var_os("LAVASCOPE_BENCH_MOCK_DRIVER").map(PathBuf::from).or(mock);
     match mock {
@@ -67,10 +62,7 @@ fn drivers(folder: &Path) -> Vec<(String, PathBuf)> {
         }
         None => eprintln!("no mock driver here (LAVASCOPE_BENCH_MOCK_DRIVER names its library): not measured"),
     }
-    let lavapipe = PathBuf::from(format!("/usr/share/vulkan/icd.d/lvp_icd.{}.json", std::env::consts::ARCH));
-    if lavapipe.exists() {
-        drivers.push(("lavapipe".to_owned(), lavapipe));
-    }
+    drivers.extend(find_lavapipe().map(|it| ("lavapipe".to_owned(), it)));
     drivers
 }
 

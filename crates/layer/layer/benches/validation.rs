@@ -17,7 +17,8 @@ use std::ffi::{CStr, c_char};
 use ash::vk;
 use khronos::write_settings;
 use lavascope_bench::{Bench, Peer, Suite};
-use setup::{layer_folder, write_file};
+use lavascope_test_support::{set_driver, write_null_driver_manifest};
+use setup::layer_folder;
 
 const LAYER: &CStr = c"VK_LAYER_LAVASCOPE_inspect";
 /// Set in the process that measures: the loader reads the environment once.
@@ -53,15 +54,12 @@ fn main() {
     }
     let exe = std::env::current_exe().expect("a program knows where it is");
     let folder = exe.parent().expect("a program lies in a folder");
-    let driver = folder.join("liblavascope_null_driver.so");
-    let text = lavascope_loader::manifests::driver_manifest(&driver.to_string_lossy());
-    let driver = write_file(folder, "null_driver_for_validation.json", &text);
     let mut command = std::process::Command::new(&exe);
     command.args(std::env::args().skip(1)).env(CHILD, "1").env_remove("VK_LAYER_PATH");
     let layer = layer_folder(folder, "bench_layer_for_validation");
     write_settings(&layer, KHRONOS_NEW_SETTINGS, KHRONOS_SETTINGS);
     command.env("VK_ADD_LAYER_PATH", &layer).env("VK_LAYER_SETTINGS_PATH", &layer);
-    command.env("VK_ICD_FILENAMES", &driver).env("VK_DRIVER_FILES", &driver).env_remove("VK_INSTANCE_LAYERS");
+    set_driver(&mut command, write_null_driver_manifest(&layer)).env_remove("VK_INSTANCE_LAYERS");
     // Valgrind counts in this process, so the measuring one takes its place.
     use std::os::unix::process::CommandExt;
     panic!("{}", command.exec());

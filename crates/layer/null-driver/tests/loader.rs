@@ -3,6 +3,8 @@
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
+use lavascope_test_support::{null_driver_library, set_driver};
+
 const INSTALL: &str = "install the Vulkan loader, its headers and a compiler: apt-get install libvulkan-dev gcc";
 
 /// A folder with the program and the driver's manifest, removed at the end.
@@ -15,7 +17,10 @@ impl Folder {
             panic!("{} cannot be made: {error}", folder.display());
         }
         let folder = Folder(folder);
-        folder.write("driver.json", &lavascope_loader::manifests::driver_manifest(&library()));
+        folder.write(
+            "driver.json",
+            &lavascope_loader::manifests::driver_manifest(&null_driver_library().to_string_lossy()),
+        );
         let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/program.c");
         let mut compiler = Command::new("cc");
         compiler.arg(source).arg("-o").arg(folder.0.join("program")).arg("-lvulkan");
@@ -36,8 +41,7 @@ impl Folder {
 
     fn run(&self, settings: &[(&str, &str)]) -> Output {
         let mut program = Command::new(self.0.join("program"));
-        program.env("VK_ICD_FILENAMES", self.0.join("driver.json"));
-        program.env("VK_DRIVER_FILES", self.0.join("driver.json"));
+        set_driver(&mut program, self.0.join("driver.json"));
         program.env("VK_LOADER_LAYERS_DISABLE", "~all~").env("NODEVICE_SELECT", "1");
         for name in ["VK_INSTANCE_LAYERS", "LAVASCOPE_NULL_EXECUTE", "LAVASCOPE_NULL_PROFILE"] {
             program.env_remove(name);
@@ -54,13 +58,6 @@ impl Drop for Folder {
         // Only litter is left if this fails.
         let _ = std::fs::remove_dir_all(&self.0);
     }
-}
-
-fn library() -> String {
-    let test = std::env::current_exe().unwrap_or_default();
-    let library = test.with_file_name("liblavascope_null_driver.so");
-    assert!(library.exists(), "{} is not built", library.display());
-    library.display().to_string()
 }
 
 fn output_text(output: &Output) -> String {

@@ -3,6 +3,7 @@
 use lavascope_settings::{
     ApplicationSettings, LayerSetting, PROBLEMS_MAX, SETTINGS, SettingValues, Settings, SettingsFile, Sources, resolve,
 };
+use lavascope_test_support::TestRng;
 
 const ROUNDS: u32 = 5_000;
 const PIECES: [&str; 24] = [
@@ -32,15 +33,12 @@ const PIECES: [&str; 24] = [
     "1",
 ];
 
-/// Xorshift: the same sequence in every run.
-struct Random(u64);
+/// Chooses texts and sources of settings.
+struct SettingsRng(TestRng);
 
-impl Random {
+impl SettingsRng {
     fn below(&mut self, end: usize) -> usize {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        (self.0 % end as u64) as usize
+        self.0.below(end)
     }
 
     /// Names, values and separators in any order, with damage.
@@ -81,7 +79,7 @@ impl Random {
             0 => self.string(),
             _ => SETTINGS[self.below(SETTINGS.len())].name.to_owned(),
         };
-        let number = self.0;
+        let number = self.0.next_u64();
         let values = match self.below(9) {
             0 => SettingValues::Bool32(vec![number as u32]),
             1 => SettingValues::Int32(vec![number as i32, 0]),
@@ -98,7 +96,7 @@ impl Random {
 
     fn sources(&mut self) -> Sources {
         let variables: Vec<_> = (0..self.below(4)).map(|_| self.variable()).collect();
-        let number = self.0 as i32;
+        let number = self.0.next_u64() as i32;
         Sources {
             file: Some(SettingsFile { path: "s.txt".to_owned(), bytes: self.text() }),
             environment: variables.into_iter().map(|(name, value)| (name.into(), value.into())).collect(),
@@ -115,7 +113,7 @@ impl Random {
 
 #[test]
 fn damaged_sources_give_settings_and_problems() {
-    let mut random = Random(7);
+    let mut random = SettingsRng(TestRng::new(7));
     let (mut changed, mut refused) = (0, 0);
     for _ in 0..ROUNDS {
         let sources = random.sources();

@@ -40,7 +40,7 @@ pub(crate) unsafe trait InPlaceImage: Pod {
     fn unpack_at<H: HandleResolver + ?Sized>(_at: usize, _it: &mut InPlaceWriter<'_, H>) {}
 }
 
-/// The record of a call with parameters `T`, touches aside.
+/// The record of a call with parameters `T`, without order edges.
 pub(crate) fn unpack_record<T: InPlaceImage, H: HandleResolver + ?Sized>(words: &mut [u64], handles: &H) -> bool {
     let first = HEADER_SIZE + T::SIZE.next_multiple_of(8);
     if words.len() * 8 < first || RecordHeader::from_words(words[0], 0).omissions != 0 {

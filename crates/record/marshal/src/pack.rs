@@ -308,8 +308,8 @@ impl<'a, I: IdResolver + ?Sized, F: PackContext + ?Sized> Packer<'a, I, F> {
         element: u64,
     ) {
         let Some(target) = self.memory.follow(from) else { return stream.write_word(to, 0) };
-        let way = pointer_action(pointer, pass);
-        if way == PointerAction::Drop {
+        let action = pointer_action(pointer, pass);
+        if action == PointerAction::Drop {
             return stream.write_word(to, 0);
         }
         let verdict = rules::pointer_use(&self.memory, self.context, frame, pointer.read);
@@ -324,7 +324,7 @@ impl<'a, I: IdResolver + ?Sized, F: PackContext + ?Sized> Packer<'a, I, F> {
                 return stream.write_word(to, mark);
             }
         }
-        let slot = match way {
+        let slot = match action {
             PointerAction::Mark => Ptr::<u8>::PRESENT.0,
             PointerAction::Drop => 0,
             PointerAction::Follow(pass) => self.target(stream, frame, target, pointer, pass, element),

@@ -20,12 +20,12 @@ impl RecordBuffer {
         &self.words
     }
 
-    /// Writes touches behind the record that was made last, and gives it whole.
+    /// Appends order edges to the last record, and returns the complete record.
     #[inline(always)]
-    pub fn add_order_edges(&mut self, touches: &[u64]) -> &[u64] {
-        if !touches.is_empty() {
-            self.words[self.start + 1] += (touches.len() as u64) << ORDER_EDGES_SHIFT;
-            self.words.extend_from_slice(touches);
+    pub fn add_order_edges(&mut self, order_edges: &[u64]) -> &[u64] {
+        if !order_edges.is_empty() {
+            self.words[self.start + 1] += (order_edges.len() as u64) << ORDER_EDGES_SHIFT;
+            self.words.extend_from_slice(order_edges);
         }
         self.last_record()
     }

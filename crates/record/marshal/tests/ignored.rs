@@ -10,7 +10,8 @@ use lavascope_abi::*;
 use lavascope_marshal::{Packer, RecordBuffer};
 use lavascope_record::rules::PointerUse;
 use lavascope_record::walk::WalkPass;
-use lavascope_sim::{CallOptions, Random, SyntheticObjects, random_call_memory};
+use lavascope_sim::{CallOptions, SyntheticObjects, random_call_memory};
+use lavascope_test_support::TestRng;
 
 /// Structures that hang below a graphics pipeline or inheritance info and have conditions, or cause them.
 static CHAINED: &[&Layout] = &[
@@ -56,7 +57,7 @@ type Met = BTreeMap<(&'static str, &'static str), BTreeSet<&'static str>>;
 
 /// Packs a random image, puts garbage where it is ignored, and packs again.
 fn meet(layout: &'static Layout, options: CallOptions, seed: u64, met: &mut Met) {
-    let mut random = Random::new(seed);
+    let mut random = TestRng::new(seed);
     let mut memory = random_call_memory(layout, &mut random, options);
     let image = std::ptr::with_exposed_provenance(memory.address(0) as usize);
     let mut stream = RecordBuffer::default();

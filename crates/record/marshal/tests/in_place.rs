@@ -9,7 +9,8 @@ use lavascope_marshal::{Packer, RecordBuffer};
 use lavascope_record::encoding::{HEADER_SIZE, RecordHeader};
 use lavascope_record::{RecordFault, check};
 use lavascope_sim::mutate;
-use lavascope_sim::{CallOptions, Random, SyntheticObjects, random_call_memory};
+use lavascope_sim::{CallOptions, SyntheticObjects, random_call_memory};
+use lavascope_test_support::TestRng;
 
 const OPTIONS: CallOptions = CallOptions { pointer_depth_max: 3, has_unknown: false, ..CallOptions::UNRESTRICTED };
 
@@ -18,7 +19,7 @@ fn unpackers() -> impl Iterator<Item = (Command, UnpackInPlace<SimHandles>)> {
 }
 
 /// The record of a random call.
-fn record(command: Command, random: &mut Random) -> Vec<u64> {
+fn record(command: Command, random: &mut TestRng) -> Vec<u64> {
     let memory = random_call_memory(command.desc().parameters, random, OPTIONS);
     let mut stream = RecordBuffer::default();
     let mut packer = Packer::new(&SimHandles, &SyntheticObjects);
@@ -32,7 +33,7 @@ fn a_record_in_its_place_is_the_call_again() {
     let mut placed = 0;
     for (command, place) in unpackers() {
         for round in 0..100 {
-            let words = record(command, &mut Random::new(command as u64 * 31 + round));
+            let words = record(command, &mut TestRng::new(command as u64 * 31 + round));
             let mut copy = words.clone();
             if !place(&mut copy, &SimHandles) {
                 assert_eq!(copy, words, "{} with round {round} was changed", command.desc().name);
@@ -53,7 +54,7 @@ fn a_record_in_its_place_is_the_call_again() {
 #[test]
 fn what_the_check_refuses_is_not_made_in_its_place() {
     let (mut placed, mut refused) = (0, 0);
-    let mut random = Random::new(11);
+    let mut random = TestRng::new(11);
     for (command, place) in unpackers() {
         for _ in 0..30 {
             let good = record(command, &mut random);

@@ -10,7 +10,8 @@ use lavascope_record::Omissions;
 use lavascope_record::check::{check, check_image};
 use lavascope_record::rules::PointerUse;
 use lavascope_record::walk::WalkPass;
-use lavascope_sim::{CallMemory, CallOptions, Random, SyntheticObjects, random_call_memory};
+use lavascope_sim::{CallMemory, CallOptions, SyntheticObjects, random_call_memory};
+use lavascope_test_support::TestRng;
 
 const OPTIONS: CallOptions = CallOptions::UNRESTRICTED;
 
@@ -29,7 +30,7 @@ fn address(memory: &CallMemory) -> *const u8 {
 }
 
 fn round_trip(layout: &'static Layout, pass: WalkPass, seed: u64) {
-    let mut random = Random::new(seed);
+    let mut random = TestRng::new(seed);
     let mut memory = random_call_memory(layout, &mut random, OPTIONS);
     let (words, remarks, conditional) = pack(layout, pass, address(&memory));
     let body = lavascope_abi::bytes_of_slice(&words);
@@ -82,7 +83,7 @@ fn every_command_comes_back() {
 #[test]
 fn records_of_commands_pass_the_check() {
     for command in Command::ALL {
-        let mut random = Random::new(*command as u64);
+        let mut random = TestRng::new(*command as u64);
         let memory = random_call_memory(command.desc().parameters, &mut random, OPTIONS);
         let mut stream = RecordBuffer::default();
         let mut packer = Packer::new(&SimHandles, &SyntheticObjects);
@@ -105,7 +106,7 @@ fn straight_lines_give_the_bytes_of_the_walker() {
     let mut stored = 0;
     for command in lavascope_marshal::fast_pack::COMMANDS {
         for round in 0..200 {
-            let mut random = Random::new(*command as u64 * 31 + round);
+            let mut random = TestRng::new(*command as u64 * 31 + round);
             let memory = random_call_memory(command.desc().parameters, &mut random, options);
             let (mut walked, mut straight) = (RecordBuffer::default(), RecordBuffer::default());
             let mut packer = Packer::new(&SimHandles, &SyntheticObjects);

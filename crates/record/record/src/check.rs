@@ -24,11 +24,11 @@ use crate::walk::{
     pointer_action, uses_host_addresses,
 };
 
-/// Why bytes are not a record, and where.
+/// Why bytes are not a valid record, and where.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{item}: byte {at} of the record: {fault}")]
 pub struct CheckError {
-    /// The command or structure being looked at.
+    /// The command or structure that is being checked.
     pub item: &'static str,
     /// Byte within the record.
     pub at: u64,
@@ -76,33 +76,33 @@ pub enum RecordFault {
     WrongOpaque,
 }
 
-/// A record that this process packed itself, or checked already. Only its size is looked at, except in debug builds: one
-/// that is not well formed after all may read as another call, or stop whoever reads it.
+/// A record that this process packed itself, or has checked before. Only its size is checked, except in debug builds.
+/// An invalid record may be read as another call, or cause a panic.
 pub fn from_trusted(words: &[u64]) -> Option<Record<'_>> {
     if cfg!(debug_assertions) { check(words).ok() } else { from_trusted_header(words) }
 }
 
-/// What release builds look at. It takes and refuses what [`check`] does, of all that this process packs.
+/// The check of release builds. For records that this process packed, it has the same result as [`check`].
 fn from_trusted_header(words: &[u64]) -> Option<Record<'_>> {
     let head = RecordHeader::from_words(*words.first()?, *words.get(1)?);
     let own = words.get(..head.body_words as usize + head.order_edge_count as usize)?;
     Command::from_number(head.command)?;
-    // What stands beside calls has numbers of commands too, and is none.
+    // Entries beside calls also have a command number, but are not calls.
     (head.is_call() && head.body_words as usize >= HEADER_SIZE / 8).then_some(Record::from_checked(own))
 }
 
-/// Checks the record at the front of `words`. The rest of `words` may hold more records.
+/// Checks the record at the begin of `words`, which may contain more records after it.
 pub fn check(words: &[u64]) -> Result<Record<'_>, CheckError> {
     check_with(words, None, None)
 }
 
-/// The same, with a note of all that the answer depends on beside the first word.
+/// Like `check`, and collects everything on which the result depends, apart from the first word.
 pub(crate) fn check_observed<'a>(words: &'a [u64], seen: &ObservedReads) -> Result<Record<'a>, CheckError> {
     check_with(words, None, Some(seen))
 }
 
-/// Turns a record whose types of objects have other numbers into one of this version. `numbers` has, by the number
-/// there, the number here; zero for types that are not here. After an error the record is as it was.
+/// Translates a record with other numbers of object types. `numbers` has the number of this version for each number of
+/// the record; zero for an unknown type. After an error, the record is unchanged.
 pub fn renumber(words: &mut [u64], numbers: &[u8; 256]) -> Result<(), CheckError> {
     let renumbering = Renumbering { numbers, changes: RefCell::default() };
     if words.len() > HEADER_SIZE / 8 && RecordHeader::from_words(words[0], words[1]).kind == beside::HOST_WRITE {
@@ -119,15 +119,15 @@ pub fn renumber(words: &mut [u64], numbers: &[u8; 256]) -> Result<(), CheckError
     Ok(())
 }
 
-/// How types of objects are numbered elsewhere, and what must be changed for that.
+/// The numbers of object types in a record, and the necessary changes.
 struct Renumbering<'a> {
     numbers: &'a [u8; 256],
-    /// Bytes of the record where an id is, and what it must be.
+    /// The position of each id in the record, and its new value.
     changes: RefCell<Vec<(u64, u64)>>,
 }
 
 impl Renumbering<'_> {
-    /// Whether an id is of this type there.
+    /// Whether an id has this type, by the numbers of the record.
     fn renumber_id(&self, at: u64, raw: u64, ty: HandleType) -> bool {
         const SERIAL_BITS: u32 = 56;
         let number = self.numbers[(raw >> SERIAL_BITS) as usize];
@@ -177,7 +177,7 @@ fn check_with<'a>(
     Ok(Record::from_checked(own))
 }
 
-/// Checks head and image of one layout: the heart of [`check`], and of tests on single structures.
+/// Checks the header and body of one layout: the core of [`check`], and of tests with single structures.
 pub fn check_image(body: &[u8], layout: &'static Layout, pass: WalkPass, remarks: Omissions) -> Result<(), CheckError> {
     check_body(ObservedMemory::new(body, None), layout, pass, remarks, None)
 }
@@ -207,13 +207,13 @@ fn check_body(
 type CheckResult = Result<(), CheckError>;
 
 struct Checker<'a> {
-    /// None where ids have the numbers of this version.
+    /// None if ids have the numbers of this version.
     renumbering: Option<&'a Renumbering<'a>>,
     memory: ObservedMemory<'a>,
     /// Where the next block must begin.
     cursor: u64,
     found: Omissions,
-    /// The command whose parameters or outputs are checked.
+    /// The command whose parameters or outputs are being checked.
     item: &'static str,
 }
 
@@ -261,7 +261,7 @@ impl Checker<'_> {
         frame.layout.fixups.iter().try_for_each(|it| self.work(frame, it, pass))
     }
 
-    /// A skeleton is zero but for what it carries into the call, and its pointers.
+    /// A skeleton is zero except for its pointers and the fields that are inputs of the call.
     fn check_skeleton(&self, frame: &StructFrame<'_>) -> CheckResult {
         let slots = frame.layout.fixups.iter().filter_map(|fixup| match fixup {
             Fixup::Chain { at } | Fixup::Pointer { at, .. } => Some(Span { at: *at, size: 8 }),
@@ -349,12 +349,12 @@ impl Checker<'_> {
     fn typed_handle(&self, frame: &StructFrame<'_>, at: u64, number: i32, numbering: ObjectNumbering) -> CheckResult {
         match handle_type(number, numbering) {
             Some(ty) => self.handles(frame, at, 1, ty),
-            // Nothing is known of objects of an unknown type but that there is one.
+            // Of an object of unknown type, only its existence is known.
             None => self.opaque(frame, at),
         }
     }
 
-    /// Characters, then zeros; or no zero at all.
+    /// Characters followed by zeros, or no zero at all.
     fn fixed_text(&self, frame: &StructFrame<'_>, at: u64, size: u64) -> CheckResult {
         let Some(bytes) = self.memory.bytes(at, at + size) else {
             return Err(self.error(frame, at, RecordFault::PastEnd));
@@ -378,7 +378,7 @@ impl Checker<'_> {
         Err(self.error(frame, at, RecordFault::TooDeep))
     }
 
-    /// One structure of a chain. Gives the place of its own chain, which the caller goes on with.
+    /// Checks one structure of a chain. Returns the position of its `pNext`, with which the caller continues.
     fn chained(&mut self, frame: &StructFrame<'_>, offset: u64, pass: WalkPass) -> Result<u64, CheckError> {
         const NEXT_AT: u64 = 8;
         let Some(s_type) = self.memory.u32(offset).map(|it| it as i32) else {
@@ -402,7 +402,7 @@ impl Checker<'_> {
             self.check_skeleton(&inner)?;
         }
         self.gaps(&inner, layout.gaps)?;
-        // The chain goes on behind everything else that this structure leads to.
+        // The chain continues after everything else to which this structure points.
         let rest = layout.fixups.iter().filter(|it| !matches!(it, Fixup::Chain { at } if u64::from(*at) == NEXT_AT));
         rest.into_iter().try_for_each(|it| self.work(&inner, it, pass))?;
         Ok(offset + NEXT_AT)
@@ -420,21 +420,21 @@ impl Checker<'_> {
         if slot == 0 {
             return Ok(());
         }
-        let way = pointer_action(pointer, pass);
-        if way == PointerAction::Drop {
+        let action = pointer_action(pointer, pass);
+        if action == PointerAction::Drop {
             return Err(self.error(frame, at, RecordFault::WrongMark));
         }
         match rules::pointer_use(&self.memory, &NoPackContext, frame, pointer.read) {
             PointerUse::Read => {}
             PointerUse::Ignored => return Err(self.error(frame, at, RecordFault::IgnoredPointer)),
-            // Who packed it may not have known either.
+            // The packer may not have known it either.
             PointerUse::Unknown if slot == Ptr::<u8>::PRESENT.0 => {
                 self.found.add(Omissions::CONTENTS_MISSING);
                 return Ok(());
             }
             PointerUse::Unknown => {}
         }
-        let pass = match way {
+        let pass = match action {
             PointerAction::Follow(pass) => pass,
             PointerAction::Mark if slot == Ptr::<u8>::PRESENT.0 => return Ok(()),
             PointerAction::Mark | PointerAction::Drop => return Err(self.error(frame, at, RecordFault::WrongMark)),
@@ -576,7 +576,7 @@ mod tests {
     use super::*;
     use crate::HostBytes;
 
-    /// Tests run in debug builds, and so would never see what release builds take for a call.
+    /// Tests run in debug builds, so they need this test for what release builds accept as a call.
     #[test]
     fn what_stands_beside_calls_is_a_call_in_no_build() {
         let mut words = Vec::new();

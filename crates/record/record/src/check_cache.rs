@@ -12,30 +12,30 @@ use crate::check::{CheckError, check, check_observed};
 use crate::encoding::{Record, RecordHeader};
 use crate::memory::{ReadableMemory, RecordMemory};
 
-/// Shapes of the same half of a command that are remembered: a file may have any number.
+/// Largest number of shapes for the parameters or outputs of a command, because a file may have any number.
 const SHAPES_MAX: usize = 8;
 /// Larger records are checked each time.
 const WORDS_MAX: u64 = 96;
 
-/// Checks records, and remembers what well-formed ones look like.
+/// Checks records, and caches the shapes of valid ones.
 #[derive(Default)]
 pub struct RecordCheckCache {
-    /// By command and half of the call; most have one.
+    /// By command and kind of record; most have a single shape.
     shapes: Vec<Vec<CheckedShape>>,
 }
 
-/// What was looked at in a record that is well formed.
+/// Everything that the check of a valid record has read.
 struct CheckedShape {
-    /// The first word of all that are like it: size, command, half of the call, and remarks.
+    /// The first word of all records of this shape: size, command, kind and omissions.
     first: u64,
     fixed: Vec<FixedBits>,
-    /// Words that are handles, and of what.
+    /// The words that are handles, with their types.
     handles: Vec<(u32, HandleType)>,
-    /// Records that were not like it.
+    /// Number of records that did not match this shape.
     misses: u32,
 }
 
-/// Bits of a word that have to be as they were.
+/// Bits of a word that must be equal.
 struct FixedBits {
     word: u32,
     mask: u64,
@@ -43,7 +43,7 @@ struct FixedBits {
 }
 
 impl RecordCheckCache {
-    /// As [`check`].
+    /// Like [`check`].
     #[inline]
     pub fn check<'a>(&mut self, words: &'a [u64]) -> Result<Record<'a>, CheckError> {
         let known =
@@ -57,7 +57,7 @@ impl RecordCheckCache {
         }
     }
 
-    /// The long way, which the next one of the same shape need not go.
+    /// Makes a full check, and caches the shape for later records.
     #[cold]
     fn check_and_learn<'a>(&mut self, words: &'a [u64]) -> Result<Record<'a>, CheckError> {
         let Some(first) = words.first().copied().filter(|it| it & u64::from(u32::MAX) <= WORDS_MAX) else {
@@ -67,7 +67,7 @@ impl RecordCheckCache {
         let known = self.shapes.get_mut(place).map_or(&mut [][..], |it| it);
         let own = known.iter().position(|it| it.first == first);
         let misses = own.map_or(0, |own| known[own].count_miss());
-        // Where they differ in what is looked at, remembering one does not help the others: that is tried less and less.
+        // If records differ in what the check reads, caching them does not help. So it is tried less and less often.
         let is_wanted = if own.is_some() { misses.is_power_of_two() } else { known.len() < SHAPES_MAX };
         if !is_wanted {
             return check(words);
@@ -78,7 +78,7 @@ impl RecordCheckCache {
         match own {
             Some(own) => self.shapes[place][own] = shape,
             None => {
-                // It is a record, so there are no more places than commands have halves.
+                // It is a valid record, so the index is bounded by the number of commands.
                 self.shapes.resize_with(self.shapes.len().max(place + 1), Vec::new);
                 self.shapes[place].push(shape);
             }
@@ -87,7 +87,7 @@ impl RecordCheckCache {
     }
 }
 
-/// Where shapes with this first word are.
+/// The index of the shapes with this first word.
 #[inline]
 fn shape_index(first: u64) -> usize {
     let RecordHeader { command, kind, .. } = RecordHeader::from_words(first, 0);
@@ -95,18 +95,18 @@ fn shape_index(first: u64) -> usize {
 }
 
 impl CheckedShape {
-    /// One more record is not like it. Gives how many there were.
+    /// Counts a record that does not match. Returns the number so far.
     fn count_miss(&mut self) -> u32 {
         self.misses = self.misses.saturating_add(1);
         self.misses
     }
 
-    /// The record at the front of some words, if it is well formed like the one that was looked at.
+    /// The record at the begin of `words`, if it matches this shape.
     #[inline]
     fn match_record<'a>(&self, words: &'a [u64]) -> Option<Record<'a>> {
         let head = RecordHeader::from_words(words[0], *words.get(1)?);
-        let (body, touches) = (head.body_words as usize, head.order_edge_count as usize);
-        let own = words.get(..body + touches)?;
+        let (body, edge_count) = (head.body_words as usize, head.order_edge_count as usize);
+        let own = words.get(..body + edge_count)?;
         let is_fixed = |it: &FixedBits| own.get(it.word as usize).is_some_and(|word| word & it.mask == it.value);
         let is_handle = |pair: &(u32, HandleType)| {
             own.get(pair.0 as usize).is_some_and(|word| ObjectId::from_raw_typed(*word, pair.1).is_some())
@@ -115,12 +115,12 @@ impl CheckedShape {
     }
 }
 
-/// What a check looked at.
+/// Everything that a check has read.
 #[derive(Default)]
 pub(crate) struct ObservedReads {
-    /// Bytes whose values count, as ranges.
+    /// The ranges of bytes whose values matter.
     bytes: RefCell<Vec<(u64, u64)>>,
-    /// Where handles are, of which the types count.
+    /// The handles, of which only the types matter.
     handles: RefCell<Vec<(u64, HandleType)>>,
 }
 
@@ -143,7 +143,7 @@ impl ObservedReads {
     }
 }
 
-/// The body of a record that is being checked. All that a check looks at it gets from here.
+/// The body of a record that is being checked. The check reads everything through this type.
 #[derive(Clone, Copy)]
 pub(crate) struct ObservedMemory<'a> {
     memory: RecordMemory<'a>,
@@ -155,7 +155,7 @@ impl<'a> ObservedMemory<'a> {
         ObservedMemory { memory: RecordMemory { body }, seen }
     }
 
-    /// Bytes of the body, which its first word tells.
+    /// Size of the body in bytes, from its first word.
     pub(crate) fn len(self) -> u64 {
         self.memory.body.len() as u64
     }
@@ -166,11 +166,11 @@ impl<'a> ObservedMemory<'a> {
         Some(bytes)
     }
 
-    /// The handle at a place: of it only the type counts.
+    /// The handle at a position; only its type matters.
     pub(crate) fn handle(self, at: u64, ty: HandleType) -> Option<u64> {
         let raw = self.memory.read(at, 8)?;
         match self.seen {
-            // It lies in a word.
+            // It is a whole word.
             Some(seen) if at.is_multiple_of(8) => seen.handles.borrow_mut().push((at, ty)),
             _ => self.observe(at, at + 8),
         }
@@ -194,7 +194,7 @@ impl ReadableMemory for ObservedMemory<'_> {
 
     fn follow(&self, at: u64) -> Option<u64> {
         let to = self.memory.follow(at);
-        // That it leads nowhere counts as well.
+        // A read that fails matters as well.
         let end = at.saturating_add(8).min(self.len());
         self.observe(at, end);
         to
@@ -245,7 +245,7 @@ mod tests {
         touched.extend([7, 8]);
         assert_eq!(alike.check(&touched).map(|it| it.words().len()), Ok(9));
         assert_eq!(shapes(&alike), 1, "neither handles nor touches make another shape");
-        // Another count, a handle of another type, a part, and the half of a call that there is not.
+        // Another count, a handle of another type, a part of a record, and a kind that does not exist.
         let fault = |alike: &mut RecordCheckCache, words: &[u64]| {
             let found = alike.check(words).err().map(|it| it.fault);
             assert_eq!(found, check(words).err().map(|it| it.fault));
@@ -275,7 +275,7 @@ mod tests {
         assert_eq!(shapes(&alike), SHAPES_MAX);
     }
 
-    /// A call of `vkCmdBindDescriptorSets` with one set, and one or two dynamic offsets, which take the same room.
+    /// A call of `vkCmdBindDescriptorSets` with one set, and one or two dynamic offsets, which need the same space.
     fn bind(offsets: u64) -> Vec<u64> {
         let head = RecordHeader {
             body_words: 11,
@@ -299,7 +299,7 @@ mod tests {
             assert!(alike.check(&bind(1)).is_ok() && alike.check(&bind(2)).is_ok());
         }
         assert_eq!(shapes(&alike), 1);
-        // Padding behind one offset, where a second one stands elsewhere.
+        // Padding after one offset, in the place of a second one.
         let mut dirty = bind(2);
         dirty[7] = 1;
         assert_eq!(alike.check(&dirty).map(drop), check(&dirty).map(drop));

@@ -1,7 +1,7 @@
-//! *Compare*: where two records of a call differ, as a person would say it.
+//! *Compare*: the fields in which two records of a call differ, as text.
 //!
-//! Records are canonical, so equal calls are equal bytes; only a difference needs a walk, and the printed form
-//! already names every field.
+//! Records are canonical, so equal calls are equal bytes. Only different records are compared field by field, and the
+//! printed form already names every field.
 
 use crate::encoding::Record;
 use crate::print::print;
@@ -9,7 +9,7 @@ use crate::print::print;
 /// A field that differs between two records.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Difference {
-    /// The names that lead to it, `pCreateInfo.extent.width`.
+    /// The path of the field: `pCreateInfo.extent.width`.
     pub path: String,
     pub left: Option<String>,
     pub right: Option<String>,
@@ -34,7 +34,7 @@ pub fn compare(left: Record<'_>, right: Record<'_>) -> Vec<Difference> {
     differences
 }
 
-/// The printed lines with the names of their owners in front.
+/// The printed lines, each with the names of its owners before it.
 fn paths(text: &str) -> Vec<(String, String)> {
     let mut owners: Vec<String> = Vec::new();
     let mut out: Vec<(String, String)> = Vec::new();

@@ -16,17 +16,17 @@
 
 use lavascope_abi::{Command, bytes_of_slice};
 
-/// Bytes before the image.
+/// Number of bytes before the body.
 pub const HEADER_SIZE: usize = 16;
 
-/// Calls of one thread are counted up to this.
+/// The largest call number of a thread.
 pub const CALL_MAX: u64 = (1 << 40) - 1;
-/// Where the number of order edges begins in the second word.
+/// The first bit of the number of order edges in the second word.
 pub const ORDER_EDGES_SHIFT: u32 = 40;
-/// A record holds at most this many touches.
+/// Largest number of order edges of a record.
 pub const ORDER_EDGES_MAX: u32 = (1 << 24) - 1;
 
-/// Which half of a call a record is.
+/// The kind of a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(u8)]
 pub enum RecordPhase {
@@ -36,34 +36,34 @@ pub enum RecordPhase {
     Leave = 1,
 }
 
-/// What stands between records in a stream: see [`RecordHeader::kind`]. Not the half of a call, and nothing that
-/// `check` knows.
+/// Entries between the records of a stream: see [`RecordHeader::kind`]. They are not calls, and `check` does not know
+/// them.
 pub mod beside {
-    /// When the record behind it was made: the low 48 bits of the word are the time, and there is no second word.
+    /// The time of the next record: the low 48 bits of the word. There is no second word.
     pub const TIME: u8 = 2;
-    /// What the host wrote into mapped memory: see [`HostWrite`](crate::HostWrite).
+    /// Host writes to mapped memory: see [`HostWrite`](crate::HostWrite).
     pub const HOST_WRITE: u8 = 3;
-    /// Something that a capture has to say, as JSON: how many bytes, and the bytes.
+    /// Metadata of a capture: the number of bytes, and JSON.
     pub const METADATA: u8 = 4;
-    /// What the call behind it reads from the host's own memory: see [`HostBytes`](crate::HostBytes).
+    /// Host memory that the next call reads: see [`HostBytes`](crate::HostBytes).
     pub const HOST_BYTES: u8 = 5;
 
-    /// Whether such a record has a call number of its own.
+    /// Whether an entry has a call number of its own.
     pub fn has_own_number(kind: u8) -> bool {
         matches!(kind, HOST_WRITE | HOST_BYTES)
     }
 }
 
-/// What a record could not hold. Nothing is lost in silence.
+/// What a record omits. Nothing is omitted without a note.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Omissions(pub u8);
 
 impl Omissions {
-    /// A chain has structures that this registry does not know; they are stubs here.
+    /// A chain has unknown structures, which are stubs in the record.
     pub const UNKNOWN_STRUCTURES: Omissions = Omissions(1);
-    /// Data whose size nobody knew, or host memory: present, but not in the record.
+    /// Data of unknown size, or host memory: not null, but not in the record.
     pub const CONTENTS_MISSING: Omissions = Omissions(2);
-    /// A chain or nesting deeper than any sane one was cut.
+    /// A chain or nesting was cut because it is deeper than any valid one.
     pub const TRUNCATED: Omissions = Omissions(4);
     const ALL: u8 = 7;
 
@@ -75,16 +75,16 @@ impl Omissions {
         self.0 |= remark.0;
     }
 
-    /// Only remarks that exist.
+    /// None if a bit is unknown.
     pub fn from_bits(raw: u8) -> Option<Omissions> {
         (raw & !Self::ALL == 0).then_some(Omissions(raw))
     }
 }
 
-/// The head of a record, decoded.
+/// The decoded header of a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RecordHeader {
-    /// Words of head and image together.
+    /// Number of words of header and body together.
     pub body_words: u32,
     pub command: u16,
     pub kind: u8,
@@ -113,8 +113,8 @@ impl RecordHeader {
         [first, self.call & CALL_MAX | u64::from(self.order_edge_count) << ORDER_EDGES_SHIFT]
     }
 
-    /// The call that a record completes: its leave, or its enter where there is no leave. What the host wrote has a
-    /// number of its own.
+    /// The call that is complete with a record: the record of its outputs, or of its parameters if it has no outputs. A
+    /// host write has a number of its own.
     pub fn completed_call(self) -> Option<u64> {
         let has_leave = Command::from_number(self.command).is_some_and(|it| it.desc().outputs.is_some());
         let is_complete = match self.kind {
@@ -124,12 +124,12 @@ impl RecordHeader {
         is_complete.then_some(self.call)
     }
 
-    /// Whether this is half of a call, and not something [beside](beside) calls.
+    /// Whether this is a record of a call, and not an entry [beside](beside) calls.
     pub fn is_call(self) -> bool {
         self.kind <= RecordPhase::Leave as u8
     }
 
-    /// Bytes of the whole record, the touches included.
+    /// Size of the whole record in bytes, including its order edges.
     pub fn size(self) -> usize {
         (self.body_words as usize + self.order_edge_count as usize) * 8
     }
@@ -147,7 +147,7 @@ pub struct Record<'a> {
 }
 
 impl<'a> Record<'a> {
-    /// For `check` alone: there is a whole head, of a command that exists.
+    /// For `check` only: the header is complete, and the command exists.
     pub(crate) fn from_checked(words: &'a [u64]) -> Record<'a> {
         Record { words }
     }
@@ -176,13 +176,13 @@ impl<'a> Record<'a> {
         self.words
     }
 
-    /// Head and image, which offsets count from.
+    /// Header and body. Offsets are relative to it.
     #[inline]
     pub fn body(self) -> &'a [u8] {
         bytes_of_slice(&self.words[..self.body_words()])
     }
 
-    /// What stands behind the head: parameters or outputs, and all that they lead to.
+    /// The body: parameters or outputs, and everything to which they point.
     #[inline]
     pub fn image(self) -> &'a [u64] {
         &self.words[HEADER_SIZE / 8..self.body_words()]
@@ -198,7 +198,8 @@ impl<'a> Record<'a> {
     }
 }
 
-/// A call of another thread that comes before: it changed an object that this one uses, or a barrier asked for it.
+/// A call of another thread that comes before this one, because it changed an object that this one uses, or because of
+/// a barrier.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct OrderEdge {
     pub thread: u32,

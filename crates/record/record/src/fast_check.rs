@@ -1,6 +1,6 @@
-//! A short way through *check* for most records: values, handles, and lists of these that come one behind the other.
+//! A fast *check* for most records: values, handles, and lists of these, one after the other.
 //!
-//! It says only that a record is well formed; of any other the long way says what is wrong, if anything.
+//! It only finds that a record is valid. For any other record, the full check decides.
 
 use lavascope_abi::desc::{Fixup, IntegerLocation, Layout, Len, Pointee, Pointer, ReadCondition, Span};
 use lavascope_abi::{ObjectId, bytes_of_slice};
@@ -8,7 +8,7 @@ use lavascope_abi::{ObjectId, bytes_of_slice};
 use crate::encoding::HEADER_SIZE;
 use crate::walk::{PointerAction, WalkPass, pointer_action};
 
-/// Whether an image is well formed, without remarks. False says nothing.
+/// Whether a body is valid and omits nothing. The result false has no meaning.
 pub(crate) fn is_well_formed(image: &[u64], layout: &'static Layout, pass: WalkPass) -> bool {
     let mut glance = FastChecker { image, cursor: 0 };
     glance.take(u64::from(layout.size)).is_some()
@@ -19,12 +19,12 @@ pub(crate) fn is_well_formed(image: &[u64], layout: &'static Layout, pass: WalkP
 
 struct FastChecker<'a> {
     image: &'a [u64],
-    /// Where the next block must begin, in words.
+    /// The position of the next block, in words.
     cursor: usize,
 }
 
 impl FastChecker<'_> {
-    /// The words of the next block of so many bytes, if they are there and end with zeros.
+    /// The next block of so many bytes, if it exists and its padding is zero.
     #[inline]
     fn take(&mut self, size: u64) -> Option<&[u64]> {
         let words = usize::try_from(size.div_ceil(8)).ok()?;
@@ -64,7 +64,7 @@ impl FastChecker<'_> {
         }
     }
 
-    /// What a pointer that is not null leads to.
+    /// Checks the target of a pointer that is not null.
     fn pointer(&mut self, slot: u64, pointer: &Pointer, pass: WalkPass) -> Option<()> {
         let is_followed = matches!(pointer.read, ReadCondition::Always)
             && matches!(pointer_action(pointer, pass), PointerAction::Follow(follow) if follow == pass);
@@ -82,7 +82,7 @@ impl FastChecker<'_> {
             Pointee::Struct(layout) if layout.fixups.is_empty() && layout.gaps.is_empty() => layout.size,
             _ => return None,
         };
-        // Where there is nothing, a pointer is a mark.
+        // A pointer without data in the record is a mark.
         let block = self.take(count.checked_mul(u64::from(size)).filter(|it| *it > 0)?)?;
         match pointer.to {
             Pointee::Handle(ty) => block.iter().all(|it| ObjectId::from_raw_typed(*it, ty).is_some()).then_some(()),
@@ -90,7 +90,7 @@ impl FastChecker<'_> {
         }
     }
 
-    /// A number among the parameters.
+    /// An integer among the parameters.
     fn number(&self, place: IntegerLocation) -> Option<u64> {
         let word = *self.image.get(place.at as usize / 8)?;
         match (place.width, place.at % 8) {

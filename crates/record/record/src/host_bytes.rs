@@ -20,17 +20,17 @@ const HEAD_WORDS: usize = HEADER_SIZE / 8;
 /// Words of the image before the bytes.
 pub(crate) const FIRST_BYTE: usize = 3;
 
-/// A piece of what one region of a call reads.
+/// A part of what one region of a call reads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct HostBytes<'a> {
     pub region: u64,
-    /// Bytes of the region's memory before these.
+    /// Number of bytes of the region's memory before these.
     pub first: u64,
     pub bytes: &'a [u8],
 }
 
 impl<'a> HostBytes<'a> {
-    /// Reads a record; none if it is no whole record of this kind.
+    /// Parses an entry; none if it is not a complete one of this kind.
     pub fn parse(record: &'a [u64]) -> Option<HostBytes<'a>> {
         let head = RecordHeader::from_words(*record.first()?, *record.get(1)?);
         if head.kind != beside::HOST_BYTES || head.size() != record.len() * 8 {
@@ -45,8 +45,8 @@ impl<'a> HostBytes<'a> {
         padding.iter().all(|it| *it == 0).then_some(HostBytes { region, first, bytes })
     }
 
-    /// The words of a record with its number, and the calls of other threads that it comes after.
-    pub fn to_words(self, call: u64, touches: &[u64], words: &mut Vec<u64>) {
+    /// Appends the words of an entry with its number and its order edges.
+    pub fn to_words(self, call: u64, order_edges: &[u64], words: &mut Vec<u64>) {
         words.clear();
         words.extend([0, 0, self.region, self.first, self.bytes.len() as u64]);
         let (whole, rest) = self.bytes.as_chunks::<8>();
@@ -56,17 +56,17 @@ impl<'a> HostBytes<'a> {
             last[..rest.len()].copy_from_slice(rest);
             words.push(u64::from_le_bytes(last));
         }
-        let (body_words, touch_count) = (words.len() as u32, touches.len() as u32);
+        let (body_words, edge_count) = (words.len() as u32, order_edges.len() as u32);
         let head = RecordHeader {
             body_words,
             command: 0,
             kind: beside::HOST_BYTES,
             omissions: 0,
             call,
-            order_edge_count: touch_count,
+            order_edge_count: edge_count,
         };
         words[..HEAD_WORDS].copy_from_slice(&head.to_words());
-        words.extend_from_slice(touches);
+        words.extend_from_slice(order_edges);
     }
 }
 

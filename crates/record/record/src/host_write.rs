@@ -32,7 +32,7 @@ pub struct HostWrite<'a> {
 }
 
 impl<'a> HostWrite<'a> {
-    /// Reads a record; none if it is no whole record of this kind.
+    /// Parses an entry; none if it is not a complete one of this kind.
     pub fn parse(record: &'a [u64]) -> Option<HostWrite<'a>> {
         let head = RecordHeader::from_words(*record.first()?, *record.get(1)?);
         if head.kind != beside::HOST_WRITE || head.size() != record.len() * 8 {
@@ -57,17 +57,17 @@ impl<'a> HostWrite<'a> {
         (is_whole && padding.iter().all(|it| *it == 0)).then_some(HostWrite { memory, first, runs, bytes })
     }
 
-    /// Into which memory.
+    /// The memory that was written.
     pub fn memory(self) -> ObjectId {
         self.memory
     }
 
-    /// How many bytes were written.
+    /// Number of bytes that were written.
     pub fn size(self) -> usize {
         self.bytes.len()
     }
 
-    /// What was written where: an offset in the memory and the bytes from there on.
+    /// The written runs: offset in the memory, and bytes.
     pub fn runs(self) -> impl ExactSizeIterator<Item = (u64, &'a [u8])> {
         let mut bytes = self.bytes;
         self.runs.iter().map(move |run| {
@@ -77,8 +77,8 @@ impl<'a> HostWrite<'a> {
         })
     }
 
-    /// Words before the bytes, the head of the record included: what differs where equal bytes are written elsewhere.
-    /// Of what a call reads as well.
+    /// Number of words before the bytes, including the header: these differ if equal bytes are written at another
+    /// offset. Also for `HostBytes`.
     pub fn words_before_bytes(record: &[u64]) -> Option<usize> {
         let head = RecordHeader::from_words(*record.first()?, *record.get(1)?);
         let words = match head.kind {
@@ -90,7 +90,7 @@ impl<'a> HostWrite<'a> {
     }
 }
 
-/// Makes such a record.
+/// Builds such an entry.
 #[derive(Debug, Default)]
 pub struct HostWriteBuilder {
     words: Vec<u64>,
@@ -98,37 +98,37 @@ pub struct HostWriteBuilder {
 }
 
 impl HostWriteBuilder {
-    /// A record without runs, which are counted from a byte of the memory.
+    /// Begins an entry without runs. Their offsets are relative to `first`.
     pub fn begin(&mut self, memory: ObjectId, first: u64) {
         self.words.clear();
         self.bytes.clear();
         self.words.extend([0, 0, memory.raw(), first, 0]);
     }
 
-    /// One run more, behind those before it.
+    /// Appends a run, after those before it.
     pub fn add_run(&mut self, start: u32, bytes: &[u8]) {
         self.words.push(u64::from(start) | (bytes.len() as u64) << 32);
         self.bytes.extend_from_slice(bytes);
     }
 
-    /// The record with its number, and the calls of other threads that it comes after.
-    pub fn finish(&mut self, call: u64, touches: &[u64]) -> &[u64] {
+    /// The entry with its number and its order edges.
+    pub fn finish(&mut self, call: u64, order_edges: &[u64]) -> &[u64] {
         let runs = (self.words.len() - HEAD_WORDS - FIRST_RUN) as u64;
         self.words[HEAD_WORDS + 2] = runs | (self.bytes.len() as u64) << 32;
         self.bytes.resize(self.bytes.len().next_multiple_of(8), 0);
         let bytes = self.bytes.chunks_exact(8).map(|it| u64::from_le_bytes(std::array::from_fn(|at| it[at])));
         self.words.extend(bytes);
-        let (body_words, touch_count) = (self.words.len() as u32, touches.len() as u32);
+        let (body_words, edge_count) = (self.words.len() as u32, order_edges.len() as u32);
         let head = RecordHeader {
             body_words,
             command: 0,
             kind: beside::HOST_WRITE,
             omissions: 0,
             call,
-            order_edge_count: touch_count,
+            order_edge_count: edge_count,
         };
         self.words[..HEAD_WORDS].copy_from_slice(&head.to_words());
-        self.words.extend_from_slice(touches);
+        self.words.extend_from_slice(order_edges);
         &self.words
     }
 }
@@ -136,6 +136,7 @@ impl HostWriteBuilder {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use lavascope_test_support::TestRng;
 
     fn memory() -> ObjectId {
         ObjectId::new(HandleType::DeviceMemory, 4).expect("a small number")
@@ -178,11 +179,10 @@ mod tests {
         for words in 0..good.len() {
             assert!(HostWrite::parse(&good[..words]).is_none());
         }
-        let mut seed = 5u64;
+        let mut rng = TestRng::new(5);
         for _ in 0..20_000 {
-            seed = seed.wrapping_mul(0x5851_f42d_4c95_7f2d).wrapping_add(0x1405_7b7e_f767_814f);
             let mut bad = good.clone();
-            bad[(seed >> 40) as usize % good.len()] ^= 1 << (seed >> 58);
+            bad[rng.below(good.len())] ^= 1 << rng.below(64);
             if let Some(host_write) = HostWrite::parse(&bad) {
                 assert_eq!(host_write.runs().map(|it| it.1.len()).sum::<usize>(), host_write.size());
             }

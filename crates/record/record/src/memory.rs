@@ -4,12 +4,12 @@
 
 use lavascope_abi::desc::IntegerLocation;
 
-/// A place to read from. Nothing is read through a null pointer or a mark.
+/// Memory to read from. Nothing is read through a null pointer or a mark.
 pub trait ReadableMemory {
     /// An unsigned integer of 1, 2, 4 or 8 bytes.
     fn read(&self, at: u64, width: u8) -> Option<u64>;
 
-    /// Where the pointer at `at` leads.
+    /// The target of the pointer at `at`.
     fn follow(&self, at: u64) -> Option<u64>;
 
     /// A 32-bit number.
@@ -17,7 +17,7 @@ pub trait ReadableMemory {
         self.read(at, 4).map(|it| it as u32)
     }
 
-    /// An integer at a place of the structure at `base`.
+    /// An integer of the structure at `base`.
     fn read_field(&self, base: u64, place: IntegerLocation) -> Option<u64> {
         let owner = match place.through {
             IntegerLocation::HERE => base,
@@ -27,7 +27,7 @@ pub trait ReadableMemory {
     }
 }
 
-/// The body of a record, checked or not: reads outside of it give nothing.
+/// The body of a record, checked or not: a read outside of it returns none.
 #[derive(Clone, Copy)]
 pub struct RecordMemory<'a> {
     pub body: &'a [u8],
@@ -37,7 +37,7 @@ impl ReadableMemory for RecordMemory<'_> {
     fn read(&self, at: u64, width: u8) -> Option<u64> {
         let start = usize::try_from(at).ok()?;
         let bytes = self.body.get(start..start.checked_add(usize::from(width))?)?;
-        // Words and half words are what records are made of; the rest is rare.
+        // Most reads are words and half words.
         match *bytes {
             [a, b, c, d, e, f, g, h] => Some(u64::from_le_bytes([a, b, c, d, e, f, g, h])),
             [a, b, c, d] => Some(u64::from(u32::from_le_bytes([a, b, c, d]))),

@@ -1,5 +1,4 @@
-//! What the application calls its objects and the parts of its work: names and labels of `VK_EXT_debug_utils`, and
-//! of `VK_EXT_debug_marker` before it.
+//! The debug names and labels of an application, from `VK_EXT_debug_utils` and the older `VK_EXT_debug_marker`.
 
 use std::ffi::CStr;
 use std::sync::Arc;
@@ -9,7 +8,7 @@ use rustc_hash::FxHashMap;
 
 use crate::{Call, Record, RecordPhase};
 
-/// The names and labels that a stream of records has given so far.
+/// The names and labels so far in a stream of records.
 #[derive(Clone, Debug, Default)]
 pub struct ObjectNames {
     names: FxHashMap<ObjectId, String>,
@@ -17,11 +16,11 @@ pub struct ObjectNames {
     labels: FxHashMap<ObjectId, LabelPath>,
 }
 
-/// Labels that are open, the outermost first: shared by all commands inside of them.
+/// Open labels, outermost first: shared by all commands inside of them.
 pub type LabelPath = Arc<[Arc<str>]>;
 
 impl ObjectNames {
-    /// Takes in a record. All but a few change nothing.
+    /// Processes a record. Only a few records change anything.
     pub fn apply(&mut self, record: Record<'_>) {
         if record.phase() != RecordPhase::Enter {
             return;
@@ -49,9 +48,9 @@ impl ObjectNames {
                 self.begin(params.queue.0, params.p_label_info().and_then(|it| it.p_label_name()));
             }
             Some(Call::QueueEndDebugUtilsLabelEXT(params)) => self.end(params.queue.0),
-            // A new recording starts without labels.
+            // A new recording begins without labels.
             Some(Call::BeginCommandBuffer(params)) => self.clear_labels(params.command_buffer.0),
-            // Nothing else has to do with names.
+            // All other commands do not change names.
             _ => {}
         }
     }
@@ -61,7 +60,7 @@ impl ObjectNames {
         self.names.get(&object).map(String::as_str)
     }
 
-    /// An object is no more, nor are its name and its labels.
+    /// Forgets the name and the labels of a destroyed object.
     pub fn remove(&mut self, object: ObjectId) {
         self.names.remove(&object);
         self.labels.remove(&object);
@@ -90,7 +89,7 @@ impl ObjectNames {
         let Some(object) = ObjectId::from_raw(object).filter(|it| !it.is_null() && !it.is_unknown()) else { return };
         match name.map(CStr::to_string_lossy).filter(|it| !it.is_empty()) {
             Some(name) => self.names.insert(object, name.into_owned()),
-            // No name, or an empty one, takes the name away.
+            // A null or empty name removes the name.
             None => self.names.remove(&object),
         };
     }

@@ -1,4 +1,4 @@
-//! What a call's own bytes do not tell, and who knows it.
+//! What a call's own bytes do not say about its objects.
 
 use lavascope_abi::DescriptorUpdateTemplateEntry;
 use lavascope_abi::desc::Blob;
@@ -23,7 +23,7 @@ pub trait PackContext {
         None
     }
 
-    /// A pipeline made as a library, linked into another.
+    /// The properties of a pipeline library that is linked into another pipeline.
     fn library(&self, _pipeline: u64) -> Option<LibraryUse> {
         None
     }
@@ -32,7 +32,7 @@ pub trait PackContext {
         None
     }
 
-    /// The bytes behind a pointer of the structure or parameters at `owner`, which leads to those around it.
+    /// Number of bytes behind a pointer of the structure or parameters at `owner`.
     fn blob_size(&self, _blob: Blob, _owner: &StructFrame<'_>) -> Option<u32> {
         None
     }
@@ -52,7 +52,7 @@ pub struct LibraryUse {
     pub discards_always: bool,
 }
 
-/// Nobody knows anything: the view of a record that stands alone.
+/// A context that knows nothing: for a record without others.
 pub struct NoPackContext;
 
 impl PackContext for NoPackContext {

@@ -24,12 +24,12 @@ const CREATE_LIBRARY: u64 = 0x800;
 const RASTERIZER_DISCARD: i32 = 1000377001;
 const VERTEX_INPUT: i32 = 1000352000;
 
-/// The facts about one pipeline that decide what is read.
+/// The properties of a pipeline that decide what is read.
 pub(crate) struct GraphicsPipelineReads {
     subsets: u32,
     pub(crate) stages: u32,
     dynamic: Vec<i32>,
-    /// None where a linked library is not known.
+    /// None if a linked library is unknown.
     has_mesh: Option<bool>,
     rasterizes: Option<bool>,
     has_render_pass: bool,
@@ -154,7 +154,7 @@ fn subsets<M: ReadableMemory>(memory: &M, frame: &StructFrame<'_>, has_libraries
     if is_library || has_libraries { 0 } else { ALL_SUBSETS }
 }
 
-/// What is known of each linked library; none without any.
+/// The properties of each linked library.
 fn libraries<M: ReadableMemory, F: PackContext + ?Sized>(
     memory: &M,
     facts: &F,
@@ -167,7 +167,7 @@ fn libraries<M: ReadableMemory, F: PackContext + ?Sized>(
     Some(handles.map(|it| facts.library(it)).collect())
 }
 
-/// Whether any library has a property; none where that depends on one that is not known.
+/// Whether any library has a property; none if that depends on an unknown library.
 fn any_library(libraries: &[Option<LibraryUse>], has: fn(&LibraryUse) -> bool) -> Option<bool> {
     if libraries.iter().flatten().any(has) {
         return Some(true);

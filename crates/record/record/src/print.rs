@@ -19,15 +19,15 @@ pub fn print(record: Record<'_>) -> String {
     print_with(record, &ObjectNames::default())
 }
 
-/// The same, with the names that the application gave to its objects.
-pub fn print_with(record: Record<'_>, titles: &ObjectNames) -> String {
+/// Like `print`, with the debug names of objects.
+pub fn print_with(record: Record<'_>, object_names: &ObjectNames) -> String {
     let desc = record.command().desc();
     let layout = match (record.phase(), desc.outputs) {
         (RecordPhase::Leave, Some(outputs)) => outputs.layout,
         _ => desc.parameters,
     };
     let mut printer =
-        Printer { memory: RecordMemory { body: record.body() }, names: titles, out: String::new(), indent: 0 };
+        Printer { memory: RecordMemory { body: record.body() }, names: object_names, out: String::new(), indent: 0 };
     let arrow = if record.phase() == RecordPhase::Enter { "" } else { " ->" };
     let _ = writeln!(printer.out, "{}{arrow}", desc.name);
     printer.indent = 1;
@@ -90,7 +90,7 @@ impl Printer<'_> {
         }
     }
 
-    /// The member that the selector names, or the bytes where there is no selector.
+    /// The member that the selector names, or the bytes if there is no selector.
     fn union(
         &mut self,
         frame: &StructFrame<'_>,

@@ -29,9 +29,9 @@ use crate::walk::StructFrame;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PointerUse {
     Read,
-    /// The specification lets it be garbage.
+    /// The specification allows any value.
     Ignored,
-    /// Nobody knows; to be safe it is not read.
+    /// It is unknown whether the pointer is valid, so it is not read.
     Unknown,
 }
 
@@ -148,7 +148,7 @@ fn pointer_use_by_rule<M: ReadableMemory, F: PackContext + ?Sized>(
         ReadRule::GroupTessellation => (own_stages(memory, frame) & TESSELLATION == TESSELLATION).into(),
         _ => match pipeline(memory, facts, frame) {
             Some(pipeline) => pipeline_state(memory, frame, &pipeline, rule),
-            // Without a pipeline around it, nothing is dynamic and nothing is a library.
+            // Without a pipeline around it, nothing is dynamic or from a library.
             None => PointerUse::Read,
         },
     }
@@ -225,7 +225,7 @@ fn pipeline_state<M: ReadableMemory>(
     }
 }
 
-/// AV1 tiles mean other things to an encoder, which ignores what it computes itself.
+/// An AV1 encoder computes some fields of tiles itself, and ignores those values.
 fn is_encoding(frame: &StructFrame<'_>) -> bool {
     frame.find(&STD_VIDEO_ENCODE_AV1_PICTURE_INFO_LAYOUT).is_some()
 }
@@ -235,7 +235,7 @@ fn is_secondary<M: ReadableMemory, F: PackContext + ?Sized>(
     facts: &F,
     frame: &StructFrame<'_>,
 ) -> Option<bool> {
-    // What is not read does not count: records of different command buffers are alike to who knows nothing of them.
+    // What is not read does not matter: without a context, records of different command buffers are equal.
     if facts.is_empty() {
         return None;
     }

@@ -1,4 +1,4 @@
-//! Where records go.
+//! Consumers of records.
 
 use crate::encoding::Record;
 

@@ -1,6 +1,7 @@
-//! The data of a descriptor update template: which elements it has, by the template's entries.
+//! The elements in the data of a descriptor update template, by the template's entries.
 //!
-//! In C memory the elements lie wherever the entries say; in a record they lie densely, in the order of the entries.
+//! In C memory the elements are at the offsets of the entries; in a record they are contiguous, in the order of the
+//! entries.
 
 use lavascope_abi::desc::Layout;
 use lavascope_abi::{
@@ -8,7 +9,7 @@ use lavascope_abi::{
     HandleType,
 };
 
-/// What one element of an entry is.
+/// The kind of an element.
 #[derive(Clone, Copy)]
 pub enum TemplateElement {
     Struct(&'static Layout),
@@ -19,7 +20,7 @@ pub enum TemplateElement {
     Bytes,
 }
 
-/// The elements of an entry; none for a type that this registry does not know.
+/// The kind of an entry's elements; none for an unknown descriptor type.
 pub fn element_of(ty: DescriptorType) -> Option<TemplateElement> {
     Some(match ty {
         DescriptorType::SAMPLER
@@ -46,7 +47,7 @@ pub fn element_of(ty: DescriptorType) -> Option<TemplateElement> {
 }
 
 impl TemplateElement {
-    /// Bytes of one element in a record.
+    /// Size of one element in a record.
     pub fn size(self) -> u64 {
         match self {
             TemplateElement::Struct(layout) => u64::from(layout.size),
@@ -56,12 +57,12 @@ impl TemplateElement {
     }
 }
 
-/// Bytes that the elements of an entry take in a record.
+/// Size of an entry's elements in a record.
 pub fn dense_size(entry: &DescriptorUpdateTemplateEntry) -> Option<u64> {
     Some(super::walk::aligned(element_of(entry.descriptor_type)?.size() * u64::from(entry.descriptor_count)))
 }
 
-/// Bytes of an entry.
+/// Size of an entry in bytes.
 pub const ENTRY_SIZE: u64 = 32;
 const _: () = assert!(size_of::<DescriptorUpdateTemplateEntry>() as u64 == ENTRY_SIZE);
 

@@ -33,7 +33,7 @@ impl<T> Deref for View<'_, T> {
 }
 
 impl<'a, T: Structure> View<'a, T> {
-    /// The image of a record that is known to be of this type.
+    /// The body of a record that is known to be of this type.
     pub(crate) fn of_record(record: Record<'a>) -> Option<View<'a, T>> {
         let body = record.body();
         Some(View { body, structure: cast(body.get(HEADER_SIZE..)?)? })
@@ -80,14 +80,14 @@ impl<'a, T: Structure> View<'a, T> {
         self.values(pointer, count).iter().map(move |it| self.text(*it))
     }
 
-    /// The bytes behind a pointer whose number the record states itself.
+    /// The bytes behind a pointer; the record has their number.
     pub fn blob(self, pointer: Ptr<Opaque>) -> Option<&'a [u8]> {
         let block = block(self.body, pointer.0)?;
         let size = usize::try_from(*cast::<u64>(block)?).ok()?;
         block.get(8..)?.get(..size)
     }
 
-    /// The structures chained to this one, in order. Unknown ones are left out.
+    /// The structures in the `pNext` chain, in order. Unknown ones are skipped.
     pub fn chain(self) -> Chain<'a> {
         let bytes = std::ptr::from_ref(self.structure).addr() - self.body.as_ptr().addr();
         Chain { body: self.body, next: next_of(self.body, bytes as u64) }
@@ -134,13 +134,13 @@ impl<'a, T: Structure> Views<'a, T> {
     }
 }
 
-/// A walk along `pNext`.
+/// An iterator along `pNext`.
 pub struct Chain<'a> {
     body: &'a [u8],
     next: u64,
 }
 
-/// A structure met in a chain.
+/// A structure in a chain.
 #[derive(Clone, Copy)]
 pub struct Chained<'a> {
     pub layout: &'static Layout,
@@ -164,7 +164,7 @@ impl<'a> Iterator for Chain<'a> {
 }
 
 impl<'a> Chained<'a> {
-    /// As the type it is.
+    /// As a view of its type.
     pub fn as_view<T: Structure>(self) -> Option<View<'a, T>> {
         if !std::ptr::eq(self.layout, T::layout()) {
             return None;

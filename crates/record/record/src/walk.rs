@@ -1,16 +1,16 @@
-//! What the walkers have in common: how far they go, where they are, and which way a pointer is taken.
+//! What all walks over structures share: their limits, their position, and what they do with a pointer.
 
 use lavascope_abi::desc::{Direction, Layout, Pointee, Pointer};
 
-/// Pointers nested deeper than this are cut; no valid call comes near.
+/// Pointers that are nested deeper are cut; no valid call is near this limit.
 pub const DEPTH_MAX: u32 = 24;
 /// Chains longer than this are cut; a cyclic chain would never end.
 pub const CHAIN_MAX: u32 = 1024;
 
-/// `sType` of the loader's own links in the chains of `vkCreateInstance` and `vkCreateDevice`.
+/// `sType` of the loader's own structures in the chains of `vkCreateInstance` and `vkCreateDevice`.
 pub const LOADER_LINKS: [i32; 2] = [47, 48];
 
-/// How much of a structure is walked.
+/// Which part of a structure is walked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WalkPass {
     /// Inputs before the call.
@@ -21,7 +21,7 @@ pub enum WalkPass {
     Leave,
 }
 
-/// What becomes of a pointer that is not null.
+/// What happens with a pointer that is not null.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PointerAction {
     Follow(WalkPass),

@@ -1,8 +1,8 @@
-//! Words from one thread to one reader, in chunks.
+//! A queue of words from one thread to one reader, in chunks.
 //!
-//! The producer owns every word behind `committed` of its last chunk, readers may look at those before it; a word
-//! that was committed never changes. So a record can be read as soon as it is complete, also while its thread is
-//! idle, and the producer neither waits nor calls the system, except for a new chunk every few thousand calls.
+//! The producer owns every word after `committed` in its last chunk. Readers may read the words before it, which never
+//! change. A record can therefore be read as soon as it is complete, even while its thread is idle. The producer never
+//! waits for a lock and makes no system call, except for a new chunk every few thousand calls.
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
@@ -16,45 +16,46 @@ use crate::chunk_link;
 use crate::chunk_storage::{ChunkSpace, ChunkStorage, HeapChunk};
 use crate::time::{TIME_MASK, ticks};
 
-/// Words of an ordinary chunk; a larger record gets a chunk of its own.
+/// Words of a normal chunk; a larger record gets a chunk of its own.
 pub const WORDS_PER_CHUNK: usize = 8192;
-/// So much may gather before the reader is called: less than fits into a cache.
+/// Number of words after which the reader is woken. They still fit into a cache.
 const WAKE_WORDS: usize = 1 << 17;
-/// Chunks kept for later.
+/// Largest number of free chunks that are kept.
 const SPARE_MAX: usize = 64;
 
 struct Chunk {
-    /// Words that are complete are counted in it, see `link`. None only while the chunk is dropped.
+    /// The words and the counter of complete ones (`chunk_link`). None only while the chunk is dropped.
     space: Option<ChunkSpace>,
-    /// Who has the words, if we have not.
+    /// The owner of the words, if they are not on our heap.
     storage: Option<Arc<dyn ChunkStorage>>,
     heap: Option<HeapChunk>,
-    /// The chunk after this one. Set after the last word was committed.
+    /// The next chunk. Set after the last word of this one was committed.
     next: OnceLock<Arc<Chunk>>,
     wake: Arc<StreamControl>,
 }
 
-/// What all queues of a process share: how much is under way, and whom to wake when there is more.
+/// What all queues of a process share: the number of words in flight, and the reader to wake.
 pub struct StreamControl {
     words: AtomicUsize,
-    /// Relaxed, as `words`: a little more or less does not matter.
+    /// Relaxed, like `words`, because the limit need not be exact.
     words_max: AtomicUsize,
-    /// How often producers waited for the reader, and for how many microseconds together. Relaxed: it is told now and
-    /// then.
+    /// How often and how long (in microseconds) producers waited for the reader. Relaxed, because these are only
+    /// statistics.
     waits: AtomicU64,
     waited_us: AtomicU64,
-    /// Space that was read and can be written again, the longest unused first: what was read a moment ago is in the
-    /// reader's cache, and memory that another thread frees comes back cold, or not at all.
+    /// Free chunks, the longest unused first. A chunk that was just read is still in the reader's cache. Memory that
+    /// another thread frees would come back cold or not at all.
     spare: Mutex<VecDeque<HeapChunk>>,
     reader: Mutex<Option<std::thread::Thread>>,
-    /// Where words lie, and whether records have their time: both from the next call of each thread on.
+    /// Where chunks are allocated. With a storage, each record also has its time. Takes effect with the next call of
+    /// each thread.
     storage: Mutex<Option<Arc<dyn ChunkStorage>>>,
-    /// How often that changed. Relaxed: what it speaks of is behind a lock.
+    /// Counts changes of `storage`. Relaxed, because `storage` itself is behind a lock.
     storage_changes: AtomicU32,
 }
 
 impl StreamControl {
-    /// At most about `words_max` words are under way; beyond that producers wait for the reader.
+    /// At most about `words_max` words may be in flight; beyond that, producers wait for the reader.
     pub fn new(words_max: usize) -> Arc<StreamControl> {
         Arc::new(StreamControl {
             words: AtomicUsize::new(0),
@@ -68,24 +69,24 @@ impl StreamControl {
         })
     }
 
-    /// From now on so many words may be under way.
+    /// Changes the limit of words in flight.
     pub fn set_words_max(&self, words_max: usize) {
         self.words_max.store(words_max, Ordering::Relaxed);
     }
 
-    /// How often producers waited for the reader, and how long all of them together.
+    /// How often producers waited for the reader, and the total time.
     pub fn wait_stats(&self) -> (u64, Duration) {
         let time = Duration::from_micros(self.waited_us.load(Ordering::Relaxed));
         (self.waits.load(Ordering::Relaxed), time)
     }
 
-    /// From now on words lie in a room, and each record is behind a word with its time; or not any more.
+    /// Sets the storage of new chunks; a record in a storage follows a word with its time. None goes back to the heap.
     pub fn set_storage(&self, room: Option<Arc<dyn ChunkStorage>>) {
         *self.storage.lock().unwrap_or_else(PoisonError::into_inner) = room;
         self.storage_changes.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// The calling thread is the reader.
+    /// Declares the calling thread to be the reader.
     pub fn set_reader(&self) {
         *self.reader() = Some(std::thread::current());
     }
@@ -96,12 +97,12 @@ impl StreamControl {
         }
     }
 
-    /// Nobody reads any more, and nobody waits for it.
+    /// From now on there is no reader, and no producer waits for one.
     pub fn clear_reader(&self) {
         *self.reader() = None;
     }
 
-    /// Words in chunks that somebody still holds.
+    /// Number of words in chunks that are still in use.
     pub fn words_in_flight(&self) -> usize {
         self.words.load(Ordering::Relaxed)
     }
@@ -114,7 +115,8 @@ impl StreamControl {
         self.reader.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Before a new chunk. The reader looks every few milliseconds by itself; it is called when much has gathered.
+    /// Called before a new chunk. The reader polls every few milliseconds; it is only woken when many words are in
+    /// flight.
     fn wait_for_capacity(&self) {
         let words_max = self.words_max.load(Ordering::Relaxed);
         if self.words_in_flight() > (words_max / 8).min(WAKE_WORDS) {
@@ -176,7 +178,7 @@ impl Drop for Chunk {
                 spare.push_back(heap);
             }
         }
-        // A long run of chunks must not be dropped by recursion, one inside the other.
+        // Dropping a long list of chunks recursively would overflow the stack.
         let mut next = self.next.take();
         while let Some(mut chunk) = next.and_then(Arc::into_inner) {
             next = chunk.next.take();
@@ -184,7 +186,7 @@ impl Drop for Chunk {
     }
 }
 
-/// A new queue, for the words of a stream.
+/// Creates the queue of a stream.
 pub fn chunk_queue(stream: u32, wake: &Arc<StreamControl>) -> (Producer, Consumer) {
     let changes = wake.storage_changes.load(Ordering::Relaxed);
     let chunk = Chunk::new(WORDS_PER_CHUNK, stream, 0, wake);
@@ -202,14 +204,14 @@ pub struct Producer {
     stream: u32,
     /// Words before this chunk.
     position: u64,
-    /// The changes of the room that it knows of.
+    /// The value of `storage_changes` that this producer has seen.
     storage_changes: u32,
     /// Whether a word with the time stands before each record.
     is_timed: bool,
 }
 
 impl Producer {
-    /// A new call begins: looks whether the room has changed.
+    /// Begins a call: applies a change of the storage.
     #[inline(always)]
     pub fn begin(&mut self) {
         let changes = self.chunk.wake.storage_changes.load(Ordering::Relaxed);
@@ -230,10 +232,10 @@ impl Producer {
         unsafe { self.commit(words.len()) };
     }
 
-    /// Room for words that are to be written in place. Until they are committed they are nobody's.
+    /// Reserves words that the caller writes in place. Until they are committed, the reader does not see them.
     ///
-    /// A record that is built elsewhere and then copied costs half as much again: the copy reads words that were just
-    /// written in parts, which is a store-forwarding stall.
+    /// Building a record elsewhere and copying it costs half as much again: the copy reads words that were just written
+    /// in parts, which is a store-forwarding stall.
     #[inline(always)]
     pub fn claim(&mut self, words: usize) -> *mut u64 {
         let mark = usize::from(self.is_timed);
@@ -300,17 +302,17 @@ unsafe fn copy(words: &[u64], to: *mut u64) {
 /// The reading end.
 pub struct Consumer {
     chunk: Arc<Chunk>,
-    /// Words taken of this chunk.
+    /// Words of this chunk that were taken.
     at: usize,
     /// Words before this chunk.
     position: u64,
-    /// Chunks in a room that were read, each with the position behind it: they are kept until somebody says that what
-    /// they hold is safe elsewhere.
+    /// Chunks of a storage that were read, each with the stream position after it. They are kept until `release`
+    /// confirms that their words are saved elsewhere.
     retained: VecDeque<(u64, Arc<Chunk>)>,
 }
 
 impl Consumer {
-    /// The words that are there and were not taken yet, as far as they lie in one run.
+    /// The committed words that were not taken yet, as far as they are contiguous.
     pub fn peek(&mut self) -> &[u64] {
         let next = chunk_link::next_chunk(self.chunk.space().committed(), &self.chunk.next, self.at).cloned();
         if let Some(next) = next {
@@ -328,18 +330,18 @@ impl Consumer {
         unsafe { std::slice::from_raw_parts(self.chunk.space().words().add(self.at), count) }
     }
 
-    /// Words of the stream that were taken.
+    /// Number of words of the stream that were taken.
     pub fn position(&self) -> u64 {
         self.position + self.at as u64
     }
 
-    /// The first `count` words of what `peek` gave are done with.
+    /// Takes the first `count` words of the result of `peek`.
     pub fn take(&mut self, count: usize) {
         assert!(self.at + count <= self.chunk.committed(), "only what was seen is taken");
         self.at += count;
     }
 
-    /// What lies before a position is safe elsewhere.
+    /// Releases chunks before a position, whose words are saved elsewhere.
     pub fn release(&mut self, position: u64) {
         while self.retained.pop_front_if(|it| it.0 <= position).is_some() {}
     }
@@ -395,7 +397,7 @@ mod tests {
                     std::thread::yield_now();
                 }
             }
-            // Joined by hand: ThreadSanitizer does not see what the end of a scope waits for.
+            // Joined explicitly, because ThreadSanitizer does not see what the end of a scope waits for.
             thread.join().expect("nobody panics");
         });
     }
@@ -412,7 +414,8 @@ mod tests {
         let pause = Duration::from_millis(20);
         std::thread::scope(|scope| {
             let thread = scope.spawn(|| producer.append(&words));
-            // It wakes this thread once before it waits, and then as long as it does; somebody else may have before.
+            // The producer wakes this thread once before it waits, and then while it waits. An earlier wake-up may be
+            // pending.
             (0..3).for_each(|_| std::thread::park());
             std::thread::sleep(pause);
             for _ in 0..9 {
@@ -438,7 +441,7 @@ mod tests {
         assert_eq!(wake.words_in_flight(), 0);
     }
 
-    /// Remembers who asked for space, and what was given back.
+    /// Records the requests for space, and what was released.
     #[derive(Default)]
     struct Log {
         heaps: Mutex<Vec<HeapChunk>>,

@@ -1,4 +1,4 @@
-//! Where the words of a stream lie: in memory of ours, or in a room that outlives the process.
+//! Where the words of a stream are stored: on our heap, or in a storage that outlives the process.
 
 use std::cell::UnsafeCell;
 use std::mem::MaybeUninit;
@@ -6,7 +6,7 @@ use std::ptr::NonNull;
 use std::sync::Arc;
 use std::sync::atomic::AtomicUsize;
 
-/// Words that one thread writes and one reads, and how many of them are complete.
+/// Words that one thread writes and another one reads, and the number of complete ones.
 pub struct ChunkSpace {
     words: NonNull<u64>,
     count: usize,
@@ -52,18 +52,18 @@ impl ChunkSpace {
     }
 }
 
-/// A place for the words of streams.
+/// A storage for the words of streams.
 pub trait ChunkStorage: Send + Sync {
-    /// Space for words of a stream, behind its first `position` ones; none if there is no more.
+    /// Space for words of a stream after its first `position` ones; none if the storage is full.
     fn claim(&self, stream: u32, position: u64, words: usize) -> Option<ChunkSpace>;
 
-    /// The words are not needed any more.
+    /// Returns space whose words are not needed any more.
     fn release(&self, space: ChunkSpace);
 }
 
-/// Memory of ours: the counter, and then the words.
+/// Space on our heap: the counter, then the words.
 ///
-/// Not a box: to move a box says that nobody else has its contents, and a heap moves while its space is in use.
+/// Not a `Box`: moving a box asserts unique access to its contents, and a heap chunk moves while its space is in use.
 pub(crate) struct HeapChunk(Arc<[UnsafeCell<MaybeUninit<u64>>]>);
 
 // SAFETY: a shared heap gives a space and no more, by a function whose contract says that there is one at a time.

@@ -19,7 +19,7 @@
 //!
 //! [`Merger`] reads all streams and gives their records in an order that respects every edge.
 
-/// What `link` and `thread_progress` are made of, except where they are modeled.
+/// The atomics of `chunk_link` and `thread_progress`; the model replaces them.
 mod atomics {
     #[cfg(lavascope_sanitize)]
     pub(crate) use super::visible::OnceLock;

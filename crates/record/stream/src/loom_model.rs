@@ -1,6 +1,6 @@
-//! All interleavings of threads that complete calls, ask each other for barriers, and hand words over, also such as only
-//! weakly ordered processors show. The code is that of [`crate::thread_progress`] and [`crate::chunk_link`], compiled with the atomics of
-//! `loom`.
+//! Tests all interleavings of threads that complete calls, request barriers and pass words on, including those that
+//! only weakly ordered processors show. The code is that of [`crate::thread_progress`] and [`crate::chunk_link`],
+//! compiled with the atomics of `loom`.
 
 use std::sync::atomic::AtomicBool as Plain;
 
@@ -18,12 +18,12 @@ mod thread_progress;
 
 use thread_progress::ThreadProgress;
 
-/// What the code under test is made of here.
+/// The atomics of the code under test.
 mod atomics {
     use loom::cell::UnsafeCell;
     pub(crate) use loom::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 
-    /// As that of the standard library: whoever sees the value sees what came before it was set.
+    /// Like the one of the standard library: a thread that sees the value also sees everything before it.
     pub(crate) struct OnceLock<T> {
         is_set: AtomicBool,
         value: UnsafeCell<Option<T>>,
@@ -42,7 +42,7 @@ mod atomics {
             self.value.with(|it| unsafe { (*it).as_ref() })
         }
 
-        /// By one thread, once.
+        /// One thread calls this once.
         pub(crate) fn set(&self, value: T) {
             // SAFETY: `get` does not look before `is_set`, which the next step sets; `loom` finds out if it does.
             self.value.with_mut(|it| unsafe { *it = Some(value) });
@@ -53,7 +53,7 @@ mod atomics {
 
 const WORDS: usize = 2;
 
-/// A chunk of two words. `loom` tells where one is read that is not complete.
+/// A chunk of two words. `loom` reports a read of an incomplete word.
 struct ModelChunk {
     words: [UnsafeCell<u64>; WORDS],
     counter: atomics::AtomicUsize,
@@ -67,7 +67,7 @@ impl ModelChunk {
     }
 }
 
-/// Writes so many words, in as many chunks as they need, the way `Producer` does.
+/// Writes a number of words as `Producer` does, in as many chunks as they need.
 fn produce(mut chunk: Arc<ModelChunk>, count: u64) {
     let mut at = 0;
     for word in 1..=count {
@@ -95,7 +95,7 @@ impl ModelReader {
         ModelReader { chunk, at: 0, seen: Vec::new() }
     }
 
-    /// All that is there of a chunk, once it is known which.
+    /// Reads everything in a chunk, after the next chunk was loaded.
     fn read(&mut self, next: Option<Arc<ModelChunk>>) {
         if let Some(next) = next {
             (self.chunk, self.at) = (next, 0);
@@ -113,7 +113,7 @@ impl ModelReader {
         self.read(next);
     }
 
-    /// The same, with the chunk looked at before what comes behind it.
+    /// Like the correct step, but loads the chunk's counter before the next chunk.
     fn step_in_the_wrong_order(&mut self) {
         let is_read = self.at == chunk_link::committed(&self.chunk.counter);
         let next = self.chunk.next.get().filter(|_| is_read).cloned();
@@ -121,7 +121,7 @@ impl ModelReader {
     }
 }
 
-/// All ways in which threads are interrupted at most three times.
+/// Explores all interleavings with at most three preemptions.
 fn explore(test: impl Fn() + Sync + Send + 'static) {
     let mut model = loom::model::Builder::new();
     model.preemption_bound = Some(3);
@@ -145,7 +145,7 @@ fn every_word_of_a_queue_is_seen_once_and_in_its_order() {
     });
 }
 
-/// Whether there is an interleaving in which a reader leaves words behind.
+/// Whether there is an interleaving in which a reader misses words.
 fn is_lost(step: fn(&mut ModelReader)) -> bool {
     let is_lost = std::sync::Arc::new(Plain::new(false));
     let found = is_lost.clone();
@@ -175,7 +175,7 @@ fn whoever_is_asked_for_a_barrier_sees_the_call_that_asked() {
     loom::model(|| {
         let posts = Arc::new([ThreadProgress::new(), ThreadProgress::new()]);
         let other_posts = posts.clone();
-        // One waits for the device, and tells the other.
+        // One thread waits for the device, and signals the other.
         let other = thread::spawn(move || {
             other_posts[0].complete(1);
             other_posts[0].complete(2);
@@ -210,7 +210,7 @@ fn two_wishes_are_never_both_lost() {
                 known.iter_mut().zip(posts.iter()).for_each(|it| *it.0 = it.1.position());
             }
         };
-        // One record while they ask, and one behind it.
+        // One record during the requests, and one after them.
         barrier(&mut known);
         for other in others {
             other.join().expect("it ends");

@@ -1,4 +1,4 @@
-//! All streams as one: every record after the calls that its touches name.
+//! Merges all streams into one: every record comes after the calls that its order edges name.
 
 use std::sync::Arc;
 
@@ -10,8 +10,8 @@ use crate::time::TIME_MASK;
 
 /// Reads the streams of all threads.
 ///
-/// A touch only ever names a call whose record is in its stream already, so whatever was committed can be given out
-/// in some order, and the merger never has to wait for a thread.
+/// An order edge only names a call whose record is already in its stream. All committed records can therefore be
+/// returned in some valid order, and the merger never waits for a thread.
 #[derive(Default)]
 pub struct Merger {
     streams: Vec<MergedStream>,
@@ -20,31 +20,31 @@ pub struct Merger {
 struct MergedStream {
     shared: Arc<ThreadShared>,
     consumer: Consumer,
-    /// The last call that is complete in what was given out.
+    /// The last call of the stream that is complete in the merged order.
     completed: u64,
 }
 
-/// So many records are given before whoever asked may do something else.
+/// Largest number of records that one call of `drain` returns.
 const ROUND_MAX: usize = 1 << 16;
 
-/// A record, and where it stands.
+/// A record, with its position.
 #[derive(Clone, Copy)]
 pub struct OrderedRecord<'a> {
     pub thread: u32,
-    /// Words of the thread's stream before it and behind it; a word with its time belongs to it.
+    /// The words of the stream before and after the record; the word with its time belongs to it.
     pub first: u64,
     pub end: u64,
-    /// In [`ticks`](crate::ticks), as far as [`TIME_MASK`](crate::TIME_MASK) goes.
+    /// The time in [`ticks`](crate::ticks), modulo [`TIME_MASK`](crate::TIME_MASK).
     pub time: Option<u64>,
     pub record: &'a [u64],
 }
 
 impl Merger {
-    /// Gives all records that are there, or very many of them, and says how many there were.
+    /// Passes all available records to `give`, up to a limit. Returns their number.
     pub fn drain(&mut self, threads: &StreamThreads, mut give: impl FnMut(OrderedRecord<'_>)) -> usize {
         let mut given = 0;
         loop {
-            // Again in each round: a record may come after one of a thread that began a moment ago.
+            // In each round, because a record may come after one of a thread that has just begun.
             self.add_new_streams(threads);
             let before = given;
             for index in 0..self.streams.len() {
@@ -56,14 +56,14 @@ impl Merger {
         }
     }
 
-    /// What a thread wrote before a position is safe elsewhere.
+    /// Releases the words of a thread before a position, which are saved elsewhere.
     pub fn release(&mut self, thread: u32, position: u64) {
         if let Some(merged_stream) = self.streams.get_mut((thread as usize).wrapping_sub(1)) {
             merged_stream.consumer.release(position);
         }
     }
 
-    /// Nothing needs to be kept any more.
+    /// Releases all words that were read.
     pub fn release_all(&mut self) {
         self.streams.iter_mut().for_each(|it| it.consumer.release(u64::MAX));
     }
@@ -75,7 +75,7 @@ impl Merger {
         }
     }
 
-    /// Gives records of one stream until one has to wait.
+    /// Passes records of one stream to `give` until one has to wait for another stream.
     fn drain_stream(&mut self, index: usize, give: &mut impl FnMut(OrderedRecord<'_>)) -> usize {
         let mut given = 0;
         loop {
@@ -83,7 +83,7 @@ impl Merger {
             let stream = &mut self.streams[index];
             let (mut taken, mut last) = (0, stream.completed);
             let thread = stream.shared.number();
-            // It may go on to the next chunk, and then is still where it was.
+            // `peek` may move to the next chunk; the position stays the same.
             stream.consumer.peek();
             let before = stream.consumer.position();
             let words = stream.consumer.peek();
@@ -94,7 +94,7 @@ impl Merger {
                 let first = before + taken as u64;
                 taken += record.len() + usize::from(time.is_some());
                 give(OrderedRecord { thread, first, end: before + taken as u64, time, record });
-                // A call inside another is complete before it.
+                // A call inside another call is complete before the outer one.
                 last = head.completed_call().map_or(last, |it| it.max(last));
                 given += 1;
             }
@@ -115,9 +115,9 @@ fn first_record(words: &[u64]) -> Option<(Option<u64>, RecordHeader, &[u64])> {
 }
 
 fn is_ready(done: &[u64], head: RecordHeader, record: &[u64]) -> bool {
-    let touches = record[head.body_words as usize..].iter().map(|it| OrderEdge::from_word(*it));
-    // Threads are numbered from one, in the order in which the merger met them.
-    touches.into_iter().all(|it| done.get(it.thread as usize - 1).is_some_and(|done| *done >= it.call))
+    let order_edges = record[head.body_words as usize..].iter().map(|it| OrderEdge::from_word(*it));
+    // Threads are numbered from one, in the order in which the merger found them.
+    order_edges.into_iter().all(|it| done.get(it.thread as usize - 1).is_some_and(|done| *done >= it.call))
 }
 
 #[cfg(test)]
@@ -129,18 +129,18 @@ mod tests {
     use crate::chunk_queue::StreamControl;
     use crate::thread::StreamThread;
 
-    /// A record without an image.
-    fn record(command: Command, kind: RecordPhase, call: u64, touches: &[(u32, u64)]) -> Vec<u64> {
+    /// A record with an empty body.
+    fn record(command: Command, kind: RecordPhase, call: u64, order_edges: &[(u32, u64)]) -> Vec<u64> {
         let head = RecordHeader {
             body_words: 2,
             command: command as u16,
             kind: kind as u8,
             omissions: 0,
             call,
-            order_edge_count: touches.len() as u32,
+            order_edge_count: order_edges.len() as u32,
         };
-        let touches = touches.iter().map(|(thread, call)| OrderEdge { thread: *thread, call: *call }.to_word());
-        head.to_words().into_iter().chain(touches).collect()
+        let order_edges = order_edges.iter().map(|(thread, call)| OrderEdge { thread: *thread, call: *call }.to_word());
+        head.to_words().into_iter().chain(order_edges).collect()
     }
 
     fn drained(merger: &mut Merger, threads: &StreamThreads) -> Vec<(u32, u64)> {

@@ -1,7 +1,7 @@
-//! The objects that are alive: their ids, and the calls that last touched them.
+//! The live objects: their ids, and the last call of each.
 //!
-//! Read on every recorded call, without locks. An object lives in a slot, which is used again after its end, so that
-//! memory is bounded by what is alive at once; ids are never used again.
+//! Every recorded call reads this table, without locks. An object has a slot, which is reused after the object is
+//! destroyed, so memory is bounded by the number of live objects. Ids are never reused.
 
 use std::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
@@ -12,16 +12,15 @@ use lavascope_record::encoding::OrderEdge;
 const CHUNK_SLOTS: usize = 1024;
 const CHUNKS_MAX: usize = 1 << 14;
 
-/// Where an object lives.
+/// The place of an object in the table.
 ///
-/// A slot carries no promise: a number that was made up, a slot of other [`ObjectTable`] and one whose object is no
-/// more are found out by [`ObjectTable`], which panics where there is no such slot and else reads what lives there
-/// now.
+/// A slot may be wrong: its number may be invented, or belong to another [`ObjectTable`] or a destroyed object.
+/// [`ObjectTable`] panics if the slot does not exist. Otherwise it returns the object that has the slot now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct ObjectSlot(u32);
 
 impl ObjectSlot {
-    /// The slot of a number that [`ObjectSlot::number`] gave, for maps that hold numbers.
+    /// The slot with a number from [`ObjectSlot::number`], for maps that store numbers.
     #[inline(always)]
     pub const fn from_number(number: u32) -> ObjectSlot {
         ObjectSlot(number)
@@ -33,12 +32,12 @@ impl ObjectSlot {
     }
 }
 
-/// All objects of a process.
+/// All live objects of a process.
 pub struct ObjectTable {
     /// Release in `grow`; pairs with Acquire in `entry`.
     chunks: [AtomicPtr<EntryChunk>; CHUNKS_MAX],
     free: Mutex<Vec<u32>>,
-    /// Chunks that exist. Written under the lock of `free`.
+    /// Number of chunks. Written under the lock of `free`.
     count: AtomicUsize,
 }
 
@@ -47,26 +46,26 @@ type EntryChunk = [ObjectEntry; CHUNK_SLOTS];
 #[derive(Default)]
 struct ObjectEntry {
     id: AtomicU64,
-    /// The word of a [`OrderEdge`], or zero. Release in `touch`; pairs with Acquire in `last_edge`, so that who sees a
-    /// touch also sees the record it speaks of in its stream.
+    /// The word of an [`OrderEdge`], or zero. Release in `set_last_edge`; pairs with Acquire in `last_edge`, so that a
+    /// thread that sees the edge also finds the record that it names in its stream.
     last_edge: AtomicU64,
-    /// The slot whose touch counts for this object: its own, or that of the pool it was allocated from.
+    /// The slot that stores the edges of this object: its own, or that of its pool.
     sync_domain: AtomicU32,
     parent: AtomicU32,
     user_data: AtomicU32,
 }
 
-/// The slot of nobody.
+/// The slot number of no object.
 const NONE: u32 = u32::MAX;
 
-/// Whose pool an object came out of.
+/// The parent of an object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ObjectParent {
     None,
-    /// It ends with its parent.
+    /// The object is destroyed with its parent.
     Owner(ObjectSlot),
-    /// And every use of it is synchronized with every use of its parent, so that they share one order: a command
-    /// buffer and its pool.
+    /// In addition, every use of the object is synchronized with every use of its parent, so they share one order: a
+    /// command buffer and its pool.
     SharedSyncDomain(ObjectSlot),
 }
 
@@ -77,7 +76,7 @@ impl Default for ObjectTable {
 }
 
 impl ObjectTable {
-    /// More objects than this cannot be alive at once.
+    /// Largest number of live objects.
     pub const MAX: usize = CHUNK_SLOTS * CHUNKS_MAX;
 
     pub const fn new() -> ObjectTable {
@@ -88,7 +87,7 @@ impl ObjectTable {
         }
     }
 
-    /// A new object; `note` is the caller's. None when there are [`ObjectTable::MAX`] already.
+    /// Adds an object; `note` is data of the caller. Returns none if there are [`ObjectTable::MAX`] objects.
     pub fn add(&self, id: ObjectId, parent: ObjectParent, note: u32) -> Option<ObjectSlot> {
         let mut free = self.free.lock().unwrap_or_else(PoisonError::into_inner);
         if free.is_empty() {
@@ -110,8 +109,8 @@ impl ObjectTable {
         Some(ObjectSlot(slot))
     }
 
-    /// The object is no more. Its slot will be another's. Nothing happens if nobody lives there: a slot that is free
-    /// twice would become that of two objects.
+    /// Removes an object and frees its slot. Does nothing if the slot is free already: a slot that was freed twice
+    /// would be given to two objects.
     pub fn remove(&self, slot: ObjectSlot) {
         if self.entry(slot).id.swap(0, Ordering::Relaxed) != 0 {
             self.free.lock().unwrap_or_else(PoisonError::into_inner).push(slot.0);
@@ -123,7 +122,7 @@ impl ObjectTable {
         ObjectId::from_raw(self.raw_id(slot))
     }
 
-    /// The id as it stands in a record.
+    /// The id as it is stored in a record.
     #[inline(always)]
     pub fn raw_id(&self, slot: ObjectSlot) -> u64 {
         self.entry(slot).id.load(Ordering::Relaxed)
@@ -133,7 +132,7 @@ impl ObjectTable {
         Some(self.entry(slot).parent.load(Ordering::Relaxed)).filter(|it| *it != NONE).map(ObjectSlot)
     }
 
-    /// Sets the caller's note, and gives the one before.
+    /// Sets the data of the caller, and returns the old data.
     pub fn swap_user_data(&self, slot: ObjectSlot, note: u32) -> u32 {
         self.entry(slot).user_data.swap(note, Ordering::Relaxed)
     }
@@ -142,26 +141,26 @@ impl ObjectTable {
         self.entry(slot).user_data.load(Ordering::Relaxed)
     }
 
-    /// The word of the last touch of an object or of its pool; zero if there was none.
+    /// The word of the last order edge of an object or of its pool; zero if there is none.
     #[inline(always)]
     pub fn last_edge(&self, slot: ObjectSlot) -> u64 {
         self.sync_domain_entry(slot).last_edge.load(Ordering::Acquire)
     }
 
-    /// A call had the object as an externally synchronized parameter.
+    /// Sets the last call that had the object as an externally synchronized parameter.
     #[inline(always)]
     pub fn set_last_edge(&self, slot: ObjectSlot, by: OrderEdge) {
         self.sync_domain_entry(slot).last_edge.store(by.to_word(), Ordering::Release);
     }
 
-    /// The place where touches of an object are kept, for callers that remember it.
+    /// The place where the edges of an object are stored, for callers that cache it.
     ///
-    /// It is the object's for as long as that lives, and some object's for as long as `self` does.
+    /// It belongs to this object as long as the object lives, and to some object as long as `self` lives.
     pub fn sync_domain(&self, slot: ObjectSlot) -> SyncDomain<'_> {
         SyncDomain { last_edge: &self.sync_domain_entry(slot).last_edge }
     }
 
-    /// Objects that are alive.
+    /// Number of live objects.
     pub fn len(&self) -> usize {
         let free = self.free.lock().unwrap_or_else(PoisonError::into_inner);
         self.count.load(Ordering::Relaxed) * CHUNK_SLOTS - free.len()
@@ -201,20 +200,20 @@ fn no_such_slot(slot: ObjectSlot) -> ! {
     panic!("no object was ever in slot {}", slot.0)
 }
 
-/// Where touches of an object are kept.
+/// The place where the order edges of an object are stored.
 #[derive(Clone, Copy)]
 pub struct SyncDomain<'a> {
     last_edge: &'a AtomicU64,
 }
 
 impl SyncDomain<'_> {
-    /// As [`ObjectTable::last_edge`].
+    /// See [`ObjectTable::last_edge`].
     #[inline(always)]
     pub fn last_edge(self) -> u64 {
         self.last_edge.load(Ordering::Acquire)
     }
 
-    /// As [`ObjectTable::set_last_edge`].
+    /// See [`ObjectTable::set_last_edge`].
     #[inline(always)]
     pub fn set_last_edge(self, by: OrderEdge) {
         self.last_edge.store(by.to_word(), Ordering::Release);
@@ -265,7 +264,7 @@ mod tests {
         assert_eq!((objects.last_edge(set), objects.parent(set)), (0, Some(pool)));
     }
 
-    /// The slot of a busy process, a slot that is too large for any, and the slot of nobody.
+    /// A slot of a larger table, a slot beyond any table, and the slot of no object.
     #[test]
     fn a_slot_of_others_is_found_out() {
         let (busy, objects) = (ObjectTable::new(), ObjectTable::new());

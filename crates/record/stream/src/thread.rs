@@ -1,4 +1,4 @@
-//! The threads of the application: how far each is, and what its next record must come after.
+//! The threads of the application: how far each has come, and after what its next record must come.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -7,7 +7,7 @@ use lavascope_record::encoding::{CALL_MAX, OrderEdge};
 use crate::chunk_queue::{Consumer, Producer, StreamControl, chunk_queue};
 use crate::thread_progress::ThreadProgress;
 
-/// What other threads may see of a thread.
+/// The part of a thread that other threads may read.
 pub struct ThreadShared {
     number: u32,
     progress: ThreadProgress,
@@ -19,20 +19,20 @@ impl ThreadShared {
         self.number
     }
 
-    /// The reading end of the thread's stream, for the first who asks.
+    /// The reading end of the thread's stream. Only the first caller gets it.
     pub fn take_consumer(&self) -> Option<Consumer> {
         lock(&self.consumer).take()
     }
 }
 
-/// The application's thread itself: only it writes its stream.
+/// The state of a thread of the application. Only that thread writes its stream.
 pub struct StreamThread {
     shared: Arc<ThreadShared>,
     number: u32,
     calls: u64,
-    /// By thread number: the call that our records are known to come after.
+    /// By thread number: the last call that our records are already ordered after.
     ordered_after: Vec<u64>,
-    /// Of the record being made.
+    /// The order edges of the record that is being made.
     order_edges: Vec<u64>,
     producer: Producer,
 }
@@ -43,7 +43,7 @@ impl StreamThread {
         self.number
     }
 
-    /// Counts a new call.
+    /// Begins a call, and returns its number.
     #[inline(always)]
     pub fn begin(&mut self) -> u64 {
         self.calls += 1;
@@ -52,33 +52,33 @@ impl StreamThread {
         self.calls
     }
 
-    /// The record being made comes after a touch of an object; zero is none.
+    /// Orders the record that is being made after an edge of an object; zero stands for none.
     #[inline(always)]
     pub fn order_after(&mut self, word: u64) {
-        let touch = OrderEdge::from_word(word);
-        if word != 0 && touch.thread != self.number {
-            self.add_edge(touch);
+        let edge = OrderEdge::from_word(word);
+        if word != 0 && edge.thread != self.number {
+            self.add_edge(edge);
         }
     }
 
-    fn add_edge(&mut self, touch: OrderEdge) {
-        let index = touch.thread as usize;
+    fn add_edge(&mut self, edge: OrderEdge) {
+        let index = edge.thread as usize;
         if self.ordered_after.len() <= index {
             self.ordered_after.resize(index + 1, 0);
         }
-        if self.ordered_after[index] < touch.call {
-            self.ordered_after[index] = touch.call;
-            self.order_edges.push(touch.to_word());
+        if self.ordered_after[index] < edge.call {
+            self.ordered_after[index] = edge.call;
+            self.order_edges.push(edge.to_word());
         }
     }
 
-    /// Whether a wait of another thread asked for a barrier; asking takes the wish away.
+    /// Whether another thread requested a barrier. Clears the request.
     #[inline(always)]
     pub fn take_barrier_request(&self) -> bool {
         self.shared.progress.take_barrier_request()
     }
 
-    /// The record being made comes after all that other threads have completed.
+    /// Orders the record that is being made after everything that other threads have completed.
     pub fn order_after_completed(&mut self, threads: &StreamThreads) {
         let own = self.number;
         for other in lock(&threads.list).iter().filter(|it| it.number != own) {
@@ -89,28 +89,28 @@ impl StreamThread {
         }
     }
 
-    /// What the record being made comes after, one word each.
+    /// The order edges of the record that is being made, one word each.
     #[inline(always)]
     pub fn order_edges(&self) -> &[u64] {
         &self.order_edges
     }
 
-    /// The record is made: the next one starts without touches.
+    /// Ends the record: the next one starts without edges.
     #[inline(always)]
     pub fn end_record(&mut self) {
-        // Most records have none, and then there is nothing to write.
+        // Most records have no edges, and then nothing is written.
         if !self.order_edges.is_empty() {
             self.order_edges.clear();
         }
     }
 
-    /// Hands a complete record to the reader of the stream.
+    /// Appends a complete record to the stream.
     #[inline(always)]
     pub fn append(&mut self, record: &[u64]) {
         self.producer.append(record);
     }
 
-    /// Room for a record that is to be written in place; see [`Producer::claim`].
+    /// Reserves words for a record that is written in place; see [`Producer::claim`].
     #[inline(always)]
     pub fn claim(&mut self, words: usize) -> *mut u64 {
         self.producer.claim(words)
@@ -129,24 +129,24 @@ impl StreamThread {
         unsafe { self.producer.commit(words) };
     }
 
-    /// The call returned: others may rely on its having happened.
+    /// The call has returned: records of other threads may name it in an edge.
     #[inline(always)]
     pub fn complete(&self, call: u64) {
         self.shared.progress.complete(call);
     }
 
-    /// The touch that stands for a call of this thread.
+    /// The edge that names a call of this thread.
     #[inline(always)]
     pub fn edge_to(&self, call: u64) -> OrderEdge {
         OrderEdge { thread: self.number, call }
     }
 }
 
-/// All threads that make calls, or did.
+/// All threads that make calls, and those that have ended.
 pub struct StreamThreads {
     list: Mutex<Vec<Arc<ThreadShared>>>,
-    /// Of threads that ended. A new thread goes on where one of them stopped, numbers and all: it began after that
-    /// one ended, so the order stays true, and a program that starts a thread per job has few streams.
+    /// Streams of threads that ended. A new thread continues one of them, with its number. It began after the other
+    /// thread had ended, so the order stays correct, and a program that starts a thread per job needs few streams.
     idle: Mutex<Vec<StreamThread>>,
 }
 
@@ -161,13 +161,13 @@ impl StreamThreads {
         StreamThreads { list: Mutex::new(Vec::new()), idle: Mutex::new(Vec::new()) }
     }
 
-    /// A thread makes its first call.
+    /// Registers a thread at its first call.
     pub fn register(&self, wake: &Arc<StreamControl>) -> StreamThread {
         if let Some(thread) = lock(&self.idle).pop() {
             return thread;
         }
         let mut list = lock(&self.list);
-        // Zero is nobody, so that no touch is the word zero.
+        // No thread has number zero, so no edge is the word zero.
         let number = list.len() as u32 + 1;
         let (producer, consumer) = chunk_queue(number, wake);
         let shared =
@@ -183,13 +183,13 @@ impl StreamThreads {
         }
     }
 
-    /// A thread ended.
+    /// Unregisters a thread that ends.
     pub fn retire(&self, thread: StreamThread) {
         lock(&self.idle).push(thread);
     }
 
-    /// Every other thread makes a barrier before its next record. The calling thread's own position is published
-    /// already.
+    /// Requests a barrier before the next record of every other thread. The position of the calling thread must already
+    /// be published.
     pub fn push_barrier(&self, by: &StreamThread) {
         for other in lock(&self.list).iter().filter(|it| it.number != by.number()) {
             other.progress.request_barrier();
@@ -203,7 +203,7 @@ impl StreamThreads {
         thread.is_some_and(|it| it.progress.position() < call.call)
     }
 
-    /// The threads that were enlisted after the first `known` ones.
+    /// The threads that were registered after the first `known` ones.
     pub fn registered_since(&self, known: usize) -> Vec<Arc<ThreadShared>> {
         lock(&self.list).get(known..).unwrap_or_default().to_vec()
     }
@@ -217,7 +217,7 @@ impl StreamThreads {
     }
 }
 
-/// These locks guard lists that are whole at every moment, so a panic elsewhere does not matter to them.
+/// These locks guard lists that are consistent at every moment, so a panic elsewhere does not matter.
 fn lock<T>(value: &Mutex<T>) -> MutexGuard<'_, T> {
     value.lock().unwrap_or_else(PoisonError::into_inner)
 }

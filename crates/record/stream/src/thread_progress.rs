@@ -1,15 +1,15 @@
-//! What threads tell each other: how far one is, and that another should order itself after it.
+//! What threads share about their progress: how far one has come, and that another must make a barrier.
 //!
-//! Compiled twice: with the atomics of the standard library, and for the test that goes through all interleavings.
+//! Compiled twice: with the atomics of the standard library, and with those of `loom` for a test of all interleavings.
 
 use super::atomics::{AtomicBool, AtomicU64, Ordering};
 
-/// Of one thread; others look at it.
+/// The progress of one thread, which others read.
 pub(crate) struct ThreadProgress {
     /// The last call that returned. Release in `complete`; pairs with Acquire in `position`.
     position: AtomicU64,
-    /// Another thread waited for something: a barrier must come before the next record. Release in `request_barrier`,
-    /// after that thread's position; pairs with Acquire in `take_barrier_request`.
+    /// Another thread has waited for the device, so a barrier must come before the next record. Release in
+    /// `request_barrier`, after that thread's position; pairs with Acquire in `take_barrier_request`.
     barrier_requested: AtomicBool,
 }
 
@@ -18,10 +18,10 @@ impl ThreadProgress {
         ThreadProgress { position: AtomicU64::new(0), barrier_requested: AtomicBool::new(false) }
     }
 
-    /// By the thread itself: a call returned.
+    /// Called by the thread itself when a call has returned.
     #[inline(always)]
     pub(crate) fn complete(&self, call: u64) {
-        // One that was made inside another returned before it, and has the larger number.
+        // A call inside another call returned first, and has the larger number.
         if self.position.load(Ordering::Relaxed) < call {
             self.position.store(call, Ordering::Release);
         }
@@ -32,13 +32,13 @@ impl ThreadProgress {
         self.position.load(Ordering::Acquire)
     }
 
-    /// By another thread, which has published its own position already.
+    /// Called by another thread, which has already published its own position.
     pub(crate) fn request_barrier(&self) {
-        // Not a store: that would hide the position of another thread whose wish it takes the place of.
+        // Not a store: that would hide the position of another thread whose request it replaces.
         self.barrier_requested.swap(true, Ordering::Release);
     }
 
-    /// By the thread itself: whether a barrier is wanted; asking takes the wish away.
+    /// Called by the thread itself: whether a barrier is requested. Clears the request.
     #[inline(always)]
     pub(crate) fn take_barrier_request(&self) -> bool {
         self.barrier_requested.load(Ordering::Relaxed) && self.barrier_requested.swap(false, Ordering::Acquire)

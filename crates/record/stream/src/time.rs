@@ -1,13 +1,13 @@
-//! The time of a record: cheap to ask for, counted in steps of some nanoseconds.
+//! The time of a record, from a clock that is cheap to read and counts in steps of some nanoseconds.
 
 use std::time::{Duration, Instant};
 
 pub use lavascope_platform::clock::ticks;
 
-/// A word holds so much of a time; the rest follows from the one before.
+/// The bits of a time that a record stores; the others follow from the record before.
 pub const TIME_MASK: u64 = (1 << 48) - 1;
 
-/// How many of them a second has, measured for as long as this.
+/// The rate of the clock, measured for as long as `patience`.
 pub fn ticks_per_second(patience: Duration) -> u64 {
     let (start, first) = (Instant::now(), ticks());
     std::thread::sleep(patience);

@@ -1,11 +1,12 @@
-//! A `OnceLock` whose order a sanitizer sees: that of the standard library sets its state in code without instruments.
+//! A `OnceLock` that sanitizers understand: the one of the standard library sets its state in code that is not
+//! instrumented.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// As `std::sync::OnceLock`, for a value that one thread sets.
+/// Like `std::sync::OnceLock`, for a value that one thread sets.
 pub(crate) struct OnceLock<T> {
     value: std::sync::OnceLock<T>,
-    /// Released after the value is there. It promises what `value` promises already, and no more.
+    /// Set after the value, with Release. It gives no guarantee beyond that of `value`.
     is_set: AtomicBool,
 }
 

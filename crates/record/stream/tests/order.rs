@@ -1,5 +1,6 @@
 //! Real threads hand objects to each other, and the merged streams must tell every hand-over in its true order.
 
+use lavascope_test_support::TestRng;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
@@ -10,18 +11,18 @@ use lavascope_stream::{
 };
 
 /// A record whose image is two words of our own: which object, and how often it was used before.
-fn record(command: Command, call: u64, words: [u64; 2], touches: &[u64]) -> Vec<u64> {
+fn record(command: Command, call: u64, words: [u64; 2], order_edges: &[u64]) -> Vec<u64> {
     let head = RecordHeader {
         body_words: 4,
         command: command as u16,
         kind: RecordPhase::Enter as u8,
         omissions: 0,
         call,
-        order_edge_count: touches.len() as u32,
+        order_edge_count: order_edges.len() as u32,
     };
     let mut record = head.to_words().to_vec();
     record.extend(words);
-    record.extend(touches);
+    record.extend(order_edges);
     record
 }
 
@@ -54,16 +55,6 @@ impl Shared {
     }
 }
 
-/// A small generator, so that a seed repeats the choices, if not the schedule.
-struct Random(u64);
-
-impl Random {
-    fn below(&mut self, end: usize) -> usize {
-        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        (self.0 >> 33) as usize % end
-    }
-}
-
 #[test]
 fn hand_overs_are_told_in_their_true_order() {
     for (seed, threads, objects) in [(1, 2, 1), (2, 4, 3), (3, 8, 5), (4, 16, 40)] {
@@ -83,7 +74,7 @@ fn hand_overs_are_told_in_their_true_order() {
                 let (shared, wake, running) = (&shared, &wake, &running);
                 scope.spawn(move || {
                     let mut thread = shared.threads.register(wake);
-                    let mut random = Random(seed * 1000 + value);
+                    let mut random = TestRng::new(seed * 1000 + value);
                     for _ in 0..3000 {
                         shared.call(&mut thread, random.below(objects));
                     }
@@ -115,11 +106,11 @@ fn few_touches_are_enough() {
     for _ in 0..100 {
         shared.call(&mut b, 0);
     }
-    let mut touches = Vec::new();
-    Merger::default().drain(&shared.threads, |given| {
-        touches.extend(given.record[4..].iter().map(|it| (given.thread, OrderEdge::from_word(*it))));
+    let mut order_edges = Vec::new();
+    Merger::default().drain(&shared.threads, |ordered| {
+        order_edges.extend(ordered.record[4..].iter().map(|it| (ordered.thread, OrderEdge::from_word(*it))));
     });
-    assert_eq!(touches, [(b.number(), OrderEdge { thread: a.number(), call: 100 })]);
+    assert_eq!(order_edges, [(b.number(), OrderEdge { thread: a.number(), call: 100 })]);
 }
 
 /// One thread submits, one waits for the fence, and a third goes on because the second told it so, in a way that
@@ -139,7 +130,7 @@ fn barriers_order_what_no_object_does() {
             [shared.threads.register(&wake), shared.threads.register(&wake), shared.threads.register(&wake)];
         let [submitter, waiter, third] = &mut others;
         let fence = shared.uses[0].0;
-        let say = |thread: &mut StreamThread, what: u64| {
+        let write_call = |thread: &mut StreamThread, what: u64| {
             let call = thread.begin();
             if thread.take_barrier_request() {
                 thread.order_after_completed(&shared.threads);
@@ -151,14 +142,14 @@ fn barriers_order_what_no_object_does() {
         };
         std::thread::scope(|scope| {
             let first = scope.spawn(|| {
-                let call = say(submitter, 100);
+                let call = write_call(submitter, 100);
                 shared.objects.set_last_edge(fence, submitter.edge_to(call));
                 submitter.complete(call);
                 is_signaled.store(true, Ordering::Release);
             });
             let second = scope.spawn(|| {
                 until(&is_signaled);
-                let call = say(waiter, 200);
+                let call = write_call(waiter, 200);
                 waiter.complete(call);
                 shared.threads.push_barrier(waiter);
                 is_told.store(true, Ordering::Release);

@@ -3,6 +3,7 @@
 use lavascope_abi::Command;
 use lavascope_bench::{Bench, Suite};
 use lavascope_record::encoding::{OrderEdge, RecordHeader, RecordPhase};
+use lavascope_test_support::TestRng;
 use lavascope_trace::{
     BlockWriter, Codec, MergedReader, RawBlock, StreamRecord, Trace, TraceHeader, TraceRecorder, VERSION,
 };
@@ -13,7 +14,7 @@ const HEADER: TraceHeader = TraceHeader { version: VERSION, id: 1, began: 0, tic
 
 /// A stream of commands that set state and draw, in the proportions of a frame, with arguments that vary.
 struct CallGenerator {
-    random: u64,
+    rng: TestRng,
     /// Of each thread.
     calls: [u64; 2],
     ends: [u64; 2],
@@ -22,12 +23,7 @@ struct CallGenerator {
 
 impl CallGenerator {
     fn new() -> CallGenerator {
-        CallGenerator { random: 1, calls: [0; 2], ends: [0; 2], time: 0 }
-    }
-
-    fn next(&mut self) -> u64 {
-        self.random = self.random.wrapping_mul(0x5851_f42d_4c95_7f2d).wrapping_add(0x1405_7b7e_f767_814f);
-        self.random >> 33
+        CallGenerator { rng: TestRng::new(1), calls: [0; 2], ends: [0; 2], time: 0 }
     }
 
     /// Gives the next record of one of two threads, which hand things over now and then.
@@ -42,7 +38,7 @@ impl CallGenerator {
             _ => (Command::CmdDraw, 3),
         };
         let is_handed_over = index.is_multiple_of(1000) && index > 0;
-        let touches = u32::from(is_handed_over);
+        let edge_count = u32::from(is_handed_over);
         self.calls[thread] += 1;
         let head = RecordHeader {
             body_words: 2 + width,
@@ -50,20 +46,20 @@ impl CallGenerator {
             kind: RecordPhase::Enter as u8,
             omissions: 0,
             call: self.calls[thread],
-            order_edge_count: touches,
+            order_edge_count: edge_count,
         };
         let mut words = [0u64; 16];
         words[..2].copy_from_slice(&head.to_words());
         words[2] = 0x0600_0000_0000_0001 + thread as u64;
         for word in &mut words[3..2 + width as usize] {
-            *word = self.next() % 1000;
+            *word = (self.rng.next_u64() >> 33) % 1000;
         }
         let other = OrderEdge { thread: 2 - thread as u32, call: self.calls[1 - thread] };
         words[2 + width as usize] = other.to_word();
-        let record = &words[..(2 + width + touches) as usize];
+        let record = &words[..(2 + width + edge_count) as usize];
         let span = self.ends[thread]..self.ends[thread] + record.len() as u64 + 1;
         self.ends[thread] = span.end;
-        self.time += 20 + self.next() % 30;
+        self.time += 20 + (self.rng.next_u64() >> 33) % 30;
         recorder.record(StreamRecord { stream: 1 + thread as u32, span, time: self.time, record }, give);
     }
 }

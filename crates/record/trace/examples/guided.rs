@@ -10,6 +10,7 @@
 #[path = "../tests/common/mod.rs"]
 mod common;
 
+use lavascope_test_support::TestRng;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
@@ -18,7 +19,7 @@ use lavascope_record::encoding::{RecordHeader, RecordPhase};
 use lavascope_trace::{Codec, TailHeader, TailSlot};
 use xxhash_rust::xxh3::xxh3_64;
 
-use common::{Random, file, read_all};
+use common::{file, read_all};
 
 // Relaxed: they are set before `main`, and one thread looks at them.
 static FIRST: AtomicPtr<u8> = AtomicPtr::new(std::ptr::null_mut());
@@ -36,7 +37,8 @@ fn main() {
     let mut number = |or| arguments.next().and_then(|it| it.parse().ok()).unwrap_or(or);
     let (seconds, seed): (u64, u64) = (number(10), number(1));
     let folder = arguments.next().map(PathBuf::from);
-    let mut fuzzer = Fuzzer { random: Random(seed), kept: Vec::new(), coverage: Coverage::new(), folder, rounds: 0 };
+    let mut fuzzer =
+        Fuzzer { random: TestRng::new(seed), kept: Vec::new(), coverage: Coverage::new(), folder, rounds: 0 };
     for input in seeds().into_iter().chain(fuzzer.saved()) {
         fuzzer.coverage.insert_coverage(|| fuzzer_read(&input));
         fuzzer.kept.push(input);
@@ -129,7 +131,7 @@ impl Coverage {
 }
 
 struct Fuzzer {
-    random: Random,
+    random: TestRng,
     kept: Vec<Input>,
     coverage: Coverage,
     folder: Option<PathBuf>,
@@ -230,7 +232,7 @@ impl FileParts {
     }
 }
 
-fn changed(random: &mut Random, input: &Input, other: &Input) -> Input {
+fn changed(random: &mut TestRng, input: &Input, other: &Input) -> Input {
     let mut tail = input.tail.clone();
     if random.below(6) == 0 {
         change_bytes(random, &mut tail, &other.tail);
@@ -247,7 +249,7 @@ fn changed(random: &mut Random, input: &Input, other: &Input) -> Input {
     Input { file, tail }
 }
 
-fn change_parts(random: &mut Random, parts: &mut FileParts, others: &FileParts) {
+fn change_parts(random: &mut TestRng, parts: &mut FileParts, others: &FileParts) {
     let (at, count) = (random.below(parts.blocks.len()), parts.blocks.len());
     if count == 0 {
         return change_bytes(random, &mut parts.header, &others.header);
@@ -273,7 +275,7 @@ fn change_parts(random: &mut Random, parts: &mut FileParts, others: &FileParts) 
 
 const VALUES: [u64; 12] = [0, 1, 2, 7, 0x7f, 0x80, 0xff, 0xffff, 0x7fff_ffff, 0xffff_ffff, 1 << 40, u64::MAX];
 
-fn change_bytes(random: &mut Random, bytes: &mut Vec<u8>, other: &[u8]) {
+fn change_bytes(random: &mut TestRng, bytes: &mut Vec<u8>, other: &[u8]) {
     let at = random.below(bytes.len());
     match random.below(8) {
         0 if !bytes.is_empty() => bytes[at] ^= 1 << random.below(8),

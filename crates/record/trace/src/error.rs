@@ -1,4 +1,4 @@
-//! What can be wrong with a trace, and where.
+//! Errors in traces, with their positions.
 
 /// Why a file, or a part of it, cannot be read.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -21,12 +21,12 @@ pub enum TraceError {
     Order { stream: u32, call: u64 },
 }
 
-/// What was found wrong, and what it costs. Everything else of the file was read.
+/// Damage and its extent. The rest of the file was read.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("byte {at}: {what}")]
 pub struct Damage {
     pub at: u64,
-    /// Bytes that are lost or were skipped.
+    /// Number of bytes that are lost or were skipped.
     pub size: u64,
     pub what: String,
 }

@@ -6,10 +6,11 @@
 
 mod common;
 
+use lavascope_test_support::TestRng;
 use lavascope_trace::Codec;
 use xxhash_rust::xxh3::xxh3_64;
 
-use common::{Random, file, read_all};
+use common::{file, read_all};
 
 /// Where blocks begin, by their magic.
 fn blocks_of(file: &[u8]) -> Vec<usize> {
@@ -32,7 +33,7 @@ fn number(name: &str, or: u64) -> u64 {
 #[test]
 fn damage_costs_what_is_damaged_and_no_more_memory_than_the_file_allows() {
     let rounds = number("LAVASCOPE_DAMAGES", 400);
-    let mut random = Random(number("LAVASCOPE_SEED", 1));
+    let mut random = TestRng::new(number("LAVASCOPE_SEED", 1));
     let files = [file(Codec::Zstd, 1000), file(Codec::None, 1000), file(Codec::Lz4, 300)];
     let (mut refused, mut damaged, mut most) = (0, 0, 0);
     for round in 0..rounds {

@@ -1,5 +1,6 @@
 //! Whole files: what goes in comes out, whatever happens to the file.
 
+use lavascope_test_support::TestRng;
 use std::collections::{BTreeMap, HashSet};
 
 use lavascope_abi::{Command, bytes_of_slice};
@@ -13,15 +14,6 @@ use lavascope_trace::{
 const HEADER: TraceHeader =
     TraceHeader { version: lavascope_trace::VERSION, id: 0x1234, began: 5, ticks_per_second: 1_000_000_000 };
 
-struct Random(u64);
-
-impl Random {
-    fn below(&mut self, max: u64) -> u64 {
-        self.0 = self.0.wrapping_mul(0x5851_f42d_4c95_7f2d).wrapping_add(0x1405_7b7e_f767_814f);
-        (self.0 >> 33) % max
-    }
-}
-
 #[derive(Clone, Debug, PartialEq)]
 struct TestRecord {
     stream: u32,
@@ -29,10 +21,10 @@ struct TestRecord {
     record: Vec<u64>,
 }
 
-/// Calls of three threads in an order that could be: each record comes after what its touches name.
+/// Calls of three threads in a possible order: each record comes after those that its order edges name.
 fn calls(count: usize, seed: u64) -> Vec<TestRecord> {
     let commands = [Command::CmdDraw, Command::CmdSetViewport, Command::CmdPushConstants, Command::QueueSubmit2];
-    let mut random = Random(seed);
+    let mut random = TestRng::new(seed);
     let mut done: BTreeMap<u32, u64> = BTreeMap::new();
     let mut known: BTreeMap<(u32, u32), u64> = BTreeMap::new();
     let mut all = Vec::new();
@@ -48,24 +40,24 @@ fn calls(count: usize, seed: u64) -> Vec<TestRecord> {
                 .map(|it| [0x500_0000_0000_0001, random.below(500), index][it as usize % 3])
                 .collect(),
         };
-        let mut touches = Vec::new();
+        let mut order_edges = Vec::new();
         for other in (1..=3).filter(|it| *it != stream) {
             let call = done.get(&other).copied().unwrap_or(0);
             if random.below(20) == 0 && known.get(&(stream, other)).is_none_or(|it| *it < call) && call > 0 {
                 known.insert((stream, other), call);
-                touches.push(OrderEdge { thread: other, call }.to_word());
+                order_edges.push(OrderEdge { thread: other, call }.to_word());
             }
         }
-        let head = |kind, body: usize, touches: usize| RecordHeader {
+        let head = |kind, body: usize, order_edges: usize| RecordHeader {
             body_words: 2 + body as u32,
             command: command as u16,
             kind,
             omissions: 0,
             call,
-            order_edge_count: touches as u32,
+            order_edge_count: order_edges as u32,
         };
-        let mut record = head(RecordPhase::Enter as u8, body.len(), touches.len()).to_words().to_vec();
-        record.extend(body.iter().chain(&touches));
+        let mut record = head(RecordPhase::Enter as u8, body.len(), order_edges.len()).to_words().to_vec();
+        record.extend(body.iter().chain(&order_edges));
         all.push(TestRecord { stream, time: 1000 + index * 3, record });
         if command.desc().outputs.is_some() {
             let mut record = head(RecordPhase::Leave as u8, 1, 0).to_words().to_vec();
@@ -126,8 +118,8 @@ fn is_ordered(calls: &[TestRecord]) -> bool {
     let mut done: BTreeMap<u32, u64> = BTreeMap::new();
     calls.iter().all(|test_record| {
         let head = RecordHeader::from_words(test_record.record[0], test_record.record[1]);
-        let mut touches = test_record.record[head.body_words as usize..].iter().map(|it| OrderEdge::from_word(*it));
-        let is_fine = touches.all(|it| done.get(&it.thread).is_some_and(|done| *done >= it.call));
+        let mut order_edges = test_record.record[head.body_words as usize..].iter().map(|it| OrderEdge::from_word(*it));
+        let is_fine = order_edges.all(|it| done.get(&it.thread).is_some_and(|done| *done >= it.call));
         if let Some(call) = head.completed_call() {
             done.insert(test_record.stream, call);
         }
@@ -181,7 +173,7 @@ fn a_file_is_small() {
 fn a_cut_file_gives_what_is_whole() {
     let made = calls(8000, 4);
     let bytes = file(&made, Codec::Zstd, true);
-    let mut random = Random(5);
+    let mut random = TestRng::new(5);
     let mut last = usize::MAX;
     for _ in 0..30 {
         let cut = random.below(bytes.len() as u64) as usize;
@@ -204,7 +196,7 @@ fn any_damage_is_an_error_or_left_out() {
     let made = calls(3000, 6);
     let good = file(&made, Codec::Zstd, true);
     let known: HashSet<(u32, &[u64])> = made.iter().map(|it| (it.stream, &*it.record)).collect();
-    let mut random = Random(7);
+    let mut random = TestRng::new(7);
     for round in 0..200 {
         let mut bad = good.clone();
         for _ in 0..1 + random.below(4) {

@@ -113,48 +113,50 @@ pub(crate) fn effects(
     call: Call<'_>,
     refs: &[ObjectId],
     resources: &Resources,
-    tell: &mut impl FnMut(ObjectId, Effect),
+    add_effect: &mut impl FnMut(ObjectId, Effect),
 ) {
     match call {
-        Call::CmdPipelineBarrier(params) => barrier_effects(params.p_image_memory_barriers().iter(), resources, tell),
+        Call::CmdPipelineBarrier(params) => {
+            barrier_effects(params.p_image_memory_barriers().iter(), resources, add_effect)
+        }
         Call::CmdPipelineBarrier2(params) => {
-            params.p_dependency_info().iter().for_each(|it| barrier2_effects(*it, resources, tell))
+            params.p_dependency_info().iter().for_each(|it| barrier2_effects(*it, resources, add_effect))
         }
         Call::CmdWaitEvents(params) => {
-            params.p_events().iter().for_each(|it| tell(id(it.0), Effect::ReadWrite));
-            barrier_effects(params.p_image_memory_barriers().iter(), resources, tell);
+            params.p_events().iter().for_each(|it| add_effect(id(it.0), Effect::ReadWrite));
+            barrier_effects(params.p_image_memory_barriers().iter(), resources, add_effect);
         }
         Call::CmdWaitEvents2(params) => {
-            params.p_events().iter().for_each(|it| tell(id(it.0), Effect::ReadWrite));
-            params.p_dependency_infos().iter().for_each(|it| barrier2_effects(it, resources, tell));
+            params.p_events().iter().for_each(|it| add_effect(id(it.0), Effect::ReadWrite));
+            params.p_dependency_infos().iter().for_each(|it| barrier2_effects(it, resources, add_effect));
         }
-        Call::CmdSetEvent2(params) => tell(id(params.event.0), Effect::ReadWrite),
-        Call::CmdBeginRenderPass(params) => render_pass_effects(params.p_render_pass_begin(), resources, tell),
-        Call::CmdBeginRenderPass2(params) => render_pass_effects(params.p_render_pass_begin(), resources, tell),
+        Call::CmdSetEvent2(params) => add_effect(id(params.event.0), Effect::ReadWrite),
+        Call::CmdBeginRenderPass(params) => render_pass_effects(params.p_render_pass_begin(), resources, add_effect),
+        Call::CmdBeginRenderPass2(params) => render_pass_effects(params.p_render_pass_begin(), resources, add_effect),
         Call::CmdResetQueryPool(params) => {
             let all = resources.queries(id(params.query_pool.0));
             let is_all = params.first_query == 0 && all.is_some_and(|all| params.query_count >= all);
-            tell(id(params.query_pool.0), if is_all { Effect::Discard } else { Effect::ReadWrite });
+            add_effect(id(params.query_pool.0), if is_all { Effect::Discard } else { Effect::ReadWrite });
         }
         Call::CmdFillBuffer(params) => {
             // All that is left is filled word by word.
             let is_all = params.size == vk::WHOLE_SIZE
                 && resources.size(id(params.dst_buffer.0)).is_some_and(|all| all % 4 == 0);
             let size = if is_all { u64::MAX } else { params.size };
-            tell(id(params.dst_buffer.0), overwrite(params.dst_buffer, [(params.dst_offset, size)], resources));
+            add_effect(id(params.dst_buffer.0), overwrite(params.dst_buffer, [(params.dst_offset, size)], resources));
         }
         Call::CmdUpdateBuffer(params) => {
-            tell(
+            add_effect(
                 id(params.dst_buffer.0),
                 overwrite(params.dst_buffer, [(params.dst_offset, params.data_size)], resources),
             );
         }
         Call::CmdCopyBuffer(params) if params.src_buffer != params.dst_buffer => {
-            tell(id(params.src_buffer.0), Effect::Read);
+            add_effect(id(params.src_buffer.0), Effect::Read);
             let parts = params.p_regions().iter().map(|it| (it.dst_offset, it.size));
-            tell(id(params.dst_buffer.0), overwrite(params.dst_buffer, parts, resources));
+            add_effect(id(params.dst_buffer.0), overwrite(params.dst_buffer, parts, resources));
         }
-        _ => default_effects(command, refs, resources, tell),
+        _ => default_effects(command, refs, resources, add_effect),
     }
 }
 
@@ -170,7 +172,7 @@ fn default_effects(
     command: Command,
     refs: &[ObjectId],
     resources: &Resources,
-    tell: &mut impl FnMut(ObjectId, Effect),
+    add_effect: &mut impl FnMut(ObjectId, Effect),
 ) {
     use Command as C;
     let name = command.desc().name;
@@ -186,34 +188,34 @@ fn default_effects(
             (false, true) => Effect::Write,
             (false, false) => Effect::ReadWrite,
         };
-        tell(reference, effect);
+        add_effect(reference, effect);
     }
 }
 
 fn render_pass_effects(
     info: Option<View<'_, vk::RenderPassBeginInfo>>,
     resources: &Resources,
-    tell: &mut impl FnMut(ObjectId, Effect),
+    add_effect: &mut impl FnMut(ObjectId, Effect),
 ) {
     let Some(info) = info else { return };
     let given = info.chained::<vk::RenderPassAttachmentBeginInfo>();
     let given = given.map(|it| it.p_attachments().iter().map(|it| id(it.0)).collect());
     for (attachment, effect) in resources.attachments(id(info.render_pass.0), id(info.framebuffer.0), given) {
-        tell(attachment, effect);
+        add_effect(attachment, effect);
     }
 }
 
 /// Both versions name these alike.
 macro_rules! barrier {
-    ($barrier:expr, $resources:expr, $tell:expr) => {{
+    ($barrier:expr, $resources:expr, $add_effect:expr) => {{
         let barrier = $barrier;
         let image = id(barrier.image.0);
         let is_kept = barrier.old_layout == barrier.new_layout
             && barrier.src_queue_family_index == barrier.dst_queue_family_index;
         if barrier.old_layout == vk::ImageLayout::UNDEFINED && $resources.is_whole(image, &barrier.subresource_range) {
-            $tell(image, Effect::Discard);
+            $add_effect(image, Effect::Discard);
         } else if !is_kept {
-            $tell(image, Effect::ReadWrite);
+            $add_effect(image, Effect::ReadWrite);
         }
     }};
 }
@@ -221,17 +223,17 @@ macro_rules! barrier {
 fn barrier_effects<'a>(
     all: impl Iterator<Item = View<'a, vk::ImageMemoryBarrier>>,
     resources: &Resources,
-    tell: &mut impl FnMut(ObjectId, Effect),
+    add_effect: &mut impl FnMut(ObjectId, Effect),
 ) {
-    all.for_each(|it| barrier!(it, resources, tell));
+    all.for_each(|it| barrier!(it, resources, add_effect));
 }
 
 fn barrier2_effects(
     info: View<'_, vk::DependencyInfo>,
     resources: &Resources,
-    tell: &mut impl FnMut(ObjectId, Effect),
+    add_effect: &mut impl FnMut(ObjectId, Effect),
 ) {
-    info.p_image_memory_barriers().iter().for_each(|it| barrier!(it, resources, tell));
+    info.p_image_memory_barriers().iter().for_each(|it| barrier!(it, resources, add_effect));
 }
 
 #[cfg(test)]

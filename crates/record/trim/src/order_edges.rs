@@ -26,15 +26,15 @@ struct StreamEdges {
 
 impl OrderEdges {
     /// A record that is left out comes after these.
-    pub(crate) fn skip_record(&mut self, stream: u32, touches: impl Iterator<Item = OrderEdge>) {
-        let all = self.resolve(touches);
+    pub(crate) fn skip_record(&mut self, stream: u32, order_edges: impl Iterator<Item = OrderEdge>) {
+        let all = self.resolve(order_edges);
         let own = self.streams.entry(stream).or_default();
         all.into_iter().filter(|it| it.0 != stream).for_each(|it| ask(&mut own.pending, it));
     }
 
     /// What a record that is kept comes after.
-    pub(crate) fn keep_record(&mut self, stream: u32, touches: impl Iterator<Item = OrderEdge>) -> Vec<u64> {
-        let mut all = self.resolve(touches);
+    pub(crate) fn keep_record(&mut self, stream: u32, order_edges: impl Iterator<Item = OrderEdge>) -> Vec<u64> {
+        let mut all = self.resolve(order_edges);
         let own = self.streams.entry(stream).or_default();
         std::mem::take(&mut own.pending).into_iter().for_each(|it| ask(&mut all, it));
         all.retain(|thread, call| {
@@ -66,15 +66,15 @@ impl OrderEdges {
         }
     }
 
-    fn resolve(&self, touches: impl Iterator<Item = OrderEdge>) -> BTreeMap<u32, u64> {
+    fn resolve(&self, order_edges: impl Iterator<Item = OrderEdge>) -> BTreeMap<u32, u64> {
         let mut all = BTreeMap::new();
-        for touch in touches {
-            let Some(other) = self.streams.get(&touch.thread) else { continue };
-            let kept = other.kept.iter().rev().find(|kept| **kept <= touch.call).copied();
+        for edge in order_edges {
+            let Some(other) = self.streams.get(&edge.thread) else { continue };
+            let kept = other.kept.iter().rev().find(|kept| **kept <= edge.call).copied();
             if let Some(call) = kept {
-                ask(&mut all, (touch.thread, call));
+                ask(&mut all, (edge.thread, call));
             }
-            if kept != Some(touch.call) {
+            if kept != Some(edge.call) {
                 other.pending.iter().for_each(|it| ask(&mut all, (*it.0, *it.1)));
             }
         }
@@ -91,26 +91,26 @@ fn ask(all: &mut BTreeMap<u32, u64>, (thread, call): (u32, u64)) {
 mod tests {
     use super::*;
 
-    fn touch(thread: u32, call: u64) -> OrderEdge {
+    fn edge(thread: u32, call: u64) -> OrderEdge {
         OrderEdge { thread, call }
     }
 
     #[test]
     fn the_order_goes_on_over_what_is_left_out() {
-        let mut touches = OrderEdges::default();
-        touches.complete(1, 5);
+        let mut order_edges = OrderEdges::default();
+        order_edges.complete(1, 5);
         // Thread 2 learns of it in a call that is left out, and thread 3 learns that of thread 2.
-        touches.skip_record(2, [touch(1, 5)].into_iter());
-        assert_eq!(touches.keep_record(3, [touch(2, 9)].into_iter()), [touch(1, 5).to_word()]);
+        order_edges.skip_record(2, [edge(1, 5)].into_iter());
+        assert_eq!(order_edges.keep_record(3, [edge(2, 9)].into_iter()), [edge(1, 5).to_word()]);
         // It is not said twice, and thread 2 itself has not said it yet.
-        assert!(touches.keep_record(3, [touch(1, 5)].into_iter()).is_empty());
-        assert_eq!(touches.keep_record(2, std::iter::empty()), [touch(1, 5).to_word()]);
+        assert!(order_edges.keep_record(3, [edge(1, 5)].into_iter()).is_empty());
+        assert_eq!(order_edges.keep_record(2, std::iter::empty()), [edge(1, 5).to_word()]);
         // A call that is left out becomes the last one before it that is not.
-        touches.complete(1, 8);
-        assert!(touches.keep_record(2, [touch(1, 7)].into_iter()).is_empty());
-        assert_eq!(touches.keep_record(2, [touch(1, 12)].into_iter()), [touch(1, 8).to_word()]);
-        touches.order_all_after(1, 20);
-        assert_eq!(touches.keep_record(2, std::iter::empty()), [touch(1, 20).to_word()]);
-        assert_eq!(touches.edges_to_all(2), [touch(1, 8)]);
+        order_edges.complete(1, 8);
+        assert!(order_edges.keep_record(2, [edge(1, 7)].into_iter()).is_empty());
+        assert_eq!(order_edges.keep_record(2, [edge(1, 12)].into_iter()), [edge(1, 8).to_word()]);
+        order_edges.order_all_after(1, 20);
+        assert_eq!(order_edges.keep_record(2, std::iter::empty()), [edge(1, 20).to_word()]);
+        assert_eq!(order_edges.edges_to_all(2), [edge(1, 8)]);
     }
 }

@@ -93,13 +93,13 @@ impl Resources {
                     self.sizes.insert(id(made.0), info.size);
                 }
             }
-            (Call::GetImageMemoryRequirements(params), Some(Outcome::GetImageMemoryRequirements(told))) => {
-                if let Some(needs) = told.p_memory_requirements() {
+            (Call::GetImageMemoryRequirements(params), Some(Outcome::GetImageMemoryRequirements(outcome))) => {
+                if let Some(needs) = outcome.p_memory_requirements() {
                     self.sizes.insert(id(params.image.0), needs.size);
                 }
             }
-            (Call::GetImageMemoryRequirements2(params), Some(Outcome::GetImageMemoryRequirements2(told))) => {
-                if let (Some(info), Some(needs)) = (params.p_info(), told.p_memory_requirements()) {
+            (Call::GetImageMemoryRequirements2(params), Some(Outcome::GetImageMemoryRequirements2(outcome))) => {
+                if let (Some(info), Some(needs)) = (params.p_info(), outcome.p_memory_requirements()) {
                     self.sizes.insert(id(info.image.0), needs.memory_requirements.size);
                 }
             }

@@ -78,14 +78,14 @@ impl TrimPlan<'_> {
         let words = item.record;
         let head = RecordHeader::from_words(words[0], words[1]);
         let index = self.scan.by_number.get(&(item.stream, head.call)).copied();
-        let touches = words[head.body_words as usize..].iter().map(|it| OrderEdge::from_word(*it));
+        let order_edges = words[head.body_words as usize..].iter().map(|it| OrderEdge::from_word(*it));
         // What has no number of its own stays.
         if index.is_none_or(|it| self.kept.is_kept[it]) {
-            let touches = output.edges.keep_record(item.stream, touches);
-            let words = with_edges(&words[..head.body_words as usize], &touches);
+            let order_edges = output.edges.keep_record(item.stream, order_edges);
+            let words = with_edges(&words[..head.body_words as usize], &order_edges);
             output.record(item, &words);
         } else {
-            output.edges.skip_record(item.stream, touches);
+            output.edges.skip_record(item.stream, order_edges);
             let instead = index.and_then(|it| self.kept.inserted.get(&it));
             if let Some(instead) = instead.filter(|_| head.kind == RecordPhase::Enter as u8) {
                 output.write_inserted(item, head.call, *instead);
@@ -157,14 +157,14 @@ impl<W: Write> TrimOutput<W> {
     /// A call of ours, by the number of one that is left out.
     fn write_inserted(&mut self, item: &MergedRecord<'_>, call: u64, instead: InsertedCall) {
         let before = self.edges.edges_to_all(item.stream);
-        let touches = self.edges.keep_record(item.stream, before.into_iter());
+        let order_edges = self.edges.keep_record(item.stream, before.into_iter());
         let (enter, leave) = match instead {
             InsertedCall::WaitIdle(device) => wait_idle(device, call),
             InsertedCall::SignalSemaphore(semaphore, signal_semaphore) => {
                 signal(signal_semaphore.device, semaphore, signal_semaphore.value, call)
             }
         };
-        self.record(item, &with_edges(&enter, &touches));
+        self.record(item, &with_edges(&enter, &order_edges));
         self.record(item, &leave);
         self.edges.order_all_after(item.stream, call);
     }
@@ -184,10 +184,11 @@ impl<W: Write> TrimOutput<W> {
     }
 }
 
-/// The body of a record with other touches.
-fn with_edges(body: &[u64], touches: &[u64]) -> Vec<u64> {
-    let head = RecordHeader { order_edge_count: touches.len() as u32, ..RecordHeader::from_words(body[0], body[1]) };
-    head.to_words().iter().chain(&body[HEADER_SIZE / 8..]).chain(touches).copied().collect()
+/// The body of a record with other order edges.
+fn with_edges(body: &[u64], order_edges: &[u64]) -> Vec<u64> {
+    let head =
+        RecordHeader { order_edge_count: order_edges.len() as u32, ..RecordHeader::from_words(body[0], body[1]) };
+    head.to_words().iter().chain(&body[HEADER_SIZE / 8..]).chain(order_edges).copied().collect()
 }
 
 fn record(command: Command, kind: RecordPhase, call: u64, image: &[u64]) -> Vec<u64> {

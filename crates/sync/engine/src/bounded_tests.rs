@@ -1,4 +1,4 @@
-//! What stays small however long a program runs.
+//! Tests that state stays bounded however long a program runs.
 
 use lavascope_abi::PipelineStageFlags2;
 use lavascope_sync_ir::{
@@ -63,7 +63,7 @@ fn frame(program: &Program, value: u64) -> [HostStep; 2] {
     [submit(1, first), submit(0, second)]
 }
 
-/// The host never waits: what timelines were signaled with stays bounded.
+/// The host never waits, and the remembered signals of timeline semaphores stay bounded.
 #[test]
 fn signals_and_events_stay_bounded() {
     let (program, mut engine) = engine();
@@ -78,7 +78,7 @@ fn signals_and_events_stay_bounded() {
     assert!(sizes.iter().all(|it| *it <= 1100) && sizes[3] == sizes[1], "{sizes:?}");
 }
 
-/// The host waits for every frame, and what it knows is forgotten.
+/// The host waits for every frame, so the engine forgets what the host knows.
 #[test]
 fn signals_that_the_host_knows_are_forgotten() {
     let (program, mut engine) = engine();
@@ -90,7 +90,7 @@ fn signals_that_the_host_knows_are_forgotten() {
     assert!(engine.device.known_signals() <= 2, "{}", engine.device.known_signals());
 }
 
-/// Where tags were given is forgotten when nothing leads there any more.
+/// Locations of tags are forgotten when no range remembers the tags.
 #[test]
 fn places_stay_bounded() {
     let (program, mut engine) = engine();
@@ -100,7 +100,7 @@ fn places_stay_bounded() {
     assert!(engine.device.locations.len() < 1_100, "{}", engine.device.locations.len());
 }
 
-/// A wait leaves nothing of accesses that are over and that the host may look at; of others it does.
+/// A wait removes accesses that are complete and visible to the host, and no others.
 #[test]
 fn ranges_go_with_their_last_access() {
     let (program, mut engine) = engine();
@@ -110,13 +110,13 @@ fn ranges_go_with_their_last_access() {
     assert_eq!(engine.range_count(), before);
     engine.step(&HostStep::DeviceIdle);
     engine.forget_finished();
-    // The host may read what was copied; nothing made the attachment visible to it.
+    // The copy is visible to the host; the attachment is not.
     let left: Vec<u64> = engine.device.states.iter().map(|it| it.0.start).collect();
     assert_eq!(left, [engine.device.addresses.whole(ResourceId(2)).start]);
     assert!(before > 1);
 }
 
-/// Small pieces of many buffers, each used once: they go by themselves.
+/// Small pieces of many buffers, each used once, are removed without an explicit call.
 #[test]
 fn ranges_that_are_over_go_by_themselves() {
     let (program, mut engine) = engine();
@@ -135,7 +135,7 @@ fn ranges_that_are_over_go_by_themselves() {
     assert!(most < 5_000, "{most}");
 }
 
-/// Two kinds of render passes whose dependencies are narrow, and nothing wider anywhere.
+/// Two render passes with dependencies between subpasses only, and no wider barrier anywhere.
 const PASSES: &str = "# Passes, one after the other.
 # spec: VkSubpassDependency
 # expect: clean
@@ -197,8 +197,7 @@ impl Passes {
         self.most = self.most.max(self.engine.device.interval_count());
     }
 
-    /// Nothing was wrong so far, and of what is wrong now nothing is missed: the last pass is not ordered before a
-    /// dispatch.
+    /// So far there is no hazard, and a new one is found: the last render pass is not ordered before a dispatch.
     fn assert_exact(mut self) {
         assert_eq!(self.engine.take_hazards(), []);
         self.submit(self.look.clone(), None);
@@ -221,7 +220,7 @@ fn stretches_go_when_the_host_has_waited() {
     passes.assert_exact();
 }
 
-/// The host never waits, and no dependency is ever wider than a subpass.
+/// The host never waits, and every dependency covers a single subpass.
 #[test]
 fn stretches_stay_bounded_without_any_wait() {
     let mut passes = Passes::new();
@@ -230,7 +229,7 @@ fn stretches_stay_bounded_without_any_wait() {
     passes.assert_exact();
 }
 
-/// The same inside of one submission.
+/// Like the test before, inside one submission.
 #[test]
 fn stretches_stay_bounded_in_one_batch() {
     let mut passes = Passes::new();
@@ -240,7 +239,7 @@ fn stretches_stay_bounded_in_one_batch() {
     passes.assert_exact();
 }
 
-/// What was destroyed leaves nothing behind: its number and its addresses are given again, and nothing is known there.
+/// A destroyed resource leaves no state behind; its id and its addresses are reused.
 #[test]
 fn what_is_destroyed_is_given_again() {
     let text = "# A copy.\n# spec: synchronization\n# expect: clean\n\nbuffer a b c d e 8\n\n\
@@ -255,7 +254,7 @@ fn what_is_destroyed_is_given_again() {
         let batches = vec![SubmitBatch { command_buffers: vec![id], ..SubmitBatch::default() }];
         engine.step(&HostStep::Submit { queue: QueueId(0), batches, fence: None });
     };
-    // The two share some bytes, so that what was written to the first is known when it is gone.
+    // The two resources share some bytes, so the write to the first one is known after it is destroyed.
     let [written, beside] = [ResourceId(1), ResourceId(2)];
     engine.set_resource(written, &bound(0, 0));
     engine.set_resource(beside, &bound(0, 4));
@@ -268,7 +267,7 @@ fn what_is_destroyed_is_given_again() {
         let id = engine.add_resource(&bound(memory, 0));
         most = most.max(id.0);
         if engine.device.addresses.whole(id).start == base {
-            // Somebody else is there now.
+            // Another resource takes its place.
             engine.set_resource(ResourceId(3), &bound(memory, 0));
             let down = engine.add_command_buffer(program.command_buffers[1].clone());
             submit(&mut engine, down);

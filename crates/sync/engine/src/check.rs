@@ -1,4 +1,4 @@
-//! Checks a program, step by step or whole.
+//! Checks a program, step by step or as a whole.
 
 use std::collections::BTreeMap;
 
@@ -23,12 +23,12 @@ pub fn check(program: &Program) -> Vec<Hazard> {
     check_all(program).hazards
 }
 
-/// The same by other rules than those that users see.
+/// Like `check`, with other rules than those that users see.
 pub fn check_with(rules: Rules, program: &Program) -> Vec<Hazard> {
     check_program(rules, program).hazards
 }
 
-/// All that is wrong with a program: hazards, and contents that are undefined.
+/// All findings of a program: hazards, and uses of undefined contents.
 pub fn check_all(program: &Program) -> Findings {
     check_program(Rules::CONTRACT, program)
 }
@@ -41,19 +41,19 @@ fn check_program(rules: Rules, program: &Program) -> Findings {
     Findings { hazards: engine.take_hazards(), faults: engine.take_faults() }
 }
 
-/// The engine, for programs that are told as they happen.
+/// The engine, for programs that arrive step by step.
 ///
-/// Whoever tells gives the numbers of things: those of a program count from zero, those of a running application may be
-/// used again after something was destroyed.
+/// The caller assigns the ids. Those of a program count from zero. Those of a running application may be reused after
+/// an object was destroyed.
 pub struct Engine {
     pub(crate) device: EngineDevice,
     pub(crate) command_buffers: Vec<PreparedCommandBuffer>,
     pub(crate) render_passes: Vec<RenderPass>,
-    /// To be used by the next command buffers that are recorded.
+    /// Reused by the next command buffers that are recorded.
     #[expect(clippy::vec_box, reason = "they go in and out as they are")]
     pub(crate) spare_isolated: Vec<Box<IsolatedExecution>>,
     pub(crate) spare_used_blocks: Vec<UsedBlocks>,
-    /// If command buffers are not checked while they are recorded.
+    /// Present if command buffers are not checked while they are recorded.
     pub(crate) deferred_checks: Option<DeferredChecks>,
     pub(crate) is_cache_disabled: bool,
     steps: u32,
@@ -73,13 +73,13 @@ impl Engine {
         }
     }
 
-    /// Looks up every access of every command, and skips nothing that was checked before: to compare with. To be called
-    /// before the first command buffer.
+    /// Switches off all caches, as a reference for tests: every access of every command is looked up and checked. Must
+    /// be called before the first command buffer.
     pub fn disable_caches(&mut self) {
         self.is_cache_disabled = true;
     }
 
-    /// With all that a program has, before its first step.
+    /// An engine with all objects of a program, before its first step.
     pub fn with_program(rules: Rules, program: &Program) -> Engine {
         let mut engine =
             Engine::new(&program.queues, program.event_count, program.semaphore_count, program.fence_count);
@@ -101,7 +101,7 @@ impl Engine {
         id
     }
 
-    /// There is a resource of this number from now on; there was none, or it was destroyed.
+    /// Adds a resource. The id must be new, or that of a destroyed resource.
     pub fn set_resource(&mut self, id: ResourceId, resource: &Resource) {
         self.device.addresses.set(id, resource);
         self.device.forget_freed_ranges();
@@ -109,22 +109,22 @@ impl Engine {
         self.device.track_owner(id);
     }
 
-    /// There is a render pass of this number from now on.
+    /// Adds or replaces a render pass.
     pub fn set_render_pass(&mut self, id: RenderPassId, pass: RenderPass) {
         *get_or_grow(&mut self.render_passes, id.0 as usize) = pass;
     }
 
-    /// There is an event of this number from now on, which is not set.
+    /// Adds an event that is not set.
     pub fn set_event(&mut self, id: EventId) {
         self.device.add_event(id.0 as usize);
     }
 
-    /// There is a semaphore of this number from now on, which is not signaled.
+    /// Adds a semaphore that is not signaled.
     pub fn set_semaphore(&mut self, id: SemaphoreId) {
         self.device.add_semaphore(id.0 as usize);
     }
 
-    /// There is a fence of this number from now on, which is not signaled.
+    /// Adds a fence that is not signaled.
     pub fn set_fence(&mut self, id: FenceId) {
         self.device.add_fence(id.0 as usize);
     }
@@ -140,7 +140,7 @@ impl Engine {
         CommandBufferId(self.command_buffers.len() as u32 - 1)
     }
 
-    /// Looks up what can be known of a command buffer before it is executed. Threads may do this at the same time.
+    /// Looks up what is known of a command buffer before its execution. Several threads may do this at the same time.
     pub fn prepare(&self, commands: CommandBuffer) -> PreparedCommandBuffer {
         match self.is_cache_disabled {
             true => PreparedCommandBuffer::uncached(commands, &self.device.addresses),
@@ -148,7 +148,7 @@ impl Engine {
         }
     }
 
-    /// Recorded anew, and not checked before it is executed.
+    /// Replaces a command buffer. It is not checked before it is executed.
     pub fn set_command_buffer(&mut self, id: CommandBufferId, commands: CommandBuffer) {
         self.end_recording(id);
         self.end_deferred_check(id);
@@ -157,7 +157,7 @@ impl Engine {
         prepared.record(commands, &self.device.addresses);
     }
 
-    /// The host does something.
+    /// Processes one step of the host.
     pub fn step(&mut self, step: &HostStep) {
         if let HostStep::Destroy(_) = step {
             self.check_unexecuted();
@@ -171,7 +171,7 @@ impl Engine {
         self.steps += 1;
     }
 
-    /// Looks up again what is about to be executed, where addresses have changed.
+    /// Looks up the commands that are about to be executed again, if addresses have changed.
     fn refresh(&mut self, step: &HostStep) {
         let HostStep::Submit { batches, .. } = step else { return };
         for id in batches.iter().flat_map(|it| &it.command_buffers) {
@@ -187,7 +187,7 @@ impl Engine {
         }
     }
 
-    /// The same of secondary command buffers that another executes; what those execute is looked up as it comes.
+    /// Like `refresh`, for secondary command buffers. Those that they execute themselves are looked up at execution.
     pub(crate) fn refresh_all(&mut self, ids: impl Iterator<Item = CommandBufferId>) {
         for id in ids {
             if let Some(commands) = self.command_buffers.get_mut(id.0 as usize) {
@@ -196,43 +196,44 @@ impl Engine {
         }
     }
 
-    /// The hazards found since the last time.
+    /// The hazards found since the last call.
     pub fn take_hazards(&mut self) -> Vec<Hazard> {
         std::mem::take(&mut self.device.hazards)
     }
 
-    /// The faults found since the last time.
+    /// The uses of undefined contents found since the last call.
     pub fn take_faults(&mut self) -> Vec<UndefinedContents> {
         std::mem::take(&mut self.device.contents.faults)
     }
 
-    /// Work that waits for semaphores which nobody has signaled: its queue, and the step that submitted it.
+    /// Submissions that wait for semaphores which nothing has signaled: the queue, and the step of the submission.
     pub fn blocked_submissions(&self) -> Vec<(QueueId, u32)> {
         self.device.blocked_submissions().collect()
     }
 
-    /// What the first work that waits on a queue waits for, and nobody has signaled.
+    /// The semaphores for which the first blocked submission of a queue waits.
     pub fn unsignaled_waits(&self, queue: QueueId) -> Vec<SemaphorePoint> {
         self.device.unsignaled_waits(queue)
     }
 
-    /// Whether there was no room for something since the last time.
+    /// Whether a resource got no addresses since the last call.
     #[inline]
     pub fn has_unplaced(&self) -> bool {
         self.device.addresses.has_unplaced()
     }
 
-    /// For what there was no room since the last time, and how often: nothing is found where it is used.
+    /// How often a resource got no addresses since the last call, by reason. Accesses to such a resource are not
+    /// checked.
     pub fn take_unplaced(&mut self) -> BTreeMap<UnplacedReason, u64> {
         self.device.addresses.take_unplaced()
     }
 
-    /// Forgets what is over and cannot be part of a hazard any more. It does so by itself now and then.
+    /// Forgets state that no later hazard can need. The engine also does this by itself from time to time.
     pub fn forget_finished(&mut self) {
         self.device.forget_finished();
     }
 
-    /// Ranges of memory about which something is known.
+    /// Number of memory ranges with a state.
     pub fn range_count(&self) -> usize {
         self.device.states.len()
     }
@@ -252,7 +253,7 @@ fn execute_step(device: &mut EngineDevice, index: u32, step: &HostStep, run: Exe
             device.run_queues(run);
         }
         HostStep::Destroy(resource) => {
-            // What others did in the same memory is still to be held against what comes.
+            // Accesses through other resources in the same memory must stay: later accesses are checked against them.
             for range in device.addresses.unshared_ranges(*resource) {
                 device.states.remove(range);
             }
@@ -263,7 +264,7 @@ fn execute_step(device: &mut EngineDevice, index: u32, step: &HostStep, run: Exe
         }
         HostStep::Acquire { image, semaphore, fence } => {
             device.acquire(index, *image, *semaphore, *fence);
-            // Whoever uses it first owns it.
+            // The first queue family that uses the image owns it.
             device.contents.forget(*image);
             device.run_queues(run);
         }
@@ -313,7 +314,7 @@ xfer submit up signal s
 gfx submit use wait s
 ";
 
-    /// Where things happened is forgotten now and then; not of what may be told later.
+    /// Locations are forgotten from time to time, except those that a later message may need.
     #[test]
     fn owners_of_long_ago_are_told_with_their_place() {
         let program = lavascope_scenario::parse(TEXT).expect("a scenario").program;
@@ -324,7 +325,7 @@ gfx submit use wait s
             engine.add_command_buffer(command_buffer.clone());
         }
         engine.step(&program.steps[0]);
-        // As if all of it had been written by other names since.
+        // As if other resources had overwritten all of it.
         engine.device.states.remove(0..u64::MAX);
         let nothing = engine.add_command_buffer(CommandBuffer::default());
         let batch = SubmitBatch { command_buffers: vec![nothing], ..SubmitBatch::default() };
@@ -337,7 +338,7 @@ gfx submit use wait s
         assert!(matches!(&faults[0].prior, Some(ProgramLocation::Command(at)) if at.step == 0), "{faults:?}");
     }
 
-    /// A buffer that is made anew has no owner yet.
+    /// A buffer with a reused id has no owner.
     #[test]
     fn owners_go_with_what_they_own() {
         let program = lavascope_scenario::parse(TEXT).expect("a scenario").program;
@@ -366,7 +367,7 @@ gfx submit use wait s
         assert_eq!(engine.device.events.len(), 4);
     }
 
-    /// What has the number of something that is gone is not what that was.
+    /// An object with a reused id has no state of the old one.
     #[test]
     fn what_is_made_anew_is_not_signaled() {
         let queue = Queue { family: 0, flags: 1 };
@@ -393,7 +394,7 @@ gfx submit use wait s
         assert!(engine.device.events[0].set.is_none());
     }
 
-    /// What is too large is said once.
+    /// A resource that is too large is reported once.
     #[test]
     fn what_has_no_room_is_told() {
         let mut engine = Engine::new(&[Queue { family: 0, flags: 1 }], 0, 0, 0);
@@ -403,7 +404,7 @@ gfx submit use wait s
         assert!(engine.take_unplaced().is_empty());
     }
 
-    /// A fence that is made anew, or reset, tells nothing of the submission that it was for.
+    /// A fence that is new or reset gives no order with the submission that used it before.
     #[test]
     fn a_new_fence_tells_nothing() {
         let text = "# The host reads what was copied.\n# spec: synchronization\n# expect: clean\n\n\
@@ -412,7 +413,7 @@ gfx submit use wait s
         let program = lavascope_scenario::parse(text).unwrap_or_else(|error| panic!("{error:?}")).program;
         let renew = |engine: &mut Engine| engine.set_fence(FenceId(0));
         let reset = |engine: &mut Engine| engine.step(&HostStep::ResetFences(vec![FenceId(0)]));
-        // Of what is not there nothing is learned.
+        // A wait for an object that does not exist gives no order.
         let other = |engine: &mut Engine| {
             engine.step(&HostStep::ResetFences(vec![FenceId(1)]));
             engine.step(&HostStep::QueueIdle(QueueId(1)));

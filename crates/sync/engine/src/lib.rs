@@ -33,8 +33,6 @@ pub mod dependency;
 mod memory;
 mod queue;
 mod rules;
-#[cfg(test)]
-mod test_rng;
 
 pub use check::{Engine, check, check_all, check_with};
 pub use command_buffer::prepared::PreparedCommandBuffer;

@@ -1,4 +1,4 @@
-//! Where verdicts differ from the letter of the specification.
+//! The rules in which verdicts differ from the letter of the specification.
 
 /// Three rules that people rely on although the specification does not say so. Tests switch them off.
 ///
@@ -6,9 +6,9 @@
 /// specification says it (`synchronization-image-barrier-layout-transition-order`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Rules {
-    /// A read that comes after another read, which sees the write, is not held against the write.
+    /// A read is not compared with a write if an earlier read already sees that write.
     pub most_recent_reads: bool,
-    /// A write must be visible, not only available, to a write that comes after it, unless there was a read between.
+    /// A write must be visible, not only available, to a later write, unless a read stands between them.
     pub visible_writes: bool,
     /// On one queue, layout transitions of two render passes come one after the other by themselves too, and so do the
     /// halves of ownership transfers.

@@ -1,6 +1,7 @@
 //! Damaged texts: the parser answers with a place, and never panics.
 
 use lavascope_scenario::{parse, print};
+use lavascope_test_support::TestRng;
 
 const TEXTS: [&str; 3] = [
     include_str!("../../engine/tests/scenarios/render_pass/transition_between_subpasses.vks"),
@@ -52,18 +53,7 @@ const PIECES: [&str; 40] = [
     "queue ",
 ];
 
-struct Random(u64);
-
-impl Random {
-    fn below(&mut self, end: usize) -> usize {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        (self.0.wrapping_mul(0x2545_f491_4f6c_dd1d) >> 33) as usize % end.max(1)
-    }
-}
-
-fn mutate(text: &str, random: &mut Random) -> String {
+fn mutate(text: &str, random: &mut TestRng) -> String {
     let mut letters: Vec<char> = text.chars().collect();
     for _ in 0..=random.below(3) {
         let at = random.below(letters.len() + 1);
@@ -87,7 +77,7 @@ fn mutate(text: &str, random: &mut Random) -> String {
 
 #[test]
 fn damaged_texts_give_errors_with_places() {
-    let mut random = Random(0x9e37_79b9_7f4a_7c15);
+    let mut random = TestRng::new(0x9e37_79b9_7f4a_7c15);
     let (mut errors, mut fine) = (0, 0);
     for round in 0..6000 {
         let text = mutate(TEXTS[round % TEXTS.len()], &mut random);
@@ -113,7 +103,7 @@ fn damaged_texts_give_errors_with_places() {
 
 #[test]
 fn any_bytes_are_read_without_panic() {
-    let mut random = Random(7);
+    let mut random = TestRng::new(7);
     for _ in 0..3000 {
         let mut text = String::from("# A rule.\n# spec: synchronization\n# expect: clean\n\n");
         for _ in 0..random.below(30) {

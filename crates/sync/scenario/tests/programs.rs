@@ -4,15 +4,14 @@ use lavascope_abi::{Format, SYNC_ACCESSES, SYNC_STAGES};
 use lavascope_scenario::{Scenario, parse, print};
 use lavascope_sync_ir::ColorResolve;
 use lavascope_sync_ir::*;
+use lavascope_test_support::TestRng;
 
-struct Random(u64);
+/// Chooses the parts of a program.
+struct ProgramRng(TestRng);
 
-impl Random {
+impl ProgramRng {
     fn below(&mut self, end: u64) -> u64 {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        (self.0.wrapping_mul(0x2545_f491_4f6c_dd1d) >> 33) % end.max(1)
+        self.0.below(end)
     }
 
     fn small(&mut self, end: u32) -> u32 {
@@ -41,26 +40,26 @@ impl Random {
         range.start as u32..range.end as u32
     }
 
-    fn list<T>(&mut self, count_max: u64, mut one: impl FnMut(&mut Random) -> T) -> Vec<T> {
+    fn list<T>(&mut self, count_max: u64, mut one: impl FnMut(&mut ProgramRng) -> T) -> Vec<T> {
         (0..self.below(count_max + 1)).map(|_| one(self)).collect()
     }
 
-    fn some<T>(&mut self, one: impl FnOnce(&mut Random) -> T) -> Option<T> {
+    fn some<T>(&mut self, one: impl FnOnce(&mut ProgramRng) -> T) -> Option<T> {
         if self.flip() { Some(one(self)) } else { None }
     }
 }
 
-fn stages(random: &mut Random) -> u64 {
+fn stages(random: &mut ProgramRng) -> u64 {
     // A bit without a name now and then.
     let extra = if random.below(12) == 0 { 1 << 62 } else { 0 };
     random.list(3, |it| it.one_of(SYNC_STAGES).stage).into_iter().fold(extra, |all, it| all | it)
 }
 
-fn accesses(random: &mut Random) -> u64 {
+fn accesses(random: &mut ProgramRng) -> u64 {
     random.list(3, |it| it.one_of(SYNC_ACCESSES).access).into_iter().fold(0, |all, it| all | it)
 }
 
-fn scope(random: &mut Random) -> SyncScope {
+fn scope(random: &mut ProgramRng) -> SyncScope {
     SyncScope {
         src_stages: stages(random),
         src_access: accesses(random),
@@ -70,8 +69,8 @@ fn scope(random: &mut Random) -> SyncScope {
 }
 
 /// One buffer, one bound buffer, and images of several kinds.
-fn resources(random: &mut Random) -> Vec<Resource> {
-    let image = |random: &mut Random, format: Format, tiling: Tiling| {
+fn resources(random: &mut ProgramRng) -> Vec<Resource> {
+    let image = |random: &mut ProgramRng, format: Format, tiling: Tiling| {
         let extent = [1 + random.small(64), 1 + random.small(64), 1 + random.small(3)];
         let (mips, layers) = (1 + random.small(4), 1 + random.small(4));
         ResourceKind::Image(ImageDesc { format, extent, mips, layers, tiling, alias: random.flip() })
@@ -85,7 +84,7 @@ fn resources(random: &mut Random) -> Vec<Resource> {
         pitched(random),
         image(random, Format::BC1_RGBA_UNORM_BLOCK, Tiling::Optimal),
     ];
-    let binding = |random: &mut Random| MemoryBinding {
+    let binding = |random: &mut ProgramRng| MemoryBinding {
         memory: MemoryId(random.small(2)),
         offset: random.below(1000),
         size: 1 + random.below(1000),
@@ -100,10 +99,10 @@ fn resources(random: &mut Random) -> Vec<Resource> {
 }
 
 /// A linear image with layouts that have gaps.
-fn pitched(random: &mut Random) -> ResourceKind {
+fn pitched(random: &mut ProgramRng) -> ResourceKind {
     let extent = [1 + random.small(8), 1 + random.small(8), 1 + random.small(3)];
     let (mips, layers) = (1 + random.small(3), 1 + random.small(3));
-    let layout = |random: &mut Random| SubresourceLayout {
+    let layout = |random: &mut ProgramRng| SubresourceLayout {
         offset: random.below(64),
         row_pitch: 32 + random.below(32),
         depth_pitch: 1024 + random.below(64),
@@ -120,7 +119,7 @@ fn pitched(random: &mut Random) -> ResourceKind {
     })
 }
 
-fn area(random: &mut Random) -> Area {
+fn area(random: &mut ProgramRng) -> Area {
     let mut area = Area { offset: [0; 3], extent: [1; 3] };
     for axis in 0..3 {
         let range = random.range32(8);
@@ -130,7 +129,7 @@ fn area(random: &mut Random) -> Area {
     area
 }
 
-fn image_region(random: &mut Random, image: &ImageDesc) -> ImageRegion {
+fn image_region(random: &mut ProgramRng, image: &ImageDesc) -> ImageRegion {
     let aspects = match image.format {
         Format::D24_UNORM_S8_UINT => random.pick(&[2, 4, 6]),
         Format::G8_B8R8_2PLANE_420_UNORM => random.pick(&[1, 0x10, 0x20, 0x30]),
@@ -145,7 +144,7 @@ fn image_region(random: &mut Random, image: &ImageDesc) -> ImageRegion {
     }
 }
 
-fn part(random: &mut Random, resources: &[Resource]) -> (ResourceId, Region) {
+fn part(random: &mut ProgramRng, resources: &[Resource]) -> (ResourceId, Region) {
     let at = random.small(resources.len() as u32);
     let region = match &resources[at as usize].kind {
         ResourceKind::Buffer { size } => Region::Buffer(random.range(*size)),
@@ -154,15 +153,15 @@ fn part(random: &mut Random, resources: &[Resource]) -> (ResourceId, Region) {
     (ResourceId(at), region)
 }
 
-fn view(random: &mut Random, resources: &[Resource]) -> AttachmentView {
+fn view(random: &mut ProgramRng, resources: &[Resource]) -> AttachmentView {
     let resource = ResourceId(2 + random.small(3));
     let ResourceKind::Image(image) = &resources[resource.0 as usize].kind else { panic!("images begin at two") };
     AttachmentView { resource, region: ImageRegion { area: None, ..image_region(random, image) } }
 }
 
-fn access(random: &mut Random, resources: &[Resource]) -> Access {
+fn access(random: &mut ProgramRng, resources: &[Resource]) -> Access {
     let (resource, region) = part(random, resources);
-    let named = |it: &mut Random| it.one_of(&SYNC_STAGES[1..]).stage;
+    let named = |it: &mut ProgramRng| it.one_of(&SYNC_STAGES[1..]).stage;
     let order = random.pick(&[RasterOrder::None, RasterOrder::Color, RasterOrder::DepthStencil]);
     // Stages and accesses that the grammar has words for are drawn more often than their share.
     let (stage, access) = match random.below(4) {
@@ -173,9 +172,9 @@ fn access(random: &mut Random, resources: &[Resource]) -> Access {
     Access { order, ..Access::new(resource, region, stage, access) }
 }
 
-fn dependency(random: &mut Random, resources: &[Resource], scope: SyncScope) -> Dependency {
+fn dependency(random: &mut ProgramRng, resources: &[Resource], scope: SyncScope) -> Dependency {
     let (resource, region) = part(random, resources);
-    let family = |it: &mut Random| it.pick(&[0, 1, 7, !0, !1, !2]);
+    let family = |it: &mut ProgramRng| it.pick(&[0, 1, 7, !0, !1, !2]);
     let what = match random.below(4) {
         0 => DependencyTarget::Global,
         1 => DependencyTarget::Resource { resource, region },
@@ -192,7 +191,7 @@ fn dependency(random: &mut Random, resources: &[Resource], scope: SyncScope) -> 
     Dependency { scope, target: what }
 }
 
-fn dependencies(random: &mut Random, resources: &[Resource]) -> Vec<Dependency> {
+fn dependencies(random: &mut ProgramRng, resources: &[Resource]) -> Vec<Dependency> {
     random.list(3, |random_item| {
         let scope = scope(random_item);
         dependency(random_item, resources, scope)
@@ -200,7 +199,7 @@ fn dependencies(random: &mut Random, resources: &[Resource]) -> Vec<Dependency> 
 }
 
 /// Stages of the command, which its dependencies repeat.
-fn dependencies_one(random: &mut Random, resources: &[Resource]) -> (u64, u64, Vec<Dependency>) {
+fn dependencies_one(random: &mut ProgramRng, resources: &[Resource]) -> (u64, u64, Vec<Dependency>) {
     let (src_stages, dst_stages) = (stages(random), stages(random));
     let all = random.list(3, |random_item| {
         let scope = SyncScope { src_stages, dst_stages, ..scope(random_item) };
@@ -212,10 +211,10 @@ fn dependencies_one(random: &mut Random, resources: &[Resource]) -> (u64, u64, V
 const LOADS: [LoadOp; 4] = [LoadOp::Load, LoadOp::Clear, LoadOp::DontCare, LoadOp::None];
 const STORES: [StoreOp; 3] = [StoreOp::Store, StoreOp::DontCare, StoreOp::None];
 
-fn render_pass(random: &mut Random) -> RenderPass {
+fn render_pass(random: &mut ProgramRng) -> RenderPass {
     let kinds = [AttachmentKind::Color, AttachmentKind::Depth, AttachmentKind::Stencil, AttachmentKind::DepthStencil];
     let layouts = [0, 1, 2, 3, 5, 1000001002];
-    let attachment = |random: &mut Random| Attachment {
+    let attachment = |random: &mut ProgramRng| Attachment {
         kind: random.pick(&kinds),
         load: random.pick(&LOADS),
         store: random.pick(&STORES),
@@ -224,8 +223,8 @@ fn render_pass(random: &mut Random) -> RenderPass {
         initial_layout: random.pick(&layouts),
         final_layout: random.pick(&layouts),
     };
-    let one = |random: &mut Random| (random.small(2), random.pick(&layouts));
-    let subpass = |random: &mut Random| Subpass {
+    let one = |random: &mut ProgramRng| (random.small(2), random.pick(&layouts));
+    let subpass = |random: &mut ProgramRng| Subpass {
         inputs: random.list(2, one),
         colors: random.list(2, one),
         resolves: random.list(2, |random| ColorResolve {
@@ -238,8 +237,8 @@ fn render_pass(random: &mut Random) -> RenderPass {
         preserves: random.list(2, |it| it.small(2)),
         view_mask: random.small(4),
     };
-    let number = |random: &mut Random| random.some(|it| it.small(2));
-    let dependency = |random: &mut Random| SubpassDependency {
+    let number = |random: &mut ProgramRng| random.some(|it| it.small(2));
+    let dependency = |random: &mut ProgramRng| SubpassDependency {
         src: number(random),
         dst: number(random),
         scope: scope(random),
@@ -252,9 +251,9 @@ fn render_pass(random: &mut Random) -> RenderPass {
     }
 }
 
-fn rendering(random: &mut Random, resources: &[Resource]) -> Rendering {
+fn rendering(random: &mut ProgramRng, resources: &[Resource]) -> Rendering {
     let kinds = [AttachmentKind::Color, AttachmentKind::Depth, AttachmentKind::Stencil];
-    let attachment = |random: &mut Random| RenderingAttachment {
+    let attachment = |random: &mut ProgramRng| RenderingAttachment {
         kind: random.pick(&kinds),
         view: view(random, resources),
         load: random.pick(&LOADS),
@@ -270,8 +269,8 @@ fn rendering(random: &mut Random, resources: &[Resource]) -> Rendering {
     }
 }
 
-fn command(random: &mut Random, resources: &[Resource]) -> Command {
-    let event = |it: &mut Random| EventId(it.small(2));
+fn command(random: &mut ProgramRng, resources: &[Resource]) -> Command {
+    let event = |it: &mut ProgramRng| EventId(it.small(2));
     match random.below(12) {
         0..3 => Command::Action(random.list(4, |it| access(it, resources))),
         3 => Command::Barrier(Barrier::Sync2 { dependencies: dependencies(random, resources) }),
@@ -283,7 +282,7 @@ fn command(random: &mut Random, resources: &[Resource]) -> Command {
         5 => Command::SetEvent(SetEvent::Sync2 { event: event(random), dependencies: dependencies(random, resources) }),
         6 => Command::ResetEvent { event: event(random), stages: stages(random) },
         7 => {
-            let one = |it: &mut Random| (event(it), dependencies(it, resources));
+            let one = |it: &mut ProgramRng| (event(it), dependencies(it, resources));
             let mut events = vec![one(random)];
             events.extend(random.list(2, one));
             Command::WaitEvents(WaitEvents::Sync2 { events })
@@ -307,16 +306,16 @@ fn command(random: &mut Random, resources: &[Resource]) -> Command {
     }
 }
 
-fn point(random: &mut Random) -> SemaphorePoint {
+fn point(random: &mut ProgramRng) -> SemaphorePoint {
     let is_timeline = random.flip();
     SemaphorePoint { semaphore: SemaphoreId(u32::from(is_timeline)), value: is_timeline.then(|| random.below(9)) }
 }
 
-fn timeline(random: &mut Random) -> SemaphorePoint {
+fn timeline(random: &mut ProgramRng) -> SemaphorePoint {
     SemaphorePoint { semaphore: SemaphoreId(1), value: Some(random.below(9)) }
 }
 
-fn batch(random: &mut Random) -> SubmitBatch {
+fn batch(random: &mut ProgramRng) -> SubmitBatch {
     SubmitBatch {
         waits: random.list(2, |it| SemaphoreWait { point: point(it), stages: stages(it) }),
         command_buffers: random.list(2, |it| CommandBufferId(it.small(3))),
@@ -324,12 +323,12 @@ fn batch(random: &mut Random) -> SubmitBatch {
     }
 }
 
-fn step(random: &mut Random, resources: &[Resource]) -> HostStep {
+fn step(random: &mut ProgramRng, resources: &[Resource]) -> HostStep {
     let queue = QueueId(random.small(3));
-    let fence = |it: &mut Random| FenceId(it.small(2));
+    let fence = |it: &mut ProgramRng| FenceId(it.small(2));
     let event = EventId(random.small(2));
-    let image = |it: &mut Random| ResourceId(2 + it.small(3));
-    let fences = |item: &mut Random| {
+    let image = |it: &mut ProgramRng| ResourceId(2 + it.small(3));
+    let fences = |item: &mut ProgramRng| {
         let mut all = vec![fence(item)];
         all.extend(item.list(1, fence));
         all
@@ -360,7 +359,7 @@ fn step(random: &mut Random, resources: &[Resource]) -> HostStep {
 }
 
 /// Binds some of what is sparse.
-fn sparse(random: &mut Random, resources: &[Resource], queue: QueueId) -> HostStep {
+fn sparse(random: &mut ProgramRng, resources: &[Resource], queue: QueueId) -> HostStep {
     let all = (0..resources.len()).filter(|it| resources[*it].is_sparse);
     let mut one = |index: usize| {
         let (part, size) = match &resources[index].kind {
@@ -384,7 +383,7 @@ fn sparse(random: &mut Random, resources: &[Resource], queue: QueueId) -> HostSt
     HostStep::BindSparse { queue, waits, binds, signals, fence: random.some(|it| FenceId(it.small(2))) }
 }
 
-fn program(random: &mut Random) -> Program {
+fn program(random: &mut ProgramRng) -> Program {
     let resources = resources(random);
     let mut command_buffers: Vec<CommandBuffer> = (0..4)
         .map(|at| CommandBuffer { is_secondary: at == 3, commands: random.list(6, |it| command(it, &resources)) })
@@ -393,7 +392,7 @@ fn program(random: &mut Random) -> Program {
     let mut steps = random.list(8, |it| step(it, &resources));
     // The timeline is one by being used as one.
     steps.push(HostStep::SignalSemaphore(timeline(random)));
-    let queue = |it: &mut Random| Queue { family: it.small(3), flags: it.small(0x600) };
+    let queue = |it: &mut ProgramRng| Queue { family: it.small(3), flags: it.small(0x600) };
     Program {
         queues: (0..3).map(|_| queue(random)).collect(),
         render_passes: vec![render_pass(random)],
@@ -408,7 +407,7 @@ fn program(random: &mut Random) -> Program {
 
 #[test]
 fn every_program_has_a_text() {
-    let mut random = Random(0x5eed_0bad_cafe_0001);
+    let mut random = ProgramRng(TestRng::new(0x5eed_0bad_cafe_0001));
     for round in 0..1500 {
         let scenario = Scenario::of(program(&mut random));
         let text = print(&scenario);

@@ -3,20 +3,12 @@
 mod common;
 
 use common::*;
-use lavascope_abi::desc::HandleAccess;
-use lavascope_abi::{Command, CommandBufferLevel, HandleType, ObjectId};
-use lavascope_marshal::{IdResolver, Packer, RecordBuffer};
+use lavascope_abi::{Command, CommandBufferLevel};
+use lavascope_marshal::{Packer, RecordBuffer};
 use lavascope_record::check;
-use lavascope_sim::{CallMemory, CallOptions, Random, SyntheticObjects, random_call_memory};
+use lavascope_sim::{CallMemory, CallOptions, SyntheticObjects, random_call_memory};
 use lavascope_state::{Collector, CommandSupport, TrackPhase, Tracker, command_support};
-
-struct SimIds;
-
-impl IdResolver for SimIds {
-    fn id(&self, ty: HandleType, handle: u64, _access: HandleAccess) -> ObjectId {
-        SyntheticObjects::id_of(ty, handle)
-    }
-}
+use lavascope_test_support::TestRng;
 
 /// Few objects, so that random calls meet them.
 const OBJECTS: u64 = 3;
@@ -33,7 +25,7 @@ fn every_command_is_taken_by_whom_the_table_names() {
     }
     for round in 0..ROUNDS {
         for command in Command::ALL.iter().filter(|it| **it != Command::DestroyDevice) {
-            let mut random = Random::new(round * 1000 + *command as u64);
+            let mut random = TestRng::new(round * 1000 + *command as u64);
             call(&mut app.tracker, *command, &mut random);
         }
     }
@@ -46,13 +38,13 @@ fn every_command_is_taken_by_whom_the_table_names() {
     }
 }
 
-fn call(tracker: &mut Tracker<Collector>, command: Command, random: &mut Random) {
+fn call(tracker: &mut Tracker<Collector>, command: Command, random: &mut TestRng) {
     let desc = command.desc();
     let mut memory =
         random_call_memory(desc.parameters, random, CallOptions { count_end: 3, ..CallOptions::UNRESTRICTED });
     aim(&mut memory, command, random);
     let mut stream = RecordBuffer::default();
-    let mut packer = Packer::new(&SimIds, &SyntheticObjects);
+    let mut packer = Packer::new(&SyntheticObjects, &SyntheticObjects);
     let image = std::ptr::with_exposed_provenance(memory.address(0) as usize);
     // SAFETY: every pointer of a random call is null or leads into its own memory.
     let Ok(record) = check(unsafe { packer.enter(&mut stream, command, image, 1) }) else { panic!("{command:?}") };
@@ -72,7 +64,7 @@ fn call(tracker: &mut Tracker<Collector>, command: Command, random: &mut Random)
 }
 
 /// Makes the first parameter an object that exists.
-fn aim(memory: &mut CallMemory, command: Command, random: &mut Random) {
+fn aim(memory: &mut CallMemory, command: Command, random: &mut TestRng) {
     let Some(first) = command.desc().parameters.fields.first() else { return };
     let handle = match first.name {
         "device" => device(DEVICE).0,

@@ -1,4 +1,4 @@
-//! A device: what its engine is told, and what is kept to explain what the engine finds.
+//! A device: feeds its engine, and keeps what explanations of findings need.
 
 use lavascope_abi::ObjectId;
 use lavascope_engine::{EventRace, EventRaces, RecordedEventRaces, uses_events};
@@ -23,7 +23,7 @@ pub(crate) struct ValidatedDevice {
     pub(crate) engine: DeviceEngine,
     pub(crate) objects: DeviceObjects,
     recordings: FxHashMap<CommandBufferId, CommandBufferRecording>,
-    /// What each command buffer is recorded for.
+    /// The queue for which each command buffer is recorded.
     target_queues: FxHashMap<CommandBufferId, Queue>,
     pub(crate) history: StepHistory,
     pub(crate) races: EventRaces,
@@ -36,11 +36,11 @@ pub(crate) struct ValidatedDevice {
     queue_submits: FxHashMap<QueueId, u64>,
     /// Objects that nothing speaks of any more.
     pub(crate) forgotten_objects: Vec<ObjectId>,
-    /// Whether it was told what still waits.
+    /// Whether blocked submissions are already reported.
     pub(crate) is_blocked_reported: bool,
-    /// What the device told of what it did; none where it does not.
+    /// What shaders reported of their accesses; none if they do not record them.
     pub(crate) feedback: Option<Box<PendingFeedback>>,
-    /// Whether nothing will be explained, so that nothing is kept for that.
+    /// Whether there will be no explanations, so that nothing is kept for them.
     skips_explanations: bool,
 }
 
@@ -62,7 +62,7 @@ pub(crate) struct DeviceObjects {
     pub(crate) queues: Vec<Queue>,
     pub(crate) queue_objects: FxHashMap<QueueId, ObjectId>,
     pub(crate) resources: FxHashMap<ResourceId, (ObjectId, Resource)>,
-    /// The step before which each resource came.
+    /// The step before which each resource was created.
     pub(crate) first_steps: FxHashMap<ResourceId, u32>,
     pub(crate) passes: FxHashMap<RenderPassId, (ObjectId, RenderPass)>,
     pub(crate) events: FxHashMap<EventId, ObjectId>,
@@ -101,7 +101,7 @@ impl ValidatedDevice {
         }
     }
 
-    /// Only finds out whether there is something to be told.
+    /// From now on, only finds out whether there is a finding.
     pub(crate) fn check_when_executed(&mut self) {
         self.engine.check_when_executed();
         self.skips_explanations = true;
@@ -137,13 +137,13 @@ impl ValidatedDevice {
         self.objects.fences.insert(id, object);
     }
 
-    /// There is a command buffer, for queues like this one.
+    /// Adds a command buffer for queues like this one.
     pub(crate) fn add_command_buffer(&mut self, id: CommandBufferId, object: ObjectId, queue: Queue) {
         self.target_queues.insert(id, queue);
         self.objects.command_buffers.insert(id, object);
     }
 
-    /// Says whether it may turn out to be what was recorded the last time.
+    /// Begins a recording. Returns whether it may turn out to repeat the previous one.
     pub(crate) fn begin(&mut self, id: CommandBufferId, object: ObjectId, is_secondary: bool) -> bool {
         let resets = self.recordings.get(&id).map_or(0, |it| it.resets() + 1);
         self.restart_recording(id, object, is_secondary, resets);
@@ -151,13 +151,13 @@ impl ValidatedDevice {
         self.feedback.is_none() && self.recordings.get(&id).is_some_and(CommandBufferRecording::is_repeated)
     }
 
-    /// All commands of the last time were recorded, as it seems. Says whether that is all that there is to it.
+    /// All commands of the previous recording came again. Returns whether the recording then is complete.
     pub(crate) fn repeat_all(&mut self, id: CommandBufferId) -> bool {
         self.engine.check_unchanged(id) && self.recordings.get_mut(&id).is_some_and(CommandBufferRecording::repeat_all)
     }
 
-    /// There is nothing in a command buffer; what was submitted of it stays as it is. Most are recorded as they were
-    /// the last time: as long as that is so, the engine need not be told.
+    /// Empties a command buffer; submitted copies stay. Most command buffers repeat their previous recording, and the
+    /// engine gets no commands as long as this one does.
     fn restart_recording(&mut self, id: CommandBufferId, object: ObjectId, is_secondary: bool, resets: u32) {
         let kind = self.target_queue(id);
         self.engine.end_recording(id);
@@ -170,7 +170,7 @@ impl ValidatedDevice {
         }
     }
 
-    /// Gives what is wrong with a command because of those before it, with the numbers of the tracker.
+    /// Records a command. Returns the hazards between it and earlier commands, with the ids of the tracker.
     pub(crate) fn command(
         &mut self,
         id: CommandBufferId,
@@ -275,7 +275,7 @@ impl ValidatedDevice {
         found
     }
 
-    /// A command buffer is not recorded as it was the last time: the engine is told of all that was recorded so far.
+    /// The recording differs from the previous one: gives the engine all commands recorded so far.
     #[cold]
     fn stop_repeating(&mut self, id: CommandBufferId) {
         let kind = self.target_queue(id);
@@ -293,14 +293,14 @@ impl ValidatedDevice {
         }
     }
 
-    /// Nothing more will be recorded before somebody looks at a command buffer.
+    /// Ends a recording before the command buffer is used.
     fn finish_repeat(&mut self, id: CommandBufferId) {
         if self.recordings.get_mut(&id).is_some_and(|it| !it.finish_repeat()) {
             self.stop_repeating(id);
         }
     }
 
-    /// What was submitted before stays as it was then.
+    /// Submitted copies keep the old command.
     pub(crate) fn replace_command(&mut self, id: CommandBufferId, index: u32, command: Command) {
         self.finish_repeat(id);
         let Some(own) = self.recordings.get_mut(&id) else { return };
@@ -312,7 +312,7 @@ impl ValidatedDevice {
         }
     }
 
-    /// The last command is as if it had not been recorded.
+    /// Removes the last command.
     pub(crate) fn undo_last_command(&mut self, id: CommandBufferId) {
         self.finish_repeat(id);
         let Some(own) = self.recordings.get_mut(&id) else { return };
@@ -352,7 +352,7 @@ impl ValidatedDevice {
     pub(crate) fn record_all_again(&mut self) {
         let all = self.recordings.iter_mut().map(|(id, it)| (*id, it.take_recorded()));
         let mut all: Vec<(CommandBufferId, RecordedCommandBuffer)> = all.collect();
-        // Whoever executes others comes after them.
+        // Secondary command buffers come before the primary ones that execute them.
         all.sort_unstable_by_key(|it| (!it.1.is_secondary, it.0));
         for (id, recorded) in all {
             self.engine.begin_recording(id, self.target_queue(id), recorded.is_secondary);
@@ -361,13 +361,13 @@ impl ValidatedDevice {
         }
     }
 
-    /// What a command buffer is recorded for; anything, if nobody said so.
+    /// The queue for which a command buffer is recorded; a queue with all capabilities if that is unknown.
     fn target_queue(&self, id: CommandBufferId) -> Queue {
         let any = || self.objects.queues.first().copied().unwrap_or(Queue { family: 0, flags: 0 });
         self.target_queues.get(&id).copied().unwrap_or_else(any)
     }
 
-    /// A command buffer that is being recorded, as if it were submitted alone.
+    /// The command buffer that is being recorded, as if it were submitted alone.
     pub(crate) fn as_single_submission(&mut self, id: CommandBufferId, source: CallSource) -> HistoryStep {
         let family = self.target_queues.get(&id).map(|it| it.family);
         let queue = self.objects.queues.iter().position(|it| Some(it.family) == family).unwrap_or(0);
@@ -381,7 +381,7 @@ impl ValidatedDevice {
         }
     }
 
-    /// The command buffer of the records.
+    /// The tracker's object for a command buffer.
     pub(crate) fn object_of(&self, id: CommandBufferId) -> Option<ObjectId> {
         Some(self.recordings.get(&id)?.object())
     }
@@ -400,7 +400,7 @@ impl ValidatedDevice {
         }
     }
 
-    /// The host does something. Gives what is found because of it, with the numbers of the tracker.
+    /// Processes a step of the host. Returns the findings that it causes, with the ids of the tracker.
     pub(crate) fn step(
         &mut self,
         source: CallSource,
@@ -445,7 +445,7 @@ impl ValidatedDevice {
         found
     }
 
-    /// Commands that were recorded again in the same way.
+    /// Number of commands that repeated the previous recording.
     #[cfg(test)]
     pub(crate) fn repeated(&self) -> usize {
         self.recordings.values().map(|it| it.all_repeated).sum()
@@ -456,7 +456,7 @@ impl ValidatedDevice {
         (self.objects.all().len(), self.engine.id_count())
     }
 
-    /// A command buffer as it is now, with all that it executes.
+    /// A copy of a command buffer as it is now, with all command buffers that it executes.
     fn submitted(&mut self, id: CommandBufferId) -> SubmittedCommandBuffer {
         let own = self.recordings.get_mut(&id).map(|it| it.freeze().clone());
         let mut executed: Vec<(CommandBufferId, RecordedCommandBuffer)> = Vec::new();
@@ -476,7 +476,7 @@ impl ValidatedDevice {
 }
 
 impl DeviceObjects {
-    /// The window knows no more of something that is gone.
+    /// Forgets an object that is destroyed and to which no remembered step refers.
     fn forget(&mut self, forgotten_object: ForgottenObject) -> Option<ObjectId> {
         match forgotten_object {
             ForgottenObject::Resource(id) => {
@@ -499,7 +499,7 @@ impl DeviceObjects {
         }
     }
 
-    /// Everything that has a name.
+    /// All objects that have a name.
     pub(crate) fn all(&self) -> Vec<ObjectId> {
         let mut all: Vec<ObjectId> = self.resources.values().map(|it| it.0).collect();
         all.extend(self.passes.values().map(|it| it.0));

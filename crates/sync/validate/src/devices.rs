@@ -1,4 +1,4 @@
-//! Who listens to the tracker: one device after the other.
+//! Distributes the tracker's events to the devices.
 
 use std::collections::BTreeMap;
 
@@ -31,17 +31,17 @@ pub(crate) struct ValidatedDevices {
     counts: CommandCounts,
     pub(crate) causes: CauseRegistry,
     pub(crate) call_sequences: CallSequenceCache,
-    /// The call stack of the call that is followed.
+    /// The call stack of the current call.
     pub(crate) stack: u32,
-    /// Whether somebody wants to know what is wrong when something is submitted.
+    /// Whether submissions are checked, not only the inside of command buffers.
     pub(crate) checks_submissions: bool,
     /// Whether command buffers are checked when they are executed, and not while they are recorded.
     pub(crate) checks_when_executed: bool,
-    /// Whether engines have no caches.
+    /// Whether the caches of the engines are off.
     pub(crate) is_cache_disabled: bool,
-    /// Whether something was found meanwhile.
+    /// Whether there are findings since the last query.
     pub(crate) needs_recheck: bool,
-    /// For what engines had no room, and how often.
+    /// How often engines had no addresses for a resource, by reason.
     pub(crate) unplaced: BTreeMap<Untracked, u64>,
 }
 
@@ -107,44 +107,44 @@ impl ValidatedDevices {
         }
     }
 
-    /// Objects that are remembered, and numbers that engines have.
+    /// The number of remembered objects, and the number of ids of the engines.
     #[cfg(test)]
     pub(crate) fn sizes(&self) -> (usize, usize) {
         self.devices.values().map(ValidatedDevice::sizes).fold((0, 0), |all, it| (all.0 + it.0, all.1 + it.1))
     }
 
-    /// A draw or dispatch is about to be recorded.
+    /// Counts a draw or dispatch that is about to be recorded.
     #[cfg(test)]
     pub(crate) fn count_launch(&mut self, commands: ObjectId) {
         self.counts.add(commands.raw(), true);
     }
 
-    /// Whether command buffers are recorded anew each time, from now on.
+    /// Sets whether the cache of repeated recordings is off.
     #[cfg(test)]
     pub(crate) fn set_never_repeats(&mut self, is_anew: bool) {
         self.devices.values_mut().for_each(|it| it.engine.never_repeats = is_anew);
     }
 
-    /// As if it had been asked for before there were devices.
+    /// Applies to the devices that exist as well as to new ones.
     #[cfg(test)]
     pub(crate) fn check_when_executed(&mut self) {
         self.checks_when_executed = true;
         self.devices.values_mut().for_each(ValidatedDevice::check_when_executed);
     }
 
-    /// Commands that were recorded again in the same way.
+    /// Number of commands that repeated the previous recording.
     #[cfg(test)]
     pub(crate) fn repeated(&self) -> usize {
         self.devices.values().map(ValidatedDevice::repeated).sum()
     }
 
-    /// Whether something may be told if command buffers are checked while they are recorded, where they were not.
+    /// Whether a validator that checks command buffers while they are recorded may have findings.
     pub(crate) fn finish_quick_check(&mut self) -> bool {
         let is_in_doubt = self.devices.values_mut().any(|it| it.engine.finish_quick_check());
         is_in_doubt || self.needs_recheck || !self.unplaced.is_empty()
     }
 
-    /// Nothing more will be signaled: what waits is told.
+    /// Reports blocked submissions, because nothing will signal them any more.
     pub(crate) fn finish(&mut self) {
         let mut all: Vec<ObjectId> = self.devices.keys().copied().collect();
         all.sort_unstable();
@@ -162,27 +162,27 @@ impl ValidatedDevices {
         teller.report_blocked(&mut self.causes);
     }
 
-    /// How far the queues of a device came, as far as the host knows.
+    /// The progress of the queues of a device, as far as the host knows it.
     pub(crate) fn progress(&self, device: ObjectId) -> Vec<String> {
         self.devices.get(&device).map_or_else(Vec::new, |it| it.progress(&self.object_names))
     }
 
-    /// What a call did to devices is taken back.
+    /// Undoes what a call did to the devices.
     pub(crate) fn undo_steps(&mut self, source: CallSource) {
-        // Steps get other numbers.
+        // The remaining steps get new numbers.
         let all: Vec<ObjectId> = self.devices.iter().filter(|it| it.1.feedback.is_some()).map(|it| *it.0).collect();
         all.into_iter().for_each(|it| self.report_all_held(it));
         self.devices.values_mut().any(|it| it.undo_steps(source));
     }
 
-    /// A command buffer was recorded with the calls of the last time. Says whether that makes it what it was.
+    /// The calls of the previous recording came again. Returns whether the command buffer then is the same.
     pub(crate) fn repeat_all(&mut self, place: DeviceCommandBuffer) -> bool {
         let is_same = self.devices.get_mut(&place.device).is_some_and(|it| it.repeat_all(place.id));
         self.is_end_skipped = is_same;
         is_same
     }
 
-    /// Tells what is wrong inside of a command buffer that is being recorded.
+    /// Reports findings inside a command buffer that is being recorded.
     #[cold]
     fn report_recorded(&mut self, at: DeviceCall, id: CommandBufferId, found: &RecordedFindings) {
         if self.checks_when_executed {
@@ -207,7 +207,7 @@ impl ValidatedDevices {
         teller.report_races(races, &mut self.causes);
     }
 
-    /// Counts what the engine of a device had no room for.
+    /// Counts resources for which the engine of a device had no addresses.
     fn count_unplaced(&mut self, at: DeviceCall) {
         let device = self.devices.get_mut(&at.device).filter(|it| it.engine.has_unplaced());
         let unplaced = device.map(|it| it.engine.take_unplaced());
@@ -300,7 +300,7 @@ impl Listener for ValidatedDevices {
         let Some(other) = self.device_at(at) else { return };
         let may_repeat = other.begin(id, object, is_secondary);
         let place = DeviceCommandBuffer { device: at.device, id };
-        // What secondary ones do may become known later.
+        // The accesses of a secondary command buffer may become known later, so its recording is not cached.
         self.call_sequences.begun = (!is_secondary).then_some(BegunRecording { buffer: place, may_repeat });
     }
 
@@ -353,7 +353,7 @@ impl Listener for ValidatedDevices {
 
     fn step(&mut self, at: DeviceCall, step: HostStep) {
         let Some(device) = self.devices.get_mut(&at.device) else { return };
-        // What is destroyed goes, whatever is wanted.
+        // A destroyed object is removed even if submissions are not checked.
         if !self.checks_submissions && !matches!(step, HostStep::Destroy(_)) {
             return;
         }
@@ -405,7 +405,7 @@ fn closed_count(all: &FxHashMap<ObjectId, u16>, object: ObjectId) -> u16 {
 /// How many commands were recorded into command buffers. The next one goes into the same as the last, in most cases.
 #[derive(Default)]
 struct CommandCounts {
-    /// A command buffer, and its count.
+    /// The last used command buffer, and its count.
     last: (u64, CommandCount),
     others: FxHashMap<u64, CommandCount>,
 }
@@ -413,12 +413,12 @@ struct CommandCounts {
 #[derive(Clone, Copy, Default)]
 struct CommandCount {
     commands: u32,
-    /// Draws and dispatches among them.
+    /// Number of draws and dispatches among them.
     launches: u32,
 }
 
 impl CommandCounts {
-    /// The count of a command buffer, which is the last one from now on.
+    /// The count of a command buffer, which becomes the last used one.
     fn select(&mut self, buffer: u64) -> &mut CommandCount {
         if self.last.0 != buffer {
             let (last, count) = self.last;
@@ -459,12 +459,12 @@ impl CommandCounts {
     }
 }
 
-/// Whether a record may say something about what diagnostics name. Names of other things would only pile up.
+/// Whether a record names an object that diagnostics may mention. Other names would only fill memory.
 fn names_reported_object(record: Record<'_>) -> bool {
     let object = match Call::of(record) {
         Some(Call::SetDebugUtilsObjectNameEXT(params)) => params.p_name_info().map(|it| it.object_handle),
         Some(Call::DebugMarkerSetObjectNameEXT(params)) => params.p_name_info().map(|it| it.object),
-        // Labels, and what has nothing to do with either.
+        // Labels, and records that name nothing.
         _ => return true,
     };
     let ours = [
@@ -480,17 +480,17 @@ fn names_reported_object(record: Record<'_>) -> bool {
     object.and_then(ObjectId::from_raw).and_then(ObjectId::ty).is_some_and(|it| ours.contains(&it))
 }
 
-/// A command goes into a command buffer.
+/// The command is recorded into a command buffer.
 const RECORDED: u8 = 1;
-/// A command has to do with names and labels.
+/// The command sets names or labels.
 const NAMES_AND_LABELS: u8 = 2;
-/// A command has shaders run.
+/// The command runs shaders.
 const LAUNCH: u8 = 4;
 
 /// A command may be in a cached call sequence: see [`RecordingCall::Repeatable`].
 const REPEATABLE: u8 = 8;
 
-/// What each command is to those who follow names, labels and numbers: looked at for every record.
+/// Properties of each command. Every record looks them up.
 const COMMAND_FLAGS: [u8; ApiCommand::ALL.len()] = {
     let mut kinds = [0; ApiCommand::ALL.len()];
     let mut at = 0;
@@ -525,7 +525,7 @@ const fn command_flags(command: ApiCommand) -> u8 {
         _ => 0,
     };
     let launch = match command {
-        // They run graphs, not what is bound.
+        // These run graphs, not the bound pipeline.
         C::CmdDispatchGraphAMDX
         | C::CmdDispatchGraphIndirectAMDX
         | C::CmdDispatchGraphIndirectCountAMDX
@@ -540,19 +540,19 @@ const fn command_flags(command: ApiCommand) -> u8 {
     recorded | titles | launch
 }
 
-/// Whether a command has shaders run: a draw, a dispatch, or rays.
+/// Whether a command runs shaders: a draw, a dispatch, or a ray tracing command.
 pub fn is_launch(command: ApiCommand) -> bool {
     COMMAND_FLAGS[command as usize] & LAUNCH != 0
 }
 
-/// What a call is in the recording of a command buffer.
+/// The role of a call in the recording of a command buffer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum RecordingCall {
-    /// No part of it.
+    /// Not a part of a recording.
     Other,
     Begins,
-    /// A command that depends on its parameters and on what was recorded before, as long as nothing is made or
-    /// destroyed.
+    /// A command whose effect depends only on its parameters and on earlier commands, as long as no object is created
+    /// or destroyed.
     Repeatable,
     /// Any other command.
     NotRepeatable,
@@ -570,7 +570,7 @@ pub(crate) fn recording_call(command: ApiCommand) -> RecordingCall {
     }
 }
 
-/// Whether a command goes into a command buffer.
+/// Whether a command is recorded into a command buffer.
 pub(crate) fn is_recorded(command: ApiCommand) -> bool {
     COMMAND_FLAGS[command as usize] & RECORDED != 0
 }

@@ -1,5 +1,5 @@
-//! The engine of a device, with numbers of its own: those of what is gone are used again, so that what is kept is
-//! bounded by what is alive.
+//! The engine of a device. It has ids of its own, which are reused after an object is destroyed, so its memory is
+//! bounded by the number of live objects.
 
 use std::collections::BTreeMap;
 
@@ -18,7 +18,7 @@ pub(crate) struct DeviceEngine {
     pub(crate) never_repeats: bool,
 }
 
-/// The engine's number for each of the tracker's.
+/// The engine's id for each id of the tracker.
 #[derive(Default)]
 struct EngineIds {
     resources: ReusedIds,
@@ -34,13 +34,13 @@ impl DeviceEngine {
         DeviceEngine { engine: Engine::new(queues, 0, 0, 0), steps: 0, ids: EngineIds::default(), never_repeats: false }
     }
 
-    /// Every command buffer is recorded anew, and the engine has no caches, as [`Engine::disable_caches`].
+    /// Switches off the caches of the engine and of repeated recordings; see [`Engine::disable_caches`].
     pub(crate) fn disable_caches(&mut self) {
         self.never_repeats = true;
         self.engine.disable_caches();
     }
 
-    /// Command buffers are not checked while they are recorded, as [`Engine::check_when_executed`].
+    /// Checks command buffers only when they are executed; see [`Engine::check_when_executed`].
     pub(crate) fn check_when_executed(&mut self) {
         self.engine.check_when_executed();
     }
@@ -58,7 +58,7 @@ impl DeviceEngine {
         self.engine.has_unplaced()
     }
 
-    /// For what the engine had no room since the last time, and how often.
+    /// How often the engine had no addresses for a resource since the last call, by reason.
     pub(crate) fn take_unplaced(&mut self) -> BTreeMap<UnplacedReason, u64> {
         self.engine.take_unplaced()
     }
@@ -79,17 +79,17 @@ impl DeviceEngine {
         self.engine.set_fence(FenceId(self.ids.fences.add(id.0)));
     }
 
-    /// The number that the next step will have.
+    /// The number of the next step.
     pub(crate) fn next_step(&self) -> u32 {
         self.steps
     }
 
-    /// A command buffer is recorded anew, for queues like this one.
+    /// Begins to record a command buffer for queues like this one.
     pub(crate) fn begin_recording(&mut self, id: CommandBufferId, queue: Queue, is_secondary: bool) {
         self.engine.begin_recording(self.ids.command_buffer(id), queue, is_secondary);
     }
 
-    /// Whether a command buffer need not be recorded anew if its commands stay the same, as [`Engine::can_repeat`].
+    /// Whether a command buffer need not be recorded again if its commands stay the same; see [`Engine::can_repeat`].
     pub(crate) fn prepare_repeat(&mut self, id: CommandBufferId, queue: Queue, is_secondary: bool) -> bool {
         if self.never_repeats {
             return false;
@@ -102,7 +102,7 @@ impl DeviceEngine {
         self.engine.is_unchanged(self.ids.command_buffer(id))
     }
 
-    /// A command is recorded. Gives what is wrong with it because of those before it, with the tracker's numbers.
+    /// Records a command. Returns the hazards between it and earlier commands, with the ids of the tracker.
     pub(crate) fn record(&mut self, id: CommandBufferId, command: &Command) -> Findings {
         if let Command::Action(accesses) = command {
             return self.record_action(id, accesses).map_or_else(Findings::default, |it| *it);
@@ -118,7 +118,7 @@ impl DeviceEngine {
         Some(Box::new(self.ids.with_tracker_ids(*found)))
     }
 
-    /// The last command is as if it had not been recorded.
+    /// Removes the last command.
     pub(crate) fn undo_last_command(&mut self, id: CommandBufferId) {
         self.engine.undo_last_command(self.ids.command_buffer(id));
     }
@@ -138,12 +138,12 @@ impl DeviceEngine {
         self.engine.set_command_buffer(number, CommandBuffer { commands, ..*buffer });
     }
 
-    /// Work that waits, as [`Engine::blocked_submissions`].
+    /// The blocked submissions; see [`Engine::blocked_submissions`].
     pub(crate) fn blocked_submissions(&self) -> Vec<(QueueId, u32)> {
         self.engine.blocked_submissions()
     }
 
-    /// What the first work that waits on a queue waits for, with the tracker's numbers.
+    /// The semaphores for which the first blocked submission of a queue waits, with the ids of the tracker.
     pub(crate) fn unsignaled(&self, queue: QueueId) -> Vec<SemaphorePoint> {
         let back = |semaphore_point: SemaphorePoint| SemaphorePoint {
             semaphore: SemaphoreId(self.ids.semaphores.tracker_id(semaphore_point.semaphore.0)),
@@ -175,7 +175,7 @@ impl DeviceEngine {
         }
     }
 
-    /// The host does something. Gives the number of the step, and what is found, with the tracker's numbers.
+    /// Processes a step of the host. Returns the number of the step, and the findings with the ids of the tracker.
     pub(crate) fn step(&mut self, step: &HostStep) -> (u32, Findings) {
         self.engine.step(&map_ids::step(step, &mut self.ids));
         let index = self.steps;
@@ -190,7 +190,7 @@ impl DeviceEngine {
 }
 
 impl EngineIds {
-    /// Findings with the tracker's numbers.
+    /// Findings with the ids of the tracker.
     fn with_tracker_ids(&self, mut found: Findings) -> Findings {
         let hazards = found.hazards.iter_mut().map(|it| &mut it.resource);
         for hazard in hazards.chain(found.faults.iter_mut().map(|it| &mut it.resource)) {
@@ -221,17 +221,18 @@ impl IdMapper for EngineIds {
         FenceId(self.fences.get(id.0))
     }
 
-    /// Nobody says when one is allocated: it gets a number when it is first spoken of.
+    /// The engine does not learn when a command buffer is allocated. It gets an id when it is first used.
     fn command_buffer(&mut self, id: CommandBufferId) -> CommandBufferId {
         let known = self.command_buffers.get(id.0);
         CommandBufferId(if known == UNKNOWN_ID { self.command_buffers.add(id.0) } else { known })
     }
 }
 
-/// Dense numbers for things that come and go.
+/// Dense ids for objects that come and go.
 #[derive(Default)]
 struct ReusedIds {
-    /// By id. Those count up, so that one look leads there; pages that nothing of is alive take no room.
+    /// Pages by id of the tracker. These ids count up, so one lookup finds the page; a page without live objects is
+    /// freed.
     by_id: Vec<Option<Box<IdPage>>>,
     ids: Vec<u32>,
     free: Vec<u32>,
@@ -242,7 +243,7 @@ struct IdPage {
     live: usize,
 }
 
-/// Ids of a page.
+/// Number of ids in a page.
 const PAGE: usize = 256;
 
 impl ReusedIds {

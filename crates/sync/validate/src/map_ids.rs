@@ -1,4 +1,4 @@
-//! The things of commands and steps under other numbers.
+//! Translates the ids in commands and steps.
 
 use lavascope_sync_ir::{
     Access, AttachmentView, Barrier, Command, CommandBufferId, Dependency, DependencyTarget, EventId, FenceId,
@@ -6,10 +6,10 @@ use lavascope_sync_ir::{
     SemaphoreSignal, SemaphoreWait, SetEvent, SparseBind, SubmitBatch, WaitEvents,
 };
 
-/// A number that nothing has.
+/// An id that no object has.
 pub(crate) const UNKNOWN_ID: u32 = u32::MAX;
 
-/// Gives other numbers; [`UNKNOWN_ID`] for what is not known.
+/// Translates ids; returns [`UNKNOWN_ID`] for an unknown object.
 pub(crate) trait IdMapper {
     fn resource(&mut self, id: ResourceId) -> ResourceId;
     fn pass(&mut self, id: RenderPassId) -> RenderPassId;
@@ -19,7 +19,7 @@ pub(crate) trait IdMapper {
     fn command_buffer(&mut self, id: CommandBufferId) -> CommandBufferId;
 }
 
-/// Keeps the number of commands: each has its place.
+/// Translates a command. The number of commands stays the same, so that each keeps its index.
 pub(crate) fn command(item: &Command, ids: &mut impl IdMapper) -> Command {
     match item {
         Command::Action(all) => Command::Action(accesses(all, ids)),
@@ -62,7 +62,7 @@ fn accesses(all: &[Access], ids: &mut impl IdMapper) -> Vec<Access> {
     all.iter().filter_map(access).collect()
 }
 
-/// Keeps the number of dependencies, since explanations count them.
+/// Translates dependencies. Their number stays the same, because explanations refer to them by index.
 fn dependencies(all: &[Dependency], ids: &mut impl IdMapper) -> Vec<Dependency> {
     let what = |dependency_target: &DependencyTarget, ids: &mut _| match dependency_target {
         DependencyTarget::Global => DependencyTarget::Global,

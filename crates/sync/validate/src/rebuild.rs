@@ -1,7 +1,7 @@
-//! Takes back what a call did to a device, because the application did not let it reach the driver.
+//! Undoes the effects of a call that a messenger callback cancelled.
 //!
-//! The engine keeps no past to go back to: it begins anew with the steps of the window. So taking back costs as much
-//! as the window holds, and what is older than the window conflicts with nothing from then on.
+//! The engine has no history to return to. It starts again with the remembered steps, so the cost depends on their
+//! number. Accesses that are older than these steps are in no hazard after that.
 
 use std::collections::HashMap;
 
@@ -15,7 +15,7 @@ use crate::recording::command_buffer::RecordedCommandBuffer;
 use crate::recording::step_history::{HistoryStep, StepHistory};
 
 impl ValidatedDevice {
-    /// Says whether the call did anything.
+    /// Undoes the steps of a call. Returns whether there were any.
     pub(crate) fn undo_steps(&mut self, source: CallSource) -> bool {
         let removed = self.history.remove(source);
         self.submits -= removed.iter().filter(|it| matches!(it.step, HostStep::Submit { .. })).count() as u64;
@@ -29,7 +29,7 @@ impl ValidatedDevice {
     fn rebuild(&mut self) {
         let (before, mut all) = std::mem::take(&mut self.history).into_parts();
         self.engine = self.new_engine();
-        // Nothing false is told because of what is not known.
+        // Without the past, event races could be reported that do not exist.
         self.races = EventRaces::default();
         self.host_polls.clear();
         for point in before.points() {
@@ -50,11 +50,12 @@ impl ValidatedDevice {
         resources.for_each(|(_, id)| self.add_again(id));
         self.history = StepHistory::from_parts(before, all);
         self.record_all_again();
-        // What had no room before has none again, and was told.
+        // These resources get no addresses again, and that is already reported.
         self.engine.take_unplaced();
     }
 
-    /// An engine that knows what things there are, but for resources: those share memory one after the other.
+    /// An engine with all objects except resources, which are added in their original order because they may share
+    /// memory.
     fn new_engine(&self) -> DeviceEngine {
         let mut live = DeviceEngine::new(&self.objects.queues);
         self.objects.passes.iter().for_each(|(id, it)| live.add_render_pass(*id, &it.1));
@@ -71,7 +72,7 @@ impl ValidatedDevice {
         }
     }
 
-    /// The command buffers of a step as they were when it was submitted.
+    /// Restores the command buffers of a step as they were at its submission.
     fn set_submitted_buffers(
         &mut self,
         kept: &HistoryStep,

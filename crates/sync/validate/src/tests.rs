@@ -1,4 +1,4 @@
-//! Programs that are told to the listener directly, as the tracker would.
+//! Tests that call the listener directly, in place of the tracker.
 
 use std::ops::Range;
 
@@ -110,7 +110,7 @@ fn a_cause_is_explained_once_and_counted() {
     for _ in 0..4 {
         app.submit_one(5);
     }
-    // Recorded anew, it is the same command of the same command buffer.
+    // Recorded again, it is the same command of the same command buffer.
     app.record(5, [write(3)]);
     app.submit_one(5);
     let [diagnostic] = app.diagnostics() else { panic!("{:#?}", app.diagnostics()) };
@@ -173,7 +173,7 @@ fn what_is_only_possible_is_a_cause_of_its_own() {
     assert_eq!(told, [(Severity::Information, true, 2), (Severity::Error, false, 1)]);
 }
 
-/// Whichever command buffer is free is recorded: that is one cause. What is recorded otherwise is another.
+/// The same commands in another free command buffer are the same cause. Other commands are another cause.
 #[test]
 fn command_buffers_without_names_are_known_by_what_is_recorded() {
     let mut app = App::new();
@@ -189,7 +189,7 @@ fn command_buffers_without_names_are_known_by_what_is_recorded() {
     assert_eq!(app.diagnostics().len(), 3, "{:#?}", app.diagnostics());
 }
 
-/// The part that is explained begins behind the signal, and must not wait for it.
+/// The slice begins after the signal, and must not wait for it.
 #[test]
 fn what_was_signaled_before_is_not_waited_for() {
     let mut app = App::new();
@@ -250,7 +250,7 @@ fn a_command_of_a_secondary_command_buffer_is_named() {
     assert!(!diagnostic.fixes.is_empty(), "{diagnostic:#?}");
 }
 
-/// A program that makes and ends things all the time does not fill the memory.
+/// A program that creates and destroys objects all the time does not fill the memory.
 #[test]
 fn what_is_gone_is_forgotten() {
     let mut app = App::new();
@@ -285,7 +285,7 @@ fn work_that_waits_for_ever_is_told_once_with_what_it_waits_for() {
         HostStep::SignalSemaphore(SemaphorePoint { semaphore: SemaphoreId(0), value: Some(5) }),
     );
     app.record(0, [write(0)]);
-    // The first of the two is there already.
+    // The first of the two is already signaled.
     let waits = [(0, 5), (1, 7)].map(|(semaphore, value)| SemaphoreWait {
         point: SemaphorePoint { semaphore: SemaphoreId(semaphore), value: Some(value) },
         stages: ALL,
@@ -305,7 +305,7 @@ fn work_that_waits_for_ever_is_told_once_with_what_it_waits_for() {
     assert_eq!(diagnostic.message, text);
 }
 
-/// What a call did is gone with it: later work conflicts with what came before, and with nothing else.
+/// A call that was undone has no effect: later work conflicts only with what came before it.
 #[test]
 fn a_submission_that_is_taken_back_leaves_no_trace() {
     let mut app = App::new();
@@ -321,7 +321,7 @@ fn a_submission_that_is_taken_back_leaves_no_trace() {
     assert_eq!(app.diagnostics().len(), 1);
     let source = CallSource { command: Api::QueueSubmit, thread: 1, call: app.calls };
     app.devices.undo_steps(source);
-    // Only the write is left: a second one conflicts with that, and not with the read.
+    // Only the write remains. A second write conflicts with that one, and not with the read.
     for item in [&mut app, &mut other] {
         item.submit_one(0);
     }
@@ -330,7 +330,7 @@ fn a_submission_that_is_taken_back_leaves_no_trace() {
     assert!(last.is_some_and(|it| it.locations[0].text.contains("submit 2 on")), "{last:#?}");
 }
 
-/// Memory that one resource leaves and another takes is still no conflict after a rebuild.
+/// Two resources that used the same memory one after the other still have no conflict after a rebuild.
 #[test]
 fn what_came_and_went_is_told_again_in_its_order() {
     let mut app = App::new();
@@ -358,7 +358,7 @@ fn what_came_and_went_is_told_again_in_its_order() {
     assert_eq!(app.devices.causes.new.len(), 1);
 }
 
-/// What lies too far in its memory is told, once for each call that put something there, and is in no hazard.
+/// A resource that ends too far in its memory is reported once for each call that binds it, and is in no hazard.
 #[test]
 fn what_there_is_no_room_for_is_told() {
     let mut app = App::new();

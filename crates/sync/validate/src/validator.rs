@@ -11,9 +11,9 @@ use crate::findings::causes::{CutExplanations, ValidatorFinding};
 use crate::recording::call_sequence::{CallContext, NextCall, SequenceEnd};
 use crate::recording::host_polls::OpenPolls;
 
-/// Follows an application by its records, and tells what hazards it has.
+/// Follows an application by its records, and reports its hazards.
 ///
-/// Records must come in an order that the application's threads could have made the calls in.
+/// The order of the records must be one in which the application's threads could have made the calls.
 pub struct Validator {
     tracker: Tracker<ValidatedDevices>,
 }
@@ -26,12 +26,12 @@ impl Default for Validator {
 }
 
 impl Validator {
-    /// The call of the next record was made from here; what the number means is the caller's. Zero is nowhere.
+    /// Sets the call stack of the next record. The caller defines the meaning of the number; zero means none.
     pub fn set_call_stack(&mut self, stack: u32) {
         self.tracker.listener.stack = stack;
     }
 
-    /// The next record, of either kind.
+    /// Processes the next record, of parameters or of outputs.
     pub fn record(&mut self, thread: u32, record: Record<'_>) {
         match record.phase() {
             RecordPhase::Enter => self.enter(thread, record),
@@ -39,7 +39,7 @@ impl Validator {
         }
     }
 
-    /// The driver is about to see a call.
+    /// Processes the parameters of a call, before the driver sees it.
     pub fn enter(&mut self, thread: u32, record: Record<'_>) {
         let now = self.call_context(thread);
         match recording_call(record.command()) {
@@ -80,7 +80,7 @@ impl Validator {
         CallContext { thread, stack: self.tracker.listener.stack, changes: self.tracker.change_count() }
     }
 
-    /// A recording ends: all of it was looked at, or is what was looked at the last time.
+    /// Ends a recording: its calls were processed, or they repeat those of the previous recording.
     fn end_call_sequence(&mut self, thread: u32, record: Record<'_>) {
         let now = self.call_context(thread);
         let listener = &mut self.tracker.listener;
@@ -96,12 +96,12 @@ impl Validator {
         self.tracker.listener.call_sequences.finish(now);
     }
 
-    /// Looks at the calls that a command buffer was recorded with as the last time, since the next one is another.
+    /// Processes the calls of a recording that were skipped as repeated, because the next call is a different one.
     #[cold]
     fn process_skipped_calls(&mut self, thread: u32) {
         let now = self.call_context(thread);
         let calls = self.tracker.listener.call_sequences.stop_matching(now);
-        // What was not looked at had no call stack; the next call may.
+        // The skipped calls had no call stack, but the next call may have one.
         let stack = std::mem::take(&mut self.tracker.listener.stack);
         let mut rest = &calls[..];
         while let Some(record) = from_trusted(rest) {
@@ -111,7 +111,7 @@ impl Validator {
         self.tracker.listener.stack = stack;
     }
 
-    /// The driver returned from the last call of a thread.
+    /// Processes the outputs of the last call of a thread.
     pub fn leave(&mut self, thread: u32, record: Record<'_>) {
         if OpenPolls::is_poll(record.command()) {
             self.tracker.listener.track_poll(thread, record);
@@ -119,13 +119,13 @@ impl Validator {
         self.tracker.leave(thread, record);
     }
 
-    /// Looks at descriptors that shaders pick out of arrays, too: hazards with these are possible.
+    /// Also reports hazards with descriptors that shaders pick out of arrays. These hazards are possible, not certain.
     pub fn report_possible(&mut self) {
         self.tracker.report_dynamic_indexing(true);
     }
 
-    /// Switches all caches off, those of the tracker and of the engine too: to compare with. To be called before the
-    /// first record.
+    /// Switches off all caches, including those of the tracker and of the engine, as a reference for tests. Must be
+    /// called before the first record.
     pub fn disable_caches(&mut self) {
         self.tracker.listener.call_sequences.is_disabled = true;
         self.tracker.disable_caches();
@@ -133,61 +133,61 @@ impl Validator {
         self.tracker.listener.is_cache_disabled = true;
     }
 
-    /// Calls of recordings that were not looked at, since they were what they were the last time.
+    /// Number of calls that were skipped because they repeated the previous recording.
     pub fn cached_calls(&self) -> u64 {
         self.tracker.listener.call_sequences.same_calls
     }
 
-    /// All that the host writes into memory that it maps will be told ([`Validator::host_wrote`]), before the device can
-    /// read it.
+    /// Promises that the caller reports all host writes to mapped memory ([`Validator::host_wrote`]), before the device
+    /// can read them.
     pub fn expect_all_host_writes(&mut self) {
         self.tracker.expect_all_host_writes();
     }
 
-    /// The same of some memories only: of one of which something was told, all will be.
+    /// Like `expect_all_host_writes`, but only for memories of which the caller reported a write.
     pub fn expect_some_host_writes(&mut self) {
         self.tracker.expect_some_host_writes();
     }
 
-    /// Nothing more is told of what the host writes.
+    /// From now on, the caller reports no host writes.
     pub fn stop_host_writes(&mut self) {
         self.tracker.ignore_host_writes();
     }
 
-    /// The host wrote into memory.
+    /// Reports a host write to memory.
     pub fn host_wrote(&mut self, written: HostWrite<'_>) {
         self.tracker.apply_host_write(written);
     }
 
-    /// Looks at what queues execute too; else only at what is inside of each command buffer.
+    /// Also checks what queues execute. Otherwise, only the inside of command buffers is checked.
     pub fn check_submissions(&mut self) {
         self.tracker.listener.checks_submissions = true;
     }
 
-    /// The shaders of a device keep what they touch, and it will be told ([`Validator::feedback`]): hazards that only the
-    /// device can decide wait for that.
+    /// Promises that the shaders of a device record their accesses, and that the caller reports them
+    /// ([`Validator::feedback`]). Hazards that only these accesses decide wait for them.
     pub fn expect_feedback(&mut self, device: ObjectId) {
         self.tracker.listener.expect_feedback(device);
     }
 
-    /// What the device did with command buffers that it is done with. All that was submitted must have been told.
+    /// Reports the accesses of shaders in completed command buffers. The submissions must have been reported before.
     pub fn feedback(&mut self, device: ObjectId, all: Vec<CommandBufferFeedback>) {
         self.tracker.listener.feedback(device, all);
     }
 
-    /// Looks into command buffers when they are executed, and not while they are recorded: that costs half, and tells
-    /// only whether there is something to be told ([`Validator::finish_quick_check`]). To be called before the first record.
+    /// Checks command buffers when they are executed, not while they are recorded. That halves the cost, but only
+    /// answers whether there are findings ([`Validator::finish_quick_check`]). Must be called before the first record.
     pub fn check_when_executed(&mut self) {
         self.tracker.listener.checks_when_executed = true;
     }
 
-    /// Whether something may be told by a validator that looks into command buffers while they are recorded. To be
-    /// asked after the last record.
+    /// Whether a validator that checks command buffers while they are recorded may have findings. Call it after the
+    /// last record.
     pub fn finish_quick_check(&mut self) -> bool {
         self.tracker.listener.finish_quick_check()
     }
 
-    /// The driver does not see the call that a thread entered last: it is as if it had not been.
+    /// Undoes the last call of a thread, because the driver does not see it.
     pub fn undo_call(&mut self, thread: u32, record: Record<'_>) {
         if is_recorded(record.command()) {
             if self.tracker.listener.call_sequences.select_matching(record) {
@@ -201,29 +201,29 @@ impl Validator {
         }
     }
 
-    /// Nothing more will come, as far as one knows: work that waits is told of.
+    /// Ends the validation, and reports submissions that are still blocked.
     pub fn finish(&mut self) {
         self.tracker.listener.finish();
     }
 
-    /// How far the queues of a device came, as far as the host knows: for one that was lost, line by line.
+    /// The progress of the queues of a lost device, as far as the host knows it, line by line.
     pub fn progress(&self, device: ObjectId) -> Vec<String> {
         self.tracker.listener.progress(device)
     }
 
-    /// Whether something was found since the last time.
+    /// Whether there are findings since the last call.
     #[inline]
     pub fn has_found(&self) -> bool {
         let ValidatedDevices { causes, needs_recheck: is_in_doubt, .. } = &self.tracker.listener;
         *is_in_doubt || !causes.new.is_empty()
     }
 
-    /// What was found since the last time, in the order in which it happened.
+    /// The findings since the last call, in the order in which they occurred.
     pub fn take_findings(&mut self) -> Vec<ValidatorFinding> {
         std::mem::take(&mut self.tracker.listener.causes.new)
     }
 
-    /// One diagnostic for each cause, with how often it was found so far.
+    /// One diagnostic for each cause, with the number of its occurrences so far.
     pub fn diagnostics(&self) -> &[Diagnostic] {
         &self.tracker.listener.causes.diagnostics
     }
@@ -238,7 +238,7 @@ impl Validator {
         self.tracker.listener.causes.cut_explanations()
     }
 
-    /// What was not understood of the calls so far, and how often.
+    /// Calls and features that were not understood so far, and how often.
     pub fn unsupported(&self) -> impl Iterator<Item = (Untracked, u64)> {
         let unplaced = self.tracker.listener.unplaced.iter().map(|(missing, count)| (*missing, *count));
         self.tracker.untracked().chain(unplaced)

@@ -14,8 +14,9 @@ use std::ops::Range;
 use app::*;
 use lavascope_abi::*;
 use lavascope_record::{Record, RecordPhase};
-use lavascope_sim::{Random, SyntheticObjects};
+use lavascope_sim::SyntheticObjects;
 use lavascope_state::REPEATABLE_COMMANDS;
+use lavascope_test_support::TestRng;
 use lavascope_validate::Validator;
 
 const PROGRAMS: u64 = 150;
@@ -47,8 +48,8 @@ enum Op {
 }
 
 struct RandomRecordingApp {
-    app: App,
-    rng: Random,
+    app: RecordedApp,
+    rng: TestRng,
     /// What each command buffer was recorded with last.
     scripts: Vec<Vec<Op>>,
     buffers: u64,
@@ -56,7 +57,7 @@ struct RandomRecordingApp {
 
 impl RandomRecordingApp {
     fn new(seed: u64) -> RandomRecordingApp {
-        let mut app = App::default();
+        let mut app = RecordedApp::default();
         app.make_drawing();
         for value in &COMMAND_BUFFERS[1..] {
             app.other = Some(*value);
@@ -65,7 +66,7 @@ impl RandomRecordingApp {
         for value in 5..=BUFFERS {
             app.make_buffer(value);
         }
-        let mut rng = Random::new(seed);
+        let mut rng = TestRng::new(seed);
         let scripts = COMMAND_BUFFERS.map(|_| script(&mut rng)).to_vec();
         let mut player = RandomRecordingApp { app, rng, scripts, buffers: BUFFERS };
         player.make_secondary();
@@ -289,7 +290,7 @@ impl RandomRecordingApp {
 }
 
 /// What is to be recorded: in most cases with a barrier in front of all that needs one.
-fn script(rng: &mut Random) -> Vec<Op> {
+fn script(rng: &mut TestRng) -> Vec<Op> {
     let is_right = rng.below(4) > 0;
     let all = (0..1 + rng.below(12)).map(|_| op(rng));
     all.flat_map(|it| [is_right.then_some(Op::Barrier), Some(it)]).flatten().collect()
@@ -317,7 +318,7 @@ fn validator_output(records: &[Record<'static>], seed: u64, compares: bool) -> (
     if !compares {
         validator.disable_caches();
     }
-    let (mut all, mut rng, mut thread, mut stack) = (Vec::new(), Random::new(seed), 1, 0);
+    let (mut all, mut rng, mut thread, mut stack) = (Vec::new(), TestRng::new(seed), 1, 0);
     for (index, record) in records.iter().enumerate() {
         // Both halves of a call are on one thread.
         if record.phase() == RecordPhase::Enter && rng.below(60) == 0 {
@@ -325,7 +326,7 @@ fn validator_output(records: &[Record<'static>], seed: u64, compares: bool) -> (
         }
         // Of some calls it is known where they were made.
         if rng.below(50) == 0 {
-            stack = rng.below(6).saturating_sub(3) as u32;
+            stack = rng.below(6_u32).saturating_sub(3);
         }
         validator.set_call_stack(stack);
         validator.record(thread, *record);
@@ -363,7 +364,7 @@ fn calls_that_are_what_they_were_need_not_be_looked_at() {
 }
 
 /// A frame that fills a buffer twice, with a barrier between; the next one races the last fill.
-fn fill_twice(app: &mut App) {
+fn fill_twice(app: &mut RecordedApp) {
     let command_buffer = app.commands();
     let params = CmdFillBufferParams { command_buffer, dst_buffer: buffer(1), dst_offset: 0, size: 128, data: 7 };
     app.begin();
@@ -373,7 +374,7 @@ fn fill_twice(app: &mut App) {
     app.call(Command::EndCommandBuffer, &EndCommandBufferParams { command_buffer });
 }
 
-fn submit(app: &mut App) {
+fn submit(app: &mut RecordedApp) {
     let commands = app.commands();
     let submit = SubmitInfo { command_buffer_count: 1, p_command_buffers: Ptr::to(&commands), ..SubmitInfo::zeroed() };
     let params = QueueSubmitParams { queue: queue(1), submit_count: 1, p_submits: Ptr::to(&submit), fence: Fence(0) };
@@ -385,7 +386,7 @@ fn submit(app: &mut App) {
 fn a_command_that_is_not_listed_is_never_cached() {
     assert!(!REPEATABLE_COMMANDS.contains(&Command::CmdWriteBufferMarkerAMD));
     let cached_calls = |has_marker: bool| {
-        let mut app = App::default();
+        let mut app = RecordedApp::default();
         app.make_device();
         app.make_buffer(1);
         app.make_buffer(2);
@@ -417,7 +418,7 @@ fn a_command_that_is_not_listed_is_never_cached() {
 /// The calls are what they were the last time; where they were made then says nothing about now.
 #[test]
 fn call_stacks_are_those_of_the_last_recording() {
-    let mut app = App::default();
+    let mut app = RecordedApp::default();
     app.make_device();
     app.make_buffer(1);
     fill_twice(&mut app);
@@ -443,7 +444,7 @@ fn call_stacks_are_those_of_the_last_recording() {
 /// Shaders tell by the numbers of commands what they touched: all of these are counted.
 #[test]
 fn every_call_is_looked_at_where_shaders_tell() {
-    let mut app = App::default();
+    let mut app = RecordedApp::default();
     app.make_device();
     app.make_buffer(1);
     (0..3).for_each(|_| fill_twice(&mut app));

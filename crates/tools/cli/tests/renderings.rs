@@ -44,17 +44,17 @@ fn hazards_are_told_as_their_files_say() {
             .args(["check", &file])
             .output()
             .expect("the program starts");
-        let told = String::from_utf8(output.stdout).expect("plain text");
+        let result = String::from_utf8(output.stdout).expect("plain text");
         let has_hazard = has_hazard(&name);
         let code = output.status.code();
         assert_eq!(code, Some(i32::from(has_hazard)), "{file}: {}", String::from_utf8_lossy(&output.stderr));
         let path = root().join(&name).with_extension("txt");
         if !has_hazard {
-            assert_eq!(told, format!("{file}: no hazards\n"));
+            assert_eq!(result, format!("{file}: no hazards\n"));
         } else if is_blessing {
-            fs::write(&path, &told).expect("a writable file");
-        } else if fs::read_to_string(&path).ok().as_deref() != Some(&told) {
-            wrong.push(format!("{}:\n{told}", path.display()));
+            fs::write(&path, &result).expect("a writable file");
+        } else if fs::read_to_string(&path).ok().as_deref() != Some(&result) {
+            wrong.push(format!("{}:\n{result}", path.display()));
         }
     }
     assert!(

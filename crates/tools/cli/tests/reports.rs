@@ -6,8 +6,8 @@ use std::fs;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
-use std::time::{Duration, Instant};
 
+use lavascope_test_support::wait_until;
 use serde_json::Value;
 
 use common::{home, lavascope, output, text};
@@ -199,11 +199,7 @@ fn waiting(home: &Path) -> (Child, PathBuf) {
 fn signalled(name: &str, signal: &str, target: impl FnOnce(u32) -> String) -> Output {
     let home = home(name);
     let (child, ready) = waiting(&home);
-    let deadline = Instant::now() + Duration::from_secs(20);
-    while !ready.exists() {
-        assert!(Instant::now() < deadline, "the program began");
-        std::thread::sleep(Duration::from_millis(5));
-    }
+    wait_until("the program has begun", || ready.exists());
     let kill = Command::new("kill").args([signal, "--", &target(child.id())]).status().expect("there is a kill");
     assert!(kill.success());
     child.wait_with_output().expect("it ends")

@@ -160,8 +160,8 @@ fn a_program_sees_the_null_driver_and_no_other() {
     let output = output(&mut command);
     assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
     let stdout = text(&output.stdout);
-    let told: serde_json::Value = serde_json::from_str(stdout.lines().last().unwrap_or_default()).expect("JSON");
-    let devices = told["told"]["devices"].as_array().expect("a list");
-    assert_eq!(devices.len(), 1, "{told:#}");
-    assert!(devices[0]["name"].as_str().is_some_and(|it| it.to_lowercase().contains("null")), "{told:#}");
+    let result: serde_json::Value = serde_json::from_str(stdout.lines().last().unwrap_or_default()).expect("JSON");
+    let devices = result["told"]["devices"].as_array().expect("a list");
+    assert_eq!(devices.len(), 1, "{result:#}");
+    assert!(devices[0]["name"].as_str().is_some_and(|it| it.to_lowercase().contains("null")), "{result:#}");
 }

@@ -50,36 +50,36 @@ use schedule::device_waits::{HangDetector, INTERVAL};
 use schedule::player::StreamPlayer;
 use schedule::single_thread::ScheduledStream;
 
-/// What a replay did.
+/// The result of a replay.
 #[derive(Clone, Debug, Default)]
 pub struct ReplaySummary {
     pub threads: usize,
     pub calls: u64,
     pub frames: u64,
-    /// How long the part took that counts, and each of its frames but the first of a trace.
+    /// The duration of the measured part, and of each of its frames except the first of a trace.
     pub time: Duration,
     pub frame_times: Vec<Duration>,
     pub write_comparison: WriteComparison,
-    /// What the user should know, each once.
+    /// Remarks for the user, each once.
     pub remarks: Vec<String>,
-    /// Whether somebody did not want any more.
+    /// Whether the user ended the replay.
     pub is_interrupted: bool,
 }
 
-/// Plays a whole trace. Where the device is another one than in the trace, what cannot be done here is looked for first.
+/// Replays a whole trace. If the device differs from that of the trace, first checks what this device does not support.
 pub fn replay(trace: &Trace<'_>, tail: Option<&Tail>, options: &ReplayOptions) -> Result<ReplaySummary, ReplayError> {
     let (result, _) = run(trace, tail, options, RunMode::Perform)?;
     match result {
         Err(ReplayError::DifferentDevice) => match plan(trace, tail, options) {
             Ok(plan) if !plan.unsupported.is_empty() => Err(ReplayError::Unsupported(plan.describe_unsupported())),
-            // What is wrong with the trace itself is told where it is performed.
+            // Faults of the trace itself are reported when the calls are performed.
             _ => run(trace, tail, options, RunMode::PerformAnyway)?.0,
         },
         result => result,
     }
 }
 
-/// Finds out what a replay would do here.
+/// Finds out what a replay on this device would do.
 pub fn plan(trace: &Trace<'_>, tail: Option<&Tail>, options: &ReplayOptions) -> Result<ReplayPlan, ReplayError> {
     let options = ReplayOptions { one_thread: true, chaos: None, pause: None, ..options.clone() };
     let (result, replay) = run(trace, tail, &options, RunMode::Plan)?;
@@ -89,7 +89,7 @@ pub fn plan(trace: &Trace<'_>, tail: Option<&Tail>, options: &ReplayOptions) -> 
     Ok(ReplayPlan { calls: summary.calls, remarks: summary.remarks, ..plan })
 }
 
-/// Goes through a trace to its end.
+/// Replays a trace to its end.
 fn run(
     trace: &Trace<'_>,
     tail: Option<&Tail>,
@@ -117,7 +117,7 @@ fn run(
     let end = Instant::now();
     let result = match result {
         Ok(()) => match teardown::destroy_remaining(&replay) {
-            // Whoever does not want any more does not want to hear of the rest either.
+            // After an interruption by the user, later errors do not matter.
             Err(error) if is_interrupted => {
                 replay.remark(error.to_string());
                 Ok(())
@@ -127,7 +127,7 @@ fn run(
         Err(ReplayError::DifferentDevice) => {
             teardown::destroy_remaining(&replay).and(Err(ReplayError::DifferentDevice))
         }
-        // A device that does not get on must not be waited for.
+        // A device that makes no progress must not be waited for.
         result => result,
     };
     let summary = result.map(|()| ReplaySummary {
@@ -143,7 +143,7 @@ fn run(
     Ok((summary, replay))
 }
 
-/// Does something, and tells whoever watches how far it is.
+/// Runs the replay, and reports its progress to the caller.
 fn run_watched<T: Send>(replay: &Replay, act: impl FnOnce() -> T + Send) -> T {
     let ReplayOptions { on_progress: watcher, on_hang: hung, .. } = &replay.options;
     if replay.is_plan() || (watcher.is_none() && hung.is_none()) {
@@ -166,7 +166,7 @@ fn run_watched<T: Send>(replay: &Replay, act: impl FnOnce() -> T + Send) -> T {
     })
 }
 
-/// One thread of ours for each of the trace.
+/// Starts one thread for each stream of the trace.
 fn play_threaded(replay: &Replay, trace: &Trace<'_>, tail: Option<&Tail>, streams: &[u32]) -> Result<(), ReplayError> {
     let results: Vec<Result<(), ReplayError>> = std::thread::scope(|scope| {
         let readers = schedule::read_ahead::stream_readers(scope, trace, tail, streams);
@@ -177,10 +177,10 @@ fn play_threaded(replay: &Replay, trace: &Trace<'_>, tail: Option<&Tail>, stream
         let threads: Vec<_> = streams.iter().enumerate().zip(readers).map(play).collect();
         threads.into_iter().map(|it| it.join().unwrap_or(Err(ReplayError::Stopped))).collect()
     });
-    // Who only stopped because of another has nothing to say.
+    // A thread that stopped only because of another one has no error of its own.
     let mut errors: Vec<ReplayError> = results.into_iter().filter_map(Result::err).collect();
-    let told = errors.iter().position(|it| !matches!(it, ReplayError::Stopped)).unwrap_or(0);
-    if errors.is_empty() { Ok(()) } else { Err(errors.swap_remove(told)) }
+    let first_failure = errors.iter().position(|it| !matches!(it, ReplayError::Stopped)).unwrap_or(0);
+    if errors.is_empty() { Ok(()) } else { Err(errors.swap_remove(first_failure)) }
 }
 
 fn play_single_threaded(

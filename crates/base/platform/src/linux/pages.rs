@@ -21,8 +21,8 @@ pub(crate) fn page_size() -> u64 {
     }
 }
 
-pub(crate) fn map(wish: u64, bytes: usize) -> Option<u64> {
-    let hint = ptr::without_provenance_mut(wish as usize);
+pub(crate) fn map(address: u64, bytes: usize) -> Option<u64> {
+    let hint = ptr::without_provenance_mut(address as usize);
     let (protection, flags) = (ProtFlags::READ | ProtFlags::WRITE, MapFlags::PRIVATE | MapFlags::NORESERVE);
     // SAFETY: a new mapping; the address is a wish only.
     let mapped = unsafe { mmap_anonymous(hint, bytes, protection, flags) }.ok()?;

@@ -31,8 +31,8 @@ impl SharedMemory {
         Ok(rustix::fs::fstat(&self.0)?.st_ino)
     }
 
-    pub(crate) fn map(&self, wish: u64, bytes: usize) -> io::Result<u64> {
-        let hint = ptr::without_provenance_mut(wish as usize);
+    pub(crate) fn map(&self, address: u64, bytes: usize) -> io::Result<u64> {
+        let hint = ptr::without_provenance_mut(address as usize);
         let protection = ProtFlags::READ | ProtFlags::WRITE;
         // SAFETY: a new mapping; the address is a wish only.
         let mapped = unsafe { mmap(hint, bytes, protection, MapFlags::SHARED, self.0.as_fd(), 0) }?;

@@ -382,8 +382,8 @@ mod tests {
     #[test]
     fn guards_come_and_go_while_many_threads_write() {
         let _alone = SERIAL.lock().unwrap_or_else(PoisonError::into_inner);
-        let given = std::env::var("LAVASCOPE_STRESS_MS").ok().and_then(|it| it.parse().ok());
-        let time = std::time::Duration::from_millis(given.unwrap_or(STRESS_MS));
+        let variable = std::env::var("LAVASCOPE_STRESS_MS").ok().and_then(|it| it.parse().ok());
+        let time = std::time::Duration::from_millis(variable.unwrap_or(STRESS_MS));
         let seed = std::time::SystemTime::UNIX_EPOCH.elapsed().map_or(1, |it| it.as_nanos() as u64);
         let region = || Region {
             memory: AlignedMapping::new(REGION_PAGES * page_size(), page_size()).expect("there is room"),

@@ -108,10 +108,10 @@ impl<'a> LiveDevice<'a> {
     /// A device with all objects of a program, but without what its commands need by themselves.
     pub(crate) fn new(
         gpu: &'a LiveGpu,
-        script: LiveScenario<'a>,
+        scenario: LiveScenario<'a>,
         lonely: DrawsOutsidePass,
     ) -> Result<LiveDevice<'a>, LiveError> {
-        let families = LiveFamilyMap::of(gpu, script.program)?;
+        let families = LiveFamilyMap::of(gpu, scenario.program)?;
         let device = create_device(gpu, &families)?;
         // SAFETY: VUID-vkGetDeviceProcAddr-device-parameter: the device was just created.
         // VUID-vkGetDeviceProcAddr-pName-parameter: a `CStr` ends with a zero.
@@ -120,7 +120,7 @@ impl<'a> LiveDevice<'a> {
         let vk = unsafe { DeviceCalls::find(find) }?;
         let mut world = LiveDevice {
             gpu,
-            scenario: script,
+            scenario,
             draws_outside_pass: lonely,
             vk,
             device,

@@ -3,7 +3,7 @@
 
 use std::ffi::CStr;
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
 use lavascope_scenario_live::{LayerLibrary, LiveEnvironment, LiveGpu};
@@ -22,12 +22,12 @@ const REPORT: &str = "report";
 const SCENARIOS_MAX: usize = 60;
 
 /// Performs all scenarios in one way, from the test of this name. In a child it does not return.
-pub(crate) fn run(test: &str, way: LiveVariant, mode: Mode) -> Vec<ScenarioResult> {
+pub(crate) fn run(test: &str, variant: LiveVariant, mode: Mode) -> Vec<ScenarioResult> {
     let only = std::env::var(ONLY).unwrap_or_default();
     let all: Vec<(String, String)> = scenarios().into_iter().filter(|it| it.0.contains(&only)).collect();
     if let Ok(part) = std::env::var(CHILD) {
         let at: usize = part.parse().expect("a number");
-        perform(way, mode, all.chunks(SCENARIOS_MAX).nth(at).expect("there are so many parts"));
+        perform(variant, mode, all.chunks(SCENARIOS_MAX).nth(at).expect("there are so many parts"));
         std::process::exit(0);
     }
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("{test}-{}", std::process::id()));
@@ -46,15 +46,15 @@ pub(crate) fn run(test: &str, way: LiveVariant, mode: Mode) -> Vec<ScenarioResul
     }
     check_reports(&folder.join(REPORT));
     let _ = fs::remove_dir_all(&folder);
-    assert!(lines.len() >= all.len() || way == LiveVariant::Variations, "every scenario has an outcome");
+    assert!(lines.len() >= all.len() || variant == LiveVariant::Variations, "every scenario has an outcome");
     lines
 }
 
 /// Stands before each outcome in the output of a child.
 const OUTCOME_PREFIX: &str = "outcome ";
 
-fn perform(way: LiveVariant, mode: Mode, scenarios: &[(String, String)]) {
-    let mut actor = ScenarioRunner::new(LiveGpu::open(&[LAYER]).expect("the null driver and our layer"), way, mode);
+fn perform(variant: LiveVariant, mode: Mode, scenarios: &[(String, String)]) {
+    let mut actor = ScenarioRunner::new(LiveGpu::open(&[LAYER]).expect("the null driver and our layer"), variant, mode);
     for (name, text) in scenarios {
         for line in actor.run(name, text) {
             let (kind, text) = match line.outcome {

@@ -16,21 +16,21 @@ const PERFORMED_MIN: usize = 95;
 
 /// Performs all scenarios in one way: what is told must be what is expected, and what cannot be performed as it stands
 /// must be known. Other words need not be able to say everything.
-fn check_all(test: &str, way: LiveVariant, mode: Mode) {
-    let lines = child::run(test, way, mode);
+fn check_all(test: &str, variant: LiveVariant, mode: Mode) {
+    let lines = child::run(test, variant, mode);
     let mut reasons: BTreeMap<&str, usize> = BTreeMap::new();
-    let (mut told, mut wrong) = (0, Vec::new());
+    let (mut expected_count, mut wrong) = (0, Vec::new());
     for scenario_result in &lines {
         let known = UNSUPPORTED.iter().find(|known| scenario_result.name.split(' ').next() == Some(known.0));
         match (&scenario_result.outcome, known) {
-            (ScenarioOutcome::AsExpected, None) => told += 1,
+            (ScenarioOutcome::AsExpected, None) => expected_count += 1,
             // Without masks there may be nothing left that could not be said.
-            (ScenarioOutcome::AsExpected, Some(_)) if way == LiveVariant::Unsynchronized => told += 1,
+            (ScenarioOutcome::AsExpected, Some(_)) if variant == LiveVariant::Unsynchronized => expected_count += 1,
             (ScenarioOutcome::AsExpected, Some(_)) => {
                 wrong.push(format!("{}: is performed, and has to leave the list", scenario_result.name))
             }
             (ScenarioOutcome::Unsupported(why), Some((_, expected))) if why == expected => {}
-            (ScenarioOutcome::Unsupported(why), _) if way == LiveVariant::Variations => {
+            (ScenarioOutcome::Unsupported(why), _) if variant == LiveVariant::Variations => {
                 *reasons.entry(why).or_default() += 1
             }
             (ScenarioOutcome::Unsupported(why), _) => {
@@ -42,10 +42,14 @@ fn check_all(test: &str, way: LiveVariant, mode: Mode) {
             (ScenarioOutcome::Wrong(text), _) => wrong.push(format!("{}:\n{text}", scenario_result.name)),
         }
     }
-    println!("{test}: {told} of {} are performed and told as expected; not: {reasons:#?}", lines.len());
+    println!("{test}: {expected_count} of {} are performed and told as expected; not: {reasons:#?}", lines.len());
     assert!(wrong.is_empty(), "{} of {} are told otherwise\n{}", wrong.len(), lines.len(), wrong.join("\n\n"));
     let is_part = std::env::var(child::ONLY).is_ok();
-    assert!(is_part || told * 100 >= lines.len() * PERFORMED_MIN, "{told} of {} are performed", lines.len());
+    assert!(
+        is_part || expected_count * 100 >= lines.len() * PERFORMED_MIN,
+        "{expected_count} of {} are performed",
+        lines.len()
+    );
 }
 
 #[test]

@@ -94,8 +94,8 @@ pub(crate) struct ScenarioRunner {
 const RACE: &str = "buffer a b 64\n\ncmd main\n  copy a -> b\n\nq submit main\nhost writes a\n";
 
 impl ScenarioRunner {
-    pub(crate) fn new(gpu: LiveGpu, way: LiveVariant, mode: Mode) -> ScenarioRunner {
-        let mut actor = ScenarioRunner { gpu, variant: way, mode, run_count: 0, call_offset: 0 };
+    pub(crate) fn new(gpu: LiveGpu, variant: LiveVariant, mode: Mode) -> ScenarioRunner {
+        let mut actor = ScenarioRunner { gpu, variant, mode, run_count: 0, call_offset: 0 };
         let race = ScenarioSource::new(RACE).expect("a program").scenario;
         let performed = actor.perform(&race, &race.program, "race:").expect("it can be performed");
         let place = performed.messages.first().and_then(|it| message_parser::line(&it.text, "access"));
@@ -178,14 +178,14 @@ impl ScenarioRunner {
         } else {
             RecordingMode::CallingThread
         };
-        let script = LiveScenario { program, names: &scenario.names, name_prefix: title };
+        let live_scenario = LiveScenario { program, names: &scenario.names, name_prefix: title };
         // The engine has no instances around draws either: it keeps reads of different ones apart.
         let lonely = if self.variant == LiveVariant::Unsynchronized {
             DrawsOutsidePass::LeaveOutside
         } else {
             DrawsOutsidePass::WrapInRendering
         };
-        self.gpu.run(script, LiveOptions { submit, recording, draws_outside_pass: lonely })
+        self.gpu.run(live_scenario, LiveOptions { submit, recording, draws_outside_pass: lonely })
     }
 }
 

@@ -5,7 +5,7 @@ use lavascope_abi::{HandleType, STRUCTURE_TYPES};
 use lavascope_record::check::{handle_type, target_size};
 
 use crate::calls::synthetic_objects::SyntheticObjects;
-use crate::random::Random;
+use lavascope_test_support::TestRng;
 
 /// How large and how wild.
 #[derive(Clone, Copy)]
@@ -96,7 +96,7 @@ impl BlockOffset {
 }
 
 /// A random image of a layout. The image is block zero.
-pub fn random_call_memory(layout: &'static Layout, random: &mut Random, options: CallOptions) -> CallMemory {
+pub fn random_call_memory(layout: &'static Layout, random: &mut TestRng, options: CallOptions) -> CallMemory {
     let mut memory = CallMemory::default();
     let block = memory.allocate(layout.size as usize);
     let mut maker = CallGenerator { memory: &mut memory, random, options };
@@ -106,7 +106,7 @@ pub fn random_call_memory(layout: &'static Layout, random: &mut Random, options:
 
 struct CallGenerator<'a> {
     memory: &'a mut CallMemory,
-    random: &'a mut Random,
+    random: &'a mut TestRng,
     options: CallOptions,
 }
 

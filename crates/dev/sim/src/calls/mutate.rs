@@ -1,9 +1,9 @@
 //! Records with small damage, as a broken disk or a hostile hand would do it.
 
-use crate::random::Random;
+use lavascope_test_support::TestRng;
 
 /// Damages a record in one of a few ways: bits, words, counts, offsets, its length.
-pub fn mutate(words: &mut Vec<u64>, random: &mut Random) {
+pub fn mutate(words: &mut Vec<u64>, random: &mut TestRng) {
     for _ in 0..=random.below(3) {
         if words.is_empty() {
             return;
@@ -26,7 +26,7 @@ pub fn mutate(words: &mut Vec<u64>, random: &mut Random) {
 }
 
 /// Mostly behind the head, whose damage shows at once.
-fn random_word_index(words: usize, random: &mut Random) -> usize {
+fn random_word_index(words: usize, random: &mut TestRng) -> usize {
     const HEAD_WORDS: usize = 2;
     if words <= HEAD_WORDS || random.one_in(8) {
         return random.below(words as u64) as usize;

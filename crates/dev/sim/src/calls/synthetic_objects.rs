@@ -1,7 +1,8 @@
-//! A world of objects that exists only as arithmetic: every handle has its id and every id its handle.
+//! Objects that exist only as arithmetic: every handle has its id and every id its handle.
 
-use lavascope_abi::desc::Blob;
+use lavascope_abi::desc::{Blob, HandleAccess};
 use lavascope_abi::{DescriptorType, DescriptorUpdateTemplateEntry, HandleType, ObjectId};
+use lavascope_marshal::IdResolver;
 use lavascope_record::pack_context::{LibraryUse, PackContext, SubpassUse};
 use lavascope_record::walk::StructFrame;
 
@@ -36,6 +37,12 @@ impl SyntheticObjects {
 
 fn serial(handle: u64) -> u64 {
     handle & 0xffff
+}
+
+impl IdResolver for SyntheticObjects {
+    fn id(&self, ty: HandleType, handle: u64, _access: HandleAccess) -> ObjectId {
+        SyntheticObjects::id_of(ty, handle)
+    }
 }
 
 impl PackContext for SyntheticObjects {

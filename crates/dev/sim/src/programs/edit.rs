@@ -244,19 +244,19 @@ fn walk_ops(load: &mut LoadOp, store: &mut StoreOp, edit: &mut EditCursor) {
 
 /// Keeps what must agree in agreement: the two ends of an event have equal dependencies, or equal stages.
 pub(crate) fn repair_events(program: &mut Program) {
-    let forms: Vec<_> = (0..program.event_count).map(|it| event_use(program, EventId(it))).collect();
+    let uses: Vec<_> = (0..program.event_count).map(|it| event_use(program, EventId(it))).collect();
     for command in program.command_buffers.iter_mut().flat_map(|it| &mut it.commands) {
         match command {
-            Command::SetEvent(SetEvent::Sync1 { event, stages }) => *stages = forms[event.0 as usize].stages,
+            Command::SetEvent(SetEvent::Sync1 { event, stages }) => *stages = uses[event.0 as usize].stages,
             Command::SetEvent(SetEvent::Sync2 { event, dependencies }) => {
-                dependencies.clone_from(&forms[event.0 as usize].dependencies);
+                dependencies.clone_from(&uses[event.0 as usize].dependencies);
             }
             Command::WaitEvents(WaitEvents::Sync1 { events, src_stages, .. }) => {
-                let form = |it: &EventId| &forms[it.0 as usize];
-                *src_stages = events.iter().map(form).fold(0, |all, it| all | it.stages | it.host);
+                let use_of = |it: &EventId| &uses[it.0 as usize];
+                *src_stages = events.iter().map(use_of).fold(0, |all, it| all | it.stages | it.host);
             }
             Command::WaitEvents(WaitEvents::Sync2 { events }) => {
-                events.iter_mut().for_each(|(event, it)| it.clone_from(&forms[event.0 as usize].dependencies));
+                events.iter_mut().for_each(|(event, it)| it.clone_from(&uses[event.0 as usize].dependencies));
             }
             _ => {}
         }

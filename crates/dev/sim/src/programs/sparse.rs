@@ -6,11 +6,11 @@ use lavascope_sync_ir::{
     SparseBind, SparsePart,
 };
 
-use crate::Random;
+use lavascope_test_support::TestRng;
 
 /// Makes buffers sparse that have memory of their own, and binds parts of them before and between the steps.
 pub fn make_sparse(program: &mut Program, seed: u64) {
-    let mut random = Random::new(seed);
+    let mut random = TestRng::new(seed);
     let mut below = |end: u64| random.below(end);
     let mut sparse = Vec::new();
     for (index, item) in program.resources.iter_mut().enumerate() {

@@ -8,9 +8,9 @@ use lavascope_sync_ir::{
 
 use super::{FEATURES, FeatureCoverage, ProgramFeatures, describe, find_disagreement, random_program};
 use super::{print, shrink};
-use crate::Random;
 use lavascope_oracle::notation::parse;
 use lavascope_oracle::{CellHazard, MemoryCell, OracleRules, cells_of, compare, find_hazards};
+use lavascope_test_support::TestRng;
 
 const CONTRACT: OracleRules = OracleRules::CONTRACT;
 
@@ -157,7 +157,7 @@ fn masks(program: &mut Program) -> Vec<&mut u64> {
 
 #[test]
 fn weaker_masks_never_help() {
-    let mut random = Random::new(7);
+    let mut random = TestRng::new(7);
     let (mut compared, mut worse) = (0, 0);
     for seed in 0..300 {
         let program = random_program(seed, &ProgramFeatures::ALL);

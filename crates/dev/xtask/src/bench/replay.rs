@@ -253,14 +253,14 @@ fn succeed(command: &mut Command) -> Result<()> {
 
 fn finish(child: Child) -> Result<ProcessCost> {
     let output = child.wait_with_output().context("what was started cannot be waited for")?;
-    let (told, said) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
-    ensure!(output.status.success(), "it failed:\n{said}\n{told}");
-    cost(&told).with_context(|| format!("no times in what it told:\n{told}"))
+    let (output_text, said) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    ensure!(output.status.success(), "it failed:\n{said}\n{output_text}");
+    cost(&output_text).with_context(|| format!("no times in what it told:\n{output_text}"))
 }
 
 /// From what was told: the last line, and the document of `replay` before it if there is one.
-fn cost(told: &str) -> Option<ProcessCost> {
-    let (document, measured) = told.rsplit_once("\nmeasured ")?;
+fn cost(output_text: &str) -> Option<ProcessCost> {
+    let (document, measured) = output_text.rsplit_once("\nmeasured ")?;
     let mut numbers = measured.split_whitespace().map(|it| it.parse::<f64>().ok());
     let (seconds, kilobytes) = (numbers.next()??, numbers.next()??);
     let document: Option<serde_json::Value> = serde_json::from_str(document).ok();
@@ -275,7 +275,7 @@ mod tests {
 
     #[test]
     fn costs_are_read_from_what_was_told() {
-        let cost = |told| cost(told).map(|it| (it.seconds, it.megabytes, it.replay_seconds));
+        let cost = |output_text| cost(output_text).map(|it| (it.seconds, it.megabytes, it.replay_seconds));
         assert_eq!(cost("{\"seconds\":[0.25]}\n\nmeasured 0.5 12000\n"), Some((0.5, 12.0, 0.25)));
         assert_eq!(cost("File did not contain any frames\nmeasured 2.0 1000"), Some((2.0, 1.0, 2.0)));
         assert_eq!(cost("measured"), None);

@@ -226,8 +226,8 @@ mod tests {
                 .map_err(|it| it.to_string())
         };
         assert_eq!(check(row(1.0, None)), Ok(()));
-        let told = check(ResultRow { command: " ".into(), ..row(1.0, None) });
-        assert_eq!(told, Err("`a draw` of `engine` has no command".into()));
+        let checked = check(ResultRow { command: " ".into(), ..row(1.0, None) });
+        assert_eq!(checked, Err("`a draw` of `engine` has no command".into()));
         assert!(check(ResultRow { machine: String::new(), ..row(1.0, None) }).is_err());
         assert!(check(ResultRow { what: String::new(), ..row(1.0, None) }).is_err());
         let twice = BenchResults { topics: BTreeMap::from([("engine".into(), vec![row(1.0, None); 2])]) };

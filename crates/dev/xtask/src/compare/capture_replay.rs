@@ -82,7 +82,7 @@ fn replay_all(bench: &ToolEnvironment, program: &ComparedCase) -> Result<Replaye
     let hashes = bench.folder.join("hashes.json").display().to_string();
     let options = [&["--hashes", &hashes], compared].concat();
     let first = ReplayRun { name: "replay", file: "program.lava", options: &options }.run(bench, program)?.1;
-    let number = |told: &Value, what: &str| told[what].as_u64().unwrap_or(0);
+    let number = |report: &Value, what: &str| report[what].as_u64().unwrap_or(0);
     let frames = number(&first, "frames");
     let shown =
         if frames > 0 { &["--recapture", "again.lava", "--window"][..] } else { &["--recapture", "again.lava"] };
@@ -100,8 +100,8 @@ fn replay_all(bench: &ToolEnvironment, program: &ComparedCase) -> Result<Replaye
         faults.push(format!("replay: {equal_pictures} of {frames} frames look as in the program"));
     }
     for replay in replays {
-        let (name, told) = replay.run(bench, program)?;
-        faults.extend(self::replay_faults(name, &told, frames));
+        let (name, report) = replay.run(bench, program)?;
+        faults.extend(self::replay_faults(name, &report, frames));
     }
     Ok(ReplayedProgram {
         program: program.name.clone(),
@@ -129,22 +129,22 @@ impl ReplayRun<'_> {
 }
 
 /// What is not as it was.
-fn replay_faults(name: &str, told: &Value, frames: u64) -> Vec<String> {
+fn replay_faults(name: &str, report: &Value, frames: u64) -> Vec<String> {
     let mut all = Vec::new();
-    if let Some(place) = told["first_difference"].as_str() {
-        all.push(format!("{name}: {} bytes differ, the first: {place}", told["different_bytes"]));
+    if let Some(place) = report["first_difference"].as_str() {
+        all.push(format!("{name}: {} bytes differ, the first: {place}", report["different_bytes"]));
     }
-    if let Some(list) = told["different_frames"].as_array().filter(|it| !it.is_empty()) {
+    if let Some(list) = report["different_frames"].as_array().filter(|it| !it.is_empty()) {
         all.push(format!("{name}: {} frames differ, the first: {}", list.len(), list[0]));
     }
     let is_wrong = |it: &&Value| it["difference"].as_u64() != Some(0) || it["problem"].is_string();
-    if let Some(array) = told["pictures"].as_array().and_then(|it| it.iter().find(is_wrong)) {
+    if let Some(array) = report["pictures"].as_array().and_then(|it| it.iter().find(is_wrong)) {
         let why =
             array["problem"].as_str().map_or_else(|| format!("differs by {}", array["difference"]), str::to_owned);
         all.push(format!("{name}: the picture of frame {} is not that of the program: {why}", array["frame"]));
     }
-    if told["frames"] != frames {
-        all.push(format!("{name}: {} frames instead of {frames}", told["frames"]));
+    if report["frames"] != frames {
+        all.push(format!("{name}: {} frames instead of {frames}", report["frames"]));
     }
     all
 }
@@ -166,9 +166,9 @@ mod tests {
         assert!(replay_faults("again", &same, 3).is_empty());
         let other = serde_json::json!({ "frames": 2, "different_bytes": 9, "first_difference": "byte 4 of VkDeviceMemory#1",
             "different_frames": [1], "pictures": [{ "frame": 0, "difference": 0 }, { "frame": 1, "difference": 7 }] });
-        let told = replay_faults("again", &other, 3);
-        assert_eq!(told.len(), 4, "{told:?}");
-        assert_eq!(told[2], "again: the picture of frame 1 is not that of the program: differs by 7");
-        assert_eq!(told[0], "again: 9 bytes differ, the first: byte 4 of VkDeviceMemory#1");
+        let report = replay_faults("again", &other, 3);
+        assert_eq!(report.len(), 4, "{report:?}");
+        assert_eq!(report[2], "again: the picture of frame 1 is not that of the program: differs by 7");
+        assert_eq!(report[0], "again: 9 bytes differ, the first: byte 4 of VkDeviceMemory#1");
     }
 }

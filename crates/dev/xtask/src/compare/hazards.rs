@@ -91,13 +91,13 @@ fn hazard_of(id: &str, text: &str) -> Hazard {
     }
     // Older ones name the function that told it, then the commands, the recorded one first if it is another.
     let named: Vec<&str> = text.split("command: ").skip(1).map(word).collect();
-    let teller = text.split("| ").find(|it| it.starts_with("vk")).map_or("", word);
+    let first_command = text.split("| ").find(|it| it.starts_with("vk")).map_or("", word);
     let acquire = text.contains("vkAcquireNextImageKHR").then_some("vkAcquireNextImageKHR");
     match (named.as_slice(), acquire) {
         ([command], Some(acquire)) => Hazard::new(id, command, acquire),
-        ([prior], None) => Hazard::new(id, teller, prior),
+        ([prior], None) => Hazard::new(id, first_command, prior),
         ([command, .., prior], _) => Hazard::new(id, command, prior),
-        ([], _) => Hazard::new(id, teller, ""),
+        ([], _) => Hazard::new(id, first_command, ""),
     }
 }
 

@@ -36,10 +36,10 @@ impl KnownDifferences {
     }
 
     /// Whether it is explained that these tools, and no others, tell this hazard of a program.
-    pub(crate) fn mark_explained(&self, program: &str, told_by: &[&str], hazard: &str) -> bool {
+    pub(crate) fn mark_explained(&self, program: &str, reported_by: &[&str], hazard: &str) -> bool {
         let fits = |known_difference: &&KnownDifference| {
             known_difference.programs.iter().any(|it| matches_pattern(program, it))
-                && known_difference.reported_by == told_by
+                && known_difference.reported_by == reported_by
                 && known_difference.hazards.iter().any(|it| matches_pattern(hazard, it))
         };
         let found = self.0.iter().find(fits);
@@ -54,20 +54,14 @@ impl KnownDifferences {
 
 fn note(row: &str) -> Result<KnownDifference> {
     let cells: Vec<&str> = row.trim_matches('|').split(" | ").collect();
-    let [programs, told_by, hazards, why] = cells[..] else {
+    let [programs, reported_by, hazards, why] = cells[..] else {
         anyhow::bail!("a row of {FILE} has {} cells instead of 4: {row}", cells.len());
     };
     ensure!(why.len() > 20, "a row of {FILE} does not say why: {row}");
-    let mut told_by = quoted(told_by);
-    told_by.sort();
+    let mut reported_by = quoted(reported_by);
+    reported_by.sort();
     let (programs, hazards) = (quoted(programs), quoted(hazards));
-    Ok(KnownDifference {
-        programs,
-        reported_by: told_by,
-        hazards,
-        is_used: std::cell::Cell::new(false),
-        row: row.to_owned(),
-    })
+    Ok(KnownDifference { programs, reported_by, hazards, is_used: std::cell::Cell::new(false), row: row.to_owned() })
 }
 
 /// What stands in backticks.
@@ -96,12 +90,12 @@ mod tests {
     fn rows_explain_what_they_name_and_nothing_else() {
         let notes = KnownDifferences::parse(TEXT).expect("a table");
         assert_eq!(notes.unused().count(), 1);
-        let told_by = ["2026", "lavascope"];
-        assert!(notes.mark_explained("fault-a", &told_by, "RAW vkCmdCopyBuffer after vkCmdDraw"));
-        assert!(notes.mark_explained("fault-b --mended", &told_by, "RAW vkCmdCopyBuffer after vkCmdDraw"));
-        assert!(!notes.mark_explained("fault-a --mended", &told_by, "RAW vkCmdCopyBuffer after vkCmdDraw"));
-        assert!(!notes.mark_explained("fault-a", &told_by[1..], "RAW vkCmdCopyBuffer after vkCmdDraw"));
-        assert!(!notes.mark_explained("fault-a", &told_by, "WAR vkCmdCopyBuffer after vkCmdDraw"));
+        let reported_by = ["2026", "lavascope"];
+        assert!(notes.mark_explained("fault-a", &reported_by, "RAW vkCmdCopyBuffer after vkCmdDraw"));
+        assert!(notes.mark_explained("fault-b --mended", &reported_by, "RAW vkCmdCopyBuffer after vkCmdDraw"));
+        assert!(!notes.mark_explained("fault-a --mended", &reported_by, "RAW vkCmdCopyBuffer after vkCmdDraw"));
+        assert!(!notes.mark_explained("fault-a", &reported_by[1..], "RAW vkCmdCopyBuffer after vkCmdDraw"));
+        assert!(!notes.mark_explained("fault-a", &reported_by, "WAR vkCmdCopyBuffer after vkCmdDraw"));
         assert_eq!(notes.unused().count(), 0);
     }
 

@@ -66,7 +66,9 @@ struct ReportedHazard {
 #[derive(Serialize)]
 struct Difference {
     hazard: String,
-    told_by: Vec<&'static str>,
+    /// The key in the JSON file is older than the word.
+    #[serde(rename = "told_by")]
+    reported_by: Vec<&'static str>,
     is_explained: bool,
 }
 
@@ -125,19 +127,19 @@ fn compare(
         return Ok(None);
     }
     let mut runs = BTreeMap::from([(Tool::Bare.name(), bare.clone())]);
-    let mut told: BTreeMap<Hazard, BTreeSet<&'static str>> = BTreeMap::new();
+    let mut reported: BTreeMap<Hazard, BTreeSet<&'static str>> = BTreeMap::new();
     for tool in COMPARED_TOOLS {
         let (run, hazards) = run_tool(bench, program, tool)?;
         for hazard in hazards.into_keys() {
-            told.entry(hazard).or_default().insert(tool.name());
+            reported.entry(hazard).or_default().insert(tool.name());
         }
         runs.insert(tool.name(), run);
     }
-    let differing = told.into_iter().filter(|it| it.1.len() < COMPARED_TOOLS.len());
-    let differences = differing.map(|(hazard, told_by)| {
-        let (hazard, told_by) = (hazard.text(), told_by.into_iter().collect::<Vec<_>>());
-        let is_explained = notes.mark_explained(&program.name, &told_by, &hazard);
-        Difference { hazard, told_by, is_explained }
+    let differing = reported.into_iter().filter(|it| it.1.len() < COMPARED_TOOLS.len());
+    let differences = differing.map(|(hazard, reported_by)| {
+        let (hazard, reported_by) = (hazard.text(), reported_by.into_iter().collect::<Vec<_>>());
+        let is_explained = notes.mark_explained(&program.name, &reported_by, &hazard);
+        Difference { hazard, reported_by, is_explained }
     });
     let differences = differences.collect();
     let core = if program.is_sample() { core_messages(bench, program)? } else { Vec::new() };
@@ -160,8 +162,8 @@ fn run_tool(bench: &ToolEnvironment, program: &ComparedCase, tool: Tool) -> Resu
             )
         }
     };
-    let told = hazards.iter().map(|(hazard, count)| ReportedHazard { hazard: hazard.clone(), count: *count });
-    Ok((ToolRun { seconds: begin.elapsed().as_secs_f64(), exit_code, hazards: told.collect() }, hazards))
+    let reported = hazards.iter().map(|(hazard, count)| ReportedHazard { hazard: hazard.clone(), count: *count });
+    Ok((ToolRun { seconds: begin.elapsed().as_secs_f64(), exit_code, hazards: reported.collect() }, hazards))
 }
 
 /// Messages of core validation that the sample may not cause.
@@ -211,7 +213,7 @@ fn print(row: &ComparedProgram) {
     let cells = [Tool::Bare, Tool::Old, Tool::New, Tool::Ours].map(|it| format!("{:>9}", cell(it))).join(" ");
     println!("{name:<50} {cells}  {verdict}");
     for difference in row.differences.iter().filter(|it| !it.is_explained) {
-        println!("    {} told by {} only", difference.hazard, difference.told_by.join(" and "));
+        println!("    {} told by {} only", difference.hazard, difference.reported_by.join(" and "));
     }
     row.core.iter().for_each(|it| println!("    core validation complains: {it}"));
     if row.is_disturbed {

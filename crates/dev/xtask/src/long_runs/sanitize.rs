@@ -190,14 +190,18 @@ fn find_planted(root: &Path, sanitizer: Sanitizer) -> Result<()> {
         let (status, _) = process::run_and_capture(command.args(["--", what]))?;
         Ok((status.success(), read_reports(&reports)?.join("\n")))
     };
-    let (has_passed, told) = run(fault)?;
+    let (has_passed, output_text) = run(fault)?;
     ensure!(
-        !has_passed && told.contains(words),
-        "the {} sanitizer does not find a planted fault:\n{told}",
+        !has_passed && output_text.contains(words),
+        "the {} sanitizer does not find a planted fault:\n{output_text}",
         sanitizer.name()
     );
-    let (has_passed, told) = run("clean")?;
-    ensure!(has_passed && told.is_empty(), "the {} sanitizer reports what is right:\n{told}", sanitizer.name());
+    let (has_passed, output_text) = run("clean")?;
+    ensure!(
+        has_passed && output_text.is_empty(),
+        "the {} sanitizer reports what is right:\n{output_text}",
+        sanitizer.name()
+    );
     println!("{}: a planted fault is found, and what is right is not reported", sanitizer.name());
     Ok(())
 }
@@ -239,11 +243,11 @@ impl SanitizedPackage {
         }
         let (status, text) = process::run_and_capture(&mut command)?;
         let count = if is_nextest { count_of_nextest(&text) } else { count_of_cargo(&text) };
-        let told = read_reports(&reports)?;
-        told.iter().for_each(|it| println!("{it}"));
+        let output_text = read_reports(&reports)?;
+        output_text.iter().for_each(|it| println!("{it}"));
         let Some(count) = count.filter(|it| it.run > 0) else { bail!("{}: no tests ran ({status})", self.name()) };
         ensure!(status.success() || count.failed > 0, "{}: the run failed ({status})", self.name());
-        Ok((count, told.len()))
+        Ok((count, output_text.len()))
     }
 
     /// All tests of the package but those that are excluded.

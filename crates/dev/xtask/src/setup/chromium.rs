@@ -118,11 +118,14 @@ mod tests {
 
     #[test]
     fn what_is_missing_is_named_with_its_package() {
-        let told = |named: Option<PathBuf>| {
+        let message = |named: Option<PathBuf>| {
             NOWHERE.ensure(Path::new("/nowhere"), true, named).expect_err("nothing is there").to_string()
         };
-        assert_eq!(told(None), "the driver is missing: install chromium-common (Debian), or let NO_ICD name no.json");
-        assert_eq!(told(Some("/nowhere/x".into())), "the driver is missing: NO_ICD names /nowhere/x");
+        assert_eq!(
+            message(None),
+            "the driver is missing: install chromium-common (Debian), or let NO_ICD name no.json"
+        );
+        assert_eq!(message(Some("/nowhere/x".into())), "the driver is missing: NO_ICD names /nowhere/x");
     }
 
     #[test]

@@ -61,7 +61,7 @@ impl FunctionRewriter<'_, '_> {
         at: InstructionIndex,
         pointer: Id,
         path: &AccessPath,
-        way: AccessGuard,
+        guard: AccessGuard,
     ) -> GuardedPointer {
         let as_is = GuardedPointer { ok: None, pointer: pointer.0 };
         let mut site = CheckSite {
@@ -79,7 +79,7 @@ impl FunctionRewriter<'_, '_> {
             self.cx.add_site(unchecked(UncheckedReason::Size));
             return as_is;
         };
-        if way == AccessGuard::Branch && !self.can_split {
+        if guard == AccessGuard::Branch && !self.can_split {
             self.cx.add_site(unchecked(UncheckedReason::Loop));
             return as_is;
         }
@@ -89,7 +89,7 @@ impl FunctionRewriter<'_, '_> {
                 self.cx.add_site(unchecked(UncheckedReason::Pointer));
                 return as_is;
             };
-            return self.check_chosen_buffer(site, pointer, path, least, key, way);
+            return self.check_chosen_buffer(site, pointer, path, least, key, guard);
         };
         site.element = Some(element);
         if let Some(most) = self.max_end(path, least).filter(|_| !self.cx.guards_by_branch()) {
@@ -102,7 +102,7 @@ impl FunctionRewriter<'_, '_> {
             self.cx.add_site(unchecked(UncheckedReason::Pointer));
             return as_is;
         };
-        self.check_known_buffer(site, pointer, path, element, least, key, way)
+        self.check_known_buffer(site, pointer, path, element, least, key, guard)
     }
 
     /// A buffer that is the same for all invocations.
@@ -115,7 +115,7 @@ impl FunctionRewriter<'_, '_> {
         element: u32,
         least: u64,
         key: AccessKey,
-        way: AccessGuard,
+        guard: AccessGuard,
     ) -> GuardedPointer {
         let repeated = self.repeated(&key);
         let mut cut = None;
@@ -126,7 +126,7 @@ impl FunctionRewriter<'_, '_> {
             }
             None => {
                 let state = self.state_word(path.set, path.binding, element);
-                let fits = self.fits_known(path, state, least, way);
+                let fits = self.fits_known(path, state, least, guard);
                 cut = fits.clamped_index;
                 // The report function looks up the descriptor and the bound size itself, so they are not passed.
                 let index = fits.index.unwrap_or(self.cx.uint_constant(0));
@@ -141,7 +141,7 @@ impl FunctionRewriter<'_, '_> {
                 CachedCheck { block: self.block as u32, ok: fits.ok, pointer: None }
             }
         };
-        if way == AccessGuard::Select {
+        if guard == AccessGuard::Select {
             self.cx.require(path.set, path.binding, Some(element), least);
         }
         self.guard(
@@ -150,7 +150,7 @@ impl FunctionRewriter<'_, '_> {
             key,
             (done, repeated.is_none()),
             FallbackIndex { safe_element: None, clamped_index: cut },
-            way,
+            guard,
         )
     }
 
@@ -171,7 +171,7 @@ impl FunctionRewriter<'_, '_> {
         path: &AccessPath,
         least: u64,
         key: AccessKey,
-        way: AccessGuard,
+        guard: AccessGuard,
     ) -> GuardedPointer {
         let safe = self.binding_word(path.set, path.binding, 2);
         let repeated = self.repeated(&key);
@@ -198,7 +198,7 @@ impl FunctionRewriter<'_, '_> {
                 CachedCheck { block: self.block as u32, ok, pointer: None }
             }
         };
-        if way == AccessGuard::Select {
+        if guard == AccessGuard::Select {
             self.cx.require(path.set, path.binding, None, least);
         }
         self.guard(
@@ -207,7 +207,7 @@ impl FunctionRewriter<'_, '_> {
             key,
             (done, repeated.is_none()),
             FallbackIndex { safe_element: Some(safe), clamped_index: None },
-            way,
+            guard,
         )
     }
 
@@ -219,9 +219,9 @@ impl FunctionRewriter<'_, '_> {
         key: AccessKey,
         (done, is_new): (CachedCheck, bool),
         elsewhere: FallbackIndex,
-        way: AccessGuard,
+        guard: AccessGuard,
     ) -> GuardedPointer {
-        let made = match (way, done.pointer) {
+        let made = match (guard, done.pointer) {
             (AccessGuard::Branch, non_zero) => non_zero,
             (AccessGuard::Select, Some(made)) => Some(made),
             (AccessGuard::Select, None) => {
@@ -231,7 +231,7 @@ impl FunctionRewriter<'_, '_> {
         if is_new || done.block as usize == self.block && made != done.pointer {
             self.check_cache.buffers.insert(key, CachedCheck { pointer: made, ..done });
         }
-        let made = made.filter(|_| way == AccessGuard::Select).map_or(pointer.0, NonZeroU32::get);
+        let made = made.filter(|_| guard == AccessGuard::Select).map_or(pointer.0, NonZeroU32::get);
         GuardedPointer { ok: Some(done.ok), pointer: made }
     }
 
@@ -393,7 +393,7 @@ impl FunctionRewriter<'_, '_> {
     }
 
     /// Whether an access fits into what is bound to an element that is known, looked up where the function begins.
-    fn fits_known(&mut self, path: &AccessPath, state: u32, least: u64, way: AccessGuard) -> Fits {
+    fn fits_known(&mut self, path: &AccessPath, state: u32, least: u64, guard: AccessGuard) -> Fits {
         if path.terms.len() > 1 {
             let (ok, index) = self.fits(path, state, least);
             return Fits { ok, index, is_hoisted: false, hoistable_index: None, clamped_index: None };
@@ -409,7 +409,7 @@ impl FunctionRewriter<'_, '_> {
         let stride = term.stride;
         let index = path.indices[term.position];
         let is_known = self.cx.types.literal(index).is_some();
-        let last = (way == AccessGuard::Select && !is_known).then(|| self.last_fitting(state, least, stride));
+        let last = (guard == AccessGuard::Select && !is_known).then(|| self.last_fitting(state, least, stride));
         if let Some(last) = last.filter(|_| self.loops.is_empty()) {
             // The host sees to it that one fits, so what is not cut is in bounds.
             let number = self.as_uint(index).unwrap_or(index.0);

@@ -79,15 +79,15 @@ impl FunctionRewriter<'_, '_> {
                     return self.copy(instruction);
                 }
                 let can_skip = self.can_split && self.cx.types.has_null(instruction.id(1));
-                let way =
+                let guard =
                     if self.cx.guards_by_branch() && can_skip { AccessGuard::Branch } else { AccessGuard::Select };
-                if way == AccessGuard::Select {
+                if guard == AccessGuard::Select {
                     self.retract_chain(pointer);
                 }
-                let guarded = self.check_buffer(instruction.at, pointer, &path, way);
+                let guarded = self.check_buffer(instruction.at, pointer, &path, guard);
                 self.restore_chain();
                 self.touch_buffer(pointer, &path, guarded.ok, TouchMode::READ);
-                match way {
+                match guard {
                     AccessGuard::Branch => self.emit_under_guard(guarded, instruction, &[]),
                     AccessGuard::Select => self.selected_load(guarded, instruction, &[(3, guarded.pointer)]),
                 }

@@ -402,11 +402,11 @@ impl FunctionRewriter<'_, '_> {
 
     /// The number of where an address was read: zero where that is not known, or there are too many.
     fn origin_of(&mut self, base: Id) -> u32 {
-        let Some(way) = self.load_path(base) else { return 0 };
+        let Some(load_path) = self.load_path(base) else { return 0 };
         let Some(touching) = &mut self.cx.touch_builder else { return 0 };
         let origins = &mut touching.origins;
-        let at = origins.iter().position(|it| *it == way).unwrap_or_else(|| {
-            origins.push(way);
+        let at = origins.iter().position(|it| *it == load_path).unwrap_or_else(|| {
+            origins.push(load_path);
             origins.len() - 1
         });
         if at < ORIGINS_MAX { at as u32 + 1 } else { 0 }
@@ -416,19 +416,19 @@ impl FunctionRewriter<'_, '_> {
     fn load_path(&self, base: Id) -> Option<Vec<u32>> {
         let module = self.cx.module;
         let mut pointer = module.definition(base).filter(|it| it.is(Op::Load))?.id(3);
-        let mut way = Vec::new();
+        let mut load_path = Vec::new();
         loop {
             let instruction = module.definition(pointer)?;
             match instruction.op()? {
                 Op::AccessChain | Op::InBoundsAccessChain => {
                     // Whatever an index is at run time, it is the same place.
                     let index = |it: &u32| self.cx.types.literal(Id(*it)).map_or(u32::MAX, |it| it as u32);
-                    way.extend(instruction.words_from(4).iter().rev().map(index));
+                    load_path.extend(instruction.words_from(4).iter().rev().map(index));
                     pointer = instruction.id(3);
                 }
                 Op::Variable => {
-                    way.push(pointer.0);
-                    return Some(way);
+                    load_path.push(pointer.0);
+                    return Some(load_path);
                 }
                 _ => return None,
             }

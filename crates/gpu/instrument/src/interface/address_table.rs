@@ -272,6 +272,7 @@ fn descend(cx: &mut Context<'_>, code: &mut Vec<u32>, (table, base): (u32, u32),
 #[cfg(test)]
 mod tests {
     use super::*;
+    use lavascope_test_support::TestRng;
 
     /// What a shader finds: the bytes from an address on, and those before it.
     fn found(words: &[u32], address: u64) -> Option<(u32, u32)> {
@@ -340,13 +341,8 @@ mod tests {
 
     #[test]
     fn random_ranges_are_found() {
-        let mut state = 0x1234_5678_9abc_def1u64;
-        let mut random = move || {
-            state ^= state << 13;
-            state ^= state >> 7;
-            state ^= state << 17;
-            state
-        };
+        let mut rng = TestRng::new(1);
+        let mut random = move || rng.next_u64();
         for _ in 0..40 {
             let count = 1 + random() % 200;
             let spread = 8 + random() % 40;
@@ -363,14 +359,10 @@ mod tests {
     /// However buffers are spread over the addresses that a device has, the blocks take one word each.
     #[test]
     fn buffers_in_many_blocks_take_little_memory() {
-        let mut state = 7_u64;
-        let mut random = move || {
-            state = state.wrapping_mul(0x5851_f42d_4c95_7f2d).wrapping_add(1);
-            state >> 33
-        };
+        let mut rng = TestRng::new(7);
         for count in [3, 40, 600, 2047] {
             let ranges: Vec<AddressRange> = (0..count)
-                .map(|_| AddressRange { address: ((random() % 32768) << 32) | ((random() % 9) << 8), bytes: 64 })
+                .map(|_| AddressRange { address: (rng.below(32768_u64) << 32) | (rng.below(9_u64) << 8), bytes: 64 })
                 .collect();
             expect(&ranges);
             let (words, all) = (build_address_table(&ranges, 0), merged(&ranges));

@@ -93,9 +93,9 @@ pub fn result_words(room: u32) -> u32 {
 /// How many instances are wrong, and the first ones in their order. The words may be anything.
 pub fn read_results(words: &[u32]) -> (u32, Vec<InvalidInstance>) {
     let count = words.first().copied().unwrap_or(0);
-    let told = words.get(1..).unwrap_or_default().as_chunks::<3>().0.iter().take(count as usize);
+    let invalid = words.get(1..).unwrap_or_default().as_chunks::<3>().0.iter().take(count as usize);
     let one = |it: &[u32; 3]| InvalidInstance { instance: it[0], reference: u64::from(it[1]) | u64::from(it[2]) << 32 };
-    let mut all: Vec<InvalidInstance> = told.map(one).collect();
+    let mut all: Vec<InvalidInstance> = invalid.map(one).collect();
     all.sort_unstable_by_key(|it| (it.instance, it.reference));
     (count, all)
 }

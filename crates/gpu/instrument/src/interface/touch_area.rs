@@ -363,6 +363,7 @@ fn joined(mut all: Vec<Range<u64>>) -> Vec<Range<u64>> {
 #[allow(clippy::single_range_in_vec_init, reason = "lists of ranges are what is tested")]
 mod tests {
     use super::*;
+    use lavascope_test_support::TestRng;
 
     fn site(kind: TouchKind, element: Option<u32>) -> TouchSite {
         let (place, fixed) = (Some(0), Vec::new());
@@ -464,22 +465,16 @@ mod tests {
         assert!(shared.may.contains(&word(7)), "nobody knows which of the two it was");
     }
 
-    /// Numbers: any, and the same ones each time.
-    fn dice(seed: &mut u64, end: u64) -> u64 {
-        *seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        (*seed >> 33) % end
-    }
-
     #[test]
     fn whatever_is_touched_may_have_been_and_what_must_have_been_was() {
         let of_buffer = site(EXACT, Some(0));
         let of_addresses = TouchSite { kind: TouchKind::Addresses { is_exact: true }, ..of_buffer.clone() };
         for seed in 0..500 {
-            let mut seed = seed;
-            let end = 1 << (4 + dice(&mut seed, 22));
-            let words: Vec<u32> = (0..1 + dice(&mut seed, 40)).map(|_| dice(&mut seed, end) as u32).collect();
+            let mut rng = TestRng::new(seed);
+            let end = 1_u64 << (4 + rng.below(22));
+            let words: Vec<u32> = (0..1 + rng.below(40)).map(|_| rng.below(end) as u32).collect();
             // As an address, a word is behind a multiple of 16 GiB, where its bits are the same.
-            let base = (1 << 34) * (1 + dice(&mut seed, 1000));
+            let base = (1 << 34) * (1 + rng.below(1000_u64));
             let mut area = kept(&of_buffer, words.iter().copied());
             let found = of_buffer.read(&area);
             let (first, behind) = (words.iter().min().copied(), words.iter().max().map(|it| it + 1));

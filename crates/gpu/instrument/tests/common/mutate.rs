@@ -2,21 +2,8 @@
 //! statements get a loop around them, functions around loads. Whether it is valid still, the validator must say.
 
 use lavascope_spirv::Module;
+use lavascope_test_support::TestRng;
 use spirv::{Capability, Op, StorageClass};
-
-/// Numbers that look random and are the same each time.
-pub(crate) struct RandomNumbers(pub(crate) u64);
-
-impl RandomNumbers {
-    pub(crate) fn next(&mut self) -> u32 {
-        self.0 = self.0.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
-        (self.0 >> 33) as u32
-    }
-
-    pub(crate) fn below(&mut self, end: usize) -> usize {
-        self.next() as usize % end.max(1)
-    }
-}
 
 /// A module as a list of instructions.
 pub(crate) struct ModuleDraft {
@@ -45,7 +32,7 @@ impl ModuleDraft {
     }
 
     /// Does one change, if it finds a place for it. Says which one it was.
-    pub(crate) fn change(&mut self, numbers: &mut RandomNumbers) -> usize {
+    pub(crate) fn change(&mut self, numbers: &mut TestRng) -> usize {
         let kind = numbers.below(CHANGES);
         let _ = match kind {
             0 => self.split(numbers),
@@ -78,7 +65,7 @@ impl ModuleDraft {
     }
 
     /// A place of a kind, at random.
-    fn some(&self, numbers: &mut RandomNumbers, is_it: impl Fn(usize) -> bool) -> Option<usize> {
+    fn some(&self, numbers: &mut TestRng, is_it: impl Fn(usize) -> bool) -> Option<usize> {
         let places: Vec<usize> = (0..self.all.len()).filter(|it| is_it(*it)).collect();
         (!places.is_empty()).then(|| places[numbers.below(places.len())])
     }
@@ -116,7 +103,7 @@ impl ModuleDraft {
         first..(if has_merge { block.end - 1 } else { block.end }).max(first) + 1
     }
 
-    fn some_cut(&self, numbers: &mut RandomNumbers) -> Option<(DraftBlock, usize)> {
+    fn some_cut(&self, numbers: &mut TestRng) -> Option<(DraftBlock, usize)> {
         let blocks = self.blocks();
         let block = *blocks.get(numbers.below(blocks.len()))?;
         let cuts = self.cuts(block);
@@ -135,7 +122,7 @@ impl ModuleDraft {
         }
     }
 
-    fn split(&mut self, numbers: &mut RandomNumbers) -> Option<()> {
+    fn split(&mut self, numbers: &mut TestRng) -> Option<()> {
         let (block, at) = self.some_cut(numbers)?;
         let (label, next) = (self.all[block.label][1], self.fresh());
         self.rename_parent(label, next);
@@ -167,7 +154,7 @@ impl ModuleDraft {
     }
 
     /// What is behind a place in its block never runs a second time: a copy of a store in a block that is never reached.
-    fn dead_block(&mut self, numbers: &mut RandomNumbers) -> Option<()> {
+    fn dead_block(&mut self, numbers: &mut TestRng) -> Option<()> {
         let no = self.bool_constant(Op::ConstantFalse);
         let (block, at) = self.some_cut(numbers)?;
         let label = self.all[block.label][1];
@@ -186,7 +173,7 @@ impl ModuleDraft {
     }
 
     /// A statement runs only where a condition holds that always does.
-    fn branch_around(&mut self, numbers: &mut RandomNumbers) -> Option<()> {
+    fn branch_around(&mut self, numbers: &mut TestRng) -> Option<()> {
         let yes = self.bool_constant(Op::ConstantTrue);
         let at = self.some(numbers, |it| self.is(it, Op::Store))?;
         let block = self.blocks().into_iter().find(|it| it.label < at && at < it.end)?;
@@ -205,7 +192,7 @@ impl ModuleDraft {
         Some(())
     }
 
-    fn swap_operands(&mut self, numbers: &mut RandomNumbers) -> Option<()> {
+    fn swap_operands(&mut self, numbers: &mut TestRng) -> Option<()> {
         let turned = [
             (Op::ULessThan, Op::UGreaterThan),
             (Op::SLessThan, Op::SGreaterThan),
@@ -239,7 +226,7 @@ impl ModuleDraft {
     }
 
     /// A constant is no longer seen to be one.
-    fn hide_operand(&mut self, numbers: &mut RandomNumbers) -> Option<()> {
+    fn hide_operand(&mut self, numbers: &mut TestRng) -> Option<()> {
         let first = (0..self.all.len()).find(|it| self.is(*it, Op::Function))?;
         let kinds =
             [Op::AccessChain, Op::InBoundsAccessChain, Op::IAdd, Op::IMul, Op::Store, Op::ULessThan, Op::Select];
@@ -263,7 +250,7 @@ impl ModuleDraft {
     }
 
     /// The rest of a block becomes the body of a loop that runs once.
-    fn loop_around(&mut self, numbers: &mut RandomNumbers) -> Option<()> {
+    fn loop_around(&mut self, numbers: &mut TestRng) -> Option<()> {
         let yes = self.bool_constant(Op::ConstantTrue);
         let (block, at) = self.some_cut(numbers)?;
         let label = self.all[block.label][1];
@@ -293,7 +280,7 @@ impl ModuleDraft {
     }
 
     /// A load goes into a function of its own, which gets the pointer.
-    fn outline_load(&mut self, numbers: &mut RandomNumbers) -> Option<()> {
+    fn outline_load(&mut self, numbers: &mut TestRng) -> Option<()> {
         let at = self.some(numbers, |it| self.is(it, Op::Load) && self.all[it].len() == 4)?;
         let [ty, id, pointer] = self.all[at][1..4] else { return None };
         let pointer_ty = self.type_of(pointer)?;
@@ -320,7 +307,7 @@ impl ModuleDraft {
     }
 
     /// A store happens twice, or a value is made twice.
-    fn repeat(&mut self, numbers: &mut RandomNumbers) -> Option<()> {
+    fn repeat(&mut self, numbers: &mut TestRng) -> Option<()> {
         let first = (0..self.all.len()).find(|it| self.is(*it, Op::Function))?;
         let kinds = [Op::Store, Op::Load, Op::AccessChain, Op::IAdd, Op::ImageWrite, Op::AtomicIAdd];
         let at = self.some(numbers, |it| it > first && kinds.iter().any(|kind| self.is(it, *kind)))?;
@@ -332,7 +319,7 @@ impl ModuleDraft {
         Some(())
     }
 
-    fn invert_branch(&mut self, numbers: &mut RandomNumbers) -> Option<()> {
+    fn invert_branch(&mut self, numbers: &mut TestRng) -> Option<()> {
         let boolean = self.boolean();
         let at = self.some(numbers, |it| self.is(it, Op::BranchConditional))?;
         let negated = self.fresh();
@@ -347,7 +334,7 @@ impl ModuleDraft {
     }
 
     /// An access chain goes its last step in a chain of its own.
-    fn chain_of_chains(&mut self, numbers: &mut RandomNumbers) -> Option<()> {
+    fn chain_of_chains(&mut self, numbers: &mut TestRng) -> Option<()> {
         let at = self.some(numbers, |it| self.is(it, Op::AccessChain) && self.all[it].len() > 5)?;
         let chain = self.all[at].clone();
         let shorter = chain.len() - 1;
@@ -388,7 +375,7 @@ impl ModuleDraft {
     }
 
     /// Uses of a value use a copy of it from here on.
-    fn copy_result(&mut self, numbers: &mut RandomNumbers) -> Option<()> {
+    fn copy_result(&mut self, numbers: &mut TestRng) -> Option<()> {
         let first = (0..self.all.len()).find(|it| self.is(*it, Op::Function))?;
         let kinds = [Op::AccessChain, Op::Load, Op::IAdd, Op::CompositeExtract, Op::SampledImage];
         let at = self.some(numbers, |it| it > first && kinds.iter().any(|kind| self.is(it, *kind)))?;
@@ -403,7 +390,7 @@ impl ModuleDraft {
     }
 
     /// A call goes to a copy of its function.
-    fn copy_function(&mut self, numbers: &mut RandomNumbers) -> Option<()> {
+    fn copy_function(&mut self, numbers: &mut TestRng) -> Option<()> {
         let call = self.some(numbers, |it| self.is(it, Op::FunctionCall))?;
         let called = self.all[call][3];
         let start = (0..self.all.len()).find(|it| self.is(*it, Op::Function) && self.all[*it][2] == called)?;

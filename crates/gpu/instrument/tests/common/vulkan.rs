@@ -2,7 +2,7 @@
 //!
 //! Objects are never destroyed: a test ends soon, and the process with it.
 
-use std::{ffi::CStr, path::PathBuf};
+use std::ffi::CStr;
 
 use ash::vk;
 use lavascope_instrument::interface::tables;
@@ -11,6 +11,7 @@ use lavascope_instrument::{
     FaultRecord, InstrumentedModule, PrintfRecord, ROOT_OUTPUT_WORDS, ROOT_TOUCHES, ROOT_WORDS, RootLocation,
     TOUCH_HEAD, TOUCH_SLOT, decode, decode_prints,
 };
+use lavascope_test_support::swiftshader;
 
 use super::test_images::{SIDE, TestImage, sampler};
 
@@ -114,12 +115,7 @@ impl Gpu {
 
     /// SwiftShader, which indexes arrays of all descriptors; `SWIFTSHADER_ICD` names its manifest.
     pub(crate) fn swiftshader() -> Gpu {
-        let ours = concat!(env!("CARGO_MANIFEST_DIR"), "/../../../target/swiftshader/vk_swiftshader_icd.json");
-        let told = std::env::var_os("SWIFTSHADER_ICD").map(PathBuf::from);
-        let places = told.into_iter().chain([ours.into(), "/usr/lib/chromium/vk_swiftshader_icd.json".into()]);
-        let found = places.map(|it| it.with_file_name("libvk_swiftshader.so")).find(|it| it.exists());
-        let missing = "SwiftShader is missing: `cargo xtask test` fetches it, or SWIFTSHADER_ICD names its manifest";
-        let library = found.expect(missing);
+        let library = swiftshader().with_file_name("libvk_swiftshader.so");
         // SAFETY: the initializers of the driver have no preconditions. It exports `vkGetInstanceProcAddr` with the
         // type that a loader gives it, and `on` never closes the library.
         Gpu::on(unsafe { ash::Entry::load_from(library) }.expect("the driver"))

@@ -1,4 +1,4 @@
-//! What a device is, as the driver tells it: facts that a trace needs so that it can be replayed on another one.
+//! Describes the device in the trace, as the driver reports it, so that the trace can be replayed on another device.
 
 use std::mem::MaybeUninit;
 
@@ -108,7 +108,7 @@ unsafe fn memory_properties(instance: &InstanceData, physical_device: PhysicalDe
     all
 }
 
-/// A structure of plain numbers, by the names of its members.
+/// A structure of plain numbers as JSON, with the names of its members.
 fn struct_to_json<T: Structure>(value: &T) -> Value {
     // SAFETY: any memory may be looked at as bytes that need not have a value, as those of padding.
     let bytes = unsafe { std::slice::from_raw_parts(std::ptr::from_ref(value).cast(), size_of::<T>()) };
@@ -168,7 +168,7 @@ fn device_type_name(ty: PhysicalDeviceType) -> &'static str {
     }
 }
 
-/// A text of the driver, up to its end.
+/// A string of the driver, up to the terminating zero.
 pub(crate) fn text_of(bytes: &[u8]) -> String {
     let end = bytes.iter().position(|it| *it == 0).unwrap_or(bytes.len());
     String::from_utf8_lossy(&bytes[..end]).into_owned()
@@ -183,13 +183,13 @@ mod tests {
         let mut family = QueueFamilyProperties::zeroed();
         (family.queue_count, family.timestamp_valid_bits) = (3, 64);
         family.min_image_transfer_granularity.height = 7;
-        let told = struct_to_json(&family);
+        let json_value = struct_to_json(&family);
         let granularity = json!({ "width": 0, "height": 7, "depth": 0 });
         let expected = json!({ "queueFlags": 0, "queueCount": 3, "timestampValidBits": 64, "minImageTransferGranularity": granularity });
-        assert_eq!(told, expected);
+        assert_eq!(json_value, expected);
         let mut limits = PhysicalDeviceLimits::zeroed();
         (limits.point_size_range, limits.strict_lines) = ([1.0, 2.5], Bool32(1));
-        let told = struct_to_json(&limits);
-        assert_eq!((&told["pointSizeRange"], &told["strictLines"]), (&json!([1.0, 2.5]), &json!(true)));
+        let json_value = struct_to_json(&limits);
+        assert_eq!((&json_value["pointSizeRange"], &json_value["strictLines"]), (&json!([1.0, 2.5]), &json!(true)));
     }
 }

@@ -1,4 +1,4 @@
-//! The thread that compresses blocks and writes them: slow things that nobody else waits for.
+//! The thread that compresses blocks and writes them to the file, so that no other thread waits for that.
 
 use std::fs::File;
 use std::io;
@@ -8,18 +8,18 @@ use std::time::{Duration, Instant};
 
 use lavascope_trace::{BlockKind, BlockWriter, Codec, RawBlock, SeekPoint, WrittenBlock};
 
-/// Blocks that may wait to be written. When there are more, the reader waits, and then the streams fill.
+/// Largest number of blocks in the queue. If it is full, the reader waits, and then the streams fill up.
 const QUEUED_BLOCKS_MAX: usize = 32;
 
-/// What the thread gets to do.
+/// A job for the writer thread.
 enum WriteJob {
     Block(RawBlock),
-    /// All that came before must be on the disk.
+    /// Flush everything written so far to the disk.
     Sync,
     End(Vec<SeekPoint>),
 }
 
-/// The writing thread, as the others see it.
+/// The handle of the writer thread.
 pub(crate) struct FileWriter {
     jobs: SyncSender<WriteJob>,
     written: Receiver<WrittenBlock>,
@@ -27,18 +27,19 @@ pub(crate) struct FileWriter {
 }
 
 impl FileWriter {
-    /// `every`: how often what was written is made safe from a loss of power.
+    /// Starts the thread. `every` is the interval at which written data are flushed to the disk.
     pub(crate) fn start(writer: BlockWriter<File>, codec: Codec, every: Duration) -> io::Result<FileWriter> {
         let (jobs, todo) = sync_channel(QUEUED_BLOCKS_MAX);
-        let (told, written) = channel();
+        let (written_sender, written) = channel();
         let work = move || {
-            FileWriterThread { writer, codec, sync_interval: every, last_sync: Instant::now() }.run(&todo, &told)
+            FileWriterThread { writer, codec, sync_interval: every, last_sync: Instant::now() }
+                .run(&todo, &written_sender)
         };
         let thread = std::thread::Builder::new().name("lavascope-writer".into()).spawn(work)?;
         Ok(FileWriter { jobs, written, thread: Some(thread) })
     }
 
-    /// Hands a block over. False if the thread has stopped, over an error.
+    /// Queues a block. Returns false if the thread has stopped after an error.
     pub(crate) fn queue_block(&self, block: RawBlock) -> bool {
         self.jobs.send(WriteJob::Block(block)).is_ok()
     }
@@ -47,12 +48,12 @@ impl FileWriter {
         self.jobs.send(WriteJob::Sync).is_ok()
     }
 
-    /// What has got into the file since the last time.
+    /// The blocks that were written since the last call.
     pub(crate) fn written(&self) -> impl Iterator<Item = WrittenBlock> + '_ {
         self.written.try_iter().filter(|it| it.kind == BlockKind::Calls)
     }
 
-    /// Ends the file; gives how many bytes it has, or why that went wrong.
+    /// Ends the file. Returns its size, or the error.
     pub(crate) fn end(&mut self, moments: &[SeekPoint]) -> io::Result<u64> {
         let _ = self.jobs.send(WriteJob::End(moments.to_vec()));
         match self.thread.take().map(JoinHandle::join) {
@@ -70,12 +71,12 @@ struct FileWriterThread {
 }
 
 impl FileWriterThread {
-    fn run(mut self, todo: &Receiver<WriteJob>, told: &Sender<WrittenBlock>) -> io::Result<u64> {
+    fn run(mut self, todo: &Receiver<WriteJob>, written_sender: &Sender<WrittenBlock>) -> io::Result<u64> {
         while let Ok(job) = todo.recv() {
             let result = match job {
                 WriteJob::Block(block) => self.writer.write(block.compress(self.codec)).map(|written_block| {
-                    // Nobody listens any more at the very end.
-                    let _ = told.send(written_block);
+                    // When the capture ends, nothing receives this any more.
+                    let _ = written_sender.send(written_block);
                 }),
                 WriteJob::Sync => self.sync(),
                 WriteJob::End(moments) => return self.finish(&moments),
@@ -88,8 +89,8 @@ impl FileWriterThread {
         self.finish(&[])
     }
 
-    /// Ends a file that cannot be written any more. It is whole up to here; perhaps there is room for an index instead
-    /// of half a block, and a file without one is read as well.
+    /// Ends a file after a write error. All complete blocks are valid. The index may still fit in the place of the
+    /// half-written block; a file without an index can be read as well.
     fn close(mut self) {
         let size = self.writer.size();
         let file = self.writer.get_mut();

@@ -1,13 +1,11 @@
-//! Records every call into a file: the records that streams hold already, gathered, compressed and written on threads
-//! of ours.
+//! Writes every call to a file. Threads of ours collect the records of the streams, compress them and write them.
 //!
-//! A capture is one more listener of the reader. It adds nothing to a call but a word with the time before its record.
-//! The reader hands over each record ([`Capture::record`]); blocks go through a bounded queue to a thread that
-//! compresses and writes them (`file_writer`). If the disk is full, the capture ends, whole up to there, and the
-//! application goes on.
+//! A capture is one more listener of the reader thread. It adds to each record only one word, the time. The reader
+//! passes each record to [`Capture::record`]. Blocks go through a bounded queue to the thread that compresses and
+//! writes them (`file_writer`). If the disk is full, the capture ends with a valid file, and the application continues.
 //!
-//! The memory of the streams lies in a file beside the trace (`tail_storage`). A chunk of it is reused only when its
-//! words are in the trace, so after `kill -9` the trace and the tail together have every record that was complete.
+//! The memory of the streams is a mapped file beside the trace (`tail_storage`). A chunk of it is reused only after its
+//! words are in the trace. After `kill -9`, the trace and the tail together therefore have every complete record.
 
 pub(crate) mod device_metadata;
 mod file_writer;
@@ -32,19 +30,19 @@ use file_writer::FileWriter;
 use range::CaptureRange;
 use tail_storage::TailStorage;
 
-/// Words that may be gathered before blocks are made of them: a megabyte.
+/// Words that are collected before they become blocks: one megabyte.
 const WORDS_MAX: usize = 1 << 17;
-/// How long the speed of the clock is measured; the end of the capture knows better.
+/// How long the rate of the clock is measured at first. The value at the end of the capture is more exact.
 const CLOCK_MEASURE_TIME: Duration = Duration::from_millis(2);
 
-/// A capture that is under way.
+/// A running capture.
 pub(crate) struct Capture {
     path: PathBuf,
     recorder: TraceRecorder,
     writer: FileWriter,
     tail: Arc<TailStorage>,
     began: (Instant, u64),
-    /// The time of the last record: one without is from then.
+    /// The time of the last record, for records without a time of their own.
     last_time: u64,
     last_seal: Instant,
     flush_interval: Duration,
@@ -53,7 +51,7 @@ pub(crate) struct Capture {
 }
 
 impl Capture {
-    /// Begins a capture as the settings say.
+    /// Begins a capture as the settings demand.
     pub(crate) fn begin(path: &Path, settings: &Settings) -> Result<Capture, String> {
         let failed = |it: io::Error| format!("{} cannot be written: {it}", path.display());
         let (path, file) = create(path).map_err(failed)?;
@@ -73,7 +71,7 @@ impl Capture {
         if let Some(wanted) = range.metadata() {
             writer.write(RawBlock::metadata(&wanted).compress(Codec::Zstd)).map_err(failed)?;
         }
-        let room = Arc::new(TailStorage::create(&tail_path(&path), id, began.1).map_err(failed)?);
+        let storage = Arc::new(TailStorage::create(&tail_path(&path), id, began.1).map_err(failed)?);
         let every = Duration::from_millis(settings.capture_flush_ms);
         let codec = match settings.capture_compression {
             Compression::Zstd => Codec::Zstd,
@@ -81,13 +79,13 @@ impl Capture {
             Compression::None => Codec::None,
         };
         let writer = FileWriter::start(writer, codec, every).map_err(failed)?;
-        PROCESS_STATE.wake.set_storage(Some(room.clone()));
+        PROCESS_STATE.wake.set_storage(Some(storage.clone()));
         let (recorder, sealed) = (TraceRecorder::default(), Instant::now());
         Ok(Capture {
             path,
             recorder,
             writer,
-            tail: room,
+            tail: storage,
             began,
             last_time: 0,
             last_seal: sealed,
@@ -97,21 +95,21 @@ impl Capture {
         })
     }
 
-    /// The next record of a thread.
-    pub(crate) fn record(&mut self, given: &OrderedRecord<'_>) {
+    /// Adds the next record of a thread.
+    pub(crate) fn record(&mut self, ordered: &OrderedRecord<'_>) {
         if self.is_broken || self.range.is_over() {
             return;
         }
-        self.range.count_record(given.record);
-        self.last_time = given.time.map_or(self.last_time, |it| it.wrapping_sub(self.began.1) & TIME_MASK);
-        let OrderedRecord { thread: stream, first, end, record, .. } = *given;
+        self.range.count_record(ordered.record);
+        self.last_time = ordered.time.map_or(self.last_time, |it| it.wrapping_sub(self.began.1) & TIME_MASK);
+        let OrderedRecord { thread: stream, first, end, record, .. } = *ordered;
         let Capture { recorder, writer, is_broken, .. } = self;
         let mut give = |it| *is_broken |= !writer.queue_block(it);
         recorder.record(StreamRecord { stream, span: first..end, time: self.last_time, record }, &mut give);
     }
 
-    /// There are no more records for now: what was gathered is written when there is enough of it or it is old, and
-    /// what was written is given free.
+    /// Called when there are no more records for now. Writes what was collected if there is enough of it or it is old,
+    /// and releases the stream memory of everything that was written.
     pub(crate) fn flush(&mut self, merger: &mut Merger) {
         if self.is_broken {
             return self.abort(merger);
@@ -131,14 +129,14 @@ impl Capture {
         }
     }
 
-    /// What others have to say about the capture.
+    /// Writes metadata of other modules, which are not calls.
     fn write_metadata(&mut self) {
         for trace_metadata_item in PROCESS_STATE.take_trace_metadata() {
             self.is_broken |= !self.writer.queue_block(RawBlock::metadata(&trace_metadata_item));
         }
     }
 
-    /// Whether all that was wanted is recorded.
+    /// Whether everything that was requested is recorded.
     pub(crate) fn is_over(&self) -> bool {
         self.range.is_over()
     }
@@ -149,7 +147,7 @@ impl Capture {
         *is_broken |= !writer.sync();
     }
 
-    /// The file cannot be written any more: the application goes on without it.
+    /// Ends a capture whose file cannot be written any more. The application continues without it.
     fn abort(&mut self, merger: &mut Merger) {
         PROCESS_STATE.set_capturing(false);
         PROCESS_STATE.wake.set_storage(None);
@@ -167,7 +165,7 @@ impl Capture {
         }
     }
 
-    /// The end: everything is written, and the tail is not needed any more.
+    /// Ends the capture: writes everything and removes the tail.
     pub(crate) fn end(mut self, merger: &mut Merger) {
         if self.is_broken {
             return self.abort(merger);
@@ -193,12 +191,12 @@ impl Capture {
     }
 }
 
-/// The file of a capture. Where there are several processes, each has its own.
+/// Creates the file of a capture. Each process of a program gets its own.
 fn create(path: &Path) -> io::Result<(PathBuf, File)> {
     let own = path.with_extension(format!("{}.lava", std::process::id()));
     for path in [path.to_owned(), own] {
         let file = File::options().create(true).truncate(false).read(true).write(true).open(&path)?;
-        // Another process that is capturing has it.
+        // Another capturing process uses the file.
         if files::try_lock(&file) == FileLock::Ours {
             file.set_len(0)?;
             return Ok((path, file));
@@ -207,7 +205,7 @@ fn create(path: &Path) -> io::Result<(PathBuf, File)> {
     Err(io::Error::other("other processes write to it"))
 }
 
-/// Where what is not written yet lies.
+/// The path of the tail.
 fn tail_path(path: &Path) -> PathBuf {
     let mut name = path.as_os_str().to_owned();
     name.push(".tail");
@@ -226,7 +224,7 @@ fn trace_metadata(settings: &Settings) -> serde_json::Value {
     })
 }
 
-/// Tells captures apart; nothing depends on nobody guessing it.
+/// An id that distinguishes captures. It need not be unpredictable.
 fn random_id() -> u128 {
     use std::hash::{BuildHasher, Hasher};
     let half = || u128::from(std::hash::RandomState::new().build_hasher().finish());

@@ -1,7 +1,7 @@
-//! Which part of a capture is wanted: by frames, by submissions, or by a signal.
+//! The part of a capture that the user wants: by frames, by submissions, or by a signal.
 //!
-//! The part needs what came before it, so a capture always begins at the beginning; it ends with the part. Which part is
-//! wanted is told in the file, for `lavascope trim`.
+//! The part depends on earlier calls, so a capture always begins with the first call; it ends with the part. The file
+//! stores which part is wanted, for `lavascope trim`.
 
 use lavascope_abi::Command;
 use lavascope_platform::signals::{self, Trigger};
@@ -12,10 +12,10 @@ use serde_json::{Value, json};
 
 pub(crate) struct CaptureRange {
     selection: RangeSelection,
-    /// Frames and submissions that are complete.
+    /// Number of complete frames and submissions.
     frames: u64,
     submits: u64,
-    /// How often the signal came, as far as somebody looked.
+    /// Number of signals that were processed.
     signals_seen: u32,
 }
 
@@ -23,7 +23,7 @@ enum RangeSelection {
     All,
     Frames(FrameRange),
     Submits(FrameRange),
-    /// What there was when the signal came, and when it came again.
+    /// The frames and submissions at the first and at the second signal.
     Triggered(Option<(u64, u64)>, Option<(u64, u64)>),
 }
 
@@ -59,7 +59,7 @@ impl CaptureRange {
         }
     }
 
-    /// Whether the signal came, so that there is something new to say.
+    /// Whether a signal has arrived since the last call, so that the metadata have changed.
     pub(crate) fn take_trigger(&mut self) -> bool {
         let (now, before) = ((self.frames, self.submits), self.signals_seen);
         let RangeSelection::Triggered(first, end) = &mut self.selection else { return false };
@@ -67,7 +67,7 @@ impl CaptureRange {
         for _ in 0..self.signals_seen.wrapping_sub(before).min(2) {
             match (&*first, &*end) {
                 (None, _) => *first = Some(now),
-                // An empty part is no part.
+                // A second signal in the same frame would give an empty part.
                 (Some(pair), None) if *pair != now => *end = Some(now),
                 _ => {}
             }
@@ -75,18 +75,18 @@ impl CaptureRange {
         self.signals_seen != before
     }
 
-    /// Whether nothing more is wanted.
+    /// Whether the part is complete.
     pub(crate) fn is_over(&self) -> bool {
         match &self.selection {
             RangeSelection::All => false,
             RangeSelection::Frames(frame_range) => frame_range.end.is_some_and(|end| self.frames >= end),
-            // What the last one did is known when there is another.
+            // The effects of the last submission are complete only when the next one begins.
             RangeSelection::Submits(frame_range) => frame_range.end.is_some_and(|end| self.submits > end),
             RangeSelection::Triggered(_, end) => end.is_some(),
         }
     }
 
-    /// What the file tells about it.
+    /// The metadata that describe the part.
     pub(crate) fn metadata(&self) -> Option<Value> {
         let (of, first, end) = match &self.selection {
             RangeSelection::Frames(frame_range) => ("frames", frame_range.first, frame_range.end),

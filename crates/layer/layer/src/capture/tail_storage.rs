@@ -1,6 +1,7 @@
-//! The tail of a capture: the memory of the streams, in a file beside the trace, so that it outlives the process.
+//! The tail of a capture: the stream memory, as a mapped file beside the trace, which survives a crash of the process.
 //!
-//! Space in the file is really allocated: a write to a mapped page of a full disk would end the application.
+//! The file system allocates the space immediately, because a write to a mapped page would crash the application if the
+//! disk were full.
 
 use std::fs::File;
 use std::io;
@@ -14,7 +15,7 @@ use lavascope_stream::{ChunkSpace, ChunkStorage, WORDS_PER_CHUNK};
 use lavascope_trace::{TailHeader, TailSlot};
 
 const SLOT_WORDS: usize = TailSlot::HEAD_WORDS + WORDS_PER_CHUNK;
-/// Slots that are made at once: about four megabytes.
+/// Number of slots that are added at once: about four megabytes.
 const SLOTS_AT_ONCE: usize = 64;
 
 pub(crate) struct TailStorage {
@@ -26,11 +27,11 @@ struct TailFile {
     file: File,
     /// Bytes of the file that are slots.
     size: usize,
-    /// Slots that nobody uses. Larger ones are used again by records of their size.
+    /// Free slots. A large one is only reused for records of about its size.
     free: Vec<FreeSlot>,
 }
 
-/// The first word of a slot, and how many words there are behind its head.
+/// The first word of a slot, and the number of words after its header.
 #[derive(Clone, Copy)]
 struct FreeSlot {
     head: NonNull<u64>,
@@ -41,7 +42,7 @@ struct FreeSlot {
 unsafe impl Send for FreeSlot {}
 
 impl TailStorage {
-    /// Makes the file. The mapping stays for as long as the process does.
+    /// Creates the file. Its mapping stays until the process ends.
     pub(crate) fn create(path: &Path, id: u128, began: u64) -> io::Result<TailStorage> {
         let file = File::options().create(true).truncate(true).read(true).write(true).open(path)?;
         let header = TailHeader { id, slot_words: SLOT_WORDS as u32, began };
@@ -50,7 +51,7 @@ impl TailStorage {
         Ok(TailStorage { path: path.to_owned(), inner: Mutex::new(inner) })
     }
 
-    /// The trace is whole without it.
+    /// Removes the file, when the trace is complete without it.
     pub(crate) fn remove(&self) {
         let _ = std::fs::remove_file(&self.path);
     }
@@ -63,7 +64,7 @@ impl ChunkStorage for TailStorage {
         drop(inner);
         let slot = TailSlot { stream, position, committed: 0, size: count as u64 };
         let [stream, position, committed, size] = slot.to_words();
-        // A reader of the file believes a slot that has a stream, so that comes last.
+        // A reader of the file takes a slot with a stream number as valid, so that word is written last.
         for (at, word) in [(TailSlot::COMMITTED, committed), (3, size), (1, position), (0, stream)] {
             word_of(head, at).store(word as usize, Ordering::Release);
         }
@@ -94,7 +95,7 @@ impl TailFile {
     fn take_slot(&mut self, words: usize) -> Option<FreeSlot> {
         let is_fitting = |free_slot: &FreeSlot| match words <= WORDS_PER_CHUNK {
             true => free_slot.words == WORDS_PER_CHUNK,
-            // Not much larger than needed.
+            // A slot that is much larger than needed stays free for larger records.
             false => free_slot.words >= words && free_slot.words <= words * 2,
         };
         if let Some(at) = self.free.iter().rposition(is_fitting) {
@@ -109,20 +110,20 @@ impl TailFile {
         for at in (0..SLOTS_AT_ONCE).rev() {
             // SAFETY: that many slots were just mapped.
             let head = unsafe { first.add(at * SLOT_WORDS) };
-            // So that whoever reads the file knows where the next slot begins.
+            // A reader of the file needs the size to find the next slot.
             word_of(head, 3).store(WORDS_PER_CHUNK, Ordering::Release);
             self.free.push(FreeSlot { head, words: WORDS_PER_CHUNK });
         }
         self.free.pop()
     }
 
-    /// Makes the file longer by some slots, and maps them.
+    /// Extends the file by some slots, and maps them.
     fn map_slots(&mut self, slots: usize) -> Option<NonNull<u64>> {
         let first = TailHeader::SIZE + self.size;
         let bytes = slots * SLOT_WORDS * 8;
         let mapped = files::map_until_exit(&self.file, first as u64, bytes).ok()?;
         self.size += bytes;
-        // The header and slots are whole words.
+        // The header and the slots are whole words, so the address is aligned.
         Some(mapped.cast())
     }
 }
@@ -136,23 +137,23 @@ mod tests {
     #[test]
     fn what_was_written_is_in_the_file_without_a_word_to_anybody() {
         let folder = std::env::temp_dir().join(format!("lavascope-tail-{}", std::process::id()));
-        let room = TailStorage::create(&folder, 77, 0).expect("a file in the folder for such");
-        let spaces: Vec<ChunkSpace> = (1..=70).filter_map(|it| room.claim(it, u64::from(it) * 10, 100)).collect();
-        let large = room.claim(71, 5, WORDS_PER_CHUNK * 3).expect("there is room");
+        let storage = TailStorage::create(&folder, 77, 0).expect("a file in the folder for such");
+        let spaces: Vec<ChunkSpace> = (1..=70).filter_map(|it| storage.claim(it, u64::from(it) * 10, 100)).collect();
+        let large = storage.claim(71, 5, WORDS_PER_CHUNK * 3).expect("there is room");
         assert!(spaces.len() == 70 && large.len() >= WORDS_PER_CHUNK * 3);
-        // A slot that is free again is not a stream's any more, and is used again.
+        // A free slot has no stream number, and is reused.
         let mut spaces = spaces.into_iter();
         let first = spaces.next().expect("there are 70");
         let place = first.words();
-        room.release(first);
-        let again = room.claim(72, 0, 1).expect("there is room");
+        storage.release(first);
+        let again = storage.claim(72, 0, 1).expect("there is room");
         assert_eq!(again.words(), place);
         let tail = Tail::read(&std::fs::read(&folder).expect("it is there")).expect("it is one");
         assert_eq!(tail.header().id, 77);
         let mut streams = tail.streams();
         streams.sort_unstable();
         assert_eq!(streams, (2..=72).collect::<Vec<u32>>());
-        room.remove();
+        storage.remove();
         assert!(!folder.exists());
     }
 }

@@ -1,4 +1,4 @@
-//! What is checked and shown, from the settings.
+//! What is checked and reported, as the settings say.
 
 use lavascope_instrument::{Checks, RecordedFault};
 use lavascope_settings::Settings;
@@ -8,41 +8,41 @@ use crate::gpu::pipeline::shader_cache::ShaderCache;
 use crate::gpu::report_unusable;
 use crate::report::messages::Messages;
 
-/// Words for the records of one draw.
+/// Number of words for the fault records of one draw.
 const RECORD_WORDS: u32 = 256;
 
-/// What the user wants to know of shaders.
+/// What the user wants to know about shaders.
 pub(crate) struct ChecksConfig {
-    /// Checks that shaders get.
+    /// The checks that shaders get.
     pub(super) checks: Checks,
-    /// Which of what they find is told.
+    /// Which of their findings are reported.
     descriptors: bool,
     buffers: bool,
-    /// Whether faults that robust access makes harmless are told, as warnings.
+    /// Whether faults that robust access makes harmless are reported, as warnings.
     pub(super) warns_robust: bool,
-    /// Whether instances are looked at before acceleration structures are built.
+    /// Whether instances are checked before acceleration structures are built.
     pub(super) checks_instances: bool,
     pub(super) prints: Option<PrintConfig>,
-    /// Whether shaders keep what they touch, for the search for hazards.
+    /// Whether shaders record their accesses for synchronization validation.
     pub(super) feedback: bool,
     pub(super) selection: ShaderSelection,
-    /// Where shaders with checks are kept from run to run.
+    /// The folder that keeps instrumented shaders between runs.
     pub(super) cache: Option<ShaderCache>,
 }
 
-/// How what shaders print is shown.
+/// How the output of `debugPrintfEXT` is shown.
 #[derive(Clone, Copy)]
 pub(super) struct PrintConfig {
-    /// On standard output, and no messages are made of it.
+    /// Print to standard output, without messages.
     pub(super) to_stdout: bool,
-    /// With all that is known of where it was printed.
+    /// Add everything known about the place of the print.
     pub(super) is_verbose: bool,
-    /// What there is for one draw or dispatch.
+    /// Number of words for the prints of one draw or dispatch.
     words: u32,
 }
 
 impl ChecksConfig {
-    /// None where nothing is wanted of shaders.
+    /// None if no check of shaders is on.
     pub(crate) fn from_settings(settings: &Settings, messages: &Messages) -> Option<ChecksConfig> {
         if !settings.gpu && !settings.printf {
             return None;
@@ -84,12 +84,12 @@ impl ChecksConfig {
         self.prints.filter(|_| prints).map_or(faults, |it| it.words.saturating_add(faults))
     }
 
-    /// Whether such a fault is told.
+    /// Whether such a fault is reported.
     pub(super) fn reports(&self, error: &RecordedFault) -> bool {
         match error {
             RecordedFault::IndexOutOfBounds { .. } | RecordedFault::Uninitialized { .. } => self.descriptors,
             RecordedFault::BufferOutOfBounds { .. } | RecordedFault::TexelOutOfBounds { .. } => self.buffers,
-            // Without the setting there are no such checks.
+            // These checks exist only with their setting.
             RecordedFault::AddressOutOfBounds { .. } => true,
         }
     }

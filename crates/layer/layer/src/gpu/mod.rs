@@ -78,133 +78,135 @@ use resource::descriptor_sets::DescriptorSets;
 use resource::device_memory_use::DeviceMemoryUse;
 use resource::leases::ResourcePool;
 
-/// A device whose shaders check themselves. By the contract of `begin` the device is alive until `end` has returned,
-/// and `next` has its functions.
+/// The checks of a device. By the contract of `begin`, the device is alive until `end` has returned, and `next` has its
+/// functions.
 pub(crate) struct DeviceChecks {
     device: Device,
     /// The driver's functions.
     next: Box<DeviceTable>,
     messages: Arc<Messages>,
     config: Arc<ChecksConfig>,
-    /// Whether buffers are accessed robustly, so that nothing happens behind their ends.
+    /// Whether buffer access is robust, so that accesses beyond the end are harmless.
     is_robust: bool,
-    /// Whether what is read there must be zero.
+    /// Whether reads beyond the end must return zero.
     wants_zeros: bool,
-    /// The number of our descriptor set: the last one there may be.
+    /// The number of our descriptor set, the last one that is possible.
     reserved_set: u32,
     reserved_set_layout: DescriptorSetLayout,
-    /// For the sets between the application's and ours.
+    /// The layout of the sets between the application's and ours.
     empty_layout: DescriptorSetLayout,
-    /// Where the address of our tables is in the push constants; none where buffers have no addresses.
+    /// The offset of our tables' address in the push constants; none if buffers have no addresses.
     root_push_offset: Option<u32>,
-    /// The stages that push constants are for.
+    /// The stages of our push constants.
     push_stages: u32,
     has_addresses: bool,
-    /// By which extension they have them.
+    /// The extension for device addresses.
     extension: AddressExtension,
     families: Vec<u32>,
     limits: PhysicalDeviceLimits,
     memory_properties: PhysicalDeviceMemoryProperties,
-    /// The stages that can write into buffers, as bits of `VkShaderStageFlags`.
+    /// The stages that can write to buffers, as bits of `VkShaderStageFlags`.
     storing_stages: u32,
-    /// For pipelines of ours: those of the application would fill with shaders that it never asks for.
+    /// The cache for our pipelines. The application's caches would fill with shaders that it never requests.
     pipeline_cache: PipelineCache,
-    /// Where accesses at wrong addresses go.
+    /// The target of accesses with a wrong address.
     scratch: ArenaRegion,
-    /// A table of addresses by which all are right.
+    /// An address table that permits every address.
     permissive_addresses: ArenaRegion,
-    /// Where the table of addresses is. Release in `publish_address_table`; pairs with Acquire in `current_address_region`.
+    /// The current address table. Release in `publish_address_table`; pairs with Acquire in `current_address_region`.
     current_address_table: AtomicU64,
-    /// How often something changed that choices for draws depend on; see `draw::choice_cache`. Release in
+    /// Counts changes of everything that choices for draws depend on; see `draw::choice_cache`. Release in
     /// `invalidate_choices`; pairs with Acquire in `choose_variant`.
     sets_version: AtomicU64,
-    /// Whether each draw chooses anew.
+    /// Whether each draw makes a new choice.
     is_choice_cache_disabled: bool,
-    /// The cells of all parts of pipelines: those that are linked must have theirs in one place. Made when needed.
+    /// The cells of all pipeline libraries. Libraries that are linked need theirs in one place. Created when needed.
     shared_cells: OnceLock<ArenaRegion>,
     resource_pool: Arc<ResourcePool>,
     allocations: AllocationBudget,
-    /// Whether a layout has a set of ours. Relaxed: it is set once, and orders nothing.
+    /// Whether a layout has our set. Relaxed: it is set once, and orders nothing.
     uses_reserved_set: AtomicBool,
     memory_use: DeviceMemoryUse,
-    /// An allocation of ours failed: nothing more is checked. Relaxed: it is set once, and orders nothing.
+    /// Whether an allocation of ours has failed, so that nothing more is checked. Relaxed: it is set once, and orders
+    /// nothing.
     has_failed: AtomicBool,
-    /// It is not known any more whether all was executed. Relaxed, as above.
+    /// Whether it is unknown if all submitted work was executed. Relaxed, as above.
     is_feedback_broken: AtomicBool,
-    /// Relaxed, as the next: numbers only have to differ.
+    /// Relaxed, like the next one: numbers must only differ.
     next_shader: AtomicU32,
     next_pipeline: AtomicU32,
-    /// What looks at instances of acceleration structures. Made when needed.
+    /// The pipeline that checks instances of acceleration structures. Created when needed.
     instance_check: OnceLock<Option<InstanceCheckPipeline>>,
-    /// The same for structures of `VK_NV_ray_tracing`.
+    /// Like `instance_check`, for `VK_NV_ray_tracing`.
     instance_check_nv: OnceLock<Option<InstanceCheckPipeline>>,
     command_buffers: CommandBufferSlots,
     spares: Mutex<SpareResources>,
     worker: PipelineWorker,
-    /// Whether the device is being destroyed: then the exit handler must not read its memory. Locked while that reads.
+    /// Whether the device is being destroyed, so that the exit handler must not read its memory. Locked while the
+    /// handler reads.
     has_ended: Mutex<bool>,
     state: Mutex<ChecksState>,
 }
 
-/// What is known of the application's objects, by their handles.
+/// What is known of the application's objects, by handle.
 #[derive(Default)]
 pub(crate) struct ChecksState {
     set_layouts: HashMap<u64, Arc<SetLayoutState>>,
     pipeline_layouts: HashMap<u64, Arc<PipelineLayoutState>>,
-    /// Their words, and what they are called.
+    /// The words and names of shader modules.
     modules: HashMap<u64, (Arc<Vec<u32>>, SharedName)>,
     render_passes: RenderPasses,
     pipelines: HashMap<u64, Arc<InstrumentedPipeline>>,
     shader_objects: ShaderObjects,
-    /// Parts of pipelines.
+    /// Pipeline libraries.
     libraries: HashMap<u64, Arc<InstrumentedLibrary>>,
-    /// Shaders with checks.
+    /// Instrumented shaders.
     instrumented_shaders: HashMap<InstrumentedShaderKey, Arc<InstrumentedModule>>,
-    /// Their sizes.
+    /// The sizes of buffers.
     buffer_sizes: HashMap<u64, u64>,
     addresses: BufferAddresses,
-    /// Their texels; none where that is not known.
+    /// The number of texels of buffer views; none if unknown.
     view_texels: HashMap<u64, Option<u64>>,
     sets: DescriptorSets,
     templates: HashMap<u64, UpdateTemplate>,
     descriptor_buffers: DescriptorBuffers,
-    /// How many sets there were that nobody allocated.
+    /// Number of sets made of pushed descriptors.
     pushed_sets: u64,
     /// The command buffers of each pool.
     pools: HashMap<u64, Vec<u64>>,
-    /// Pools whose command buffers may write into protected memory only.
+    /// Pools whose command buffers may write only to protected memory.
     protected_pools: HashSet<u64>,
     submissions: Vec<Submission>,
     names: DebugNames,
-    /// The debug labels of queues, the outermost first.
+    /// The debug labels of queues, outermost first.
     queue_labels: HashMap<u64, Vec<String>>,
     structures: AccelerationStructures,
-    /// Those of `VK_NV_ray_tracing`.
+    /// The acceleration structures of `VK_NV_ray_tracing`.
     structures_nv: AccelerationStructures,
-    /// Buffers with instances of theirs that can be bound.
+    /// Their instance buffers that can be bound as storage buffers.
     bindable: HashSet<u64>,
-    /// Shader modules whose creation asks for checks.
+    /// Shader modules whose create info requests checks.
     marked_modules: HashSet<u64>,
-    /// Whether it was told that prints did not fit.
+    /// Whether a warning about lost prints was reported.
     has_lost_prints: bool,
-    /// All forms of pipelines that there were, for the last word.
+    /// All pipeline variants so far, for the final report.
     variants: Vec<Arc<PipelineVariant>>,
-    /// Faults that were told.
+    /// Faults that were reported.
     reported_sites: HashSet<FaultSite>,
     reported_faults: Vec<ReportedFault>,
-    /// What was said about what is not checked, once each.
+    /// Warnings about unchecked features that were reported.
     warned: HashSet<String>,
     next_commands: u32,
-    /// Memory of pipelines that nobody takes from at the moment. It stays until the device ends.
+    /// Memory arenas of pipelines that no thread uses now. They stay until the device is destroyed.
     arenas: Vec<DeviceArena>,
-    /// Pools for sets of pipelines, and how many are left in each.
+    /// Descriptor pools for our sets, and the number of sets left in each.
     set_pools: Vec<(DescriptorPool, u32)>,
     full_pools: Vec<DescriptorPool>,
 }
 
-/// The bindings of our set.
+/// Number of bindings of our set.
 const TABLE_COUNT: usize = 4;
-/// Words of the table by which all addresses are right.
+/// Number of words of the table that permits every address.
 const PERMISSIVE_ADDRESS_WORDS: u32 = tables::ADDRESS_WORDS_MIN;
 
 impl DeviceChecks {
@@ -219,7 +221,7 @@ impl DeviceChecks {
         instance: &InstanceData,
         physical_device: PhysicalDevice,
         device: Device,
-        (next, wish): (DeviceTable, &DeviceRequest),
+        (next, request): (DeviceTable, &DeviceRequest),
         table: &mut DeviceTable,
     ) -> Option<Arc<DeviceChecks>> {
         let setting = instance.gpu.as_ref()?.setting();
@@ -237,18 +239,18 @@ impl DeviceChecks {
             next: Box::new(next),
             messages: Arc::clone(&instance.messages),
             config: Arc::clone(instance.gpu.as_ref()?),
-            is_robust: wish.is_robust,
-            wants_zeros: wish.wants_zeros,
+            is_robust: request.is_robust,
+            wants_zeros: request.wants_zeros,
             reserved_set: pipeline::layouts::reserved_set_index(properties.limits.max_bound_descriptor_sets)?,
             reserved_set_layout: DescriptorSetLayout::default(),
             empty_layout: DescriptorSetLayout::default(),
-            root_push_offset: tail.filter(|_| wish.has_addresses),
-            has_addresses: wish.has_addresses,
-            extension: wish.extension,
-            families: wish.families.clone(),
+            root_push_offset: tail.filter(|_| request.has_addresses),
+            has_addresses: request.has_addresses,
+            extension: request.extension,
+            families: request.families.clone(),
             limits: properties.limits,
             memory_properties: memory,
-            storing_stages: wish.storing_stages,
+            storing_stages: request.storing_stages,
             pipeline_cache: PipelineCache::default(),
             scratch: ArenaRegion::default(),
             permissive_addresses: ArenaRegion::default(),
@@ -283,7 +285,7 @@ impl DeviceChecks {
         Some(gpu)
     }
 
-    /// What a device needs of us before anything is drawn.
+    /// Creates the objects that the checks need before the first draw.
     fn create_own_objects(&mut self) -> Option<()> {
         let bindings: [DescriptorSetLayoutBinding; TABLE_COUNT] = std::array::from_fn(|at| {
             let mut layout_binding = DescriptorSetLayoutBinding::zeroed();
@@ -342,7 +344,7 @@ impl DeviceChecks {
         self.command_buffers.get(handle)
     }
 
-    /// A command buffer was allocated.
+    /// Adds an allocated command buffer.
     fn track_command_buffer(&self, handle: u64, pool: u64, is_primary: bool) {
         let mut state = self.state();
         let number = state.next_commands;
@@ -355,7 +357,8 @@ impl DeviceChecks {
         self.command_buffers.add(handle, Box::new(commands));
     }
 
-    /// Takes memory that stays until the device ends. The driver may be called: another thread takes from elsewhere.
+    /// Allocates memory that stays until the device is destroyed. `work` may call the driver; other threads use other
+    /// arenas meanwhile.
     fn with_arena<T>(&self, work: impl FnOnce(&mut DeviceArena) -> T) -> T {
         let mut arena = self.state().arenas.pop().unwrap_or_default();
         let result = work(&mut arena);
@@ -363,7 +366,7 @@ impl DeviceChecks {
         result
     }
 
-    /// What was chosen for draws by what is bound does not count any more.
+    /// Invalidates all choices for draws.
     fn invalidate_choices(&self) {
         self.sets_version.fetch_add(1, Ordering::Release);
     }
@@ -376,7 +379,7 @@ impl DeviceChecks {
         self.next_pipeline.fetch_add(1, Ordering::Relaxed)
     }
 
-    /// Something that is not checked, once; nothing where that is true of everything.
+    /// Warns once about something that is not checked; does nothing after checks have stopped.
     fn warn_unchecked(&self, text: &str) {
         if self.has_failed() {
             return;
@@ -391,7 +394,7 @@ impl DeviceChecks {
         self.has_failed.load(Ordering::Relaxed) || is_disabled()
     }
 
-    /// What was allocated; if it was not, that is told, and nothing more is checked.
+    /// Returns the result of an allocation. If it failed, warns and stops all checks.
     fn or_stop_checking<T>(&self, value: Option<T>) -> Option<T> {
         if value.is_none() && !self.has_failed.swap(true, Ordering::Relaxed) && !is_disabled() {
             report_unusable(&self.messages, self.config.setting(), NO_MEMORY);
@@ -399,8 +402,9 @@ impl DeviceChecks {
         value
     }
 
-    /// The process ends, while another thread may be about to destroy the device. Whoever is first keeps the other one
-    /// waiting: `vkDestroyDevice` goes on when all is read, and what is destroyed is not read.
+    /// Ends the checks at the exit of the process, while another thread may be about to destroy the device. Whichever
+    /// comes first makes the other one wait: `vkDestroyDevice` continues after everything is read, and a destroyed
+    /// device is not read.
     fn finish_at_exit(&self) {
         let has_ended = lock(&self.has_ended);
         if !*has_ended {
@@ -409,7 +413,7 @@ impl DeviceChecks {
         }
     }
 
-    /// The device is about to be destroyed, and idle.
+    /// Ends the checks of a device that is idle and about to be destroyed.
     pub(crate) fn end(&self) {
         *lock(&self.has_ended) = true;
         self.worker.end();
@@ -451,18 +455,18 @@ impl DeviceChecks {
         }
     }
 
-    /// Destroys the forms of a pipeline that the application does not know.
+    /// Destroys the variants of a pipeline that the application does not know.
     fn destroy_variants(&self, checked: &InstrumentedPipeline) {
         checked.take_own_variants().iter().for_each(|it| self.destroy_variant(it));
     }
 }
 
-/// Room for the cells of all parts of pipelines of a device.
+/// Number of words for the cells of all pipeline libraries of a device.
 const SHARED_CELL_WORDS: u32 = 1 << 19;
-/// Said once, when an allocation of ours fails.
+/// Reported once, when an allocation of ours fails.
 const NO_MEMORY: &str = "there is no memory for checks: nothing more is checked from here on";
 
-/// Puts our functions into a table.
+/// Installs all hooks.
 fn install(table: &mut DeviceTable) {
     hook::install(table);
     pipeline::shader_objects::install(table);
@@ -477,11 +481,11 @@ fn install(table: &mut DeviceTable) {
     hook::host_visibility::install(table);
 }
 
-/// The devices whose shaders check themselves, for the end of the process. Each stays where it is for as long as the
-/// exit handler has it, also if another thread destroys it meanwhile.
+/// The devices with checks, for the end of the process. A device stays alive while the exit handler holds it, even if
+/// another thread destroys it.
 static AT_EXIT: Mutex<Vec<Weak<DeviceChecks>>> = Mutex::new(Vec::new());
 
-/// A process may end without destroying its devices: what was found by then is told.
+/// A process may end without destroying its devices: reports what was found before.
 fn watch_exit(gpu: &Arc<DeviceChecks>) {
     extern "C" fn report_at_exit() {
         let all = || {
@@ -491,14 +495,14 @@ fn watch_exit(gpu: &Arc<DeviceChecks>) {
         run_if_enabled("the end of the process", all, || ());
     }
     static WATCHED: Once = Once::new();
-    // It stays loaded: where shaders are checked, `library::keep` keeps the library.
+    // The function stays loaded: `library::keep` keeps the library if shaders are checked.
     WATCHED.call_once(|| _ = lavascope_platform::process::at_exit(report_at_exit));
     let mut all = lock(&AT_EXIT);
     all.retain(|it| it.strong_count() > 0);
     all.push(Arc::downgrade(gpu));
 }
 
-/// The stages that a device may have push constants for.
+/// The stages for which a device supports push constants.
 fn push_stages(next: &DeviceTable) -> u32 {
     let mut stages = ShaderStageFlags::ALL_GRAPHICS.0 | ShaderStageFlags::COMPUTE.0;
     if next.cmd_draw_mesh_tasks_ext.is_some() {
@@ -510,7 +514,7 @@ fn push_stages(next: &DeviceTable) -> u32 {
     stages
 }
 
-/// What the user should know about what is not checked.
+/// Warns the user about something that is not checked.
 pub(crate) fn warn_unchecked(messages: &Messages, text: &str) {
     warn_about(messages, "setting gpu", text);
 }
@@ -546,8 +550,8 @@ unsafe fn pack_context_of<'a>(device: Device) -> Option<&'a crate::intercept::ha
     unsafe { WATCHED_DEVICES.get(dispatch_key(device.0)) }.map(|it| it.handles())
 }
 
-/// The address of a variable, for an output of one `T`. Whoever calls it looks at the variable again only when the
-/// function that writes has returned.
+/// The address of a variable as an output parameter. The caller reads the variable only after the called function has
+/// returned.
 fn out_ptr<T>(value: &mut T) -> Ptr<T> {
     crate::loader::interface::out(value)
 }

@@ -68,7 +68,7 @@ pub(crate) fn check_concurrent_use(object: ObjectId, last: OrderEdge, own: Order
 }
 
 fn insert_reported(object: ObjectId) -> bool {
-    let mut told = REPORTED.lock().unwrap_or_else(PoisonError::into_inner);
-    let told = told.get_or_insert_default();
-    told.len() < REPORTED_MAX && told.insert(object.raw())
+    let mut reported = REPORTED.lock().unwrap_or_else(PoisonError::into_inner);
+    let reported = reported.get_or_insert_default();
+    reported.len() < REPORTED_MAX && reported.insert(object.raw())
 }

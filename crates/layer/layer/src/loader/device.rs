@@ -119,22 +119,24 @@ unsafe fn create_in_chain<const CHAIN: usize>(params: &CreateDeviceParams) -> Op
     let found = unsafe { std::mem::transmute::<FnPtr, Option<FnCreateDevice>>(found) };
     let create = found.or(instance.table.create_device)?;
     // SAFETY: the contract of this function: the parameters are those of a valid `vkCreateDevice`.
-    let wish = run_if_enabled("vkCreateDevice", || unsafe { MemoryImportRequest::of(instance, params) }, || None);
+    let import_request =
+        run_if_enabled("vkCreateDevice", || unsafe { MemoryImportRequest::of(instance, params) }, || None);
     // SAFETY: the contract of `gpu_wish`: the parameters are those of a valid `vkCreateDevice`, on a physical device of
     // this instance.
-    let gpu_wish = run_if_enabled("vkCreateDevice", || unsafe { gpu_request(instance, params) }, || None);
+    let gpu_request = run_if_enabled("vkCreateDevice", || unsafe { gpu_request(instance, params) }, || None);
     // SAFETY: the contract of this function; `create` is the next `vkCreateDevice` in the chain.
-    let (result, has_wish) = unsafe { call_next(instance, create, params, (wish.as_ref(), gpu_wish.as_ref())) };
+    let (result, is_enabled) =
+        unsafe { call_next(instance, create, params, (import_request.as_ref(), gpu_request.as_ref())) };
     if result == Result::SUCCESS {
         if let Some(config) = instance.gpu.as_ref().filter(|_| gpu_wish.is_some() && !has_wish.1) {
             gpu::report_unusable(&instance.messages, config.setting(), FEATURES_REFUSED);
         }
         // SAFETY: VUID-vkCreateDevice-pDevice-parameter: a place, which the call that succeeded has written.
         let device = unsafe { *params.p_device.as_ptr() };
-        let wishes = (wish.filter(|_| has_wish.0), gpu_wish.filter(|_| has_wish.1));
+        let requests = (import_request.filter(|_| is_enabled.0), gpu_request.filter(|_| is_enabled.1));
         // SAFETY: the device was just made with these parameters and wishes, and by the loader's layer interface the
         // link has the `vkGetDeviceProcAddr` of what comes next.
-        let data = unsafe { new_device_data(instance, params, (device, get_device), wishes) };
+        let data = unsafe { new_device_data(instance, params, (device, get_device), requests) };
         // SAFETY: the device was just created.
         let key = unsafe { dispatch_key(device.0) };
         // SAFETY: only `destroy` removes it, and the application has no handle to destroy before this call returns.
@@ -170,20 +172,20 @@ unsafe fn new_device_data(
     instance: &InstanceData,
     params: &CreateDeviceParams,
     (device, get_device): (Device, GetProcAddr),
-    (wish, gpu_wish): (Option<MemoryImportRequest>, Option<gpu::DeviceRequest>),
+    (import_request, gpu_request): (Option<MemoryImportRequest>, Option<gpu::DeviceRequest>),
 ) -> DeviceData {
     // SAFETY: by the contract of this function `get_device` gives the functions of this device, which are there until
     // it is destroyed. The table ends with it: `destroy` drops what has it.
     let mut table = unsafe { DeviceTable::load(|name| next_proc_addr(get_device, device.0, name)) };
     let wants_pictures = instance.pictures.is_some() && !is_disabled();
     let functions = wants_pictures.then(|| pictures::Functions::of(&table)).flatten();
-    let gpu = gpu_wish.and_then(|wish| {
+    let gpu = gpu_request.and_then(|import_request| {
         // The functions once more, since those in the table are about to be ours.
         // SAFETY: the functions of this device, as those in the table.
         let next = unsafe { DeviceTable::load(|name| next_proc_addr(get_device, device.0, name)) };
         // SAFETY: the contract of this function: the device was just made with this wish on this physical device, and
         // `next` has its functions. `destroy` calls `DeviceChecks::end` before the device goes.
-        unsafe { DeviceChecks::begin(instance, params.physical_device, device, (next, &wish), &mut table) }
+        unsafe { DeviceChecks::begin(instance, params.physical_device, device, (next, &import_request), &mut table) }
     });
     // SAFETY: VUID-vkCreateDevice-pCreateInfo-parameter, by the contract of this function.
     let info = unsafe { params.p_create_info.as_ptr().as_ref() };
@@ -191,7 +193,7 @@ unsafe fn new_device_data(
     // What is made ends with the data of the device.
     let unseen =
         instance.headless_surfaces.as_ref().and_then(|_| unsafe { HeadlessDevice::begin(device, info?, &mut table) });
-    let import = wish.as_ref().map(|it| (it, &mut table));
+    let import = import_request.as_ref().map(|it| (it, &mut table));
     let memories = HostVisibleMemories::of(instance, params.physical_device, import);
     let pictures = functions.and_then(|functions| {
         // SAFETY: the contract of this function: the chain of a `vkCreateDevice` that the loader handed to this layer.
@@ -267,26 +269,26 @@ unsafe fn call_next(
     instance: &InstanceData,
     create: FnCreateDevice,
     params: &CreateDeviceParams,
-    (wish, gpu): (Option<&MemoryImportRequest>, Option<&gpu::DeviceRequest>),
+    (import_request, gpu): (Option<&MemoryImportRequest>, Option<&gpu::DeviceRequest>),
 ) -> (Result, (bool, bool)) {
     let CreateDeviceParams { physical_device, p_create_info, p_allocator, p_device } = *params;
-    let mut has_wish = (false, false);
+    let mut is_enabled = (false, false);
     let mut next = || {
-        for (wish, gpu) in [(wish, gpu), (None, gpu), (wish, None)] {
-            if wish.is_none() && gpu.is_none() {
+        for (import_request, gpu) in [(import_request, gpu), (None, gpu), (import_request, None)] {
+            if import_request.is_none() && gpu.is_none() {
                 continue;
             }
             // SAFETY: VUID-vkCreateDevice-pCreateInfo-parameter, by the contract of this function: no wish is made
             // where the info is null.
             let info = unsafe { *p_create_info.as_ptr() };
             let info = gpu.map_or(info, |it| it.info(&info));
-            let info = wish.map_or(info, |it| it.device_create_info(&info));
+            let info = import_request.map_or(info, |it| it.device_create_info(&info));
             // SAFETY: the contract of this function for `create`. The info differs from the application's in extensions
             // and features that the wishes found the driver to have; what it leads to is the application's, or the
             // wishes', and both outlive the call.
             let result = unsafe { create(physical_device, Ptr::to(&info), p_allocator, p_device) };
             if result == Result::SUCCESS {
-                has_wish = (wish.is_some(), gpu.is_some());
+                is_enabled = (import_request.is_some(), gpu.is_some());
                 return result;
             }
         }
@@ -300,7 +302,7 @@ unsafe fn call_next(
         // call.
         unsafe { forward_recorded(&PROCESS_HANDLES, instance.listeners, Command::CreateDevice, params, &mut next) }
     };
-    (result, has_wish)
+    (result, is_enabled)
 }
 
 pub(crate) unsafe extern "system" fn destroy<const CHAIN: usize>(device: Device, p_allocator: Ptr<Opaque>) {

@@ -100,12 +100,12 @@ pub(crate) unsafe fn write_enumeration<T: Copy>(have: &[T], p_count: Ptr<u32>, p
         *count = have.len() as u32;
         return Result::SUCCESS;
     }
-    let given = have.len().min(*count as usize);
+    let copied = have.len().min(*count as usize);
     // SAFETY: the contract of this function: there is room for `*count` elements, and `given` is at most that. It is
     // the application's memory, which does not overlap `have`.
-    unsafe { std::ptr::copy_nonoverlapping(have.as_ptr(), p_properties.as_mut_ptr(), given) };
-    *count = given as u32;
-    if given < have.len() { Result::INCOMPLETE } else { Result::SUCCESS }
+    unsafe { std::ptr::copy_nonoverlapping(have.as_ptr(), p_properties.as_mut_ptr(), copied) };
+    *count = copied as u32;
+    if copied < have.len() { Result::INCOMPLETE } else { Result::SUCCESS }
 }
 
 fn copy_text(from: &CStr, to: &mut [u8]) {

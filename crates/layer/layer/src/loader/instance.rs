@@ -146,14 +146,14 @@ unsafe fn create_first<const CHAIN: usize>(params: &CreateInstanceParams) -> Opt
         report_setting_problem(&messages, problem.severity, &problem.source.to_string(), &problem.text());
     }
     // SAFETY: the contract of this function, which is that of `next_in_chain`.
-    let way = unsafe { next_in_chain(params) }?;
+    let next_link = unsafe { next_in_chain(params) }?;
     // SAFETY: the contract of this function; `way` was found in the chain of these parameters.
-    let result = unsafe { call_next(&way, params, listeners) };
+    let result = unsafe { call_next(&next_link, params, listeners) };
     if result == Result::SUCCESS {
         let unseen = settings.unseen_surfaces && !listeners.is_empty();
         let data = |mut table| InstanceData {
-            get_instance_proc_addr: way.get_instance_proc_addr,
-            get_physical_device_proc_addr: way.get_physical_device_proc_addr,
+            get_instance_proc_addr: next_link.get_instance_proc_addr,
+            get_physical_device_proc_addr: next_link.get_physical_device_proc_addr,
             headless_surfaces: unseen.then(|| headless_surface::HeadlessInstanceFunctions::begin(&mut table)),
             table,
             listeners,
@@ -174,7 +174,7 @@ unsafe fn create_first<const CHAIN: usize>(params: &CreateInstanceParams) -> Opt
         let instance = unsafe { *params.p_instance.as_ptr() };
         // SAFETY: the instance was just made by what comes next in the chain, whose `vkGetInstanceProcAddr` is
         // `way.get`.
-        unsafe { register_instance::<CHAIN>(instance, way.get_instance_proc_addr, data) };
+        unsafe { register_instance::<CHAIN>(instance, next_link.get_instance_proc_addr, data) };
     }
     Some(result)
 }
@@ -183,16 +183,16 @@ unsafe fn create_first<const CHAIN: usize>(params: &CreateInstanceParams) -> Opt
 ///
 /// The parameters must be those of a `vkCreateInstance` that the loader passed to this layer, which has not returned,
 /// and `way` must be what `next_in_chain` found for them.
-unsafe fn call_next(way: &NextLayer, params: &CreateInstanceParams, listeners: Listeners) -> Result {
+unsafe fn call_next(next_link: &NextLayer, params: &CreateInstanceParams, listeners: Listeners) -> Result {
     let CreateInstanceParams { p_create_info, p_allocator, p_instance } = *params;
     if listeners.is_empty() {
         // SAFETY: the next `vkCreateInstance` of the chain, which gets what this layer got from the loader; `take_next_link`
         // has moved the chain on.
-        return unsafe { (way.create)(p_create_info, p_allocator, p_instance) };
+        return unsafe { (next_link.create)(p_create_info, p_allocator, p_instance) };
     }
     // SAFETY: the next `vkCreateInstance` of the chain, which gets what this layer got from the loader; `take_next_link` has
     // moved the chain on.
-    let next = || unsafe { (way.create)(p_create_info, p_allocator, p_instance) };
+    let next = || unsafe { (next_link.create)(p_create_info, p_allocator, p_instance) };
     // SAFETY: the contract of this function: parameters of this command, which obey its VUIDs; `next` makes the call.
     unsafe { forward_recorded(&PROCESS_HANDLES, listeners, Command::CreateInstance, params, next) }
 }
@@ -204,14 +204,14 @@ unsafe fn call_next(way: &NextLayer, params: &CreateInstanceParams, listeners: L
 /// As for [`create_first`].
 unsafe fn create_passthrough<const CHAIN: usize>(params: &CreateInstanceParams) -> Option<Result> {
     // SAFETY: the contract of this function, which is that of `next_in_chain`.
-    let way = unsafe { next_in_chain(params) }?;
+    let next_link = unsafe { next_in_chain(params) }?;
     // SAFETY: the next `vkCreateInstance` of the chain, which gets what this layer got from the loader; `take_next_link` has
     // moved the chain on.
-    let result = unsafe { (way.create)(params.p_create_info, params.p_allocator, params.p_instance) };
+    let result = unsafe { (next_link.create)(params.p_create_info, params.p_allocator, params.p_instance) };
     if result == Result::SUCCESS {
         let data = |table| InstanceData {
-            get_instance_proc_addr: way.get_instance_proc_addr,
-            get_physical_device_proc_addr: way.get_physical_device_proc_addr,
+            get_instance_proc_addr: next_link.get_instance_proc_addr,
+            get_physical_device_proc_addr: next_link.get_physical_device_proc_addr,
             table,
             listeners: Listeners::NONE,
             _listener_guards: ListenerGuards::default(),
@@ -231,7 +231,7 @@ unsafe fn create_passthrough<const CHAIN: usize>(params: &CreateInstanceParams) 
         let instance = unsafe { *params.p_instance.as_ptr() };
         // SAFETY: the instance was just made by what comes next in the chain, whose `vkGetInstanceProcAddr` is
         // `way.get`.
-        unsafe { register_instance::<CHAIN>(instance, way.get_instance_proc_addr, data) };
+        unsafe { register_instance::<CHAIN>(instance, next_link.get_instance_proc_addr, data) };
     }
     Some(result)
 }

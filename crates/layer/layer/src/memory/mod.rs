@@ -159,9 +159,9 @@ impl HostVisibleMemories {
         let mut properties = PhysicalDeviceMemoryProperties::zeroed();
         // SAFETY: a physical device that is alive, and a place of ours.
         unsafe { get(physical_device, Ptr::new((&raw mut properties).expose_provenance() as u64)) };
-        let import = import.and_then(|(wish, table)| {
+        let import = import.and_then(|(import_request, table)| {
             let local = types_with(&properties, MemoryPropertyFlags::DEVICE_LOCAL);
-            MemoryImport::begin(instance, physical_device, if wish.is_sparse() { local } else { 0 }, table)
+            MemoryImport::begin(instance, physical_device, if import_request.is_sparse() { local } else { 0 }, table)
         });
         Some(HostVisibleMemories {
             visible: types_with(&properties, MemoryPropertyFlags::HOST_VISIBLE),
@@ -179,13 +179,13 @@ impl HostVisibleMemories {
     /// # Safety
     ///
     /// The parameters must be those of the command.
-    pub(crate) unsafe fn before_call(&self, command: Command, params: *const u8, teller: &mut MappedWriteSink<'_>) {
+    pub(crate) unsafe fn before_call(&self, command: Command, params: *const u8, sink: &mut MappedWriteSink<'_>) {
         use Command as C;
         match command {
             // The latter two let go on what was submitted before.
             C::QueueSubmit | C::QueueSubmit2 | C::SignalSemaphore | C::SetEvent => {
                 let mapped = lock(&self.inner).mapped.clone();
-                mapped.iter().for_each(|it| it.record_all_writes(teller));
+                mapped.iter().for_each(|it| it.record_all_writes(sink));
             }
             C::FlushMappedMemoryRanges => {
                 // SAFETY: the contract of this function: the parameters are those of a `vkFlushMappedMemoryRanges`.
@@ -194,31 +194,31 @@ impl HostVisibleMemories {
                     // SAFETY: VUID-vkFlushMappedMemoryRanges-pMemoryRanges-parameter: as many as the count says.
                     let range = unsafe { &*params.p_memory_ranges.as_ptr().add(at) };
                     if let Some(watched_memory) = self.get(range.memory) {
-                        watched_memory.record_flushed_writes(range, teller);
+                        watched_memory.record_flushed_writes(range, sink);
                     }
                 }
             }
             C::UnmapMemory => {
                 // SAFETY: the contract of this function: the parameters are those of a `vkUnmapMemory`.
-                self.unmap(unsafe { (*params.cast::<UnmapMemoryParams>()).memory }, teller);
+                self.unmap(unsafe { (*params.cast::<UnmapMemoryParams>()).memory }, sink);
             }
             C::UnmapMemory2 => {
                 // SAFETY: the contract of this function, and VUID-vkUnmapMemory2-pMemoryUnmapInfo-parameter.
                 let info = unsafe { (*params.cast::<UnmapMemory2Params>()).p_memory_unmap_info.as_ptr().as_ref() };
                 if let Some(info) = info {
-                    self.unmap(info.memory, teller);
+                    self.unmap(info.memory, sink);
                 }
             }
             C::FreeMemory => {
                 // SAFETY: the contract of this function: the parameters are those of a `vkFreeMemory`.
                 let memory = unsafe { (*params.cast::<FreeMemoryParams>()).memory };
                 if let Some(watched_memory) = self.get(memory).filter(|_| self.wants_results) {
-                    watched_memory.record_results(teller);
+                    watched_memory.record_results(sink);
                 }
                 self.remove(memory);
             }
             C::DestroyDevice => {
-                self.record_all_results(teller);
+                self.record_all_results(sink);
                 self.remove_all();
             }
             C::DestroyBuffer if self.interest == MemoryInterest::Indices => {
@@ -232,7 +232,7 @@ impl HostVisibleMemories {
                 // SAFETY: the contract of this function: the parameters are those of a `vkCopyMemoryToImage`.
                 let info = unsafe { (*params.cast::<CopyMemoryToImageParams>()).p_copy_memory_to_image_info.as_ptr() };
                 // SAFETY: VUID-vkCopyMemoryToImage-pCopyMemoryToImageInfo-parameter.
-                unsafe { self.record_copy_source(&*info, teller) };
+                unsafe { self.record_copy_source(&*info, sink) };
             }
             // Nobody else reads memory, or takes it away.
             _ => {}
@@ -240,10 +240,10 @@ impl HostVisibleMemories {
     }
 
     /// The host has learned how far the device is: what the device wrote is there.
-    pub(crate) fn record_all_results(&self, teller: &mut MappedWriteSink<'_>) {
+    pub(crate) fn record_all_results(&self, sink: &mut MappedWriteSink<'_>) {
         if self.wants_results {
             let mapped = lock(&self.inner).mapped.clone();
-            mapped.iter().for_each(|it| it.record_results(teller));
+            mapped.iter().for_each(|it| it.record_results(sink));
         }
     }
 
@@ -301,7 +301,7 @@ impl HostVisibleMemories {
     }
 
     /// Records what a copy to an image reads from the host.
-    unsafe fn record_copy_source(&self, info: &CopyMemoryToImageInfo, teller: &mut MappedWriteSink<'_>) {
+    unsafe fn record_copy_source(&self, info: &CopyMemoryToImageInfo, sink: &mut MappedWriteSink<'_>) {
         for number in (0..u64::from(info.region_count)).take_while(|_| PROCESS_STATE.is_capturing()) {
             // SAFETY: there are as many regions as the call says.
             let region = unsafe { &*info.p_regions.as_ptr().add(number as usize) };
@@ -311,7 +311,7 @@ impl HostVisibleMemories {
                 let from = std::ptr::with_exposed_provenance::<u8>(at as usize);
                 // SAFETY: the call reads all of it, by its valid usage.
                 let bytes = unsafe { std::slice::from_raw_parts(from, size) };
-                teller.record_host_bytes(HostBytes { region: number, first: at - source.start, bytes });
+                sink.record_host_bytes(HostBytes { region: number, first: at - source.start, bytes });
             }
         }
     }
@@ -455,12 +455,12 @@ impl HostVisibleMemories {
         }
     }
 
-    fn unmap(&self, memory: DeviceMemory, teller: &mut MappedWriteSink<'_>) {
+    fn unmap(&self, memory: DeviceMemory, sink: &mut MappedWriteSink<'_>) {
         let Some(watched_memory) = self.get(memory) else { return };
         if self.wants_results {
-            watched_memory.record_results(teller);
+            watched_memory.record_results(sink);
         }
-        watched_memory.record_writes(0..watched_memory.size, teller);
+        watched_memory.record_writes(0..watched_memory.size, sink);
         let mut state = lock(&watched_memory.state);
         state.index_state.on_unmap();
         if !state.is_imported {
@@ -530,17 +530,17 @@ impl WatchedMemories {
 
 impl WatchedMemory {
     /// Before a submission: everything, unless the application says itself what it wrote.
-    fn record_all_writes(&self, teller: &mut MappedWriteSink<'_>) {
+    fn record_all_writes(&self, sink: &mut MappedWriteSink<'_>) {
         if self.is_coherent || !lock(&self.state).is_flushed {
-            self.record_writes(0..self.size, teller);
+            self.record_writes(0..self.size, sink);
         }
     }
 
-    fn record_flushed_writes(&self, range: &MappedMemoryRange, teller: &mut MappedWriteSink<'_>) {
+    fn record_flushed_writes(&self, range: &MappedMemoryRange, sink: &mut MappedWriteSink<'_>) {
         lock(&self.state).is_flushed = true;
         // The rest of the mapping, which is cut off below.
         let end = if range.size == WHOLE_SIZE { self.size } else { range.offset.saturating_add(range.size) };
-        self.record_writes(range.offset..end, teller);
+        self.record_writes(range.offset..end, sink);
     }
 
     /// Whether anybody wants to know what is written into it.
@@ -552,16 +552,16 @@ impl WatchedMemory {
     }
 
     /// Everything, whoever wrote it: pages tell of the host only.
-    fn record_results(&self, teller: &mut MappedWriteSink<'_>) {
+    fn record_results(&self, sink: &mut MappedWriteSink<'_>) {
         let mut state = lock(&self.state);
         let MappingState { mapped: Some(mapped), shadow, .. } = &mut *state else { return };
         if PROCESS_STATE.is_capturing() {
-            self.record_differences(mapped, shadow, mapped.bytes.clone(), teller);
+            self.record_differences(mapped, shadow, mapped.bytes.clone(), sink);
         }
     }
 
     /// Compares bytes with what the trace has, and records those that differ.
-    fn record_writes(&self, wanted: Range<u64>, teller: &mut MappedWriteSink<'_>) {
+    fn record_writes(&self, wanted: Range<u64>, sink: &mut MappedWriteSink<'_>) {
         // Held until the records are made: who finds nothing more makes its barrier after them.
         let mut state = lock(&self.state);
         if !self.is_tracked(state.index_state) {
@@ -572,12 +572,12 @@ impl WatchedMemory {
         if wanted.is_empty() {
             return;
         }
-        let mut parts = std::mem::take(&mut teller.scratch.dirty);
+        let mut parts = std::mem::take(&mut sink.scratch.dirty);
         watch.add_written(mapped, wanted, &mut parts);
         for part in parts.drain(..) {
-            self.record_differences(mapped, shadow, part, teller);
+            self.record_differences(mapped, shadow, part, sink);
         }
-        teller.scratch.dirty = parts;
+        sink.scratch.dirty = parts;
     }
 
     fn record_differences(
@@ -585,21 +585,21 @@ impl WatchedMemory {
         mapped: &HostMapping,
         shadow: &mut Shadow,
         part: Range<u64>,
-        teller: &mut MappedWriteSink<'_>,
+        sink: &mut MappedWriteSink<'_>,
     ) {
         let mut at = part.start;
         while at < part.end {
             let next = (at / WINDOW_BYTES as u64 + 1).saturating_mul(WINDOW_BYTES as u64).min(part.end);
-            let live = &mut teller.scratch.current;
+            let live = &mut sink.scratch.current;
             live.resize((next - at) as usize, 0);
             let from = std::ptr::with_exposed_provenance::<u8>(mapped.address(at) as usize);
             // SAFETY: mapped until somebody takes the lock to say otherwise. The application may write meanwhile,
             // and what is copied then is one or the other.
             unsafe { std::ptr::copy_nonoverlapping(from, live.as_mut_ptr(), live.len()) };
-            teller.scratch.changed.clear();
-            shadow.update(at, live, &mut teller.scratch.changed);
-            if !teller.scratch.changed.is_empty() {
-                teller.record_changes(self.id, at);
+            sink.scratch.changed.clear();
+            shadow.update(at, live, &mut sink.scratch.changed);
+            if !sink.scratch.changed.is_empty() {
+                sink.record_changes(self.id, at);
             }
             at = next;
         }

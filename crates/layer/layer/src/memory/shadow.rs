@@ -68,6 +68,7 @@ fn trimmed(old: &[u8], new: &[u8], run: Range<usize>) -> Range<usize> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use lavascope_test_support::TestRng;
 
     #[test]
     fn what_is_told_is_what_differs_and_is_told_once() {
@@ -96,11 +97,8 @@ mod tests {
     #[test]
     fn random_writes_are_told_so_that_a_copy_stays_equal() {
         let (mut shadow, mut live, mut copy) = (Shadow::default(), vec![0u8; WINDOW_BYTES], vec![0u8; WINDOW_BYTES]);
-        let mut seed = 1u64;
-        let mut next = |max: usize| {
-            seed = seed.wrapping_mul(0x5851_f42d_4c95_7f2d).wrapping_add(0x1405_7b7e_f767_814f);
-            (seed >> 33) as usize % max
-        };
+        let mut rng = TestRng::new(1);
+        let mut next = |max: usize| rng.below(max);
         for _ in 0..500 {
             for _ in 0..next(6) {
                 let (start, size) = (next(WINDOW_BYTES - 64), next(64));

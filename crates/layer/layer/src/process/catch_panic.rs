@@ -21,19 +21,19 @@ use lavascope_abi::Command;
 use crate::process::process_state::PROCESS_STATE;
 use crate::report::report_file;
 
-/// Runs work that is new, unless everything is switched off; then, and after a panic, gives `instead`.
+/// Runs optional work. Returns `instead` if the layer is disabled, or if the work panics.
 #[inline(always)]
 pub(crate) fn run_if_enabled<T>(name: impl TaskName, work: impl FnOnce() -> T, instead: impl FnOnce() -> T) -> T {
     if is_disabled() { instead() } else { catch_panic(name, work, instead) }
 }
 
-/// Whether a bug of ours switched everything off.
+/// Whether a bug of the layer has disabled it.
 #[inline(always)]
 pub(crate) fn is_disabled() -> bool {
     PROCESS_STATE.is_disabled()
 }
 
-/// Runs upkeep; after a panic says so once, switches everything off and gives `instead`.
+/// Runs upkeep. After a panic, reports it once, disables the layer and returns `instead`.
 #[inline(always)]
 pub(crate) fn catch_panic<T>(name: impl TaskName, work: impl FnOnce() -> T, instead: impl FnOnce() -> T) -> T {
     let name = &name;
@@ -52,8 +52,8 @@ pub(crate) fn catch_panic<T>(name: impl TaskName, work: impl FnOnce() -> T, inst
     }
 }
 
-/// Runs upkeep without which shaders with code of ours would run without tables, and so could lose the device. After a
-/// panic it is tried once more: what made it panic may not come again.
+/// Runs upkeep that gives tables to shaders with our code; without tables they could lose the device. After a panic, it
+/// runs once more, because the cause may not occur again.
 #[inline(always)]
 pub(crate) fn catch_panic_and_retry<T>(
     name: impl TaskName + Copy,
@@ -63,7 +63,7 @@ pub(crate) fn catch_panic_and_retry<T>(
     catch_panic(name, &work, || catch_panic(name, &work, instead))
 }
 
-/// What is being done, for the report.
+/// The name of the work, for the report.
 pub(crate) trait TaskName {
     fn name(&self) -> &str;
 }
@@ -80,27 +80,27 @@ impl TaskName for Command {
     }
 }
 
-/// From now on a panic of ours prints nothing by itself: `report` says all there is to say, once. The hook is that of
-/// our own copy of the standard library, so that panics of an application are not our business.
+/// Stops panics of the layer from printing anything: `report` prints the message, once. The hook belongs to our own
+/// copy of the standard library, so panics of the application are not affected.
 pub(crate) fn silence_panics() {
     static IS_SILENT: Once = Once::new();
     IS_SILENT.call_once(|| {
         std::panic::set_hook(Box::new(|panic| {
             let place = panic.location().map(|it| format!("{}:{}", it.file(), it.line()));
-            // A thread that ends may have no place for it any more, and a panic in here would end the process.
+            // The thread-local may be gone when a thread ends, and a panic in this hook would abort the process.
             let _ = LAST_PANIC_LOCATION.try_with(|it| it.replace(place.unwrap_or_default()));
         }));
     });
 }
 
 thread_local! {
-    /// Where the last panic of this thread was.
+    /// The location of the last panic of this thread.
     static LAST_PANIC_LOCATION: RefCell<String> = const { RefCell::new(String::new()) };
 }
 
 #[cold]
 fn report_panic(name: &str, payload: &(dyn Any + Send)) {
-    /// Relaxed: it orders nothing, and two reports at worst would do no harm.
+    /// Relaxed, because it orders nothing; at worst, two panics are reported.
     static IS_REPORTED: AtomicBool = AtomicBool::new(false);
     PROCESS_STATE.disable_layer();
     if IS_REPORTED.swap(true, Ordering::Relaxed) {
@@ -109,7 +109,7 @@ fn report_panic(name: &str, payload: &(dyn Any + Send)) {
     let place = LAST_PANIC_LOCATION.try_with(RefCell::take).unwrap_or_default();
     let text = format!("{} ({place})", panic_text(payload));
     if !report_file::bug(name, &text) {
-        // Not `eprintln`: it panics when nobody reads, and there is no fence around this one.
+        // `eprintln` would panic if stderr is closed, and nothing catches a panic here.
         let _ = writeln!(
             std::io::stderr(),
             "lavascope: a bug of ours in {name}: {text}; the program goes on without us. Please report it"
@@ -117,14 +117,14 @@ fn report_panic(name: &str, payload: &(dyn Any + Send)) {
     }
 }
 
-/// What a panic said.
+/// The message of a panic.
 fn panic_text(payload: &(dyn Any + Send)) -> String {
     let text = payload.downcast_ref::<&str>().map(|it| (*it).to_owned());
     text.or_else(|| payload.downcast_ref::<String>().cloned()).unwrap_or_default()
 }
 
-/// Bugs for tests: in builds with debug assertions `LAVASCOPE_TEST_PANIC` names work that panics once. `NAME` does so
-/// before it begins, `NAME+` after it is done; `NAME@7` when it is done for the eighth time.
+/// Planted bugs for tests. In builds with debug assertions, `LAVASCOPE_TEST_PANIC` names work that panics once: `NAME`
+/// before it begins, `NAME+` after its end, `NAME@7` after its eighth run.
 #[cfg(debug_assertions)]
 mod injected {
     use std::sync::LazyLock;
@@ -135,9 +135,9 @@ mod injected {
     struct InjectedPanic {
         name: String,
         is_after: bool,
-        /// How often it is passed before.
+        /// Number of runs before the panic.
         count: u64,
-        /// How often it was passed. Relaxed: it counts, and orders nothing.
+        /// Number of runs so far. Relaxed, because it orders nothing.
         passed: AtomicU64,
     }
 

@@ -1,6 +1,6 @@
-//! Libraries in memory: this one, which the loader closes with its last instance, and whose an address is.
+//! The libraries in memory: keeps this one loaded, and finds the library of an address.
 //!
-//! Where somebody listens, this library stays until the process ends: what was counted, and the ids that were given, must
-//! outlive the instance, and what is kept of threads and objects would be lost with the library.
+//! The loader unloads the layer with its last instance. If a listener was active, this module keeps the library loaded
+//! until the process ends: counts and ids must outlive the instance, and unloading would lose them.
 
 pub(crate) use lavascope_platform::library::{Module, keep_loaded, module_of};

@@ -1,8 +1,8 @@
-//! Who wants the records of calls, as a set that fits into a byte.
+//! The listeners that need the records of calls, as a set that fits into a byte.
 
 use std::ops::{BitAnd, BitOr, BitOrAssign};
 
-/// Those who listen to calls, and the functions of ours that replace the driver's.
+/// A set of listeners. Functions of ours that replace the driver's count as listeners as well.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(transparent)]
 pub(crate) struct Listeners(u8);
@@ -17,11 +17,11 @@ impl Listeners {
     pub(crate) const INLINE: Listeners = Listeners(4);
     /// A validation wants the stacks of calls.
     pub(crate) const STACKS: Listeners = Listeners(8);
-    /// Listens to no records, but functions of ours replace the driver's.
+    /// Needs no records, but replaces functions of the driver to check shaders.
     pub(crate) const GPU: Listeners = Listeners(16);
-    /// The same: presented images are copied.
+    /// Needs no records, but replaces functions of the driver to copy presented images.
     pub(crate) const PICTURES: Listeners = Listeners(32);
-    /// A bug of ours disabled the layer: nobody listens any more.
+    /// A bug of the layer disabled it: there are no listeners any more.
     pub(super) const DISABLED: Listeners = Listeners(128);
 
     #[inline(always)]

@@ -1,4 +1,4 @@
-//! What exists once per process, and how it ends.
+//! State that exists once per process, and the end of the process.
 
 pub(crate) mod catch_panic;
 pub(crate) mod library;

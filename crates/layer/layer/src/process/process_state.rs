@@ -33,61 +33,62 @@ use crate::report::validation::Validation;
 
 pub(crate) static PROCESS_STATE: ProcessState = ProcessState::new();
 
-/// Words that may wait for the reader in all streams together, unless somebody says otherwise: 256 MiB.
+/// Default limit of words in all streams that the reader has not read yet: 256 MiB.
 const WORDS_MAX: usize = 256 * WORDS_PER_MIB;
 const WORDS_PER_MIB: usize = 1 << 17;
 
-/// How long somebody waits for a reader that does not get on: to explain a hazard may take seconds.
+/// How long the layer waits for a reader that makes no progress. The explanation of a hazard may take seconds.
 const READER_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// How much of what was counted a crash may cost.
+/// A crash may lose statistics of this much time.
 const REPORT_INTERVAL: Duration = Duration::from_secs(1);
 
 pub(crate) struct ProcessState {
     pub(crate) objects: ObjectTable,
     pub(crate) threads: StreamThreads,
     pub(crate) wake: LazyLock<Arc<StreamControl>>,
-    /// The bits of [`Listeners`]. Relaxed: what a listener needs is behind locks of its own.
+    /// The bits of [`Listeners`]. Relaxed, because the data of each listener have locks of their own.
     listeners: AtomicU8,
     printer: Mutex<Option<CallLogWriter>>,
     reader: Mutex<ReaderThread>,
     is_stopping: AtomicBool,
-    /// The process is about to end by a signal. Release in `request_final_report`, Acquire by the reader.
+    /// A signal is about to end the process. Release in `request_final_report`, Acquire by the reader.
     is_final_report_wanted: AtomicBool,
-    /// The reader has told all that was recorded by then. Release by the reader, Acquire in `is_final_report_done`.
+    /// The reader has reported everything recorded before the signal. Release by the reader, Acquire in
+    /// `is_final_report_done`.
     is_final_report_done: AtomicBool,
-    /// The process of the reader, and the reader itself, by the numbers that the system has for them; zero if there is
-    /// none. Relaxed: they are looked at long after.
+    /// The process id and the thread id of the reader; zero if there is none. Relaxed, because they are read much
+    /// later.
     reader_process: AtomicU32,
     reader_thread: AtomicU32,
-    /// Records that were looked at. Relaxed: who waits looks whether it moves.
+    /// Number of records that were read. Relaxed, because a waiting thread only checks for progress.
     records_read: AtomicU64,
-    /// Whether calls go into a trace. Relaxed: facts that come a little late are in nobody's way.
+    /// Whether calls are captured. Relaxed, because metadata may arrive a little late.
     is_capturing: AtomicBool,
-    /// What is to be told of the capture in the trace.
+    /// Metadata that the next flush writes to the trace.
     trace_metadata: Mutex<Vec<Value>>,
-    /// Whether all that was wanted of a capture is in its file: the next instance must not begin it anew. Relaxed: as above.
+    /// Whether a capture is complete, so that the next instance must not begin it again. Relaxed, as above.
     has_captured: AtomicBool,
-    /// Whether somebody wants to know how many calls there are. Relaxed: it is told now and then.
+    /// Whether calls are counted. Relaxed, because counts are only reported from time to time.
     is_counting: AtomicBool,
-    /// Counts the ends of command buffers, their pools and devices: what a thread remembers of one is true only as
-    /// long as this does not move. Relaxed: the application must not use a command buffer while it ends, so it
-    /// orders the two itself.
+    /// Increases when a command buffer, its pool or its device is destroyed. A thread's cache is valid only while this
+    /// stays the same. Relaxed, because the application must synchronize the destruction with other uses of the command
+    /// buffer.
     generation: AtomicU64,
-    /// Whether the setting `caches` is off. Relaxed: a cache that is used a little longer gives the same results.
+    /// Whether the setting `caches` is off. Relaxed, because late changes of this flag do not affect results.
     is_cache_disabled: AtomicBool,
 }
 
-/// The thread that reads all streams, and who needs it.
+/// The thread that reads all streams, and the number of its users.
 struct ReaderThread {
     thread: Option<JoinHandle<()>>,
-    /// How many [`ReadingGuard`] there are.
+    /// Number of [`ReadingGuard`]s.
     users: usize,
-    /// The process in which the thread runs: a fork has none.
+    /// The process in which the thread runs. A forked process has no reader.
     process: u32,
 }
 
-/// Calls are read for as long as somebody has one of these.
+/// Calls are read as long as one of these exists.
 pub(crate) struct ReadingGuard(());
 
 impl Drop for ReadingGuard {
@@ -96,14 +97,14 @@ impl Drop for ReadingGuard {
     }
 }
 
-/// What the reading thread works on. Behind a lock, so that it outlives the thread.
+/// The state of the reader thread. Behind a lock, because it outlives the thread.
 static READER_STATE: LazyLock<Mutex<ReaderState>> = LazyLock::new(Mutex::default);
 
 #[derive(Default)]
 struct ReaderState {
     merger: Merger,
     stats: CallStats,
-    /// None where nobody wants it, and after a bug of ours.
+    /// None if validation is off, and after a bug of the layer.
     validation: Option<Box<Validation>>,
     report_timer: ReportTimer,
     capture: Option<Box<Capture>>,
@@ -133,7 +134,7 @@ impl ProcessState {
         }
     }
 
-    /// From now on each call looks up its command buffer, and each draw chooses its variant.
+    /// Switches caches off: each call looks up its command buffer, and each draw chooses its variant.
     pub(crate) fn disable_caches(&self) {
         self.is_cache_disabled.store(true, Ordering::Relaxed);
         self.next_generation();
@@ -143,14 +144,14 @@ impl ProcessState {
         self.is_cache_disabled.load(Ordering::Relaxed)
     }
 
-    /// Those of `wanted` who listen now.
+    /// The active listeners among `wanted`.
     #[inline(always)]
     pub(crate) fn listeners(&self, wanted: Listeners) -> Listeners {
         let listeners = Listeners::from_bits(self.listeners.load(Ordering::Relaxed));
         if listeners.has_any(Listeners::DISABLED) { Listeners::NONE } else { listeners & wanted }
     }
 
-    /// Whether a bug of ours switched everything off.
+    /// Whether a bug of the layer has disabled it.
     #[inline(always)]
     pub(crate) fn is_disabled(&self) -> bool {
         Listeners::from_bits(self.listeners.load(Ordering::Relaxed)).has_any(Listeners::DISABLED)
@@ -161,19 +162,20 @@ impl ProcessState {
         self.generation.load(Ordering::Relaxed)
     }
 
-    /// What threads remember of command buffers is not true any more.
+    /// Invalidates what threads have cached about command buffers.
     pub(crate) fn next_generation(&self) {
         self.generation.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// After a bug of ours the application goes on alone.
+    /// Disables the layer after a bug. The application continues without it.
     pub(crate) fn disable_layer(&self) {
         self.listeners.fetch_or(Listeners::DISABLED.bits(), Ordering::Relaxed);
-        // Half a call may be all that is left of one, and then the reader waits for the rest: nobody may wait for it.
+        // The records of a call may be incomplete after the bug, and the reader would wait for the rest. So no thread
+        // may wait for the reader.
         self.wake.clear_reader();
     }
 
-    /// From now on calls are printed.
+    /// Starts printing calls.
     pub(crate) fn start_printing(&self, output: &OutputTarget) -> Result<(), String> {
         let mut printer = lock(&self.printer);
         if printer.as_ref().is_none_or(|it| it.output() != output) {
@@ -183,19 +185,19 @@ impl ProcessState {
         Ok(())
     }
 
-    /// Something that belongs into the trace and is no call.
+    /// Adds metadata to the trace, which are not a call.
     pub(crate) fn add_trace_metadata(&self, fact: Value) {
         if self.is_capturing() {
             lock(&self.trace_metadata).push(fact);
         }
     }
 
-    /// What was added since the last time.
+    /// The metadata that were added since the last call.
     pub(crate) fn take_trace_metadata(&self) -> Vec<Value> {
         std::mem::take(&mut *lock(&self.trace_metadata))
     }
 
-    /// Shows a record to the printer.
+    /// Prints a record, if printing is on.
     #[cold]
     pub(crate) fn print(&self, thread: u32, record: &[u64]) {
         if let Some(printer) = lock(&self.printer).as_mut() {
@@ -203,7 +205,7 @@ impl ProcessState {
         }
     }
 
-    /// From now on calls are read on a thread of ours: counted, validated, as the settings say.
+    /// Starts the reader thread, which counts and validates calls as the settings demand.
     pub(crate) fn start_reading(&self, settings: &Settings) -> Result<ReadingGuard, String> {
         let mut reader = lock(&self.reader);
         let process = std::process::id();
@@ -230,7 +232,8 @@ impl ProcessState {
         }
         if reader.thread.is_none() {
             self.is_stopping.store(false, Ordering::Release);
-            // Not by the reader itself: the process may end before that had its first turn, and then waits for it.
+            // This thread sets it, because the process may end before the reader runs for the first time, and must then
+            // wait for it.
             self.reader_process.store(process, Ordering::Relaxed);
             let thread = std::thread::Builder::new().name("lavascope-reader".into()).spawn(reader_main);
             reader.thread = Some(thread.map_err(|error| {
@@ -245,7 +248,7 @@ impl ProcessState {
         Ok(ReadingGuard(()))
     }
 
-    /// Whether what the host writes is to be recorded.
+    /// Whether host writes are recorded.
     pub(crate) fn is_capturing(&self) -> bool {
         self.is_capturing.load(Ordering::Relaxed)
     }
@@ -254,20 +257,20 @@ impl ProcessState {
         self.is_capturing.store(is_capturing, Ordering::Relaxed);
     }
 
-    /// From now on calls are validated where they are made.
+    /// Starts inline validation.
     pub(crate) fn start_inline(&self) {
         self.listeners.fetch_or(Listeners::INLINE.bits(), Ordering::Relaxed);
     }
 
-    /// From now on stacks of calls are captured.
+    /// Starts capturing call stacks.
     pub(crate) fn start_stacks(&self) {
         backtrace::enable();
         self.listeners.fetch_or(Listeners::STACKS.bits(), Ordering::Relaxed);
     }
 
-    /// Whether a thread of ours reads what is recorded.
+    /// Whether a thread of ours reads the streams.
     pub(crate) fn is_reading(&self) -> bool {
-        // Whoever has the lock is stopping it, and a fork has none.
+        // If the lock is taken, another thread stops the reader; a forked process has no reader.
         let is_ours = |reader_thread: &ReaderThread| {
             reader_thread.process == std::process::id()
                 && reader_thread.thread.as_ref().is_some_and(|it| !it.is_finished())
@@ -275,14 +278,14 @@ impl ProcessState {
         !self.listeners(Listeners::READS).is_empty() && self.reader.try_lock().is_ok_and(|it| is_ours(&it))
     }
 
-    /// Asks the validation something, once it has all that was recorded; none if there is none.
+    /// Calls `question` with the validation, after it has processed all records; none if there is no validation.
     pub(crate) fn with_validation<T>(&self, question: impl FnOnce(&mut Validation) -> T) -> Option<T> {
         let mut work = lock(&READER_STATE);
         work.drain();
         work.validation.as_deref_mut().filter(|_| !self.is_disabled()).map(question)
     }
 
-    /// The process is about to end by a signal; says whether the reader should be waited for. For signal handlers.
+    /// Called by signal handlers before the process ends. Returns whether the reader must be waited for.
     pub(crate) fn request_final_report(&self) -> bool {
         let process = self.reader_process.load(Ordering::Relaxed);
         let (own_process, own_thread) = (std::process::id(), threads::id());
@@ -291,7 +294,7 @@ impl ProcessState {
         is_waited_for
     }
 
-    /// Whether the reader is done. For signal handlers.
+    /// Whether the final report is complete. Called by signal handlers.
     pub(crate) fn is_final_report_done(&self) -> bool {
         self.is_final_report_done.load(Ordering::Acquire) || self.reader_process.load(Ordering::Relaxed) == 0
     }
@@ -299,33 +302,34 @@ impl ProcessState {
     fn end_reading(&self) {
         let mut reader = lock(&self.reader);
         reader.users -= 1;
-        // Under the lock: who begins to read meanwhile waits, and then has a reader of its own.
+        // Under the lock, so that a thread that starts reading now waits, and then gets a new reader.
         if reader.users == 0 {
             self.stop(&mut reader);
         }
     }
 
-    /// The process ends, or the library is unloaded, while calls are still read.
+    /// Ends reading at the end of the process, or when the library is unloaded.
     pub(crate) fn end_process(&self) {
-        // Locked by somebody who is stopping already, or at the time of a fork and then for ever.
+        // The lock is taken if another thread is stopping the reader. After a fork it may be taken forever.
         if let Ok(mut reader) = self.reader.try_lock() {
             self.stop(&mut reader);
         }
     }
 
-    /// How many records were looked at so far. For signal handlers too.
+    /// Number of records that were read. May be called by signal handlers.
     pub(crate) fn records_read(&self) -> u64 {
         self.records_read.load(Ordering::Relaxed)
     }
 
-    /// Nobody listens any more, and what was found is told.
+    /// Stops the reader and reports all findings.
     ///
-    /// Waits for the reader as long as it gets on: at the end of a process it may be gone already, without a word.
+    /// Waits as long as the reader makes progress. At the end of a process, the system may already have ended the
+    /// reader thread.
     fn stop(&self, reader: &mut ReaderThread) {
         let Some(thread) = reader.thread.take() else { return };
         self.listeners.fetch_and(!Listeners::READS.bits(), Ordering::Relaxed);
         if reader.process != std::process::id() {
-            // The thread and the report are the parent's; what is behind them here may be locked.
+            // In a forked process, the thread and the report belong to the parent, and their locks may be taken.
             return std::mem::forget(thread);
         }
         self.is_stopping.store(true, Ordering::Release);
@@ -355,12 +359,12 @@ impl ProcessState {
     }
 }
 
-/// The reading thread: reads what there is, and sleeps until there is more or it is told to stop.
+/// The reader thread: reads all records, and sleeps until there are more or it must stop.
 fn reader_main() {
     PROCESS_STATE.reader_thread.store(threads::id(), Ordering::Relaxed);
     PROCESS_STATE.wake.set_reader();
     catch_panic("the reader", read_until_stopped, || ());
-    // Nobody waits for a reader that is gone.
+    // From now on, no thread waits for the reader.
     PROCESS_STATE.reader_process.store(0, Ordering::Relaxed);
     PROCESS_STATE.wake.clear_reader();
 }
@@ -369,8 +373,8 @@ fn read_until_stopped() {
     while !PROCESS_STATE.is_stopping.load(Ordering::Acquire) {
         let mut work = lock(&READER_STATE);
         work.drain();
-        let ReaderState { stats, validation, report_timer: told, .. } = &mut *work;
-        told.report_if_due(|| report_progress(stats, validation));
+        let ReaderState { stats, validation, report_timer, .. } = &mut *work;
+        report_timer.report_if_due(|| report_progress(stats, validation));
         if PROCESS_STATE.is_final_report_wanted.load(Ordering::Acquire)
             && !PROCESS_STATE.is_final_report_done.load(Ordering::Relaxed)
         {
@@ -379,37 +383,37 @@ fn read_until_stopped() {
             PROCESS_STATE.is_final_report_done.store(true, Ordering::Release);
         }
         drop(work);
-        // Not again at once: the last words of a stream lie in the cache of the thread that writes them.
+        // Wait before the next round: the last words of a stream are still in the cache of the writing thread.
         std::thread::park_timeout(Duration::from_millis(5));
     }
 }
 
 impl ReaderState {
-    /// Takes all records that are there. Where they come faster than they are taken, that has no end.
+    /// Reads all available records. This does not end while records arrive faster than they are read.
     fn drain(&mut self) {
         while self.drain_some() > 0 {}
     }
 
     fn drain_some(&mut self) -> usize {
-        let ReaderState { merger, stats, validation, report_timer: told, capture } = self;
-        let given = merger.drain(&PROCESS_STATE.threads, |given| {
-            let OrderedRecord { thread, record, .. } = given;
+        let ReaderState { merger, stats, validation, report_timer, capture } = self;
+        let ordered = merger.drain(&PROCESS_STATE.threads, |ordered| {
+            let OrderedRecord { thread, record, .. } = ordered;
             if let Some(item) = capture {
-                item.record(&given);
+                item.record(&ordered);
             }
-            // Only who has the lock writes it.
+            // Only the holder of the lock writes this.
             PROCESS_STATE.records_read.store(PROCESS_STATE.records_read() + 1, Ordering::Relaxed);
             let is_call = RecordHeader::from_words(record[0], record[1]).is_call();
             if is_call {
                 stats.record(thread, record);
             }
-            // Taken out of the option while it runs, so that it stays none after a panic.
+            // Taken out of the option, so that it stays none if it panics.
             if let Some(mut item) = validation.take().filter(|_| !PROCESS_STATE.is_disabled()) {
                 item.record(thread, record);
                 *validation = Some(item);
             }
             if is_call {
-                told.count_record(|| report_progress(stats, validation));
+                report_timer.count_record(|| report_progress(stats, validation));
             }
         });
         if let Some(item) = capture {
@@ -418,18 +422,18 @@ impl ReaderState {
         if capture.as_ref().is_some_and(|it| it.is_over())
             && let Some(item) = capture.take()
         {
-            // The application goes on without it.
+            // The application continues without the capture.
             PROCESS_STATE.has_captured.store(true, Ordering::Relaxed);
             item.end(merger);
         }
-        given
+        ordered
     }
 
     fn report_progress(&mut self) {
         report_progress(&self.stats, &mut self.validation);
     }
 
-    /// All that is known, in case that there is no later.
+    /// Reports everything known, because the process may end now.
     fn report_final(&mut self) {
         self.report_progress();
         if let Some(validation) = self.validation.as_mut().filter(|_| !PROCESS_STATE.is_disabled()) {
@@ -454,10 +458,10 @@ fn report_progress(stats: &CallStats, validation: &mut Option<Box<Validation>>) 
     }
 }
 
-/// When the report was told last.
+/// The time of the last report.
 pub(crate) struct ReportTimer {
     last_report: Instant,
-    /// Records since somebody looked at the clock.
+    /// Number of records since the clock was read.
     records: u32,
 }
 
@@ -468,18 +472,18 @@ impl Default for ReportTimer {
 }
 
 impl ReportTimer {
-    /// After every so many records, or when there are no more of them, looks whether it is time to tell.
-    pub(crate) fn count_record(&mut self, tell: impl FnOnce()) {
+    /// Counts a record, and calls `report` if enough time has passed since the last report.
+    pub(crate) fn count_record(&mut self, report: impl FnOnce()) {
         self.records += 1;
         if self.records == 4096 {
-            self.report_if_due(tell);
+            self.report_if_due(report);
         }
     }
 
-    fn report_if_due(&mut self, tell: impl FnOnce()) {
+    fn report_if_due(&mut self, report: impl FnOnce()) {
         self.records = 0;
         if self.last_report.elapsed() > REPORT_INTERVAL {
-            tell();
+            report();
             self.last_report = Instant::now();
         }
     }
@@ -493,7 +497,7 @@ fn lock<T>(value: &Mutex<T>) -> MutexGuard<'_, T> {
 mod tests {
     use super::*;
 
-    /// On a busy machine a process may be at its end before the thread that reads had its first turn.
+    /// On a busy machine, a process may end before the reader thread runs for the first time.
     #[test]
     fn a_reader_that_has_not_begun_is_waited_for() {
         let reading = PROCESS_STATE.start_reading(&Settings::default()).expect("threads can be made");

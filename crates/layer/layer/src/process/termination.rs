@@ -1,9 +1,9 @@
-//! The process is about to end by a signal: the reader gets the time to look at what was recorded until then.
+//! Gives the reader time to finish when a signal is about to end the process.
 //!
-//! Only where a thread of ours reads calls: inline validation has told everything already. The signal is held up until
-//! the reader is done, or does not get on for ten seconds, and then does what it would have done without us. What a handler may
-//! do is little: it sets one flag and waits for another. `_exit` and `SIGKILL` cannot be held up; what was found by
-//! then is in the report.
+//! Only needed if a thread of ours reads calls; inline validation has already reported everything. The signal is
+//! delayed until the reader is done, or makes no progress for ten seconds. Then it has its usual effect. A signal
+//! handler may do little: ours sets one flag and polls another. `_exit` and `SIGKILL` cannot be delayed; the report
+//! then has what was found before.
 
 use std::time::Duration;
 
@@ -12,16 +12,16 @@ use lavascope_platform::{termination, threads};
 use crate::process::process_state::PROCESS_STATE;
 
 const POLL_INTERVAL: Duration = Duration::from_millis(1);
-/// In which the reader does not get on, and all together.
+/// Largest number of polls without progress of the reader, and in total.
 const STALLED_POLLS_MAX: u32 = 10_000;
 const POLLS_MAX: u32 = 60_000;
 
-/// From now on a signal that ends the process waits for the reader.
+/// From now on, a signal that ends the process waits for the reader.
 pub(crate) fn install() {
     termination::on_termination(wait_for_reader);
 }
 
-/// Runs in a handler.
+/// Runs in a signal handler.
 fn wait_for_reader() {
     if !PROCESS_STATE.request_final_report() {
         return;

@@ -1,4 +1,4 @@
-//! What is to be done when a thread of the application ends.
+//! Runs a function when a thread of the application ends.
 
 use std::ffi::c_void;
 

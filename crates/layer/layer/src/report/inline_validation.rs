@@ -34,18 +34,18 @@ use crate::process::process_state::{PROCESS_STATE, ReportTimer};
 use crate::report::messages::Delivery;
 use crate::report::validation::{PendingMessage, Validation};
 
-/// One for the process: what is validated of different instances has nothing to do with each other.
+/// One for the process; objects of different instances do not affect each other.
 static INLINE_STATE: Mutex<InlineState> = Mutex::new(InlineState { validation: None, clock: None, users: 0 });
 
 struct InlineState {
-    /// None where nobody wants it, and after a bug of ours.
+    /// None if inline validation is off, and after a bug of the layer.
     validation: Option<Box<Validation>>,
     clock: Option<ReportTimer>,
-    /// How many [`InlineGuard`] there are.
+    /// Number of [`InlineGuard`]s.
     users: usize,
 }
 
-/// Calls are validated inline for as long as somebody has one of these.
+/// Calls are validated inline as long as one of these exists.
 pub(crate) struct InlineGuard(());
 
 impl Drop for InlineGuard {
@@ -61,7 +61,7 @@ impl Drop for InlineGuard {
     }
 }
 
-/// From now on calls can be validated inline.
+/// Starts inline validation.
 pub(crate) fn start(settings: &Settings) -> InlineGuard {
     let mut work = lock();
     work.validation.get_or_insert_with(|| Box::new(Validation::inline())).add_settings(settings);
@@ -73,7 +73,7 @@ pub(crate) fn start(settings: &Settings) -> InlineGuard {
 
 /// The process ends while calls are still validated.
 pub(crate) fn end_process() {
-    // Locked at the time of a fork, and then for ever; or by a thread that is no more.
+    // The lock may be taken forever: at the time of a fork, or by a thread that no longer exists.
     if let Ok(mut work) = INLINE_STATE.try_lock()
         && work.users > 0
     {
@@ -81,23 +81,23 @@ pub(crate) fn end_process() {
     }
 }
 
-/// Asks the validation something; none if there is none.
+/// Calls `question` with the validation; none if there is none.
 pub(crate) fn with_validation<T>(question: impl FnOnce(&mut Validation) -> T) -> Option<T> {
     lock().validation.as_deref_mut().map(question)
 }
 
-/// What a call led to.
+/// The findings of a call.
 pub(crate) struct InlineFindings {
     thread: u32,
     record: Vec<u64>,
     messages: Vec<PendingMessage>,
 }
 
-/// Takes a record in. Gives what the application must be told because of it.
+/// Validates a record. Returns what must be reported to the application because of it.
 #[inline(never)]
 pub(crate) fn validate_record(thread: u32, record: &[u64]) -> Option<Box<InlineFindings>> {
     let mut work = lock();
-    // Taken out of the option while it runs, so that it stays none after a panic.
+    // Taken out of the option, so that it stays none if it panics.
     let mut validation = work.validation.take()?;
     let messages = validation.record(thread, record);
     let found = messages.map(|messages| Box::new(InlineFindings { thread, record: record.to_vec(), messages }));
@@ -109,12 +109,12 @@ pub(crate) fn validate_record(thread: u32, record: &[u64]) -> Option<Box<InlineF
 }
 
 impl InlineFindings {
-    /// Tells the application's messengers, with no lock held. If one of them wants the call to be given up, and that
-    /// is still possible, it is as if there had been no such call.
+    /// Calls the application's messengers, without a lock. If one of them cancels the call and that is still possible,
+    /// undoes its effects.
     #[cold]
     pub(crate) fn send(&self, names: &HandleTable, moment: CallPhase) -> Delivery {
-        let tell = |it: &PendingMessage| it.inbox.send(&it.rendered, names);
-        let answer = self.messages.iter().map(tell).max().unwrap_or(Delivery::NoMessenger);
+        let send = |it: &PendingMessage| it.inbox.send(&it.rendered, names);
+        let answer = self.messages.iter().map(send).max().unwrap_or(Delivery::NoMessenger);
         if answer == Delivery::SkipCall && moment == CallPhase::BeforeDriver {
             let mut work = lock();
             if let (Some(mut validation), Some(record)) = (work.validation.take(), from_trusted(&self.record)) {
@@ -126,7 +126,7 @@ impl InlineFindings {
     }
 }
 
-/// When the application is told.
+/// The moment at which messengers are called.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum CallPhase {
     BeforeDriver,

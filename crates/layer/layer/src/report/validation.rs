@@ -29,36 +29,36 @@ use crate::report::rendered_finding::RenderedFinding;
 use crate::report::report_file;
 use crate::report::report_file::IgnoredFindings;
 
-/// Messages that wait for a thread of the application; more than these are counted.
+/// Largest number of messages that wait for a thread of the application; further ones are counted.
 const PENDING_MAX: usize = 1000;
-/// How long the end of a device waits for the reader.
+/// How long the destruction of a device waits for the reader.
 const READER_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Devices whose hazards are wanted.
+/// The devices whose hazards are reported.
 static INBOXES: Mutex<Vec<(ObjectId, Arc<Inbox>)>> = Mutex::new(Vec::new());
 
-/// Messages about a device, for the application's messengers.
+/// The messages about a device, for the application's messengers.
 pub(crate) struct Inbox {
     device: ObjectId,
     messages: Arc<Messages>,
     finding_filter: FindingFilter,
     pending: Mutex<VecDeque<Arc<RenderedFinding>>>,
-    /// How many there are. Relaxed: what is missed now is found at the next look.
+    /// Number of messages. Relaxed: a message that is missed now is found by the next check.
     count: AtomicUsize,
-    /// Messages for which there was no room.
+    /// Number of messages that did not fit.
     dropped: AtomicUsize,
-    /// The reader has seen the end of the device. Release by the reader, Acquire by whoever destroys it.
+    /// The reader has processed the destruction of the device. Release by the reader, Acquire by the destroying thread.
     is_finished: AtomicBool,
 }
 
-/// Which findings an instance wants, and how.
+/// Which findings an instance reports, and how.
 #[derive(Clone, Copy)]
 pub(crate) struct FindingFilter {
-    /// Inside of the calls, instead of soon after.
+    /// Inside of the calls, or soon after.
     pub(crate) mode: SyncMode,
-    /// What is only possible too.
+    /// Also hazards that are only possible.
     pub(crate) possible: bool,
-    /// What is not inside of one command buffer too.
+    /// Also hazards that are not inside of one command buffer.
     pub(crate) submit_time: bool,
     /// What depends on shaders as errors, but for what is only assumed to meet.
     pub(crate) heuristic: bool,
@@ -91,14 +91,14 @@ impl FindingFilter {
     }
 }
 
-/// A finding that a messenger is to get.
+/// A finding for a messenger.
 pub(crate) struct PendingMessage {
     pub(crate) inbox: Arc<Inbox>,
     pub(crate) rendered: Arc<RenderedFinding>,
 }
 
 impl Inbox {
-    /// From now on what is found about a device is wanted.
+    /// From now on, the findings of a device are reported.
     pub(crate) fn open(device: ObjectId, messages: &Arc<Messages>, wanted: FindingFilter) -> Arc<Inbox> {
         let inbox = Arc::new(Inbox {
             device,
@@ -113,11 +113,11 @@ impl Inbox {
         inbox
     }
 
-    /// Gives the messages that wait to the messengers, on the thread that asks.
+    /// Passes waiting messages to the messengers, on the calling thread.
     #[inline]
     pub(crate) fn deliver(&self, names: &HandleTable) {
         if self.finding_filter.mode == SyncMode::Async {
-            // What was submitted is looked at now rather than soon: the device may hang or crash over it.
+            // Wakes the reader, because the device may hang or crash on the submission.
             PROCESS_STATE.wake.wake();
         }
         if self.count.load(Ordering::Relaxed) > 0 {
@@ -141,12 +141,12 @@ impl Inbox {
         }
     }
 
-    /// The shaders of the device will tell what they touch.
+    /// The shaders of the device will report their touches.
     pub(crate) fn expect_feedback(&self) {
         self.with_validation(|it| it.validator.expect_feedback(self.device));
     }
 
-    /// What shaders touched, once all is looked at that was recorded. Messengers are told on the thread that asks.
+    /// Processes touches, after all records before them. Calls messengers on the calling thread.
     pub(crate) fn feedback(&self, all: Vec<CommandBufferFeedback>, names: &HandleTable) {
         let found = self.with_validation(|validation| {
             validation.validator.feedback(self.device, all);
@@ -157,7 +157,7 @@ impl Inbox {
         }
     }
 
-    /// Asks the validation something, once it has all that was recorded.
+    /// Calls `question` with the validation, after it has processed all records.
     fn with_validation<T>(&self, question: impl FnOnce(&mut Validation) -> T) -> Option<T> {
         match self.finding_filter.mode {
             SyncMode::Inline => inline_validation::with_validation(question),
@@ -169,17 +169,17 @@ impl Inbox {
         &self.messages
     }
 
-    /// How far the device came, as far as the host knows, once all is looked at that was recorded.
+    /// The progress of the device as far as the host knows it, after all records were processed.
     pub(crate) fn progress(&self) -> Vec<String> {
         self.with_validation(|it| it.validator.progress(self.device)).unwrap_or_default()
     }
 
-    /// Gives a message to the messengers.
-    pub(crate) fn send(&self, told: &RenderedFinding, names: &HandleTable) -> Delivery {
-        self.messages.send_to_messengers(&told.message_about(&told.objects(names)))
+    /// Passes a message to the messengers.
+    pub(crate) fn send(&self, rendered: &RenderedFinding, names: &HandleTable) -> Delivery {
+        self.messages.send_to_messengers(&rendered.message_about(&rendered.objects(names)))
     }
 
-    /// The device was destroyed: waits until the reader is that far, and delivers the rest.
+    /// The device was destroyed: waits until the reader has processed that, and delivers the remaining messages.
     pub(crate) fn close(&self, names: &HandleTable) {
         let start = Instant::now();
         while !self.is_finished.load(Ordering::Acquire)
@@ -193,10 +193,10 @@ impl Inbox {
         self.deliver(names);
     }
 
-    fn push(&self, told: &Arc<RenderedFinding>) {
+    fn push(&self, rendered: &Arc<RenderedFinding>) {
         let mut pending = lock(&self.pending);
         if pending.len() < PENDING_MAX {
-            pending.push_back(told.clone());
+            pending.push_back(rendered.clone());
             self.count.fetch_add(1, Ordering::Relaxed);
         } else {
             self.dropped.fetch_add(1, Ordering::Relaxed);
@@ -204,45 +204,45 @@ impl Inbox {
     }
 }
 
-/// The validator, and what of its findings was told.
+/// The validator, and which of its findings were reported.
 pub(crate) struct Validation {
     validator: Validator,
     mode: SyncMode,
     host_writes: HostWriteTracking,
     causes: Vec<ReportedCause>,
-    /// Where in there a cause is, for the messages of an instance.
+    /// The index in `causes`, by instance and diagnostic.
     cause_index: HashMap<(usize, usize), usize>,
-    /// Where findings were logged, for the last word.
+    /// The log that got findings, for the summary at the end.
     log: Option<Arc<Messages>>,
-    /// How many ignored ones the report was told.
+    /// Number of ignored findings in the report so far.
     ignored_reported: u64,
     /// What the report was told of explanations that were cut.
     cut_reported: Vec<String>,
 }
 
-/// What one instance is told of a cause: another may want it otherwise.
+/// A cause as one instance reports it; another instance may have other settings.
 struct ReportedCause {
-    /// Its place among the diagnostics.
+    /// Its index among the diagnostics.
     diagnostic_index: usize,
-    /// Of the instance; kept, so that nobody else gets its address.
+    /// The messages of the instance. Kept alive, so that no other instance gets the same address.
     messages: Arc<Messages>,
     rendered: Arc<RenderedFinding>,
-    /// How often it was found on devices whose hazards are wanted, and how often the report was told.
+    /// Number of findings on devices whose hazards are reported, and the number in the report file.
     count: u64,
     reported: u64,
-    /// Whether it is in the log, and how often the last summary said.
+    /// Whether it is in the log, and the count in the last summary.
     is_logged: bool,
     summarized: u64,
 }
 
 impl ReportedCause {
     fn new(place: usize, diagnostic: &Diagnostic, inbox: &Inbox) -> ReportedCause {
-        let told = Arc::new(RenderedFinding::new(diagnostic, &inbox.messages, inbox.finding_filter));
+        let rendered = Arc::new(RenderedFinding::new(diagnostic, &inbox.messages, inbox.finding_filter));
         let messages = inbox.messages.clone();
         ReportedCause {
             diagnostic_index: place,
             messages,
-            rendered: told,
+            rendered,
             count: 0,
             reported: 0,
             is_logged: false,
@@ -251,7 +251,7 @@ impl ReportedCause {
     }
 }
 
-/// Whether it is told what the host writes into memories with indices.
+/// Whether host writes to memories with indices are known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum HostWriteTracking {
     Undecided,
@@ -265,7 +265,7 @@ impl Validation {
         Validation::new(SyncMode::Async)
     }
 
-    /// For threads of the application.
+    /// For inline validation on threads of the application.
     pub(crate) fn inline() -> Validation {
         Validation::new(SyncMode::Inline)
     }
@@ -283,7 +283,7 @@ impl Validation {
         }
     }
 
-    /// One more instance is validated.
+    /// Adds the settings of another instance.
     pub(crate) fn add_settings(&mut self, settings: &Settings) {
         if settings.sync_submit_time {
             self.validator.check_submissions();
@@ -291,7 +291,7 @@ impl Validation {
         if !settings.caches {
             self.validator.disable_caches();
         }
-        // A capture may end, and then nobody tells what the host writes.
+        // A capture may end, and then host writes are no longer known.
         if settings.capture.is_some() {
             self.host_writes = HostWriteTracking::Off;
             self.validator.stop_host_writes();
@@ -305,7 +305,7 @@ impl Validation {
         }
     }
 
-    /// Takes a record in. Gives what messengers must be told at once.
+    /// Validates a record. Returns what must be sent to messengers at once.
     pub(crate) fn record(&mut self, thread: u32, words: &[u64]) -> Option<Vec<PendingMessage>> {
         let Some(record) = from_trusted(words) else {
             if self.host_writes == HostWriteTracking::On {
@@ -324,7 +324,7 @@ impl Validation {
         now
     }
 
-    /// The application did not let the last call of a thread reach the driver.
+    /// Undoes the last call of a thread, because a callback has cancelled it.
     pub(crate) fn undo_call(&mut self, thread: u32, record: Record<'_>) {
         self.validator.undo_call(thread, record);
     }
@@ -342,15 +342,15 @@ impl Validation {
         (!now.is_empty()).then_some(now)
     }
 
-    /// Tells the report and the log. Gives what messengers are to be told.
+    /// Writes a finding to the report and the log. Returns what must be sent to messengers.
     fn report_finding(&mut self, finding: ValidatorFinding) -> Option<PendingMessage> {
         let diagnostic = &self.validator.diagnostics()[finding.cause];
         let variant = finding.variant.map(|it| &self.validator.variants()[it]);
         let inbox = inbox_of(finding.device).filter(|it| it.finding_filter.accepts(finding, diagnostic))?;
-        let (messages, told) = (&inbox.messages, &mut self.causes);
+        let (messages, rendered) = (&inbox.messages, &mut self.causes);
         let index = *self.cause_index.entry((finding.cause, Arc::as_ptr(messages).addr())).or_insert_with(|| {
-            told.push(ReportedCause::new(finding.cause, diagnostic, &inbox));
-            told.len() - 1
+            rendered.push(ReportedCause::new(finding.cause, diagnostic, &inbox));
+            rendered.len() - 1
         });
         let cause = &mut self.causes[index];
         cause.count += 1;
@@ -374,7 +374,7 @@ impl Validation {
         (!inbox.messages.is_above_limit(cause.count)).then_some(PendingMessage { inbox, rendered: told })
     }
 
-    /// Tells the report how often causes were found since it was told last.
+    /// Writes the number of new findings of each cause to the report.
     pub(crate) fn report_counts(&mut self) {
         let diagnostics = self.validator.diagnostics();
         for cause in self.causes.iter_mut().filter(|it| it.rendered.ignored_by.is_none()) {
@@ -391,7 +391,7 @@ impl Validation {
         }
     }
 
-    /// The last word, for now: counts, what the messengers did not get, and what was not understood.
+    /// Writes the summary: counts, undelivered messages, and unsupported calls.
     pub(crate) fn end(&mut self) {
         self.validator.finish();
         for finding in self.validator.take_findings() {
@@ -413,7 +413,7 @@ impl Validation {
         self.log_summary(&cut);
     }
 
-    /// Counts, what the messengers did not get so far, and what was not understood.
+    /// Writes counts, undelivered messages, and unsupported calls.
     pub(crate) fn report_pending(&mut self) {
         self.report_counts();
         for (_, inbox) in lock(&INBOXES).iter().filter(|it| it.1.finding_filter.mode == self.mode) {
@@ -454,10 +454,10 @@ impl Validation {
     }
 }
 
-/// How many findings of how many causes each rule kept away.
-fn count_ignored(told: &[ReportedCause]) -> Vec<IgnoredFindings> {
+/// Number of findings and causes that each rule filtered.
+fn count_ignored(rendered: &[ReportedCause]) -> Vec<IgnoredFindings> {
     let mut all: Vec<IgnoredFindings> = Vec::new();
-    for cause in told.iter().filter(|it| it.count > 0) {
+    for cause in rendered.iter().filter(|it| it.count > 0) {
         let Some(rule) = &cause.rendered.ignored_by else { continue };
         match all.iter_mut().find(|it| it.rule == *rule) {
             Some(ignored_findings) => {
@@ -474,7 +474,7 @@ fn times_text(count: u64) -> String {
     if count == 1 { "once".to_owned() } else { format!("{count} times") }
 }
 
-/// The end of a device was read.
+/// The destruction of a device was read.
 fn mark_device_finished(record: Record<'_>) {
     let device = record.body().get(HEADER_SIZE..).and_then(cast::<u64>).copied().and_then(ObjectId::from_raw);
     if let Some(inbox) = device.and_then(inbox_of) {

@@ -1,9 +1,8 @@
 //! What a trace has beside the calls: the device, what was not understood, and what the application does that makes the
 //! order of its calls meaningless.
 
-use std::time::Duration;
-
 use ash::vk;
+use lavascope_test_support::wait_until;
 use lavascope_trace::Trace;
 use serde_json::Value;
 
@@ -35,12 +34,12 @@ fn submit_waiting(world: &World, semaphore: vk::Semaphore) {
 /// Waits until a thread of this process has nothing to do for a while.
 fn wait_until_asleep(thread: i32) {
     let mut times = 0;
-    while times < 20 {
-        std::thread::sleep(Duration::from_millis(5));
+    wait_until("the thread sleeps", || {
         let stat = std::fs::read_to_string(format!("/proc/self/task/{thread}/stat")).expect("it is there");
         let is_asleep = stat.rsplit(')').next().is_some_and(|it| it.trim_start().starts_with('S'));
         times = if is_asleep { times + 1 } else { 0 };
-    }
+        times == 20
+    });
 }
 
 #[test]
@@ -83,10 +82,10 @@ fn two_threads_inside_calls_on_one_queue_are_told_once() {
     }) else {
         return;
     };
-    let told = metadata(&outcome, "broken_synchronization");
-    assert_eq!(told.len(), 1, "{told:?}");
-    assert_eq!((&told[0]["object"], &told[0]["command"]), (&"VkQueue#0".into(), &"vkQueueSubmit".into()));
-    assert_eq!((&told[0]["thread"], &told[0]["other_thread"]), (&1.into(), &2.into()));
+    let reported = metadata(&outcome, "broken_synchronization");
+    assert_eq!(reported.len(), 1, "{reported:?}");
+    assert_eq!((&reported[0]["object"], &reported[0]["command"]), (&"VkQueue#0".into(), &"vkQueueSubmit".into()));
+    assert_eq!((&reported[0]["thread"], &reported[0]["other_thread"]), (&1.into(), &2.into()));
     let problems = outcome.of_kind("problem");
     assert_eq!(problems.len(), 1, "{problems:?}");
     assert!(problems[0]["text"].as_str().is_some_and(|it| it.starts_with("VkQueue#0 is used by two threads at once")));

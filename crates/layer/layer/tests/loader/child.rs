@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
 use VkLayer_lavascope::INSTANCE_EXTENSIONS;
+use lavascope_test_support::{layer_library, set_driver, write_null_driver_manifest};
 use serde_json::{Value, json};
 
 /// Set in the process that a test starts: the name of the test.
@@ -64,8 +65,7 @@ fn run(name: &str, environment: &[(&str, &str)], body: impl FnOnce()) -> Option<
     let _ = fs::remove_dir_all(&folder);
     fs::create_dir_all(folder.join("report")).expect("the build folder can be written");
     let exe = std::env::current_exe().expect("a program knows where it is");
-    let libraries = exe.parent().expect("a program lies in a folder");
-    let driver = write_manifests(libraries, &folder);
+    let driver = write_manifests(&folder);
     let mut command = Command::new(&exe);
     command.args([name, "--exact", "--nocapture", "--test-threads=1"]).current_dir(&folder);
     for (key, _) in std::env::vars_os() {
@@ -74,7 +74,7 @@ fn run(name: &str, environment: &[(&str, &str)], body: impl FnOnce()) -> Option<
         }
     }
     command.env(CHILD, name).env("HOME", &folder).env("VK_LAYER_PATH", &folder);
-    command.env("VK_DRIVER_FILES", &driver).env("VK_ICD_FILENAMES", &driver);
+    set_driver(&mut command, &driver);
     let shown = folder.to_string_lossy();
     command.envs(environment.iter().map(|(key, value)| (key, value.replace("{folder}", &shown))));
     let output = command.output().expect("the program that runs can be run again");
@@ -82,11 +82,8 @@ fn run(name: &str, environment: &[(&str, &str)], body: impl FnOnce()) -> Option<
     Some((ChildOutcome { stderr, folder }, output))
 }
 
-fn write_manifests(libraries: &Path, folder: &Path) -> PathBuf {
-    let driver = folder.join("driver.json");
-    let library = libraries.join("liblavascope_null_driver.so");
-    fs::write(&driver, lavascope_loader::manifests::driver_manifest(&library.to_string_lossy()))
-        .expect("the folder is ours");
+fn write_manifests(folder: &Path) -> PathBuf {
+    let driver = write_null_driver_manifest(folder);
     let extensions = INSTANCE_EXTENSIONS
         .map(|(name, version)| json!({ "name": name.to_string_lossy(), "spec_version": version.to_string() }));
     let function = "vkNegotiateLoaderLayerInterfaceVersion";
@@ -94,7 +91,7 @@ fn write_manifests(libraries: &Path, folder: &Path) -> PathBuf {
         let manifest = json!({ "file_format_version": "1.2.0", "layer": {
             "name": name,
             "type": "GLOBAL",
-            "library_path": libraries.join("libVkLayer_lavascope.so"),
+            "library_path": layer_library(),
             "api_version": "1.4.0",
             "implementation_version": "1",
             "description": "",

@@ -3,7 +3,7 @@
 use ash::vk;
 
 use crate::child::child;
-use crate::hazards::{ASYNC, App, DEBUG_UTILS, INLINE, take_received};
+use crate::hazards::{ASYNC, BufferApp, DEBUG_UTILS, INLINE, take_received};
 use crate::world::{Setup, entry};
 
 const REPORT: (&str, &str) = ("LAVASCOPE_REPORT", "{folder}/report");
@@ -11,7 +11,7 @@ const REPORT: (&str, &str) = ("LAVASCOPE_REPORT", "{folder}/report");
 const LOSE: (&str, &str) = ("LAVASCOPE_NULL_LOSE", "3");
 
 /// The first submission is waited for, the third never ends, and the wait for it finds out.
-fn lose_device(app: &App) {
+fn lose_device(app: &BufferApp) {
     app.name(app.commands[0], c"early");
     app.name(app.commands[1], c"late");
     app.record(0, &[(0, 1)]);
@@ -41,7 +41,7 @@ fn expect_device_lost(settings: &[(&std::ffi::CStr, &std::ffi::CStr)]) {
     let entry = entry();
     let extensions = &[c"VK_EXT_device_fault"];
     let setup = Setup { extensions: &[DEBUG_UTILS], settings, ..Setup::OFF };
-    let app = App::of(&entry, Setup { device_extensions: extensions, wants_faults: true, ..setup });
+    let app = BufferApp::of(&entry, Setup { device_extensions: extensions, wants_faults: true, ..setup });
     lose_device(&app);
     let heard = take_received();
     let [received_message] = &heard[..] else { panic!("one message, not {heard:#?}") };
@@ -74,7 +74,7 @@ fn the_report_has_a_lost_device_without_the_extension() {
     let name = "device_lost::the_report_has_a_lost_device_without_the_extension";
     let Some(outcome) = child(name, &[LOSE, REPORT], || {
         let entry = entry();
-        let app = App::silent(&entry, ASYNC);
+        let app = BufferApp::silent(&entry, ASYNC);
         lose_device(&app);
         println!("1 passed");
         std::process::exit(0);

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use ash::vk;
 
 use crate::child::child;
-use crate::hazards::{ASYNC, App, CODE, DEBUG_UTILS, INLINE, messenger_info, set_callback_result, take_received};
+use crate::hazards::{ASYNC, BufferApp, CODE, DEBUG_UTILS, INLINE, messenger_info, set_callback_result, take_received};
 use crate::world::{LAYER, LayerSettingValue, SECOND_NAME, Setup, entry};
 
 const HAZARD: &[(u64, u32)] = &[(0, 1), (32, 2)];
@@ -18,7 +18,7 @@ const ON: LayerSettingValue = LayerSettingValue::Bool(vk::TRUE);
 fn a_message_is_an_error_of_validation_with_name_number_and_objects() {
     child("drop_in::a_message_is_an_error_of_validation_with_name_number_and_objects", &[], || {
         let entry = entry();
-        let app = App::of(&entry, Setup { khronos: &[(c"validate_sync", ON)], ..KHRONOS });
+        let app = BufferApp::of(&entry, Setup { khronos: &[(c"validate_sync", ON)], ..KHRONOS });
         app.name(app.buffer, c"the tea");
         app.name(app.commands[0], c"the pot");
         app.record(0, HAZARD);
@@ -42,13 +42,13 @@ fn each_occurrence_is_heard_once_and_not_by_the_chained_messenger() {
     child(name, &[], || {
         let entry = entry();
         let setup = Setup { khronos: &[(c"validate_sync", ON)], utils: Some(messenger_info()), ..KHRONOS };
-        let app = App::of(&entry, setup);
+        let app = BufferApp::of(&entry, setup);
         for _ in 0..3 {
             app.record(0, HAZARD);
         }
         app.destroy();
         assert_eq!(take_received().len(), 3);
-        let silent = App::silent_of(&entry, setup);
+        let silent = BufferApp::silent_of(&entry, setup);
         silent.record(0, HAZARD);
         silent.destroy();
         assert_eq!(take_received(), []);
@@ -81,8 +81,10 @@ fn a_callback_of_debug_report_can_give_a_call_up() {
     child(name, &[("LAVASCOPE_NULL_EXECUTE", "transfer")], || {
         let entry = entry();
         let extensions = [DEBUG_UTILS, c"VK_EXT_debug_report"];
-        let app =
-            App::silent_of(&entry, Setup { extensions: &extensions, khronos: &[(c"validate_sync", ON)], ..KHRONOS });
+        let app = BufferApp::silent_of(
+            &entry,
+            Setup { extensions: &extensions, khronos: &[(c"validate_sync", ON)], ..KHRONOS },
+        );
         let functions = ash::ext::debug_report::Instance::new(&entry, &app.world.instance);
         let info = vk::DebugReportCallbackCreateInfoEXT::default()
             .flags(vk::DebugReportFlagsEXT::ERROR)
@@ -109,7 +111,7 @@ fn a_callback_of_debug_report_can_give_a_call_up() {
 fn off_thread_nothing_is_given_up() {
     child("drop_in::off_thread_nothing_is_given_up", &[("LAVASCOPE_NULL_EXECUTE", "transfer")], || {
         let entry = entry();
-        let app = App::new(&entry, ASYNC);
+        let app = BufferApp::new(&entry, ASYNC);
         set_callback_result(true);
         app.record(0, HAZARD);
         while take_received().is_empty() {
@@ -136,13 +138,13 @@ fn a_hazard_of_a_presentation_is_told_in_the_present() {
             khronos: &[(c"validate_sync", ON)],
             ..KHRONOS
         };
-        let app = App::of(&entry, setup);
+        let app = BufferApp::of(&entry, setup);
         present_too_early(&entry, &app);
         app.destroy();
     });
 }
 
-fn present_too_early(entry: &ash::Entry, app: &App) {
+fn present_too_early(entry: &ash::Entry, app: &BufferApp) {
     let (instance, device) = (&app.world.instance, &app.world.device);
     let headless = ash::ext::headless_surface::Instance::new(entry, instance);
     let surfaces = ash::khr::surface::Instance::new(entry, instance);
@@ -201,11 +203,11 @@ fn the_feature_switches_it_on() {
     child("drop_in::the_feature_switches_it_on", &[], || {
         let entry = entry();
         let features = [vk::ValidationFeatureEnableEXT::SYNCHRONIZATION_VALIDATION];
-        let app = App::of(&entry, Setup { features: &features, ..KHRONOS });
+        let app = BufferApp::of(&entry, Setup { features: &features, ..KHRONOS });
         app.record(0, HAZARD);
         assert_eq!(take_received().len(), 1);
         app.destroy();
-        let app = App::of(&entry, KHRONOS);
+        let app = BufferApp::of(&entry, KHRONOS);
         app.record(0, HAZARD);
         assert_eq!(take_received(), [], "nobody asked for it");
         app.destroy();
@@ -218,7 +220,7 @@ fn filters_and_limits_addressed_to_the_khronos_layer_count() {
         let entry = entry();
         let heard = |more: &[(&'static std::ffi::CStr, LayerSettingValue)]| {
             let settings = [&[(c"validate_sync", ON)], more].concat();
-            let app = App::of(&entry, Setup { khronos: &settings, ..KHRONOS });
+            let app = BufferApp::of(&entry, Setup { khronos: &settings, ..KHRONOS });
             for _ in 0..20 {
                 app.record(0, HAZARD);
             }
@@ -242,7 +244,7 @@ fn submissions_are_looked_at_unless_switched_off() {
         let heard = |is_on: vk::Bool32| {
             let settings =
                 [(c"validate_sync", ON), (c"syncval_submit_time_validation", LayerSettingValue::Bool(is_on))];
-            let app = App::of(&entry, Setup { khronos: &settings, ..KHRONOS });
+            let app = BufferApp::of(&entry, Setup { khronos: &settings, ..KHRONOS });
             app.record(0, HAZARD);
             app.record(1, &[(128, 3)]);
             for _ in 0..3 {
@@ -261,7 +263,7 @@ fn labels_are_a_path_and_accesses_have_their_stage() {
     child("drop_in::labels_are_a_path_and_accesses_have_their_stage", &[], || {
         let entry = entry();
         let settings = [(c"validate_sync", ON), (c"syncval_message_extra_properties", ON)];
-        let app = App::of(&entry, Setup { khronos: &settings, ..KHRONOS });
+        let app = BufferApp::of(&entry, Setup { khronos: &settings, ..KHRONOS });
         app.begin(0);
         for name in [c"Frame", c"Shadows", c"Clear"] {
             app.label(0, Some(name));
@@ -296,7 +298,7 @@ fn facts_of_a_submission_say_which_it_was() {
     child("drop_in::facts_of_a_submission_say_which_it_was", &[], || {
         let entry = entry();
         let settings = [(c"validate_sync", ON), (c"syncval_message_extra_properties", ON)];
-        let app = App::of(&entry, Setup { khronos: &settings, ..KHRONOS });
+        let app = BufferApp::of(&entry, Setup { khronos: &settings, ..KHRONOS });
         app.record(0, &[(0, 1)]);
         app.submit(0).expect("the null driver submits");
         app.submit(0).expect("the null driver submits");
@@ -315,7 +317,7 @@ fn under_both_names_a_hazard_is_told_once() {
     child("drop_in::under_both_names_a_hazard_is_told_once", &[], || {
         let entry = entry();
         for layers in [[LAYER, SECOND_NAME], [SECOND_NAME, LAYER]] {
-            let app = App::of(&entry, Setup { layers: &layers, settings: INLINE, ..KHRONOS });
+            let app = BufferApp::of(&entry, Setup { layers: &layers, settings: INLINE, ..KHRONOS });
             app.record(0, HAZARD);
             assert_eq!(take_received().len(), 1);
             app.destroy();

@@ -593,22 +593,22 @@ fn others(growth_test: &GrowthTest) {
 /// Makes and destroys things of each kind many times.
 fn expect_no_growth(settings: &[(&CStr, &CStr)]) {
     let entry = entry();
-    let ground = GrowthTest::new(&entry, settings);
+    let test = GrowthTest::new(&entry, settings);
     // Of some that are gone it is remembered where they were.
-    (0..LIMIT).for_each(|_| addressed(&ground));
+    (0..LIMIT).for_each(|_| addressed(&test));
     let mut grown = Vec::new();
     for (kind, round) in KINDS {
         // What has room for so many then keeps that room.
-        (0..ROUNDS).for_each(|_| round(&ground));
-        let before = ground.settled_heap();
-        (0..ROUNDS).for_each(|_| round(&ground));
-        let more = ground.settled_heap().saturating_sub(before);
+        (0..ROUNDS).for_each(|_| round(&test));
+        let before = test.settled_heap();
+        (0..ROUNDS).for_each(|_| round(&test));
+        let more = test.settled_heap().saturating_sub(before);
         eprintln!("{kind}: {more} bytes more");
         if more > GROWTH_BYTES_MAX {
             grown.push(format!("{kind}: {more} bytes in {ROUNDS} rounds"));
         }
     }
-    ground.destroy();
+    test.destroy();
     assert!(grown.is_empty(), "{grown:#?}");
 }
 

@@ -102,7 +102,7 @@ pub(crate) fn messenger_info() -> vk::DebugUtilsMessengerCreateInfoEXT<'static> 
 }
 
 /// An application with a buffer of 256 bytes and two command buffers.
-pub(crate) struct App {
+pub(crate) struct BufferApp {
     pub(crate) world: World,
     pub(crate) commands: [vk::CommandBuffer; 2],
     pub(crate) buffer: vk::Buffer,
@@ -111,15 +111,15 @@ pub(crate) struct App {
     messenger: Option<(ash::ext::debug_utils::Instance, vk::DebugUtilsMessengerEXT)>,
 }
 
-impl App {
+impl BufferApp {
     /// With a messenger.
-    pub(crate) fn new(entry: &ash::Entry, settings: &[(&CStr, &CStr)]) -> App {
-        App::of(entry, Setup { extensions: &[DEBUG_UTILS], settings, ..Setup::OFF })
+    pub(crate) fn new(entry: &ash::Entry, settings: &[(&CStr, &CStr)]) -> BufferApp {
+        BufferApp::of(entry, Setup { extensions: &[DEBUG_UTILS], settings, ..Setup::OFF })
     }
 
     /// With a messenger.
-    pub(crate) fn of(entry: &ash::Entry, setup: Setup<'_>) -> App {
-        let mut app = App::silent_of(entry, setup);
+    pub(crate) fn of(entry: &ash::Entry, setup: Setup<'_>) -> BufferApp {
+        let mut app = BufferApp::silent_of(entry, setup);
         let functions = ash::ext::debug_utils::Instance::new(entry, &app.world.instance);
         // SAFETY: the structure lives until the call returns, and its parent is alive (lifetime).
         let made = unsafe { functions.create_debug_utils_messenger(&messenger_info(), None) }.expect("it is made");
@@ -128,11 +128,11 @@ impl App {
     }
 
     /// Without a messenger.
-    pub(crate) fn silent(entry: &ash::Entry, settings: &[(&CStr, &CStr)]) -> App {
-        App::silent_of(entry, Setup { extensions: &[DEBUG_UTILS], settings, ..Setup::OFF })
+    pub(crate) fn silent(entry: &ash::Entry, settings: &[(&CStr, &CStr)]) -> BufferApp {
+        BufferApp::silent_of(entry, Setup { extensions: &[DEBUG_UTILS], settings, ..Setup::OFF })
     }
 
-    pub(crate) fn silent_of(entry: &ash::Entry, setup: Setup<'_>) -> App {
+    pub(crate) fn silent_of(entry: &ash::Entry, setup: Setup<'_>) -> BufferApp {
         let world = setup.world(entry);
         let (buffer, pool) = (world.create_buffer(), world.command_pool());
         let commands = world.command_buffers(pool, 2);
@@ -146,7 +146,7 @@ impl App {
             device.bind_buffer_memory(buffer, memory, 0).expect("it can be bound");
             memory
         };
-        App { world, commands: [commands[0], commands[1]], buffer, memory, pool, messenger: None }
+        BufferApp { world, commands: [commands[0], commands[1]], buffer, memory, pool, messenger: None }
     }
 
     pub(crate) fn begin(&self, index: usize) {

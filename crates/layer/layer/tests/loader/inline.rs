@@ -3,7 +3,7 @@
 use ash::vk;
 
 use crate::child::child;
-use crate::hazards::{App, CODE, INLINE, set_callback_result, take_received};
+use crate::hazards::{BufferApp, CODE, INLINE, set_callback_result, take_received};
 use crate::world::{World, entry};
 
 /// The null driver executes fills.
@@ -15,7 +15,7 @@ fn a_hazard_inside_of_a_command_buffer_is_told_in_the_command() {
     let name = "inline::a_hazard_inside_of_a_command_buffer_is_told_in_the_command";
     let Some(outcome) = child(name, &[], || {
         let entry = entry();
-        let app = App::new(&entry, INLINE);
+        let app = BufferApp::new(&entry, INLINE);
         app.begin(0);
         app.fill(0, 0, 1);
         assert_eq!(take_received(), []);
@@ -56,7 +56,7 @@ fn a_hazard_inside_of_a_command_buffer_is_told_in_the_command() {
 fn a_hazard_of_a_secondary_command_buffer_is_told_in_the_execute() {
     child("inline::a_hazard_of_a_secondary_command_buffer_is_told_in_the_execute", &[], || {
         let entry = entry();
-        let app = App::new(&entry, INLINE);
+        let app = BufferApp::new(&entry, INLINE);
         let [bare, guarded] = app.secondaries();
         app.record_secondary(bare, |it| app.fill_in(it, 0, 1));
         app.record_secondary(guarded, |command_buffer| {
@@ -94,7 +94,7 @@ fn a_hazard_of_a_secondary_command_buffer_is_told_in_the_execute() {
 fn a_hazard_between_subpasses_is_told_in_the_next_subpass() {
     child("inline::a_hazard_between_subpasses_is_told_in_the_next_subpass", &[], || {
         let entry = entry();
-        let app = App::new(&entry, INLINE);
+        let app = BufferApp::new(&entry, INLINE);
         let (pass, framebuffer) = two_subpasses(&app.world);
         let area = vk::Rect2D { extent: vk::Extent2D { width: 16, height: 16 }, ..vk::Rect2D::default() };
         let info = vk::RenderPassBeginInfo::default().render_pass(pass).framebuffer(framebuffer).render_area(area);
@@ -165,7 +165,7 @@ fn two_subpasses(world: &World) -> (vk::RenderPass, vk::Framebuffer) {
 fn a_hazard_between_submissions_is_told_in_the_submit() {
     child("inline::a_hazard_between_submissions_is_told_in_the_submit", &[], || {
         let entry = entry();
-        let app = App::new(&entry, INLINE);
+        let app = BufferApp::new(&entry, INLINE);
         app.record(0, &[(0, 1)]);
         app.record(1, &[(0, 2)]);
         app.submit(0).expect("the null driver submits");
@@ -182,7 +182,7 @@ fn a_hazard_between_submissions_is_told_in_the_submit() {
 fn a_command_that_is_given_up_leaves_no_trace() {
     child("inline::a_command_that_is_given_up_leaves_no_trace", &EXECUTE, || {
         let entry = entry();
-        let app = App::new(&entry, INLINE);
+        let app = BufferApp::new(&entry, INLINE);
         app.begin(0);
         app.fill(0, 0, 1);
         set_callback_result(true);
@@ -210,7 +210,7 @@ fn a_command_that_is_given_up_leaves_no_trace() {
 fn a_submission_that_is_given_up_leaves_no_trace() {
     child("inline::a_submission_that_is_given_up_leaves_no_trace", &EXECUTE, || {
         let entry = entry();
-        let app = App::new(&entry, INLINE);
+        let app = BufferApp::new(&entry, INLINE);
         app.record(0, &[(0, 1)]);
         app.record(1, &[(32, 2)]);
         app.submit(0).expect("the null driver submits");
@@ -248,7 +248,7 @@ fn a_submission_that_is_given_up_leaves_no_trace() {
 fn work_that_waits_at_the_end_of_its_device_is_told_then() {
     child("inline::work_that_waits_at_the_end_of_its_device_is_told_then", &[], || {
         let entry = entry();
-        let app = App::new(&entry, INLINE);
+        let app = BufferApp::new(&entry, INLINE);
         app.record(0, &[(0, 1)]);
         app.submit_after(0, 3);
         app.submit(0).expect("the null driver submits");
@@ -269,7 +269,7 @@ fn work_that_waits_at_the_end_of_its_device_is_told_then() {
 fn a_hazard_of_work_that_waited_is_told_in_the_signal() {
     child("inline::a_hazard_of_work_that_waited_is_told_in_the_signal", &[], || {
         let entry = entry();
-        let app = App::new(&entry, INLINE);
+        let app = BufferApp::new(&entry, INLINE);
         app.record(0, &[(0, 1)]);
         app.record(1, &[(0, 2)]);
         let semaphore = app.submit_after(0, 3);
@@ -291,7 +291,7 @@ fn the_log_gives_nothing_up() {
     let name = "inline::the_log_gives_nothing_up";
     let Some(outcome) = child(name, &EXECUTE, || {
         let entry = entry();
-        let app = App::silent(&entry, INLINE);
+        let app = BufferApp::silent(&entry, INLINE);
         app.record(0, &[(0, 1), (32, 2)]);
         app.submit(0).expect("the null driver submits");
         app.submit(0).expect("the null driver submits");
@@ -334,7 +334,7 @@ fn what_is_cut_of_many_findings_is_told_once() {
 fn the_report_has_what_is_found_inline() {
     let Some(outcome) = child("inline::the_report_has_what_is_found_inline", &REPORT, || {
         let entry = entry();
-        let app = App::silent(&entry, INLINE);
+        let app = BufferApp::silent(&entry, INLINE);
         app.record(0, &[(0, 1)]);
         for _ in 0..101 {
             app.submit(0).expect("the null driver submits");

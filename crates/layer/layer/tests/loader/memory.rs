@@ -4,6 +4,7 @@
 //! A random program is made twice from one seed: in the child with Vulkan, here with plain vectors. At every submission
 //! of the trace, what the trace says about each memory must be what the vectors have.
 
+use lavascope_test_support::{TestRng, lavapipe};
 use std::collections::BTreeMap;
 use std::io::Write;
 use std::ops::Range;
@@ -41,20 +42,6 @@ enum WriteMethod {
     Thread,
 }
 
-struct Random(u64);
-
-impl Random {
-    fn below(&mut self, max: usize) -> usize {
-        self.0 = self.0.wrapping_mul(0x5851_f42d_4c95_7f2d).wrapping_add(0x1405_7b7e_f767_814f);
-        (self.0 >> 33) as usize % max
-    }
-
-    fn range(&mut self, of: Range<usize>) -> Range<usize> {
-        let start = of.start + self.below(of.len());
-        start..start + 1 + self.below(of.end - start)
-    }
-}
-
 /// A memory of the program: its size, and what of it is mapped.
 struct MemorySlot {
     size: usize,
@@ -63,7 +50,7 @@ struct MemorySlot {
 
 /// A random program. Whatever happens, every write is to mapped memory.
 fn run_steps(seed: u64, steps: usize, ways: &[WriteMethod], actor: &mut impl Actor) {
-    let mut random = Random(seed);
+    let mut random = TestRng::new(seed);
     let mut slots: [Option<MemorySlot>; SLOTS] = [const { None }; SLOTS];
     for _ in 0..steps {
         let slot = random.below(SLOTS);
@@ -438,13 +425,6 @@ fn any_way_finds_what_is_written_to_placed_memory() {
 
 const ALL_WAYS: [WriteMethod; 3] = [WriteMethod::Plain, WriteMethod::Read, WriteMethod::Thread];
 
-fn lavapipe() -> String {
-    let folders = ["/usr/share/vulkan/icd.d", "/etc/vulkan/icd.d"];
-    let files = folders.iter().filter_map(|it| std::fs::read_dir(it).ok()).flatten().filter_map(Result::ok);
-    let mut paths = files.map(|it| it.path().display().to_string());
-    paths.find(|it| it.contains("lvp_icd")).expect("lavapipe: install mesa-vulkan-drivers")
-}
-
 #[test]
 fn comparing_finds_what_a_random_program_writes() {
     let name = "memory::comparing_finds_what_a_random_program_writes";
@@ -454,7 +434,7 @@ fn comparing_finds_what_a_random_program_writes() {
 #[test]
 fn comparing_finds_what_a_random_program_writes_on_lavapipe() {
     let name = "memory::comparing_finds_what_a_random_program_writes_on_lavapipe";
-    captured(name, "compare", Some(&lavapipe()), &ALL_WAYS);
+    captured(name, "compare", Some(&lavapipe().to_string_lossy()), &ALL_WAYS);
 }
 
 const THREADS: usize = 4;
@@ -509,20 +489,20 @@ fn what_several_threads_write_is_there_for_each_that_submits() {
 /// What was written, and the calls that let the device read it, in their order.
 fn host_write_records(file: &[u8]) -> Vec<String> {
     let trace = Trace::open(file).expect("a trace");
-    let (mut merged, mut told) = (MergedReader::new(&trace, None), Vec::new());
+    let (mut merged, mut records) = (MergedReader::new(&trace, None), Vec::new());
     while let Some(merged_record) = merged.take_next().expect("whole") {
         match HostWrite::parse(merged_record.record) {
-            Some(host_write) => told.extend(host_write.runs().map(|it| format!("{}: {:?}", it.0, it.1))),
+            Some(host_write) => records.extend(host_write.runs().map(|it| format!("{}: {:?}", it.0, it.1))),
             None => {
                 let record = check(merged_record.record).expect("a call");
                 let is_enter = record.phase() == RecordPhase::Enter;
                 let readers = [Command::QueueSubmit, Command::SetEvent, Command::FlushMappedMemoryRanges];
                 let is_read = readers.contains(&record.command());
-                told.extend((is_enter && is_read).then(|| record.command().desc().name.to_owned()));
+                records.extend((is_enter && is_read).then(|| record.command().desc().name.to_owned()));
             }
         }
     }
-    told
+    records
 }
 
 /// Memory that is not coherent is the host's own affair until it is flushed; before the first flush nobody knows whether
@@ -608,8 +588,8 @@ fn imported_memory_and_events_count() {
     }) else {
         return;
     };
-    let told = host_write_records(&outcome.bytes("trace.lava"));
-    assert_eq!(told, ["0: [1]", "vkQueueSubmit", "5000: [2]", "vkSetEvent", "vkQueueSubmit"]);
+    let records = host_write_records(&outcome.bytes("trace.lava"));
+    assert_eq!(records, ["0: [1]", "vkQueueSubmit", "5000: [2]", "vkSetEvent", "vkQueueSubmit"]);
 }
 
 #[test]
@@ -621,7 +601,7 @@ fn the_system_tells_what_a_random_program_writes() {
 #[test]
 fn the_system_tells_what_a_random_program_writes_on_lavapipe() {
     let name = "memory::the_system_tells_what_a_random_program_writes_on_lavapipe";
-    captured(name, "userfaultfd", Some(&lavapipe()), &ALL_WAYS);
+    captured(name, "userfaultfd", Some(&lavapipe().to_string_lossy()), &ALL_WAYS);
 }
 
 /// Calls of the system cannot write to pages that fault.
@@ -636,7 +616,7 @@ fn faults_tell_what_a_random_program_writes() {
 #[test]
 fn faults_tell_what_a_random_program_writes_on_lavapipe() {
     let name = "memory::faults_tell_what_a_random_program_writes_on_lavapipe";
-    captured(name, "mprotect", Some(&lavapipe()), &OWN_WAYS);
+    captured(name, "mprotect", Some(&lavapipe().to_string_lossy()), &OWN_WAYS);
 }
 
 /// A program that handles its own faults keeps them, whether it asked for them before us or after.

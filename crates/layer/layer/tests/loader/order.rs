@@ -31,8 +31,8 @@ fn calls(printed: &str) -> Vec<Call> {
     for line in printed.lines() {
         if let Some(number) = line.strip_prefix("// thread ") {
             thread = number.parse().expect("a thread is a number");
-        } else if let Some(touch) = line.strip_prefix("// after call ") {
-            let (call, of) = touch.split_once(" of thread ").expect("a call of a thread");
+        } else if let Some(edge) = line.strip_prefix("// after call ") {
+            let (call, of) = edge.split_once(" of thread ").expect("a call of a thread");
             after.push((of.parse().expect("a number"), call.parse().expect("a number")));
         } else if line.starts_with("vk") && line.ends_with(" ->") {
             after.clear();
@@ -65,11 +65,11 @@ struct OtherThread<'a> {
 impl<'a> OtherThread<'a> {
     fn new<'scope>(scope: &'scope std::thread::Scope<'scope, 'a>) -> OtherThread<'a> {
         let (jobs, incoming) = channel::<Job<'a>>();
-        let (tell, done) = channel();
+        let (done_sender, done) = channel();
         scope.spawn(move || {
             for job in incoming {
                 job();
-                tell.send(()).expect("somebody waits");
+                done_sender.send(()).expect("somebody waits");
             }
         });
         OtherThread { jobs, done }

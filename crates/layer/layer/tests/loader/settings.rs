@@ -7,7 +7,7 @@ use ash::vk;
 use serde_json::Value;
 
 use crate::child::{ChildOutcome, child};
-use crate::hazards::{App, CODE, DEBUG_UTILS, ReceivedMessage, take_received};
+use crate::hazards::{BufferApp, CODE, DEBUG_UTILS, ReceivedMessage, take_received};
 use crate::world::{Setup, entry};
 
 /// Tells the child which of several cases it is.
@@ -58,7 +58,7 @@ impl Case {
     }
 
     /// In the child: an application under these settings, and validated.
-    fn app(&self, has_messenger: bool) -> App {
+    fn app(&self, has_messenger: bool) -> BufferApp {
         if let SettingOrigin::File(prefix) = self.from {
             let lines = self.settings.iter().map(|(name, value)| format!("{prefix}.{name} = {value}\n"));
             std::fs::write("vk_layer_settings.txt", lines.collect::<String>()).expect("the folder is ours");
@@ -80,7 +80,7 @@ impl Case {
             features: &features,
             ..Setup::OFF
         };
-        if has_messenger { App::of(leaked_entry(), setup) } else { App::silent_of(leaked_entry(), setup) }
+        if has_messenger { BufferApp::of(leaked_entry(), setup) } else { BufferApp::silent_of(leaked_entry(), setup) }
     }
 }
 
@@ -178,7 +178,7 @@ fn validation_can_be_asked_for_in_every_way() {
         let outcome = child(name, &environment, || {
             std::fs::write("vk_layer_settings.txt", file).expect("the folder is ours");
             let setup = Setup { extensions: &[DEBUG_UTILS], settings, khronos_settings, features, ..Setup::OFF };
-            let app = App::of(leaked_entry(), setup);
+            let app = BufferApp::of(leaked_entry(), setup);
             app.record(0, &[(0, 1), (32, 2)]);
             app.destroy();
             assert_eq!(take_received().len(), usize::from(index > 0), "way {index}");
@@ -315,14 +315,14 @@ fn properties_are_there_where_they_are_wanted() {
 /// Whether a messenger hears of a hazard in `Frame::Fills` on the buffer `tea`.
 fn is_reported_with(rule: &'static CStr) -> bool {
     let setup = Setup { extensions: &[DEBUG_UTILS], settings: &[(c"sync", c"on"), (c"ignore", rule)], ..Setup::OFF };
-    let app = App::of(leaked_entry(), setup);
+    let app = BufferApp::of(leaked_entry(), setup);
     app.name(app.buffer, c"tea");
     label_and_fill(&app);
     app.destroy();
     !take_received().is_empty()
 }
 
-fn label_and_fill(app: &App) {
+fn label_and_fill(app: &BufferApp) {
     let functions = ash::ext::debug_utils::Device::new(&app.world.instance, &app.world.device);
     let label = |name| vk::DebugUtilsLabelEXT::default().label_name(name);
     app.begin(0);
@@ -363,7 +363,7 @@ fn what_is_ignored_is_counted_in_the_report() {
         ("LAVASCOPE_IGNORE", "object=^VkBuffer, 256 bytes"),
     ];
     let Some(outcome) = child(name, &environment, || {
-        let app = App::of(leaked_entry(), Setup { extensions: &[DEBUG_UTILS], ..Setup::OFF });
+        let app = BufferApp::of(leaked_entry(), Setup { extensions: &[DEBUG_UTILS], ..Setup::OFF });
         app.record(0, &[(0, 1)]);
         (0..6).for_each(|_| app.submit(0).expect("the null driver submits"));
         app.destroy();
@@ -393,7 +393,7 @@ fn a_rule_that_is_none_is_reported() {
 #[test]
 fn a_message_has_the_labels_of_queue_and_commands() {
     child("settings::a_message_has_the_labels_of_queue_and_commands", &[], || {
-        let app = App::new(leaked_entry(), &[(c"sync", c"on"), (c"message_format_json", c"on")]);
+        let app = BufferApp::new(leaked_entry(), &[(c"sync", c"on"), (c"message_format_json", c"on")]);
         label_and_fill(&app);
         let heard = take_received();
         assert_eq!(heard[0].labels, [vec![], vec!["Frame".to_owned(), "Fills".to_owned()]]);
@@ -419,7 +419,7 @@ fn a_message_has_the_labels_of_queue_and_commands() {
 #[test]
 fn races_of_events_are_told_with_the_event() {
     child("settings::races_of_events_are_told_with_the_event", &[], || {
-        let app = App::new(leaked_entry(), &[(c"sync", c"on")]);
+        let app = BufferApp::new(leaked_entry(), &[(c"sync", c"on")]);
         let device = &app.world.device;
         // SAFETY: the structure lives until the call returns, and its parent is alive (lifetime).
         let event = unsafe { device.create_event(&vk::EventCreateInfo::default(), None) }.expect("it is made");
@@ -452,20 +452,20 @@ fn races_of_events_are_told_with_the_event() {
 
 /// Calls from two functions of their own.
 #[inline(never)]
-fn fill_first(app: &App) {
+fn fill_first(app: &BufferApp) {
     app.fill(0, 0, 1);
     std::hint::black_box(());
 }
 
 #[inline(never)]
-fn fill_second(app: &App) {
+fn fill_second(app: &BufferApp) {
     app.fill(0, 32, 2);
     std::hint::black_box(());
 }
 
 fn fill_with_stacks(mode: &'static CStr) {
     let settings = [(c"sync", c"on"), (c"sync_mode", mode), (c"backtrace", c"on")];
-    let app = App::new(leaked_entry(), &settings);
+    let app = BufferApp::new(leaked_entry(), &settings);
     // Often, so that stacks are looked for in what is remembered of them.
     for _ in 0..20 {
         app.begin(0);
@@ -505,7 +505,7 @@ fn the_report_has_stacks_of_barriers_too() {
     let name = "settings::the_report_has_stacks_of_barriers_too";
     let environment = [("LAVASCOPE_REPORT", "{folder}/report"), ("LAVASCOPE_BACKTRACE", "1")];
     let Some(outcome) = child(name, &environment, || {
-        let app = App::new(leaked_entry(), &[(c"sync", c"on")]);
+        let app = BufferApp::new(leaked_entry(), &[(c"sync", c"on")]);
         app.begin(0);
         fill_first(&app);
         let flags = vk::DependencyFlags::empty();
@@ -541,7 +541,7 @@ fn the_old_lists_switch_off_what_comes_with_submissions() {
     let word = "VALIDATION_CHECK_DISABLE_SYNCHRONIZATION_VALIDATION_QUEUE_SUBMIT";
     let environment = [("VK_LAYER_DISABLES", word), ("VK_LAYER_ENABLES", SYNC_WORD)];
     child(name, &environment, || {
-        let app = App::of(leaked_entry(), Setup { extensions: &[DEBUG_UTILS], ..Setup::OFF });
+        let app = BufferApp::of(leaked_entry(), Setup { extensions: &[DEBUG_UTILS], ..Setup::OFF });
         app.record(0, &[(0, 1)]);
         (0..3).for_each(|_| app.submit(0).expect("the null driver submits"));
         assert_eq!(take_received(), []);

@@ -1,11 +1,11 @@
 //! However a process ends: what was found is in the report, and where the end can be held up, all that was recorded is
 //! looked at.
 
-use std::time::Duration;
-
 use crate::child::{ChildOutcome, child, dying_child};
-use crate::hazards::{ASYNC, App, CODE, INLINE};
+use crate::hazards::{ASYNC, BufferApp, CODE, INLINE};
 use crate::world::entry;
+
+use lavascope_test_support::wait_until;
 
 const REPORT: [(&str, &str); 1] = [("LAVASCOPE_REPORT", "{folder}/report")];
 const SIGABRT: i32 = 6;
@@ -27,7 +27,7 @@ fn raise_signal(signal: i32) {
 /// Much to look at, and a hazard at its end.
 fn record_hazards(settings: &[(&std::ffi::CStr, &std::ffi::CStr)]) {
     let entry = entry();
-    let app = App::silent(&entry, settings);
+    let app = BufferApp::silent(&entry, settings);
     app.begin(0);
     for value in 0..2_000 {
         app.fill(0, 0, value);
@@ -124,9 +124,7 @@ fn wait_for_the_report() {
         let mut texts = files.flatten().flat_map(|it| std::fs::read_to_string(it.path()));
         texts.any(has_finding)
     };
-    while !is_told() {
-        std::thread::sleep(Duration::from_millis(5));
-    }
+    wait_until("the report of the hazard", is_told);
 }
 
 #[test]

@@ -77,13 +77,13 @@ fn each_instance_has_listeners_of_its_own() {
         let entry = entry();
         let printing = Setup { settings: &[(c"print", c"print.txt")], ..Setup::OFF }.world(&entry);
         std::thread::scope(|scope| {
-            let (told, wait) = std::sync::mpsc::channel();
+            let (sender, wait) = std::sync::mpsc::channel();
             let (send, end) = std::sync::mpsc::channel::<()>();
             let printing = &printing;
             // These calls are in no stream, so nobody may wait for them.
             scope.spawn(move || {
                 printing.create_and_destroy_buffers(7);
-                told.send(()).expect("the test waits");
+                sender.send(()).expect("the test waits");
                 let _ = end.recv();
             });
             wait.recv().expect("the thread tells");

@@ -4,7 +4,7 @@
 use ash::vk;
 
 use crate::child::child;
-use crate::hazards::{ASYNC, App, CODE, take_received};
+use crate::hazards::{ASYNC, BufferApp, CODE, take_received};
 use crate::world::entry;
 
 const REPORT: [(&str, &str); 1] = [("LAVASCOPE_REPORT", "{folder}/report")];
@@ -16,7 +16,7 @@ fn a_messenger_hears_each_hazard_once_on_the_applications_thread() {
     let name = "validation::a_messenger_hears_each_hazard_once_on_the_applications_thread";
     let Some(outcome) = child(name, &[], || {
         let entry = entry();
-        let app = App::new(&entry, ASYNC);
+        let app = BufferApp::new(&entry, ASYNC);
         app.record(0, HAZARD);
         app.submit(0).expect("the null driver submits");
         app.destroy_device();
@@ -47,7 +47,7 @@ fn a_messenger_hears_each_hazard_once_on_the_applications_thread() {
 fn what_is_never_submitted_is_found() {
     child("validation::what_is_never_submitted_is_found", &[], || {
         let entry = entry();
-        let app = App::new(&entry, ASYNC);
+        let app = BufferApp::new(&entry, ASYNC);
         app.record(0, HAZARD);
         app.record(1, &[(0, 1)]);
         app.submit(1).expect("the null driver submits");
@@ -69,7 +69,7 @@ fn equal_messages_stop_at_the_limit() {
     let name = "validation::equal_messages_stop_at_the_limit";
     child(name, &[], || {
         let entry = entry();
-        let app = App::new(&entry, ASYNC);
+        let app = BufferApp::new(&entry, ASYNC);
         for _ in 0..30 {
             app.record(0, HAZARD);
             app.submit(0).expect("the null driver submits");
@@ -86,7 +86,7 @@ fn without_a_messenger_a_hazard_is_logged_once_and_counted() {
     let name = "validation::without_a_messenger_a_hazard_is_logged_once_and_counted";
     let Some(outcome) = child(name, &[], || {
         let entry = entry();
-        let app = App::silent(&entry, ASYNC);
+        let app = BufferApp::silent(&entry, ASYNC);
         for _ in 0..30 {
             app.record(0, HAZARD);
             app.submit(0).expect("the null driver submits");
@@ -106,7 +106,7 @@ fn a_hazard_is_told_though_nothing_is_destroyed() {
     let name = "validation::a_hazard_is_told_though_nothing_is_destroyed";
     let Some(outcome) = child(name, &REPORT, || {
         let entry = entry();
-        let app = App::silent(&entry, ASYNC);
+        let app = BufferApp::silent(&entry, ASYNC);
         app.record(0, HAZARD);
         app.submit(0).expect("the null driver submits");
         println!("1 passed");
@@ -126,7 +126,7 @@ fn threads_that_wait_for_the_reader_are_counted() {
     let name = "validation::threads_that_wait_for_the_reader_are_counted";
     let Some(outcome) = child(name, &REPORT, || {
         let entry = entry();
-        let app = App::silent(&entry, &[ASYNC, &[(c"sync_stream_mib", c"1")]].concat());
+        let app = BufferApp::silent(&entry, &[ASYNC, &[(c"sync_stream_mib", c"1")]].concat());
         app.begin(0);
         for value in 0..20_000 {
             app.fill(0, 0, value);
@@ -147,7 +147,7 @@ fn work_that_waits_at_the_end_is_told() {
     let name = "validation::work_that_waits_at_the_end_is_told";
     let Some(outcome) = child(name, &REPORT, || {
         let entry = entry();
-        let app = App::silent(&entry, ASYNC);
+        let app = BufferApp::silent(&entry, ASYNC);
         app.record(0, &[(0, 1)]);
         app.submit_after(0, 7);
         println!("1 passed");
@@ -167,7 +167,7 @@ fn counts_add_up_in_the_report() {
     let name = "validation::counts_add_up_in_the_report";
     let Some(outcome) = child(name, &REPORT, || {
         let entry = entry();
-        let app = App::silent(&entry, ASYNC);
+        let app = BufferApp::silent(&entry, ASYNC);
         app.record(0, &[(0, 1)]);
         for _ in 0..101 {
             app.submit(0).expect("the null driver submits");
@@ -186,7 +186,7 @@ fn a_message_names_the_applications_objects() {
     let name = "validation::a_message_names_the_applications_objects";
     child(name, &[], || {
         let entry = entry();
-        let app = App::new(&entry, ASYNC);
+        let app = BufferApp::new(&entry, ASYNC);
         app.name(app.buffer, c"the tea");
         app.record(0, &[(0, 1)]);
         // Until the reader has come that far.

@@ -77,8 +77,8 @@ impl Transfer {
             Transfer::Copy { from, to, regions } => copy_buffers(from, to, regions),
             Transfer::Write { to, offset, bytes } => write(to, *offset, bytes),
             Transfer::Fill { to, offset, size, word } => fill(to, *offset, *size, *word),
-            Transfer::BufferImage { direction: way, buffer, image, regions } => {
-                regions.iter().for_each(|it| copy_buffer_image(*way, buffer, image, it));
+            Transfer::BufferImage { direction, buffer, image, regions } => {
+                regions.iter().for_each(|it| copy_buffer_image(*direction, buffer, image, it));
             }
             Transfer::Images { from, to, regions } => regions.iter().for_each(|it| copy_images(from, to, it)),
             Transfer::Clear { image, color, ranges } => ranges.iter().for_each(|it| clear(image, *color, it)),
@@ -169,24 +169,24 @@ pub(crate) fn for_each_row(image: &ImageData, region: &TexelRegion, mut visit: i
         return;
     }
     let plane = image.shape.plane(region.at.aspect_mask);
-    let window = BlockBox::new(plane, region.offset, region.extent);
+    let block_box = BlockBox::new(plane, region.offset, region.extent);
     let [x, y, _] = plane.block_extent;
     let or = |given: u32, block: u32, blocks: u64| if given == 0 { blocks } else { u64::from(given.div_ceil(block)) };
-    let row_pitch = or(region.row_length, x, window.count[0]) * plane.block_size;
-    let slice_pitch = or(region.image_height, y, window.count[1]) * row_pitch;
+    let row_pitch = or(region.row_length, x, block_box.count[0]) * plane.block_size;
+    let slice_pitch = or(region.image_height, y, block_box.count[1]) * row_pitch;
     let left = image.shape.array_layers.saturating_sub(region.at.base_array_layer);
     for layer in 0..region.at.layer_count.min(left) {
         let level = plane.level(region.at.mip_level, region.at.base_array_layer + layer);
-        for (z, y) in (0..window.count[2]).flat_map(|z| (0..window.count[1]).map(move |y| (z, y))) {
-            let slice = u64::from(layer) * window.count[2] + z;
-            if let Some(inside) = window.row(&level, plane.block_size, y, z) {
-                visit(slice * slice_pitch + y * row_pitch, inside, window.count[0] * plane.block_size);
+        for (z, y) in (0..block_box.count[2]).flat_map(|z| (0..block_box.count[1]).map(move |y| (z, y))) {
+            let slice = u64::from(layer) * block_box.count[2] + z;
+            if let Some(inside) = block_box.row(&level, plane.block_size, y, z) {
+                visit(slice * slice_pitch + y * row_pitch, inside, block_box.count[0] * plane.block_size);
             }
         }
     }
 }
 
-fn copy_buffer_image(way: CopyDirection, buffer: &BufferData, image: &ImageData, image_copy: &BufferImageCopy) {
+fn copy_buffer_image(direction: CopyDirection, buffer: &BufferData, image: &ImageData, image_copy: &BufferImageCopy) {
     let (Some(linear), Some(texels)) = (buffer.binding(), image.binding()) else { return };
     let region = TexelRegion {
         at: image_copy.image_subresource,
@@ -197,7 +197,7 @@ fn copy_buffer_image(way: CopyDirection, buffer: &BufferData, image: &ImageData,
     };
     for_each_row(image, &region, |outside, inside, size| {
         let (in_buffer, in_image) = (linear.offset + image_copy.buffer_offset + outside, texels.offset + inside);
-        match way {
+        match direction {
             CopyDirection::ToImage => copy(&linear.memory, in_buffer, &texels.memory, in_image, size),
             CopyDirection::ToBuffer => copy(&texels.memory, in_image, &linear.memory, in_buffer, size),
         }
@@ -279,8 +279,13 @@ pub(crate) fn cmd_update_buffer(c: ApplicationMemory<'_>, call: &CmdUpdateBuffer
     record(c, call.command_buffer, BUFFERS.get(call.dst_buffer.0).map(|to| Transfer::Write { to, offset, bytes }));
 }
 
-fn buffer_image(way: CopyDirection, buffer: Buffer, image: Image, regions: Vec<BufferImageCopy>) -> Option<Transfer> {
-    Some(Transfer::BufferImage { direction: way, buffer: BUFFERS.get(buffer.0)?, image: IMAGES.get(image.0)?, regions })
+fn buffer_image(
+    direction: CopyDirection,
+    buffer: Buffer,
+    image: Image,
+    regions: Vec<BufferImageCopy>,
+) -> Option<Transfer> {
+    Some(Transfer::BufferImage { direction, buffer: BUFFERS.get(buffer.0)?, image: IMAGES.get(image.0)?, regions })
 }
 
 fn to_buffer_image_copy(image_copy: &BufferImageCopy2) -> BufferImageCopy {

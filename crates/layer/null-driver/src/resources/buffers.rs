@@ -61,11 +61,11 @@ fn requirements(size: u64, is_protected: bool) -> MemoryRequirements {
 pub(crate) fn create_buffer(c: ApplicationMemory<'_>, call: &CreateBufferParams) -> Result {
     let Some(info) = c.get(call.p_create_info) else { return Result::ERROR_UNKNOWN };
     let has = |flag: BufferCreateFlags| info.flags.0 & flag.0 != 0;
-    let wish = c.find::<BufferOpaqueCaptureAddressCreateInfo>(info.p_next).map_or(0, |it| it.opaque_capture_address);
-    let addresses = match (has(BufferCreateFlags::SPARSE_BINDING), wish) {
+    let wanted = c.find::<BufferOpaqueCaptureAddressCreateInfo>(info.p_next).map_or(0, |it| it.opaque_capture_address);
+    let addresses = match (has(BufferCreateFlags::SPARSE_BINDING), wanted) {
         (false, _) => None,
         (true, 0) => DeviceAddressRange::allocate(info.size),
-        (true, wish) => match DeviceAddressRange::allocate_at(wish, info.size) {
+        (true, wanted) => match DeviceAddressRange::allocate_at(wanted, info.size) {
             Some(address_range) => Some(address_range),
             None => return Result::ERROR_INVALID_OPAQUE_CAPTURE_ADDRESS,
         },

@@ -116,10 +116,10 @@ fn mapped_size(size: u64) -> usize {
 }
 
 /// Maps fresh or shared memory, at the wished address if that is free.
-fn map(wish: u64, size: u64, file: Option<&SharedMemory>) -> Option<u64> {
+fn map(wanted: u64, size: u64, file: Option<&SharedMemory>) -> Option<u64> {
     match file {
-        Some(file) => file.map(wish, mapped_size(size)).ok(),
-        None => pages::map(wish, mapped_size(size)),
+        Some(file) => file.map(wanted, mapped_size(size)).ok(),
+        None => pages::map(wanted, mapped_size(size)),
     }
 }
 
@@ -151,10 +151,11 @@ fn allocate(
     is_placed: bool,
 ) -> std::result::Result<DeviceAllocation, Result> {
     let (size, heap) = (info.allocation_size, heap_of(info.memory_type_index));
-    let wish = c.find::<MemoryOpaqueCaptureAddressAllocateInfo>(info.p_next).map_or(0, |it| it.opaque_capture_address);
-    let addresses = match wish {
+    let wanted =
+        c.find::<MemoryOpaqueCaptureAddressAllocateInfo>(info.p_next).map_or(0, |it| it.opaque_capture_address);
+    let addresses = match wanted {
         0 => DeviceAddressRange::allocate(size).ok_or(Result::ERROR_OUT_OF_DEVICE_MEMORY)?,
-        wish => DeviceAddressRange::allocate_at(wish, size).ok_or(Result::ERROR_INVALID_OPAQUE_CAPTURE_ADDRESS)?,
+        wanted => DeviceAddressRange::allocate_at(wanted, size).ok_or(Result::ERROR_INVALID_OPAQUE_CAPTURE_ADDRESS)?,
     };
     if let Some(pointer_info) = c.find::<ImportMemoryHostPointerInfoEXT>(info.p_next).filter(|it| it.handle_type.0 != 0)
     {

@@ -20,11 +20,11 @@ fn memory_maps_and_buffers_have_addresses() {
     assert!(address != 0 && address == memory);
     // Freed, the same address can be had again.
     vk!(FnFreeMemory(world.instance; world.device, buffer.memory, Ptr::NULL));
-    let mut wish = MemoryOpaqueCaptureAddressAllocateInfo::zeroed();
-    wish.opaque_capture_address = memory;
+    let mut wanted = MemoryOpaqueCaptureAddressAllocateInfo::zeroed();
+    wanted.opaque_capture_address = memory;
     let mut info = MemoryAllocateInfo::zeroed();
     info.allocation_size = 4096;
-    info.p_next = Ptr::to(&wish).cast();
+    info.p_next = Ptr::to(&wanted).cast();
     let allocate = || {
         let mut memory = DeviceMemory(0);
         let result = vk!(FnAllocateMemory(world.instance; world.device, Ptr::to(&info), Ptr::NULL, out(&mut memory)));

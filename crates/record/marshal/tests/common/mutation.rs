@@ -8,7 +8,8 @@ use lavascope_marshal::{Arena, HandleResolver, IdResolver, Packer, RecordBuffer,
 use lavascope_record::pack_context::{LibraryUse, PackContext, SubpassUse};
 use lavascope_record::{Call, Omissions, Outcome, RecordFault, RecordPhase, check, print};
 use lavascope_sim::mutate;
-use lavascope_sim::{CallOptions, Random, SyntheticObjects, random_call_memory};
+use lavascope_sim::{CallOptions, SyntheticObjects, random_call_memory};
+use lavascope_test_support::TestRng;
 
 use crate::SimHandles;
 
@@ -36,7 +37,7 @@ pub(crate) fn mutate_records(seed: u64, records: u64) -> Tally {
 
 /// Gives records of every command, each with what damage made of it.
 pub(crate) fn each_damaged(seed: u64, records: u64, mut give: impl FnMut(&[u64], &[u64])) {
-    let mut random = Random::new(seed);
+    let mut random = TestRng::new(seed);
     let options = CallOptions::UNRESTRICTED;
     let mut done = 0;
     while done < records {
@@ -97,7 +98,7 @@ fn judge(words: &[u64], arena: &mut Arena, tally: &mut Tally) {
     };
     let body_words = record.body().len() / 8;
     let again = again.unwrap_or_default();
-    // The second word of the head also counts the touches, which packing leaves to others.
+    // The second word of the header also counts the order edges, which are not added by packing.
     assert_eq!((again.first(), again.get(2..)), (words.first(), words.get(2..body_words)), "not canonical:\n{text}");
     tally.canonical += 1;
 }

@@ -1,4 +1,4 @@
-//! The header of a file, and the blocks it consists of.
+//! The header of a file, and its blocks.
 
 use xxhash_rust::xxh3::{Xxh3, xxh3_64};
 
@@ -7,28 +7,28 @@ use crate::format::byte_reader::ByteReader;
 
 /// The version of the format that is written.
 pub const VERSION: u32 = 1;
-/// No block is larger than this, neither as it is stored nor unpacked.
+/// Largest size of a block, compressed and decompressed.
 pub const BLOCK_MAX: usize = 1 << 20;
 
 const MAGIC: [u8; 8] = *b"\x89LAVA\r\n\x1a";
 pub(crate) const HEADER_SIZE: usize = 64;
 pub(crate) const BLOCK_HEAD_SIZE: usize = 72;
-/// The bytes of a block's head before its checksum.
+/// Size of a block's head without the checksum.
 const CHECKSUMMED_BYTES: usize = BLOCK_HEAD_SIZE - 8;
-/// At the start of each block, so that blocks are found again behind damage.
+/// At the begin of each block, so that reading can continue after damage.
 pub(crate) const BLOCK_MAGIC: [u8; 4] = *b"LBLK";
 /// Blocks begin at multiples of this.
 pub(crate) const ALIGNMENT: usize = 8;
 
-/// What a file begins with.
+/// The header of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TraceHeader {
     pub version: u32,
-    /// A random number that tells captures apart, and leads from a file to its tail.
+    /// A random number that identifies a capture, and connects a trace with its tail.
     pub id: u128,
-    /// When the capture began, in nanoseconds since 1970.
+    /// The begin of the capture, in nanoseconds since 1970.
     pub began: u64,
-    /// The time of a call is counted in this many steps a second, from the beginning on.
+    /// Times of calls are counted in this many steps per second, from the begin of the capture.
     pub ticks_per_second: u64,
 }
 
@@ -82,19 +82,19 @@ pub fn is_trace(file: &[u8]) -> bool {
     TraceHeader::read(file) != Err(TraceError::NoTrace)
 }
 
-/// What a block holds.
+/// The kind of contents of a block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[repr(u8)]
 pub enum BlockKind {
-    /// How commands and types of objects are numbered in this file.
+    /// The numbers of commands and object types in this file.
     Schema = 1,
-    /// Facts about the capture, as JSON.
+    /// Metadata of the capture, as JSON.
     Metadata = 2,
-    /// Large things, by their hash.
+    /// Large data, by hash.
     Contents = 3,
     /// Calls of one stream.
     Calls = 4,
-    /// Where everything is.
+    /// The positions of all blocks.
     Index = 5,
 }
 
@@ -106,7 +106,7 @@ impl BlockKind {
     }
 }
 
-/// How a block is compressed.
+/// The compression of a block.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Codec {
@@ -121,7 +121,7 @@ impl Codec {
         [Codec::None, Codec::Zstd, Codec::Lz4].into_iter().find(|it| *it as u8 == number)
     }
 
-    /// Compresses; none where that does not make it smaller.
+    /// The compressed bytes; none if they would not be smaller.
     pub(crate) fn compress(self, raw: &[u8]) -> Option<Vec<u8>> {
         let packed = match self {
             Codec::None => return None,
@@ -131,7 +131,7 @@ impl Codec {
         (packed.len() < raw.len()).then_some(packed)
     }
 
-    /// Puts what was compressed in the place of what `to` has. None where it has another size.
+    /// Replaces the contents of `to` with the decompressed bytes. None if their size is wrong.
     fn decompress(self, stored: &[u8], raw_size: usize, means: &mut Decompressors, to: &mut Vec<u8>) -> Option<()> {
         to.clear();
         let size = match self {
@@ -156,13 +156,13 @@ impl Codec {
     }
 }
 
-/// What unpacking takes, for one block after the other.
+/// Decompressors that are reused for many blocks.
 #[derive(Default)]
 pub(crate) struct Decompressors {
     zstd: Option<zstd::bulk::Decompressor<'static>>,
 }
 
-/// Bytes that are stored behind a head, as far as that can be told.
+/// Number of bytes after a block's head, if the head is plausible.
 pub(crate) fn stored_size(head: &[u8]) -> Option<usize> {
     let bytes = head.get(56..60)?;
     Some(u32::from_le_bytes(std::array::from_fn(|it| bytes[it])) as usize)
@@ -173,14 +173,14 @@ pub(crate) fn stored_size(head: &[u8]) -> Option<usize> {
 pub(crate) struct BlockHead {
     pub(crate) kind: BlockKind,
     pub(crate) codec: Codec,
-    /// Of calls: the thread's number.
+    /// For calls: the stream number.
     pub(crate) stream: u32,
-    /// Blocks are counted from zero; a gap is a loss.
+    /// Blocks are counted from zero. A gap means that a block is lost.
     pub(crate) sequence: u64,
-    /// Of calls: how many words of the stream lie before this block, and how many are in it.
+    /// For calls: the position of the block's first word in the stream, and its number of words.
     pub(crate) position: u64,
     pub(crate) words: u32,
-    /// Of calls: the number and the time of the first, and how many records there are.
+    /// For calls: the number and the time of the first call, and the number of records.
     pub(crate) call: u64,
     pub(crate) time: u64,
     pub(crate) count: u32,
@@ -207,12 +207,12 @@ impl BlockHead {
         all
     }
 
-    /// Bytes from the start of the block to the start of the next.
+    /// Size of the block including padding.
     pub(crate) fn size(self) -> usize {
         (BLOCK_HEAD_SIZE + self.stored_size as usize).next_multiple_of(ALIGNMENT)
     }
 
-    /// Reads the head of a block and looks whether the block is whole.
+    /// Reads the head of a block, and checks that the block is complete.
     pub(crate) fn read(file: &[u8]) -> Result<BlockHead, &'static str> {
         let head = file.get(..BLOCK_HEAD_SIZE).ok_or("the file ends inside the head of a block")?;
         if head[..4] != BLOCK_MAGIC {
@@ -246,7 +246,7 @@ impl BlockHead {
         })
     }
 
-    /// The contents of a block that was read at the start of `file`, in the place of what `to` has.
+    /// Replaces the contents of `to` with those of a block at the begin of `file`.
     pub(crate) fn decompress(
         self,
         file: &[u8],
@@ -258,7 +258,7 @@ impl BlockHead {
     }
 }
 
-/// Of a block: its head without the sum itself, and what is stored behind it.
+/// The checksum of a block: its head without the checksum, and its stored bytes.
 fn checksum(head: &[u8], stored: &[u8]) -> u64 {
     let mut sum = Xxh3::new();
     sum.update(&head[..CHECKSUMMED_BYTES]);

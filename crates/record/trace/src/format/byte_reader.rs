@@ -1,13 +1,13 @@
-//! Little-endian bytes, read with care.
+//! Reads little-endian bytes with bounds checks.
 
-/// What is wrong with bytes, and at which of them.
+/// What is wrong with the bytes, and where.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct FormatError {
     pub(crate) at: usize,
     pub(crate) what: &'static str,
 }
 
-/// Bytes from outside, read from front to back.
+/// Untrusted bytes, read from front to back.
 #[derive(Clone)]
 pub(crate) struct ByteReader<'a> {
     all: &'a [u8],
@@ -27,7 +27,7 @@ impl<'a> ByteReader<'a> {
         self.at == self.all.len()
     }
 
-    /// How many bytes were read.
+    /// Number of bytes that were read.
     pub(crate) fn at(&self) -> usize {
         self.at
     }
@@ -67,7 +67,7 @@ impl<'a> ByteReader<'a> {
         Ok(u128::from_le_bytes(self.array()?))
     }
 
-    /// Seven bits in each byte, the lowest first; the top bit says that there are more.
+    /// Seven bits in each byte, lowest first; the top bit means that more bytes follow.
     pub(crate) fn varint(&mut self) -> Result<u64, FormatError> {
         let mut value = 0;
         for shift in (0..64).step_by(7) {
@@ -84,7 +84,7 @@ impl<'a> ByteReader<'a> {
         self.error("a number is too long")
     }
 
-    /// A number of things of which each takes at least a byte, or which is at most `max`.
+    /// A number of items, each of which takes at least one byte, or at most `max`.
     pub(crate) fn count(&mut self, max: usize) -> Result<usize, FormatError> {
         let before = self.at;
         let count = self.varint()?;

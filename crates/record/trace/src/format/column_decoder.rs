@@ -1,7 +1,7 @@
-//! Columns read back as records, a few at a time.
+//! Decodes columns into records, a few at a time.
 //!
-//! All of a block is looked at when it is opened, so giving its records cannot fail. They are given in parts, since
-//! what was just written is read while it is still in the cache, and a stream takes little memory.
+//! Opening a block checks all of it, so decoding its records cannot fail. Records are decoded in parts, because a part
+//! is still in the cache when it is read, and a stream then needs little memory.
 
 use std::ops::Range;
 
@@ -12,25 +12,25 @@ use crate::format::column_encoder::{
     ALL_ALIKE, DIFFERENCES, HEAD_WORDS, LANES, PLAIN, RecordShape, SHAPES_MAX, WORDS_MAX, expected_call, unzigzag,
 };
 
-/// Words that are copied at once. Most rows have no more, so that nothing has to be counted; what stands behind a row is
-/// copied with it, and written over later.
+/// Number of words that are copied at once. Most rows are not longer, so the copy needs no loop. Words behind a row are
+/// copied as well and overwritten later.
 const STRIDE: usize = 8;
 
-/// A record of a block, by its words.
+/// The position of a record in the decoded words.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct RecordSpan {
     pub(crate) first: u32,
     pub(crate) end: u32,
     pub(crate) time: u64,
-    /// Words between head and touches are hashes of the pieces of its body.
+    /// Whether the words between the header and the order edges are hashes of the pieces of the body.
     pub(crate) is_external: bool,
-    /// Whether its call is complete with it.
+    /// Whether its call is complete with this record.
     pub(crate) completes: bool,
-    /// Whether it comes after none of another stream.
+    /// Whether it has no order edge to another stream.
     pub(crate) is_independent: bool,
 }
 
-/// Records of a block, one behind the other.
+/// Decoded records of a block, one after the other.
 #[derive(Default)]
 pub(crate) struct DecodedRecords {
     pub(crate) words: Vec<u64>,
@@ -38,67 +38,67 @@ pub(crate) struct DecodedRecords {
 }
 
 impl DecodedRecords {
-    /// Forgets the records, and keeps the space.
+    /// Removes the records, but keeps the memory.
     pub(crate) fn clear(&mut self) {
         self.words.clear();
         self.spans.clear();
     }
 
-    /// Bytes that they take.
+    /// Memory size in bytes.
     pub(crate) fn size(&self) -> usize {
         self.words.capacity() * size_of::<u64>() + self.spans.capacity() * size_of::<RecordSpan>()
     }
 }
 
-/// A block that was looked at, and how much of it was given. What stands in its columns stays in its contents.
+/// A checked block, and how much of it was decoded. The values of the columns stay in the contents of the block.
 #[derive(Default)]
 pub(crate) struct ColumnDecoder {
-    /// Records, their words, and how many records were given.
+    /// Number of records, of their words, and of decoded records.
     count: usize,
     words: usize,
     given: usize,
-    /// Number and time of the record before the next.
+    /// Number and time of the last decoded record.
     last: (u64, u64),
     shapes: Vec<ShapeDecoder>,
-    /// Where the order begins, and the bytes of each of its numbers.
+    /// Position of the order column, and bytes of each number in it.
     order: (usize, usize),
     unexpected_calls: SparseColumn,
     edge_counts: SparseColumn,
     times: BytePlanes,
     edges: BytePlanes,
     edges_given: usize,
-    /// What all records of a form have in common, form by form, and a stride of nothing.
+    /// The common words of each shape, followed by one stride of zeros.
     common: Vec<u64>,
     lanes: Vec<LaneDecoder>,
     buffers: DecodeBuffers,
 }
 
-/// Records of one shape.
+/// The records of one shape.
 struct ShapeDecoder {
-    /// The first word of their heads, and how much the number of each is above the one before it.
+    /// The first word of their headers, and the difference between consecutive call numbers.
     head: u64,
     step: u64,
     width: usize,
     is_external: bool,
     completes: bool,
-    /// Where its words begin in what they have in common, and which lanes are its own.
+    /// The position of its words in `common`, and its lanes with different values.
     common: usize,
     lanes: Range<usize>,
-    /// How many there are, were given, and are in the part that is being given; where their rows begin.
+    /// Number of records, of decoded ones, and of those in the current part; and the begin of their rows.
     count: usize,
     given: usize,
     here: usize,
     row: usize,
 }
 
-/// Notes about some of the records, in their order.
+/// Values for some of the records, in their order.
 #[derive(Default)]
 struct SparseColumn {
     all: Vec<(u32, u64)>,
     given: usize,
 }
 
-/// Numbers that stand in planes: all lowest bytes first.
+/// Numbers in byte planes: all lowest bytes first.
 #[derive(Clone, Copy, Default)]
 struct BytePlanes {
     first: usize,
@@ -106,45 +106,45 @@ struct BytePlanes {
     count: usize,
 }
 
-/// A lane whose values differ.
+/// A lane with different values.
 struct LaneDecoder {
     word: u32,
     shift: u32,
     are_differences: bool,
     planes: BytePlanes,
-    /// The last value that was given.
+    /// The last decoded value.
     last: u32,
 }
 
-/// Space for the part that is being given.
+/// Buffers for the current part.
 #[derive(Default)]
 struct DecodeBuffers {
     order: Vec<u16>,
     times: Vec<u64>,
-    touches: Vec<u64>,
+    order_edges: Vec<u64>,
     rows: Vec<u32>,
 }
 
 impl ColumnDecoder {
-    /// Whether all records were given.
+    /// Whether all records are decoded.
     pub(crate) fn is_empty(&self) -> bool {
         self.given == self.count
     }
 
-    /// Bytes that it takes.
+    /// Memory size in bytes.
     pub(crate) fn size(&self) -> usize {
-        let DecodeBuffers { order, times, touches, rows } = &self.buffers;
+        let DecodeBuffers { order, times, order_edges, rows } = &self.buffers;
         self.shapes.capacity() * size_of::<ShapeDecoder>()
             + (self.unexpected_calls.all.capacity() + self.edge_counts.all.capacity()) * size_of::<(u32, u64)>()
             + self.lanes.capacity() * size_of::<LaneDecoder>()
-            + (self.common.capacity() + times.capacity() + touches.capacity()) * size_of::<u64>()
+            + (self.common.capacity() + times.capacity() + order_edges.capacity()) * size_of::<u64>()
             + order.capacity() * size_of::<u16>()
             + rows.capacity() * size_of::<u32>()
     }
 
-    /// Looks at a block, in the place of another one. `own` tells how commands of the file are numbered here.
+    /// Opens and checks a block, and replaces the current one. `own` translates command numbers of the file.
     pub(crate) fn open(&mut self, contents: &[u8], own: impl Fn(u16) -> u16) -> Result<(), FormatError> {
-        // There is nothing to give of a block that is not what it should be.
+        // A block that is not valid has no records.
         (self.count, self.given) = (0, 0);
         self.common.clear();
         self.lanes.clear();
@@ -160,16 +160,16 @@ impl ColumnDecoder {
         self.unexpected_calls.take(&mut from, count)?;
         self.edge_counts.take(&mut from, count)?;
         self.times = BytePlanes::take::<8>(&mut from, count)?;
-        let touches = self.edge_counts.all.iter().fold(0u64, |all, it| all.saturating_add(it.1));
+        let order_edges = self.edge_counts.all.iter().fold(0u64, |all, it| all.saturating_add(it.1));
         let words = |all: u64, it: &ShapeDecoder| all.saturating_add((it.count * (HEAD_WORDS + it.width)) as u64);
-        let words = self.shapes.iter().fold(touches, words);
+        let words = self.shapes.iter().fold(order_edges, words);
         if words > WORDS_MAX as u64 {
             return from.error("the records are larger than those of one block are");
         }
-        self.edges = BytePlanes::take::<8>(&mut from, touches as usize)?;
+        self.edges = BytePlanes::take::<8>(&mut from, order_edges as usize)?;
         self.edges_given = 0;
-        for form in &mut self.shapes {
-            form.take_table(&mut from, &mut self.common, &mut self.lanes)?;
+        for shape in &mut self.shapes {
+            shape.take_table(&mut from, &mut self.common, &mut self.lanes)?;
         }
         self.common.resize(self.common.len() + STRIDE, 0);
         if !from.is_empty() {
@@ -179,7 +179,7 @@ impl ColumnDecoder {
         Ok(())
     }
 
-    /// Which form each record has.
+    /// Reads the shape of each record.
     fn take_order(&mut self, from: &mut ByteReader<'_>, contents: &[u8], count: usize) -> Result<(), FormatError> {
         let width = if self.shapes.len() <= 256 { 1 } else { 2 };
         self.order = (from.at(), width);
@@ -187,7 +187,7 @@ impl ColumnDecoder {
         self.read_order(contents, 0..count);
         for order_item in &self.buffers.order {
             match self.shapes.get_mut(usize::from(*order_item)) {
-                Some(form) => form.count += 1,
+                Some(shape) => shape.count += 1,
                 None => return from.error("a record of a shape that is not there"),
             }
         }
@@ -204,18 +204,18 @@ impl ColumnDecoder {
         }
     }
 
-    /// Puts the next records in the place of what `to` has: about so many words, and one record at least. The contents
-    /// are those that were looked at.
+    /// Replaces the contents of `to` with the next records: about `words` words, but at least one record. `contents`
+    /// must be those of the checked block.
     pub(crate) fn decode_next(&mut self, contents: &[u8], words: usize, to: &mut DecodedRecords) {
         let step = (words.min(WORDS_MAX) * self.count / self.words.max(1)).clamp(1, WORDS_MAX);
         let range = self.given..(self.given + step).min(self.count);
         self.read_order(contents, range.clone());
         self.times.read(contents, range.clone(), &mut self.buffers.times);
-        let touches = self.edge_counts.pending_before(range.end).iter().map(|it| it.1 as usize).sum::<usize>();
-        self.edges.read(contents, self.edges_given..self.edges_given + touches, &mut self.buffers.touches);
-        self.edges_given += touches;
-        let words = self.count_rows() + touches;
-        // All of it is written below, so what stands there may stay.
+        let order_edges = self.edge_counts.pending_before(range.end).iter().map(|it| it.1 as usize).sum::<usize>();
+        self.edges.read(contents, self.edges_given..self.edges_given + order_edges, &mut self.buffers.order_edges);
+        self.edges_given += order_edges;
+        let words = self.count_rows() + order_edges;
+        // All of it is written below, so old contents may stay.
         if to.words.capacity() < words + STRIDE {
             to.words = Vec::with_capacity(words.next_power_of_two().min(WORDS_MAX) + STRIDE);
         }
@@ -223,65 +223,65 @@ impl ColumnDecoder {
         to.spans.clear();
         to.spans.reserve(range.len());
         self.put_heads(to);
-        for form in self.shapes.iter_mut().filter(|it| it.here > 0) {
-            let rows = &self.buffers.rows[form.row - form.here..form.row];
-            for lane in &mut self.lanes[form.lanes.clone()] {
-                lane.put(contents, form.given, rows, &mut to.words);
+        for shape in self.shapes.iter_mut().filter(|it| it.here > 0) {
+            let rows = &self.buffers.rows[shape.row - shape.here..shape.row];
+            for lane in &mut self.lanes[shape.lanes.clone()] {
+                lane.put(contents, shape.given, rows, &mut to.words);
             }
-            form.given += form.here;
+            shape.given += shape.here;
         }
         to.words.truncate(words);
         self.given = range.end;
     }
 
-    /// Finds out where the rows of each form begin; gives the words that all of them take.
+    /// Computes the begin of each shape's rows. Returns the number of words of all rows.
     fn count_rows(&mut self) -> usize {
-        for form in &mut self.shapes {
-            form.here = 0;
+        for shape in &mut self.shapes {
+            shape.here = 0;
         }
         for table in &self.buffers.order {
             self.shapes[usize::from(*table)].here += 1;
         }
         let (mut row, mut words) = (0, 0);
-        for form in &mut self.shapes {
-            form.row = row;
-            row += form.here;
-            words += form.here * (HEAD_WORDS + form.width);
+        for shape in &mut self.shapes {
+            shape.row = row;
+            row += shape.here;
+            words += shape.here * (HEAD_WORDS + shape.width);
         }
         self.buffers.rows.resize(row, 0);
         words
     }
 
-    /// Places the records, and fills in heads, touches, and what those of a form have in common.
+    /// Writes the positions of the records, their headers, order edges, and the common words of their shapes.
     fn put_heads(&mut self, to: &mut DecodedRecords) {
-        let DecodeBuffers { order, times, touches, rows } = &mut self.buffers;
-        let (mut last, mut first, mut touches) = (self.last, 0, &touches[..]);
+        let DecodeBuffers { order, times, order_edges, rows } = &mut self.buffers;
+        let (mut last, mut first, mut order_edges) = (self.last, 0, &order_edges[..]);
         for (index, (table, time)) in (self.given as u32..).zip(order.iter().zip(times.iter())) {
-            let form = &mut self.shapes[usize::from(*table)];
-            let call = self.unexpected_calls.next_if(index).unwrap_or(last.0.wrapping_add(form.step));
-            let touch_count = self.edge_counts.next_if(index).map_or(0, |it| it as usize);
+            let shape = &mut self.shapes[usize::from(*table)];
+            let call = self.unexpected_calls.next_if(index).unwrap_or(last.0.wrapping_add(shape.step));
+            let edge_count = self.edge_counts.next_if(index).map_or(0, |it| it as usize);
             last = (call, last.1.wrapping_add(*time));
             let body = first + HEAD_WORDS;
-            let body_end = body + form.width;
-            let end = body_end + touch_count;
+            let body_end = body + shape.width;
+            let end = body_end + edge_count;
             let words = &mut to.words[first..];
-            words[0] = form.head;
-            words[1] = call & CALL_MAX | (touch_count as u64) << ORDER_EDGES_SHIFT;
-            let (row, common) = (&mut words[HEAD_WORDS..], &self.common[form.common..]);
+            words[0] = shape.head;
+            words[1] = call & CALL_MAX | (edge_count as u64) << ORDER_EDGES_SHIFT;
+            let (row, common) = (&mut words[HEAD_WORDS..], &self.common[shape.common..]);
             let mut at = 0;
-            while at < form.width {
+            while at < shape.width {
                 row[at..at + STRIDE].copy_from_slice(&common[at..at + STRIDE]);
                 at += STRIDE;
             }
-            if touch_count > 0 {
-                let (own, rest) = touches.split_at(touch_count);
+            if edge_count > 0 {
+                let (own, rest) = order_edges.split_at(edge_count);
                 to.words[body_end..end].copy_from_slice(own);
-                touches = rest;
+                order_edges = rest;
             }
-            rows[form.row] = body as u32;
-            form.row += 1;
-            let ShapeDecoder { is_external: is_elsewhere, completes, .. } = *form;
-            let (is_free, time) = (touch_count == 0, last.1);
+            rows[shape.row] = body as u32;
+            shape.row += 1;
+            let ShapeDecoder { is_external: is_elsewhere, completes, .. } = *shape;
+            let (is_free, time) = (edge_count == 0, last.1);
             let place = RecordSpan {
                 first: first as u32,
                 end: end as u32,
@@ -317,7 +317,7 @@ impl ShapeDecoder {
         }
     }
 
-    /// What its records have in common, and where they differ.
+    /// Reads the common words and the lanes of a shape.
     fn take_table(
         &mut self,
         from: &mut ByteReader<'_>,
@@ -339,7 +339,7 @@ impl ShapeDecoder {
                 _ => return from.error("a lane is stored in no known way"),
             }
         }
-        // A shape that no record has must not take space.
+        // A shape without records must not use memory.
         if self.count == 0 {
             common.truncate(self.common);
             lanes.truncate(first_lane);
@@ -366,7 +366,7 @@ impl SparseColumn {
         Ok(())
     }
 
-    /// The note about a record, if the next one is about it.
+    /// The value for a record, if the next value belongs to it.
     #[inline]
     fn next_if(&mut self, record: u32) -> Option<u64> {
         let (_, value) = *self.all.get(self.given).filter(|it| it.0 == record)?;
@@ -374,7 +374,7 @@ impl SparseColumn {
         Some(value)
     }
 
-    /// Those about records before one that were not given yet.
+    /// The values for records before `record` that were not read yet.
     fn pending_before(&self, record: usize) -> &[(u32, u64)] {
         let rest = &self.all[self.given..];
         &rest[..rest.partition_point(|it| (it.0 as usize) < record)]
@@ -398,7 +398,7 @@ impl BytePlanes {
         self.each(contents, range.start, to.iter_mut(), |to, value| *to = value);
     }
 
-    /// Gives numbers from one on, each with one of `with`.
+    /// Calls `put` with the numbers from `from` on, each together with an item of `with`.
     fn each<T>(
         &self,
         contents: &[u8],
@@ -408,8 +408,8 @@ impl BytePlanes {
     ) {
         let count = with.len();
         let plane = |it: usize| contents[self.first + it * self.count + from..][..count].iter();
-        // So that the compiler knows how many bytes a number has. Most have one or two, and need no look at how many
-        // numbers are left.
+        // Separate cases, so that the number of bytes is a constant for the compiler. Most numbers have one or two
+        // bytes.
         match self.planes {
             0 => with.for_each(|it| give(it, 0)),
             1 => with.zip(plane(0)).for_each(|(it, low)| give(it, u64::from(*low))),
@@ -449,7 +449,7 @@ impl BytePlanes {
 }
 
 impl LaneDecoder {
-    /// Puts its values from one on into rows, whose words do not have them yet.
+    /// Writes the values from `from` on into rows whose words are still zero.
     fn put(&mut self, contents: &[u8], from: usize, rows: &[u32], words: &mut [u64]) {
         let (words, shift) = (&mut words[self.word as usize..], self.shift);
         if self.are_differences {
@@ -471,15 +471,16 @@ impl LaneDecoder {
 mod tests {
     use super::*;
     use crate::format::column_encoder::{ColumnEncoder, RecordBody};
+    use lavascope_test_support::TestRng;
 
-    fn head(command: u16, kind: u8, call: u64, body: usize, touches: usize) -> RecordHeader {
+    fn head(command: u16, kind: u8, call: u64, body: usize, order_edges: usize) -> RecordHeader {
         RecordHeader {
             body_words: (HEAD_WORDS + body) as u32,
             command,
             kind,
             omissions: 0,
             call,
-            order_edge_count: touches as u32,
+            order_edge_count: order_edges as u32,
         }
     }
 
@@ -490,7 +491,7 @@ mod tests {
         Ok(all)
     }
 
-    /// Records of all sorts, some numbers of which count up, some are alike, some are random.
+    /// Records of all kinds: some numbers count up, some are equal, some are random.
     fn records() -> Vec<(u64, RecordHeader, Vec<u64>, Vec<u64>)> {
         let mut random = 1u64;
         let mut next = move || {
@@ -506,16 +507,16 @@ mod tests {
             call += u64::from(!is_leave) + u64::from(index % 100 == 50) * 3;
             let body: Vec<u64> =
                 (0..u64::from(command)).map(|it| [7, index, next(), next() << 40][it as usize % 4]).collect();
-            let touches: Vec<u64> = (0..if index % 31 == 0 { next() % 4 } else { 0 }).map(|_| next()).collect();
-            all.push((time, head(command, u8::from(is_leave), call, body.len(), touches.len()), body, touches));
+            let order_edges: Vec<u64> = (0..if index % 31 == 0 { next() % 4 } else { 0 }).map(|_| next()).collect();
+            all.push((time, head(command, u8::from(is_leave), call, body.len(), order_edges.len()), body, order_edges));
         }
         all
     }
 
     fn block() -> Vec<u8> {
         let mut gather = ColumnEncoder::after((40, 900));
-        for (time, head, body, touches) in &records() {
-            gather.push(*time, *head, RecordBody::Inline(body), touches);
+        for (time, head, body, order_edges) in &records() {
+            gather.push(*time, *head, RecordBody::Inline(body), order_edges);
         }
         gather.encode()
     }
@@ -524,7 +525,7 @@ mod tests {
     fn records_come_back_word_for_word_with_their_times() {
         let all = records();
         let block = block();
-        // At once, a few at a time, and one by one; in the space of the block before.
+        // At once, a few at a time, and one by one, with the memory of the block before.
         let (mut columns, mut part) = (ColumnDecoder::default(), DecodedRecords::default());
         for words in [usize::MAX, 100, 0] {
             columns.open(&block, |it| it).expect("our own block is whole");
@@ -534,9 +535,9 @@ mod tests {
                 columns.decode_next(&block, words, &mut part);
                 parts += 1;
                 for place in &part.spans {
-                    let (time, head, body, touches) = expected.next().expect("no more than there were");
+                    let (time, head, body, order_edges) = expected.next().expect("no more than there were");
                     let words: Vec<u64> =
-                        head.to_words().into_iter().chain(body.clone()).chain(touches.clone()).collect();
+                        head.to_words().into_iter().chain(body.clone()).chain(order_edges.clone()).collect();
                     assert_eq!(part.words[place.first as usize..place.end as usize], words);
                     assert_eq!(place.time, *time);
                 }
@@ -574,16 +575,14 @@ mod tests {
     #[test]
     fn damaged_columns_are_errors_and_never_large() {
         let good = block();
-        let mut seed = 7u64;
+        let mut rng = TestRng::new(7);
         for _ in 0..20_000 {
-            seed = seed.wrapping_mul(0x5851_f42d_4c95_7f2d).wrapping_add(0x1405_7b7e_f767_814f);
             let mut bad = good.clone();
-            let at = (seed >> 20) as usize % bad.len().min(400);
-            bad[at] = (seed >> 50) as u8;
+            bad[rng.below(good.len().min(400))] = rng.below(256) as u8;
             if let Ok(decoded) = decode(&bad) {
                 assert!(decoded.words.len() <= WORDS_MAX);
             }
-            bad.truncate((seed >> 30) as usize % good.len());
+            bad.truncate(rng.below(good.len()));
             assert!(decode(&bad).is_err());
         }
     }

@@ -1,9 +1,9 @@
-//! Calls of one stream as columns.
+//! Encodes the calls of one stream as columns.
 //!
-//! Calls of a thread come in a few *shapes*: a command, the half of the call, a length. Calls of one shape differ in a
-//! few of their numbers, so a block keeps the shapes, the order in which they come, and then for each shape and each
-//! 32-bit lane of its image all values one after the other: one value where they are all alike, else plane by plane,
-//! all lowest bytes first, as they are or as differences. What is left to the compressor is what really varies.
+//! The calls of a thread have a few *shapes*: a command, parameters or outputs, a length. Calls of one shape differ in
+//! a few numbers only. A block therefore stores the shapes, and the order in which they come. Then it stores, for each
+//! shape and each 32-bit lane of its body, all values one after the other. Equal values are stored once; others as byte
+//! planes, lowest bytes first, either directly or as differences. The compressor gets only what really varies.
 
 use lavascope_record::RecordPhase;
 use lavascope_record::encoding::{HEADER_SIZE, RecordHeader, beside};
@@ -11,25 +11,25 @@ use rustc_hash::FxHashMap;
 
 use crate::format::byte_reader::{ByteReader, FormatError, put_varint};
 
-/// Words of a head.
+/// Words of a record header.
 pub(crate) const HEAD_WORDS: usize = HEADER_SIZE / 8;
-/// Words of records in one block, at most; a larger body is a content.
+/// Largest number of words in one block; a larger body is stored as content.
 pub(crate) const WORDS_MAX: usize = 1 << 16;
-/// Shapes of one block, at most.
+/// Largest number of shapes in one block.
 pub(crate) const SHAPES_MAX: usize = 1 << 12;
-/// Lanes of a word.
+/// Number of lanes in a word.
 pub(crate) const LANES: usize = 2;
 
-/// What records must share to stand in one table.
+/// What the records of one table have in common.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct RecordShape {
     pub(crate) command: u16,
     pub(crate) kind: u8,
     pub(crate) remarks: u8,
     pub(crate) body_words: u32,
-    /// Whether the body is not here: its words are the hashes of its pieces.
+    /// Whether the body is stored elsewhere. The row then has the hashes of its pieces.
     pub(crate) is_external: bool,
-    /// Words of each row.
+    /// Number of words in each row.
     pub(crate) width: u32,
 }
 
@@ -39,7 +39,7 @@ struct ShapeTable {
     rows: Vec<u64>,
 }
 
-/// The body of a record, behind its head.
+/// The body of a record.
 #[derive(Clone, Copy)]
 pub(crate) enum RecordBody<'a> {
     Inline(&'a [u64]),
@@ -47,27 +47,27 @@ pub(crate) enum RecordBody<'a> {
     External(&'a [u64]),
 }
 
-/// Records of one stream on their way into a block.
+/// Collects records of one stream for a block.
 #[derive(Default)]
 pub(crate) struct ColumnEncoder {
     shapes: FxHashMap<RecordShape, u16>,
     tables: Vec<ShapeTable>,
     order: Vec<u16>,
     times: Vec<u64>,
-    /// Records with touches: which, and how many.
+    /// Records with order edges, and the number of edges.
     edge_counts: Vec<(u32, u32)>,
     edges: Vec<u64>,
-    /// Records whose number is not the one that is expected.
+    /// Records whose call number is not the expected one.
     unexpected_calls: Vec<(u32, u64)>,
-    /// Number and time of the record before the first, and of the last.
+    /// Number and time of the record before the first one, and of the last one.
     first: (u64, u64),
     last: (u64, u64),
-    /// Words of the block so far, as an upper bound.
+    /// Upper bound of the words of the block so far.
     room: usize,
 }
 
 impl ColumnEncoder {
-    /// A block behind a record with this number and time.
+    /// Begins a block after a record with this number and time.
     pub(crate) fn after(last: (u64, u64)) -> ColumnEncoder {
         ColumnEncoder { first: last, last, ..ColumnEncoder::default() }
     }
@@ -84,12 +84,12 @@ impl ColumnEncoder {
         self.last
     }
 
-    /// Whether there is room for one more record of so many words.
+    /// Whether a record of so many words still fits.
     pub(crate) fn has_room(&self, words: usize) -> bool {
         self.room + words < WORDS_MAX && self.tables.len() < SHAPES_MAX
     }
 
-    pub(crate) fn push(&mut self, time: u64, head: RecordHeader, body: RecordBody<'_>, touches: &[u64]) {
+    pub(crate) fn push(&mut self, time: u64, head: RecordHeader, body: RecordBody<'_>, order_edges: &[u64]) {
         let (row, is_elsewhere) = match body {
             RecordBody::Inline(row) => (row, false),
             RecordBody::External(row) => (row, true),
@@ -110,18 +110,18 @@ impl ColumnEncoder {
         });
         self.tables[usize::from(table)].rows.extend_from_slice(row);
         self.order.push(table);
-        // Clocks of different processors may disagree by a little.
+        // The clocks of different processors may differ a little.
         let time = time.max(self.last.1);
         self.times.push(time - self.last.1);
         if head.call != expected_call(self.last.0, head.kind) {
             self.unexpected_calls.push((index, head.call));
         }
-        if !touches.is_empty() {
-            self.edge_counts.push((index, touches.len() as u32));
-            self.edges.extend_from_slice(touches);
+        if !order_edges.is_empty() {
+            self.edge_counts.push((index, order_edges.len() as u32));
+            self.edges.extend_from_slice(order_edges);
         }
         self.last = (head.call, time);
-        self.room += HEAD_WORDS + row.len() + touches.len() + 1;
+        self.room += HEAD_WORDS + row.len() + order_edges.len() + 1;
     }
 
     pub(crate) fn encode(&self) -> Vec<u8> {
@@ -149,7 +149,7 @@ impl ColumnEncoder {
     }
 }
 
-/// The number of the record behind one with number `last`: the next call, or the second half of that one.
+/// The expected call number after a record: that of the next call, or of the outputs of the same call.
 pub(crate) fn expected_call(last: u64, kind: u8) -> u64 {
     let is_next = kind == RecordPhase::Enter as u8 || beside::has_own_number(kind);
     if is_next { last.wrapping_add(1) } else { last }
@@ -183,7 +183,7 @@ impl RecordShape {
     }
 }
 
-/// How the values of a lane are stored.
+/// The ways to store the values of a lane.
 pub(crate) const ALL_ALIKE: u8 = 0;
 pub(crate) const PLAIN: u8 = 1;
 pub(crate) const DIFFERENCES: u8 = 2;
@@ -211,7 +211,7 @@ impl ShapeTable {
     }
 }
 
-/// How the values of a lane are best stored. Differences where most steps are like the one before.
+/// The best way to store the values of a lane. Differences are best if most of them equal the one before.
 fn mode(values: impl Iterator<Item = u32> + Clone) -> u8 {
     let Some(first) = values.clone().next() else { return ALL_ALIKE };
     if values.clone().all(|it| it == first) {
@@ -231,7 +231,7 @@ fn differences(values: impl Iterator<Item = u32> + Clone) -> impl Iterator<Item 
     values.map(move |it| zigzag(it.wrapping_sub(std::mem::replace(&mut last, it))))
 }
 
-/// Small numbers of both signs as small numbers.
+/// Maps small numbers of both signs to small unsigned numbers.
 fn zigzag(step: u32) -> u32 {
     step << 1 ^ ((step as i32) >> 31) as u32
 }
@@ -240,7 +240,7 @@ pub(crate) fn unzigzag(folded: u32) -> u32 {
     folded >> 1 ^ (folded & 1).wrapping_neg()
 }
 
-/// Bytes of numbers, all lowest ones first, as many of each as the largest needs.
+/// Writes numbers as byte planes, lowest bytes first, with as many planes as the largest number needs.
 fn put_planes(to: &mut Vec<u8>, values: impl Iterator<Item = u64> + Clone, count: usize) {
     let bits = 64 - values.clone().fold(0, |all, it| all | it).leading_zeros();
     let planes = bits.div_ceil(8);
@@ -251,7 +251,7 @@ fn put_planes(to: &mut Vec<u8>, values: impl Iterator<Item = u64> + Clone, count
     }
 }
 
-/// Numbers of records, each with a value.
+/// Writes record numbers with a value each.
 fn put_pairs(to: &mut Vec<u8>, pairs: impl ExactSizeIterator<Item = (u32, u64)>) {
     put_varint(to, pairs.len() as u64);
     let mut last = 0;

@@ -1,4 +1,4 @@
-//! Large things, stored once and named by their hash.
+//! Large data, stored once and identified by hash.
 
 use std::ops::Range;
 
@@ -8,14 +8,14 @@ use xxhash_rust::xxh3::xxh3_128;
 use crate::format::block::BLOCK_MAX;
 use crate::format::byte_reader::{ByteReader, FormatError};
 
-/// Names a piece of content.
+/// The hash of a piece of content.
 pub type ContentHash = u128;
 
-/// Larger contents are stored in pieces of this many bytes.
+/// Larger contents are split into pieces of this size.
 pub const PIECE_MAX: usize = 256 << 10;
-/// A block of contents is full at this size.
+/// A block of contents is complete at this size.
 const FULL: usize = 512 << 10;
-/// Hashes that are remembered; beyond that things may be stored twice.
+/// Largest number of remembered hashes. Beyond that, equal data may be stored twice.
 const KNOWN_MAX: usize = 1 << 20;
 /// Bytes before each piece: hash and size.
 const PIECE_HEAD: usize = 20;
@@ -25,7 +25,7 @@ pub(crate) fn hash(bytes: &[u8]) -> ContentHash {
     xxh3_128(bytes)
 }
 
-/// Pieces on their way into a block.
+/// Collects pieces for a block.
 #[derive(Default)]
 pub(crate) struct ContentStore {
     block: Vec<u8>,
@@ -34,7 +34,7 @@ pub(crate) struct ContentStore {
 }
 
 impl ContentStore {
-    /// Adds a piece if it is not in the file yet.
+    /// Adds a piece, if the file does not have it yet.
     pub(crate) fn add(&mut self, piece: &[u8]) -> ContentHash {
         debug_assert!(piece.len() <= PIECE_MAX && self.block.len() + PIECE_HEAD + piece.len() <= BLOCK_MAX);
         let hash = hash(piece);
@@ -50,12 +50,12 @@ impl ContentStore {
         hash
     }
 
-    /// Whether a block should be made before more is added.
+    /// Whether a block must be written before more pieces are added.
     pub(crate) fn is_full(&self) -> bool {
         self.block.len() >= FULL
     }
 
-    /// The contents of a block with what was added since the last, and how many pieces it has.
+    /// The contents of a block with the pieces since the last call, and their number.
     pub(crate) fn take(&mut self) -> Option<(Vec<u8>, u32)> {
         let count = std::mem::take(&mut self.count);
         (count > 0).then(|| (std::mem::take(&mut self.block), count))

@@ -1,11 +1,11 @@
-//! Where everything is in a file: written at its end, rebuilt by looking when it is absent.
+//! The index of a file: written at its end, or rebuilt by a scan if it is missing.
 
 use lavascope_abi::Command;
 
 use crate::format::block::{BLOCK_MAX, BlockKind};
 use crate::format::byte_reader::{ByteReader, FormatError, put_varint};
 
-/// Where a block is, and what is in it.
+/// The position of a block, and what it contains.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct BlockEntry {
     pub(crate) at: u64,
@@ -18,12 +18,12 @@ pub(crate) struct BlockEntry {
     pub(crate) count: u32,
 }
 
-/// A point that one may want to go to.
+/// A frame or submission to which a reader may seek.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SeekPoint {
     pub kind: SeekPointKind,
     pub stream: u32,
-    /// The call that ends the frame or submits.
+    /// The call that ends the frame, or submits.
     pub call: u64,
     pub time: u64,
 }
@@ -36,7 +36,7 @@ pub enum SeekPointKind {
 }
 
 impl SeekPointKind {
-    /// What a command is, if it is one of them.
+    /// The kind of seek point that a command makes, if any.
     pub fn of(command: Command) -> Option<SeekPointKind> {
         match command {
             Command::QueuePresentKHR => Some(SeekPointKind::Frame),
@@ -46,9 +46,9 @@ impl SeekPointKind {
     }
 }
 
-/// Entries of one block of an index.
+/// Number of entries in one block of an index.
 const ENTRIES_MAX: usize = 8192;
-/// Bytes that an entry takes at most, and each takes at least.
+/// Largest and smallest size of an entry in bytes.
 const ENTRY_MAX: usize = 64;
 const _: () = assert!(ENTRIES_MAX * ENTRY_MAX <= BLOCK_MAX);
 
@@ -59,7 +59,7 @@ pub(crate) struct Index {
 }
 
 impl Index {
-    /// The contents of the blocks that hold it.
+    /// The contents of the blocks of the index.
     pub(crate) fn encode(&self) -> Vec<Vec<u8>> {
         let (mut entries, mut moments) = (self.entries.chunks(ENTRIES_MAX), self.seek_points.chunks(ENTRIES_MAX));
         let mut all = Vec::new();
@@ -71,7 +71,7 @@ impl Index {
         }
     }
 
-    /// Adds what a block of an index holds.
+    /// Adds the entries of a block of the index.
     pub(crate) fn add(&mut self, block: &[u8]) -> Result<(), FormatError> {
         let mut from = ByteReader::new(block);
         for _ in 0..from.count(ENTRIES_MAX)? {

@@ -1,24 +1,24 @@
-//! How commands and types of objects are numbered in a file, by their names.
+//! The numbers of commands and object types in a file, by name.
 //!
-//! Images of calls are laid out as C lays them out, which never changes for a command or structure that exists. What
-//! may change from one version of the registry to the next is how they are numbered, and what there is.
+//! The body of a call has the C layout of its structures, which never changes for an existing command. But a new
+//! version of the registry may add commands, and change their numbers.
 
 use lavascope_abi::{Command, HandleType};
 use serde::{Deserialize, Serialize};
 
 use crate::error::TraceError;
 
-/// The names behind the numbers.
+/// The names of all numbers.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Schema {
     /// By number.
     commands: Vec<String>,
-    /// Each with its number.
+    /// Each name with its number.
     handles: Vec<(String, u8)>,
 }
 
-/// The names of all commands here, in their order and each with a zero behind it. They stand together, so that
-/// comparing them with those of a file does not go through all tables of the registry.
+/// The names of all commands of this version, in order, each with a terminating zero. They are contiguous, so that
+/// comparing them with those of a file does not read all tables of the registry.
 static COMMAND_NAMES: [u8; COMMAND_NAMES_SIZE] = command_names();
 
 const COMMAND_NAMES_SIZE: usize = {
@@ -46,7 +46,7 @@ const fn command_names() -> [u8; COMMAND_NAMES_SIZE] {
 }
 
 impl Schema {
-    /// That of this version.
+    /// The schema of this version.
     pub(crate) fn current() -> Schema {
         Schema {
             commands: Command::ALL.iter().map(|it| it.desc().name.to_owned()).collect(),
@@ -66,7 +66,7 @@ impl Schema {
         })
     }
 
-    /// How to read a file that has this schema.
+    /// The translation from this schema to that of this version.
     pub(crate) fn renumbering(&self) -> SchemaRenumbering {
         let names = self.commands.iter().flat_map(|it| it.bytes().chain([0]));
         let commands = (!names.eq(COMMAND_NAMES.iter().copied())).then(|| {
@@ -75,7 +75,7 @@ impl Schema {
             self.commands.iter().map(number).collect()
         });
         let own = |name: &str| HandleType::ALL.iter().find(|it| it.name() == name).map(|it| *it as u8);
-        // Types that are not here any more, and new ones that the file has not, are in nobody's way.
+        // Types that only the file has, or only this version has, do not matter.
         let is_alike = self.handles.iter().all(|(name, number)| own(name).is_none_or(|it| it == *number));
         let handles = (!is_alike).then(|| {
             let mut numbers = Box::new([0u8; 256]);
@@ -88,16 +88,16 @@ impl Schema {
     }
 }
 
-/// From the numbers of a file to those of this version.
+/// Translates numbers of a file to those of this version.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct SchemaRenumbering {
-    /// None where they are the same.
+    /// None if the numbers are the same.
     commands: Option<Vec<Option<u16>>>,
     handles: Option<Box<[u8; 256]>>,
 }
 
 impl SchemaRenumbering {
-    /// The number of a command here; none if this version does not know it.
+    /// The number of a command in this version; none if it is unknown.
     pub(crate) fn command(&self, number: u16) -> Option<u16> {
         match &self.commands {
             None => Some(number),
@@ -105,7 +105,7 @@ impl SchemaRenumbering {
         }
     }
 
-    /// By the number of a type of objects there, the one here; none where all are the same.
+    /// The translation of object types; none if all numbers are the same.
     pub(crate) fn handles(&self) -> Option<&[u8; 256]> {
         self.handles.as_deref()
     }

@@ -13,10 +13,10 @@ use crate::read::stream_reader::StreamBlock;
 use crate::read::tail::Tail;
 use crate::read::trace::Trace;
 
-/// Bytes of unpacked blocks that are kept at once. A file may have very many streams. In tests a few are too many.
+/// Largest memory size of decoded blocks, because a file may have very many streams. In tests, a few streams exceed it.
 const HELD_MAX: usize = if cfg!(test) { 20 << 10 } else { 32 << 20 };
 
-/// A record, and where it comes from.
+/// A record with its stream.
 #[derive(Clone, Copy)]
 pub struct MergedRecord<'a> {
     pub stream: u32,
@@ -24,24 +24,24 @@ pub struct MergedRecord<'a> {
     pub record: &'a [u64],
 }
 
-/// Gives the records of a trace in an order in which the calls could have been made. The same file gives the same
-/// order each time.
+/// Returns the records of a trace in an order in which the calls could have been made. The same file always gives the
+/// same order.
 pub struct MergedReader<'t, 'a> {
     trace: &'t Trace<'a>,
     streams: Vec<StreamCursor>,
-    /// By number of the stream: its place above.
+    /// The index in `streams`, by stream number.
     index_by_stream: FxHashMap<u32, usize>,
-    /// Whose turn it is: a stream goes on for as long as it can.
+    /// The index of the current stream, which continues as long as possible.
     current: usize,
-    /// Bytes held of all streams.
+    /// Memory size of the decoded blocks of all streams.
     held: usize,
-    /// The last record, where its body was elsewhere.
+    /// The last record, if its body was stored elsewhere.
     whole: Vec<u64>,
     damages: Vec<Damage>,
-    /// Records that the heads of blocks promise, and that were given.
+    /// Number of records according to the heads of the blocks, and of returned records.
     total: u64,
     given: u64,
-    /// Records that were given although they should come later: the order has a circle, or something is missing.
+    /// Number of records that were returned too early, because of a cycle or missing records.
     out_of_order: u64,
 }
 
@@ -50,16 +50,16 @@ struct StreamCursor {
     blocks: std::vec::IntoIter<BlockEntry>,
     /// The block that is being read.
     entry: Option<BlockEntry>,
-    /// What is there of it; none while it is not held.
+    /// The decoded part of it; none if it was evicted.
     block: Option<Box<StreamBlock>>,
-    /// Bytes that takes.
+    /// Its memory size.
     held: usize,
-    /// Records of the block before those that are there, and how many of these were given.
+    /// Records of the block before the decoded part, and returned records of the part.
     before: usize,
     given: usize,
-    /// What comes behind the blocks.
+    /// The records after the last block.
     tail: Option<DecodedRecords>,
-    /// The last call that is complete in what was given.
+    /// The last call that is complete in the returned records.
     completed: u64,
 }
 
@@ -99,17 +99,17 @@ impl<'t, 'a> MergedReader<'t, 'a> {
         }
     }
 
-    /// Records that stand before one that they should come after.
+    /// Number of records that were returned before a record that they must follow.
     pub fn out_of_order(&self) -> u64 {
         self.out_of_order
     }
 
-    /// How many records were given, and how many there are as far as one knows.
+    /// Number of returned records, and of all records as far as known.
     pub fn progress(&self) -> (u64, u64) {
         (self.given, self.total.max(self.given))
     }
 
-    /// What was wrong with what was read so far.
+    /// The damage in what was read so far.
     pub fn damages(&self) -> &[Damage] {
         &self.damages
     }
@@ -117,7 +117,7 @@ impl<'t, 'a> MergedReader<'t, 'a> {
     /// The next record.
     #[inline]
     pub fn take_next(&mut self) -> Result<Option<MergedRecord<'_>>, TraceError> {
-        // Most records come right after the one before.
+        // Most records directly follow the one before in their stream.
         if !self.streams.get(self.current).is_some_and(StreamCursor::is_independent) {
             let Some(index) = self.next_stream() else { return Ok(None) };
             self.current = index;
@@ -129,7 +129,7 @@ impl<'t, 'a> MergedReader<'t, 'a> {
         cursor.given += 1;
         self.given += 1;
         if place.completes {
-            // A call inside another is complete before it.
+            // A call inside another call is complete before the outer one.
             cursor.completed = cursor.completed.max(words[1] & CALL_MAX);
         }
         let (stream, time) = (cursor.stream, place.time);
@@ -140,7 +140,7 @@ impl<'t, 'a> MergedReader<'t, 'a> {
         Ok(Some(MergedRecord { stream, time, record: words }))
     }
 
-    /// The stream that can go on; none at the end.
+    /// The index of a stream that can continue; none at the end.
     fn next_stream(&mut self) -> Option<usize> {
         loop {
             let mut first: Option<(u64, usize)> = None;
@@ -157,10 +157,10 @@ impl<'t, 'a> MergedReader<'t, 'a> {
                     first = Some((time, index));
                 }
             }
-            // Nobody can go on: what they wait for was lost, or the file is wrong. The oldest goes on.
+            // No stream can continue: records are lost, or the file is wrong. The oldest record comes next.
             let (_, index) = first?;
             self.out_of_order += 1;
-            // It may have been put away while the others were looked at.
+            // It may have been evicted while others were loaded.
             if self.load(index) {
                 return Some(index);
             }
@@ -170,17 +170,17 @@ impl<'t, 'a> MergedReader<'t, 'a> {
     /// The time of the next record of a stream, and whether it may come now.
     fn peek(&self, index: usize) -> (u64, bool) {
         let Some((place, words)) = self.streams[index].peek() else { return (u64::MAX, false) };
-        let touches = (words[1] >> ORDER_EDGES_SHIFT) as usize;
+        let edge_count = (words[1] >> ORDER_EDGES_SHIFT) as usize;
         let is_done = |value: &u64| {
-            let touch = OrderEdge::from_word(*value);
-            let other = self.index_by_stream.get(&touch.thread).map(|it| &self.streams[*it]);
-            // What is not in the file is not waited for.
-            other.is_none_or(|it| it.completed >= touch.call || it.is_at_end())
+            let edge = OrderEdge::from_word(*value);
+            let other = self.index_by_stream.get(&edge.thread).map(|it| &self.streams[*it]);
+            // A record that is not in the file is not waited for.
+            other.is_none_or(|it| it.completed >= edge.call || it.is_at_end())
         };
-        (place.time, words[words.len() - touches..].iter().all(is_done))
+        (place.time, words[words.len() - edge_count..].iter().all(is_done))
     }
 
-    /// Makes sure that the next record of a stream is there. False at its end.
+    /// Loads the next record of a stream. False at its end.
     fn load(&mut self, index: usize) -> bool {
         loop {
             let cursor = &mut self.streams[index];
@@ -193,7 +193,7 @@ impl<'t, 'a> MergedReader<'t, 'a> {
             match goes_on {
                 Ok(true) => self.evict_blocks(index),
                 Ok(false) => return false,
-                // The others go on without it.
+                // The other streams continue without it.
                 Err(error) => {
                     let (at, size) = (cursor.entry.take().map_or(0, |it| it.at), 0);
                     self.damages.push(Damage { at, size, what: error.to_string() });
@@ -202,7 +202,7 @@ impl<'t, 'a> MergedReader<'t, 'a> {
         }
     }
 
-    /// Puts blocks of other streams away where there are too many; they are read again when it is their turn.
+    /// Evicts blocks of other streams if they use too much memory. They are decoded again later.
     fn evict_blocks(&mut self, keep: usize) {
         for index in 0..self.streams.len() {
             if self.held <= HELD_MAX {
@@ -218,24 +218,24 @@ impl<'t, 'a> MergedReader<'t, 'a> {
 }
 
 impl StreamCursor {
-    /// The next record, if it is there.
+    /// The next record, if it is decoded.
     #[inline]
     fn peek(&self) -> Option<(RecordSpan, &[u64])> {
         self.block.as_ref()?.record(self.given)
     }
 
-    /// Whether the next record is there, and comes after none of another stream.
+    /// Whether the next record is decoded, and has no order edge to another stream.
     #[inline]
     fn is_independent(&self) -> bool {
         self.block.as_ref().and_then(|it| it.record_span(self.given)).is_some_and(|it| it.is_independent)
     }
 
-    /// Puts what comes next in the place of what was given; that may be nothing yet. False at the end.
+    /// Decodes the next part, which may be empty. False at the end.
     fn advance(&mut self, trace: &Trace<'_>) -> Result<bool, TraceError> {
         let is_away = self.block.is_none();
         let block = self.block.get_or_insert_default();
         if is_away && let Some(entry) = self.entry {
-            // It was put away. What was given of it is not given again.
+            // The block was evicted. Records that were returned before are skipped.
             block.open(trace, &entry)?;
             let given = self.before + self.given;
             self.before = 0;
@@ -265,7 +265,7 @@ impl StreamCursor {
         Ok(true)
     }
 
-    /// Records that it will give if nothing is damaged.
+    /// Number of remaining records if nothing is damaged.
     fn records_left(&self) -> u64 {
         let blocks = self.blocks.as_slice().iter().map(|it| u64::from(it.count)).sum::<u64>();
         blocks + self.tail.as_ref().map_or(0, |it| it.spans.len() as u64)
@@ -292,8 +292,8 @@ mod tests {
     const STREAMS: u32 = 5;
     const CALLS: u64 = 3000;
 
-    /// Streams that take turns, a few calls each. Records are of different sizes. In a circle all wait for the next
-    /// one, once in the middle.
+    /// A file with streams that alternate after a few calls, with records of different sizes. With a cycle, all of them
+    /// wait for the next one, once in the middle.
     fn file(has_circle: bool) -> Vec<u8> {
         let (mut recorder, mut blocks, mut ends) = (TraceRecorder::default(), Vec::new(), [0; STREAMS as usize]);
         for call in 1..=CALLS {
@@ -302,8 +302,8 @@ mod tests {
                     OrderEdge { thread: (stream + STREAMS - 1) % STREAMS, call: call - u64::from(stream == 0) };
                 let next = OrderEdge { thread: (stream + 1) % STREAMS, call };
                 let before = if has_circle && call == CALLS / 2 { next } else { before };
-                let is_touched = call % 7 == 0 || call == CALLS / 2;
-                let touches: Vec<u64> = is_touched.then(|| before.to_word()).into_iter().collect();
+                let has_edge = call % 7 == 0 || call == CALLS / 2;
+                let edge_count: Vec<u64> = has_edge.then(|| before.to_word()).into_iter().collect();
                 let width = 2 + (call % 5) as u32;
                 let head = RecordHeader {
                     body_words: 2 + width,
@@ -311,10 +311,10 @@ mod tests {
                     kind: RecordPhase::Enter as u8,
                     omissions: 0,
                     call,
-                    order_edge_count: touches.len() as u32,
+                    order_edge_count: edge_count.len() as u32,
                 };
                 let body = (0..u64::from(width)).map(|it| call * it);
-                let record: Vec<u64> = head.to_words().into_iter().chain(body).chain(touches).collect();
+                let record: Vec<u64> = head.to_words().into_iter().chain(body).chain(edge_count).collect();
                 let end = &mut ends[stream as usize];
                 let span = *end..*end + record.len() as u64 + 1;
                 *end = span.end;

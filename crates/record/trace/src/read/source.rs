@@ -1,12 +1,12 @@
-//! Where the bytes of a trace come from: memory, or a file of which only what is needed is read.
+//! The source of a trace's bytes: memory, or a file of which only the necessary parts are read.
 
 use crate::format::block::{BLOCK_HEAD_SIZE, BLOCK_MAX, stored_size};
 
-/// A file that can be read at any place, by several threads.
+/// A file that several threads can read at any position.
 pub trait ReadAt: Send + Sync {
     fn size(&self) -> u64;
 
-    /// Fills `to` from a place on. False where that cannot be done.
+    /// Fills `to` from a position. Returns false on an error.
     fn read_at(&self, at: u64, to: &mut [u8]) -> bool;
 }
 
@@ -24,7 +24,7 @@ impl<'a> TraceSource<'a> {
         }
     }
 
-    /// What is in memory of it.
+    /// The bytes that are in memory.
     pub(crate) fn bytes(self) -> &'a [u8] {
         match self {
             TraceSource::Bytes(bytes) => bytes,
@@ -32,7 +32,7 @@ impl<'a> TraceSource<'a> {
         }
     }
 
-    /// So many bytes from a place on, or as many as there are.
+    /// `size` bytes from a position, or fewer at the end.
     pub(crate) fn get<'r>(self, at: u64, size: usize, room: &'r mut Vec<u8>) -> &'r [u8]
     where
         'a: 'r,
@@ -48,7 +48,7 @@ impl<'a> TraceSource<'a> {
         }
     }
 
-    /// A block from its head on, at least as much of it as it says that it has.
+    /// A block with its head, at least as far as its head says.
     pub(crate) fn block<'r>(self, at: u64, room: &'r mut Vec<u8>) -> &'r [u8]
     where
         'a: 'r,

@@ -1,4 +1,4 @@
-//! The records of one stream, in their order: for a thread that replays it.
+//! Reads the records of one stream in order, for a thread that replays it.
 
 use std::ops::Range;
 
@@ -10,10 +10,10 @@ use crate::format::index::BlockEntry;
 use crate::read::tail::Tail;
 use crate::read::trace::Trace;
 
-/// Words of records that are made of columns at once: few enough to be still in the cache when they are used.
+/// Number of words that are decoded at once: few enough to be still in the cache when they are used.
 const WORDS_AT_ONCE: usize = 1 << 12;
 
-/// The records of a block, of which only a few lie there at once. The next block uses its space again.
+/// The records of a block, a few of which are decoded at a time. The next block reuses the memory.
 #[derive(Default)]
 pub struct StreamBlock {
     contents: Vec<u8>,
@@ -22,46 +22,46 @@ pub struct StreamBlock {
 }
 
 impl StreamBlock {
-    /// Records that lie there already.
+    /// A block whose records are already decoded.
     pub(crate) fn of(decoded: DecodedRecords) -> StreamBlock {
         StreamBlock { decoded, ..StreamBlock::default() }
     }
 
-    /// Reads and looks at a block, in the place of another one. None of its records lies there yet.
+    /// Opens and checks a block, and replaces the current one. No record is decoded yet.
     pub(crate) fn open(&mut self, trace: &Trace<'_>, entry: &BlockEntry) -> Result<(), TraceError> {
         self.decoded.clear();
         trace.open_calls(entry, &mut self.contents, &mut self.columns)
     }
 
-    /// Records that lie there.
+    /// Number of decoded records.
     pub(crate) fn len(&self) -> usize {
         self.decoded.spans.len()
     }
 
-    /// Whether there are more behind those.
+    /// Whether there are more records to decode.
     pub(crate) fn has_more(&self) -> bool {
         !self.columns.is_empty()
     }
 
-    /// Where one of those lies.
+    /// The position of a decoded record.
     #[inline]
     pub(crate) fn record_span(&self, index: usize) -> Option<&RecordSpan> {
         self.decoded.spans.get(index)
     }
 
-    /// One of those that lie there.
+    /// A decoded record.
     #[inline]
     pub(crate) fn record(&self, index: usize) -> Option<(RecordSpan, &[u64])> {
         let place = *self.decoded.spans.get(index)?;
         Some((place, &self.decoded.words[place.first as usize..place.end as usize]))
     }
 
-    /// Bytes that it takes.
+    /// Memory size in bytes.
     pub(crate) fn size(&self) -> usize {
         size_of::<StreamBlock>() + self.contents.capacity() + self.decoded.size() + self.columns.size()
     }
 
-    /// Puts its next records in the place of those before them. False where there are none.
+    /// Decodes the next records, and replaces the current ones. False if there are none.
     pub(crate) fn decode_next(&mut self) -> bool {
         let has_more = self.has_more();
         if has_more {
@@ -75,24 +75,24 @@ impl StreamBlock {
 pub struct StreamBlocks<'t, 'a> {
     trace: &'t Trace<'a>,
     entries: std::vec::IntoIter<BlockEntry>,
-    /// What comes behind the blocks.
+    /// The records after the last block.
     tail: Option<DecodedRecords>,
 }
 
 impl<'t, 'a> StreamBlocks<'t, 'a> {
     pub fn new(trace: &'t Trace<'a>, tail: Option<&Tail>, stream: u32) -> StreamBlocks<'t, 'a> {
         let tail = tail.filter(|it| it.header().id == trace.header().id);
-        // What is damaged of a tail is told by who reads all streams.
+        // Damage of the tail is reported by the reader of all streams.
         let tail = tail.map(|it| it.records(stream, trace.stored_words(stream), &mut Vec::new()));
         StreamBlocks { trace, entries: trace.blocks_of(stream).into_iter(), tail }
     }
 
-    /// How many there are still.
+    /// Number of remaining blocks.
     pub fn left(&self) -> usize {
         self.entries.len() + usize::from(self.tail.is_some())
     }
 
-    /// Reads the next one. False at the end.
+    /// Reads the next block. False at the end.
     pub fn read_next(&mut self, to: &mut StreamBlock) -> Result<bool, TraceError> {
         match self.entries.next() {
             Some(entry) => to.open(self.trace, &entry)?,
@@ -108,32 +108,32 @@ impl<'t, 'a> StreamBlocks<'t, 'a> {
     }
 }
 
-/// A record, for somebody who may write to it.
+/// A record that the caller may modify.
 pub struct RecordMut<'a> {
     pub time: u64,
     pub record: &'a mut [u64],
 }
 
-/// Puts the next block in the place of one that is used up. False at the end.
+/// Replaces a block with the next one. False at the end.
 pub type BlockFeed<'f> = Box<dyn FnMut(&mut StreamBlock) -> Result<bool, TraceError> + Send + 'f>;
 
-/// What a reader knows of the next record before it takes it.
+/// What a reader knows of the next record without taking it.
 pub struct NextRecord<E> {
     pub time: u64,
     pub call: u64,
-    /// The calls that it comes after.
+    /// The calls that the record comes after.
     pub edges: E,
 }
 
-/// Goes through one stream of a trace.
+/// Reads one stream of a trace.
 pub struct StreamReader<'t, 'a> {
     trace: &'t Trace<'a>,
     stream: u32,
     feed: BlockFeed<'t>,
     block: StreamBlock,
-    /// Records given of the block.
+    /// Number of returned records of the block.
     given: usize,
-    /// The last record, where it is not as it stands in the block.
+    /// The last record, if it differs from the one in the block.
     whole: Vec<u64>,
 }
 
@@ -143,7 +143,7 @@ impl<'t, 'a> StreamReader<'t, 'a> {
         StreamReader::with_feed(trace, stream, Box::new(move |it| blocks.read_next(it)))
     }
 
-    /// With blocks that somebody else reads.
+    /// A reader that gets its blocks from another thread.
     pub fn with_feed(trace: &'t Trace<'a>, stream: u32, feed: BlockFeed<'t>) -> StreamReader<'t, 'a> {
         StreamReader { trace, stream, feed, block: StreamBlock::default(), given: 0, whole: Vec::new() }
     }
@@ -157,12 +157,12 @@ impl<'t, 'a> StreamReader<'t, 'a> {
         let DecodedRecords { words, spans: places } = &self.block.decoded;
         let place = places[self.given];
         let words = &words[place.first as usize..place.end as usize];
-        let RecordHeader { call, order_edge_count: touches, .. } = RecordHeader::from_words(words[0], words[1]);
-        let edges = words[words.len() - touches as usize..].iter().map(|it| OrderEdge::from_word(*it));
+        let RecordHeader { call, order_edge_count: edge_count, .. } = RecordHeader::from_words(words[0], words[1]);
+        let edges = words[words.len() - edge_count as usize..].iter().map(|it| OrderEdge::from_word(*it));
         Ok(Some(NextRecord { time: place.time, call, edges }))
     }
 
-    /// Makes sure that the next record is there. False at the end.
+    /// Loads the next record. False at the end.
     #[inline]
     fn load(&mut self) -> Result<bool, TraceError> {
         if self.given < self.block.decoded.spans.len() { Ok(true) } else { self.load_more() }
@@ -182,8 +182,8 @@ impl<'t, 'a> StreamReader<'t, 'a> {
 
     /// The next record; none at the end.
     ///
-    /// Always inlined: what it gives has four words, which would otherwise be written one by one and read two at once;
-    /// a processor has to wait for that.
+    /// Always inlined: the result has four words. They would otherwise be written one by one and read in pairs, which
+    /// is a store-forwarding stall.
     #[inline(always)]
     pub fn take_next(&mut self) -> Result<Option<RecordMut<'_>>, TraceError> {
         if !self.load()? {
@@ -198,7 +198,7 @@ impl<'t, 'a> StreamReader<'t, 'a> {
         Ok(Some(RecordMut { time, record }))
     }
 
-    /// A record that does not stand in the block as it is meant.
+    /// Resolves a record whose words in the block are not final.
     #[cold]
     fn resolve_current(&mut self, place: Range<u32>, is_elsewhere: bool) -> Result<&mut [u64], TraceError> {
         let words = &self.block.decoded.words[place.start as usize..place.end as usize];

@@ -1,8 +1,9 @@
-//! What a capture had recorded and not written yet: the streams' own memory, which lies in a file beside the trace.
+//! The tail of a capture: records that were not written yet, in the streams' own memory, which is a file beside the
+//! trace.
 //!
-//! The file is mapped and shared, so what was recorded is in it also when the process is killed. It is a header and
-//! then slots of one size. A chunk of a stream takes one slot, or several in a row: a head of four words, and the
-//! words of the stream. Whoever records writes words first and then how many there are.
+//! The file is mapped and shared, so it keeps the records even if the process is killed. It has a header and slots of
+//! equal size. A chunk of a stream takes one slot, or several in a row: a header of four words, and the words of the
+//! stream. The recording thread writes words first, and their number afterwards.
 
 use lavascope_record::encoding::{RecordHeader, beside};
 use rustc_hash::FxHashMap;
@@ -12,7 +13,7 @@ use crate::format::block::HEADER_SIZE;
 use crate::format::column_decoder::{DecodedRecords, RecordSpan};
 use crate::format::column_encoder::HEAD_WORDS;
 
-/// The bits of a word that are a time.
+/// The bits of a word that hold a time.
 const TIME_MASK: u64 = (1 << 48) - 1;
 
 const MAGIC: [u8; 8] = *b"\x89LAVT\r\n\x1a";
@@ -20,16 +21,16 @@ const MAGIC: [u8; 8] = *b"\x89LAVT\r\n\x1a";
 /// The header of the file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TailHeader {
-    /// That of the trace.
+    /// The id of the trace.
     pub id: u128,
-    /// Words of a slot, its head included.
+    /// Number of words of a slot, including its header.
     pub slot_words: u32,
-    /// What the clock said when the capture began: times here count from the clock's own beginning.
+    /// The clock at the begin of the capture. Times in the tail count from the clock's own begin.
     pub began: u64,
 }
 
 impl TailHeader {
-    /// Bytes before the first slot.
+    /// Size of the file header in bytes.
     pub const SIZE: usize = HEADER_SIZE;
 
     pub fn to_bytes(self) -> [u8; HEADER_SIZE] {
@@ -51,22 +52,22 @@ impl TailHeader {
     }
 }
 
-/// The head of a slot, by its words.
+/// The header of a slot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TailSlot {
-    /// Zero: nobody uses it.
+    /// Zero if the slot is free.
     pub stream: u32,
-    /// Words of the stream before the first one here.
+    /// Position of its first word in the stream.
     pub position: u64,
-    /// Words that are complete.
+    /// Number of complete words.
     pub committed: u64,
-    /// Words that there is room for.
+    /// Capacity in words.
     pub size: u64,
 }
 
 impl TailSlot {
     pub const HEAD_WORDS: usize = 4;
-    /// Which word says how many are complete.
+    /// The index of the header word with the number of complete words.
     pub const COMMITTED: usize = 2;
 
     pub fn to_words(self) -> [u64; TailSlot::HEAD_WORDS] {
@@ -87,7 +88,7 @@ pub struct Tail {
 }
 
 impl Tail {
-    /// Reads the file beside a trace; none if it is not one.
+    /// Reads the file beside a trace; none if it is not a tail.
     pub fn read(file: &[u8]) -> Option<Tail> {
         let header = TailHeader::read(file)?;
         let words: Vec<u64> = file[HEADER_SIZE..]
@@ -113,7 +114,7 @@ impl Tail {
         self.header
     }
 
-    /// The streams that have something in it.
+    /// The streams that have words in it.
     pub fn streams(&self) -> Vec<u32> {
         self.runs.keys().copied().collect()
     }
@@ -147,7 +148,7 @@ fn lost(stream: u32, position: u64, words: u64) -> Damage {
     Damage { at: 0, size: words.saturating_mul(8), what }
 }
 
-/// Takes words apart into records; gives how many words were used.
+/// Splits words into records. Returns the number of used words.
 fn split(words: &[u64], began: u64, all: &mut DecodedRecords) -> usize {
     let mut at = 0;
     while let Some((time, size)) = record(&words[at..]) {
@@ -162,7 +163,7 @@ fn split(words: &[u64], began: u64, all: &mut DecodedRecords) -> usize {
     at
 }
 
-/// The time of a record and how many words it has, behind the word for its time.
+/// The time of a record and its number of words, without the word for the time.
 fn record(words: &[u64]) -> Option<(u64, usize)> {
     let time = *words.first().filter(|it| (**it >> 48) as u8 == beside::TIME)?;
     let head = RecordHeader::from_words(*words.get(1)?, *words.get(2)?);
@@ -174,6 +175,7 @@ fn record(words: &[u64]) -> Option<(u64, usize)> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use lavascope_test_support::TestRng;
 
     fn head(call: u64, body: usize) -> Vec<u64> {
         let body_words = (HEAD_WORDS + body) as u32;
@@ -215,10 +217,10 @@ mod tests {
         assert_eq!(found.spans.iter().map(|it| it.time).collect::<Vec<_>>(), [10, 11, 12]);
         assert_eq!(found.words[found.spans[2].first as usize..], head(3, 40));
         assert_eq!(damages, []);
-        // The first is in the file already.
+        // The first record is in the trace already.
         assert_eq!(tail.records(5, 105, &mut damages).spans.len(), 2);
         assert_eq!(damages, []);
-        // Cut in the middle.
+        // The record is incomplete.
         assert_eq!(tail.records(6, 0, &mut damages).spans.len(), 0);
         assert_eq!(damages.len(), 1);
     }
@@ -226,13 +228,11 @@ mod tests {
     #[test]
     fn any_damage_is_survived() {
         let good = file();
-        let mut seed = 3u64;
+        let mut rng = TestRng::new(3);
         for _ in 0..5000 {
-            seed = seed.wrapping_mul(0x5851_f42d_4c95_7f2d).wrapping_add(0x1405_7b7e_f767_814f);
             let mut bad = good.clone();
-            let at = (seed >> 20) as usize % bad.len();
-            bad[at] ^= 1 << (seed >> 61);
-            bad.truncate((seed >> 33) as usize % bad.len() + 1);
+            bad[rng.below(good.len())] ^= 1 << rng.below(8);
+            bad.truncate(1 + rng.below(good.len()));
             let Some(tail) = Tail::read(&bad) else { continue };
             for stream in tail.streams() {
                 tail.records(stream, 0, &mut Vec::new());

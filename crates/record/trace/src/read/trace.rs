@@ -1,4 +1,4 @@
-//! A file, read with care: everything in it may be wrong.
+//! Reads a file in which everything may be wrong.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -22,11 +22,11 @@ use crate::format::schema::{Schema, SchemaRenumbering};
 use crate::read::source::{ReadAt, TraceSource};
 use crate::write::block_writer::{END_MAGIC, END_SIZE};
 
-/// Bodies may be larger than the file, since equal pieces are stored once, but not without bound.
+/// Bodies may be larger than the file, because equal pieces are stored once, but there is a limit.
 const BODY_ROOM: usize = 32 << 20;
-/// Moments of a small file.
+/// Largest number of seek points in a small file.
 const SEEK_POINTS_MAX: usize = 1 << 20;
-/// Blocks of contents that are kept unpacked.
+/// Number of blocks of contents that stay decompressed.
 const UNPACKED_MAX: usize = 16;
 
 /// A trace that can be read.
@@ -34,19 +34,19 @@ pub struct Trace<'a> {
     file: TraceSource<'a>,
     header: TraceHeader,
     entries: Vec<BlockEntry>,
-    /// Of the index; none if there is no index.
+    /// From the index; none if there is no index.
     seek_points: Option<Vec<SeekPoint>>,
     damages: Vec<Damage>,
     renumbering: SchemaRenumbering,
-    /// Where each piece of content is: the block, and the bytes in it. Found out when somebody asks.
+    /// The position of each piece of content: its block, and the bytes in it. Computed when first needed.
     pieces: Mutex<Option<PieceIndex>>,
     unpacked: Mutex<Vec<(u64, Arc<Vec<u8>>)>>,
-    /// What reading blocks took, for those who read the next: there is one for each that is being read.
+    /// Buffers for reading blocks: one for each block that is being read.
     scratches: Mutex<Vec<Scratch>>,
 }
 
 type PieceIndex = FxHashMap<ContentHash, (u64, Range<usize>)>;
-/// A block of contents, unpacked, and which bytes of it are meant.
+/// A decompressed block of contents, and the range of a piece in it.
 type ContentPiece = (Arc<Vec<u8>>, Range<usize>);
 
 /// The records of a block.
@@ -55,7 +55,7 @@ pub(crate) struct CallBlock {
     pub(crate) decoded: DecodedRecords,
 }
 
-/// What reading a block takes: where it is read to, and what unpacks it.
+/// Buffers for reading a block: its bytes, and the decompressors.
 #[derive(Default)]
 struct Scratch {
     stored: Vec<u8>,
@@ -63,7 +63,7 @@ struct Scratch {
 }
 
 impl<'a> Trace<'a> {
-    /// Opens a file. What is damaged of it is left out, and told by [`Trace::damages`].
+    /// Opens a file. Skips damaged parts and lists them in [`Trace::damages`].
     pub fn open(file: &'a [u8]) -> Result<Trace<'a>, TraceError> {
         let mut trace = Trace::of(TraceSource::Bytes(file), TraceHeader::read(file)?);
         if !trace.load_index() {
@@ -73,7 +73,7 @@ impl<'a> Trace<'a> {
         Ok(trace)
     }
 
-    /// Opens a file without reading all of it. None where it has no index: then its blocks have to be looked for.
+    /// Opens a file without reading all of it. None if it has no index, so that a scan is necessary.
     pub fn open_indexed(file: &'a dyn ReadAt) -> Result<Option<Trace<'a>>, TraceError> {
         let source = TraceSource::File(file);
         let mut trace = Trace::of(source, TraceHeader::read(source.get(0, HEADER_SIZE, &mut Vec::new()))?);
@@ -98,7 +98,7 @@ impl<'a> Trace<'a> {
         }
     }
 
-    /// False where there is no index.
+    /// Reads the index. False if there is none.
     fn load_index(&mut self) -> bool {
         let Some(index) = self.read_index() else { return false };
         (self.entries, self.seek_points) = (index.entries, Some(index.seek_points));
@@ -117,17 +117,17 @@ impl<'a> Trace<'a> {
         &self.header
     }
 
-    /// What is wrong with the file. Everything else can be read.
+    /// The damage in the file. Everything else can be read.
     pub fn damages(&self) -> &[Damage] {
         &self.damages
     }
 
-    /// Whether the capture came to its end: the file has an index.
+    /// Whether the capture was complete, so that the file has an index.
     pub fn is_complete(&self) -> bool {
         self.seek_points.is_some()
     }
 
-    /// Bytes of the file.
+    /// Size of the file in bytes.
     pub fn size(&self) -> usize {
         self.file.len()
     }
@@ -140,19 +140,19 @@ impl<'a> Trace<'a> {
         all
     }
 
-    /// Words of a stream that are in the file: behind them its tail goes on.
+    /// Number of words of a stream in the file. The tail continues after them.
     pub fn stored_words(&self, stream: u32) -> u64 {
         let own = self.calls().filter(|it| it.stream == stream);
         own.map(|it| it.position.saturating_add(it.words.into())).max().unwrap_or(0)
     }
 
-    /// Everything that the capture had to say about itself.
+    /// The metadata of the capture.
     pub fn metadata(&self) -> Vec<serde_json::Value> {
         let all = self.entries.iter().filter(|it| it.kind == BlockKind::Metadata);
         all.filter_map(|it| serde_json::from_slice(&self.contents_of(it.at).ok()?).ok()).collect()
     }
 
-    /// Bytes of the file by what they hold, stored and unpacked.
+    /// Size of each kind of block, stored and decompressed.
     pub fn sizes(&self) -> BTreeMap<BlockKind, (u64, u64)> {
         let mut all: BTreeMap<BlockKind, (u64, u64)> = BTreeMap::new();
         for block_entry in &self.entries {
@@ -164,7 +164,7 @@ impl<'a> Trace<'a> {
         all
     }
 
-    /// The frames and submissions of the trace, in the order of their times.
+    /// The frames and submissions of the trace, sorted by time.
     pub fn seek_points(&self) -> Result<Vec<SeekPoint>, TraceError> {
         let mut all = match &self.seek_points {
             Some(all) => all.clone(),
@@ -185,7 +185,7 @@ impl<'a> Trace<'a> {
         &self.entries
     }
 
-    /// Where the last whole block ends, and the number of the next.
+    /// The end of the last complete block, and the number of the next one.
     pub(crate) fn end(&self) -> (u64, u64) {
         let last = self.entries.iter().filter_map(|it| Some((it.at, self.head(it.at).ok()?))).max_by_key(|it| it.0);
         last.map_or((HEADER_SIZE as u64, 0), |(at, head)| (at + head.size() as u64, head.sequence + 1))
@@ -204,7 +204,7 @@ impl<'a> Trace<'a> {
         Ok(calls)
     }
 
-    /// Reads and looks at a block of calls in the place of another one, so that its records can be given.
+    /// Opens and checks a block of calls, and replaces the current one.
     pub(crate) fn open_calls(
         &self,
         entry: &BlockEntry,
@@ -223,12 +223,12 @@ impl<'a> Trace<'a> {
         columns.open(contents, own).map_err(|it| contents_error(entry.at, it))
     }
 
-    /// Whether objects are numbered otherwise here, so that every record has to be changed.
+    /// Whether object types have other numbers in this version, so that every record must be changed.
     pub(crate) fn needs_renumbering(&self) -> bool {
         self.renumbering.handles().is_some()
     }
 
-    /// Puts a record that is not as it is read into `whole`: with its body, and its objects numbered as they are here.
+    /// Writes the final form of a record into `whole`: with its body, and with the object types of this version.
     pub(crate) fn resolve_record(
         &self,
         stream: u32,
@@ -244,16 +244,16 @@ impl<'a> Trace<'a> {
             whole.extend_from_slice(record);
         }
         if let Some(numbers) = numbers {
-            // Where that cannot be done the record is none that this version knows, and whoever checks it says why.
+            // If that fails, the record is invalid, and the check of the record reports why.
             let _ = renumber(whole, numbers);
         }
         Ok(())
     }
 
-    /// The words of a record whose body is elsewhere, in the place of what `words` has.
+    /// Replaces the contents of `words` with a record whose body is stored elsewhere.
     fn assemble_record(&self, stream: u32, record: &[u64], words: &mut Vec<u64>) -> Result<(), TraceError> {
         let head = RecordHeader::from_words(record[0], record[1]);
-        let (hashes, touches) =
+        let (hashes, order_edges) =
             record[HEAD_WORDS..].split_at(record.len() - HEAD_WORDS - head.order_edge_count as usize);
         words.clear();
         words.extend_from_slice(&record[..HEAD_WORDS]);
@@ -273,11 +273,11 @@ impl<'a> Trace<'a> {
             let hash = 0;
             return Err(TraceError::MissingContent { stream, call: head.call, hash });
         }
-        words.extend(touches);
+        words.extend(order_edges);
         Ok(())
     }
 
-    /// The block that a piece of content is in, unpacked, and where in it.
+    /// The decompressed block of a piece of content, and the piece's range in it.
     fn piece(&self, hash: ContentHash) -> Result<Option<ContentPiece>, TraceError> {
         let mut pieces = lock(&self.pieces);
         let known = match &mut *pieces {
@@ -309,10 +309,11 @@ impl<'a> Trace<'a> {
     fn scan_pieces(&self) -> Result<PieceIndex, TraceError> {
         let mut all = PieceIndex::default();
         for entry in self.entries.iter().filter(|it| it.kind == BlockKind::Contents) {
-            // A block that cannot be read is missed only by those who need it.
+            // A block that cannot be read only matters to records that need it.
             let Ok(contents) = self.contents_of(entry.at) else { continue };
             for (hash, range) in content::pieces(&contents).map_err(|it| contents_error(entry.at, it))? {
-                // Also so that a small file cannot name very many pieces: hashes cannot be compressed.
+                // The hash is checked. That also keeps a small file from naming very many pieces, because hashes are
+                // not compressible.
                 if content::hash(&contents[range.clone()]) != hash {
                     return Err(TraceError::Block {
                         at: entry.at,
@@ -321,7 +322,7 @@ impl<'a> Trace<'a> {
                 }
                 all.insert(hash, (entry.at, range));
             }
-            // Most are asked for soon.
+            // Most pieces are needed again soon.
             let mut unpacked = lock(&self.unpacked);
             if unpacked.len() < UNPACKED_MAX {
                 unpacked.push((entry.at, Arc::new(contents)));
@@ -364,7 +365,7 @@ impl<'a> Trace<'a> {
         for _ in 0..count {
             let head = self.head(at).ok().filter(|it| it.kind == BlockKind::Index)?;
             index.add(&self.contents_of(at).ok()?).ok()?;
-            // No more than there can be: a small file must not ask for much memory.
+            // A small file must not request much memory.
             let is_sane = index.entries.len() <= self.file.len() / BLOCK_HEAD_SIZE
                 && index.seek_points.len() <= SEEK_POINTS_MAX + self.file.len() / 16;
             if !is_sane {
@@ -372,12 +373,12 @@ impl<'a> Trace<'a> {
             }
             at += head.size() as u64;
         }
-        // It ends where it says, and speaks of blocks that lie in the file.
+        // The index must be complete, and its blocks must lie in the file.
         let is_right = |it: &BlockEntry| it.at < self.file.len() as u64 && it.at.is_multiple_of(ALIGNMENT as u64);
         (at as usize == self.file.len() - END_SIZE && index.entries.iter().all(is_right)).then_some(index)
     }
 
-    /// Finds all blocks by looking at each, also behind damage.
+    /// Finds all blocks by a scan, also after damage.
     fn scan_blocks(&mut self) {
         let mut at = HEADER_SIZE as u64;
         let mut sequence = 0;
@@ -404,7 +405,7 @@ impl<'a> Trace<'a> {
         }
     }
 
-    /// The next place from which on there is a whole block, or the end.
+    /// The position of the next complete block, or the end.
     fn next_block(&self, from: u64) -> u64 {
         let mut at = from as usize;
         while let Some(rest) = self.file.bytes().get(at..).filter(|it| it.len() >= BLOCK_HEAD_SIZE) {
@@ -434,7 +435,7 @@ impl<'a> Trace<'a> {
     }
 }
 
-/// What is behind these locks is whole at every moment.
+/// The values behind these locks are consistent at every moment.
 fn lock<T>(value: &Mutex<T>) -> MutexGuard<'_, T> {
     value.lock().unwrap_or_else(PoisonError::into_inner)
 }

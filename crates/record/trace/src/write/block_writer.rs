@@ -1,4 +1,4 @@
-//! Blocks into a file, one behind the other.
+//! Writes blocks to a file, one after the other.
 
 use std::io::{self, Write};
 
@@ -7,12 +7,12 @@ use crate::format::index::{BlockEntry, Index, SeekPoint};
 use crate::format::schema::Schema;
 use crate::write::recorder::RawBlock;
 
-/// What the file ends with, behind the index.
+/// The end of a file, after the index.
 pub(crate) const END_MAGIC: [u8; 8] = *b"LAVAEND\n";
-/// The magic, where the index begins, and how many blocks it has.
+/// The magic number, the position of the index, and its number of blocks.
 pub(crate) const END_SIZE: usize = 24;
 
-/// A block as it stands in the file, but for its place.
+/// A compressed block, without its position in the file.
 pub struct CompressedBlock {
     raw: RawBlock,
     raw_size: u32,
@@ -21,7 +21,7 @@ pub struct CompressedBlock {
 }
 
 impl RawBlock {
-    /// Compresses a block. Takes a while: not for the threads of the application.
+    /// Compresses a block. This is slow, so threads of the application must not call it.
     pub fn compress(mut self, codec: Codec) -> CompressedBlock {
         let contents = std::mem::take(&mut self.contents);
         let raw_size = contents.len() as u32;
@@ -33,19 +33,19 @@ impl RawBlock {
     }
 }
 
-/// Where a block has got to.
+/// The position of a block in the file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct WrittenBlock {
     pub kind: BlockKind,
     pub stream: u32,
-    /// Words of the stream that are in the file now.
+    /// Number of words of the stream that are in the file now.
     pub position: u64,
 }
 
 /// Appends blocks to a file.
 pub struct BlockWriter<W> {
     out: W,
-    /// Bytes that were written.
+    /// Number of written bytes.
     at: u64,
     sequence: u64,
     entries: Vec<BlockEntry>,
@@ -60,12 +60,12 @@ impl<W: Write> BlockWriter<W> {
         Ok(writer)
     }
 
-    /// Goes on with a file that has so many bytes and blocks.
+    /// Continues a file that has so many bytes and blocks.
     pub(crate) fn resume(out: W, at: u64, sequence: u64, entries: Vec<BlockEntry>) -> BlockWriter<W> {
         BlockWriter { out, at, sequence, entries }
     }
 
-    /// Appends a block. After an error the file is whole up to [`BlockWriter::size`].
+    /// Appends a block. After an error, the file is valid up to [`BlockWriter::size`].
     pub fn write(&mut self, block: CompressedBlock) -> io::Result<WrittenBlock> {
         let CompressedBlock { raw, raw_size, codec, stored } = block;
         let head = BlockHead {
@@ -81,7 +81,7 @@ impl<W: Write> BlockWriter<W> {
             raw_size,
             stored_size: stored.len() as u32,
         };
-        // In one go: whoever reads meanwhile, or after a crash, sees little of half a block.
+        // In one write, so that a reader, or a crash, hardly ever sees an incomplete block.
         let mut bytes = Vec::with_capacity(head.size());
         bytes.extend(head.to_bytes(&stored));
         bytes.extend(&stored);
@@ -95,7 +95,7 @@ impl<W: Write> BlockWriter<W> {
         Ok(WrittenBlock { kind, stream, position: position + u64::from(words) })
     }
 
-    /// Bytes of the file that are whole.
+    /// Size of the valid part of the file.
     pub fn size(&self) -> u64 {
         self.at
     }

@@ -1,4 +1,4 @@
-//! Records on their way into blocks.
+//! Collects records into blocks.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -12,10 +12,10 @@ use crate::format::column_encoder::{ColumnEncoder, HEAD_WORDS, RecordBody, WORDS
 use crate::format::content::{ContentStore, PIECE_MAX};
 use crate::format::index::{SeekPoint, SeekPointKind};
 
-/// A larger body is stored apart, where equal ones are stored once.
+/// A larger body is stored as content, where equal bodies are stored once.
 const INLINE_BODY_MAX: usize = 512;
 
-/// A block that is not compressed yet: on the way to [`crate::BlockWriter`], by way of any thread.
+/// A block that is not compressed yet. Any thread may pass it to [`crate::BlockWriter`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RawBlock {
     pub kind: BlockKind,
@@ -33,24 +33,24 @@ impl RawBlock {
         RawBlock { kind, stream: 0, position: 0, words: 0, call: 0, time: 0, count: 0, contents }
     }
 
-    /// Facts about a capture, as JSON.
+    /// Metadata of a capture, as JSON.
     pub fn metadata(facts: &serde_json::Value) -> RawBlock {
         RawBlock::new(BlockKind::Metadata, facts.to_string().into_bytes())
     }
 }
 
-/// A record, and where it stands in its stream.
+/// A record with its position in the stream.
 #[derive(Clone)]
 pub struct StreamRecord<'a> {
     pub stream: u32,
-    /// Words of the stream before it and behind it. A word with its time may belong to it.
+    /// The words of the stream before and after it. They may include a word with its time.
     pub span: Range<u64>,
-    /// Since the capture began.
+    /// The time since the begin of the capture.
     pub time: u64,
     pub record: &'a [u64],
 }
 
-/// Gathers the records of all streams.
+/// Collects the records of all streams.
 #[derive(Default)]
 pub struct TraceRecorder {
     streams: BTreeMap<u32, StreamEncoder>,
@@ -61,7 +61,7 @@ pub struct TraceRecorder {
 #[derive(Default)]
 struct StreamEncoder {
     columns: ColumnEncoder,
-    /// Words before the block that is being gathered, and in it.
+    /// The position of the block that is being collected, and its number of words.
     position: u64,
     words: u32,
     /// Number and time of its first record.
@@ -69,15 +69,15 @@ struct StreamEncoder {
 }
 
 impl TraceRecorder {
-    /// The next record of a stream, whole. Blocks that are full go to `give`, those first that later ones need.
+    /// Adds the next record of a stream. Passes complete blocks to `give`; a block comes after those that it refers to.
     pub fn record(&mut self, stream_record: StreamRecord<'_>, give: &mut impl FnMut(RawBlock)) {
         let StreamRecord { stream, span, time, record } = stream_record;
         let [first, second, ..] = *record else { return };
         let head = RecordHeader::from_words(first, second);
         let body = &record[HEAD_WORDS..head.body_words as usize];
-        let touches = &record[head.body_words as usize..];
+        let order_edges = &record[head.body_words as usize..];
         self.add_seek_point(stream, time, head);
-        let is_large = body.len() * 8 > INLINE_BODY_MAX || HEAD_WORDS + body.len() + touches.len() >= WORDS_MAX;
+        let is_large = body.len() * 8 > INLINE_BODY_MAX || HEAD_WORDS + body.len() + order_edges.len() >= WORDS_MAX;
         let pieces = is_large.then(|| {
             // The bytes of a host write are hashed apart from its header, so that equal bytes at another offset are
             // stored once.
@@ -87,17 +87,17 @@ impl TraceRecorder {
         let body = pieces.as_deref().map_or(RecordBody::Inline(body), RecordBody::External);
         let (RecordBody::Inline(row) | RecordBody::External(row)) = body;
         let own = self.streams.entry(stream).or_default();
-        if !own.columns.has_room(HEAD_WORDS + row.len() + touches.len()) {
+        if !own.columns.has_room(HEAD_WORDS + row.len() + order_edges.len()) {
             flush_stream(stream, own, &mut self.contents, give);
         }
         if own.first.is_none() {
             (own.first, own.position) = (Some((head.call, time)), span.start);
         }
-        own.columns.push(time, head, body, touches);
+        own.columns.push(time, head, body, order_edges);
         own.words = (span.end - own.position) as u32;
     }
 
-    /// Gives everything that was gathered.
+    /// Passes all collected blocks to `give`.
     pub fn flush(&mut self, give: &mut impl FnMut(RawBlock)) {
         for (number, stream) in &mut self.streams {
             flush_stream(*number, stream, &mut self.contents, give);
@@ -105,7 +105,7 @@ impl TraceRecorder {
         flush_contents(&mut self.contents, give);
     }
 
-    /// Words that were gathered and not given yet.
+    /// Number of words that were collected and not passed on yet.
     pub fn buffered_words(&self) -> usize {
         self.streams.values().map(|it| it.words as usize).sum()
     }
@@ -115,7 +115,7 @@ impl TraceRecorder {
         &self.seek_points
     }
 
-    /// Stores a body in pieces; two words for each. The first `own` words form a piece of their own.
+    /// Stores a body in pieces, and returns two words for each. The first `own` words are a piece of their own.
     fn store_body(&mut self, body: &[u64], own: usize, give: &mut impl FnMut(RawBlock)) -> Vec<u64> {
         let mut hashes = Vec::new();
         let (first, rest) = body.split_at(own);
@@ -142,7 +142,7 @@ fn flush_stream(number: u32, stream: &mut StreamEncoder, contents: &mut ContentS
     if stream.columns.is_empty() {
         return;
     }
-    // What its records lead to comes before them.
+    // The contents to which its records refer come first.
     flush_contents(contents, give);
     let next = ColumnEncoder::after(stream.columns.last());
     let gather = std::mem::replace(&mut stream.columns, next);

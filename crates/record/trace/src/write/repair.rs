@@ -1,4 +1,4 @@
-//! Makes one whole file of a trace that was cut short and its tail.
+//! Makes one complete file out of an interrupted trace and its tail.
 
 use std::io;
 
@@ -9,17 +9,17 @@ use crate::read::trace::Trace;
 use crate::write::block_writer::BlockWriter;
 use crate::write::recorder::{StreamRecord, TraceRecorder};
 
-/// What a file needs to be whole.
+/// How to complete a file.
 pub struct Repair {
-    /// Bytes of it that stay.
+    /// Number of bytes that stay.
     pub keep: u64,
-    /// What comes behind them.
+    /// The bytes to append.
     pub append: Vec<u8>,
-    /// Records that came out of the tail.
+    /// Number of records that came from the tail.
     pub records: u64,
 }
 
-/// Finds out how to make a file whole. What is damaged inside of it stays as it is.
+/// Computes how to complete a file. Damaged parts inside it stay as they are.
 pub fn repair(trace: &Trace<'_>, tail: Option<&Tail>) -> Result<Repair, TraceError> {
     let (keep, sequence) = trace.end();
     let mut writer = BlockWriter::resume(Vec::new(), keep, sequence, trace.entries().to_vec());

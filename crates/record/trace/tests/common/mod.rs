@@ -1,5 +1,6 @@
 //! What tests and the fuzzer of the reader share: traces, all ways to read one, and how much memory that takes.
 
+use lavascope_test_support::TestRng;
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -42,24 +43,15 @@ pub(crate) const HEADER: TraceHeader =
 /// What a reader may ask for beside four times the file.
 const ROOM: usize = 64 << 20;
 
-pub(crate) struct Random(pub(crate) u64);
-
-impl Random {
-    pub(crate) fn below(&mut self, max: usize) -> usize {
-        self.0 = self.0.wrapping_mul(0x5851_f42d_4c95_7f2d).wrapping_add(0x1405_7b7e_f767_814f);
-        (self.0 >> 33) as usize % max.max(1)
-    }
-}
-
 /// A trace of two threads with calls of many shapes, large bodies among them.
 pub(crate) fn file(codec: Codec, calls: u64) -> Vec<u8> {
     let (mut recorder, mut blocks) = (TraceRecorder::default(), Vec::new());
     let commands = [Command::CmdDraw, Command::CmdPushConstants, Command::QueueSubmit, Command::CreateShaderModule];
-    let (mut random, mut ends, mut numbers) = (Random(3), [0u64; 2], [0u64; 2]);
+    let (mut random, mut ends, mut numbers) = (TestRng::new(3), [0u64; 2], [0u64; 2]);
     for index in 0..calls {
         let thread = random.below(2);
         numbers[thread] += 1;
-        let touches: Vec<u64> = match index % 50 {
+        let order_edges: Vec<u64> = match index % 50 {
             49 => vec![OrderEdge { thread: 2 - thread as u32, call: numbers[1 - thread] }.to_word()],
             _ => Vec::new(),
         };
@@ -70,10 +62,10 @@ pub(crate) fn file(codec: Codec, calls: u64) -> Vec<u8> {
             kind: RecordPhase::Enter as u8,
             omissions: 0,
             call: numbers[thread],
-            order_edge_count: touches.len() as u32,
+            order_edge_count: order_edges.len() as u32,
         };
         let body = (0..width as u64).map(|it| it * index % 977);
-        let record: Vec<u64> = head.to_words().into_iter().chain(body).chain(touches).collect();
+        let record: Vec<u64> = head.to_words().into_iter().chain(body).chain(order_edges).collect();
         let span = ends[thread]..ends[thread] + record.len() as u64 + 1;
         ends[thread] = span.end;
         let stream_record = StreamRecord { stream: 1 + thread as u32, span, time: index * 9, record: &record };

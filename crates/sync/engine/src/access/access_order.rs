@@ -14,7 +14,7 @@ use crate::access::usages::{SYNC_TABLES, StageSet, UsageIndex};
 pub enum AccessOrder {
     #[default]
     None,
-    /// Fragments, in the order of primitives.
+    /// Rasterization order: fragments in the order of primitives.
     Color,
     DepthStencil,
     /// Before every command of the render pass instance that accesses the attachment.

@@ -141,7 +141,8 @@ impl CommandExecutor<'_> {
         true
     }
 
-    /// Records the accesses of the last command that repeat those of the one before and that the next one does not repeat.
+    /// Records the accesses of the last command that repeat those of the previous command and that the next command
+    /// does not repeat.
     #[inline]
     pub(crate) fn record_last_repeated(&mut self, commands: &PreparedCommandBuffer, index: usize) {
         let is_rendering = self.instance.is_some();

@@ -13,9 +13,9 @@ use crate::memory::addresses::ResourceIdentity;
 pub(crate) struct AddressedAccess {
     pub(crate) range: Range<u64>,
     pub(crate) resource: ResourceId,
-    /// What the resource is, whatever it is called.
+    /// The identity of the resource, which its compatible aliases share.
     pub(crate) identity: ResourceIdentity,
-    /// Of which access it is, among those of the command buffer.
+    /// The index of the access among those of the command buffer.
     pub(crate) access_index: u32,
     pub(crate) usage: UsageIndex,
     pub(crate) order: AccessOrder,
@@ -37,7 +37,7 @@ impl AddressedAccess {
         self.range.start < other.range.end && other.range.start < self.range.end
     }
 
-    /// Whether two commands do the same.
+    /// Whether two commands make the same access.
     #[inline]
     pub(crate) fn is_same_use(&self, other: &AddressedAccess) -> bool {
         let key = |it: &AddressedAccess| (it.resource, it.usage, it.order);

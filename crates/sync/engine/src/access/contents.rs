@@ -1,8 +1,9 @@
-//! Contents that are undefined although nothing races: parts of exclusive resources that another queue family owns, and
-//! attachments that a subpass should have preserved.
+//! Finds uses of undefined contents that are not data races: parts of exclusive resources that another queue family
+//! owns, and attachments that a subpass did not preserve.
 //!
 //! Spec: "Queue Family Ownership Transfer", "Resource Sharing Mode", and the preserve attachments of "Render Pass
-//! Creation". Writing is always allowed to a family that does not own something: it does not need the contents.
+//! Creation". A queue family may always write to a resource that it does not own, because it does not need the old
+//! contents.
 
 use std::ops::Range;
 
@@ -22,12 +23,12 @@ use crate::queue::device::EngineDevice;
 use crate::queue::execution::CommandExecutor;
 use crate::queue::render_passes::RenderPassInstance;
 
-/// Who owns what, and what was found.
+/// The owners of resources, and the faults that were found.
 #[derive(Default)]
 pub(crate) struct ContentTracker {
-    /// Of resources that are exclusive, by addresses from their beginning.
+    /// For exclusive resources: the owner of each range, relative to the beginning of the resource.
     owners: FxHashMap<ResourceId, IntervalMap<Owner>>,
-    /// Whether it matters who owns anything.
+    /// Whether any resource has an owner that matters.
     has_owners: bool,
     pub(crate) faults: Vec<UndefinedContents>,
 }
@@ -35,9 +36,9 @@ pub(crate) struct ContentTracker {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Owner {
     family: u32,
-    /// Of its last write, or of what made it the owner.
+    /// The tag of the owner's last write, or of the operation that made it the owner.
     since: Tag,
-    /// Released, and not acquired yet.
+    /// The release, if the range is released and not acquired yet.
     release: Option<QueueFamilyTransfer>,
     /// Whether a wrong read is reported already. Such a read changes nothing: the owner stays, and so does the release.
     is_read_reported: bool,
@@ -50,12 +51,12 @@ impl Owner {
 }
 
 impl ContentTracker {
-    /// Nothing is known of a resource any more.
+    /// Forgets a resource.
     pub(crate) fn forget(&mut self, resource: ResourceId) {
         self.owners.remove(&resource);
     }
 
-    /// What messages may ask for later.
+    /// All tags that a message may name later.
     pub(crate) fn tags(&self) -> impl Iterator<Item = Tag> {
         self.owners.values().flat_map(|it| it.iter()).map(|(_, it)| it.since)
     }
@@ -71,17 +72,18 @@ pub(crate) struct RenderPassContents {
     undefined: Vec<UndefinedAttachment>,
 }
 
-/// Contents of an attachment that a subpass did not preserve.
+/// The texels of an attachment that a subpass did not preserve.
 struct UndefinedAttachment {
     subpass: usize,
     since: Tag,
     resource: ResourceId,
-    /// From the beginning of the resource; what was written since is not in it.
+    /// Relative to the beginning of the resource. Texels that were written since are removed.
     texels: IntervalMap<()>,
 }
 
 impl CommandExecutor<'_> {
-    /// Whether contents are of interest: in most programs they are not, and nothing is to be paid for them.
+    /// Whether contents must be tracked. Most programs use one queue family and no preserve attachments, and skip the
+    /// cost.
     pub(crate) fn is_tracking_contents(&self) -> bool {
         self.pass_contents.is_some() || self.device.contents.has_owners
     }
@@ -136,7 +138,7 @@ impl CommandExecutor<'_> {
         }
     }
 
-    /// The halves of transfers that a barrier has.
+    /// Executes the halves of queue family ownership transfers in a barrier.
     pub(crate) fn apply_ownership_transfers<'d>(
         &mut self,
         tag: Tag,
@@ -170,7 +172,7 @@ impl CommandExecutor<'_> {
             began: tag,
             undefined: Vec::new(),
         };
-        // All faults of a command buffer that was checked while it was recorded are reported already.
+        // Recording has already reported all faults inside this command buffer.
         let is_reported = self.progress.marking == MarkMode::Apply;
         *self.pass_contents = (is_preserving && !is_reported).then(contents);
     }
@@ -189,14 +191,14 @@ impl CommandExecutor<'_> {
 }
 
 impl EngineDevice {
-    /// A resource is there.
+    /// Begins to track the owner of a new resource.
     pub(crate) fn track_owner(&mut self, resource: ResourceId) {
         let first = self.queues.first().map(|it| it.family);
         let has_families = self.queues.iter().any(|it| Some(it.family) != first);
         self.contents.has_owners |= has_families && self.addresses.is_exclusive(resource);
     }
 
-    /// Whether it matters who owns a resource.
+    /// Whether ownership of a resource matters.
     fn has_owners(&self, resource: ResourceId) -> bool {
         self.contents.has_owners && self.addresses.is_exclusive(resource)
     }
@@ -297,14 +299,15 @@ impl EngineDevice {
     }
 }
 
-/// Families of other devices and other programs: their halves are not seen.
+/// The other half of a transfer with an external family belongs to another device or process, so the engine never sees
+/// it.
 fn is_external_family(family: u32) -> bool {
     family == QUEUE_FAMILY_EXTERNAL || family == QUEUE_FAMILY_FOREIGN_EXT
 }
 
 impl RenderPassContents {
-    /// What becomes undefined at the beginning of the current subpass: attachments of rendering that a subpass before it
-    /// uses or preserves and a dependency leads from, and that this one neither uses nor preserves.
+    /// Marks what becomes undefined when the current subpass begins: attachments that an earlier subpass used or
+    /// preserved and that this subpass neither uses nor preserves, if a dependency leads from that subpass to this one.
     fn mark_undefined(&mut self, device: &EngineDevice) {
         let Some(subpass) = self.pass.subpasses.get(self.subpass) else { return };
         for (index, view) in self.views.iter().enumerate() {
@@ -327,7 +330,7 @@ impl RenderPassContents {
         }
     }
 
-    /// Texels that are read and undefined in the current subpass.
+    /// The texels that are read although they are undefined in the current subpass.
     fn undefined_reads(
         &self,
         device: &EngineDevice,
@@ -354,7 +357,7 @@ impl RenderPassContents {
         }
     }
 
-    /// What a use has of attachments that the current subpass preserves, by whatever name.
+    /// The parts of a use that lie in attachments which the current subpass preserves, through any resource.
     fn preserved_regions(&self, device: &EngineDevice, resource_use: &ResourceUse<'_>) -> Vec<Region> {
         let Some(subpass) = self.pass.subpasses.get(self.subpass) else { return Vec::new() };
         let views = subpass.preserves.iter().filter_map(|it| self.views.get(*it as usize));
@@ -373,16 +376,16 @@ impl RenderPassContents {
         found
     }
 
-    /// The part of an attachment that the render pass is about.
+    /// The part of an attachment that the view and the render area select.
     fn region(&self, view: &AttachmentView) -> Region {
         Region::Image(ImageRegion { area: Some(view.area_in_attachment(self.area)), ..view.region.clone() })
     }
 
-    /// Whether a chain of dependencies leads from one subpass to another.
+    /// Whether a path of dependencies leads from one subpass to another.
     fn has_dependency_path(&self, from: usize, to: usize) -> bool {
         let mut reached = vec![false; self.pass.subpasses.len().max(to + 1)];
         reached[from] = true;
-        // Dependencies lead to later subpasses only.
+        // A dependency can only lead to a later subpass.
         for subpass in from + 1..=to {
             let is_next = |subpass_dependency: &lavascope_sync_ir::SubpassDependency| {
                 let is_reached = |src: u32| reached.get(src as usize).copied().unwrap_or_default();
@@ -411,7 +414,7 @@ mod tests {
 
     use crate::Engine;
 
-    /// Most programs pay nothing.
+    /// Most programs have one queue family, so nothing is tracked.
     #[test]
     fn owners_matter_between_families_only() {
         let has_owners = |families: &[u32], is_exclusive: bool| {

@@ -1,8 +1,9 @@
 //! What dependencies on single resources did for the last write to a range.
 //!
-//! They do not enter the clocks, where they would count for every resource. Instead the write remembers to whom it is
-//! visible, and *points*: at a tag it became available to some stages. Whether a later stage is reached from there is
-//! asked of the clocks, so later barriers of any kind reach points without touching them.
+//! Such dependencies do not enter the clocks, where they would count for every resource. Instead, the write stores the
+//! usages to which it is visible, and *points*: the tags at which it became available to some stages. A query asks the
+//! clocks whether a later stage is reached from a point. Later barriers of any kind therefore reach points without
+//! changing them.
 
 use std::ops::Range;
 
@@ -14,12 +15,12 @@ use crate::dependency::scopes::{COMMON_SETS, ExpandedScope};
 use crate::dependency::subpass_intervals::ClockQuery;
 use crate::memory::addresses::ResourceIdentity;
 
-/// There may be one for each range, so lists have room for what they hold and no more.
+/// A program may have one for each range, so its lists are allocated without spare capacity.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Overlay {
     visible: Vec<ResourceVisibility>,
     points: Vec<AvailabilityPoint>,
-    /// What few overlays have.
+    /// State that few overlays have.
     rare: Option<Box<RareVisibility>>,
 }
 
@@ -31,47 +32,47 @@ struct HostVisibility {
     usages: UsageSet,
 }
 
-/// To what a write is visible.
+/// Usages to which a write is visible.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct ResourceVisibility {
     queue: u8,
-    /// The beginning of the subpass in which this holds; zero outside, where it holds from then on.
+    /// The beginning of the subpass in which this holds. Zero outside of render passes, where it holds from then on.
     subpass_begin: Tag,
-    /// Through this resource.
+    /// The resource through which the access must go.
     identity: ResourceIdentity,
     usages: UsageSet,
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 struct RareVisibility {
-    /// What became visible to the host: on a queue, at a tag, which the host must know of.
+    /// Visibility to the host. It holds once the host knows of this tag of the queue.
     to_host: Vec<HostVisibility>,
     aliases: Vec<AliasVisibility>,
 }
 
-/// What is visible otherwise than through one resource by the addresses of the write.
+/// Visibility through other resources, or at other addresses than those of the write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct AliasVisibility {
     visible: ResourceVisibility,
-    /// Where its addresses are not those of the write, at some of them.
+    /// The addresses where the write is visible, if they are not those of the write.
     addresses: Option<(u64, u64)>,
-    /// Through whatever resource.
+    /// Whether the write is visible through every resource.
     is_any_resource: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct AvailabilityPoint {
     queue: u8,
-    /// As in [`ResourceVisibility`], for what follows directly; by chains it may lead out of a subpass.
+    /// As in [`ResourceVisibility`], for direct dependencies. A dependency chain may lead out of the subpass.
     subpass_begin: Tag,
     tag: Tag,
     stages: StageSet,
-    /// Whether it is the write itself, a layout transition, that these stages are after.
+    /// Whether the write is a layout transition and the stages come directly after it.
     is_transition_write: bool,
 }
 
 impl AvailabilityPoint {
-    /// Whether it is before every later command in its stages.
+    /// Whether the point is ordered before every later command in its stages.
     fn is_unbounded(&self) -> bool {
         self.subpass_begin == 0 && !self.is_transition_write
     }
@@ -86,10 +87,10 @@ impl AvailabilityPoint {
 }
 
 impl Overlay {
-    /// Now the write became available and visible to a second scope.
+    /// Adds the second scope of a dependency: the write is available and visible to it.
     pub(crate) fn add(&mut self, context: &AccessContext<'_>, scope: &ExpandedScope) {
         let AccessContext { queue, subpass_begin: from, .. } = *context;
-        // The second scope of a layout transition before a subpass begins with the subpass.
+        // The second scope of a layout transition before a subpass begins with that subpass.
         let tag = context.tag.max(from + 1);
         let ExpandedScope { dst: stages, dst_usages, dst_global_usages: dst_everywhere, .. } = *scope;
         let (usages, everywhere) = (dst_usages.union(dst_everywhere), dst_everywhere);
@@ -98,7 +99,7 @@ impl Overlay {
             Addressing::Alias { start, end } => Some((start, end)),
         };
         let new = ResourceVisibility { queue, subpass_begin: from, identity: context.identity, usages };
-        // What is visible by every name needs none.
+        // Usages to which the write is visible through every resource need no entry for one resource.
         let has_name = usages != everywhere;
         if has_name && at.is_none() {
             self.add_visible(new);
@@ -122,7 +123,7 @@ impl Overlay {
             let new = HostVisibility { identity: context.identity, queue, tag, usages: to_host };
             self.rare.get_or_insert_default().add_to_host(new);
         }
-        // A stage keeps its earliest point: whatever comes after a later one comes after that one too.
+        // A stage keeps its earliest point. What is ordered after a later point is also ordered after the earliest one.
         let is_same =
             |it: &&AvailabilityPoint| it.queue == queue && it.subpass_begin == from && !it.is_transition_write;
         let available = self.points.iter().filter(is_same).fold(0, |all, it| all | it.stages.0);
@@ -135,7 +136,8 @@ impl Overlay {
         }
     }
 
-    /// The write is a layout transition: available by itself to whatever comes after layout transitions.
+    /// Adds the point of a layout transition: its write is available to everything that is ordered after the
+    /// transition.
     pub(crate) fn add_transition_write(&mut self, context: &AccessContext<'_>) {
         let mut stages = StageSet::default();
         stages.add(TRANSITION);
@@ -159,7 +161,7 @@ impl Overlay {
         self.rare.as_ref().map_or(&[][..], |it| &it.aliases)
     }
 
-    /// What is visible at some addresses of another resource is visible at others from now on, once for each plane.
+    /// Another resource has moved: replaces its old addresses with the new ones, once for each plane.
     pub(crate) fn move_alias_addresses(&mut self, old: &Range<u64>, planes: &[u64]) {
         let Some(rare) = &mut self.rare else { return };
         let is_moved = |it: &AliasVisibility| it.addresses.is_some_and(|at| old.start <= at.0 && at.1 <= old.end);
@@ -172,12 +174,12 @@ impl Overlay {
         }
     }
 
-    /// Where visibility by another name begins or ends.
+    /// The addresses at which visibility through other resources begins or ends.
     pub(crate) fn alias_boundaries(&self) -> impl Iterator<Item = u64> {
         self.aliases().iter().filter_map(|it| it.addresses).flat_map(|it| [it.0, it.1])
     }
 
-    /// What it asks clocks for that intervals may have.
+    /// All queries to a clock that intervals may answer (`subpass_intervals`, rule 5).
     pub(crate) fn clock_queries(&self) -> impl Iterator<Item = ClockQuery> {
         let closed = self.points.iter().filter(|it| !it.is_unbounded());
         closed.map(|it| ClockQuery { tag: it.tag, queue: it.queue, stages: it.stages, write: None })
@@ -231,7 +233,7 @@ impl Overlay {
         })
     }
 
-    /// Whether a chain of dependencies from the write reaches a first scope.
+    /// Whether a dependency chain from the write reaches a first scope.
     pub(crate) fn reaches(&self, context: &AccessContext<'_>, first: &ResourceFirstScope) -> bool {
         self.points.iter().any(|point| {
             let is_in = |part: &(StageSet, Tag)| point.tag <= part.1 && point.stages.0 & part.0.0 != 0;
@@ -266,7 +268,7 @@ impl RareVisibility {
         }
     }
 
-    /// Whoever knows of a later one knows of the earlier.
+    /// Keeps only the earliest tag: a host that knows of a later one knows of the earlier one.
     fn add_to_host(&mut self, new: HostVisibility) {
         let is_known = |it: &&HostVisibility| (it.identity, it.queue) == (new.identity, new.queue) && it.tag <= new.tag;
         let visible = self.to_host.iter().filter(is_known).fold(UsageSet::default(), |all, it| all.union(it.usages));
@@ -277,7 +279,7 @@ impl RareVisibility {
     }
 }
 
-/// Adds to a list that will hardly grow.
+/// Adds to a list without reserving capacity for more, because such lists rarely grow.
 fn push<T>(all: &mut Vec<T>, new: T) {
     all.reserve_exact(1);
     all.push(new);

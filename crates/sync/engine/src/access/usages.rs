@@ -1,18 +1,18 @@
-//! Stages and usages: what the registry's tables become once groups are taken apart.
+//! Stages and usages: the registry's tables, with groups replaced by their members.
 //!
-//! A *stage* is one bit of `VkPipelineStageFlags2` that stands for no others, or one of ours: those in
-//! which layout transitions and presentation happen. A *usage* is a stage together with one access that it can make.
+//! A *stage* is one bit of `VkPipelineStageFlags2` that is not a group, or one of two stages of our own: layout
+//! transitions and presentation. A *usage* is a stage together with one access that the stage can make.
 
 use std::sync::LazyLock;
 
 use lavascope_abi::desc::{SyncAccess, SyncStage};
 use lavascope_abi::{AccessFlags2, PipelineStageFlags2, SYNC_ACCESSES, SYNC_PIPELINES, SYNC_STAGES};
 
-/// A stage, by its place in [`SyncTables::stages`].
+/// A stage, as an index of [`SyncTables::stages`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct StageIndex(pub u8);
 
-/// A usage, by its place in [`SyncTables::usages`].
+/// A usage, as an index of [`SyncTables::usages`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct UsageIndex(pub u8);
 
@@ -26,35 +26,35 @@ pub struct UsageSet(pub [u64; USAGE_WORDS]);
 
 pub const USAGE_WORDS: usize = 4;
 
-/// Columns, one per stage or per usage that writes, are bits of a word.
+/// Number of columns that fit into a word. A column stands for a stage, or for a usage that writes.
 const COLUMNS: usize = 64;
 
 /// The stage of layout transitions.
 pub const TRANSITION: StageIndex = StageIndex(0);
-/// What a layout transition does: it reads and writes, and counts as a write.
+/// The usage of a layout transition. It reads and writes, and counts as a write.
 pub const TRANSITION_WRITE: UsageIndex = UsageIndex(0);
 /// The stage of the presentation engine, and what it does with an image.
 pub const PRESENTATION: StageIndex = StageIndex(1);
 pub const PRESENT: UsageIndex = UsageIndex(1);
-/// How many stages are ours; they come first.
+/// Number of our own stages, which come first.
 const OWN_STAGES: usize = 2;
 
-/// What is known of all stages and usages.
+/// All stages and usages.
 pub struct SyncTables {
     pub stages: Vec<StageDesc>,
     pub usages: Vec<UsageDesc>,
-    /// Usages that write, in order: columns of the tables of writes.
+    /// The usages that write, in the order of their columns.
     pub writes: Vec<UsageIndex>,
-    /// Usages by the numbers of the bits of stage and access.
+    /// Usages by the bit numbers of stage and access.
     by_bits: Vec<Option<UsageIndex>>,
-    /// Of each word of a set of usages, those that write, and their columns.
+    /// For each word of a usage set: the usages that write, and their columns.
     writes_of_word: [(u64, u64); USAGE_WORDS],
 }
 
 pub struct StageDesc {
-    /// The bit in the API.
+    /// The bit in `VkPipelineStageFlags2`.
     pub bit: u64,
-    /// `VkQueueFlags` of queues that have it; zero is all.
+    /// The `VkQueueFlags` of queues that support the stage; zero for all queues.
     pub queues: u32,
     /// Stages that come before it in some pipeline.
     pub earlier: StageSet,
@@ -73,7 +73,7 @@ pub struct UsageDesc {
 
 pub static SYNC_TABLES: LazyLock<SyncTables> = LazyLock::new(SyncTables::new);
 
-/// Groups that the tables do not mark by what they stand for.
+/// Groups that the registry does not mark as groups.
 const GROUP_STAGES: u64 =
     PipelineStageFlags2::ALL_COMMANDS.0 | PipelineStageFlags2::TOP_OF_PIPE.0 | PipelineStageFlags2::BOTTOM_OF_PIPE.0;
 const GROUP_ACCESSES: u64 = AccessFlags2::MEMORY_READ.0 | AccessFlags2::MEMORY_WRITE.0;
@@ -110,7 +110,7 @@ impl SyncTables {
             let stage = StageIndex(index as u8);
             for sync_access in SYNC_ACCESSES {
                 let is_group = sync_access.access == 0 || sync_access.access & GROUP_ACCESSES != 0;
-                // Groups of stages are in the table too, but so is each of their members that can make the access.
+                // The table lists groups of stages, but also each member that can make the access.
                 let is_here = sync_access.stages & self.stages[index].bit != 0;
                 if is_group || !is_here || has_member(sync_access, self.stages[index].bit) {
                     continue;
@@ -134,7 +134,7 @@ impl SyncTables {
         self.usages.push(UsageDesc { stage, access, sufficient_access: sufficient_access(bit, access), write });
     }
 
-    /// Which stages come before which: along each pipeline, and where a stage says that it comes before another.
+    /// Orders the stages: along each pipeline, and where the registry places a stage before another.
     fn order_stages(&mut self) {
         for pipeline in SYNC_PIPELINES {
             let mut before = StageSet::default();
@@ -144,7 +144,7 @@ impl SyncTables {
                     members.iter().for_each(|stage| self.add_order(before, stage));
                     before = before.union(members);
                 } else if pipeline_stage.before != 0 {
-                    // It stands beside the pipeline, in front of one stage and what follows that.
+                    // The stage is not in the pipeline itself. It comes before one stage and everything after that.
                     let at = pipeline.stages.iter().position(|other| other.stage == pipeline_stage.before);
                     for other in pipeline.stages[at.unwrap_or(0)..].iter().filter(|it| it.is_ordered) {
                         let later = self.stages_of_bits(group_members(other.stage));
@@ -181,13 +181,13 @@ impl SyncTables {
         self.usages[usize::from(usage.0)].write.map(usize::from)
     }
 
-    /// The columns of those among some usages that write, as bits.
+    /// The columns, as bits, of the usages that write.
     pub fn write_columns(&self, usages: UsageSet) -> u64 {
         let mut columns = 0;
         for (word, (writes, all)) in self.writes_of_word.iter().enumerate() {
             match usages.0[word] & writes {
                 0 => {}
-                // Of most words all are meant, or none.
+                // Most sets have all writes of a word, or none.
                 own if own == *writes => columns |= all,
                 own => columns |= self.columns_of_word(word, own),
             }
@@ -212,11 +212,11 @@ fn bits_index(stage: u64, access: u64) -> usize {
     (stage.trailing_zeros() * 64 + access.trailing_zeros()) as usize
 }
 
-/// The bits that a mask of stages stands for, groups taken apart. `ALL_COMMANDS` is not among them: what it stands
-/// for depends on the queue.
+/// The stages of a mask, with groups replaced by their members. `ALL_COMMANDS` has no fixed members; they depend on the
+/// queue.
 pub fn group_members(bits: u64) -> u64 {
     let mut members = bits;
-    // Groups are made of groups: all graphics stages contain the vertex input.
+    // Groups may contain groups: `ALL_GRAPHICS` contains `VERTEX_INPUT`.
     for _ in 0..4 {
         for sync_stage in SYNC_STAGES {
             if sync_stage.equivalent != 0 && members & sync_stage.stage != 0 {
@@ -227,7 +227,7 @@ pub fn group_members(bits: u64) -> u64 {
     members
 }
 
-/// The bits that a mask of accesses stands for, among those that are not of every kind.
+/// The accesses of a mask, with groups replaced by their members. `MEMORY_READ` and `MEMORY_WRITE` stay as they are.
 pub fn access_members(bits: u64) -> u64 {
     let mut members = bits;
     for sync_access in SYNC_ACCESSES.iter().filter(|it| it.equivalent != 0 && bits & it.access != 0) {
@@ -247,8 +247,8 @@ pub fn access_members(bits: u64) -> u64 {
     members
 }
 
-/// Whether an access is a group, some member of which a stage can make. Where it can make none, the group itself is
-/// what it does: the build of an acceleration structure reads its inputs so.
+/// Whether an access is a group with a member that the stage can make. If it has no such member, the group itself is
+/// the access: the build of an acceleration structure reads its inputs this way.
 fn has_member(access: &SyncAccess, stage: u64) -> bool {
     let is_member = |it: &&SyncAccess| it.access & access.equivalent != 0 && it.equivalent == 0;
     SYNC_ACCESSES.iter().filter(is_member).any(|it| it.stages & stage != 0)
@@ -351,7 +351,7 @@ mod tests {
         }
     }
 
-    /// What shaders of a stage can do; each is a usage of its own.
+    /// The accesses of a shader stage; each of them is a usage.
     const SHADER: [&str; 5] = [
         "ACCELERATION_STRUCTURE_READ_BIT_KHR",
         "SHADER_SAMPLED_READ_BIT",
@@ -388,7 +388,7 @@ mod tests {
             for name in SHADER {
                 assert!(usages.contains(&name), "{:#x} lacks {name}: {usages:?}", stage.0);
             }
-            // A group of accesses is no usage.
+            // A group of accesses is not a usage.
             assert!(!usages.contains(&"SHADER_READ_BIT") && !usages.contains(&"SHADER_WRITE_BIT"), "{usages:?}");
             let has_attachments = usages.contains(&"INPUT_ATTACHMENT_READ_BIT");
             assert_eq!(has_attachments, stage == Stage::FRAGMENT_SHADER, "{usages:?}");
@@ -415,7 +415,7 @@ mod tests {
         assert_eq!(reads & AccessFlags2::TRANSFER_WRITE.0, 0);
     }
 
-    /// Of a group there is no stage and no usage, and one bit each names a usage.
+    /// Groups are neither stages nor usages; single bits name a usage.
     #[test]
     fn single_bits_are_usages() {
         use AccessFlags2 as A;
@@ -432,7 +432,7 @@ mod tests {
         assert!(
             SYNC_TABLES.usage(copy | S::BLIT.0, A::TRANSFER_READ.0).is_none() && SYNC_TABLES.usage(copy, 0).is_none()
         );
-        // A member beside its group stays.
+        // A member that is named beside its group stays in the set.
         let graphics = group_members(S::ALL_GRAPHICS.0);
         assert_eq!(group_members(S::ALL_GRAPHICS.0 | S::INDEX_INPUT.0), graphics);
         assert_eq!(group_members(S::VERTEX_INPUT.0 | S::INDEX_INPUT.0), group_members(S::VERTEX_INPUT.0));
@@ -448,7 +448,7 @@ mod tests {
         assert!(fragment.later.has(stage(PipelineStageFlags2::COLOR_ATTACHMENT_OUTPUT)));
         assert!(!fragment.earlier.has(stage(PipelineStageFlags2::COMPUTE_SHADER)));
         assert!(!fragment.later.has(stage(PipelineStageFlags2::COPY)));
-        // It stands beside the pipeline, in front of a stage and all that comes behind that.
+        // The stage comes before another one and everything after that, but is not in the pipeline itself.
         let density = &SYNC_TABLES.stages[usize::from(stage(PipelineStageFlags2::FRAGMENT_DENSITY_PROCESS_EXT).0)];
         for behind in [PipelineStageFlags2::EARLY_FRAGMENT_TESTS, PipelineStageFlags2::COLOR_ATTACHMENT_OUTPUT] {
             assert!(density.later.has(stage(behind)));

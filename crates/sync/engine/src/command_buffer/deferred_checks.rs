@@ -1,8 +1,9 @@
-//! Command buffers that are not checked while they are recorded, but when they are executed.
+//! Checks command buffers when they are executed, not while they are recorded.
 //!
-//! That costs half, and finds something whenever the other finds something, but not with the same words and not at the
-//! same time: whoever looks at a program that is over can look this way first, and the other way where there is
-//! something to be told. What is never executed is checked by itself, before anything goes that it uses.
+//! This halves the cost. It finds a hazard exactly when the other way finds one, but with other words and at another
+//! time. A tool that checks a finished program can therefore use this first, and check again in the other way only if
+//! there are findings. A command buffer that is never executed is checked by itself, before any object that it uses is
+//! destroyed.
 
 use lavascope_sync_ir::{CommandBufferId, Queue};
 
@@ -11,47 +12,47 @@ use crate::command_buffer::marks::MarkMode;
 use crate::command_buffer::prepared::PreparedCommandBuffer;
 use crate::queue::device::get_or_grow;
 
-/// What is not checked yet.
+/// The command buffers that are not checked yet.
 #[derive(Default)]
 pub(crate) struct DeferredChecks {
-    /// Primary command buffers that were recorded; some were executed since.
+    /// Primary command buffers that were recorded; some have been executed since.
     recorded: Vec<CommandBufferId>,
     has_found: bool,
 }
 
 /// How a command buffer was recorded.
 pub(crate) enum DeferredCheck {
-    /// It is checked with what executes it.
+    /// It is checked together with the primary command buffer that executes it.
     Secondary,
     Primary {
-        /// For what kind of queue it is recorded.
+        /// The kind of queue for which it is recorded.
         queue: Queue,
-        /// How many commands were checked.
+        /// Number of commands that are already checked.
         checked: usize,
         is_executed: bool,
     },
 }
 
 impl Engine {
-    /// From now on command buffers are not checked while they are recorded.
+    /// From now on, command buffers are checked when they are executed.
     pub fn check_when_executed(&mut self) {
         self.deferred_checks = Some(DeferredChecks::default());
     }
 
-    /// Whether there was something wrong inside of a command buffer that was not executed, or something waits, so that
-    /// it may still be.
+    /// Checks all command buffers that were not executed. Returns whether there is a hazard, or a submission still
+    /// waits and may have one.
     pub fn finish_deferred_checks(&mut self) -> bool {
         self.check_unexecuted();
         self.deferred_checks.as_ref().is_some_and(|it| it.has_found)
             || self.device.blocked_submissions().next().is_some()
     }
 
-    /// Something is about to go that command buffers may use.
+    /// Checks command buffers that may use an object which is about to be destroyed.
     pub fn check_unexecuted(&mut self) {
         self.check_deferred_where(|_| true);
     }
 
-    /// A command buffer is about to be recorded anew.
+    /// Begins to record a command buffer again.
     pub(crate) fn begin_deferred_check(&mut self, id: CommandBufferId, queue: Queue, is_secondary: bool) {
         self.end_deferred_check(id);
         let Some(late) = &mut self.deferred_checks else { return };
@@ -67,18 +68,18 @@ impl Engine {
         }
     }
 
-    /// What a command buffer was is over.
+    /// Checks a command buffer whose contents are about to be discarded.
     pub(crate) fn end_deferred_check(&mut self, id: CommandBufferId) {
         match self.command_buffers.get(id.0 as usize).and_then(|it| it.deferred.as_ref()) {
             Some(DeferredCheck::Primary { .. }) => self.check_isolated(id),
-            // One that was never recorded may be executed all the same.
+            // It may be executed although it was never recorded.
             Some(DeferredCheck::Secondary) | None => {
                 self.check_deferred_where(|it| it.executed.iter().any(|it| it.0 == id))
             }
         }
     }
 
-    /// Checks some of what was not executed.
+    /// Checks selected command buffers that were not executed.
     fn check_deferred_where(&mut self, are_those: impl Fn(&PreparedCommandBuffer) -> bool) {
         let Some(late) = &mut self.deferred_checks else { return };
         let mut recorded = std::mem::take(&mut late.recorded);
@@ -125,7 +126,7 @@ impl Engine {
 }
 
 impl PreparedCommandBuffer {
-    /// It is executed, or nobody asks for it any more.
+    /// Marks it as executed, or as no longer needed.
     pub(crate) fn set_executed(&mut self) {
         if let Some(DeferredCheck::Primary { is_executed, .. }) = &mut self.deferred {
             *is_executed = true;

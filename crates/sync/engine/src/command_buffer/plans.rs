@@ -1,6 +1,7 @@
 //! The accesses of all commands of a command buffer.
 //!
-//! Most commands are much like the one before: what they have in common is not looked up again.
+//! Consecutive commands often access the same resources. What a command shares with the previous one is not looked up
+//! again.
 
 use std::ops::Range;
 
@@ -12,14 +13,14 @@ use crate::access::usages::{SYNC_TABLES, UsageIndex};
 use crate::command_buffer::marks::{AccessMarks, MarkChange};
 use crate::memory::addresses::{AddressLookup, AddressMap, ResourceIdentity};
 
-/// For each command its accesses, and those of all commands one behind the other.
+/// The accesses of each command, stored in lists that all commands of the command buffer share.
 #[derive(Default)]
 pub(crate) struct CommandPlans {
     plans: Vec<CommandPlan>,
-    /// Of all actions; what a command does as the one before is not there again.
+    /// The accesses of all actions. An access that repeats one of the previous command is not stored again.
     accesses: AccessList,
     addressed: Vec<AddressedAccess>,
-    /// For each 64 accesses of a command.
+    /// One entry for each 64 accesses of a command.
     marks: Vec<AccessMarks>,
     /// Commands that are not actions.
     non_actions: Vec<Command>,
@@ -27,7 +28,7 @@ pub(crate) struct CommandPlans {
     possible_reads: Vec<PossibleRead>,
     /// The resources of the last action, with the numbers that they came with.
     last_resources: Vec<ResourceId>,
-    /// Whether each command is looked up by itself, and nothing is marked.
+    /// Whether the caches are off: each command is looked up on its own, and no access is marked.
     pub(crate) is_cache_disabled: bool,
 }
 
@@ -44,11 +45,12 @@ struct CommandPlan {
     first: u32,
     end: u32,
     marks: u32,
-    /// For an action that is not one-to-one: its range in the list of accesses. For any other command: its index among
-    /// the commands that are no actions.
+    /// For an action that is not one-to-one: its range in the list of accesses. For any other command: its index in
+    /// `non_actions`.
     accesses: (u32, u32),
     kind: PlanKind,
-    /// Whether each access has one access, in the order of accesses, and there are at most 64.
+    /// Whether each `Access` has exactly one `AddressedAccess`, both lists have the same order, and there are at most
+    /// 64.
     is_one_to_one: bool,
     /// Whether all accesses are to buffers.
     is_buffers_only: bool,
@@ -56,26 +58,25 @@ struct CommandPlan {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum PlanKind {
-    /// What is written overlaps with another access only if that is the same range, and next to it.
+    /// A written range overlaps only with accesses to exactly the same range, and these stand next to each other.
     Disjoint,
     Overlapping,
-    /// Its addresses are not known before it is executed.
+    /// Its addresses are known only when it is executed.
     UnknownAddresses,
     /// Not an action.
     NotAction,
 }
 
-/// What is recorded.
+/// A recorded command, as the engine executes it.
 pub(crate) enum RecordedCommand<'a> {
     Action(ActionAccesses<'a>),
     Other(&'a Command),
 }
 
-/// The command that was recorded last.
+/// The command that was recorded last, as far as `UsedBlocks` has to know it.
 pub(crate) enum LastCommand<'a> {
     Barrier(&'a Barrier),
-    /// An action that uses nothing but buffers, and knows where they are: its accesses, and which of them it writes, as
-    /// bits.
+    /// An action that uses only buffers whose addresses are known. The bits say which of its accesses are writes.
     BufferAction(&'a [AddressedAccess], u64),
     Other,
 }
@@ -83,9 +84,9 @@ pub(crate) enum LastCommand<'a> {
 /// The accesses of an action.
 #[derive(Clone, Copy)]
 pub(crate) struct ActionAccesses<'a> {
-    /// Of all commands.
+    /// The accesses of all commands.
     all: &'a AccessList,
-    /// Where they are, unless there are accesses that say so.
+    /// The range of this action in `all`, if `addressed` does not name its accesses.
     own: (u32, u32),
     addressed: &'a [AddressedAccess],
 }
@@ -97,13 +98,13 @@ impl<'a> ActionAccesses<'a> {
     }
 }
 
-/// Room that is not worth giving back.
+/// A smaller capacity is not worth freeing.
 const ROOM_MIN: usize = 1024;
-/// Spots whose marks are in one place.
+/// Number of accesses whose marks share one entry.
 const MARKS_PER_WORD: usize = 64;
 
 impl CommandPlans {
-    /// Room for much more than there was would stay for as long as the command buffer.
+    /// Frees lists whose capacity is much larger than needed. Otherwise they would stay as long as the command buffer.
     pub(crate) fn clear(&mut self) {
         if self.addressed.capacity() > 4 * self.addressed.len() + ROOM_MIN {
             *self = CommandPlans { is_cache_disabled: self.is_cache_disabled, ..CommandPlans::default() };
@@ -144,14 +145,14 @@ impl CommandPlans {
         }
     }
 
-    /// Takes the last command out; gives it if it is not an action.
+    /// Removes the last command, and returns it if it is not an action.
     pub(crate) fn pop(&mut self) -> Option<Command> {
         let is_action = self.plans.pop()?.kind != PlanKind::NotAction;
         self.possible_reads.retain(|it| (it.command as usize) < self.plans.len());
         if is_action { None } else { self.non_actions.pop() }
     }
 
-    /// An action has other accesses. What was known of it is wrong until all is looked up again.
+    /// Replaces the accesses of an action. Its addresses and marks are wrong until `look_up_again` is called.
     pub(crate) fn replace(&mut self, command: usize, accesses: &[Access]) {
         let first = self.accesses.len() as u32;
         let accesses = self.add_possible_reads(command, accesses);
@@ -162,7 +163,7 @@ impl CommandPlans {
         }
     }
 
-    /// Looks everything up again.
+    /// Looks up the addresses of all commands again.
     pub(crate) fn look_up_again(&mut self, addresses: &AddressMap) {
         let (plans, addressed) = (std::mem::take(&mut self.plans), std::mem::take(&mut self.addressed));
         let (accesses, mut own) = (std::mem::take(&mut self.accesses), Vec::new());
@@ -176,11 +177,11 @@ impl CommandPlans {
                 self.add_action(&own, |it| it, addresses);
             }
         }
-        // They came with other numbers.
+        // These are ids of the caller, but the accesses above have ids of the engine.
         self.last_resources.clear();
     }
 
-    /// Commands that have something to be done, as bits.
+    /// One bit for each command; see `is_busy`.
     pub(crate) fn busy_bits(&self) -> Vec<u64> {
         let (mut is_rendering, mut busy) = (false, vec![0; self.plans.len().div_ceil(MARKS_PER_WORD)]);
         for (index, plan) in self.plans.iter().enumerate() {
@@ -202,7 +203,7 @@ impl CommandPlans {
         (plan.kind, &self.addressed[plan.first as usize..plan.end as usize])
     }
 
-    /// The number of the marks of a access of a command, and its bit.
+    /// The index of the marks of an access, and the bit of the access in these marks.
     #[inline]
     pub(crate) fn mark_position(&self, command: usize, addressed_access: usize) -> (u32, u64) {
         (
@@ -224,7 +225,7 @@ impl CommandPlans {
         }
     }
 
-    /// The marks of a command, each with its number, with the accesses from there on, and with the bits that are accesses.
+    /// The marks of a command, entry by entry, each with the accesses that it marks.
     #[inline]
     pub(crate) fn marked_words(&self, command: usize) -> impl Iterator<Item = MarkedAccesses<'_>> {
         let plan = self.plans[command];
@@ -240,7 +241,7 @@ impl CommandPlans {
         })
     }
 
-    /// The same, one by one; none behind the last. Almost all commands have one.
+    /// One of the entries of `marked_words`, or none after the last. Almost all commands have a single entry.
     #[inline]
     pub(crate) fn marked_word(&self, command: usize, word: usize) -> Option<MarkedAccesses<'_>> {
         let plan = &self.plans[command];
@@ -255,7 +256,7 @@ impl CommandPlans {
         })
     }
 
-    /// Whether a command has something to be checked or kept, if nothing before it is wrong.
+    /// Whether an execution has to check or record an access of a command, if no command before it had a conflict.
     pub(crate) fn is_busy(&self, command: usize, is_rendering: bool) -> bool {
         self.plans[command].kind != PlanKind::Disjoint
             || !self.possible_reads(command).is_empty()
@@ -269,12 +270,12 @@ impl CommandPlans {
             })
     }
 
-    /// Spots of a command whose ranges the command buffer wrote to before.
+    /// The accesses of a command to ranges that the command buffer wrote before.
     pub(crate) fn accesses_after_write(&self, command: usize) -> impl Iterator<Item = &AddressedAccess> {
         self.marked_words(command).flat_map(|it| bits(it.marks.written_before).map(move |at| &it.addressed[at]))
     }
 
-    /// The next command is not an action.
+    /// Adds a command that is not an action.
     pub(crate) fn add_non_action(&mut self, command: Command) {
         let (at, kind) = (self.non_actions.len() as u32, PlanKind::NotAction);
         let accesses = (at, at);
@@ -290,7 +291,7 @@ impl CommandPlans {
         self.non_actions.push(command);
     }
 
-    /// Looks up what the next command uses, an action whose resources have other numbers.
+    /// Adds an action and looks up its addresses. `number` translates its resources to ids of the engine.
     pub(crate) fn add_action(
         &mut self,
         accesses: &[Access],
@@ -370,7 +371,7 @@ impl CommandPlans {
         for access in accesses {
             let (resource, at) = (number(access.resource), self.accesses.len() as u32);
             self.accesses.push_with_resource(access, resource);
-            // An access that its stage cannot make is another's to report.
+            // `validate` reports an access that its stage cannot make. Here it is not an access.
             let usage = SYNC_TABLES.usage(access.stage, access.access);
             let looked = usage.map_or(AddressLookup::Empty, |_| addresses.look_up(resource, &access.region));
             let addressed_access = |range, identity| addressed_access(access, resource, at, range, identity);
@@ -397,8 +398,8 @@ impl CommandPlans {
         (kind, is_straight && !has_moved && kind == PlanKind::Disjoint)
     }
 
-    /// A command that is much like the one before, which is straight: all that is looked up is what is different. False
-    /// if it is not straight itself.
+    /// Adds an action that has as many accesses as the previous one, and looks up only accesses that differ. Returns
+    /// false if the result is not one-to-one; the caller then looks up everything.
     fn add_similar(
         &mut self,
         last: CommandPlan,
@@ -407,7 +408,7 @@ impl CommandPlans {
         addresses: &AddressMap,
     ) -> bool {
         let (old, new) = (last.first as usize, self.addressed.len());
-        // What is different, and which of it does something else.
+        // Bits of the accesses that differ from the previous command, and of those among them that differ in usage.
         let (mut different, mut other) = (0_u64, 0_u64);
         for (index, access) in accesses.iter().enumerate() {
             let mut addressed_access = self.addressed[old + index].clone();
@@ -433,7 +434,7 @@ impl CommandPlans {
         }
         let (addressed, marks) = (&self.addressed[new..], &self.marks[last.marks as usize]);
         let meets_write = |it: usize| bits(marks.writes).any(|write| addressed[it].overlaps(&addressed[write]));
-        // What is written is the same, and nothing new is the same range.
+        // All writes repeat the previous command, and no new access overlaps with them.
         if different & marks.written_range == 0 && other == 0 && !bits(different).any(meets_write) {
             let before = !different & low_bits(addressed.len()) & (!marks.written_range | marks.raster_ordered);
             let marks = AccessMarks { repeats_previous: before, ..marks.command_only() };
@@ -441,7 +442,7 @@ impl CommandPlans {
             self.marks.push(marks);
             return true;
         }
-        // All that is written is something else, and alone.
+        // All writes are new, and none overlaps with another access.
         let meets_any =
             |write: usize| (0..addressed.len()).any(|it| it != write && addressed[it].overlaps(&addressed[write]));
         let is_alone = marks.writes == marks.written_range && marks.writes & !different == 0;
@@ -463,8 +464,8 @@ impl CommandPlans {
         true
     }
 
-    /// A access, which is that of the command before but for its resource, becomes the one of an access that does the same
-    /// to something else. False if it is not one access.
+    /// Moves a copy of the previous command's access to the resource and region of `access`, which has the same usage.
+    /// Returns false if the region is not a single range.
     #[inline]
     fn retarget(&mut self, addressed_access: &mut AddressedAccess, access: &Access, addresses: &AddressMap) -> bool {
         let AddressLookup::One(range, identity) = addresses.look_up(addressed_access.resource, &access.region) else {
@@ -476,7 +477,7 @@ impl CommandPlans {
         true
     }
 
-    /// The same for one that does something else.
+    /// Like `retarget`, for an access with another usage.
     fn retarget_with_usage(
         &mut self,
         addressed_access: &mut AddressedAccess,
@@ -494,8 +495,8 @@ impl CommandPlans {
         true
     }
 
-    /// Puts what is written next to other accesses of the same range, and marks it, in the accesses of a new command. Gives
-    /// whether anything was moved.
+    /// Marks the accesses of a new command, and moves accesses next to writes of the same range. Returns whether it
+    /// moved any.
     fn group_written_ranges(&mut self, first: usize) -> (PlanKind, bool) {
         let addressed = &mut self.addressed[first..];
         if addressed.len() <= MARKS_PER_WORD
@@ -528,7 +529,8 @@ impl CommandPlans {
         (PlanKind::Disjoint, has_moved)
     }
 
-    /// Marks what a new command and the one before do in the same way. Those that are alike are alike in order too.
+    /// Marks accesses that a new command and the previous one have in common. The order of equal accesses is the same
+    /// in both.
     fn mark_repeats(&mut self, last: CommandPlan, new: usize) {
         let (before, behind) = (&self.addressed[last.first as usize..last.end as usize], &self.addressed[new..]);
         let numbers = (last.marks as usize, self.marks.len() - behind.len().div_ceil(MARKS_PER_WORD));
@@ -543,7 +545,8 @@ impl CommandPlans {
             let same = |it: &&AddressedAccess| is_new && it.is_same_range(&behind[at]);
             let len = 1 + behind[at + 1..].iter().take_while(same).count();
             let others = before.get(at..at + len).unwrap_or(&[]);
-            // Of what is written all that the other does to the range, not the end or the beginning of it.
+            // The access repeats a write only if both commands access the range with the same complete group of
+            // accesses.
             let is_other = |it: Option<&AddressedAccess>| it.is_none_or(|it| !it.is_same_range(&behind[at]));
             let is_whole = !is_new || is_other(before.get(at + len)) && (at == 0 || is_other(before.get(at - 1)));
             let is_same =
@@ -560,12 +563,12 @@ impl CommandPlans {
 }
 
 impl CommandPlan {
-    /// How many accesses it has.
+    /// Number of accesses.
     fn len(&self) -> usize {
         (self.end - self.first) as usize
     }
 
-    /// Its accesses, out of those of all commands.
+    /// The accesses of this command.
     fn accesses_in<'a>(&self, addressed: &'a [AddressedAccess], all: &'a AccessList) -> ActionAccesses<'a> {
         match self.is_one_to_one {
             true => ActionAccesses { all, own: (0, 0), addressed: &addressed[self.first as usize..self.end as usize] },
@@ -579,15 +582,15 @@ impl CommandPlan {
 pub(crate) struct MarkedAccesses<'a> {
     pub(crate) number: u32,
     pub(crate) marks: &'a AccessMarks,
-    /// Those, and the ones behind them.
+    /// These accesses, followed by the remaining ones of the command.
     pub(crate) addressed: &'a [AddressedAccess],
-    /// Bits that are accesses.
+    /// One bit for each access that exists.
     pub(crate) valid_bits: u64,
 }
 
 impl<'a> MarkedAccesses<'a> {
-    /// Spots that must be looked at together: all of a range that is written. Gives their bits too; those behind the 64
-    /// are looked at again, which changes nothing.
+    /// The accesses that must be checked together: if a range is written, all accesses to it. A group may reach past
+    /// the 64 accesses of the entry. The accesses behind them are then checked twice, which changes nothing.
     #[inline]
     pub(crate) fn group(&self, at: usize) -> (u64, &'a [AddressedAccess]) {
         let len = match self.marks.written_range >> at & 1 {
@@ -598,7 +601,7 @@ impl<'a> MarkedAccesses<'a> {
     }
 }
 
-/// The first bits, as many as there are accesses.
+/// A word whose lowest `addressed` bits are set.
 #[inline]
 pub(crate) fn low_bits(addressed: usize) -> u64 {
     if addressed >= MARKS_PER_WORD { u64::MAX } else { (1 << addressed) - 1 }
@@ -628,13 +631,13 @@ fn is_write(addressed_access: &AddressedAccess) -> bool {
     SYNC_TABLES.write_column(addressed_access.usage).is_some()
 }
 
-/// Whether rendering orders whatever is done to a range after what was done to it in the same way.
+/// Whether rasterization order orders every access of a group after all accesses of the same group in an earlier draw.
 fn is_ordered(group: &[AddressedAccess]) -> bool {
     let key = |it: &AddressedAccess| (it.usage, it.order);
     group.iter().all(|it| group.iter().all(|other| access_order::is_ordered(key(it), key(other))))
 }
 
-/// The marks of some accesses, if nothing that is written overlaps with anything else.
+/// The marks of some accesses, if no written range overlaps with another access.
 #[inline]
 fn marks_if_disjoint(addressed: &[AddressedAccess]) -> Option<AccessMarks> {
     let mut marks = AccessMarks::default();
@@ -649,8 +652,8 @@ fn marks_if_disjoint(addressed: &[AddressedAccess]) -> Option<AccessMarks> {
     Some(marks)
 }
 
-/// Puts what is written next to other accesses of the same range, if it overlaps only with such. Gives whether anything was
-/// moved.
+/// Moves accesses next to writes of the same range. Returns whether any was moved; the kind is `Overlapping` if a
+/// written range overlaps with a different range.
 fn group_by_range(addressed: &mut [AddressedAccess]) -> (PlanKind, bool) {
     if addressed.len() > MARKS_PER_WORD {
         addressed.sort_by_key(|it| (it.range.start, it.range.end));
@@ -667,7 +670,7 @@ fn group_by_range(addressed: &mut [AddressedAccess]) -> (PlanKind, bool) {
         if addressed.iter().any(|it| it.overlaps(&own) && !it.is_same_range(&own)) {
             return (PlanKind::Overlapping, has_moved);
         }
-        // What is moved out of the way is looked at again, which changes nothing.
+        // An access that this moves behind `at` is visited again, which changes nothing.
         let first = addressed.iter().position(|it| it.is_same_range(&own)).unwrap_or(at);
         let mut end = first;
         for other in first..addressed.len() {

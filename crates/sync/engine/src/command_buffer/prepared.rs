@@ -1,5 +1,4 @@
-//! What can be looked up once about a command buffer, however often it is executed: the usages and addresses of its
-//! accesses.
+//! The usages and addresses of a command buffer's accesses, which are looked up once, however often it is executed.
 
 use lavascope_sync_ir::{Access, Command, CommandBuffer, CommandBufferId, Queue, ResourceId};
 
@@ -14,26 +13,26 @@ use crate::memory::addresses::AddressMap;
 #[derive(Default)]
 pub struct PreparedCommandBuffer {
     pub(crate) plans: CommandPlans,
-    /// How often addresses had changed when this was looked up.
+    /// The value of `AddressMap::move_count` at the lookup.
     move_count: u64,
-    /// The command buffers that it executes, and what versions of them.
+    /// The command buffers that it executes, with their versions.
     pub(crate) executed: Vec<(CommandBufferId, u64)>,
     /// How often it was changed.
     pub(crate) version: u64,
-    /// Whether it waits for events, or executes what executes others.
+    /// Whether it waits for events, or executes a command buffer that executes others.
     pub(crate) has_event_wait: bool,
     /// What was reported while it was recorded.
     pub(crate) reported: ReportedFindings,
-    /// For what kind of queue it is recorded, if it is checked meanwhile.
+    /// The kind of queue for which it is recorded, if it is checked during recording.
     pub(crate) queue: Option<Queue>,
     /// How far it was checked.
     pub(crate) isolated: Option<Box<IsolatedExecution>>,
-    /// As long as nothing was checked, since nothing can be wrong: what it has used.
+    /// The memory that it has used, as long as its check is postponed.
     pub(crate) used_blocks: Option<UsedBlocks>,
     /// If it is not checked meanwhile, but when it is executed, until then.
     pub(crate) deferred: Option<DeferredCheck>,
-    /// If all that happens inside of it was told, and its accesses have marks: how often resources had been found to share
-    /// memory then.
+    /// The value of `AddressMap::alias_count` at recording, if all findings inside it are reported and its accesses
+    /// have marks.
     marked_alias_count: Option<u64>,
     /// Commands that something must be done for when it is executed, as bits, if it has marks.
     busy_commands: Vec<u64>,
@@ -59,7 +58,7 @@ impl PreparedCommandBuffer {
         self
     }
 
-    /// Recorded anew, in the room that there is, and not checked meanwhile.
+    /// Records all commands again, without a check, in the lists that are already allocated.
     pub(crate) fn record(&mut self, source: CommandBuffer, addresses: &AddressMap) {
         self.begin(None, addresses);
         self.set_executed();
@@ -71,7 +70,7 @@ impl PreparedCommandBuffer {
         }
     }
 
-    /// To be recorded anew, command by command. If it is for a queue of some kind, it is checked meanwhile.
+    /// Begins to record it again, command by command. If `queue` is given, it is checked during recording.
     pub(crate) fn begin(&mut self, queue: Option<Queue>, addresses: &AddressMap) {
         self.plans.clear();
         self.executed.clear();
@@ -139,20 +138,20 @@ impl PreparedCommandBuffer {
         }
     }
 
-    /// The accesses of a command; unknown where they must be looked up when it is executed.
+    /// The accesses of a command; unknown if they must be looked up at execution.
     #[inline]
     pub(crate) fn addressed_accesses(&self, command: usize, addresses: &AddressMap) -> (PlanKind, &[AddressedAccess]) {
         let (kind, addressed) = self.plans.addressed_accesses(command);
         (if self.move_count == addresses.move_count() { kind } else { PlanKind::UnknownAddresses }, addressed)
     }
 
-    /// Whether marks tell what need not be looked at when it is executed.
+    /// Whether its marks are valid, so that an execution may skip accesses.
     #[inline]
     pub(crate) fn is_marked(&self, addresses: &AddressMap) -> bool {
         self.marked_alias_count == Some(addresses.alias_count()) && self.move_count == addresses.move_count()
     }
 
-    /// Whether nothing was told of it, and all that was looked up is as it was.
+    /// Whether it had no finding, and everything that was looked up is still valid.
     #[inline]
     pub(crate) fn is_clean(&self, addresses: &AddressMap) -> bool {
         let is_known = match self.queue {
@@ -162,7 +161,7 @@ impl PreparedCommandBuffer {
         is_known && self.reported.is_empty()
     }
 
-    /// Finds out what must be done when it is executed.
+    /// Finds the commands that an execution cannot skip.
     pub(crate) fn update_busy_commands(&mut self, addresses: &AddressMap) {
         if self.busy_commands.is_empty() && self.is_marked(addresses) {
             self.busy_commands = self.plans.busy_bits();
@@ -181,7 +180,7 @@ impl PreparedCommandBuffer {
         word * 64 + left.trailing_zeros() as usize
     }
 
-    /// When it is executed, all of it must be looked at.
+    /// From now on, an execution checks and records all of its accesses.
     pub(crate) fn discard_marks(&mut self) {
         self.marked_alias_count = None;
     }
@@ -233,7 +232,7 @@ mod tests {
         assert_eq!((prepared.version, prepared.plans.len(), prepared.executed.len()), (4, 0, 0));
     }
 
-    /// Marks are worth something only while all lies where it lay, and shares what it shared.
+    /// Marks are valid only while no resource moves and no resource gets an alias.
     #[test]
     fn marks_hold_until_something_moves() {
         let (addresses, queue) = (AddressMap::default(), Queue { family: 0, flags: 1 });

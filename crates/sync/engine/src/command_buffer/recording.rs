@@ -16,18 +16,18 @@ use crate::command_buffer::used_blocks::UsedBlocks;
 use crate::queue::device::{EngineDevice, MovedImage, get_or_grow};
 use crate::queue::execution::{ExecutionCursor, RecordedCommands};
 
-/// Devices that are kept for later.
+/// Largest number of unused devices that are kept for reuse.
 const SPARE_MAX: usize = 32;
 
-/// The execution of a command buffer by itself, as far as it was recorded.
+/// The isolated execution of a command buffer, up to the command that was recorded last.
 pub(crate) struct IsolatedExecution {
     pub(crate) device: EngineDevice,
     pub(crate) cursor: ExecutionCursor,
-    /// How often addresses had changed.
+    /// The value of `AddressMap::move_count` when the execution began.
     move_count: u64,
 }
 
-/// What was reported of a command buffer while it was recorded.
+/// The findings of a command buffer that were reported while it was recorded.
 #[derive(Default)]
 pub(crate) struct ReportedFindings {
     hazards: Vec<Hazard>,
@@ -35,11 +35,10 @@ pub(crate) struct ReportedFindings {
 }
 
 impl Engine {
-    /// The step of what was found while recording, where nothing has been executed yet.
+    /// The step number in findings of recording, because no step has been executed yet.
     pub const RECORDING: u32 = u32::MAX;
 
-    /// A command buffer is recorded anew, for queues of this kind: its commands will come one by one. There is nothing
-    /// in it until then.
+    /// Begins to record an empty command buffer for queues of this kind. Its commands follow one by one.
     pub fn begin_recording(&mut self, id: CommandBufferId, queue: Queue, is_secondary: bool) {
         self.end_recording(id);
         self.begin_deferred_check(id, queue, is_secondary);
@@ -47,27 +46,26 @@ impl Engine {
         let commands = get_or_grow(&mut self.command_buffers, id.0 as usize);
         commands.plans.is_cache_disabled = self.is_cache_disabled;
         commands.begin(checked, &self.device.addresses);
-        // With aliased resources, every command is checked at once.
+        // If resources alias each other, every command is checked at once.
         if checked.is_some() && !self.is_cache_disabled && self.device.addresses.alias_count() == 0 {
             commands.used_blocks = Some(self.spare_used_blocks.pop().unwrap_or_default());
         }
     }
 
-    /// Whether nothing would be found, and nothing would be known that is not known, if a command buffer were recorded
-    /// anew for such a queue with the commands that it has.
+    /// Whether recording the same commands again for such a queue would give no findings and no new information.
     pub fn can_repeat(&self, id: CommandBufferId, queue: Queue, is_secondary: bool) -> bool {
         let checked = self.checked_for(queue, is_secondary);
         let is_for = |it: &PreparedCommandBuffer| it.queue == checked && !self.is_cache_disabled;
         self.command_buffers.get(id.0 as usize).is_some_and(is_for) && self.is_unchanged(id)
     }
 
-    /// For what kind of queue a command buffer is checked while it is recorded, if it is.
+    /// The kind of queue for which a command buffer is checked while it is recorded, if it is checked at all.
     fn checked_for(&self, queue: Queue, is_secondary: bool) -> Option<Queue> {
         Some(queue).filter(|_| !is_secondary && self.deferred_checks.is_none())
     }
 
-    /// Whether that is still so: nothing that a command buffer uses lies elsewhere, shares memory with something else,
-    /// or is recorded anew.
+    /// Whether the result of the recording is still valid: no resource of the command buffer has moved or got an alias,
+    /// and no secondary command buffer was recorded again.
     #[inline]
     pub fn is_unchanged(&self, id: CommandBufferId) -> bool {
         let Some(commands) = self.command_buffers.get(id.0 as usize) else { return false };
@@ -75,8 +73,8 @@ impl Engine {
         commands.is_clean(&self.device.addresses) && recorded.is_up_to_date(commands)
     }
 
-    /// A command is recorded behind those before it. Gives what is wrong with it because of those, which will not be
-    /// reported again when it is executed. Hazards of sparse resources are only reported then.
+    /// Adds a recorded command. Returns the hazards between it and earlier commands; its execution does not report them
+    /// again. Hazards of sparse resources are reported only when the command is executed.
     pub fn record(&mut self, id: CommandBufferId, command: Command) -> Findings {
         let (versions, is_special) = match &command {
             Command::Action(accesses) => {
@@ -94,7 +92,8 @@ impl Engine {
         self.check_last(id, has_events).map_or_else(Findings::default, |it| *it)
     }
 
-    /// The same for an action command, whose resources have other numbers. None if nothing is wrong with it.
+    /// Like `record`, for an action command; `number` translates its resources to ids of the engine. Returns none if
+    /// there is no finding.
     pub fn record_action(
         &mut self,
         id: CommandBufferId,
@@ -134,7 +133,7 @@ impl Engine {
         found
     }
 
-    /// Executes what was recorded since the last time, up to a command, and marks it.
+    /// Executes and marks commands from the last executed one up to `until`.
     fn check_until(&mut self, alone: &mut IsolatedExecution, index: usize, until: usize) {
         let is_marked = self.command_buffers[index].is_marked(&self.device.addresses);
         alone.cursor.progress.marking = if is_marked { MarkMode::Record } else { MarkMode::Off };
@@ -148,25 +147,25 @@ impl Engine {
         }
     }
 
-    /// The check of a command buffer is put off no longer: all commands but the last, with which nothing is wrong.
+    /// Executes the commands whose check was postponed, all but the last. None of them has a hazard.
     #[cold]
     fn check_postponed(&mut self, index: usize, queue: Queue, is_marked: bool) {
         let fresh = self.command_buffers[index].used_blocks.take();
         self.recycle_used_blocks(fresh);
-        // Something has moved since: it is caught up as if it had been checked.
+        // A resource has moved since, so no marks are set.
         if !is_marked {
             return;
         }
         let mut alone = self.new_isolated(queue);
-        // One by one: what was marked shows what is to be marked next.
+        // One by one, because the marks of a command decide which marks the next one gets.
         for until in 1..self.command_buffers[index].plans.len() {
             self.check_until(&mut alone, index, until);
         }
         self.command_buffers[index].isolated = Some(alone);
     }
 
-    /// Makes command buffers ready that another is about to execute. Gives their versions, and whether one of them waits
-    /// for events or executes others.
+    /// Prepares secondary command buffers for execution. Returns their versions, and whether one of them waits for
+    /// events or executes others.
     fn prepare_secondaries(&mut self, executed: &[CommandBufferId]) -> (Vec<u64>, bool) {
         self.refresh_all(executed.iter().copied());
         let own = |it: &CommandBufferId| self.command_buffers.get(it.0 as usize);
@@ -175,7 +174,7 @@ impl Engine {
         (versions, executed.iter().filter_map(own).any(is_special))
     }
 
-    /// The last command was not recorded after all.
+    /// Removes the last command.
     pub fn undo_last_command(&mut self, id: CommandBufferId) {
         self.end_recording(id);
         if let Some(commands) = self.command_buffers.get_mut(id.0 as usize) {
@@ -191,7 +190,7 @@ impl Engine {
         }
     }
 
-    /// No more commands are recorded, most likely: what was only kept to check them goes.
+    /// Ends recording, and frees what was kept only to check further commands.
     pub fn end_recording(&mut self, id: CommandBufferId) {
         let Some(commands) = self.command_buffers.get_mut(id.0 as usize) else { return };
         let (alone, fresh) = (commands.isolated.take(), commands.used_blocks.take());
@@ -216,7 +215,7 @@ impl Engine {
         }
     }
 
-    /// Executes all commands of a command buffer but the last. Their hazards are reported already.
+    /// Executes all commands of a command buffer but the last. Their hazards are already reported.
     #[cold]
     fn catch_up(&mut self, index: usize, queue: Queue) -> Box<IsolatedExecution> {
         let mut alone = self.new_isolated(queue);
@@ -231,7 +230,7 @@ impl Engine {
         alone
     }
 
-    /// An execution of nothing.
+    /// Creates an isolated execution without commands.
     pub(crate) fn new_isolated(&mut self, queue: Queue) -> Box<IsolatedExecution> {
         let mut alone = match self.spare_isolated.pop() {
             Some(mut alone) => {
@@ -245,7 +244,8 @@ impl Engine {
         alone
     }
 
-    /// Executes what was recorded since the last time, up to a command. The addresses are everybody's; what happened at them is not.
+    /// Executes commands from the last executed one up to `until`. The execution shares the addresses of the real
+    /// device, but not the state of its ranges.
     pub(crate) fn advance_isolated(&mut self, alone: &mut IsolatedExecution, index: usize, until: usize) {
         let IsolatedExecution { device, cursor: walk, move_count: moves } = alone;
         std::mem::swap(&mut device.addresses, &mut self.device.addresses);
@@ -272,7 +272,7 @@ impl IsolatedExecution {
         }
         let hazards = std::mem::take(&mut self.device.hazards);
         let faults = std::mem::take(&mut self.device.contents.faults);
-        // Where sparse resources lie, and with whom, is decided when it is executed.
+        // The memory of sparse resources, and so their aliases, is known only when the command buffer is executed.
         let hazards = if self.device.has_used_sparse { Vec::new() } else { hazards };
         Some(Box::new(Findings { hazards, faults }))
     }
@@ -295,8 +295,8 @@ impl ReportedFindings {
         self.faults.retain(|it| is_other(&it.at));
     }
 
-    /// Whether a hazard inside one execution of the command buffer is reported already. The region does not matter: how
-    /// regions are split depends on what came before.
+    /// Whether a hazard inside one execution of the command buffer is already reported. The region is not compared,
+    /// because earlier work decides how regions are split.
     pub(crate) fn has_hazard(&self, found: &Hazard) -> bool {
         let is_same = |reported: &&Hazard| (reported.kind, reported.resource) == (found.kind, found.resource);
         let mut reported = self.hazards.iter().filter(is_same);
@@ -313,7 +313,7 @@ impl ReportedFindings {
     }
 }
 
-/// Whether two places are in one execution of a command buffer.
+/// Whether two locations are in one execution of a command buffer.
 pub(crate) fn is_same_execution(at: &ProgramLocation, prior: &ProgramLocation) -> bool {
     let (ProgramLocation::Command(at), ProgramLocation::Command(prior)) = (at, prior) else { return false };
     (at.step, at.batch, at.primary) == (prior.step, prior.batch, prior.primary)
@@ -372,7 +372,7 @@ mod tests {
     fn what_was_told_while_recording_is_not_told_again() {
         let queue = Queue { family: 0, flags: QueueFlags::GRAPHICS.0 };
         let (mut engine, id) = (engine(queue), CommandBufferId(3));
-        // A hazard inside, and a read that conflicts with the write of an earlier execution.
+        // One hazard inside the command buffer, and one between its read and the write of an earlier execution.
         let commands = vec![access(4, A::TRANSFER_READ), access(1, A::TRANSFER_WRITE), access(1, A::TRANSFER_READ)];
         engine.begin_recording(id, queue, false);
         let reported: Vec<Hazard> = commands.into_iter().flat_map(|it| engine.record(id, it).hazards).collect();
@@ -382,13 +382,13 @@ mod tests {
         assert_eq!(submit(&mut engine, id), []);
         let again = submit(&mut engine, id);
         assert_eq!(again.iter().map(|it| it.kind).collect::<Vec<_>>(), [HazardKind::WriteAfterRead]);
-        // Recorded anew and not checked: all hazards are reported when it is executed.
+        // Recorded again without checks: its execution reports all hazards.
         let commands = vec![access(4, A::TRANSFER_WRITE), access(4, A::TRANSFER_WRITE)];
         engine.set_command_buffer(id, CommandBuffer { is_secondary: false, commands });
         assert_eq!(submit(&mut engine, id).len(), 2);
     }
 
-    /// Two buffers that share memory while it is recorded may not share it when it is executed.
+    /// Two buffers that share memory at recording need not share it at execution.
     #[test]
     fn what_is_sparse_is_not_told_while_recording() {
         let queue = Queue { family: 0, flags: QueueFlags::GRAPHICS.0 };
@@ -417,8 +417,8 @@ mod tests {
 
     const GRAPHICS: Queue = Queue { family: 0, flags: QueueFlags::GRAPHICS.0 };
 
-    /// What a command buffer has shown when it is recorded: whether all of it was clean, whether its last command was
-    /// smooth, and how many ranges it knows of.
+    /// The state after recording: whether the whole command buffer was clean, whether its last command was, and how
+    /// many ranges are remembered.
     fn shown(engine: &mut Engine, commands: Vec<Command>) -> (bool, bool, usize) {
         let id = CommandBufferId(7);
         engine.begin_recording(id, GRAPHICS, false);
@@ -429,7 +429,7 @@ mod tests {
         (progress.is_clean, progress.was_clean_action, alone.device.states.len())
     }
 
-    /// What is looked at twice, range by range, is only what conflicts.
+    /// Only ranges with a conflict are checked a second time, one by one.
     #[test]
     fn what_does_not_conflict_is_clean() {
         let mut engine = engine(GRAPHICS);
@@ -446,7 +446,7 @@ mod tests {
         assert_eq!(shown(&mut engine, vec![write(), barrier(), one(sampled())]), (true, true, 1));
         assert_eq!(shown(&mut engine, vec![overlapping()]), (true, false, 3));
         assert_eq!(shown(&mut engine, vec![write(), barrier(), overlapping()]), (true, false, 4));
-        // Used in pieces, and then as a whole: one piece.
+        // Used in pieces and then as a whole: the ranges become one.
         assert_eq!(shown(&mut engine, parts()), (true, true, 2));
         assert_eq!(shown(&mut engine, [parts(), vec![barrier(), write()]].concat()), (true, true, 1));
         let later = one(copy(0..16, A::TRANSFER_READ));
@@ -463,7 +463,7 @@ mod tests {
         assert_eq!(shown(&mut engine, vec![write(), overlapping()]), (false, false, 4));
     }
 
-    /// What lies in one memory with others is looked at more closely; all else is not.
+    /// Only resources that share memory with others need the slower check.
     #[test]
     fn other_names_are_the_concern_of_whom_they_name() {
         let mut engine = engine(GRAPHICS);
@@ -480,7 +480,7 @@ mod tests {
         assert_eq!(shown(&mut engine, vec![write(3)]), (false, false, 1));
     }
 
-    /// The components of an image get addresses of their own while something is recorded: what is known of it moves along.
+    /// The components of an image get separate addresses during recording. The state of its ranges moves along.
     #[test]
     fn what_moves_while_recording_moves_for_all() {
         let mut engine = engine(GRAPHICS);
@@ -499,7 +499,7 @@ mod tests {
         engine.begin_recording(fill, GRAPHICS, false);
         engine.record(fill, access(15, 1, S::COPY, A::TRANSFER_WRITE));
         assert_eq!(submit(&mut engine, fill), []);
-        // The row that was written, and the one behind it.
+        // The row that was written, and the next row.
         for (row, wanted) in [(2, vec![]), (1, vec![HazardKind::ReadAfterWrite])] {
             engine.begin_recording(look, GRAPHICS, false);
             engine.record(look, access(2, row, S::FRAGMENT_SHADER, A::SHADER_SAMPLED_READ));
@@ -508,7 +508,7 @@ mod tests {
         }
     }
 
-    /// What was told of a command that was taken back is told again, should it be wrong later.
+    /// A finding of a command that was removed is reported again if it occurs again.
     #[test]
     fn what_is_taken_back_was_not_told() {
         let (mut engine, id) = (engine(GRAPHICS), CommandBufferId(0));
@@ -522,7 +522,7 @@ mod tests {
         assert_eq!(submit(&mut engine, id).len(), 1);
     }
 
-    /// What waits for events, or executes others itself, is looked at as a whole each time.
+    /// A command buffer that waits for events or executes others is checked as a whole each time.
     #[test]
     fn special_command_buffers_leave_no_marks() {
         let mut engine = engine(GRAPHICS);
@@ -542,7 +542,7 @@ mod tests {
         }
     }
 
-    /// Contents that are undefined inside of a command buffer are told when it is recorded, and not again.
+    /// Undefined contents inside a command buffer are reported at recording, and not again.
     #[test]
     fn faults_are_told_once() {
         let text = include_str!("../../tests/scenarios/render_pass/not_preserved.vks");
@@ -555,7 +555,7 @@ mod tests {
         engine.command_buffers[7].discard_marks();
         submit(&mut engine, id);
         assert_eq!(engine.take_faults(), []);
-        // Another one, of which nothing was told.
+        // A second command buffer, without findings so far.
         let again = engine.add_command_buffer(program.command_buffers[0].clone());
         submit(&mut engine, again);
         assert_eq!(engine.take_faults().len(), 1);
@@ -581,7 +581,7 @@ mod tests {
         assert_eq!(engine.spare_isolated.len(), SPARE_MAX - 1);
     }
 
-    /// A secondary command buffer is another one than it was when the primary one was recorded.
+    /// A secondary command buffer was recorded again after the primary one.
     #[test]
     fn what_is_executed_may_have_changed() {
         let mut engine = engine(GRAPHICS);
@@ -612,7 +612,7 @@ mod tests {
         }
     }
 
-    /// Recorded for a queue that can do what another cannot: what is covered there is not covered here.
+    /// A queue family may support stages that another does not, so a barrier that suffices on one may not on the other.
     #[test]
     fn marks_are_for_one_kind_of_queue() {
         let other = Queue { family: 1, flags: QueueFlags::SPARSE_BINDING.0 };

@@ -1,8 +1,10 @@
-//! What a command buffer has used so far, as long as it uses nothing twice, unless it only reads it: nothing can be wrong
-//! inside of it until then, and its check is put off.
+//! The memory that a command buffer has used so far, to postpone its check.
 //!
-//! Whether a range was used is found out roughly, by blocks: a range may be taken for one that was used, and then the
-//! check is made, but never the other way round.
+//! A hazard inside a command buffer needs two accesses to the same memory, at least one of them a write. Until a
+//! command buffer makes such a pair, the engine postpones the check of its commands.
+//!
+//! Memory is compared in blocks. A block may be larger than the range that was used, so this check may find a conflict
+//! that does not exist, but it never misses one.
 
 use std::ops::RangeInclusive;
 
@@ -11,27 +13,29 @@ use lavascope_sync_ir::{Barrier, Dependency, DependencyTarget};
 use crate::access::addressed_access::AddressedAccess;
 use crate::command_buffer::plans::{CommandPlans, LastCommand, low_bits};
 
-/// Blocks that were used. A range lies in one or two blocks, which are as large as it is at most.
+/// The set of used blocks. A range lies in one or two blocks that are at most twice as large as the range, or of the
+/// minimum size.
 #[derive(Default)]
 pub(crate) struct UsedBlocks {
-    /// Each has the number of the block, its size, and whether it was written; zero where there is none. Its length is
-    /// zero or a power of two.
+    /// A hash table. A slot holds the number of a block, its size, and whether it was written; an empty slot is zero.
+    /// The length is zero or a power of two.
     slots: Vec<u64>,
     count: usize,
-    /// Sizes of blocks that there are, as powers of two.
+    /// One bit for each block size in the table; bit `n` stands for blocks of `1 << n` bytes.
     sizes: u64,
 }
 
-/// Blocks are at least so large, as a power of two: there is no room for the numbers of smaller ones.
+/// The smallest block, as a power of two. Numbers of smaller blocks do not fit into a slot.
 const SIZE_MIN: u32 = 7;
-/// Ranges up to so much larger than a block that was used are held against all blocks that they reach.
+/// A range that is larger than a used block by up to this power of two is compared with every block that it reaches. A
+/// still larger range counts as used.
 const SMALLER_MAX: u32 = 3;
 const SLOTS_MIN: usize = 64;
-/// Slots that it is not worth to empty for the next command buffer.
+/// A table with more slots is freed, because emptying it costs more than allocating a new one.
 const SLOTS_KEPT: usize = 1 << 14;
 
 impl UsedBlocks {
-    /// For another command buffer.
+    /// Empties the set for another command buffer.
     pub(crate) fn clear(&mut self) {
         if self.slots.len() > SLOTS_KEPT.max(8 * self.count) {
             self.slots = Vec::new();
@@ -40,8 +44,8 @@ impl UsedBlocks {
         (self.count, self.sizes) = (0, 0);
     }
 
-    /// Whether the last command of a command buffer uses nothing that those before it have used, unless both only read
-    /// it. If so, it is one of those from now on.
+    /// Inserts the memory of the last command if it conflicts with no earlier command. Returns false if it may
+    /// conflict.
     pub(crate) fn insert_last_if_unused(&mut self, plans: &CommandPlans) -> bool {
         match plans.last() {
             LastCommand::Barrier(Barrier::Sync1 { dependencies, .. } | Barrier::Sync2 { dependencies }) => {
@@ -52,8 +56,8 @@ impl UsedBlocks {
         }
     }
 
-    /// If this returns false, some blocks of the command may be inserted already. That is harmless: nobody uses the set
-    /// after that.
+    /// If this returns false, the set may already contain some blocks of the command. Callers do not use the set after
+    /// that.
     fn insert_all_if_unused(&mut self, addressed: &[AddressedAccess], writes: u64) -> bool {
         if 2 * (self.count + 2 * addressed.len()) > self.slots.len() {
             self.grow(addressed.len());
@@ -61,7 +65,7 @@ impl UsedBlocks {
         let mut at = 0;
         while let Some(addressed_access) = addressed.get(at) {
             let first = at;
-            // A command does not conflict with itself.
+            // Accesses of one command do not conflict with each other.
             while addressed.get(at).is_some_and(|it| it.range == addressed_access.range) {
                 at += 1;
             }
@@ -103,7 +107,7 @@ impl UsedBlocks {
         !is_write && *slot & 1 == 0
     }
 
-    /// Whether it is not in blocks of other sizes.
+    /// Whether the range conflicts with no block of another size.
     fn is_unused(&self, addressed_access: &AddressedAccess, is_write: bool, own: u32, mut others: u64) -> bool {
         while others != 0 {
             let size = others.trailing_zeros();
@@ -119,7 +123,7 @@ impl UsedBlocks {
         true
     }
 
-    /// The slot of a block, or the one that it would have. There are empty ones.
+    /// The slot of a block, or the empty slot in which it would be stored. The table is never full.
     #[inline]
     fn slot_index(&self, key: u64) -> usize {
         let (slots, mask) = (&self.slots[..], self.slots.len() - 1);
@@ -141,26 +145,26 @@ impl UsedBlocks {
     }
 }
 
-/// Whether a dependency does nothing by itself.
+/// Whether a dependency makes no access of its own, as a layout transition does.
 fn has_no_access(dependency: &Dependency) -> bool {
     matches!(dependency.target, DependencyTarget::Global | DependencyTarget::Resource { .. })
 }
 
-/// The size of the blocks that a range lies in, as a power of two.
+/// The size of the blocks in which a range is stored, as a power of two.
 #[inline]
 fn block_size_log2(addressed_access: &AddressedAccess) -> u32 {
     let bytes = (addressed_access.range.end - addressed_access.range.start).max(1);
     (64 - (bytes - 1).leading_zeros()).max(SIZE_MIN)
 }
 
-/// The blocks of a size that a range reaches.
+/// The blocks of a size that overlap a range.
 #[inline]
 fn blocks(addressed_access: &AddressedAccess, size: u32) -> RangeInclusive<u64> {
     let last = addressed_access.range.end.max(addressed_access.range.start + 1) - 1;
     (addressed_access.range.start >> size)..=(last >> size)
 }
 
-/// What a slot has of a block: never zero, and the lowest bit is free.
+/// A block as stored in a slot. It is never zero; the lowest bit is free for the write flag.
 #[inline]
 fn key(block: u64, size: u32) -> u64 {
     block << 7 | u64::from(size) << 1
@@ -176,7 +180,7 @@ mod tests {
     use crate::access::access_order::AccessOrder;
     use crate::access::usages::TRANSITION_WRITE;
     use crate::memory::addresses::ResourceIdentity;
-    use crate::test_rng::TestRng;
+    use lavascope_test_support::TestRng;
 
     fn addressed_access(range: Range<u64>) -> AddressedAccess {
         let (resource, identity) = (ResourceId(0), ResourceIdentity::default());
@@ -192,7 +196,7 @@ mod tests {
 
     #[test]
     fn what_is_used_again_is_never_fresh() {
-        let mut dice = TestRng(5);
+        let mut dice = TestRng::new(5);
         let mut fresh = UsedBlocks::default();
         let mut taken = 0;
         for _ in 0..300 {
@@ -226,10 +230,10 @@ mod tests {
         let far = [addressed_access(1 << 40..(1 << 40) + 256)];
         assert!(fresh.insert_all_if_unused(&far, 0) && fresh.insert_all_if_unused(&far, 0));
         assert!(!fresh.insert_all_if_unused(&far, 1), "it was read");
-        // What is large lies in large blocks, of which there are few.
+        // A large range takes few blocks, because they are large as well.
         let mut large = UsedBlocks::default();
         assert!(large.insert_all_if_unused(&[addressed_access(100..100 + (1 << 36))], 0) && large.count <= 2);
-        // Of three ranges of a command only the last is written.
+        // A command with three ranges, of which only the last is written.
         let three = [0, 1, 2].map(|it| (1 << 42) + it * 512).map(|it| addressed_access(it..it + 16));
         assert!(fresh.insert_all_if_unused(&three, 4));
         assert!(
@@ -237,7 +241,7 @@ mod tests {
                 && fresh.insert_all_if_unused(&three[1..2], 0)
                 && !fresh.insert_all_if_unused(&three[2..], 0)
         );
-        // One command may read and write the same.
+        // A command reads and writes the same range.
         let far = 1 << 41;
         let both =
             [addressed_access(far..far + 16), addressed_access(far..far + 16), addressed_access(far + 512..far + 528)];
@@ -246,7 +250,7 @@ mod tests {
                 && !fresh.insert_all_if_unused(&both[..1], 0)
                 && fresh.insert_all_if_unused(&both[2..], 0)
         );
-        // As many as a command can have here, all of the same range, of which the last is written.
+        // The largest command: 64 accesses to one range, of which the last is a write.
         let far = 1 << 43;
         let all = [0; 64].map(|_| addressed_access(far..far + 16));
         assert!(fresh.insert_all_if_unused(&all, 1 << 63) && !fresh.insert_all_if_unused(&all[..1], 0));

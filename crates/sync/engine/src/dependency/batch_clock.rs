@@ -1,10 +1,10 @@
-//! Up to where the batches of queues are known, by any path of semaphores or waits at all.
+//! The last known batch of each queue, by any path of semaphores or waits.
 
 use smallvec::SmallVec;
 
 use crate::dependency::clocks::Tag;
 
-/// A tag for each of a few queues; nothing is known of the others.
+/// A tag for each queue with a known batch.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct BatchClock(SmallVec<[(u8, Tag); 4]>);
 
@@ -13,7 +13,7 @@ impl BatchClock {
         self.0.clear();
     }
 
-    /// Up to where the batches of a queue are known; zero if they are not.
+    /// The tag of the last known batch of a queue; zero if none is known.
     pub(crate) fn get(&self, queue: u8) -> Tag {
         self.0.iter().find(|it| it.0 == queue).map_or(0, |it| it.1)
     }
@@ -29,7 +29,7 @@ impl BatchClock {
         other.0.iter().for_each(|it| self.raise(it.0, it.1));
     }
 
-    /// Whether it has all that another has.
+    /// Whether this clock has everything that `other` has.
     pub(crate) fn covers(&self, other: &BatchClock) -> bool {
         other.0.iter().all(|it| self.get(it.0) >= it.1)
     }

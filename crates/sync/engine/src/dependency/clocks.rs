@@ -25,9 +25,9 @@ pub(crate) type Tag = u64;
 
 /// A set of keys of a table: stages or usages.
 pub trait KeySet: Copy + PartialEq {
-    /// A class for each key, in place: clocks are copied all the time.
+    /// One byte for each key: its class. It is an inline array because clocks are copied often.
     type Classes: Clone + Debug + AsRef<[u8]> + AsMut<[u8]>;
-    /// That of none of them.
+    /// The value for a table without rows.
     const NONE: Self::Classes;
 
     fn and(self, other: Self) -> Self;
@@ -87,11 +87,11 @@ impl KeySet for UsageSet {
     }
 }
 
-/// Rows by key, many keys sharing one.
+/// A table of rows by key. Keys with equal rows share one row.
 #[derive(Clone, Debug)]
 pub(crate) struct ClockTable<K: KeySet> {
     classes: Vec<RowClass<K>>,
-    /// The class of each key; none for keys whose row is all zero.
+    /// The class of each key; `NO_CLASS` for keys whose row is zero.
     class_of_key: K::Classes,
 }
 
@@ -125,7 +125,7 @@ impl<K: KeySet> ClockTable<K> {
         }
     }
 
-    /// The greatest of the rows of some keys.
+    /// The maximum, cell by cell, of the rows of some keys.
     fn joined_row(&self, keys: K) -> TagRow {
         let mut row = TagRow::default();
         for class in self.classes.iter().filter(|it| !it.keys.and(keys).is_none()) {
@@ -134,7 +134,7 @@ impl<K: KeySet> ClockTable<K> {
         row
     }
 
-    /// Keys of some whose rows do not cover another.
+    /// The keys among `keys` whose rows do not cover `row`.
     fn keys_not_covering(&self, keys: K, row: &TagRow) -> K {
         if row.is_zero() {
             return keys.and_not(keys);
@@ -143,7 +143,7 @@ impl<K: KeySet> ClockTable<K> {
         covering.fold(keys, |left, it| left.and_not(it.keys))
     }
 
-    /// Forgets rows that say nothing which those of another table do not say.
+    /// Removes rows that the rows of another table cover.
     fn forget_covered(&mut self, other: &ClockTable<K>) {
         for index in (0..self.classes.len()).rev() {
             let RowClass { keys, row } = &self.classes[index];
@@ -158,7 +158,7 @@ impl<K: KeySet> ClockTable<K> {
         }
     }
 
-    /// Raises the rows of some keys.
+    /// Raises the rows of some keys to at least `by`.
     fn raise(&mut self, keys: K, by: &TagRow) {
         if by.is_zero() {
             return;
@@ -205,7 +205,7 @@ impl<K: KeySet> ClockTable<K> {
         self.classes.push(RowClass { keys, row });
     }
 
-    /// Classes with equal rows become one.
+    /// Joins classes that have equal rows.
     fn merge_equal_rows(&mut self) {
         let mut index = 1;
         while index < self.classes.len() {
@@ -225,18 +225,19 @@ impl<K: KeySet> ClockTable<K> {
     }
 }
 
-/// What a first scope hands on: which lanes happened before, which writes are available.
+/// What is in the first scope of a dependency: the lanes that happened before, and the writes that are available.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct FirstScope {
     happened: TagRow,
     available: TagRow,
-    /// Lanes whose points are in the scope, where that is more than what happened.
+    /// Lanes whose points are in the scope, where that is more than `happened`.
     points: TagRow,
     intervals: SubpassIntervals,
 }
 
 impl FirstScope {
-    /// The accesses of a queue up to a tag in some stages and with some usages, without dependency chains.
+    /// A scope with the accesses of a queue up to a tag, in some stages and with some usages. It has no dependency
+    /// chains.
     pub(crate) fn from_queue(queue: u8, tag: Tag, src: StageSet, usages: UsageSet) -> FirstScope {
         let mut first_scope = FirstScope::default();
         first_scope.raise(queue, tag, src, usages);
@@ -248,7 +249,7 @@ impl FirstScope {
         self.available.raise(queue, SYNC_TABLES.write_columns(usages), tag);
     }
 
-    /// Whether what became available to a stage of a queue, for all that came after, is in the scope.
+    /// Whether the scope has the point at which writes became available to a stage of a queue, for all later commands.
     pub(crate) fn has_point(&self, queue: u8, stage: StageIndex, tag: Tag) -> bool {
         self.happened.get(lane(queue, stage)) >= tag || self.points.get(lane(queue, stage)) >= tag
     }
@@ -266,7 +267,7 @@ impl FirstScope {
             || self.intervals.any(|it| it.contains(queue, tag) && it.src_usages.has(usage))
     }
 
-    /// Whether it has all that another has.
+    /// Whether this scope has everything that `other` has.
     pub(crate) fn covers(&self, other: &FirstScope) -> bool {
         self.happened.covers(&other.happened)
             && self.available.covers(&other.available)
@@ -274,7 +275,7 @@ impl FirstScope {
             && other.intervals.iter().all(|it| self.covers_interval(it) || self.intervals.any(|own| own.covers(it)))
     }
 
-    /// Whether the rows say all that a interval says.
+    /// Whether the rows alone have everything that an interval has.
     fn covers_interval(&self, subpass_interval: &SubpassInterval) -> bool {
         let (lanes, writes) = subpass_interval.covering_rows();
         self.happened.covers(&lanes) && self.available.covers(&writes)
@@ -312,15 +313,15 @@ impl FirstScope {
     }
 }
 
-/// What is visible to some usages, and what has reached them.
+/// The writes that are visible to some usages, and the lanes that have reached them.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct VisibleWrites {
     rows: Vec<UsageVisibility>,
-    /// Those that lead to these usages.
+    /// Intervals whose second scope has these usages.
     intervals: SubpassIntervals,
 }
 
-/// What a clock knows of one usage.
+/// The rows of one usage.
 #[derive(Clone, Debug)]
 struct UsageVisibility {
     usage: UsageIndex,
@@ -340,7 +341,7 @@ impl UsageVisibility {
 }
 
 impl VisibleWrites {
-    /// Whether it has all that another has.
+    /// Whether this has everything that `other` has.
     pub(crate) fn covers(&self, other: &VisibleWrites) -> bool {
         let has = |it: &UsageVisibility| it.is_zero() || self.row(it.usage).is_some_and(|own| own.covers(it));
         let has_interval = |it: &SubpassInterval| self.covers_interval(it) || self.intervals.any(|own| own.covers(it));
@@ -351,7 +352,7 @@ impl VisibleWrites {
         self.rows.iter().find(|it| it.usage == usage)
     }
 
-    /// Whether the rows say all that a interval says.
+    /// Whether the rows alone have everything that an interval has.
     fn covers_interval(&self, subpass_interval: &SubpassInterval) -> bool {
         let (lanes, writes) = subpass_interval.covering_rows();
         let has = |own: &UsageVisibility| own.reached.covers(&lanes) && own.visible.covers(&writes);
@@ -383,26 +384,26 @@ impl VisibleWrites {
     }
 }
 
-/// A point in a timeline.
+/// What is ordered before one point in a queue's timeline.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct QueueClock {
     happened: ClockTable<StageSet>,
     available: ClockTable<StageSet>,
-    /// Like `happened`, of points: those of a lane are before every later command, so that a dependency of a interval
-    /// has them all. Only what is more than in `happened`.
+    /// Like `happened`, but for points, which are ordered before every later command of the queue. A dependency from an
+    /// interval therefore has all of them. Stored only where it is more than `happened`.
     points: ClockTable<StageSet>,
     visible: ClockTable<UsageSet>,
     reached: ClockTable<UsageSet>,
-    /// Like `reached`, from `points`, and only what is more.
+    /// Like `reached`, but from `points`. Stored only where it is more than `reached`.
     reached_points: ClockTable<UsageSet>,
     intervals: SubpassIntervals,
     ended_subpasses: Option<Box<EndedSubpasses>>,
-    /// By queue: up to where its batches are known here, by any path of semaphores or waits at all.
+    /// For each queue, the last batch that is known here by any path of semaphores or waits.
     pub(crate) batches: BatchClock,
 }
 
-/// What was ordered before the stages of subpasses that ended. It is not before what comes now, but a dependency whose
-/// first scope has those subpasses hands it on.
+/// What was ordered before the stages of subpasses that have ended. It is not ordered before later commands, but a
+/// dependency with those subpasses in its first scope continues the chain.
 #[derive(Clone, Debug)]
 struct EndedSubpasses {
     happened: ClockTable<StageSet>,
@@ -412,7 +413,7 @@ struct EndedSubpasses {
 }
 
 impl EndedSubpasses {
-    /// Forgets what it and the clock itself, with these tables, say by now: a first scope has both.
+    /// Removes what these tables and the tables of the clock cover together. A first scope has both.
     fn forget_covered(&mut self, own_happened: &ClockTable<StageSet>, own_available: &ClockTable<StageSet>) {
         let EndedSubpasses { happened, available, intervals, .. } = self;
         intervals.retain(|interval| {
@@ -427,7 +428,7 @@ impl EndedSubpasses {
 }
 
 impl QueueClock {
-    /// Nothing happened yet.
+    /// Resets the clock to the beginning of the timeline.
     pub(crate) fn clear(&mut self) {
         let QueueClock { happened, available, points, visible, reached, reached_points, .. } = self;
         [happened, available, points].into_iter().for_each(ClockTable::clear);
@@ -437,21 +438,21 @@ impl QueueClock {
         self.batches.clear();
     }
 
-    /// Whether an access happened before a stage here.
+    /// Whether an access happened before stage `here`.
     #[inline]
     pub(crate) fn has_happened(&self, here: StageIndex, queue: u8, stage: StageIndex, tag: Tag) -> bool {
         self.happened.get(usize::from(here.0), lane(queue, stage)) >= tag
             || self.intervals.any(|it| it.contains(queue, tag) && it.src.has(stage) && it.dst.has(here))
     }
 
-    /// Whether a write is available, by a chain that reaches a stage here.
+    /// Whether a write is available, by a dependency chain that reaches stage `here`.
     pub(crate) fn is_available(&self, here: StageIndex, queue: u8, usage: UsageIndex, tag: Tag) -> bool {
         let column = SYNC_TABLES.write_column(usage).unwrap_or(0);
         self.available.get(usize::from(here.0), write(queue, column)) >= tag
             || self.intervals.any(|it| it.contains(queue, tag) && it.src_usages.has(usage) && it.dst.has(here))
     }
 
-    /// Whether a write is visible to a usage here.
+    /// Whether a write is visible to usage `here`.
     #[inline]
     pub(crate) fn is_visible(&self, here: UsageIndex, queue: u8, usage: UsageIndex, tag: Tag) -> bool {
         let column = SYNC_TABLES.write_column(usage).unwrap_or(0);
@@ -459,26 +460,26 @@ impl QueueClock {
             || self.intervals.any(|it| it.contains(queue, tag) && it.src_usages.has(usage) && it.dst_usages.has(here))
     }
 
-    /// Whether what became available to a stage, for all that came after, has reached a stage here.
+    /// Whether the point at which writes became available to a stage, for all later commands, has reached stage `here`.
     pub(crate) fn has_point(&self, here: StageIndex, queue: u8, stage: StageIndex, tag: Tag) -> bool {
         self.happened.get(usize::from(here.0), lane(queue, stage)) >= tag
             || self.points.get(usize::from(here.0), lane(queue, stage)) >= tag
     }
 
-    /// Whether what became available to a stage, for all that came after, is visible to a usage here.
+    /// Whether the writes that became available to a stage, for all later commands, are visible to usage `here`.
     pub(crate) fn is_reached(&self, here: UsageIndex, queue: u8, stage: StageIndex, tag: Tag) -> bool {
         self.reached.get(usize::from(here.0), lane(queue, stage)) >= tag
             || self.reached_points.get(usize::from(here.0), lane(queue, stage)) >= tag
     }
 
-    /// The same of what became available inside of a subpass only.
+    /// Like `is_reached`, but for writes that became available only inside a subpass.
     pub(crate) fn is_reached_from_subpass(&self, here: UsageIndex, queue: u8, stage: StageIndex, tag: Tag) -> bool {
         self.reached.get(usize::from(here.0), lane(queue, stage)) >= tag
             || self.intervals.any(|it| it.contains(queue, tag) && it.src.has(stage) && it.dst_usages.has(here))
     }
 
-    /// What the first scope of an operation on `queue` at `tag` hands on: directly what the queue did in those stages
-    /// and with those usages, and by chains what was ordered before those stages.
+    /// The first scope of an operation on `queue` at `tag`: the queue's own accesses in those stages and with those
+    /// usages, and, by chains, what was ordered before those stages.
     pub(crate) fn first_scope(&self, queue: u8, tag: Tag, src: StageSet, usages: UsageSet) -> FirstScope {
         let mut first_scope = self.chained_scope(src);
         if let Some(passed) = &self.ended_subpasses {
@@ -491,7 +492,7 @@ impl QueueClock {
         first_scope
     }
 
-    /// The same for a interval of the queue's work only.
+    /// Like `first_scope`, but limited to an interval of the queue's work.
     pub(crate) fn first_scope_of_interval(&self, interval: SubpassInterval) -> FirstScope {
         let mut first_scope = self.chained_scope(interval.src);
         first_scope.points.raise(interval.queue, interval.src.0, interval.end);
@@ -511,7 +512,7 @@ impl QueueClock {
         }
     }
 
-    /// A memory dependency on everything reaches its second scope.
+    /// Applies the second scope of a memory dependency on all memory.
     pub(crate) fn apply_second_scope(&mut self, first_scope: &FirstScope, dst: StageSet, usages: UsageSet) {
         self.order(first_scope, dst);
         self.visible.raise(usages, &first_scope.available);
@@ -521,8 +522,8 @@ impl QueueClock {
         self.add_intervals(first_scope, dst, usages);
     }
 
-    /// What a dependency on a single resource does for everything else: it orders execution, and hands on what is
-    /// available already.
+    /// Applies a dependency on a single resource to all other memory: it orders execution, and continues chains of
+    /// writes that are available already.
     pub(crate) fn apply_execution_dependency(&mut self, first_scope: &FirstScope, dst: StageSet) {
         self.order(first_scope, dst);
         self.add_intervals(first_scope, dst, UsageSet::default());
@@ -556,7 +557,7 @@ impl QueueClock {
         });
     }
 
-    /// The number of intervals.
+    /// Number of intervals.
     pub(crate) fn interval_count(&self) -> usize {
         self.intervals.len() + self.ended_subpasses.as_ref().map_or(0, |it| it.intervals.len())
     }
@@ -569,7 +570,7 @@ impl QueueClock {
         }
     }
 
-    /// What is visible to some usages here.
+    /// What is visible here to some usages.
     pub(crate) fn visible_to(&self, usages: UsageSet) -> VisibleWrites {
         let row = |usage: UsageIndex| {
             let mut keys = UsageSet::default();
@@ -588,7 +589,7 @@ impl QueueClock {
         VisibleWrites { rows: usages.iter().map(row).collect(), intervals }
     }
 
-    /// What was visible elsewhere to some usages is visible to them here.
+    /// Makes visible here what was visible to the same usages elsewhere.
     pub(crate) fn merge_visible(&mut self, seen: &VisibleWrites) {
         for row in &seen.rows {
             let mut keys = UsageSet::default();
@@ -604,7 +605,7 @@ impl QueueClock {
         }
     }
 
-    /// A subpass is over, whose clock this was at its end.
+    /// Ends a subpass. `subpass` is its clock at the end.
     pub(crate) fn end_subpass(&mut self, subpass: &QueueClock) {
         let new = || {
             let table = || ClockTable::default();

@@ -1,11 +1,11 @@
-//! Sets, resets and waits of events between which nothing decides which comes first.
+//! Finds commands that set, reset or wait for one event without a defined order.
 //!
-//! An event has one state for the whole device: setting and resetting it race like writes, and a wait for an event that
-//! was set twice without order waits for nobody knows what. The rules are those of the Khronos layer, with two
-//! differences, both on the mild side: a barrier counts too if its first scope has the stages at which the event was set
-//! or reset, and whatever the host waits for orders all that was submitted before.
+//! An event has one state for the whole device. Setting and resetting it race like writes, and the result of a wait is
+//! undefined if two unordered commands set the event before. The rules are those of the Khronos layer, with two
+//! differences that report less. A barrier counts if its first scope has the stages at which the event was set or
+//! reset. And if the host waits for work, everything submitted before that work is ordered as well.
 //!
-//! Absent on purpose: events that several queues use, which the specification does not allow.
+//! Not checked: events used by several queues, which the specification does not allow.
 
 use std::collections::BTreeMap;
 
@@ -20,11 +20,11 @@ use crate::check::Engine;
 use crate::command_buffer::recording::{is_same_execution, is_same_path};
 use crate::dependency::scopes;
 
-/// Command buffers call command buffers at most this deep, as in the engine.
+/// Largest depth of command buffers that execute others, as in the engine.
 const DEPTH_MAX: usize = 16;
 const ALL_COMMANDS: u64 = PipelineStageFlags2::ALL_COMMANDS.0;
 
-/// What races with what; the later one gives the first word.
+/// The two uses that race, the later one first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum EventRaceKind {
     SetAfterReset,
@@ -60,7 +60,7 @@ pub struct EventRaces {
     queues: BTreeMap<QueueId, BTreeMap<EventId, EventUse>>,
 }
 
-/// Commands of a command buffer, each with its place there; actions may be left out.
+/// Commands of a command buffer with their indices. The caller may skip actions.
 pub type IndexedCommands<'a> = Box<dyn Iterator<Item = (u32, &'a Command)> + 'a>;
 
 /// The last use of an event.
@@ -68,11 +68,11 @@ pub type IndexedCommands<'a> = Box<dyn Iterator<Item = (u32, &'a Command)> + 'a>
 struct EventUse {
     kind: EventUseKind,
     location: ProgramLocation,
-    /// Where it happened; nowhere, for a wait.
+    /// The stages of the use; empty for a wait.
     stages: StageSet,
-    /// What comes after it.
+    /// The stages that a later dependency orders after the use.
     after: StageSet,
-    /// The use before it, with which it races.
+    /// The earlier use with which it races.
     race: Option<ProgramLocation>,
 }
 
@@ -140,12 +140,12 @@ pub fn uses_events(command: &Command) -> bool {
 }
 
 impl EventRaces {
-    /// Whether a step may matter that uses no events.
+    /// Whether steps without events can be skipped.
     pub fn is_idle(&self) -> bool {
         self.queues.values().all(BTreeMap::is_empty)
     }
 
-    /// The host does something, as the step of this number.
+    /// Processes one step of the host.
     pub fn step<'b>(
         &mut self,
         number: u32,
@@ -175,7 +175,7 @@ impl EventRaces {
         }
     }
 
-    /// The event is no more, or the host decides about it.
+    /// Forgets an event that is destroyed, or that the host has set or reset.
     pub fn forget(&mut self, event: EventId) {
         self.queues.values_mut().for_each(|it| drop(it.remove(&event)));
     }
@@ -255,7 +255,7 @@ impl RaceChecker<'_, '_> {
             };
             self.report(kind, at, prior, event);
         }
-        // Once it is set in a race it stays so until it is reset.
+        // An event that was set in a race keeps that state until it is reset.
         let earlier = self.events.get(&event).and_then(|it| it.race.clone());
         let race = prior.filter(|it| it.0 == EventUseKind::Set).map(|it| it.1).or(earlier);
         self.record_use(event, EventUseKind::Set, at, scopes::source_stages(stages, self.flags), race);
@@ -280,7 +280,7 @@ impl RaceChecker<'_, '_> {
         }
     }
 
-    /// The last use, if nothing orders it before one at these stages.
+    /// The last use, if nothing orders it before a use at these stages.
     fn unordered_last_use(&self, event: EventId, stages: u64) -> Option<(EventUseKind, ProgramLocation)> {
         let used = self.events.get(&event)?;
         let own = scopes::source_stages(stages, self.flags);

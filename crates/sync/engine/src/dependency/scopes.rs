@@ -1,7 +1,7 @@
 //! The scopes of a synchronization operation, after expansion.
 //!
-//! Execution scopes grow to logically earlier stages at the source and later ones at the destination. Access scopes
-//! do not grow: they are what the stages *as given* can do, limited to the accesses that were named.
+//! A first synchronization scope also has the logically earlier stages, a second one the logically later stages. Access
+//! scopes do not grow: they have the named accesses of the named stages.
 //! Spec: "Synchronization Scopes", "Access Scopes", "Pipeline Stages".
 
 use std::sync::LazyLock;
@@ -11,20 +11,20 @@ use lavascope_sync_ir::SyncScope;
 
 use crate::access::usages::{PRESENTATION, SYNC_TABLES, StageSet, TRANSITION, UsageSet, access_members, group_members};
 
-/// A dependency, ready to be used.
+/// The expanded scopes of a dependency.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct ExpandedScope {
     /// First synchronization scope.
     pub src: StageSet,
     /// First access scope.
     pub src_usages: UsageSet,
-    /// The part of it that is not about the resource of the dependency alone.
+    /// The part of the first access scope that concerns all memory, not only the resource of the dependency.
     pub src_global_usages: UsageSet,
     /// Second synchronization scope.
     pub dst: StageSet,
     /// Second access scope.
     pub dst_usages: UsageSet,
-    /// The part of it that is not about the resource of the dependency alone.
+    /// The part of the second access scope that concerns all memory, not only the resource of the dependency.
     pub dst_global_usages: UsageSet,
 }
 
@@ -36,7 +36,7 @@ const STRUCTURE_BUILD: u64 = PipelineStageFlags2::ACCELERATION_STRUCTURE_BUILD_K
 const STRUCTURE_COPY: u64 = PipelineStageFlags2::ACCELERATION_STRUCTURE_COPY_KHR.0;
 
 impl ExpandedScope {
-    /// For a queue with these capabilities.
+    /// Expands scopes for a queue with these capabilities.
     pub fn new(scope: SyncScope, queue_flags: u32) -> ExpandedScope {
         ExpandedScope {
             src: source_stages(scope.src_stages, queue_flags),
@@ -49,8 +49,8 @@ impl ExpandedScope {
     }
 }
 
-/// The first synchronization scope of a mask: nothing is before the top, everything before the bottom. Neither is a stage
-/// by itself.
+/// The first synchronization scope of a mask. Nothing is before the top of the pipe, and everything is before the
+/// bottom. Neither is a stage of its own.
 pub fn source_stages(stages: u64, queue_flags: u32) -> StageSet {
     let all = if stages & BOTTOM != 0 { ALL_COMMANDS } else { 0 };
     let given = unexpanded_stages(stages | all, queue_flags);
@@ -64,7 +64,7 @@ pub fn destination_stages(stages: u64, queue_flags: u32) -> StageSet {
     given.iter().fold(given, |grown, it| grown.union(SYNC_TABLES.stages[usize::from(it.0)].later))
 }
 
-/// The access scope of stages as given. Neither top nor bottom accesses anything.
+/// The access scope of the named stages. The top and the bottom of the pipe access nothing.
 pub fn access_scope(stages: u64, access: u64, queue_flags: u32) -> UsageSet {
     let access = access_members(access);
     let mut found = UsageSet::default();
@@ -76,29 +76,29 @@ pub fn access_scope(stages: u64, access: u64, queue_flags: u32) -> UsageSet {
         }
     }
     if unexpanded_stages(stages | if stages & BOTTOM != 0 { ALL_COMMANDS } else { 0 }, queue_flags).has(TRANSITION) {
-        // What a layout transition wrote is available by itself.
+        // A layout transition makes its own writes available.
         found.add(crate::access::usages::TRANSITION_WRITE);
     }
     found
 }
 
-/// What a signal comes after. One that waits for all commands also waits for what they did for the host.
+/// The first scope of a signal. A signal with all commands also waits for their accesses on behalf of the host.
 pub fn signal_stages(stages: u64, queue_flags: u32) -> StageSet {
     let host = if stages & ALL_COMMANDS != 0 { COMMON_SETS.host } else { StageSet::default() };
     source_stages(stages, queue_flags).union(host)
 }
 
-/// Everything that some stages can do.
+/// All usages of some stages.
 pub fn usages_of(stages: StageSet) -> UsageSet {
     stages.iter().fold(UsageSet::default(), |all, it| all.union(SYNC_TABLES.stages[usize::from(it.0)].usages))
 }
 
-/// Sets that are asked for again and again.
+/// Sets that are needed often, computed once.
 #[derive(Clone, Copy)]
 pub struct CommonSets {
     pub stages: StageSet,
     pub usages: UsageSet,
-    /// The host's stage.
+    /// The host stage.
     pub host: StageSet,
     pub host_usages: UsageSet,
     /// All others.
@@ -114,8 +114,8 @@ pub static COMMON_SETS: LazyLock<CommonSets> = LazyLock::new(|| {
     CommonSets { stages, usages, host, host_usages, device, device_usages }
 });
 
-/// The stages of a mask, groups taken apart: of these, what the queue has. Only all commands together contain layout transitions.
-/// Copies of acceleration structures are synchronized with their own stage or with that of builds.
+/// The stages of a mask that the queue supports, with groups replaced by their members. Only `ALL_COMMANDS` includes
+/// layout transitions. Copies of acceleration structures synchronize with their own stage or with the build stage.
 fn unexpanded_stages(stages: u64, queue_flags: u32) -> StageSet {
     let copies = if stages & STRUCTURE_BUILD != 0 { STRUCTURE_COPY } else { 0 };
     let stages = stages | copies;
@@ -127,7 +127,7 @@ fn unexpanded_stages(stages: u64, queue_flags: u32) -> StageSet {
     found
 }
 
-/// All stages of a queue, with the one of layout transitions, without the host and the presentation engine.
+/// All stages of a queue including layout transitions, but without the host and the presentation engine.
 pub fn all_commands(queue_flags: u32) -> StageSet {
     let mut outside = SYNC_TABLES.stages_of_bits(HOST);
     outside.add(PRESENTATION);
@@ -136,7 +136,7 @@ pub fn all_commands(queue_flags: u32) -> StageSet {
 }
 
 impl StageSet {
-    /// Those that a queue has.
+    /// The stages that a queue supports.
     fn on(self, queue_flags: u32) -> StageSet {
         let mut kept = StageSet::default();
         for stage_index in self.iter() {

@@ -1,12 +1,14 @@
-//! Rows of tags: cells by queue and column. Most cells have the tag of one of a few operations, so a row is a short list
-//! of tags with the columns that have them, and what is done with whole rows costs little.
+//! Rows of tags, with one cell for each queue and column.
+//!
+//! Most cells of a row have one of a few tags. A row is therefore a short list of tags, each with the set of columns
+//! that have it, and operations on whole rows are cheap.
 
 use smallvec::SmallVec;
 
 use crate::access::usages::{SYNC_TABLES, StageIndex};
 use crate::dependency::clocks::Tag;
 
-/// Names a cell.
+/// The address of a cell.
 #[derive(Clone, Copy)]
 pub(crate) struct Column {
     queue: u8,
@@ -19,28 +21,27 @@ pub(crate) fn lane(queue: u8, stage: StageIndex) -> Column {
     Column { queue, at: stage.0 }
 }
 
-/// The column of a write, from its place among the usages that write.
+/// The column of a write, by its index among the usages that write.
 #[inline]
 pub(crate) fn write(queue: u8, column: usize) -> Column {
     debug_assert!(column < SYNC_TABLES.writes.len());
     Column { queue, at: column as u8 }
 }
 
-/// What is not there is zero.
+/// A cell that is not in the list is zero.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct TagRow(TagRuns);
 
 type TagRuns = SmallVec<[TagRun; 6]>;
 
-/// Some columns of a queue that have the same tag. In a row they are in the order of their keys, and no two of them
-/// have a column of the same queue.
+/// Some columns of a queue that have the same tag. Runs are sorted by key, and the runs of one queue share no column.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct TagRun {
     key: TagRunKey,
     columns: u64,
 }
 
-/// Queue by queue, greater tags first.
+/// Sorts by queue, then by tag in descending order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct TagRunKey(u64);
 
@@ -104,7 +105,7 @@ impl TagRow {
     }
 
     pub(crate) fn merge(&mut self, other: &TagRow) {
-        // Most are raised for the first time.
+        // Most rows are raised from zero.
         let is_zero = self.is_zero();
         if !is_zero && self.covers(other) {
             return;
@@ -129,7 +130,7 @@ impl TagRow {
         self.0 = made;
     }
 
-    /// Whether raising it by another changes nothing.
+    /// Whether raising this row by another changes nothing.
     #[inline]
     pub(crate) fn covers(&self, other: &TagRow) -> bool {
         let mut own = self.0.iter().peekable();
@@ -147,7 +148,7 @@ impl TagRow {
     }
 }
 
-/// Takes the first step of two lists, of both at once if they have the same tag.
+/// Takes the first run of two lists, or of both if they have the same key.
 #[inline]
 fn first_of(one: &mut &[TagRun], other: &mut &[TagRun]) -> Option<TagRun> {
     let (left, right) = (one.first().copied(), other.first().copied());
@@ -170,7 +171,7 @@ fn first_of(one: &mut &[TagRun], other: &mut &[TagRun]) -> Option<TagRun> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::test_rng::TestRng;
+    use lavascope_test_support::TestRng;
 
     fn row(cells: &[(u8, u8, Tag)]) -> TagRow {
         let mut row = TagRow::default();
@@ -215,10 +216,10 @@ mod tests {
         (row, cells)
     }
 
-    /// Against an array of cells.
+    /// Compares a row with an array of cells.
     #[test]
     fn it_is_an_array_of_tags() {
-        let mut dice = TestRng(11);
+        let mut dice = TestRng::new(11);
         for _ in 0..20_000 {
             let ((mut left, mut cells), (right, others)) = (random_row(&mut dice), random_row(&mut dice));
             let is_covered = cells.iter().flatten().zip(others.iter().flatten()).all(|(own, other)| own >= other);

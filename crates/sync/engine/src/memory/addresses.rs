@@ -1,8 +1,9 @@
-//! Where everything lies: one space of made-up addresses for all memory and all images.
+//! Maps memory and images to one space of virtual addresses.
 //!
-//! Memory, and what lies in it byte by byte, has linear addresses. An optimally tiled image has a range of its own, in
-//! which one address is one texel or one block of texels (`texels`). Once single components of an image are used, it has
-//! a range for each of them, so that runs of texels stay runs.
+//! Memory has linear addresses, and so has everything that lies in it byte by byte. An optimally tiled image has a
+//! range of its own, in which one address stands for one texel or one block of texels (`texels`). When single
+//! components of an image are used for the first time, the image gets one range for each component. Consecutive texels
+//! then still have consecutive addresses.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -17,33 +18,33 @@ use crate::memory::allocations::{MEMORY_ADDRESSES_BEGIN, MemoryAllocations, Unpl
 use crate::memory::sparse::{SparseBindings, SparseBlock, SparseMemory};
 use crate::memory::texels::TexelLayout;
 
-/// What lies where.
+/// The addresses of all resources.
 #[derive(Clone, Default)]
 pub struct AddressMap {
     placements: Vec<Placement>,
-    /// Of each of them what is asked for all the time, close together.
+    /// For each resource the fields that most lookups need, close together in memory.
     plain_buffers: Vec<PlainBuffer>,
-    /// Ids that may be given: of what was destroyed, unless somebody has taken them since.
+    /// Ids of destroyed resources. An id that was taken again is skipped.
     free: Vec<ResourceId>,
     memories: MemoryAllocations,
     next: u64,
-    /// How often something that exists got other addresses, sparse resources aside.
+    /// How often an existing resource moved to other addresses, without sparse resources.
     move_count: u64,
-    /// How often two resources were found to share memory in a way that cannot be compared.
+    /// How often two resources were found to share memory although their addresses cannot be compared.
     alias_count: u64,
     identities: u32,
-    /// What was destroyed, and goes when nothing waits that may still use it.
+    /// Destroyed resources that a blocked submission may still use.
     destroyed: Vec<ResourceId>,
-    /// How often there was no room for something.
+    /// How often a resource got no addresses, by reason.
     unplaced: BTreeMap<UnplacedReason, u64>,
 }
 
-/// What a resource is, whatever it is called: the same for compatible aliases, which are all one. Used once only,
-/// unlike ids; the default is that of nothing.
+/// The identity of a resource. Compatible aliases have the same one. Unlike an id, an identity is never reused; the
+/// default value belongs to no resource.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ResourceIdentity(u32);
 
-/// A buffer that is not sparse; of anything else the size is zero.
+/// A buffer that is not sparse. The size is zero for any other resource.
 #[derive(Clone, Copy, Default)]
 struct PlainBuffer {
     base: u64,
@@ -55,19 +56,19 @@ struct PlainBuffer {
 struct Placement {
     base: u64,
     kind: ResourceKind,
-    /// Of an image.
+    /// For an image: the layout of its texels.
     texels: Option<Arc<TexelLayout>>,
     binding: Option<MemoryBinding>,
     is_exclusive: bool,
-    /// Of a sparse resource.
+    /// For a sparse resource: the memory that is bound to it.
     sparse: Option<Box<SparseBindings>>,
     identity: ResourceIdentity,
-    /// Whether there is a range for each component, one behind the other.
+    /// Whether each component has a range of its own, one after the other.
     has_component_planes: bool,
-    /// Resources in the same memory whose addresses say nothing about this one's.
+    /// Resources in the same memory whose addresses cannot be compared with those of this one.
     aliases: Vec<ResourceId>,
     is_removed: bool,
-    /// Whether its id is among those that may be given.
+    /// Whether its id is in the list of free ids.
     is_free: bool,
 }
 
@@ -89,7 +90,7 @@ impl AddressMap {
         }
     }
 
-    /// There is a resource of this number from now on.
+    /// Adds a resource with this id.
     pub(crate) fn set(&mut self, id: ResourceId, resource: &Resource) {
         self.destroyed.retain(|it| *it != id);
         self.remove(id);
@@ -128,7 +129,7 @@ impl AddressMap {
         }
     }
 
-    /// The first address of a new resource, whose image has a size; another may have it already.
+    /// The first address of a new resource. `same` is the address of a compatible alias; `size` is that of an image.
     fn base(&mut self, resource: &Resource, size: u64, same: Option<u64>) -> Result<u64, UnplacedReason> {
         let in_memory = resource.binding.map(|it| self.memories.binding_address(it)).transpose()?;
         match (&resource.kind, in_memory, same) {
@@ -148,7 +149,7 @@ impl AddressMap {
         !self.unplaced.is_empty()
     }
 
-    /// For what there was no room since the last time, and how often.
+    /// How often a resource got no addresses since the last call, by reason.
     pub(crate) fn take_unplaced(&mut self) -> BTreeMap<UnplacedReason, u64> {
         std::mem::take(&mut self.unplaced)
     }
@@ -173,19 +174,19 @@ impl AddressMap {
         }
     }
 
-    /// A resource is no more. Work that waits may still use it, though it must not.
+    /// Destroys a resource. A blocked submission may still use it, although the specification does not allow that.
     pub(crate) fn destroy(&mut self, id: ResourceId) {
         self.destroyed.push(id);
     }
 
-    /// Nothing waits any more.
+    /// Removes destroyed resources, when no submission is blocked.
     pub(crate) fn remove_destroyed(&mut self) {
         while let Some(id) = self.destroyed.pop() {
             self.remove(id);
         }
     }
 
-    /// Its id may be given to another.
+    /// Removes a resource and frees its id.
     fn remove(&mut self, id: ResourceId) {
         let Some(placed) = self.placements.get_mut(id.0 as usize).filter(|it| !it.is_removed) else { return };
         placed.is_removed = true;
@@ -204,49 +205,49 @@ impl AddressMap {
         }
     }
 
-    /// Addresses that mean nothing any more, since the last time.
+    /// Addresses that became free since the last call.
     pub(crate) fn take_freed_ranges(&mut self) -> Vec<Range<u64>> {
         self.memories.take_freed_ranges()
     }
 
-    /// How often addresses of something that exists have changed. Those of sparse resources change with every binding,
-    /// and are not counted: nobody may remember them.
+    /// How often an existing resource moved to other addresses. Sparse resources are not counted: every bind may move
+    /// them, so their addresses are never cached.
     pub(crate) fn move_count(&self) -> u64 {
         self.move_count
     }
 
-    /// How often two resources were found to share memory in a way that cannot be compared: if never, nothing has
-    /// aliases.
+    /// How often two resources were found to share memory although their addresses cannot be compared. If zero, no
+    /// resource has aliases.
     pub(crate) fn alias_count(&self) -> u64 {
         self.alias_count
     }
 
-    /// The addresses of a resource; none if something else lies at some of them.
+    /// The addresses of a resource; empty if another resource uses some of them.
     pub fn unshared_ranges(&self, resource: ResourceId) -> Vec<Range<u64>> {
         let Some(own) = self.placements.get(resource.0 as usize) else { return Vec::new() };
         let is_beside = |other: ResourceId| {
             let theirs = &self.placements[other.0 as usize];
             other != resource && own.is_opaque() == theirs.is_opaque() && (!own.is_opaque() || own.base == theirs.base)
         };
-        // Memory that was bound to something sparse may have been bound to anything.
+        // Memory that was bound to a sparse resource may since have been bound to any other resource.
         let is_sparse = own.sparse.is_some() && !own.is_opaque();
         let is_shared = is_sparse || own.binding.is_some_and(|it| self.memories.bound_resources(it).any(is_beside));
         if is_shared { Vec::new() } else { vec![own.whole()] }
     }
 
-    /// The other resources that must be looked at when this one is used.
+    /// The resources whose accesses must be checked too when this one is used.
     pub(crate) fn aliases_of(&self, resource: ResourceId) -> Vec<ResourceId> {
         self.placements.get(resource.0 as usize).map_or(Vec::new(), |it| it.aliases.clone())
     }
 
-    /// Whether some other resource must be looked at too when this one is used.
+    /// Whether accesses of another resource must be checked too when this one is used.
     pub(crate) fn has_aliases(&self, resource: ResourceId) -> bool {
         self.placements.get(resource.0 as usize).is_some_and(|it| !it.aliases.is_empty())
     }
 
     fn allocate(&mut self, size: u64) -> Result<u64, UnplacedReason> {
         let base = self.next;
-        // Never next to each other, so that neighbors are never joined.
+        // A gap between two images keeps `IntervalMap` from merging their states.
         let end = base
             .checked_add(size.max(1))
             .filter(|it| *it < MEMORY_ADDRESSES_BEGIN)
@@ -255,7 +256,7 @@ impl AddressMap {
         Ok(base)
     }
 
-    /// An image that is the same one under another name.
+    /// A compatible alias of an image, if there is one.
     fn find_compatible_alias(&self, resource: &Resource) -> Option<&Placement> {
         let (ResourceKind::Image(image), Some(binding)) = (&resource.kind, resource.binding) else { return None };
         let is_bound_alike = |it: MemoryBinding| (it.memory, it.offset) == (binding.memory, binding.offset);
@@ -266,13 +267,13 @@ impl AddressMap {
             .flatten()
     }
 
-    /// What a resource is, whatever it is called.
+    /// The identity of a resource.
     #[inline]
     pub fn identity(&self, resource: ResourceId) -> ResourceIdentity {
         self.placements.get(resource.0 as usize).map_or(ResourceIdentity::default(), |it| it.identity)
     }
 
-    /// Finds what shares memory with a new resource in a way that cannot be compared.
+    /// Finds resources that share memory with a new one although their addresses cannot be compared.
     fn find_aliases(&mut self, new: ResourceId, binding: MemoryBinding) {
         let index = new.0 as usize;
         let mut others: Vec<ResourceId> = self.memories.bound_resources(binding).collect();
@@ -293,14 +294,14 @@ impl AddressMap {
         }
     }
 
-    /// The addresses of a part of a resource, in order.
+    /// The addresses of a region of a resource, in order.
     pub fn ranges(&self, resource: ResourceId, region: &Region) -> Vec<Range<u64>> {
         let mut found = Vec::new();
         self.each_range(resource, region, |it| found.push(it));
         found
     }
 
-    /// The addresses of a part of a resource, if they stay as they are until something is said to have moved.
+    /// The addresses of a region, if they stay valid until `move_count` or `alias_count` changes.
     #[inline]
     pub(crate) fn look_up(&self, resource: ResourceId, region: &Region) -> AddressLookup {
         if let (Region::Buffer(bytes), Some(plain_buffer)) = (region, self.plain_buffers.get(resource.0 as usize))
@@ -314,7 +315,7 @@ impl AddressMap {
         self.look_up_slow(resource, region)
     }
 
-    /// The same of what is not plain.
+    /// The lookup for everything that is not a plain buffer.
     fn look_up_slow(&self, resource: ResourceId, region: &Region) -> AddressLookup {
         let Some(placed) = self.placements.get(resource.0 as usize) else { return AddressLookup::Empty };
         if placed.sparse.is_some() || placed.needs_component_planes(region) {
@@ -322,7 +323,7 @@ impl AddressMap {
         }
         match (&placed.kind, region) {
             (ResourceKind::Image(_), Region::Image(region)) => placed.look_up(region),
-            // Of a buffer nothing is left.
+            // The region lies behind the end of the buffer.
             _ => AddressLookup::Empty,
         }
     }
@@ -339,7 +340,7 @@ impl AddressMap {
                 }
             }
             (ResourceKind::Image(_), Region::Image(region)) => placed.each_image_range(region, &mut each),
-            // The region of something else: nothing of this resource.
+            // The region is of another kind than the resource, so it has no addresses.
             _ => {}
         }
     }
@@ -352,7 +353,8 @@ impl AddressMap {
         self.placements.get(resource.0 as usize).is_some_and(|it| it.is_exclusive)
     }
 
-    /// Where a part of a resource lies, from the beginning of the resource, whatever its components and its memory.
+    /// The ranges of a region relative to the beginning of the resource, without regard to its components and its
+    /// memory.
     pub(crate) fn relative_ranges(&self, resource: ResourceId, region: &Region) -> Vec<Range<u64>> {
         let Some(placed) = self.placements.get(resource.0 as usize) else { return Vec::new() };
         match (&placed.kind, &placed.texels, region) {
@@ -365,7 +367,7 @@ impl AddressMap {
         }
     }
 
-    /// What such a range is called in the words of the resource.
+    /// The regions of the resource that a range of relative addresses stands for.
     pub(crate) fn relative_regions(&self, resource: ResourceId, range: &Range<u64>) -> Vec<Region> {
         let Some(placed) = self.placements.get(resource.0 as usize) else { return Vec::new() };
         match &placed.texels {
@@ -374,14 +376,14 @@ impl AddressMap {
         }
     }
 
-    /// Whether a region is the first that asks for single components of an image. Byte by byte they lie elsewhere,
-    /// so this is for optimal tiling.
+    /// Whether a region is the first one with single components of an image. Only optimally tiled images need planes:
+    /// in a linear image, components are separate bytes.
     pub fn needs_component_planes(&self, resource: ResourceId, region: &Region) -> bool {
         self.placements.get(resource.0 as usize).is_some_and(|it| it.needs_component_planes(region))
     }
 
-    /// Gives an image, and its compatible aliases, a range for each component. Gives the old addresses and the new
-    /// ones, plane by plane; none if there is no room for them, and nothing of the image is looked at any more.
+    /// Gives an image and its compatible aliases one range for each component. Returns the old addresses and the begin
+    /// of each new plane. Returns no plane if the address space is full; accesses to the image are then ignored.
     pub fn add_component_planes(&mut self, resource: ResourceId) -> (Range<u64>, Vec<u64>) {
         let old = self.whole(resource);
         self.move_count += 1;
@@ -404,7 +406,7 @@ impl AddressMap {
         }
     }
 
-    /// Gives memory to a part of a sparse resource, or takes it away. Gives addresses of which nothing is known any more.
+    /// Binds memory to a part of a sparse resource, or unbinds it. Returns addresses whose state is invalid now.
     pub fn bind(&mut self, bind: &SparseBind) -> Vec<Range<u64>> {
         let index = bind.resource.0 as usize;
         if !self.is_sparse(bind.resource) {
@@ -431,7 +433,7 @@ impl AddressMap {
                 Vec::new()
             }
             SparsePart::Texels(_) if has_planes => {
-                // Where its texels are in its planes is not worth finding out.
+                // The engine does not compute where a texel of a sparse block lies within its component planes.
                 sparse.bind_texels(&own, memory.map(|it| block(it, bind.size)));
                 Some(whole).into_iter().collect()
             }
@@ -442,7 +444,7 @@ impl AddressMap {
         };
         let after: Vec<MemoryId> = sparse.memories().collect();
         self.note_memories(bind.resource, &before, &after);
-        // Those that shared memory with it, and those that do now.
+        // Resources that shared memory with it before, and those that do now.
         let mut others = self.placements[index].aliases.clone();
         if let Some((memory, offset)) = memory {
             others.extend(self.memories.bound_resources(MemoryBinding { memory, offset, size: bind.size }));
@@ -454,7 +456,7 @@ impl AddressMap {
         moved
     }
 
-    /// The memory of a binding, and where that lies; without room for it there is none.
+    /// The memory of a binding and its first address; none if there are no addresses for it.
     fn base_of_bind(&mut self, bind: &SparseBind) -> Option<(MemoryId, u64)> {
         let (memory, offset) = bind.memory?;
         match self.memories.binding_address(MemoryBinding { memory, offset, size: bind.size }) {
@@ -466,7 +468,7 @@ impl AddressMap {
         }
     }
 
-    /// A sparse resource had parts of some memories, and has parts of others.
+    /// Updates the lists of memories that have parts of a sparse resource.
     fn note_memories(&mut self, sparse: ResourceId, before: &[MemoryId], after: &[MemoryId]) {
         for memory in after.iter().filter(|it| !before.contains(it)) {
             self.memories.bind_sparse(sparse, *memory);
@@ -476,7 +478,8 @@ impl AddressMap {
         }
     }
 
-    /// Finds out again whether a sparse resource shares memory with another in a way that cannot be compared.
+    /// Decides again whether a sparse resource shares memory with another one although their addresses cannot be
+    /// compared.
     fn update_alias(&mut self, sparse: ResourceId, other: ResourceId) {
         let (left, right) = (&self.placements[sparse.0 as usize], &self.placements[other.0 as usize]);
         let is_comparable = !left.is_opaque() && !right.is_opaque();
@@ -492,7 +495,7 @@ impl AddressMap {
         }
     }
 
-    /// Where two resources share memory, of which at least one is sparse: addresses of the one and of the other.
+    /// The addresses at which two resources share memory, in the addresses of each; at least one of them is sparse.
     fn shared(&self, one: &Placement, other: &Placement) -> Vec<(Range<u64>, Range<u64>)> {
         let mut found = Vec::new();
         for (memory, own) in self.memory_of(one) {
@@ -506,7 +509,8 @@ impl AddressMap {
         found
     }
 
-    /// The memory that a resource has, as addresses, with the own addresses that lie there if these are others.
+    /// The memory ranges of a resource, as addresses. The second range has the resource's own addresses, if they
+    /// differ.
     fn memory_of(&self, placed: &Placement) -> Vec<(Range<u64>, Option<Range<u64>>)> {
         let base = |memory: MemoryId| self.memories.base_address(memory);
         let whole = placed.is_opaque().then(|| placed.whole());
@@ -535,8 +539,8 @@ impl AddressMap {
         self.placements.get(resource.0 as usize).map_or(0..0, Placement::whole)
     }
 
-    /// What else must be looked at when addresses of a resource are used: others that lie in the same memory, but in
-    /// a way that cannot be compared. Gives the part of the own addresses that each is about.
+    /// The aliases that must be checked when addresses of a resource are used. Each comes with the resource's own
+    /// addresses that it shares.
     pub fn aliased_ranges(&self, resource: ResourceId, own: &[Range<u64>]) -> Vec<(Range<u64>, Range<u64>)> {
         let Some(placed) = self.placements.get(resource.0 as usize) else { return Vec::new() };
         let mut found = Vec::new();
@@ -560,7 +564,7 @@ impl AddressMap {
         found
     }
 
-    /// What a range of addresses is called in the words of a resource.
+    /// The regions of a resource that a range of addresses stands for.
     pub(crate) fn regions(&self, resource: ResourceId, range: &Range<u64>) -> Vec<Region> {
         let Some(placed) = self.placements.get(resource.0 as usize) else { return Vec::new() };
         if let Some(sparse) = placed.sparse.as_ref().filter(|_| !placed.is_opaque()) {
@@ -579,13 +583,12 @@ impl AddressMap {
     }
 }
 
-/// What there is to know about the addresses of a part of a resource: they are one run or several, and the resource has
-/// this identity.
+/// The result of a lookup: one range or several, with the identity of the resource.
 pub(crate) enum AddressLookup {
     One(Range<u64>, ResourceIdentity),
     Many(Vec<Range<u64>>, ResourceIdentity),
     Empty,
-    /// They may be others each time.
+    /// The addresses may change, so they must not be cached.
     NotFixed,
 }
 
@@ -610,7 +613,7 @@ impl Placement {
         }
     }
 
-    /// What of it is asked for all the time.
+    /// The fields that most lookups need.
     fn plain_buffer(&self) -> PlainBuffer {
         match self.kind {
             ResourceKind::Buffer { size } if self.sparse.is_none() => {
@@ -620,7 +623,7 @@ impl Placement {
         }
     }
 
-    /// Nothing is there.
+    /// An entry without a resource.
     fn removed() -> Placement {
         Placement {
             base: 0,
@@ -645,7 +648,7 @@ impl Placement {
         self.base..self.base + size
     }
 
-    /// The part of own addresses that lies in the memory of another: of something opaque, all.
+    /// The part of a resource's addresses that shares memory with another; the whole range if the resource is opaque.
     fn overlap_with_binding(&self, range: Range<u64>, other: Option<MemoryBinding>) -> Range<u64> {
         let (Some(own), Some(other), false) = (self.binding, other, self.is_opaque()) else { return range };
         let address = |offset: u64| self.base.saturating_add(offset).saturating_sub(own.offset);
@@ -653,7 +656,7 @@ impl Placement {
         range.start.max(start)..range.end.min(end)
     }
 
-    /// The planes that have some components; the first is all there is without planes.
+    /// The planes of some components; only the first if the image has no planes.
     fn planes(&self, components: Components) -> impl Iterator<Item = u64> {
         match &self.texels {
             Some(texels) if self.has_component_planes => planes(Components(texels.components().0 & components.0)),
@@ -683,7 +686,7 @@ impl Placement {
     #[inline]
     fn each_image_range(&self, region: &ImageRegion, each: &mut impl FnMut(Range<u64>)) {
         let Some(texels) = &self.texels else { return };
-        // What most accesses are.
+        // The most frequent case.
         if self.sparse.is_none() && texels.is_whole(region) {
             for plane in self.planes(region.components) {
                 let first = self.base + plane * texels.size();
@@ -713,12 +716,13 @@ impl Placement {
     }
 }
 
-/// The planes of some components. One that a format has not has none: nobody would ever write what it had before.
+/// The planes of some components. A component that the format does not have has no plane, because nothing ever writes
+/// it.
 fn planes(components: Components) -> impl Iterator<Item = u64> {
     (0..u64::from(u8::BITS)).filter(move |it| components.0 >> it & 1 != 0)
 }
 
-/// Up to the last one.
+/// Number of planes up to the last component.
 fn plane_count(components: Components) -> u64 {
     u64::from(u8::BITS - components.0.leading_zeros())
 }

@@ -1,10 +1,10 @@
-//! Accesses to memory through resources whose addresses cannot be compared.
+//! Checks accesses to memory that resources share although their addresses cannot be compared.
 //!
-//! Each access is kept at the addresses of its own resource, and checked against those of the others. An access of the
-//! later resource that stands between was checked against the earlier one in its stead. A barrier on one resource is
-//! about accesses through that resource, and does nothing for another one in the same memory: a write remembers
-//! through which resource it was. Dependencies of subpasses are about all memory: what a layout transition of an
-//! attachment wrote, they make visible through every resource.
+//! An access is recorded at the addresses of its own resource, and checked against those of the aliases. If an access
+//! through the alias lies between, that one was checked against the earlier access already. A barrier on one resource
+//! concerns accesses through that resource, and does nothing for another resource in the same memory. A write therefore
+//! stores the resource through which it went. Subpass dependencies concern all memory: they make the writes of an
+//! attachment's layout transition visible through every resource.
 //!
 //! Spec: "Memory Aliasing".
 
@@ -21,7 +21,7 @@ use crate::dependency::clocks::Tag;
 use crate::queue::device::EngineDevice;
 
 impl EngineDevice {
-    /// Conflicts of an access with what was done by other names.
+    /// The conflicts of an access with accesses through aliases.
     pub(crate) fn alias_conflicts(
         &self,
         context: &AccessContext<'_>,
@@ -43,7 +43,7 @@ impl EngineDevice {
         conflicts
     }
 
-    /// Of conflicts with accesses by another name, those where nothing by this name stands between.
+    /// Of some conflicts with an alias: those without a later access through this resource between.
     pub(crate) fn without_newer_access(
         &self,
         context: &AccessContext<'_>,
@@ -70,7 +70,7 @@ impl EngineDevice {
         left
     }
 
-    /// When memory that is about to be read was written by other names: which of the own addresses, and when.
+    /// The writes through aliases to memory that is about to be read: the own addresses, and the tags.
     pub(crate) fn alias_writes(
         &self,
         resource: ResourceId,
@@ -88,7 +88,7 @@ impl EngineDevice {
     }
 }
 
-/// Keeps an access to addresses, some of which were written by other names.
+/// Records an access to addresses, some of which were written through aliases.
 pub(crate) fn record_access(
     states: &mut IntervalMap<RangeState>,
     range: Range<u64>,
@@ -107,7 +107,7 @@ pub(crate) fn record_access(
     });
 }
 
-/// A range, cut at some places.
+/// Splits a range at some addresses.
 pub(crate) fn split_range(range: &Range<u64>, cuts: impl Iterator<Item = u64>) -> Vec<Range<u64>> {
     let mut all: Vec<u64> = cuts.filter(|it| range.contains(it)).collect();
     all.extend([range.start, range.end]);
@@ -131,7 +131,7 @@ mod tests {
         assert_eq!(cut(&[15, 12, 15]), [10..12, 12..15, 15..20]);
     }
 
-    /// What was written next to a range does not part its reads.
+    /// A write through an alias splits only the reads of the memory that it wrote.
     #[test]
     fn writes_beside_part_nothing() {
         let (clock, apart) = (QueueClock::default(), []);
@@ -163,7 +163,7 @@ mod tests {
         assert_eq!((kept(&[(0..8, 20)]), kept(&[(16..24, 20)])), (plain.clone(), plain.clone()));
         assert_ne!(kept(&[(0..9, 20)]), plain);
         assert_ne!(kept(&[(15..24, 20)]), plain);
-        // Written before the first read.
+        // The write is older than the first read.
         assert_eq!(kept(&[(8..16, 5)]), plain);
     }
 }

@@ -1,7 +1,7 @@
-//! Memory, as far as resources lie in it: where it is in the space of addresses, and who lies where.
+//! The addresses of device memory, and the resources that are bound to it.
 //!
-//! Nobody tells when memory is freed. What nothing lies in any more is kept for a while, since something else may be
-//! bound to it, and then its addresses are given to another.
+//! The engine does not learn when memory is freed. Memory without resources is kept for a while, because another
+//! resource may be bound to it. After that, its addresses are reused.
 
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -10,28 +10,28 @@ use lavascope_collections::IntervalMap;
 use lavascope_sync_ir::{MemoryBinding, MemoryId, ResourceId};
 use rustc_hash::FxHashMap;
 
-/// Addresses of one memory, whose size nobody told.
+/// Number of addresses reserved for one memory; its real size is not known.
 const ADDRESSES_PER_MEMORY: u64 = 1 << 40;
-/// The first of them. What has addresses of its own has those before it.
+/// The first of these addresses. Resources with addresses of their own have those below.
 pub(crate) const MEMORY_ADDRESSES_BEGIN: u64 = 1 << 63;
-/// How many memories there is room for.
+/// Largest number of memories.
 const RANGES_MAX: u64 = (u64::MAX - MEMORY_ADDRESSES_BEGIN) / ADDRESSES_PER_MEMORY;
-/// How many are kept that nothing lies in.
+/// Number of memories without resources that are kept.
 const IDLE_MAX: usize = 1 << 12;
 
-/// Why something has no addresses: it is as if it were never used.
+/// Why a resource has no addresses. Accesses to it are ignored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum UnplacedReason {
-    /// It ends too far from the beginning of its memory.
+    /// The resource ends too far from the beginning of its memory.
     MemoryTooLarge,
     /// Too many memories are in use at the same time.
     TooManyMemories,
-    /// What does not lie in memory byte by byte has used all other addresses up.
+    /// Resources with addresses of their own have used up the address space.
     AddressSpaceFull,
 }
 
 impl UnplacedReason {
-    /// In words for users.
+    /// The reason as text for users.
     pub fn reason(self) -> &'static str {
         match self {
             UnplacedReason::MemoryTooLarge => "hazards are not looked for behind the first 2^40 bytes of a memory",
@@ -44,31 +44,31 @@ impl UnplacedReason {
 #[derive(Clone, Default)]
 pub(crate) struct MemoryAllocations {
     all: FxHashMap<MemoryId, MemoryAllocation>,
-    /// How many ranges of addresses were ever needed.
+    /// Number of address ranges that were ever in use.
     ranges: u64,
-    /// The first addresses of those that are not needed now.
+    /// The first address of each range that is free.
     free: Vec<u64>,
-    /// What nothing lies in, or did not at some time: the oldest first, each with when that was.
+    /// Memories that became idle, oldest first, each with the count at that time. Some of them may be in use again.
     idle: VecDeque<(MemoryId, u64)>,
-    /// How often something became idle.
+    /// How often a memory became idle.
     idles: u64,
-    /// Addresses that mean nothing any more.
+    /// Freed addresses whose state is invalid.
     gone: Vec<Range<u64>>,
 }
 
 #[derive(Clone, Default)]
 struct MemoryAllocation {
     base: u64,
-    /// Which resources lie where.
+    /// The resources at each offset.
     bound: IntervalMap<Vec<ResourceId>>,
-    /// Which sparse resources have parts of it.
+    /// The sparse resources with parts of this memory.
     sparse: Vec<ResourceId>,
-    /// When it became idle, if it is.
+    /// The count when the memory became idle; none while it is in use.
     idle_since: Option<u64>,
 }
 
 impl MemoryAllocations {
-    /// The address of something that is about to lie in memory.
+    /// The address of a resource that is about to be bound.
     pub(crate) fn binding_address(&mut self, binding: MemoryBinding) -> Result<u64, UnplacedReason> {
         if binding.offset.checked_add(binding.size).is_none_or(|end| end > ADDRESSES_PER_MEMORY) {
             return Err(UnplacedReason::MemoryTooLarge);
@@ -81,14 +81,14 @@ impl MemoryAllocations {
         self.all.get(&memory).map(|it| it.base)
     }
 
-    /// A resource lies there from now on.
+    /// Binds a resource.
     pub(crate) fn bind(&mut self, resource: ResourceId, binding: MemoryBinding) {
         if let Some(memory) = self.get_or_insert(binding.memory) {
             memory.bound.update(range_of(binding), |_, all| all.get_or_insert_default().push(resource));
         }
     }
 
-    /// A resource lies there no more.
+    /// Unbinds a resource.
     pub(crate) fn unbind(&mut self, resource: ResourceId, binding: MemoryBinding) {
         let Some(memory) = self.all.get_mut(&binding.memory) else { return };
         memory.bound.update(range_of(binding), |_, all| {
@@ -98,14 +98,14 @@ impl MemoryAllocations {
         self.retire_if_unused(binding.memory);
     }
 
-    /// A sparse resource has a part of it.
+    /// A sparse resource gets a part of this memory.
     pub(crate) fn bind_sparse(&mut self, resource: ResourceId, memory: MemoryId) {
         if let Some(memory) = self.get_or_insert(memory).filter(|it| !it.sparse.contains(&resource)) {
             memory.sparse.push(resource);
         }
     }
 
-    /// A sparse resource has no part of it any more.
+    /// A sparse resource loses its last part of this memory.
     pub(crate) fn unbind_sparse(&mut self, resource: ResourceId, memory: MemoryId) {
         if let Some(own) = self.all.get_mut(&memory) {
             own.sparse.retain(|it| *it != resource);
@@ -113,23 +113,23 @@ impl MemoryAllocations {
         }
     }
 
-    /// What lies in the memory of a binding, sparse resources aside; something may be named several times.
+    /// The resources in the memory of a binding, without sparse resources. A resource may come more than once.
     pub(crate) fn bound_resources(&self, binding: MemoryBinding) -> impl Iterator<Item = ResourceId> {
         let memory = self.all.get(&binding.memory).into_iter();
         memory.flat_map(move |it| it.bound.overlapping(range_of(binding))).flat_map(|it| it.1).copied()
     }
 
-    /// Sparse resources that have parts of a memory.
+    /// The sparse resources with parts of a memory.
     pub(crate) fn sparse_resources(&self, memory: MemoryId) -> &[ResourceId] {
         self.all.get(&memory).map_or(&[], |it| &it.sparse)
     }
 
-    /// Addresses that mean nothing any more, since the last time.
+    /// The addresses that became free since the last call.
     pub(crate) fn take_freed_ranges(&mut self) -> Vec<Range<u64>> {
         std::mem::take(&mut self.gone)
     }
 
-    /// A memory that something lies in from now on; none if there is no room for it.
+    /// The entry of a memory, which is added if necessary; none if there are no addresses for it.
     fn get_or_insert(&mut self, id: MemoryId) -> Option<&mut MemoryAllocation> {
         if !self.all.contains_key(&id) {
             let base = self.free.pop().or_else(|| self.next_base())?;
@@ -146,13 +146,13 @@ impl MemoryAllocations {
         Some(MEMORY_ADDRESSES_BEGIN + number * ADDRESSES_PER_MEMORY)
     }
 
-    /// What nothing lies in is idle, and the one that has been so for longest goes.
+    /// Marks a memory without resources as idle, and frees the one that has been idle longest.
     fn retire_if_unused(&mut self, id: MemoryId) {
         let Some(memory) = self.all.get_mut(&id).filter(|it| it.bound.is_empty() && it.sparse.is_empty()) else {
             return;
         };
         self.idles += 1;
-        // Many are kept, so that nothing else of them is.
+        // Thousands of idle memories may be kept, so only the address stays.
         *memory = MemoryAllocation { base: memory.base, idle_since: Some(self.idles), ..MemoryAllocation::default() };
         self.idle.push_back((id, self.idles));
         if self.idle.len() > IDLE_MAX
@@ -178,7 +178,7 @@ mod tests {
         MemoryBinding { memory: MemoryId(memory), offset: range.start, size: range.end - range.start }
     }
 
-    /// Programs allocate and free for months.
+    /// Programs may allocate and free for months.
     #[test]
     fn addresses_of_memory_do_not_end() {
         let (mut memories, mut gone) = (MemoryAllocations::default(), 0);
@@ -193,7 +193,7 @@ mod tests {
         assert_eq!(gone, 100_000 - IDLE_MAX);
     }
 
-    /// What became idle once is kept for as long as all else from the last time on.
+    /// Memory that becomes idle again is kept as if it had never been idle before.
     #[test]
     fn the_last_time_counts() {
         let (mut memories, kept) = (MemoryAllocations::default(), at(0, 0..64));
@@ -216,7 +216,7 @@ mod tests {
         );
     }
 
-    /// More than can be told apart: they are told, and nothing lies where something else does.
+    /// Too many memories are reported, and never share addresses with others.
     #[test]
     fn there_is_room_or_not() {
         let mut memories = MemoryAllocations::default();
@@ -235,7 +235,7 @@ mod tests {
         let last = memories.binding_address(at(2, 0..ADDRESSES_PER_MEMORY)).expect("the last one");
         assert!(last.checked_add(ADDRESSES_PER_MEMORY).is_some() && last > first);
         assert_eq!(memories.binding_address(at(3, 0..8)), Err(UnplacedReason::TooManyMemories));
-        // What is not there is in nobody's way.
+        // Memory that does not exist has no effect on others.
         memories.bind(ResourceId(1), at(3, 0..8));
         memories.bind_sparse(ResourceId(1), MemoryId(3));
         memories.unbind(ResourceId(1), at(3, 0..8));

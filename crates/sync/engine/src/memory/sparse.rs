@@ -1,9 +1,9 @@
-//! What memory sparse resources have.
+//! The memory of sparse resources.
 //!
-//! A sparse buffer, and a linear sparse image, is a map from its bytes to memory: an access goes to where its bytes are
-//! bound at that time, and nowhere where they are not. A sparse image that is tiled optimally keeps addresses of its own;
-//! its parts know the memory behind them, so that others in the same memory are found. Where memory was bound to an
-//! image by bytes (opaquely), any texel of it may lie anywhere in that memory.
+//! A sparse buffer or linear image maps its bytes to memory. An access goes to the memory that is bound at that time,
+//! and has no address where none is bound. An optimally tiled sparse image keeps addresses of its own, and its blocks
+//! store their memory, so that aliases are found. If memory is bound to an image as opaque bytes, any texel may lie
+//! anywhere in it.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -13,17 +13,17 @@ use lavascope_sync_ir::MemoryId;
 
 #[derive(Clone, Default)]
 pub(crate) struct SparseBindings {
-    /// By byte of the resource: the memory, and what has to be added to get the address. Wraps around.
+    /// By byte of the resource: the memory, and the number to add (with wrap-around) to get the address.
     bytes: IntervalMap<(u32, u64)>,
-    /// By byte of the resource, the memory: of images that are tiled optimally.
+    /// For optimally tiled images: the memory by byte of the resource.
     opaque: IntervalMap<(u32, u64)>,
-    /// By own address.
+    /// The sparse block by own address.
     texels: IntervalMap<SparseBlock>,
-    /// How much lies in which memory.
+    /// Number of bytes in each memory.
     bytes_by_memory: BTreeMap<u32, u64>,
 }
 
-/// The memory behind a part of an image.
+/// The memory of a sparse block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct SparseBlock {
     pub(crate) memory: MemoryId,
@@ -37,19 +37,19 @@ impl Default for SparseBlock {
     }
 }
 
-/// Memory that a resource has, and the own addresses that may lie there; all, if none are given.
+/// Memory of a resource, and the own addresses that may lie there; none stands for all own addresses.
 pub(crate) struct SparseMemory {
     pub(crate) memory: SparseBlock,
     pub(crate) addresses: Option<Range<u64>>,
 }
 
 impl SparseBindings {
-    /// The memories in which something of it lies.
+    /// The memories in which the resource has parts.
     pub(crate) fn memories(&self) -> impl Iterator<Item = MemoryId> {
         self.bytes_by_memory.keys().map(|it| MemoryId(*it))
     }
 
-    /// Binds bytes of something linear to addresses in a memory.
+    /// Binds bytes of a linear resource to addresses in a memory.
     pub(crate) fn bind_bytes(&mut self, bytes: Range<u64>, address: Option<(MemoryId, u64)>) {
         let new = address.map(|(memory, it)| (memory.0, it.wrapping_sub(bytes.start)));
         let held = &mut self.bytes_by_memory;
@@ -59,7 +59,7 @@ impl SparseBindings {
         });
     }
 
-    /// Binds bytes of something opaque to memory; true if they had other memory before.
+    /// Binds opaque bytes to memory. Returns whether they had other memory before.
     pub(crate) fn bind_opaque(&mut self, bytes: Range<u64>, memory: Option<(MemoryId, u64)>) -> bool {
         let start = bytes.start;
         let new = memory.map(|(memory, offset)| (memory.0, offset.wrapping_sub(start)));
@@ -72,7 +72,7 @@ impl SparseBindings {
         has_moved
     }
 
-    /// Binds own addresses of an image to memory; gives those that had other memory before.
+    /// Binds own addresses of an image to memory. Returns those that had other memory before.
     pub(crate) fn bind_texels(&mut self, own: &[Range<u64>], memory: Option<SparseBlock>) -> Vec<Range<u64>> {
         let mut moved = Vec::new();
         let held = &mut self.bytes_by_memory;
@@ -88,13 +88,13 @@ impl SparseBindings {
         moved
     }
 
-    /// The addresses of bytes of something linear.
+    /// The addresses of bytes of a linear resource.
     pub(crate) fn addresses(&self, bytes: &Range<u64>) -> impl Iterator<Item = Range<u64>> {
         let bound = self.bytes.overlapping(bytes.clone());
         bound.map(|(it, (_, delta))| it.start.wrapping_add(*delta)..it.end.wrapping_add(*delta))
     }
 
-    /// The bytes of something linear that lie at addresses.
+    /// The bytes of a linear resource at some addresses.
     pub(crate) fn bytes_at(&self, addresses: &Range<u64>) -> Vec<Range<u64>> {
         let mut found = Vec::new();
         for (bytes, (_, delta)) in self.bytes.overlapping(0..u64::MAX) {
@@ -122,7 +122,7 @@ impl SparseBindings {
         found
     }
 
-    /// All memory of an image that is tiled optimally.
+    /// All memory of an optimally tiled image.
     pub(crate) fn memory_blocks(&self) -> Vec<SparseMemory> {
         let opaque = self.opaque.overlapping(0..u64::MAX).map(|(bytes, (memory, delta))| {
             let memory = SparseBlock {
@@ -136,13 +136,13 @@ impl SparseBindings {
         opaque.chain(texels.map(|(own, memory)| SparseMemory { memory: *memory, addresses: Some(own) })).collect()
     }
 
-    /// The memory of something linear, as addresses.
+    /// The memory of a linear resource, as addresses.
     pub(crate) fn all_addresses(&self) -> Vec<Range<u64>> {
         self.addresses(&(0..u64::MAX)).collect()
     }
 }
 
-/// Something goes from one memory to another.
+/// Moves a number of bytes from one memory to another.
 fn move_bytes(held: &mut BTreeMap<u32, u64>, part: &Range<u64>, old: Option<u32>, new: Option<u32>) {
     let size = part.end - part.start;
     if let Some(new) = new {

@@ -1,8 +1,8 @@
-//! Where the texels of an image lie, as numbers from its beginning.
+//! The addresses of an image's texels, relative to its beginning.
 //!
-//! Blocks of texels are what memory is made of: a compressed image has one address for each block, other images one
-//! for each texel. Tiled optimally these are made up, aspect by aspect, level by level, layer by layer, slice by slice,
-//! row by row. A linear image has bytes, as the driver or the application laid them out.
+//! The unit is a block of texels: a compressed image has one address for each block, other images have one for each
+//! texel. The order for optimal tiling is invented: aspects, then levels, layers, slices and rows. A linear image has
+//! the byte offsets that the driver or the application gave.
 
 use std::ops::Range;
 
@@ -15,18 +15,18 @@ pub(crate) struct TexelLayout {
     levels: Vec<MipLevelLayout>,
     /// Bits of all aspects.
     aspects: u32,
-    /// Whether color stands for all of them.
+    /// Whether the color aspect stands for all planes.
     is_multiplanar: bool,
-    /// Components that can be used one by one: of others there is nothing. None are where texels are used as a whole.
+    /// The components that are separate; accesses to other components are ignored. Empty if texels are used as a whole.
     components: Components,
     mips: u32,
     layers: u32,
     size: u64,
-    /// Whether every address is one of a texel.
+    /// Whether every address belongs to a texel.
     is_dense: bool,
 }
 
-/// One mip level of one aspect, or of one plane.
+/// One mip level of an aspect or plane.
 struct MipLevelLayout {
     aspect: Aspect,
     mip: u32,
@@ -34,7 +34,7 @@ struct MipLevelLayout {
     texel_extent: [u32; 3],
     /// In blocks.
     block_extent: [u64; 3],
-    /// Addresses of one block.
+    /// Number of addresses of a block.
     unit: u64,
     layout: SubresourceLayout,
 }
@@ -45,9 +45,9 @@ const PLANES: u32 = ImageAspectFlags::PLANE_0.0 | ImageAspectFlags::PLANE_1.0 | 
 #[derive(Clone, Copy)]
 struct Aspect {
     bit: u32,
-    /// By what a plane is smaller than the image.
+    /// How many times smaller a plane is than the image, in each direction.
     divisors: [u32; 3],
-    /// Texels of a block.
+    /// Texels of a block, in each direction.
     block: [u32; 3],
     /// Bytes of a block.
     size: u64,
@@ -87,22 +87,22 @@ impl TexelLayout {
         }
     }
 
-    /// Whether some components are not all there are.
+    /// Whether this is a real subset of the components.
     pub(crate) fn is_part(&self, components: Components) -> bool {
         self.components.0 & !components.0 != 0
     }
 
-    /// Components that can be used one by one.
+    /// The components that can be used separately.
     pub(crate) fn components(&self) -> Components {
         self.components
     }
 
-    /// How many addresses there are.
+    /// Number of addresses.
     pub(crate) fn size(&self) -> u64 {
         self.size
     }
 
-    /// The addresses of a part.
+    /// The addresses of a region.
     pub(crate) fn ranges(&self, region: &ImageRegion) -> Vec<Range<u64>> {
         let mut found = Vec::new();
         self.each_range(region, &mut |range| found.push(range));
@@ -137,7 +137,7 @@ impl TexelLayout {
         }
     }
 
-    /// Whether a region is all of the image, and that is one range.
+    /// Whether a region is the whole image in one range.
     #[inline]
     pub(crate) fn is_whole(&self, region: &ImageRegion) -> bool {
         let ends = |it: &Range<u32>, end: u32| it.start == 0 && it.end >= end;
@@ -150,7 +150,7 @@ impl TexelLayout {
                 || self.is_multiplanar && region.aspects & ImageAspectFlags::COLOR.0 != 0)
     }
 
-    /// What addresses are in the words of the API: a region for each row, slice or subresource.
+    /// Translates addresses into regions of the API, one for each row, slice or subresource.
     pub(crate) fn regions(&self, range: &Range<u64>, components: Components) -> Vec<Region> {
         let mut found = Vec::new();
         for level in &self.levels {
@@ -187,7 +187,7 @@ enum Nesting {
     MipsInLayers,
 }
 
-/// Puts levels one behind the other without gaps; gives the size of all.
+/// Places the levels one after the other without gaps. Returns the total size.
 fn assign_addresses(
     levels: &mut [MipLevelLayout],
     layers: u32,
@@ -230,7 +230,7 @@ impl MipLevelLayout {
         MipLevelLayout { aspect, mip, texel_extent: texels, block_extent: extent, unit: 1, layout }
     }
 
-    /// From the first address of a layer to its last.
+    /// The range from the first address of a layer to its last.
     fn layer_range(&self, layer: u32) -> Range<u64> {
         let [width, height, depth] = self.block_extent;
         let begin = self.layer_begin(layer);
@@ -242,10 +242,10 @@ impl MipLevelLayout {
         self.layout.offset + u64::from(layer) * self.layout.array_pitch
     }
 
-    /// The blocks that an area touches, each way.
+    /// The blocks that a region overlaps, in each direction.
     fn blocks(&self, region: &ImageRegion) -> [Range<u64>; 3] {
         let Some(area) = region.area else { return self.block_extent.map(|it| 0..it) };
-        // An area of the color of an image with planes is in texels of the image.
+        // A region of the color aspect of a multi-planar image is in texels of the image, not of the plane.
         let is_own = region.aspects & self.aspect.bit != 0;
         std::array::from_fn(|axis| {
             let divisor = if is_own { 1 } else { self.aspect.divisors[axis].max(1) };
@@ -259,7 +259,7 @@ impl MipLevelLayout {
 
     fn for_each_layer_range(&self, layer: u32, [x, y, z]: &[Range<u64>; 3], add: &mut impl FnMut(Range<u64>)) {
         let SubresourceLayout { row_pitch, depth_pitch, .. } = self.layout;
-        // Whole rows without padding are one run.
+        // Whole rows without padding are consecutive.
         let is_wide = *x == (0..self.block_extent[0]) && row_pitch == self.block_extent[0] * self.unit;
         for slice in z.clone() {
             let slice = self.layer_begin(layer) + slice * depth_pitch;
@@ -274,7 +274,7 @@ impl MipLevelLayout {
         }
     }
 
-    /// A run of addresses of a layer, row by row; rows that are alike together.
+    /// The areas of a range of addresses within a layer. Equal rows are merged.
     fn areas(&self, run: Range<u64>) -> Vec<Area> {
         let SubresourceLayout { row_pitch, depth_pitch, .. } = self.layout;
         let [width, height, depth] = self.block_extent;
@@ -297,7 +297,7 @@ impl MipLevelLayout {
         found
     }
 
-    /// Blocks as texels, cut at the edge of the level.
+    /// Converts blocks to texels, cut at the edge of the level.
     fn area(&self, blocks: [Range<u64>; 3]) -> Area {
         let mut area = Area { offset: [0; 3], extent: [1; 3] };
         for (axis, blocks) in blocks.iter().enumerate() {
@@ -310,7 +310,7 @@ impl MipLevelLayout {
     }
 }
 
-/// The numbers of the steps of some size that a range touches, of `count`.
+/// The steps of some size that a range overlaps, of `count`.
 fn touched_steps(range: &Range<u64>, size: u64, count: u64) -> Range<u64> {
     if size == 0 {
         return 0..count.min(1);
@@ -331,7 +331,7 @@ impl Aspect {
         Aspect { bit: bit.0, divisors: [1; 3], block, size: u64::from(size).max(1) }
     }
 
-    /// The color of an image with planes is all of them.
+    /// The color aspect of a multi-planar image includes all planes.
     fn is_in(&self, mask: u32) -> bool {
         let is_color = mask & ImageAspectFlags::COLOR.0 != 0 && self.bit & PLANES != 0;
         mask & self.bit != 0 || is_color
@@ -342,7 +342,7 @@ fn desc(format: Format) -> Option<&'static FormatDesc> {
     FORMATS.iter().find(|it| it.format == format)
 }
 
-/// The components of a color.
+/// The components of a color format.
 fn components(format: Format) -> Components {
     let names = desc(format).map_or(&[][..], |it| it.components);
     let has = |name: &str| names.iter().any(|it| it.name == name);
@@ -353,7 +353,7 @@ fn components(format: Format) -> Components {
 /// The aspects of a format, in the order of their addresses.
 fn aspects(format: Format) -> Vec<Aspect> {
     let own = desc(format);
-    // Of depth and stencil together each has its own bytes.
+    // Depth and stencil of one format have separate bytes.
     let part = |bit: ImageAspectFlags, name: &str| {
         let component = own.and_then(|it| it.components.iter().find(|it| it.name == name))?;
         Some(Aspect { size: u64::from(component.bits.div_ceil(8)).max(1), ..Aspect::new(bit, own) })
@@ -362,7 +362,7 @@ fn aspects(format: Format) -> Vec<Aspect> {
         [part(ImageAspectFlags::DEPTH, "D"), part(ImageAspectFlags::STENCIL, "S")].into_iter().flatten().collect();
     match (&parts[..], own.map_or(&[][..], |it| it.planes)) {
         ([_, _], _) => parts,
-        // With the bits that are not used.
+        // Including bits of the format that are not used.
         ([aspect], _) => vec![Aspect { size: own.map_or(1, |it| u64::from(it.block_size)), ..*aspect }],
         (_, [] | [_]) => vec![Aspect::new(ImageAspectFlags::COLOR, own)],
         (_, planes) => planes

@@ -1,8 +1,8 @@
-//! Render passes and rendering without them.
+//! Executes render passes and dynamic rendering.
 //!
-//! Each subpass has a clock of its own: it begins with what the queue knew, and with what the dependencies that lead
-//! to it hand on. A dependency from a subpass covers the interval of that subpass, no more. When the render pass
-//! ends, the queue goes on with what it knew before and what the dependencies to the outside hand on.
+//! Each subpass has a clock of its own. It begins with the clock of the queue and the first scopes of the dependencies
+//! that lead to the subpass. A dependency from a subpass covers only the interval of that subpass. When the render pass
+//! ends, the queue continues with the clock from before and the first scopes of the dependencies to the outside.
 //! Spec: "Render Pass", "Subpass Dependencies" in particular.
 
 use std::ops::Range;
@@ -31,7 +31,7 @@ use crate::queue::execution::CommandExecutor;
 
 /// A render pass instance that is open.
 pub(crate) struct RenderPassInstance {
-    /// The tag before its first.
+    /// The tag before its first command.
     begin: Tag,
     kind: InstanceKind,
     unwritten: Vec<UnwrittenAttachment>,
@@ -47,7 +47,8 @@ pub(crate) struct SuspendedRendering {
 
 enum InstanceKind {
     RenderPass(Box<ActiveRenderPass>),
-    /// With what the queue knew outside, if that is not what it knows: barriers inside reach no further.
+    /// The clock is that of the queue outside, if it differs from the clock inside: a barrier inside reaches only to
+    /// the end.
     Rendering(Rendering, Option<Box<QueueClock>>),
     /// Rendering that is about to end.
     EndingRendering,
@@ -55,17 +56,17 @@ enum InstanceKind {
 
 struct ActiveRenderPass {
     queue: u8,
-    /// With the dependencies that are implied.
+    /// The render pass, with its implicit dependencies.
     pass: RenderPass,
-    /// Of its dependencies.
+    /// The expanded scopes of its dependencies.
     scopes: Vec<ExpandedScope>,
     views: Vec<AttachmentView>,
     area: Area,
-    /// What the queue knew before.
+    /// The clock of the queue before the render pass.
     outside_clock: QueueClock,
     outside_tag: Tag,
     subpass: usize,
-    /// Of the subpasses that ended, and where the current one began: behind its layout transitions.
+    /// The subpasses that ended; and the tag at which the current one began, after its layout transitions.
     ended: Vec<EndedSubpassClock>,
     began: Tag,
     /// The layout of each attachment now.
@@ -102,7 +103,7 @@ struct EndedSubpassClock {
     end: Tag,
 }
 
-/// What no dependency to or from the outside means, where an attachment changes its layout there.
+/// The implicit dependency from the outside, for an attachment that changes its layout at the beginning.
 const IMPLICIT_FROM_OUTSIDE: SyncScope = SyncScope {
     src_stages: PipelineStageFlags2::NONE.0,
     src_access: 0,
@@ -152,7 +153,7 @@ impl RenderPassInstance {
 }
 
 impl RenderPassInstance {
-    /// The queue is about to learn something inside of it.
+    /// Saves the clock of the outside before a barrier inside changes the clock.
     pub(crate) fn save_outside_clock(&mut self, clock: &QueueClock) {
         if let InstanceKind::Rendering(_, outside @ None) = &mut self.kind {
             *outside = Some(Box::new(clock.clone()));
@@ -244,7 +245,8 @@ impl CommandExecutor<'_> {
         for subpass_clock in &pass.ended {
             self.clock().end_subpass(&subpass_clock.clock);
         }
-        // They are no commands behind the render pass: what leads there does not lead to them.
+        // The final layout transitions are not commands after the render pass: a dependency on later commands does not
+        // order them.
         self.final_transitions(tag, &pass);
         for subpass in 0..pass.ended.len() {
             for (first_scope, scope) in pass.outgoing_scopes_of_subpass(subpass) {
@@ -254,7 +256,7 @@ impl CommandExecutor<'_> {
         self.device.sweep_intervals(self.queue);
     }
 
-    /// The clock of the subpass that begins, then its layout transitions, then its load operations.
+    /// Makes the clock of the next subpass, and executes its layout transitions and its load operations.
     fn begin_subpass(&mut self, tag: Tag) {
         let Some(RenderPassInstance { begin, kind: InstanceKind::RenderPass(mut pass), unwritten }) =
             self.instance.take()
@@ -337,7 +339,7 @@ impl CommandExecutor<'_> {
             self.check_and_record_uses(tag + 2, &stores);
             *self.instance = None;
         }
-        // Where nothing was ordered inside, there is nothing to be handed on that the queue does not know.
+        // Without a barrier inside, the clock of the queue already has everything.
         let inside = outside.map(|it| std::mem::replace(self.clock(), *it));
         if let Some(inside) = &inside {
             self.clock().end_subpass(inside);
@@ -352,7 +354,7 @@ impl CommandExecutor<'_> {
 }
 
 impl ActiveRenderPass {
-    /// What the executor needs of it while the whole is elsewhere.
+    /// A copy of what the executor needs while the instance itself is moved out.
     fn clone_for_executor(&self) -> ActiveRenderPass {
         ActiveRenderPass {
             queue: self.queue,
@@ -371,7 +373,8 @@ impl ActiveRenderPass {
         }
     }
 
-    /// What some dependencies hand on, with their scopes; of those whose source has not begun there is nothing.
+    /// The first scopes of some dependencies, with their expanded scopes. A dependency whose source has not begun has
+    /// none.
     fn dependency_scopes(&self, is_wanted: impl Fn(&SubpassDependency) -> bool) -> Vec<(FirstScope, ExpandedScope)> {
         let mut found: Vec<(FirstScope, ExpandedScope)> = Vec::new();
         for (dependency, scope) in self.dependencies().filter(|(it, _)| is_wanted(it) && it.src != it.dst) {
@@ -387,17 +390,17 @@ impl ActiveRenderPass {
         found
     }
 
-    /// All of them, with their scopes.
+    /// All dependencies with their expanded scopes.
     fn dependencies(&self) -> impl Iterator<Item = (&SubpassDependency, ExpandedScope)> {
         self.pass.dependencies.iter().zip(self.scopes.iter().copied())
     }
 
-    /// What leads to the current subpass.
+    /// The dependencies that lead to the current subpass.
     fn incoming_scopes_of_subpass(&self) -> Vec<(FirstScope, ExpandedScope)> {
         self.dependency_scopes(|it| it.dst == Some(self.subpass as u32))
     }
 
-    /// What leads from a subpass to the outside.
+    /// The dependencies that lead from a subpass to the outside.
     fn outgoing_scopes_of_subpass(&self, subpass: usize) -> Vec<(FirstScope, ExpandedScope)> {
         self.dependency_scopes(|it| it.src == Some(subpass as u32) && it.dst.is_none())
     }
@@ -456,8 +459,8 @@ impl ActiveRenderPass {
         out.map(|it| it.1).collect()
     }
 
-    /// The layout transition of an attachment: after what some dependencies hand on, before the second scopes of
-    /// others.
+    /// The layout transition of an attachment: it happens after the first scopes of some dependencies, and before the
+    /// second scopes of others.
     fn layout_transition(
         &self,
         attachment: usize,
@@ -474,7 +477,7 @@ impl ActiveRenderPass {
             scope.dst = scope.dst.union(expanded_scope.dst);
             scope.dst_usages = scope.dst_usages.union(expanded_scope.dst_usages);
         }
-        // Dependencies of subpasses are about all memory, by whatever name.
+        // A subpass dependency concerns all memory, through every resource.
         scope.dst_global_usages = scope.dst_usages;
         let range =
             self.views.get(attachment).map(|it| DependencyRange::Region(it.resource, Region::Image(it.region.clone())));
@@ -516,13 +519,13 @@ impl ActiveRenderPass {
         self.ended.iter().zip(before).filter(|it| !it.1).map(|it| it.0.tag_interval())
     }
 
-    /// What the current subpass touches of its attachments.
+    /// The part of its attachments that the current subpass accesses.
     fn rendered_area(&self) -> RenderedArea {
         let view_mask = self.pass.subpasses.get(self.subpass).map_or(0, |it| it.view_mask);
         RenderedArea { area: self.area, views: views(view_mask) }
     }
 
-    /// The same of an attachment, without what some other subpasses touch of it.
+    /// Like `rendered_area`, for one attachment and without what some other subpasses access.
     fn rendered_area_without(&self, attachment: usize, others: Range<usize>) -> Option<RenderedArea> {
         layout_in(&self.pass, self.subpass, attachment)?;
         let mut users = others.filter(|it| layout_in(&self.pass, *it, attachment).is_some());
@@ -611,7 +614,7 @@ impl ActiveRenderPass {
     }
 }
 
-/// The attachments that a subpass uses, with the layouts it wants.
+/// The attachments that a subpass uses, each with its layout.
 fn attachment_references(subpass: &Subpass) -> impl Iterator<Item = (u32, i32)> {
     let resolves = subpass.resolves.iter().map(|it| (it.target, it.layout));
     let all = subpass.inputs.iter().chain(&subpass.colors).chain(&subpass.depth_stencil);
@@ -642,8 +645,8 @@ fn last_use(pass: &RenderPass, attachment: usize) -> Option<usize> {
     (0..pass.subpasses.len()).rfind(|it| layout_in(pass, *it, attachment).is_some())
 }
 
-/// Adds the dependencies that are implied: from and to the outside, where an attachment changes its layout there and
-/// no dependency is given.
+/// Adds the implicit dependencies from and to the outside, for attachments that change their layout there without an
+/// explicit dependency.
 fn add_implicit_dependencies(pass: &mut RenderPass) {
     let attachments = 0..pass.attachments.len();
     for subpass in 0..pass.subpasses.len() {
@@ -663,12 +666,12 @@ fn add_implicit_dependencies(pass: &mut RenderPass) {
 }
 
 impl EndedSubpassClock {
-    /// The layout transitions before a subpass count with it.
+    /// The interval of tags of the subpass, including the layout transitions before it.
     fn tag_interval(&self) -> (Tag, Tag) {
         (self.begin - 1, self.end)
     }
 
-    /// What a dependency from this subpass hands on.
+    /// The first scope of a dependency from this subpass.
     fn first_scope(&self, scope: &ExpandedScope) -> FirstScope {
         self.clock.first_scope_of_interval(SubpassInterval {
             queue: self.queue,
@@ -686,7 +689,7 @@ impl EndedSubpassClock {
 mod tests {
     use super::*;
 
-    /// The dependencies that a render pass gets.
+    /// The implicit dependencies of a render pass.
     fn implied(lines: &str) -> Vec<(Option<u32>, Option<u32>)> {
         let text = format!("# A pass.\n# spec: VkSubpassDependency\n# expect: clean\n\npass rp\n{lines}\ncmd main\n");
         let mut pass = lavascope_scenario::parse(&text).expect("a scenario").program.render_passes.remove(0);
@@ -703,13 +706,13 @@ mod tests {
         let out = |it| (Some(it), None);
         assert_eq!(implied(&format!("{moved}  subpass color 0\n")), [into(0), out(0)]);
         assert_eq!(implied(&format!("{fixed}  subpass color 0 as general\n")), []);
-        // Where it is used first and last, and nowhere else.
+        // One subpass that uses the attachment both first and last.
         let one =
             format!("{moved}{fixed}  subpass color 1 as general\n  subpass color 0\n  subpass color 1 as general\n");
         assert_eq!(implied(&one), [into(1), out(1)]);
         let two = format!("{moved}  subpass color 0\n  subpass color 0\n");
         assert_eq!(implied(&two), [into(0), out(1)]);
-        // One that is given counts for its own subpass and its own direction.
+        // An explicit dependency replaces the implicit one of its own subpass and direction only.
         let dependency = |it: &str| format!("{two}  dependency {it}: color:write => color:write\n");
         assert_eq!(implied(&dependency("external => 0")), [out(1)]);
         assert_eq!(implied(&dependency("1 => external")), [into(0)]);

@@ -1,19 +1,19 @@
-//! Where each tag was given. Commands of one command buffer have tags one after the other, and share an entry, so that
-//! executing a command buffer costs one entry and not one for each command.
+//! The program location of each tag. The commands of a command buffer have consecutive tags and share one entry, so
+//! executing a command buffer adds one entry, not one for each command.
 
 use lavascope_sync_ir::{CommandLocation, ProgramLocation};
 
 use crate::dependency::clocks::Tag;
 use crate::queue::device::TAGS_PER_COMMAND;
 
-/// Entries that are worth a look at what can go.
+/// A sweep does not start with fewer entries.
 const SWEEP_MIN: usize = 512;
 
 #[derive(Default)]
 pub(crate) struct TagLocations {
-    /// By tag.
+    /// Sorted by tag.
     runs: Vec<LocationRun>,
-    /// How many were left when it was looked at last.
+    /// Number of entries after the last sweep.
     runs_after_sweep: usize,
 }
 
@@ -23,7 +23,7 @@ struct LocationRun {
 }
 
 impl TagLocations {
-    /// The tags from this one on are those of a step, or of commands that follow each other.
+    /// The tags from `first` on belong to a step, or to consecutive commands.
     pub(crate) fn begin(&mut self, first: Tag, start: ProgramLocation) {
         self.runs.push(LocationRun { first, location: start });
     }
@@ -53,12 +53,12 @@ impl TagLocations {
         })
     }
 
-    /// Whether enough has come together that looking for what can go is worth it, with so many ranges to look at.
+    /// Whether there are enough entries for a sweep, whose cost grows with the number of ranges.
     pub(crate) fn needs_sweep(&self, ranges: usize) -> bool {
         self.runs.len() > 2 * self.runs_after_sweep + SWEEP_MIN.max(ranges / 8)
     }
 
-    /// Keeps only what some tags, in order, lead to.
+    /// Keeps only the entries of some tags, which are sorted.
     pub(crate) fn retain_tags(&mut self, tags: &[Tag]) {
         let ends: Vec<Tag> = self.runs.iter().skip(1).map(|it| it.first).chain([Tag::MAX]).collect();
         let mut ends = ends.into_iter();
@@ -93,7 +93,7 @@ mod tests {
         assert_eq!((places.get(26), places.get(60)), (Some(at(&[1])), Some(at(&[4, 0, 1]))));
     }
 
-    /// Not before there are many, nor again before there are twice as many.
+    /// A sweep starts only with many entries, and again only when their number has doubled.
     #[test]
     fn it_is_looked_at_now_and_then() {
         let with = |runs: u64, kept: usize| {

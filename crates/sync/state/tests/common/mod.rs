@@ -2,9 +2,8 @@
 
 #![allow(dead_code, reason = "each test uses some of it")]
 
-use lavascope_abi::desc::HandleAccess;
 use lavascope_abi::*;
-use lavascope_marshal::{IdResolver, Packer, RecordBuffer, outputs_image};
+use lavascope_marshal::{Packer, RecordBuffer, outputs_image};
 use lavascope_record::check;
 use lavascope_sim::SyntheticObjects;
 use lavascope_state::{Collector, Listener, Reflect, ShaderCode, ShaderInterface, Tracker};
@@ -47,14 +46,6 @@ macro_rules! record {
 
 #[allow(unused_imports, reason = "each test uses some of it")]
 pub(crate) use {call, create, record};
-
-struct SimIds;
-
-impl IdResolver for SimIds {
-    fn id(&self, ty: HandleType, handle: u64, _access: HandleAccess) -> ObjectId {
-        SyntheticObjects::id_of(ty, handle)
-    }
-}
 
 /// Of four bytes a texel, whose places in memory are known.
 pub(crate) fn linear_image(extent: [u32; 2]) -> ImageCreateInfo {
@@ -169,7 +160,7 @@ impl<L: Listener> App<L> {
         assert!(std::ptr::eq(desc.parameters, P::layout()), "the parameters are of another command");
         self.calls += 1;
         let params: *const u8 = std::ptr::from_ref(params).cast();
-        let mut packer = Packer::new(&SimIds, &SyntheticObjects);
+        let mut packer = Packer::new(&SyntheticObjects, &SyntheticObjects);
         let mut stream = RecordBuffer::default();
         // SAFETY: the assertion says that they are the parameters of this command, and the borrow that they are alive; tests
         // write what they lead to beside them.

@@ -1,18 +1,9 @@
 //! An application in C memory: its calls become records.
 
-use lavascope_abi::desc::HandleAccess;
 use lavascope_abi::*;
-use lavascope_marshal::{IdResolver, Packer, RecordBuffer, outputs_image};
+use lavascope_marshal::{Packer, RecordBuffer, outputs_image};
 use lavascope_record::{Record, check};
 use lavascope_sim::SyntheticObjects;
-
-struct Names;
-
-impl IdResolver for Names {
-    fn id(&self, ty: HandleType, handle: u64, _access: HandleAccess) -> ObjectId {
-        SyntheticObjects::id_of(ty, handle)
-    }
-}
 
 macro_rules! handles {
     ($($name:ident, $ty:ident;)*) => { $(
@@ -49,14 +40,14 @@ const EXTENT: [u32; 2] = [1920, 1080];
 
 /// Records of calls, in their order.
 #[derive(Default)]
-pub(crate) struct App {
+pub(crate) struct RecordedApp {
     calls: u64,
     pub(crate) records: Vec<Record<'static>>,
     /// The command buffer that is recorded, if it is not [`PRIMARY`].
     pub(crate) other: Option<u64>,
 }
 
-impl App {
+impl RecordedApp {
     /// Makes a call that succeeds.
     pub(crate) fn call<P: Structure>(&mut self, command: Command, params: &P) {
         self.call_returning(command, params, 0);
@@ -68,7 +59,7 @@ impl App {
         assert!(std::ptr::eq(desc.parameters, P::layout()), "the parameters are of another command");
         self.calls += 1;
         let params: *const u8 = std::ptr::from_ref(params).cast();
-        let mut packer = Packer::new(&Names, &SyntheticObjects);
+        let mut packer = Packer::new(&SyntheticObjects, &SyntheticObjects);
         let mut stream = RecordBuffer::default();
         // SAFETY: the parameters are of this command, and what they lead to is alive in the caller.
         self.add(unsafe { packer.enter(&mut stream, command, params, self.calls) }.to_vec());

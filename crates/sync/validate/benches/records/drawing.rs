@@ -14,7 +14,7 @@ const DEPTH: u64 = 2;
 /// Bytes of what a draw has of the uniform buffers.
 const UNIFORM: u64 = 64;
 
-impl App {
+impl RecordedApp {
     pub(crate) fn make_drawing(&mut self) {
         self.make_device();
         (UNIFORMS..=INDICES).for_each(|it| self.make_buffer(it));

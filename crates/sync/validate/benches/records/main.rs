@@ -11,7 +11,7 @@ use lavascope_record::{Record, RecordPhase};
 use lavascope_state::{Listener, SpirvReflection, Tracker};
 use lavascope_validate::Validator;
 
-use app::{App, BUFFER_SIZE, PRIMARY, buffer, command_buffer};
+use app::{BUFFER_SIZE, PRIMARY, RecordedApp, buffer, command_buffer};
 
 /// Calls that are made once, and calls that are made for each frame.
 struct Calls {
@@ -84,7 +84,7 @@ impl Calls {
     }
 
     /// Parts the calls of an application behind the first ones.
-    fn new(mut app: App, first: usize, commands: u64) -> Calls {
+    fn new(mut app: RecordedApp, first: usize, commands: u64) -> Calls {
         let frame = app.records.split_off(first);
         Calls { first: app.records, frame, commands }
     }
@@ -101,7 +101,7 @@ const BOTH: AccessFlags = AccessFlags(AccessFlags::TRANSFER_READ.0 | AccessFlags
 
 /// A thousand copies between buffers, and 64 barriers.
 fn copies(buffers: u64) -> Calls {
-    let mut app = App::default();
+    let mut app = RecordedApp::default();
     app.make_device();
     (1..=buffers).for_each(|it| app.make_buffer(it));
     let first = app.records.len();
@@ -130,7 +130,7 @@ fn copies(buffers: u64) -> Calls {
 /// A thousand draws with a bind in front of each.
 fn draws() -> Calls {
     const DRAWS: u32 = 1000;
-    let mut app = App::default();
+    let mut app = RecordedApp::default();
     app.make_drawing();
     let first = app.records.len();
     app.begin();

@@ -1,4 +1,5 @@
-//! Work that waits for what nobody signals: nothing of it was looked at, and nobody may take that for clean.
+//! Reports submissions that wait for a semaphore that nothing signals. They were not checked, and users must not take
+//! that for "no hazard".
 
 use lavascope_diag::{DebugLabels, Diagnostic, DiagnosticLocation, Severity};
 use lavascope_explain::NEVER_EXECUTED;
@@ -9,16 +10,16 @@ use crate::findings::causes::{CauseRegistry, FindingCause, FindingKind};
 use crate::findings::diagnostic_builder::DiagnosticBuilder;
 use crate::findings::names::{diagnostic_object, object_text, queue_text, step_text};
 
-/// The first work that waits on a queue.
+/// The first blocked submission of a queue.
 struct FirstBlockedSubmission {
     queue: QueueId,
     step: u32,
-    /// Submissions behind it, which wait with it.
+    /// Number of submissions behind it, which are blocked as well.
     waiting_behind: usize,
 }
 
 impl ValidatedDevice {
-    /// The first work of each queue that waits.
+    /// The first blocked submission of each queue.
     fn first_blocked_submissions(&self) -> Vec<FirstBlockedSubmission> {
         let mut all: Vec<(QueueId, u32)> = self.engine.blocked_submissions();
         all.sort_unstable();
@@ -35,7 +36,7 @@ impl ValidatedDevice {
 }
 
 impl DiagnosticBuilder<'_> {
-    /// Tells what waits, now that nobody will signal it any more.
+    /// Reports blocked submissions, when nothing can signal them any more.
     pub(crate) fn report_blocked(&self, causes: &mut CauseRegistry) {
         for first_blocked_submission in self.device.first_blocked_submissions() {
             let text = self.blocked_text(&first_blocked_submission);

@@ -1,7 +1,7 @@
-//! Hazards that come from the same place of a program are one finding, however often they happen.
+//! Groups hazards by cause: hazards from the same place of a program are one finding, however often they occur.
 //!
-//! The same code, the same two recorded commands and the same resource are one cause. A command buffer that is
-//! recorded again for each frame stays the same one; named objects are compared by name.
+//! A cause is a diagnostic code, two recorded commands and a resource. A command buffer that is recorded again for each
+//! frame stays the same command buffer, and named objects are compared by name.
 
 use std::collections::HashMap;
 
@@ -20,61 +20,62 @@ pub(crate) const COMMANDS_MAX: usize = 20_000;
 /// Commands that are followed to explain findings, all together.
 pub(crate) const FOLLOWED_MAX: usize = 20_000_000;
 
-/// A hazard was found.
+/// One occurrence of a finding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ValidatorFinding {
     pub device: ObjectId,
-    /// Its place in [`Validator::diagnostics`](crate::Validator::diagnostics).
+    /// The index of its cause in [`Validator::diagnostics`](crate::Validator::diagnostics).
     pub cause: usize,
     /// Whether it is the first of its cause.
     pub is_first: bool,
-    /// Whether it was found while a command buffer was recorded, whatever comes before or behind that.
+    /// Whether it was found while a command buffer was recorded, independent of other work.
     pub is_recorded: bool,
     /// Its place in [`Validator::variants`](crate::Validator::variants), if it is about other parts of the resource than
     /// the first of its cause.
     pub variant: Option<usize>,
 }
 
-/// The same code, the same two commands as they were recorded, the same resource.
+/// What findings of one cause have in common: the code, the two recorded commands, and the resource.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct FindingCause {
     pub(crate) kind: FindingKind,
     pub(crate) at: Option<CauseLocation>,
     pub(crate) prior: Option<CauseLocation>,
-    /// The name, where there is one: what is made again for each frame stays the same to people.
+    /// The name of the resource if it has one. A resource that is created again for each frame stays the same to a
+    /// user.
     pub(crate) resource: String,
-    /// Whether it is known what the device did.
+    /// Whether shaders reported the accesses.
     pub(crate) is_observed: bool,
     /// Whether it is only possible: what is likely is told, and must not be counted as what is not.
     pub(crate) is_only_possible: bool,
 }
 
-/// What is wrong.
+/// The kind of a finding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum FindingKind {
     Hazard(HazardKind),
     Fault(UndefinedContentsKind),
     Race(EventRaceKind),
-    /// The text says what.
+    /// The text of the diagnostic says what was never executed.
     NeverExecuted,
 }
 
-/// A command as it was recorded, or a call of the host.
+/// A recorded command, or a call of the host.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct CauseLocation {
     pub(crate) function: Command,
     pub(crate) recorded: Option<RecordedPosition>,
 }
 
-/// A command buffer and a command in it. Those without a name are known by what was recorded up to the command:
-/// programs record the same into whichever one is free.
+/// A command buffer and a command in it. A command buffer without a name is identified by the commands recorded up to
+/// this one, because programs record the same commands into any free command buffer.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct RecordedPosition {
     pub(crate) name: Option<String>,
     pub(crate) functions: Vec<Command>,
 }
 
-/// Where a hazard was found.
+/// Where a finding occurred.
 #[derive(Clone, Copy)]
 pub(crate) struct FindingOrigin {
     pub(crate) device: ObjectId,
@@ -84,7 +85,7 @@ pub(crate) struct FindingOrigin {
 #[derive(Default)]
 pub(crate) struct CauseRegistry {
     by_cause: HashMap<FindingCause, usize>,
-    /// In the order in which they were first found.
+    /// In the order of their first occurrence.
     pub(crate) diagnostics: Vec<Diagnostic>,
     pub(crate) new: Vec<ValidatorFinding>,
     pub(crate) effort: ExplanationEffort,

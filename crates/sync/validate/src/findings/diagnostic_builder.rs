@@ -1,4 +1,4 @@
-//! Hazards of a device as diagnostics.
+//! Makes diagnostics out of hazards.
 
 use std::collections::HashSet;
 use std::ops::Range;
@@ -35,13 +35,13 @@ use crate::recording::step_history::{HistoryLocation, HistoryStep, step_of};
 /// Lines of an explanation, from its beginning and from its end.
 const LINES_MAX: usize = 8;
 
-/// Tells what was found on a device: because of its last step, or in a command buffer that is being recorded.
+/// Reports the findings of a device, from its last step or from a command buffer that is being recorded.
 pub(crate) struct DiagnosticBuilder<'a> {
     pub(crate) id: ObjectId,
     pub(crate) device: &'a ValidatedDevice,
-    /// What is being recorded, if it is about that alone.
+    /// The recording, if the findings are about a command buffer that is being recorded.
     pub(crate) recording: Option<&'a HistoryStep>,
-    /// What the device did, if that is known.
+    /// What shaders reported of their accesses, if they do.
     pub(crate) feedback: Option<&'a PendingFeedback>,
     pub(crate) object_names: &'a ObjectNames,
 }
@@ -51,7 +51,7 @@ impl DiagnosticBuilder<'_> {
     pub(crate) fn report_hazards(&self, found: &[Hazard], causes: &mut CauseRegistry) {
         let mut seen = HashSet::new();
         for hazard in found {
-            // Several parts of a resource are one hazard.
+            // A hazard may concern several parts of a resource.
             if seen.insert((hazard.kind, &hazard.at, &hazard.prior, hazard.resource)) {
                 let places = (&hazard.at, Some(&hazard.prior));
                 let cause = self.finding_cause(FindingKind::Hazard(hazard.kind), places, hazard.resource);
@@ -334,7 +334,7 @@ impl DiagnosticBuilder<'_> {
         self.locate(place).map_or("", |it| function(&it))
     }
 
-    /// Where something happened, as far as that is known.
+    /// The location of a finding, as far as it is known.
     fn diagnostic_location(&self, role: &'static str, place: &ProgramLocation) -> DiagPlace {
         let Some(other) = self.locate(place) else {
             return DiagPlace::new(role, "not known any more".to_owned(), "not known any more".to_owned());
@@ -412,7 +412,7 @@ impl DiagnosticBuilder<'_> {
         }
     }
 
-    /// The call stacks of two places, for what is not explained.
+    /// The call stacks of two locations, for a finding without explanation.
     fn stacks(&self, places: [(&str, &ProgramLocation); 2]) -> Vec<CallStack> {
         let stack = |(role, place): (&str, &ProgramLocation)| {
             let history_location = self.locate(place)?;
@@ -422,7 +422,7 @@ impl DiagnosticBuilder<'_> {
         places.into_iter().filter_map(stack).collect()
     }
 
-    /// With who executes it, and no longer than one wants to read.
+    /// Adds the command buffer and the queue, and limits the length.
     fn finish_diagnostic(&self, mut diagnostic: Diagnostic, at: &ProgramLocation) -> Diagnostic {
         diagnostic.objects.extend(self.locate(at).iter().flat_map(|it| self.executors(it)));
         shorten_explanation(&mut diagnostic.explanation);
@@ -448,7 +448,7 @@ fn mark_observed(diagnostic: &mut Diagnostic) {
     }
 }
 
-/// Programs may have hundreds of barriers between two accesses; the first and the last tell most.
+/// There may be hundreds of barriers between two accesses. The first and the last ones are the most useful.
 fn shorten_explanation(lines: &mut Vec<String>) {
     let left_out = lines.len().saturating_sub(2 * LINES_MAX);
     if left_out > 1 {
@@ -499,7 +499,7 @@ fn cause_location(history_location: &HistoryLocation<'_>, titles: &ObjectNames) 
     }
 }
 
-/// The name of an object, or its number where it has none.
+/// The name of an object, or its id if it has no name.
 fn name_or_id(object: ObjectId, titles: &ObjectNames) -> String {
     titles.name(object).map_or_else(|| object.to_string(), str::to_owned)
 }

@@ -1,4 +1,4 @@
-//! What the things of a running program are called: functions, object numbers, and the application's own names.
+//! How messages name functions and objects: the API's function names, object ids, and the application's debug names.
 
 use lavascope_abi::ObjectId;
 use lavascope_diag::{DebugLabels, DiagnosticObject};
@@ -60,7 +60,7 @@ pub(crate) fn diagnostic_object(kind: &'static str, object: ObjectId, titles: &O
     DiagnosticObject::new(kind, object.serial(), titles.name(object).map(str::to_owned))
 }
 
-/// The same of a resource, with what it is like.
+/// Like `diagnostic_object`, for a resource, with its properties.
 pub(crate) fn diagnostic_resource(pair: &(ObjectId, Resource), titles: &ObjectNames) -> DiagnosticObject {
     DiagnosticObject {
         description: Some(resource_description(&pair.1)),
@@ -84,7 +84,7 @@ impl SliceNames<'_> {
         object.map_or_else(|| kind.to_owned(), |it| object_text(*it, self.object_names))
     }
 
-    /// The command buffer of a place, and the index in there.
+    /// The command buffer of a location, and the index of the command in it.
     fn find(&self, at: &CommandLocation) -> Option<(&RecordedCommandBuffer, u32)> {
         let program = &self.slice.program;
         let HostStep::Submit { batches, .. } = program.steps.get(at.step as usize)? else { return None };
@@ -127,7 +127,7 @@ impl ProgramNames for SliceNames<'_> {
         {
             text += &format!(", executed by {}", recorded_text(primary, index, self.object_names));
         }
-        // Nothing of it was submitted yet.
+        // The command buffer is still being recorded.
         if self.slice.steps.get(at.step as usize).is_some_and(|it| it.is_recording()) {
             return text;
         }
@@ -203,7 +203,7 @@ impl ProgramNames for SliceNames<'_> {
 
     fn path(&self, place: &ProgramLocation, stage: u64) -> Vec<String> {
         let ProgramLocation::Command(at) = place else { return vec![self.function(place, stage)] };
-        // Of each command buffer on the way the command that executes the next, and then the command itself.
+        // Of each command buffer in the path: first the commands that execute the next one, then the command itself.
         let ends = (1..=at.path.len()).step_by(2);
         let part = |end| ProgramLocation::Command(CommandLocation { path: at.path[..end].to_vec(), ..at.clone() });
         ends.map(|it| self.function(&part(it), stage)).collect()

@@ -1,8 +1,8 @@
-//! The part of the window that a hazard is about, as a program that can be explained and changed.
+//! The slice of the past that a hazard is about, as a program that can be explained and changed.
 //!
-//! It begins with the earlier of the two submissions: what lies before cannot have ordered them, and only says where
-//! sparse resources lie. Semaphores that were signaled before are not waited for in it, and accesses to memory that
-//! the two do not touch are left out.
+//! It begins with the earlier of the two submissions. Earlier work cannot order the two accesses; it matters only for
+//! sparse bindings. The slice does not wait for semaphores that were signaled before, and skips accesses to memory that
+//! the two accesses do not touch.
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -18,7 +18,7 @@ use crate::map_ids::{self, IdMapper, UNKNOWN_ID};
 use crate::recording::command_buffer::RecordedCommandBuffer;
 use crate::recording::step_history::{HistoryStep, SignaledSemaphores, SubmittedCommandBuffer};
 
-/// A program, and where its things come from.
+/// A program, and where its objects come from.
 pub(crate) struct ProgramSlice<'a> {
     pub(crate) program: Program,
     pub(crate) steps: Vec<&'a HistoryStep>,
@@ -30,7 +30,7 @@ pub(crate) struct ProgramSlice<'a> {
 }
 
 impl<'a> ProgramSlice<'a> {
-    /// All from a step on that matters to a resource; none if that is more than so many commands.
+    /// Everything from a step on that matters to a resource; none if that exceeds a number of commands.
     pub(crate) fn new(
         device: &'a ValidatedDevice,
         first: u32,
@@ -103,7 +103,7 @@ impl<'a> ProgramSlice<'a> {
         })
     }
 
-    /// A hazard of the engine, in the program; none if it is not about what is in there.
+    /// Translates a hazard of the engine into the slice; none if the slice does not have its accesses.
     pub(crate) fn slice_hazard(&self, hazard: &Hazard) -> Option<Hazard> {
         let resource = self.resources.iter().position(|own| *own == hazard.resource)?;
         Some(Hazard {
@@ -172,7 +172,7 @@ impl DeviceObjects {
     }
 }
 
-/// What is left of a step long ago: where things lie.
+/// The part of an older step that the slice keeps: sparse bindings.
 fn only_sparse_binds(step: &HostStep) -> HostStep {
     let mut host_step = step.clone();
     if let HostStep::BindSparse { waits, signals, fence, .. } = &mut host_step {
@@ -204,7 +204,7 @@ fn slice_step(
         HostStep::Submit { batches, .. } => {
             for batch in batches {
                 batch.waits.retain(|it| !signaled.take_signal(it.point));
-                // They get their numbers below, by what was recorded into them.
+                // The command buffers get new ids below, by their contents.
                 batch.command_buffers.clear();
             }
         }
@@ -223,22 +223,22 @@ fn slice_step(
     made
 }
 
-/// Gives numbers in the order in which things are first spoken of.
+/// Assigns ids in the order in which objects are first used.
 struct SliceIds<'a> {
     objects: &'a DeviceObjects,
     resource: ResourceId,
-    /// Whether accesses are looked at, of which only some count.
+    /// Whether the ids of an action are being translated, where only some accesses count.
     is_in_action: bool,
     resources: FirstUseIds<ResourceId>,
     passes: FirstUseIds<RenderPassId>,
     events: FirstUseIds<EventId>,
     semaphores: FirstUseIds<SemaphoreId>,
     fences: FirstUseIds<FenceId>,
-    /// By the addresses of what was recorded: the command buffer itself, and all that it executes.
+    /// By the addresses of the recorded commands: the command buffer itself, and all that it executes.
     known: HashMap<Vec<(usize, u32)>, CommandBufferId>,
     buffers: Vec<RecordedCommandBuffer>,
     commands: Vec<CommandBuffer>,
-    /// What the tracker's numbers of secondary command buffers mean just now.
+    /// The current meaning of the tracker's ids of secondary command buffers.
     executed: HashMap<CommandBufferId, CommandBufferId>,
 }
 

@@ -1,6 +1,7 @@
-//! How far the queues of a device came, as far as the host knows: by fences, timelines and waits until idle.
+//! How far the queues of a device have come, as far as the host knows from fences, timeline semaphores and waits for
+//! idle.
 //!
-//! Looked for in the window when the device is lost, so that it costs nothing before.
+//! Computed from the remembered steps when the device is lost, so it costs nothing before.
 
 use std::collections::HashMap;
 
@@ -12,7 +13,7 @@ use crate::device::ValidatedDevice;
 use crate::findings::names::{function_text, object_text, queue_text};
 use crate::recording::step_history::{HistoryStep, SubmittedCommandBuffer};
 
-/// A batch that was submitted.
+/// A submitted batch.
 struct SubmittedBatch<'a> {
     history_step: &'a HistoryStep,
     waits: Vec<SemaphorePoint>,
@@ -23,14 +24,14 @@ struct SubmittedBatch<'a> {
 
 #[derive(Default)]
 struct DeviceProgress<'a> {
-    /// By queue, in the order of submission.
+    /// The batches of each queue, in the order of submission.
     queues: Vec<Vec<SubmittedBatch<'a>>>,
-    /// The queue and how much of its work each fence speaks of.
+    /// The queue of each fence, and the number of its batches that the fence covers.
     fences: HashMap<FenceId, (usize, usize)>,
 }
 
 impl ValidatedDevice {
-    /// What was the last to be over and the first not to be on each queue, one line each.
+    /// For each queue the last batch that has completed and the first that has not, one line each.
     pub(crate) fn progress(&self, titles: &ObjectNames) -> Vec<String> {
         let mut progress = DeviceProgress::default();
         progress.queues.resize_with(self.objects.queues.len(), Vec::new);
@@ -89,7 +90,7 @@ impl<'a> DeviceProgress<'a> {
             HostStep::WaitSemaphores(points) => points.iter().for_each(|it| self.finish_signal(*it)),
             HostStep::QueueIdle(queue) => self.finish_first(queue.0 as usize, usize::MAX),
             HostStep::DeviceIdle => (0..self.queues.len()).for_each(|it| self.finish_first(it, usize::MAX)),
-            // Nobody learns from it how far a queue is.
+            // The host learns nothing from it about the progress of a queue.
             HostStep::SignalSemaphore(_)
             | HostStep::SetEvent(_)
             | HostStep::ResetEvent(_)
@@ -112,7 +113,7 @@ impl<'a> DeviceProgress<'a> {
         }
     }
 
-    /// The first so much work of a queue is over, and so is what that waited for.
+    /// The first `count` batches of a queue have completed, and so has everything that they waited for.
     fn finish_first(&mut self, queue: usize, count: usize) {
         let Some(works) = self.queues.get_mut(queue) else { return };
         let mut waits = Vec::new();
@@ -123,7 +124,8 @@ impl<'a> DeviceProgress<'a> {
         waits.into_iter().for_each(|it| self.finish_signal(it));
     }
 
-    /// A semaphore was signaled, so what signaled it is over; a binary one by the last who did.
+    /// A semaphore was signaled, so the batch that signals it has completed. For a binary semaphore that is the last
+    /// such batch.
     fn finish_signal(&mut self, point: SemaphorePoint) {
         let is_it = |it: &SemaphorePoint| it.semaphore == point.semaphore && it.value >= point.value;
         for queue in 0..self.queues.len() {
@@ -151,10 +153,10 @@ fn work_text(work: &SubmittedBatch<'_>, titles: &ObjectNames) -> String {
     if names.is_empty() { number } else { format!("{number} with {}", names.join(", ")) }
 }
 
-/// Lines of a list; the others are counted.
+/// Largest number of labels in a list; the others are counted.
 const LABELS_MAX: usize = 8;
 
-/// What was recorded into the command buffers of a batch: the first and the last command, and the debug labels between.
+/// The commands of a batch: the first and the last one, and the debug labels between them.
 fn batch_command_lines(work: &SubmittedBatch<'_>) -> Vec<String> {
     let recorded = work.buffers.iter().filter_map(|it| it.own.as_deref());
     let mut lines = Vec::new();

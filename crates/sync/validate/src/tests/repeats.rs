@@ -3,6 +3,7 @@
 
 use lavascope_abi::{Format, QueueFlags};
 use lavascope_sync_ir::{Barrier, Dependency, DependencyTarget, ImageDesc, SyncScope, Tiling};
+use lavascope_test_support::TestRng;
 
 use super::*;
 
@@ -10,20 +11,6 @@ const COMMAND_BUFFERS: u64 = 4;
 /// It is executed by the others.
 const SECONDARY: u32 = 3;
 const SLOTS: u64 = 6;
-
-/// Numbers: any, and the same ones each time.
-struct TestRandom(u64);
-
-impl TestRandom {
-    fn below(&mut self, end: u64) -> u64 {
-        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        (self.0 >> 33) % end
-    }
-
-    fn next_one_in(&mut self, count: u64) -> bool {
-        self.below(count) == 0
-    }
-}
 
 /// A command with slots in place of resources: what is in a slot is another one from time to time.
 #[derive(Clone, Copy)]
@@ -35,10 +22,10 @@ enum SlotCommand {
 }
 
 impl SlotCommand {
-    fn any(dice: &mut TestRandom) -> SlotCommand {
+    fn any(dice: &mut TestRng) -> SlotCommand {
         match dice.below(10) {
             0..6 => SlotCommand::Copy { from: dice.below(SLOTS), to: dice.below(SLOTS), at: dice.below(3) * 16 },
-            6 | 7 => SlotCommand::Barrier { is_wide: dice.next_one_in(2) },
+            6 | 7 => SlotCommand::Barrier { is_wide: dice.one_in(2) },
             8 => SlotCommand::Own { slot: dice.below(SLOTS) },
             _ => SlotCommand::Execute,
         }
@@ -72,7 +59,7 @@ fn barrier(what: DependencyTarget, dst_access: u64) -> Command {
 /// One program, with the choices that it makes.
 struct RepeatingApp {
     app: App,
-    dice: TestRandom,
+    dice: TestRng,
     slots: Vec<u32>,
     next: u32,
     words: Vec<Vec<SlotCommand>>,
@@ -86,7 +73,7 @@ impl RepeatingApp {
         app.devices.set_never_repeats(is_anew);
         let mut repeating_app = RepeatingApp {
             app,
-            dice: TestRandom(seed),
+            dice: TestRng::new(seed),
             slots: Vec::new(),
             next: 0,
             words: Vec::new(),
@@ -130,7 +117,7 @@ impl RepeatingApp {
                 let more = SlotCommand::any(&mut self.dice);
                 self.words[own].push(more);
             }
-            3 if self.dice.next_one_in(4) => self.words[own] = self.any_words(),
+            3 if self.dice.one_in(4) => self.words[own] = self.any_words(),
             _ => {}
         }
     }
@@ -138,16 +125,16 @@ impl RepeatingApp {
     fn frame(&mut self) {
         let own = self.dice.below(COMMAND_BUFFERS) as u32;
         self.change(own as usize);
-        if self.dice.next_one_in(12) {
+        if self.dice.one_in(12) {
             let slot = self.dice.below(SLOTS);
             self.app.step(Api::DestroyBuffer, HostStep::Destroy(ResourceId(self.slots[slot as usize])));
             self.slots[slot as usize] = self.make(slot);
         }
         self.record(own);
-        if own != SECONDARY && !self.dice.next_one_in(6) {
+        if own != SECONDARY && !self.dice.one_in(6) {
             self.app.submit_one(own);
         }
-        if self.dice.next_one_in(3) {
+        if self.dice.one_in(3) {
             self.app.step(Api::DeviceWaitIdle, HostStep::DeviceIdle);
         }
     }
@@ -156,7 +143,7 @@ impl RepeatingApp {
         let (at, id) = (self.app.at(Api::BeginCommandBuffer), CommandBufferId(own));
         let (object, is_secondary) = (object(HandleType::CommandBuffer, own), own == SECONDARY);
         self.app.devices.command_buffer(at, id, object, GRAPHICS);
-        if self.dice.next_one_in(4) {
+        if self.dice.one_in(4) {
             self.app.devices.reset(at, id);
         }
         self.app.devices.begin(at, id, object, is_secondary);
@@ -165,7 +152,7 @@ impl RepeatingApp {
                 continue;
             }
             // What comes in the middle may share memory with what is used, in a way that cannot be compared.
-            if self.dice.next_one_in(150) {
+            if self.dice.one_in(150) {
                 let (format, tiling) = (Format::R8G8B8A8_UNORM, Tiling::Optimal);
                 let image = ImageDesc { format, extent: [4, 4, 1], mips: 1, layers: 1, tiling, alias: false };
                 let binding = Some(MemoryBinding { memory: MemoryId(0), offset: 0, size: 64 });
@@ -177,7 +164,7 @@ impl RepeatingApp {
                 Command::Action(accesses) => self.app.devices.action(&at, id, accesses),
                 _ => self.app.devices.command(at, id, command),
             }
-            if self.undoes_commands && self.dice.next_one_in(60) {
+            if self.undoes_commands && self.dice.one_in(60) {
                 let at = self.app.at(Api::CmdCopyBuffer);
                 self.app.devices.cancel_command(at, id);
             }

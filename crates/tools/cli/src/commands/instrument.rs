@@ -64,9 +64,9 @@ pub(crate) fn run(arguments: &InstrumentArguments) -> anyhow::Result<CommandOutc
     if arguments.json {
         text::emit_json(&describe(&module, &made))?;
     } else {
-        let mut told = if arguments.explain { explain(&module, &made) } else { String::new() };
-        told += &format!("{name}: {}\n", summary(&made));
-        text::emit(&told)?;
+        let mut output_text = if arguments.explain { explain(&module, &made) } else { String::new() };
+        output_text += &format!("{name}: {}\n", summary(&made));
+        text::emit(&output_text)?;
     }
     Ok(CommandOutcome::Success)
 }
@@ -118,7 +118,7 @@ fn explain(module: &Module, made: &InstrumentedModule) -> String {
         let instruction = format!("instruction {}", site.at.0);
         rows.push(vec![number, instruction, verdict(site.decision).to_owned(), check_text(site), line(module, site)]);
     }
-    let mut told = columns(&rows);
+    let mut output_text = columns(&rows);
     for requirement in &made.requirements {
         let element = match requirement.element {
             Some(element) => format!("element {element}"),
@@ -128,12 +128,12 @@ fn explain(module: &Module, made: &InstrumentedModule) -> String {
             1 => "something".to_owned(),
             bytes => format!("at least {bytes} bytes"),
         };
-        told += &format!(
+        output_text += &format!(
             "  the host binds {least} to set {}, binding {}, {element}\n",
             requirement.set, requirement.binding
         );
     }
-    told
+    output_text
 }
 
 fn verdict(verdict: CheckDecision) -> &'static str {

@@ -122,7 +122,7 @@ fn deliver_batches(
     progress: &TerminalProgress,
     take: &mut impl FnMut(&TraceRecord<'_>) -> bool,
 ) -> bool {
-    let mut told = 0;
+    let mut advanced = 0;
     for mut batch in batches {
         let mut rest = &batch.words[..];
         for batch_record in &batch.records {
@@ -139,8 +139,8 @@ fn deliver_batches(
         }
         let (given, total) = batch.progress;
         let done = (u128::from(size) * u128::from(given) / u128::from(total.max(1))) as u64;
-        progress.advance(done.saturating_sub(told));
-        told = told.max(done);
+        progress.advance(done.saturating_sub(advanced));
+        advanced = advanced.max(done);
         batch.words.clear();
         batch.records.clear();
         // The other thread may be done already.

@@ -1,12 +1,14 @@
 //! The Khronos layer below ours: what it has to say about the calls that checks in shaders make.
 
 use std::collections::BTreeSet;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use crate::common::{output, text};
 use crate::displays::XServer;
 use crate::faults::is_only_for_null;
 use crate::test_environment::{TestEnvironment, names, samples, succeed};
+
+use lavascope_test_support::{newer_khronos_layer, set_driver};
 
 /// What a sample and all below it say to the Khronos layer: codes, and all the words.
 struct KhronosMessages(BTreeSet<String>, String);
@@ -47,8 +49,7 @@ fn khronos_messages(
     let paths = [ours.as_path(), layers];
     command.env("VK_LAYER_PATH", std::env::join_paths(paths).expect("paths without colons"));
     if is_only_for_null(name) && !is_pushed(name) {
-        let driver = stage.null_driver();
-        command.arg("--no-check").env("VK_ICD_FILENAMES", &driver).env("VK_DRIVER_FILES", &driver);
+        set_driver(command.arg("--no-check"), stage.null_driver());
     }
     let run = output(&mut command);
     assert_eq!(run.status.code(), Some(0), "{name}: {}", text(&run.stderr));
@@ -102,20 +103,9 @@ fn is_object(name: &str) -> bool {
     name.starts_with("fault-bounds-object") || name.starts_with("fault-observed-object")
 }
 
-/// Where a Khronos layer is that knows shader objects.
-fn newer_khronos() -> PathBuf {
-    let ours = concat!(env!("CARGO_MANIFEST_DIR"), "/../../../target/khronos/libVkLayer_khronos_validation.so");
-    let told = std::env::var_os("LAVASCOPE_KHRONOS_LIBRARY").map(PathBuf::from);
-    let places = told.into_iter().chain([ours.into(), "/usr/lib/chromium/libVkLayer_khronos_validation.so".into()]);
-    let found = places.into_iter().find(|it| it.is_file());
-    found.expect(
-        "the newer Khronos layer is missing: `cargo xtask test` fetches it, or LAVASCOPE_KHRONOS_LIBRARY names it",
-    )
-}
-
 #[test]
 fn calls_of_ours_are_valid_for_shader_objects() {
-    let library = newer_khronos();
+    let library = newer_khronos_layer();
     let (stage, screen) = (TestEnvironment::new("gpu-objects-valid"), XServer::start());
     let layers = stage.folder.join("khronos");
     std::fs::create_dir_all(&layers).expect("the folder is ours");

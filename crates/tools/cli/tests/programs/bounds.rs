@@ -1,11 +1,11 @@
 //! `run --gpu`: what shaders access out of bounds is told, and nothing else changes.
 
-use std::path::PathBuf;
-
 use crate::common::{output, text};
 use crate::displays::XServer;
 use crate::faults::{is_only_for_null, is_rare};
 use crate::test_environment::{TestEnvironment, names, samples, succeed};
+
+use lavascope_test_support::{set_driver, swiftshader};
 
 /// A finding: what its message is called, what it says, and how often it happened.
 pub(crate) type Expected = (&'static str, &'static [&'static str], u64);
@@ -326,21 +326,12 @@ fn accesses_out_of_bounds_are_told_and_mended_ones_are_not() {
     }
 }
 
-/// Where SwiftShader is: lavapipe cannot index arrays of images freely.
-pub(crate) fn swiftshader() -> PathBuf {
-    let ours = concat!(env!("CARGO_MANIFEST_DIR"), "/../../../target/swiftshader/vk_swiftshader_icd.json");
-    let told = std::env::var_os("SWIFTSHADER_ICD").map(PathBuf::from);
-    let places = told.into_iter().chain([ours.into(), "/usr/lib/chromium/vk_swiftshader_icd.json".into()]);
-    let found = places.into_iter().find(|it| it.is_file());
-    found.expect("SwiftShader is missing: `cargo xtask test` fetches it, or SWIFTSHADER_ICD names its manifest")
-}
-
 #[test]
 fn arrays_of_pictures_are_checked_where_descriptors_may_be_indexed() {
     let driver = swiftshader();
     let stage = TestEnvironment::new("gpu-indexing");
     let change = |command: &mut std::process::Command| {
-        command.env("VK_ICD_FILENAMES", &driver).env("VK_DRIVER_FILES", &driver);
+        set_driver(command, &driver);
     };
     for (name, expected) in INDEXING_FAULTS {
         assert_findings(&stage, name, expected, change);

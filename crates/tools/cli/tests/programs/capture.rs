@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::process::Command;
 use std::time::Duration;
 
+use lavascope_test_support::wait_for;
 use serde_json::Value;
 
 use crate::common::{output, text};
@@ -12,8 +13,8 @@ use crate::faults::is_only_for_null;
 use crate::test_environment::{TestEnvironment, names, samples, succeed};
 
 fn info(stage: &TestEnvironment, file: &str) -> Value {
-    let told = succeed(stage.lavascope().args(["info", "--json", file]));
-    serde_json::from_slice(&told.stdout).expect("JSON")
+    let result = succeed(stage.lavascope().args(["info", "--json", file]));
+    serde_json::from_slice(&result.stdout).expect("JSON")
 }
 
 #[test]
@@ -50,9 +51,9 @@ fn what_is_only_possible_is_told_where_asked_for() {
     let command = &mut stage.under_layer_with_report(&["--capture", "trace.lava"], samples());
     succeed(command.args(["fault-observed-bytes", "--mended"]));
     succeed(stage.lavascope().args(["check", "trace.lava"]));
-    let told = output(stage.lavascope().args(["check", "--possible", "trace.lava"]));
-    assert_eq!(told.status.code(), Some(1), "{}", text(&told.stderr));
-    assert!(text(&told.stdout).contains("Information: [ SYNC-HAZARD-WRITE-AFTER-WRITE"), "{}", text(&told.stdout));
+    let result = output(stage.lavascope().args(["check", "--possible", "trace.lava"]));
+    assert_eq!(result.status.code(), Some(1), "{}", text(&result.stderr));
+    assert!(text(&result.stdout).contains("Information: [ SYNC-HAZARD-WRITE-AFTER-WRITE"), "{}", text(&result.stdout));
     succeed(stage.under_layer_with_report(&["--sync"], samples()).args(["fault-observed-bytes", "--mended"]));
     stage.report().assert_clean("not asked for");
     output(
@@ -74,9 +75,9 @@ fn the_hazards_of_a_trace_are_those_of_the_program() {
         let live = stage.report();
         let codes = |it: &Value| it.as_array().expect("a list").iter().map(|it| it["code"].clone()).collect::<Vec<_>>();
         let check = || {
-            let told = output(stage.lavascope().args(["check", "--json", &file]));
-            assert_eq!(told.status.code(), Some(1), "{name}: {}", text(&told.stderr));
-            told.stdout
+            let result = output(stage.lavascope().args(["check", "--json", &file]));
+            assert_eq!(result.status.code(), Some(1), "{name}: {}", text(&result.stderr));
+            result.stdout
         };
         let first = check();
         let found: Value = serde_json::from_slice(&first).expect("JSON");
@@ -88,9 +89,9 @@ fn the_hazards_of_a_trace_are_those_of_the_program() {
     }
     // All at once, side by side, and told in their order.
     let files = names.map(|it| format!("{it}.lava"));
-    let told = output(stage.lavascope().args(["check", "--json"]).args(&files));
-    assert_eq!(told.status.code(), Some(1));
-    assert_eq!(serde_json::from_slice::<Value>(&told.stdout).expect("JSON"), Value::from(all));
+    let result = output(stage.lavascope().args(["check", "--json"]).args(&files));
+    assert_eq!(result.status.code(), Some(1));
+    assert_eq!(serde_json::from_slice::<Value>(&result.stdout).expect("JSON"), Value::from(all));
 }
 
 /// A killed program leaves everything that it had recorded, and the call that it was in.
@@ -159,10 +160,10 @@ fn a_program_goes_on_when_its_trace_cannot_grow() {
     // Files may not become larger than a hundred kilobytes or two, as the shell counts; without a signal about that.
     let script =
         r#"trap "" XFSZ; ulimit -f 200; "$0" threads --frames 1000 --threads 3 --no-check && echo came to its end"#;
-    let told = output(command.arg(script).arg(samples()));
-    let said = text(&told.stderr);
-    assert!(text(&told.stdout).ends_with("came to its end\n"), "{said}");
-    assert_eq!(told.status.code(), Some(2), "{said}");
+    let result = output(command.arg(script).arg(samples()));
+    let said = text(&result.stderr);
+    assert!(text(&result.stdout).ends_with("came to its end\n"), "{said}");
+    assert_eq!(result.status.code(), Some(2), "{said}");
     assert!(said.contains("trace.lava: the capture ends early, and is whole up to there"), "{said}");
     assert!(!stage.folder.join("trace.lava.tail").exists());
     let info = info(&stage, "trace.lava");
@@ -173,13 +174,10 @@ fn a_program_goes_on_when_its_trace_cannot_grow() {
 /// The process that a process started.
 fn wait_for_child(parent: u32) -> u32 {
     let path = format!("/proc/{parent}/task/{parent}/children");
-    loop {
+    wait_for("a child process", || {
         let children = std::fs::read_to_string(&path).unwrap_or_default();
-        if let Some(child) = children.split_whitespace().next().and_then(|it| it.parse().ok()) {
-            return child;
-        }
-        std::thread::sleep(Duration::from_millis(1));
-    }
+        children.split_whitespace().next().and_then(|it| it.parse().ok())
+    })
 }
 
 #[test]
@@ -224,14 +222,14 @@ fn what_is_no_trace_is_told() {
     let stage = TestEnvironment::new("capture-bad");
     std::fs::write(stage.folder.join("bad.lava"), "something else").expect("written");
     for command in ["info", "print"] {
-        let told = output(stage.lavascope().args([command, "bad.lava"]));
-        assert_eq!(told.status.code(), Some(2));
-        assert!(text(&told.stderr).contains("bad.lava: this is no trace of Lavascope"), "{}", text(&told.stderr));
+        let result = output(stage.lavascope().args([command, "bad.lava"]));
+        assert_eq!(result.status.code(), Some(2));
+        assert!(text(&result.stderr).contains("bad.lava: this is no trace of Lavascope"), "{}", text(&result.stderr));
     }
-    let told =
+    let result =
         output(stage.lavascope().args(["capture", "-o", "no/such/folder.lava", "--"]).arg(samples()).arg("list"));
-    assert_eq!(told.status.code(), Some(2));
-    assert!(text(&told.stderr).contains("no/such/folder.lava cannot be written"), "{}", text(&told.stderr));
+    assert_eq!(result.status.code(), Some(2));
+    assert!(text(&result.stderr).contains("no/such/folder.lava cannot be written"), "{}", text(&result.stderr));
 }
 
 /// What a program writes into memory is told by `info` and `print`, before the submission that reads it.
@@ -244,8 +242,8 @@ fn what_the_host_wrote_is_in_the_trace() {
     let info = info(&stage, "trace.lava");
     assert!(info["memory_written"]["bytes"].as_u64() > Some(0), "{info:#}");
     let print = |arguments: &[&str]| {
-        let told = succeed(stage.lavascope().arg("print").arg("trace.lava").args(arguments));
-        text(&told.stdout)
+        let result = succeed(stage.lavascope().arg("print").arg("trace.lava").args(arguments));
+        text(&result.stdout)
     };
     let all = print(&[]);
     let wrote = all.find("// the host wrote ").expect("it is printed");

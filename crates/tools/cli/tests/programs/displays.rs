@@ -4,7 +4,8 @@ use std::io::{BufRead, BufReader};
 use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
-use std::time::Duration;
+
+use lavascope_test_support::wait_until;
 
 /// An X server.
 pub(crate) struct XServer {
@@ -47,14 +48,11 @@ impl Compositor {
         command.env("XDG_RUNTIME_DIR", &folder).env_remove("DISPLAY").env_remove("WAYLAND_DISPLAY");
         let process = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().expect("weston: install weston");
         let mut compositor = Compositor { process, folder };
-        for _ in 0..600 {
-            if compositor.folder.join(Self::DISPLAY).exists() {
-                return compositor;
-            }
+        wait_until("weston makes its socket", || {
             assert!(compositor.process.try_wait().is_ok_and(|it| it.is_none()), "weston has ended");
-            std::thread::sleep(Duration::from_millis(50));
-        }
-        panic!("weston has no socket");
+            compositor.folder.join(Self::DISPLAY).exists()
+        });
+        compositor
     }
 }
 

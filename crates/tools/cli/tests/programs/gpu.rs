@@ -5,9 +5,11 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use crate::below::system_khronos;
-use crate::bounds::{Expected, STORAGE, assert_findings, swiftshader};
+use crate::bounds::{Expected, STORAGE, assert_findings};
 use crate::common::{output, text};
 use crate::test_environment::{TestEnvironment, samples, succeed};
+
+use lavascope_test_support::{set_driver, swiftshader};
 
 /// What is written after a draw was recorded, in primary and secondary command buffers.
 const LATE_FAULTS: [(&str, &[Expected]); 2] = [
@@ -31,7 +33,7 @@ fn what_is_written_late_counts_when_it_is_submitted() {
     let stage = TestEnvironment::new("gpu-late");
     for (name, expected) in LATE_FAULTS {
         assert_findings(&stage, name, expected, |command| {
-            command.env("VK_ICD_FILENAMES", &driver).env("VK_DRIVER_FILES", &driver);
+            set_driver(command, &driver);
         });
     }
 }

@@ -80,8 +80,8 @@ fn write(stage: &TestEnvironment, pieces: &[TestRecord]) {
 
 /// How a replay on the null driver ends, and what it says.
 fn replay(stage: &TestEnvironment, options: &[&str]) -> (Option<i32>, String) {
-    let told = output(stage.lavascope().args(["replay", "--null", "trace.lava", "--patience", "2"]).args(options));
-    (told.status.code(), text(&told.stderr).to_string())
+    let result = output(stage.lavascope().args(["replay", "--null", "trace.lava", "--patience", "2"]).args(options));
+    (result.status.code(), text(&result.stderr).to_string())
 }
 
 fn assert_fails(stage: &TestEnvironment, pieces: &[TestRecord], expected: &str) {

@@ -11,13 +11,13 @@ use crate::test_environment::{TestEnvironment, succeed};
 fn vulkaninfo_prints_the_same() {
     let (stage, screen) = (TestEnvironment::new("vulkaninfo"), XServer::start());
     for display in [None, Some(&screen.display)] {
-        let told = |mut command: Command| {
+        let result = |mut command: Command| {
             let output = succeed(command.envs(display.map(|it| ("DISPLAY", it))));
             (text(&output.stdout), text(&output.stderr))
         };
-        let (bare, bare_errors) = told(stage.bare("vulkaninfo"));
-        let (under, under_errors) = told(stage.under_layer(&[], "vulkaninfo"));
-        let (counted, _) = told(stage.under_layer_with_report(&[], "vulkaninfo"));
+        let (bare, bare_errors) = result(stage.bare("vulkaninfo"));
+        let (under, under_errors) = result(stage.under_layer(&[], "vulkaninfo"));
+        let (counted, _) = result(stage.under_layer_with_report(&[], "vulkaninfo"));
         stage.report().assert_clean("vulkaninfo");
         // So the comparison is of something, and the layer was there.
         assert!(without_lists(&bare).lines().count() > 500, "{bare}");

@@ -6,12 +6,12 @@ use std::process::Command;
 
 use lavascope_abi::ObjectId;
 use lavascope_record::{HostWrite, Outcome, RecordPhase, check};
+use lavascope_test_support::set_driver;
 use serde_json::{Value, json};
 
 use crate::bad_input::compiled;
 use crate::common::{output, text};
 use crate::hostile::read_from;
-use crate::replay_options::null_manifest;
 use crate::test_environment::{TestEnvironment, succeed};
 
 /// Of each buffer of the program.
@@ -82,10 +82,9 @@ fn with_device_salt(command: &mut Command, salt: &str) {
 
 fn captured(stage: &TestEnvironment) {
     let program = compiled(stage, "own_bytes.c");
-    let manifest = null_manifest(stage);
     let mut command = stage.lavascope();
     command.args(["capture", "--results", "-o", "trace.lava", "--"]).arg(program);
-    command.env("VK_ICD_FILENAMES", &manifest).env("VK_DRIVER_FILES", &manifest);
+    set_driver(&mut command, stage.null_driver());
     with_device_salt(&mut command, "1");
     succeed(&mut command);
 }
@@ -101,10 +100,10 @@ fn bytes_of_the_driver_are_those_of_the_device_that_replays() {
         command.args(["replay", "--null", "--json", "--verify", "--recapture", &file, "trace.lava"]).args(options);
         command.env("LAVASCOPE_CAPTURE_RESULTS", "1");
         with_device_salt(&mut command, "2");
-        let told = succeed(&mut command);
-        let told: Value = serde_json::from_slice(&told.stdout).expect("JSON");
-        assert_eq!(told["different_bytes"].as_u64(), Some(0), "{told:#}");
-        assert!(told["equal_bytes"].as_u64() > Some(0), "{told:#}");
+        let result = succeed(&mut command);
+        let result: Value = serde_json::from_slice(&result.stdout).expect("JSON");
+        assert_eq!(result["different_bytes"].as_u64(), Some(0), "{result:#}");
+        assert!(result["equal_bytes"].as_u64() > Some(0), "{result:#}");
         let here = TraceContents::read(&stage.folder.join(file));
         assert_eq!((there.own.len(), here.own.len()), (5, 5));
         assert!(there.own.iter().zip(&here.own).all(|it| it.0 != it.1), "all of it is another here");
@@ -146,8 +145,8 @@ fn descriptors_of_another_size_are_refused_with_their_call() {
         let mut command = stage.lavascope();
         command.args(["replay", "--null", "trace.lava"]).args(options).env("LAVASCOPE_NULL_PROFILE", &profile);
         with_device_salt(&mut command, "1");
-        let told = output(&mut command);
-        let said = text(&[told.stdout, told.stderr].concat());
-        assert!(told.status.code() == Some(code) && said.contains(expected), "{:?}: {said}", told.status);
+        let result = output(&mut command);
+        let said = text(&[result.stdout, result.stderr].concat());
+        assert!(result.status.code() == Some(code) && said.contains(expected), "{:?}: {said}", result.status);
     }
 }

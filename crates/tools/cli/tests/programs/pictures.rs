@@ -17,9 +17,9 @@ fn calls(stage: &TestEnvironment, file: &str) -> Vec<String> {
 }
 
 fn compared(stage: &TestEnvironment, file: &str, options: &[&str]) -> (Option<i32>, Value) {
-    let told = output(stage.lavascope().args(["replay", "--json", file]).args(options));
-    let value = serde_json::from_slice(&told.stdout).unwrap_or_else(|_| panic!("{}", text(&told.stderr)));
-    (told.status.code(), value)
+    let result = output(stage.lavascope().args(["replay", "--json", file]).args(options));
+    let value = serde_json::from_slice(&result.stdout).unwrap_or_else(|_| panic!("{}", text(&result.stderr)));
+    (result.status.code(), value)
 }
 
 fn picture(stage: &TestEnvironment, folder: &str, frame: u64) -> Picture {
@@ -41,17 +41,17 @@ fn what_a_program_presents_is_what_its_replay_presents() {
         "-o",
         "trace.lava",
     ]);
-    let told = succeed(command.arg("--").arg(samples()).arg("present").env("DISPLAY", &screen.display));
-    assert!(text(&told.stderr).contains("lavascope: shots: 4 pictures\n"), "{}", text(&told.stderr));
+    let result = succeed(command.arg("--").arg(samples()).arg("present").env("DISPLAY", &screen.display));
+    assert!(text(&result.stderr).contains("lavascope: shots: 4 pictures\n"), "{}", text(&result.stderr));
     for frame in [0, 1, 2, 5] {
         // The colors of the sample.
         let color = [(frame * 40) as u8, 255 - (frame * 20) as u8, 128, 255];
         let shown = picture(&stage, "shots", frame);
         assert!(shown.width > 0 && shown.rgba.chunks_exact(4).all(|it| it == color), "{frame}: {:?}", &shown.rgba[..4]);
     }
-    let (code, told) = compared(&stage, "trace.lava", &["--compare", "shots"]);
-    let frames: Vec<&Value> = told["pictures"].as_array().expect("a list").iter().map(|it| &it["frame"]).collect();
-    assert_eq!((code, frames), (Some(0), vec![&0.into(), &1.into(), &2.into(), &5.into()]), "{told:#}");
+    let (code, result) = compared(&stage, "trace.lava", &["--compare", "shots"]);
+    let frames: Vec<&Value> = result["pictures"].as_array().expect("a list").iter().map(|it| &it["frame"]).collect();
+    assert_eq!((code, frames), (Some(0), vec![&0.into(), &1.into(), &2.into(), &5.into()]), "{result:#}");
     // Nothing was written for that.
     assert!(!stage.folder.join(file_name(0, 0)).exists());
     // One pixel is another one, and one picture is of a frame that the trace has not.
@@ -59,10 +59,10 @@ fn what_a_program_presents_is_what_its_replay_presents() {
     other.rgba[5] ^= 1;
     write(&stage.folder.join("shots").join(file_name(2, 0)), &other).expect("it can be written");
     write(&stage.folder.join("shots").join(file_name(9, 0)), &other).expect("it can be written");
-    let (code, told) = compared(&stage, "trace.lava", &["--compare", "shots"]);
-    assert_eq!((code, &told["differences"]), (Some(1), &2.into()), "{told:#}");
-    assert_eq!((&told["pictures"][2]["frame"], &told["pictures"][2]["difference"]), (&2.into(), &1.into()));
-    assert_eq!(told["pictures"][4]["problem"], "the replay has no such frame", "{told:#}");
+    let (code, result) = compared(&stage, "trace.lava", &["--compare", "shots"]);
+    assert_eq!((code, &result["differences"]), (Some(1), &2.into()), "{result:#}");
+    assert_eq!((&result["pictures"][2]["frame"], &result["pictures"][2]["difference"]), (&2.into(), &1.into()));
+    assert_eq!(result["pictures"][4]["problem"], "the replay has no such frame", "{result:#}");
 }
 
 /// It does not say itself that its images are copied.
@@ -78,8 +78,8 @@ fn what_vkcube_shows_is_shown_again() {
     // The cube turns.
     assert!((1..30).all(|it| picture(&stage, "shots", it) != picture(&stage, "shots", it - 1)));
     for options in [&[][..], &["--threads", "1"]] {
-        let (code, told) = compared(&stage, "trace.lava", &[&["--compare", "shots"], options].concat());
-        assert_eq!((code, told["pictures"].as_array().map(Vec::len)), (Some(0), Some(30)), "{told:#}");
+        let (code, result) = compared(&stage, "trace.lava", &[&["--compare", "shots"], options].concat());
+        assert_eq!((code, result["pictures"].as_array().map(Vec::len)), (Some(0), Some(30)), "{result:#}");
     }
 }
 
@@ -124,13 +124,13 @@ fn pictures_are_not_compared_with_themselves() {
     succeed(command.args(["present", "--no-check"]));
     assert!(stage.folder.join(file_name(1, 0)).exists());
     let refused = |options: &[&str], why: &str| {
-        let told = output(stage.lavascope().args(["replay", "--null", "trace.lava"]).args(options));
-        assert!(told.status.code() == Some(2) && text(&told.stderr).contains(why), "{}", text(&told.stderr));
+        let result = output(stage.lavascope().args(["replay", "--null", "trace.lava"]).args(options));
+        assert!(result.status.code() == Some(2) && text(&result.stderr).contains(why), "{}", text(&result.stderr));
     };
     refused(&["--screenshot", "1", "--compare", "."], "--screenshots names another folder");
     refused(&["--frames", "2..4", "--compare", "."], "has no pictures of these frames");
-    let (code, told) = compared(&stage, "trace.lava", &["--null", "--compare", "."]);
-    assert_eq!((code, &told["pictures"][0]["difference"]), (Some(0), &0.into()), "{told:#}");
+    let (code, result) = compared(&stage, "trace.lava", &["--null", "--compare", "."]);
+    assert_eq!((code, &result["pictures"][0]["difference"]), (Some(0), &0.into()), "{result:#}");
 }
 
 /// The null driver with these families of queues, and what else a program for less usual ways needs.
@@ -161,8 +161,8 @@ fn presented(stage: &TestEnvironment, how: &str) -> String {
 #[test]
 fn windows_that_are_presented_together_have_pictures_of_their_own() {
     let stage = TestEnvironment::new("pictures-windows");
-    let told = presented(&stage, "windows");
-    assert!(told.contains("lavascope: windows: 6 pictures\n"), "{told}");
+    let result = presented(&stage, "windows");
+    assert!(result.contains("lavascope: windows: 6 pictures\n"), "{result}");
     for (frame, window, width) in (0..3).flat_map(|it| [(it, 0, 7), (it, 1, 5)]) {
         let shown = read(&stage.folder.join("windows").join(file_name(frame, window))).expect("a picture");
         let color = [frame as u8, window as u8, 255, 255];
@@ -171,8 +171,12 @@ fn windows_that_are_presented_together_have_pictures_of_their_own() {
     }
     let mut command = stage.lavascope();
     command.env("LAVASCOPE_NULL_EXECUTE", "transfer").args(["replay", "--null", "--json", "--compare", "windows"]);
-    let told: Value = serde_json::from_slice(&succeed(command.arg("trace.lava")).stdout).expect("JSON");
-    assert_eq!((told["pictures"].as_array().map(Vec::len), &told["differences"]), (Some(6), &0.into()), "{told:#}");
+    let result: Value = serde_json::from_slice(&succeed(command.arg("trace.lava")).stdout).expect("JSON");
+    assert_eq!(
+        (result["pictures"].as_array().map(Vec::len), &result["differences"]),
+        (Some(6), &0.into()),
+        "{result:#}"
+    );
 }
 
 #[test]
@@ -184,13 +188,13 @@ fn what_cannot_be_copied_is_told_once() {
         ("together", "swapchains that are not made by vkCreateSwapchainKHR"),
         ("queue", "frames are presented on a queue that cannot copy"),
     ] {
-        let told = presented(&stage, how);
-        assert_eq!(told.matches(why).count(), 1, "{how}: {told}");
-        assert!(told.contains("lavascope: there are no pictures\n"), "{how}: {told}");
+        let result = presented(&stage, how);
+        assert_eq!(result.matches(why).count(), 1, "{how}: {result}");
+        assert!(result.contains("lavascope: there are no pictures\n"), "{how}: {result}");
         assert!(!stage.folder.join(how).exists(), "{how}");
     }
     let mut command = stage.lavascope();
     command.args(["capture", "--null-driver", "--screenshot", "0..", "-o", "trace.lava", "--"]).arg(samples());
-    let told = text(&succeed(command.args(["compute", "--no-check"])).stderr);
-    assert!(told.contains("lavascope: there are no pictures: no such frame was presented\n"), "{told}");
+    let result = text(&succeed(command.args(["compute", "--no-check"])).stderr);
+    assert!(result.contains("lavascope: there are no pictures: no such frame was presented\n"), "{result}");
 }

@@ -29,8 +29,8 @@ fn replay(stage: &TestEnvironment, options: &[&str]) -> Command {
 }
 
 fn replayed(stage: &TestEnvironment, options: &[&str]) -> Value {
-    let told = succeed(&mut replay(stage, options));
-    serde_json::from_slice(&told.stdout).expect("JSON")
+    let result = succeed(&mut replay(stage, options));
+    serde_json::from_slice(&result.stdout).expect("JSON")
 }
 
 #[test]
@@ -43,11 +43,11 @@ fn every_sample_is_replayed_with_equal_results() {
         let one = ["--verify", "--threads", "1"];
         let ways = if is_fault { &[&one[..1]][..] } else { &[&one[..1], &one] };
         for options in ways {
-            let told = replayed(&stage, options);
-            assert_eq!(told["different_bytes"].as_u64(), Some(0), "{name}: {told:#}");
-            assert_eq!(told["remarks"].as_array().map(Vec::len), Some(0), "{name}: {told:#}");
+            let result = replayed(&stage, options);
+            assert_eq!(result["different_bytes"].as_u64(), Some(0), "{name}: {result:#}");
+            assert_eq!(result["remarks"].as_array().map(Vec::len), Some(0), "{name}: {result:#}");
             let has_results = is_fault || WITHOUT_RESULTS.contains(&name.as_str());
-            assert!(has_results || told["equal_bytes"].as_u64() > Some(0), "{name}: {told:#}");
+            assert!(has_results || result["equal_bytes"].as_u64() > Some(0), "{name}: {result:#}");
         }
         if !is_fault {
             replay_again(&stage, name);
@@ -71,9 +71,9 @@ fn replay_again(stage: &TestEnvironment, name: &str) {
 fn a_trace_runs_on_the_null_driver() {
     let stage = TestEnvironment::new("replay-null");
     captured(&stage, &["threads", "--frames", "20"], None);
-    let told = replayed(&stage, &["--null", "--repeat", "3"]);
-    assert_eq!(told["seconds"].as_array().map(Vec::len), Some(3), "{told:#}");
-    assert!(told["threads"].as_u64() > Some(2) && told["calls"].as_u64() > Some(500), "{told:#}");
+    let result = replayed(&stage, &["--null", "--repeat", "3"]);
+    assert_eq!(result["seconds"].as_array().map(Vec::len), Some(3), "{result:#}");
+    assert!(result["threads"].as_u64() > Some(2) && result["calls"].as_u64() > Some(500), "{result:#}");
 }
 
 #[test]
@@ -81,28 +81,28 @@ fn frames_become_pictures_that_can_be_compared() {
     let (stage, screen) = (TestEnvironment::new("replay-pictures"), XServer::start());
     captured(&stage, &["present"], Some(&screen));
     let shots = ["--screenshot", "0..2", "--screenshot", "4"];
-    let told = replayed(&stage, &[&shots[..], &["--screenshots", "first"]].concat());
-    assert_eq!((&told["frames"], told["pictures"].as_array().map(Vec::len)), (&6.into(), Some(3)), "{told:#}");
+    let result = replayed(&stage, &[&shots[..], &["--screenshots", "first"]].concat());
+    assert_eq!((&result["frames"], result["pictures"].as_array().map(Vec::len)), (&6.into(), Some(3)), "{result:#}");
     let compare = [&shots[..], &["--screenshots", "second", "--compare", "first"]].concat();
-    let told = replayed(&stage, &compare);
-    let all = told["pictures"].as_array().expect("a list");
-    assert!(all.iter().all(|it| it["difference"] == 0), "{told:#}");
+    let result = replayed(&stage, &compare);
+    let all = result["pictures"].as_array().expect("a list");
+    assert!(all.iter().all(|it| it["difference"] == 0), "{result:#}");
     // The sample clears each image with another color.
     std::fs::copy(stage.folder.join("first/frame-000004.png"), stage.folder.join("first/frame-000001.png"))
         .expect("it can be copied");
-    let told = output(&mut replay(&stage, &compare));
-    assert_eq!(told.status.code(), Some(1), "{}", text(&told.stderr));
-    let told: Value = serde_json::from_slice(&told.stdout).expect("JSON");
-    assert!(told["pictures"][1]["difference"].as_u64() > Some(0), "{told:#}");
+    let result = output(&mut replay(&stage, &compare));
+    assert_eq!(result.status.code(), Some(1), "{}", text(&result.stderr));
+    let result: Value = serde_json::from_slice(&result.stdout).expect("JSON");
+    assert!(result["pictures"][1]["difference"].as_u64() > Some(0), "{result:#}");
 }
 
 #[test]
 fn faults_are_found_while_a_trace_is_performed() {
     let stage = TestEnvironment::new("replay-validate");
     captured(&stage, &["fault-war-copy"], None);
-    let told = output(&mut replay(&stage, &["--validate", "sync"]));
-    assert_eq!(told.status.code(), Some(1), "{}", text(&told.stderr));
-    assert!(text(&told.stderr).contains("SYNC-HAZARD-WRITE-AFTER-READ"), "{}", text(&told.stderr));
+    let result = output(&mut replay(&stage, &["--validate", "sync"]));
+    assert_eq!(result.status.code(), Some(1), "{}", text(&result.stderr));
+    assert!(text(&result.stderr).contains("SYNC-HAZARD-WRITE-AFTER-READ"), "{}", text(&result.stderr));
     captured(&stage, &["fault-war-copy", "--mended"], None);
     succeed(&mut replay(&stage, &["--validate", "sync"]));
 }
@@ -113,8 +113,8 @@ fn what_is_replayed_can_be_captured_and_replayed_again() {
     captured(&stage, &["textured"], None);
     replayed(&stage, &["--recapture", "again.lava"]);
     std::fs::rename(stage.folder.join("again.lava"), stage.folder.join("trace.lava")).expect("it is there");
-    let told = replayed(&stage, &["--verify"]);
-    assert_eq!(told["different_bytes"].as_u64(), Some(0), "{told:#}");
+    let result = replayed(&stage, &["--verify"]);
+    assert_eq!(result["different_bytes"].as_u64(), Some(0), "{result:#}");
 }
 
 #[test]
@@ -122,16 +122,20 @@ fn what_cannot_be_replayed_is_told_with_its_place() {
     let stage = TestEnvironment::new("replay-bad");
     captured(&stage, &["compute"], None);
     let file = stage.folder.join("trace.lava");
-    let told = output(&mut replay(&stage, &["--gpu", "77"]));
-    assert_eq!(told.status.code(), Some(2));
-    assert!(text(&told.stderr).contains("there is no GPU 77 here"), "{}", text(&told.stderr));
+    let result = output(&mut replay(&stage, &["--gpu", "77"]));
+    assert_eq!(result.status.code(), Some(2));
+    assert!(text(&result.stderr).contains("there is no GPU 77 here"), "{}", text(&result.stderr));
     let bytes = std::fs::read(&file).expect("it is there");
     for length in [0, 10, bytes.len() / 3, bytes.len() / 2] {
         std::fs::write(&file, &bytes[..length]).expect("it can be written");
-        let told = output(&mut replay(&stage, &[]));
+        let result = output(&mut replay(&stage, &[]));
         // What is left may be a whole beginning.
-        assert!(matches!(told.status.code(), Some(0 | 2)), "{length}: {}", text(&told.stderr));
-        assert!(told.status.code() == Some(0) || text(&told.stderr).contains("trace.lava"), "{}", text(&told.stderr));
+        assert!(matches!(result.status.code(), Some(0 | 2)), "{length}: {}", text(&result.stderr));
+        assert!(
+            result.status.code() == Some(0) || text(&result.stderr).contains("trace.lava"),
+            "{}",
+            text(&result.stderr)
+        );
     }
 }
 
@@ -145,9 +149,9 @@ fn traces_of_another_gpu_give_the_same_results_here() {
         let path = entry.expect("it can be read").path();
         std::fs::copy(&path, stage.folder.join("trace.lava")).expect("it can be copied");
         for options in [&["--verify"][..], &["--verify", "--threads", "1"]] {
-            let told = replayed(&stage, options);
-            let bytes = (told["different_bytes"].as_u64(), told["equal_bytes"].as_u64() > Some(200));
-            assert_eq!(bytes, (Some(0), true), "{}: {told:#}", path.display());
+            let result = replayed(&stage, options);
+            let bytes = (result["different_bytes"].as_u64(), result["equal_bytes"].as_u64() > Some(200));
+            assert_eq!(bytes, (Some(0), true), "{}: {result:#}", path.display());
         }
     }
 }
@@ -157,9 +161,9 @@ fn threads_that_are_held_up_at_random_keep_their_order() {
     let stage = TestEnvironment::new("replay-chaos");
     captured(&stage, &["threads-handoff", "--threads", "16"], None);
     for seed in ["1", "2", "3", "4"] {
-        let told = replayed(&stage, &["--verify", "--chaos", seed]);
-        assert_eq!(told["different_bytes"].as_u64(), Some(0), "{told:#}");
-        assert!(told["threads"].as_u64() > Some(15), "{told:#}");
+        let result = replayed(&stage, &["--verify", "--chaos", seed]);
+        assert_eq!(result["different_bytes"].as_u64(), Some(0), "{result:#}");
+        assert!(result["threads"].as_u64() > Some(15), "{result:#}");
     }
 }
 
@@ -170,14 +174,14 @@ fn vkcube_is_shown_again_and_again_the_same() {
     command.args(["capture", "-o", "trace.lava", "--", "vkcube", "--c", "40", "--suppress_popups"]);
     succeed(command.env("DISPLAY", &screen.display));
     let shots = ["--screenshot", "0..40"];
-    let told = replayed(&stage, &[&shots[..], &["--screenshots", "first"]].concat());
-    assert_eq!((&told["frames"], told["pictures"].as_array().map(Vec::len)), (&40.into(), Some(40)), "{told:#}");
+    let result = replayed(&stage, &[&shots[..], &["--screenshots", "first"]].concat());
+    assert_eq!((&result["frames"], result["pictures"].as_array().map(Vec::len)), (&40.into(), Some(40)), "{result:#}");
     // The cube turns, so no two are equal, and each is more than a color.
     let bytes = |at: u32| std::fs::read(stage.folder.join(format!("first/frame-{at:06}.png"))).expect("a picture");
     assert!((1..40).all(|it| bytes(it) != bytes(it - 1) && bytes(it).len() > 5000));
     let one = ["--threads", "1", "--screenshots", "second", "--compare", "first"];
-    let told = replayed(&stage, &[&shots[..], &one].concat());
-    assert!(told["pictures"].as_array().is_some_and(|it| it.iter().all(|it| it["difference"] == 0)), "{told:#}");
+    let result = replayed(&stage, &[&shots[..], &one].concat());
+    assert!(result["pictures"].as_array().is_some_and(|it| it.iter().all(|it| it["difference"] == 0)), "{result:#}");
 }
 
 #[test]
@@ -187,9 +191,9 @@ fn what_wgpu_drew_is_drawn_again() {
         let mut command = stage.lavascope();
         command.args(["capture", "--results", "-o", "trace.lava", "--"]).arg(python());
         succeed(wgpu(&mut command, threads));
-        let told = replayed(&stage, &["--verify"]);
-        let bytes = (told["different_bytes"].as_u64(), told["equal_bytes"].as_u64() > Some(1000));
-        assert_eq!(bytes, (Some(0), true), "{threads}: {told:#}");
+        let result = replayed(&stage, &["--verify"]);
+        let bytes = (result["different_bytes"].as_u64(), result["equal_bytes"].as_u64() > Some(1000));
+        assert_eq!(bytes, (Some(0), true), "{threads}: {result:#}");
     }
 }
 
@@ -201,8 +205,8 @@ fn what_the_device_is_about_to_write_is_not_written_for_it() {
     command.args(["capture", "--results", "-o", "trace.lava", "--"]).arg(python());
     succeed(on_wgpu(&mut command, "../../dev/xtask/programs/wgpu_frames.py"));
     for options in [&["--verify"][..], &["--verify", "--threads", "1"]] {
-        let told = replayed(&stage, options);
-        let bytes = (told["different_bytes"].as_u64(), told["equal_bytes"].as_u64() > Some(1000));
-        assert_eq!(bytes, (Some(0), true), "{options:?}: {told:#}");
+        let result = replayed(&stage, options);
+        let bytes = (result["different_bytes"].as_u64(), result["equal_bytes"].as_u64() > Some(1000));
+        assert_eq!(bytes, (Some(0), true), "{options:?}: {result:#}");
     }
 }

@@ -2,10 +2,10 @@
 
 use std::io::{BufRead, BufReader, Write};
 use std::os::unix::process::CommandExt;
-use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
+use lavascope_test_support::{set_driver, wait_until};
 use serde_json::Value;
 
 use crate::common::{output, text};
@@ -26,24 +26,10 @@ fn capture_cube(stage: &TestEnvironment, screen: &XServer, frames: &str) {
 pub(crate) fn capture_on_null(stage: &TestEnvironment, arguments: &[&str]) {
     let mut command = stage.lavascope();
     command.args(["capture", "--results", "-o", "trace.lava", "--"]).arg(samples()).args(arguments);
-    let manifest = null_manifest(stage);
-    command.env("VK_ICD_FILENAMES", &manifest).env("VK_DRIVER_FILES", &manifest);
+    set_driver(&mut command, stage.null_driver());
     // What shaders compute is not there, and some samples say so.
-    let told = output(command.env("LAVASCOPE_NULL_EXECUTE", "transfer"));
-    assert!(matches!(told.status.code(), Some(0 | 1)), "{}", text(&told.stderr));
-}
-
-pub(crate) fn null_manifest(stage: &TestEnvironment) -> PathBuf {
-    let command = stage.lavascope();
-    let library = command.get_envs().find(|it| it.0 == "LAVASCOPE_NULL_DRIVER_LIBRARY").and_then(|it| it.1);
-    let library = library.expect("the stage sets it").to_str().expect("a path");
-    let path = stage.folder.join("null.json");
-    let manifest = serde_json::json!({
-        "file_format_version": "1.0.1",
-        "ICD": { "library_path": library, "api_version": "1.4.300" },
-    });
-    std::fs::write(&path, manifest.to_string()).expect("it can be written");
-    path
+    let result = output(command.env("LAVASCOPE_NULL_EXECUTE", "transfer"));
+    assert!(matches!(result.status.code(), Some(0 | 1)), "{}", text(&result.stderr));
 }
 
 fn replay(stage: &TestEnvironment, options: &[&str]) -> Command {
@@ -68,9 +54,9 @@ fn length(list: &Value) -> Option<usize> {
 fn a_plan_names_the_device_and_what_it_cannot_do() {
     let stage = TestEnvironment::new("replay-plan");
     capture_on_null(&stage, &["fault-mesh-indirect", "--mended"]);
-    let told = output(&mut replay(&stage, &["--dry-run"]));
-    assert_eq!(told.status.code(), Some(1), "{}", text(&told.stderr));
-    let plan = json(&told.stdout);
+    let result = output(&mut replay(&stage, &["--dry-run"]));
+    assert_eq!(result.status.code(), Some(1), "{}", text(&result.stderr));
+    let plan = json(&result.stdout);
     let device = &plan["devices"][0];
     assert_eq!((&device["trace"], &device["is_same"]), (&"Lavascope null device".into(), &false.into()), "{plan:#}");
     assert!(device["here"].as_str().is_some_and(|it| it.starts_with("llvmpipe")), "{plan:#}");
@@ -81,9 +67,9 @@ fn a_plan_names_the_device_and_what_it_cannot_do() {
     let expected = ["vkCreateShaderModule", "vkCreateGraphicsPipelines", "vkCmdDrawMeshTasksIndirectEXT"];
     assert_eq!(commands, expected, "{plan:#}");
     // The replay says the same before it begins, and can be told not to care.
-    let told = output(&mut replay(&stage, &[]));
-    assert_eq!(told.status.code(), Some(2));
-    let said = text(&told.stderr);
+    let result = output(&mut replay(&stage, &[]));
+    assert_eq!(result.status.code(), Some(2));
+    let said = text(&result.stderr);
     assert!(commands.iter().all(|it| said.contains(it)) && said.contains("--force"), "{said}");
     let forced = replayed(&stage, &["--force"]);
     assert!(forced["remarks"].to_string().contains("were left out, the first: thread"), "{forced:#}");
@@ -100,8 +86,8 @@ fn a_plan_for_the_same_device_has_nothing_to_say() {
         assert_eq!(length(value), Some(0), "{plan:#}");
     }
     // Nothing was performed, so nothing is there.
-    let told = succeed(stage.lavascope().args(["replay", "trace.lava", "--dry-run", "--null"]));
-    let said = text(&told.stdout);
+    let result = succeed(stage.lavascope().args(["replay", "trace.lava", "--dry-run", "--null"]));
+    let said = text(&result.stdout);
     let parts =
         ["device: Lavascope null device in place of llvmpipe", "memory types", "All of it can be performed here."];
     assert!(parts.iter().all(|it| said.contains(it)), "{said}");
@@ -124,9 +110,9 @@ fn some_frames_are_shown_as_in_the_whole() {
     assert!(part["calls"].as_u64().is_some_and(|it| (9..=30).contains(&it)), "{part:#}");
     let submits = replayed(&stage, &["--submits", "40..43"]);
     assert!(submits["calls"].as_u64().is_some_and(|it| (9..=60).contains(&it)), "{submits:#}");
-    let told = output(&mut replay(&stage, &["--frames", "100..101"]));
-    assert_eq!(told.status.code(), Some(2));
-    assert!(text(&told.stderr).contains("the trace has 60 frames"), "{}", text(&told.stderr));
+    let result = output(&mut replay(&stage, &["--frames", "100..101"]));
+    assert_eq!(result.status.code(), Some(2));
+    assert!(text(&result.stderr).contains("the trace has 60 frames"), "{}", text(&result.stderr));
 }
 
 #[test]
@@ -145,9 +131,9 @@ fn similar_pictures_are_told_from_others() {
     assert!(near["pictures"][0]["difference"].as_u64() > Some(30), "{near:#}");
     copy(39);
     let least = near["pictures"][0]["similarity"].as_f64().expect("a number").to_string();
-    let told = output(&mut replay(&stage, &[&compare[..], &["--similarity", &least]].concat()));
-    assert_eq!(told.status.code(), Some(1), "{}", text(&told.stdout));
-    let far = json(&told.stdout);
+    let result = output(&mut replay(&stage, &[&compare[..], &["--similarity", &least]].concat()));
+    assert_eq!(result.status.code(), Some(1), "{}", text(&result.stdout));
+    let far = json(&result.stdout);
     assert!(far["pictures"][0]["similarity"].as_f64() < near["pictures"][0]["similarity"].as_f64(), "{far:#}");
     assert_eq!(far["differences"], 1, "{far:#}");
 }
@@ -157,8 +143,8 @@ fn frames_are_known_by_their_hashes() {
     let (stage, screen) = (TestEnvironment::new("replay-hashes"), XServer::start());
     capture_cube(&stage, &screen, "6");
     replayed(&stage, &["--hashes", "frames.json"]);
-    let told = replayed(&stage, &["--threads", "1", "--compare-hashes", "frames.json"]);
-    assert_eq!((&told["differences"], length(&told["different_frames"])), (&0.into(), Some(0)), "{told:#}");
+    let result = replayed(&stage, &["--threads", "1", "--compare-hashes", "frames.json"]);
+    assert_eq!((&result["differences"], length(&result["different_frames"])), (&0.into(), Some(0)), "{result:#}");
     let path = stage.folder.join("frames.json");
     let mut hashes: Value = json(&std::fs::read(&path).expect("it is there"));
     assert_eq!(hashes.as_object().map(serde_json::Map::len), Some(6), "{hashes:#}");
@@ -166,9 +152,9 @@ fn frames_are_known_by_their_hashes() {
     assert_ne!(hashes["3"], hashes["4"], "{hashes:#}");
     hashes["3"] = hashes["4"].clone();
     std::fs::write(&path, hashes.to_string()).expect("it can be written");
-    let told = output(&mut replay(&stage, &["--compare-hashes", "frames.json"]));
-    assert_eq!(told.status.code(), Some(1), "{}", text(&told.stderr));
-    assert_eq!(json(&told.stdout)["different_frames"], serde_json::json!([3]));
+    let result = output(&mut replay(&stage, &["--compare-hashes", "frames.json"]));
+    assert_eq!(result.status.code(), Some(1), "{}", text(&result.stderr));
+    assert_eq!(json(&result.stdout)["different_frames"], serde_json::json!([3]));
 }
 
 #[test]
@@ -177,8 +163,8 @@ fn the_original_speed_takes_as_long_as_the_program() {
     capture_cube(&stage, &screen, "100");
     let info = json(&succeed(stage.lavascope().args(["info", "--json", "trace.lava"])).stdout);
     let program = info["seconds"].as_f64().expect("a number");
-    let told = replayed(&stage, &["--speed", "original"]);
-    let seconds = told["seconds"][0].as_f64().expect("a number");
+    let result = replayed(&stage, &["--speed", "original"]);
+    let seconds = result["seconds"][0].as_f64().expect("a number");
     assert!(seconds > program * 0.9, "{seconds} s, the program {program} s");
 }
 
@@ -186,27 +172,27 @@ fn the_original_speed_takes_as_long_as_the_program() {
 fn a_trace_is_played_again_and_again_until_it_is_interrupted() {
     let (stage, screen) = (TestEnvironment::new("replay-loop"), XServer::start());
     capture_cube(&stage, &screen, "20");
-    let told = replayed(&stage, &["--loop=3", "--frames", "5..10"]);
-    assert_eq!((length(&told["seconds"]), &told["frames"]), (Some(3), &5.into()), "{told:#}");
+    let result = replayed(&stage, &["--loop=3", "--frames", "5..10"]);
+    assert_eq!((length(&result["seconds"]), &result["frames"]), (Some(3), &5.into()), "{result:#}");
     // What is sent to one process alone is passed on; who sends it to all of a group sends it twice.
     for (to_all, folder) in [(false, "one"), (true, "all")] {
         let mut command = replay(&stage, &["--loop", "--screenshot", "0..1", "--screenshots", folder]);
         let mut child = command.stdout(Stdio::piped()).process_group(0).spawn().expect("it starts");
         let picture = stage.folder.join(folder).join("frame-000000.png");
-        while !picture.exists() {
+        wait_until("the first picture", || {
             assert!(poll_running(&mut child));
-            std::thread::sleep(Duration::from_millis(50));
-        }
+            picture.exists()
+        });
         let pid = rustix::process::Pid::from_child(&child);
         match to_all {
             true => rustix::process::kill_process_group(pid, rustix::process::Signal::TERM),
             false => rustix::process::kill_process(pid, rustix::process::Signal::TERM),
         }
         .expect("it is there");
-        let told = child.wait_with_output().expect("it ends");
-        assert_eq!(told.status.code(), Some(0), "{}", text(&told.stderr));
-        let told = json(&told.stdout);
-        assert!(length(&told["seconds"]) > Some(0) && told["interrupted"] == true, "{told:#}");
+        let result = child.wait_with_output().expect("it ends");
+        assert_eq!(result.status.code(), Some(0), "{}", text(&result.stderr));
+        let result = json(&result.stdout);
+        assert!(length(&result["seconds"]) > Some(0) && result["interrupted"] == true, "{result:#}");
     }
 }
 
@@ -229,11 +215,11 @@ fn a_device_that_does_not_come_to_an_end_is_given_up() {
     rustix::process::kill_process(pid, rustix::process::Signal::TERM).expect("it is there");
     std::thread::sleep(Duration::from_millis(200));
     child.stdin.take().expect("it has one").write_all(b"\n").expect("it listens");
-    let told = child.wait_with_output().expect("it ends");
-    assert_eq!(told.status.code(), Some(0), "{}", text(&told.stdout));
-    let told = json(&told.stdout);
-    let remarks = told["remarks"].to_string();
-    assert!(told["interrupted"] == true && remarks.contains("does not come to an end"), "{told:#}");
+    let result = child.wait_with_output().expect("it ends");
+    assert_eq!(result.status.code(), Some(0), "{}", text(&result.stdout));
+    let result = json(&result.stdout);
+    let remarks = result["remarks"].to_string();
+    assert!(result["interrupted"] == true && remarks.contains("does not come to an end"), "{result:#}");
 }
 
 #[test]
@@ -252,11 +238,11 @@ fn a_replay_waits_before_a_call_until_enter() {
     let status = std::fs::read_to_string(format!("/proc/{}/status", child.id())).expect("it runs");
     assert!(!status.contains("THP_enabled:\t1"), "who only waits clears no large pages: {status}");
     child.stdin.take().expect("it has one").write_all(b"\n").expect("it listens");
-    let told = child.wait_with_output().expect("it ends");
+    let result = child.wait_with_output().expect("it ends");
     assert!(said.contains("the process is"), "{said}");
-    assert_eq!(json(&told.stdout)["frames"], 5);
-    let told = output(&mut replay(&stage, &["--pause-at", "x:1"]));
-    assert!(text(&told.stderr).contains("names no call"), "{}", text(&told.stderr));
+    assert_eq!(json(&result.stdout)["frames"], 5);
+    let result = output(&mut replay(&stage, &["--pause-at", "x:1"]));
+    assert!(text(&result.stderr).contains("names no call"), "{}", text(&result.stderr));
 }
 
 fn poll_running(child: &mut Child) -> bool {
@@ -269,10 +255,10 @@ fn what_waits_before_it_is_signaled_is_held_back_where_queues_are_one() {
     capture_on_null(&stage, &["timeline"]);
     for options in [&["--verify"][..], &["--verify", "--threads", "1"]] {
         let began = Instant::now();
-        let told = replayed(&stage, options);
-        assert!(told["remarks"].to_string().contains("fewer queues"), "{told:#}");
-        let bytes = (told["different_bytes"].as_u64(), told["equal_bytes"].as_u64() > Some(500));
-        assert_eq!(bytes, (Some(0), true), "{told:#}");
+        let result = replayed(&stage, options);
+        assert!(result["remarks"].to_string().contains("fewer queues"), "{result:#}");
+        let bytes = (result["different_bytes"].as_u64(), result["equal_bytes"].as_u64() > Some(500));
+        assert_eq!(bytes, (Some(0), true), "{result:#}");
         assert!(began.elapsed() < Duration::from_secs(15), "nothing waited for the patience to end");
     }
 }
@@ -281,9 +267,9 @@ fn what_waits_before_it_is_signaled_is_held_back_where_queues_are_one() {
 fn rows_of_linear_images_go_where_they_are_here() {
     let stage = TestEnvironment::new("replay-linear");
     capture_on_null(&stage, &["linear"]);
-    let told = replayed(&stage, &["--verify"]);
-    let bytes = (told["different_bytes"].as_u64(), told["equal_bytes"].as_u64() > Some(1000));
-    assert_eq!(bytes, (Some(0), true), "{told:#}");
+    let result = replayed(&stage, &["--verify"]);
+    let bytes = (result["different_bytes"].as_u64(), result["equal_bytes"].as_u64() > Some(1000));
+    assert_eq!(bytes, (Some(0), true), "{result:#}");
 }
 
 #[test]
@@ -293,17 +279,20 @@ fn frames_are_shown_in_a_window_and_captured_again() {
     let shots = ["--screenshot", "0..8", "--screenshots"];
     replayed(&stage, &[&shots[..], &["first"]].concat());
     let mut command = replay(&stage, &["--window", "--recapture", "again.lava"]);
-    let told = json(&succeed(command.env("DISPLAY", &screen.display)).stdout);
-    assert_eq!(told["frames"], 8, "{told:#}");
+    let result = json(&succeed(command.env("DISPLAY", &screen.display)).stdout);
+    assert_eq!(result["frames"], 8, "{result:#}");
     std::fs::rename(stage.folder.join("again.lava"), stage.folder.join("trace.lava")).expect("it is there");
-    let told = replayed(&stage, &[&shots[..], &["second", "--compare", "first"]].concat());
-    assert_eq!((&told["frames"], &told["differences"], length(&told["pictures"])), (&8.into(), &0.into(), Some(8)));
-    let told = output(&mut replay(&stage, &["--window"]));
-    assert_eq!(told.status.code(), Some(2));
+    let result = replayed(&stage, &[&shots[..], &["second", "--compare", "first"]].concat());
+    assert_eq!(
+        (&result["frames"], &result["differences"], length(&result["pictures"])),
+        (&8.into(), &0.into(), Some(8))
+    );
+    let result = output(&mut replay(&stage, &["--window"]));
+    assert_eq!(result.status.code(), Some(2));
     assert!(
-        text(&told.stderr).contains("there is no display; set WAYLAND_DISPLAY or DISPLAY"),
+        text(&result.stderr).contains("there is no display; set WAYLAND_DISPLAY or DISPLAY"),
         "{}",
-        text(&told.stderr)
+        text(&result.stderr)
     );
 }
 
@@ -315,18 +304,18 @@ fn frames_are_shown_in_a_window_of_wayland() {
     replayed(&stage, &[&shots[..], &["first"]].concat());
     let mut command = replay(&stage, &["--window", "--recapture", "again.lava"]);
     command.env("WAYLAND_DISPLAY", Compositor::DISPLAY).env("XDG_RUNTIME_DIR", &compositor.folder);
-    let told = json(&succeed(&mut command).stdout);
-    assert_eq!(told["frames"], 8, "{told:#}");
+    let result = json(&succeed(&mut command).stdout);
+    assert_eq!(result["frames"], 8, "{result:#}");
     let info = json(&succeed(stage.lavascope().args(["info", "--json", "again.lava"])).stdout);
     assert_eq!((&info["frames"], &info["commands"]["vkCreateWaylandSurfaceKHR"]), (&8.into(), &1.into()), "{info:#}");
     std::fs::rename(stage.folder.join("again.lava"), stage.folder.join("trace.lava")).expect("it is there");
-    let told = replayed(&stage, &[&shots[..], &["second", "--compare", "first"]].concat());
-    assert_eq!((&told["differences"], length(&told["pictures"])), (&0.into(), Some(8)), "{told:#}");
+    let result = replayed(&stage, &[&shots[..], &["second", "--compare", "first"]].concat());
+    assert_eq!((&result["differences"], length(&result["pictures"])), (&0.into(), Some(8)), "{result:#}");
     // Where there is no such display, that of X11 does.
     let mut command = replay(&stage, &["--window"]);
     succeed(command.env("WAYLAND_DISPLAY", "nobody").env("DISPLAY", &screen.display));
-    let told = output(replay(&stage, &["--window"]).env("WAYLAND_DISPLAY", "nobody"));
-    assert!(text(&told.stderr).contains("there is no Wayland display"), "{}", text(&told.stderr));
+    let result = output(replay(&stage, &["--window"]).env("WAYLAND_DISPLAY", "nobody"));
+    assert!(text(&result.stderr).contains("there is no Wayland display"), "{}", text(&result.stderr));
 }
 
 #[test]
@@ -337,12 +326,12 @@ fn frames_are_in_a_capture_of_a_replay_that_nobody_sees() {
     replayed(&stage, &[&shots[..], &["first"]].concat());
     // This driver presents in windows only; the layer below the replay has surfaces without.
     for options in [&["--null"][..], &[], &["--validate", "sync"]] {
-        let told = replayed(&stage, &[options, &["--recapture", "again.lava"]].concat());
-        assert_eq!((&told["frames"], length(&told["remarks"])), (&8.into(), Some(0)), "{options:?}: {told:#}");
+        let result = replayed(&stage, &[options, &["--recapture", "again.lava"]].concat());
+        assert_eq!((&result["frames"], length(&result["remarks"])), (&8.into(), Some(0)), "{options:?}: {result:#}");
         let info = json(&succeed(stage.lavascope().args(["info", "--json", "again.lava"])).stdout);
         assert_eq!(info["frames"], 8, "{options:?}: {info:#}");
     }
     std::fs::rename(stage.folder.join("again.lava"), stage.folder.join("trace.lava")).expect("it is there");
-    let told = replayed(&stage, &[&shots[..], &["second", "--compare", "first"]].concat());
-    assert_eq!((&told["differences"], length(&told["pictures"])), (&0.into(), Some(8)), "{told:#}");
+    let result = replayed(&stage, &[&shots[..], &["second", "--compare", "first"]].concat());
+    assert_eq!((&result["differences"], length(&result["pictures"])), (&0.into(), Some(8)), "{result:#}");
 }

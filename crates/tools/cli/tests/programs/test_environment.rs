@@ -4,6 +4,7 @@ use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
+use lavascope_test_support::{lavapipe, null_driver_library, set_driver, write_null_driver_manifest};
 use serde_json::Value;
 
 use crate::common::{home, lavascope, output, text};
@@ -72,11 +73,7 @@ impl TestEnvironment {
 
     /// The manifest of the null driver, for programs that are not under the layer.
     pub(crate) fn null_driver(&self) -> PathBuf {
-        let driver = serde_json::json!({ "library_path": null_driver(), "api_version": "1.4.0" });
-        let manifest = serde_json::json!({ "file_format_version": "1.0.0", "ICD": driver });
-        let path = self.folder.join("null-driver.json");
-        std::fs::write(&path, manifest.to_string()).expect("the folder is ours");
-        path
+        write_null_driver_manifest(&self.folder)
     }
 
     pub(crate) fn lavascope(&self) -> Command {
@@ -84,17 +81,10 @@ impl TestEnvironment {
         FOREIGN_VARIABLES.iter().for_each(|text| {
             command.env_remove(text);
         });
-        command.env("LAVASCOPE_NULL_DRIVER_LIBRARY", null_driver());
-        command.env("VK_ICD_FILENAMES", lavapipe()).env("VK_DRIVER_FILES", lavapipe()).current_dir(&self.folder);
+        command.env("LAVASCOPE_NULL_DRIVER_LIBRARY", null_driver_library());
+        set_driver(&mut command, lavapipe()).current_dir(&self.folder);
         command
     }
-}
-
-/// The library, from this build.
-fn null_driver() -> PathBuf {
-    let path = beside("deps").join("liblavascope_null_driver.so");
-    assert!(path.is_file(), "{} is not built", path.display());
-    path
 }
 
 impl RunReport {
@@ -147,12 +137,4 @@ pub(crate) fn names() -> Vec<String> {
 
 fn beside(name: &str) -> PathBuf {
     Path::new(env!("CARGO_BIN_EXE_lavascope")).with_file_name(name)
-}
-
-/// Mesa names its manifest by architecture, and newer ones do not.
-fn lavapipe() -> PathBuf {
-    let entries = std::fs::read_dir("/usr/share/vulkan/icd.d").expect("Vulkan drivers: install mesa-vulkan-drivers");
-    let mut paths = entries.flatten().map(|it| it.path());
-    let is_it = |path: &PathBuf| path.file_name().is_some_and(|it| it.to_string_lossy().starts_with("lvp_icd"));
-    paths.find(is_it).expect("lavapipe: install mesa-vulkan-drivers")
 }

@@ -1,5 +1,6 @@
 //! `trim`: a part of a trace is replayed as it was in the whole.
 
+use lavascope_test_support::wait_until;
 use serde_json::Value;
 
 use crate::common::{output, text};
@@ -14,13 +15,13 @@ fn captured(stage: &TestEnvironment, program: &[&str], screen: &XServer) {
 }
 
 fn trimmed(stage: &TestEnvironment, options: &[&str]) -> Value {
-    let told = succeed(stage.lavascope().args(["trim", "--json", "trace.lava", "-o", "part.lava"]).args(options));
-    serde_json::from_slice(&told.stdout).expect("JSON")
+    let result = succeed(stage.lavascope().args(["trim", "--json", "trace.lava", "-o", "part.lava"]).args(options));
+    serde_json::from_slice(&result.stdout).expect("JSON")
 }
 
 fn replayed(stage: &TestEnvironment, file: &str, options: &[&str]) -> Value {
-    let told = succeed(stage.lavascope().args(["replay", "--json", file]).args(options));
-    serde_json::from_slice(&told.stdout).expect("JSON")
+    let result = succeed(stage.lavascope().args(["replay", "--json", file]).args(options));
+    serde_json::from_slice(&result.stdout).expect("JSON")
 }
 
 /// The pictures of frames, one behind the other.
@@ -35,16 +36,16 @@ fn pictures(stage: &TestEnvironment, file: &str, first: u64, count: u64) -> Vec<
 fn a_part_shows_what_the_whole_shows() {
     let (stage, screen) = (TestEnvironment::new("trim-cube"), XServer::start());
     captured(&stage, &["vkcube", "--c", "60"], &screen);
-    let told = trimmed(&stage, &["--frames", "40..44"]);
-    assert_eq!(told["frames"].as_u64(), Some(4), "{told:#}");
-    assert!(told["frames_left_out"].as_u64() > Some(20), "{told:#}");
-    let first = told["frames_before"].as_u64().expect("a number");
+    let result = trimmed(&stage, &["--frames", "40..44"]);
+    assert_eq!(result["frames"].as_u64(), Some(4), "{result:#}");
+    assert!(result["frames_left_out"].as_u64() > Some(20), "{result:#}");
+    let first = result["frames_before"].as_u64().expect("a number");
     let whole = pictures(&stage, "trace.lava", 40, 4);
     assert_eq!(pictures(&stage, "part.lava", first, 4), whole);
     // The cube turns: another frame is another picture.
     assert_ne!(whole[0], whole[1]);
-    let told = succeed(stage.lavascope().args(["info", "part.lava"]));
-    assert!(text(&told.stdout).contains("frames 40..44 of another trace"), "{}", text(&told.stdout));
+    let result = succeed(stage.lavascope().args(["info", "part.lava"]));
+    assert!(text(&result.stdout).contains("frames 40..44 of another trace"), "{}", text(&result.stdout));
     // A part of a part, and the whole as its own part.
     let again = format!("{}..{}", first + 2, first + 4);
     std::fs::rename(stage.folder.join("part.lava"), stage.folder.join("trace.lava")).expect("it is there");
@@ -63,11 +64,11 @@ fn parts_of_every_sample_have_the_results_of_the_whole() {
         let info: Value = serde_json::from_slice(&info.stdout).expect("JSON");
         let count = info["submissions"].as_u64().expect("a number");
         for part in [format!("{}..", count / 2), format!("{}..", count - 1), format!("..{}", count.div_ceil(2))] {
-            let told = trimmed(&stage, &["--submits", &part]);
+            let result = trimmed(&stage, &["--submits", &part]);
             let again = replayed(&stage, "part.lava", &["--verify"]);
             assert_eq!(again["different_bytes"].as_u64(), Some(0), "{name} {part}: {again:#}");
             assert_eq!(again["remarks"].as_array().map(Vec::len), Some(0), "{name} {part}: {again:#}");
-            assert!(again["calls"].as_u64() <= whole["calls"].as_u64(), "{name} {part}: {told:#}");
+            assert!(again["calls"].as_u64() <= whole["calls"].as_u64(), "{name} {part}: {result:#}");
             let checked = output(stage.lavascope().args(["check", "part.lava"]));
             assert_eq!(checked.status.code(), Some(0), "{name} {part}: {}", text(&checked.stdout));
         }
@@ -79,8 +80,8 @@ fn spans_of_many_threads_can_be_left_out() {
     let (stage, screen) = (TestEnvironment::new("trim-threads"), XServer::start());
     captured(&stage, &[samples().to_str().expect("a path"), "threads", "--threads", "4", "--frames", "30"], &screen);
     for part in ["10..12", "20..", "29.."] {
-        let told = trimmed(&stage, &["--submits", part]);
-        assert!(told["submits_left_out"].as_u64() > Some(5), "{part}: {told:#}");
+        let result = trimmed(&stage, &["--submits", part]);
+        assert!(result["submits_left_out"].as_u64() > Some(5), "{part}: {result:#}");
         for options in [&["--verify"][..], &["--verify", "--threads", "1"]] {
             let again = replayed(&stage, "part.lava", options);
             assert_eq!(again["different_bytes"].as_u64(), Some(0), "{part}: {again:#}");
@@ -97,8 +98,8 @@ fn spans_of_many_threads_can_be_left_out() {
 fn timelines_go_on_behind_what_is_left_out() {
     let (stage, screen) = (TestEnvironment::new("trim-timeline"), XServer::start());
     captured(&stage, &[samples().to_str().expect("a path"), "timeline", "--frames", "30"], &screen);
-    let told = trimmed(&stage, &["--submits", "40..44"]);
-    assert!(told["submits_left_out"].as_u64() > Some(20), "{told:#}");
+    let result = trimmed(&stage, &["--submits", "40..44"]);
+    assert!(result["submits_left_out"].as_u64() > Some(20), "{result:#}");
     let again = replayed(&stage, "part.lava", &["--verify"]);
     assert_eq!(again["different_bytes"].as_u64(), Some(0), "{again:#}");
     assert_eq!(again["remarks"].as_array().map(Vec::len), Some(0), "{again:#}");
@@ -115,9 +116,9 @@ fn a_part_that_is_not_there_is_told() {
     let (stage, screen) = (TestEnvironment::new("trim-none"), XServer::start());
     captured(&stage, &[samples().to_str().expect("a path"), "compute"], &screen);
     let options = ["trim", "trace.lava", "-o", "part.lava", "--frames", "3..4"];
-    let told = output(stage.lavascope().args(options));
-    assert_eq!(told.status.code(), Some(2));
-    assert!(text(&told.stderr).contains("the trace has 0 frames"), "{}", text(&told.stderr));
+    let result = output(stage.lavascope().args(options));
+    assert_eq!(result.status.code(), Some(2));
+    assert!(text(&result.stderr).contains("the trace has 0 frames"), "{}", text(&result.stderr));
     assert!(!stage.folder.join("part.lava").exists() && !stage.folder.join("part.lava.part").exists());
 }
 
@@ -128,8 +129,8 @@ fn a_capture_ends_with_the_part_that_is_wanted() {
     let whole = pictures(&stage, "trace.lava", 20, 3);
     let mut command = stage.lavascope();
     command.args(["capture", "-o", "part.lava", "--frames", "20..23", "--", "vkcube", "--c", "40"]);
-    let told = succeed(command.env("DISPLAY", &screen.display));
-    assert!(text(&told.stderr).contains("its frames are"), "{}", text(&told.stderr));
+    let result = succeed(command.env("DISPLAY", &screen.display));
+    assert!(text(&result.stderr).contains("its frames are"), "{}", text(&result.stderr));
     let info = succeed(stage.lavascope().args(["info", "--json", "part.lava"]));
     let info: Value = serde_json::from_slice(&info.stdout).expect("JSON");
     let frames = info["frames"].as_u64().expect("a number");
@@ -143,8 +144,8 @@ fn a_capture_ends_with_the_part_that_is_wanted() {
     // A part that the program never gets to.
     let mut command = stage.lavascope();
     command.args(["capture", "--results", "-o", "part.lava", "--frames", "2..4", "--"]).arg(samples()).arg("compute");
-    let told = succeed(&mut command);
-    assert!(text(&told.stderr).contains("all of it is kept"), "{}", text(&told.stderr));
+    let result = succeed(&mut command);
+    assert!(text(&result.stderr).contains("all of it is kept"), "{}", text(&result.stderr));
     replayed(&stage, "part.lava", &["--verify"]);
 }
 
@@ -160,15 +161,11 @@ fn a_signal_begins_and_ends_the_part_that_is_wanted() {
         |pid: &str| output(stage.lavascope().args(["capture", "--attach-trigger", pid])).status.code() == Some(0);
     // The file tells how far the program is, and what the capture knows of the signal: machines may be slow.
     let info = || {
-        let told = output(stage.lavascope().args(["info", "--json", "part.lava"]));
-        serde_json::from_slice::<Value>(&told.stdout).unwrap_or_default()
+        let result = output(stage.lavascope().args(["info", "--json", "part.lava"]));
+        serde_json::from_slice::<Value>(&result.stdout).unwrap_or_default()
     };
     let until = |what: &str, is_so: &dyn Fn(&Value) -> bool| {
-        let began = std::time::Instant::now();
-        while !is_so(&info()) {
-            assert!(began.elapsed() < std::time::Duration::from_secs(120), "never {what}: {:#}", info());
-            std::thread::sleep(std::time::Duration::from_millis(100));
-        }
+        wait_until(what, || is_so(&info()));
     };
     let frames = |it: &Value| it["frames"].as_u64().unwrap_or(0);
     let facts = |it: &Value| it["stored"]["facts"]["unpacked"].as_u64().unwrap_or(0);
@@ -188,6 +185,6 @@ fn a_signal_begins_and_ends_the_part_that_is_wanted() {
     capture.wait().expect("it ends");
     let info = succeed(stage.lavascope().args(["info", "part.lava"]));
     assert!(text(&info.stdout).contains("begins in the middle"), "{}", text(&info.stdout));
-    let told = replayed(&stage, "part.lava", &["--verify"]);
-    assert!(told["frames"].as_u64() > Some(1), "{told:#}");
+    let result = replayed(&stage, "part.lava", &["--verify"]);
+    assert!(result["frames"].as_u64() > Some(1), "{result:#}");
 }

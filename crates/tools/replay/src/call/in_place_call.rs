@@ -1,8 +1,8 @@
-//! The hottest commands: performed where their records lie, without a copy.
+//! Performs the most frequent commands with their record as C memory, without a copy.
 //!
-//! Generated code checks the record, then turns ids into handles and offsets into addresses inside of the block that
-//! was just decoded, and the driver is called with that. A `pNext` chain, an omission, or an address or queue family
-//! that differs here goes to `perform` instead.
+//! Generated code checks the record, then replaces ids with handles, and offsets with addresses inside of the decoded
+//! block. The driver is called with that. If there is a `pNext` chain, an omission, or an address or queue family that
+//! differs on this device, `perform` does it instead.
 
 use std::cell::Cell;
 use std::sync::Arc;
@@ -20,20 +20,20 @@ use crate::error::ReplayError;
 use crate::generated::caller;
 use crate::replay::{GLOBAL, Replay, lock};
 
-/// Words before the parameters.
+/// Number of words before the parameters.
 const FIRST: usize = HEADER_SIZE / 8;
 
-/// How a command is performed where its record lies.
+/// How to perform a command with its record as C memory.
 pub(crate) struct InPlaceCall {
     place: in_place::UnpackInPlace<InPlaceHandles>,
     call: Caller,
     command: Command,
-    /// Whether it goes into a command buffer, and so does not wait for anybody.
+    /// Whether it is recorded into a command buffer, and so never blocks.
     pub(crate) is_recorded: bool,
     operands: RemappedOperands,
 }
 
-/// Whether a command may hold device addresses or queue families, which may be others here.
+/// Whether a command may have device addresses or queue families, which may differ on this device.
 #[derive(Clone, Copy)]
 struct RemappedOperands {
     has_addresses: bool,
@@ -41,7 +41,7 @@ struct RemappedOperands {
 }
 
 impl RemappedOperands {
-    /// Whether they mean the same here.
+    /// Whether they are the same on this device.
     #[inline]
     fn are_unchanged(self, replay: &Replay) -> bool {
         !(self.has_addresses && replay.addresses.needs_remap() || self.has_families && replay.families.needs_remap())
@@ -78,14 +78,14 @@ impl InPlaceCall {
         })
     }
 
-    /// Whether its numbers mean the same here.
+    /// Whether its device addresses and queue families are the same on this device.
     #[inline]
     pub(crate) fn is_unchanged(&self, replay: &Replay) -> bool {
         self.operands.are_unchanged(replay)
     }
 }
 
-/// Whether a structure has such a field, or one that it leads to.
+/// Whether a structure has such a field, directly or in a structure to which it points.
 fn has_field(layout: &Layout, is_it: &dyn Fn(&Field) -> bool, depth: u32) -> bool {
     const DEPTH_MAX: u32 = 8;
     let leads = |field: &Field| match field.ty {
@@ -101,39 +101,39 @@ fn has_field(layout: &Layout, is_it: &dyn Fn(&Field) -> bool, depth: u32) -> boo
     depth > DEPTH_MAX || layout.fields.iter().any(|it| is_it(it) || leads(it))
 }
 
-/// The code of a record that holds nothing else.
+/// The result code of a record that has no other outputs.
 pub(crate) fn only_code(head: RecordHeader, leave: &[u64]) -> Option<i32> {
     let code = *leave.get(FIRST)?;
     let is_plain = head.body_words as usize == FIRST + 1 && head.omissions == 0 && code >> 32 == 0;
     is_plain.then_some(code as u32 as i32)
 }
 
-/// What a command that is recorded needs, as this thread found it out when it performed it last.
+/// The function and properties of a recorded command, from the last time this thread performed it.
 #[derive(Clone, Copy)]
 pub(crate) struct CachedCall {
     place: in_place::UnpackInPlace<InPlaceHandles>,
     call: Caller,
     command: Command,
     function: *const (),
-    /// Whose function it is.
+    /// The object to which the function belongs.
     owner: u32,
     operands: RemappedOperands,
 }
 
-/// How far a command was performed by its shortcut.
+/// The result of performing a cached command.
 pub(crate) enum CachedOutcome {
     Done,
-    /// Nothing has happened.
+    /// Nothing was done.
     NotCached,
-    /// It names an object that does not exist.
+    /// The command names an object that does not exist.
     MissingObject(Command),
 }
 
-/// Finds handles, and remembers what it did not find.
+/// Finds handles, and stores ids that it did not find.
 pub(crate) struct InPlaceHandles {
     objects: Arc<ReplayObjects>,
     missing: Cell<Option<ObjectId>>,
-    /// The object that a call was about last, and whose it is.
+    /// The object of the last call, and its owner.
     last: Cell<(u64, u32)>,
 }
 
@@ -142,7 +142,7 @@ impl InPlaceHandles {
         InPlaceHandles { objects: replay.objects.clone(), missing: Cell::new(None), last: Cell::new((0, GLOBAL)) }
     }
 
-    /// Whose functions are called with an object. Ids are never used again, so what was once is so.
+    /// The owner of the functions for an object. Ids are never reused, so a cached answer stays correct.
     #[inline]
     fn owner(&self, subject: u64) -> u32 {
         let (last, owner) = self.last.get();
@@ -162,7 +162,7 @@ impl HandleResolver for InPlaceHandles {
         if let Some(replay_object) = self.objects.find(id) {
             return replay_object.handle;
         }
-        // Nobody knew it when the trace was made: the call does not use it, or was wrong then.
+        // The id was unknown at capture: the call does not use the object, or was invalid.
         if !id.is_unknown() {
             self.missing.set(Some(id));
         }
@@ -171,7 +171,7 @@ impl HandleResolver for InPlaceHandles {
 }
 
 impl Performer<'_> {
-    /// Performs a call where its record lies. None where it is too unusual for that: then nothing has happened.
+    /// Performs a call with its record as C memory. Returns none if that is not possible, and then nothing was done.
     #[inline]
     pub(crate) fn call_in_place(
         &mut self,
@@ -209,7 +209,7 @@ impl Performer<'_> {
         Ok(Some(unsafe { (place_call.call)(function, image) }))
     }
 
-    /// From now on a command that has just been performed is performed by its shortcut.
+    /// From now on, the command is performed by its cached function.
     pub(crate) fn cache_call(&mut self, place_call: &InPlaceCall) {
         let owner = self.in_place_handles.last.get().1;
         let Some(function) = self.function(owner, place_call.command) else { return };
@@ -221,8 +221,7 @@ impl Performer<'_> {
             Some(CachedCall { place, call, command, function, owner, operands: numbers });
     }
 
-    /// Performs a command that is recorded, where its record lies, if it is as usual: [`Performer::call_in_place`] with
-    /// everything looked up before.
+    /// Performs a recorded command with its cached function: [`Performer::call_in_place`] with all lookups done before.
     #[inline]
     pub(crate) fn call_cached(&self, head: (u64, u64), words: &mut [u64]) -> CachedOutcome {
         let RecordHeader { command, body_words, .. } = RecordHeader::from_words(head.0, head.1);
@@ -246,14 +245,14 @@ impl Performer<'_> {
         CachedOutcome::Done
     }
 
-    /// What is said when [`Performer::call_cached`] found that an object does not exist.
+    /// The error after [`Performer::call_cached`] found that an object does not exist.
     #[cold]
     pub(crate) fn missing_object_error(&self, head: (u64, u64), command: Command) -> ReplayError {
         let id = self.in_place_handles.missing.take().unwrap_or(ObjectId::NULL);
         self.call_error(head, command, format!("{id} does not exist at this point"))
     }
 
-    /// After a call that succeeded in the trace.
+    /// Checks the result of a call that succeeded in the trace.
     pub(crate) fn expect_success(&self, head: (u64, u64), result: u64) -> Result<(), ReplayError> {
         let code = lavascope_abi::Result(result as u32 as i32);
         let command = RecordHeader::from_words(head.0, head.1).command;
@@ -269,10 +268,10 @@ impl Performer<'_> {
         ReplayError::Call { stream: self.stream, call, command: command.desc().name, what }
     }
 
-    /// The driver does not have a command.
+    /// Skips a command that the driver does not support.
     #[cold]
     fn skip_missing_command(&self, head: (u64, u64), command: Command) -> Result<(), ReplayError> {
-        // Names and labels are for people.
+        // Debug names and labels do not change the result.
         if command.desc().block.contains("debug") {
             return Ok(());
         }

@@ -1,4 +1,5 @@
-//! Performs one call: laid out as C memory with the handles of here, called, and what it made named.
+//! Performs one call: unpacks it as C memory with the handles of this device, calls the driver, and assigns ids to new
+//! objects.
 
 use std::cell::Cell;
 use std::sync::Arc;
@@ -21,10 +22,10 @@ use crate::port::device_addresses::DeviceAddressMap;
 use crate::port::queue_families::QueueFamilyMap;
 use crate::replay::{GLOBAL, Replay, lock};
 
-/// A call that was complete in the trace.
+/// A complete call of the trace.
 pub(crate) struct RecordedCall<'r> {
     pub(crate) enter: Record<'r>,
-    /// None for a command that returns nothing and writes nothing.
+    /// None for a command without result and outputs.
     pub(crate) leave: Option<Record<'r>>,
 }
 
@@ -33,7 +34,7 @@ impl RecordedCall<'_> {
         self.enter.command()
     }
 
-    /// The code that it returned in the trace; success where it returned none.
+    /// The result code in the trace; success if it returned none.
     pub(crate) fn code(&self) -> i32 {
         let kind = self.command().desc().outputs.map(|it| it.result);
         match (kind, self.leave) {
@@ -46,18 +47,18 @@ impl RecordedCall<'_> {
         self.code() < 0
     }
 
-    /// The first parameter: whom the call is about.
+    /// The first parameter: the object on which the command is called.
     pub(crate) fn first_object(&self) -> ObjectId {
         ObjectId::from_raw(word(self.enter.words(), 0)).unwrap_or(ObjectId::NULL)
     }
 }
 
-/// A word of an image.
+/// A word of a body.
 fn word(words: &[u64], at: usize) -> u64 {
     words.get(HEADER_SIZE / 8 + at).copied().unwrap_or(0)
 }
 
-/// Finds handles, and remembers what it did not find.
+/// Finds handles, and stores ids that it did not find.
 struct HandleLookup<'a> {
     objects: &'a ReplayObjects,
     addresses: &'a DeviceAddressMap,
@@ -88,7 +89,7 @@ impl HandleResolver for HandleLookup<'_> {
     }
 
     fn handle(&self, id: ObjectId) -> u64 {
-        // Nobody knew it when the trace was made: the call does not use it, or was wrong then.
+        // The id was unknown at capture: the call does not use the object, or was invalid.
         if id.is_unknown() {
             return 0;
         }
@@ -102,17 +103,17 @@ impl HandleResolver for HandleLookup<'_> {
     }
 }
 
-/// One thread's means of performing calls.
+/// The state with which one thread performs calls.
 pub(crate) struct Performer<'a> {
     pub(crate) replay: &'a Replay,
     pub(crate) stream: u32,
     pub(crate) arena: Arena,
-    /// What the next call reads of the host's own memory.
+    /// The host memory that the next call reads.
     pub(crate) host_memory: HostMemory,
-    /// By owner, as far as this thread has met them.
+    /// The functions of each owner that this thread has used.
     functions: Vec<Option<Arc<Functions>>>,
     pub(crate) in_place_handles: InPlaceHandles,
-    /// By number of the command; empty until there is one.
+    /// By command number; empty until a command is cached.
     pub(crate) cached_calls: Vec<Option<CachedCall>>,
 }
 
@@ -154,7 +155,7 @@ impl<'a> Performer<'a> {
         ReplayError::Call { stream: self.stream, call, command, what: what.into() }
     }
 
-    /// As it was.
+    /// Performs a call without changes.
     pub(crate) fn perform_unchanged(&mut self, done: &RecordedCall<'_>) -> Result<(), ReplayError> {
         if done.has_failed() {
             return Ok(());
@@ -165,7 +166,7 @@ impl<'a> Performer<'a> {
         self.finish_call(done, laid, result)
     }
 
-    /// The parameters as C memory, which lives until the next call is laid out.
+    /// Unpacks the parameters as C memory, which is valid until the next call is unpacked.
     pub(crate) fn unpack(&mut self, done: &RecordedCall<'_>) -> Result<UnpackedCall, ReplayError> {
         self.arena.clear();
         let Replay { objects, addresses, families, .. } = self.replay;
@@ -184,8 +185,8 @@ impl<'a> Performer<'a> {
         Ok(UnpackedCall { image, owner })
     }
 
-    /// The place that a parameter leads to and that the call needs. A record may have null there: its check knows what
-    /// a record looks like, and not what a command needs.
+    /// The memory that a required pointer parameter refers to. A record may have null there: its check knows the format
+    /// of a record, but not what a command requires.
     pub(crate) fn required<T>(&self, done: &RecordedCall<'_>, pointer: Ptr<T>) -> Result<*mut T, ReplayError> {
         match pointer.is_null() {
             true => Err(self.error(done, "it has a null pointer where it needs a structure")),
@@ -193,7 +194,7 @@ impl<'a> Performer<'a> {
         }
     }
 
-    /// The places of so many elements that a parameter leads to.
+    /// The memory of an array parameter.
     pub(crate) fn elements<T>(
         &self,
         done: &RecordedCall<'_>,
@@ -213,7 +214,7 @@ impl<'a> Performer<'a> {
     pub(crate) fn call(&mut self, done: &RecordedCall<'_>, laid: UnpackedCall) -> Result<u64, ReplayError> {
         let command = done.command();
         let Some(function) = self.function(laid.owner, command) else {
-            // Names and labels are for people.
+            // Debug names and labels do not change the result.
             if command.desc().block.contains("debug") {
                 return Ok(0);
             }
@@ -245,7 +246,7 @@ impl<'a> Performer<'a> {
         self.functions[at].as_ref()?.get(command)
     }
 
-    /// After the driver returned: what failed is told, what is new gets its name, what ended is forgotten.
+    /// After the driver has returned: reports a failure, assigns ids to new objects, and forgets destroyed ones.
     pub(crate) fn finish_call(
         &mut self,
         done: &RecordedCall<'_>,
@@ -281,13 +282,13 @@ impl<'a> Performer<'a> {
         }
     }
 
-    /// What a call ends does not exist any more.
+    /// Forgets the objects that a call destroys.
     pub(crate) fn remove_destroyed(&self, done: &RecordedCall<'_>) {
         let desc = done.command().desc();
         if !desc.name.starts_with("vkDestroy") && !desc.name.starts_with("vkFree") {
             return;
         }
-        // What is destroyed comes last; before it stand the device and the pool.
+        // The destroyed objects come last, after the device and the pool.
         let body = done.enter.body();
         let word_at = |at: usize| {
             let bytes = body.get(at..at + 8)?;
@@ -317,13 +318,13 @@ impl<'a> Performer<'a> {
         }
     }
 
-    /// The device that a call is about.
+    /// The device on which a call is made.
     pub(crate) fn device(&self, done: &RecordedCall<'_>) -> Result<Arc<ReplayDevice>, ReplayError> {
         let owner = self.owner(done)?;
         self.replay.device(owner).ok_or_else(|| self.error(done, "its device does not exist at this point"))
     }
 
-    /// The handle here of an object that a call needs; null stays null.
+    /// The handle of an object that a call needs; null stays null.
     pub(crate) fn handle(&self, done: &RecordedCall<'_>, raw: u64) -> Result<u64, ReplayError> {
         match ObjectId::from_raw(raw) {
             Some(id) if id.is_null() || id.is_unknown() => Ok(0),
@@ -341,7 +342,7 @@ pub(crate) fn missing_command_text(command: Command) -> String {
     format!("this driver does not have it; it needs {}", command.desc().block)
 }
 
-/// A code as the specification calls it.
+/// The name of a result code.
 pub(crate) fn result_name(code: lavascope_abi::Result) -> String {
     let known = lavascope_abi::command_by_name("vkDeviceWaitIdle").and_then(|it| it.desc().outputs);
     let field = known.and_then(|it| it.layout.fields.first());
@@ -363,7 +364,7 @@ mod tests {
     use crate::options::ReplayOptions;
     use crate::replay::RunMode as ReplayPurpose;
 
-    /// No object has an id.
+    /// Resolves no id.
     struct NoIds;
 
     impl IdResolver for NoIds {

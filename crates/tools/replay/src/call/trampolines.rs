@@ -1,8 +1,8 @@
-//! Calls a function of Vulkan with the parameters that lie in an image.
+//! Calls a Vulkan function with parameters in memory.
 
 use lavascope_abi::{Bool32, FnPtr, Result};
 
-/// A return value, widened.
+/// A return value, widened to 64 bits.
 pub(crate) trait Bits {
     fn bits(self) -> u64;
 }
@@ -51,10 +51,10 @@ impl Bits for u64 {
 /// for a call that the specification allows at this point.
 pub(crate) type Caller = unsafe fn(*const (), *const u8) -> u64;
 
-/// One way to call each command, and the names that a driver may know it by.
+/// Defines a function that calls each command, and the names under which drivers may know it.
 macro_rules! calls {
     ($($command:ident, $image:ident, $function:ident, [$($name:literal),*] = fn($($parameter:ident),*);)*) => {
-        /// What calls functions of a command.
+        /// The function that calls a command.
         pub(crate) fn caller(command: Command) -> Caller {
             match command {
                 $(Command::$command => {
@@ -71,7 +71,7 @@ macro_rules! calls {
             }
         }
 
-        /// The names of a command, the newest first.
+        /// The names of a command, newest first.
         pub(crate) fn names(command: Command) -> &'static [&'static std::ffi::CStr] {
             match command {
                 $(Command::$command => &[$($name),*],)*

@@ -85,10 +85,10 @@ mod tests {
     fn only_what_is_declared_and_missing_is_told() {
         let capability = 2 << 16 | OP_CAPABILITY;
         let code = [0x0723_0203, 0x1_0000, 0, 10, 0, capability, 1, capability, 10, capability, 22, 0x3_000e, 0, 1];
-        let told = |missing: &[&'static str]| missing_capabilities(&code, missing).collect::<Vec<_>>();
-        assert_eq!(told(&["shaderFloat64", "wideLines"]), ["Float64"]);
-        assert_eq!(told(&["shaderInt16", "shaderFloat64"]), ["Float64", "Int16"]);
-        assert_eq!(told(&["shaderInt8"]), [""; 0]);
+        let missing_for = |missing: &[&'static str]| missing_capabilities(&code, missing).collect::<Vec<_>>();
+        assert_eq!(missing_for(&["shaderFloat64", "wideLines"]), ["Float64"]);
+        assert_eq!(missing_for(&["shaderInt16", "shaderFloat64"]), ["Float64", "Int16"]);
+        assert_eq!(missing_for(&["shaderInt8"]), [""; 0]);
         assert_eq!(missing_capabilities(&code[..3], &["shaderFloat64"]).count(), 0);
     }
 

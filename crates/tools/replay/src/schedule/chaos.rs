@@ -1,15 +1,15 @@
-//! Noise: threads that are held up at random, so that only the order of the trace keeps them in order.
+//! Noise: delays threads at random, so that only the order edges of the trace keep them in order.
 
 use std::time::Duration;
 
-/// A thread's own random numbers, from a seed and its place.
+/// The random numbers of one thread, from a seed and the index of the thread.
 pub(crate) struct Chaos {
     state: u64,
 }
 
 impl Chaos {
     pub(crate) fn new(seed: u64, place: usize) -> Chaos {
-        // Any two threads differ, and no state is zero.
+        // Two threads have different states, and no state is zero.
         Chaos { state: (seed ^ (place as u64 + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15)) | 1 }
     }
 
@@ -20,7 +20,7 @@ impl Chaos {
         self.state
     }
 
-    /// Goes on at once, lets others go first, or sleeps.
+    /// Continues at once, yields, or sleeps.
     pub(crate) fn delay(&mut self) {
         match self.next() % 64 {
             0 => std::thread::sleep(Duration::from_micros(self.next() % 300)),

@@ -1,7 +1,8 @@
-//! Threads that wait for the device: who they are, and whether it gets on.
+//! The threads that wait for the device, and whether the device makes progress.
 //!
-//! A wait with a time limit is made again and again, and given up when nobody has got on for some time. A wait without
-//! one cannot be given up: the driver has the thread. Whoever watches the replay is told of those.
+//! A wait with a time limit is repeated, and ends with an error if nothing makes progress for some time. A wait without
+//! a limit cannot be ended, because the thread is inside the driver. The caller of the replay is informed of such
+//! waits.
 
 use std::sync::Mutex;
 use std::sync::atomic::Ordering;
@@ -12,7 +13,7 @@ use crate::error::ReplayError;
 use crate::replay::{Replay, lock};
 use crate::schedule::positions::StallWatch;
 
-/// All threads that wait for the device now.
+/// All threads that wait for the device.
 #[derive(Default)]
 pub(crate) struct DeviceWaits(Mutex<Vec<DeviceWait>>);
 
@@ -24,16 +25,16 @@ struct DeviceWait {
     limit: WaitLimit,
 }
 
-/// Whether a wait comes back from the driver by itself.
+/// Whether the driver returns from a wait early.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum WaitLimit {
-    /// Now and then.
+    /// From time to time.
     Sliced,
-    /// Only when it is over.
+    /// Only when the wait is over.
     Unlimited,
 }
 
-/// A thread waits, until this is dropped.
+/// A thread waits as long as this exists.
 pub(crate) struct DeviceWaitGuard<'a> {
     replay: &'a Replay,
     stream: u32,
@@ -41,7 +42,7 @@ pub(crate) struct DeviceWaitGuard<'a> {
 }
 
 impl<'a> Performer<'a> {
-    /// To be kept while the thread waits in a call.
+    /// Marks that the thread waits in a call, as long as the result exists.
     pub(crate) fn begin_wait(
         &self,
         done: &RecordedCall<'_>,
@@ -56,7 +57,7 @@ impl<'a> Performer<'a> {
 }
 
 impl DeviceWaitGuard<'_> {
-    /// Looks again: an error if the replay was stopped, or nobody gets on.
+    /// Returns an error if the replay was stopped, or nothing makes progress.
     pub(crate) fn check(&mut self) -> Result<(), ReplayError> {
         let replay = self.replay;
         self.watch.check(|| replay.describe_waits())
@@ -73,7 +74,7 @@ impl Drop for DeviceWaitGuard<'_> {
 }
 
 impl Replay {
-    /// Who waits for what: first for the device, then for each other.
+    /// Describes all waits: first those for the device, then those between threads.
     fn describe_waits(&self) -> String {
         let text = |device_wait: &DeviceWait| {
             let DeviceWait { stream, call, command, what, .. } = device_wait;
@@ -83,13 +84,13 @@ impl Replay {
         all.into_iter().chain(self.positions.describe_waits()).collect::<Vec<_>>().join(", ")
     }
 
-    /// Whether a thread is in a wait from which only the device lets it return.
+    /// Whether a thread is in a wait that only the device can end.
     fn is_blocked_in_driver(&self) -> bool {
         lock(&self.device_waits.0).iter().any(|it| it.limit == WaitLimit::Unlimited)
     }
 }
 
-/// Finds out that a wait without a limit lasts too long.
+/// Detects that a wait without a limit takes too long.
 pub(crate) struct HangDetector<'a> {
     replay: &'a Replay,
     seen: u64,
@@ -102,7 +103,7 @@ impl<'a> HangDetector<'a> {
         HangDetector { replay, seen: 0, since: Instant::now(), is_reported: false }
     }
 
-    /// Looks again, and tells once.
+    /// Checks once, and reports at most once.
     pub(crate) fn check(&mut self) {
         let Replay { positions, options, .. } = self.replay;
         let seen = positions.total_progress();
@@ -121,10 +122,10 @@ impl<'a> HangDetector<'a> {
     }
 }
 
-/// Ends the process at once. What libraries want to do at its end may wait for a driver that never answers.
+/// Ends the process at once. Exit handlers of libraries might wait for a driver that never answers.
 pub fn end_process(code: i32) -> ! {
     lavascope_platform::process::exit_immediately(code)
 }
 
-/// How often somebody looks.
+/// The interval of the checks.
 pub(crate) const INTERVAL: Duration = Duration::from_millis(100);

@@ -1,4 +1,4 @@
-//! When each thread performs its next call.
+//! Decides when each thread performs its next call.
 
 pub(crate) mod atomics;
 pub(crate) mod chaos;

@@ -1,4 +1,4 @@
-//! A thread of the trace, played by a thread of ours.
+//! Plays one stream of the trace on a thread of the replay.
 
 use std::sync::atomic::Ordering;
 
@@ -24,17 +24,17 @@ const FLUSH_INTERVAL: u64 = 64;
 pub(crate) struct StreamPlayer<'a> {
     performer: Performer<'a>,
     index: usize,
-    /// How far it is.
+    /// The progress of this thread, which others read.
     counter: &'a ProgressCounter,
     stream: u32,
-    /// Calls that have begun and not returned, outermost first: more than one where a callback calls.
+    /// Calls that have begun and not returned, outermost first. There are several if a callback makes calls.
     open_calls: Vec<Vec<u64>>,
     throttle: Option<ThreadThrottle<'a>>,
     calls: u64,
     write_comparison: WriteComparison,
-    /// By place: how far other threads are known to be.
+    /// By index of a thread: the last call of it that is known to be complete.
     known_positions: Vec<u64>,
-    /// Room for words that are not needed any more.
+    /// Buffers for reuse.
     spare: Vec<Vec<u64>>,
 }
 
@@ -54,7 +54,7 @@ impl<'a> StreamPlayer<'a> {
         }
     }
 
-    /// Plays everything. Others are told when it is over, however it ends.
+    /// Plays the whole stream. Other threads learn when it ends, whatever the reason.
     pub(crate) fn play(mut self, mut reader: StreamReader<'_, '_>) -> Result<(), ReplayError> {
         let result = self.play_records(&mut reader);
         if result.is_err() {
@@ -64,13 +64,13 @@ impl<'a> StreamPlayer<'a> {
         result
     }
 
-    /// Whether a call has begun that does not wait for anybody: it returns before anybody else does something.
+    /// Whether an outer call has begun. An inner one then returns before any other thread continues.
     pub(crate) fn is_in_call(&self) -> bool {
         let command = |it: &Vec<u64>| Command::from_number(RecordHeader::from_words(it[0], it[1]).command);
         self.open_calls.last().and_then(command).is_some_and(|it| !is_wait(it))
     }
 
-    /// The end of the stream.
+    /// Marks the end of the stream.
     pub(crate) fn end(&self) {
         lock(&self.performer.replay.write_comparison).add(self.write_comparison);
         self.performer.replay.calls.fetch_add(self.calls, Ordering::Relaxed);
@@ -97,7 +97,7 @@ impl<'a> StreamPlayer<'a> {
         Ok(())
     }
 
-    /// Performs a record, which is used up by that.
+    /// Performs a record, and consumes its words.
     #[inline]
     pub(crate) fn play_record(&mut self, record_mut: RecordMut<'_>) -> Result<(), ReplayError> {
         if self.try_cached_call(record_mut.record)? {
@@ -112,8 +112,8 @@ impl<'a> StreamPlayer<'a> {
     #[inline]
     fn try_cached_call(&mut self, words: &mut [u64]) -> Result<bool, ReplayError> {
         let head = (words[0], words[1]);
-        let RecordHeader { kind, call, order_edge_count: touches, .. } = RecordHeader::from_words(head.0, head.1);
-        if kind != RecordPhase::Enter as u8 || touches != 0 || self.calls.is_multiple_of(FLUSH_INTERVAL) {
+        let RecordHeader { kind, call, order_edge_count: edge_count, .. } = RecordHeader::from_words(head.0, head.1);
+        if kind != RecordPhase::Enter as u8 || edge_count != 0 || self.calls.is_multiple_of(FLUSH_INTERVAL) {
             return Ok(false);
         }
         match self.performer.call_cached(head, words) {
@@ -131,10 +131,11 @@ impl<'a> StreamPlayer<'a> {
     /// Takes the slice and the time separately, so that both are passed in registers.
     #[inline(never)]
     fn play_words(&mut self, words: &mut [u64], time: u64) -> Result<(), ReplayError> {
-        // As words, here and below: a head in parts would go by way of memory with every record.
+        // Kept as whole words, here and below: writing the header in parts and reading it as a whole is a
+        // store-forwarding stall.
         let head = (words[0], words[1]);
-        let RecordHeader { kind, call, order_edge_count: touches, .. } = RecordHeader::from_words(head.0, head.1);
-        for word in &words[words.len() - touches as usize..] {
+        let RecordHeader { kind, call, order_edge_count: edge_count, .. } = RecordHeader::from_words(head.0, head.1);
+        for word in &words[words.len() - edge_count as usize..] {
             self.wait_for_edge(call, OrderEdge::from_word(*word))?;
         }
         if let Some(hold) = &mut self.throttle {
@@ -153,16 +154,16 @@ impl<'a> StreamPlayer<'a> {
         Ok(())
     }
 
-    /// Returns when a call of another thread is complete. What is not in the file is not waited for.
+    /// Waits until a call of another thread is complete. A thread that is not in the file is not waited for.
     #[inline]
-    fn wait_for_edge(&mut self, call: u64, touch: OrderEdge) -> Result<(), ReplayError> {
+    fn wait_for_edge(&mut self, call: u64, edge: OrderEdge) -> Result<(), ReplayError> {
         let positions = &self.performer.replay.positions;
-        let Some(other) = positions.index_of(touch.thread) else { return Ok(()) };
+        let Some(other) = positions.index_of(edge.thread) else { return Ok(()) };
         if self.known_positions.len() <= other {
             self.known_positions.resize(other + 1, 0);
         }
-        if self.known_positions[other] < touch.call {
-            self.known_positions[other] = positions.wait(self.index, call, (other, touch.call))?;
+        if self.known_positions[other] < edge.call {
+            self.known_positions[other] = positions.wait(self.index, call, (other, edge.call))?;
         }
         Ok(())
     }
@@ -171,7 +172,7 @@ impl<'a> StreamPlayer<'a> {
         ReplayError::Record { stream: self.stream, what }
     }
 
-    /// A call begins. Where it has no second record it is performed, and that is said.
+    /// Processes the parameters of a call. A call without outputs is performed at once; returns whether it was.
     #[inline]
     fn enter(&mut self, head: (u64, u64), words: &mut [u64]) -> Result<bool, ReplayError> {
         let replay = self.performer.replay;
@@ -180,7 +181,7 @@ impl<'a> StreamPlayer<'a> {
                 return self.open_call(row, words).map(|()| false);
             }
             if let Some(straight) = row.in_place.as_ref().filter(|it| it.is_unchanged(replay)) {
-                // A command that is recorded does not take long, but those that sleep should not be missed for long.
+                // A recorded command is quick, but sleeping threads should not wait long for their wake-up.
                 if self.calls.is_multiple_of(FLUSH_INTERVAL) || !straight.is_recorded {
                     replay.positions.flush_wakeups(self.index);
                 }
@@ -203,9 +204,9 @@ impl<'a> StreamPlayer<'a> {
         Ok(true)
     }
 
-    /// A call is performed when all of it is known.
+    /// Keeps a call until its outputs are known.
     fn open_call(&mut self, row: &CommandEntry, words: &[u64]) -> Result<(), ReplayError> {
-        // Commands that are called in place are checked at that time.
+        // Records of commands with an in-place function are checked when they are performed.
         if row.in_place.is_none() {
             check(words).map_err(|it| self.record_error(it.to_string()))?;
         }
@@ -234,7 +235,7 @@ impl<'a> StreamPlayer<'a> {
         result
     }
 
-    /// Performs a call both of whose records are known.
+    /// Performs a call whose parameters and outputs are known.
     fn complete_call(&mut self, head: RecordHeader, enter: &mut [u64], leave: &[u64]) -> Result<(), ReplayError> {
         let straight = self.performer.replay.handlers.get(head.command).and_then(|it| it.in_place.as_ref());
         if let Some((straight, code)) =
@@ -253,7 +254,7 @@ impl<'a> StreamPlayer<'a> {
             }
         }
         let leave = check(leave).map_err(|it| self.record_error(it.to_string()))?;
-        // Checked when it began, or not yet.
+        // Checked at the begin of the call, or not yet.
         let enter = match straight {
             Some(_) => check(enter).map_err(|it| self.record_error(it.to_string()))?,
             None => {
@@ -263,7 +264,7 @@ impl<'a> StreamPlayer<'a> {
         self.performer.perform(&RecordedCall { enter, leave: Some(leave) })
     }
 
-    /// Bytes of the host that the next call reads.
+    /// Stores bytes of host memory that the next call reads.
     fn store_host_bytes(&mut self, words: &[u64]) -> Result<(), ReplayError> {
         let Some(host_bytes) = HostBytes::parse(words) else {
             let what = "what a call reads from the host cannot be read".to_owned();
@@ -278,7 +279,7 @@ impl<'a> StreamPlayer<'a> {
         }
     }
 
-    /// What the host wrote before the call behind it.
+    /// Performs a host write that came before the next call.
     fn write(&mut self, words: &[u64]) -> Result<(), ReplayError> {
         if self.performer.replay.is_plan() {
             return Ok(());
@@ -295,7 +296,7 @@ impl<'a> StreamPlayer<'a> {
         let about = (&self.performer.replay.addresses, &self.performer.replay.bindings);
         let mut is_settled = false;
         for (offset, bytes) in written.runs() {
-            // What the device is about to write must not be taken for what the host wrote.
+            // A pending device write must not be mistaken for a host write.
             if !is_settled && memory.may_be_device_write(offset, bytes) {
                 is_settled = true;
                 teardown::wait_until_idle(self.performer.replay, memory.device());

@@ -14,35 +14,35 @@ use rustc_hash::FxHashMap;
 use crate::error::ReplayError;
 use crate::schedule::progress_counter::ProgressCounter;
 
-/// How often one looks before one sleeps: about two microseconds.
+/// Number of polls before a thread sleeps: about two microseconds.
 const SPIN_COUNT: u32 = 400;
-/// How long one sleeps before one asks whether anybody can go on at all.
+/// How long a thread sleeps before it looks for a cycle.
 const NAP: Duration = Duration::from_millis(200);
-/// Threads whose numbers are below this are found without a map.
+/// Thread numbers below this are found without a map.
 const DENSE_MAX: u32 = 4096;
-/// No place.
+/// The index of a thread that is not in the file.
 const NOWHERE: u32 = u32::MAX;
 
 /// The threads of a trace.
 pub(crate) struct ThreadPositions {
     all: Vec<ThreadPosition>,
-    /// By number of the stream: its place above.
+    /// The index of a thread in `threads`, by stream number.
     dense: Vec<u32>,
     sparse: FxHashMap<u32, usize>,
     is_stopped: AtomicBool,
-    /// Set by somebody who does not want any more.
+    /// Set by the user to end the replay.
     interrupt: Arc<AtomicBool>,
-    /// Whether somebody looks at a thread, so that nobody should be impatient.
+    /// Whether the replay is paused, so that waits may take long.
     pub(crate) is_paused: AtomicBool,
 }
 
-/// Apart from each other in memory: each is written by a thread of its own with every call.
+/// Padded, because each is written by its own thread at every call; together they would be subject to false sharing.
 #[repr(align(128))]
 struct ThreadPosition {
-    /// The last call that is complete; all of them when the thread is at its end.
+    /// The last complete call; the largest number when the thread has ended.
     completed: ProgressCounter,
     stream: u32,
-    /// Whom it sleeps for, one more than its place, until which call, and before which call of its own.
+    /// While the thread sleeps: the index of the other thread plus one, the call it waits for, and its own next call.
     waits_for: AtomicU32,
     waits_until: AtomicU64,
     call: AtomicU64,
@@ -77,7 +77,7 @@ impl ThreadPositions {
         }
     }
 
-    /// The place of a thread; none where it is not in the file.
+    /// The index of a thread; none if it is not in the file.
     #[inline]
     pub(crate) fn index_of(&self, thread: u32) -> Option<usize> {
         match self.dense.get(thread as usize) {
@@ -86,30 +86,30 @@ impl ThreadPositions {
         }
     }
 
-    /// How far one thread is, for that thread.
+    /// The progress of a thread, for that thread itself.
     pub(crate) fn counter(&self, place: usize) -> &ProgressCounter {
         &self.all[place].completed
     }
 
-    /// Everything before and including a call is complete.
+    /// Publishes that all calls up to this one are complete.
     #[inline]
     pub(crate) fn publish(&self, place: usize, call: u64) {
         self.all[place].completed.publish(call);
     }
 
-    /// What was published is known to all who sleep. Before a thread may stand still, as it does in most calls.
+    /// Wakes threads that sleep for published calls. Must be called before the thread may block, as most calls do.
     #[inline]
     pub(crate) fn flush_wakeups(&self, place: usize) {
         self.all[place].completed.flush_wakeups();
     }
 
-    /// The thread will do no more.
+    /// Publishes that the thread has ended.
     pub(crate) fn end(&self, place: usize) {
         self.publish(place, u64::MAX);
         self.flush_wakeups(place);
     }
 
-    /// All threads stop where they are.
+    /// Stops all threads.
     pub(crate) fn stop(&self) {
         self.is_stopped.store(true, Ordering::SeqCst);
         self.all.iter().for_each(|it| it.completed.wake_all());
@@ -124,12 +124,12 @@ impl ThreadPositions {
         self.all[place].completed.get()
     }
 
-    /// Whether a call of another thread is complete. What is not in the file is not waited for.
-    pub(crate) fn is_complete(&self, touch: OrderEdge) -> bool {
-        self.index_of(touch.thread).is_none_or(|it| self.completed(it) >= touch.call)
+    /// Whether a call of another thread is complete. A thread that is not in the file is not waited for.
+    pub(crate) fn is_complete(&self, edge: OrderEdge) -> bool {
+        self.index_of(edge.thread).is_none_or(|it| self.completed(it) >= edge.call)
     }
 
-    /// Returns when a call of another thread is complete, with the last that is.
+    /// Waits until a call of another thread is complete. Returns the last complete one.
     pub(crate) fn wait(&self, place: usize, call: u64, (other, until): (usize, u64)) -> Result<u64, ReplayError> {
         for _ in 0..SPIN_COUNT {
             let done = self.completed(other);
@@ -146,7 +146,7 @@ impl ThreadPositions {
         own.call.store(call, Ordering::Relaxed);
         own.waits_until.store(until, Ordering::Relaxed);
         own.waits_for.store(other as u32 + 1, Ordering::Release);
-        // Whoever waits for us must know how far we are.
+        // Threads that wait for this one must learn of its progress.
         own.completed.flush_wakeups();
         let result = loop {
             let slept = self.all[other].completed.sleep(until, NAP, || self.is_stopped());
@@ -167,7 +167,7 @@ impl ThreadPositions {
         result
     }
 
-    /// Who waits for whom, if that leads back to the thread at `place`.
+    /// Describes the waits from the thread at `place`, if they form a cycle.
     fn find_cycle(&self, place: usize) -> Option<String> {
         let mut texts = Vec::new();
         let mut at = place;
@@ -187,7 +187,7 @@ impl ThreadPositions {
         None
     }
 
-    /// Who sleeps for whom.
+    /// Describes which thread waits for which.
     pub(crate) fn describe_waits(&self) -> Vec<String> {
         let one = |own: &ThreadPosition| {
             let other = (own.waits_for.load(Ordering::Acquire) as usize).checked_sub(1)?;
@@ -201,24 +201,24 @@ impl ThreadPositions {
         format!("call {call} of thread {} waits for call {until} of thread {stream}", own.stream)
     }
 
-    /// Calls that are complete, of threads that are not at their end.
+    /// Number of complete calls of threads that have not ended.
     pub(crate) fn calls(&self) -> u64 {
         let all = self.all.iter().map(|it| it.completed.get());
         all.filter(|it| *it != u64::MAX).sum()
     }
 
-    /// How far all threads are, as one number that changes whenever anybody gets on.
+    /// The progress of all threads as one number, which changes whenever any thread makes progress.
     pub(crate) fn total_progress(&self) -> u64 {
         self.all.iter().fold(0, |sum, it| sum.wrapping_add(it.completed.get()))
     }
 
-    /// Tells when nobody has got on for some time.
+    /// Detects that no thread makes progress for some time.
     pub(crate) fn watch(&self, patience: Duration) -> StallWatch<'_> {
         StallWatch { positions: self, patience, seen: self.total_progress(), since: Instant::now() }
     }
 }
 
-/// Held by somebody who waits for the device.
+/// Used by a thread that waits for the device.
 pub(crate) struct StallWatch<'a> {
     positions: &'a ThreadPositions,
     patience: Duration,
@@ -227,7 +227,7 @@ pub(crate) struct StallWatch<'a> {
 }
 
 impl StallWatch<'_> {
-    /// Looks again: an error if the replay was stopped, or nobody gets on.
+    /// Returns an error if the replay was stopped, or no thread makes progress.
     pub(crate) fn check(&mut self, what: impl FnOnce() -> String) -> Result<(), ReplayError> {
         if self.positions.is_stopped() {
             return Err(ReplayError::Stopped);
@@ -249,7 +249,7 @@ mod tests {
 
     use super::*;
 
-    fn touch(thread: u32, call: u64) -> OrderEdge {
+    fn edge(thread: u32, call: u64) -> OrderEdge {
         OrderEdge { thread, call }
     }
 
@@ -262,7 +262,7 @@ mod tests {
                 let (positions, seen) = (&positions, &seen);
                 scope.spawn(move || {
                     for turn in 1..=2000 {
-                        // The first goes first in each turn.
+                        // The first thread is first in each turn.
                         let needed = turn - u64::from(place == 0);
                         let other = positions.index_of(other).expect("it is there");
                         positions.wait(place, turn, (other, needed)).expect("no circle");
@@ -272,7 +272,7 @@ mod tests {
                     positions.end(place);
                 })
             };
-            // Joined by hand: ThreadSanitizer does not see what the end of a scope waits for.
+            // Joined explicitly, because ThreadSanitizer does not see what the end of a scope waits for.
             [(0, 9), (1, 4)].map(start).into_iter().for_each(|it| it.join().expect("nobody panics"));
         });
         assert_eq!(seen.into_inner(), 4000);
@@ -281,8 +281,8 @@ mod tests {
     #[test]
     fn what_is_not_in_the_file_is_not_waited_for() {
         let positions = ThreadPositions::new(&[1, DENSE_MAX + 5], Arc::default());
-        assert!(positions.is_complete(touch(77, 5)) && positions.is_complete(touch(0, 5)));
-        assert!(!positions.is_complete(touch(1, 5)) && !positions.is_complete(touch(DENSE_MAX + 5, 5)));
+        assert!(positions.is_complete(edge(77, 5)) && positions.is_complete(edge(0, 5)));
+        assert!(!positions.is_complete(edge(1, 5)) && !positions.is_complete(edge(DENSE_MAX + 5, 5)));
         positions.end(1);
         assert!(positions.wait(0, 1, (1, 1_000_000)).is_ok());
         assert_eq!(positions.index_of(DENSE_MAX + 5), Some(1));
@@ -302,8 +302,8 @@ mod tests {
             };
             [one(0, 1), one(1, 0)].map(|it| it.join().expect("no panic")).to_vec()
         });
-        let told = "call 10 of thread 1 waits for call 50 of thread 2";
-        assert!(errors.iter().any(|it| it.contains(told)), "{errors:?}");
+        let expected = "call 10 of thread 1 waits for call 50 of thread 2";
+        assert!(errors.iter().any(|it| it.contains(expected)), "{errors:?}");
     }
 
     #[test]

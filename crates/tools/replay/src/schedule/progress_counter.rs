@@ -1,10 +1,10 @@
-//! How far one thread is, for others to look at and to sleep on.
+//! The progress of one thread, which others read and wait for.
 //!
-//! The thread stores its number and looks whether somebody wants it: two plain accesses to a line that is its own. Who
-//! is about to sleep says first what it wants. The two may miss each other; so the thread looks once more, in an order
-//! that all agree on, before it may stand still ([`ProgressCounter::flush_wakeups`]).
+//! The thread stores its number, and checks whether another one waits for it: two plain accesses to its own cache line.
+//! A thread that is about to sleep first stores which number it needs. The two may miss each other. Before the thread
+//! may block, it therefore checks once more with sequential consistency ([`ProgressCounter::flush_wakeups`]).
 //!
-//! Compiled twice: with the atomics of the standard library, and for the test that goes through all interleavings.
+//! Compiled twice: with the atomics of the standard library, and with those of `loom` for a test of all interleavings.
 
 use std::time::Duration;
 
@@ -13,12 +13,12 @@ use super::atomics::{AtomicU64, EventCount, Ordering, fence};
 /// A number that only grows, written by one thread.
 pub(crate) struct ProgressCounter {
     value: AtomicU64,
-    /// The least that somebody sleeps for; the largest number where nobody does.
+    /// The smallest number that a sleeping thread needs; the largest number if no thread sleeps.
     wake_at: AtomicU64,
     event_count: EventCount,
 }
 
-/// How somebody slept.
+/// How a thread slept.
 #[derive(Clone, Copy)]
 pub(crate) struct SleepOutcome {
     pub(crate) is_timeout: bool,
@@ -35,7 +35,7 @@ impl Default for ProgressCounter {
 }
 
 impl ProgressCounter {
-    /// Everything up to this is done, and whoever sees the number sees what was done.
+    /// Publishes a number. A thread that sees it also sees everything that was done before.
     #[inline]
     pub(crate) fn publish(&self, value: u64) {
         self.value.store(value, Ordering::Release);
@@ -49,26 +49,26 @@ impl ProgressCounter {
         self.value.load(Ordering::Acquire)
     }
 
-    /// Wakes those that began to sleep while the last number was published.
+    /// Wakes threads that began to sleep while the last number was published.
     #[inline]
     pub(crate) fn flush_wakeups(&self) {
-        // Pairs with the one in `sleep`: either we see what is wanted, or who wants it sees the number.
+        // Pairs with the fence in `sleep`: either this thread sees the request, or the sleeping thread sees the number.
         fence(Ordering::SeqCst);
         if self.value.load(Ordering::Relaxed) >= self.wake_at.load(Ordering::Relaxed) {
             self.wake_all();
         }
     }
 
-    /// Wakes everybody; those that still have to wait say so again.
+    /// Wakes all threads; those that must wait longer sleep again.
     #[cold]
     pub(crate) fn wake_all(&self) {
         self.wake_at.store(u64::MAX, Ordering::Relaxed);
         self.event_count.notify_all();
     }
 
-    /// Sleeps until the number may have been reached, or `nap` is over. Not at all where `is_over`.
+    /// Sleeps until the number may be reached, or `nap` is over. Returns at once if `is_over`.
     pub(crate) fn sleep(&self, until: u64, nap: Duration, is_over: impl Fn() -> bool) -> SleepOutcome {
-        // Before it is said what is wanted: a ring that takes that back is heard.
+        // Read before the request is stored, so that a wake-up that clears the request is not missed.
         let heard = self.event_count.epoch();
         self.wake_at.fetch_min(until, Ordering::Relaxed);
         fence(Ordering::SeqCst);
@@ -78,7 +78,7 @@ impl ProgressCounter {
         SleepOutcome { is_timeout: self.event_count.wait(heard, nap) }
     }
 
-    /// How often somebody was woken.
+    /// How often a thread was woken.
     #[cfg(test)]
     #[allow(dead_code, reason = "only the model asks")]
     pub(crate) fn wakeup_count(&self) -> u32 {

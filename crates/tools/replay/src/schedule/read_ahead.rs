@@ -1,6 +1,7 @@
-//! Blocks of the longest streams, decoded by threads of their own while those before them are played.
+//! Decodes blocks of the longest streams on separate threads, while earlier blocks are played.
 //!
-//! Two blocks take turns, so memory does not grow. Of a file with an index only the needed blocks are read.
+//! Each stream has two blocks in turn, so memory does not grow. In a file with an index, only the needed blocks are
+//! read.
 
 use std::cmp::Reverse;
 use std::sync::mpsc::{channel, sync_channel};
@@ -8,14 +9,14 @@ use std::thread::Scope;
 
 use lavascope_trace::{BlockFeed, StreamBlock, StreamBlocks, StreamReader, Tail, Trace, TraceError};
 
-/// Streams with fewer blocks are over before it helps.
+/// Shorter streams end before reading ahead helps.
 const BLOCKS_MIN: usize = 4;
-/// Each takes the memory of one more block.
+/// Each of them needs the memory of one more block.
 const STREAMS_MAX: usize = 4;
-/// A thread that plays and one that reads ahead take a core each.
+/// A playing thread and its reading thread need a core each.
 const CORES_EACH: usize = 2;
 
-/// Readers of all streams.
+/// The readers of all streams.
 pub(crate) fn stream_readers<'scope, 't: 'scope, 'a: 'scope>(
     scope: &'scope Scope<'scope, '_>,
     trace: &'t Trace<'a>,
@@ -25,7 +26,7 @@ pub(crate) fn stream_readers<'scope, 't: 'scope, 'a: 'scope>(
     let all: Vec<StreamBlocks<'t, 'a>> = streams.iter().map(|it| StreamBlocks::new(trace, tail, *it)).collect();
     let mut longest: Vec<usize> = (0..all.len()).filter(|it| all[*it].left() >= BLOCKS_MIN).collect();
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
-    // Where all cores play already it would only take memory.
+    // If all cores are busy with playing, reading ahead would only use memory.
     if longest.len() * CORES_EACH > cores {
         longest.clear();
     }
@@ -41,12 +42,12 @@ pub(crate) fn stream_readers<'scope, 't: 'scope, 'a: 'scope>(
     all.into_iter().enumerate().map(reader).collect()
 }
 
-/// A thread that has the next block ready when it is asked for.
+/// Starts a thread that decodes the next block in advance.
 fn spawn_block_reader<'scope, 't: 'scope, 'a: 'scope>(
     scope: &'scope Scope<'scope, '_>,
     mut blocks: StreamBlocks<'t, 'a>,
 ) -> BlockFeed<'t> {
-    // Whoever gives a block waits until it is taken, so there are two: one is played, and one read.
+    // The sender waits until the block is received, so there are two blocks: one is played, and one is decoded.
     let (give, take) = sync_channel::<Result<StreamBlock, TraceError>>(0);
     let (give_back, take_back) = channel::<StreamBlock>();
     scope.spawn(move || {
@@ -58,14 +59,14 @@ fn spawn_block_reader<'scope, 't: 'scope, 'a: 'scope>(
                 Err(error) => Err(error),
             };
             let has_failed = read.is_err();
-            // Nobody takes it where the replay has ended early.
+            // Fails if the replay has ended early.
             if give.send(read).is_err() || has_failed {
                 return;
             }
         }
     });
     Box::new(move |stream_block| {
-        // It is missed by nobody where the thread is at its end.
+        // Fails if the thread has ended, and then the block is not needed.
         let _ = give_back.send(std::mem::take(stream_block));
         match take.recv() {
             Ok(read) => read.map(|next| *stream_block = next).map(|()| true),

@@ -1,10 +1,11 @@
 //! An array of buffers in one binding, indexed by the shader; written after binding where the device allows it.
 
 use ash::vk;
+use lavascope_test_support::TestRng;
 
 use crate::Sample;
 use crate::arguments::SampleOptions;
-use crate::common::{Buffer, Feature, Gpu, MemoryPlacement, Needs, Random, binding_of, scope, shader};
+use crate::common::{Buffer, Feature, Gpu, MemoryPlacement, Needs, binding_of, scope, shader};
 use crate::failure::Failure;
 
 pub(crate) const SAMPLE: Sample = Sample {
@@ -27,8 +28,8 @@ const SIZE: u64 = WORDS as u64 * 4;
 
 fn run(options: &SampleOptions) -> Result<(), Failure> {
     let gpu = Gpu::new(&NEEDS)?;
-    let mut random = Random::new(options.seed);
-    let inputs: Vec<Vec<u32>> = (0..BUFFERS).map(|_| (0..WORDS).map(|_| random.word()).collect()).collect();
+    let mut random = TestRng::new(options.seed);
+    let inputs: Vec<Vec<u32>> = (0..BUFFERS).map(|_| (0..WORDS).map(|_| random.next_u32()).collect()).collect();
     let buffers = inputs.iter().map(|it| input(&gpu, it)).collect::<Result<Vec<_>, Failure>>()?;
     let usage =
         vk::BufferUsageFlags::STORAGE_BUFFER | vk::BufferUsageFlags::TRANSFER_DST | vk::BufferUsageFlags::TRANSFER_SRC;

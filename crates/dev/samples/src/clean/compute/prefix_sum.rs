@@ -1,10 +1,11 @@
 //! A prefix sum in several dispatches, each of which reads what the one before wrote.
 
 use ash::vk;
+use lavascope_test_support::TestRng;
 
 use crate::Sample;
 use crate::arguments::SampleOptions;
-use crate::common::{ComputeKernel, Gpu, MemoryPlacement, Needs, Random, scope, shader};
+use crate::common::{ComputeKernel, Gpu, MemoryPlacement, Needs, scope, shader};
 use crate::failure::Failure;
 
 pub(crate) const SAMPLE: Sample =
@@ -14,8 +15,8 @@ const COUNT: u32 = 1000;
 
 fn run(options: &SampleOptions) -> Result<(), Failure> {
     let gpu = Gpu::new(&Needs::NOTHING)?;
-    let mut random = Random::new(options.seed);
-    let words: Vec<u32> = (0..COUNT).map(|_| random.word()).collect();
+    let mut random = TestRng::new(options.seed);
+    let words: Vec<u32> = (0..COUNT).map(|_| random.next_u32()).collect();
     let size = u64::from(COUNT) * 4;
     let staging = gpu.buffer("input", size, vk::BufferUsageFlags::TRANSFER_SRC, MemoryPlacement::Host)?;
     gpu.write(&staging, &words)?;

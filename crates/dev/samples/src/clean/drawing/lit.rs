@@ -3,12 +3,12 @@
 use std::time::{Duration, Instant};
 
 use ash::vk;
+use lavascope_test_support::TestRng;
 
 use crate::Sample;
 use crate::arguments::SampleOptions;
 use crate::common::{
-    Buffer, Gpu, GraphicsPipeline, MemoryPlacement, Needs, Random, RenderTarget, SampleImage, scope, shader,
-    words_of_bytes,
+    Buffer, Gpu, GraphicsPipeline, MemoryPlacement, Needs, RenderTarget, SampleImage, scope, shader, words_of_bytes,
 };
 use crate::failure::Failure;
 
@@ -31,7 +31,7 @@ const TIMED_MIN: usize = 10;
 
 fn run(options: &SampleOptions) -> Result<(), Failure> {
     let gpu = Gpu::new(&Needs::NOTHING)?;
-    let lights = lights(&mut Random::new(options.seed));
+    let lights = lights(&mut TestRng::new(options.seed));
     let scene = LitScene::new(&gpu, &lights)?;
     let times = scene.frames(options.frames.unwrap_or(3) as usize)?;
     if times.len() >= TIMED_MIN {
@@ -55,7 +55,7 @@ struct Light {
     color: [f32; 3],
 }
 
-fn lights(random: &mut Random) -> Vec<Light> {
+fn lights(random: &mut TestRng) -> Vec<Light> {
     let mut part = |end: f32| random.below(1000) as f32 / 1000.0 * end;
     let light = |_| Light {
         x: part(EXTENT.width as f32),

@@ -1,10 +1,11 @@
 //! An image in memory that the host writes: row by row, as far apart as the driver says.
 
 use ash::vk;
+use lavascope_test_support::TestRng;
 
 use crate::Sample;
 use crate::arguments::SampleOptions;
-use crate::common::{Gpu, MemoryPlacement, Needs, Random, SampleImage, scope};
+use crate::common::{Gpu, MemoryPlacement, Needs, SampleImage, scope};
 use crate::failure::Failure;
 
 pub(crate) const SAMPLE: Sample = Sample {
@@ -20,8 +21,8 @@ const SIZE: u64 = (WIDTH * HEIGHT * 4) as u64;
 
 fn run(options: &SampleOptions) -> Result<(), Failure> {
     let gpu = Gpu::new(&Needs::NOTHING)?;
-    let mut random = Random::new(options.seed);
-    let words: Vec<u32> = (0..WIDTH * HEIGHT).map(|_| random.word()).collect();
+    let mut random = TestRng::new(options.seed);
+    let words: Vec<u32> = (0..WIDTH * HEIGHT).map(|_| random.next_u32()).collect();
     let image = written_image(&gpu, &words)?;
     let results = gpu.buffer("results", SIZE, vk::BufferUsageFlags::TRANSFER_DST, MemoryPlacement::Host)?;
     gpu.run_once("read the rows", |commands| {

@@ -3,10 +3,11 @@
 //! Two buffers lie in one allocation. It is flushed and invalidated as if it were not coherent, in whole atoms.
 
 use ash::vk;
+use lavascope_test_support::TestRng;
 
 use crate::Sample;
 use crate::arguments::SampleOptions;
-use crate::common::{Gpu, Needs, Random, scope};
+use crate::common::{Gpu, Needs, scope};
 use crate::failure::Failure;
 
 pub(crate) const SAMPLE: Sample = Sample {
@@ -21,7 +22,7 @@ const SIZE: u64 = WORDS as u64 * 4;
 fn run(options: &SampleOptions) -> Result<(), Failure> {
     let gpu = Gpu::new(&Needs::NOTHING)?;
     let block = MappedBuffers::new(&gpu)?;
-    let mut random = Random::new(options.seed);
+    let mut random = TestRng::new(options.seed);
     let mut sent = vec![0; WORDS];
     let fence = gpu.fence(vk::FenceCreateFlags::empty())?;
     for frame in 0..options.frames.unwrap_or(5) {
@@ -29,7 +30,7 @@ fn run(options: &SampleOptions) -> Result<(), Failure> {
         let count = if frame == 0 { WORDS as u32 } else { 10 };
         for at in 0..count {
             let at = if frame == 0 { at } else { random.below(WORDS as u32) } as usize;
-            sent[at] = random.word();
+            sent[at] = random.next_u32();
             block.write(at, sent[at]);
         }
         block.flush(&gpu)?;

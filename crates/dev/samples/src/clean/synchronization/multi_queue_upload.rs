@@ -1,10 +1,11 @@
 //! One queue uploads, hands the resources over to the other's family, and the other computes with them.
 
 use ash::vk;
+use lavascope_test_support::TestRng;
 
 use crate::Sample;
 use crate::arguments::SampleOptions;
-use crate::common::{BarrierScope, Buffer, Gpu, MemoryPlacement, Needs, Random, SampleImage, scope, shader};
+use crate::common::{BarrierScope, Buffer, Gpu, MemoryPlacement, Needs, SampleImage, scope, shader};
 use crate::failure::Failure;
 
 pub(crate) const SAMPLE: Sample = Sample {
@@ -19,9 +20,9 @@ const SIZE: u64 = WORDS as u64 * 4;
 
 fn run(options: &SampleOptions) -> Result<(), Failure> {
     let gpu = Gpu::new(&Needs { second_queue: true, ..Needs::NOTHING })?;
-    let mut random = Random::new(options.seed);
-    let words: Vec<u32> = (0..WORDS).map(|_| random.word()).collect();
-    let texels: Vec<u32> = (0..WORDS).map(|_| random.word()).collect();
+    let mut random = TestRng::new(options.seed);
+    let words: Vec<u32> = (0..WORDS).map(|_| random.next_u32()).collect();
+    let texels: Vec<u32> = (0..WORDS).map(|_| random.next_u32()).collect();
     let upload = Upload::new(&gpu, &words, &texels)?;
     let sums = gpu.buffer(
         "sums",

@@ -1,10 +1,11 @@
 //! One timeline semaphore orders the host and two queues; work waits for values that nobody has signaled yet.
 
 use ash::vk;
+use lavascope_test_support::TestRng;
 
 use crate::Sample;
 use crate::arguments::SampleOptions;
-use crate::common::{Buffer, Feature, Gpu, MemoryPlacement, Needs, Queue, Random, scope};
+use crate::common::{Buffer, Feature, Gpu, MemoryPlacement, Needs, Queue, scope};
 use crate::failure::Failure;
 
 pub(crate) const SAMPLE: Sample = Sample {
@@ -31,10 +32,10 @@ fn run(options: &SampleOptions) -> Result<(), Failure> {
     let slots = rounds.min(SLOTS) as usize;
     let result = |slot| gpu.shared_buffer(&format!("result {slot}"), SIZE, usage, MemoryPlacement::Device);
     let results: Vec<Buffer> = (0..slots).map(result).collect::<Result<_, Failure>>()?;
-    let mut random = Random::new(options.seed);
+    let mut random = TestRng::new(options.seed);
     let mut want = vec![Vec::new(); slots];
     for round in 0..rounds {
-        let words: Vec<u32> = (0..WORDS).map(|_| random.word()).collect();
+        let words: Vec<u32> = (0..WORDS).map(|_| random.next_u32()).collect();
         let slot = round as usize % slots;
         let start = u64::from(round) * STEPS;
         let begins = if round % 2 == 0 { RoundStart::Late } else { RoundStart::Early };

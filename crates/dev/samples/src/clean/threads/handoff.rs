@@ -14,11 +14,12 @@ use std::sync::{Mutex, PoisonError};
 use std::thread;
 
 use ash::vk;
+use lavascope_test_support::TestRng;
 
 use self::parcel::{HandoffPipeline, Parcel, WORDS};
 use crate::Sample;
 use crate::arguments::SampleOptions;
-use crate::common::{Gpu, Needs, Queue, Random};
+use crate::common::{Gpu, Needs, Queue};
 use crate::failure::Failure;
 
 pub(crate) const SAMPLE: Sample = Sample {
@@ -69,46 +70,46 @@ enum HandoffMessage {
 fn run(options: &SampleOptions) -> Result<(), Failure> {
     let gpu = Gpu::new(&Needs::NOTHING)?;
     let (threads, visits) = (options.threads.unwrap_or(4) as usize, options.frames.unwrap_or(12));
-    let ways = routes(options.seed, threads, visits);
+    let routes = routes(options.seed, threads, visits);
     let machine = HandoffPipeline::new(&gpu)?;
-    let parcels = run_handoffs(&machine, threads, &ways)?;
+    let parcels = run_handoffs(&machine, threads, &routes)?;
     let got = machine.collect(parcels)?;
-    let want: Vec<u32> = ways.iter().flat_map(|it| expected_words(it)).collect();
+    let want: Vec<u32> = routes.iter().flat_map(|it| expected_words(it)).collect();
     options.check.words("the words of the parcels", &got, &want)
 }
 
 /// The way of each parcel, two per thread.
 fn routes(seed: u64, threads: usize, visits: u32) -> Vec<Vec<Stop>> {
-    let mut random = Random::new(seed);
+    let mut random = TestRng::new(seed);
     let mut stop = || Stop { thread: random.below(threads as u32) as usize, operation: operation(&mut random) };
     (0..threads * 2).map(|_| (0..visits).map(|_| stop()).collect()).collect()
 }
 
-fn operation(random: &mut Random) -> Operation {
+fn operation(random: &mut TestRng) -> Operation {
     let half = WORDS / 2;
     match random.below(8) {
         0 | 1 => {
             let at = random.below(WORDS);
-            Operation::Fill { at, count: 1 + random.below(WORDS - at), value: random.word() }
+            Operation::Fill { at, count: 1 + random.below(WORDS - at), value: random.next_u32() }
         }
         2 | 3 => {
             let at = random.below(WORDS);
             let count = 1 + random.below((WORDS - at).min(16));
-            Operation::Update { at, words: (0..count).map(|_| random.word()).collect() }
+            Operation::Update { at, words: (0..count).map(|_| random.next_u32()).collect() }
         }
         4 => {
             let (from, to) = (random.below(half), half + random.below(half));
             Operation::Copy { from, to, count: 1 + random.below((half - from).min(WORDS - to)) }
         }
         5 => Operation::Move,
-        _ => Operation::Scramble { key: random.word() },
+        _ => Operation::Scramble { key: random.next_u32() },
     }
 }
 
 /// What the words of a parcel must be at the end of its way.
-fn expected_words(way: &[Stop]) -> Vec<u32> {
+fn expected_words(route: &[Stop]) -> Vec<u32> {
     let mut words = vec![0u32; WORDS as usize];
-    for stop in way {
+    for stop in route {
         match &stop.operation {
             Operation::Fill { at, count, value } => words[*at as usize..][..*count as usize].fill(*value),
             Operation::Update { at, words: new } => words[*at as usize..][..new.len()].copy_from_slice(new),
@@ -128,27 +129,27 @@ fn expected_words(way: &[Stop]) -> Vec<u32> {
 }
 
 /// Sends the parcels on their way, and gives them back in order when all have arrived.
-fn run_handoffs(machine: &HandoffPipeline, threads: usize, ways: &[Vec<Stop>]) -> Result<Vec<Parcel>, Failure> {
+fn run_handoffs(machine: &HandoffPipeline, threads: usize, routes: &[Vec<Stop>]) -> Result<Vec<Parcel>, Failure> {
     let queue = Mutex::new(machine.gpu.main);
     let (to_threads, from_senders): (Vec<Sender<HandoffMessage>>, Vec<Receiver<HandoffMessage>>) =
         (0..threads).map(|_| channel()).unzip();
     let (to_main, arrivals) = channel();
-    let hub = HandoffContext { machine, queue: &queue, routes: ways, to_threads: &to_threads, to_main: &to_main };
+    let context = HandoffContext { machine, queue: &queue, routes, to_threads: &to_threads, to_main: &to_main };
     let mut parcels = thread::scope(|scope| {
         let workers = from_senders.into_iter().enumerate().map(|(index, inbox)| {
-            let hub = &hub;
-            scope.spawn(move || hub.work(index, &inbox).inspect_err(|_| hub.end()))
+            let context = &context;
+            scope.spawn(move || context.work(index, &inbox).inspect_err(|_| context.end()))
         });
         let workers: Vec<_> = workers.collect();
-        let started: Result<(), Failure> = (0..ways.len()).try_for_each(|index| {
-            hub.forward(Parcel::new(machine, index)?);
+        let started: Result<(), Failure> = (0..routes.len()).try_for_each(|index| {
+            context.forward(Parcel::new(machine, index)?);
             Ok(())
         });
         if started.is_err() {
-            hub.end();
+            context.end();
         }
         let mut parcels = Vec::new();
-        while parcels.len() < ways.len()
+        while parcels.len() < routes.len()
             && let Ok(HandoffMessage::Parcel(parcel)) = arrivals.recv()
         {
             parcels.push(*parcel);
@@ -218,7 +219,7 @@ mod tests {
 
     #[test]
     fn operations_stay_inside_of_the_buffer() {
-        let mut random = Random::new(9);
+        let mut random = TestRng::new(9);
         for _ in 0..10_000 {
             match operation(&mut random) {
                 Operation::Fill { at, count, .. } => assert!(count > 0 && at + count <= WORDS),

@@ -4,10 +4,11 @@
 use std::thread;
 
 use ash::vk;
+use lavascope_test_support::TestRng;
 
 use crate::Sample;
 use crate::arguments::SampleOptions;
-use crate::common::{Buffer, Gpu, MemoryPlacement, Needs, Random};
+use crate::common::{Buffer, Gpu, MemoryPlacement, Needs};
 use crate::failure::Failure;
 
 pub(crate) const SAMPLE: Sample = Sample {
@@ -29,7 +30,7 @@ fn run(options: &SampleOptions) -> Result<(), Failure> {
     let recorded: u64 = thread::scope(|scope| {
         let scene = &scene;
         let seed = |index: u32| options.seed.wrapping_mul(1000).wrapping_add(index.into());
-        let start = |index| scope.spawn(move || scene.record(frames, Random::new(seed(index))));
+        let start = |index| scope.spawn(move || scene.record(frames, TestRng::new(seed(index))));
         let all: Vec<_> = (0..threads).map(start).collect();
         let ended = || Failure::Wrong("a thread ended early".to_owned());
         all.into_iter().map(|it| it.join().map_err(|_| ended())?).sum::<Result<u64, Failure>>()
@@ -63,7 +64,7 @@ impl<'a> RecordingScene<'a> {
     }
 
     /// One thread: frame after frame into the same command buffer. Gives how many draws those were.
-    fn record(&self, frames: u32, mut random: Random) -> Result<u64, Failure> {
+    fn record(&self, frames: u32, mut random: TestRng) -> Result<u64, Failure> {
         let gpu = self.gpu;
         // What begins a command buffer again resets it, and that is nobody else's affair; a reset of the pool would have
         // all threads wait for each other in a trace.
@@ -82,7 +83,7 @@ impl<'a> RecordingScene<'a> {
         Ok(draws)
     }
 
-    fn draw(&self, commands: vk::CommandBuffer, random: &mut Random) -> u64 {
+    fn draw(&self, commands: vk::CommandBuffer, random: &mut TestRng) -> u64 {
         let (device, clear) = (&self.gpu.device, [vk::ClearValue::default()]);
         let begin = vk::RenderPassBeginInfo::default()
             .render_pass(self.render_pass)
@@ -99,9 +100,9 @@ impl<'a> RecordingScene<'a> {
                 device.cmd_set_viewport(commands, 0, &[viewport]);
                 let scissor = vk::Rect2D { extent: vk::Extent2D { width, height }, ..vk::Rect2D::default() };
                 device.cmd_set_scissor(commands, 0, &[scissor]);
-                let offset = u64::from(random.below(1024)) * 16;
+                let offset = random.below(1024_u64) * 16;
                 device.cmd_bind_vertex_buffers(commands, 0, &[self.vertices.handle], &[offset]);
-                let constants = [random.next().to_ne_bytes(), random.next().to_ne_bytes()].concat();
+                let constants = [random.next_u64().to_ne_bytes(), random.next_u64().to_ne_bytes()].concat();
                 device.cmd_push_constants(commands, self.layout, vk::ShaderStageFlags::VERTEX, 0, &constants);
                 device.cmd_draw(commands, 3 * (1 + random.below(100)), 1, random.below(1000), 0);
             }

@@ -131,9 +131,9 @@ impl Candidate {
         // SAFETY: the caller enumerated the device from this instance, which is borrowed (lifetime).
         let properties = unsafe { instance.handle.get_physical_device_properties(device) };
         let name = properties.device_name_as_c_str().unwrap_or_default().to_string_lossy().into_owned();
-        let wish = std::env::var(DEVICE_VARIABLE).unwrap_or_default();
-        if !name.contains(&wish) {
-            return Err(format!("{name} is not the {wish} that {DEVICE_VARIABLE} asks for"));
+        let wanted = std::env::var(DEVICE_VARIABLE).unwrap_or_default();
+        if !name.contains(&wanted) {
+            return Err(format!("{name} is not the {wanted} that {DEVICE_VARIABLE} asks for"));
         }
         if properties.api_version < vk::API_VERSION_1_2 {
             return Err(format!("{name} has no Vulkan 1.2"));

@@ -54,12 +54,12 @@ impl SampleInstance {
             .application_version(1)
             .api_version(vk::API_VERSION_1_3);
         let info = vk::InstanceCreateInfo::default().application_info(&application).enabled_extension_names(&names);
-        let wish = std::env::var(ENABLES_VARIABLE).unwrap_or_default();
-        let enables: Vec<_> = wish.split(',').filter_map(feature).collect();
+        let wanted = std::env::var(ENABLES_VARIABLE).unwrap_or_default();
+        let enables: Vec<_> = wanted.split(',').filter_map(feature).collect();
         let mut features = vk::ValidationFeaturesEXT::default().enabled_validation_features(&enables);
         let settings = [enabled_setting(c"gpuav_enable"), enabled_setting(c"gpuav_reserve_binding_slot")];
         let mut settings = vk::LayerSettingsCreateInfoEXT::default().settings(&settings);
-        let info = match wish.as_str() {
+        let info = match wanted.as_str() {
             "" => info,
             "settings" => info.push_next(&mut settings),
             _ => info.push_next(&mut features),

@@ -4,12 +4,13 @@
 use std::thread;
 
 use crate::arguments::SampleOptions;
-use crate::common::{MemoryPlacement, Needs, Random, scope};
+use crate::common::{MemoryPlacement, Needs, scope};
 use crate::failure::Failure;
 use crate::faults::context::FaultContext;
 use crate::faults::faults;
 
 use ash::vk;
+use lavascope_test_support::TestRng;
 
 faults! {
     threads: "threads",
@@ -26,7 +27,7 @@ fn threads(options: &SampleOptions) -> Result<(), Failure> {
     let threads = options.threads.unwrap_or(8).max(2);
     let usage = vk::BufferUsageFlags::TRANSFER_DST | vk::BufferUsageFlags::TRANSFER_SRC;
     let buffer = lab.buffer("slices", SLICE * u64::from(threads), usage, MemoryPlacement::Device)?;
-    let culprit = Random::new(options.seed).below(threads - 1);
+    let culprit = TestRng::new(options.seed).below(threads - 1);
     let record = |index: u32| {
         let size = if index == culprit { lab.planted_or_fixed(SLICE + REACH, SLICE) } else { SLICE };
         lab.record_secondary(&format!("thread {index}"), &Default::default(), |commands| {

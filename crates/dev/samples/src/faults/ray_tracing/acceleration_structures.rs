@@ -81,7 +81,7 @@ impl<'a> StructureBuilder<'a> {
         target: &AccelerationStructure,
         ty: AccelerationStructureType,
         (source, count): (&Buffer, u32),
-        told: Option<&Buffer>,
+        range_buffer: Option<&Buffer>,
     ) {
         let data = vk::DeviceOrHostAddressConstKHR { device_address: address(self.lab, source) };
         let boxes = vk::AccelerationStructureGeometryAabbsDataKHR::default().stride(24).data(data);
@@ -103,14 +103,14 @@ impl<'a> StructureBuilder<'a> {
         let range = [vk::AccelerationStructureBuildRangeInfoKHR { primitive_count, ..Default::default() }];
         // SAFETY: live objects, recorded by this thread, and the feature is enabled (lifetime, owner, feature).
         unsafe {
-            match told.map(|it| address(self.lab, it)) {
+            match range_buffer.map(|it| address(self.lab, it)) {
                 None => self.structures.cmd_build_acceleration_structures(commands, &[info], &[&range]),
-                Some(told) => {
+                Some(range_buffer) => {
                     let most: [&[u32]; 1] = [&[primitive_count]];
                     self.structures.cmd_build_acceleration_structures_indirect(
                         commands,
                         &[info],
-                        &[told],
+                        &[range_buffer],
                         &[16],
                         &most,
                     );
@@ -208,7 +208,7 @@ fn scene(lab: &FaultContext, is_indirect: bool) -> Result<(), Failure> {
     let bottom = builder.structure("bottom", AccelerationStructureType::BOTTOM_LEVEL)?;
     let scene = builder.structure("scene", AccelerationStructureType::TOP_LEVEL)?;
     let told_usage = vk::BufferUsageFlags::INDIRECT_BUFFER | vk::BufferUsageFlags::TRANSFER_DST;
-    let told = buffer(lab, "told", told_usage, MemoryPlacement::Device)?;
+    let range_buffer = buffer(lab, "told", told_usage, MemoryPlacement::Device)?;
     let usage = vk::BufferUsageFlags::ACCELERATION_STRUCTURE_BUILD_INPUT_READ_ONLY_KHR;
     let usage = usage | vk::BufferUsageFlags::TRANSFER_DST | vk::BufferUsageFlags::TRANSFER_SRC;
     let instances = buffer(lab, "instances", usage, MemoryPlacement::Device)?;
@@ -220,12 +220,12 @@ fn scene(lab: &FaultContext, is_indirect: bool) -> Result<(), Failure> {
     lab.run_once("build", |commands| {
         lab.update(commands, &builder.boxes, &BOX);
         lab.update(commands, &instances, &words);
-        lab.update(commands, &told, &[3, 0, 0, 0]);
+        lab.update(commands, &range_buffer, &[3, 0, 0, 0]);
         lab.memory_barrier(commands, scope::COPY_WRITE, input);
         builder.build(commands, &bottom, AccelerationStructureType::BOTTOM_LEVEL);
         lab.memory_barrier(commands, BUILT, BarrierScope { access: READ | BUILT.access, ..BUILT });
-        let (count, told) = if is_indirect { (5, Some(&told)) } else { (3, None) };
-        builder.build_of(commands, &scene, AccelerationStructureType::TOP_LEVEL, (&instances, count), told);
+        let (count, range_buffer) = if is_indirect { (5, Some(&range_buffer)) } else { (3, None) };
+        builder.build_of(commands, &scene, AccelerationStructureType::TOP_LEVEL, (&instances, count), range_buffer);
     })
 }
 

@@ -1,4 +1,4 @@
-//! Random command buffers: actions with dependencies between them.
+//! TestRng command buffers: actions with dependencies between them.
 
 use lavascope_abi::{AccessFlags2 as A, PipelineStageFlags2 as S};
 use lavascope_sync_ir::{
@@ -216,7 +216,7 @@ impl ProgramGenerator {
         let is_all = self.chance(80);
         let (src, dst) = match self.dependency_style {
             DependencyStyle::Generous if is_all => (StageAccessMasks::EVERYTHING, StageAccessMasks::EVERYTHING),
-            DependencyStyle::Random => (self.random_stage_access(), self.random_stage_access()),
+            DependencyStyle::TestRng => (self.random_stage_access(), self.random_stage_access()),
             _ => (before, after),
         };
         if self.features.events && self.chance(20) {

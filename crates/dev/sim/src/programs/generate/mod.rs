@@ -13,7 +13,7 @@ use lavascope_abi::{AccessFlags2 as A, PipelineStageFlags2 as S, QueueFlags};
 use lavascope_sync_ir::{Command, CommandBuffer, CommandBufferId, Program, ResourceId};
 
 use super::edit::{EditSet, apply_edit, count_edits, repair_events};
-use crate::Random;
+use lavascope_test_support::TestRng;
 
 /// What may occur in random programs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -120,7 +120,7 @@ pub fn random_program(seed: u64, kinds: &ProgramFeatures) -> Program {
 }
 
 struct ProgramGenerator {
-    random: Random,
+    random: TestRng,
     features: ProgramFeatures,
     program: Program,
     dependency_style: DependencyStyle,
@@ -139,7 +139,7 @@ struct ProgramGenerator {
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum DependencyStyle {
     /// Whatever comes.
-    Random,
+    TestRng,
     /// All stages and all memory, mostly.
     Generous,
     /// Only what is needed.
@@ -187,9 +187,9 @@ const COMPUTE: u32 = QueueFlags::COMPUTE.0 | QueueFlags::TRANSFER.0;
 
 impl ProgramGenerator {
     fn new(seed: u64, kinds: ProgramFeatures) -> ProgramGenerator {
-        let mut random = Random::new(seed);
+        let mut random = TestRng::new(seed);
         let care = match random.below(12) {
-            0 => DependencyStyle::Random,
+            0 => DependencyStyle::TestRng,
             1..=4 => DependencyStyle::Generous,
             _ => DependencyStyle::Tight,
         };

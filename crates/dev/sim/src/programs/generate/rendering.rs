@@ -1,4 +1,4 @@
-//! Random render passes, and rendering without them.
+//! TestRng render passes, and rendering without them.
 
 use lavascope_abi::{AccessFlags2 as A, ImageAspectFlags, PipelineStageFlags2 as S};
 use lavascope_sync_ir::{

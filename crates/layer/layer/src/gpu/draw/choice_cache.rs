@@ -1,11 +1,11 @@
-//! The choices of a command buffer, by what is bound: programs bind the same again and again.
+//! Caches the choices for draws by what is bound, because programs bind the same objects again and again.
 //!
-//! - Looked up: the [`DrawChoice`] of a draw.
+//! - Result: the [`DrawChoice`] of a draw.
 //! - Key: the pipeline, and for each bind the pipeline layout, the number of the first set, the sets and the dynamic
 //!   offsets. All of it is compared; the hash only finds the slot.
-//! - Invalid: an entry, when `DeviceChecks::sets_version` has moved, which happens when a descriptor set is written or
-//!   freed, a pipeline or a layout is destroyed, or a variant is built. All entries, when the command buffer is reset:
-//!   the descriptor tables of the choices are gone then.
+//! - Invalidation: an entry is invalid after `DeviceChecks::sets_version` has changed, which happens when a descriptor
+//!   set is written or freed, a pipeline or a layout is destroyed, or a variant is built. All entries are invalid when
+//!   the command buffer is reset, because the descriptor tables of the choices are freed then.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use std::sync::Arc;
 use super::command_buffer::{BindPointState, BoundSets};
 use crate::gpu::resource::arena::ArenaRegion;
 
-/// What a draw is recorded with.
+/// The result of a choice, with which draws are recorded.
 #[derive(Clone, Copy)]
 pub(crate) struct DrawChoice {
     /// The variant, by its index among the variants of the command buffer.
@@ -24,36 +24,36 @@ pub(crate) struct DrawChoice {
     pub(crate) table: Option<ArenaRegion>,
 }
 
-/// See the head of the module.
+/// See the module documentation.
 #[derive(Default)]
 pub(crate) struct ChoiceCache {
-    /// In the order in which they were added, so that the index of an entry stays until all are cleared.
+    /// In the order of addition. The index of an entry stays valid until all are cleared.
     pub(crate) entries: Vec<ChoiceEntry>,
-    /// A hash table: the index of the last entry whose hash begins with the number of the slot. Clearing leaves the
-    /// slots as they are, since what one leads to is compared with the key anyway.
+    /// A hash table: the index of the last entry whose hash begins with the number of the slot. Clearing the entries
+    /// leaves the slots as they are, because a lookup compares the key anyway.
     slots: Vec<u32>,
     /// The keys of the entries, one after the other.
     keys: Vec<u64>,
 }
 
-/// A choice with what it was made for.
+/// A choice and its key.
 pub(crate) struct ChoiceEntry {
     pub(crate) choice: DrawChoice,
     sets_version: u64,
     hash: u64,
-    /// The part of `ChoiceCache::keys` that is the key.
+    /// The range of the key in `ChoiceCache::keys`.
     key: Range<u32>,
 }
 
-/// Slots at first, and at most. The number is a power of two.
+/// Initial and largest number of slots. The number is a power of two.
 const SLOTS_MIN: usize = 16;
 const SLOTS_MAX: usize = 1024;
 const EMPTY_SLOT: u32 = u32::MAX;
-/// Entries at most. A program that reaches this writes sets all the time, and then old entries are of no use.
+/// Largest number of entries. A program that reaches it writes sets all the time, and its old entries are invalid.
 const ENTRIES_MAX: usize = 4096;
 
 impl ChoiceCache {
-    /// Gives the index of the entry for what is bound.
+    /// The index of the entry for what is bound.
     #[inline(always)]
     pub(crate) fn find(&self, bound: &BindPointState, sets_version: u64) -> Option<u32> {
         let index = *self.slots.get(self.slot_of(bound.hash()))?;
@@ -62,7 +62,7 @@ impl ChoiceCache {
         (entry.sets_version == sets_version && bound.matches_key(key)).then_some(index)
     }
 
-    /// Adds the choice for what is bound, and gives its index.
+    /// Adds the choice for what is bound, and returns its index.
     pub(crate) fn add(&mut self, bound: &BindPointState, sets_version: u64, choice: DrawChoice) -> u32 {
         if self.slots.is_empty() {
             self.resize_slots(SLOTS_MIN);
@@ -83,7 +83,7 @@ impl ChoiceCache {
         self.entries.len() >= ENTRIES_MAX
     }
 
-    /// Forgets all entries, but keeps the memory that they took.
+    /// Removes all entries, but keeps their memory.
     pub(crate) fn clear(&mut self) {
         self.entries.clear();
         self.keys.clear();
@@ -94,8 +94,8 @@ impl ChoiceCache {
         (hash >> (u64::BITS - self.slots.len().trailing_zeros())) as usize
     }
 
-    /// Whether a slot leads to a valid entry of its own. It may also lead to an entry of another slot, which was added
-    /// since all were cleared.
+    /// Whether a slot refers to a valid entry. It may also refer to an entry of another slot that was added after a
+    /// clear.
     fn is_slot_in_use(&self, slot: usize, sets_version: u64) -> bool {
         let entry = self.entries.get(self.slots[slot] as usize);
         entry.is_some_and(|it| it.sets_version == sets_version && self.slot_of(it.hash) == slot)
@@ -115,7 +115,7 @@ impl ChoiceCache {
 const BIND_HEAD: usize = 3;
 
 impl BoundSets {
-    /// The key without the sets and offsets, but with their numbers, so that keys of different binds differ.
+    /// The key without the sets and offsets. It has their counts, so that the keys of different binds differ.
     #[inline(always)]
     fn key_head(&self) -> [u64; BIND_HEAD] {
         let layout = Arc::as_ptr(&self.layout).addr() as u64;
@@ -138,7 +138,7 @@ impl BindPointState {
         }
     }
 
-    /// Whether `append_key` would give this key.
+    /// Whether this equals the key that `append_key` would produce.
     #[inline(always)]
     fn matches_key(&self, key: &[u64]) -> bool {
         let Some((pipeline, mut rest)) = key.split_first() else { return false };
@@ -147,7 +147,7 @@ impl BindPointState {
             if head != bind.key_head() {
                 return false;
             }
-            // The heads are equal, so there are as many sets and offsets.
+            // The heads are equal, so the numbers of sets and offsets are equal, too.
             let (sets, behind) = behind.split_at(bind.sets.len());
             let (offsets, behind) = behind.split_at(bind.offsets.len());
             let has_sets = sets.iter().zip(&bind.sets).all(|(known, it)| known == it);
@@ -159,7 +159,7 @@ impl BindPointState {
         rest.is_empty() && *pipeline == self.pipeline_word()
     }
 
-    /// A hash of what differs from draw to draw: the pipeline, the sets and the offsets.
+    /// A hash of what differs between draws: the pipeline, the sets and the offsets.
     #[inline(always)]
     fn hash(&self) -> u64 {
         let mut hash = mixed(0, self.pipeline_word());
@@ -218,7 +218,7 @@ mod tests {
         assert_eq!((choices.find(&all[1], 3), choices.find(&all[0], 3)), (Some(0), None));
     }
 
-    /// Slots stay when all is cleared: one that leads to a new entry must not give it for something else.
+    /// Slots survive a clear: one that refers to a new entry must not return it for another key.
     #[test]
     fn a_slot_from_before_a_clear_leads_to_no_wrong_choice() {
         let layout = Arc::new(PipelineLayoutState::empty());
@@ -226,7 +226,7 @@ mod tests {
         let mut choices = ChoiceCache::default();
         for round in 0..4 {
             choices.clear();
-            // In another order each time, so that indices mean something else.
+            // In another order each round, so that the same index refers to another entry.
             let order = (0..all.len()).map(|it| (it * 7 + round * 11) % all.len());
             for at in order.clone() {
                 choices.add(&all[at], 1, choice(at as u32));

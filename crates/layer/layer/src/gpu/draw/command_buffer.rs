@@ -1,4 +1,4 @@
-//! What is recorded into command buffers, as far as checks must know: pipelines, sets, and our tables for each draw.
+//! The state of command buffers that checks need: the bound pipelines and sets, and the tables of each draw.
 
 use std::sync::Arc;
 
@@ -26,90 +26,90 @@ use crate::gpu::{DeviceChecks, TABLE_COUNT};
 #[derive(Default)]
 pub(crate) struct CommandBufferState {
     pub(crate) pool: u64,
-    /// Counted from zero, in the order of allocation.
+    /// The number in the order of allocation, from zero.
     pub(crate) number: u32,
     pub(crate) is_primary: bool,
-    /// What it runs may write into protected memory only, and so not into ours.
+    /// Whether its commands may write only to protected memory, and so not to our records.
     pub(crate) is_protected: bool,
-    /// The last rendering goes on in another command buffer, and nothing may be between.
+    /// Whether another command buffer resumes the last rendering. Then no command may stand between.
     pub(crate) is_suspended: bool,
-    /// How many draws and dispatches were recorded, those that the device generates too.
+    /// Number of recorded draws and dispatches, including those that the device generates.
     pub(crate) draw_count: u32,
-    /// How many without these.
+    /// The same number without generated draws and dispatches.
     pub(crate) launches: u32,
     pub(crate) bind_points: [BindPointState; 3],
     pub(crate) draws: Vec<RecordedDraw>,
-    /// Builds of acceleration structures whose instances were looked at.
+    /// Builds of acceleration structures whose instances are checked.
     pub(crate) builds: Vec<CheckedBuild>,
-    /// The variants of pipelines that they use, once each.
+    /// The pipeline variants that are in use, once each.
     pub(crate) variants: Vec<Arc<PipelineVariant>>,
-    /// Those it executes, and the debug labels that are open there.
+    /// The secondary command buffers that it executes, with the debug labels that are open there.
     pub(crate) secondaries: Vec<(u64, Arc<Vec<String>>)>,
     pub(crate) labels: DrawLabels,
-    /// The debug labels of the command buffer that executes this one, where it was submitted last.
+    /// The debug labels around this command buffer in the primary one that was submitted last.
     pub(crate) outer_labels: Arc<Vec<String>>,
-    /// Those of the queue that it was submitted to last.
+    /// The debug labels of the queue to which it was submitted last.
     pub(crate) queue_labels: Vec<String>,
-    /// The layout of the sets that were bound last.
+    /// The layout of the last bound sets.
     last_layout: Option<(u64, Arc<PipelineLayoutState>)>,
     pub(crate) arena: DeviceArena,
-    /// What of it is not a draw's own.
+    /// Memory that does not belong to a single draw.
     regions: Vec<ArenaRegion>,
-    /// Those of it that are tables of descriptors.
+    /// The part of it that holds descriptor tables.
     descriptor_tables: Vec<ArenaRegion>,
     pools: Vec<DescriptorPool>,
-    /// Sets that are left in the last pool.
+    /// Number of sets left in the last pool.
     sets_left: u32,
-    /// The last table of descriptors: often it is the same again.
+    /// The last descriptor table, because the next draw often needs the same.
     pub(crate) last_table: (Vec<u32>, Option<ArenaRegion>),
-    /// For the next one.
+    /// Scratch space to build the next descriptor table.
     pub(crate) scratch_words: Vec<u32>,
-    /// Tables of descriptors that are looked at again when they are submitted.
+    /// Descriptor tables that are updated at each submission.
     pub(crate) update_after_bind_tables: Vec<UpdateAfterBindTable>,
     pub(crate) choices: ChoiceCache,
-    /// The variants of pipelines that draws are recorded with, ready for the next draw.
+    /// The variants with which draws are recorded, prepared for the next draw.
     pub(crate) recorded_variants: Vec<RecordedVariant>,
     pub(crate) best_variant: Option<BestVariant>,
-    /// The table of addresses that root tables lead to; zero where they lead to several.
+    /// The address table in all root tables; zero if they have different ones.
     pub(crate) address_table: Option<u64>,
     pub(crate) push_constants: PushedConstants,
-    /// As the records call it, once it was submitted.
+    /// Its id in the records, after it was submitted.
     pub(crate) object_id: Option<ObjectId>,
-    /// How often it was executed since what it touched was read.
+    /// How often it was executed since its touches were read.
     pub(crate) executions: u32,
-    /// Sets that were pushed.
+    /// Sets made of pushed descriptors.
     pub(crate) pushed_sets: Vec<u64>,
-    /// The buffers with descriptors.
+    /// The bound descriptor buffers.
     pub(crate) descriptor_buffers: Vec<BoundDescriptorBuffer>,
-    /// Tables of descriptors in buffers.
+    /// Descriptor tables for descriptor buffers.
     pub(crate) descriptor_buffer_tables: Vec<DescriptorBufferTable>,
 }
 
-/// What is bound for graphics, or for compute.
+/// What is bound to the graphics or the compute bind point.
 #[derive(Default)]
 pub(crate) struct BindPointState {
     pub(crate) pipeline: Option<Arc<InstrumentedPipeline>>,
-    /// The pipeline as the driver has it.
+    /// The pipeline that is bound in the driver.
     pub(crate) driver_pipeline: Pipeline,
-    /// Shader objects in the place of a pipeline.
+    /// Shader objects that are bound in the place of a pipeline.
     pub(crate) shader_objects: BoundShaders,
-    /// The earliest first.
+    /// Earliest first.
     pub(crate) binds: Vec<BoundSets>,
-    /// The choice for the draws from here on, until something else is bound: an index of `ChoiceCache::entries`.
+    /// The choice for all draws until something else is bound: an index of `ChoiceCache::entries`.
     pub(crate) chosen: Option<u32>,
 }
 
-/// Sets that were bound in one call.
+/// Sets that one call has bound.
 #[derive(Clone)]
 pub(crate) struct BoundSets {
     pub(crate) layout: Arc<PipelineLayoutState>,
     pub(crate) first: u32,
     pub(crate) sets: Vec<u64>,
     pub(crate) offsets: Vec<u32>,
-    /// Where nothing is bound but pushed: the calls that did so.
+    /// The calls that pushed the descriptors, if the set consists of pushed ones.
     pub(crate) pushes: Vec<Arc<PushDescriptorCall>>,
-    /// Where descriptors are in buffers: the number of the buffer of each set, and where in it the set begins. The sets
-    /// are addresses then.
+    /// For descriptor buffers: the number of the buffer of each set, and the offset of the set in it. `sets` then has
+    /// addresses.
     pub(crate) buffer_offsets: Vec<(u32, u64)>,
 }
 
@@ -131,7 +131,7 @@ impl BoundSets {
         !self.buffer_offsets.is_empty()
     }
 
-    /// Whether it is of sets that were allocated, which are bound as they are.
+    /// Whether it binds allocated sets, which the driver binds as they are.
     fn is_of_allocated_sets(&self) -> bool {
         self.pushes.is_empty() && !self.is_in_descriptor_buffers()
     }
@@ -145,7 +145,7 @@ impl BoundSets {
         first..first + self.sets.len()
     }
 
-    /// A set, with the dynamic offsets that are its own.
+    /// A set, with its own dynamic offsets.
     pub(crate) fn set(&self, number: usize) -> Option<(u64, Vec<u32>)> {
         let handle = *self.sets.get(number.checked_sub(self.first as usize)?)?;
         let count = |it: usize| self.layout.sets.get(it).and_then(Option::as_ref).map_or(0, |it| it.dynamic_count());
@@ -156,7 +156,7 @@ impl BoundSets {
 }
 
 impl BindPointState {
-    /// Sets take the place of those that the last call bound, if that was alike. Whether it was.
+    /// Replaces the sets of the last call, if that call was for the same set numbers. Returns whether it was.
     #[inline(always)]
     fn replace_last_sets(&mut self, layout: &Arc<PipelineLayoutState>, sets_call: &BindSetsCall<'_>) -> bool {
         let is_alike = |last: &&mut BoundSets| {
@@ -173,7 +173,7 @@ impl BindPointState {
 
     fn bind(&mut self, bind: BoundSets) {
         let numbers = bind.set_range();
-        // Sets and descriptors in buffers exclude each other, whatever their numbers.
+        // Descriptor sets and descriptor buffers exclude each other, whatever their set numbers are.
         let is_out = |bound_sets: &BoundSets| {
             bind.is_in_descriptor_buffers() && bound_sets.is_of_allocated_sets()
                 || bind.is_of_allocated_sets() && bound_sets.is_in_descriptor_buffers()
@@ -187,7 +187,7 @@ impl BindPointState {
         self.binds.iter().rev().find_map(|it| it.set(number))
     }
 
-    /// Whether binding our set with a layout may take away what the application bound.
+    /// Whether binding our set with a layout may disturb what the application has bound.
     pub(crate) fn is_disturbed_by(&self, layout: &PipelineLayoutState) -> bool {
         let is_safe = |bound_sets: &BoundSets| {
             bound_sets.is_in_descriptor_buffers()
@@ -200,7 +200,7 @@ impl BindPointState {
 pub(crate) const BIND_POINTS: [PipelineBindPoint; 3] =
     [PipelineBindPoint::GRAPHICS, PipelineBindPoint::COMPUTE, PipelineBindPoint::RAY_TRACING_KHR];
 
-/// Where a bind point's state is; none for those without checks.
+/// The index of the state of a bind point; none for bind points without checks.
 pub(crate) fn bind_point_index(point: PipelineBindPoint) -> Option<usize> {
     BIND_POINTS.iter().position(|it| *it == point)
 }
@@ -210,12 +210,12 @@ impl CommandBufferState {
         CommandBufferState { pool, number, is_primary, ..CommandBufferState::default() }
     }
 
-    /// Whether there may be a barrier at its end.
+    /// Whether a barrier is allowed at its end.
     pub(crate) fn may_end_with_barrier(&self) -> bool {
         self.is_primary && !self.is_suspended
     }
 
-    /// Whether its shaders, or those that it executes, may write records.
+    /// Whether its shaders, or those of its secondary command buffers, may write records.
     pub(crate) fn writes_records(&self) -> bool {
         !self.draws.is_empty() || !self.builds.is_empty() || !self.secondaries.is_empty()
     }
@@ -235,8 +235,8 @@ impl CommandBufferState {
         self.bind_points[point].bind(bind);
     }
 
-    /// Sets were bound by one call. Whether its layout is the one of the call before: none is destroyed while commands
-    /// are recorded with it.
+    /// Records that a call has bound sets. Returns false if its layout is not that of the call before. A layout is not
+    /// destroyed while commands are recorded with it.
     pub(crate) fn bind_with_last_layout(
         &mut self,
         points: impl Iterator<Item = usize>,
@@ -255,7 +255,7 @@ impl CommandBufferState {
         }
     }
 
-    /// The same, with a layout that was looked up.
+    /// Like `bind_with_last_layout`, after the layout was looked up.
     pub(crate) fn bind_with_layout(
         &mut self,
         points: impl Iterator<Item = usize>,
@@ -282,12 +282,12 @@ impl CommandBufferState {
         }
     }
 
-    /// What a set was bound by last.
+    /// The call that bound a set last.
     pub(crate) fn last_bind_of_set(&self, point: usize, set: usize) -> Option<&BoundSets> {
         self.bind_points[point].binds.iter().rev().find(|it| it.set_range().contains(&set))
     }
 
-    /// Shader objects are bound, in the place of a pipeline.
+    /// Binds a shader object in the place of a pipeline.
     pub(crate) fn bind_shader_object(&mut self, point: usize, stage: ShaderStageFlags, shader: ShaderEXT) {
         let point = &mut self.bind_points[point];
         (point.pipeline, point.driver_pipeline, point.chosen) = (None, Pipeline::default(), None);
@@ -298,12 +298,12 @@ impl CommandBufferState {
         &mut self.bind_points[point].shader_objects
     }
 
-    /// What the shader objects of a point are together.
+    /// Sets the pipeline that the bound shader objects make up.
     pub(crate) fn set_pipeline(&mut self, point: usize, pipeline: Option<Arc<InstrumentedPipeline>>) {
         self.bind_points[point].pipeline = pipeline;
     }
 
-    /// Secondary command buffers leave nothing bound.
+    /// Executing secondary command buffers unbinds everything.
     pub(crate) fn execute_secondaries(&mut self, secondaries: impl Iterator<Item = u64>) {
         let labels = Arc::new(self.labels.open().to_vec());
         self.secondaries.extend(secondaries.map(|it| (it, Arc::clone(&labels))));
@@ -311,7 +311,7 @@ impl CommandBufferState {
         self.push_constants = PushedConstants::default();
     }
 
-    /// What of descriptors in buffers is bound, for all points: any set that is bound takes all of it away.
+    /// The bound descriptor buffers, for all bind points. Binding any descriptor set unbinds them all.
     pub(crate) fn descriptor_buffer_bindings(&self) -> Option<Box<DescriptorBufferBindings>> {
         if self.descriptor_buffers.is_empty() {
             return None;
@@ -322,20 +322,20 @@ impl CommandBufferState {
         Some(Box::new(DescriptorBufferBindings { buffers: self.descriptor_buffers.clone(), sets }))
     }
 
-    /// Memory that lives as long as what is recorded.
+    /// Allocates memory that lives as long as the recorded commands.
     pub(crate) fn allocate(&mut self, gpu: &DeviceChecks, words: u32) -> Option<ArenaRegion> {
         let piece = gpu.or_stop_checking(self.arena.allocate(gpu, words))?;
         self.regions.push(piece);
         Some(piece).filter(|it| it.device_address != 0)
     }
 
-    /// A table of descriptors of its own.
+    /// Allocates a descriptor table.
     pub(crate) fn allocate_descriptor_table(&mut self, gpu: &DeviceChecks, words: &[u32]) -> Option<ArenaRegion> {
         let region = self.arena.allocate(gpu, words.len() as u32)?;
         Some(self.keep_table(region, words))
     }
 
-    /// The same for shaders that find it by its address.
+    /// Like `allocate_descriptor_table`, for shaders that find the table by its address.
     pub(crate) fn allocate_addressed_table(&mut self, gpu: &DeviceChecks, words: &[u32]) -> Option<ArenaRegion> {
         let region = self.arena.allocate_cache_lines(gpu, words.len() as u32)?;
         Some(self.keep_table(region, words))
@@ -346,7 +346,7 @@ impl CommandBufferState {
         self.keep_words(region, words)
     }
 
-    /// Words that are no table of descriptors.
+    /// Allocates words that are not a descriptor table.
     pub(crate) fn allocate_words(&mut self, gpu: &DeviceChecks, words: &[u32]) -> Option<ArenaRegion> {
         let region = self.arena.allocate(gpu, words.len() as u32)?;
         Some(self.keep_words(region, words))
@@ -358,7 +358,7 @@ impl CommandBufferState {
         region
     }
 
-    /// Everything is switched off: by the tables that draws were recorded with, all is right from now on.
+    /// Makes the tables of all recorded draws permissive, after the layer was disabled.
     #[cold]
     pub(crate) fn make_permissive(&self, everywhere: ArenaRegion) {
         self.descriptor_tables.iter().for_each(|it| it.make_permissive());
@@ -366,7 +366,7 @@ impl CommandBufferState {
         self.variants.iter().flat_map(|it| &it.fixed_tables).for_each(|it| it.make_permissive(everywhere));
     }
 
-    /// A set of ours that lives as long as what is recorded.
+    /// Allocates a set of ours that lives as long as the recorded commands.
     pub(crate) fn allocate_reserved_set(
         &mut self,
         gpu: &DeviceChecks,
@@ -380,12 +380,12 @@ impl CommandBufferState {
         gpu.allocate_reserved_set(*self.pools.last()?, regions)
     }
 
-    /// What is bound for compute, as the driver has it.
+    /// The compute pipeline that is bound in the driver.
     pub(crate) fn compute_pipeline(&self) -> Pipeline {
         self.bind_points[1].driver_pipeline
     }
 
-    /// A form of a pipeline: its number among those that are used here.
+    /// The number of a variant among those that the command buffer uses.
     pub(crate) fn variant_number(&mut self, variant: &Arc<PipelineVariant>) -> u32 {
         let known = self.variants.iter().position(|it| Arc::ptr_eq(it, variant));
         let number = known.unwrap_or_else(|| {

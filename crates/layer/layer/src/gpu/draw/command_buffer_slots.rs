@@ -44,7 +44,7 @@ impl CommandBufferSlots {
         Some(unsafe { &*std::ptr::with_exposed_provenance::<CommandBufferSlot>(address as usize) })
     }
 
-    /// A command buffer is there from now on.
+    /// Adds a command buffer.
     pub(crate) fn add(&self, handle: u64, commands: Box<CommandBufferState>) {
         let mut lists = lock(&self.lists);
         let slot = lists.free.pop().unwrap_or_else(|| {
@@ -58,7 +58,7 @@ impl CommandBufferSlots {
         self.by_handle.insert(handle, slot.as_ptr().expose_provenance() as u64);
     }
 
-    /// A command buffer is no more: what it had is the caller's. None where somebody has it.
+    /// Removes a command buffer and returns its state; none if another thread holds it.
     pub(crate) fn remove(&self, handle: u64) -> Option<Box<CommandBufferState>> {
         let slot = self.get(handle)?;
         let commands = slot.take()?;
@@ -71,7 +71,7 @@ impl CommandBufferSlots {
         self.by_handle.entries_unsorted().into_iter().map(|it| it.0).collect()
     }
 
-    /// What all command buffers have. The slots stay.
+    /// Takes the states of all command buffers. The slots stay.
     pub(crate) fn take_all(&self) -> Vec<CommandBufferState> {
         let lists = lock(&self.lists);
         // SAFETY: slots of `all`, which are freed with `self` alone.
@@ -88,30 +88,30 @@ impl Drop for CommandBufferSlots {
     }
 }
 
-/// The place of a command buffer. It stays where it is until the device ends, and is used again.
+/// The place of a command buffer. It does not move until the device is destroyed, and is reused.
 #[derive(Default)]
 pub(crate) struct CommandBufferSlot {
-    /// Null where it is taken, or no command buffer is here; [`BUSY`] while somebody looks at what is here. Acquire
-    /// where it is taken, pairs with Release where it is put back.
+    /// Null if the state is taken or there is no command buffer; [`BUSY`] while a thread uses the state. Acquire when
+    /// it is taken pairs with Release when it is put back.
     commands: AtomicPtr<CommandBufferState>,
 }
 
-/// Another thread may take it out than put it there.
+/// One thread may take the state out, and another may put it back.
 const _: fn() = || {
     fn is_sent<T: Send>() {}
     is_sent::<CommandBufferState>();
 };
 
-/// In the place of an address.
+/// A value that is not the address of a state.
 const BUSY: *mut CommandBufferState = std::ptr::dangling_mut();
-/// Who looks does so for a short while: then the thread lets others go first.
+/// The state is in use only for a short time; after so many attempts the thread yields.
 const SPINS: u32 = 64;
 
-/// Somebody else is at it.
+/// Another thread uses the state.
 struct SlotBusy;
 
 impl CommandBufferSlot {
-    /// Takes out what is here, after whoever looks at it. It is put back, or is the caller's.
+    /// Takes the state, after other threads have finished with it. The caller keeps it or puts it back.
     #[inline(always)]
     pub(crate) fn take(&self) -> Option<Box<CommandBufferState>> {
         let found = self.exchange(std::ptr::null_mut())?;
@@ -119,29 +119,29 @@ impl CommandBufferSlot {
         Some(unsafe { Box::from_raw(found) })
     }
 
-    /// Takes out what is here, for as long as the caller has it. A panic puts it back, too.
+    /// Takes the state for as long as the result lives. A panic puts it back as well.
     #[inline(always)]
     pub(crate) fn hold(&self) -> Option<HeldCommandBuffer<'_>> {
         Some(HeldCommandBuffer { slot: self, commands: ManuallyDrop::new(self.take()?) })
     }
 
-    /// Puts a command buffer where none is.
+    /// Puts a state into an empty slot.
     #[inline(always)]
     pub(crate) fn put(&self, commands: Box<CommandBufferState>) {
         self.commands.store(Box::into_raw(commands), Ordering::Release);
     }
 
-    /// For what is done without the driver.
+    /// Uses the state for work that does not call the driver.
     #[inline(always)]
     pub(crate) fn with<T>(&self, work: impl FnOnce(&mut CommandBufferState) -> T) -> Option<T> {
         let found = self.exchange(BUSY)?;
-        // A panic must not leave it as it is now.
+        // Puts the state back if the work panics.
         let _back = ReleaseGuard { slot: self, commands: found };
         // SAFETY: made by `Box::into_raw` in `put`; nobody else gets it while the slot is busy.
         Some(work(unsafe { &mut *found }))
     }
 
-    /// What is here, with something else in its place; none where there is nothing.
+    /// Replaces the state, and returns the old one; none if there is none.
     #[inline(always)]
     fn exchange(&self, new: *mut CommandBufferState) -> Option<*mut CommandBufferState> {
         self.try_exchange(new).unwrap_or_else(|_: SlotBusy| self.exchange_later(new))
@@ -181,7 +181,7 @@ impl Drop for CommandBufferSlot {
     }
 }
 
-/// What was taken out, and is put back.
+/// A state that is taken and will be put back.
 pub(crate) struct HeldCommandBuffer<'a> {
     slot: &'a CommandBufferSlot,
     /// Taken by `Drop` alone.
@@ -212,7 +212,7 @@ impl Drop for HeldCommandBuffer<'_> {
     }
 }
 
-/// Puts back what was looked at.
+/// Puts the state back when it is dropped.
 struct ReleaseGuard<'a> {
     slot: &'a CommandBufferSlot,
     commands: *mut CommandBufferState,

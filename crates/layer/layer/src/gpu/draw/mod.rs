@@ -1,4 +1,4 @@
-//! What is bound in command buffers, and what each draw gets.
+//! What is bound in command buffers, and the tables of each draw.
 
 pub(crate) mod choice_cache;
 pub(crate) mod command_buffer;

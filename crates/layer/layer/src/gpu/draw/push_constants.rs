@@ -1,6 +1,6 @@
-//! The application's push constants, so that they can be pushed again where ours took them away.
+//! Keeps the application's push constants, to push them again after ours have disturbed them.
 //!
-//! Values stay through pipelines with other push constants, but not through a push with another layout.
+//! Values survive a pipeline with other push constant ranges, but not a push with another layout.
 
 use std::sync::Arc;
 
@@ -9,12 +9,12 @@ use lavascope_abi::*;
 use crate::gpu::DeviceChecks;
 use crate::gpu::pipeline::layouts::PipelineLayoutState;
 
-/// What was pushed into a command buffer.
+/// The values that were pushed into a command buffer.
 #[derive(Clone, Default)]
 pub(crate) struct PushedConstants {
     layout: Option<Arc<PipelineLayoutState>>,
     bytes: Vec<u8>,
-    /// By four bytes: whether they were pushed.
+    /// For each four bytes, whether they were pushed.
     is_there: Vec<bool>,
     is_disturbed: bool,
 }
@@ -35,7 +35,7 @@ impl PushedConstants {
         self.is_there[start / 4..end.div_ceil(4)].fill(true);
     }
 
-    /// Something of ours is pushed with a layout.
+    /// The layer pushes with a layout.
     #[inline(always)]
     pub(crate) fn disturb(&mut self, layout: &Arc<PipelineLayoutState>) {
         let is_other = |it: &Arc<PipelineLayoutState>| !Arc::ptr_eq(it, layout) && !it.has_same_push_ranges(layout);
@@ -50,7 +50,7 @@ impl PushedConstants {
         self.is_disturbed = false;
     }
 
-    /// The bytes that were pushed, in runs that go to the same stages.
+    /// The pushed bytes, as runs with the same stages.
     fn runs(&self) -> Vec<(u32, u32, u32)> {
         let Some(layout) = &self.layout else { return Vec::new() };
         let mut runs: Vec<(u32, u32, u32)> = Vec::new();
@@ -65,8 +65,8 @@ impl PushedConstants {
         runs
     }
 
-    /// Pushes all of it again, into the command buffer that it belongs to. Called from hooks of commands that are
-    /// recorded into that alone, with the driver's function.
+    /// Pushes all of it again into its command buffer. Hooks of commands that are recorded into that command buffer
+    /// call this with the driver's function.
     pub(crate) fn repush(&self, handle: CommandBuffer, push: FnCmdPushConstants) {
         let Some(layout) = self.layout.as_ref().map(|it| it.own_handle.unwrap_or(it.handle)) else { return };
         for (offset, size, stages) in self.runs() {

@@ -31,7 +31,7 @@ use crate::gpu::readback::touches;
 use crate::gpu::resource::arena::ArenaRegion;
 use crate::gpu::resource::descriptor_buffers::DescriptorBufferBindings;
 
-/// What is done again behind a draw.
+/// What must be restored after a draw.
 #[derive(Default)]
 pub(crate) struct StateToRestore {
     binds: Vec<BoundSets>,
@@ -46,7 +46,7 @@ impl StateToRestore {
 }
 
 impl DeviceChecks {
-    /// A command buffer begins anew, or is no more: what it had is free.
+    /// A command buffer is reset or freed: frees its memory.
     pub(crate) fn reset_command_buffer(&self, handle: u64, is_freed: bool) {
         let Some(slot) = self.slot(handle) else { return };
         let renew = |old: &mut CommandBufferState| (std::mem::take(&mut old.pushed_sets), old.reset());
@@ -67,7 +67,7 @@ impl DeviceChecks {
         self.recycle(blocks, pools);
     }
 
-    /// A draw or dispatch is about to be recorded: leads its shaders to our tables. Gives what is done behind it.
+    /// Gives a draw or dispatch its tables, before it is recorded. Returns what must be restored after it.
     #[inline(never)]
     pub(crate) fn before_draw(&self, handle: CommandBuffer, point: usize, command: Command) -> StateToRestore {
         let Some(slot) = self.slot(handle.0) else { return StateToRestore::default() };
@@ -75,8 +75,8 @@ impl DeviceChecks {
         self.record_draw(&mut commands, handle, point, command)
     }
 
-    /// Everything is switched off: a draw or dispatch whose shaders have code of ours gets tables by which all is
-    /// right. Gives what is done behind it. Relies on what is bound alone, and on nothing that was chosen before.
+    /// Gives a draw or dispatch with our code permissive tables, after the layer was disabled. Returns what must be
+    /// restored after it. Uses only the current bindings, and no earlier choice.
     #[cold]
     pub(crate) fn record_permissive_draw(&self, handle: CommandBuffer, point: usize) -> StateToRestore {
         let Some(slot) = self.slot(handle.0) else { return StateToRestore::default() };
@@ -99,8 +99,8 @@ impl DeviceChecks {
         self.state_to_restore(&mut commands, point, (binds_set, is_disturbing))
     }
 
-    /// Everything is switched off, and command buffers that were recorded before are about to be submitted. What is
-    /// bound to their sets by now is not followed any more, so their tables say that all is right.
+    /// Makes tables of command buffers that are about to be submitted permissive, after the layer was disabled. The
+    /// contents of their sets are no longer tracked.
     #[cold]
     pub(crate) fn make_permissive(&self, commands: &[u64]) {
         for slot in self.instrumented_command_buffers(commands).iter().filter_map(|it| self.slot(*it)) {
@@ -108,7 +108,7 @@ impl DeviceChecks {
         }
     }
 
-    /// The same for command buffers that were submitted before, and may wait for the host.
+    /// Like `make_permissive`, for command buffers that were submitted before and may wait for the host.
     #[cold]
     pub(crate) fn make_submitted_permissive(&self) {
         let commands: Vec<u64> = self.state().submissions.iter().flat_map(|it| it.commands.clone()).collect();
@@ -135,7 +135,7 @@ impl DeviceChecks {
         let Some(choice) = known.or_else(|| self.choose_variant(commands, point)) else {
             return StateToRestore::default();
         };
-        // Taken out, since the rest of the command buffer changes meanwhile.
+        // Taken out, because the rest of the command buffer changes meanwhile.
         let mut choices = std::mem::take(&mut commands.choices.entries);
         let variants = std::mem::take(&mut commands.recorded_variants);
         let chosen = &mut choices[choice as usize].choice;
@@ -173,8 +173,8 @@ impl DeviceChecks {
         self.state_to_restore(commands, point, (binds_set, chosen.is_disturbing))
     }
 
-    /// As for a draw, for commands that name pipelines by their handles: they run the variant that has the
-    /// application's handle. If they are preprocessed (`is_fixed`), they get no tables.
+    /// Prepares commands that name pipelines by handle: they run the variant with the application's handle. If they are
+    /// preprocessed (`is_fixed`), they get no tables.
     pub(crate) fn before_generated(
         &self,
         handle: CommandBuffer,
@@ -185,7 +185,7 @@ impl DeviceChecks {
         let Some(slot) = self.slot(handle.0) else { return StateToRestore::default() };
         let Some(mut commands) = slot.hold() else { return StateToRestore::default() };
         let after = self.record_generated(&mut commands, handle, point, (command, is_fixed));
-        // For what is drawn next it is chosen anew.
+        // The next draw makes a new choice.
         commands.bind_points[point].chosen = None;
         after
     }
@@ -215,7 +215,7 @@ impl DeviceChecks {
         )
     }
 
-    /// Binds the variant of a pipeline where the driver has another.
+    /// Binds the variant of a pipeline, if the driver has another one bound.
     #[inline(always)]
     fn bind_variant(
         &self,
@@ -238,7 +238,8 @@ impl DeviceChecks {
         }
     }
 
-    /// Makes the tables of a draw and tells its shaders. Gives where its memory is, if it has any of its own.
+    /// Writes the tables of a draw and passes them to its shaders. Returns the memory of the draw, if it has memory of
+    /// its own.
     #[inline(always)]
     fn provide_tables(
         &self,
@@ -276,7 +277,7 @@ impl DeviceChecks {
         None
     }
 
-    /// A draw without tables of its own, and so are those behind it with the same.
+    /// Gives this draw, and later draws with the same bindings, the shared permissive tables.
     #[cold]
     fn provide_permissive_tables(
         &self,
@@ -292,7 +293,7 @@ impl DeviceChecks {
         }
     }
 
-    /// A root table for a draw, and behind it its records and what it touches.
+    /// Allocates the root table of a draw, followed by its records and its touches.
     #[inline(always)]
     fn allocate_root_table(
         &self,
@@ -313,7 +314,7 @@ impl DeviceChecks {
         if recorded.variant.reads_addresses {
             let addresses = self.current_address_region().device_address;
             commands.address_table = match commands.address_table {
-                // Roots lead to different tables: all are led to the right one when they are submitted.
+                // The root tables have different address tables. At submission, all get the current one.
                 Some(before) if before != addresses => Some(0),
                 _ => Some(addresses),
             };
@@ -323,7 +324,7 @@ impl DeviceChecks {
         Some(all)
     }
 
-    /// Records and a set for a draw.
+    /// Allocates the records and a descriptor set for a draw.
     fn allocate_draw_set(
         &self,
         commands: &mut CommandBufferState,
@@ -365,7 +366,7 @@ impl DeviceChecks {
         unsafe { bind(handle, BIND_POINTS[point], layout, self.reserved_set, 1, Ptr::to(&set), 0, Ptr::NULL) };
     }
 
-    /// What is done again where a set of ours was bound, and where that disturbed others.
+    /// What must be restored after a set of ours was bound and disturbed others.
     #[inline(always)]
     fn state_to_restore(
         &self,
@@ -388,7 +389,7 @@ impl DeviceChecks {
         after
     }
 
-    /// Binds and pushes again what the application had for compute.
+    /// Restores the application's compute state.
     pub(crate) fn rebind_compute(&self, handle: CommandBuffer, commands: &CommandBufferState) {
         let point = &commands.bind_points[1];
         if let Some(bind) = self.next.cmd_bind_pipeline.filter(|_| point.driver_pipeline.0 != 0) {
@@ -406,7 +407,7 @@ impl DeviceChecks {
         );
     }
 
-    /// Binds and pushes again what the application had.
+    /// Restores the application's state.
     pub(crate) fn restore_state(&self, handle: CommandBuffer, point: usize, after: &StateToRestore) {
         if let Some(push) = self.next.cmd_push_constants {
             after.push_constants.iter().for_each(|it| it.repush(handle, push));
@@ -429,7 +430,7 @@ impl DeviceChecks {
     }
 }
 
-/// Leads a root table to a table, from the word on that has the lower half of its address.
+/// Writes the address of a table into a root table; `at` is the word with the lower half.
 #[inline(always)]
 fn write_root_address(root: &mut [u32; ROOT_SPACE as usize], at: u32, address: u64) {
     let at = at as usize;

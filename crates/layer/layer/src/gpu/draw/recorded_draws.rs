@@ -1,7 +1,7 @@
-//! Draws and dispatches with checks, as their command buffer keeps them.
+//! The draws and dispatches with checks of a command buffer.
 //!
-//! There are many, and most of them have no finding. A kept draw is small and owns nothing that needs a destructor. What
-//! a finding needs is collected when there is one.
+//! There are many, and most of them have no finding. A stored draw is small and needs no destructor. Everything that a
+//! finding needs is collected when there is one.
 
 use std::sync::Arc;
 
@@ -13,34 +13,34 @@ use crate::gpu::resource::arena::ArenaRegion;
 
 /// A draw or dispatch with checks.
 pub(crate) struct RecordedDraw {
-    /// Counted from zero, among the draws and dispatches of the command buffer.
+    /// The number among all draws and dispatches of the command buffer, from zero.
     pub(crate) number: u32,
-    /// The same, without those that the device generates, as the validator counts; none for one of these.
+    /// The number without generated draws, as the validator counts; none for a generated draw.
     pub(crate) launch: Option<u32>,
     pub(crate) function: Command,
     memory: DrawMemory,
-    /// The form of its pipeline, among those of the command buffer.
+    /// The variant of its pipeline, as an index of the command buffer.
     variant: u32,
-    /// The debug labels around it, among those of the command buffer.
+    /// The debug labels around it, as an index of the command buffer.
     labels: u32,
     record_words: u32,
     touch_words: u32,
-    /// Where its records begin, for the host.
+    /// The host address of its records.
     records: u64,
 }
 
-/// What of its memory is a draw's own.
+/// The memory that belongs to a draw.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum DrawMemory {
-    /// A root table, records, and what it touches, one behind the other.
+    /// A root table, records and touches, one after the other.
     Root,
-    /// Records.
+    /// Only records.
     Records,
-    /// Nothing: all draws of the pipeline write to the same place.
+    /// None: all draws of the pipeline write to the same memory.
     Shared,
 }
 
-/// Memory of a draw: where its records are, and how many words there are for what it touches behind them.
+/// The memory of a draw: the address of its records, and the number of words for touches after them.
 #[derive(Clone, Copy)]
 pub(crate) struct DrawRecordArea {
     pub(crate) memory: DrawMemory,
@@ -48,12 +48,12 @@ pub(crate) struct DrawRecordArea {
     pub(crate) touch_words: u32,
 }
 
-/// A draw, for what is told of it.
+/// A draw as messages describe it.
 pub(crate) struct DrawDescription {
     pub(crate) number: u32,
     pub(crate) command: &'static str,
     pub(crate) variant: Arc<PipelineVariant>,
-    /// All debug labels around it, the outermost first.
+    /// All debug labels around it, outermost first.
     pub(crate) labels: Vec<String>,
 }
 
@@ -64,14 +64,14 @@ impl RecordedDraw {
         unsafe { ArenaRegion::mapped(self.records, self.record_words) }
     }
 
-    /// Records, and behind them what it touches.
+    /// The records, followed by the touches.
     fn all(&self) -> ArenaRegion {
         // SAFETY: `add_draw` alone makes a draw, of a place in a block, which has this many words and stays mapped for
         // longer than the draw is kept.
         unsafe { ArenaRegion::mapped(self.records, self.record_words + self.touch_words) }
     }
 
-    /// Where shaders keep what they touch; none where they do not.
+    /// Where shaders record their touches; none if they do not.
     pub(crate) fn touches(&self) -> Option<ArenaRegion> {
         (self.touch_words > 0).then(|| self.all().skip_words(self.record_words))
     }
@@ -82,26 +82,26 @@ impl RecordedDraw {
         (self.memory == DrawMemory::Root).then(|| unsafe { ArenaRegion::mapped(self.records - space, ROOT_SPACE) })
     }
 
-    /// The device does not use it any more: its memory has zeros again. Only records that a shader began are cleared: all
-    /// the memory of a draw is more than a kilobyte.
+    /// Clears the memory of a draw that has completed. Only records that a shader has begun are cleared, because a draw
+    /// has more than a kilobyte.
     fn clear(&self) {
         if let Some(root) = self.root() {
             root.zero();
         }
-        // Where no word is counted, no record was begun.
+        // If the word counter is zero, no record was begun.
         if self.memory != DrawMemory::Shared && (self.records().read_word(0) != 0 || self.touch_words > 0) {
             self.all().zero();
         }
     }
 }
 
-/// Debug labels that were open at draws.
+/// The debug labels around draws.
 #[derive(Default)]
 pub(crate) struct DrawLabels {
-    /// Those that are open, the outermost first.
+    /// The open labels, outermost first.
     open: Vec<String>,
     kept: Vec<Vec<String>>,
-    /// Which of those that are kept are open; none where they changed since.
+    /// The snapshot of the open labels; none if they have changed since.
     current: Option<u32>,
 }
 
@@ -116,12 +116,12 @@ impl DrawLabels {
         self.current = None;
     }
 
-    /// Those that are open.
+    /// The open labels.
     pub(crate) fn open(&self) -> &[String] {
         &self.open
     }
 
-    /// The number by which those that are open are kept.
+    /// The number of the snapshot of the open labels.
     #[inline(always)]
     fn snapshot_number(&mut self) -> u32 {
         match self.current {
@@ -148,13 +148,13 @@ impl DrawLabels {
 pub(crate) struct DrawCommand {
     /// Its number among the draws of the command buffer.
     pub(crate) number: u32,
-    /// Its number among the launches of shaders, for what shaders touch.
+    /// Its number among the launches of shaders, for feedback.
     pub(crate) launch: Option<u32>,
     pub(crate) command: Command,
 }
 
 impl CommandBufferState {
-    /// A draw or dispatch with checks was recorded.
+    /// Adds a recorded draw or dispatch with checks.
     #[inline(always)]
     pub(crate) fn add_draw(&mut self, draw: DrawCommand, variant: u32, place: DrawRecordArea) {
         let labels = self.labels.snapshot_number();
@@ -171,7 +171,7 @@ impl CommandBufferState {
         });
     }
 
-    /// What is told of a draw.
+    /// Describes a draw for a message.
     pub(crate) fn describe_draw(&self, recorded_draw: &RecordedDraw) -> DrawDescription {
         DrawDescription {
             number: recorded_draw.number,
@@ -181,17 +181,17 @@ impl CommandBufferState {
         }
     }
 
-    /// The form of a draw's pipeline.
+    /// The variant of a draw's pipeline.
     pub(crate) fn variant_of(&self, recorded_draw: &RecordedDraw) -> &Arc<PipelineVariant> {
         &self.variants[recorded_draw.variant as usize]
     }
 
-    /// Root tables that lead to the table of addresses.
+    /// The root tables that have the address table.
     pub(crate) fn roots(&self) -> impl Iterator<Item = ArenaRegion> {
         self.draws.iter().filter(|it| self.variant_of(it).reads_addresses).filter_map(RecordedDraw::root)
     }
 
-    /// The device does not use them any more: their memory has zeros again.
+    /// Clears the memory of all draws, which have completed.
     pub(crate) fn clear_draws(&self) {
         self.draws.iter().for_each(RecordedDraw::clear);
     }

@@ -1,4 +1,4 @@
-//! The variants of pipelines that a command buffer uses, with what their draws have in common.
+//! The pipeline variants of a command buffer, with what their draws have in common.
 
 use std::sync::Arc;
 
@@ -11,17 +11,17 @@ use crate::gpu::pipeline::variants::{PipelineVariant, ROOT_SPACE, root_words};
 use crate::gpu::readback::touches;
 use crate::gpu::resource::arena::ArenaRegion;
 
-/// A variant as the draws of a command buffer need it.
+/// A variant, prepared for the draws of a command buffer.
 #[derive(Clone)]
 pub(crate) struct RecordedVariant {
     pub(crate) variant: Arc<PipelineVariant>,
-    /// Its index in [`CommandBufferState::variants`], by which recorded draws name it.
+    /// Its index in [`CommandBufferState::variants`], which recorded draws store.
     pub(crate) number: u32,
     pub(crate) record_words: u32,
     pub(crate) touch_words: u32,
-    /// The root table without the addresses that differ from draw to draw.
+    /// The root table, without the addresses that differ between draws.
     pub(crate) root: [u32; ROOT_SPACE as usize],
-    /// The layout and the stages that the address of the root table is pushed with.
+    /// The layout and the stages for the push of the root table's address.
     pub(crate) push: Option<(PipelineLayout, ShaderStageFlags)>,
 }
 

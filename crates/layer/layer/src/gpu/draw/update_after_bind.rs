@@ -1,7 +1,7 @@
-//! Descriptors that may be written after a draw was recorded: what is bound to them counts when it is submitted.
+//! Descriptors that may be updated after a draw was recorded: their contents at submission count.
 //!
-//! The table of such a draw is written again then, word by word where it differs: pending work may read it, and what
-//! that uses does not change. Shaders expect nothing of such descriptors.
+//! The table of such a draw is then updated, word by word where it differs. Pending work may read the table, and the
+//! descriptors that this work uses do not change. Shaders do not rely on the contents of such descriptors.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -13,31 +13,31 @@ use crate::gpu::resource::arena::ArenaRegion;
 use crate::gpu::resource::descriptor_sets;
 use crate::gpu::{ChecksState, DeviceChecks};
 
-/// A table of what is bound to draws, as it was when it was looked at last.
+/// A descriptor table as it was when it was last updated.
 pub(crate) struct UpdateAfterBindTable {
     variant: Arc<PipelineVariant>,
-    /// What is bound to each set of the layout, with the dynamic offsets.
+    /// The sets that are bound, with their dynamic offsets.
     sets: Vec<Option<(u64, Vec<u32>)>>,
     table: ArenaRegion,
     words: Vec<u32>,
-    /// As many writes into sets there were.
+    /// The value of `sets_version` at the last update.
     version: u64,
 }
 
 impl PipelineLayoutState {
-    /// Whether any of its descriptors may be written after it was bound.
+    /// Whether any of its descriptors may be updated after binding.
     pub(crate) fn has_update_after_bind(&self) -> bool {
         self.sets.iter().flatten().flat_map(|it| &it.bindings).any(|it| it.count > 0 && it.is_update_after_bind())
     }
 
-    /// Whether a binding is one of them.
+    /// Whether a binding has such descriptors.
     pub(crate) fn is_update_after_bind(&self, set: u32, binding: u32) -> bool {
         self.binding(set, binding).is_some_and(|it| it.is_update_after_bind())
     }
 }
 
 impl UpdateAfterBindTable {
-    /// Looks at what is bound again.
+    /// Updates the table to the current contents of the sets.
     fn refresh(&mut self, state: &ChecksState, version: u64) {
         if self.version == version {
             return;
@@ -49,7 +49,7 @@ impl UpdateAfterBindTable {
             return self.variant.fixed_tables.iter().for_each(|it| it.widen(&words));
         }
         if words.len() != self.words.len() {
-            // A set is no more, and had another number of descriptors.
+            // A set was freed, and its handle now has another number of descriptors.
             return;
         }
         for (at, word) in words.iter().enumerate().filter(|it| *it.1 != self.words[it.0]) {
@@ -60,7 +60,7 @@ impl UpdateAfterBindTable {
 }
 
 impl DeviceChecks {
-    /// The table for draws with such sets; it will be written anew when they are submitted.
+    /// Adds a table for draws with such sets; it is updated at each submission.
     pub(crate) fn update_after_bind_table(
         &self,
         commands: &mut CommandBufferState,
@@ -83,7 +83,7 @@ impl DeviceChecks {
         Some(table)
     }
 
-    /// Command buffers are about to be submitted: what was written into their sets since they were recorded counts.
+    /// Updates the tables of command buffers that are about to be submitted.
     pub(crate) fn refresh_update_after_bind_tables(&self, commands: &[u64]) {
         let has_late = |value: &u64| {
             self.slot(*value).and_then(|it| it.with(|it| !it.update_after_bind_tables.is_empty())) == Some(true)

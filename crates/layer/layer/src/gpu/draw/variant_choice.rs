@@ -22,19 +22,19 @@ use crate::gpu::pipeline::variants::PipelineVariant;
 use crate::gpu::resource::arena::ArenaRegion;
 use crate::gpu::resource::descriptor_sets;
 
-/// The best variant of the pipeline that was asked for last. Draws with the same pipeline mostly follow each other, and
-/// to ask the pipeline takes a lock.
+/// The best variant of the last pipeline. Consecutive draws mostly use the same pipeline, and asking the pipeline takes
+/// a lock.
 #[derive(Clone, Copy)]
 pub(crate) struct BestVariant {
     /// The address of the pipeline's state.
     pipeline: usize,
-    /// As in [`ChoiceCache`](super::choice_cache::ChoiceCache): a variant that was built since may be better.
+    /// As in [`ChoiceCache`](super::choice_cache::ChoiceCache): a variant that was built later may be better.
     sets_version: u64,
     variant_index: u32,
 }
 
 impl DeviceChecks {
-    /// Chooses for the draws from here on, and gives the index of the entry in the cache.
+    /// Chooses for the following draws, and returns the index of the entry in the cache.
     #[inline(always)]
     pub(crate) fn choose_variant(&self, commands: &mut CommandBufferState, point: usize) -> Option<u32> {
         let sets_version = self.sets_version.load(Ordering::Acquire);
@@ -75,7 +75,7 @@ impl DeviceChecks {
         Some(commands.choices.add(&commands.bind_points[point], sets_version, choice))
     }
 
-    /// The best variant of the pipeline that is bound, whatever else is bound.
+    /// The best variant of the bound pipeline, whatever else is bound.
     fn best_variant_index(&self, commands: &mut CommandBufferState, point: usize, sets_version: u64) -> Option<u32> {
         let pipeline = commands.bind_points[point].pipeline.as_ref()?;
         let address = Arc::as_ptr(pipeline).addr();
@@ -89,7 +89,7 @@ impl DeviceChecks {
         Some(variant_index)
     }
 
-    /// The best variant, or if it expects more than is bound, one that expects nothing. None if that cannot be built.
+    /// The best variant, or one without expectations if more is expected than is bound. None if that cannot be built.
     fn fitting_variant_index(
         &self,
         commands: &mut CommandBufferState,
@@ -106,7 +106,7 @@ impl DeviceChecks {
         Some(self.recorded_variant_index(commands, &fitting))
     }
 
-    /// Whether the command buffer is protected: its shaders cannot write into our memory, so nothing is checked.
+    /// Whether the command buffer is protected. Its shaders cannot write to our memory, so nothing is checked.
     fn warn_if_protected(&self, commands: &CommandBufferState, variant: &PipelineVariant) -> bool {
         if commands.is_protected && !variant.stages.is_empty() {
             self.warn_unchecked(
@@ -116,8 +116,8 @@ impl DeviceChecks {
         commands.is_protected
     }
 
-    /// For commands that name pipelines by their handles, `vkCmdExecuteGeneratedCommandsEXT` for one: they run the
-    /// variant that has the application's handle. If they are preprocessed (`is_fixed`), they get no tables.
+    /// Prepares commands that name pipelines by handle, such as `vkCmdExecuteGeneratedCommandsEXT`: they run the
+    /// variant with the application's handle. If they are preprocessed (`is_fixed`), they get no tables.
     pub(crate) fn choose_application_variant(
         &self,
         commands: &mut CommandBufferState,
@@ -150,8 +150,8 @@ impl DeviceChecks {
         Some(DrawChoice { variant_index, is_disturbing, table: region })
     }
 
-    /// Puts the descriptor table into memory that the shaders can read. If it equals the last table, that is used
-    /// again. The words may be others afterwards.
+    /// Places the descriptor table in memory that shaders can read, or reuses the last table if it is equal. Consumes
+    /// the words.
     fn place_descriptor_table(
         &self,
         commands: &mut CommandBufferState,

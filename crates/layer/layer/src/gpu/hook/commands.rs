@@ -1,4 +1,4 @@
-//! Functions in the place of the driver's: command buffers, and what is bound and pushed in them.
+//! Hooks for command buffers, and for what is bound and pushed in them.
 
 use lavascope_abi::*;
 
@@ -129,7 +129,7 @@ impl DeviceChecks {
         }
     }
 
-    /// Sets were bound.
+    /// Records that sets were bound.
     #[inline(always)]
     fn record_bound_sets(
         &self,

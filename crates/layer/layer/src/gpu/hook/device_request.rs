@@ -1,12 +1,13 @@
-//! What is added to a `VkDeviceCreateInfo`: stages that write to buffers, and buffers with device addresses.
+//! What the layer adds to a `VkDeviceCreateInfo`: features for shaders that write to buffers, and for buffer device
+//! addresses.
 //!
-//! Vulkan 1.1 is needed, since shaders with checks use SPIR-V 1.3. The features are enabled if the device has them; a
-//! stage that cannot write is not checked.
+//! Shaders with checks use SPIR-V 1.3, so Vulkan 1.1 is required. The features are enabled if the device supports them;
+//! a stage that cannot write is not checked.
 //!
-//! If the application enables `VK_EXT_buffer_device_address`, the feature of that extension is enabled, because it and
-//! the newer one exclude each other. Shaders make pointers of two words, which the older extension alone does not
-//! allow: that needs Vulkan 1.2. Without it, the tables are in a descriptor set, and shaders that use device addresses
-//! are not checked.
+//! If the application enables `VK_EXT_buffer_device_address`, the layer enables the feature of that extension, because
+//! it and the newer one exclude each other. Our code makes pointers out of two words, which the older extension alone
+//! does not allow: that requires Vulkan 1.2. Without it, the tables are in a descriptor set, and shaders that use
+//! device addresses are not checked.
 
 use lavascope_abi::*;
 
@@ -16,36 +17,36 @@ use crate::loader::pnext_chain::{chain_types, find_in_chain};
 
 /// Shaders use SPIR-V 1.3.
 const VERSION_MIN: u32 = 1 << 22 | 1 << 12;
-/// From here on every device may have buffers with addresses.
+/// From this version on, every device may support buffer device addresses.
 const VERSION_ADDRESSES: u32 = 1 << 22 | 2 << 12;
 
-/// The extensions by which buffers have addresses.
+/// The extension that provides buffer device addresses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum AddressExtension {
-    /// That of Khronos, or the version that has it.
+    /// The Khronos extension, or the core version.
     Khr,
-    /// The older one.
+    /// The older extension.
     Ext,
 }
 
-/// What the driver is asked for in the place of what the application asks for.
+/// What the driver gets in the place of the application's request.
 pub(crate) struct DeviceRequest {
-    /// The stages that can then write, as bits of `VkShaderStageFlags`.
+    /// The stages that can write to buffers, as bits of `VkShaderStageFlags`.
     pub(crate) storing_stages: u32,
-    /// Whether buffers then have addresses.
+    /// Whether buffers have device addresses.
     pub(crate) has_addresses: bool,
-    /// By which extension: the older one and the newer feature exclude each other.
+    /// The extension for them. The feature of the older extension and the newer feature exclude each other.
     pub(crate) extension: AddressExtension,
-    /// Whether the application wants buffers to be accessed robustly.
+    /// Whether the application enables robust buffer access.
     pub(crate) is_robust: bool,
-    /// Whether it may rely on zeros where it reads behind the end of a buffer.
+    /// Whether the application may rely on zeros when it reads beyond the end of a buffer.
     pub(crate) wants_zeros: bool,
-    /// The families of its queues.
+    /// The queue families of the device.
     pub(crate) families: Vec<u32>,
     features: Option<Box<PhysicalDeviceFeatures>>,
-    /// A copy of the chain's beginning, up to the last features that are changed.
+    /// A copy of the beginning of the chain, up to the last feature structure that changes.
     chain: ChainCopy,
-    /// In front of the chain, where the application says nothing of addresses.
+    /// Added before the chain if the application has no structure for device addresses.
     address_features: Option<Box<PhysicalDeviceBufferDeviceAddressFeatures>>,
 }
 
@@ -72,7 +73,7 @@ impl DeviceRequest {
             | ShaderStageFlags::GEOMETRY.0;
         // SAFETY: the contract of this function: the info of a valid `vkCreateDevice`.
         let extension = unsafe { address_extension(info) };
-        let mut wish = DeviceRequest {
+        let mut request = DeviceRequest {
             storing_stages: ShaderStageFlags::ALL.0 & !vertex & !FRAGMENT,
             // SAFETY: the contract of this function: the info of a valid `vkCreateDevice`, and its physical device.
             has_addresses: unsafe { supports_addresses(instance, params.physical_device, info, (extension, version)) },
@@ -87,15 +88,15 @@ impl DeviceRequest {
             address_features: None,
         };
         if has.fragment_stores_and_atomics.0 != 0 {
-            wish.storing_stages |= FRAGMENT;
+            request.storing_stages |= FRAGMENT;
         }
         if has.vertex_pipeline_stores_and_atomics.0 != 0 {
-            wish.storing_stages |= vertex;
+            request.storing_stages |= vertex;
         }
         // SAFETY: the contract of this function: the info of a valid `vkCreateDevice`.
-        unsafe { wish.enable_features(info, &has) }
+        unsafe { request.enable_features(info, &has) }
             .ok_or("the features of the device cannot be changed; nothing is checked on it")?;
-        Ok(wish)
+        Ok(request)
     }
 
     /// Copies the features and switches on what is needed.
@@ -109,7 +110,7 @@ impl DeviceRequest {
         let types: Vec<StructureType> = unsafe { chain_types(info.p_next) }.into_iter().map(|it| it.0).collect();
         let (has_addresses, own_addresses) = (self.has_addresses, address_features_type(self.extension));
         let is_new = self.extension == AddressExtension::Khr;
-        // Where an application says whether it wants addresses.
+        // Whether a structure is one in which the application asks for device addresses.
         let is_said = |it: &StructureType| has_addresses && (*it == own_addresses || *it == CORE_1_2 && is_new);
         let is_changed = |it: &&StructureType| **it == FEATURES || is_said(it);
         if let Some(last) = types.iter().rfind(is_changed) {
@@ -139,7 +140,7 @@ impl DeviceRequest {
                     // SAFETY: a copy of the structure of this type, which is ours alone and aligned for any structure.
                     unsafe { (*first.cast::<PhysicalDeviceVulkan12Features>()).buffer_device_address = Bool32(1) };
                 }
-                // Both have the same members.
+                // Both structures have the same members.
                 structure_type if is_said(&structure_type) => {
                     let own = first.cast::<PhysicalDeviceBufferDeviceAddressFeatures>();
                     // SAFETY: a copy of a structure with these members, which is ours alone and aligned for any
@@ -161,7 +162,7 @@ impl DeviceRequest {
         Some(())
     }
 
-    /// What the driver is asked for instead: it leads into this, and to where `info` leads.
+    /// The create info for the driver. It refers to this value, and to whatever `info` refers to.
     pub(crate) fn info(&self, info: &DeviceCreateInfo) -> DeviceCreateInfo {
         let mut info = *info;
         if let Some(features) = &self.features {
@@ -181,7 +182,7 @@ const FRAGMENT: u32 = ShaderStageFlags::FRAGMENT.0;
 const FEATURES: StructureType = StructureType::PHYSICAL_DEVICE_FEATURES_2;
 const CORE_1_2: StructureType = StructureType::PHYSICAL_DEVICE_VULKAN_1_2_FEATURES;
 
-/// The structure of features with addresses; both kinds have the same members.
+/// The type of the feature structure for device addresses. Both kinds have the same members.
 fn address_features_type(extension: AddressExtension) -> StructureType {
     match extension {
         AddressExtension::Khr => StructureType::PHYSICAL_DEVICE_BUFFER_DEVICE_ADDRESS_FEATURES,
@@ -253,7 +254,7 @@ unsafe fn supports_addresses(
     // SAFETY: VUID-VkDeviceCreateInfo-ppEnabledExtensionNames-parameter, by the contract of this function.
     let is_named = unsafe { has_name(names, count, c"VK_KHR_buffer_device_address") };
     let is_new = instance.api_version.min(version) >= VERSION_ADDRESSES;
-    // Shaders make pointers of two words, for which the older extension alone is not enough.
+    // Our code makes pointers out of two words, for which the older extension is not enough.
     if !is_new && (!is_named || extension == AddressExtension::Ext) {
         return false;
     }
@@ -297,8 +298,8 @@ unsafe fn query_features(
     Some((features, properties.api_version))
 }
 
-/// Copies of structures at the beginning of a chain, word by word. They lead to each other once `link` was called;
-/// nobody writes them after that. Each is a vector and no box: its address must stay good while it is moved.
+/// Copies of structures at the beginning of a chain, word by word. After `link`, they refer to each other and do not
+/// change. Each is a vector, not a box, because its address must stay valid while it is moved.
 #[derive(Default)]
 pub(crate) struct ChainCopy {
     all: Vec<Vec<u64>>,
@@ -331,29 +332,29 @@ impl ChainCopy {
         None
     }
 
-    /// Takes the last one away.
+    /// Removes the last structure.
     pub(crate) fn pop(&mut self) {
         self.all.pop();
     }
 
-    /// Where the last one leads; none where there is nothing.
+    /// The `pNext` of the last structure; none if there is none.
     fn last_next(&self) -> Option<Ptr<Opaque>> {
         self.all.last().map(|it| Ptr::new(it[1]))
     }
 
-    /// Leads each to the next, and the last one to `rest`. Gives where the chain begins then.
+    /// Links each structure to the next, and the last one to `rest`. Returns the begin of the chain.
     pub(crate) fn link(&mut self, rest: Ptr<Opaque>) -> Ptr<Opaque> {
         let mut next = rest;
-        // From the end: the address of one is taken when nothing is written there any more.
+        // From the end, because the address of a structure is taken only after its last write.
         for words in self.all.iter_mut().rev() {
-            // The second word of every structure leads to the next.
+            // The second word of every structure is `pNext`.
             words[1] = next.0;
             next = Ptr::to_slice(words).cast();
         }
         next
     }
 
-    /// Where the chain begins; none where there is nothing.
+    /// The begin of the chain; none if it is empty.
     fn first(&self) -> Option<Ptr<Opaque>> {
         self.all.first().map(|it| Ptr::to_slice(it).cast())
     }

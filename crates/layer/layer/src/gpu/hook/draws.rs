@@ -1,4 +1,4 @@
-//! Draws and dispatches in the place of the driver's: shaders are led to our tables before each.
+//! Hooks for draws and dispatches: each gives its shaders their tables.
 
 use lavascope_abi::*;
 
@@ -11,7 +11,7 @@ pub(crate) const GRAPHICS: usize = 0;
 pub(crate) const COMPUTE: usize = 1;
 const RAYS: usize = 2;
 
-/// Defines a function for each, and one that puts them into a table.
+/// Defines a hook for each command, and a function that installs all of them.
 macro_rules! draws {
     ($($name:ident: $command:ident, $point:ident = fn($($parameter:ident: $ty:ty),*);)*) => {
         $(unsafe extern "system" fn $name(command_buffer: CommandBuffer, $($parameter: $ty),*) {
@@ -20,7 +20,7 @@ macro_rules! draws {
             let Some(gpu) = (unsafe { checks_of(command_buffer.0) }) else { return };
             let Some(next) = gpu.next.$name else { return };
             let before = || gpu.before_draw(command_buffer, $point, Command::$command);
-            // Without tables a shader with code of ours must not run.
+            // A shader with our code must not run without tables.
             let permit = || gpu.record_permissive_draw(command_buffer, $point);
             let after = run_if_enabled(Command::$command, before, || catch_panic(Command::$command, permit, StateToRestore::default));
             // SAFETY: the driver's function of this name, with the parameters that the application called ours with.

@@ -1,8 +1,8 @@
-//! Makes what shaders wrote for us visible to the host: a barrier is the last command of a command buffer with checks.
+//! Makes the writes of our code visible to the host: the last command of a command buffer with checks is a barrier.
 //!
-//! Nothing is submitted for it. A secondary command buffer may end inside of rendering, where no barrier is allowed;
-//! the barrier of the primary one covers what it executes. If rendering is suspended, the barrier of the next command
-//! buffer does.
+//! The layer submits nothing for that. A secondary command buffer may end inside of rendering, where no barrier is
+//! allowed; the barrier of the primary one covers it. If rendering is suspended, the barrier of the next command buffer
+//! covers it.
 
 use lavascope_abi::*;
 
@@ -11,7 +11,7 @@ use crate::gpu::resource::acceleration_structures::BarrierScopes;
 use crate::gpu::{DeviceChecks, checks_of};
 use crate::process::catch_panic::run_if_enabled;
 
-/// Puts our function into a table.
+/// Installs the hook.
 pub(crate) fn install(table: &mut DeviceTable) {
     let end: FnEndCommandBuffer = end;
     let begin_rendering: FnCmdBeginRendering = begin_rendering;
@@ -49,7 +49,7 @@ impl DeviceChecks {
     fn make_visible(&self, handle: CommandBuffer) {
         let writes = self.slot(handle.0).and_then(|it| it.with(|it| it.may_end_with_barrier() && it.writes_records()));
         if writes == Some(true) {
-            // Without barriers there is no device; and if so, what is coherent is still seen.
+            // Every device has barriers. Without one, writes to coherent memory would still be seen.
             _ = self.barrier(handle, BarrierScopes::TO_HOST);
         }
     }

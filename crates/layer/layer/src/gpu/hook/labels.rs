@@ -1,4 +1,4 @@
-//! Debug labels of command buffers and queues, in the place of the driver's functions: findings name them.
+//! Hooks for debug labels of command buffers and queues, which findings name.
 
 use lavascope_abi::*;
 
@@ -7,7 +7,7 @@ use crate::gpu::checks_of;
 use crate::loader::proc_addr::c_str;
 use crate::process::catch_panic::run_if_enabled;
 
-/// Puts our functions into a table.
+/// Installs the hooks.
 pub(crate) fn install(table: &mut DeviceTable) {
     let begin: FnCmdBeginDebugUtilsLabelEXT = cmd_begin;
     let end: FnCmdEndDebugUtilsLabelEXT = cmd_end;

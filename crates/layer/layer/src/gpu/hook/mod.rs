@@ -1,9 +1,8 @@
 //! Functions in the place of the driver's.
 //!
-//! Pipelines with checks are created through a pipeline cache of ours. The caches of the application get nothing of
-//! ours, and what they had stays: a cache that was empty stays empty, and a pipeline that the application has in its
-//! cache is compiled all the same. If the driver does not take a pipeline with checks, it is created as the application
-//! asked for it.
+//! Pipelines with checks are created with a pipeline cache of ours. The application's caches get nothing of ours and
+//! keep their contents: an empty cache stays empty, and a pipeline that is in such a cache is compiled nevertheless. If
+//! the driver rejects a pipeline with checks, the layer creates it as the application requested.
 
 mod commands;
 pub(crate) mod device_request;
@@ -24,9 +23,9 @@ use crate::DeviceTable;
 use crate::gpu::pipeline::plan::PipelinePlan;
 use crate::process::catch_panic::catch_panic;
 
-/// Defines a function for each, and one that puts them into a table. A body has the checks of the device at hand, and a
-/// function that passes the call on as it is; for one with other parameters it takes the driver's function from
-/// `gpu.next` itself.
+/// Defines a hook for each command, and a function that installs all of them. A body has the checks of the device, and
+/// a function that passes the call on unchanged. To pass other parameters, it takes the driver's function from
+/// `gpu.next`.
 macro_rules! hooks {
     ($($name:ident = fn($first:ident: $first_ty:ty $(, $parameter:ident: $ty:ty)*) -> $result:ty, |$gpu:ident, $forward:ident| $body:block)*) => {
         $(unsafe extern "system" fn $name($first: $first_ty $(, $parameter: $ty)*) -> $result {
@@ -49,7 +48,7 @@ macro_rules! hooks {
 
 pub(super) use hooks;
 
-/// Puts our functions into a table.
+/// Installs all hooks.
 pub(super) fn install(table: &mut DeviceTable) {
     objects::install(table);
     sets::install(table);
@@ -86,7 +85,7 @@ pub(super) const RAY_TRACING_STAGES: u32 = ShaderStageFlags::RAYGEN_KHR.0
     | ShaderStageFlags::INTERSECTION_KHR.0
     | ShaderStageFlags::CALLABLE_KHR.0;
 
-/// The bind points that stages belong to.
+/// The bind points of some stages.
 pub(super) fn bind_points_of_stages(stages: ShaderStageFlags) -> impl Iterator<Item = usize> + Clone {
     let compute = ShaderStageFlags::COMPUTE.0;
     let graphics = ShaderStageFlags::ALL_GRAPHICS.0 | ShaderStageFlags::TASK_EXT.0 | ShaderStageFlags::MESH_EXT.0;
@@ -117,7 +116,7 @@ impl DeviceChecks {
             return create(cache, p_infos);
         }
         let is_bare = plans.iter().flatten().all(PipelinePlan::is_uninstrumented);
-        // Not through the application's cache: it would fill with shaders that it never asks for again.
+        // Not with the application's cache, which would fill with shaders that the application never requests.
         let mut result =
             if is_bare { create(cache, p_infos) } else { create(self.pipeline_cache, Ptr::to_slice(changed)) };
         let is_planned = result.0 >= 0;
@@ -131,7 +130,7 @@ impl DeviceChecks {
             true
         };
         if !catch_panic("pipelines", finish, || false) && is_planned {
-            // Nobody leads them to tables: the application gets them without code of ours.
+            // The application gets these pipelines without our code, so they need no tables.
             catch_panic("pipelines", || self.forget_pipelines(&made), || ());
             if let Some(destroy) = self.next.destroy_pipeline {
                 // SAFETY: made above with `p_allocator`, and the application does not have them yet.

@@ -1,4 +1,4 @@
-//! Functions in the place of the driver's: layouts, shader modules, render passes, pipelines, memory and buffers.
+//! Hooks for layouts, shader modules, render passes, pipelines, memory and buffers.
 
 use std::sync::Arc;
 
@@ -26,7 +26,7 @@ hooks! {
                 gpu.query_binding_offsets(made, &mut layout);
                 gpu.state().set_layouts.insert(made.0, Arc::new(layout));
             };
-            // Upkeep: by the sets it is decided how a pipeline layout is changed, and that goes on.
+            // Upkeep: the sets decide how a pipeline layout is changed, also while the layer is disabled.
             catch_panic("vkCreateDescriptorSetLayout", keep, || ());
         }
         result
@@ -46,8 +46,8 @@ hooks! {
         // SAFETY: the driver's function; VUID-vkCreatePipelineLayout-pCreateInfo-parameter: a valid structure until the
         // call returns; VUID-vkCreatePipelineLayout-pPipelineLayout-parameter: a place for the handle.
         let create = || unsafe { gpu.create_layout(next, p_info, p_allocator, p_made) };
-        // Upkeep: for the application it may be compatible with layouts that were changed before, so this one is
-        // changed in the same way.
+        // Upkeep: the layout may have to be compatible with layouts that were changed before, so it is changed by the
+        // same rule.
         catch_panic("vkCreatePipelineLayout", create, || None).unwrap_or_else(forward)
     }
     destroy_pipeline_layout = fn(device: Device, pipeline_layout: PipelineLayout, p_allocator: Ptr<Opaque>) -> (), |gpu, forward| {
@@ -187,7 +187,7 @@ hooks! {
     }
     allocate_memory = fn(device: Device, p_info: Ptr<MemoryAllocateInfo>, p_allocator: Ptr<Opaque>, p_made: Ptr<DeviceMemory>) -> Result, |gpu, forward| {
         let mut result = forward();
-        // What of ours nobody uses at the moment is the application's if it needs it.
+        // Our unused memory is freed for the application.
         if OUT_OF_MEMORY_RESULTS.contains(&result) && catch_panic("vkAllocateMemory", || gpu.release_spares(), || false) {
             result = forward();
         }
@@ -284,6 +284,6 @@ hooks! {
     }
 }
 
-/// What a call says that finds no memory.
+/// Results of calls that ran out of memory.
 const OUT_OF_MEMORY_RESULTS: [Result; 3] =
     [Result::ERROR_OUT_OF_DEVICE_MEMORY, Result::ERROR_OUT_OF_HOST_MEMORY, Result::ERROR_TOO_MANY_OBJECTS];

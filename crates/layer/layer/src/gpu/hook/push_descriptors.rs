@@ -1,7 +1,7 @@
-//! Descriptors that are pushed into command buffers, and those that are written by templates.
+//! Hooks for descriptors that are pushed into command buffers, and for descriptor update templates.
 //!
-//! What is pushed counts as a set that nobody allocated, a new one after each push. It is written down how it was
-//! pushed, so that it can be pushed again where a set of ours took it away.
+//! Pushed descriptors count as a set without an allocation, a new one after each push. The call is stored, so that it
+//! can be repeated after a set of ours has disturbed the descriptors.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -16,22 +16,22 @@ use crate::gpu::resource::descriptor_sets::DescriptorSetState;
 use crate::gpu::{DeviceChecks, checks_of, pack_context_of, slice};
 use crate::process::catch_panic::{catch_panic, catch_panic_and_retry, run_if_enabled};
 
-/// A template of the application.
+/// A descriptor update template of the application.
 #[derive(Clone)]
 pub(crate) struct UpdateTemplate {
     entries: Arc<[DescriptorUpdateTemplateEntry]>,
-    /// What it pushes for, if it does.
+    /// The bind point, if the template is for push descriptors.
     point: PipelineBindPoint,
 }
 
 /// A call that pushed descriptors.
 pub(crate) struct PushDescriptorCall {
     call: PackedCall,
-    /// Which ones: binding, first element, and how many.
+    /// The descriptors: binding, first element, and number of elements.
     places: Vec<[u32; 3]>,
 }
 
-/// The pool of sets that nobody allocated.
+/// The pool number of sets that were not allocated.
 const PUSH_DESCRIPTOR_POOL: u64 = u64::MAX;
 
 hooks! {
@@ -51,7 +51,7 @@ hooks! {
                 let template = UpdateTemplate { entries: entries.into(), point: info.pipeline_bind_point };
                 gpu.state().templates.insert(made.0, template);
             };
-            // Upkeep: what is pushed by it is pushed again behind sets of ours.
+            // Upkeep: pushes with this template are repeated after sets of ours.
             catch_panic("vkCreateDescriptorUpdateTemplate", keep, || ());
         }
         result
@@ -122,15 +122,15 @@ hooks! {
 const POINTS: [PipelineBindPoint; 3] =
     [PipelineBindPoint::GRAPHICS, PipelineBindPoint::COMPUTE, PipelineBindPoint::RAY_TRACING_KHR];
 
-/// What a template writes, as writes of one descriptor each.
+/// What a template writes, as separate writes of one descriptor each.
 struct TemplateWrites {
     all: Vec<WriteDescriptorSet>,
-    /// What they lead to. All of it is there before the first address of it is taken: it does not move any more.
+    /// What the writes refer to. It is complete before its first address is taken, so it does not move any more.
     _structures: Vec<WriteDescriptorSetAccelerationStructureKHR>,
 }
 
 impl TemplateWrites {
-    /// The writes are valid as long as this is, where `p_data` leads to what the template takes. It is not read here.
+    /// The writes are valid as long as this value, if `p_data` has what the template requires. It is not read here.
     fn new(template: &UpdateTemplate, p_data: Ptr<Opaque>, set: DescriptorSet) -> TemplateWrites {
         let places = || template.entries.iter().flat_map(move |entry| elements(entry, p_data));
         let kind = DescriptorType::ACCELERATION_STRUCTURE_KHR;
@@ -164,12 +164,12 @@ impl TemplateWrites {
     }
 }
 
-/// The descriptors of an entry of a template: which of them, and where in the data.
+/// The descriptors of an entry of a template, each with its offset in the data.
 fn elements(
     entry: &DescriptorUpdateTemplateEntry,
     p_data: Ptr<Opaque>,
 ) -> impl Iterator<Item = (&DescriptorUpdateTemplateEntry, u32, Ptr<Opaque>)> {
-    // Of inline blocks the count is one of bytes, and what they hold is known from the layout.
+    // For inline uniform blocks the count is in bytes, and the contents do not matter.
     let is_inline = entry.descriptor_type == DescriptorType::INLINE_UNIFORM_BLOCK;
     let first = p_data.0.wrapping_add(entry.offset);
     (0..if is_inline { 0 } else { entry.descriptor_count }).map(move |at| {
@@ -218,7 +218,7 @@ impl DeviceChecks {
         let Some(set_layout) = layout.sets.get(number as usize).cloned().flatten() else { return };
         let Some(slot) = self.slot(handle.0) else { return };
         slot.with(|commands| {
-            // What was pushed before stays, where it was pushed with the same layout.
+            // Descriptors that were pushed before stay, if they were pushed with the same layout.
             let number = number as usize;
             let before = commands.last_bind_of_set(point, number).filter(|it| it.layout.is_compatible(&layout, number));
             let known =
@@ -278,7 +278,7 @@ impl DeviceChecks {
         Some(PushDescriptorCall { call, places: writes.iter().map(place).collect() })
     }
 
-    /// Pushes what the application pushed.
+    /// Repeats a push of the application.
     pub(crate) fn repush_descriptors(&self, handle: CommandBuffer, descriptor_call: &PushDescriptorCall) {
         let Some(push) = self.next.cmd_push_descriptor_set else { return };
         let mut arena = lavascope_marshal::Arena::default();
@@ -323,7 +323,7 @@ mod tests {
         ];
         let template = UpdateTemplate { entries: entries.into(), point: PipelineBindPoint::COMPUTE };
         let data = [10_u64, 11, 12, 13];
-        // It moves, as it does on its way to whoever reads it.
+        // Moves the value, as on its way to a reader.
         let writes = Box::new(TemplateWrites::new(&template, Ptr::to_slice(&data).cast(), DescriptorSet(7)));
         let mut found = Vec::new();
         for write in &writes.all {

@@ -1,4 +1,4 @@
-//! Functions in the place of the driver's: what is submitted, and how the application finds out that it is done.
+//! Hooks for submissions, and for calls by which the application learns that work has completed.
 
 use std::sync::Arc;
 
@@ -20,7 +20,7 @@ hooks! {
             submits.iter().for_each(|it| unsafe { batch.add(it) });
             batch
         };
-        // Before the call: another thread may wait for the fence at once.
+        // Before the call, because another thread may wait for the fence immediately.
         gpu.before_submit("vkQueueSubmit", (queue, signaled), batch);
         gpu.after_call(forward())
     }
@@ -101,7 +101,7 @@ impl DeviceChecks {
         run_if_enabled(name, || self.record_submission(queue, signaled, batch()), permit);
     }
 
-    /// The host is about to let work go on that waits, and that may use what was made meanwhile.
+    /// The host is about to unblock waiting work, which may use objects that were created meanwhile.
     fn before_signal(&self, name: &str) {
         run_if_enabled(
             name,
@@ -110,10 +110,10 @@ impl DeviceChecks {
         );
     }
 
-    /// What became of a call: if the device is lost, what was recorded until then is told.
+    /// Checks the result of a call: if the device is lost, reports what was recorded before.
     fn after_call(self: &Arc<DeviceChecks>, result: Result) -> Result {
         if result.0 < 0 {
-            // What was submitted may not have been executed.
+            // The submitted work may not have been executed.
             self.stop_feedback();
         }
         if result == Result::ERROR_DEVICE_LOST {

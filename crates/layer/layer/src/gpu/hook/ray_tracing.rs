@@ -1,8 +1,9 @@
-//! Creation of ray tracing pipelines in the place of the driver's.
+//! Hooks for the creation of ray tracing pipelines.
 //!
-//! The application copies the handles of a pipeline's shaders into its shader binding tables. So such a pipeline has
-//! one variant, which expects nothing of what is bound. Creation is never deferred (`VK_KHR_deferred_host_operations`),
-//! since the driver would read memory of ours meanwhile: the call returns `VK_OPERATION_NOT_DEFERRED_KHR`.
+//! The application copies the handles of a pipeline's shaders into its shader binding tables. Such a pipeline therefore
+//! has one variant, which expects nothing of what is bound. Creation is never deferred
+//! (`VK_KHR_deferred_host_operations`), because the driver would read memory of ours later: the call returns
+//! `VK_OPERATION_NOT_DEFERRED_KHR`.
 
 use lavascope_abi::*;
 
@@ -11,7 +12,7 @@ use crate::gpu::pipeline::plan::PipelinePlan;
 use crate::gpu::{DeviceChecks, checks_of, slice};
 use crate::process::catch_panic::catch_panic;
 
-/// Puts our functions into a table.
+/// Installs the hooks.
 pub(crate) fn install(table: &mut DeviceTable) {
     let create: FnCreateRayTracingPipelinesKHR = create;
     let create_nv: FnCreateRayTracingPipelinesNV = create_nv;
@@ -37,7 +38,7 @@ unsafe extern "system" fn create(
     // SAFETY: VUID-vkCreateRayTracingPipelinesKHR-pCreateInfos-parameter: each is valid, with its chain and its arrays.
     let plan = |it: &RayTracingPipelineCreateInfoKHR| unsafe { gpu.plan_ray_tracing_khr(it) };
     let plans = || infos.iter().map(plan).collect::<Vec<_>>();
-    // Upkeep: a pipeline out of parts with code of ours gets tables, also where no more code of ours is added.
+    // Upkeep: a pipeline made of libraries with our code needs tables, also while the layer is disabled.
     let plans = catch_panic("vkCreateRayTracingPipelinesKHR", plans, || infos.iter().map(|_| None).collect());
     let change = |(info, plan): (&RayTracingPipelineCreateInfoKHR, &Option<PipelinePlan>)| {
         let stages = plan.as_ref().map_or(info.p_stages, |it| Ptr::to_slice(&it.infos));

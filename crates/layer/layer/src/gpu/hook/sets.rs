@@ -1,4 +1,4 @@
-//! Functions in the place of the driver's: descriptor sets and what is written into them.
+//! Hooks for descriptor sets and for writes to them.
 
 use lavascope_abi::*;
 
@@ -62,7 +62,7 @@ impl DeviceChecks {
         self.invalidate_choices();
     }
 
-    /// Sets are written, and nobody notes any more what is in them: by what was known of them nothing is decided.
+    /// Sets are written while nothing tracks their contents: what was known of them must not decide anything.
     pub(in crate::gpu) fn forget_contents(&self, name: &str, sets: impl Iterator<Item = DescriptorSet>) {
         let forget = || {
             let mut state = self.state();

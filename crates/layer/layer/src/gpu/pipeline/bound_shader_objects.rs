@@ -1,7 +1,7 @@
-//! The shader objects that are bound at a draw: together they stand in the place of a pipeline.
+//! The shader objects that are bound at a draw: together they take the place of a pipeline.
 //!
-//! If another variant is needed, all of them are created again, not linked, and bound in the place of the
-//! application's.
+//! If another variant is needed, the layer creates all of them again, without linking, and binds them in the place of
+//! the application's objects.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -22,7 +22,7 @@ use crate::gpu::resource::descriptor_sets;
 use crate::gpu::{ChecksState, DeviceChecks};
 
 impl ChecksState {
-    /// The pipeline, or what stands in its place, that a form is one of.
+    /// The pipeline, or the combination of shader objects, of a variant.
     pub(crate) fn pipeline_of_variant(&self, variant: &PipelineVariant) -> Option<Arc<InstrumentedPipeline>> {
         if variant.shader_objects.is_none() {
             return self.pipelines.get(&variant.application.0.0).cloned();
@@ -37,7 +37,7 @@ impl ChecksState {
 }
 
 impl DeviceChecks {
-    /// Shader objects were bound since the last draw: finds what they are together.
+    /// Finds the combination of the bound shader objects, after they have changed.
     pub(crate) fn resolve_shader_objects(
         &self,
         commands: &mut CommandBufferState,
@@ -66,7 +66,7 @@ impl DeviceChecks {
         let made = match objects.iter().cloned().collect::<Option<Vec<_>>>() {
             Some(objects) => self.instrument_objects(objects).map(ShaderSet::Instrumented),
             None => {
-                // One is as the application made it, and all must have the same sets and push constants.
+                // One object has no checks, so all need the same original sets and push constants.
                 let original = |(at, shader_object): (&(u32, u64), &Option<Arc<ShaderObject>>)| {
                     let original = shader_object.as_ref().and_then(|it| self.original_shader(it));
                     (at.0, original.map_or(at.1, |it| it.0))
@@ -79,12 +79,12 @@ impl DeviceChecks {
         self.state().shader_objects.shader_sets.entry(key).or_insert(made).clone()
     }
 
-    /// None where nothing is checked.
+    /// None if nothing is checked.
     fn instrument_objects(&self, objects: Vec<Arc<ShaderObject>>) -> Option<Arc<InstrumentedPipeline>> {
         let number = self.next_pipeline();
-        let forms: Vec<&ShaderObjectVariant> = objects.iter().map(|it| &it.first).collect();
+        let variants: Vec<&ShaderObjectVariant> = objects.iter().map(|it| &it.first).collect();
         let branches = objects.first()?.object_layout.layout.uses_descriptor_buffers();
-        let first = Arc::new(self.compose_variant(&objects, &forms, (number, branches), Vec::new())?);
+        let first = Arc::new(self.compose_variant(&objects, &variants, (number, branches), Vec::new())?);
         if first.stages.is_empty() && first.requirements.is_empty() {
             return None;
         }
@@ -93,40 +93,40 @@ impl DeviceChecks {
         Some(Arc::new(InstrumentedPipeline::new(Pipeline::default(), number, Some(origin), first)))
     }
 
-    /// What stands in the place of a pipeline.
+    /// Makes a variant out of shader objects.
     fn compose_variant(
         &self,
         objects: &[Arc<ShaderObject>],
-        forms: &[&ShaderObjectVariant],
+        variants: &[&ShaderObjectVariant],
         (number, branches): (u32, bool),
         own: Vec<ShaderEXT>,
     ) -> Option<PipelineVariant> {
-        let ground = &objects.first()?.object_layout;
+        let object_layout = &objects.first()?.object_layout;
         let mut stages: Vec<InstrumentedStage> = Vec::new();
-        for (at, (object, form)) in objects.iter().zip(forms).enumerate() {
-            // What is bound together has the same sets and push constants.
-            if !Arc::ptr_eq(&object.object_layout, ground) {
+        for (at, (object, variant)) in objects.iter().zip(variants).enumerate() {
+            // Objects that are bound together must have the same sets and push constants.
+            if !Arc::ptr_eq(&object.object_layout, object_layout) {
                 return None;
             }
             let (name, touch_base) = (object.name.clone(), touches::touch_base(&stages));
             let object = Some((object.handle, object.number));
             let stage =
                 |it: &InstrumentedStage| InstrumentedStage { index: at, name, object, touch_base, ..it.clone() };
-            stages.extend(form.stage.as_ref().map(stage));
+            stages.extend(variant.stage.as_ref().map(stage));
         }
-        let quiet = if stages.is_empty() { None } else { Some(self.permissive_tables_of(ground)?) };
-        let bound = objects.iter().zip(forms).map(|(object, form)| (object.stage.0, form.handle.0)).collect();
+        let permissive_tables = if stages.is_empty() { None } else { Some(self.permissive_tables_of(object_layout)?) };
+        let bound = objects.iter().zip(variants).map(|(object, variant)| (object.stage.0, variant.handle.0)).collect();
         let reads_addresses = stages.iter().any(|it| it.instrumented.reads_addresses);
         Some(PipelineVariant {
             handle: Pipeline::default(),
             application: (Pipeline::default(), number),
-            layout: Arc::clone(&ground.layout),
-            root_binding: ground.layout.root_binding?,
+            layout: Arc::clone(&object_layout.layout),
+            root_binding: object_layout.layout.root_binding?,
             stages,
             cells: self.shared_cells(),
-            permissive_tables: quiet,
-            fixed_tables: forms.iter().filter_map(|it| it.fixed.clone()).collect(),
-            requirements: forms.iter().flat_map(|it| it.requirements.iter().copied()).collect(),
+            permissive_tables,
+            fixed_tables: variants.iter().filter_map(|it| it.fixed.clone()).collect(),
+            requirements: variants.iter().flat_map(|it| it.requirements.iter().copied()).collect(),
             reads_addresses,
             branches,
             records_all_touches: false,
@@ -136,48 +136,48 @@ impl DeviceChecks {
         })
     }
 
-    fn permissive_tables_of(&self, ground: &ShaderObjectLayout) -> Option<PermissiveTables> {
+    fn permissive_tables_of(&self, object_layout: &ShaderObjectLayout) -> Option<PermissiveTables> {
         let make = || {
-            let table = descriptor_sets::descriptor_table(&ground.layout, &Default::default(), |_| None);
+            let table = descriptor_sets::descriptor_table(&object_layout.layout, &Default::default(), |_| None);
             let mut leases = Vec::new();
-            let quiet = self.or_stop_checking(self.create_permissive_tables(
-                ground.layout.root_binding?,
+            let permissive_tables = self.or_stop_checking(self.create_permissive_tables(
+                object_layout.layout.root_binding?,
                 self.shared_cells(),
                 &table,
                 &mut leases,
             ))?;
-            Some((quiet, leases))
+            Some((permissive_tables, leases))
         };
-        ground.permissive_tables.get_or_init(make).as_ref().map(|it| it.0)
+        object_layout.permissive_tables.get_or_init(make).as_ref().map(|it| it.0)
     }
 
-    /// Makes all objects of a combination again.
+    /// Creates all objects of a combination again.
     pub(crate) fn rebuild_objects(
         &self,
         bound_combination: &BoundCombination,
         number: u32,
         style: &CheckStyle,
     ) -> Option<Arc<PipelineVariant>> {
-        let mut forms: Vec<ShaderObjectVariant> = Vec::new();
+        let mut variants: Vec<ShaderObjectVariant> = Vec::new();
         for (at, object) in bound_combination.objects.iter().enumerate() {
             let immediate = style.immediate.as_ref().map(|it| it.get(at).cloned().unwrap_or_default());
             match self.rebuild_object(object, (style.branches, immediate)) {
-                Some(form) => forms.push(form),
+                Some(variant) => variants.push(variant),
                 None => {
-                    forms.iter().for_each(|it| self.destroy_shader_objects(&[it.handle]));
+                    variants.iter().for_each(|it| self.destroy_shader_objects(&[it.handle]));
                     return None;
                 }
             }
         }
-        let own = forms.iter().map(|it| it.handle).collect();
-        let forms: Vec<&ShaderObjectVariant> = forms.iter().collect();
+        let own = variants.iter().map(|it| it.handle).collect();
+        let variants: Vec<&ShaderObjectVariant> = variants.iter().collect();
         let variant =
-            Arc::new(self.compose_variant(&bound_combination.objects, &forms, (number, style.branches), own)?);
+            Arc::new(self.compose_variant(&bound_combination.objects, &variants, (number, style.branches), own)?);
         self.state().variants.push(Arc::clone(&variant));
         Some(variant)
     }
 
-    /// It is not linked to others: they are made again as well, and all of them are bound.
+    /// It is not linked to others, because those are created again as well, and all of them are bound.
     fn rebuild_object(&self, object: &ShaderObject, wanted: ShaderObjectStyle) -> Option<ShaderObjectVariant> {
         self.with_infos(&object.group, |infos| {
             let info = infos.get_mut(object.group_index)?;
@@ -190,7 +190,7 @@ impl DeviceChecks {
         })
     }
 
-    /// Binds shader objects where the driver has others.
+    /// Binds shader objects, if the driver has others bound.
     pub(crate) fn bind_shader_objects(
         &self,
         commands: &mut CommandBufferState,
@@ -207,7 +207,7 @@ impl DeviceChecks {
         self.bind_shaders(handle, &others);
     }
 
-    /// Something of ours was bound in their place.
+    /// Marks that objects of ours were bound in their place.
     pub(crate) fn rebind_shader_objects(&self, commands: &mut CommandBufferState, handle: CommandBuffer, point: usize) {
         self.bind_shaders(handle, &commands.shader_objects(point).driver);
     }

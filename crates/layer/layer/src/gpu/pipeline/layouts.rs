@@ -26,20 +26,20 @@ use crate::gpu::resource::leases::Lease;
 use crate::gpu::{DeviceChecks, TABLE_COUNT, out_ptr, slice};
 use crate::loader::pnext_chain::find_in_chain;
 
-/// Sets with more descriptors than these are not described to shaders at each draw.
+/// Sets with more descriptors are not checked, because each draw would have to describe all of them.
 const DESCRIPTORS_MAX: u64 = 1 << 16;
-/// Nor are those with bindings of larger numbers: each number up to the largest takes room.
+/// Sets with larger binding numbers are not checked, because each number up to the largest takes memory.
 const BINDING_MAX: u32 = (1 << 16) - 1;
 
-/// The layout of a descriptor set. Two that are equal are compatible.
+/// The layout of a descriptor set. Equal layouts are compatible.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct SetLayoutState {
     pub(crate) flags: u32,
-    /// By number; of those that are not there the count is zero.
+    /// By binding number; the count is zero for a number without binding.
     pub(crate) bindings: Vec<LayoutBinding>,
-    /// The largest number of a binding that is too large.
+    /// The largest binding number, if it is not supported.
     pub(crate) unsupported_binding: Option<u32>,
-    /// Where bindings begin, if descriptors are in a buffer.
+    /// The offsets of the bindings, if descriptors are in a buffer.
     pub(crate) offsets: Vec<u64>,
 }
 
@@ -56,21 +56,22 @@ pub(crate) struct LayoutBinding {
 
 /// The layout of a pipeline.
 pub(crate) struct PipelineLayoutState {
-    /// As the application sees it.
+    /// The handle that the application has.
     pub(crate) handle: PipelineLayout,
-    /// How shaders find our tables, if there is room.
+    /// How shaders find our tables, if the layout has room for that.
     pub(crate) root_binding: Option<RootBinding>,
-    /// One of ours, equal to the one that the driver has for the application, which may destroy it before it draws.
+    /// A layout of ours that is equal to the application's one in the driver. The application may destroy its own
+    /// before it draws.
     pub(crate) own_handle: Option<PipelineLayout>,
-    /// It is destroyed when nobody has this one any more.
+    /// Destroys the handle when this value is dropped.
     pub(crate) _lease: Option<Lease>,
-    /// None where the layout of a set is not known.
+    /// None for a set whose layout is unknown.
     pub(crate) sets: Vec<Option<Arc<SetLayoutState>>>,
     /// The application's push constants.
     ranges: Vec<[u32; 3]>,
-    /// As the driver has them.
+    /// The ranges that the driver has.
     pub(crate) driver_ranges: Vec<PushConstantRange>,
-    /// The table of descriptors, without any. Made when needed.
+    /// The descriptor table without descriptors. Created when needed.
     empty_table: OnceLock<Vec<u32>>,
 }
 
@@ -130,17 +131,17 @@ impl SetLayoutState {
         layout
     }
 
-    /// Whether it is for pipelines whose descriptors are in buffers.
+    /// Whether it is for pipelines with descriptor buffers.
     fn is_for_descriptor_buffers(&self) -> bool {
         self.flags & DescriptorSetLayoutCreateFlags::DESCRIPTOR_BUFFER_EXT.0 != 0
     }
 
-    /// Whether its descriptors are in a buffer: there, too, some may be pushed.
+    /// Whether its descriptors are in a buffer. Some of them may be pushed.
     pub(crate) fn is_in_descriptor_buffer(&self) -> bool {
         self.is_for_descriptor_buffers() && self.flags & DescriptorSetLayoutCreateFlags::PUSH_DESCRIPTOR.0 == 0
     }
 
-    /// How many dynamic offsets a set of this layout takes.
+    /// Number of dynamic offsets of a set with this layout.
     pub(crate) fn dynamic_count(&self) -> usize {
         self.bindings.iter().filter(|it| it.is_dynamic()).map(|it| it.count as usize).sum()
     }
@@ -159,20 +160,20 @@ impl LayoutBinding {
         self.flags & DescriptorBindingFlags::VARIABLE_DESCRIPTOR_COUNT.0 != 0
     }
 
-    /// Whether descriptors may be written after a draw was recorded.
+    /// Whether descriptors may be updated after a draw was recorded.
     pub(crate) fn is_update_after_bind(&self) -> bool {
         let late = DescriptorBindingFlags::UPDATE_AFTER_BIND.0 | DescriptorBindingFlags::UPDATE_UNUSED_WHILE_PENDING.0;
         self.flags & late != 0
     }
 
-    /// How many elements there are; an inline block is one.
+    /// Number of elements; an inline uniform block counts as one.
     pub(crate) fn elements(&self) -> u32 {
         if self.is_inline() { self.count.min(1) } else { self.count }
     }
 }
 
 impl PipelineLayoutState {
-    /// One without sets and push constants.
+    /// A layout without sets and push constants.
     #[cfg(test)]
     pub(crate) fn empty() -> PipelineLayoutState {
         let (sets, ranges, driver_ranges) = (Vec::new(), Vec::new(), Vec::new());
@@ -188,7 +189,7 @@ impl PipelineLayoutState {
         }
     }
 
-    /// Whether sets up to this one, bound with either of the two, are bound for the other as well.
+    /// Whether sets up to this one stay bound when the other layout is used (`descriptorsets-compatibility`).
     pub(crate) fn is_compatible(&self, other: &PipelineLayoutState, set: usize) -> bool {
         let (own, others) = (self.sets.get(..=set), other.sets.get(..=set));
         self.ranges == other.ranges && own.is_some() && own == others
@@ -218,7 +219,7 @@ impl PipelineLayoutState {
             .then_some("a pipeline layout has more than 65536 descriptors: its shaders are not checked yet")
     }
 
-    /// The table of descriptors without any, where there are as many of them as the layout says.
+    /// A descriptor table of this layout without any descriptor bound.
     pub(crate) fn empty_table(&self) -> &[u32] {
         let counts = |layout_state: &Option<Arc<SetLayoutState>>| {
             layout_state.iter().flat_map(|it| &it.bindings).map(LayoutBinding::elements).collect()
@@ -227,7 +228,7 @@ impl PipelineLayoutState {
         self.empty_table.get_or_init(make)
     }
 
-    /// Whether descriptors are in buffers: what is bound is not known before work is submitted.
+    /// Whether descriptors are in buffers. Their contents are known only at submission.
     pub(crate) fn uses_descriptor_buffers(&self) -> bool {
         self.sets.iter().flatten().any(|it| it.is_for_descriptor_buffers())
     }
@@ -238,7 +239,7 @@ impl PipelineLayoutState {
     }
 }
 
-/// The bytes of the address of our tables.
+/// Number of bytes of our tables' address.
 pub(crate) const ROOT_PUSH_BYTES: u32 = 8;
 
 /// The push constants with the address of our tables at `tail`, for all stages; none where the application is there.
@@ -258,7 +259,7 @@ fn with_root_push_range(ranges: &[PushConstantRange], tail: u32, stages: u32) ->
 }
 
 impl PipelineLayoutState {
-    /// The stages that bytes must be pushed for: those of all ranges that they are in.
+    /// The stages for which bytes must be pushed: those of all ranges that contain them.
     pub(crate) fn stages_of_push(&self, offset: u32, size: u32) -> u32 {
         let is_in = |constant_range: &&PushConstantRange| {
             offset < constant_range.offset.saturating_add(constant_range.size)
@@ -272,7 +273,7 @@ impl PipelineLayoutState {
         self.sets == sets && self.ranges.iter().copied().eq(ranges.iter().map(words_of))
     }
 
-    /// Whether values that are pushed with either of the two are there for the other as well.
+    /// Whether pushed values stay valid when the other layout is used.
     pub(crate) fn has_same_push_ranges(&self, other: &PipelineLayoutState) -> bool {
         self.ranges == other.ranges
     }
@@ -282,7 +283,7 @@ fn words_of(range: &PushConstantRange) -> [u32; 3] {
     [range.stage_flags.0, range.offset, range.size]
 }
 
-/// What of a set layout counts against limits, in one stage or in all.
+/// The descriptors of a layout that count against a limit, in one stage or in all.
 fn count(sets: &[Option<Arc<SetLayoutState>>], stage: u32, is_it: impl Fn(DescriptorType) -> bool) -> u32 {
     let slots = sets.iter().flatten().flat_map(|it| &it.bindings).filter(|it| it.stages & stage != 0);
     slots.filter(|it| is_it(it.descriptor_type)).fold(0, |all, it| all.saturating_add(it.elements()))
@@ -297,14 +298,14 @@ fn is_output(descriptor_type: DescriptorType) -> bool {
         || matches!(descriptor_type, DescriptorType::STORAGE_IMAGE | DescriptorType::STORAGE_TEXEL_BUFFER)
 }
 
-/// Whether four storage buffers more, in all stages, stay below the limits.
+/// Whether four more storage buffers in all stages stay below the limits.
 fn fits(sets: &[Option<Arc<SetLayoutState>>], limits: &PhysicalDeviceLimits) -> bool {
     let ours = TABLE_COUNT as u32;
     let most = |is_it: &dyn Fn(DescriptorType) -> bool| {
         (0..31).map(|bit| count(sets, 1 << bit, is_it)).max().unwrap_or(0).saturating_add(ours)
     };
     let fragment = ShaderStageFlags::FRAGMENT.0;
-    // Color attachments count as well; how many there are is not known here.
+    // Color attachments count as well. Their number is unknown here, so the maximum is used.
     let colors = limits.max_color_attachments;
     let outputs = count(sets, fragment, is_output).saturating_add(ours).saturating_add(colors);
     let in_fragments = count(sets, fragment, |_| true).saturating_add(ours).saturating_add(colors);
@@ -314,13 +315,13 @@ fn fits(sets: &[Option<Arc<SetLayoutState>>], limits: &PhysicalDeviceLimits) -> 
         && outputs <= limits.max_fragment_combined_output_resources
 }
 
-/// The number of our set: the last one there may be. Where a device has many or no limit, it is a modest one.
+/// The number of our set: the last possible one, or a moderate number if the limit is large.
 pub(crate) fn reserved_set_index(most: u32) -> Option<u32> {
     const SET_MAX: u32 = 32;
     Some(most.checked_sub(1)?.min(SET_MAX))
 }
 
-/// The application's sets, empty ones, and ours at its number.
+/// The application's sets, then empty ones, then ours at its number.
 fn padded(
     sets: &[DescriptorSetLayout],
     (number, own): (u32, DescriptorSetLayout),
@@ -333,7 +334,7 @@ fn padded(
 }
 
 impl DeviceChecks {
-    /// What the driver is asked for instead.
+    /// The set layouts that the driver gets.
     pub(crate) fn with_reserved_set(&self, sets: &[DescriptorSetLayout]) -> Vec<DescriptorSetLayout> {
         padded(sets, (self.reserved_set, self.reserved_set_layout), self.empty_layout)
     }
@@ -345,7 +346,7 @@ impl DeviceChecks {
             && fits(sets, &self.limits)
     }
 
-    /// The best way that a layout has room for, with sets and push constants as the driver gets them.
+    /// The best way that a layout has room for, with the sets and push constants that the driver gets.
     fn choose_root_binding(
         &self,
         sets: &[Option<Arc<SetLayoutState>>],
@@ -384,7 +385,7 @@ impl DeviceChecks {
         // SAFETY: VUID-VkPipelineLayoutCreateInfo-pSetLayouts-parameter: as many as it says.
         let handles = unsafe { slice(info.p_set_layouts, info.set_layout_count) };
         let sets = self.known_set_layouts(handles);
-        let (mut way, driver_sets, driver_ranges) = self.choose_root_binding(&sets, handles, ranges);
+        let (mut root_binding, driver_sets, driver_ranges) = self.choose_root_binding(&sets, handles, ranges);
         let mut changed = *info;
         changed.set_layout_count = driver_sets.len() as u32;
         changed.p_set_layouts = Ptr::to_slice(&driver_sets);
@@ -401,7 +402,7 @@ impl DeviceChecks {
         let result = unsafe { next(self.device, asked, p_allocator, p_layout) };
         let mut driver_ranges = driver_ranges;
         if own.is_none() {
-            (way, driver_ranges) = (None, ranges.to_vec());
+            (root_binding, driver_ranges) = (None, ranges.to_vec());
         }
         let lease = own.map(|it| self.lease_layout(it));
         if result == Result::SUCCESS {
@@ -411,7 +412,7 @@ impl DeviceChecks {
             let (ranges, frame) = (ranges.iter().map(words_of).collect(), OnceLock::new());
             let layout = PipelineLayoutState {
                 handle,
-                root_binding: way,
+                root_binding,
                 own_handle: own,
                 _lease: lease,
                 sets,
@@ -432,7 +433,7 @@ impl DeviceChecks {
         ranges: &[PushConstantRange],
     ) -> Option<PipelineLayoutState> {
         let sets = self.known_set_layouts(handles);
-        let (way, driver_sets, driver_ranges) = self.choose_root_binding(&sets, handles, ranges);
+        let (root_binding, driver_sets, driver_ranges) = self.choose_root_binding(&sets, handles, ranges);
         let mut info = PipelineLayoutCreateInfo::zeroed();
         info.s_type = StructureType::PIPELINE_LAYOUT_CREATE_INFO;
         info.set_layout_count = driver_sets.len() as u32;
@@ -447,7 +448,7 @@ impl DeviceChecks {
         let (ranges, frame) = (ranges.iter().map(words_of).collect(), OnceLock::new());
         Some(PipelineLayoutState {
             handle: made,
-            root_binding: way,
+            root_binding,
             own_handle: Some(made),
             _lease: lease,
             sets,
@@ -459,7 +460,7 @@ impl DeviceChecks {
 
     pub(crate) fn known_set_layouts(&self, handles: &[DescriptorSetLayout]) -> Vec<Option<Arc<SetLayoutState>>> {
         let state = self.state();
-        // A set that a part of a pipeline does not use has no layout there.
+        // A pipeline library may leave the layout of an unused set null.
         let known = |set_layout: &DescriptorSetLayout| match set_layout.0 {
             0 => Some(Arc::default()),
             handle => state.set_layouts.get(&handle).cloned(),

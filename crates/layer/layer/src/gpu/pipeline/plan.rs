@@ -1,12 +1,12 @@
-//! What becomes of a pipeline that is about to be created.
+//! Plans how a pipeline is created.
 //!
-//! Each stage gets its words with checks, two specialization constants more, and cells. The first variant expects that
-//! enough is bound for accesses without a check. Shaders with up to four sites record each fault where it happens;
-//! others remember the first fault of an invocation and one bit for each other site.
+//! Each stage gets words with checks, two additional specialization constants, and cells. The first variant expects
+//! that enough is bound for accesses without a check. Shaders with up to four sites record each fault where it happens.
+//! Others remember the first fault of an invocation and one bit for each other site.
 //!
-//! Pipeline libraries are instrumented with branches, because nobody knows what they are drawn with, and they are not
+//! Pipeline libraries are instrumented with branches, because the bindings at the draw are unknown, and they are not
 //! created again. So the details of a site that is never the first fault of an invocation stay unknown. Libraries and
-//! shader objects share the cells of a device, because those that are linked need theirs in one place.
+//! shader objects share the cells of a device, because linked ones need theirs in one place.
 //!
 //! The driver is called without a lock of ours.
 
@@ -31,53 +31,53 @@ use crate::gpu::resource::leases::Lease;
 use crate::gpu::{ChecksState, DeviceChecks, slice};
 use crate::loader::pnext_chain::find_in_chain;
 
-/// A pipeline that is about to be made.
+/// A pipeline that is about to be created.
 pub(crate) struct PipelinePlan {
     pub(super) layout: Arc<PipelineLayoutState>,
     pub(super) guard: Guard,
-    /// As the driver gets them.
+    /// The stages that the driver gets.
     pub(crate) infos: Vec<PipelineShaderStageCreateInfo>,
     pub(super) stages: Vec<InstrumentedStage>,
     pub(super) modules: Vec<ShaderModule>,
     pub(super) specializations: Vec<SpecializationData>,
-    /// Copies of what is in the chains of stages before the words of a module.
+    /// Copies of structures in the chains of stages, up to the words of a module.
     pub(super) chains: Vec<ChainCopy>,
     pub(super) cells: ArenaRegion,
     pub(super) permissive_tables: Option<PermissiveTables>,
     pub(super) fixed: Option<FixedTables>,
-    /// Of cells and tables.
+    /// Leases of cells and tables.
     pub(super) leases: Vec<Lease>,
-    /// What shaders expect to be bound, those without code of ours too.
+    /// What shaders expect to be bound, including those without our code.
     pub(super) requirements: Vec<BindingRequirement>,
     pub(crate) sources: Vec<ShaderSource>,
     pub(crate) recipe: Option<PipelineRecipe>,
     pub(super) linkage: PipelineLinkage,
-    /// Whether there is no shader without code of ours that touches anything.
+    /// Whether all shaders that access memory have our code.
     pub(super) records_all_touches: bool,
 }
 
-/// Whether a pipeline is whole, or a part of others.
+/// Whether a pipeline is complete, or a library.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum PipelineLinkage {
     Whole,
-    /// Made of parts.
+    /// Linked from libraries.
     Linked,
-    /// To be linked with others: its cells are among those of all parts.
+    /// A library: its cells are in the memory that all libraries share.
     Library,
 }
 
-/// A part of pipelines whose shaders check themselves.
+/// A pipeline library whose shaders have checks.
 pub(crate) struct InstrumentedLibrary {
     layout: Arc<PipelineLayoutState>,
     stages: Vec<InstrumentedStage>,
     records_all_touches: bool,
 }
 
-/// How shaders are to be checked.
+/// How shaders are checked.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct CheckStyle {
     pub(crate) branches: bool,
-    /// Sites that are recorded where they happen, by the number of the stage; none: all of shaders that have few.
+    /// The sites that record faults immediately, by stage; none means all sites of shaders with few sites.
     pub(crate) immediate: Option<Vec<BTreeSet<u32>>>,
 }
 
@@ -90,7 +90,7 @@ impl CheckStyle {
     }
 }
 
-/// Flags of pipelines that are left as they are: those whose sets are bound in other ways.
+/// Flags of pipelines that are not checked, because their sets are bound in other ways.
 const SKIPPED_FLAGS: u64 = PipelineCreateFlags::INDIRECT_BINDABLE_NV.0 as u64
     | PipelineCreateFlags2::INDIRECT_BINDABLE_EXT.0
     | PipelineCreateFlags2::DESCRIPTOR_HEAP_EXT.0;
@@ -153,7 +153,7 @@ impl DeviceChecks {
             return None;
         }
         let state = self.state();
-        let given = libraries.len();
+        let library_count = libraries.len();
         let libraries: Vec<Arc<InstrumentedLibrary>> =
             libraries.iter().filter_map(|it| state.libraries.get(&it.0).cloned()).collect();
         let layout =
@@ -172,9 +172,9 @@ impl DeviceChecks {
         };
         if part != PipelineLinkage::Whole {
             // SAFETY: the contract of this function: the stages of a valid call.
-            return unsafe { self.plan_linked((part, given), &layout, sources, stages, &libraries) };
+            return unsafe { self.plan_linked((part, library_count), &layout, sources, stages, &libraries) };
         }
-        // What is in buffers is known when work is submitted, so that nothing can be expected.
+        // The contents of descriptor buffers are known only at submission, so nothing can be expected.
         let style = if layout.uses_descriptor_buffers() { &CheckStyle::BRANCHING } else { style };
         // SAFETY: the contract of this function: the stages of a valid call.
         unsafe { self.plan_whole(&layout, sources, stages, style) }
@@ -189,7 +189,7 @@ impl DeviceChecks {
     /// plan.
     unsafe fn plan_linked(
         &self,
-        (part, given): (PipelineLinkage, usize),
+        (part, library_count): (PipelineLinkage, usize),
         layout: &Arc<PipelineLayoutState>,
         sources: Vec<ShaderSource>,
         stages: &[PipelineShaderStageCreateInfo],
@@ -209,11 +209,11 @@ impl DeviceChecks {
             }
         }
         plan.add_libraries(libraries);
-        plan.records_all_touches &= libraries.len() == given;
+        plan.records_all_touches &= libraries.len() == library_count;
         self.finish_part_plan(plan)
     }
 
-    /// No more code of ours is added. But what is out of parts that have some needs tables, by which all is right.
+    /// Checks are off, so no code is added. But a pipeline linked from libraries with our code needs permissive tables.
     fn plan_uninstrumented_part(
         &self,
         part: PipelineLinkage,
@@ -233,7 +233,7 @@ impl DeviceChecks {
         self.finish_part_plan(plan)
     }
 
-    /// None where nothing of it has code of ours.
+    /// None if no stage has our code.
     fn finish_part_plan(&self, mut plan: PipelinePlan) -> Option<PipelinePlan> {
         if plan.stages.is_empty() {
             return None;
@@ -282,7 +282,7 @@ impl DeviceChecks {
         Some(plan)
     }
 
-    /// Memory that belongs to the pipeline: its cells, and tables for draws that have none of their own.
+    /// Allocates the memory of the pipeline: its cells, and tables for draws that have none of their own.
     fn allocate_tables(&self, plan: &mut PipelinePlan) -> Option<()> {
         let words: Vec<u32> = plan.stages.iter().flat_map(|it| it.instrumented.cells()).collect();
         let (cells, lease) = self.lease_memory(words.len() as u32)?;
@@ -311,7 +311,7 @@ impl DeviceChecks {
         }
     }
 
-    /// The pipelines were made, as planned if `is_planned`.
+    /// The pipelines were created; as planned, if `is_planned`.
     pub(crate) fn finish(&self, plans: Vec<Option<PipelinePlan>>, made: &[Pipeline], is_planned: bool) {
         for (plan, handle) in plans.into_iter().zip(made) {
             let Some(mut plan) = plan else { continue };
@@ -333,7 +333,7 @@ impl DeviceChecks {
         }
     }
 
-    /// A pipeline of ours out of a plan, for a pipeline of the application.
+    /// Makes an `InstrumentedPipeline` out of a plan, for a pipeline that was created again.
     pub(crate) fn finish_rebuilt(
         &self,
         plan: PipelinePlan,
@@ -346,7 +346,7 @@ impl DeviceChecks {
         Some(variant)
     }
 
-    /// A plan that came to nothing.
+    /// Frees a plan that is not used.
     pub(crate) fn drop_plan(&self, plan: &PipelinePlan) {
         self.destroy_modules(plan);
     }
@@ -388,17 +388,17 @@ impl PipelinePlan {
         self.records_all_touches &= libraries.iter().all(|it| it.records_all_touches);
     }
 
-    /// Whether it can be made again.
+    /// Whether it can be created again.
     pub(crate) fn is_whole(&self) -> bool {
         self.linkage == PipelineLinkage::Whole
     }
 
-    /// What it is made of, for a recipe.
+    /// The layout and the shaders, for a recipe.
     pub(crate) fn layout_and_sources(&self) -> (&Arc<PipelineLayoutState>, &[ShaderSource]) {
         (&self.layout, &self.sources)
     }
 
-    /// Whether no shader has code of ours.
+    /// Whether no shader has our code.
     pub(crate) fn is_uninstrumented(&self) -> bool {
         self.stages.is_empty()
     }
@@ -512,6 +512,6 @@ unsafe fn source_of(state: &ChecksState, info: &PipelineShaderStageCreateInfo) -
 /// returned.
 pub(crate) unsafe fn read_words(info: &ShaderModuleCreateInfo) -> Arc<Vec<u32>> {
     // SAFETY: VUID-VkShaderModuleCreateInfo-pCode-parameter, by the contract of this function: `codeSize / 4` words.
-    // Where the code is GLSL the size is no multiple of four, and what is left over is not read.
+    // The size of GLSL code need not be a multiple of four; the remaining bytes are not read.
     Arc::new(unsafe { slice(info.p_code, (info.code_size / 4) as u32) }.to_vec())
 }

@@ -1,7 +1,7 @@
-//! What a pipeline was made of, kept so that it can be created again with other checks.
+//! The create info of a pipeline, kept to create it again with other checks.
 //!
-//! The call is packed as for a trace and unpacked when it is needed. The objects that it names must still exist then:
-//! shaders and layouts have copies of ours, and a render pass lives as long as the recipes that need it.
+//! The call is packed as for a trace, and unpacked when it is needed. The objects that it names must still exist then:
+//! shaders and layouts have copies of ours, and the layer keeps a render pass as long as a recipe needs it.
 
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -18,37 +18,37 @@ use super::layouts::PipelineLayoutState;
 use crate::gpu::DeviceChecks;
 use crate::gpu::report::debug_names::SharedName;
 
-/// What a pipeline was made of.
+/// The create info of a pipeline.
 pub(crate) struct PipelineRecipe {
     call: PackedCall,
     pub(crate) layout: Arc<PipelineLayoutState>,
-    /// By stage.
+    /// The shaders, by stage.
     pub(crate) sources: Vec<ShaderSource>,
     pub(crate) kind: RecipeKind,
-    /// The render pass that it was made for.
+    /// The render pass of the create info.
     pass: Option<Arc<KeptRenderPass>>,
 }
 
-/// A call, packed so that it can be laid out again.
+/// A packed call that can be unpacked again.
 pub(crate) struct PackedCall {
     record: Vec<u64>,
     handles: Vec<u64>,
 }
 
-/// A shader as the application gave it.
+/// A shader of the application.
 #[derive(Clone)]
 pub(crate) struct ShaderSource {
     pub(crate) words: Arc<Vec<u32>>,
-    /// Null where it had no module of its own.
+    /// Null if the stage had no module of its own.
     pub(crate) module: ShaderModule,
-    /// What the module is called.
+    /// The debug name of the module.
     pub(crate) name: SharedName,
-    /// Whether it is to be checked.
+    /// Whether it is selected for checks.
     pub(crate) is_selected: bool,
 }
 
 impl ShaderSource {
-    /// Without a module of its own.
+    /// A shader without a module of its own.
     pub(crate) fn unnamed(words: Arc<Vec<u32>>) -> ShaderSource {
         ShaderSource { words, module: ShaderModule::default(), name: SharedName::default(), is_selected: true }
     }
@@ -60,12 +60,12 @@ pub(crate) enum RecipeKind {
     Compute,
 }
 
-/// A render pass, kept while a recipe needs it.
+/// A render pass that is kept while a recipe needs it.
 pub(crate) struct KeptRenderPass {
     pub(crate) handle: RenderPass,
 }
 
-/// Handles in the order in which they were met.
+/// Handles in the order in which packing found them.
 #[derive(Default)]
 struct CollectedHandles(RefCell<Vec<u64>>);
 
@@ -144,7 +144,7 @@ impl PipelineRecipe {
         Some(PipelineRecipe { call, layout, sources, kind: RecipeKind::Compute, pass: None })
     }
 
-    /// The parameters of the call as they were, in an arena: they live as long as that.
+    /// Unpacks the parameters of the call into an arena, where they live as long as it.
     pub(crate) fn unpack(&self, arena: &mut Arena) -> Option<*mut u8> {
         debug_assert!(self.pass.as_ref().is_none_or(|it| it.handle.0 != 0), "a pass that is kept has a handle");
         self.call.unpack(arena)
@@ -167,12 +167,12 @@ impl PackedCall {
         let mut stream = RecordBuffer::default();
         // SAFETY: the contract of this function, which is that of `Packer::enter` for this image.
         let record = unsafe { Packer::new(&met, facts).enter(&mut stream, command, image, 0) }.to_vec();
-        // What was left out cannot be made again.
+        // A record with omissions cannot reproduce the call.
         check(&record).ok().filter(|it| it.omissions() == Omissions::default())?;
         Some(PackedCall { record, handles: met.0.into_inner() })
     }
 
-    /// The parameters of the call as they were, in an arena: they live as long as that.
+    /// Unpacks the parameters of the call into an arena, where they live as long as it.
     pub(crate) fn unpack(&self, arena: &mut Arena) -> Option<*mut u8> {
         let record = check(&self.record).ok()?;
         let unpacker = Unpacker { handles: &HandlesById(&self.handles), purpose: UnpackPurpose::Driver };
@@ -197,7 +197,7 @@ impl RenderPasses {
         self.alive.get(&handle.0).cloned()
     }
 
-    /// The application destroys one. Says whether it stays, since a recipe needs it.
+    /// The application destroys a render pass. Returns whether it is kept for a recipe.
     fn retire(&mut self, handle: RenderPass) -> bool {
         let Some(pass) = self.alive.remove(&handle.0) else { return false };
         let is_needed = Arc::strong_count(&pass) > 1;
@@ -207,7 +207,7 @@ impl RenderPasses {
         is_needed
     }
 
-    /// Those that nobody needs any more.
+    /// The render passes that no recipe needs any more.
     fn take_unneeded(&mut self) -> Vec<Arc<KeptRenderPass>> {
         self.kept.extract_if(.., |it| Arc::strong_count(it) == 1).collect()
     }
@@ -218,8 +218,8 @@ impl RenderPasses {
 }
 
 impl DeviceChecks {
-    /// The application destroys a render pass. Says whether it stays for now. One with callbacks of the application for
-    /// its memory does not: they may be gone later.
+    /// The application destroys a render pass. Returns whether it is kept. One with allocation callbacks is not kept,
+    /// because the callbacks may be invalid later.
     pub(crate) fn retain_render_pass(&self, handle: RenderPass, p_allocator: Ptr<Opaque>) -> bool {
         let mut state = self.state();
         if !p_allocator.is_null() {

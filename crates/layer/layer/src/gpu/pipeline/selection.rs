@@ -1,5 +1,4 @@
-//! Which shaders are checked, and of which pipelines is told: by their names, by what their creation says, and by
-//! counting.
+//! Selects the shaders that are checked and the pipelines that are reported: by name, by create info, and by sampling.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -13,21 +12,21 @@ use crate::gpu::{ChecksState, slice};
 use crate::loader::pnext_chain::find_in_chain;
 use crate::loader::proc_addr::c_str;
 
-/// What the user wants to look at.
+/// The selection of the user.
 #[derive(Default)]
 pub(crate) struct ShaderSelection {
-    /// Whether only shaders are checked that are named or marked.
+    /// Whether only named or marked shaders are checked.
     is_limited: bool,
     shaders: Vec<Regex>,
     pipelines: Vec<Regex>,
-    /// One pipeline of so many.
+    /// One of so many pipelines is checked.
     sample_interval: u64,
     /// How many there were. Relaxed: only the number counts.
     planned: AtomicU64,
 }
 
 impl ShaderSelection {
-    /// What is no regular expression is complained of, with the name of its setting.
+    /// An invalid regular expression is reported with the name of its setting.
     pub(crate) fn from_settings(settings: &Settings, complain: &mut impl FnMut(&str, String)) -> ShaderSelection {
         let mut all = |setting: &str, texts: &[String]| -> Vec<Regex> {
             let one = |it: &String| Regex::new(it).map_err(|why| complain(setting, format!("`{it}`: {why}"))).ok();
@@ -42,12 +41,12 @@ impl ShaderSelection {
         }
     }
 
-    /// Whether the next pipeline is one of those that are checked.
+    /// Whether the next pipeline is in the sample.
     pub(crate) fn take_next_sample(&self) -> bool {
         self.planned.fetch_add(1, Ordering::Relaxed).is_multiple_of(self.sample_interval.max(1))
     }
 
-    /// Whether what is found in a pipeline is told.
+    /// Whether findings of a pipeline are reported.
     pub(crate) fn selects_pipeline(&self, name: Option<&str>) -> bool {
         self.pipelines.is_empty() || name.is_some_and(|name| self.pipelines.iter().any(|it| it.is_match(name)))
     }
@@ -109,10 +108,10 @@ unsafe fn shader_names(state: &ChecksState, info: &PipelineShaderStageCreateInfo
     // SAFETY: VUID-VkPipelineShaderStageCreateInfo-pName-parameter, by the contract of this function: null-terminated.
     let entry = unsafe { c_str(info.p_name) };
     let own = state.names.get(ObjectType::SHADER_MODULE, info.module.0);
-    let told = [entry, chained].into_iter().flatten().map(|it| it.to_string_lossy().into_owned());
+    let named = [entry, chained].into_iter().flatten().map(|it| it.to_string_lossy().into_owned());
     let sources = Module::parse(words).map(|it| it.sources()).unwrap_or_default();
     let files = sources.into_iter().map(|it| it.0).filter(|it| !it.is_empty());
-    told.chain(own).chain(files).collect()
+    named.chain(own).chain(files).collect()
 }
 
 #[cfg(test)]

@@ -1,8 +1,8 @@
-//! Shaders with checks, kept on disk by their content: a folder with a file for each.
+//! A disk cache of instrumented shaders: a folder with one file for each.
 //!
-//! Anybody may have damaged a file. It is used only if it has our magic number, the key it was looked up by, a matching
-//! checksum, and words that make sense; else it counts as missing, and is written again. A file is written beside its
-//! place and then moved, so that other processes see whole files.
+//! A file may be damaged. It is used only if it has our magic number, the key of the lookup, a correct checksum and
+//! plausible words. Otherwise it counts as missing and is written again. A file is written under another name and then
+//! renamed, so that other processes see only complete files.
 
 use std::ffi::OsStr;
 use std::fs;
@@ -18,29 +18,29 @@ use xxhash_rust::xxh3::{xxh3_64, xxh3_128};
 use crate::process::library;
 
 const MAGIC: &[u8; 8] = b"LAVASHDR";
-/// Magic, key and sum.
+/// Magic number, key and checksum.
 const HEAD_BYTES: usize = 8 + 16 + 8;
-/// Larger ones are not kept, and not read.
+/// Larger files are neither stored nor read.
 const FILE_BYTES_MAX: u64 = 64 << 20;
-/// When there are more files, the oldest half goes.
+/// If there are more files, the older half is removed.
 const FILES_MAX: usize = 4096;
 const ENDING: &str = "shader";
 
-/// A folder of shaders.
+/// A folder of instrumented shaders.
 pub(crate) struct ShaderCache {
     folder: PathBuf,
-    /// What made them: another build may make others.
+    /// The build of the layer, because another build may produce other code.
     build: String,
-    /// Distinguishes what is being written. Relaxed: numbers only have to differ.
+    /// Makes the names of temporary files unique. Relaxed: numbers must only differ.
     next: AtomicU32,
 }
 
-/// What a shader is known by: its words, how it is checked, and by whom.
+/// The key of a shader: its words, the options, and the build of the layer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct ShaderCacheKey(u128);
 
 impl ShaderCache {
-    /// In this folder, or where caches are.
+    /// Opens this folder, or the default one for caches.
     pub(crate) fn open(folder: Option<&Path>) -> Result<ShaderCache, String> {
         let folder = folder.map(Path::to_owned).or_else(default_folder).ok_or("there is no home for a cache")?;
         let made = files::private_folder().recursive(true).create(&folder);
@@ -50,7 +50,7 @@ impl ShaderCache {
         Ok(cache)
     }
 
-    /// `chooses` says that sites are recorded where they happen if there are few.
+    /// `chooses` means that a shader with few sites records faults immediately.
     pub(crate) fn key(&self, words: &[u32], options: &InstrumentOptions, chooses: bool) -> ShaderCacheKey {
         let mut bytes = format!("{STORE_VERSION} {} {options:?} {chooses}\n", self.build).into_bytes();
         bytes.extend(words.iter().flat_map(|it| it.to_le_bytes()));
@@ -67,7 +67,7 @@ impl ShaderCache {
         decode(key, &bytes)
     }
 
-    /// Nothing depends on it, so that nobody is told where it fails.
+    /// Stores a shader. An error is ignored, because nothing depends on the cache.
     pub(crate) fn store(&self, key: ShaderCacheKey, made: &InstrumentedModule) {
         let bytes = encode(key, made);
         if bytes.len() as u64 > FILE_BYTES_MAX {
@@ -86,7 +86,7 @@ impl ShaderCache {
         self.folder.join(format!("{:032x}.{ENDING}", key.0))
     }
 
-    /// Takes out the oldest ones where there are too many.
+    /// Removes the oldest files if there are too many.
     fn remove_oldest(&self) {
         let Ok(entries) = fs::read_dir(&self.folder) else { return };
         let mut all: Vec<(SystemTime, PathBuf)> = entries
@@ -109,7 +109,7 @@ fn default_folder() -> Option<PathBuf> {
     Some(base.join("lavascope/shaders"))
 }
 
-/// This build of the layer, by its version and its file.
+/// Identifies this build of the layer by its version and its file.
 fn build() -> String {
     let file = library::module_of(build as fn() -> String as usize).map(|it| it.file).unwrap_or_default();
     let about = fs::metadata(file).ok().map(|it| (it.len(), it.modified().ok()));
@@ -193,7 +193,7 @@ mod tests {
             fs::write(cache.path(key), &whole[..at]).expect("it can be written");
             assert_eq!(cache.load(key), None, "{at} bytes");
         }
-        // Nor is what belongs to another key, or what is no file of its own.
+        // A file with another key, or that is not a regular file, is not used either.
         let other = ShaderCacheKey(key.0 ^ 1);
         fs::write(cache.path(other), &whole).expect("it can be written");
         assert_eq!(cache.load(other), None);

@@ -1,13 +1,12 @@
-//! Shader objects in the place of the driver's: their code checks itself as that of pipelines does.
+//! Hooks for shader objects, whose code is instrumented like that of pipelines.
 //!
-//! An object gets its checks when it is created, and nobody knows then what it will be drawn with. The objects that are
-//! bound together at a draw are to their variants what a pipeline is (`bound_shader_objects`). Their sets and push
-//! constants are changed by the rule for pipeline layouts, and the layouts of their sets live on until the objects are
-//! gone.
+//! An object gets its checks when it is created, and its bindings are unknown then. The objects that are bound together
+//! at a draw have variants as a pipeline has (`bound_shader_objects`). Their sets and push constants are changed by the
+//! rule for pipeline layouts. The layouts of their sets are kept until the objects are destroyed.
 //!
-//! A binary outlives the run, so `vkGetShaderBinaryDataEXT` gives that of an object without anything of ours. If none
-//! can be created, there is no binary (`VK_ERROR_OUT_OF_HOST_MEMORY`). An object made from a binary, or one that the
-//! device binds, stays as it is, and objects beside it are bound without code of ours.
+//! A binary outlives the process, so `vkGetShaderBinaryDataEXT` returns the binary of an object without our code. If
+//! that object cannot be created, there is no binary (`VK_ERROR_OUT_OF_HOST_MEMORY`). An object made from a binary, or
+//! one that the device binds, is not instrumented; objects that are bound beside it run without our code as well.
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -35,28 +34,28 @@ use crate::process::catch_panic::{catch_panic, catch_panic_and_retry};
 /// The shader objects of a device.
 #[derive(Default)]
 pub(crate) struct ShaderObjects {
-    /// Those that were made as we want them, by their handles.
+    /// The objects with checks, by handle.
     pub(crate) live: HashMap<u64, Arc<ShaderObject>>,
     layouts: Vec<Arc<ShaderObjectLayout>>,
     pub(crate) shader_sets: HashMap<ShaderObjectKey, ShaderSet>,
-    /// The layouts of sets that objects were made with.
+    /// The set layouts of objects.
     held: HashMap<u64, Arc<HeldSetLayout>>,
-    /// Of these the ones that the application destroyed.
+    /// The set layouts that the application has destroyed and objects still need.
     kept: Vec<Arc<HeldSetLayout>>,
 }
 
 /// Shader objects that are bound together: stages and handles, by stage.
 pub(crate) type ShaderObjectKey = Vec<(u32, u64)>;
 
-/// What objects are together.
+/// What a combination of objects is.
 #[derive(Clone)]
 pub(crate) enum ShaderSet {
     Instrumented(Arc<InstrumentedPipeline>),
-    /// These are bound, and nothing is checked.
+    /// These objects are bound, and nothing is checked.
     Uninstrumented(ShaderObjectKey),
 }
 
-/// Objects of which a pipeline's place is taken.
+/// Objects that together take the place of a pipeline.
 pub(crate) struct BoundCombination {
     pub(crate) objects: Vec<Arc<ShaderObject>>,
 }
@@ -64,7 +63,7 @@ pub(crate) struct BoundCombination {
 /// A shader object of the application.
 pub(crate) struct ShaderObject {
     pub(crate) handle: ShaderEXT,
-    /// Counted with the pipelines, in the order of creation.
+    /// The number in the order of creation, counted together with pipelines.
     pub(crate) number: u32,
     pub(crate) name: SharedName,
     pub(crate) stage: ShaderStageFlags,
@@ -72,49 +71,49 @@ pub(crate) struct ShaderObject {
     pub(crate) is_selected: bool,
     pub(crate) object_layout: Arc<ShaderObjectLayout>,
     pub(crate) group: Arc<LinkedShaders>,
-    /// Which of its group.
+    /// Its index among the objects that were linked.
     pub(crate) group_index: usize,
     pub(crate) first: ShaderObjectVariant,
     pub(crate) shader_set_keys: Mutex<Vec<ShaderObjectKey>>,
 }
 
-/// What an object looks like with checks, or without.
+/// An object with one selection of checks, or without checks.
 pub(crate) struct ShaderObjectVariant {
     pub(crate) handle: ShaderEXT,
-    /// None where it has no code of ours.
+    /// None if it has no code of ours.
     pub(crate) stage: Option<InstrumentedStage>,
     pub(crate) requirements: Vec<BindingRequirement>,
     pub(crate) fixed: Option<Arc<FixedTables>>,
 }
 
-/// The sets and push constants that objects have.
+/// The sets and push constants of objects.
 pub(crate) struct ShaderObjectLayout {
     pub(crate) layout: Arc<PipelineLayoutState>,
     pub(crate) permissive_tables: OnceLock<Option<(PermissiveTables, Vec<Lease>)>>,
 }
 
-/// Objects that are linked, or one alone: how they are made again.
+/// Linked objects, or a single one: how to create them again.
 pub(crate) struct LinkedShaders {
     call: Option<PackedCall>,
     words: Vec<Arc<Vec<u32>>>,
     sets: Vec<Arc<HeldSetLayout>>,
-    /// As the application wants them, without anything of ours. Made when needed.
+    /// The objects without our code, as the application requested them. Created when needed.
     originals: Mutex<Option<Vec<ShaderEXT>>>,
-    /// How many of them there are. Relaxed: only the number counts.
+    /// How many of them are not destroyed. Relaxed: only the number matters.
     left: AtomicUsize,
 }
 
 /// The layout of a set.
 struct HeldSetLayout {
     handle: DescriptorSetLayout,
-    /// It is destroyed. Relaxed: it orders nothing.
+    /// Whether the application has destroyed it. Relaxed: it orders nothing.
     is_destroyed: AtomicBool,
 }
 
-/// The shader objects of a form, by their stages.
+/// The shader objects of a variant, by stage.
 pub(crate) struct VariantShaders {
     pub(crate) bound: ShaderObjectKey,
-    /// Those that the application does not know.
+    /// The objects that the application does not know.
     pub(crate) own: Vec<ShaderEXT>,
 }
 
@@ -128,7 +127,7 @@ impl VariantShaders {
     }
 }
 
-/// What a command buffer has bound for graphics, or for compute.
+/// The shader objects that are bound for graphics or for compute.
 #[derive(Default)]
 pub(crate) struct BoundShaders {
     pub(crate) application: ShaderObjectKey,
@@ -149,17 +148,17 @@ impl BoundShaders {
         self.is_changed = true;
     }
 
-    /// Whether something was bound since the last draw.
+    /// Whether the bound objects have changed since the last draw.
     pub(crate) fn is_changed(&self) -> bool {
         self.is_changed
     }
 }
 
 impl ShaderObjects {
-    /// The application destroys the layout of a set. Says whether it stays for now, since objects may be made again.
+    /// The application destroys a set layout. Returns whether it is kept, because objects may be created again.
     pub(crate) fn retain_set_layout(&mut self, set_layout: DescriptorSetLayout, p_allocator: Ptr<Opaque>) -> bool {
         let Some(held) = self.held.remove(&set_layout.0) else { return false };
-        // Callbacks of the application for memory may be gone later.
+        // Allocation callbacks of the application may be invalid later.
         let stays = Arc::strong_count(&held) > 1 && p_allocator.is_null();
         held.is_destroyed.store(!stays, Ordering::Relaxed);
         if stays {
@@ -177,9 +176,9 @@ impl ShaderObjects {
         self.kept.extract_if(.., |it| Arc::strong_count(it) == 1).collect()
     }
 
-    /// An object is destroyed; gives what it was part of, too.
+    /// Removes an object, and returns the combinations that it was part of.
     fn remove(&mut self, handle: u64) -> Option<(Arc<ShaderObject>, Vec<Arc<InstrumentedPipeline>>)> {
-        // What it was part of with objects that are not ours is found by looking.
+        // The combinations with uninstrumented objects are found by a search.
         let object = self.live.remove(&handle)?;
         let keys = std::mem::take(&mut *lock(&object.shader_set_keys));
         let gone = keys.iter().filter_map(|it| self.shader_sets.remove(it));
@@ -215,7 +214,7 @@ hooks! {
             true
         };
         if result.0 < 0 || !catch_panic("vkCreateShadersEXT", add, || false) {
-            // Then as the application wants them.
+            // Then create them as the application requested.
             catch_panic("vkCreateShadersEXT", || gpu.forget_objects(&made), || ());
             if let Some(destroy) = gpu.next.destroy_shader_ext {
                 // SAFETY: made above with `p_allocator`, and the application does not have them yet.
@@ -231,7 +230,7 @@ hooks! {
     }
     get_shader_binary_data_ext = fn(device: Device, shader: ShaderEXT, p_size: Ptr<u64>, p_data: Ptr<u8>) -> Result, |gpu, forward| {
         let Some(next) = gpu.next.get_shader_binary_data_ext else { return forward() };
-        // Binaries outlive the run: nothing of ours is in them.
+        // A binary outlives the process, so it must not have our code.
         let original = || {
             let object = gpu.state().shader_objects.live.get(&shader.0).cloned();
             object.map_or(Some(shader), |object| gpu.original_shader(&object))
@@ -261,9 +260,9 @@ hooks! {
     }
 }
 
-/// An object that is about to be made.
+/// An object that is about to be created.
 pub(crate) struct ShaderObjectPlan {
-    /// As the driver gets it.
+    /// The create info that the driver gets.
     pub(crate) info: ShaderCreateInfoEXT,
     number: u32,
     words: Arc<Vec<u32>>,
@@ -272,7 +271,7 @@ pub(crate) struct ShaderObjectPlan {
     stage: Option<InstrumentedStage>,
     requirements: Vec<BindingRequirement>,
     fixed: Option<Arc<FixedTables>>,
-    /// What the info leads to.
+    /// What the create info refers to.
     _behind: (Vec<DescriptorSetLayout>, Option<SpecializationData>),
 }
 
@@ -282,13 +281,13 @@ impl ShaderObjectPlan {
     }
 }
 
-/// How an object is checked: whether with branches, and which sites are recorded where they happen.
+/// How an object is checked: whether with branches, and which sites record faults immediately.
 pub(crate) type ShaderObjectStyle = (bool, Option<BTreeSet<u32>>);
 
-/// Flags of objects that are left as they are.
+/// Flags of objects that are not instrumented.
 const SKIPPED_FLAGS: u32 = ShaderCreateFlagsEXT::INDIRECT_BINDABLE_EXT.0 | ShaderCreateFlagsEXT::DESCRIPTOR_HEAP_EXT.0;
 pub(crate) const LINK_STAGE: u32 = ShaderCreateFlagsEXT::LINK_STAGE_EXT.0;
-/// In the place of code, where a call is kept.
+/// Takes the place of the code in a stored call.
 static NO_CODE: [u32; 1] = [0];
 
 impl DeviceChecks {
@@ -317,7 +316,7 @@ impl DeviceChecks {
             return None;
         }
         // SAFETY: the contract of this function: an info with its arrays.
-        let ground = unsafe { self.shader_object_layout(info) }?;
+        let object_layout = unsafe { self.shader_object_layout(info) }?;
         // SAFETY: the contract of this function: VUID-VkShaderCreateInfoEXT-pCode-parameter: as many bytes as it says, and
         // VUID-VkShaderCreateInfoEXT-pCode-08493: aligned to words, where it is SPIR-V.
         let words = Arc::new(unsafe { slice(info.p_code.cast::<u32>(), (info.code_size / 4) as u32) }.to_vec());
@@ -327,9 +326,9 @@ impl DeviceChecks {
         // SAFETY: the contract of this function: the chain and the name of the info are valid.
         let source = unsafe { self.config.selection.select_stage(&self.state(), &named, source) }?;
         let is_taken = source.is_selected && self.config.selection.take_next_sample();
-        let wanted = (ground.layout.uses_descriptor_buffers(), None);
+        let wanted = (object_layout.layout.uses_descriptor_buffers(), None);
         // SAFETY: the contract of this function: a valid info.
-        Some(unsafe { self.plan_object(&ground, info, (words, is_taken), self.next_pipeline(), wanted) })
+        Some(unsafe { self.plan_object(&object_layout, info, (words, is_taken), self.next_pipeline(), wanted) })
     }
 
     /// # Safety
@@ -337,13 +336,13 @@ impl DeviceChecks {
     /// The info must be valid, with its chain and its arrays; its code is not read.
     pub(crate) unsafe fn plan_object(
         &self,
-        ground: &Arc<ShaderObjectLayout>,
+        object_layout: &Arc<ShaderObjectLayout>,
         info: &ShaderCreateInfoEXT,
         (words, is_taken): (Arc<Vec<u32>>, bool),
         number: u32,
         wanted: ShaderObjectStyle,
     ) -> ShaderObjectPlan {
-        let layout = &ground.layout;
+        let layout = &object_layout.layout;
         // SAFETY: the contract of this function: as many set layouts as the info says.
         let sets = unsafe { slice(info.p_set_layouts, info.set_layout_count) };
         let sets = if layout.root_binding == Some(RootBinding::DescriptorSet) {
@@ -364,7 +363,7 @@ impl DeviceChecks {
             number,
             words,
             is_selected: is_taken,
-            object_layout: Arc::clone(ground),
+            object_layout: Arc::clone(object_layout),
             stage: None,
             requirements: Vec::new(),
             fixed: None,
@@ -456,7 +455,7 @@ impl DeviceChecks {
         }
         let layout = Arc::new(self.create_own_layout(handles, ranges)?);
         let mut state = self.state();
-        // Another thread may have been faster.
+        // Another thread may have created it meanwhile.
         if let Some(known) = find(&state.shader_objects.layouts) {
             return Some(known);
         }
@@ -490,7 +489,8 @@ impl DeviceChecks {
                 None => (group(&[at]), 0),
             };
             let ShaderObjectPlan { number, is_selected: is_taken, .. } = plan;
-            let (stage, words, ground) = (plan.info.stage, Arc::clone(&plan.words), Arc::clone(&plan.object_layout));
+            let (stage, words, object_layout) =
+                (plan.info.stage, Arc::clone(&plan.words), Arc::clone(&plan.object_layout));
             let (handle, first, together) = (made[at], plan.into_variant(made[at]), Mutex::default());
             let mut state = self.state();
             let name = state.names.share(ObjectType::SHADER_EXT, handle.0);
@@ -501,7 +501,7 @@ impl DeviceChecks {
                 stage,
                 words,
                 is_selected: is_taken,
-                object_layout: ground,
+                object_layout,
                 group,
                 group_index: place,
                 first,
@@ -546,7 +546,7 @@ impl DeviceChecks {
         Arc::new(LinkedShaders { call, words, sets, originals: Mutex::default(), left })
     }
 
-    /// An object as the application wants it, with those that it is linked to.
+    /// An object as the application requested it, with those that it is linked to.
     pub(crate) fn original_shader(&self, object: &ShaderObject) -> Option<ShaderEXT> {
         let group = &object.group;
         if let Some(known) = &*lock(&group.originals) {
@@ -559,22 +559,22 @@ impl DeviceChecks {
             self.create_shader_objects(infos)
         });
         let mut known = lock(&group.originals);
-        // Another thread may have been faster.
-        let (given, unneeded) = match (&*known, made) {
+        // Another thread may have created it meanwhile.
+        let (found, unneeded) = match (&*known, made) {
             (Some(known), made) => (known.get(object.group_index).copied(), made),
             (None, made) => {
                 let made = made.unwrap_or_default();
-                let given = made.get(object.group_index).copied();
+                let found = made.get(object.group_index).copied();
                 *known = Some(made);
-                (given, None)
+                (found, None)
             }
         };
         drop(known);
         self.destroy_shader_objects(&unneeded.unwrap_or_default());
-        given
+        found
     }
 
-    /// With the call by which objects were made, but for their code.
+    /// Calls `work` with the create infos of objects, without their code.
     pub(crate) fn with_infos<T>(
         &self,
         group: &LinkedShaders,
@@ -594,7 +594,7 @@ impl DeviceChecks {
         work(infos)
     }
 
-    /// All, or none.
+    /// Creates all objects, or none.
     pub(crate) fn create_shader_objects(&self, infos: &[ShaderCreateInfoEXT]) -> Option<Vec<ShaderEXT>> {
         let create = self.next.create_shaders_ext?;
         let mut made = vec![ShaderEXT::default(); infos.len()];
@@ -621,7 +621,7 @@ impl DeviceChecks {
     /// The application destroys an object.
     fn retire_shader_object(&self, shader: ShaderEXT) {
         let mut state = self.state();
-        // Others may have been bound beside it, whether it is ours or not.
+        // Instrumented and other objects may have been bound beside it.
         state.shader_objects.shader_sets.retain(|key, it_is| match it_is {
             ShaderSet::Uninstrumented(_) => !key.iter().any(|other| other.1 == shader.0),
             ShaderSet::Instrumented(_) => true,
@@ -642,7 +642,7 @@ impl DeviceChecks {
         self.destroy_set_layouts(&unneeded);
     }
 
-    /// They were made, and are not given to the application.
+    /// Forgets objects that were created but are not returned to the application.
     fn forget_objects(&self, made: &[ShaderEXT]) {
         let mut state = self.state();
         made.iter().for_each(|it| drop(state.shader_objects.live.remove(&it.0)));
@@ -656,7 +656,7 @@ impl DeviceChecks {
         }
     }
 
-    /// The device ends.
+    /// Destroys everything at the end of the device.
     pub(crate) fn destroy_all_shader_objects(&self, all: &mut ShaderObjects) {
         for shader_set in all.shader_sets.values() {
             if let ShaderSet::Instrumented(instrumented) = shader_set {

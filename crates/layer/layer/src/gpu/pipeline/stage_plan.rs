@@ -1,4 +1,4 @@
-//! One shader stage of a pipeline that is about to be made: its instrumented words and its specialization constants.
+//! Plans one shader stage of a pipeline: its instrumented words and its specialization constants.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -19,15 +19,15 @@ use crate::gpu::resource::leases::Lease;
 use crate::gpu::{DeviceChecks, out_ptr, slice};
 use crate::loader::pnext_chain::find_in_chain;
 
-/// Shaders with so few sites record faults where they happen; the others remember the first, and are made again for
-/// those that were seen.
+/// Shaders with at most so many sites record faults immediately. Others record the first fault of an invocation, and
+/// are instrumented again for the sites where faults were seen.
 const FEW_SITES: u32 = 4;
-/// Shaders that are remembered with their checks.
+/// Largest number of instrumented shaders that are cached.
 const KNOWN_MAX: usize = 4096;
-/// Scratch memory for accesses at wrong addresses.
+/// Size of the scratch memory for accesses with a wrong address.
 pub(crate) const SCRATCH_BYTES: u64 = 64 << 10;
 
-/// Which words with checks are wanted: a shader, where it finds its tables, and how it is checked.
+/// The key of instrumented words: a shader, where it finds its tables, and how it is checked.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct InstrumentedShaderKey {
     words: u128,
@@ -39,9 +39,9 @@ pub(crate) struct InstrumentedShaderKey {
 
 /// The application's specialization constants, and ours.
 pub(crate) struct SpecializationData {
-    /// One alone. Its address stays when this moves, which of a box nobody may rely on.
+    /// A single one. It is in a vector, because the address of its contents stays valid when this value moves.
     info: Vec<SpecializationInfo>,
-    /// What the info leads to.
+    /// What the info refers to.
     _behind: (Vec<SpecializationMapEntry>, Vec<u8>),
 }
 
@@ -87,7 +87,7 @@ impl DeviceChecks {
         }
     }
 
-    /// A stage without code of ours. If the pipeline is made again, the application may have destroyed the module.
+    /// Plans a stage without our code. If the pipeline is created again, the application may have destroyed the module.
     fn keep_stage(
         &self,
         plan: &mut PipelinePlan,
@@ -151,7 +151,7 @@ impl DeviceChecks {
         Ok(())
     }
 
-    /// Where the cells of a stage begin; among those of all parts, for as long as the lease is there.
+    /// Where the cells of a stage begin. For a library they are in the shared memory, as long as the lease exists.
     fn allocate_stage_cells(
         &self,
         plan: &PipelinePlan,
@@ -166,7 +166,7 @@ impl DeviceChecks {
         }
     }
 
-    /// The stage with checks, which may be none.
+    /// The stage with checks, if it has any.
     fn instrument_stage(
         &self,
         plan: &PipelinePlan,
@@ -179,7 +179,7 @@ impl DeviceChecks {
         self.instrument_words(&plan.layout, info.stage, &plan.sources[at].words, ((style.branches, touches), immediate))
     }
 
-    /// As above, of any shader: whether it branches, and whether it keeps what it touches.
+    /// Instruments any shader: with or without branches, and with or without touches.
     pub(crate) fn instrument_words(
         &self,
         layout: &PipelineLayoutState,
@@ -213,7 +213,7 @@ impl DeviceChecks {
         Ok(made)
     }
 
-    /// The words of a shader with checks. Equal shaders are checked once.
+    /// The instrumented words of a shader. Equal shaders are instrumented once.
     fn instrument_cached(
         &self,
         words: &[u32],
@@ -309,13 +309,13 @@ impl SpecializationData {
         SpecializationData { info, _behind: (entries, data) }
     }
 
-    /// Where it is, as long as this is there.
+    /// The address of the info, which is valid as long as this value.
     pub(crate) fn address(&self) -> Ptr<SpecializationInfo> {
         Ptr::to_slice(&self.info)
     }
 }
 
-/// The specialization constants of ours: which shader it is, where its cells begin, and where its tables are.
+/// Our specialization constants: the number of the shader, the begin of its cells, and the address of its tables.
 pub(crate) fn constants_of(
     made: &InstrumentedModule,
     (shader, cell_base): (u32, u32),

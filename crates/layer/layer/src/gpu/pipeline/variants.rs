@@ -31,73 +31,74 @@ use crate::loader::pnext_chain::find_in_chain;
 /// A pipeline with checks.
 pub(crate) struct InstrumentedPipeline {
     pub(crate) handle: Pipeline,
-    /// Counted from zero, in the order of creation.
+    /// The number in the order of creation, from zero.
     pub(crate) number: u32,
     origin: Option<RebuildOrigin>,
-    /// The form that the application has.
+    /// The variant that the application has.
     pub(crate) first: Arc<PipelineVariant>,
     variants: Mutex<[GuardVariants; 2]>,
-    /// The application destroyed it. Read and written under the lock of the forms.
+    /// Whether the application has destroyed it. Read and written under the lock of the variants.
     is_destroyed: AtomicBool,
 }
 
-/// What it can be made again of.
+/// From what it can be created again.
 pub(crate) enum RebuildOrigin {
     Pipeline(PipelineRecipe),
     Objects(BoundCombination),
 }
 
-/// The forms of one kind of guard: loads that are selected, or branches.
+/// The variants of one kind of guard: loads with a selected index, or branches.
 #[derive(Default)]
 struct GuardVariants {
     plain: Option<Arc<PipelineVariant>>,
-    /// Records what was seen where it happens.
+    /// The variant that records the requested sites immediately.
     detailed: Option<Arc<PipelineVariant>>,
-    /// Sites for which a full form is made or was made, by stage.
+    /// The sites for which a detailed variant was requested, by stage.
     requested_sites: Vec<BTreeSet<u32>>,
-    /// Full ones that were replaced: command buffers may have them.
+    /// Detailed variants that were replaced; command buffers may still use them.
     retired: Vec<Arc<PipelineVariant>>,
-    /// It cannot be made.
+    /// Whether this kind cannot be created.
     is_impossible: bool,
 }
 
-/// One form of a pipeline.
+/// One variant of a pipeline.
 pub(crate) struct PipelineVariant {
-    /// As the driver has it.
+    /// The pipeline in the driver.
     pub(crate) handle: Pipeline,
-    /// As the application has it, and its number.
+    /// The application's pipeline, and its number.
     pub(crate) application: (Pipeline, u32),
     pub(crate) layout: Arc<PipelineLayoutState>,
     pub(crate) root_binding: RootBinding,
     pub(crate) stages: Vec<InstrumentedStage>,
     pub(crate) cells: ArenaRegion,
-    /// None where no shader has code of ours.
+    /// None if no shader has our code.
     pub(crate) permissive_tables: Option<PermissiveTables>,
-    /// Tables for all draws, where shaders have their address.
+    /// Tables for all draws, if the shaders have their address as constants.
     pub(crate) fixed_tables: Vec<Arc<FixedTables>>,
     pub(crate) requirements: Vec<BindingRequirement>,
     pub(crate) reads_addresses: bool,
     pub(crate) branches: bool,
-    /// Whether no shader but these touches anything.
+    /// Whether all shaders that access memory are among these.
     pub(crate) records_all_touches: bool,
-    /// Shader objects, which are bound in the place of a pipeline.
+    /// Shader objects that are bound in the place of a pipeline.
     pub(crate) shader_objects: Option<VariantShaders>,
-    /// Its pipeline is gone, and all that it found is told. Read and written under the lock of the state.
+    /// Whether its pipeline is destroyed and all its findings are reported. Read and written under the lock of the
+    /// state.
     pub(crate) is_retired: AtomicBool,
-    /// Of its cells, and of its tables.
+    /// Leases of its cells and its tables.
     pub(crate) _leases: Vec<Lease>,
 }
 
 /// A stage with checks.
 #[derive(Clone)]
 pub(crate) struct InstrumentedStage {
-    /// The number by which records know it.
+    /// The number that fault records have.
     pub(crate) shader: u32,
     pub(crate) kind: ShaderStageFlags,
-    /// Its number among the stages of the pipeline.
+    /// Its index among the stages of the pipeline.
     pub(crate) index: usize,
     pub(crate) module: ShaderModule,
-    /// What the module is called, or the shader object.
+    /// The debug name of the module, or of the shader object.
     pub(crate) name: SharedName,
     /// The application's shader object and its number, if it is one.
     pub(crate) object: Option<(ShaderEXT, u32)>,
@@ -106,26 +107,26 @@ pub(crate) struct InstrumentedStage {
     pub(crate) original: Arc<Vec<u32>>,
     /// Where its cells begin.
     pub(crate) cell_base: u32,
-    /// Where its words begin in what a draw keeps of what it touches.
+    /// Where its words begin in the touches of a draw.
     pub(crate) touch_base: u32,
-    /// The slot by which it finds them; none where it has that as a constant.
+    /// The slot by which it finds its touches; none if it has their offset as a constant.
     pub(crate) touch_slot: Option<u32>,
-    /// Of its cells, if they are among those of all parts.
+    /// The lease of its cells, if they are in the memory that all libraries share.
     pub(crate) _cells_lease: Option<Arc<Lease>>,
 }
 
-/// Tables by which everything is right and no record fits: for draws that get none of their own.
+/// Tables by which no access is a fault and no record fits, for draws that have none of their own.
 #[derive(Clone, Copy)]
 pub(crate) enum PermissiveTables {
     Root(ArenaRegion),
     Set(DescriptorSet),
 }
 
-/// Tables for all draws of a pipeline: what is bound to any of them counts.
+/// Tables for all draws of a pipeline; they cover everything that is bound to any of them.
 pub(crate) struct FixedTables {
     pub(crate) root: ArenaRegion,
     pub(crate) records: ArenaRegion,
-    /// The table of descriptors, and what it says by now.
+    /// The descriptor table, with its current contents.
     table: Mutex<Option<FixedDescriptorTable>>,
     _lease: Lease,
 }
@@ -136,12 +137,11 @@ struct FixedDescriptorTable {
     _lease: Lease,
 }
 
-/// Words of a root table. Behind them are records, whose first word is looked at later: both are in one line of the
-/// cache.
+/// Words of a root table. The first word of the records, which the host reads later, follows in the same cache line.
 pub(crate) const ROOT_SPACE: u32 = 12;
 const _: () = assert!(ROOT_WORDS <= ROOT_SPACE, "a root table has its space");
 
-/// The words of a root table: where the four tables are, and how many words of records fit.
+/// The words of a root table: the addresses of the four tables, and the number of words for records.
 pub(crate) fn root_words(tables: [ArenaRegion; TABLE_COUNT]) -> [u32; ROOT_SPACE as usize] {
     let mut words = [0; ROOT_SPACE as usize];
     for (at, table) in tables.iter().enumerate() {
@@ -152,26 +152,26 @@ pub(crate) fn root_words(tables: [ArenaRegion; TABLE_COUNT]) -> [u32; ROOT_SPACE
     words
 }
 
-/// Where the lower half of the address of the table of addresses is.
+/// The word of a root table with the lower half of the address table's address.
 pub(crate) const ROOT_ADDRESSES: u32 = ShaderTable::Addresses as u32 * 2;
 
 impl FixedTables {
     pub(crate) fn new(gpu: &DeviceChecks) -> Option<FixedTables> {
-        // Whether the shaders print is not known yet.
+        // It is not known yet whether the shaders print.
         let (all, lease) = gpu.lease_memory(ROOT_SPACE + gpu.config.record_words(true))?;
         Some(FixedTables { root: all, records: all.skip_words(ROOT_SPACE), table: Mutex::default(), _lease: lease })
     }
 
-    /// The cells are there by now.
-    pub(crate) fn init_table(&self, gpu: &DeviceChecks, cells: ArenaRegion, quiet: &[u32]) -> Option<()> {
-        let (region, lease) = gpu.lease_memory(quiet.len() as u32)?;
-        region.write(quiet);
+    /// The cells are allocated by now.
+    pub(crate) fn init_table(&self, gpu: &DeviceChecks, cells: ArenaRegion, permissive_tables: &[u32]) -> Option<()> {
+        let (region, lease) = gpu.lease_memory(permissive_tables.len() as u32)?;
+        region.write(permissive_tables);
         self.root.write(&root_words([self.records, region, gpu.current_address_region(), cells]));
         *lock(&self.table) = Some(FixedDescriptorTable { region, words: Vec::new(), _lease: lease });
         Some(())
     }
 
-    /// Everything is switched off: from now on all is right.
+    /// Makes the tables permissive, after the layer was disabled.
     #[cold]
     pub(crate) fn make_permissive(&self, everywhere: ArenaRegion) {
         write_address_table(self.root, everywhere);
@@ -181,7 +181,7 @@ impl FixedTables {
         }
     }
 
-    /// A draw with such a table of descriptors: what is larger counts. It may be read meanwhile; it only grows.
+    /// Extends the table to what is bound to another draw. Shaders may read it meanwhile, so entries only grow.
     pub(crate) fn widen(&self, words: &[u32]) {
         let mut table = lock(&self.table);
         let Some(FixedDescriptorTable { region, words: now, .. }) = &mut *table else { return };
@@ -197,7 +197,7 @@ impl FixedTables {
 }
 
 impl PipelineVariant {
-    /// One without shaders.
+    /// A variant without shaders.
     #[cfg(test)]
     pub(crate) fn empty() -> PipelineVariant {
         PipelineVariant {
@@ -223,7 +223,8 @@ impl PipelineVariant {
         self.is_retired.load(Ordering::Relaxed)
     }
 
-    /// Whether enough is bound, by the table of descriptors. What may be written later cannot be relied on.
+    /// Whether the descriptor table has enough bound for this variant. Descriptors that may be updated later do not
+    /// count.
     pub(crate) fn is_fit_for(&self, table: &[u32]) -> bool {
         let is_enough = |it: &BindingRequirement| bound_to(table, it).is_some_and(|bound| bound >= it.min_size);
         self.requirements.iter().all(|it| is_enough(it) && !self.layout.is_update_after_bind(it.set, it.binding))
@@ -233,7 +234,7 @@ impl PipelineVariant {
         self.stages.iter().any(|it| it.instrumented.prints)
     }
 
-    /// The sites that were seen, by the number of the stage.
+    /// The sites where faults were seen, each with its stage.
     pub(crate) fn seen_sites(&self) -> Vec<(usize, u32)> {
         let mut all = Vec::new();
         for (at, stage) in self.stages.iter().enumerate() {
@@ -250,10 +251,10 @@ impl PipelineVariant {
     }
 }
 
-/// What is bound to the element that a requirement is about.
+/// What is bound to the element that a requirement names.
 fn bound_to(table: &[u32], binding_requirement: &BindingRequirement) -> Option<u32> {
     let word = |at: u32| table.get(at as usize).copied();
-    // What lies behind the sets is not where one of them begins.
+    // A word after the sets is not the begin of a set.
     word(0).filter(|sets| binding_requirement.set < *sets)?;
     let binding = word(1 + binding_requirement.set)?
         + binding_requirement.binding * lavascope_instrument::interface::tables::BINDING_WORDS;
@@ -288,7 +289,7 @@ impl InstrumentedPipeline {
         lock(&self.variants)
     }
 
-    /// The best form that there is, whatever is bound.
+    /// The best existing variant, whatever is bound.
     pub(crate) fn best_variant(&self) -> Option<Arc<PipelineVariant>> {
         let forms = self.variants();
         forms.iter().find_map(|it| it.detailed.as_ref().or(it.plain.as_ref())).cloned()
@@ -299,7 +300,7 @@ impl InstrumentedPipeline {
         forms[1].detailed.as_ref().or(forms[1].plain.as_ref()).cloned()
     }
 
-    /// It is destroyed: all forms but the application's own, whose handles are ours.
+    /// Takes all variants except the application's own, to destroy them with the pipeline.
     pub(crate) fn take_own_variants(&self) -> Vec<Arc<PipelineVariant>> {
         let mut forms = self.variants();
         self.is_destroyed.store(true, Ordering::Relaxed);
@@ -308,13 +309,13 @@ impl InstrumentedPipeline {
         all.filter(|it| it.handle != self.handle || it.shader_objects.is_some()).collect()
     }
 
-    /// Whether there is, or may be, a form with the details of what was seen.
+    /// Whether there is, or may be, a variant with the details of the sites that were seen.
     pub(crate) fn can_be_rebuilt(&self) -> bool {
         self.origin.is_some() && !self.variants().iter().any(|it| it.is_impossible)
     }
 
-    /// Sites were seen whose details a form does not give. Gives how the pipeline is to be made again; none where
-    /// that was asked for already, or cannot be.
+    /// Requests the details of sites that a variant does not record. Returns how the pipeline must be created again;
+    /// none if that was requested before or is impossible.
     pub(crate) fn request_sites(&self, variant: &PipelineVariant, sites: &[(usize, u32)]) -> Option<CheckStyle> {
         self.origin.as_ref()?;
         let mut all = self.variants();
@@ -336,8 +337,8 @@ impl InstrumentedPipeline {
 }
 
 impl DeviceChecks {
-    /// The form for a draw to which so much is bound: the one that was selected, or one that expects nothing. None
-    /// where that would have to be made, and cannot be.
+    /// The variant for a draw with this descriptor table: the given one, or one without expectations. None if that
+    /// cannot be created.
     pub(crate) fn variant_for_table(
         &self,
         checked: &InstrumentedPipeline,
@@ -361,12 +362,12 @@ impl DeviceChecks {
         forms[1].plain.clone()
     }
 
-    /// Makes the form with details that was asked for.
+    /// Creates the requested variant with details.
     pub(crate) fn build_detailed_variant(&self, checked: &InstrumentedPipeline, style: &CheckStyle) {
         let made = self.rebuild_variant(checked, style);
         let mut forms = checked.variants();
         if checked.is_destroyed.load(Ordering::Relaxed) {
-            // Whoever has the state may wait for the forms.
+            // A thread that holds the state may wait for this lock.
             drop(forms);
             let Some(made) = made else { return };
             self.state().variants.retain(|it| !Arc::ptr_eq(it, &made));
@@ -476,28 +477,28 @@ impl DeviceChecks {
         self.finish_rebuilt(plan, made, (checked.handle, checked.number))
     }
 
-    /// Destroys a form that the application does not know.
-    pub(crate) fn destroy_variant(&self, form: &PipelineVariant) {
-        if let Some(objects) = &form.shader_objects {
+    /// Destroys a variant that the application does not know.
+    pub(crate) fn destroy_variant(&self, variant: &PipelineVariant) {
+        if let Some(objects) = &variant.shader_objects {
             return self.destroy_shader_objects(objects.own());
         }
         if let Some(destroy) = self.next.destroy_pipeline {
             // SAFETY: a pipeline of ours, which `take_own_variants` gave out once, or that nobody was given. The application
             // destroys its own pipeline, so that by VUID-vkDestroyPipeline-pipeline-00765 all work that has either is
             // over.
-            unsafe { destroy(self.device, form.handle, Ptr::NULL) };
+            unsafe { destroy(self.device, variant.handle, Ptr::NULL) };
         }
     }
 
-    /// Words for the records of one draw.
+    /// Number of words for the records of one draw.
     pub(crate) fn record_words(&self, variant: &PipelineVariant) -> u32 {
         self.config.record_words(variant.prints())
     }
 
-    /// Tables for draws that get none of their own; for as long as the leases are there.
+    /// Tables for draws that have none of their own; valid as long as the leases.
     pub(crate) fn create_permissive_tables(
         &self,
-        way: RootBinding,
+        root_binding: RootBinding,
         cells: ArenaRegion,
         table: &[u32],
         leases: &mut Vec<Lease>,
@@ -506,8 +507,8 @@ impl DeviceChecks {
         let (words, second) = self.lease_memory(table.len() as u32)?;
         words.write(table);
         leases.extend([first, second]);
-        if way == RootBinding::DescriptorSet {
-            // From the beginning: what is bound is aligned.
+        if root_binding == RootBinding::DescriptorSet {
+            // At the beginning, because what is bound must be aligned.
             let (set, lease) = self.lease_set([all.first_words(1), words, self.permissive_addresses, cells])?;
             leases.push(lease);
             return Some(PermissiveTables::Set(set));
@@ -516,7 +517,7 @@ impl DeviceChecks {
         Some(PermissiveTables::Root(all))
     }
 
-    /// A set of ours with the tables in it.
+    /// Allocates a set of ours with the tables in it.
     pub(crate) fn allocate_reserved_set(
         &self,
         pool: DescriptorPool,
@@ -537,7 +538,7 @@ impl DeviceChecks {
         Some(set)
     }
 
-    /// Puts other tables into a set of ours that no work uses.
+    /// Writes other tables into a set of ours that no work uses.
     pub(crate) fn write_reserved_set(&self, set: DescriptorSet, regions: [ArenaRegion; TABLE_COUNT]) -> Option<()> {
         let buffers = regions.map(ArenaRegion::info);
         let mut write = WriteDescriptorSet::zeroed();

@@ -1,4 +1,4 @@
-//! A thread that makes pipelines again, with details about what was seen. It is started when there is something to do.
+//! A thread that creates pipelines again with details about the sites that were seen. It is started when needed.
 
 use std::sync::mpsc::{Sender, channel};
 use std::sync::{Arc, Mutex};
@@ -19,28 +19,28 @@ struct WorkerThread {
     thread: JoinHandle<()>,
 }
 
-/// A pipeline, and how it is to be made.
+/// A pipeline, and how to create it again.
 type RebuildJob = (Arc<InstrumentedPipeline>, CheckStyle);
 
 impl PipelineWorker {
-    /// Finishes what was asked for, and ends.
+    /// Finishes all requests, and ends the thread.
     pub(crate) fn end(&self) {
         let running = lock(&self.0).take();
         if let Some(WorkerThread { jobs, thread }) = running {
             drop(jobs);
-            // A panic was told by its fence.
+            // `catch_panic` has already reported a panic of the thread.
             _ = thread.join();
         }
     }
 }
 
 impl DeviceChecks {
-    /// Has a pipeline made again, soon.
+    /// Requests that a pipeline is created again.
     pub(crate) fn request_rebuild(self: &Arc<DeviceChecks>, checked: Arc<InstrumentedPipeline>, style: CheckStyle) {
         let mut running = lock(&self.worker.0);
         if running.is_none() {
             let (jobs, asked) = channel::<RebuildJob>();
-            // Not for ever: the thread ends before the device does (`PipelineWorker::end`).
+            // No cycle stays: the thread ends before the device does (`PipelineWorker::end`).
             let gpu = Arc::clone(self);
             let work = move || {
                 mark_layer_thread();
@@ -52,7 +52,7 @@ impl DeviceChecks {
             *running = thread.ok().map(|thread| WorkerThread { jobs, thread });
         }
         if let Some(running) = &*running {
-            // Nobody listens only if the thread is gone, and then nothing is to be done.
+            // Sending fails only if the thread is gone, and then there is nothing to do.
             _ = running.jobs.send((checked, style));
         }
     }

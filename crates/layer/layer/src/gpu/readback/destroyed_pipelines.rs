@@ -1,4 +1,4 @@
-//! Pipelines that are destroyed: what nobody told of them yet is told, and what is known of their shaders is forgotten.
+//! Reports the remaining findings of pipelines that are destroyed, and forgets their shaders.
 
 use std::collections::{BTreeSet, HashSet};
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use crate::gpu::report::findings::{CheckFinding, ReportedFault, fault_counts};
 use crate::gpu::{ChecksState, DeviceChecks};
 
 impl ChecksState {
-    /// Takes out the forms of a pipeline, with their shaders.
+    /// Takes the variants of a pipeline, with their shaders.
     fn take_variants(&mut self, number: u32) -> Vec<Arc<PipelineVariant>> {
         let all = std::mem::take(&mut self.variants);
         let (ended, rest) = all.into_iter().partition(|it| it.application.1 == number);
@@ -19,7 +19,7 @@ impl ChecksState {
         ended
     }
 
-    /// Takes out the forms of shader objects of which none is there any more.
+    /// Takes the variants of shader objects of which none exists any more.
     fn take_shader_object_variants(&mut self) -> Vec<Arc<PipelineVariant>> {
         let live: HashSet<u32> = self.shader_objects.live.values().map(|it| it.number).collect();
         let is_there = |pipeline_variant: &Arc<PipelineVariant>| {
@@ -35,7 +35,7 @@ impl ChecksState {
         ended
     }
 
-    /// The shader objects of forms that were taken out, as far as nothing else is left of them.
+    /// The shader objects of removed variants that no other variant has.
     fn destroyed_shader_objects(&self, ended: &[Arc<PipelineVariant>]) -> HashSet<u32> {
         let numbers = |all: &[Arc<PipelineVariant>]| -> HashSet<u32> {
             all.iter().flat_map(|it| &it.stages).filter_map(|it| Some(it.object?.1)).collect()
@@ -46,12 +46,12 @@ impl ChecksState {
         gone
     }
 
-    /// Takes out what was told of pipelines or shader objects.
+    /// Takes the reported faults of some pipelines or shader objects.
     fn take_reported(&mut self, is_it: impl Fn(u32) -> bool) -> Vec<ReportedFault> {
         self.reported_faults.extract_if(.., |it| is_it(it.pipeline())).collect()
     }
 
-    /// Records of draws with a pipeline that no work uses any more.
+    /// Reads the records of draws with a pipeline that no work uses any more.
     fn read_pipeline_records(&mut self, handle: u64, commands: &CommandBufferState, number: u32) -> Vec<CheckFinding> {
         let mut found = Vec::new();
         for drawn in commands.draws.iter().filter(|it| commands.variant_of(it).application.1 == number) {
@@ -86,10 +86,10 @@ impl DeviceChecks {
         state.forget_faults(&ended, |it| it == number);
         drop(state);
         self.report_all(found);
-        let (told, counts) = (self.state().take_reported(|it| it == number), fault_counts(&ended));
-        told.into_iter().for_each(|mut it| it.report_new_counts(&counts));
+        let (reported, counts) = (self.state().take_reported(|it| it == number), fault_counts(&ended));
+        reported.into_iter().for_each(|mut it| it.report_new_counts(&counts));
         self.destroy_variants(checked);
-        // One that nobody drew with may have been made meanwhile.
+        // A variant without draws may have been created meanwhile.
         drop(self.state().take_variants(number));
     }
 
@@ -111,7 +111,7 @@ impl DeviceChecks {
         let found = state.find_unrecorded(&ended);
         if !state.reported_faults.is_empty() {
             let all: Vec<Arc<PipelineVariant>> = ended.iter().chain(&state.variants).cloned().collect();
-            // An object is in many forms; from here on what it does in the others counts.
+            // An object is in many variants. From now on, its counts in the others matter.
             let (now, rest) = (fault_counts(&all), fault_counts(&state.variants));
             state.reported_faults.iter_mut().for_each(|it| it.report_and_rebase(&now, &rest));
         }
@@ -122,7 +122,8 @@ impl DeviceChecks {
         drop(self.state().take_reported(|it| gone.contains(&it)));
     }
 
-    /// What command buffers have of a pipeline, where the application found out about its end in a way of its own.
+    /// Reads the draws of a pipeline. The application may have learned of their completion in a way that the layer does
+    /// not see.
     fn read_draws_of_pipeline(&self, number: u32) -> Vec<CheckFinding> {
         let mut found = Vec::new();
         for handle in self.command_buffers.handles_unsorted() {

@@ -19,18 +19,18 @@ use crate::gpu::{ChecksState, DeviceChecks, slice};
 use crate::loader::pnext_chain::find_in_chain;
 use crate::process::catch_panic::run_if_enabled;
 
-/// Command buffers that were submitted.
+/// Submitted command buffers.
 pub(crate) struct Submission {
     queue: u64,
     fence: u64,
-    /// Semaphores with counters, and what they are set to when it is done.
+    /// Timeline semaphores, and the values that the submission signals.
     signals: Vec<(u64, u64)>,
     pub(crate) commands: Vec<u64>,
-    /// The copy of the table of addresses that it may read.
+    /// The copy of the address table that it may read.
     pub(crate) address_copy: Option<usize>,
 }
 
-/// What is submitted together.
+/// What one call submits.
 #[derive(Default)]
 pub(crate) struct CheckedSubmit {
     pub(crate) commands: Vec<u64>,
@@ -75,7 +75,8 @@ impl CheckedSubmit {
 }
 
 impl ChecksState {
-    /// Takes out the submissions up to the last one of which something is true, and those before it on its queue.
+    /// Takes the submissions up to the last one that is done, and earlier ones of the same queue. Returns their command
+    /// buffers.
     fn take_completed(&mut self, is_done: impl Fn(&Submission) -> bool) -> Vec<u64> {
         let queues: Vec<(u64, usize)> =
             self.submissions.iter().enumerate().filter(|it| is_done(it.1)).map(|it| (it.1.queue, it.0)).collect();
@@ -91,12 +92,12 @@ impl ChecksState {
         });
         done.sort_unstable();
         done.dedup();
-        // What was submitted again may be written now.
+        // A command buffer that was submitted again may be written now.
         done.retain(|it| !self.submissions.iter().any(|other| other.commands.contains(it)));
         done
     }
 
-    /// A command buffer is not used by the device any more.
+    /// The device does not use a command buffer any more.
     fn forget_command_buffer(&mut self, handle: u64) {
         self.submissions.iter_mut().for_each(|it| it.commands.retain(|it| *it != handle));
         let used = self.submissions.iter().position(|it| !it.commands.is_empty());
@@ -118,7 +119,7 @@ impl ChecksState {
                 found.extend(self.find_fault(draw, (handle, number), &queue_labels, &record));
             }
             found.extend(self.read_prints(draw, (handle, number), &words));
-            // The device does not use it now, and what it writes from here on is new.
+            // The device does not use this memory now, and writes only new records later.
             records.zero();
         }
         found.extend(commands.builds.iter().flat_map(|it| self.read_wrong_instances(it, (handle, number))));
@@ -151,7 +152,7 @@ impl ChecksState {
 }
 
 impl DeviceChecks {
-    /// The command buffers, and those that they execute, as far as they have checks.
+    /// The command buffers with checks among some command buffers and those that they execute.
     pub(crate) fn instrumented_command_buffers(&self, commands: &[u64]) -> Vec<u64> {
         let mut all = Vec::new();
         for handle in commands {
@@ -169,7 +170,7 @@ impl DeviceChecks {
         all
     }
 
-    /// Work is about to be submitted: it sees all addresses that there are by now.
+    /// Records a submission before the driver gets it. It sees all addresses that exist now.
     pub(crate) fn record_submission(&self, queue: Queue, fence: Fence, batch: CheckedSubmit) {
         let mut all = self.instrumented_command_buffers(&batch.commands);
         if self.gives_feedback() {
@@ -183,7 +184,7 @@ impl DeviceChecks {
         for slot in all.iter().filter_map(|it| self.slot(*it)) {
             slot.with(|it| it.queue_labels.clone_from(&labels));
         }
-        // A fence tells of what came before, too.
+        // A fence or semaphore shows that earlier submissions are done as well.
         let tells = fence.0 != 0 || !batch.signals.is_empty();
         if !all.is_empty() || tells && !state.submissions.is_empty() {
             let signals = batch.signals;
@@ -197,7 +198,7 @@ impl DeviceChecks {
         }
     }
 
-    /// Leads command buffers to the table of addresses that is up to date.
+    /// Gives command buffers the current address table.
     fn update_address_tables(&self, commands: &[u64]) -> Option<usize> {
         let reads = |it: &u64| self.slot(*it).and_then(|it| it.with(|it| it.address_table.is_some())) == Some(true);
         let has_fixed = || commands.iter().any(|it| self.uses_fixed_tables(*it));
@@ -224,14 +225,14 @@ impl DeviceChecks {
         self.slot(handle).and_then(|it| it.with(uses)) == Some(true)
     }
 
-    /// Something of the host lets work go on that waits: it sees what addresses there are by now.
+    /// The host is about to unblock waiting work, which sees the addresses that exist now.
     pub(crate) fn before_host_signal(&self) {
         let mut waiting: Vec<u64> = self.state().submissions.iter().flat_map(|it| it.commands.clone()).collect();
         waiting.sort_unstable();
         waiting.dedup();
         let addresses = self.update_address_tables(&waiting);
         if addresses.is_some() {
-            // All of it may read either table from here on; the newer one is kept.
+            // From now on, all of it may read either table; the newer one is kept.
             self.state().submissions.iter_mut().for_each(|it| it.address_copy = it.address_copy.and(addresses));
         }
     }
@@ -241,7 +242,7 @@ impl DeviceChecks {
         self.readback(|it| it.fence == fence.0);
     }
 
-    /// A semaphore's counter has this value by now.
+    /// A timeline semaphore has reached a value.
     pub(crate) fn counter_reached(self: &Arc<DeviceChecks>, semaphore: Semaphore, value: u64) {
         self.readback(|it| it.signals.iter().any(|it| it.0 == semaphore.0 && it.1 <= value));
     }
@@ -250,7 +251,7 @@ impl DeviceChecks {
         self.readback(|it| it.queue == queue.0);
     }
 
-    /// All is done, or the device is lost.
+    /// All work is done, or the device is lost.
     pub(crate) fn device_idle(self: &Arc<DeviceChecks>) {
         self.readback(|_| true);
     }
@@ -267,7 +268,7 @@ impl DeviceChecks {
         again.into_iter().for_each(|(checked, style)| self.request_rebuild(checked, style));
     }
 
-    /// Reads what is in command buffers. Gives the pipelines that are to be made again, too.
+    /// Reads command buffers. Also returns the pipelines that must be created again.
     fn read_command_buffers(
         &self,
         handles: &[u64],
@@ -279,9 +280,9 @@ impl DeviceChecks {
             touched.extend(self.read_touches(&mut commands));
             let mut state = self.state();
             found.extend(state.read_records(*handle, &mut commands));
-            let (wanted, told) = state.read_seen_sites(&commands.variants);
+            let (wanted, findings) = state.read_seen_sites(&commands.variants);
             again.extend(wanted);
-            found.extend(told);
+            found.extend(findings);
         }
         self.send_feedback(touched);
         (found, again)

@@ -30,10 +30,10 @@ use crate::loader::dispatch::dispatch_key;
 use crate::loader::proc_addr::WATCHED_DEVICES;
 use crate::process::process_state::PROCESS_STATE;
 
-/// A draw that would need more words keeps nothing.
+/// A draw that needs more words records no touches.
 const WORDS_MAX: u32 = 1 << 15;
 
-/// Kinds of shaders of which there is one at most in a draw, and the stages in which they access memory.
+/// Kinds of shaders of which a draw has at most one, with the stages of their memory accesses.
 const STAGES: [(ShaderStageFlags, PipelineStageFlags2); 8] = [
     (ShaderStageFlags::VERTEX, PipelineStageFlags2::VERTEX_SHADER),
     (ShaderStageFlags::TESSELLATION_CONTROL, PipelineStageFlags2::TESSELLATION_CONTROL_SHADER),
@@ -45,45 +45,45 @@ const STAGES: [(ShaderStageFlags, PipelineStageFlags2); 8] = [
     (ShaderStageFlags::MESH_EXT, PipelineStageFlags2::MESH_SHADER_EXT),
 ];
 
-/// The stage in which the shaders of a kind access memory; none for those that keep nothing.
+/// The pipeline stage in which shaders of a kind access memory; none for kinds that record no touches.
 fn pipeline_stage_of(kind: ShaderStageFlags) -> Option<u64> {
     let is_ray = kind.0 & RAY_TRACING_STAGES != 0;
     let own = STAGES.iter().find(|it| it.0 == kind).map(|it| it.1.0);
     own.or(is_ray.then_some(PipelineStageFlags2::RAY_TRACING_SHADER_KHR.0))
 }
 
-/// Whether a stage has one shader of a draw at most.
+/// Whether a draw has at most one shader of a kind.
 fn has_fixed_slot(kind: ShaderStageFlags) -> bool {
     slot_of(kind).is_some()
 }
 
-/// The slots that shaders of rays out of libraries have: any of them, so that two that are linked may have the same.
+/// The slots of ray tracing shaders from libraries. They are assigned in turn, so two linked shaders may have the same.
 const RAY_SLOTS: Range<u32> = STAGES.len() as u32..TOUCH_HEAD;
 
 fn next_ray_slot() -> u32 {
-    /// Relaxed: numbers only have to differ, mostly.
+    /// Relaxed: numbers should differ, but need not.
     static NEXT: AtomicU32 = AtomicU32::new(0);
     RAY_SLOTS.start + NEXT.fetch_add(1, Ordering::Relaxed) % RAY_SLOTS.len() as u32
 }
 
-/// The slot of a kind of shaders in the area of a draw.
+/// The fixed slot of a kind of shaders.
 fn slot_of(kind: ShaderStageFlags) -> Option<u32> {
     STAGES.iter().position(|it| it.0 == kind).map(|it| it as u32)
 }
 
-/// The constant by which a shader finds its words: by its slot, where it has one.
+/// The specialization constant by which a shader finds its words: by slot, if it has one.
 pub(crate) fn touch_constant(made: &InstrumentedModule, slot: Option<u32>, base: u32) -> Option<(u32, u32)> {
     let value = slot.map_or(base, |it| TOUCH_SLOT | it);
     (made.touches.words > 0).then_some((made.touch_spec_id, value))
 }
 
-/// Whether each stage finds its own words.
+/// Whether no two stages have the same slot.
 fn are_slots_distinct(stages: &[InstrumentedStage]) -> bool {
     let slots: Vec<u32> = stages.iter().filter_map(|it| it.touch_slot).collect();
     (1..slots.len()).all(|at| !slots[..at].contains(&slots[at]))
 }
 
-/// The words that a draw keeps what it touches in; none where that would be too many, or nothing.
+/// Number of words for the touches of a draw; zero if they would be too many.
 pub(crate) fn touch_words(variant: &PipelineVariant) -> u32 {
     let words: u32 = variant.stages.iter().map(|it| it.instrumented.touches.words).sum();
     let is_kept = (1..=WORDS_MAX).contains(&words) && are_slots_distinct(&variant.stages);
@@ -95,7 +95,7 @@ pub(crate) fn touch_base(stages: &[InstrumentedStage]) -> u32 {
     TOUCH_HEAD + stages.iter().map(|it| it.instrumented.touches.words).sum::<u32>()
 }
 
-/// Leads the slots of an area to the words of its stages.
+/// Writes the offsets of the stages' words into the slots.
 pub(crate) fn fill_slots(area: ArenaRegion, variant: &PipelineVariant) {
     for stage in &variant.stages {
         if let Some(slot) = stage.touch_slot {
@@ -105,22 +105,22 @@ pub(crate) fn fill_slots(area: ArenaRegion, variant: &PipelineVariant) {
 }
 
 impl DeviceChecks {
-    /// Whether the validator waits for what shaders touched.
+    /// Whether the validator waits for touches.
     pub(crate) fn gives_feedback(&self) -> bool {
         self.config.feedback
     }
 
-    /// Whether a shader keeps what it touches.
+    /// Whether a shader records its touches.
     pub(crate) fn records_touches(&self, kind: ShaderStageFlags) -> bool {
         self.gives_feedback() && pipeline_stage_of(kind).is_some()
     }
 
-    /// The slot of a shader that is made before it is known what it is drawn with.
+    /// The slot of a shader that is created before its combination with others is known.
     pub(crate) fn touch_slot(kind: ShaderStageFlags) -> Option<u32> {
         slot_of(kind).or_else(|| (kind.0 & RAY_TRACING_STAGES != 0).then(next_ray_slot))
     }
 
-    /// From now on it is not known whether all was executed.
+    /// From now on, it is unknown whether all submitted work was executed.
     pub(crate) fn stop_feedback(&self) {
         self.is_feedback_broken.store(true, Ordering::Relaxed);
     }
@@ -132,7 +132,7 @@ impl DeviceChecks {
         unsafe { WATCHED_DEVICES.get(dispatch_key(self.device.0)) }
     }
 
-    /// Command buffers are about to be executed. Gives them, and those that they execute.
+    /// Counts the execution of command buffers. Returns them and those that they execute.
     pub(crate) fn count_executions(&self, commands: &[u64]) -> Vec<u64> {
         let names = self.device_data().map(|it| it.handles());
         let object = |handle: u64| {
@@ -153,7 +153,7 @@ impl DeviceChecks {
         all
     }
 
-    /// What a command buffer touched since the last time.
+    /// What a command buffer has touched since the last read.
     pub(crate) fn read_touches(&self, commands: &mut CommandBufferState) -> Option<CommandBufferFeedback> {
         let executions = std::mem::take(&mut commands.executions);
         let object = commands.object_id.filter(|_| executions > 0)?;
@@ -164,7 +164,7 @@ impl DeviceChecks {
         Some(CommandBufferFeedback { command_buffer: object, executions, is_complete: is_whole, launches })
     }
 
-    /// Tells the validator. No lock of ours is held.
+    /// Sends touches to the validator. No lock of ours is held.
     pub(crate) fn send_feedback(&self, all: Vec<CommandBufferFeedback>) {
         if let Some(data) = self.device_data().filter(|_| !all.is_empty()) {
             data.feedback(all);
@@ -172,16 +172,16 @@ impl DeviceChecks {
     }
 }
 
-/// Ranges that have all addresses that shaders may access; none where that is not known.
+/// The ranges of all addresses that shaders may access; none if they are unknown.
 type AddressRanges<'a> = &'a dyn Fn() -> Option<Vec<Range<u64>>>;
 
-/// What a draw touched; none where it kept nothing.
+/// The touches of a draw; none if it recorded none.
 fn launch_touches(draw: &RecordedDraw, variant: &PipelineVariant, ranges: AddressRanges<'_>) -> Option<ShaderLaunch> {
     let (area, number) = (draw.touches()?, draw.launch?);
     let mut stages: Vec<StageTouches> = Vec::new();
     for (at, instrumented_stage) in variant.stages.iter().enumerate() {
         let Some(stage) = pipeline_stage_of(instrumented_stage.kind) else { continue };
-        // Shaders of rays have one stage together.
+        // All ray tracing shaders share one pipeline stage.
         let is_first = !variant.stages[..at].iter().any(|it| pipeline_stage_of(it.kind) == Some(stage));
         if is_first {
             let all: Vec<&InstrumentedStage> =
@@ -193,7 +193,7 @@ fn launch_touches(draw: &RecordedDraw, variant: &PipelineVariant, ranges: Addres
     Some(ShaderLaunch { number, function: draw.function, stages })
 }
 
-/// What the shaders of a stage touched. Where there may be others, nothing is known of it.
+/// The touches of the shaders of a stage. If other shaders without our code may be there, nothing is certain.
 fn stage_touches(
     stage: u64,
     all: &[&InstrumentedStage],
@@ -208,7 +208,7 @@ fn stage_touches(
         let sites = &instrumented_stage.instrumented.touches.sites;
         let (at_addresses, described): (Vec<_>, Vec<_>) = sites.iter().partition(|it| it.set == TouchSite::ADDRESSES);
         let mut touched: Vec<BindingTouched> = described.iter().map(|it| binding_touches(it, own)).collect();
-        // Whatever one invocation kept, all of them do what is done always.
+        // If one invocation ran, every unconditional access has happened.
         if touched.iter().any(|it| !it.is_assumed) {
             touched.iter_mut().for_each(|it| it.is_assumed = false);
         }
@@ -224,14 +224,14 @@ fn stage_touches(
     made
 }
 
-/// The words of a site, if it was touched. From here on they are zero again.
+/// The words of a site, if it was touched. Clears them.
 fn take_words(touch_site: &TouchSite, area: ArenaRegion) -> Vec<u32> {
     let mut words = Vec::new();
     if let Some(place) = touch_site.word_offset.filter(|place| area.read_word(*place + TouchSite::END_WORD) != 0) {
         let own = area.skip_words(place).first_words(touch_site.words());
         words = vec![0; place as usize];
         words.extend(own.read());
-        // The device does not use it now, and what it writes from here on is new.
+        // The device does not use this memory now, and writes only new touches later.
         own.write(&vec![0; touch_site.words() as usize]);
     }
     words
@@ -254,7 +254,7 @@ fn binding_touches(touch_site: &TouchSite, area: ArenaRegion) -> BindingTouched 
     }
 }
 
-/// None where it is not known what was touched.
+/// None if the touched addresses are unknown.
 fn address_touches(touch_site: &TouchSite, area: ArenaRegion, ranges: AddressRanges<'_>) -> Option<AddressTouched> {
     let touched = touch_site.read_addresses(&take_words(touch_site, area), ranges);
     let bytes = TouchedBytes { may: touched.may, must: touched.must };
@@ -272,7 +272,7 @@ mod tests {
     use super::*;
     use crate::gpu::report::debug_names::SharedName;
 
-    /// Writes what binding 0 is, from where binding 1 says.
+    /// Writes to binding 0, at the position that binding 1 has.
     const PLACE: &[u8] = include_bytes!("../../../../../dev/samples/shaders/place.rgen.spv");
 
     fn stage(kind: ShaderStageFlags, touch_base: u32, change: impl Fn(&mut ModuleTouches)) -> InstrumentedStage {
@@ -345,7 +345,7 @@ mod tests {
         let made = stage_touches(0, &[&first, &second], true, area, &|| None);
         let written: Vec<_> = made.touched.iter().filter(|it| it.writes).filter_map(|it| it.bytes.clone()).collect();
         assert_eq!(written.iter().flat_map(|it| it.must.clone()).collect::<Vec<_>>(), [12..16, 28..32]);
-        // What was read is new again.
+        // The memory is clear after a read.
         let made = stage_touches(0, &[&first, &second], true, area, &|| None);
         assert!(made.touched.iter().filter(|it| it.writes).all(|it| it.elements.is_empty()));
     }

@@ -1,11 +1,11 @@
-//! How what shaders do wrong is called: by the rule of the specification where there is one, else as other layers do.
+//! The codes of findings: the rule of the specification if there is one, otherwise the name that other layers use.
 
 use lavascope_abi::*;
 use lavascope_instrument::{Check, CheckSite, RecordedFault};
 
 use crate::gpu::pipeline::variants::{InstrumentedStage, PipelineVariant};
 
-/// What is behind a descriptor.
+/// The kind of resource that is bound to a descriptor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum BoundResourceKind {
     Uniform,
@@ -32,7 +32,7 @@ impl BoundResourceKind {
             Some(DescriptorType::ACCELERATION_STRUCTURE_KHR | DescriptorType::ACCELERATION_STRUCTURE_NV) => {
                 BoundResourceKind::AccelerationStructure
             }
-            // A pointer of which the binding is not known leads into a buffer.
+            // A pointer whose binding is unknown refers to a buffer.
             None if site.check == Check::Buffer => BoundResourceKind::Storage,
             _ => BoundResourceKind::Image,
         }
@@ -51,13 +51,13 @@ impl BoundResourceKind {
     }
 }
 
-/// The binding of a site. A texel's is that of the use of its image, which is a site of the same instruction.
+/// The binding of a site. For a texel it is the binding of its image, which is a site of the same instruction.
 pub(crate) fn binding_of(stage: &InstrumentedStage, site: &CheckSite) -> Option<(u32, u32)> {
     let others = || stage.instrumented.sites.iter().filter(|it| it.at == site.at);
     site.binding.or_else(|| others().find_map(|it| it.binding))
 }
 
-/// The name of a message about a fault that a command met.
+/// The code of a fault in a command.
 pub(crate) fn code_of_error(command: &str, kind: BoundResourceKind, error: &RecordedFault) -> String {
     match error {
         RecordedFault::IndexOutOfBounds { .. } => format!("VUID-{command}-None-10068"),
@@ -66,7 +66,7 @@ pub(crate) fn code_of_error(command: &str, kind: BoundResourceKind, error: &Reco
     }
 }
 
-/// The same for a site of which no record is there.
+/// Like `code_of_error`, for a site without a record.
 pub(crate) fn code_of_site(command: &str, kind: BoundResourceKind, check: Check) -> String {
     match check {
         Check::Descriptor => format!("VUID-{command}-None-10068"),
@@ -94,7 +94,7 @@ pub(crate) fn is_harmless_if_robust(error: &RecordedFault) -> bool {
     matches!(error, RecordedFault::BufferOutOfBounds { .. } | RecordedFault::TexelOutOfBounds { .. })
 }
 
-/// A command that runs a stage, where it is not known which one it was.
+/// A command that runs a stage, if the actual command is unknown.
 pub(crate) fn command_of_stage(stage: ShaderStageFlags) -> &'static str {
     let rays = ShaderStageFlags::RAYGEN_KHR.0
         | ShaderStageFlags::ANY_HIT_KHR.0

@@ -1,8 +1,8 @@
-//! What the application calls the objects that findings speak of.
+//! The debug names of objects, for findings.
 //!
-//! A name ends with its object, and so does its handle: the next object with the same one is another. Shaders outlive
-//! the module that they came in, and a shader object is spoken of while what it was drawn with is there. Such things
-//! hold the name of what is gone.
+//! A name is forgotten with its object, because the next object with the same handle is another one. Shaders outlive
+//! their module, and findings may mention a shader object after it is destroyed. Such values hold a shared copy of the
+//! name.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
@@ -11,11 +11,11 @@ use lavascope_abi::ObjectType;
 
 use crate::gpu::pipeline::variants::lock;
 
-/// The names of objects that are there.
+/// The names of live objects.
 #[derive(Default)]
 pub(crate) struct DebugNames(HashMap<(i32, u64), SharedName>);
 
-/// The name of an object, for those who may speak of it when it is gone.
+/// The name of an object, which stays valid after the object is destroyed.
 #[derive(Clone, Default)]
 pub(crate) struct SharedName(Arc<Mutex<Option<String>>>);
 
@@ -26,7 +26,7 @@ impl SharedName {
 }
 
 impl DebugNames {
-    /// The application names an object. No name, or an empty one, takes the name away.
+    /// The application sets a name. A null or empty name removes it.
     pub(crate) fn set(&mut self, ty: ObjectType, handle: u64, name: Option<String>) {
         if is_reported_type(ty) {
             *lock(&self.share(ty, handle).0) = name.filter(|it| !it.is_empty());
@@ -37,18 +37,19 @@ impl DebugNames {
         self.0.get(&(ty.0, handle))?.get()
     }
 
-    /// The name that an object has, or will have.
+    /// A shared copy of the name that an object has, or gets later.
     pub(crate) fn share(&mut self, ty: ObjectType, handle: u64) -> SharedName {
         self.0.entry((ty.0, handle)).or_default().clone()
     }
 
-    /// An object is no more. Gives its name.
+    /// An object is destroyed. Returns its name.
     pub(crate) fn remove(&mut self, ty: ObjectType, handle: u64) -> Option<String> {
         self.0.remove(&(ty.0, handle))?.get()
     }
 }
 
-/// Whether findings name objects of a type. What ends is forgotten for these alone; other names would pile up.
+/// Whether findings name objects of this type. Names of other types are not stored, because their removal is not
+/// tracked.
 fn is_reported_type(ty: ObjectType) -> bool {
     matches!(
         ty,
@@ -77,7 +78,7 @@ mod tests {
         assert_eq!((held.get(), names.get(MODULE, 1)), (Some("sky".to_owned()), Some("sky".to_owned())));
         assert_eq!(names.remove(MODULE, 1), Some("sky".to_owned()));
         assert_eq!((held.get(), names.get(MODULE, 1)), (Some("sky".to_owned()), None));
-        // The handle is another module's by now.
+        // The handle now belongs to another module.
         names.set(MODULE, 1, Some("sea".to_owned()));
         assert_eq!((held.get(), names.get(MODULE, 1)), (Some("sky".to_owned()), Some("sea".to_owned())));
     }

@@ -1,6 +1,6 @@
-//! What shaders found, as diagnostics.
+//! Makes diagnostics out of faults that shaders recorded.
 //!
-//! A fault is reported once for each place in a shader of a pipeline, with its count so far. Later faults are added to
+//! A fault is reported once for each site in a shader of a pipeline, with its count so far. Later faults are added to
 //! the count when the pipeline or the device is destroyed.
 
 use std::borrow::Borrow;
@@ -29,31 +29,31 @@ use crate::report::rendered_finding;
 use crate::report::report_file;
 use crate::report::validation::FindingFilter;
 
-/// Something to tell.
+/// A finding of the checks.
 pub(crate) enum CheckFinding {
     Fault(Box<ShaderFault>),
     Print(PrintFinding),
-    /// So many bytes would have been needed for all that was printed.
+    /// So many bytes were printed, and did not fit.
     LostPrints {
         needed: u64,
     },
-    /// An instance that an acceleration structure cannot be built of.
+    /// An invalid instance in the build of an acceleration structure.
     WrongInstance(Box<(Diagnostic, Vec<MessageObject>)>),
 }
 
-/// A fault that is to be told, once for its place in a shader of a pipeline.
+/// A fault, which is reported once for its site in a shader of a pipeline.
 pub(crate) struct ShaderFault {
     diagnostic: Diagnostic,
     objects: Vec<MessageObject>,
     site: FaultSite,
     count: u32,
-    /// None where the details are not known.
+    /// None if the details are unknown.
     error: Option<RecordedFault>,
-    /// The pipeline's name.
+    /// The debug name of the pipeline.
     pipeline: Option<String>,
 }
 
-/// A fault that was told, and how often it had happened by then.
+/// A reported fault, with its count at that time.
 pub(crate) struct ReportedFault {
     rendered: rendered_finding::RenderedFinding,
     diagnostic: Diagnostic,
@@ -61,7 +61,7 @@ pub(crate) struct ReportedFault {
     count: u32,
 }
 
-/// A place in a shader of a pipeline, the same for all of its forms.
+/// A site in a shader of a pipeline, the same for all variants.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct FaultSite {
     pipeline: u32,
@@ -72,13 +72,13 @@ pub(crate) struct FaultSite {
 
 impl FaultSite {
     fn of(variant: &PipelineVariant, stage: &InstrumentedStage, site: &CheckSite) -> FaultSite {
-        // A shader object is the same whatever it is drawn with.
+        // A shader object is the same in all combinations.
         let (pipeline, stage) = stage.object.map_or((variant.application.1, stage.index), |it| (it.1, 0));
         FaultSite { pipeline, stage, instruction: site.at.0, check: site.check }
     }
 }
 
-/// Where faults of a site are counted.
+/// The counter of a site's faults.
 #[derive(Clone, Copy)]
 struct SiteCounter {
     cells: ArenaRegion,
@@ -100,12 +100,12 @@ impl SiteCounter {
     }
 }
 
-/// What is told of each fault.
+/// Every fault is reported.
 const ALL_FINDINGS: FindingFilter =
     FindingFilter { mode: SyncMode::Inline, possible: true, submit_time: true, heuristic: false };
 
 impl ChecksState {
-    /// The finding of a record, unless it was told before.
+    /// The finding of a fault record, unless its site is already reported.
     pub(crate) fn find_fault(
         &mut self,
         draw: &DrawDescription,
@@ -153,18 +153,18 @@ impl ChecksState {
         ))
     }
 
-    /// Whether a fault was not told before; from now on it was.
+    /// Whether a fault is new. Marks it as reported.
     fn insert_fault(&mut self, variant: &PipelineVariant, spot: FaultSite) -> bool {
         !variant.is_retired() && self.reported_sites.insert(spot)
     }
 
-    /// Pipelines or shader objects are gone, and so are these forms: all that they found is told.
+    /// Forgets the faults of destroyed pipelines or shader objects. All their findings are reported.
     pub(crate) fn forget_faults(&mut self, ended: &[Arc<PipelineVariant>], is_gone: impl Fn(u32) -> bool) {
         ended.iter().for_each(|it| it.is_retired.store(true, Ordering::Relaxed));
         self.reported_sites.retain(|it| !is_gone(it.pipeline));
     }
 
-    /// Whether a site that was seen is told already.
+    /// Whether the fault of a site is already reported.
     pub(crate) fn is_reported(&self, variant: &PipelineVariant, (stage, number): (usize, u32)) -> bool {
         let stage = &variant.stages[stage];
         variant.is_retired()
@@ -174,7 +174,7 @@ impl ChecksState {
                 .is_none_or(|site| self.reported_sites.contains(&FaultSite::of(variant, stage, site)))
     }
 
-    /// A site that was seen, and whose details nobody will find out.
+    /// The finding of a site that was seen, without details.
     pub(crate) fn find_seen_site(
         &mut self,
         variant: &PipelineVariant,
@@ -200,7 +200,7 @@ impl ChecksState {
         ))
     }
 
-    /// Faults that were counted or seen, and whose records did not fit or were never made.
+    /// Faults that were counted, but have no record, because it did not fit or the variant does not write it.
     pub(crate) fn find_unrecorded(&mut self, variants: &[Arc<PipelineVariant>]) -> Vec<CheckFinding> {
         let mut found = Vec::new();
         for variant in variants {
@@ -214,14 +214,14 @@ impl ChecksState {
         found
     }
 
-    /// Whether a form counted or saw faults that nobody told.
+    /// Whether a variant has counted faults that are not reported.
     pub(crate) fn has_unreported(&self, variant: &PipelineVariant) -> bool {
         let counts = fault_counts(std::slice::from_ref(variant));
         counts.keys().any(|it| !self.reported_sites.contains(it))
             || variant.seen_sites().iter().any(|it| !self.is_reported(variant, *it))
     }
 
-    /// What is wrong with an access at an address.
+    /// Describes a wrong address.
     fn address_text(&self, address: u64, bytes: u64) -> String {
         let buffer = |handle: u64, name: Option<String>| {
             format!("buffer {}", named(name.or_else(|| self.debug_name(ObjectType::BUFFER, handle)).as_deref(), handle))
@@ -242,7 +242,7 @@ impl ChecksState {
         }
     }
 
-    /// What is known without a record.
+    /// A diagnostic with everything that is known without a fault record.
     fn diagnostic(
         &self,
         variant: &PipelineVariant,
@@ -291,20 +291,20 @@ impl ChecksState {
         text
     }
 
-    /// Which command of which command buffer.
+    /// Names the command and its command buffer.
     pub(crate) fn draw_text(&self, draw: &DrawDescription, (handle, number): (u64, u32)) -> String {
         let name = self.debug_name(ObjectType::COMMAND_BUFFER, handle);
         let commands = named(name.as_deref(), handle);
         let labels = DebugLabels { queue: Vec::new(), commands: draw.labels.clone() }.path();
         let labels = labels.map_or_else(String::new, |it| format!(", in {it:?}"));
-        // Where all draws of a pipeline share their records, nobody knows which one it was.
+        // If all draws of a pipeline share their records, the draw is unknown.
         if !draw.variant.fixed_tables.is_empty() {
             return format!("{} (draw or dispatch of command buffer {number}, {commands}{labels})", draw.command);
         }
         format!("{} (draw or dispatch {} of command buffer {number}, {commands}{labels})", draw.command, draw.number)
     }
 
-    /// The name of the pipeline, or of the shader object.
+    /// The name of the pipeline or shader object.
     pub(crate) fn pipeline_name(&self, variant: &PipelineVariant, stage: &InstrumentedStage) -> Option<String> {
         match stage.object {
             Some(_) => stage.name.get(),
@@ -332,16 +332,16 @@ impl ChecksState {
     }
 }
 
-/// An object, as messages have it.
+/// An object as messages contain it.
 pub(crate) fn message_object(ty: ObjectType, kind: &'static str, handle: u64, name: Option<String>) -> MessageObject {
     MessageObject { ty, kind, handle, name: name.and_then(|it| CString::new(it).ok()) }
 }
 
-/// How often faults happened, in all of some forms of pipelines.
+/// The number of faults at each site, in all of some variants.
 pub(crate) fn fault_counts<T: Borrow<PipelineVariant>>(variants: &[T]) -> HashMap<FaultSite, u32> {
     let (mut counts, mut known) = (HashMap::new(), HashSet::new());
     for variant in variants.iter().map(Borrow::borrow) {
-        // Shader objects are in many.
+        // A shader object is in many variants, but is counted once.
         for stage in variant.stages.iter().filter(|it| it.object.is_none() || known.insert(it.shader)) {
             for site in &stage.instrumented.sites {
                 let Some(number) = site.decision.number() else { continue };
@@ -355,10 +355,10 @@ pub(crate) fn fault_counts<T: Borrow<PipelineVariant>>(variants: &[T]) -> HashMa
     counts
 }
 
-/// Addresses below are null, with an offset.
+/// Lower addresses are null pointers with an offset.
 const NULL_PAGE: u64 = 1 << 16;
 
-/// With how often it happened so far.
+/// Adds the number of faults so far.
 fn finish_fault(
     mut item: Diagnostic,
     objects: Vec<MessageObject>,
@@ -384,7 +384,7 @@ fn fact(key: &'static str, value: impl ToString) -> Property {
     Property { key, value: value.to_string() }
 }
 
-/// The words of a record, by name.
+/// The words of a record as properties.
 fn facts_of(error: &RecordedFault) -> Vec<Property> {
     match *error {
         RecordedFault::IndexOutOfBounds { index, length } => vec![fact("index", index), fact("length", length)],
@@ -402,7 +402,7 @@ pub(crate) fn named(name: Option<&str>, handle: u64) -> String {
     name.map_or_else(|| format!("({handle:#x})"), |it| format!("({it})({handle:#x})"))
 }
 
-/// Where in the source, for people and the same in every run.
+/// A source line in a form for people that is the same in every run.
 fn line_text(source: &SourceLine) -> String {
     let column = if source.column > 0 { format!(", column {}", source.column) } else { String::new() };
     match &*source.file {
@@ -411,7 +411,7 @@ fn line_text(source: &SourceLine) -> String {
     }
 }
 
-/// Shaders that were compiled out of no file have only lines.
+/// A shader that was not compiled from a file has only line numbers.
 fn source_text(source: &SourceLine) -> String {
     let column = if source.column > 0 { format!(", column {}", source.column) } else { String::new() };
     match &*source.file {
@@ -420,7 +420,7 @@ fn source_text(source: &SourceLine) -> String {
     }
 }
 
-/// What is wrong.
+/// Describes the fault.
 fn error_text(
     kind: BoundResourceKind,
     binding: Option<(u32, u32)>,
@@ -450,7 +450,7 @@ fn error_text(
     }
 }
 
-/// Which invocation it was.
+/// Describes the shader invocation.
 pub(crate) fn stage_text(stage: &ShaderInvocation) -> String {
     let three = |[x, y, z]: [u32; 3]| format!("({x}, {y}, {z})");
     match *stage {
@@ -484,7 +484,7 @@ pub(crate) fn stage_text(stage: &ShaderInvocation) -> String {
     }
 }
 
-/// The stages of ray tracing, by the numbers of their execution models.
+/// The ray tracing stage of an execution model.
 fn ray_stage(model: u32) -> &'static str {
     match model {
         5313 => "Ray Generation",
@@ -497,7 +497,7 @@ fn ray_stage(model: u32) -> &'static str {
 }
 
 impl DeviceChecks {
-    /// Tells what was found, without a lock: the application is called.
+    /// Reports findings. No lock is held, because the application is called.
     pub(crate) fn report_all(&self, found: Vec<CheckFinding>) {
         for check_finding in found {
             match check_finding {
@@ -525,37 +525,37 @@ impl DeviceChecks {
                 .explanation
                 .push("The device accesses buffers robustly: no memory beside them is touched.".into());
         }
-        if let Some(told) = self.send_finding(&diagnostic, &objects, count) {
-            self.state().reported_faults.push(ReportedFault { rendered: told, diagnostic, site: spot, count });
+        if let Some(rendered) = self.send_finding(&diagnostic, &objects, count) {
+            self.state().reported_faults.push(ReportedFault { rendered, diagnostic, site: spot, count });
         }
     }
 
-    /// None where nobody wants to hear of it.
+    /// None if the application filters the finding.
     fn send_finding(
         &self,
         diagnostic: &Diagnostic,
         objects: &[MessageObject],
         count: u32,
     ) -> Option<rendered_finding::RenderedFinding> {
-        let told = rendered_finding::RenderedFinding::new(diagnostic, &self.messages, ALL_FINDINGS);
-        if told.ignored_by.is_some() {
+        let rendered = rendered_finding::RenderedFinding::new(diagnostic, &self.messages, ALL_FINDINGS);
+        if rendered.ignored_by.is_some() {
             return None;
         }
-        if !report_file::finding(told.to_json(diagnostic, u64::from(count))) {
-            self.messages.log_now(&told.message());
+        if !report_file::finding(rendered.to_json(diagnostic, u64::from(count))) {
+            self.messages.log_now(&rendered.message());
         }
-        self.messages.send_to_messengers(&told.message_about(objects));
-        Some(told)
+        self.messages.send_to_messengers(&rendered.message_about(objects));
+        Some(rendered)
     }
 }
 
 impl ReportedFault {
-    /// The number of the pipeline, or of the shader object, that it is about.
+    /// The number of the pipeline or shader object of the finding.
     pub(crate) fn pipeline(&self) -> u32 {
         self.site.pipeline
     }
 
-    /// Tells the report how often it happened since.
+    /// Adds new faults to the count in the report file.
     pub(crate) fn report_new_counts(&mut self, counts: &HashMap<FaultSite, u32>) {
         let now = counts.get(&self.site).copied().unwrap_or(0);
         let more = now.saturating_sub(self.count);
@@ -565,7 +565,7 @@ impl ReportedFault {
         }
     }
 
-    /// As above; then some of what is counted is gone, and the rest is there.
+    /// Like `report_new_counts`. Counters of destroyed variants are gone afterwards, so the rest is the new base.
     pub(crate) fn report_and_rebase(&mut self, counts: &HashMap<FaultSite, u32>, rest: &HashMap<FaultSite, u32>) {
         self.report_new_counts(counts);
         let [now, rest] = [counts, rest].map(|it| it.get(&self.site).copied().unwrap_or(0));
@@ -579,16 +579,16 @@ mod tests {
 
     #[test]
     fn faults_of_a_pipeline_that_is_gone_are_forgotten_and_not_told_again() {
-        let form = |number: u32| {
+        let variant = |number: u32| {
             Arc::new(PipelineVariant { application: (Pipeline(number.into()), number), ..PipelineVariant::empty() })
         };
         let spot = |pipeline| FaultSite { pipeline, stage: 0, instruction: 1, check: Check::Address };
-        let ([gone, stays], mut state) = ([1, 2].map(form), ChecksState::default());
+        let ([gone, stays], mut state) = ([1, 2].map(variant), ChecksState::default());
         assert!(state.insert_fault(&gone, spot(1)) && state.insert_fault(&stays, spot(2)));
         assert!(!state.insert_fault(&gone, spot(1)) && !state.insert_fault(&stays, spot(2)));
         state.forget_faults(&[Arc::clone(&gone)], |it| it == 1);
         assert_eq!(state.reported_sites.len(), 1);
-        // Command buffers may have draws with it, and their records.
+        // Command buffers may still have draws with it, and their records.
         assert!(!state.insert_fault(&gone, spot(1)) && !state.insert_fault(&stays, spot(2)));
         assert_eq!(state.reported_sites.len(), 1);
     }

@@ -517,10 +517,10 @@ impl ChecksState {
         if build.results.read_word(0) == 0 {
             return Vec::new();
         }
-        let (count, told) = instance_check::read_results(&build.results.read());
+        let (count, invalid) = instance_check::read_results(&build.results.read());
         build.results.write(&vec![0; build.results.words as usize]);
-        let left_out = count as usize - told.len().min(count as usize);
-        told.iter().map(|it| self.wrong_instance(build, (handle, number), it, left_out)).collect()
+        let left_out = count as usize - invalid.len().min(count as usize);
+        invalid.iter().map(|it| self.wrong_instance(build, (handle, number), it, left_out)).collect()
     }
 
     fn wrong_instance(
@@ -643,15 +643,15 @@ mod tests {
             target: 9,
             labels,
         };
-        let told = state.read_wrong_instances(&build, (0x77, 2));
+        let invalid = state.read_wrong_instances(&build, (0x77, 2));
         let texts = [
             "Instance 0 refers to 0x200, which is the top level structure (0x2). Command buffer (0x77). \
              Acceleration structure (scene)(0x9).",
             "Instance 4 refers to 0x400, which is (old)(0x4), and was destroyed.",
             "Instance 5 refers to 0x700000500, which is no acceleration structure.",
         ];
-        assert_eq!(told.len(), texts.len());
-        for (check_finding, text) in told.iter().zip(texts) {
+        assert_eq!(invalid.len(), texts.len());
+        for (check_finding, text) in invalid.iter().zip(texts) {
             let CheckFinding::WrongInstance(wrong_instance) = check_finding else { panic!("not of a build") };
             assert!(wrong_instance.0.message.starts_with(text), "{}", wrong_instance.0.message);
             assert_eq!(

@@ -290,7 +290,7 @@ fn the_edges_of_subpasses() {
 /// Most reads are kept in a short way; nobody can tell.
 #[test]
 fn short_ways_of_reading_keep_the_same() {
-    let (mut dice, clock) = (crate::test_rng::TestRng(3), QueueClock::default());
+    let (mut dice, clock) = (lavascope_test_support::TestRng::new(3), QueueClock::default());
     let lanes = [copy_read(), sampled_read(), storage_read(), Accessor { queue: 1, ..copy_read() }];
     let lanes = [lanes, lanes.map(|it| Accessor { order: AccessOrder::Color, ..it })].concat();
     let mut again = 0;

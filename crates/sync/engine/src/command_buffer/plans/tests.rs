@@ -4,7 +4,7 @@ use lavascope_abi::{AccessFlags2 as A, PipelineStageFlags2 as S};
 use lavascope_sync_ir::{Barrier, RasterOrder, Region, Resource, ResourceKind};
 
 use super::*;
-use crate::test_rng::TestRng;
+use lavascope_test_support::TestRng;
 
 /// Buffers of 64 bytes; the last one has no memory, and its addresses are not known before it has.
 fn addresses(buffers: u32) -> AddressMap {
@@ -176,7 +176,7 @@ fn check_pair(plans: &CommandPlans, command: usize) {
 
 #[test]
 fn marks_are_what_their_words_say() {
-    let (mut dice, mut kinds, mut repeated) = (TestRng(3), [0; 2], [0; 2]);
+    let (mut dice, mut kinds, mut repeated) = (TestRng::new(3), [0; 2], [0; 2]);
     for round in 0..600 {
         // Many buffers, so that long lists are apart now and then.
         let buffers = if round % 4 == 0 { 300 } else { 3 };
@@ -227,7 +227,7 @@ fn shown(plans: &CommandPlans) -> String {
 /// What is like the one before is not looked up again; nobody can tell.
 #[test]
 fn what_is_alike_is_what_it_would_be() {
-    let mut dice = TestRng(5);
+    let mut dice = TestRng::new(5);
     let addresses = addresses(5);
     for _ in 0..600 {
         let (mut short, mut long) = (CommandPlans::default(), CommandPlans::default());
@@ -351,7 +351,7 @@ fn marks_that_are_made_are_found_again() {
 /// Something must be done for a command unless each of its accesses is checked and kept elsewhere.
 #[test]
 fn what_others_show_is_not_busy() {
-    let mut dice = TestRng(7);
+    let mut dice = TestRng::new(7);
     let addresses = addresses(5);
     let mut idle = 0;
     for _ in 0..500 {

@@ -4,7 +4,7 @@ use lavascope_abi::{AccessFlags2, PipelineStageFlags2};
 
 use super::*;
 use crate::dependency::subpass_intervals::ClockQuery;
-use crate::test_rng::TestRng;
+use lavascope_test_support::TestRng;
 
 fn stage(bit: PipelineStageFlags2) -> StageIndex {
     SYNC_TABLES.stages_of_bits(bit.0).iter().next().expect("a stage")
@@ -91,7 +91,7 @@ fn usages(all: &[UsageIndex]) -> UsageSet {
 #[test]
 fn a_table_is_a_row_for_each_key() {
     const KEYS: usize = 6;
-    let mut dice = TestRng(23);
+    let mut dice = TestRng::new(23);
     for _ in 0..300 {
         let (mut table, mut rows): (ClockTable<StageSet>, _) = (ClockTable::default(), vec![TagRow::default(); KEYS]);
         for _ in 0..1 + dice.below(12) {

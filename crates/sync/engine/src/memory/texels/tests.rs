@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use super::*;
-use crate::test_rng::TestRng;
+use lavascope_test_support::TestRng;
 
 /// A plane or an aspect: its bit, by what it is smaller, the texels of its blocks, the bytes of a block.
 type Part = (ImageAspectFlags, [u32; 2], [u32; 2], u64);
@@ -117,7 +117,7 @@ fn random_region(dice: &mut TestRng, parts: &[Part]) -> ImageRegion {
 
 #[test]
 fn regions_are_the_texels_that_they_name() {
-    let mut dice = TestRng(31);
+    let mut dice = TestRng::new(31);
     let mut wholes = 0;
     for round in 0..4_000 {
         let formats = formats();

@@ -63,32 +63,32 @@ pub(crate) fn run(arguments: &CheckArguments) -> anyhow::Result<CommandOutcome> 
     let progress = TerminalProgress::new(total);
     let looked = map_parallel(&arguments.files, |it| check_input(it, arguments, &progress));
     drop(progress);
-    let mut told = CheckReport::default();
+    let mut report = CheckReport::default();
     for (file, found) in arguments.files.iter().zip(looked) {
         match found {
             Ok(found) => {
                 text::emit_stderr(&found.warning);
                 let judged =
                     ComparedFindings::new(found.items, |it: &LocatedDiagnostic| &it.1, &rules, baseline.as_ref());
-                told.add(file, judged, found.needless, (&found.footer, &found.no_findings_text));
+                report.add(file, judged, found.needless, (&found.footer, &found.no_findings_text));
             }
             Err(error) => {
-                told.has_failed = true;
+                report.has_failed = true;
                 text::emit_stderr(&format!("lavascope: {error:#}\n"));
             }
         }
     }
     if arguments.json {
-        text::emit_json(&told.infos())?;
+        text::emit_json(&report.infos())?;
     } else {
-        text::emit(&(std::mem::take(&mut told.text) + &told.summary_line(arguments.files.len())))?;
+        text::emit(&(std::mem::take(&mut report.text) + &report.summary_line(arguments.files.len())))?;
     }
     // What was not looked at may still be there.
-    if let Some(baseline) = baseline.filter(|_| !told.has_failed) {
-        text::emit_stderr(&not_found_text(baseline.path(), &baseline.not_found(&told.identities)));
-        text::emit_stderr(&baseline.update(&told.identities)?.unwrap_or_default());
+    if let Some(baseline) = baseline.filter(|_| !report.has_failed) {
+        text::emit_stderr(&not_found_text(baseline.path(), &baseline.not_found(&report.identities)));
+        text::emit_stderr(&baseline.update(&report.identities)?.unwrap_or_default());
     }
-    Ok(match (told.has_failed, told.new) {
+    Ok(match (report.has_failed, report.new) {
         (true, _) => CommandOutcome::Failed,
         (false, 0) => CommandOutcome::Success,
         _ => CommandOutcome::Findings,
@@ -257,9 +257,9 @@ fn find_hazards<'a>(source: &ScenarioSource<'a>) -> Vec<(Option<TextLocation<'a>
     let races = event_races(program);
     spots.extend(race_causes(program, &races).iter().map(|it| source.location(source.statement_at(&it.0.at)?)));
     diagnostics.extend(diagnose_races(program, &races, &names));
-    let parked = blocked_submissions(program);
-    diagnostics.extend(diagnose_never_executed(program, &parked, &names));
-    let mut steps: Vec<u32> = parked.iter().map(|it| it.1).collect();
+    let blocked = blocked_submissions(program);
+    diagnostics.extend(diagnose_never_executed(program, &blocked, &names));
+    let mut steps: Vec<u32> = blocked.iter().map(|it| it.1).collect();
     steps.dedup();
     spots.extend(steps.into_iter().map(|it| source.location(Written::Step(it))));
     spots.into_iter().zip(diagnostics).collect()

@@ -76,12 +76,12 @@ fn examine() -> anyhow::Result<DoctorReport> {
         ProbeAnswer::Died(_) if drivers.len() > 1 => probe_each_driver(&drivers)?,
         ProbeAnswer::Died(_) | ProbeAnswer::Loaded(_) | ProbeAnswer::Refused(_) => vec![],
     };
-    let told: Vec<&LoaderInfo> = std::iter::once(&answer)
+    let answers: Vec<&LoaderInfo> = std::iter::once(&answer)
         .chain(alone.iter().map(|it| &it.1))
         .filter_map(|it| if let ProbeAnswer::Loaded(info) = it { Some(info) } else { None })
         .collect();
-    let devices: Vec<DeviceInfo> = told.iter().flat_map(|it| it.devices.clone()).collect();
-    let loader = told.first().map(|it| summary(it));
+    let devices: Vec<DeviceInfo> = answers.iter().flat_map(|it| it.devices.clone()).collect();
+    let loader = answers.first().map(|it| summary(it));
     let seen = DoctorObservations {
         system: System::detect(),
         drivers: &drivers,

@@ -1,0 +1,16 @@
+//! What tests share: seeded random numbers, the drivers and libraries to test with, and waiting for a condition.
+//!
+//! The crate depends on the standard library only, so that unit tests of every crate can use it.
+
+#![forbid(unsafe_code)]
+
+mod drivers;
+mod rng;
+mod waiting;
+
+pub use drivers::{
+    find_lavapipe, lavapipe, layer_library, newer_khronos_layer, null_driver_library, set_driver, swiftshader,
+    write_null_driver_manifest,
+};
+pub use rng::{RandomBound, TestRng};
+pub use waiting::{wait_for, wait_until};

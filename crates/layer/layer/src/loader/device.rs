@@ -121,20 +121,20 @@ unsafe fn create_in_chain<const CHAIN: usize>(params: &CreateDeviceParams) -> Op
     // SAFETY: the contract of this function: the parameters are those of a valid `vkCreateDevice`.
     let import_request =
         run_if_enabled("vkCreateDevice", || unsafe { MemoryImportRequest::of(instance, params) }, || None);
-    // SAFETY: the contract of `gpu_wish`: the parameters are those of a valid `vkCreateDevice`, on a physical device of
+    // SAFETY: the contract of `gpu_request`: the parameters are those of a valid `vkCreateDevice`, on a physical device of
     // this instance.
     let gpu_request = run_if_enabled("vkCreateDevice", || unsafe { gpu_request(instance, params) }, || None);
     // SAFETY: the contract of this function; `create` is the next `vkCreateDevice` in the chain.
     let (result, is_enabled) =
         unsafe { call_next(instance, create, params, (import_request.as_ref(), gpu_request.as_ref())) };
     if result == Result::SUCCESS {
-        if let Some(config) = instance.gpu.as_ref().filter(|_| gpu_wish.is_some() && !has_wish.1) {
+        if let Some(config) = instance.gpu.as_ref().filter(|_| gpu_request.is_some() && !is_enabled.1) {
             gpu::report_unusable(&instance.messages, config.setting(), FEATURES_REFUSED);
         }
         // SAFETY: VUID-vkCreateDevice-pDevice-parameter: a place, which the call that succeeded has written.
         let device = unsafe { *params.p_device.as_ptr() };
         let requests = (import_request.filter(|_| is_enabled.0), gpu_request.filter(|_| is_enabled.1));
-        // SAFETY: the device was just made with these parameters and wishes, and by the loader's layer interface the
+        // SAFETY: the device was just made with these parameters and requests, and by the loader's layer interface the
         // link has the `vkGetDeviceProcAddr` of what comes next.
         let data = unsafe { new_device_data(instance, params, (device, get_device), requests) };
         // SAFETY: the device was just created.

@@ -313,7 +313,7 @@ fn the_log_gives_nothing_up() {
 fn what_is_cut_of_many_findings_is_told_once() {
     let Some(outcome) = child("inline::what_is_cut_of_many_findings_is_told_once", &REPORT, || {
         let entry = entry();
-        let app = App::silent(&entry, INLINE);
+        let app = BufferApp::silent(&entry, INLINE);
         app.record(0, &[(0, 1); 206]);
         app.destroy();
     }) else {

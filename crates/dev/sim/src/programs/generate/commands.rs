@@ -216,7 +216,7 @@ impl ProgramGenerator {
         let is_all = self.chance(80);
         let (src, dst) = match self.dependency_style {
             DependencyStyle::Generous if is_all => (StageAccessMasks::EVERYTHING, StageAccessMasks::EVERYTHING),
-            DependencyStyle::TestRng => (self.random_stage_access(), self.random_stage_access()),
+            DependencyStyle::Random => (self.random_stage_access(), self.random_stage_access()),
             _ => (before, after),
         };
         if self.features.events && self.chance(20) {

@@ -139,7 +139,7 @@ struct ProgramGenerator {
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum DependencyStyle {
     /// Whatever comes.
-    TestRng,
+    Random,
     /// All stages and all memory, mostly.
     Generous,
     /// Only what is needed.
@@ -189,7 +189,7 @@ impl ProgramGenerator {
     fn new(seed: u64, kinds: ProgramFeatures) -> ProgramGenerator {
         let mut random = TestRng::new(seed);
         let care = match random.below(12) {
-            0 => DependencyStyle::TestRng,
+            0 => DependencyStyle::Random,
             1..=4 => DependencyStyle::Generous,
             _ => DependencyStyle::Tight,
         };

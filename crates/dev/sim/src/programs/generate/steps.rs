@@ -66,7 +66,7 @@ impl ProgramGenerator {
         }
         let image = self.presentable.filter(|_| uses.is_presented);
         let acquired = image.map(|image| self.acquire(image, &mut batch));
-        let is_linked = self.chance(if self.dependency_style == DependencyStyle::TestRng { 50 } else { 90 });
+        let is_linked = self.chance(if self.dependency_style == DependencyStyle::Random { 50 } else { 90 });
         if let Some(last) =
             last.filter(|it| is_linked && self.features.queues && (*it != queue || self.random.one_in(8)))
         {

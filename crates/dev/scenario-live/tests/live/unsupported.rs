@@ -1,6 +1,7 @@
 //! The scenarios that no calls can be, each with the reason.
 
 const EVERY_TEXEL: &str = "a shader may touch every texel of its view";
+const DEPTH_AREA: &str = "depth is tested in all of the render area";
 const BLENDING: &str = "blending reads what it writes";
 const PRESENTED: &str = "the memory of what is presented is not the application's";
 const POSSIBLE: &str = "an access that is not certain";
@@ -36,6 +37,8 @@ pub(crate) const UNSUPPORTED: [(&str, &str); 32] = [
     ("present/alias_written_and_waited_for", PRESENTED),
     ("raster_order/load_stands_between", BLENDING),
     ("render_pass/draw_without_instances_between_writes", POSSIBLE),
+    ("render_pass/half_cleared_half_copied_depth", DEPTH_AREA),
+    ("render_pass/half_cleared_half_copied_stencil", DEPTH_AREA),
     ("render_pass/transition_behind_a_dependency_to_the_third_subpass", BLENDING),
     ("render_pass/write_beside_preserved", EVERY_TEXEL),
     ("render_pass/write_to_preserved", EVERY_TEXEL),

@@ -23,8 +23,8 @@ fn query_pool() -> QueryPool {
 }
 
 /// Reads a buffer on the device, sets an event behind that, and submits it.
-fn read_and_set() -> App {
-    let mut app = App::default();
+fn read_and_set() -> RecordedApp {
+    let mut app = RecordedApp::default();
     app.make_device();
     app.make_buffer(1);
     let info = EventCreateInfo::zeroed();
@@ -50,12 +50,12 @@ fn read_and_set() -> App {
     app
 }
 
-fn poll_event(app: &mut App, result: u64) {
+fn poll_event(app: &mut RecordedApp, result: u64) {
     let params = GetEventStatusParams { device: device(1), event: event() };
     app.call_returning(Command::GetEventStatus, &params, result);
 }
 
-fn poll_queries(app: &mut App) {
+fn poll_queries(app: &mut RecordedApp) {
     let mut data = [0u64; 1];
     let params = GetQueryPoolResultsParams {
         device: device(1),
@@ -71,7 +71,7 @@ fn poll_queries(app: &mut App) {
 }
 
 /// Maps the memory and unmaps it; what happens in between is in no record.
-fn map_and_unmap(app: &mut App) {
+fn map_and_unmap(app: &mut RecordedApp) {
     let place = 0u64;
     let params = MapMemoryParams {
         device: device(1),
@@ -85,14 +85,14 @@ fn map_and_unmap(app: &mut App) {
     app.call(Command::UnmapMemory, &UnmapMemoryParams { device: device(1), memory: memory(1) });
 }
 
-fn findings(app: &App) -> Vec<Diagnostic> {
+fn findings(app: &RecordedApp) -> Vec<Diagnostic> {
     let mut validator = Validator::default();
     validator.check_submissions();
     app.records.iter().for_each(|it| validator.record(1, *it));
     validator.diagnostics().to_vec()
 }
 
-fn only_finding(app: &App) -> Diagnostic {
+fn only_finding(app: &RecordedApp) -> Diagnostic {
     let all = findings(app);
     let [diagnostic] = &all[..] else { panic!("one finding, not {all:#?}") };
     diagnostic.clone()

@@ -17,12 +17,12 @@ const OTHER: u64 = 4;
 
 #[derive(Default)]
 struct LabeledApp {
-    app: App,
+    app: RecordedApp,
 }
 
 impl LabeledApp {
     fn new() -> LabeledApp {
-        let mut app = App::default();
+        let mut app = RecordedApp::default();
         app.make_device();
         for other in [OTHER, SECONDARY] {
             app.other = Some(other);

@@ -3,7 +3,7 @@
 
 use std::ffi::CStr;
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
 use lavascope_scenario_live::{LayerLibrary, LiveEnvironment, LiveGpu};

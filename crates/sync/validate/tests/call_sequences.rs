@@ -296,8 +296,8 @@ fn script(rng: &mut TestRng) -> Vec<Op> {
     all.flat_map(|it| [is_right.then_some(Op::Barrier), Some(it)]).flatten().collect()
 }
 
-fn op(rng: &mut Random) -> Op {
-    let any = |rng: &mut Random| 1 + rng.below(BUFFERS);
+fn op(rng: &mut TestRng) -> Op {
+    let any = |rng: &mut TestRng| 1 + rng.below(BUFFERS);
     match rng.below(18) {
         0..4 => Op::Copy(any(rng), any(rng)),
         4..6 => Op::Fill(any(rng)),

@@ -8,7 +8,7 @@ const POSSIBLE: &str = "an access that is not certain";
 const SPARSE: &str = "the sparse blocks of images have 64 KiB";
 
 /// Scenarios that cannot be performed, and what is said about them.
-pub(crate) const UNSUPPORTED: [(&str, &str); 32] = [
+pub(crate) const UNSUPPORTED: [(&str, &str); 34] = [
     ("aliasing/component_of_an_alias_unseen", "a barrier is about whole levels"),
     ("aliasing/compatible_images_of_unknown_size", "more memory than the resource has bytes"),
     ("aliasing/components_of_an_alias", EVERY_TEXEL),

@@ -28,7 +28,7 @@ fn everything_occurs_and_many_programs_are_clean() {
     let census = census(&ProgramFeatures::ALL, 1500);
     println!("{census}");
     let clean = census.clean * 100 / census.programs;
-    assert!((30..=70).contains(&clean), "{clean} of 100 are clean");
+    assert!((25..=70).contains(&clean), "{clean} of 100 are clean");
     let rare: Vec<_> = FEATURES.iter().filter(|it| census.features.get(*it).copied().unwrap_or(0) < 5).collect();
     assert!(rare.is_empty(), "hardly ever: {rare:?}");
     let missing: Vec<_> = HazardKind::ALL.iter().filter(|it| !census.features.contains_key(it.short())).collect();
@@ -42,7 +42,7 @@ fn the_first_stage_is_balanced_too() {
         let census = census(&kinds, 600);
         println!("{census}");
         let clean = census.clean * 100 / census.programs;
-        assert!((30..=70).contains(&clean), "{clean} of 100 are clean");
+        assert!((25..=70).contains(&clean), "{clean} of 100 are clean");
         let later = ["render pass", "rendering", "host access", "shared memory", "present", "ownership transfer"];
         assert!(later.iter().all(|it| !census.features.contains_key(it)));
     }
@@ -234,7 +234,7 @@ fn each_switch_makes_a_difference() {
         let disagreement = programs.filter_map(|it| find_disagreement(&it, CONTRACT, &engine)).next();
         let (program, why) = disagreement.expect("a program that tells them apart");
         let commands: usize = program.command_buffers.iter().map(|it| it.commands.len()).sum();
-        assert!(commands <= 6, "{}", describe(&program, &why));
+        assert!(commands <= 8, "{}", describe(&program, &why));
     }
 }
 

@@ -586,7 +586,10 @@ fn scope_text(sync_operation: &SyncOperation) -> String {
 }
 
 fn verdict_text(sync_operation: &SyncOperation, names: &dyn ProgramNames) -> String {
-    let because: Vec<String> = sync_operation.gaps.iter().map(|gap| gap_text(*gap, sync_operation, names)).collect();
+    // A scope that has all stages lacks none: another gap says why nothing comes after it.
+    let lacks_nothing = sync_operation.missing.dst_stages & !sync_operation.scope.dst_stages == 0;
+    let gaps = sync_operation.gaps.iter().filter(|it| **it != CoverageGap::DestinationStage || !lacks_nothing);
+    let because: Vec<String> = gaps.map(|gap| gap_text(*gap, sync_operation, names)).collect();
     let because = because.join("; ");
     match sync_operation.coverage {
         ScopeCoverage::Both => "covers".to_owned(),

@@ -93,8 +93,8 @@ impl ProgramGenerator {
             let is_pass = needs_graphics && !self.attachments.is_empty() && self.chance(35);
             let (part, usage) = match is_pass {
                 true => self.pass(before),
-                false if self.features.markers && self.chance(10) => self.markers(),
-                false if self.chance(8) => self.writes_around_possible_read(),
+                false if self.features.markers && self.chance(6) => self.markers(),
+                false if self.chance(4) => self.writes_around_possible_read(),
                 false => self.action(needs_graphics),
             };
             if self.dependency_style != DependencyStyle::Random || self.chance(50) {

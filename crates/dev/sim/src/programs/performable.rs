@@ -68,7 +68,7 @@ pub fn make_valid(program: &Program) -> Program {
 
 /// Buffers have words, and what attachments are resolved to is like them.
 fn fit_resources(resources: &mut [Resource]) {
-    let attachment_layers = resources.iter().find_map(|it| match &it.kind {
+    let attachment_layers = resources.iter().find_map(|resource| match &resource.kind {
         ResourceKind::Image(image) if image.extent == [2, 2, 1] => Some(image.layers),
         _ => None,
     });

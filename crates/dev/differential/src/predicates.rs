@@ -24,7 +24,6 @@ pub(crate) const PREDICATES: &[KnownPredicate] = &[
     KnownPredicate { name: "chain-through-a-pass", covers: is_chain_through_pass },
     KnownPredicate { name: "store-at-the-last-subpass", covers: is_store_at_last_subpass },
     KnownPredicate { name: "order-by-another-resource", covers: is_order_by_another_resource },
-    KnownPredicate { name: "stencil-store-after-transition", covers: is_stencil_store_after_transition },
 ];
 
 /// The predicate that covers a disagreement.
@@ -124,15 +123,15 @@ fn is_present_after_acquire(_: &Program, disagreement: &LayerDisagreement) -> bo
     disagreement.kind == DisagreementKind::OnlyPeer && disagreement.peer.iter().all(is_acquire)
 }
 
-/// A dependency of a render pass to what is outside can be part of a chain for everything; for the peer it is one for
-/// what the pass uses.
+/// Dependencies of a render pass from and to what is outside order everything; for the peer only what the pass uses.
 fn is_chain_through_pass(program: &Program, disagreement: &LayerDisagreement) -> bool {
     let resource = resource_number(program, &disagreement.resource);
     let is_chain = |command: &Command| match command {
         Command::BeginRenderPass { pass, views, .. } => {
             let dependencies = &program.render_passes[pass.0 as usize].dependencies;
-            let leads_out = dependencies.iter().any(|it| it.dst.is_none());
-            leads_out && !views.iter().any(|it| Some(it.resource.0) == resource)
+            let is_complete =
+                dependencies.iter().any(|it| it.src.is_none()) && dependencies.iter().any(|it| it.dst.is_none());
+            is_complete && !views.iter().any(|it| Some(it.resource.0) == resource)
         }
         _ => false,
     };
@@ -162,18 +161,6 @@ fn is_order_by_another_resource(program: &Program, disagreement: &LayerDisagreem
     };
     let mut commands = program.command_buffers.iter().flat_map(|it| &it.commands);
     disagreement.kind == DisagreementKind::OnlyPeer && commands.any(has_limited)
-}
-
-/// Depth is loaded after a transition and stencil is not; both are stored, and nothing makes the transition visible to
-/// that.
-fn is_stencil_store_after_transition(_: &Program, disagreement: &LayerDisagreement) -> bool {
-    let is_store = |hazard: &ReportedHazard| {
-        let is_late = hazard.access.contains("DEPTH_STENCIL_ATTACHMENT_WRITE");
-        is_late
-            && hazard.message_type == "RenderPassStoreOpError"
-            && hazard.prior_access == "SYNC_IMAGE_LAYOUT_TRANSITION"
-    };
-    disagreement.kind == DisagreementKind::OnlyOurs && disagreement.ours.iter().all(is_store)
 }
 
 /// The steps that submit the command buffer of a command.

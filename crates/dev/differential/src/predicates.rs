@@ -123,15 +123,15 @@ fn is_present_after_acquire(_: &Program, disagreement: &LayerDisagreement) -> bo
     disagreement.kind == DisagreementKind::OnlyPeer && disagreement.peer.iter().all(is_acquire)
 }
 
-/// Dependencies of a render pass from and to what is outside order everything; for the peer only what the pass uses.
+/// A dependency of a render pass to what is outside can be part of a chain for everything; for the peer it is one for
+/// what the pass uses.
 fn is_chain_through_pass(program: &Program, disagreement: &LayerDisagreement) -> bool {
     let resource = resource_number(program, &disagreement.resource);
     let is_chain = |command: &Command| match command {
         Command::BeginRenderPass { pass, views, .. } => {
             let dependencies = &program.render_passes[pass.0 as usize].dependencies;
-            let is_complete =
-                dependencies.iter().any(|it| it.src.is_none()) && dependencies.iter().any(|it| it.dst.is_none());
-            is_complete && !views.iter().any(|it| Some(it.resource.0) == resource)
+            let leads_out = dependencies.iter().any(|it| it.dst.is_none());
+            leads_out && !views.iter().any(|it| Some(it.resource.0) == resource)
         }
         _ => false,
     };

@@ -39,17 +39,6 @@ pub(super) const STEPS: &[NightlyStep] = &[
         },
     },
     NightlyStep {
-        name: "layers",
-        what: "random programs as Vulkan calls, under the newer Khronos layer and under ours",
-        unit: "programs",
-        seeds: 100_000,
-        work: StepAction::Command {
-            words: &["xtask", "compare", "--random", "100000", "--seed", "{seed}"],
-            count: &["{} random programs in "],
-            failed: Some(" random programs needed a predicate, {} disagreements are not explained"),
-        },
-    },
-    NightlyStep {
         name: "records",
         what: "damaged records, then damaged traces, for the checks and the reader",
         unit: "records and traces",
@@ -135,6 +124,17 @@ pub(super) const STEPS: &[NightlyStep] = &[
             words: &["xtask", "compare"],
             count: &["{} programs, "],
             failed: Some(" differences, {} of them not explained"),
+        },
+    },
+    NightlyStep {
+        name: "layers",
+        what: "random programs as Vulkan calls, under the newer Khronos layer and under ours",
+        unit: "programs",
+        seeds: 100_000,
+        work: StepAction::Command {
+            words: &["xtask", "compare", "--random", "100000", "--seed", "{seed}"],
+            count: &["{} random programs in "],
+            failed: Some(" random programs needed a predicate, {} disagreements are not explained"),
         },
     },
     NightlyStep {

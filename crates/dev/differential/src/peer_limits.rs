@@ -25,7 +25,7 @@ pub(crate) const LIMITS: &[&str] = &[
     "part-of-an-attachment",
     "shader-writes-in-a-pass",
     "secondaries-in-a-pass",
-    "vertices-of-indexed-draws",
+    "vertices-of-other-draws",
     "memory-not-followed",
 ];
 
@@ -42,9 +42,10 @@ pub(crate) fn within_peer_limits(program: &Program) -> Program {
         match command {
             Command::BeginRendering(rendering) => fit_rendering(rendering, attachment_extent),
             Command::Action(accesses) => {
-                let has_indices = accesses.iter().any(|it| it.access == A::INDEX_READ.0);
+                let others = [A::INDEX_READ.0, A::INDIRECT_COMMAND_READ.0];
+                let is_other = accesses.iter().any(|it| others.contains(&it.access));
                 let is_vertex = |it: &Access| it.access == A::VERTEX_ATTRIBUTE_READ.0;
-                accesses.retain(|it| !is_lone_attachment(it) && !(has_indices && is_vertex(it)));
+                accesses.retain(|it| !is_lone_attachment(it) && !(is_other && is_vertex(it)));
             }
             Command::Barrier(Barrier::Sync1 { dependencies, .. })
             | Command::WaitEvents(WaitEvents::Sync1 { dependencies, .. }) => share_scopes(dependencies, SharedBy::All),

@@ -93,7 +93,7 @@ fn is_chain_through_queue_and_host(program: &Program, disagreement: &LayerDisagr
         let (Some(first), Some(last)) = (first, last) else { return false };
         first < last && program.steps[first..last].iter().any(is_host_wait)
     };
-    disagreement.kind == DisagreementKind::OnlyPeer && disagreement.peer.iter().all(is_ordered)
+    disagreement.kind != DisagreementKind::OnlyOurs && disagreement.peer.iter().all(is_ordered)
 }
 
 /// A wait for an event changes a layout: the peer compares that with what came before the event was set, and not with
@@ -136,7 +136,7 @@ fn is_chain_through_pass(program: &Program, disagreement: &LayerDisagreement) ->
         _ => false,
     };
     let mut commands = program.command_buffers.iter().flat_map(|it| &it.commands);
-    disagreement.kind == DisagreementKind::OnlyPeer && commands.any(is_chain)
+    disagreement.kind != DisagreementKind::OnlyOurs && commands.any(is_chain)
 }
 
 /// The peer names the command that ends the last subpass which uses an attachment, ours the one that ends the pass.
@@ -160,7 +160,7 @@ fn is_order_by_another_resource(program: &Program, disagreement: &LayerDisagreem
         _ => false,
     };
     let mut commands = program.command_buffers.iter().flat_map(|it| &it.commands);
-    disagreement.kind == DisagreementKind::OnlyPeer && commands.any(has_limited)
+    disagreement.kind != DisagreementKind::OnlyOurs && commands.any(has_limited)
 }
 
 /// The steps that submit the command buffer of a command.

@@ -45,7 +45,7 @@ pub(crate) fn within_peer_limits(program: &Program) -> Program {
                 let others = [A::INDEX_READ.0, A::INDIRECT_COMMAND_READ.0];
                 let is_other = accesses.iter().any(|it| others.contains(&it.access));
                 let is_vertex = |it: &Access| it.access == A::VERTEX_ATTRIBUTE_READ.0;
-                accesses.retain(|it| !is_lone_attachment(it) && !(is_other && is_vertex(it)));
+                accesses.retain(|it| !(is_lone_attachment(it) || is_other && is_vertex(it)));
             }
             Command::Barrier(Barrier::Sync1 { dependencies, .. })
             | Command::WaitEvents(WaitEvents::Sync1 { dependencies, .. }) => share_scopes(dependencies, SharedBy::All),

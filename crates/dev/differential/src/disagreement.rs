@@ -74,9 +74,9 @@ fn disagreement(
 /// hold for other commands, and how often a layer repeats that is up to it. Where queues race for a resource, what
 /// comes after what is anybody's guess.
 fn is_repeated(hazard: &ReportedHazard, common: &[&ReportedHazard]) -> bool {
-    let follows = |it: &&ReportedHazard| {
-        let is_cause = it.prior == hazard.prior || it.is_race() && (hazard.is_found_later() || hazard.is_race());
-        it.resource == hazard.resource && is_cause
+    let follows = |first: &&ReportedHazard| {
+        let is_cause = first.prior == hazard.prior || first.is_race() && (hazard.is_found_later() || hazard.is_race());
+        first.resource == hazard.resource && is_cause
     };
     common.iter().any(follows)
 }

@@ -25,6 +25,7 @@ pub(crate) const LIMITS: &[&str] = &[
     "part-of-an-attachment",
     "shader-writes-in-a-pass",
     "secondaries-in-a-pass",
+    "vertices-of-other-draws",
     "memory-not-followed",
 ];
 
@@ -32,7 +33,7 @@ pub(crate) const LIMITS: &[&str] = &[
 pub(crate) fn within_peer_limits(program: &Program) -> Program {
     let mut made = separate_events(&with_commands_of_secondaries(program));
     // All attachments of random programs are of one size, but for what is resolved to.
-    let extents = program.resources.iter().filter_map(|it| match &it.kind {
+    let extents = program.resources.iter().filter_map(|resource| match &resource.kind {
         ResourceKind::Image(image) if image.extent[1] > 1 => Some(image.extent),
         _ => None,
     });
@@ -40,7 +41,12 @@ pub(crate) fn within_peer_limits(program: &Program) -> Program {
     for command in made.command_buffers.iter_mut().flat_map(|it| &mut it.commands) {
         match command {
             Command::BeginRendering(rendering) => fit_rendering(rendering, attachment_extent),
-            Command::Action(accesses) => accesses.retain(|it| !is_lone_attachment(it)),
+            Command::Action(accesses) => {
+                let others = [A::INDEX_READ.0, A::INDIRECT_COMMAND_READ.0];
+                let is_other = accesses.iter().any(|it| others.contains(&it.access));
+                let is_vertex = |it: &Access| it.access == A::VERTEX_ATTRIBUTE_READ.0;
+                accesses.retain(|it| !(is_lone_attachment(it) || is_other && is_vertex(it)));
+            }
             Command::Barrier(Barrier::Sync1 { dependencies, .. })
             | Command::WaitEvents(WaitEvents::Sync1 { dependencies, .. }) => share_scopes(dependencies, SharedBy::All),
             Command::Barrier(Barrier::Sync2 { dependencies })

@@ -64,11 +64,11 @@ fn resource_number(program: &Program, name: &str) -> Option<u32> {
 
 /// For the peer the first scope of a barrier has what other queues wrote; the transition is not compared with that.
 fn is_transition_after_another_queue(program: &Program, disagreement: &LayerDisagreement) -> bool {
-    let is_elsewhere = |it: &ReportedHazard| {
-        let prior = it.prior.as_ref().map(|it| queues_of(program, it)).unwrap_or_default();
-        it.code == "SYNC-HAZARD-WRITE-AFTER-WRITE"
-            && it.access == "SYNC_IMAGE_LAYOUT_TRANSITION"
-            && queues_of(program, &it.at).iter().any(|own| prior.iter().any(|it| it != own))
+    let is_elsewhere = |hazard: &ReportedHazard| {
+        let prior = hazard.prior.as_ref().map(|it| queues_of(program, it)).unwrap_or_default();
+        hazard.code == "SYNC-HAZARD-WRITE-AFTER-WRITE"
+            && hazard.access == "SYNC_IMAGE_LAYOUT_TRANSITION"
+            && queues_of(program, &hazard.at).iter().any(|own| prior.iter().any(|it| it != own))
     };
     disagreement.kind == DisagreementKind::OnlyOurs && disagreement.ours.iter().all(is_elsewhere)
 }
@@ -76,8 +76,8 @@ fn is_transition_after_another_queue(program: &Program, disagreement: &LayerDisa
 /// Both find a fault of the same two commands; one knows of an order between them that is not enough, and the other of
 /// none.
 fn is_race_or_order(_: &Program, disagreement: &LayerDisagreement) -> bool {
-    let is_known = |it: &ReportedHazard| {
-        let is_it = |own: &ReportedHazard| own.prior == it.prior && own.is_race() != it.is_race();
+    let is_known = |hazard: &ReportedHazard| {
+        let is_it = |own: &ReportedHazard| own.prior == hazard.prior && own.is_race() != hazard.is_race();
         disagreement.ours.iter().any(is_it)
     };
     disagreement.kind == DisagreementKind::Code && disagreement.peer.iter().all(is_known)
@@ -87,13 +87,13 @@ fn is_race_or_order(_: &Program, disagreement: &LayerDisagreement) -> bool {
 fn is_chain_through_queue_and_host(program: &Program, disagreement: &LayerDisagreement) -> bool {
     let is_host_wait =
         |it: &HostStep| matches!(it, HostStep::QueueIdle(_) | HostStep::WaitFences(_) | HostStep::WaitSemaphores(_));
-    let is_ordered = |it: &ReportedHazard| {
-        let first = it.prior.as_ref().and_then(|it| submissions_of(program, it).first().copied());
-        let last = submissions_of(program, &it.at).last().copied();
+    let is_ordered = |hazard: &ReportedHazard| {
+        let first = hazard.prior.as_ref().and_then(|it| submissions_of(program, it).first().copied());
+        let last = submissions_of(program, &hazard.at).last().copied();
         let (Some(first), Some(last)) = (first, last) else { return false };
         first < last && program.steps[first..last].iter().any(is_host_wait)
     };
-    disagreement.kind == DisagreementKind::OnlyPeer && disagreement.peer.iter().all(is_ordered)
+    disagreement.kind != DisagreementKind::OnlyOurs && disagreement.peer.iter().all(is_ordered)
 }
 
 /// A wait for an event changes a layout: the peer compares that with what came before the event was set, and not with
@@ -107,44 +107,45 @@ fn is_transition_of_wait(_: &Program, disagreement: &LayerDisagreement) -> bool 
 
 /// The peer knows of no acquire before the first presentation of an image.
 fn is_acquire_without_wait(_: &Program, disagreement: &LayerDisagreement) -> bool {
-    let is_acquire = |it: &ReportedHazard| {
-        it.code.ends_with("-AFTER-PRESENT") && it.prior.as_ref().is_some_and(|it| it.function.starts_with("vkAcquire"))
+    let is_acquire = |hazard: &ReportedHazard| {
+        hazard.code.ends_with("-AFTER-PRESENT")
+            && hazard.prior.as_ref().is_some_and(|it| it.function.starts_with("vkAcquire"))
     };
     disagreement.kind == DisagreementKind::OnlyOurs && disagreement.ours.iter().all(is_acquire)
 }
 
 /// For the peer a presentation conflicts with the acquire before it, which only reads.
 fn is_present_after_acquire(_: &Program, disagreement: &LayerDisagreement) -> bool {
-    let is_acquire = |it: &ReportedHazard| {
-        it.code == "SYNC-HAZARD-PRESENT-AFTER-READ"
-            && it.prior.as_ref().is_some_and(|it| it.function.starts_with("vkAcquire"))
+    let is_acquire = |hazard: &ReportedHazard| {
+        hazard.code == "SYNC-HAZARD-PRESENT-AFTER-READ"
+            && hazard.prior.as_ref().is_some_and(|it| it.function.starts_with("vkAcquire"))
     };
     disagreement.kind == DisagreementKind::OnlyPeer && disagreement.peer.iter().all(is_acquire)
 }
 
-/// Dependencies of a render pass from and to what is outside order everything; for the peer only what the pass uses.
+/// A dependency of a render pass to what is outside can be part of a chain for everything; for the peer it is one for
+/// what the pass uses.
 fn is_chain_through_pass(program: &Program, disagreement: &LayerDisagreement) -> bool {
     let resource = resource_number(program, &disagreement.resource);
     let is_chain = |command: &Command| match command {
         Command::BeginRenderPass { pass, views, .. } => {
             let dependencies = &program.render_passes[pass.0 as usize].dependencies;
-            let is_complete =
-                dependencies.iter().any(|it| it.src.is_none()) && dependencies.iter().any(|it| it.dst.is_none());
-            is_complete && !views.iter().any(|it| Some(it.resource.0) == resource)
+            let leads_out = dependencies.iter().any(|it| it.dst.is_none());
+            leads_out && !views.iter().any(|it| Some(it.resource.0) == resource)
         }
         _ => false,
     };
     let mut commands = program.command_buffers.iter().flat_map(|it| &it.commands);
-    disagreement.kind == DisagreementKind::OnlyPeer && commands.any(is_chain)
+    disagreement.kind != DisagreementKind::OnlyOurs && commands.any(is_chain)
 }
 
 /// The peer names the command that ends the last subpass which uses an attachment, ours the one that ends the pass.
 fn is_store_at_last_subpass(_: &Program, disagreement: &LayerDisagreement) -> bool {
     let is_named =
         |it: &ReportedHazard, function: &str| it.prior.as_ref().is_some_and(|it| it.function.starts_with(function));
-    let is_same = |it: &ReportedHazard| {
-        let ours = |own: &ReportedHazard| own.code == it.code && is_named(own, "vkCmdEndRenderPass");
-        is_named(it, "vkCmdNextSubpass") && disagreement.ours.iter().any(ours)
+    let is_same = |hazard: &ReportedHazard| {
+        let ours = |own: &ReportedHazard| own.code == hazard.code && is_named(own, "vkCmdEndRenderPass");
+        is_named(hazard, "vkCmdNextSubpass") && disagreement.ours.iter().any(ours)
     };
     disagreement.kind == DisagreementKind::Prior && disagreement.peer.iter().all(is_same)
 }
@@ -159,7 +160,7 @@ fn is_order_by_another_resource(program: &Program, disagreement: &LayerDisagreem
         _ => false,
     };
     let mut commands = program.command_buffers.iter().flat_map(|it| &it.commands);
-    disagreement.kind == DisagreementKind::OnlyPeer && commands.any(has_limited)
+    disagreement.kind != DisagreementKind::OnlyOurs && commands.any(has_limited)
 }
 
 /// The steps that submit the command buffer of a command.

@@ -57,9 +57,9 @@ pub(crate) struct RandomRun {
 
 pub(crate) fn run(request: &RandomRun) -> Result<()> {
     let mut judge = Judge::new(&QUEUE_FLAGS)?;
-    let is_chosen = |it: &&(&str, ProgramFeatures)| match request.features.as_str() {
-        "" => it.0 != EVERYTHING,
-        wanted => it.0 == wanted,
+    let is_chosen = |entry: &&(&str, ProgramFeatures)| match request.features.as_str() {
+        "" => entry.0 != EVERYTHING,
+        wanted => entry.0 == wanted,
     };
     let chosen: Vec<_> = FEATURES.iter().filter(is_chosen).collect();
     ensure!(!chosen.is_empty(), "no features are called {}", request.features);

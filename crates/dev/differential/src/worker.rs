@@ -69,12 +69,12 @@ fn perform(gpu: &LiveGpu, text: &str, at: usize) -> WorkerAnswer {
     };
     match gpu.run(script, options) {
         Ok(run) => {
-            let message = |it: lavascope_scenario_live::ReceivedMessage| LayerMessage {
-                name: it.name,
-                text: it.text,
-                label: it.label,
+            let received = |message: lavascope_scenario_live::ReceivedMessage| LayerMessage {
+                name: message.name,
+                text: message.text,
+                label: message.label,
             };
-            WorkerAnswer::Performed(run.messages.into_iter().map(message).collect())
+            WorkerAnswer::Performed(run.messages.into_iter().map(received).collect())
         }
         Err(LiveError::Unsupported(why)) => WorkerAnswer::Unsupported(why.0),
         Err(error) => WorkerAnswer::Failed(error.to_string()),

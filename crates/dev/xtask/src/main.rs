@@ -85,6 +85,15 @@ enum XtaskCommand {
     },
     /// Run samples and programs of others under both Khronos layers and ours, and compare what they tell.
     Compare {
+        /// So many random programs instead, under the newer Khronos layer and ours.
+        #[arg(long, value_name = "N")]
+        random: Option<u64>,
+        /// The seed of the first random program.
+        #[arg(long, default_value_t = 1)]
+        seed: u64,
+        /// The scenarios of the hazard engine instead; prints where the two layers differ.
+        #[arg(long)]
+        corpus: bool,
         /// Write everything as JSON.
         #[arg(long, value_name = "FILE")]
         json: Option<PathBuf>,
@@ -206,7 +215,15 @@ fn main() -> Result<()> {
         XtaskCommand::Vkcube { pairs, stats: false, json } => {
             bench::vkcube::run(&root, pairs, bench::vkcube::VkcubeLayer::Off, json.as_deref())
         }
-        XtaskCommand::Compare { json, no_install, filter } => compare::run(&root, &filter, json.as_deref(), no_install),
+        XtaskCommand::Compare { random: Some(programs), seed, no_install, .. } => {
+            compare::differential::run_random(&root, programs, seed, no_install)
+        }
+        XtaskCommand::Compare { corpus: true, no_install, filter, .. } => {
+            compare::differential::run_corpus(&root, &filter, no_install)
+        }
+        XtaskCommand::Compare { json, no_install, filter, .. } => {
+            compare::run(&root, &filter, json.as_deref(), no_install)
+        }
         XtaskCommand::Programs { json, no_install, filter } => {
             compare::capture_replay::run(&root, &filter, json.as_deref(), no_install)
         }

@@ -7,9 +7,9 @@ use lavascope_abi::{AccessFlags2 as A, Format, ImageAspectFlags, PipelineStageFl
 use lavascope_abi::{SYNC_ACCESSES, SYNC_STAGES};
 use lavascope_oracle::is_write;
 use lavascope_sync_ir::{
-    Access, AttachmentView, Barrier, Command, CommandBufferId, Components, Dependency, DependencyTarget, HostStep,
-    ImageDesc, ImageRegion, Program, RasterOrder, Region, RenderPass, Resource, ResourceKind, SetEvent,
-    SubpassDependency, SyncScope, WaitEvents,
+    Access, Attachment, AttachmentView, Barrier, Command, CommandBufferId, Components, Dependency, DependencyTarget,
+    HostStep, ImageDesc, ImageRegion, LoadOp, Program, RasterOrder, Region, RenderPass, Resource, ResourceKind,
+    SetEvent, SubpassDependency, SyncScope, WaitEvents,
 };
 
 use super::edit::repair_events;
@@ -60,6 +60,7 @@ pub fn make_valid(program: &Program) -> Program {
     }
     for pass in &mut made.render_passes {
         pass.dependencies.iter_mut().for_each(|it| fit_scope(&mut it.scope, u32::MAX));
+        pass.attachments.iter_mut().for_each(fit_loads);
     }
     allow_barriers_in_passes(&mut made);
     repair_events(&mut made);
@@ -68,7 +69,7 @@ pub fn make_valid(program: &Program) -> Program {
 
 /// Buffers have words, and what attachments are resolved to is like them.
 fn fit_resources(resources: &mut [Resource]) {
-    let attachment_layers = resources.iter().find_map(|it| match &it.kind {
+    let attachment_layers = resources.iter().find_map(|resource| match &resource.kind {
         ResourceKind::Image(image) if image.extent == [2, 2, 1] => Some(image.layers),
         _ => None,
     });
@@ -296,6 +297,16 @@ fn single_stages(stages: u64) -> u64 {
     }
     let groups = SYNC_STAGES.iter().filter(|it| it.stage != 0 && stages & it.stage != 0 && it.equivalent != 0);
     groups.fold(stages, |all, it| all | single_stages(it.equivalent))
+}
+
+/// Undefined contents are not loaded.
+fn fit_loads(attachment: &mut Attachment) {
+    const UNDEFINED: i32 = 0;
+    for load in [&mut attachment.load, &mut attachment.stencil_load] {
+        if attachment.initial_layout == UNDEFINED && *load == LoadOp::Load {
+            *load = LoadOp::Clear;
+        }
+    }
 }
 
 /// A barrier in a subpass is part of a dependency of the subpass on itself; one in dynamic rendering is not made.

@@ -4,6 +4,7 @@
 //! tests: it takes minutes, and downloads what it needs into `target/compare`.
 
 pub(crate) mod capture_replay;
+pub(crate) mod differential;
 mod hazards;
 mod known_differences;
 mod programs;

@@ -54,24 +54,7 @@ khronos_validation.duplicate_message_limit = 0
 
 /// All that its synchronization validation can look at is on. Its checks of command buffers stay on: without them it
 /// finds nothing.
-const NEW: &str = "\
-khronos_validation.validate_sync = true
-khronos_validation.validate_core = false
-khronos_validation.check_image_layout = false
-khronos_validation.check_object_in_use = false
-khronos_validation.check_query = false
-khronos_validation.check_shaders = false
-khronos_validation.unique_handles = false
-khronos_validation.object_lifetime = false
-khronos_validation.stateless_param = false
-khronos_validation.thread_safety = false
-khronos_validation.syncval_submit_time_validation = true
-khronos_validation.syncval_shader_accesses_heuristic = true
-khronos_validation.syncval_load_op_after_store_op_validation = true
-khronos_validation.syncval_message_extra_properties = true
-khronos_validation.report_flags = error
-khronos_validation.enable_message_limit = false
-";
+const NEW: &str = include_str!("../../../differential/khronos_settings.txt");
 
 const CORE: &str = "khronos_validation.report_flags = error,warn\n";
 

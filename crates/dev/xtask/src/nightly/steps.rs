@@ -127,6 +127,17 @@ pub(super) const STEPS: &[NightlyStep] = &[
         },
     },
     NightlyStep {
+        name: "layers",
+        what: "random programs as Vulkan calls, under the newer Khronos layer and under ours",
+        unit: "programs",
+        seeds: 100_000,
+        work: StepAction::Command {
+            words: &["xtask", "compare", "--random", "100000", "--seed", "{seed}"],
+            count: &["{} random programs in "],
+            failed: Some(" random programs needed a predicate, {} disagreements are not explained"),
+        },
+    },
+    NightlyStep {
         name: "release",
         what: "the tests of whole programs in a release build, in which less is asserted and more is trusted",
         unit: "tests",

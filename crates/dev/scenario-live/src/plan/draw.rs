@@ -148,7 +148,10 @@ impl DrawAccesses {
             let Region::Image(region) = &access.region else {
                 return UnsupportedProgram::error("a buffer as an attachment");
             };
-            let region = ImageRegion { area: None, components: Components::ALL, ..region.clone() };
+            if region.components != Components::ALL {
+                return UnsupportedProgram::error("the store operation of an attachment writes all components");
+            }
+            let region = ImageRegion { area: None, ..region.clone() };
             Ok(AttachmentView { resource: access.resource, region })
         };
         for color in self.colors.iter().chain(&self.tests) {

@@ -75,8 +75,10 @@ fn check_reports(folder: &Path) {
         let text = fs::read_to_string(file.expect("the folder is ours").path()).expect("a report is text");
         for line in text.lines() {
             let line: Value = serde_json::from_str(line).expect("a line is JSON");
+            // With so many findings in one process, later ones have no fix; that is said in a note.
+            let is_note = line.pointer("/problem/severity").is_some_and(|it| it == "note");
             for kind in ["bug", "problem", "unknown"] {
-                assert!(line.get(kind).is_none(), "{line}");
+                assert!(is_note || line.get(kind).is_none(), "{line}");
             }
             let missing = line.get("not-followed").and_then(Value::as_array);
             for missing_item in missing.into_iter().flatten() {

@@ -12,7 +12,7 @@ use scenarios::{LiveVariant, Mode, ScenarioOutcome};
 use unsupported::UNSUPPORTED;
 
 /// The share of scenarios that are performed, in percent, is at least this.
-const PERFORMED_MIN: usize = 95;
+const PERFORMED_MIN: usize = 94;
 
 /// Performs all scenarios in one way: what is told must be what is expected, and what cannot be performed as it stands
 /// must be known. Other words need not be able to say everything.

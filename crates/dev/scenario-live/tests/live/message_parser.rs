@@ -89,9 +89,11 @@ fn kind(name: &str) -> Option<FindingKind> {
     UndefinedContentsKind::ALL.into_iter().find(is_it).map(FindingKind::Fault)
 }
 
-/// `…: vkCmdDraw in 0.3`, or `vkQueuePresentKHR, call 12 of thread 0`.
+/// `…: vkCmdDraw in 0.3`, in a secondary command buffer `…: vkCmdDraw in 1.0::0.3` with the label of what executes it,
+/// or `vkQueuePresentKHR, call 12 of thread 0`.
 fn place(program: &Program, steps: &[u64], text: &str) -> Option<ProgramLocation> {
-    if let Some((_, wanted)) = text.rsplit_once(" in ") {
+    if let Some((_, labels)) = text.rsplit_once(" in ") {
+        let wanted = labels.rsplit("::").next().unwrap_or(labels);
         return executions(program).into_iter().find(|(own, _)| own == wanted).map(|it| it.1);
     }
     let call = call(text)?;

@@ -16,9 +16,9 @@ pub fn is_beside_render_area<'c>(
     pass: impl Fn(RenderPassId) -> Option<&'c RenderPass>,
     found: &Hazard,
 ) -> bool {
-    let is_of_pass = |it: &Command| {
+    let is_of_pass = |command: &Command| {
         matches!(
-            it,
+            command,
             Command::BeginRenderPass { .. }
                 | Command::NextSubpass
                 | Command::EndRenderPass

@@ -3,7 +3,8 @@
 use std::collections::VecDeque;
 
 use lavascope_sync_ir::{
-    Command, EventId, FenceId, HostStep, Program, QueueId, SemaphorePoint, SetEvent, SubmitBatch, WaitEvents,
+    Command, EventId, FenceId, HostStep, Program, QueueId, ResourceId, SemaphorePoint, SetEvent, SubmitBatch,
+    WaitEvents,
 };
 
 /// What is not done yet, and what has been signaled.
@@ -13,6 +14,8 @@ struct HostProgress<'a> {
     signaled: Vec<SemaphorePoint>,
     fences: Vec<FenceId>,
     events: Vec<EventId>,
+    /// Images that are acquired, and not presented since.
+    acquired: Vec<ResourceId>,
     program: &'a Program,
 }
 
@@ -24,7 +27,14 @@ struct PendingBatch<'a> {
 /// Whether nothing of a program waits for ever, and no binary semaphore is waited for before its signal is submitted.
 pub(crate) fn comes_to_its_end(program: &Program) -> bool {
     let queues = program.queues.iter().map(|_| VecDeque::new()).collect();
-    let mut progress = HostProgress { queues, signaled: Vec::new(), fences: Vec::new(), events: Vec::new(), program };
+    let mut progress = HostProgress {
+        queues,
+        signaled: Vec::new(),
+        fences: Vec::new(),
+        events: Vec::new(),
+        acquired: Vec::new(),
+        program,
+    };
     has_binary_signals(program) && program.steps.iter().all(|it| progress.advance(it)) && progress.is_idle()
 }
 
@@ -38,10 +48,16 @@ impl<'a> HostProgress<'a> {
                 own.push_back(PendingBatch { batch: None, fence: *fence });
             }
             HostStep::SignalSemaphore(point) => self.signaled.push(*point),
-            HostStep::Acquire { semaphore, fence, .. } => {
+            HostStep::Acquire { image, semaphore, fence } => {
+                // The swapchain has one image, and does not give it twice.
+                if self.acquired.contains(image) {
+                    return false;
+                }
+                self.acquired.push(*image);
                 self.signaled.extend(semaphore.map(|semaphore| SemaphorePoint { semaphore, value: None }));
                 self.fences.extend(*fence);
             }
+            HostStep::Present { images, .. } => self.acquired.retain(|it| !images.contains(it)),
             HostStep::SetEvent(event) => self.events.push(*event),
             HostStep::ResetEvent(event) => self.events.retain(|it| it != event),
             HostStep::ResetFences(all) => self.fences.retain(|it| !all.contains(it)),

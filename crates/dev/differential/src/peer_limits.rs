@@ -16,7 +16,7 @@ pub(crate) const LIMITS: &[&str] = &[
     "order-across-instances",
     "transition-beside-a-barrier",
     "elements-of-version-1",
-    "signals-without-stages",
+    "signals-of-some-stages",
     "events-used-again",
     "subpasses-without-dependency",
     "depth-resolve",
@@ -63,7 +63,7 @@ pub(crate) fn within_peer_limits(program: &Program) -> Program {
         let HostStep::Submit { batches, .. } = step else { continue };
         for batch in batches {
             batch.waits.iter_mut().for_each(|it| fill_stages(&mut it.stages));
-            batch.signals.iter_mut().for_each(|it| fill_stages(&mut it.stages));
+            batch.signals.iter_mut().for_each(|it| it.stages = S::ALL_COMMANDS.0);
         }
     }
     for pass in &mut made.render_passes {
@@ -185,14 +185,14 @@ fn fit_pass(pass: &mut RenderPass) {
 }
 
 /// Suspended rendering is two instances here, and everything is stored. For the peer dynamic rendering stores all of its
-/// attachments, and resolves all of their layers.
+/// attachments, resolves all of their layers, and writes nothing beside the render area.
 fn fit_rendering(rendering: &mut Rendering, extent: [u32; 3]) {
     rendering.area = Area { offset: [0; 3], extent };
-    if rendering.attachments.iter().any(|it| it.resolve.is_some()) {
-        rendering.view_mask = 0;
-    }
     (rendering.is_suspending, rendering.is_resuming) = (false, false);
-    rendering.attachments.iter_mut().for_each(|it| store(&mut it.store));
+    for attachment in &mut rendering.attachments {
+        store(&mut attachment.store);
+        attachment.resolve = None;
+    }
 }
 
 fn store(op: &mut StoreOp) {

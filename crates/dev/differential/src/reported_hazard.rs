@@ -18,6 +18,9 @@ pub(crate) struct NamedCommand {
     pub(crate) label: String,
 }
 
+/// How the codes of undefined contents begin.
+const CONTENTS_PREFIX: &str = "SYNC-CONTENTS-";
+
 /// A hazard, or a race of commands on an event, as one layer reported it.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct ReportedHazard {
@@ -33,14 +36,15 @@ pub(crate) struct ReportedHazard {
 }
 
 impl ReportedHazard {
-    /// None if it is about a buffer that the program does not have.
+    /// None if it is about a buffer that the program does not have, or about contents.
     pub(crate) fn read(message: &LayerMessage) -> Option<ReportedHazard> {
         let property = |key: &str| {
             let (_, properties) = message.text.split_once("[Extra properties]")?;
             properties.lines().filter_map(|it| it.split_once(" = ")).find(|it| it.0 == key).map(|it| it.1.to_owned())
         };
         let resource = resource_name(message.text.lines().next().unwrap_or_default());
-        if resource == SCRATCH {
+        // The peer does not look at contents, which are no conflict of two accesses.
+        if resource == SCRATCH || message.name.starts_with(CONTENTS_PREFIX) {
             return None;
         }
         let function = message.text.split("()").next().unwrap_or_default().to_owned();

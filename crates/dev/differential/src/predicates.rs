@@ -2,7 +2,9 @@
 //!
 //! Where the specification is on the side of the peer, the difference is a bug of ours and has no predicate.
 
-use lavascope_sync_ir::{Barrier, Command, Dependency, DependencyTarget, HostStep, Program, QueueId, WaitEvents};
+use lavascope_sync_ir::{
+    Barrier, Command, Dependency, DependencyTarget, HostStep, Program, QueueId, Subpass, WaitEvents,
+};
 
 use crate::disagreement::{DisagreementKind, LayerDisagreement};
 use crate::reported_hazard::{NamedCommand, ReportedHazard};
@@ -24,6 +26,9 @@ pub(crate) const PREDICATES: &[KnownPredicate] = &[
     KnownPredicate { name: "chain-through-a-pass", covers: is_chain_through_pass },
     KnownPredicate { name: "store-at-the-last-subpass", covers: is_store_at_last_subpass },
     KnownPredicate { name: "order-by-another-resource", covers: is_order_by_another_resource },
+    KnownPredicate { name: "transition-before-several-subpasses", covers: is_transition_before_several_subpasses },
+    KnownPredicate { name: "acquire-or-present", covers: is_acquire_or_present },
+    KnownPredicate { name: "one-of-several-reads", covers: is_one_of_several_reads },
 ];
 
 /// The predicate that covers a disagreement.
@@ -117,10 +122,45 @@ fn is_acquire_without_wait(_: &Program, disagreement: &LayerDisagreement) -> boo
 /// For the peer a presentation conflicts with the acquire before it, which only reads.
 fn is_present_after_acquire(_: &Program, disagreement: &LayerDisagreement) -> bool {
     let is_acquire = |hazard: &ReportedHazard| {
-        hazard.code == "SYNC-HAZARD-PRESENT-AFTER-READ"
+        let names = ["SYNC-HAZARD-PRESENT-AFTER-READ", "SYNC-HAZARD-WRITE-AFTER-READ"];
+        names.contains(&hazard.code.as_str())
+            && hazard.at.function == "vkQueuePresentKHR"
             && hazard.prior.as_ref().is_some_and(|it| it.function.starts_with("vkAcquire"))
     };
     disagreement.kind == DisagreementKind::OnlyPeer && disagreement.peer.iter().all(is_acquire)
+}
+
+/// One transition comes before all subpasses that use a layout; for the peer each of them has its own.
+fn is_transition_before_several_subpasses(program: &Program, disagreement: &LayerDisagreement) -> bool {
+    let resource = resource_number(program, &disagreement.resource);
+    let is_used = |subpass: &Subpass, attachment: u32| {
+        let uses = subpass.inputs.iter().chain(&subpass.colors).chain(&subpass.depth_stencil);
+        uses.map(|it| it.0).any(|it| it == attachment)
+    };
+    let has_several = |command: &Command| {
+        let Command::BeginRenderPass { pass, views, .. } = command else { return false };
+        let subpasses = &program.render_passes[pass.0 as usize].subpasses;
+        let own = (0..views.len()).filter(|it| Some(views[*it].resource.0) == resource);
+        own.map(|it| it as u32).any(|attachment| subpasses.iter().filter(|it| is_used(it, attachment)).count() > 2)
+    };
+    let is_transition =
+        |it: &ReportedHazard| [&it.access, &it.prior_access].iter().any(|it| *it == "SYNC_IMAGE_LAYOUT_TRANSITION");
+    disagreement.ours.iter().chain(&disagreement.peer).all(is_transition)
+        && program.command_buffers.iter().flat_map(|it| &it.commands).any(has_several)
+}
+
+/// What is used after a presentation and the next acquire comes after both.
+fn is_acquire_or_present(_: &Program, disagreement: &LayerDisagreement) -> bool {
+    let is_presented = |it: &ReportedHazard| it.code.ends_with("-AFTER-PRESENT");
+    disagreement.kind == DisagreementKind::Prior && disagreement.ours.iter().chain(&disagreement.peer).all(is_presented)
+}
+
+/// A write that waits for none of several reads has a hazard with each; both layers name one.
+fn is_one_of_several_reads(_: &Program, disagreement: &LayerDisagreement) -> bool {
+    let is_after_read =
+        |it: &ReportedHazard| it.code.ends_with("-WRITE-AFTER-READ") || it.code.ends_with("-WRITE-RACING-READ");
+    disagreement.kind == DisagreementKind::Prior
+        && disagreement.ours.iter().chain(&disagreement.peer).all(is_after_read)
 }
 
 /// A dependency of a render pass to what is outside can be part of a chain for everything; for the peer it is one for

@@ -8,6 +8,6 @@
 mod model;
 
 pub use model::{
-    Finding, FindingAccess, FindingFix, FindingObject, FindingOperation, FindingProperty, FindingSeverity, FixEdit,
-    FrameSpan, NeighborCommands, SourceLocation, Stack, StackFrame,
+    Finding, FindingAccess, FindingFix, FindingObject, FindingOperation, FindingProperty, FindingSeverity, FindingSite,
+    FixChange, FixEdit, FrameSpan, NeighborCommands, SourceLocation, Stack, StackFrame,
 };

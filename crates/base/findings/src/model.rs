@@ -41,6 +41,8 @@ pub struct Finding {
     pub occurrences: u64,
     /// How many pairs of commands have this cause: draws that race with one write of the host are one cause.
     pub sites: u64,
+    /// Some of the sites behind the first.
+    pub more_sites: Vec<FindingSite>,
     /// The frames in which it happened; none where nothing is presented.
     pub frames: Option<FrameSpan>,
     /// Where it is written, for findings in scenarios.
@@ -88,6 +90,19 @@ pub struct FindingAccess {
     pub stack: Stack,
 }
 
+/// Another pair of commands with the same cause.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct FindingSite {
+    /// What the two accesses meet on: `"emitters"[0..512]`.
+    pub resource: String,
+    /// Of the later access.
+    pub function: String,
+    pub place: String,
+    pub labels: Option<String>,
+    pub stack: Stack,
+}
+
 /// What stands before and after a command in its command buffer.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
@@ -129,7 +144,15 @@ pub struct FindingFix {
     pub text: String,
     /// Whether the program was checked again with the change.
     pub is_verified: bool,
-    /// What is changed: `the barrier`, or what it is inserted before: `vkCmdDispatch`.
+    /// Nearly always one.
+    pub changes: Vec<FixChange>,
+}
+
+/// One of the changes of a fix, at one place.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct FixChange {
+    /// What is changed: `the barrier`, or before what something is inserted: `before vkCmdDispatch`.
     pub target: String,
     /// Where that is.
     pub place: String,

@@ -1,13 +1,20 @@
 //! What a finding is to those who read reports: people in a terminal, editors, and services of continuous integration.
 //!
 //! The layer and `lavascope check` make a [`Finding`] out of each diagnostic. The command line merges those of all
-//! processes, finds the source lines, and renders them.
+//! processes, finds the source lines, and renders them as a [`FindingsReport`] in one or more [`ReportFormat`]s.
+//!
+//! Absent on purpose: files, terminals and the environment. Whoever calls has read the source lines, and knows the width.
 
 #![forbid(unsafe_code)]
 
+mod formats;
 mod model;
+mod report;
+mod words;
 
+pub use formats::{Coloring, Detail, ReportFormat, TextOptions, render};
 pub use model::{
     Finding, FindingAccess, FindingFix, FindingObject, FindingOperation, FindingProperty, FindingSeverity, FindingSite,
     FixChange, FixEdit, FrameSpan, NeighborCommands, SourceLocation, Stack, StackFrame,
 };
+pub use report::{CodeDescription, FINDINGS_FORMAT, FINDINGS_VERSION, FindingsReport};

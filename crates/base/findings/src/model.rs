@@ -209,6 +209,8 @@ pub struct SourceLocation {
     pub line: u32,
     pub column: Option<u32>,
     pub function: Option<String>,
+    /// The line itself, where the file is there.
+    pub text: Option<String>,
 }
 
 /// A call stack, the innermost frame first.

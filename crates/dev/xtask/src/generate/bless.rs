@@ -8,8 +8,9 @@ use anyhow::{Context, Result, ensure};
 use crate::setup::process::cargo;
 
 /// The tests that know `LAVASCOPE_BLESS`, by package.
-const TESTS: [(&str, &[&str]); 3] = [
+const TESTS: [(&str, &[&str]); 4] = [
     ("lavascope-cli", &["cmd", "renderings"]),
+    ("lavascope-findings", &["golden"]),
     ("lavascope-instrument", &["shape"]),
     ("lavascope-settings", &["document", "problems"]),
 ];

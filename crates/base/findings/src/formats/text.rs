@@ -1,0 +1,558 @@
+//! Findings for people: a headline, where it is, the places in the order of time, the fix, and where to read on.
+
+use anstyle::{AnsiColor, Style};
+
+use crate::words::{count, short_names, visible, width, wrap};
+use crate::{Finding, FindingAccess, FindingFix, FindingSeverity, FindingsReport, FixChange, FixEdit, Stack};
+
+use super::snippet::{PlaceBlock, render_places};
+use super::{Coloring, Detail, TextOptions};
+
+/// What one finding may take, in a terminal of 80 columns.
+pub(super) const LINES_MAX: usize = 15;
+/// More findings than these are for the other formats.
+const FINDINGS_MAX: usize = 20;
+/// What stands at the right end of a line goes no farther to the right than this.
+const ALIGN_MAX: usize = 100;
+/// Callers that are shown in one line.
+const CALLERS_MAX: usize = 4;
+
+/// What a part of a line is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum TextRole {
+    Plain,
+    Bold,
+    Error,
+    Warning,
+    Note,
+    Help,
+    Gutter,
+    Primary,
+    Secondary,
+    Added,
+    Removed,
+}
+
+impl TextRole {
+    fn style(self) -> Style {
+        let color = |it: AnsiColor| Style::new().fg_color(Some(it.into()));
+        match self {
+            TextRole::Plain => Style::new(),
+            TextRole::Bold => Style::new().bold(),
+            TextRole::Error => color(AnsiColor::BrightRed).bold(),
+            TextRole::Warning => color(AnsiColor::Yellow).bold(),
+            TextRole::Note => color(AnsiColor::BrightGreen).bold(),
+            TextRole::Help => color(AnsiColor::BrightCyan).bold(),
+            TextRole::Gutter => color(AnsiColor::BrightBlue).bold(),
+            TextRole::Primary => color(AnsiColor::BrightRed).bold(),
+            TextRole::Secondary => color(AnsiColor::BrightBlue).bold(),
+            TextRole::Added => color(AnsiColor::Green),
+            TextRole::Removed => color(AnsiColor::Red),
+        }
+    }
+
+    fn of_severity(severity: FindingSeverity) -> TextRole {
+        match severity {
+            FindingSeverity::Error => TextRole::Error,
+            FindingSeverity::Warning | FindingSeverity::Performance => TextRole::Warning,
+            FindingSeverity::Info => TextRole::Note,
+        }
+    }
+}
+
+/// One line, in parts.
+#[derive(Clone, Debug, Default)]
+pub(super) struct StyledLine {
+    parts: Vec<(TextRole, String)>,
+}
+
+impl StyledLine {
+    pub(super) fn new() -> StyledLine {
+        StyledLine::default()
+    }
+
+    pub(super) fn with(mut self, role: TextRole, text: &str) -> StyledLine {
+        self.parts.push((role, text.to_owned()));
+        self
+    }
+
+    fn width(&self) -> usize {
+        self.parts.iter().map(|it| width(&it.1)).sum()
+    }
+
+    fn write(&self, out: &mut String, coloring: Coloring) {
+        let whole: String = self.parts.iter().map(|it| it.1.as_str()).collect();
+        // Nothing stands behind the last letter.
+        let mut left = whole.trim_end().len();
+        for (role, text) in &self.parts {
+            let shown = &text[..text.len().min(left)];
+            left -= shown.len();
+            let style = role.style();
+            if coloring == Coloring::Off || shown.is_empty() || style == Style::new() {
+                out.push_str(shown);
+            } else {
+                out.push_str(&format!("{style}{shown}{style:#}"));
+            }
+        }
+        out.push('\n');
+    }
+}
+
+/// Whether names of stages and accesses are shown whole.
+#[derive(Clone, Copy)]
+pub(super) struct TextNames {
+    detail: Detail,
+}
+
+impl TextNames {
+    pub(super) fn new(detail: Detail) -> TextNames {
+        TextNames { detail }
+    }
+
+    /// A text that may be of others.
+    pub(super) fn show(self, text: &str) -> String {
+        let safe = visible(text);
+        match self.detail {
+            Detail::Brief => short_names(&safe),
+            Detail::Verbose => safe,
+        }
+    }
+
+    /// A stage beside an access, where it needs no more than `COMPUTE`.
+    pub(super) fn show_stage(self, stage: &str) -> String {
+        let shown = self.show(stage);
+        shown
+            .strip_suffix("_SHADER")
+            .filter(|_| self.detail == Detail::Brief)
+            .map_or_else(|| shown.clone(), str::to_owned)
+    }
+
+    /// An access beside a stage: `STORAGE_READ`.
+    pub(super) fn show_access(self, access: &str) -> String {
+        let shown = self.show(access);
+        let rest = shown.strip_prefix("SHADER_").filter(|it| self.detail == Detail::Brief && it.contains('_'));
+        rest.map_or_else(|| shown.clone(), str::to_owned)
+    }
+
+    /// A line of a file, with the names that it has.
+    pub(super) fn show_source(self, text: &str) -> String {
+        visible(text.trim())
+    }
+}
+
+/// All findings that are not known, then how many there are.
+pub(super) fn render_text_report(report: &FindingsReport, options: &TextOptions) -> String {
+    let all = report.new_findings();
+    let most = if options.detail == Detail::Verbose { all.len() } else { FINDINGS_MAX };
+    let mut out = String::new();
+    for finding in all.iter().take(most) {
+        out += &render_finding(report, finding, options);
+        out.push('\n');
+    }
+    if all.is_empty() && report.findings.is_empty() && report.ignored == 0 {
+        return out;
+    }
+    let mut total = format!("lavascope: {}", report.totals());
+    if let Some(more) = all.len().checked_sub(most).filter(|it| *it > 0) {
+        total += &format!("; {more} more not shown (--verbose or `--format short`)");
+    }
+    for line in wrap(&total, options.width, options.width) {
+        StyledLine::new().with(TextRole::Bold, &line).write(&mut out, options.coloring);
+    }
+    out
+}
+
+/// One finding, in at most [`LINES_MAX`] lines where the terminal is wide enough.
+pub(super) fn render_finding(report: &FindingsReport, finding: &Finding, options: &TextOptions) -> String {
+    let names = TextNames::new(options.detail);
+    let page = FindingPage { report, finding, names, columns: options.width.max(20) };
+    let budgets = match options.detail {
+        Detail::Brief => &PageBudget::ALL[..],
+        Detail::Verbose => &[PageBudget::UNLIMITED],
+    };
+    let mut lines = Vec::new();
+    for budget in budgets {
+        lines = page.lines(*budget);
+        if lines.len() <= LINES_MAX {
+            break;
+        }
+    }
+    let mut out = String::new();
+    lines.iter().for_each(|it| it.write(&mut out, options.coloring));
+    out
+}
+
+/// What of a finding is shown.
+#[derive(Clone, Copy)]
+struct PageBudget {
+    operations: usize,
+    has_callers: bool,
+    notes: usize,
+    edits: EditLayout,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum EditLayout {
+    LineByLine,
+    Joined,
+}
+
+impl PageBudget {
+    const UNLIMITED: PageBudget =
+        PageBudget { operations: usize::MAX, has_callers: true, notes: usize::MAX, edits: EditLayout::LineByLine };
+    /// From the most to the least.
+    const ALL: [PageBudget; 6] = [
+        PageBudget { operations: 2, ..PageBudget::UNLIMITED },
+        PageBudget { operations: 1, ..PageBudget::UNLIMITED },
+        PageBudget { operations: 1, notes: 1, ..PageBudget::UNLIMITED },
+        PageBudget { operations: 1, notes: 1, has_callers: false, ..PageBudget::UNLIMITED },
+        PageBudget { operations: 1, notes: 0, has_callers: false, edits: EditLayout::LineByLine },
+        PageBudget { operations: 1, notes: 0, has_callers: false, edits: EditLayout::Joined },
+    ];
+}
+
+/// A finding to be laid out.
+struct FindingPage<'a> {
+    report: &'a FindingsReport,
+    finding: &'a Finding,
+    names: TextNames,
+    columns: usize,
+}
+
+impl FindingPage<'_> {
+    fn lines(&self, budget: PageBudget) -> Vec<StyledLine> {
+        let mut lines = self.headline();
+        lines.extend(self.location());
+        if budget.has_callers {
+            lines.extend(self.callers());
+        }
+        lines.extend(self.places(budget.operations));
+        let fixes = if self.names.detail == Detail::Verbose { usize::MAX } else { 1 };
+        self.finding.fixes.iter().take(fixes).for_each(|it| lines.extend(self.fix(it, budget.edits)));
+        lines.extend(self.notes(budget));
+        if self.names.detail == Detail::Verbose {
+            lines.extend(self.details());
+        }
+        lines
+    }
+
+    /// A first part, then words that go on below `indent`.
+    fn paragraph(
+        &self,
+        role: TextRole,
+        first: &str,
+        text: &str,
+        text_role: TextRole,
+        indent: usize,
+    ) -> Vec<StyledLine> {
+        let head = width(first);
+        let rows = wrap(text, self.columns.saturating_sub(head), self.columns.saturating_sub(indent));
+        let mut lines = Vec::new();
+        for (at, row) in rows.iter().enumerate() {
+            lines.push(match at {
+                0 => StyledLine::new().with(role, first).with(text_role, row),
+                _ => StyledLine::new().with(text_role, &format!("{:indent$}{row}", "")),
+            });
+        }
+        lines
+    }
+
+    fn headline(&self) -> Vec<StyledLine> {
+        let finding = self.finding;
+        let (severity, code) = (finding.severity.word(), visible(self.report.short_code(finding)));
+        let first = format!("{severity}[{code}]");
+        let role = TextRole::of_severity(finding.severity);
+        let text = format!("{first}: {}", self.names.show(finding.headline()));
+        let mut rows = wrap(&text, self.columns, self.columns.saturating_sub(4)).into_iter();
+        let head = rows.next().unwrap_or_default();
+        let begin = match head.strip_prefix(&first) {
+            Some(title) => StyledLine::new().with(role, &first).with(TextRole::Bold, title),
+            // The code of a newer layer has words that do not fit.
+            None => StyledLine::new().with(role, &head),
+        };
+        let more = rows.map(|it| StyledLine::new().with(TextRole::Bold, &format!("    {it}")));
+        [begin].into_iter().chain(more).collect()
+    }
+
+    /// Where a person should look, and how often it happened.
+    fn location(&self) -> Vec<StyledLine> {
+        let finding = self.finding;
+        let access = finding.accesses.first();
+        let (place, around) = match (finding.location(), access) {
+            (Some(source), _) => {
+                let function = source.function.as_ref().map_or(String::new(), |it| format!("  {}()", plain_name(it)));
+                let column = source.column.filter(|_| finding.source.is_some());
+                let column = column.map_or(String::new(), |it| format!(":{it}"));
+                (format!("{}:{}{column}{function}", source.file, source.line), String::new())
+            }
+            (None, Some(access)) if access.place.is_empty() => (access.function.clone(), surroundings(access)),
+            (None, Some(access)) => (place_line(&access.function, &access.place, &access.stack), surroundings(access)),
+            (None, None) => (finding.function.clone(), String::new()),
+        };
+        let (place, around, often) = (self.names.show(&place), self.names.show(&around), self.frequency());
+        let mut lines = Vec::new();
+        if !place.is_empty() {
+            lines = self.paragraph(TextRole::Gutter, "  --> ", &place, TextRole::Plain, 6);
+        }
+        let end = self.columns.min(ALIGN_MAX);
+        let has_room = |it: &StyledLine| it.width() + 2 + width(&often) <= end;
+        let mut is_shown = often.is_empty();
+        let mut align = |line: &mut StyledLine| {
+            if !is_shown && has_room(line) {
+                let pad = end - line.width() - width(&often);
+                line.parts.push((TextRole::Plain, " ".repeat(pad) + &often));
+                is_shown = true;
+            }
+        };
+        lines.last_mut().map(&mut align);
+        if !around.is_empty() {
+            lines.extend(self.paragraph(TextRole::Plain, "      ", &around, TextRole::Plain, 6));
+            lines.last_mut().map(&mut align);
+        }
+        if !is_shown {
+            lines.extend(self.paragraph(TextRole::Plain, "      ", &often, TextRole::Plain, 6));
+        }
+        lines
+    }
+
+    /// `300 times in 20 frames, first: frame 0`.
+    fn frequency(&self) -> String {
+        let finding = self.finding;
+        let often = (finding.occurrences > 1).then(|| format!("{} times", finding.occurrences));
+        let mut text = match finding.frames {
+            Some(frames) if frames.count > 1 => {
+                let often = often.filter(|_| finding.occurrences > frames.count);
+                let often = often.map_or(String::new(), |it| format!("{it} in "));
+                format!("{often}{}, first: frame {}", count(frames.count, "frame"), frames.first)
+            }
+            Some(frames) => often.map_or(String::new(), |it| format!("{it} in ")) + &format!("frame {}", frames.first),
+            None => often.unwrap_or_default(),
+        };
+        if finding.sites > 1 {
+            text += if text.is_empty() { "" } else { "; " };
+            text += &format!("{} places", finding.sites);
+        }
+        text
+    }
+
+    /// The functions of the program that lead to the access.
+    fn callers(&self) -> Vec<StyledLine> {
+        let Some(access) = self.finding.accesses.first() else { return Vec::new() };
+        let mut callers: Vec<String> = caller_names(&access.stack).into_iter().skip(1).collect();
+        if callers.is_empty() {
+            return Vec::new();
+        }
+        if self.names.detail == Detail::Brief && callers.len() > CALLERS_MAX {
+            callers.truncate(CALLERS_MAX);
+            callers.push("…".to_owned());
+        }
+        let text = self.names.show(&callers.join(" < "));
+        self.paragraph(TextRole::Plain, "      called by ", &text, TextRole::Plain, 8)
+    }
+
+    /// The earlier access, what lies between, and the later access.
+    fn places(&self, operations_max: usize) -> Vec<StyledLine> {
+        let (finding, names) = (self.finding, self.names);
+        let Some((last, before)) = finding.accesses.split_first() else { return Vec::new() };
+        let mut blocks: Vec<PlaceBlock> =
+            before.iter().rev().map(|it| PlaceBlock::of_access(it, false, names)).collect();
+        blocks.extend(finding.operations.iter().take(operations_max).map(|it| PlaceBlock::of_operation(it, names)));
+        let is_primary = finding.operations.is_empty();
+        let mut last = last.clone();
+        if let Some(prior) = before.first().filter(|_| names.detail == Detail::Brief) {
+            last.action = without_repeat(&last.action, &prior.action);
+        }
+        blocks.push(PlaceBlock::of_access(&last, is_primary, names));
+        let file = finding.location().map(|it| it.file.as_str());
+        render_places(blocks, file, self.columns, names)
+    }
+
+    fn fix(&self, fix: &FindingFix, layout: EditLayout) -> Vec<StyledLine> {
+        let first = if fix.is_verified { "help (verified): " } else { "help (not verified): " };
+        if fix.changes.iter().all(|it| it.edits.is_empty()) {
+            return self.paragraph(TextRole::Help, first, &self.names.show(&fix.text), TextRole::Plain, 4);
+        }
+        let mut lines = Vec::new();
+        for (at, change) in fix.changes.iter().enumerate() {
+            let first = if at == 0 { first } else { "  and " };
+            let head = self.names.show(&change_head(change));
+            lines.extend(self.paragraph(TextRole::Help, first, &head, TextRole::Plain, 4));
+            lines.extend(self.edits(&change.edits, layout));
+        }
+        lines
+    }
+
+    fn edits(&self, edits: &[FixEdit], layout: EditLayout) -> Vec<StyledLine> {
+        if layout == EditLayout::Joined && edits.iter().all(|it| it.before.is_none()) {
+            let all: Vec<String> = edits.iter().map(added).collect();
+            return self.paragraph(TextRole::Added, "     + ", &self.names.show(&all.join(", ")), TextRole::Added, 9);
+        }
+        let mut lines = Vec::new();
+        for edit in edits {
+            if let Some(before) = &edit.before {
+                let text = self.names.show(&assignment(&edit.field, before));
+                lines.extend(self.paragraph(TextRole::Removed, "     - ", &text, TextRole::Removed, 9));
+            }
+            lines.extend(self.paragraph(
+                TextRole::Added,
+                "     + ",
+                &self.names.show(&added(edit)),
+                TextRole::Added,
+                9,
+            ));
+        }
+        lines
+    }
+
+    fn notes(&self, budget: PageBudget) -> Vec<StyledLine> {
+        let finding = self.finding;
+        let mut notes: Vec<String> = Vec::new();
+        if let Some(why) = finding.no_fix.as_ref().filter(|_| finding.fixes.is_empty()) {
+            notes.push(format!("no fix: {why}"));
+        }
+        notes.extend(finding.notes.iter().take(budget.notes).cloned());
+        let mut hidden = Vec::new();
+        let operations = finding.operations.len().saturating_sub(budget.operations) as u64;
+        for (number, word) in [(operations, "other barrier"), (finding.unrelated_operations, "unrelated barrier")] {
+            if number > 0 {
+                hidden.push(count(number, word));
+            }
+        }
+        let left = finding.notes.len().saturating_sub(budget.notes) as u64;
+        if left > 0 {
+            hidden.push(count(left, "note"));
+        }
+        let mut last = String::new();
+        if self.names.detail == Detail::Verbose {
+            if finding.unrelated_operations > 0 {
+                last = format!("{} between the two; ", count(finding.unrelated_operations, "unrelated barrier"));
+            }
+        } else if !hidden.is_empty() {
+            last = format!("{} not shown (--verbose); ", hidden.join(", "));
+        }
+        last += &format!("`lavascope explain {}`", self.report.short_code(finding));
+        notes.push(last);
+        let line = |it: &String| self.paragraph(TextRole::Bold, "note: ", &self.names.show(it), TextRole::Plain, 6);
+        notes.iter().flat_map(line).collect()
+    }
+
+    /// What only those see who ask for it.
+    fn details(&self) -> Vec<StyledLine> {
+        let finding = self.finding;
+        let mut rows: Vec<(usize, String)> = Vec::new();
+        let mut section = |title: &str, lines: Vec<String>| {
+            if !lines.is_empty() {
+                rows.push((0, format!("{title}:")));
+                rows.extend(lines.into_iter().map(|it| (2, it)));
+            }
+        };
+        section("message", finding.message.lines().map(str::to_owned).collect());
+        section("how it came about", finding.explanation.clone());
+        for access in &finding.accesses {
+            section(&format!("call stack of the {}", access.role), stack_lines(&access.stack));
+        }
+        for operation in &finding.operations {
+            section(&format!("call stack of the {}", operation.kind), stack_lines(&operation.stack));
+        }
+        let site =
+            |it: &crate::FindingSite| format!("{}: {}", place_line(&it.function, &it.place, &it.stack), it.resource);
+        section("also at", finding.more_sites.iter().map(site).collect());
+        section("objects", finding.objects.iter().map(object_line).collect());
+        section("properties", finding.properties.iter().map(|it| format!("{} = {}", it.key, it.value)).collect());
+        let known_by = [format!("fingerprint {}", finding.fingerprint)].into_iter();
+        section("known by", known_by.chain(finding.identity.iter().cloned()).collect());
+        let line = |(indent, text): &(usize, String)| {
+            self.paragraph(TextRole::Plain, &" ".repeat(*indent), &self.names.show(text), TextRole::Plain, indent + 2)
+        };
+        rows.iter().flat_map(line).collect()
+    }
+}
+
+/// `reads it (set 0, binding 0)`, where the line of the earlier access has named what it is.
+fn without_repeat(action: &str, prior: &str) -> String {
+    match prior.split_once(' ') {
+        Some((_, resource)) if !resource.is_empty() => action.replacen(resource, "it", 1),
+        _ => action.to_owned(),
+    }
+}
+
+fn place_line(function: &str, place: &str, stack: &Stack) -> String {
+    match stack.source() {
+        Some(source) => format!("{function} at {}:{}", source.file, source.line),
+        None if place.starts_with(function) => place.to_owned(),
+        None => format!("{function}, {place}"),
+    }
+}
+
+/// A function without its parameters, which symbols of C++ have.
+fn plain_name(function: &str) -> &str {
+    function.split_once('(').map_or(function, |it| it.0)
+}
+
+/// The labels around a command, and the commands beside it.
+fn surroundings(access: &FindingAccess) -> String {
+    let mut parts = Vec::new();
+    parts.extend(access.labels.as_ref().map(|it| format!("in {it}")));
+    if let Some(neighbors) = &access.neighbors {
+        parts.extend(neighbors.before.as_ref().map(|it| format!("after {it}")));
+        parts.extend(neighbors.after.as_ref().map(|it| format!("before {it}")));
+    }
+    parts.join(", ")
+}
+
+/// The frames with a source line: `record plasma.c:204`.
+fn caller_names(stack: &Stack) -> Vec<String> {
+    let known = stack.frames.iter().filter_map(|it| it.source.as_ref()).filter(|it| it.line > 0);
+    let named = known.map(|source| {
+        let file = source.file.rsplit('/').next().unwrap_or(&source.file);
+        let function = source.function.as_deref().map_or(String::new(), |it| format!("{} ", plain_name(it)));
+        format!("{function}{file}:{}", source.line)
+    });
+    named.collect()
+}
+
+/// `in the barrier at plasma.c:199`, `insert before vkCmdDispatch at plasma.c:204`.
+pub(super) fn change_head(change: &FixChange) -> String {
+    let place = match change.stack.source() {
+        Some(source) => format!("{}:{}", source.file, source.line),
+        None => change.place.clone(),
+    };
+    let is_insertion = change.target.starts_with("before ");
+    let verb = if is_insertion { "insert" } else { "in" };
+    match (change.target.as_str(), place.as_str()) {
+        ("", place) => format!("in {place}"),
+        (target, "") => format!("{verb} {target}"),
+        (target, place) => format!("{verb} {target} at {place}"),
+    }
+}
+
+pub(super) fn added(edit: &FixEdit) -> String {
+    assignment(&edit.field, &edit.after)
+}
+
+pub(super) fn assignment(field: &str, value: &str) -> String {
+    match (field, value) {
+        ("", value) => value.to_owned(),
+        (field, "") => field.to_owned(),
+        (function, value) if function.starts_with("vk") => format!("{function}({value})"),
+        (field, value) => format!("{field} = {value}"),
+    }
+}
+
+pub(super) fn stack_lines(stack: &Stack) -> Vec<String> {
+    let line = |frame: &crate::StackFrame| {
+        let source = frame.source.as_ref();
+        let function = source.and_then(|it| it.function.as_deref()).or(frame.symbol.as_deref()).unwrap_or("?");
+        match source.filter(|it| it.line > 0) {
+            Some(source) => format!("{function} at {}:{}", source.file, source.line),
+            None => format!("{function} ({}+{:#x})", frame.module.as_deref().unwrap_or("?"), frame.offset),
+        }
+    };
+    stack.frames.iter().map(line).collect()
+}
+
+pub(super) fn object_line(object: &crate::FindingObject) -> String {
+    let name = object.name.as_ref().map_or(String::new(), |it| format!(" \"{it}\""));
+    let description = object.description.as_ref().map_or(String::new(), |it| format!(", {it}"));
+    format!("{}#{}{name}{description}", object.kind, object.id)
+}

@@ -1,4 +1,4 @@
-//! Holds what an engine found against what the oracle says.
+//! Compares the hazards that an engine found with those of the oracle.
 
 use std::{collections::BTreeMap, fmt};
 
@@ -10,10 +10,11 @@ use crate::execute::executor::execute;
 use crate::execute::log::ExecutionLog;
 use crate::notation::print_place;
 
-/// An engine, as far as a comparison is concerned: hazards in the order in which they are found.
+/// An engine under test: returns hazards in the order in which it finds them.
 pub type EngineUnderTest<'e> = &'e dyn Fn(&Program) -> Vec<Hazard>;
 
-/// A cell on which the two do not agree. The first hazard of a cell counts; after it the two may diverge.
+/// A cell on which engine and oracle disagree. Only the first hazard of a cell is compared, because they may diverge
+/// after it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Disagreement {
     pub cell: MemoryCell,
@@ -21,7 +22,7 @@ pub struct Disagreement {
     pub engine: Option<Hazard>,
 }
 
-/// The first cell on which an engine and verdicts differ: in the access, its kind, or its partner.
+/// The first cell on which the engine differs from the oracle: in the access, the kind, or the conflicting access.
 pub fn compare(program: &Program, verdicts: &[CellHazard], engine: EngineUnderTest<'_>) -> Option<Disagreement> {
     let mut found: BTreeMap<MemoryCell, Hazard> = BTreeMap::new();
     let sparse = has_sparse_resources(program).then(|| execute(program).0);
@@ -47,7 +48,7 @@ fn has_sparse_resources(program: &Program) -> bool {
     program.resources.iter().any(|it| it.is_sparse)
 }
 
-/// The cells of what was found, as things were bound when it happened.
+/// The cells of a hazard, with the sparse binds at the time of the access.
 fn cells_when_found(program: &Program, trace: &ExecutionLog, found: &Hazard) -> Vec<MemoryCell> {
     let at = trace.accesses.iter().find(|it| it.place == found.at).map_or(0, |it| it.time);
     let mut cells = CellTable::new(program);

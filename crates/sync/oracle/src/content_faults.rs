@@ -1,7 +1,8 @@
-//! The oracle for contents: looks back from every read and every acquire, texel by texel, for who owns what it is about,
-//! and for subpasses that did not preserve it.
+//! The oracle for contents: finds reads of texels that the queue family does not own, and attachments that a subpass
+//! does not preserve.
 //!
-//! Spec: "Queue Family Ownership Transfer", "Resource Sharing Mode", `VkSubpassDescription2`.
+//! For every read and every acquire it searches the earlier events of the same texel. Spec:
+//! `synchronization-queue-transfers`, `resources-sharing`, `VkSubpassDescription2`.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -14,30 +15,31 @@ use crate::execute::cells::{CellTable, MemoryCell, cells_of};
 use crate::execute::executor::execute;
 use crate::execute::log::{ExecutedAccess, ExecutionAgent, ExecutionLog, OracleAccessRole, Time};
 
-/// What is wrong with a part of a resource. Of reads that nothing but reads lies between, the first one; of what a subpass
-/// does, the first thing of its sort.
+/// A read of undefined contents, or an access that breaks a rule of ownership or preservation. In a row of wrong reads
+/// without a write between them, only the first is a fault. In a subpass, only the first fault of each category counts.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ContentFault {
     pub kind: UndefinedContentsKind,
     pub at: ProgramLocation,
-    /// Any of these made it so; empty if it is missing that something happened.
+    /// The causes; the engine may name any of them. Empty if the cause is that something did not happen.
     pub priors: Vec<ProgramLocation>,
 }
 
-/// Who owns something, and whether a subpass keeps something, are different questions.
+/// Faults of ownership and of preservation are compared separately, because an access can have both.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum FaultCategory {
     Ownership,
     Preservation,
 }
 
-/// Which faults are compared with each other.
+/// Faults with the same key are compared with each other.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct FaultKey {
     category: FaultCategory,
     resource: u32,
     cell: MemoryCell,
-    /// Of who owns something, each place counts; otherwise the first fault alone.
+    /// Set for faults of ownership, where each access counts. For preservation only the first fault of the texel
+    /// counts.
     at: Option<ProgramLocation>,
 }
 
@@ -51,7 +53,7 @@ impl FaultKey {
 
 type ContentFaults = BTreeMap<FaultKey, ContentFault>;
 
-/// The first cell on which an engine and the oracle differ, in words; none if they agree.
+/// Describes the first cell on which an engine and the oracle differ; none if they agree.
 pub fn compare_faults(program: &Program, found: &[UndefinedContents]) -> Option<String> {
     let mut verdicts = find_faults(program);
     let mut first: BTreeMap<FaultKey, &UndefinedContents> = BTreeMap::new();
@@ -101,7 +103,7 @@ fn category(kind: UndefinedContentsKind) -> FaultCategory {
     }
 }
 
-/// Contents are those of whole texels.
+/// Ownership and preservation are tracked per texel, not per component.
 fn whole_texel(cell: MemoryCell) -> MemoryCell {
     match cell {
         MemoryCell::Texel { image, aspect, mip, layer, texel, .. }
@@ -115,7 +117,7 @@ fn whole_texel(cell: MemoryCell) -> MemoryCell {
 /// Something that happens to the contents of a texel.
 #[derive(Clone)]
 struct ContentEvent {
-    /// What a command reads comes before what it writes.
+    /// The time, then 0 for reads and 1 for writes: a command reads before it writes.
     time: (Time, u8),
     place: ProgramLocation,
     what: ContentEventKind,
@@ -127,7 +129,7 @@ enum ContentEventKind {
     Write(u32),
     Release(QueueFamilyTransfer),
     Acquire(QueueFamilyTransfer),
-    /// Nobody owns it any more.
+    /// No queue family owns the texel from here on.
     Disown,
 }
 
@@ -187,7 +189,7 @@ fn check_ownership(
     }
 }
 
-/// Whether something is wrong with an event. Reads change nothing, right or wrong.
+/// Whether an event breaks the rules of ownership. A read never changes the owner, even if it is a fault.
 fn ownership_fault(before: &[ContentEvent], event: &ContentEvent) -> Option<ContentFault> {
     let decided = before.iter().rposition(|it| !matches!(it.what, ContentEventKind::Read(_)));
     let last = decided.map(|it| &before[it]).filter(|it| it.what != ContentEventKind::Disown);
@@ -209,7 +211,7 @@ fn ownership_fault(before: &[ContentEvent], event: &ContentEvent) -> Option<Cont
             fault(UndefinedContentsKind::ReadWithoutTransfer, last)
         }
         (ContentEventKind::Read(family), None) => {
-            // Whoever came first owns it.
+            // The family of the first read becomes the owner.
             let first = before[decided.map_or(0, |it| it + 1)..].first()?;
             if first.what == ContentEventKind::Read(family) {
                 None
@@ -243,7 +245,7 @@ fn check_preservation(trace: &ExecutionLog, cells: &CellTable<'_>, found: &mut C
     }
 }
 
-/// Whether the subpass of a write preserves what is written.
+/// Whether a write goes to an attachment that its own subpass preserves.
 fn check_preserved_write(trace: &ExecutionLog, op: &ExecutedAccess, cell: u32) -> Option<ContentFault> {
     let begin = trace.subpasses.iter().find(|it| Some(it.at) == op.subpass)?;
     let has = |it: &u32| begin.attachments.get(*it as usize).is_some_and(|it| it.1.contains(&cell));
@@ -254,8 +256,8 @@ fn check_preserved_write(trace: &ExecutionLog, op: &ExecutedAccess, cell: u32) -
     })
 }
 
-/// Whether a subpass before a read lost what is read, and nothing has written it since. Whoever writes one component of
-/// a texel writes the texel: that there was nothing to be kept of the others is not told.
+/// Whether the contents became undefined in an earlier subpass, with no write since. A write to one component counts as
+/// a write to the whole texel, so reads of its other components are not reported.
 fn check_undefined_read(
     trace: &ExecutionLog,
     cells: &CellTable<'_>,

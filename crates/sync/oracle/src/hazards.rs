@@ -1,7 +1,8 @@
-//! The oracle: finds hazards by asking for every pair of accesses whether dependencies lead from one to the other.
+//! The oracle: for every pair of accesses it checks whether a chain of dependencies orders them.
 //!
-//! Slow and obvious on purpose, straight from the definitions: nothing is summarized, nothing is forgotten. Whatever
-//! finds hazards quickly is held against it. Spec: "Execution and Memory Dependencies".
+//! Deliberately simple and slow: it follows the definitions and keeps every access. Faster engines are compared with
+//! it. Spec: `synchronization-dependencies-execution`, `synchronization-dependencies-chains`,
+//! `synchronization-dependencies-memory`.
 
 use lavascope_abi::{AccessFlags2 as Access, PipelineStageFlags2 as Stage};
 use lavascope_sync_ir::{HazardKind, Program, ProgramLocation, RasterOrder};
@@ -13,15 +14,17 @@ use crate::execute::log::{
 };
 use crate::execute::masks;
 
-/// Where users see something else than the letter of the specification.
+/// Where hazards that users want differ from the letter of the specification.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct OracleRules {
-    /// A read that comes after another read, which sees the write, is not held against the write.
+    /// If a read sees a write, a later read that is ordered after the first read needs no visibility operation of its
+    /// own.
     pub most_recent_reads: bool,
-    /// A write must be visible, not only available, to a write that comes after it; unless there was a read between.
+    /// A write must be visible, not only available, to a later write, unless a read lies between the two.
     pub visible_writes: bool,
-    /// On one queue, not only the layout transitions of barriers come one after the other by themselves and with those of
-    /// render passes, which the specification says, but those of two render passes too, and ownership transfers.
+    /// All layout transitions and ownership transfers of a queue are ordered. The specification orders only transitions
+    /// of barriers with one another and with those of render passes
+    /// (`synchronization-image-barrier-layout-transition-order`).
     pub all_transitions_ordered: bool,
 }
 
@@ -32,23 +35,23 @@ impl OracleRules {
         OracleRules { most_recent_reads: true, visible_writes: true, all_transitions_ordered: true };
 }
 
-/// What the oracle says of a program.
+/// The hazards of a program.
 #[derive(Clone, Debug, PartialEq)]
 pub struct OracleReport {
-    /// By cell; cells without a hazard are not here.
+    /// Sorted by cell. Cells without a hazard are missing.
     pub hazards: Vec<CellHazard>,
-    /// Step and batch of what still waits for a semaphore at the end.
+    /// Step and batch of everything that still waits for a semaphore at the end.
     pub blocked: Vec<(u32, u32)>,
 }
 
-/// The first hazard on a cell. What comes after it on the same cell is not looked at.
+/// The first hazard on a cell. Later accesses to the same cell are not checked.
 #[derive(Clone, Debug, PartialEq)]
 pub struct CellHazard {
     pub cell: MemoryCell,
     pub at: ProgramLocation,
-    /// The place of the access in its command.
+    /// The number of the access within its command.
     pub index: u32,
-    /// All the accesses that it conflicts with.
+    /// All earlier accesses that it conflicts with.
     pub conflicts: Vec<ConflictingAccess>,
 }
 
@@ -62,12 +65,12 @@ pub struct ConflictingAccess {
 /// Executes a program and finds the first hazard of each cell.
 pub fn find_hazards(program: &Program, rules: OracleRules) -> OracleReport {
     let (trace, cells) = execute(program);
-    let judge = HazardFinder::new(&trace, rules);
+    let finder = HazardFinder::new(&trace, rules);
     let mut users = vec![Vec::new(); cells.len()];
     for (number, op) in trace.accesses.iter().enumerate() {
         op.cells.iter().for_each(|cell| users[*cell as usize].push(number));
     }
-    let mut verdicts: Vec<_> = judge.find_all(&cells, &users);
+    let mut verdicts: Vec<_> = finder.find_all(&cells, &users);
     verdicts.sort_by_key(|it| it.cell);
     OracleReport { hazards: verdicts, blocked: trace.blocked }
 }
@@ -75,18 +78,19 @@ pub fn find_hazards(program: &Program, rules: OracleRules) -> OracleReport {
 struct HazardFinder<'t> {
     log: &'t ExecutionLog,
     rules: OracleRules,
-    /// Whether a chain leads from one dependency to another; each leads to itself.
+    /// Whether a dependency chain leads from one dependency to another. Each leads to itself.
     chains: Vec<Vec<bool>>,
-    /// As `chains`, whatever the stages.
+    /// As `chains`, but stages do not matter.
     chains_in_any_stage: Vec<Vec<bool>>,
-    /// Per access the dependencies in whose first scope it is, and all to which chains lead from there.
+    /// For each access: the dependencies with the access in a first scope. `reachable` adds all that chains lead to
+    /// from there.
     in_first_scope: Vec<Vec<usize>>,
     reachable: Vec<Vec<bool>>,
-    /// As `reachable`, per read that may have been.
+    /// As `reachable`, for each possible read.
     possible_reachable: Vec<Vec<bool>>,
-    /// Per access the dependencies in whose second scope it is.
+    /// For each access: the dependencies with the access in the second scope.
     in_second_scope: Vec<Vec<usize>>,
-    /// Per marker the dependencies that lead to the stages of which it waits for earlier commands.
+    /// For each buffer marker: the dependencies that lead to the stages in which the marker waits for earlier commands.
     before_marker: Vec<Vec<usize>>,
 }
 
@@ -141,26 +145,26 @@ impl<'t> HazardFinder<'t> {
         let verdict = |cell: u32| {
             let others = aliases[cell as usize].iter();
             let all = [cell].into_iter().chain(others.copied());
-            let mut touches: Vec<_> = all
+            let mut cell_accesses: Vec<_> = all
                 .flat_map(|cell| users[cell as usize].iter().map(move |op| CellAccess { access: *op, cell }))
                 .collect();
-            touches.sort_by_key(|it| it.access);
-            self.first_hazard(cells.get(cell), cell, &touches)
+            cell_accesses.sort_by_key(|it| it.access);
+            self.first_hazard(cells.get(cell), cell, &cell_accesses)
         };
         (0..cells.len() as u32).filter_map(verdict).collect()
     }
 
-    fn first_hazard(&self, name: MemoryCell, cell: u32, touches: &[CellAccess]) -> Option<CellHazard> {
+    fn first_hazard(&self, name: MemoryCell, cell: u32, cell_accesses: &[CellAccess]) -> Option<CellHazard> {
         let mut found: Option<(u32, CellHazard)> = None;
-        for (position, touch) in touches.iter().enumerate() {
-            let op = &self.log.accesses[touch.access];
+        for (position, cell_access) in cell_accesses.iter().enumerate() {
+            let op = &self.log.accesses[cell_access.access];
             if found.as_ref().is_some_and(|(time, _)| *time != op.time) {
                 break;
             }
-            if touch.cell != cell {
+            if cell_access.cell != cell {
                 continue;
             }
-            let partners = self.conflicts(&touches[..position], *touch);
+            let partners = self.conflicts(&cell_accesses[..position], *cell_access);
             if partners.is_empty() {
                 continue;
             }
@@ -175,7 +179,7 @@ impl<'t> HazardFinder<'t> {
         found.map(|(_, verdict)| verdict)
     }
 
-    /// The earlier accesses that a later one conflicts with. All pairs of earlier accesses are known to be right.
+    /// The earlier accesses that a later one conflicts with. The earlier accesses have no hazards among themselves.
     fn conflicts(&self, earlier: &[CellAccess], later: CellAccess) -> Vec<ConflictingAccess> {
         let after = &self.log.accesses[later.access];
         if after.role == OracleAccessRole::Acquire {
@@ -191,26 +195,31 @@ impl<'t> HazardFinder<'t> {
             {
                 continue;
             }
-            // Only what touches the very cell stands between; another alias may be elsewhere in the memory.
-            let is_between = |(touch, _, op): &(CellAccess, bool, &ExecutedAccess)| {
-                let is_same = touch.cell == earlier[position].cell || touch.cell == later.cell;
+            // An ordered access between the two helps only if it is to one of the two cells. Another alias may lie
+            // elsewhere in the memory.
+            let is_between = |(cell_access, _, op): &(CellAccess, bool, &ExecutedAccess)| {
+                let is_same = cell_access.cell == earlier[position].cell || cell_access.cell == later.cell;
                 is_same && op.time != before.time && op.time != after.time
             };
             let between = || {
                 let rest = earlier.iter().zip(&is_right).skip(position + 1);
-                rest.map(|(touch, right)| (*touch, *right, &self.log.accesses[touch.access])).filter(is_between)
+                rest.map(|(cell_access, right)| (*cell_access, *right, &self.log.accesses[cell_access.access]))
+                    .filter(is_between)
             };
-            // Where the two race, a read by the name of the first that races it, too, was in no better place.
-            let is_lost = |op: &ExecutedAccess| {
+            // A read between the two does not help if it races with the first access itself, in the way the later
+            // access does.
+            let is_also_racing = |op: &ExecutedAccess| {
                 self.are_unordered_subpasses(before, after) && self.are_unordered_subpasses(before, op)
             };
-            let stands = |it: &CellAccess, op: &ExecutedAccess| it.cell != earlier[position].cell || !is_lost(op);
+            let is_relevant =
+                |it: &CellAccess, op: &ExecutedAccess| it.cell != earlier[position].cell || !is_also_racing(op);
             is_right[position] = self.is_ordered(earlier[position], later)
                 || self.may_be_read_between(earlier[position], later)
                 || between().any(|(_, right, op)| right && op.is_write && !self.is_destroyed_between(op, after))
                 || self.is_read_between_enough(before, after)
-                    && between()
-                        .any(|(it, _, op)| !op.is_write && stands(&it, op) && self.is_execution_ordered(it, later));
+                    && between().any(|(it, _, op)| {
+                        !op.is_write && is_relevant(&it, op) && self.is_execution_ordered(it, later)
+                    });
             if !is_right[position] {
                 partners.push(ConflictingAccess {
                     at: before.place.clone(),
@@ -223,13 +232,14 @@ impl<'t> HazardFinder<'t> {
         partners
     }
 
-    /// Whether an ordered read between two accesses is enough.
+    /// Whether an ordered read between the two accesses replaces a dependency from the first.
     fn is_read_between_enough(&self, before: &ExecutedAccess, after: &ExecutedAccess) -> bool {
         let rule = if after.is_write { self.rules.visible_writes } else { self.rules.most_recent_reads };
         rule && before.is_write
     }
 
-    /// Whether a read that may have been is ordered before a write, and the write before that is visible to such a read.
+    /// Whether a possible read between two writes is ordered before the second and sees the first. Such a read replaces
+    /// visibility.
     fn may_be_read_between(&self, before: CellAccess, later: CellAccess) -> bool {
         let (first, after) = (&self.log.accesses[before.access], &self.log.accesses[later.access]);
         let is_asked = self.rules.visible_writes
@@ -250,7 +260,7 @@ impl<'t> HazardFinder<'t> {
                 })
     }
 
-    /// Whether a write is visible to a read of a cell that is not among the accesses.
+    /// Whether a write would be visible to a read of the cell that is not in the log.
     fn is_visible_to(&self, before: CellAccess, read: &ExecutedAccess, cell: u32) -> bool {
         let all = self.log.dependencies.iter().enumerate();
         let mut into = all.filter(|(number, dependency)| {
@@ -265,10 +275,10 @@ impl<'t> HazardFinder<'t> {
         all.any(|(time, resource)| *resource == before.resource && before.time < *time && *time < after.time)
     }
 
-    /// Whether dependencies order a pair, memory included, without help of other accesses to the cell.
+    /// Whether the pair has the dependencies it needs, without help of other accesses to the cell.
     fn is_ordered(&self, before: CellAccess, after: CellAccess) -> bool {
         let (first, second) = (&self.log.accesses[before.access], &self.log.accesses[after.access]);
-        // Atomic operations are in no data race with each other.
+        // Atomic operations are never in a data race with each other (`memory-model-access-data-race`).
         if first.order == RasterOrder::Atomic && second.order == RasterOrder::Atomic {
             return true;
         }
@@ -283,7 +293,8 @@ impl<'t> HazardFinder<'t> {
         if !needs_memory {
             return self.is_execution_ordered(before, after);
         }
-        // The implementation itself stores what it brought into another layout.
+        // A store operation needs no visibility of a transition in its own render pass: the implementation performs
+        // both.
         let is_stored = second.role == OracleAccessRole::Store
             && matches!(first.role, OracleAccessRole::Transition { .. })
             && is_same_pass(first, second);
@@ -292,7 +303,8 @@ impl<'t> HazardFinder<'t> {
             && if needs_visibility { self.is_visible(before, after) } else { self.is_available(before, after) }
     }
 
-    /// Whether an execution dependency chain leads from one access to the other, or they are ordered anyway.
+    /// Whether a dependency chain or an implicit guarantee orders the two accesses
+    /// (`synchronization-dependencies-chains`).
     fn is_execution_ordered(&self, before: CellAccess, after: CellAccess) -> bool {
         let reached = &self.reachable[before.access];
         let (first, second) = (&self.log.accesses[before.access], &self.log.accesses[after.access]);
@@ -301,7 +313,8 @@ impl<'t> HazardFinder<'t> {
             || is_in_stage_of_marker(first, second) && !self.are_unordered_subpasses(first, second)
     }
 
-    /// The dependencies in whose second scope an access is; of a marker, also those that lead to what it waits for.
+    /// The dependencies with the access in their second scope. For a marker also those that lead to the commands it
+    /// waits for.
     fn ends_at(&self, access: CellAccess) -> impl Iterator<Item = usize> {
         let (into, marker) = (&self.in_second_scope[access.access], &self.before_marker[access.access]);
         into.iter().chain(marker).copied()
@@ -319,13 +332,14 @@ impl<'t> HazardFinder<'t> {
             return self.is_visible_to_host(before, after);
         }
         let into = &self.in_second_scope[after.access];
-        // Transitions and the presentation engine see whatever is available.
+        // Available memory is automatically visible to layout transitions and to the presentation engine
+        // (`synchronization-image-layout-transitions`).
         let is_automatic = op.access == 0;
         let mut ends = into.iter().filter(|it| is_automatic || self.includes(&self.dependency(**it).visible, after));
         ends.any(|to| self.availability_operations(before).any(|from| self.chains[from][*to]))
     }
 
-    /// The host sees what a dependency made visible to it, once it knows that this dependency is behind.
+    /// The host sees a write if a barrier makes it visible to the host, and the host has waited for that barrier.
     fn is_visible_to_host(&self, before: CellAccess, after: CellAccess) -> bool {
         let knows = |through: usize| self.in_second_scope[after.access].iter().any(|to| self.chains[through][*to]);
         let makes_visible = |value: &usize| {
@@ -336,7 +350,7 @@ impl<'t> HazardFinder<'t> {
         through.any(|it| knows(it) && self.availability_operations(before).any(|from| self.chains[from][it]))
     }
 
-    /// The dependencies that make a write available. What has no mask, and what the host wrote, is so by itself.
+    /// The dependencies that make a write available. Host writes and layout transitions need no access mask for that.
     fn availability_operations(&self, write: CellAccess) -> impl Iterator<Item = usize> {
         let op = &self.log.accesses[write.access];
         let is_automatic = op.access == 0 || op.agent == ExecutionAgent::Host;
@@ -344,8 +358,8 @@ impl<'t> HazardFinder<'t> {
         self.in_first_scope[write.access].iter().copied().filter(makes)
     }
 
-    fn includes(&self, accesses: &[AccessScope], touch: CellAccess) -> bool {
-        accesses.iter().any(|it| it.includes(&self.log.accesses[touch.access], touch.cell))
+    fn includes(&self, accesses: &[AccessScope], cell_access: CellAccess) -> bool {
+        accesses.iter().any(|it| it.includes(&self.log.accesses[cell_access.access], cell_access.cell))
     }
 
     fn dependency(&self, number: usize) -> &LoggedDependency {
@@ -356,7 +370,8 @@ impl<'t> HazardFinder<'t> {
         let is_engine = |it: &ExecutedAccess| matches!(it.role, OracleAccessRole::Present | OracleAccessRole::Acquire);
         match (is_engine(before), is_engine(after)) {
             (true, _) if after.is_write && self.is_racing(before, after) => return HazardKind::WriteAfterPresent,
-            // Something waits for the image, but not this write: the engine may still read.
+            // Something waits for the image, but not in the stage of this write: the presentation engine may still
+            // read.
             (true, _) if after.is_write => return HazardKind::WriteAfterRead,
             (true, _) => return HazardKind::ReadAfterPresent,
             (_, true) if before.is_write => return HazardKind::PresentAfterWrite,
@@ -373,7 +388,7 @@ impl<'t> HazardFinder<'t> {
         }
     }
 
-    /// Whether they are in subpasses of one render pass, and nothing leads from one to the other.
+    /// Whether the accesses are in two subpasses of a render pass with no dependencies from the first to the second.
     fn are_unordered_subpasses(&self, before: &ExecutedAccess, after: &ExecutedAccess) -> bool {
         let subpasses = before.subpass.zip(after.subpass).filter(|_| before.agent == after.agent);
         subpasses.is_some_and(|(one, other)| {
@@ -381,7 +396,7 @@ impl<'t> HazardFinder<'t> {
                 from == other.subpass
                     || self.log.subpass_reachability[one.instance][from as usize][other.subpass as usize]
             };
-            // A layout transition is before all the subpasses that use the layout.
+            // A layout transition happens before all subpasses that use the layout.
             let shared = match &before.role {
                 OracleAccessRole::Transition { subpasses, .. } => &subpasses[..],
                 _ => &[],
@@ -390,7 +405,7 @@ impl<'t> HazardFinder<'t> {
         })
     }
 
-    /// Whether nothing at all leads from one queue, or one subpass, to the other.
+    /// Whether no dependency at all, in whatever stages, leads from one queue or subpass to the other.
     fn is_racing(&self, before: &ExecutedAccess, after: &ExecutedAccess) -> bool {
         if before.agent == after.agent {
             return self.are_unordered_subpasses(before, after);
@@ -412,13 +427,13 @@ fn is_in_second_scope(op: &ExecutedAccess, number: usize, dependency: &LoggedDep
     is_own || dependency.second_scope.contains(op)
 }
 
-/// Whether both are in one render pass instance.
+/// Whether both are in the same render pass instance.
 fn is_same_pass(one: &ExecutedAccess, other: &ExecutedAccess) -> bool {
     one.subpass.zip(other.subpass).is_some_and(|(one, other)| one.instance == other.instance)
 }
 
-/// Orders that need no dependency: of the host, of the presentation engine, and of attachments in a subpass.
-/// Spec: "Implicit Synchronization Guarantees", "Rasterization Order", "Load Operations", "Store Operations".
+/// Implicit ordering on the host, in the presentation engine, and of attachment accesses in a subpass. Spec:
+/// `synchronization-implicit`, `primsrast-order`, `renderpass-load-operations`, `renderpass-store-operations`.
 fn is_implicitly_ordered(before: &ExecutedAccess, after: &ExecutedAccess) -> bool {
     if before.agent != after.agent {
         return false;
@@ -430,7 +445,7 @@ fn is_implicitly_ordered(before: &ExecutedAccess, after: &ExecutedAccess) -> boo
     if !is_same_pass(before, after) {
         return false;
     }
-    // Load and store operations: of all commands of the render pass instance, in whatever subpass.
+    // Load and store operations are ordered with all commands of the render pass instance, in every subpass.
     let is_loaded = before.role == OracleAccessRole::Load && after.role != OracleAccessRole::Load;
     let is_stored = after.role == OracleAccessRole::Store && before.role != OracleAccessRole::Store;
     if is_loaded && is_attachment_access(after) || is_stored && is_attachment_access(before) {
@@ -454,7 +469,7 @@ fn has_raster_order(op: &ExecutedAccess, order: RasterOrder) -> bool {
             (Stage::EARLY_FRAGMENT_TESTS.0 | Stage::LATE_FRAGMENT_TESTS.0, DEPTH_STENCIL_ACCESSES)
         }
     };
-    // Pipelines may ask for input attachments to be read in this order.
+    // A pipeline can include input attachment reads in rasterization order.
     let is_input = op.stage & Stage::FRAGMENT_SHADER.0 != 0 && op.access & Access::INPUT_ATTACHMENT_READ.0 != 0;
     op.stage & stages != 0 && op.access & accesses != 0
         || is_input && matches!(order, RasterOrder::Color | RasterOrder::DepthStencil)
@@ -474,8 +489,8 @@ const COLOR_ACCESSES: u64 = Access::COLOR_ATTACHMENT_READ.0
     | Access::COLOR_ATTACHMENT_READ_NONCOHERENT_EXT.0;
 const DEPTH_STENCIL_ACCESSES: u64 = Access::DEPTH_STENCIL_ATTACHMENT_READ.0 | Access::DEPTH_STENCIL_ATTACHMENT_WRITE.0;
 
-/// Layout transitions of barriers execute in submission order, relative to all others of their queue.
-/// Spec: "Image Layout Transitions".
+/// Layout transitions of barriers execute in submission order, relative to all other transitions of the queue. Spec:
+/// `synchronization-image-barrier-layout-transition-order`.
 fn are_ordered_transitions(before: &ExecutedAccess, after: &ExecutedAccess, rules: OracleRules) -> bool {
     let source = |op: &ExecutedAccess| match op.role {
         OracleAccessRole::Transition { by, .. } => Some(by),
@@ -489,7 +504,7 @@ fn are_ordered_transitions(before: &ExecutedAccess, after: &ExecutedAccess, rule
         || are_layouts && (one == TransitionSource::Barrier || other == TransitionSource::Barrier)
 }
 
-/// The stages that a buffer marker comes after. Spec: `vkCmdWriteBufferMarker2AMD`.
+/// The stages of earlier commands that a buffer marker waits for. Spec: `vkCmdWriteBufferMarker2AMD`.
 fn marker_stages(op: &ExecutedAccess) -> Option<u64> {
     match op.order {
         RasterOrder::Marker(stage) => Some(masks::first_scope(stage.stages(), u32::MAX)),
@@ -497,19 +512,19 @@ fn marker_stages(op: &ExecutedAccess) -> Option<u64> {
     }
 }
 
-/// A marker comes after earlier markers of its queue, of the same stage or a logically earlier one, and their writes are
-/// available to it: what comes before the earlier stage comes before the later one.
+/// A marker comes after earlier markers of its queue in the same stage or a logically earlier one, and their writes are
+/// available to it: everything before the earlier stage is also before the later one.
 fn are_ordered_markers(before: &ExecutedAccess, after: &ExecutedAccess) -> bool {
     let stages = marker_stages(before).zip(marker_stages(after)).filter(|_| before.agent == after.agent);
     stages.is_some_and(|(before, after)| before & !after == 0)
 }
 
-/// A marker comes after earlier commands of its queue in its stage.
+/// A marker comes after earlier commands of its queue that execute in its stage.
 fn is_in_stage_of_marker(before: &ExecutedAccess, after: &ExecutedAccess) -> bool {
     before.agent == after.agent && marker_stages(after).is_some_and(|stages| before.stage & stages != 0)
 }
 
-/// Which things lead to which, each to itself, when `leads` says so for single steps.
+/// For each dependency, all that are reachable from it, itself included. `leads` decides single steps.
 fn transitive_closure(
     all: &[LoggedDependency],
     leads: impl Fn(&LoggedDependency, &LoggedDependency) -> bool,

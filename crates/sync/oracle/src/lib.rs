@@ -1,7 +1,7 @@
-//! Decides hazards by searching for a chain of dependencies, straight from the specification.
+//! Finds hazards by a search for chains of dependencies, straight from the definitions of the specification.
 //!
-//! The oracle shares nothing with the engine that it checks but the form of programs and the tables of the registry.
-//! It is slow on purpose: [`find_hazards`] looks at every pair of accesses to a cell of memory.
+//! The oracle shares with the engine under test only the representation of programs and the tables of the registry. It
+//! is deliberately simple and slow: [`find_hazards`] checks every pair of accesses to a cell.
 
 #![forbid(unsafe_code)]
 

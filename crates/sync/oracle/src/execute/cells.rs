@@ -1,9 +1,9 @@
-//! The smallest parts of resources: what an access touches, one by one.
+//! Splits resources into cells: the smallest parts that an access reads or writes.
 //!
-//! A byte of a buffer or of a linear image in known memory, or one component of one texel of anything else; of one
-//! block of texels, where the format has blocks.
-//! Compatible aliases have the same cells; incompatible ones are told apart here and brought together by
-//! [`CellTable::aliases`], as in the seed's table of overlaps.
+//! A cell is a byte, for a buffer or a linear image in known memory. For other images it is one component of a texel,
+//! or one block of texels where the format has blocks. Compatible aliases have the same cells. Incompatible aliases
+//! have different cells, and [`CellTable::aliases`] lists the pairs that may share memory
+//! (`resources-memory-aliasing`).
 
 use std::{collections::HashMap, ops::Range};
 
@@ -16,13 +16,13 @@ use lavascope_sync_ir::{
 /// The smallest thing that can be read or written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum MemoryCell {
-    /// A byte of a buffer that has its memory for itself.
+    /// A byte of a buffer that shares its memory with no other resource.
     Byte { resource: u32, byte: u64 },
-    /// A byte of known memory.
+    /// A byte of memory that several resources may use.
     Memory { memory: u32, byte: u64 },
     /// A component of a texel, or of a block of texels; `image` is the first of its compatible aliases.
     Texel { image: u32, aspect: u32, mip: u32, layer: u32, texel: [u32; 3], component: u32 },
-    /// The same of a sparse image, where the memory of its sparse block is known.
+    /// As `Texel`, for a sparse image whose sparse block has known memory.
     SparseBlock {
         image: u32,
         aspect: u32,
@@ -36,12 +36,12 @@ pub enum MemoryCell {
     },
 }
 
-/// Cells by number, numbered as they come up.
+/// All cells seen so far. A cell gets the next free number when it first appears.
 pub(crate) struct CellTable<'p> {
     program: &'p Program,
     numbers: HashMap<MemoryCell, u32>,
     cells: Vec<MemoryCell>,
-    /// What was bound so far; the last counts.
+    /// The sparse binds so far, in order. A later bind replaces an earlier one.
     binds: Vec<SparseBind>,
 }
 
@@ -54,7 +54,7 @@ impl<'p> CellTable<'p> {
         self.binds.push(bind.clone());
     }
 
-    /// The cells of a region as things are bound now.
+    /// The cells of a region with the sparse binds made so far.
     pub(crate) fn current_cells(&self, resource: ResourceId, region: &Region) -> Vec<MemoryCell> {
         let own = cells_of(self.program, resource, region);
         match self.program.resources.get(resource.0 as usize) {
@@ -63,7 +63,7 @@ impl<'p> CellTable<'p> {
         }
     }
 
-    /// Where a cell of a sparse resource lies; nowhere, if nothing is bound there.
+    /// The memory under a cell of a sparse resource; none if nothing is bound there.
     fn bound_cell(&self, resource: ResourceId, cell: MemoryCell) -> Option<MemoryCell> {
         let mut binds = self.binds.iter().rev().filter(|it| it.resource == resource);
         match cell {
@@ -106,7 +106,8 @@ impl<'p> CellTable<'p> {
         }
     }
 
-    /// The memory that an image got by bytes; any texel may lie anywhere in it. What was taken back counts too.
+    /// The memory bound to an image with opaque binds, where any texel may lie anywhere. Memory that was unbound later
+    /// is included, too.
     fn opaque_bindings(&self, image: u32) -> Vec<MemoryBinding> {
         let own = self.binds.iter().filter(|it| it.resource.0 == image && matches!(it.part, SparsePart::Bytes(_)));
         own.filter_map(|it| it.memory.map(|(memory, offset)| MemoryBinding { memory, offset, size: it.size })).collect()
@@ -120,23 +121,23 @@ impl<'p> CellTable<'p> {
         self.cells[number as usize]
     }
 
-    /// The cells of a region, by number.
+    /// The numbers of the cells of a region.
     pub(crate) fn cell_indices(&mut self, resource: ResourceId, region: &Region) -> Vec<u32> {
         let cells = self.current_cells(resource, region);
         cells.into_iter().map(|it| self.cell_index(it)).collect()
     }
 
-    /// A resource and those that are the same one under another name.
+    /// The resource and its compatible aliases, which have the same cells.
     pub(crate) fn compatible_aliases(&self, resource: ResourceId) -> Vec<ResourceId> {
         let first = first_alias(self.program, resource);
         let all = (0..self.program.resources.len() as u32).map(ResourceId);
         all.filter(|it| first_alias(self.program, *it) == first).collect()
     }
 
-    /// Whether another resource has cells of this one. Of those that are destroyed nobody asks any more.
+    /// Whether another resource has cells of this one. Destroyed resources do not count.
     pub(crate) fn is_shared(&self, resource: ResourceId, destroyed: &[(u32, ResourceId)]) -> bool {
         let own = &self.program.resources[resource.0 as usize];
-        let twins = self.compatible_aliases(resource);
+        let aliases = self.compatible_aliases(resource);
         let is_beside = |(id, item): (ResourceId, &Resource)| {
             let is_there = id != resource && destroyed.iter().all(|it| it.1 != id);
             let is_linear = !is_opaque(own) && !is_opaque(item);
@@ -145,13 +146,13 @@ impl<'p> CellTable<'p> {
                     .zip(item.binding)
                     .is_some_and(|(own, memory_binding)| regions_overlap(&own, &memory_binding))
             };
-            is_there && (twins.contains(&id) || is_linear && is_bound())
+            is_there && (aliases.contains(&id) || is_linear && is_bound())
         };
         let is_sparse = own.is_sparse && !is_opaque(own);
         is_sparse || (0..).map(ResourceId).zip(&self.program.resources).any(is_beside)
     }
 
-    /// For each cell the others that may be the same memory without being the same cell.
+    /// For each cell, the other cells that may lie in the same memory.
     pub(crate) fn aliases(&self) -> Vec<Vec<u32>> {
         let may_share = |it: &Resource| (it.binding.is_some() || it.is_sparse) && is_opaque(it);
         if !self.program.resources.iter().any(may_share) {
@@ -159,8 +160,9 @@ impl<'p> CellTable<'p> {
         }
         let memory: Vec<Vec<MemoryBinding>> = self.cells.iter().map(|it| self.memory_of(*it)).collect();
         let is_same_memory = |one: usize, other: usize| {
-            let are_apart = image_of(self.cells[one]) != image_of(self.cells[other]);
-            are_apart && memory[one].iter().any(|one| memory[other].iter().any(|other| regions_overlap(one, other)))
+            let are_different_images = image_of(self.cells[one]) != image_of(self.cells[other]);
+            are_different_images
+                && memory[one].iter().any(|one| memory[other].iter().any(|other| regions_overlap(one, other)))
         };
         let range = 0..self.cells.len();
         range
@@ -199,7 +201,7 @@ fn regions_overlap(one: &MemoryBinding, other: &MemoryBinding) -> bool {
     one.memory == other.memory && one.offset < end(other) && other.offset < end(one)
 }
 
-/// The image of a texel; what are bytes are the same or not.
+/// The image of a texel. Cells that are bytes need none: two different ones never overlap.
 fn image_of(cell: MemoryCell) -> Option<u32> {
     match cell {
         MemoryCell::Byte { .. } | MemoryCell::Memory { .. } => None,
@@ -207,7 +209,7 @@ fn image_of(cell: MemoryCell) -> Option<u32> {
     }
 }
 
-/// The cells of a part of a resource, in order; of a sparse one as if its memory were its own.
+/// The cells of a region in order. Sparse resources are treated as if they had memory of their own.
 pub fn cells_of(program: &Program, resource: ResourceId, region: &Region) -> Vec<MemoryCell> {
     let Some(what) = program.resources.get(resource.0 as usize) else { return Vec::new() };
     match (&what.kind, region) {
@@ -219,7 +221,7 @@ pub fn cells_of(program: &Program, resource: ResourceId, region: &Region) -> Vec
             Some(binding) if image.is_linear() => linear_cells(image, binding, region),
             _ => texel_cells(program, resource, image, region),
         },
-        // A region of the wrong kind is nothing.
+        // A buffer region of an image, or the reverse, has no cells.
         _ => Vec::new(),
     }
 }
@@ -239,7 +241,8 @@ fn texel_cells(program: &Program, resource: ResourceId, image: &ImageDesc, regio
     let id = first_alias(program, resource);
     let mut cells = Vec::new();
     for aspect in aspects(image).into_iter().filter(|it| it.is_in(region.aspects)) {
-        // Which byte of a linear texel is which component is nobody's business but the format's.
+        // The position of a component within the bytes of a linear texel is not known, so all of its bytes are
+        // accessed.
         let mask = if image.is_linear() { 0xf } else { region.components.0 };
         let components = components(image, aspect.bit, mask);
         for (mip, layer) in subresources(image, region) {
@@ -253,7 +256,7 @@ fn texel_cells(program: &Program, resource: ResourceId, image: &ImageDesc, regio
     cells
 }
 
-/// Whole blocks: what lies in which byte of them is nobody's business but the format's.
+/// The bytes of whole blocks: the position of a component within a block is not known.
 fn linear_cells(image: &ImageDesc, binding: MemoryBinding, region: &ImageRegion) -> Vec<MemoryCell> {
     let mut cells = Vec::new();
     for (number, aspect) in aspects(image).into_iter().enumerate() {
@@ -273,13 +276,13 @@ fn linear_cells(image: &ImageDesc, binding: MemoryBinding, region: &ImageRegion)
     cells
 }
 
-/// What is in an image: color, depth, stencil, or a plane.
+/// An aspect of an image: color, depth, stencil, or one plane.
 struct Aspect {
     bit: u32,
     is_plane: bool,
     divisors: [u32; 3],
     block: [u32; 3],
-    /// Bytes of a block.
+    /// The size of a block in bytes.
     size: u64,
 }
 
@@ -302,12 +305,12 @@ impl Aspect {
         self.block_count(image, mip).into_iter().product::<u64>() * self.size
     }
 
-    /// The blocks that have a texel in the region, row by row.
+    /// The blocks with at least one texel in the region, row by row.
     fn blocks(&self, image: &ImageDesc, mip: u32, region: &ImageRegion) -> Vec<[u32; 3]> {
         let extent = self.extent(image, mip);
         let mut area = region.area.unwrap_or(Area { offset: [0; 3], extent });
         if region.area.is_some() && region.aspects & self.bit == 0 {
-            // Texels of the image, each of which has its color in one texel of the plane.
+            // The area is in texels of the image; one texel of a subsampled plane covers several of them.
             for axis in 0..3 {
                 let end = area.offset[axis].saturating_add(area.extent[axis]).div_ceil(self.divisors[axis]);
                 area.offset[axis] /= self.divisors[axis];
@@ -322,7 +325,7 @@ impl Aspect {
     }
 }
 
-/// The aspects of a format; depth and stencil, or planes, where it has several.
+/// The aspects of a format: color, depth and stencil, or the planes.
 fn aspects(image: &ImageDesc) -> Vec<Aspect> {
     let find = |format: Format| FORMATS.iter().find(|it| it.format == format);
     let one = |bit: ImageAspectFlags, format: Format| Aspect {
@@ -352,7 +355,7 @@ fn aspects(image: &ImageDesc) -> Vec<Aspect> {
     }
 }
 
-/// Where a mip level of an aspect lies: as given, or mips within layers within aspects.
+/// The layout of a mip level of an aspect: the given one, or packed with mips within layers within aspects.
 fn subresource_layout(image: &ImageDesc, number: usize, mip: u32) -> SubresourceLayout {
     if let Tiling::Pitched(layouts) = &image.tiling {
         return layouts[number * image.mips as usize + mip as usize];
@@ -385,7 +388,7 @@ fn texels(extent: [u32; 3], area: Area) -> Vec<[u32; 3]> {
     range(2).flat_map(|z| range(1).flat_map(move |y| row(y, z))).collect()
 }
 
-/// Components that the format has, red first; what is not color has but one.
+/// The components of the format that are in the mask, red first. Depth and stencil have one component.
 fn components(image: &ImageDesc, aspect: u32, mask: u8) -> Vec<u32> {
     let format = FORMATS.iter().find(|it| it.format == image.format);
     let names: Vec<&str> = format.map_or(Vec::new(), |it| it.components.iter().map(|it| it.name).collect());

@@ -1,6 +1,6 @@
-//! Execution of command buffers: actions, barriers and events.
+//! Executes command buffers: actions, barriers and events.
 //!
-//! Spec: "Pipeline Barriers", "Events", "Queue Family Ownership Transfer".
+//! Spec: `synchronization-pipeline-barriers`, `synchronization-events`, `synchronization-queue-transfers`.
 
 use lavascope_abi::PipelineStageFlags2;
 use lavascope_sync_ir::{
@@ -18,23 +18,23 @@ use super::{
     rendering::ExecutedPassInstance,
 };
 
-/// Where commands are executed.
+/// The queue, command buffer and render pass in which commands execute.
 pub(crate) struct Environment<'p> {
     pub(crate) queue: u32,
     pub(crate) pass: Option<ExecutedPassInstance<'p>>,
     pub(crate) suspended: Option<ExecutedPassInstance<'p>>,
 }
 
-/// A signaled event: what the signal came after.
+/// A signaled event: the first scope of its signal operation.
 #[derive(Clone, Copy)]
 pub(crate) struct EventState {
     pub(crate) line: ExecutionAgent,
     pub(crate) time: Time,
-    /// Of version 1; version 2 says it at the wait again.
+    /// The stages of `vkCmdSetEvent`. `vkCmdWaitEvents2` passes its own masks.
     pub(crate) stages: u64,
 }
 
-/// Masks of stages as they were given, first and second.
+/// The source and destination stage masks of a command.
 #[derive(Clone, Copy)]
 struct StageMasks {
     first: u64,
@@ -47,7 +47,7 @@ enum Version {
     Two,
 }
 
-/// Elements of a command that are one dependency: all in version 1, each for itself in version 2.
+/// The elements that form one dependency: all elements of a command in version 1, a single element in version 2.
 #[derive(Clone, Copy)]
 struct DependencyGroup<'e> {
     version: Version,
@@ -65,7 +65,7 @@ impl<'e> DependencyGroup<'e> {
     }
 }
 
-/// Which half of a transfer a queue executes.
+/// The half of an ownership transfer that a queue executes.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum TransferHalf {
     Release,
@@ -141,7 +141,7 @@ impl<'p> ProgramExecutor<'p> {
                 subpass: environment.pass.as_ref().map(|it| it.subpass_instance()),
             };
             match access.certainty {
-                // Of it nothing is known but that it may be.
+                // A possible read: only that it may happen is known, not its cells.
                 Certainty::Unreported => self.log.possible_reads.push(ExecutedAccess { cells: Vec::new(), ..op }),
                 _ => self.log.accesses.push(op),
             }
@@ -178,14 +178,14 @@ impl<'p> ProgramExecutor<'p> {
         }
     }
 
-    /// Operations before a time; inside of a render pass, those of the subpass.
+    /// The operations before a time; inside a render pass only those of the subpass.
     fn first_scope(&self, environment: &Environment<'p>, to: Time, stages: u64) -> SynchronizationScope {
         let from = environment.pass.as_ref().map_or(0, |it| it.subpass_begin());
         let stages = masks::first_scope(stages, self.queue_flags(environment.queue));
         SynchronizationScope { agent: environment.line(), from, to, stages }
     }
 
-    /// One dependency with the access scopes of all of its elements, and the accesses that they make themselves.
+    /// Logs one dependency with the access scopes of its elements, and the transitions and transfers that they perform.
     fn push_dependencies(
         &mut self,
         environment: &mut Environment<'p>,
@@ -248,7 +248,7 @@ impl<'p> ProgramExecutor<'p> {
         }
     }
 
-    /// Logs the half of a queue family ownership transfer that a barrier is, if it is one.
+    /// Logs the release or acquire half if the barrier is part of a queue family ownership transfer.
     fn push_ownership_transfer(
         &mut self,
         (place, time): (&ProgramLocation, Time),
@@ -307,7 +307,7 @@ impl<'p> ProgramExecutor<'p> {
         }
     }
 
-    /// An event that is signaled already stays as it is.
+    /// Setting an event that is already signaled has no effect.
     fn set_event(&mut self, environment: &Environment<'p>, set: &SetEvent) {
         let time = self.tick();
         let (event, stages) = match set {
@@ -354,7 +354,7 @@ impl<'p> ProgramExecutor<'p> {
         }
     }
 
-    /// What the signal of an event came after; none if there was no signal on this queue or by the host.
+    /// The first scope of a signaled event. None if neither this queue nor the host signaled it.
     fn event_scope(
         &self,
         environment: &Environment<'p>,
@@ -374,7 +374,7 @@ impl<'p> ProgramExecutor<'p> {
     }
 }
 
-/// The access of a transition, which the caller puts between its dependencies.
+/// The access of a transition; the caller sets the dependencies before and after it.
 pub(crate) fn transition_access(
     environment: &Environment<'_>,
     (place, time): (&ProgramLocation, Time),
@@ -398,7 +398,8 @@ pub(crate) fn transition_access(
     }
 }
 
-/// In version 2 a release comes before nothing on its queue, an acquire after nothing: only all commands include them.
+/// In version 2, a release has an empty second scope on its queue, and an acquire an empty first scope. Only
+/// all-commands includes the two.
 fn transfer_dependency(
     shared: &LoggedDependency,
     half: TransferHalf,

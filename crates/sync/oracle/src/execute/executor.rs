@@ -1,8 +1,8 @@
-//! An abstract machine that executes a program and writes down what happened.
+//! An abstract machine that executes a program and logs what happens.
 //!
-//! The host runs its steps in order. What it gives to a queue is executed at once, unless the queue waits for a
-//! semaphore; whenever something was signaled, queues go on in the order of their numbers, each as far as it can.
-//! Spec: "Semaphores", "Fences", "Host Write Ordering Guarantees".
+//! The host executes its steps in order. A batch executes at submission, unless it waits for a semaphore. After each
+//! signal, the queues continue in the order of their numbers, each as far as it can. Spec:
+//! `synchronization-semaphores`, `synchronization-fences`, `synchronization-submission-host-writes`.
 
 use std::collections::VecDeque;
 
@@ -54,7 +54,7 @@ pub(crate) struct ProgramExecutor<'p> {
 #[derive(Default)]
 struct QueueState<'p> {
     pending: VecDeque<QueueItem<'p>>,
-    /// The first scopes of all signal operations so far: each later one includes them.
+    /// The first scopes of all signal operations so far. Each later signal includes them.
     signals: Vec<SynchronizationScope>,
     suspended: Option<ExecutedPassInstance<'p>>,
 }
@@ -66,7 +66,7 @@ enum QueueItem<'p> {
     Bind { step: u32, submitted: Time, content: SparseBindBatch<'p> },
 }
 
-/// `vkQueueBindSparse`.
+/// A batch of `vkQueueBindSparse`.
 struct SparseBindBatch<'p> {
     waits: &'p [SemaphorePoint],
     binds: &'p [SparseBind],
@@ -74,7 +74,7 @@ struct SparseBindBatch<'p> {
     fence: Option<FenceId>,
 }
 
-/// A signal operation that was executed.
+/// An executed signal operation.
 struct ExecutedSignal {
     value: Option<u64>,
     first: Vec<SynchronizationScope>,
@@ -169,8 +169,8 @@ impl<'p> ProgramExecutor<'p> {
         }
     }
 
-    /// The application gets an image. Gives what the signal comes after: the presentation engine, no queue. What the engine
-    /// did before stands behind its access here already; a scope that had the last present would be chained to what that
+    /// `vkAcquireNextImageKHR`: returns the first scope of its signal, which is the acquire of the presentation engine.
+    /// The scope does not include the earlier present: otherwise chains would lead through it from what the present
     /// waited for.
     fn acquire(&mut self, step: u32, from: Time, image: ResourceId) -> Vec<SynchronizationScope> {
         self.push_presentation_access(step, 0, image, OracleAccessRole::Acquire);
@@ -178,7 +178,7 @@ impl<'p> ProgramExecutor<'p> {
         vec![SynchronizationScope { agent, from, to: self.tick(), stages: EVERY_STAGE }]
     }
 
-    /// The host knows that something is complete; what it does later comes after that.
+    /// After the host has learned that something is complete, its later steps are ordered after it.
     fn order_host_after(&mut self, time: Time, first: Vec<SynchronizationScope>) {
         let second = SynchronizationScope { agent: ExecutionAgent::Host, from: time, to: END, stages: EVERY_STAGE };
         self.push_dependency(LoggedDependency {
@@ -193,7 +193,7 @@ impl<'p> ProgramExecutor<'p> {
         self.semaphores[point.semaphore.0 as usize].push_back(ExecutedSignal { value: point.value, first });
     }
 
-    /// The first scopes of the signal operation that a wait for this point comes after.
+    /// The first scopes of the signal operation that satisfies a wait for this point.
     fn find_signal_scopes(&self, point: SemaphorePoint) -> Option<Vec<SynchronizationScope>> {
         let signals = &self.semaphores[point.semaphore.0 as usize];
         let Some(value) = point.value else {
@@ -202,7 +202,7 @@ impl<'p> ProgramExecutor<'p> {
         if value == 0 {
             return Some(Vec::new());
         }
-        // One signal that reaches the value; which one, if there are several, nobody can rely on but for the first.
+        // The first signal that reaches the value. If several do, nothing guarantees more than the first.
         let reached = signals.iter().find(|it| it.value.is_some_and(|it| it >= value))?;
         Some(reached.first.clone())
     }
@@ -252,14 +252,14 @@ impl<'p> ProgramExecutor<'p> {
         self.log.accesses.push(op);
     }
 
-    /// What the host knows when a queue is idle: what a fence behind all of its work would say.
+    /// The first scopes of a queue wait: those of a fence after all work of the queue.
     fn idle_scopes(&self, queue: u32, time: Time) -> impl Iterator<Item = SynchronizationScope> {
         let signals = self.queues[queue as usize].signals.iter().copied();
         signals.chain([everything_before(ExecutionAgent::Queue(queue), time)])
     }
 
-    /// What is ready on several queues may be executed in any order; what binds memory makes a difference. The first queue
-    /// that can go on does.
+    /// If several queues can continue, their order is free, but it matters for sparse binds. The first queue that can
+    /// continue does.
     fn run_queues(&mut self) {
         while let Some(queue) = (0..self.queues.len()).find(|it| self.can_run(*it)) {
             let item = self.queues[queue].pending.pop_front().expect("an item that can run is there");
@@ -287,7 +287,8 @@ impl<'p> ProgramExecutor<'p> {
                 self.run_batch(queue, step, batch, submitted, content)
             }
             QueueItem::Fence(fence) => {
-                // Signals that came before it are in its scope, and so is what they came after: of a bind, other queues.
+                // Includes the earlier signals of the queue with their first scopes. For sparse binds these are scopes
+                // of other queues.
                 let scope = everything_before(ExecutionAgent::Queue(queue), self.tick());
                 let signals = &mut self.queues[queue as usize].signals;
                 signals.push(scope);
@@ -311,7 +312,7 @@ impl<'p> ProgramExecutor<'p> {
         }
         self.run_command_buffers(queue, step, batch, content);
         for signal in &content.signals {
-            // One that waits for all commands also waits for what they did for the host.
+            // A signal after all commands also comes after what they made visible to the host.
             let is_all = signal.stages & PipelineStageFlags2::ALL_COMMANDS.0 != 0;
             let host = if is_all { PipelineStageFlags2::HOST.0 } else { 0 };
             let stages = masks::first_scope(signal.stages, self.queue_flags(queue)) | host;
@@ -354,8 +355,8 @@ impl<'p> ProgramExecutor<'p> {
         }
     }
 
-    /// Binds memory. Only what the batch waits for, what the host did before, and earlier signals of the queue come
-    /// before its own signals: commands are no part of such a batch. Spec: "Semaphore Signaling", "Sparse Resources".
+    /// A sparse bind has no commands, so its signals come only after its waits, after earlier host operations and after
+    /// earlier signals of the queue. Spec: `synchronization-semaphores-signaling`, `vkQueueBindSparse`.
     fn bind_sparse(&mut self, queue: u32, submitted: Time, content: &SparseBindBatch<'p>) {
         let time = self.tick();
         let mut first = vec![everything_before(ExecutionAgent::Host, submitted)];
@@ -378,7 +379,7 @@ impl<'p> ProgramExecutor<'p> {
         }
     }
 
-    /// The first scopes of a point; a binary semaphore is unsignaled.
+    /// Takes the first scopes of a semaphore wait. A binary semaphore becomes unsignaled.
     fn take_signal_scopes(&mut self, point: SemaphorePoint) -> Vec<SynchronizationScope> {
         let first = self.find_signal_scopes(point).unwrap_or_default();
         if point.value.is_none() {
@@ -387,7 +388,7 @@ impl<'p> ProgramExecutor<'p> {
         first
     }
 
-    /// A dependency that includes all memory.
+    /// Logs a dependency whose access scopes include all memory.
     fn push_full_dependency(&mut self, first: Vec<SynchronizationScope>, second: SynchronizationScope) {
         let all = || vec![AccessScope::All];
         self.push_dependency(LoggedDependency {

@@ -1,38 +1,38 @@
-//! What was executed: every access, and every dependency between sets of operations.
+//! The log of an execution: every access, and every dependency between two sets of operations.
 //!
-//! One clock counts for the whole program, in the order of execution. Dependencies are the specification's: two sets
-//! of operations and two sets of memory accesses, kept as they are and never merged.
+//! One clock counts for the whole program, in the order of execution. Each dependency keeps its two synchronization
+//! scopes and two access scopes; dependencies are never merged.
 
 use lavascope_sync_ir::{ProgramLocation, QueueFamilyTransfer, RasterOrder, ResourceId, SparseBind};
 
 use crate::execute::masks;
 
-/// A point of the clock. All accesses of one command have the same.
+/// A point of the clock. All accesses of one command have the same time.
 pub(crate) type Time = u32;
 
 pub(crate) const END: Time = Time::MAX;
 
-/// Who executes things in an order of its own.
+/// Executes its operations in an order of its own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ExecutionAgent {
     Queue(u32),
     Host,
-    /// The presentation engine, as far as it has to do with one image.
+    /// The presentation engine, separately for each image.
     PresentationEngine(u32),
 }
 
-/// An access that took place.
+/// An access that the program executed.
 #[derive(Clone, Debug)]
 pub(crate) struct ExecutedAccess {
     pub(crate) time: Time,
     pub(crate) agent: ExecutionAgent,
     pub(crate) place: ProgramLocation,
-    /// The place among the accesses of the command.
+    /// The number of the access within its command.
     pub(crate) index: u32,
     pub(crate) resource: ResourceId,
     pub(crate) cells: Vec<u32>,
     pub(crate) stage: u64,
-    /// Zero for what no mask can name.
+    /// Zero if no access flag names this access.
     pub(crate) access: u64,
     pub(crate) is_write: bool,
     pub(crate) role: OracleAccessRole,
@@ -40,16 +40,17 @@ pub(crate) struct ExecutedAccess {
     pub(crate) subpass: Option<SubpassInstance>,
 }
 
-/// What an access is, where the specification treats it specially.
+/// Accesses that the specification treats specially.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum OracleAccessRole {
     Plain,
-    /// Happens after the first scopes of some dependencies and before the second scopes of others.
+    /// A layout transition: it happens after the first scopes of the dependencies in `after`, and before the second
+    /// scopes of those in `before`.
     Transition {
         by: TransitionSource,
         after: Vec<usize>,
         before: Vec<usize>,
-        /// In a render pass: the subpasses that these second scopes are in.
+        /// In a render pass: the subpasses of these second scopes.
         subpasses: Vec<u32>,
     },
     Load,
@@ -59,24 +60,24 @@ pub(crate) enum OracleAccessRole {
     Acquire,
 }
 
-/// What a transition belongs to.
+/// The command that performs a transition.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum TransitionSource {
-    /// A barrier, or a wait for events, that changes a layout.
+    /// A barrier, or a wait for events, that changes the layout.
     Barrier,
     RenderPass,
-    /// Half of a transfer between queue families that changes no layout.
+    /// The release or acquire of a queue family ownership transfer that does not change the layout.
     OwnershipTransfer,
 }
 
-/// A subpass of one execution of a render pass.
+/// A subpass of one render pass instance.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct SubpassInstance {
     pub(crate) instance: usize,
     pub(crate) subpass: u32,
 }
 
-/// Operations of a line strictly between two times, in some stages.
+/// A synchronization scope: the operations of an agent strictly between two times, in some stages.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct SynchronizationScope {
     pub(crate) agent: ExecutionAgent,
@@ -85,11 +86,11 @@ pub(crate) struct SynchronizationScope {
     pub(crate) stages: u64,
 }
 
-/// Memory accesses among the operations of a scope.
+/// An access scope: memory accesses of the operations in a synchronization scope.
 #[derive(Clone, Debug)]
 pub(crate) enum AccessScope {
     All,
-    /// Stages as given, without those logically earlier or later; and some cells through some resources, or all.
+    /// Only these stages (without logically earlier or later ones) and access flags; all cells if `cells` is none.
     Masked {
         stages: u64,
         access: u64,
@@ -97,15 +98,15 @@ pub(crate) enum AccessScope {
     },
 }
 
-/// A part of a resource.
+/// Some cells of a resource.
 #[derive(Clone, Debug)]
 pub(crate) struct ResourceCells {
     pub(crate) cells: Vec<u32>,
-    /// The resource, with its compatible aliases.
+    /// The resource and its compatible aliases.
     pub(crate) resources: Vec<ResourceId>,
 }
 
-/// One dependency: of a barrier, an event, a semaphore, a submission, a wait of the host.
+/// One dependency, made by a barrier, an event, a semaphore, a submission or a wait on the host.
 #[derive(Clone, Debug)]
 pub(crate) struct LoggedDependency {
     pub(crate) first_scopes: Vec<SynchronizationScope>,
@@ -114,27 +115,27 @@ pub(crate) struct LoggedDependency {
     pub(crate) visible: Vec<AccessScope>,
 }
 
-/// Everything that happened.
+/// Everything that happened in an execution.
 #[derive(Default)]
 pub(crate) struct ExecutionLog {
     pub(crate) accesses: Vec<ExecutedAccess>,
-    /// Reads that may have taken place, of whatever resource.
+    /// Reads that may have happened, with unknown cells.
     pub(crate) possible_reads: Vec<ExecutedAccess>,
     pub(crate) dependencies: Vec<LoggedDependency>,
-    /// Per execution of a render pass: whether dependencies lead from one subpass to another, in whatever stages.
+    /// For each render pass instance: whether dependencies lead from one subpass to another, in whatever stages.
     pub(crate) subpass_reachability: Vec<Vec<Vec<bool>>>,
     pub(crate) destroyed: Vec<(Time, ResourceId)>,
-    /// Of these, what had its cells for itself.
+    /// The destroyed resources that shared no cells with others.
     pub(crate) destroyed_unshared: Vec<(Time, ResourceId)>,
-    /// Bindings of memory to sparse resources.
+    /// Sparse binds, with their times.
     pub(crate) binds: Vec<(Time, SparseBind)>,
     pub(crate) transfers: Vec<OwnershipTransfer>,
     pub(crate) subpasses: Vec<SubpassBegin>,
-    /// Batches, and presents as batch zero, that still wait at the end.
+    /// Step and batch of what still waits for a semaphore at the end. A present counts as batch zero.
     pub(crate) blocked: Vec<(u32, u32)>,
 }
 
-/// Half of a transfer between queue families.
+/// The release or acquire half of a queue family ownership transfer.
 pub(crate) struct OwnershipTransfer {
     pub(crate) time: Time,
     pub(crate) place: ProgramLocation,
@@ -149,7 +150,7 @@ pub(crate) struct SubpassBegin {
     pub(crate) time: Time,
     pub(crate) place: ProgramLocation,
     pub(crate) at: SubpassInstance,
-    /// What is inside the render area of each attachment.
+    /// The cells inside the render area, for each attachment.
     pub(crate) attachments: Vec<(ResourceId, Vec<u32>)>,
     /// Attachments that the subpass preserves.
     pub(crate) preserved: Vec<u32>,
@@ -162,24 +163,25 @@ impl SynchronizationScope {
         self.stages & op.stage != 0 && self.contains_in_time(op)
     }
 
-    /// As [`SynchronizationScope::contains`], whatever the stages.
+    /// As [`SynchronizationScope::contains`], but stages do not matter.
     pub(crate) fn contains_in_time(&self, op: &ExecutedAccess) -> bool {
         self.agent == op.agent && self.from < op.time && op.time < self.to
     }
 
-    /// Whether one operation could be in both: enough for a chain, even if there is none.
+    /// Whether an operation could be in both scopes. That is enough for a dependency chain, even if there is no such
+    /// operation.
     pub(crate) fn intersects(&self, other: &SynchronizationScope) -> bool {
         self.stages & other.stages != 0 && self.overlaps_in_time(other)
     }
 
-    /// As [`SynchronizationScope::intersects`], whatever the stages.
+    /// As [`SynchronizationScope::intersects`], but stages do not matter.
     pub(crate) fn overlaps_in_time(&self, other: &SynchronizationScope) -> bool {
         self.agent == other.agent && self.from.max(other.from) < self.to.min(other.to)
     }
 }
 
 impl AccessScope {
-    /// Whether they include the access to that cell, provided that its operation is in the scope.
+    /// Whether an access to the cell is in the access scope. The caller checks the synchronization scope.
     pub(crate) fn includes(&self, op: &ExecutedAccess, cell: u32) -> bool {
         match self {
             AccessScope::All => true,

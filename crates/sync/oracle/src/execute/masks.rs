@@ -1,35 +1,35 @@
-//! What masks of stages and accesses stand for, from the raw tables of the registry.
+//! Expands masks of stages and accesses, from the generated tables of the registry.
 //!
-//! Execution scopes grow along the pipelines, access scopes do not: both begin with [`expand_stages`].
-//! Spec: "Pipeline Stages", "Access Types".
+//! A synchronization scope also includes logically earlier or later stages, an access scope does not. Both start with
+//! [`expand_stages`]. Spec: `synchronization-pipeline-stages`, `synchronization-pipeline-stages-order`.
 
 use std::sync::LazyLock;
 
 use lavascope_abi::{AccessFlags2, PipelineStageFlags2 as Stage, SYNC_ACCESSES, SYNC_PIPELINES, SYNC_STAGES};
 
-/// The stage of layout transitions and ownership transfers; no bit of the registry.
+/// The stage of layout transitions and ownership transfers. The registry has no bit for it.
 pub(crate) const TRANSITION_STAGE: u64 = 1 << 63;
-/// The stage of the presentation engine; no bit of the registry.
+/// The stage of the presentation engine. The registry has no bit for it.
 pub(crate) const PRESENT_STAGE: u64 = 1 << 62;
-/// Whatever there is.
+/// All stages, including the two above.
 pub(crate) const EVERY_STAGE: u64 = u64::MAX;
 
-/// The stages of the first execution scope: those given and all that come logically earlier.
+/// The stages of the first synchronization scope: those in the mask and all logically earlier ones.
 pub(crate) fn first_scope(stages: u64, queue_flags: u32) -> u64 {
-    // The end of the pipe waits for all commands; its beginning for none.
+    // As a source, bottom-of-pipe means all commands; top-of-pipe means no stage.
     let stages = if stages & Stage::BOTTOM_OF_PIPE.0 != 0 { stages | Stage::ALL_COMMANDS.0 } else { stages };
     let given = expand_stages(stages, queue_flags);
     given | stages_in_order(given, LogicalOrder::Earlier)
 }
 
-/// The stages of the second execution scope: those given and all that come logically later.
+/// The stages of the second synchronization scope: those in the mask and all logically later ones.
 pub(crate) fn second_scope(stages: u64, queue_flags: u32) -> u64 {
     let stages = if stages & Stage::TOP_OF_PIPE.0 != 0 { stages | Stage::ALL_COMMANDS.0 } else { stages };
     let given = expand_stages(stages, queue_flags);
     given | stages_in_order(given, LogicalOrder::Later)
 }
 
-/// Groups replaced by their members. All commands also includes what barriers do themselves.
+/// Replaces groups of stages by their members. All-commands also includes layout transitions and ownership transfers.
 pub(crate) fn expand_stages(stages: u64, queue_flags: u32) -> u64 {
     let mut expanded = stages & (TRANSITION_STAGE | PRESENT_STAGE);
     for stage in SYNC_STAGES.iter().filter(|it| it.stage != 0 && stages & it.stage == it.stage) {
@@ -42,13 +42,13 @@ pub(crate) fn expand_stages(stages: u64, queue_flags: u32) -> u64 {
         }
     }
     if expanded & Stage::ACCELERATION_STRUCTURE_BUILD_KHR.0 != 0 {
-        // Copies of acceleration structures were builds before they had a stage of their own, and still count as such.
+        // Copies of acceleration structures had no stage of their own before; the build stage still includes them.
         expanded |= Stage::ACCELERATION_STRUCTURE_COPY_KHR.0;
     }
     expanded
 }
 
-/// Groups replaced by their members.
+/// Replaces groups of accesses by their members.
 pub(crate) fn expand_access(access: u64) -> u64 {
     let mut expanded = 0;
     for sync_access in SYNC_ACCESSES.iter().filter(|it| it.access != 0) {
@@ -61,8 +61,8 @@ pub(crate) fn expand_access(access: u64) -> u64 {
     expanded
 }
 
-/// The bits of which a mask must have one to include an access. `vkCmdDrawIndirectByteCountEXT` reads an indirect buffer
-/// and a counter at once, and the specification does not say which of the two reads it is.
+/// An access mask must contain one of these bits to include the access. `vkCmdDrawIndirectByteCountEXT` reads an
+/// indirect buffer and a counter in one access, and the specification does not say which flag it has, so both count.
 pub(crate) fn names_of_access(stage: u64, access: u64) -> u64 {
     match (Stage(stage), AccessFlags2(access)) {
         (Stage::DRAW_INDIRECT, AccessFlags2::TRANSFORM_FEEDBACK_COUNTER_READ_EXT) => {
@@ -72,7 +72,7 @@ pub(crate) fn names_of_access(stage: u64, access: u64) -> u64 {
     }
 }
 
-/// Whether one bit of `VkAccessFlags2` is a kind of writing.
+/// Whether one bit of `VkAccessFlags2` is a write.
 pub fn is_write(access: u64) -> bool {
     SYNC_ACCESSES.iter().any(|it| it.access == access && it.name.contains("WRITE"))
 }
@@ -97,13 +97,13 @@ enum LogicalOrder {
     Later,
 }
 
-/// The stages of all pipelines that lie on one side of any of `stages`.
+/// The logically earlier or later stages of `stages`, over all pipelines.
 fn stages_in_order(stages: u64, side: LogicalOrder) -> u64 {
     let table = if side == LogicalOrder::Earlier { &*EARLIER } else { &*LATER };
     (0..64).filter(|it| stages & (1 << it) != 0).fold(0, |all, it| all | table[it as usize])
 }
 
-// Asked for every scope of every program; walking the pipelines each time would be most of the work.
+// Cached, because every scope of every program needs them.
 static EARLIER: LazyLock<[u64; 64]> =
     LazyLock::new(|| std::array::from_fn(|it| stages_in_order_of(1 << it, LogicalOrder::Earlier)));
 static LATER: LazyLock<[u64; 64]> =

@@ -1,4 +1,4 @@
-//! Executes a program in the order of its submissions, and logs every access and dependency.
+//! Executes a program in submission order, and logs every access and dependency.
 
 pub(crate) mod cells;
 pub(crate) mod commands;

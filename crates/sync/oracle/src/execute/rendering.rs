@@ -1,7 +1,8 @@
-//! Execution of render passes and of rendering without them: transitions, load, resolve and store operations.
+//! Executes render passes and dynamic rendering: transitions, load, resolve and store operations.
 //!
-//! Transitions lie between subpasses, everything else inside of one, so that the scopes of subpass dependencies are
-//! spans of time like all others. Spec: "Render Pass", "Automatic layout transitions", "Implicit dependencies".
+//! Transitions lie between subpasses and all other operations within one. So the scopes of subpass dependencies are
+//! spans of time like all others. Spec: `renderpass-layout-transitions`, `renderpass-load-operations`,
+//! `renderpass-store-operations`.
 
 use lavascope_abi::{AccessFlags2 as Access, ImageAspectFlags as Aspect, ImageLayout, PipelineStageFlags2 as Stage};
 use lavascope_sync_ir::{
@@ -19,13 +20,13 @@ use super::{
     masks,
 };
 
-/// One execution of a render pass, or of rendering without one.
+/// One render pass instance.
 pub(crate) struct ExecutedPassInstance<'p> {
     number: usize,
     subpass: u32,
-    /// When the subpass began; without a render pass, the whole.
+    /// The time when the subpass began. For dynamic rendering, when rendering began.
     begin: Time,
-    /// Dependencies of barriers in the subpass, which reach to its end.
+    /// The dependencies of barriers in the subpass. Their second scopes stop at its end.
     subpass_barriers: Vec<usize>,
     pass: Option<PassState<'p>>,
     rendering: Option<&'p Rendering>,
@@ -35,18 +36,18 @@ struct PassState<'p> {
     pass: &'p RenderPass,
     views: &'p [AttachmentView],
     area: Area,
-    /// The dependencies of the render pass, explicit and implicit, with their numbers in the trace.
+    /// The explicit and implicit subpass dependencies, with their numbers in the log.
     dependencies: Vec<(SubpassDependency, usize)>,
 }
 
-/// What of attachments is accessed: the render area, and with multiview some views, which are layers.
+/// The part of an attachment that is accessed: the render area, and with multiview the layers of some views.
 #[derive(Clone, Copy)]
 struct AttachmentRegion {
     area: Area,
     views: Option<u32>,
 }
 
-/// A part of an attachment that is loaded and stored in one way.
+/// Aspects of an attachment with one load and one store operation.
 struct AttachmentAspect {
     aspects: u32,
     load: LoadOp,
@@ -59,7 +60,7 @@ impl ExecutedPassInstance<'_> {
         SubpassInstance { instance: self.number, subpass: self.subpass }
     }
 
-    /// Barriers know nothing of what was before.
+    /// First scopes of barriers in the subpass start here.
     pub(crate) fn subpass_begin(&self) -> Time {
         self.begin
     }
@@ -117,7 +118,7 @@ impl<'p> ProgramExecutor<'p> {
             let all = 0..state.pass.subpasses.len() as u32;
             let users = last_use(state.pass, number).map(|last| users_of_layout(state.pass, number, last, all));
             let layout = last_use(state.pass, number).and_then(|it| layout_in_subpass(state.pass, it, number));
-            // What no subpass uses goes from its initial layout to its final one, and no dependency is about it.
+            // An attachment without uses is transitioned from its initial to its final layout, with no dependency.
             if layout.unwrap_or(attachment.initial_layout) != attachment.final_layout {
                 let is_user =
                     |it: Option<u32>| it.is_some_and(|it| layout_in_subpass(state.pass, it, number).is_some());
@@ -201,7 +202,7 @@ impl<'p> ProgramExecutor<'p> {
         environment.pass = None;
     }
 
-    /// Barriers reach no further than this.
+    /// Second scopes of barriers in the subpass stop at its end.
     fn end_subpass_barriers(&mut self, environment: &mut Environment<'p>, end: Time) {
         let inside = environment.pass.as_mut().map(|it| std::mem::take(&mut it.subpass_barriers)).unwrap_or_default();
         inside.into_iter().for_each(|it| self.log.dependencies[it].second_scope.to = end);
@@ -251,7 +252,7 @@ impl<'p> ProgramExecutor<'p> {
         }
     }
 
-    /// What happens to the contents of attachments when a subpass begins.
+    /// Logs which attachments a subpass preserves and which become undefined.
     fn log_contents(
         &mut self,
         environment: &Environment<'p>,
@@ -279,7 +280,7 @@ impl<'p> ProgramExecutor<'p> {
         });
     }
 
-    /// Transitions to the layouts that the subpass wants.
+    /// Logs transitions to the layouts of the subpass.
     fn push_transitions_into(
         &mut self,
         environment: &Environment<'p>,
@@ -347,7 +348,7 @@ impl<'p> ProgramExecutor<'p> {
         }
     }
 
-    /// Says when a subpass is, in the dependencies from and to it.
+    /// Sets the times of a subpass in the dependencies from it and to it.
     fn set_scopes(&mut self, queue: u32, state: &PassState<'p>, subpass: u32, (from, to): (Time, Time)) {
         let flags = self.queue_flags(queue);
         let scope = |stages| SynchronizationScope { agent: ExecutionAgent::Queue(queue), from, to, stages };
@@ -432,8 +433,7 @@ impl<'p> ProgramExecutor<'p> {
         );
     }
 
-    /// Whether values were written to an attachment since the render pass instance began. Its load operation makes its
-    /// initial values, and is not counted.
+    /// Whether the render pass instance has written values to an attachment. Its load operation does not count.
     fn is_attachment_written(&self, environment: &Environment<'p>, resource: ResourceId, cells: &[u32]) -> bool {
         let Some(own) = environment.pass.as_ref().map(ExecutedPassInstance::subpass_instance) else { return false };
         let writes = Access::COLOR_ATTACHMENT_WRITE.0 | Access::DEPTH_STENCIL_ATTACHMENT_WRITE.0;
@@ -446,7 +446,7 @@ impl<'p> ProgramExecutor<'p> {
         })
     }
 
-    /// Resolving is work of color output, of whatever aspects.
+    /// Resolves execute in the color attachment output stage, for all aspects.
     fn push_resolve(
         &mut self,
         environment: &Environment<'p>,
@@ -473,7 +473,7 @@ impl<'p> ProgramExecutor<'p> {
     ) {
         let mut region = view.region.clone();
         region.aspects = aspects;
-        // Writes may be to the whole subresource, although only values in the render area change.
+        // A write may affect the whole subresource, although only values in the render area change.
         let is_write = masks::is_write(access.0);
         if !is_write {
             region.area =
@@ -499,7 +499,7 @@ fn dependency_indices(state: &PassState<'_>, is_wanted: impl Fn(&SubpassDependen
     state.dependencies.iter().filter(|(it, _)| is_wanted(it)).map(|(_, number)| *number).collect()
 }
 
-/// The layout in which a subpass uses an attachment, if it does.
+/// The layout in which a subpass uses an attachment, if it uses it.
 fn layout_in_subpass(pass: &RenderPass, subpass: u32, attachment: usize) -> Option<i32> {
     let subpass = &pass.subpasses[subpass as usize];
     let plain = subpass.inputs.iter().chain(&subpass.colors).chain(&subpass.depth_stencil);
@@ -508,8 +508,8 @@ fn layout_in_subpass(pass: &RenderPass, subpass: u32, attachment: usize) -> Opti
     all.find(|(it, _)| *it as usize == attachment).map(|(_, layout)| layout)
 }
 
-/// Whether no transition is between the uses of an attachment in two layouts. Of layouts that are only for reading an
-/// implementation takes care by itself.
+/// Whether no transition is needed between two uses of an attachment. Implementations switch between read-only layouts
+/// by themselves.
 fn is_one_layout(one: Option<i32>, other: Option<i32>) -> bool {
     let is_read_only = |layout: Option<i32>| match layout.map(ImageLayout) {
         Some(
@@ -524,7 +524,7 @@ fn is_one_layout(one: Option<i32>, other: Option<i32>) -> bool {
     one == other || is_read_only(one) && is_read_only(other)
 }
 
-/// Of some subpasses, those that use an attachment in the layout that one of them wants, with no other layout between.
+/// The subpasses in `among` that use the attachment in the layout of subpass `of`, with no other layout between.
 fn users_of_layout(pass: &RenderPass, attachment: usize, of: u32, among: std::ops::Range<u32>) -> Vec<u32> {
     let layout = |it: u32| layout_in_subpass(pass, it, attachment);
     let is_same = |it: &u32| is_one_layout(layout(*it), layout(of));
@@ -533,13 +533,13 @@ fn users_of_layout(pass: &RenderPass, attachment: usize, of: u32, among: std::op
     before.chain((of..among.end).filter(users).take_while(is_same)).collect()
 }
 
-/// Whether the contents of an attachment become undefined where a subpass begins. Spec: `VkSubpassDescription2`.
+/// Whether the contents of an attachment become undefined when a subpass begins. Spec: `VkSubpassDescription2`.
 fn becomes_undefined(pass: &RenderPass, subpass: u32, attachment: usize) -> bool {
     let keeps = |value: u32| {
         let is_preserved = pass.subpasses[value as usize].preserves.contains(&(attachment as u32));
         is_preserved || layout_in_subpass(pass, value, attachment).is_some()
     };
-    // As an input alone it would never be lost.
+    // An attachment that is only an input keeps its contents.
     let is_output = |item: &Subpass| {
         let without_inputs = Subpass { inputs: Vec::new(), ..item.clone() };
         let alone = RenderPass { subpasses: vec![without_inputs], ..RenderPass::default() };
@@ -558,7 +558,8 @@ fn last_use(pass: &RenderPass, attachment: usize) -> Option<u32> {
     (0..pass.subpasses.len() as u32).rev().find(|it| layout_in_subpass(pass, *it, attachment).is_some())
 }
 
-/// The views of a subpass that no other subpass has, of some that use an attachment; without multiview all or none.
+/// The views that only this subpass uses, compared with those for which `is_other` holds. Without multiview all or
+/// none.
 fn exclusive_views(
     pass: &RenderPass,
     subpass: u32,
@@ -585,7 +586,8 @@ fn resolves(subpass: &Subpass) -> Vec<(u32, u32)> {
     subpass.resolves.iter().map(|it| (it.source, it.target)).chain(depth).collect()
 }
 
-/// Where there is a transition at the border of the render pass, but no dependency.
+/// The implicit external dependencies, for subpasses that have a transition but no explicit dependency. Spec:
+/// `VkSubpassDependency2`.
 fn implicit_dependencies(pass: &RenderPass) -> Vec<SubpassDependency> {
     let access = Access::INPUT_ATTACHMENT_READ.0
         | Access::COLOR_ATTACHMENT_READ.0
@@ -666,7 +668,7 @@ fn attachment_aspects(attachment: &Attachment, view: &AttachmentView) -> Vec<Att
     }
 }
 
-/// A render area speaks of no slices: those of the view are meant.
+/// A render area has no depth: the slices are those of the view.
 fn with_view_slices(view: Area, mut area: Area) -> Area {
     (area.offset[2], area.extent[2]) = (view.offset[2], view.extent[2]);
     area

@@ -1,4 +1,4 @@
-//! Programs as short text: in counterexamples, and for people who look at a disagreement.
+//! Programs as short text, for counterexamples and for reading a disagreement.
 
 mod parse;
 mod print;

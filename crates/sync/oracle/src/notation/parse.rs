@@ -1,7 +1,7 @@
-//! Small programs from text, in the notation of the counterexamples, for tests of the oracle.
+//! Parses small programs, in the notation of the counterexamples, for the tests of the oracle.
 //!
-//! Resource 0 is an image of 8 texels in a row with one byte each, resource 1 a buffer of 8 bytes. There are three
-//! queues; the third is of another family.
+//! Resource 0 is an image with a row of 8 texels of one byte each. Resource 1 is a buffer of 8 bytes. There are three
+//! queues; the third belongs to another queue family.
 
 use lavascope_abi::{AccessFlags2, Format, ImageAspectFlags, QueueFlags};
 use lavascope_sync_ir::{
@@ -14,7 +14,7 @@ use lavascope_sync_ir::{
 use super::print::{ACCESSES, STAGES, print_place};
 use crate::{OracleRules, find_hazards};
 
-/// The hazards of a program, each once: `at KIND prior`, in the order of cells; or "clean".
+/// The hazards of a program, each once, as `at KIND prior` in the order of cells; or "clean".
 pub fn hazard_summary(text: &str, rules: OracleRules) -> String {
     summary(&parse(text), rules)
 }
@@ -32,7 +32,7 @@ pub fn summary(program: &Program, rules: OracleRules) -> String {
     if found.is_empty() { "clean".into() } else { found.join(", ") }
 }
 
-/// Two resources, three queues, and enough of everything else.
+/// A program with two resources, three queues, semaphores and events, but no commands.
 pub fn base_program() -> Program {
     let flags = QueueFlags::GRAPHICS.0 | QueueFlags::COMPUTE.0 | QueueFlags::TRANSFER.0;
     let image = ImageDesc {
@@ -264,7 +264,7 @@ pub fn stages(text: &str) -> u64 {
     parts.fold(0, |all, part| all | STAGES.iter().find(|it| it.0 == part).unwrap_or_else(|| panic!("{part}")).1)
 }
 
-/// Names may stand behind the name of a stage, which says nothing here.
+/// An access may follow the name of a stage, as in `TR.W`. The stage is ignored.
 pub fn accesses(text: &str) -> u64 {
     let parts = text.trim().split('|').filter(|it| !it.is_empty());
     parts.fold(0, |all, part| {

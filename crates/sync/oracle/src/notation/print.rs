@@ -1,7 +1,6 @@
-//! Programs as short text, for people who look at a disagreement.
+//! Prints programs as short text, one command or step per line.
 //!
-//! One command or step per line; the words are explained where they are made. It is for reading only: scenarios
-//! have a format of their own.
+//! The text is only for people who read a disagreement. Scenarios have a file format of their own.
 
 use std::fmt::Write;
 
@@ -12,7 +11,7 @@ use lavascope_sync_ir::{
     SubmitBatch, SyncScope, WaitEvents,
 };
 
-/// Short names of single stages and of groups.
+/// Short names of single stages and of groups of stages.
 pub(crate) const STAGES: &[(&str, u64)] = &[
     ("DI", S::DRAW_INDIRECT.0),
     ("IX", S::INDEX_INPUT.0),
@@ -33,7 +32,7 @@ pub(crate) const STAGES: &[(&str, u64)] = &[
     ("BOTTOM", S::BOTTOM_OF_PIPE.0),
 ];
 
-/// Short names of accesses; capitals write.
+/// Short names of access flags. Names of writes are in capitals.
 pub(crate) const ACCESSES: &[(&str, u64)] = &[
     ("ir", A::INDIRECT_COMMAND_READ.0),
     ("ix", A::INDEX_READ.0),
@@ -83,7 +82,7 @@ pub fn print(program: &Program) -> String {
     text
 }
 
-/// Step, batch, command buffer and the path of commands; or the step alone.
+/// The location as `step.batch.command_buffer:path of commands`, or the step alone.
 pub fn print_place(place: &ProgramLocation) -> String {
     match place {
         ProgramLocation::Step(step) => format!("{step}"),

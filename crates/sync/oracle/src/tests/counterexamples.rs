@@ -1,4 +1,4 @@
-//! The programs that once caught a wrong rule in an engine; here they hold the oracle.
+//! Programs that once exposed a wrong rule in an engine; here they test the oracle.
 
 use crate::OracleRules;
 use crate::notation::hazard_summary;
@@ -32,8 +32,8 @@ fn visibility_for_write_after_write() {
     assert_eq!(hazard_summary(text, CONTRACT), "0.0.0:1 WAW 0.0.0:0");
 }
 
-/// The prototype's oracle let the two transitions pass and held the write against the first one; here the later one stands
-/// for both. The specification says of barriers what the switch adds for others.
+/// The transitions have no hazard with each other, because the specification orders transitions of barriers.
+/// `all_transitions_ordered` extends that to other transitions.
 #[test]
 fn transitions_of_one_queue_are_ordered() {
     let text = "
@@ -93,7 +93,7 @@ fn an_event_waits_for_what_was_there_at_the_set() {
           TR.W [2,3)
         submit q0 wait[] cbs[1, 1] sig[]";
     assert_eq!(hazard_summary(text, SPECIFICATION), "0.0.1:2 WAW 0.0.0:2");
-    // Without the second set being nothing, as the event is signaled already.
+    // Without the reset, the second set has no effect, because the event is already signaled.
     let reset = text.replace("exec cb0", "exec cb0\n reset e0");
     assert_eq!(hazard_summary(&reset, SPECIFICATION), "0.0.1:3 WAW 0.0.0:3");
 }
@@ -122,7 +122,7 @@ fn elements_of_one_command_do_not_chain() {
     assert!(hazard_summary(&twice, SPECIFICATION).contains("0.0.0:1 WAR 0.0.0:0"));
 }
 
-/// There is a path to the batch, so that the kind is not a racing one.
+/// A chain leads to the batch, so this is not a racing hazard.
 #[test]
 fn a_signal_includes_the_earlier_signals() {
     let text = "

@@ -1,4 +1,4 @@
-//! Tests of the oracle: the counterexamples, and single rules in both directions.
+//! Tests of the oracle: the counterexamples, and single rules with and without a hazard.
 
 mod counterexamples;
 mod queues;

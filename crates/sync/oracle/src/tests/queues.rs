@@ -1,4 +1,4 @@
-//! Single rules between queues, and between queues and the host, each in both directions.
+//! Single rules between queues and between queues and the host, each with and without a hazard.
 
 use crate::notation::{hazard_summary, parse};
 use crate::{OracleRules, find_hazards};
@@ -10,7 +10,7 @@ const WRITE_AND_READ: &str = "
       FS.smp [0,1)
 ";
 
-/// Both settings must say the same.
+/// Checks that both sets of rules give the same hazards.
 fn both(steps: &str) -> String {
     let text = format!("{WRITE_AND_READ}{}", steps.replace(" / ", "\n"));
     let specification = hazard_summary(&text, OracleRules::SPECIFICATION);
@@ -36,13 +36,13 @@ fn binary_semaphores() {
         ("submit q0 cbs[1] / submit q1 cbs[0]", "1.0.0:0 WRR 0.0.0:0"),
         ("submit q0 cbs[0] / submit q1 cbs[0]", "1.0.0:0 WRW 0.0.0:0"),
         ("submit q0 cbs[0] / submit q0 cbs[1]", "1.0.0:0 RAW 0.0.0:0"),
-        // A signal of an earlier batch does not cover the later one.
+        // A signal of an earlier batch does not include a later batch.
         ("submit q0 cbs[] sig[(0, ALL)] / submit q0 cbs[0] / submit q1 wait[(0, ALL)] cbs[1]", "2.0.0:0 RRW 1.0.0:0"),
         ("submit q0 cbs[0] / submit q0 cbs[] sig[(0, ALL)] / submit q1 wait[(0, ALL)] cbs[1]", "clean"),
-        // A wait holds for all later batches.
+        // A wait holds for all later batches, too.
         ("submit q0 cbs[0] sig[(0, ALL)] / submit q1 wait[(0, ALL)] cbs[] / submit q1 cbs[1]", "clean"),
         ("submit q0 cbs[0] sig[(0, ALL)] / submit q1 cbs[1] / submit q1 wait[(0, ALL)] cbs[]", "1.0.0:0 RRW 0.0.0:0"),
-        // Through a third queue, if the stages agree.
+        // A chain through a third queue needs matching stages.
         (
             "submit q0 cbs[0] sig[(0, ALL)] / submit q2 wait[(0, TR)] cbs[] sig[(1, TR)] / submit q1 wait[(1, FS)] cbs[1]",
             "clean",
@@ -51,7 +51,7 @@ fn binary_semaphores() {
             "submit q0 cbs[0] sig[(0, ALL)] / submit q2 wait[(0, TR)] cbs[] sig[(1, CS)] / submit q1 wait[(1, FS)] cbs[1]",
             "2.0.0:0 RAW 0.0.0:0",
         ),
-        // On one queue, too.
+        // The same on a single queue.
         ("submit q0 cbs[0] sig[(0, TR)] / submit q0 wait[(0, FS)] cbs[1]", "clean"),
         ("submit q0 cbs[0] sig[(0, ALL)] ; wait[(0, ALL)] cbs[1]", "clean"),
     ]);
@@ -91,19 +91,19 @@ fn timelines() {
             "submit q0 cbs[0] sig[(0=1, ALL)] / submit q1 wait[(0=1, ALL)] cbs[] / submit q2 wait[(0=1, ALL)] cbs[1]",
             "clean",
         ),
-        // The wait is there before the signal.
+        // The wait is submitted before the signal.
         ("submit q1 wait[(0=1, ALL)] cbs[1] / submit q0 cbs[0] sig[(0=1, ALL)]", "clean"),
         (
             "submit q0 cbs[] sig[(0=1, ALL)] / submit q0 cbs[0] sig[(0=2, ALL)] / submit q1 wait[(0=1, ALL)] cbs[1]",
             "2.0.0:0 RRW 1.0.0:0",
         ),
         ("submit q0 cbs[0] / submit q1 wait[(0=0, ALL)] cbs[1]", "1.0.0:0 RRW 0.0.0:0"),
-        // Of several signals one is waited for.
+        // Of several signals, only one satisfies the wait.
         (
             "submit q0 cbs[0] sig[(0=1, ALL)] / submit q2 cbs[] sig[(0=2, ALL)] / submit q1 wait[(0=2, ALL)] cbs[1]",
             "2.0.0:0 RRW 0.0.0:0",
         ),
-        // The host.
+        // Waits and signals of the host.
         ("submit q0 cbs[0] sig[(0=1, TR)] / host wait 0=1 / submit q1 cbs[1]", "clean"),
         ("submit q0 cbs[0] sig[(0=1, CS)] / host wait 0=1 / submit q1 cbs[1]", "2.0.0:0 RAW 0.0.0:0"),
         ("submit q1 wait[(0=1, ALL)] cbs[1] / submit q0 cbs[0] / idle q0 / host signal 0=1", "clean"),
@@ -130,7 +130,7 @@ fn host_waits() {
         ("submit q0 cbs[0] fence 0 / submit q1 cbs[1] / fence wait 0", "1.0.0:0 RRW 0.0.0:0"),
         ("submit q0 cbs[] fence 0 / submit q0 cbs[0] / fence wait 0 / submit q1 cbs[1]", "3.0.0:0 RRW 1.0.0:0"),
         ("submit q0 cbs[0] fence 0 / fence reset 0 / fence wait 0 / submit q1 cbs[1]", "3.0.0:0 RRW 0.0.0:0"),
-        // A signal comes after the fences before it, whatever its stages.
+        // A signal includes earlier fence signals, whatever its stages.
         ("submit q0 cbs[0] fence 0 / submit q0 cbs[] sig[(0, CS)] / submit q1 wait[(0, FS)] cbs[1]", "clean"),
     ]);
 }
@@ -146,12 +146,12 @@ fn host_accesses() {
         ("submit q0 cbs[0] / host read [0,1)", "1 RRW 0.0.0:0"),
         ("submit q0 cbs[0] / idle q0 / host read [0,1)", "2 RAW 0.0.0:0"),
         ("host read [0,1) / submit q0 cbs[0]", "clean"),
-        // What a semaphore makes visible it makes visible to devices.
+        // A semaphore makes memory visible to devices only.
         (
             "submit q0 cbs[0] sig[(0, ALL)] / submit q1 wait[(0, ALL)] cbs[] / idle q1 / host read [0,1)",
             "3 RAW 0.0.0:0",
         ),
-        // A signal comes after the submission that it is in, even if it comes after no stage.
+        // A signal comes after its submission, even with an empty stage mask.
         ("submit q1 wait[(0=1, ALL)] cbs[1] / host write [0,1) / submit q0 cbs[] sig[(0=1, )]", "clean"),
         ("submit q1 wait[(0=1, ALL)] cbs[1] / submit q0 cbs[] sig[(0=1, )] / host write [0,1)", "2 WRR 0.0.0:0"),
     ]);
@@ -172,7 +172,7 @@ fn host_events() {
         let wait = format!("cb0:\nwait1 e0 {masks}\nTR.W [0,1)");
         hazard_summary(&format!("{wait}\nhost read [0,1)\nhost set e0\nsubmit q0 cbs[0]"), OracleRules::CONTRACT)
     };
-    // The submission orders the host's accesses anyway.
+    // The submission itself orders the accesses of the host.
     assert_eq!(text("HO -> TR :"), "clean");
     assert_eq!(text("CS -> TR :"), "clean");
 }
@@ -223,14 +223,14 @@ fn ownership() {
     let (release, acquire) = ("S=TR SA=W -> D= DA=", "S=FS SA= -> D=FS DA=smp");
     assert_eq!(text(release, acquire, "ALL"), "clean");
     assert_eq!(text("S=TR SA= -> D= DA=", acquire, "ALL"), "0.0.0:1 WAW 0.0.0:0");
-    // The wait makes everything visible but the acquire itself.
+    // The semaphore wait makes everything visible except what the acquire itself writes.
     assert_eq!(text(release, "S=FS SA= -> D=FS DA=", "ALL"), "1.0.0:1 RAW 1.0.0:0");
-    // Neither half is in a stage that could be waited for.
+    // The two halves of the transfer execute in no stage that a semaphore wait could name.
     assert_eq!(text(release, acquire, "FS"), "1.0.0:0 WAW 0.0.0:0, 1.0.0:0 WAW 0.0.0:1");
     assert_eq!(text(release, acquire, "CS"), "1.0.0:0 WAW 0.0.0:0, 1.0.0:0 WAW 0.0.0:1");
     let write = "cb0:\nTR.r [0,1)\nbarrier Own(0,1)[S=TR SA= -> D=FS DA=]\nFS.SW [0,1)\nsubmit q0 cbs[0]";
     assert_eq!(hazard_summary(write, OracleRules::CONTRACT), "0.0.0:2 WAR 0.0.0:0, 0.0.0:2 WAW 0.0.0:1");
-    // A release comes before nothing on its own queue.
+    // A release has an empty second scope on its own queue.
     let own = "cb0:\nTR.W [0,1)\nbarrier Own(0,1)[S=TR SA=W -> D=FS DA=smp]\nFS.smp [0,1)\nsubmit q0 cbs[0]";
     assert_eq!(hazard_summary(own, OracleRules::CONTRACT), "0.0.0:2 RAW 0.0.0:0, 0.0.0:2 RAW 0.0.0:1");
 }

@@ -1,4 +1,4 @@
-//! Single rules of render passes, of rendering without them, of raster order and of shared memory.
+//! Single rules of render passes, dynamic rendering, rasterization order and shared memory.
 
 use lavascope_abi::{Format, ImageAspectFlags};
 use lavascope_sync_ir::{
@@ -24,7 +24,7 @@ fn program(commands: Vec<Command>, passes: Vec<RenderPass>) -> Program {
     }
 }
 
-/// Both settings must say the same.
+/// Checks that both sets of rules give the same hazards.
 fn both(program: &Program) -> String {
     let specification = summary(program, OracleRules::SPECIFICATION);
     assert_eq!(specification, summary(program, OracleRules::CONTRACT));
@@ -56,7 +56,7 @@ fn scope([src, src_access, dst, dst_access]: [&str; 4]) -> SyncScope {
     }
 }
 
-/// One color attachment in subpasses that all draw to it, layout 2 inside.
+/// A render pass with one color attachment, which all subpasses draw to in layout 2.
 fn pass(subpasses: usize, load: LoadOp, dependencies: Vec<SubpassDependency>) -> RenderPass {
     RenderPass {
         attachments: vec![Attachment {
@@ -73,7 +73,7 @@ fn pass(subpasses: usize, load: LoadOp, dependencies: Vec<SubpassDependency>) ->
     }
 }
 
-/// Commands in a render pass, with others around it; `|` parts what is before, each subpass, and what is after.
+/// Commands inside and around a render pass; `|` separates those before it, each subpass, and those after it.
 fn run(pass: RenderPass, area: Area, text: &str) -> String {
     let parts: Vec<_> = text.split('|').map(|it| commands(it.trim())).collect();
     let mut all = parts[0].clone();
@@ -111,9 +111,9 @@ fn load_operations() {
     assert_eq!(outside(LoadOp::Load, good()), "clean");
     let no_read = vec![external(None, Some(0), ["TR", "W", "CO", "CW"])];
     assert_eq!(outside(LoadOp::Load, no_read), "1 RAW 0");
-    // Without a load operation it is the store operation that meets the write.
+    // Without a load operation the first conflict is with the store operation.
     assert_eq!(outside(LoadOp::None, vec![]), "2 WAW 0");
-    // What is written may be anywhere, not in the area alone.
+    // A clear may write the whole subresource, not only the area.
     let elsewhere = |load| run(pass(1, load, vec![]), HALF, "TR.W [4,8) || ");
     assert_eq!(elsewhere(LoadOp::Clear), "1 WAW 0");
 }
@@ -125,10 +125,10 @@ fn draws_are_in_raster_order() {
     assert_eq!(run(pass(1, LoadOp::Load, vec![]), AREA, &format!("|CO.cr [0,8) @color; {draw}|")), "clean");
     assert_eq!(run(pass(1, LoadOp::Clear, vec![]), AREA, "|CO.CW [0,8) @color; CO.CW [0,8)|"), "2 WAW 1");
     assert_eq!(run(pass(1, LoadOp::Clear, vec![]), AREA, "|FS.SW [0,8) @color|"), "1 WAW 0");
-    // Input attachments see what was loaded, but not what was drawn.
+    // An input attachment read sees what the load operation wrote, but not what a draw wrote.
     assert_eq!(run(pass(1, LoadOp::Clear, vec![]), AREA, "|FS.in [0,8)|"), "clean");
     assert_eq!(run(pass(1, LoadOp::Clear, vec![]), AREA, &format!("|{draw}; FS.in [0,8)|")), "2 RAW 1");
-    // Outside of render passes there is no such order.
+    // Outside of render passes there is no rasterization order.
     assert_eq!(both(&program(commands(&format!("{draw}; {draw}")), vec![])), "1 WAW 0");
 }
 
@@ -168,13 +168,13 @@ fn stores_of_attachments_that_are_only_read_write() {
 fn subpasses() {
     let draw = "CO.CW [0,8) @color";
     let two = |dependencies| run(pass(2, LoadOp::Clear, dependencies), AREA, &format!("|{draw}|{draw}|"));
-    // Nothing leads from one to the other: the draws race, and the load operation is before both.
+    // Nothing orders the two subpasses: the draws race. The load operation comes before both.
     assert_eq!(two(vec![]), "3 WRW 1");
     let inner = |masks| vec![external(Some(0), Some(1), masks)];
     assert_eq!(two(inner(["CO", "CW", "CO", "CW"])), "clean");
     assert_eq!(two(inner(["CO", "CW", "CS", "CW"])), "3 WAW 1");
     assert_eq!(two(inner(["EF", "", "CO", "CW"])), "3 WAW 1");
-    // A dependency is between its two subpasses only.
+    // A subpass dependency orders only its two subpasses.
     let outside = run(pass(2, LoadOp::None, inner(["TR", "W", "CO", "CW"])), AREA, "TR.W [0,8) ||CO.CW [0,1) @color|");
     assert!(outside.contains("WAW 0"), "{outside}");
 }
@@ -185,7 +185,7 @@ fn barriers_in_subpasses_stay_there() {
     let draw = "CO.CW [0,8) @color";
     let run = |text: &str| run(pass(1, LoadOp::Clear, vec![]), AREA, text);
     assert_eq!(run(&format!("|{draw}; {barrier}; FS.in [0,8)|")), "clean");
-    // Not what was before the render pass, and not what comes after it.
+    // A barrier in a subpass includes neither commands before the render pass nor those after it.
     let before = run("FS.SW r1 [0,1) | barrier Global[S=ALL SA=MW -> D=ALL DA=mr]; FS.sr r1 [0,1) |");
     assert_eq!(before, "3 RAW 0");
     let after = run("| FS.SW r1 [0,1); barrier Global[S=ALL SA=MW -> D=ALL DA=mr] | FS.sr r1 [0,1)");
@@ -201,17 +201,17 @@ fn transitions_of_attachments() {
         (pass.attachments[0].initial_layout, pass.attachments[0].final_layout) = (initial, last);
         pass
     };
-    // The implicit dependency waits for nothing.
+    // The first scope of the implicit dependency is empty.
     assert_eq!(run(with(0, 2, vec![]), AREA, "||"), "clean");
     assert_eq!(run(with(0, 2, vec![]), AREA, "TR.W [0,8) ||"), "1 WAW 0");
     let good = || vec![external(None, Some(0), EXTERNAL_IN)];
     assert_eq!(run(with(0, 2, good()), AREA, "TR.W [0,8) ||"), "clean");
-    // Of an explicit one that does not say what comes after, the load operation knows nothing.
+    // An explicit dependency with an empty destination mask does not order the load operation.
     let blind = vec![external(None, Some(0), ["TR", "W", "TR", ""])];
     assert_eq!(run(with(0, 2, blind), AREA, "||"), "0 WAW 0");
-    // All of the attachment is transitioned, whatever the area.
+    // A transition affects the whole attachment, not only the area.
     assert_eq!(run(with(0, 2, vec![]), HALF, "TR.W [4,8) ||"), "1 WAW 0");
-    // At the end.
+    // The transition at the end of the render pass.
     assert_eq!(run(with(2, 5, vec![]), AREA, "||"), "clean");
     let out = |masks| vec![external(Some(0), None, masks)];
     assert!(run(with(2, 5, vec![]), AREA, "|| FS.smp [0,8)").contains("2 RAW 1"));
@@ -293,7 +293,7 @@ fn suspended_rendering_goes_on() {
     all.extend(draw);
     all.push(Command::EndRendering);
     assert_eq!(both(&program(all.clone(), vec![])), "clean");
-    // Another rendering is not in order with the first.
+    // A second rendering is not ordered after the first.
     all[3] = Command::BeginRendering(Rendering { is_resuming: false, ..second });
     all[0] = Command::BeginRendering(rendering(LoadOp::Clear, StoreOp::Store));
     assert!(both(&program(all, vec![])).contains("3 WAW 2"));
@@ -321,7 +321,7 @@ fn resolves() {
     assert_eq!(with("barrier Global[S=CO SA=CW -> D=TR DA=r]"), "clean");
 }
 
-/// Two resources in one memory: a buffer of 8 bytes, and something else at byte 4.
+/// Two resources in one memory: a buffer of 8 bytes, and another resource at byte 4.
 fn shared(other: ResourceKind, text: &str) -> String {
     let mut program = program(commands(text), vec![]);
     let binding = |offset, size| Some(MemoryBinding { memory: MemoryId(0), offset, size });
@@ -341,13 +341,13 @@ fn shared_memory() {
     assert_eq!(linear("TR.W [0,1); TR.r r1 [4,5)"), "1 RAW 0");
     assert_eq!(linear("TR.W [0,1); TR.r r1 [5,8)"), "clean");
     assert_eq!(linear("TR.W [0,8); TR.r r1 [0,4)"), "clean");
-    // Every texel of an image with optimal tiling may be anywhere in its memory.
+    // A texel of an image with optimal tiling may lie anywhere in the memory of the image.
     let opaque = |text| shared(image(Tiling::Optimal), text);
     assert_eq!(opaque("TR.W [0,1); TR.r r1 [5,8)"), "1 RAW 0");
     assert_eq!(opaque("TR.W [0,1); TR.r r1 [0,4)"), "clean");
     assert_eq!(opaque("TR.r r1 [7,8); TR.W [0,1)"), "1 WAR 0");
     assert_eq!(opaque("TR.W [0,1); TR.W [1,2)"), "clean");
-    // Another texel does not stand for the first.
+    // An ordered access to another texel does not replace an access to the first.
     let two = "CS.SW [0,1); TR.W [1,2); barrier Global[S=TR SA=W -> D=TR DA=r]; TR.r r1 [5,6)";
     assert_eq!(opaque(two), "3 RAW 0");
     assert_eq!(opaque("TR.W [0,1); barrier Global[S=TR SA=W -> D=TR DA=r]; TR.r r1 [5,8)"), "clean");
@@ -404,7 +404,7 @@ fn parts_of_images() {
     let row = |y| ImageRegion { area: Some(Area { offset: [0, y, 0], extent: [4, 1, 1] }), ..all.clone() };
     assert!(pair(row(0), row(1)));
     assert!(!pair(row(1), row(1)));
-    // The second level has two rows only.
+    // The second mip level has only two rows.
     let small = |y| ImageRegion { mips: 1..2, ..row(y) };
     assert!(pair(small(2), small(2)));
     let stencil = ImageRegion { aspects: ImageAspectFlags::STENCIL.0, ..all.clone() };

@@ -1,9 +1,9 @@
-//! Single rules of dependencies inside of one queue, each in both directions.
+//! Single rules of dependencies within a queue, each with and without a hazard.
 
 use crate::OracleRules;
 use crate::notation::hazard_summary;
 
-/// Both settings must say the same.
+/// Checks that both sets of rules give the same hazards.
 fn both(commands: &str) -> String {
     let text = format!("cb0:\n{}\nsubmit q0 cbs[0]", commands.replace("; ", "\n"));
     let specification = hazard_summary(&text, OracleRules::SPECIFICATION);
@@ -11,7 +11,7 @@ fn both(commands: &str) -> String {
     specification.replace("0.0.0:", "")
 }
 
-/// Pairs of programs in one queue and what is wrong with them.
+/// Programs for one queue, with their hazards.
 fn table(rows: &[(&str, &str)]) {
     for (commands, expected) in rows {
         assert_eq!(both(commands), *expected, "{commands}");
@@ -93,7 +93,8 @@ fn chains() {
         (&format!("{first}; barrier Global[S=CS SA= -> D=TR DA=r]; TR.r [0,1)"), "3 RAW 0"),
         (&format!("{first}; barrier Global[S=DI SA= -> D=TR DA=r]; TR.r [0,1)"), "3 RAW 0"),
         (&format!("{first}; barrier Global[S=VS SA= -> D=TR DA=]; TR.r [0,1)"), "3 RAW 0"),
-        // Not available in the first, and too late in the second, which does not hold the write itself.
+        // The first barrier does not make the write available. The first scope of the second does not contain the write
+        // itself.
         (
             "CS.SW [0,1); barrier Global[S=CS SA= -> D=VS DA=]; barrier Global[S=VS SA=SW -> D=TR DA=r]; TR.r [0,1)",
             "3 RAW 0",
@@ -102,7 +103,7 @@ fn chains() {
             "CS.SW [0,1); barrier Global[S=CS SA= -> D=VS DA=]; barrier Global[S=VS|CS SA=SW -> D=TR DA=r]; TR.r [0,1)",
             "clean",
         ),
-        // Barriers in the wrong order.
+        // The same barriers in the wrong order.
         (
             "CS.SW [0,1); barrier Global[S=VS SA= -> D=TR DA=r]; barrier Global[S=CS SA=SW -> D=VS DA=]; TR.r [0,1)",
             "3 RAW 0",
@@ -119,7 +120,7 @@ fn resource_barriers() {
         ("TR.r [0,1); barrier Res(1,2)[S=TR SA= -> D=FS DA=]; FS.SW [0,1)", "clean"),
         ("TR.W r1 [0,4); barrier Res(r1 0,4)[S=TR SA=W -> D=FS DA=sr]; FS.sr r1 [2,3)", "clean"),
         ("TR.W r1 [0,4); barrier Res(0,4)[S=TR SA=W -> D=FS DA=sr]; FS.sr r1 [2,3)", "2 RAW 0"),
-        // Available by a barrier of the range, visible by a global one.
+        // A resource barrier makes the write available, a global one makes it visible.
         (
             "TR.W [0,1); barrier Res(0,1)[S=TR SA=W -> D=CS DA=]; barrier Global[S=CS SA= -> D=FS DA=smp]; FS.smp [0,1)",
             "clean",
@@ -138,7 +139,8 @@ fn version_one_is_one_dependency() {
         ("FS.smp [0,1); barrier1 TR -> FS : ; TR.W [0,1)", "2 WAR 0"),
         ("TR.W [0,1); barrier1 TR -> FS : Global[SA=W DA=smp]; FS.smp [0,1)", "clean"),
         ("TR.W [0,1); barrier1 TR -> FS : ; FS.smp [0,1)", "2 RAW 0"),
-        // What one element makes available another makes visible; in version 2 it does not.
+        // In version 1 one element makes the write available and another makes it visible. In version 2 they do not
+        // combine.
         ("TR.W [0,1); barrier1 TR -> FS : Global[SA=W DA=] + Global[SA= DA=smp]; FS.smp [0,1)", "clean"),
         (
             "TR.W [0,1); barrier Global[S=TR SA=W -> D=FS DA=] + Global[S=TR SA= -> D=FS DA=smp]; FS.smp [0,1)",
@@ -166,7 +168,7 @@ fn transitions() {
         ("TR.W [0,1); barrier Global[S=TR SA=W -> D=CS DA=]; barrier Trans(0,1)[S=CS SA= -> D= DA=]", "clean"),
         ("TR.W [0,1); barrier Global[S=TR SA= -> D=CS DA=]; barrier Trans(0,1)[S=CS SA= -> D= DA=]", "2 WAW 0"),
         ("barrier Trans(0,1)[S= SA= -> D=CS DA=]; barrier Trans(0,1)[S=CS SA= -> D=FS DA=smp]; FS.smp [0,1)", "clean"),
-        // All commands include what barriers do.
+        // All-commands includes layout transitions.
         ("barrier Trans(0,1)[S= SA= -> D= DA=]; barrier Global[S=ALL SA= -> D=FS DA=smp]; FS.smp [0,1)", "clean"),
         (
             "barrier Trans(0,1)[S= SA= -> D= DA=]; barrier Global[S=GRAPHICS SA= -> D=FS DA=smp]; FS.smp [0,1)",
@@ -184,13 +186,13 @@ fn the_switches() {
     let reads = OracleRules { most_recent_reads: true, ..specification };
     let writes = OracleRules { visible_writes: true, ..specification };
     let transfers = OracleRules { all_transitions_ordered: true, ..specification };
-    // A read after a read that sees the write.
+    // A read after another read that sees the write.
     let chain = "TR.W [0,1); barrier Global[S=TR SA=W -> D=VS DA=sr]; VS.sr [0,1); barrier Global[S=VS SA= -> D=CS DA=]; CS.sr [0,1)";
     assert_eq!(verdict(chain, specification), "0.0.0:4 RAW 0.0.0:0");
     assert_eq!(verdict(chain, reads), "clean");
     let loose = chain.replace("S=VS SA= -> D=CS DA=", "S=VS SA= -> D=FS DA=");
     assert_eq!(verdict(&loose, reads), "0.0.0:4 RAW 0.0.0:0");
-    // Writes, with a read between and without.
+    // Two writes, without and with a read between.
     let plain = "TR.W [0,1); barrier Global[S=TR SA=W -> D=TR DA=]; TR.W [0,1)";
     assert_eq!(verdict(plain, specification), "clean");
     assert_eq!(verdict(plain, writes), "0.0.0:2 WAW 0.0.0:0");
@@ -198,7 +200,7 @@ fn the_switches() {
     let read = "TR.W [0,1); barrier Global[S=TR SA=W -> D=VS DA=sr]; VS.sr [0,1); barrier Global[S=VS SA= -> D=TR DA=]; TR.W [0,1)";
     assert_eq!(verdict(read, specification), "clean");
     assert_eq!(verdict(read, writes), "clean");
-    // Transitions of barriers are in order by the letter too; releases that change no layout are not.
+    // Barriers' transitions are ordered by the specification, too. Releases without a layout change are not.
     let two = "barrier Trans(0,2)[S= SA= -> D= DA=]; barrier Trans(1,3)[S= SA= -> D=CS DA=sr]; CS.sr [1,2)";
     assert_eq!(verdict(two, specification), "clean");
     assert_eq!(verdict(&two.replace("CS.sr [1,2)", "CS.sr [0,1)"), specification), "0.0.0:2 RAW 0.0.0:0");
@@ -226,18 +228,20 @@ fn markers() {
         (&two("CS", "FS"), "1 WAW 0"),
         (&two("ALL", "CS"), "1 WAW 0"),
         (&two("CS", "ALL"), "clean"),
-        // What earlier commands did in the stage or before it, they did before; what they wrote is not available by that.
+        // A marker comes after earlier commands in its stage or a logically earlier one. That does not make their
+        // writes available.
         (&format!("CS.sr r1 [0,4); {}", mark("CS")), "clean"),
         (&format!("VS.sr r1 [0,4); {}", mark("FS")), "clean"),
         (&format!("FS.sr r1 [0,4); {}", mark("VS")), "1 WAR 0"),
         (&format!("CS.SW r1 [0,4); {}", mark("CS")), "1 WAW 0"),
         (&format!("CS.SW r1 [0,4); barrier Global[S=CS SA=SW -> D=VS DA=]; {}", mark("CS")), "2 WAW 0"),
         (&format!("CS.sr r1 [0,4); barrier Global[S=CS SA= -> D=VS DA=]; {}", mark("FS")), "clean"),
-        // Others find them where transfers are.
+        // Later commands see the marker as a transfer write.
         (&format!("{}; CS.sr r1 [0,4)", mark("CS")), "1 RAW 0"),
         (&format!("{}; barrier Global[S=TR SA=W -> D=CS DA=sr]; CS.sr r1 [0,4)", mark("CS")), "clean"),
     ]);
-    // A dependency may lead to the stage of the marker instead of to transfers; by the letter that is enough after a write.
+    // A barrier may lead to the stage of the marker instead of transfers. By the specification that is enough after a
+    // write.
     let text =
         format!("cb0:\nCS.SW r1 [0,4)\nbarrier Global[S=CS SA=SW -> D=VS DA=]\n{}\nsubmit q0 cbs[0]", mark("FS"));
     assert_eq!(hazard_summary(&text, OracleRules::SPECIFICATION), "clean");
@@ -263,7 +267,7 @@ fn events() {
         ("TR.r [0,1); CS.sr [0,1); set1 e0 TR; set1 e1 CS; wait1 e0 TR -> FS : ; FS.SW [0,1)", "5 WAR 1"),
         ("TR.W [0,1); set1 e0 TR; wait1 e0 TR -> FS : Trans(0,1)[SA=W DA=smp]; FS.smp [0,1)", "clean"),
         ("set1 e0 TR; TR.W [0,1); wait1 e0 TR -> FS : Trans(0,1)[SA=W DA=smp]; FS.smp [0,1)", "2 WAW 1"),
-        // A barrier before the set leads into the event, one after it does not.
+        // A barrier before the set chains into the event, one after it does not.
         ("CS.sr [0,1); barrier Global[S=CS SA= -> D=TR DA=]; set1 e0 TR; wait1 e0 TR -> FS : ; FS.SW [0,1)", "clean"),
         ("CS.sr [0,1); set1 e0 TR; barrier Global[S=CS SA= -> D=TR DA=]; wait1 e0 TR -> FS : ; FS.SW [0,1)", "4 WAR 0"),
     ]);

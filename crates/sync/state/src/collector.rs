@@ -1,4 +1,4 @@
-//! Keeps all that the tracker tells, as whole programs.
+//! Collects the output of the tracker as whole programs.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -10,22 +10,22 @@ use lavascope_sync_ir::{
 
 use crate::listener::{CallSource, DeviceCall, Listener, Untracked};
 
-/// A listener that makes a [`Program`] for each device.
+/// A listener that builds a [`Program`] for each device.
 #[derive(Clone, Debug, Default)]
 pub struct Collector {
     pub devices: BTreeMap<ObjectId, CollectedDevice>,
     pub untracked: Vec<Untracked>,
 }
 
-/// What is known of a device.
+/// The program of a device.
 #[derive(Clone, Debug, Default)]
 pub struct CollectedDevice {
     pub program: Program,
-    /// The objects of resources, and the calls that steps and commands come from.
+    /// The objects of resources, and the calls of steps and commands.
     pub resources: Vec<ObjectId>,
     pub steps: Vec<CallSource>,
     pub commands: Vec<Vec<CallSource>>,
-    /// A command buffer that is recorded again becomes another one: the program has all that was ever recorded.
+    /// A command buffer gets a new id each time it is recorded, because the program keeps all recordings.
     current_ids: HashMap<CommandBufferId, CommandBufferId>,
 }
 
@@ -121,7 +121,7 @@ impl Listener for Collector {
         let own = self.at(at);
         let (now, command) = (own.current_id(id), own.translate(command));
         if own.is_submitted(now) {
-            // What was submitted before stays as it was then.
+            // Earlier submissions keep the earlier recording.
             let place = now.0 as usize;
             let (buffer, sources) = (own.program.command_buffers[place].clone(), own.commands[place].clone());
             own.start_recording(id, buffer, sources);

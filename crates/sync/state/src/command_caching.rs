@@ -1,7 +1,7 @@
-//! What caches may assume of each command, from the lists that `codegen` makes of one table.
+//! Which effects of a command the caches may rely on, from the lists that `codegen` generates from one table.
 //!
-//! A command that is in no list has no effect that a cache could rely on: it is never part of a cached call sequence,
-//! and it invalidates what other calls left in the caches. `docs/caches.md` describes the caches.
+//! A command in no list is never part of a cached call sequence, and it invalidates all cached state. `docs/caches.md`
+//! describes the caches.
 
 use lavascope_abi::Command;
 
@@ -28,17 +28,17 @@ const fn with_effect<const N: usize>(mut effects: [u8; N], listed: &[Command], e
     effects
 }
 
-/// Commands whose accesses follow from their parameters, from the commands recorded before them, and from objects that
-/// [`Tracker::change_count`](crate::Tracker::change_count) watches.
+/// Commands whose accesses depend only on their parameters, on earlier recorded commands, and on objects that
+/// [`Tracker::change_count`](crate::Tracker::change_count) covers.
 pub const REPEATABLE_COMMANDS: &[Command] = REPEATABLE;
 
-/// Whether a draw after this command accesses its attachments as the draw before it did.
+/// Whether a draw after this command has the same attachment accesses as the draw before it.
 #[inline]
 pub(crate) fn keeps_attachments(command: Command) -> bool {
     EFFECTS[command as usize] & DOES_KEEP_ATTACHMENTS != 0
 }
 
-/// Whether all other recorded commands mean after this command what they meant before.
+/// Whether this command leaves the accesses of all later commands unchanged.
 #[inline]
 pub(crate) fn keeps_recordings(command: Command) -> bool {
     EFFECTS[command as usize] & DOES_KEEP_RECORDINGS != 0

@@ -1,4 +1,4 @@
-//! A device, and all that was made from it.
+//! A device, and all objects created from it.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -29,13 +29,14 @@ use crate::shader::interface::Shader;
 use crate::shader::pipeline::TrackedPipeline;
 use crate::slab::{ObjectLifetime, Slab};
 
-/// A call that is looked at: before the driver sees it, or after it returned.
+/// A call that is being tracked, before the driver executes it or after it returned.
 ///
-/// Where it lies, and not the call itself: reading at once what was written in pieces takes long.
+/// It refers to the record and does not copy the call: reading it at once, right after it was written in parts, would
+/// cause a store-forwarding stall.
 #[derive(Clone, Copy)]
 pub(crate) struct TrackedCall<'a> {
     pub(crate) call: &'a Call<'a>,
-    /// None before the driver sees the call.
+    /// None before the driver executes the call.
     pub(crate) outcome: Option<&'a Outcome<'a>>,
 }
 
@@ -45,7 +46,7 @@ pub(crate) struct TrackedDevice {
     pub(crate) queues: Queues,
     pub(crate) memories: Slab<TrackedMemory>,
     pub(crate) buffers: Slab<TrackedBuffer>,
-    /// Of buffers that are resources: what is asked for all the time, in little room.
+    /// The frequently used data of bound buffers, in little memory.
     pub(crate) buffer_extents: Slab<BufferExtent>,
     pub(crate) images: Slab<TrackedImage>,
     pub(crate) image_views: Slab<ImageView>,
@@ -54,10 +55,10 @@ pub(crate) struct TrackedDevice {
     pub(crate) command_buffers: Slab<TrackedCommandBuffer>,
     pub(crate) semaphores: Slab<TrackedSemaphore>,
     pub(crate) fences: Slab<FenceId>,
-    /// What others share of them.
+    /// The shared payloads of semaphores.
     pub(crate) external_semaphores: FxHashMap<SemaphoreId, ExternalSemaphore>,
     pub(crate) imported_fences: FxHashSet<FenceId>,
-    /// Fences that a submission signals: its queue, and its number.
+    /// The queue and the submission number of each fence that a submission signals.
     pub(crate) submitted_fences: FxHashMap<FenceId, (QueueId, u64)>,
     pub(crate) events: Slab<EventId>,
     pub(crate) swapchains: Slab<TrackedSwapchain>,
@@ -70,7 +71,7 @@ pub(crate) struct TrackedDevice {
     pub(crate) pipeline_layouts: Slab<Vec<Option<Arc<SetLayout>>>>,
     pub(crate) descriptor_pools: Slab<DescriptorPool>,
     pub(crate) sets: Slab<TrackedDescriptorSet>,
-    /// The bind point of each template that is pushed.
+    /// The bind point of each push descriptor template.
     pub(crate) templates: Slab<vk::PipelineBindPoint>,
     pub(crate) query_pools: Slab<QueryPool>,
     pub(crate) structures: Slab<TrackedAccelerationStructure>,
@@ -82,32 +83,33 @@ pub(crate) struct TrackedDevice {
     pub(crate) sessions: Slab<TrackedOpticalFlowSession>,
     pub(crate) command_layouts: Slab<GeneratedCommandsLayout>,
     pub(crate) command_layouts_nv: Slab<GeneratedCommandsLayout>,
-    /// The pipelines, or the shaders, that generated commands may choose.
+    /// The pipelines or shaders of each indirect execution set.
     pub(crate) execution_sets: Slab<ExecutionSet>,
-    /// Parts of buffers.
+    /// The buffer ranges of micromaps.
     pub(crate) micromaps: Slab<(ResourceId, Range<u64>)>,
-    /// Buffers whose device address is known: resource and size by address.
+    /// Buffers with a known device address: resource and size by address.
     pub(crate) buffer_addresses: BTreeMap<u64, (ResourceId, u64)>,
     pub(crate) last_draw: LastDraw,
-    /// `maintenance9` is enabled.
+    /// Whether `maintenance9` is enabled.
     pub(crate) has_maintenance9: bool,
-    /// Whether somebody tells what the host writes into memory.
+    /// Which host writes to mapped memory are reported.
     pub(crate) host_write_coverage: HostWriteCoverage,
-    /// What lets the host write after a submission what that reads: it waits for events that the host sets, has barriers
-    /// behind the host, and waits for timelines that the host may signal. Said of all that was ever recorded.
+    /// Ways in which the host may write after a submission what the submission reads: waits for events that the host
+    /// sets, barriers from the host stage, and waits for timelines that the host may signal. Covers everything recorded
+    /// so far.
     pub(crate) waits_for_host: WaitsForHost,
-    /// Pages that are kept of what it wrote.
+    /// The number of stored pages of host writes.
     pub(crate) host_pages: usize,
-    /// Room for the accesses of the next command.
+    /// Spare capacity for the accesses of the next command.
     pub(crate) spare_accesses: Vec<Access>,
-    /// How often something was submitted to any queue.
+    /// The number of submissions to all queues.
     pub(crate) submission_count: u64,
-    /// Command buffers that came and went during this call.
+    /// Command buffers that were allocated or freed during this call.
     pub(crate) allocated_command_buffers: Vec<u64>,
     pub(crate) freed_command_buffers: Vec<u64>,
 }
 
-/// The next ids of `program`.
+/// The next ids of the types of `sync-ir`.
 #[derive(Default)]
 pub(crate) struct IdCounters {
     pub(crate) resources: IdCounter,
@@ -129,17 +131,17 @@ impl IdCounter {
     }
 }
 
-/// The queues that a device was made with, in the order of its create info.
+/// The queues of a device, in the order of its create info.
 #[derive(Default)]
 pub(crate) struct Queues {
     all: Vec<Queue>,
-    /// The index of each in its family.
+    /// The index of each queue in its family.
     indices: Vec<u32>,
 }
 
 impl Queues {
     pub(crate) fn add(&mut self, family: u32, count: u32, flags: u32) {
-        // A family has few queues; a record may say anything.
+        // Real families have few queues; a corrupt record may contain any number.
         for index in 0..count.min(1024) {
             self.all.push(Queue { family, flags });
             self.indices.push(index);
@@ -162,7 +164,7 @@ impl TrackedDevice {
         self.command_pools.iter().flat_map(|it| it.buffers.iter().copied())
     }
 
-    /// Whether an object of this device is alive, was, or never was.
+    /// Whether an object of this device is alive, destroyed, or was never created.
     pub(crate) fn lifetime(&self, object: ObjectId) -> ObjectLifetime {
         let handle = object.raw();
         match object.ty() {
@@ -192,7 +194,7 @@ impl TrackedDevice {
             Some(HandleType::MicromapEXT) => self.micromaps.lifetime(handle),
             Some(HandleType::TensorARM) => self.tensors.lifetime(handle),
             Some(HandleType::TensorViewARM) => self.tensor_views.lifetime(handle),
-            // Others are not followed.
+            // Other types are not tracked.
             _ => ObjectLifetime::NeverCreated,
         }
     }

@@ -1,26 +1,25 @@
-//! What every object is at a given call: lifetimes, bindings, recorded commands.
+//! Tracks the state of every object at each call: lifetimes, bindings, recorded commands.
 //!
-//! A [`Tracker`] takes checked records in their order, live or from a trace, and calls a [`Listener`] with what they
-//! mean, in the types of `sync-ir`: resources, recorded commands with their accesses and dependencies, and what the
-//! host does. It counts and names what it does not understand ([`Tracker::untracked`]): commands, structures, objects
-//! that nobody created, descriptors that only the shader chooses. Every command of the registry has a decision
-//! ([`command_support`]).
+//! A [`Tracker`] takes checked records in order, live or from a trace. It calls a [`Listener`] with resources, recorded
+//! commands with their accesses and dependencies, and host steps, in the types of `sync-ir`. It counts and reports what
+//! it does not support ([`Tracker::untracked`]): commands, structures, unknown objects, descriptors that only the
+//! shader chooses. Every command of the registry has an entry ([`command_support`]).
 //!
-//! One file for each family of objects. A call is tracked either before the driver sees it or, where its results
-//! matter, after it returned; the decisions say which.
+//! One file for each family of objects. A call is tracked before the driver executes it or, if its results matter,
+//! after it returned.
 //!
-//! - **Accesses when recorded.** A draw or a dispatch becomes its accesses as it is recorded. What is known only later
-//!   is amended ([`Listener::replace_command`]): descriptors that may be updated after they are bound, and the
-//!   attachments of a secondary command buffer (`command/incomplete.rs`).
-//! - **Shaders are asked for.** What a shader accesses comes from whoever implements [`Reflect`]. Where nobody can
-//!   tell, it accesses no descriptors. Descriptors that only the shader picks are reported on request, each as
+//! - **Accesses at recording.** The accesses of a draw or a dispatch are determined when it is recorded. What is known
+//!   only later is completed with [`Listener::replace_command`]: descriptors that may be updated after they are bound,
+//!   and the attachments of a secondary command buffer (`command/incomplete.rs`).
+//! - **Shader reflection.** An implementation of [`Reflect`] returns what a shader accesses. If it returns none, the
+//!   shader counts as accessing no descriptors. Dynamically indexed descriptors are reported on request, each as
 //!   possible.
-//! - **Ranges, not resources.** Copies are rows, joined where they touch; draws read the vertices and indices that
-//!   their parameters name. Where only memory knows, the rest of the bound range is meant.
-//! - **The host.** Writes to mapped memory cannot be seen. A flush or an invalidation counts where it concerns one
-//!   resource. A map that is undone before anything else is submitted counts as a likely access.
+//! - **Ranges, not resources.** Copies access rows, merged if adjacent. Draws read the vertices and indices that their
+//!   parameters name; if these are only in memory, the rest of the bound range counts.
+//! - **The host.** Writes to mapped memory are not in the records. A flush or an invalidation counts if it concerns a
+//!   single resource. A map and unmap with no submission in between counts as a likely access.
 //!
-//! Absent on purpose: whether a call is valid, and whether its accesses are in order.
+//! Not checked here: whether a call is valid, and whether its accesses are ordered.
 
 #![forbid(unsafe_code)]
 

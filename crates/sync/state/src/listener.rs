@@ -1,4 +1,4 @@
-//! Who is told what happens, in the words of `program`.
+//! The listener, which receives resources, commands and steps in the types of `sync-ir`.
 
 use std::collections::BTreeMap;
 
@@ -10,30 +10,30 @@ use lavascope_sync_ir::{
 
 use crate::shader::interface::Reflect;
 
-/// The call that something comes from.
+/// The call that caused an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CallSource {
     pub command: ApiCommand,
     pub thread: u32,
-    /// The call's number within the thread.
+    /// The number of the call within the thread.
     pub call: u64,
 }
 
-/// The device that something happens on, and the call that made it happen.
+/// The device, and the call that caused an event on it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DeviceCall {
     pub device: ObjectId,
     pub source: CallSource,
 }
 
-/// What the tracker could not understand of a call.
+/// Something in a call that the tracker does not support.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Untracked {
     pub command: ApiCommand,
     pub reason: &'static str,
 }
 
-/// Something that is no more; of resources a step says so.
+/// A destroyed object. Resources have a host step instead.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Destroyed {
     RenderPass(RenderPassId),
@@ -43,24 +43,24 @@ pub enum Destroyed {
     CommandBuffer(CommandBufferId),
 }
 
-/// Is told what an application does.
+/// Receives what an application does.
 ///
-/// Ids of `program` count from zero on each device, in the order in which they are told, and are never used again: a
-/// view or a descriptor may outlive what it leads to, and must not lead to something else then.
-/// Objects are those of the records, for messages. A command buffer has one id for as long as it lives.
+/// Ids of `sync-ir` count from zero on each device, in the order in which the listener gets them. They are never
+/// reused, because a view or a descriptor may outlive its resource and must not refer to another one. Objects are those
+/// of the records, for messages. A command buffer keeps its id until it is freed.
 pub trait Listener {
     fn device(&mut self, _at: DeviceCall, _queues: &[Queue]) {}
 
-    /// The device is gone, with all that it had.
+    /// The device is destroyed, with all of its objects.
     fn device_destroyed(&mut self, _at: DeviceCall) {}
 
-    /// The application knows a queue from now on.
+    /// The application got a queue.
     fn queue(&mut self, _at: DeviceCall, _id: QueueId, _object: ObjectId) {}
 
-    /// A buffer or an image has its memory from now on.
+    /// A buffer or an image is bound to memory.
     fn resource(&mut self, _at: DeviceCall, _id: ResourceId, _object: ObjectId, _resource: &Resource) {}
 
-    /// A buffer or an image is no more that never had memory.
+    /// A buffer or an image without memory is destroyed.
     fn unbound_destroyed(&mut self, _at: DeviceCall, _object: ObjectId) {}
 
     fn render_pass(&mut self, _at: DeviceCall, _id: RenderPassId, _object: ObjectId, _pass: &RenderPass) {}
@@ -71,52 +71,51 @@ pub trait Listener {
 
     fn fence(&mut self, _at: DeviceCall, _id: FenceId, _object: ObjectId) {}
 
-    /// There is a command buffer, for queues like this one.
+    /// A command buffer is allocated, for queues like this one.
     fn command_buffer(&mut self, _at: DeviceCall, _id: CommandBufferId, _object: ObjectId, _queue: Queue) {}
 
-    /// A command buffer is recorded anew.
+    /// Recording of a command buffer begins.
     fn begin(&mut self, _at: DeviceCall, _id: CommandBufferId, _object: ObjectId, _is_secondary: bool) {}
 
-    /// A command is recorded behind those before it.
+    /// A command is appended to a command buffer.
     fn command(&mut self, _at: DeviceCall, _id: CommandBufferId, _command: Command) {}
 
-    /// The same for an action command. Most commands are such, and need no list of their own to be looked at.
+    /// As `command`, for an action command. A slice avoids an allocation for these frequent commands.
     fn action(&mut self, at: &DeviceCall, id: CommandBufferId, accesses: &[Access]) {
         self.command(*at, id, Command::Action(accesses.to_vec()));
     }
 
-    /// What a recorded command is became known only now: descriptors that may change until the submission, or
-    /// attachments that a secondary command buffer inherits.
+    /// Replaces a recorded command, because more is known now: descriptors at submission, or the attachments that a
+    /// secondary command buffer inherits.
     fn replace_command(&mut self, _at: DeviceCall, _id: CommandBufferId, _index: u32, _command: Command) {}
 
-    /// The last command that was recorded did not reach the driver: it is as if it had not been.
+    /// Removes the last recorded command, which did not reach the driver.
     fn cancel_command(&mut self, _at: DeviceCall, _id: CommandBufferId) {}
 
     fn end(&mut self, _at: DeviceCall, _id: CommandBufferId) {}
 
-    /// What was recorded is gone: by a reset, or with the command buffer.
+    /// The recorded commands are discarded by a reset or with the command buffer.
     fn reset(&mut self, _at: DeviceCall, _id: CommandBufferId) {}
 
     fn step(&mut self, _at: DeviceCall, _step: HostStep) {}
 
-    /// Nothing uses it any more.
+    /// An object is destroyed, and nothing refers to it any more.
     fn destroyed(&mut self, _at: DeviceCall, _gone: Destroyed) {}
 
-    /// The first time that something of a command is not understood. [`Tracker::untracked`](crate::Tracker::missing)
-    /// has the counts.
+    /// Called once for each unsupported item. [`Tracker::untracked`](crate::Tracker::untracked) has the counts.
     fn untracked(&mut self, _at: DeviceCall, _missing: Untracked) {}
 }
 
-/// Where the parts of the tracker put what they find, during one call.
+/// The output of the tracker during one call.
 pub(crate) struct TrackerOutput<'a> {
     pub(crate) listener: &'a mut dyn Listener,
     pub(crate) counts: &'a mut BTreeMap<Untracked, u64>,
     /// See [`Tracker::change_count`](crate::Tracker::change_count).
     pub(crate) change_count: &'a mut u64,
     pub(crate) reflect: &'a dyn Reflect,
-    /// Whether accesses are told that are made to one of several descriptors.
+    /// Whether accesses through dynamically indexed descriptors are reported.
     pub(crate) reports_dynamic_indexing: bool,
-    /// What the action that is about to be recorded may read, of whatever resource: one access of each kind.
+    /// Possible reads of the next action, in any resource: one access of each kind.
     pub(crate) possible_reads: Vec<Access>,
     pub(crate) at: DeviceCall,
 }
@@ -136,7 +135,7 @@ impl TrackerOutput<'_> {
         }
     }
 
-    /// Of some accesses, the reads: they are only possible, and nothing is reported of them.
+    /// Adds the reads among some accesses as possible reads, which cause no reports.
     pub(crate) fn add_possible_reads(&mut self, accesses: impl IntoIterator<Item = Access>) {
         const WRITES: u64 = AccessFlags2::SHADER_STORAGE_WRITE.0
             | AccessFlags2::COLOR_ATTACHMENT_WRITE.0
@@ -150,7 +149,7 @@ impl TrackerOutput<'_> {
         }
     }
 
-    /// Never silent: whatever is not understood goes through here.
+    /// Reports something that the tracker does not support. Nothing is skipped silently.
     pub(crate) fn report_untracked(&mut self, reason: &'static str) {
         let missing = Untracked { command: self.at.source.command, reason };
         *self.change_count += 1;

@@ -1,32 +1,32 @@
-//! Objects by id: pages of slots, since ids are dense and never used again.
+//! Stores objects by id. Ids are dense and never reused, so objects are in pages of slots.
 //!
-//! A page without live objects is two words, and a shelf all of whose objects are dead is one mark: what is kept grows
-//! with what is alive.
+//! A page without live objects takes two words. A group of pages whose objects are all dead takes one bit. So memory
+//! grows with the number of live objects.
 
-/// Objects in a page.
+/// Objects per page.
 const PAGE_SLOTS: usize = 64;
-/// Pages on a shelf.
+/// Pages per group.
 const GROUP_PAGES: usize = 64;
-/// More objects of one type than on so many shelves are not followed: a record may hold any number.
+/// Objects with larger ids are not tracked: a corrupt record may contain any number.
 const GROUPS_MAX: usize = 1 << 20;
 const SERIAL_MASK: u64 = (1 << 56) - 1;
 
-/// Objects of one type, by the handles that stand in records.
+/// Objects of one type, by handle.
 pub(crate) struct Slab<T> {
     groups: Vec<PageGroup<T>>,
-    /// The page of the last object that came: the next one may go there too, so it stays.
+    /// The page of the newest object. It is kept when it is empty, because the next object probably goes there.
     newest: Option<(usize, usize)>,
 }
 
 struct PageGroup<T> {
     pages: Option<Box<[SlabPage<T>; GROUP_PAGES]>>,
-    /// All objects are gone, and with them the pages.
+    /// All objects of the group are dead, and their pages are freed.
     is_dead: bool,
 }
 
 struct SlabPage<T> {
     slots: Option<Box<[Option<T>; PAGE_SLOTS]>>,
-    /// One bit for each object that is there, and for each that is gone.
+    /// A bit for each live object, and a bit for each dead one.
     live: u64,
     dead: u64,
 }
@@ -47,8 +47,7 @@ impl<T> PageGroup<T> {
     }
 }
 
-/// Made where it stays: on the stack it would be part of the frame of every function that may make one, and that frame
-/// is touched page by page whenever such a function is called.
+/// Not inlined: the page would be built on the stack, and every caller would need a stack frame of that size.
 #[cold]
 #[inline(never)]
 fn filled<T, const N: usize>(make: impl FnMut() -> T) -> Box<[T; N]> {
@@ -59,7 +58,7 @@ fn filled<T, const N: usize>(make: impl FnMut() -> T) -> Box<[T; N]> {
     }
 }
 
-/// What is known of an id.
+/// The lifetime of an id.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ObjectLifetime {
     NeverCreated,
@@ -74,7 +73,7 @@ impl<T> Default for Slab<T> {
 }
 
 impl<T> Slab<T> {
-    /// Adds an object; null and unknown handles, and numbers beyond reason, are left out.
+    /// Adds an object. Null handles, unknown handles and implausible ids are ignored.
     pub(crate) fn insert(&mut self, handle: u64, value: T) {
         let Some((shelf, page, slot)) = locate(handle) else { return };
         if self.newest != Some((shelf, page)) {
@@ -92,7 +91,7 @@ impl<T> Slab<T> {
         own.dead &= !(1 << slot);
     }
 
-    /// Objects come into another page than before.
+    /// Allocates the page of a new object.
     #[cold]
     #[inline(never)]
     fn set_newest_page(&mut self, shelf: usize, page: usize) {
@@ -105,7 +104,7 @@ impl<T> Slab<T> {
         }
     }
 
-    /// A page may have no use for its slots any more, nor a shelf for its pages.
+    /// Frees a page without live objects, or a group without pages.
     #[inline(never)]
     fn free_unused(&mut self, (shelf, page): (usize, usize)) {
         let Some(own) = self.groups.get_mut(shelf) else { return };
@@ -137,7 +136,7 @@ impl<T> Slab<T> {
         self.page_mut(shelf, page)?.slots.as_mut()?[slot].as_mut()
     }
 
-    /// The object dies; that it was there stays known.
+    /// Removes the object. Its id is still known as dead.
     pub(crate) fn remove(&mut self, handle: u64) -> Option<T> {
         let (shelf, page, slot) = locate(handle)?;
         let is_newest = self.newest == Some((shelf, page));
@@ -161,7 +160,7 @@ impl<T> Slab<T> {
         }
     }
 
-    /// How many are alive.
+    /// The number of live objects.
     #[cfg(test)]
     pub(crate) fn len(&self) -> usize {
         self.iter().count()
@@ -172,14 +171,14 @@ impl<T> Slab<T> {
         pages.filter_map(|it| it.slots.as_mut()).flat_map(|it| it.iter_mut().flatten())
     }
 
-    /// Those that are alive, in the order of their serial numbers.
+    /// The live objects, in the order of their ids.
     pub(crate) fn iter(&self) -> impl Iterator<Item = &T> {
         let pages = self.groups.iter().filter_map(|it| it.pages.as_ref()).flat_map(|it| it.iter());
         pages.filter_map(|it| it.slots.as_ref()).flat_map(|it| it.iter().flatten())
     }
 }
 
-/// The shelf, the page and the slot of a handle.
+/// The group, page and slot of a handle.
 fn locate(handle: u64) -> Option<(usize, usize, usize)> {
     let serial = usize::try_from(handle & SERIAL_MASK).ok()?;
     let shelf = serial / (GROUP_PAGES * PAGE_SLOTS);
@@ -210,11 +209,11 @@ mod tests {
             (slab.lifetime(handle(3)), slab.lifetime(handle(995)), slab.lifetime(handle(5000))),
             (ObjectLifetime::Destroyed, ObjectLifetime::Alive, ObjectLifetime::NeverCreated)
         );
-        assert_eq!(room(&slab), (1, 1));
+        assert_eq!(page_counts(&slab), (1, 1));
     }
 
-    /// Shelves that have pages, and pages that have slots.
-    fn room<T>(slab: &Slab<T>) -> (usize, usize) {
+    /// The number of groups with pages, and of pages with slots.
+    fn page_counts<T>(slab: &Slab<T>) -> (usize, usize) {
         let shelves: Vec<_> = slab.groups.iter().filter_map(|it| it.pages.as_ref()).collect();
         (shelves.len(), shelves.iter().flat_map(|it| it.iter()).filter(|it| it.slots.is_some()).count())
     }
@@ -228,7 +227,7 @@ mod tests {
             slab.insert(handle(serial), serial);
             assert_eq!(slab.remove(handle(serial)), Some(serial));
         }
-        assert_eq!(room(&slab), (1, 1), "that of the one that is alive");
+        assert_eq!(page_counts(&slab), (1, 1), "that of the one that is alive");
         assert_eq!(
             (slab.lifetime(handle(7)), slab.lifetime(handle(count - 1))),
             (ObjectLifetime::Alive, ObjectLifetime::Destroyed)
@@ -237,13 +236,13 @@ mod tests {
             (slab.lifetime(handle(6)), slab.lifetime(handle(count))),
             (ObjectLifetime::NeverCreated, ObjectLifetime::NeverCreated)
         );
-        // As if it had been taken back: it comes again.
+        // A cancelled command may insert the same handle again.
         slab.insert(handle(count - 1), 1);
         let [dead, alive] = [count - 2, count - 1].map(|it| slab.lifetime(handle(it)));
         assert_eq!((dead, alive, slab.len()), (ObjectLifetime::Destroyed, ObjectLifetime::Alive, 2));
     }
 
-    /// Another device may have them, or nobody.
+    /// Ids without an object here may belong to another device.
     #[test]
     fn numbers_that_never_come_hold_no_slots() {
         let mut slab = Slab::default();
@@ -251,7 +250,7 @@ mod tests {
             slab.insert(handle(serial), serial);
             slab.remove(handle(serial));
         }
-        assert_eq!(room(&slab), (1, 1), "the next one may come into the last page");
+        assert_eq!(page_counts(&slab), (1, 1), "the next one may come into the last page");
         assert_eq!(
             (slab.lifetime(handle(0)), slab.lifetime(handle(1))),
             (ObjectLifetime::Destroyed, ObjectLifetime::NeverCreated)

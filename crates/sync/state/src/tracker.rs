@@ -1,8 +1,8 @@
-//! The tracker: takes records in their order and finds who understands them.
+//! The tracker: takes records in order and passes each to the family that handles its command.
 //!
-//! Each command is tracked before the driver sees it or, if its results matter, after it returned; its parameters are
-//! kept until then. Which of the two, and by which family, is data of the generator
-//! (`crates/api/codegen/src/emit/state/handled.rs`). A command of the registry that stands in no table stops it.
+//! A command is tracked before the driver executes it or, if its results matter, after it returned; its parameters are
+//! kept until then. `crates/api/codegen/src/emit/state/handled.rs` lists family and phase of each command. The
+//! generator fails for a command of the registry without an entry.
 
 use std::collections::BTreeMap;
 
@@ -20,34 +20,35 @@ use crate::listener::{CallSource, DeviceCall, Listener, TrackerOutput, Untracked
 use crate::shader::interface::{NoReflection, Reflect};
 use crate::slab::{ObjectLifetime, Slab};
 
-/// Follows an application by its records.
+/// Tracks an application from its records.
 ///
-/// Records must come in an order that the application's threads could have made the calls in; `stream` gives them so.
+/// Records must be in an order in which the threads of the application could have made the calls. `stream` delivers
+/// them so.
 pub struct Tracker<L> {
     pub listener: L,
     devices: Slab<Box<TrackedDevice>>,
     /// The device of each command buffer.
     command_buffer_devices: Slab<u64>,
-    /// The device and the number of each queue.
+    /// The device and the id of each queue.
     queues: Slab<(u64, QueueId)>,
-    /// `VkQueueFlags` of the queue families of each physical device, as far as somebody asked.
+    /// `VkQueueFlags` of the queue families of each physical device, as far as the application queried them.
     families: FxHashMap<u64, Vec<u32>>,
-    /// Calls that have not returned, by thread.
+    /// Calls that have not returned yet, by thread.
     pending: FxHashMap<u32, Vec<u64>>,
     untracked: BTreeMap<Untracked, u64>,
     reflect: Box<dyn Reflect + Send>,
     reports_dynamic_indexing: bool,
     host_write_coverage: HostWriteCoverage,
-    /// How often something changed that commands depend on.
+    /// See [`Tracker::change_count`].
     change_count: u64,
     is_cache_disabled: bool,
 }
 
-/// What a queue can do of which nobody asked: graphics, compute, transfer and sparse binding.
+/// The assumed flags of a queue family that was not queried: graphics, compute, transfer and sparse binding.
 const FLAGS_UNKNOWN: u32 = 0xf;
 
 impl<L: Listener> Tracker<L> {
-    /// Without anybody who can read shaders: they are taken to access no descriptors.
+    /// A tracker without shader reflection: shaders count as accessing no descriptors.
     pub fn new(listener: L) -> Tracker<L> {
         Tracker::with_reflection(listener, Box::new(NoReflection))
     }
@@ -69,64 +70,64 @@ impl<L: Listener> Tracker<L> {
         }
     }
 
-    /// Computes the attachment accesses of every draw: to compare with. Whoever reads the shaders has caches of its own.
+    /// Computes the attachment accesses of every draw anew, for comparison. The caches of the reflection are separate.
     pub fn disable_caches(&mut self) {
         self.is_cache_disabled = true;
     }
 
-    /// Another reader of shaders, for those that come.
+    /// Sets the shader reflection, for shaders created from now on.
     pub fn set_reflection(&mut self, reflect: Box<dyn Reflect + Send>) {
         self.reflect = reflect;
     }
 
-    /// Whether to tell accesses to descriptors that shaders pick out of arrays. Each is only possible, and there may be
-    /// thousands for one draw.
+    /// Whether to report accesses to dynamically indexed descriptors. Each is only possible, and one draw may have
+    /// thousands.
     pub fn report_dynamic_indexing(&mut self, is_wanted: bool) {
         self.reports_dynamic_indexing = is_wanted;
         self.change_count += 1;
     }
 
-    /// All that the host writes into memory that it maps will be told, before the device can read it.
+    /// Declares that all host writes to mapped memory will be reported before the device can read them.
     pub fn expect_all_host_writes(&mut self) {
         self.set_host_write_coverage(HostWriteCoverage::All);
     }
 
-    /// The same, of some memories only: of one of which something was told, all will be.
+    /// As above for some memories only: if one write to a memory is reported, all writes to it are.
     pub fn expect_some_host_writes(&mut self) {
         self.set_host_write_coverage(HostWriteCoverage::Some);
     }
 
-    /// Nothing more will be told of what the host writes: what was told is not relied on any more.
+    /// Declares that host writes are no longer reported. The contents reported so far are no longer used.
     pub fn ignore_host_writes(&mut self) {
         self.set_host_write_coverage(HostWriteCoverage::None);
     }
 
-    fn set_host_write_coverage(&mut self, told: HostWriteCoverage) {
-        self.host_write_coverage = told;
+    fn set_host_write_coverage(&mut self, coverage: HostWriteCoverage) {
+        self.host_write_coverage = coverage;
         self.change_count += 1;
-        self.devices.iter_mut().for_each(|it| it.host_write_coverage = told);
+        self.devices.iter_mut().for_each(|it| it.host_write_coverage = coverage);
     }
 
-    /// The host wrote into memory. What it did not write is zero.
+    /// Reports a host write. Bytes that the host never wrote are zero.
     pub fn apply_host_write(&mut self, written: HostWrite<'_>) {
         self.devices.iter_mut().for_each(|it| it.apply_host_write(written));
         self.change_count += 1;
     }
 
-    /// What was not understood so far, and how often.
+    /// What is not supported so far, with its count.
     pub fn untracked(&self) -> impl Iterator<Item = (Untracked, u64)> {
         self.untracked.iter().map(|(missing, count)| (*missing, *count))
     }
 
-    /// How often something changed that commands depend on: as long as this stays the same, a command buffer that is
-    /// recorded with the same calls has the same commands. It grows too with what is not understood, and where commands
-    /// become known later.
+    /// Counts the changes that recorded commands depend on. While the count stays the same, a command buffer recorded
+    /// with the same calls has the same commands. It also grows with each unsupported item, and when commands are
+    /// completed later.
     #[inline]
     pub fn change_count(&self) -> u64 {
         self.change_count
     }
 
-    /// Whether an object that is followed is alive, was, or never was.
+    /// Whether an object is alive, destroyed, or was never created.
     pub fn lifetime(&self, object: ObjectId) -> ObjectLifetime {
         let handle = object.raw();
         let of_device = |it: &TrackedDevice| it.lifetime(object);
@@ -143,7 +144,7 @@ impl<L: Listener> Tracker<L> {
         }
     }
 
-    /// The driver is about to see a call of a thread. Says whether somebody took it.
+    /// Called before the driver executes a call of a thread. Returns whether the tracker handles the command.
     pub fn enter(&mut self, thread: u32, record: Record<'_>) -> bool {
         match command_support(record.command()) {
             CommandSupport::Tracked(family, TrackPhase::Enter) => {
@@ -165,7 +166,8 @@ impl<L: Listener> Tracker<L> {
         }
     }
 
-    /// The driver returned from the last call of a thread. Says whether somebody took it.
+    /// Called after the driver returned from the last call of a thread. Returns whether the tracker handles the
+    /// command.
     pub fn leave(&mut self, thread: u32, record: Record<'_>) -> bool {
         let CommandSupport::Tracked(family, TrackPhase::Leave) = command_support(record.command()) else { return true };
         let words = self.pending.remove(&thread).unwrap_or_default();
@@ -180,7 +182,8 @@ impl<L: Listener> Tracker<L> {
         })
     }
 
-    /// The driver does not see the call that was entered last, if it records a command: it is as if it had not been.
+    /// Cancels the last entered call, which the driver does not execute. If it recorded a command, the command is
+    /// removed.
     pub fn cancel_command(&mut self, thread: u32, record: Record<'_>) {
         let Some(handle) = self.device_of(record) else { return };
         let Tracker {
@@ -224,7 +227,7 @@ impl<L: Listener> Tracker<L> {
             is_cache_disabled,
             ..
         } = self;
-        // Queues outlive their devices here.
+        // A queue handle may be used after its device is destroyed.
         let Some((handle, device)) = handle.and_then(|it| Some((it, devices.get_mut(it)?))) else {
             self.out(thread, record, 0).report_untracked("an object of a device that nobody created");
             return true;
@@ -256,7 +259,7 @@ impl<L: Listener> Tracker<L> {
         is_tracked
     }
 
-    /// Devices and their queues come and go.
+    /// Creation and destruction of devices and their queues.
     #[cold]
     #[inline(never)]
     fn track_devices(&mut self, thread: u32, record: Record<'_>, event: TrackedCall<'_>) -> bool {
@@ -361,12 +364,12 @@ impl<L: Listener> Tracker<L> {
         }
     }
 
-    /// The device that a call is about, by its first parameter.
+    /// The device of a call, by its first parameter.
     #[inline]
     fn device_of(&self, record: Record<'_>) -> Option<u64> {
         let handle = first_handle(record);
         let is = |ty| ObjectId::from_raw_typed(handle, ty).is_some();
-        // Most calls record commands. Null is of any type, and nobody.
+        // Most calls record commands. A null handle belongs to no device.
         if is(HandleType::CommandBuffer) {
             self.command_buffer_devices.get(handle).copied()
         } else if is(HandleType::Device) {
@@ -379,7 +382,7 @@ impl<L: Listener> Tracker<L> {
     }
 }
 
-/// Tracks a call in the state of its device, by the family of its command.
+/// Passes a call to the family of its command.
 #[inline]
 fn track_in_device(
     device: &mut TrackedDevice,
@@ -427,7 +430,7 @@ fn track_in_device(
     }
 }
 
-/// The first parameter; zero where there is none.
+/// The first parameter; zero if there is none.
 #[inline]
 fn first_handle(record: Record<'_>) -> u64 {
     record.image().first().copied().unwrap_or(0)

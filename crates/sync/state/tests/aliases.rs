@@ -1,4 +1,4 @@
-//! Two images in the same memory: the same image under two names, or two that share bytes.
+//! Two images in the same memory: compatible aliases, and images that share bytes.
 
 mod common;
 
@@ -8,7 +8,7 @@ use lavascope_engine::check;
 use lavascope_state::Collector;
 use lavascope_sync_ir::HazardKind;
 
-/// Two images at the same place, of which the second has this flag and so many layers; the size of the first was asked for.
+/// Two images at the same place. The second has these flags and layers; the requirements of the first were queried.
 fn app(flags: ImageCreateFlags, layers: u32) -> App<Collector> {
     let mut app = App::collecting();
     for (serial, flags, array_layers) in [(1, ImageCreateFlags::ALIAS, 2), (2, flags, layers)] {
@@ -37,7 +37,7 @@ fn app(flags: ImageCreateFlags, layers: u32) -> App<Collector> {
     app
 }
 
-/// Clears a layer of each.
+/// Clears a layer of each image.
 fn hazards(mut app: App<Collector>, layers: [u32; 2]) -> Vec<HazardKind> {
     app.begin(2);
     for (serial, layer) in [1, 2].into_iter().zip(layers) {
@@ -65,7 +65,7 @@ fn identical_aliases_are_one_image_whichever_size_was_asked_for() {
     let alias = ImageCreateFlags::ALIAS;
     assert_eq!(hazards(app(alias, 2), [0, 1]), [], "other layers of the same image");
     assert_eq!(hazards(app(alias, 2), [1, 1]), [HazardKind::WriteAfterWrite]);
-    // Without the flag, and with other parameters, nobody knows which bytes a layer has.
+    // Without the flag, or with other parameters, the bytes of a layer are unknown.
     assert_eq!(hazards(app(ImageCreateFlags(0), 2), [0, 1]), [HazardKind::WriteAfterWrite]);
     assert_eq!(hazards(app(alias, 3), [0, 1]), [HazardKind::WriteAfterWrite]);
 }

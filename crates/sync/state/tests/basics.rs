@@ -1,4 +1,4 @@
-//! Objects, copies, barriers and submissions: what comes out is the program that went in, and its hazards are found.
+//! Objects, copies, barriers and submissions: the collected program has the recorded calls, and its hazards are found.
 
 mod common;
 
@@ -30,7 +30,7 @@ fn copy_barrier() -> MemoryBarrier2 {
     }
 }
 
-/// A copies to b, then b to c, with something between.
+/// Copies a to b, then b to c, with other commands between.
 fn chain_of_copies(between: impl Fn(&mut App<lavascope_state::Collector>)) -> App<lavascope_state::Collector> {
     let mut app = App::collecting();
     for (serial, offset) in [(1, 0), (2, 1024), (3, 2048)] {
@@ -217,7 +217,7 @@ fn fences_tell_the_host_and_recording_anew_keeps_what_was_submitted() {
 #[test]
 fn what_dies_is_told_and_what_is_unknown_is_named() {
     let mut app = chain_of_copies(|app| {
-        // What was not understood of a call counts, whatever becomes of the call.
+        // Unsupported items count even if the call is cancelled.
         app.cancels_commands = false;
         app.copy_buffer(1, 99, 1, 4);
     });
@@ -271,7 +271,7 @@ fn submit(app: &mut App<lavascope_state::Collector>, index: u64, info: &SubmitIn
     );
 }
 
-/// Calls about objects of a device that is gone, or about none, are told of, also where the last call was about the same.
+/// Calls with objects of a destroyed device, or with null objects, are reported, even if the call before had the same.
 #[test]
 fn objects_of_no_device_are_told_of() {
     let reason = "an object of a device that nobody created";

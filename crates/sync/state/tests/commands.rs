@@ -1,4 +1,4 @@
-//! Each command that the seed lists: validated against what came before, and ordered by a barrier.
+//! Each command that the seed lists: checked against earlier accesses, and ordered by a barrier.
 
 mod common;
 
@@ -12,7 +12,7 @@ fn found(commands: impl Fn(&mut App<Collector>)) -> Vec<u32> {
     unsynchronized_resources(fixture, commands)
 }
 
-/// Draws inside of rendering.
+/// The accesses of draws inside rendering.
 fn drawn(draw: impl Fn(&mut App<Collector>)) -> Vec<u32> {
     found(|app| {
         begin_drawing(app, 1);
@@ -110,7 +110,7 @@ fn indexed_indirect_draws_are_validated() {
     assert_eq!(drawn(draw), [0, 1, 2]);
 }
 
-/// `vkCmdDrawIndirectCountKHR` and `vkCmdDrawIndirectCountAMD` are other names of this command.
+/// `vkCmdDrawIndirectCountKHR` and `vkCmdDrawIndirectCountAMD` are aliases of this command.
 #[test]
 fn indirect_draws_with_a_count_are_validated() {
     let draw = |app: &mut App<Collector>| {
@@ -130,7 +130,7 @@ fn indirect_draws_with_a_count_are_validated() {
     assert_eq!(drawn(draw), [0, 1, 4]);
 }
 
-/// `vkCmdDrawIndexedIndirectCountKHR` and `vkCmdDrawIndexedIndirectCountAMD` are other names of this command.
+/// `vkCmdDrawIndexedIndirectCountKHR` and `vkCmdDrawIndexedIndirectCountAMD` are aliases of this command.
 #[test]
 fn indexed_indirect_draws_with_a_count_are_validated() {
     let draw = |app: &mut App<Collector>| {
@@ -417,7 +417,7 @@ fn copies_of_query_results_are_validated() {
     assert_eq!(copied, [1]);
 }
 
-/// Commands on queries are in order by themselves on a queue, and a query lies in no memory that a barrier is about.
+/// Query commands of a queue are ordered implicitly, and no barrier applies to the memory of a query.
 #[test]
 fn timestamps_and_other_queries_access_no_memory() {
     let mut app = with_queries();
@@ -444,7 +444,7 @@ fn timestamps_and_other_queries_access_no_memory() {
     assert_eq!(app.program().command_buffers[0].commands, []);
 }
 
-/// Binds and dynamic state do nothing by themselves: the draw behind them does.
+/// Binds and dynamic state access nothing; the next draw does.
 #[test]
 fn state_commands_count_where_a_draw_uses_their_state() {
     let mut app = fixture();

@@ -1,4 +1,4 @@
-//! Descriptors: what shaders reach through sets, templates, pushes and offsets, and when that is decided.
+//! Accesses through descriptor sets, templates, push descriptors and dynamic offsets, and when they are resolved.
 
 mod common;
 
@@ -18,7 +18,7 @@ fn one(binding: u32, element: DescriptorArrayIndex, reads: bool, writes: bool) -
     DescriptorUse { element, reads, writes, ..DescriptorUse::new(0, binding) }
 }
 
-/// An application with a compute shader that uses descriptors as given, three buffers and an image.
+/// An application with a compute shader with the given descriptors, three buffers and an image.
 fn app(descriptors: Vec<DescriptorUse>) -> App<Collector> {
     let shaders = TestShaders(vec![ShaderInterface { descriptors, ..ShaderInterface::default() }]);
     let mut app = App::with_tracker(Tracker::with_reflection(Collector::default(), Box::new(shaders)));
@@ -68,7 +68,7 @@ fn a_dispatch_accesses_what_its_shader_uses() {
             (1, UNIFORM, Region::Buffer(0..64)),
         ]
     );
-    // Without groups nothing is accessed, but what the shader would read may stand between two writes.
+    // A dispatch without groups accesses nothing, but its possible reads may lie between two writes.
     let possible = accesses(app.program(), 0, 1);
     assert_eq!(short(possible), [(0, READ, Region::Buffer(272..288)), (1, UNIFORM, Region::Buffer(0..64))]);
     assert!(possible.iter().all(|it| it.certainty == Certainty::Unreported));
@@ -134,7 +134,7 @@ fn what_may_change_after_the_bind_is_decided_by_the_submission() {
         app.submit(0, 2, Fence(0));
         let resource = if flags == NO_FLAGS { 0 } else { 1 };
         assert_eq!(short(accesses(app.program(), 0, 0)), [(resource, WRITE, Region::Buffer(0..16))]);
-        // What was submitted before stays as it was then.
+        // Earlier submissions keep their contents.
         write_buffers(&mut app, 0, DescriptorType::STORAGE_BUFFER, &[buffer_info(3, 0, 16)]);
         app.submit(0, 2, Fence(0));
         assert_eq!(short(accesses(app.program(), 0, 0)), [(resource, WRITE, Region::Buffer(0..16))]);
@@ -250,7 +250,7 @@ fn a_template_fills_a_set() {
         &mut app,
         &[(DescriptorType::COMBINED_IMAGE_SAMPLER, 2, NO_FLAGS), (DescriptorType::UNIFORM_BUFFER, 2, NO_FLAGS)],
     );
-    // Template 2 of the world of `sim`: two images, and two buffers 96 bytes behind them.
+    // Template 2 of the model in `sim`: two images, and two buffers 96 bytes after them.
     let mut data = [0_u64; 24];
     (data[12], data[13], data[14]) = (buffer(1).0, 0, 16);
     (data[15], data[16], data[17]) = (buffer(3).0, 32, 64);
@@ -298,7 +298,7 @@ fn a_descriptor_is_accessed_by_its_type() {
     }
 }
 
-/// Writes a descriptor of a type, whatever it needs.
+/// Writes a descriptor of any type, with the objects it needs.
 fn write_any(app: &mut App<Collector>, ty: DescriptorType) {
     let info = BufferViewCreateInfo { buffer: buffer(1), range: 64, ..BufferViewCreateInfo::zeroed() };
     let view = BufferView(handle(HandleType::BufferView, 1));

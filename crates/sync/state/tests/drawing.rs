@@ -1,4 +1,4 @@
-//! Draws: attachments by the state of graphics, vertices by the parameters, inside and outside of render passes.
+//! Draws inside and outside of render passes: attachments from the graphics state, vertices from the parameters.
 
 mod common;
 
@@ -19,7 +19,7 @@ const LATE_READ: (u32, u64, u64) = (DEPTH, Stage::LATE_FRAGMENT_TESTS.0, Bits::D
 const EARLY_READ: (u32, u64, u64) = (DEPTH, Stage::EARLY_FRAGMENT_TESTS.0, Bits::DEPTH_STENCIL_ATTACHMENT_READ.0);
 const VERTEX_READ: (u32, u64, u64) = (0, Stage::VERTEX_ATTRIBUTE_INPUT.0, Bits::VERTEX_ATTRIBUTE_READ.0);
 
-/// Shader 0 is a vertex shader, shader 1 writes color 0, shader 2 tests early and writes nothing.
+/// Shader 0 is a vertex shader. Shader 1 writes color 0. Shader 2 has early tests and writes nothing.
 fn app() -> App<Collector> {
     let vertex = ShaderInterface { inputs: 1, ..ShaderInterface::default() };
     let fragment = ShaderInterface { outputs: 1, ..ShaderInterface::default() };
@@ -74,7 +74,7 @@ fn make_pipeline(app: &mut App<Collector>, serial: u64, options: PipelineOptions
         format: Format::R32G32_SFLOAT,
         offset,
     };
-    // The second is not read by the shader.
+    // The shader does not read the second attribute.
     let attributes = [attribute(0, 4), attribute(1, 0)];
     let vertex = PipelineVertexInputStateCreateInfo {
         vertex_binding_description_count: 1,
@@ -111,7 +111,7 @@ fn make_pipeline(app: &mut App<Collector>, serial: u64, options: PipelineOptions
         ..PipelineInputAssemblyStateCreateInfo::zeroed()
     };
     let viewport = PipelineViewportStateCreateInfo::zeroed();
-    // The world of `sim` says that subpass 0 of render pass 3 uses color and depth.
+    // In the model of `sim`, subpass 0 of render pass 3 uses color and depth.
     app.make_graphics_pipeline(
         serial,
         &GraphicsPipelineCreateInfo {
@@ -274,7 +274,7 @@ fn bind_vertices(app: &mut App<Collector>, commands: u64, offset: u64) {
     );
 }
 
-/// Draws once inside of rendering, with a pipeline.
+/// The accesses of one draw inside rendering.
 fn drawn(options: PipelineOptions, before: impl Fn(&mut App<Collector>)) -> Vec<(u32, u64, u64)> {
     let mut app = app();
     make_pipeline(&mut app, 1, options);
@@ -331,7 +331,7 @@ fn masked_components_are_not_written() {
     assert_eq!(region.components, lavascope_sync_ir::Components(5));
 }
 
-/// What a draw writes through a view.
+/// The writes of a draw through a view.
 fn written_through(app: &mut App<Collector>, view: u64, write_mask: u32) -> Vec<Access> {
     make_pipeline(app, 1, PipelineOptions { write_mask, ..PLAIN });
     app.begin(2);
@@ -351,7 +351,7 @@ fn components(all: &[Access]) -> Vec<(u8, Certainty)> {
     all.iter().map(of).collect()
 }
 
-/// A mask is about the components of the view, whatever the image calls them.
+/// A write mask refers to the components of the view, whatever the format of the image.
 #[test]
 fn masked_components_of_a_view_are_those_of_its_format() {
     use Certainty::{Certain, Somewhere};
@@ -367,7 +367,7 @@ fn masked_components_of_a_view_are_those_of_its_format() {
     assert_eq!(written(Format::A2R10G10B10_UNORM_PACK32, 4), [(3, Somewhere)]);
 }
 
-/// The bytes of a linear image are not told apart by components.
+/// Components of a linear image are not tracked separately.
 #[test]
 fn masked_components_of_bytes_are_somewhere() {
     let written = |mask| {
@@ -388,7 +388,7 @@ fn masked_components_of_bytes_are_somewhere() {
     assert_eq!(written(15), [(15, Certainty::Certain)]);
 }
 
-/// Each plane of an image is an attachment of its own.
+/// Each plane of an image can be an attachment.
 #[test]
 fn planes_are_drawn_to_one_by_one() {
     let mut app = app();
@@ -413,7 +413,7 @@ fn planes_are_drawn_to_one_by_one() {
     assert_eq!(check(app.program()), []);
 }
 
-/// The area that is rendered to is in blocks: taken as texels it would be another part of the image.
+/// The render area is in blocks. As texels of the image it would be another region.
 #[test]
 fn blocks_that_are_rendered_to_are_told_to_be_missing() {
     let mut app = app();
@@ -466,10 +466,10 @@ fn a_render_pass_is_told_with_its_views_and_unused_colors_are_left_out() {
         panic!("no render pass")
     };
     assert_eq!((views.len(), *area), (2, AREA));
-    // Color 0 is unused, and the shader writes to no other one.
+    // Color 0 is unused, and the shader writes no other output.
     let all = accesses(program, 0, 1);
     assert_eq!(access_summaries(all), [VERTEX_READ, LATE_WRITE]);
-    // Vertices 10 to 12, of each the attribute that the shader reads.
+    // Vertices 10 to 12: for each, the attribute that the shader reads.
     assert_eq!(all[0].region, Region::Buffer(64 + 160 + 4..64 + 192 + 12));
     let Region::Image(region) = &all[1].region else { panic!("no image") };
     assert_eq!((region.area, region.aspects), (Some(AREA), ImageAspectFlags::DEPTH.0));
@@ -522,7 +522,7 @@ fn indices_and_parameters_in_memory_are_read() {
     assert_eq!(regions(1, Bits::INDEX_READ), [Region::Buffer(22..34)]);
     assert_eq!(regions(1, Bits::VERTEX_ATTRIBUTE_READ), [Region::Buffer(1024..4096)]);
     assert_eq!(regions(2, Bits::INDIRECT_COMMAND_READ), [Region::Buffer(256..272), Region::Buffer(288..304)]);
-    // Without vertices nothing is accessed, but what the draw would read may stand between two writes.
+    // A draw without vertices accesses nothing, but its possible reads may lie between two writes.
     let possible = accesses(app.program(), 0, 3);
     assert_eq!(access_summaries(possible), [VERTEX_READ]);
     assert!(possible.iter().all(|it| it.certainty == Certainty::Unreported));
@@ -560,7 +560,7 @@ fn counts_in_memory_are_read_too() {
     assert_eq!(read(3), [Region::Buffer(1024..1036)]);
 }
 
-/// Begins the secondary command buffer 1 as part of rendering, and draws.
+/// Records a draw in secondary command buffer 1, which continues rendering.
 fn record_secondary(app: &mut App<Collector>) {
     let formats = [Format::R8G8B8A8_UNORM];
     let rendering = CommandBufferInheritanceRenderingInfo {
@@ -597,7 +597,7 @@ fn execute_secondary(app: &mut App<Collector>) {
     );
 }
 
-/// What each of the two draws of a command buffer does.
+/// The accesses of each of the two draws of a command buffer.
 fn two_draws(app: &App<Collector>, buffer: usize) -> [Vec<(u32, u64, u64)>; 2] {
     [0, 1].map(|it| access_summaries(accesses(app.program(), buffer, it)))
 }
@@ -605,7 +605,7 @@ fn two_draws(app: &App<Collector>, buffer: usize) -> [Vec<(u32, u64, u64)>; 2] {
 fn secondaries() -> App<Collector> {
     let mut app = app();
     make_pipeline(&mut app, 1, PLAIN);
-    // Odd numbers are secondary command buffers in the world of `sim`.
+    // In the model of `sim`, command buffers with odd numbers are secondary.
     app.make_command_buffer(1, CommandBufferLevel::SECONDARY);
     app
 }
@@ -623,8 +623,8 @@ fn a_secondary_command_buffer_gets_its_attachments_from_who_executes_it() {
     assert_eq!(app.program().command_buffers[1].commands.len(), 3);
 }
 
-/// Recorded again, a secondary command buffer is told with the attachments of the last time. Whoever executes it
-/// decides all the same.
+/// A secondary command buffer that is recorded again is first reported with the attachments of the last time. The
+/// primary command buffer that executes it decides.
 #[test]
 fn attachments_that_are_foreseen_count_only_if_they_come() {
     let mut app = secondaries();
@@ -642,13 +642,13 @@ fn attachments_that_are_foreseen_count_only_if_they_come() {
     assert_eq!(two_draws(&app, 2), [both, both], "foreseen");
     execute_in_rendering(&mut app);
     assert_eq!(two_draws(&app, 2), [both, both]);
-    // Others than the last time.
+    // The attachments differ from the last time.
     record_secondary(&mut app);
     app.begin(2);
     begin_rendering_to(&mut app, 2, 3, None);
     execute_secondary(&mut app);
     assert_eq!(two_draws(&app, 4), [[(3, COLOR_WRITE.1, COLOR_WRITE.2)]; 2]);
-    // Where nobody knows any.
+    // The attachments are unknown.
     record_secondary(&mut app);
     app.begin(2);
     execute_secondary(&mut app);

@@ -1,4 +1,4 @@
-//! Events of both versions, which the device or the host sets.
+//! Events of both versions, set by the device or by the host.
 
 mod common;
 
@@ -8,7 +8,7 @@ use lavascope_engine::check;
 use lavascope_state::Collector;
 use lavascope_sync_ir::{EventId, HazardKind, HostStep};
 
-/// Copies from buffer 1 to 2, and from 2 to 3, with something between.
+/// Copies from buffer 1 to 2 and from 2 to 3, with other commands between.
 fn chain(between: impl Fn(&mut App<Collector>)) -> App<Collector> {
     let mut app = App::collecting();
     (1..4).for_each(|it| app.make_buffer(it, 256, it * 256));
@@ -104,6 +104,6 @@ fn the_host_sets_and_resets_events() {
     call!(app, ResetEvent, ResetEventParams { event: event(1) });
     let asked = GetEventStatusParams { device: device(DEVICE), event: event(1) };
     app.call_with(Command::GetEventStatus, &asked, Result::EVENT_SET.0 as u64);
-    // To have seen that an event is set orders nothing.
+    // A query of the event status orders nothing.
     assert_eq!(app.program().steps, [HostStep::SetEvent(EventId(0)), HostStep::ResetEvent(EventId(0))]);
 }

@@ -1,4 +1,4 @@
-//! Random records of every command: whoever the table names takes them, and nothing they say does harm.
+//! Random records of every command: the family in the table handles it, and no contents cause a panic.
 
 mod common;
 
@@ -10,7 +10,7 @@ use lavascope_sim::{CallMemory, CallOptions, SyntheticObjects, random_call_memor
 use lavascope_state::{Collector, CommandSupport, TrackPhase, Tracker, command_support};
 use lavascope_test_support::TestRng;
 
-/// Few objects, so that random calls meet them.
+/// Few objects, so that random calls use the same ones.
 const OBJECTS: u64 = 3;
 const ROUNDS: u64 = 40;
 
@@ -31,7 +31,7 @@ fn every_command_is_taken_by_whom_the_table_names() {
     }
     let steps = app.program().steps.len();
     assert!(steps > 0, "some of it means something");
-    // Whatever comes out, the engine takes it.
+    // The engine must accept every program.
     lavascope_engine::check(app.program());
     for (missing, count) in app.tracker.untracked() {
         assert!(count > 0, "{missing:?}");
@@ -46,7 +46,7 @@ fn call(tracker: &mut Tracker<Collector>, command: Command, random: &mut TestRng
     let mut stream = RecordBuffer::default();
     let mut packer = Packer::new(&SyntheticObjects, &SyntheticObjects);
     let image = std::ptr::with_exposed_provenance(memory.address(0) as usize);
-    // SAFETY: every pointer of a random call is null or leads into its own memory.
+    // SAFETY: every pointer of a random call is null or points into its own memory.
     let Ok(record) = check(unsafe { packer.enter(&mut stream, command, image, 1) }) else { panic!("{command:?}") };
     assert!(tracker.enter(1, record), "nobody takes {command:?}");
     let CommandSupport::Tracked(_, TrackPhase::Leave) = command_support(command) else { return };
@@ -54,16 +54,16 @@ fn call(tracker: &mut Tracker<Collector>, command: Command, random: &mut TestRng
     let memory = random_call_memory(outputs.layout, random, CallOptions { count_end: 3, ..CallOptions::UNRESTRICTED });
     let image = std::ptr::with_exposed_provenance(memory.address(0) as usize);
     let mut stream = RecordBuffer::default();
-    // SAFETY: every pointer of a random call is null or leads into its own memory.
+    // SAFETY: every pointer of a random call is null or points into its own memory.
     let words = unsafe { packer.leave(&mut stream, command, image, 1) };
     let Some(words) = words else { panic!("{command:?} has no outputs") };
-    // Random outputs may contradict themselves; then there is no such record.
+    // Random outputs may be inconsistent; they do not make a valid record.
     if let Ok(record) = check(words) {
         assert!(tracker.leave(1, record), "nobody takes the results of {command:?}");
     }
 }
 
-/// Makes the first parameter an object that exists.
+/// Makes the first parameter an existing object.
 fn aim(memory: &mut CallMemory, command: Command, random: &mut TestRng) {
     let Some(first) = command.desc().parameters.fields.first() else { return };
     let handle = match first.name {

@@ -1,4 +1,4 @@
-//! What commands of extensions access: ray tracing, generated commands, memory that is named by its address.
+//! Accesses of extension commands: ray tracing, device-generated commands, device addresses.
 
 mod common;
 
@@ -12,7 +12,7 @@ const COPY_STRUCTURE: u64 = Stage::ACCELERATION_STRUCTURE_COPY_KHR.0;
 const STRUCTURE_READ: u64 = Bits::ACCELERATION_STRUCTURE_READ_KHR.0;
 const STRUCTURE_WRITE: u64 = Bits::ACCELERATION_STRUCTURE_WRITE_KHR.0;
 
-/// The world, with buffer `n` at `n << 16`, and command buffer 2 begun.
+/// The model with buffer `n` at address `n << 16`, and command buffer 2 in recording.
 fn addressed() -> App<Collector> {
     let mut app = fixture();
     (1..7).for_each(|it| app.set_buffer_address(it, it << 16));
@@ -24,7 +24,7 @@ fn at(serial: u64, offset: u64) -> u64 {
     (serial << 16) + offset
 }
 
-/// What the last command does: resource, stage, access and bytes.
+/// The accesses of the last command: resource, stage, access and bytes.
 fn last(app: &App<Collector>) -> Vec<(u32, u64, u64, std::ops::Range<u64>)> {
     let index = app.program().command_buffers[0].commands.len() - 1;
     let all = accesses(app.program(), 0, index).iter();

@@ -1,4 +1,4 @@
-//! Indexed draws read the vertices that the host's indices name, as they are when the draw is submitted.
+//! Indexed draws read the vertices that the indices name at submission, as written by the host.
 
 mod common;
 
@@ -11,11 +11,11 @@ use lavascope_sync_ir::{Access, Certainty, Region};
 
 const VERTICES: u64 = 1;
 const INDICES: u64 = 2;
-/// Where the indices lie in the memory.
+/// The offset of the indices in the memory.
 const PLACE: u64 = 1 << 16;
 const ALL: (std::ops::Range<u64>, Certainty) = (0..4096, Certainty::Anywhere);
 
-/// A pipeline that reads eight of the sixteen bytes of each vertex, and draws nothing.
+/// A pipeline that reads eight of the sixteen bytes of each vertex, and writes nothing.
 fn app(usage: BufferUsageFlags) -> App<Collector> {
     let vertex = ShaderInterface { inputs: 1, ..ShaderInterface::default() };
     let tracker = Tracker::with_reflection(Collector::default(), Box::new(TestShaders(vec![vertex])));
@@ -84,7 +84,7 @@ fn record_with(app: &mut App<Collector>, indices: u64) {
     app.end(2);
 }
 
-/// Draws four indices from the second one on.
+/// Draws four indices, starting at the second.
 fn draw_with(app: &mut App<Collector>, indices: u64) {
     app.bind_pipeline(2, PipelineBindPoint::GRAPHICS, 1);
     app.call(
@@ -119,7 +119,7 @@ fn draw_with(app: &mut App<Collector>, indices: u64) {
     );
 }
 
-/// The bytes of vertices that the last command buffer reads.
+/// The vertex bytes that the last command buffer reads.
 fn read(app: &App<Collector>) -> Vec<(std::ops::Range<u64>, Certainty)> {
     read_by(app, app.program().command_buffers.len() - 1, 0)
 }
@@ -142,7 +142,7 @@ fn vertices_are_those_of_the_indices_that_are_there_when_a_draw_is_submitted() {
     assert_eq!(read(&app), [], "they may still be written");
     app.submit(0, 2, Fence(0));
     assert_eq!(read(&app), [(160..184, Certainty::Certain), (240..248, Certainty::Certain)]);
-    // Submitted again, with others.
+    // Submitted again, with other indices.
     host_writes(&mut app, &[9, 3, 3, 3, 0xffff, 7]);
     app.submit(0, 2, Fence(0));
     assert_eq!(read(&app), [(208..216, Certainty::Certain)]);
@@ -152,17 +152,17 @@ fn vertices_are_those_of_the_indices_that_are_there_when_a_draw_is_submitted() {
 #[test]
 fn what_is_not_known_of_indices_is_not_made_up() {
     let index = BufferUsageFlags::INDEX_BUFFER;
-    // Nobody says what the host writes.
+    // No host writes are reported.
     let mut silent = app(index);
     record(&mut silent);
     assert_eq!(read(&silent), [ALL]);
-    // Nobody has said so yet.
+    // No host write has been reported yet.
     let mut untold = app(index);
     untold.tracker.expect_all_host_writes();
     record(&mut untold);
     untold.submit(0, 2, Fence(0));
     assert_eq!(read(&untold), [ALL]);
-    // Of a memory where no indices were, nothing is kept.
+    // Contents of a memory without index buffers are not stored.
     let mut late = app(BufferUsageFlags::VERTEX_BUFFER);
     late.tracker.expect_all_host_writes();
     host_writes(&mut late, &[0; 6]);
@@ -172,7 +172,7 @@ fn what_is_not_known_of_indices_is_not_made_up() {
     host_writes(&mut late, &[1; 6]);
     record_with(&mut late, 4);
     assert_eq!(read(&late), [ALL]);
-    // The device may have written them, by this name or by another.
+    // The device may have written the indices, by this name or through an alias.
     let mut device = app(BufferUsageFlags(index.0 | BufferUsageFlags::TRANSFER_DST.0));
     let mut alias = app(index);
     make_buffer(&mut alias, 3, BufferUsageFlags::STORAGE_BUFFER);
@@ -184,7 +184,7 @@ fn what_is_not_known_of_indices_is_not_made_up() {
     }
 }
 
-/// Where only some memories are told of, one that was not is like one that nobody tells of.
+/// If writes to only some memories are reported, a memory without a report has unknown contents.
 #[test]
 fn indices_of_memories_that_are_told_of_are_known() {
     let index = BufferUsageFlags::INDEX_BUFFER;
@@ -199,13 +199,13 @@ fn indices_of_memories_that_are_told_of_are_known() {
     app.submit(0, 2, Fence(0));
     let known = [(160..184, Certainty::Certain), (240..248, Certainty::Certain)];
     assert_eq!(read(&app), known);
-    // What was told is not relied on when nobody tells any more.
+    // Reported contents are no longer used after `ignore_host_writes`.
     app.tracker.ignore_host_writes();
     app.submit(0, 2, Fence(0));
     assert_eq!(read(&app), [ALL]);
 }
 
-/// The host writes before a submission, unless the device waits for it with a dependency behind the host.
+/// The host writes before a submission, unless the device waits for it with a dependency from the host stage.
 #[test]
 fn indices_that_the_host_may_write_later_are_not_known() {
     use PipelineStageFlags as Stage;
@@ -253,7 +253,7 @@ fn indices_that_the_host_may_write_later_are_not_known() {
     }
 }
 
-/// Records what comes before the draw into command buffer 2, and the draw.
+/// Records the given commands and a draw into command buffer 2. Returns the bytes that the draw reads.
 fn drawn(usage: BufferUsageFlags, between: impl Fn(&mut App<Collector>)) -> Vec<(std::ops::Range<u64>, Certainty)> {
     let mut app = app(usage);
     app.make_buffer(5, 256, 1 << 20);

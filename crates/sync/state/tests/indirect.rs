@@ -1,4 +1,4 @@
-//! Indirect commands access what the parameters say that the host wrote, or the same command buffer.
+//! Indirect commands access what their parameters name, as written by the host or by the same command buffer.
 
 mod common;
 
@@ -15,7 +15,7 @@ const INDICES: u64 = 2;
 const PARAMETERS: u64 = 3;
 const COUNT: u64 = 4;
 const INSTANCES: u64 = 5;
-/// Where they lie in the memory.
+/// The offsets of the buffers in the memory.
 const PLACES: [u64; 6] = [0, 0, 1 << 16, 1 << 17, 1 << 18, 1 << 19];
 const INDEX: BufferUsageFlags = BufferUsageFlags::INDEX_BUFFER;
 const INDIRECT: BufferUsageFlags = BufferUsageFlags::INDIRECT_BUFFER;
@@ -23,7 +23,7 @@ const FILLED: BufferUsageFlags = BufferUsageFlags::TRANSFER_DST;
 
 type Bytes = Vec<(std::ops::Range<u64>, Certainty)>;
 
-/// A pipeline that reads eight of sixteen bytes of each vertex, and eight bytes for each pair of instances.
+/// A pipeline that reads eight of sixteen bytes of each vertex, and eight bytes for each two instances.
 fn app(indices: BufferUsageFlags, parameters: BufferUsageFlags) -> App<Collector> {
     let vertex = ShaderInterface { inputs: 3, ..ShaderInterface::default() };
     let tracker = Tracker::with_reflection(Collector::default(), Box::new(TestShaders(vec![vertex])));
@@ -152,7 +152,7 @@ fn submit(app: &mut App<Collector>) {
     app.submit(0, 2, Fence(0));
 }
 
-/// The bytes that the last command of the last command buffer accesses in a buffer, in this way.
+/// The bytes of a buffer that the last command of the last command buffer accesses in this way.
 fn read(app: &App<Collector>, access: Bits, serial: u64) -> Bytes {
     let last = app.program().command_buffers.len() - 1;
     let command = app.program().command_buffers[last].commands.len() - 1;
@@ -165,7 +165,7 @@ fn read(app: &App<Collector>, access: Bits, serial: u64) -> Bytes {
     all.iter().filter(|it| it.access == access.0 && it.resource.0 == resource).map(of).collect()
 }
 
-/// Resources are numbered in the order in which they get their memory.
+/// Resources are numbered in the order in which memory is bound.
 fn resource_of(serial: u64) -> u32 {
     let order = [VERTICES, INSTANCES, INDICES, PARAMETERS, COUNT];
     order.iter().position(|it| *it == serial).expect("one of them") as u32
@@ -175,7 +175,7 @@ const ALL: (std::ops::Range<u64>, Certainty) = (0..4096, Certainty::Anywhere);
 
 #[test]
 fn an_indexed_draw_reads_what_the_parameters_of_the_host_say() {
-    // The device may write indices, so that only the number of those that are read is known.
+    // The device may write the indices, so only the number of reads is known.
     let mut app = app(BufferUsageFlags(INDEX.0 | FILLED.0), INDIRECT);
     host_writes(&mut app, PARAMETERS, &words(&[3, 5, 2, 10, 1]));
     bind(&mut app);
@@ -185,9 +185,9 @@ fn an_indexed_draw_reads_what_the_parameters_of_the_host_say() {
     submit(&mut app);
     assert_eq!(read(&app, Bits::INDEX_READ, INDICES), [(4..10, Certainty::Certain)]);
     assert_eq!(read(&app, Bits::VERTEX_ATTRIBUTE_READ, VERTICES), [ALL]);
-    // Instances 1 to 5 in pairs are elements 1 to 3.
+    // Instances 1 to 5 with a divisor of two use elements 1 to 3.
     assert_eq!(read(&app, Bits::VERTEX_ATTRIBUTE_READ, INSTANCES), [(16..56, Certainty::Certain)]);
-    // Others, for another submission; then nothing.
+    // Other parameters for another submission; then a draw of nothing.
     host_writes(&mut app, PARAMETERS, &words(&[1, 1, 0]));
     app.submit(0, 2, Fence(0));
     assert_eq!(read(&app, Bits::INDEX_READ, INDICES), [(0..2, Certainty::Certain)]);
@@ -202,7 +202,7 @@ fn an_indexed_draw_reads_what_the_parameters_of_the_host_say() {
 fn vertices_are_known_where_the_host_wrote_the_indices_too() {
     let mut app = app(INDEX, INDIRECT);
     host_writes(&mut app, INDICES, &shorts(&[9, 0, 1, 2, 5, 7]));
-    // Two draws, the second with an offset of ten vertices, and something between the structures.
+    // Two draws, the second with a vertex offset of ten, with a gap between the structures.
     host_writes(&mut app, PARAMETERS, &words(&[2, 1, 1, 0, 0, 77, 1, 1, 4, 10, 4, 77]));
     bind(&mut app);
     draw_indexed(&mut app, 2, 24);
@@ -227,7 +227,7 @@ fn parameters_that_nobody_read_leave_everything_open() {
         assert_eq!(read(&app, Bits::INDEX_READ, INDICES), [ALL]);
         assert_eq!(read(&app, Bits::VERTEX_ATTRIBUTE_READ, INSTANCES), [ALL]);
     }
-    // The host was expected to say something, and never did.
+    // Host writes were expected, but none was reported.
     let mut silent = app(INDEX, INDIRECT);
     bind(&mut silent);
     draw_indexed(&mut silent, 1, 0);
@@ -258,15 +258,15 @@ fn a_number_of_draws_in_memory_limits_them() {
     draw(&mut known);
     submit(&mut known);
     assert_eq!(read(&known, Bits::VERTEX_ATTRIBUTE_READ, VERTICES), [(0..40, Certainty::Certain)]);
-    // More than there are at most.
+    // More draws than the maximum.
     host_writes(&mut known, COUNT, &words(&[0, 0, 9]));
     known.submit(0, 2, Fence(0));
     let both = [(0..40, Certainty::Certain), (1600..1672, Certainty::Certain)];
     assert_eq!(read(&known, Bits::VERTEX_ATTRIBUTE_READ, VERTICES), both);
-    // Which of the structures are read the number decides; it is read as a whole.
+    // The count decides which structures are read. The count itself is read completely.
     assert_eq!(read(&known, Bits::INDIRECT_COMMAND_READ, PARAMETERS), [(0..32, Certainty::Anywhere)]);
     assert_eq!(read(&known, Bits::INDIRECT_COMMAND_READ, COUNT), [(8..12, Certainty::Certain)]);
-    // The device may write the number.
+    // The device may write the count.
     let mut open = app(INDEX, INDIRECT);
     let gone = buffer(COUNT);
     call!(open, DestroyBuffer, DestroyBufferParams { buffer: gone, p_allocator: Ptr::NULL });
@@ -367,11 +367,11 @@ fn conditions_make_nothing_certain() {
     assert_eq!(read(&app, Bits::INDEX_READ, INDICES), [(4..10, Certainty::Maybe)]);
 }
 
-/// Numbers of `BuiltIn`.
+/// Values of `BuiltIn`.
 const GLOBAL_INVOCATION_ID: u32 = 28;
 
-/// A pipeline with groups of eight invocations, each of which reads a word of one buffer, and the same word of another if
-/// the shader decides so. A third buffer is read as a whole.
+/// A pipeline with groups of eight invocations. Each reads a word of one buffer, and the same word of another if the
+/// shader decides so. A third buffer is read completely.
 fn computing(parameters: BufferUsageFlags) -> App<Collector> {
     let each = InvocationBytes {
         start: 0,
@@ -452,7 +452,7 @@ fn a_dispatch_of_unknown_size_reads_anything() {
     submit(&mut app);
     let unknown = [whole(Certainty::Anywhere), whole(Certainty::MaybeAnywhere), whole(Certainty::Somewhere)];
     assert_eq!(shader_reads(&app), unknown);
-    // The same command buffer says how much.
+    // The same command buffer writes the parameters.
     app.begin(2);
     let parameters = words(&[3, 1, 1]);
     let (command_buffer, dst_buffer) = (command_buffer(2), buffer(PARAMETERS));

@@ -1,4 +1,4 @@
-//! The engine as a listener: it finds, call by call, what it finds in the whole program.
+//! The engine as a listener finds the same hazards, call by call, as in the whole program.
 
 mod common;
 

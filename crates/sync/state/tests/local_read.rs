@@ -1,4 +1,4 @@
-//! Shaders that read the attachments they draw to: as input attachments, and as tile images.
+//! Shaders that read attachments they draw to, as input attachments and as tile images.
 
 mod common;
 
@@ -8,7 +8,7 @@ use lavascope_engine::check;
 use lavascope_state::{Collector, DescriptorUse, ShaderInterface, TileReads};
 use lavascope_sync_ir::{HazardKind, RasterOrder};
 
-/// Two draws to one color attachment, with a fragment shader that reads it.
+/// Two draws to one color attachment with a fragment shader that reads it.
 fn drawn(fragment: ShaderInterface, is_ordered: bool) -> App<Collector> {
     let mut app = fixture_with(fragment);
     make_drawing_pipeline(&mut app, 1, BlendOptions { is_ordered, ..BlendOptions::default() });

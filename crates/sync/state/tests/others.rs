@@ -1,4 +1,4 @@
-//! Swapchains, the host's accesses, queries, conditions, transform feedback and acceleration structures.
+//! Swapchains, host accesses, queries, conditional rendering, transform feedback and acceleration structures.
 
 mod common;
 
@@ -166,7 +166,7 @@ fn flushes_and_invalidations_tell_of_one_resource_or_of_none() {
     assert_eq!(app.tracker.untracked().map(|it| it.1).sum::<u64>(), 1);
 }
 
-/// The host cannot find texels of an image that is not linear, but the bytes of a buffer in the same memory.
+/// The host can find bytes of a buffer, but not texels of an image with optimal tiling in the same memory.
 #[test]
 fn the_host_means_the_buffer_and_not_the_image_over_it() {
     let mut app = App::collecting();

@@ -1,4 +1,4 @@
-//! Linear images lie where the driver says, if somebody asks it.
+//! Linear images have the layout that the driver returned, if the application queried it.
 
 mod common;
 
@@ -45,7 +45,7 @@ fn ask_2(app: &mut App<Collector>) {
     );
 }
 
-/// Clears the image, and reads 64 bytes of the same memory from an offset on, with nothing between.
+/// Clears the image, and reads 64 bytes of the same memory at an offset, with no barrier between.
 fn clear_and_copy(app: &mut App<Collector>, offset: u64) -> Vec<HazardKind> {
     app.make_buffer(1, 64, offset);
     app.make_buffer(2, 64, 1 << 20);
@@ -75,7 +75,7 @@ fn rows_lie_as_far_apart_as_the_driver_says() {
     let ask_1: Step = |app| ask(app, PITCH);
     let orders: [&[Step]; 5] = [&[bind], &[ask_1, bind], &[bind, ask_1], &[bind, ask_2], &[ask_2, bind, ask_1, ask_1]];
     for (at, order) in orders.iter().enumerate() {
-        // The second row without gaps, a gap, and the second row behind it.
+        // The second row of a dense layout, a gap, and the second row of the queried layout.
         for (offset, is_dense_row, is_row) in [(64, true, false), (128, true, false), (PITCH, false, true)] {
             let mut app = App::collecting();
             make_image(&mut app);

@@ -14,7 +14,7 @@ const RATES: u64 = 3;
 const COLOR_WRITE: u64 = Bits::COLOR_ATTACHMENT_WRITE.0;
 const RATE_READ: u64 = Bits::FRAGMENT_SHADING_RATE_ATTACHMENT_READ_KHR.0;
 
-/// Shader 0 does nothing that can be seen, shader 1 writes color 0, shader 2 chooses its layer.
+/// Shader 0 accesses nothing, shader 1 writes color 0, shader 2 writes `Layer`.
 fn app() -> App<Collector> {
     let shaders = TestShaders(vec![
         ShaderInterface::default(),
@@ -37,7 +37,7 @@ fn area() -> Rect2D {
     Rect2D { offset: Offset2D { x: 12, y: 0 }, extent: Extent2D { width: 20, height: 8 } }
 }
 
-/// A pipeline of two shaders that draws to one color attachment.
+/// A pipeline of two shaders with one color attachment.
 fn make_pipeline(app: &mut App<Collector>, serial: u64, vertex: u64) {
     let stages = [stage(ShaderStageFlagBits::VERTEX, vertex), stage(ShaderStageFlagBits::FRAGMENT, 1)];
     let blend = PipelineColorBlendAttachmentState {
@@ -86,7 +86,7 @@ fn begin_rendering(app: &mut App<Collector>, view_mask: u32, layer_count: u32) {
     );
 }
 
-/// The layers that the last draw writes to, range by range.
+/// The ranges of layers that the last draw writes.
 fn layers_written(app: &App<Collector>, index: usize) -> Vec<std::ops::Range<u32>> {
     let all = accesses(app.program(), 0, index).iter().filter(|it| it.access == COLOR_WRITE);
     all.map(|item| match &item.region {
@@ -322,7 +322,7 @@ fn shader_objects_draw_with_the_state_of_the_command_buffer() {
     assert_eq!(layers_written(&app, 2).len(), 0, "no component is written");
 }
 
-/// An image with three dimensions, of which each draw fills one slice.
+/// Each draw writes one slice of a 3D image.
 #[test]
 fn slices_of_an_image_are_attachments_by_themselves() {
     let mut app = app();

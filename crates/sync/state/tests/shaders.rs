@@ -1,4 +1,4 @@
-//! What real shaders access: where numbers that are pushed, and how much is launched, decide it.
+//! The accesses of real shaders that depend on push constants and on the launch size.
 
 mod common;
 
@@ -12,7 +12,7 @@ use lavascope_sync_ir::{Certainty, HazardKind, Region};
 const READ: u64 = Bits::SHADER_STORAGE_READ.0;
 const WRITE: u64 = Bits::SHADER_STORAGE_WRITE.0;
 
-/// An application with a shader in a compute pipeline, and four buffers of 4096 bytes.
+/// An application with a compute pipeline and four buffers of 4096 bytes.
 fn app(shader: &str) -> App<Collector> {
     let mut app =
         App::with_tracker(Tracker::with_reflection(Collector::default(), Box::new(SpirvReflection::default())));
@@ -39,7 +39,7 @@ fn push(app: &mut App<Collector>, offset: u32, bytes: &[u8]) {
     );
 }
 
-/// What a recorded command does: resource, access, bytes and certainty.
+/// The accesses of a recorded command: resource, bytes and certainty.
 fn found(app: &App<Collector>, index: usize, access: u64) -> Vec<(u32, std::ops::Range<u64>, Certainty)> {
     let all = accesses(app.program(), 0, index).iter().filter(|it| it.access == access);
     all.map(|item| match &item.region {
@@ -66,7 +66,7 @@ fn the_launch_size_and_what_is_pushed_decide_which_bytes_are_written() {
         (0, 1028..1540, Certain),
         (0, 1072..2092, Somewhere),
         (0, 1028..1540, Certain),
-        // The first invocation goes out of bounds, and the second comes first.
+        // The first invocation is out of bounds; the second accesses the first byte.
         (0, 1028..1536, Certain),
         (0, 1028..3072, Somewhere),
         (0, 1028..1048, Somewhere),
@@ -129,7 +129,7 @@ fn an_address_that_nobody_has_is_counted_and_null_is_nothing() {
     assert_eq!(found(&app, 1, WRITE), []);
 }
 
-/// Binding 0 has four buffers; binding 1 has three images, one of which is picked by what is pushed at 4.
+/// Binding 0 has four buffers. Binding 1 has three images; the push constant at offset 4 selects one.
 fn arrays() -> App<Collector> {
     let mut app = app("arrays.comp.spv");
     for serial in 1..4 {
@@ -152,7 +152,7 @@ fn arrays() -> App<Collector> {
     app
 }
 
-/// One descriptor stands for all that a shader may read; of those that it may write nothing is said.
+/// One descriptor stands for all that a shader may read. Possible writes are not reported.
 #[test]
 fn a_descriptor_that_may_be_read_is_a_possible_read() {
     let mut app = arrays();
@@ -207,7 +207,7 @@ fn atomic_operations_do_not_race_with_each_other() {
         app.submit(0, 2, Fence(0));
         let kinds: Vec<HazardKind> = check(app.program()).iter().map(|it| it.kind).collect();
         assert_eq!(kinds, wanted, "{shader}");
-        // What counts is read by a copy all the same.
+        // A copy still reads the resource.
         app.begin(2);
         app.copy_buffer(2, 1, 2, 4);
         app.end(2);

@@ -1,5 +1,5 @@
-//! With `maintenance9`, the layers of a barrier on an image with three dimensions are slices, and buffers and linear images
-//! belong to all queue families.
+//! With `maintenance9`, the layers of a barrier on a 3D image are slices, and buffers and linear images need no
+//! ownership transfers.
 
 mod common;
 
@@ -35,7 +35,7 @@ fn app(maintenance9: bool, flags: ImageCreateFlags) -> App<Collector> {
     app
 }
 
-/// The part of the image that a barrier is about.
+/// The region of the image that a barrier covers.
 fn part(app: &mut App<Collector>, mip: u32, [first, count]: [u32; 2], version: u32) -> ImageRegion {
     let range = ImageSubresourceRange {
         aspect_mask: ImageAspectFlags::COLOR,

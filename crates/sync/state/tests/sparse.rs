@@ -1,4 +1,4 @@
-//! Sparse resources: which memory they have is a matter of the queue.
+//! Sparse resources: their memory follows from the binds on a queue.
 
 mod common;
 
@@ -44,7 +44,7 @@ fn bind_page(app: &mut App<Collector>, serial: u64, at: u64, memory_offset: u64)
     call!(app, DeviceWaitIdle, DeviceWaitIdleParams {});
 }
 
-/// Copies into one sparse buffer, and from another.
+/// Copies to one sparse buffer and from another.
 fn copies(app: &mut App<Collector>) -> Vec<HazardKind> {
     app.make_buffer(5, PAGE, 1 << 24);
     app.make_buffer(6, PAGE, 1 << 25);

@@ -1,4 +1,4 @@
-//! Copies, blits, resolves, clears: both generations of the API say the same, each in its own stage.
+//! Copies, blits, resolves, clears: both generations of the API give the same accesses, each in its own stages.
 
 mod common;
 
@@ -11,7 +11,7 @@ const READ: u64 = Bits::TRANSFER_READ.0;
 const WRITE: u64 = Bits::TRANSFER_WRITE.0;
 const EXTENT: Extent3D = Extent3D { width: 8, height: 4, depth: 1 };
 
-/// Two buffers, two images, and command buffer 2 that is being recorded.
+/// Two buffers, two images, and command buffer 2 in recording.
 fn app() -> App<Collector> {
     let mut app = App::collecting();
     app.make_buffer(1, 4096, 0);
@@ -30,7 +30,7 @@ fn last(app: &App<Collector>) -> Vec<(u32, u64, u64)> {
     access_summaries(accesses(app.program(), 0, count - 1))
 }
 
-/// The last two commands are the same.
+/// Checks that the last two commands have the same accesses.
 fn assert_twins(app: &App<Collector>) {
     let commands = &app.program().command_buffers[0].commands;
     assert_eq!(commands[commands.len() - 2], commands[commands.len() - 1]);
@@ -265,7 +265,7 @@ fn a_marker_is_four_bytes() {
     assert_eq!((&marker.region, marker.order), (&Region::Buffer(8..12), RasterOrder::Marker(MarkerStage::from_bit(0))));
 }
 
-/// The stage decides after which markers another one comes.
+/// The stage of a marker decides which earlier markers it comes after.
 #[test]
 fn a_marker_has_the_bit_of_its_stage() {
     for stage in [Stage::BOTTOM_OF_PIPE, Stage::CLEAR] {

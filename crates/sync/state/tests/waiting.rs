@@ -1,4 +1,4 @@
-//! What the host learns by waiting and asking, and what others are taken to order.
+//! Waits and queries of the host, and external semaphores and fences.
 
 mod common;
 
@@ -56,7 +56,7 @@ fn submit_of(app: &mut App<Collector>, serial: u64, waits: &[(u64, u64)], signal
     app.call(Command::QueueSubmit2, &params);
 }
 
-/// The host writes to what the copy reads.
+/// The host writes to the source of the copy.
 fn host_writes(app: &mut App<Collector>) {
     let range = MappedMemoryRange { memory: memory(MEMORY), offset: 0, size: 256, ..MappedMemoryRange::zeroed() };
     call!(
@@ -102,7 +102,7 @@ fn a_wait_for_any_fence_tells_nothing_until_its_status_is_asked() {
     assert_eq!(kinds(&app), []);
 }
 
-/// Whichever of them it is, what was submitted first to their queue is over.
+/// Whichever fence is signaled, the first submission of its queue is complete.
 #[test]
 fn a_wait_for_any_fence_of_one_queue_is_one_for_the_first() {
     let mut app = app();
@@ -112,7 +112,7 @@ fn a_wait_for_any_fence_of_one_queue_is_one_for_the_first() {
     wait_fences(&mut app, &[fence(1), fence(2)], false);
     assert_eq!(app.program().steps[3..], [HostStep::WaitFences(vec![FenceId(0)])]);
     assert!(missing(&app).is_empty(), "{:?}", missing(&app));
-    // One that was reset may be signaled by anybody.
+    // A fence that was reset may be signaled externally.
     let fences = [fence(1)];
     call!(app, ResetFences, ResetFencesParams { fence_count: 1, p_fences: Ptr::to_slice(&fences) });
     wait_fences(&mut app, &[fence(1), fence(2)], false);
@@ -191,7 +191,7 @@ fn make_swapchain(app: &mut App<Collector>) {
     );
 }
 
-/// Presents the image that was acquired, with something in the chain.
+/// Presents the acquired image, with this structure in the chain.
 fn present(app: &mut App<Collector>, next: Ptr<Opaque>) {
     let (waits, swapchains, indices) = ([semaphore(2)], [swapchain(1)], [1]);
     let info = PresentInfoKHR {
@@ -295,7 +295,7 @@ fn a_semaphore_that_others_signal_is_taken_to_order_everything() {
         submit(&mut app, &[], &[], Fence(0));
         submit(&mut app, &[(serial, value)], &[], Fence(0));
         assert_eq!((kinds(&app), missing(&app)), (vec![], vec![FOREIGN]));
-        // A wait that nothing orders is still one.
+        // A wait that orders nothing still is a wait.
         submit(&mut app, &[], &[], Fence(0));
         assert_eq!(kinds(&app), [HazardKind::WriteAfterWrite]);
     }
@@ -330,7 +330,7 @@ fn the_host_may_wait_for_what_was_exported() {
     }
 }
 
-/// A buffer of some usage, which the command buffer copies from or to, and which is mapped and unmapped afterwards.
+/// A buffer with some usage. The command buffer copies from or to it, and it is mapped and unmapped afterwards.
 fn mapped(
     usage: BufferUsageFlags,
     is_source: bool,
@@ -386,11 +386,11 @@ fn a_map_that_is_undone_at_once_is_an_access_of_the_host_most_likely() {
     let uniform = BufferUsageFlags(BufferUsageFlags::UNIFORM_BUFFER.0 | BufferUsageFlags::TRANSFER_SRC.0);
     assert_eq!(mapped(uniform, true, nothing), (vec![HazardKind::WriteRacingRead], access(true)));
     assert_eq!(mapped(uniform, true, wait), (vec![], access(true)));
-    // It may be mapped to be read, which only a write by the device disturbs.
+    // It may be mapped for reading, so only device writes conflict.
     let both = BufferUsageFlags(BufferUsageFlags::TRANSFER_DST.0 | BufferUsageFlags::TRANSFER_SRC.0);
     assert_eq!(mapped(both, true, nothing), (vec![], access(false)));
     assert_eq!(mapped(both, false, nothing), (vec![HazardKind::ReadRacingWrite], access(false)));
-    // What stays mapped while others are submitted tells nothing.
+    // Memory that stays mapped across a submission gives no access.
     let submit = |app: &mut App<Collector>| app.submit(1, 2, Fence(0));
     assert!(!matches!(mapped(both, true, submit).1, HostStep::HostAccess { .. }));
 }

@@ -11,7 +11,7 @@ use crate::device::{TrackedCall, TrackedDevice};
 use crate::listener::TrackerOutput;
 use crate::resource::opaque_object::OpaqueObject;
 
-/// A barrier on an image, of either version.
+/// An image barrier of either version.
 struct ImageBarrier<'a> {
     image: vk::Image,
     range: &'a vk::ImageSubresourceRange,
@@ -20,14 +20,14 @@ struct ImageBarrier<'a> {
     scope: SyncScope,
 }
 
-/// The three arrays of version 1.
+/// The three barrier arrays of version 1.
 struct BarrierLists<'a> {
     memory: Views<'a, vk::MemoryBarrier>,
     buffers: Views<'a, vk::BufferMemoryBarrier>,
     images: Views<'a, vk::ImageMemoryBarrier>,
 }
 
-/// The masks of any of the structures of version 2, which have the same fields.
+/// The scope of a version 2 barrier. All of its structures use the same field names.
 macro_rules! scope_of {
     ($barrier:expr) => {
         SyncScope {
@@ -121,7 +121,7 @@ impl TrackedDevice {
         found
     }
 
-    /// Version 1 has its stages elsewhere, once for all.
+    /// In version 1 the stages are parameters of the command, for all barriers.
     fn dependencies_v1(&self, lists: &BarrierLists<'_>, out: &mut TrackerOutput<'_>) -> Vec<Dependency> {
         let scope = |src: vk::AccessFlags, dst: vk::AccessFlags| SyncScope {
             src_access: u64::from(src.0),
@@ -285,7 +285,7 @@ fn dependency_target(
     }
 }
 
-/// What is left of a barrier on something that we know nothing of: it still orders.
+/// A barrier on an unknown object still is an execution dependency.
 fn execution_only(scope: SyncScope) -> Dependency {
     Dependency { scope: SyncScope { src_access: 0, dst_access: 0, ..scope }, target: DependencyTarget::Global }
 }

@@ -1,4 +1,4 @@
-//! What is bound in a command buffer: pipelines, descriptor sets, buffers, dynamic state.
+//! The bound state of a command buffer: pipelines, descriptor sets, buffers, dynamic state.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -21,37 +21,37 @@ use crate::shader::input_values::PushConstants;
 use crate::shader::interface::Shader;
 use crate::shader::pipeline::TrackedPipeline;
 
-/// Everything that the next command depends on.
+/// All recorded state that later commands depend on.
 #[derive(Debug, Default)]
 pub(crate) struct BoundState {
     pub(crate) bind_points: [BoundPipelineState; 5],
     pub(crate) vertices: BTreeMap<u32, BoundVertexBuffer>,
     pub(crate) indices: Option<BoundIndexBuffer>,
     pub(crate) index_updates: IndexBufferUpdates,
-    /// What commands have set; pipelines say what of it counts.
+    /// Dynamic state that commands have set. The pipeline decides which of it is used.
     pub(crate) raster: RasterState,
     pub(crate) vertex: VertexInput,
     pub(crate) push_constants: PushConstants,
     pub(crate) memory: DescriptorMemory,
-    /// The locations that color attachments are known to the shader by.
+    /// The color attachment locations that commands have set.
     pub(crate) locations: Option<Vec<u32>>,
-    /// Buffers that transform feedback goes to, while it is active.
+    /// Transform feedback buffers, while feedback is active.
     pub(crate) feedback_buffers: BTreeMap<u32, (ResourceId, Range<u64>)>,
     pub(crate) is_transform_feedback_active: bool,
-    /// A number in memory decides whether draws and dispatches are made.
+    /// Conditional rendering is active: a value in memory decides whether draws and dispatches execute.
     pub(crate) is_conditional: bool,
-    /// Views that are bound by themselves: how densely to shade, and which rays to trace.
+    /// Views that are bound individually: the shading rate image and the invocation mask.
     pub(crate) rate_image: Option<ImageView>,
     pub(crate) invocation_mask: Option<ImageView>,
     pub(crate) recording_render_pass: Option<RecordingRenderPass>,
     pub(crate) attachments: CurrentAttachments,
 }
 
-/// What is bound for one kind of pipeline.
+/// The state of one bind point.
 #[derive(Debug, Default)]
 pub(crate) struct BoundPipelineState {
     pub(crate) pipeline: Option<Arc<TrackedPipeline>>,
-    /// Shader objects, by stage.
+    /// Shader objects by stage.
     objects: BTreeMap<u32, Shader>,
     pub(crate) sets: Vec<Option<BoundSet>>,
 }
@@ -64,14 +64,14 @@ pub(crate) struct BoundSet {
 
 #[derive(Clone, Debug)]
 pub(crate) enum SetRef {
-    /// The set of a handle, as it is when it counts.
+    /// A descriptor set by handle, with its contents at the time of use.
     Handle(u64),
     Pushed(Box<TrackedDescriptorSet>),
-    /// Its descriptors stand in a buffer.
+    /// A descriptor buffer: the descriptors are in this memory.
     InMemory(ResourceId, Range<u64>),
 }
 
-/// The place of a bind point.
+/// A pipeline bind point.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum BindPoint {
     Graphics = 0,
@@ -81,12 +81,11 @@ pub(crate) enum BindPoint {
     ExecutionGraph = 4,
 }
 
-/// More sets than any device has.
+/// More descriptor sets than any device supports.
 const SETS_MAX: u32 = 256;
 
 impl BoundState {
-    /// Forgets what is bound: after other command buffers were executed nothing of it is defined.
-    /// Gives what was bound.
+    /// Clears the bound state and returns it. After secondary command buffers have executed, all state is undefined.
     pub(crate) fn take_bound(&mut self) -> BoundState {
         let kept = BoundState {
             recording_render_pass: self.recording_render_pass.take(),
@@ -118,7 +117,7 @@ impl BoundState {
             Some(Arc::new(TrackedPipeline { shaders, dynamic: DynamicStates::ALL, ..TrackedPipeline::default() }));
     }
 
-    /// Binds a set of a handle, in the room of what was bound before.
+    /// Binds a descriptor set. It reuses the memory of the set that was bound before.
     fn bind_handle(&mut self, kind: BindPoint, index: u32, handle: u64, offsets: &[u32]) {
         let slot = self.bind_points[kind as usize].sets.get_mut(index as usize);
         match slot.and_then(Option::as_mut) {
@@ -372,7 +371,7 @@ impl TrackedDevice {
         };
         let Some(own) = self.command_buffer_mut(buffer) else { return };
         for kind in kinds {
-            // What was pushed before stays where it is not pushed again.
+            // Pushed descriptors stay until they are pushed again.
             let before = own.state.bind_point(*kind).sets.get(index as usize).cloned().flatten();
             let mut set = match before.map(|it| it.set) {
                 Some(SetRef::Pushed(set)) => set,
@@ -502,7 +501,7 @@ pub(crate) fn bind_point_of(point: vk::PipelineBindPoint) -> Option<BindPoint> {
     }
 }
 
-/// The bind points that stages belong to.
+/// The bind points of some shader stages.
 pub(crate) fn bind_points_of(stages: vk::ShaderStageFlags) -> Vec<BindPoint> {
     const GRAPHICS: u32 =
         vk::ShaderStageFlags::ALL_GRAPHICS.0 | vk::ShaderStageFlags::TASK_EXT.0 | vk::ShaderStageFlags::MESH_EXT.0;

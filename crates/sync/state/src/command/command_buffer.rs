@@ -1,4 +1,4 @@
-//! Command pools and command buffers, and what is bound in one while it is recorded.
+//! Command pools and command buffers, and their state during recording.
 
 use std::sync::Arc;
 
@@ -13,14 +13,14 @@ use crate::device::{TrackedCall, TrackedDevice};
 use crate::draw::rendering::CurrentAttachments;
 use crate::listener::{CallSource, Destroyed, TrackerOutput, object};
 
-/// Accesses that there is room for all the time.
+/// Capacity for this many accesses is kept between commands.
 const SPARE_ACCESSES_MAX: usize = 4096;
 
-/// A command pool: the command buffers that were allocated from it.
+/// A command pool, with its command buffers.
 #[derive(Default)]
 pub(crate) struct TrackedCommandPool {
     pub(crate) buffers: Vec<u64>,
-    /// Of the queues that they are for.
+    /// The queue family of its command buffers.
     family: u32,
 }
 
@@ -28,13 +28,13 @@ pub(crate) struct TrackedCommandPool {
 pub(crate) struct TrackedCommandBuffer {
     pub(crate) id: CommandBufferId,
     pub(crate) is_secondary: bool,
-    /// Commands that the listener was told of.
+    /// The number of recorded commands that the listener has received.
     pub(crate) count: u32,
-    /// Secondary command buffers that it executes.
+    /// The secondary command buffers that it executes.
     pub(crate) executed: Vec<u64>,
     pub(crate) state: BoundState,
     pub(crate) incomplete: IncompleteCommands,
-    /// The thread and the number of the call that recorded the last command, and what that changed.
+    /// The thread and number of the call that recorded the last command, and the other state it changed.
     pub(crate) last_call: Option<(u32, u64)>,
     pub(crate) undo: Undo,
 }
@@ -53,7 +53,7 @@ impl TrackedCommandBuffer {
         }
     }
 
-    /// Appends a command, and gives its place.
+    /// Appends a command and returns its index.
     pub(crate) fn push(&mut self, command: Command, out: &mut TrackerOutput<'_>) -> u32 {
         if let Command::WaitEvents(_) = command {
             self.state.index_updates.clear();
@@ -62,7 +62,7 @@ impl TrackedCommandBuffer {
         self.finish_push(out)
     }
 
-    /// Appends an action command, and gives its place.
+    /// Appends an action command and returns its index.
     pub(crate) fn push_action(&mut self, accesses: &[Access], out: &mut TrackerOutput<'_>) -> u32 {
         self.state.index_updates.invalidate_written(accesses);
         if out.possible_reads.is_empty() {
@@ -197,7 +197,7 @@ impl TrackedDevice {
             CurrentAttachments::Known(targets) => Some(Arc::clone(targets)),
             CurrentAttachments::None | CurrentAttachments::Inherited { .. } => None,
         };
-        // Their attachments become known first, so that whoever executes them knows all of it.
+        // The secondary command buffers get their attachments first, so that the listener knows all of their accesses.
         let mut attached = Vec::with_capacity(executed.len());
         for secondary in executed.iter().filter(|it| **it != buffer) {
             attached.push((secondary.0, self.inherited_attachments(secondary.0)));
@@ -209,7 +209,7 @@ impl TrackedDevice {
         own.undo = Undo::Executed(Box::new(BeforeExecute { count, state, inherited_attachments: attached }));
     }
 
-    /// Records a command whose meaning is already complete.
+    /// Records a command that is completely known.
     pub(crate) fn record(&mut self, buffer: vk::CommandBuffer, command: Command, out: &mut TrackerOutput<'_>) {
         if let Some(own) = self.command_buffers.get_mut(buffer.0) {
             own.push(command, out);
@@ -229,7 +229,7 @@ impl TrackedDevice {
         self.return_spare_accesses(accesses);
     }
 
-    /// An empty list for the accesses of a command: the one that a command before has done with.
+    /// An empty list for the accesses of a command. It reuses the allocation of an earlier command.
     pub(crate) fn take_spare_accesses(&mut self) -> Vec<Access> {
         std::mem::take(&mut self.spare_accesses)
     }

@@ -13,10 +13,10 @@ use crate::resource::format;
 use crate::resource::image::TrackedImage;
 use crate::resource::region::{BufferTexelLayout, TexelBox, extent_of, offset_of};
 
-/// Two boxes of texels that a command reads and writes.
+/// The source and the destination box of a command.
 type TexelBoxPair = (TexelBox, TexelBox);
 
-/// Both generations name the parts of a region alike.
+/// Both generations use the same field names.
 macro_rules! buffer_image {
     ($region:expr) => {{
         let region = $region;
@@ -307,7 +307,7 @@ impl TrackedDevice {
         self.record_action(commands, accesses, out);
     }
 
-    /// An access to a part of a buffer; none where the part is empty.
+    /// An access to a range of a buffer; none if the range is empty.
     pub(crate) fn buffer_access(
         &self,
         buffer: vk::Buffer,
@@ -324,14 +324,14 @@ impl TrackedDevice {
     }
 }
 
-/// The box between two corners, which may be in any order.
+/// The box between two corners in any order.
 fn box_between_corners(layers: vk::ImageSubresourceLayers, corners: [vk::Offset3D; 2]) -> TexelBox {
     let [one, two] = corners.map(offset_of);
     let offset = std::array::from_fn(|it| one[it].min(two[it]));
     TexelBox { layers, offset, extent: std::array::from_fn(|it| one[it].abs_diff(two[it])) }
 }
 
-/// The extent of a copy in texels of its target: blocks are copied, and those of the two may differ in size.
+/// The extent of a copy in texels of the destination. The block sizes of the two images may differ.
 fn destination_extent(from: &TrackedImage, src: &TexelBox, to: &TrackedImage, dst: &TexelBox) -> [u32; 3] {
     let block = |image: &TrackedImage, texels: &TexelBox| {
         format::block_extent(format::of_aspect(image.info.format, texels.layers.aspect_mask.0))
@@ -341,7 +341,7 @@ fn destination_extent(from: &TrackedImage, src: &TexelBox, to: &TrackedImage, ds
     if one == two {
         extent = src.extent;
     }
-    // Layers on one side are slices on the other.
+    // Layers of one image correspond to slices of the other.
     if to.ty == vk::ImageType::_3D {
         extent[2] = extent[2].max(src.layers.layer_count.min(from.info.layers));
     }

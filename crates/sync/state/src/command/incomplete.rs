@@ -1,8 +1,8 @@
-//! Commands of which something becomes known only after they were recorded: descriptors and indices that may change
-//! until the submission, and attachments that a secondary command buffer gets from whoever executes it.
+//! Commands that are not completely known when they are recorded.
 //!
-//! Most command buffers that are recorded again are executed where they were executed before. So the attachments of the
-//! last time are told with the commands; if it turns out that they are others, the listener is told again.
+//! Descriptors and indices may change until submission, and a secondary command buffer gets its attachments from the
+//! primary that executes it. A command buffer that is recorded again is usually executed with the same attachments. So
+//! the listener gets the attachments of the last time; if they turn out to differ, the commands are replaced.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -16,45 +16,45 @@ use crate::draw::rendering::CurrentAttachments;
 use crate::listener::TrackerOutput;
 use crate::shader::accesses::SubmitTimeUse;
 
-/// The commands of a command buffer that are not complete. What they have lies one behind the other.
+/// The incomplete commands of a command buffer. Their accesses and attachment uses are stored in common lists.
 #[derive(Debug, Default)]
 pub(crate) struct IncompleteCommands {
     commands: Vec<IncompleteCommand>,
     fixed: Vec<Access>,
     attachment_uses: Vec<AttachmentUse>,
     inherited: InheritedAttachments,
-    /// Whether something waits for the submission.
+    /// Whether some command depends on the submission.
     has_submit_time_uses: bool,
 }
 
-/// A recorded command that is not complete.
+/// A recorded command that is not completely known.
 #[derive(Debug)]
 struct IncompleteCommand {
-    /// Its place in the command buffer.
+    /// Its index in the command buffer.
     index: u32,
-    /// What is known of it.
+    /// The accesses that are known.
     fixed: Range<usize>,
-    /// What waits for attachments.
+    /// The attachment uses.
     attachment_uses: Range<usize>,
-    /// Of most, only attachments are missing.
+    /// None for most commands, which depend only on attachments.
     submit_time: Option<Box<SubmitTimeUses>>,
 }
 
-/// What waits for the submission.
+/// The uses that are resolved at submission.
 #[derive(Debug)]
 struct SubmitTimeUses {
-    /// Descriptors may change at any time.
+    /// For example descriptors that may be updated until then.
     uses: Vec<SubmitTimeUse>,
-    /// What the listener knows.
+    /// The accesses that the listener has received.
     reported: Vec<Access>,
 }
 
-/// The attachments that the listener knows the commands of a command buffer with.
+/// The attachments of a secondary command buffer that the listener assumes.
 #[derive(Clone, Debug, Default)]
 pub(crate) enum InheritedAttachments {
     #[default]
     Unknown,
-    /// Those of the last time that it was recorded: nobody has executed it since.
+    /// Those of the previous recording; this one has not been executed yet.
     Predicted(Arc<AttachmentSet>),
     Known(Arc<AttachmentSet>),
 }
@@ -67,13 +67,13 @@ impl InheritedAttachments {
         }
     }
 
-    fn accesses(&self, touches: &[AttachmentUse]) -> Vec<Access> {
-        self.attachments().map_or(Vec::new(), |it| it.accesses(touches))
+    fn accesses(&self, attachment_uses: &[AttachmentUse]) -> Vec<Access> {
+        self.attachments().map_or(Vec::new(), |it| it.accesses(attachment_uses))
     }
 }
 
 impl IncompleteCommands {
-    /// Nothing is recorded any more.
+    /// Recording starts again.
     pub(crate) fn clear(&mut self) {
         self.commands.clear();
         self.fixed.clear();
@@ -84,34 +84,34 @@ impl IncompleteCommands {
         }
     }
 
-    /// The attachments that are known, or foreseen.
+    /// The known or predicted attachments.
     pub(crate) fn attachments(&self) -> Option<&AttachmentSet> {
         self.inherited.attachments()
     }
 
-    /// A command with what is known of it.
-    fn push(&mut self, index: u32, fixed: &[Access], touches: Range<usize>) {
+    /// Adds a command with its known accesses.
+    fn push(&mut self, index: u32, fixed: &[Access], attachment_uses: Range<usize>) {
         let first = self.fixed.len();
         self.fixed.extend_from_slice(fixed);
         let fixed = first..self.fixed.len();
-        self.commands.push(IncompleteCommand { index, fixed, attachment_uses: touches, submit_time: None });
+        self.commands.push(IncompleteCommand { index, fixed, attachment_uses, submit_time: None });
     }
 
-    /// What of the last command waits for the submission, and all that was told of it.
-    fn add_submit_time_uses(&mut self, uses: Vec<SubmitTimeUse>, told: Vec<Access>) {
+    /// Sets what the last command resolves at submission, and the accesses that the listener received.
+    fn add_submit_time_uses(&mut self, uses: Vec<SubmitTimeUse>, reported: Vec<Access>) {
         self.has_submit_time_uses = true;
         if let Some(last) = self.commands.last_mut() {
-            last.submit_time = Some(Box::new(SubmitTimeUses { uses, reported: told }));
+            last.submit_time = Some(Box::new(SubmitTimeUses { uses, reported }));
         }
     }
 
-    fn push_attachment_uses(&mut self, touches: &[AttachmentUse]) -> Range<usize> {
+    fn push_attachment_uses(&mut self, attachment_uses: &[AttachmentUse]) -> Range<usize> {
         let first = self.attachment_uses.len();
-        self.attachment_uses.extend_from_slice(touches);
+        self.attachment_uses.extend_from_slice(attachment_uses);
         first..self.attachment_uses.len()
     }
 
-    /// The command at this place is gone, if it was the last one.
+    /// Removes the command at this index, if it is the last one.
     pub(crate) fn pop(&mut self, index: u32) {
         if let Some(gone) = self.commands.pop_if(|it| it.index == index) {
             self.fixed.truncate(gone.fixed.start);
@@ -120,66 +120,66 @@ impl IncompleteCommands {
 }
 
 impl TrackedDevice {
-    /// Records an action command, some of which may become known later.
+    /// Records an action command that may be completed later.
     pub(crate) fn record_incomplete_action(
         &mut self,
         buffer: vk::CommandBuffer,
-        mut told: Vec<Access>,
-        touches: &[AttachmentUse],
+        mut accesses: Vec<Access>,
+        attachment_uses: &[AttachmentUse],
         uses: Vec<SubmitTimeUse>,
         out: &mut TrackerOutput<'_>,
     ) {
         let Some(own) = self.command_buffers.get(buffer.0) else { return };
         let (mut known, is_inherited) =
-            (told.len(), matches!(own.state.attachments, CurrentAttachments::Inherited { .. }));
+            (accesses.len(), matches!(own.state.attachments, CurrentAttachments::Inherited { .. }));
         let targets = match &own.state.attachments {
             CurrentAttachments::None => None,
             CurrentAttachments::Known(targets) => Some(&**targets),
             CurrentAttachments::Inherited { .. } => own.incomplete.attachments(),
         };
         if let Some(targets) = targets {
-            targets.add_accesses(touches, &mut told);
+            targets.add_accesses(attachment_uses, &mut accesses);
         }
         if !is_inherited {
-            known = told.len();
+            known = accesses.len();
         }
-        uses.iter().for_each(|it| self.predict_use(it, &mut told));
-        let touches = if is_inherited { touches } else { &[] };
+        uses.iter().for_each(|it| self.predict_use(it, &mut accesses));
+        let attachment_uses = if is_inherited { attachment_uses } else { &[] };
         let Some(own) = self.command_buffers.get_mut(buffer.0) else { return };
-        let index = own.push_action(&told, out);
-        if !touches.is_empty() || !uses.is_empty() {
-            let touches = own.incomplete.push_attachment_uses(touches);
-            own.incomplete.push(index, &told[..known], touches);
+        let index = own.push_action(&accesses, out);
+        if !attachment_uses.is_empty() || !uses.is_empty() {
+            let attachment_uses = own.incomplete.push_attachment_uses(attachment_uses);
+            own.incomplete.push(index, &accesses[..known], attachment_uses);
         }
         match uses.is_empty() {
-            true => self.return_spare_accesses(told),
+            true => self.return_spare_accesses(accesses),
             false => {
                 *out.change_count += 1;
-                own.incomplete.add_submit_time_uses(uses, told);
+                own.incomplete.add_submit_time_uses(uses, accesses);
             }
         }
     }
 
-    /// Records a draw whose attachments whoever executes the command buffer knows. They touch what [`TrackedDevice::last_draw`]
-    /// says.
+    /// Records a draw in a secondary command buffer that inherits its attachments. [`TrackedDevice::last_draw`] has the
+    /// attachment uses.
     pub(crate) fn record_inherited_draw(
         &mut self,
         buffer: vk::CommandBuffer,
-        mut told: Vec<Access>,
+        mut accesses: Vec<Access>,
         out: &mut TrackerOutput<'_>,
     ) {
         let Some(own) = self.command_buffers.get_mut(buffer.0) else { return };
-        let known = told.len();
-        told.extend_from_slice(self.last_draw.accesses());
-        let index = own.push_action(&told, out);
-        let touches = self.last_draw.stored_uses(|it| own.incomplete.push_attachment_uses(it));
-        if !touches.is_empty() {
-            own.incomplete.push(index, &told[..known], touches);
+        let known = accesses.len();
+        accesses.extend_from_slice(self.last_draw.accesses());
+        let index = own.push_action(&accesses, out);
+        let attachment_uses = self.last_draw.stored_uses(|it| own.incomplete.push_attachment_uses(it));
+        if !attachment_uses.is_empty() {
+            own.incomplete.push(index, &accesses[..known], attachment_uses);
         }
-        self.return_spare_accesses(told);
+        self.return_spare_accesses(accesses);
     }
 
-    /// A secondary command buffer is executed where these are the attachments; none, where nobody knows them.
+    /// A secondary command buffer is executed with these attachments; none if they are unknown.
     pub(crate) fn inherit_attachments(
         &mut self,
         secondary: u64,
@@ -200,13 +200,13 @@ impl TrackedDevice {
         }
     }
 
-    /// The attachments that the listener knows a secondary command buffer with.
+    /// The attachments of a secondary command buffer that the listener assumes.
     pub(crate) fn inherited_attachments(&self, secondary: u64) -> InheritedAttachments {
         self.command_buffers.get(secondary).map_or(InheritedAttachments::Unknown, |it| it.incomplete.inherited.clone())
     }
 
-    /// The listener knows a secondary command buffer with these attachments from now on. Gives how many of its commands
-    /// had others.
+    /// Sets the attachments of a secondary command buffer. Returns how many of its commands had other attachments
+    /// before.
     pub(crate) fn set_inherited_attachments(
         &mut self,
         secondary: u64,
@@ -219,8 +219,8 @@ impl TrackedDevice {
         if !own.incomplete.attachment_uses.is_empty() && before.attachments() != now.attachments() {
             let waiting = &own.incomplete;
             for command in waiting.commands.iter().filter(|it| !it.attachment_uses.is_empty()) {
-                let touches = &waiting.attachment_uses[command.attachment_uses.clone()];
-                let (old, new) = (before.accesses(touches), now.accesses(touches));
+                let attachment_uses = &waiting.attachment_uses[command.attachment_uses.clone()];
+                let (old, new) = (before.accesses(attachment_uses), now.accesses(attachment_uses));
                 changed += usize::from(!old.is_empty() && old != new);
                 if command.submit_time.is_none() && old != new {
                     let all = waiting.fixed[command.fixed.clone()].iter().cloned().chain(new).collect();
@@ -232,7 +232,7 @@ impl TrackedDevice {
         changed
     }
 
-    /// A command buffer is submitted: what its descriptors are counts from now on.
+    /// Resolves the descriptors of a submitted command buffer to their current contents.
     pub(crate) fn resolve_at_submission(&mut self, buffer: u64, out: &mut TrackerOutput<'_>) {
         self.report_submit_time_uses(buffer, TrackedDevice::resolve_use, out);
         let executed = self.command_buffers.get_mut(buffer).map_or(Vec::new(), |it| std::mem::take(&mut it.executed));
@@ -244,11 +244,11 @@ impl TrackedDevice {
         }
     }
 
-    /// Tells what the late uses of a command buffer are now, where that is something else than before.
+    /// Replaces commands whose late uses have changed since the last report.
     fn report_submit_time_uses(
         &mut self,
         buffer: u64,
-        now_is: fn(&TrackedDevice, &SubmitTimeUse, &mut Vec<Access>),
+        current_accesses: fn(&TrackedDevice, &SubmitTimeUse, &mut Vec<Access>),
         out: &mut TrackerOutput<'_>,
     ) {
         let Some(own) = self.command_buffers.get_mut(buffer).filter(|it| it.incomplete.has_submit_time_uses) else {
@@ -259,7 +259,7 @@ impl TrackedDevice {
             let Some(open) = &mut command.submit_time else { continue };
             let mut now = waiting.fixed[command.fixed.clone()].to_vec();
             now.extend(waiting.inherited.accesses(&waiting.attachment_uses[command.attachment_uses.clone()]));
-            open.uses.iter().for_each(|it| now_is(self, it, &mut now));
+            open.uses.iter().for_each(|it| current_accesses(self, it, &mut now));
             if now != open.reported {
                 out.listener.replace_command(out.at, id, command.index, Command::Action(now.clone()));
                 open.reported = now;

@@ -11,7 +11,7 @@ use crate::listener::TrackerOutput;
 
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct QueryPool {
-    /// Numbers that one query gives; none where only the device knows.
+    /// The number of values of a query; none if only the device knows it.
     values: Option<u32>,
 }
 
@@ -54,7 +54,7 @@ impl TrackedDevice {
         true
     }
 
-    /// Bytes of one result: its numbers, and one more where its availability is asked for.
+    /// Size in bytes of one result: its values, and one more if availability is included.
     pub(crate) fn result_size(
         &self,
         pool: vk::QueryPool,
@@ -68,7 +68,7 @@ impl TrackedDevice {
         let extra = u32::from(more.into_iter().any(has));
         match self.query_pools.get(pool.0).map(|it| it.values) {
             Some(Some(values)) => width * u64::from(values + extra),
-            // All that a stride leaves room for.
+            // Any bytes within the stride.
             _ => {
                 out.report_untracked("how large the results of queries are");
                 stride
@@ -76,7 +76,7 @@ impl TrackedDevice {
         }
     }
 
-    /// Results lie `stride` apart.
+    /// The results lie `stride` bytes apart.
     fn copy_results(
         &mut self,
         results_params: View<'_, vk::CmdCopyQueryPoolResultsParams>,
@@ -137,7 +137,7 @@ impl TrackedDevice {
         used.filter_map(|(at, buffer)| self.buffer_access(*buffer, offset(at), 4, usage, out)).collect()
     }
 
-    /// Whether the following draws and dispatches are made at all, memory decides.
+    /// Conditional rendering: memory decides whether the following draws and dispatches execute.
     pub(crate) fn set_conditional_rendering(&mut self, buffer: vk::CommandBuffer, is_conditional: bool) {
         if let Some(own) = self.command_buffer_mut(buffer) {
             if is_conditional {

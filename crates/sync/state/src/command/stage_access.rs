@@ -1,10 +1,10 @@
-//! The kinds of access that commands make.
+//! The stage and access of each way in which commands access memory.
 
 use lavascope_abi::{AccessFlags2 as Bits, PipelineStageFlags2 as Stage};
 use lavascope_sync_ir::{Access, MarkerStage, RasterOrder, Region, ResourceId};
 use std::ops::Range;
 
-/// A stage and an access, one bit each.
+/// One stage bit and one access bit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct StageAccess {
     pub(crate) stage: u64,
@@ -51,7 +51,7 @@ pub(crate) const LATE_READ: StageAccess =
     ordered(Stage::LATE_FRAGMENT_TESTS, Bits::DEPTH_STENCIL_ATTACHMENT_READ, RasterOrder::DepthStencil);
 pub(crate) const LATE_WRITE: StageAccess =
     ordered(Stage::LATE_FRAGMENT_TESTS, Bits::DEPTH_STENCIL_ATTACHMENT_WRITE, RasterOrder::DepthStencil);
-/// Of attachments, by a shader that reads where its fragment is.
+/// Reads of attachments by a shader at the position of its fragment.
 pub(crate) const TILE_COLOR_READ: StageAccess =
     ordered(Stage::FRAGMENT_SHADER, Bits::COLOR_ATTACHMENT_READ, RasterOrder::Color);
 pub(crate) const TILE_DEPTH_READ: StageAccess =
@@ -71,7 +71,7 @@ pub(crate) const STRUCTURE_COPY_READ: StageAccess =
     usage(Stage::ACCELERATION_STRUCTURE_COPY_KHR, Bits::ACCELERATION_STRUCTURE_READ_KHR);
 pub(crate) const STRUCTURE_COPY_WRITE: StageAccess =
     usage(Stage::ACCELERATION_STRUCTURE_COPY_KHR, Bits::ACCELERATION_STRUCTURE_WRITE_KHR);
-/// What is serialized, or read back.
+/// Source and destination of serialized acceleration structures.
 pub(crate) const SERIALIZE_READ: StageAccess = usage(Stage::ACCELERATION_STRUCTURE_COPY_KHR, Bits::TRANSFER_READ);
 pub(crate) const SERIALIZE_WRITE: StageAccess = usage(Stage::ACCELERATION_STRUCTURE_COPY_KHR, Bits::TRANSFER_WRITE);
 pub(crate) const MICROMAP_INPUT_READ: StageAccess = usage(Stage::MICROMAP_BUILD_EXT, Bits::SHADER_READ);
@@ -79,7 +79,7 @@ pub(crate) const MICROMAP_READ: StageAccess = usage(Stage::MICROMAP_BUILD_EXT, B
 pub(crate) const MICROMAP_WRITE: StageAccess = usage(Stage::MICROMAP_BUILD_EXT, Bits::MICROMAP_WRITE_EXT);
 pub(crate) const MICROMAP_COPY_READ: StageAccess = usage(Stage::MICROMAP_BUILD_EXT, Bits::TRANSFER_READ);
 pub(crate) const MICROMAP_COPY_WRITE: StageAccess = usage(Stage::MICROMAP_BUILD_EXT, Bits::TRANSFER_WRITE);
-/// By a build of an acceleration structure.
+/// Reads by the build of an acceleration structure.
 pub(crate) const BUILD_MICROMAP_READ: StageAccess =
     usage(Stage::ACCELERATION_STRUCTURE_BUILD_KHR, Bits::MICROMAP_READ_EXT);
 pub(crate) const BINDING_TABLE_READ: StageAccess =
@@ -107,20 +107,20 @@ pub(crate) const ENCODE_READ: StageAccess = usage(Stage::VIDEO_ENCODE_KHR, Bits:
 pub(crate) const ENCODE_WRITE: StageAccess = usage(Stage::VIDEO_ENCODE_KHR, Bits::VIDEO_ENCODE_WRITE_KHR);
 
 impl StageAccess {
-    /// An access of a shader, in its stage.
+    /// A shader access in its stage.
     pub(crate) const fn for_shader(stage: u64, access: Bits) -> StageAccess {
         StageAccess { stage, access: access.0, order: RasterOrder::None }
     }
 
-    /// The same in no order of fragments.
+    /// The same without rasterization order.
     pub(crate) const fn unordered(self) -> StageAccess {
         StageAccess { order: RasterOrder::None, ..self }
     }
 
-    /// The write of a buffer marker after some stage. Whether that stage or a transfer writes is up to the implementation,
-    /// and programs name both.
+    /// The write of a buffer marker after some stage. The implementation may write in that stage or as a transfer, so
+    /// barriers may name either.
     pub(crate) fn for_marker(stage: u64) -> StageAccess {
-        // No stage at all is before all others, as the top of the pipe.
+        // An empty stage mask means top-of-pipe.
         let stage = if stage == 0 { Stage::TOP_OF_PIPE.0 } else { stage };
         StageAccess { order: RasterOrder::Marker(MarkerStage::from_stages(stage)), ..COPY_WRITE }
     }

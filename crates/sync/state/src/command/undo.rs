@@ -1,7 +1,7 @@
-//! Takes back the last command of a command buffer: the application was asked, and the driver never saw the call.
+//! Removes the last command of a command buffer, after a callback of the application cancelled the call.
 //!
-//! A call records at most one command. Most change nothing else of what is known; of those that do, what was there
-//! before is kept until the next one.
+//! A call records at most one command. The state that it changes is kept until the next command; most commands change
+//! none.
 
 use crate::command::bound_state::BoundState;
 use crate::command::incomplete::InheritedAttachments;
@@ -9,12 +9,12 @@ use crate::device::TrackedDevice;
 use crate::draw::rendering::{CurrentAttachments, RecordingRenderPass};
 use crate::listener::TrackerOutput;
 
-/// What the last command of a command buffer changed beside being recorded.
+/// The state that the last command changed.
 #[derive(Debug, Default)]
 pub(crate) enum Undo {
     #[default]
     Nothing,
-    /// It began or ended rendering: what there was before.
+    /// It began or ended rendering; this is the state before.
     Rendering {
         recording_render_pass: Option<RecordingRenderPass>,
         attachments: CurrentAttachments,
@@ -22,27 +22,27 @@ pub(crate) enum Undo {
     NextSubpass,
     /// Whether transform feedback was active before.
     Feedback(bool),
-    /// Whether what followed was conditional before.
+    /// Whether conditional rendering was active before.
     Condition(bool),
     Executed(Box<BeforeExecute>),
 }
 
-/// Before secondary command buffers were executed.
+/// The state before secondary command buffers were executed.
 #[derive(Debug)]
 pub(crate) struct BeforeExecute {
-    /// How many there were.
+    /// The number of executed command buffers.
     pub(crate) count: usize,
-    /// What was bound.
+    /// The bound state.
     pub(crate) state: BoundState,
-    /// The attachments of each.
+    /// The inherited attachments of each.
     pub(crate) inherited_attachments: Vec<(u64, InheritedAttachments)>,
 }
 
 impl TrackedDevice {
-    /// The command that the call recorded is gone, and with it all that it changed.
+    /// Removes the command that the call recorded, and restores the state before it.
     pub(crate) fn cancel_command(&mut self, buffer: u64, out: &mut TrackerOutput<'_>) {
         let Some(own) = self.command_buffers.get_mut(buffer) else { return };
-        // Many calls record nothing.
+        // Many calls record no command.
         if own.last_call.take_if(|it| *it == (out.at.source.thread, out.at.source.call)).is_none() {
             return;
         }

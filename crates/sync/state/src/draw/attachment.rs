@@ -1,7 +1,7 @@
-//! Which attachments a draw or a clear touches, and how.
+//! Which attachments a draw or a clear accesses, and how.
 //!
-//! Found without knowing the attachments themselves: a secondary command buffer may be recorded before anybody knows
-//! which images it will draw to.
+//! The uses refer to attachments by number, not to images: a secondary command buffer may be recorded before its
+//! attachments are known.
 
 use std::ops::Range;
 
@@ -17,7 +17,7 @@ use crate::draw::raster_state::RasterState;
 use crate::resource::format;
 use crate::shader::interface::{Shader, TileReads};
 
-/// What a command touches: few enough to need no memory of their own.
+/// The uses of one command. Most commands have few, so these need no heap allocation.
 pub(crate) type AttachmentUses = SmallVec<[AttachmentUse; 6]>;
 
 /// A use of an attachment of the current subpass or rendering.
@@ -26,7 +26,7 @@ pub(crate) struct AttachmentUse {
     slot: AttachmentSlot,
     usage: StageAccess,
     components: Components,
-    /// Less than the render area.
+    /// Set if the access covers less than the render area.
     area: Option<Area>,
     layers: LayerSelection,
 }
@@ -43,23 +43,23 @@ enum AttachmentSlot {
 #[derive(Clone, Debug)]
 enum LayerSelection {
     All,
-    /// Counted from the first of the attachment.
+    /// Counted from the first layer of the attachment.
     Some(Range<u32>),
 }
 
-/// A view as an attachment.
+/// An image view that is bound as an attachment.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct BoundAttachment {
     pub(crate) view: AttachmentView,
-    /// Where its components are not those of the image.
+    /// Set if the components of the view are not those of the image.
     pub(crate) format_cast: Option<FormatCast>,
 }
 
-/// A view whose components must be found in the image.
+/// The format of a view whose components differ from those of the image.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct FormatCast {
     pub(crate) view: vk::Format,
-    /// Undefined where parts of a texel cannot be told from each other.
+    /// Undefined if the components of a texel cannot be mapped to each other.
     pub(crate) image: vk::Format,
 }
 
@@ -68,10 +68,10 @@ pub(crate) struct FormatCast {
 pub(crate) struct AttachmentSet {
     pub(crate) colors: Vec<Option<BoundAttachment>>,
     pub(crate) depth_stencil: [Option<BoundAttachment>; 2],
-    /// With the texels of the render area that one of its texels is about.
+    /// The shading rate attachment, with the size in texels of the render area that one of its texels covers.
     pub(crate) shading_rate: Option<(BoundAttachment, [u32; 2])>,
     pub(crate) density_map: Option<BoundAttachment>,
-    /// What takes the places of these where shaders resolve them: colors, and depth and stencil.
+    /// The attachments that replace the others when shaders resolve them: colors, and depth and stencil.
     pub(crate) resolved: Vec<Option<BoundAttachment>>,
     pub(crate) resolved_depth_stencil: [Option<BoundAttachment>; 2],
     pub(crate) is_resolving: bool,
@@ -79,7 +79,7 @@ pub(crate) struct AttachmentSet {
     pub(crate) view_mask: u32,
 }
 
-/// Adds what a draw touches.
+/// Adds the attachment accesses of a draw.
 pub(crate) fn add_draw_uses(
     found: &mut AttachmentUses,
     raster: &RasterState,
@@ -91,7 +91,7 @@ pub(crate) fn add_draw_uses(
         return;
     }
     let layers = layers_of(shaders);
-    let touch = |target, usage| AttachmentUse {
+    let attachment_use = |target, usage| AttachmentUse {
         slot: target,
         usage,
         components: Components::ALL,
@@ -99,111 +99,117 @@ pub(crate) fn add_draw_uses(
         layers: layers.clone(),
     };
     found.extend([
-        touch(AttachmentSlot::ShadingRate, SHADING_RATE_READ),
-        touch(AttachmentSlot::DensityMap, DENSITY_MAP_READ),
+        attachment_use(AttachmentSlot::ShadingRate, SHADING_RATE_READ),
+        attachment_use(AttachmentSlot::DensityMap, DENSITY_MAP_READ),
     ]);
     let fragment = shaders.iter().find(|it| it.is_fragment());
     let interface = fragment.and_then(|it| it.interface.as_deref());
     let is_early = interface.is_some_and(|it| it.has_early_tests);
     let (read, write) = if is_early { (EARLY_READ, EARLY_WRITE) } else { (LATE_READ, LATE_WRITE) };
     if raster.has_depth_test {
-        found.push(touch(AttachmentSlot::Depth, if raster.has_depth_write { write } else { read }));
+        found.push(attachment_use(AttachmentSlot::Depth, if raster.has_depth_write { write } else { read }));
     } else if raster.has_depth_bounds {
-        found.push(touch(AttachmentSlot::Depth, read));
+        found.push(attachment_use(AttachmentSlot::Depth, read));
     }
     if raster.has_stencil_test {
-        found.push(touch(AttachmentSlot::Stencil, if raster.stencil_writes() { write } else { read }));
+        found.push(attachment_use(AttachmentSlot::Stencil, if raster.stencil_writes() { write } else { read }));
     }
     if fragment.is_none() {
         return;
     }
     let tile = interface.map_or(TileReads::default(), |it| it.tile);
     let tile_read = |usage: StageAccess, at: usize| if tile.unordered[at] { usage.unordered() } else { usage };
-    found.extend(tile.depth.then(|| touch(AttachmentSlot::Depth, tile_read(TILE_DEPTH_READ, 1))));
-    found.extend(tile.stencil.then(|| touch(AttachmentSlot::Stencil, tile_read(TILE_DEPTH_READ, 2))));
+    found.extend(tile.depth.then(|| attachment_use(AttachmentSlot::Depth, tile_read(TILE_DEPTH_READ, 1))));
+    found.extend(tile.stencil.then(|| attachment_use(AttachmentSlot::Stencil, tile_read(TILE_DEPTH_READ, 2))));
     for index in 0..colors {
         let location = locations.map_or(Some(index as u32), |it| it.get(index).copied());
         let is_written = |location: u32| interface.is_none_or(|it| location < 64 && it.outputs >> location & 1 != 0);
         let state = raster.color(index);
         if location.is_some_and(|it| it < 64 && tile.colors >> it & 1 != 0) {
-            found.push(touch(AttachmentSlot::Color(index as u32), tile_read(TILE_COLOR_READ, 0)));
+            found.push(attachment_use(AttachmentSlot::Color(index as u32), tile_read(TILE_COLOR_READ, 0)));
         }
         if !location.is_some_and(is_written) || !state.is_enabled || state.write_mask == 0 {
             continue;
         }
         let target = AttachmentSlot::Color(index as u32);
         if state.is_blended || raster.logic_reads() {
-            found.push(touch(target, COLOR_READ));
+            found.push(attachment_use(target, COLOR_READ));
         }
-        found.push(AttachmentUse { components: Components(state.write_mask & 0xf), ..touch(target, COLOR_WRITE) });
+        found.push(AttachmentUse {
+            components: Components(state.write_mask & 0xf),
+            ..attachment_use(target, COLOR_WRITE)
+        });
     }
 }
 
-/// Only a shader can choose another layer than the first.
+/// Draws use only the first layer, unless a shader writes `Layer` or `ViewportIndex`.
 fn layers_of(shaders: &[Shader]) -> LayerSelection {
     let may_choose = |it: &Shader| it.interface.as_ref().is_none_or(|it| it.writes_layer);
     let is_known = !shaders.is_empty() && !shaders.iter().filter(|it| !it.is_fragment()).any(may_choose);
     if is_known { LayerSelection::Some(0..1) } else { LayerSelection::All }
 }
 
-/// What `vkCmdClearAttachments` touches in one of its rectangles.
+/// The attachment accesses of `vkCmdClearAttachments` in one rectangle.
 pub(crate) fn clear_uses(clear: &vk::ClearAttachment, area: Area, layers: Range<u32>) -> Vec<AttachmentUse> {
     let has = |aspect: vk::ImageAspectFlags| clear.aspect_mask.0 & aspect.0 != 0;
-    let touch = |target, usage| AttachmentUse {
+    let attachment_use = |target, usage| AttachmentUse {
         slot: target,
         usage,
         components: Components::ALL,
         area: Some(area),
         layers: LayerSelection::Some(layers.clone()),
     };
-    let color =
-        has(vk::ImageAspectFlags::COLOR).then(|| touch(AttachmentSlot::Color(clear.color_attachment), COLOR_WRITE));
-    let depth = has(vk::ImageAspectFlags::DEPTH).then(|| touch(AttachmentSlot::Depth, EARLY_WRITE));
-    let stencil = has(vk::ImageAspectFlags::STENCIL).then(|| touch(AttachmentSlot::Stencil, EARLY_WRITE));
+    let color = has(vk::ImageAspectFlags::COLOR)
+        .then(|| attachment_use(AttachmentSlot::Color(clear.color_attachment), COLOR_WRITE));
+    let depth = has(vk::ImageAspectFlags::DEPTH).then(|| attachment_use(AttachmentSlot::Depth, EARLY_WRITE));
+    let stencil = has(vk::ImageAspectFlags::STENCIL).then(|| attachment_use(AttachmentSlot::Stencil, EARLY_WRITE));
     color.into_iter().chain(depth).chain(stencil).collect()
 }
 
 impl AttachmentSet {
-    /// The accesses that touches are, here.
-    pub(crate) fn accesses(&self, touches: &[AttachmentUse]) -> Vec<Access> {
+    /// The accesses that the uses make to these attachments.
+    pub(crate) fn accesses(&self, attachment_uses: &[AttachmentUse]) -> Vec<Access> {
         let mut found = Vec::new();
-        self.add_accesses(touches, &mut found);
+        self.add_accesses(attachment_uses, &mut found);
         found
     }
 
-    /// The same, behind others.
-    pub(crate) fn add_accesses(&self, touches: &[AttachmentUse], found: &mut Vec<Access>) {
-        touches.iter().for_each(|it| self.add_access(it, found));
+    /// As `accesses`, but appends to `found`.
+    pub(crate) fn add_accesses(&self, attachment_uses: &[AttachmentUse], found: &mut Vec<Access>) {
+        attachment_uses.iter().for_each(|it| self.add_access(it, found));
     }
 
-    fn add_access(&self, touch: &AttachmentUse, found: &mut Vec<Access>) {
-        let (Some(attached), Some(area)) = (self.attachment_in_slot(touch.slot), self.area_of(touch)) else { return };
-        let (components, certainty) = attached.components(touch.components);
+    fn add_access(&self, attachment_use: &AttachmentUse, found: &mut Vec<Access>) {
+        let (Some(attached), Some(area)) = (self.attachment_in_slot(attachment_use.slot), self.area_of(attachment_use))
+        else {
+            return;
+        };
+        let (components, certainty) = attached.components(attachment_use.components);
         if components.0 == 0 {
             return;
         }
         let view = &attached.view;
-        let aspects = match touch.slot {
+        let aspects = match attachment_use.slot {
             AttachmentSlot::Depth => vk::ImageAspectFlags::DEPTH.0,
             AttachmentSlot::Stencil => vk::ImageAspectFlags::STENCIL.0,
             AttachmentSlot::Color(_) | AttachmentSlot::ShadingRate | AttachmentSlot::DensityMap => view.region.aspects,
         };
         let of_part = |layers, area| {
             let region = ImageRegion { aspects, mips: view.region.mips.clone(), layers, area: Some(area), components };
-            Access { certainty, ..touch.usage.access_to(view.resource, Region::Image(region)) }
+            Access { certainty, ..attachment_use.usage.access_to(view.resource, Region::Image(region)) }
         };
         let Some(slices) = view.region.area else {
-            found.extend(self.layers(&view.region.layers, &touch.layers).map(|it| of_part(it, area)));
+            found.extend(self.layers(&view.region.layers, &attachment_use.layers).map(|it| of_part(it, area)));
             return;
         };
-        // What others have as layers are slices here.
+        // For a view of slices of a 3D image, the layers of the framebuffer are slices.
         let all = slices.offset[2]..slices.offset[2].saturating_add(slices.extent[2]);
         let of_slices = |range: Range<u32>| {
             let (mut offset, mut extent) = (area.offset, area.extent);
             (offset[2], extent[2]) = (range.start, range.end - range.start);
             of_part(view.region.layers.clone(), Area { offset, extent })
         };
-        found.extend(self.layers(&all, &touch.layers).map(of_slices));
+        found.extend(self.layers(&all, &attachment_use.layers).map(of_slices));
     }
 
     fn attachment_in_slot(&self, target: AttachmentSlot) -> Option<&BoundAttachment> {
@@ -220,12 +226,12 @@ impl AttachmentSet {
         }
     }
 
-    fn area_of(&self, touch: &AttachmentUse) -> Option<Area> {
+    fn area_of(&self, attachment_use: &AttachmentUse) -> Option<Area> {
         let own = self.area?;
-        let area = touch.area.map_or(own, |it| intersection(own, it));
-        match (touch.slot, &self.shading_rate) {
+        let area = attachment_use.area.map_or(own, |it| intersection(own, it));
+        match (attachment_use.slot, &self.shading_rate) {
             (AttachmentSlot::ShadingRate, Some((_, size))) => Some(scaled(area, *size)),
-            // How large a texel of the map is the device decides.
+            // The texel size of a fragment density map depends on the device, so the whole map may be read.
             (AttachmentSlot::DensityMap, _) => Some(Area { offset: [0; 3], extent: [u32::MAX, u32::MAX, 1] }),
             _ => Some(area),
         }
@@ -241,7 +247,8 @@ impl AttachmentSet {
 }
 
 impl BoundAttachment {
-    /// Components of the image that some components of the view are, and how much of them.
+    /// The components of the image that belong to some components of the view, and whether they are accessed
+    /// completely.
     fn components(&self, own: Components) -> (Components, Certainty) {
         match self.format_cast {
             Some(cast) if own != Components::ALL => format::cast_components(cast.view, cast.image, own),
@@ -268,7 +275,7 @@ fn intersection(one: Area, two: Area) -> Area {
     Area { offset: start, extent: std::array::from_fn(|it| end(it).saturating_sub(start[it])) }
 }
 
-/// The texels of a shading rate attachment that are about an area.
+/// The texels of a shading rate attachment that cover an area.
 fn scaled(area: Area, size: [u32; 2]) -> Area {
     let size = size.map(|it| it.max(1));
     let start: [u32; 2] = std::array::from_fn(|it| area.offset[it] / size[it]);

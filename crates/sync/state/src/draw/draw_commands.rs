@@ -26,32 +26,32 @@ use crate::shader::accesses::{ShaderUses, SubmitTimeUse};
 use crate::shader::launch::Launch;
 use crate::shader::pipeline::TrackedPipeline;
 
-/// What a draw takes of its vertices.
+/// The parameters of a draw, as far as they are known.
 pub(crate) struct DrawParameters {
     vertices: FetchedElements,
     instances: FetchedElements,
-    /// None where vertices are not indexed.
+    /// None if the draw is not indexed.
     indices: Option<FetchedElements>,
-    /// What is added to each index, if it is the same for all.
+    /// The value added to each index, if it is the same for all draws of the command.
     vertex_offset: Option<i32>,
-    /// What it reads besides: parameters in buffers.
+    /// Other reads of the command: its parameters in buffers.
     reads: Vec<Access>,
     has_vertices: bool,
     /// Workgroups of mesh or task shaders.
     groups: Option<[u32; 3]>,
-    /// Where several draws are made, or parameters in memory say what is drawn.
+    /// Set if the command has several draws, or if its parameters are in memory.
     list: Option<DrawListSource>,
 }
 
-/// What the last draw of a command buffer did to its attachments. The next one does the same, unless something came
-/// between that decides about it.
+/// The attachment accesses of the last draw of a command buffer. The next draw has the same, unless a command in
+/// between changes state that decides them. `docs/caches.md` describes this cache.
 #[derive(Default)]
 pub(crate) struct LastDraw {
-    /// Zero for none.
+    /// Zero if there is no last draw.
     buffer: u64,
     attachment_uses: AttachmentUses,
     accesses: Vec<Access>,
-    /// Where the touches are kept, if they are.
+    /// The range of the stored attachment uses, if they are stored.
     stored_uses: Option<Range<usize>>,
 }
 
@@ -64,32 +64,32 @@ impl LastDraw {
         self.buffer == buffer.0 && buffer.0 != 0
     }
 
-    fn set(&mut self, buffer: vk::CommandBuffer, targets: Option<&AttachmentSet>, touches: AttachmentUses) {
+    fn set(&mut self, buffer: vk::CommandBuffer, targets: Option<&AttachmentSet>, attachment_uses: AttachmentUses) {
         (self.buffer, self.stored_uses) = (buffer.0, None);
         self.accesses.clear();
         if let Some(targets) = targets {
-            targets.add_accesses(&touches, &mut self.accesses);
+            targets.add_accesses(&attachment_uses, &mut self.accesses);
         }
-        self.attachment_uses = touches;
+        self.attachment_uses = attachment_uses;
     }
 
     pub(crate) fn accesses(&self) -> &[Access] {
         &self.accesses
     }
 
-    /// Where the touches are kept: once, for all draws that have the same.
+    /// The range of the stored attachment uses. Draws with the same uses share one range.
     pub(crate) fn stored_uses(&mut self, keep: impl FnOnce(&AttachmentUses) -> Range<usize>) -> Range<usize> {
-        let touches = &self.attachment_uses;
-        self.stored_uses.get_or_insert_with(|| keep(touches)).clone()
+        let attachment_uses = &self.attachment_uses;
+        self.stored_uses.get_or_insert_with(|| keep(attachment_uses)).clone()
     }
 }
 
-/// Bytes of indirect parameters.
+/// Size in bytes of the parameters of an indirect draw.
 pub(crate) const DRAW: u64 = 16;
 pub(crate) const DRAW_INDEXED: u64 = 20;
 pub(crate) const DISPATCH: u64 = 12;
 pub(crate) const COUNT: u64 = 4;
-/// Structures with gaps between them are ranges of their own up to this many.
+/// If structures have gaps between them, each is a range of its own, up to this many.
 const STRUCTURES_MAX: u32 = 256;
 
 impl DrawParameters {
@@ -107,7 +107,7 @@ impl DrawParameters {
     }
 
     fn indexed(indices: FetchedElements, instances: FetchedElements) -> DrawParameters {
-        // Which vertices are meant stands in memory.
+        // The indices are in memory, so the vertices are not known.
         DrawParameters { indices: Some(indices), ..DrawParameters::new(FetchedElements::Unknown, instances) }
     }
 
@@ -119,7 +119,7 @@ impl DrawParameters {
         DrawParameters { reads, ..DrawParameters::indexed(FetchedElements::Unknown, FetchedElements::Unknown) }
     }
 
-    /// How many vertices there are stands in memory, how many instances does not.
+    /// The number of vertices is computed from a counter in memory. The number of instances is known.
     pub(crate) fn counted_in_bytes(read: Option<Access>, instances: FetchedElements) -> DrawParameters {
         DrawParameters { reads: read.into_iter().collect(), ..DrawParameters::new(FetchedElements::Unknown, instances) }
     }
@@ -128,7 +128,7 @@ impl DrawParameters {
         DrawParameters { has_vertices: false, ..DrawParameters::indirect(reads) }
     }
 
-    /// Its parameters lie in buffers.
+    /// Sets the place of indirect parameters.
     fn with_arguments(self, arguments: IndirectArguments) -> DrawParameters {
         DrawParameters { list: Some(DrawListSource::Memory(arguments)), ..self }
     }
@@ -157,7 +157,7 @@ impl DrawParameters {
     }
 }
 
-/// Draws whose parameters lie in a buffer, as many as the command says.
+/// Indirect draws whose number is in the command.
 macro_rules! indirect {
     ($device:expr, $params:expr, $kind:expr, $out:expr) => {{
         let arguments = IndirectArguments {
@@ -172,7 +172,7 @@ macro_rules! indirect {
     }};
 }
 
-/// Both generations of indirect draws with a count name their parameters alike.
+/// Both generations of indirect draws with a count use the same parameter names.
 macro_rules! counted {
     ($device:expr, $params:expr, $kind:expr, $out:expr) => {{
         let params = $params;
@@ -260,7 +260,7 @@ impl TrackedDevice {
                 params.command_buffer,
                 DrawParameters::tasks([params.group_count_x, params.group_count_y, params.group_count_z]),
             ),
-            // Its first task counts as the number of a workgroup does.
+            // The first task works like the number of the first workgroup.
             Call::CmdDrawMeshTasksNV(params) if params.first_task == 0 => {
                 (params.command_buffer, DrawParameters::tasks([params.task_count, 1, 1]))
             }
@@ -322,7 +322,7 @@ impl TrackedDevice {
             Call::CmdSubpassShadingHUAWEI(params) => {
                 self.record_launch(params.command_buffer, BindPoint::SubpassShading, Vec::new(), &Launch::Unknown, out);
             }
-            // One for each tile of the render area.
+            // One workgroup for each tile of the render area.
             Call::CmdDispatchTileQCOM(params) => {
                 self.record_launch(params.command_buffer, BindPoint::Compute, Vec::new(), &Launch::Unknown, out);
             }
@@ -341,7 +341,7 @@ impl TrackedDevice {
         self.record_launch(buffer, BindPoint::Compute, room, &Launch::groups(first, groups), out);
     }
 
-    /// Runs the shaders of a pipeline that draws nothing.
+    /// Records the accesses of a dispatch or a trace.
     pub(crate) fn record_launch(
         &mut self,
         buffer: vk::CommandBuffer,
@@ -353,7 +353,7 @@ impl TrackedDevice {
         self.record_launch_with(buffer, kind, fixed, launch, None, out);
     }
 
-    /// The same with one of some pipelines instead of what is bound.
+    /// As `record_launch`, with the given pipelines as alternatives instead of the bound one.
     pub(crate) fn record_launch_with(
         &mut self,
         buffer: vk::CommandBuffer,
@@ -392,7 +392,7 @@ impl TrackedDevice {
         self.record_draw_with(buffer, draw, None, out);
     }
 
-    /// Draws with one of some pipelines, or with the one that is bound.
+    /// Records a draw with the given pipelines as alternatives, or with the bound one.
     pub(crate) fn record_draw_with(
         &mut self,
         buffer: vk::CommandBuffer,
@@ -421,10 +421,10 @@ impl TrackedDevice {
                 uses.mark_possible_from(known);
             }
         }
-        let touches = || {
-            let mut touches = AttachmentUses::new();
-            pipelines.iter().for_each(|it| add_attachment_uses(&own.state, it, &mut touches));
-            touches
+        let attachment_uses = || {
+            let mut attachment_uses = AttachmentUses::new();
+            pipelines.iter().for_each(|it| add_attachment_uses(&own.state, it, &mut attachment_uses));
+            attachment_uses
         };
         let (targets, is_inherited) = match &own.state.attachments {
             CurrentAttachments::None => (None, false),
@@ -432,10 +432,10 @@ impl TrackedDevice {
             CurrentAttachments::Inherited { .. } => (own.incomplete.attachments(), true),
         };
         if chosen.is_some() || !uses.submit_time.is_empty() {
-            return self.record_incomplete_action(buffer, uses.fixed, &touches(), uses.submit_time, out);
+            return self.record_incomplete_action(buffer, uses.fixed, &attachment_uses(), uses.submit_time, out);
         }
         if !self.last_draw.is_for(buffer) {
-            self.last_draw.set(buffer, targets, touches());
+            self.last_draw.set(buffer, targets, attachment_uses());
         }
         if is_inherited {
             return self.record_inherited_draw(buffer, uses.fixed, out);
@@ -444,8 +444,8 @@ impl TrackedDevice {
         self.record_action(buffer, uses.fixed, out);
     }
 
-    /// What a draw without vertices or instances would read. The next one may draw something, and a program that is
-    /// synchronized for it is right.
+    /// For a draw without vertices or instances: adds the reads that it would make with some. They are possible reads,
+    /// so the barriers that a program has for them count.
     #[cold]
     fn add_possible_draw(&self, buffer: vk::CommandBuffer, draw: &DrawParameters, out: &mut TrackerOutput<'_>) {
         let Some(own) = self.command_buffers.get(buffer.0) else { return };
@@ -454,18 +454,18 @@ impl TrackedDevice {
             indices: draw.indices.as_ref().map(|_| FetchedElements::Unknown),
             ..DrawParameters::indirect(Vec::new())
         };
-        let (mut uses, mut touches) = (ShaderUses::default(), AttachmentUses::new());
+        let (mut uses, mut attachment_uses) = (ShaderUses::default(), AttachmentUses::new());
         if let Some(pipeline) = &own.state.bind_point(BindPoint::Graphics).pipeline {
             self.add_draw_accesses(&own.state, pipeline, &draw, &mut uses, out);
-            add_attachment_uses(&own.state, pipeline, &mut touches);
+            add_attachment_uses(&own.state, pipeline, &mut attachment_uses);
         }
         if let CurrentAttachments::Known(targets) = &own.state.attachments {
-            targets.add_accesses(&touches, &mut uses.fixed);
+            targets.add_accesses(&attachment_uses, &mut uses.fixed);
         }
         out.add_possible_reads(uses.fixed);
     }
 
-    /// The same for a dispatch without workgroups.
+    /// As above, for a dispatch without workgroups.
     #[cold]
     fn add_possible_launch(&self, buffer: vk::CommandBuffer, kind: BindPoint, out: &mut TrackerOutput<'_>) {
         let Some(own) = self.command_buffers.get(buffer.0) else { return };
@@ -497,7 +497,7 @@ impl TrackedDevice {
             }
         }
         if state.is_transform_feedback_active {
-            // How much is written, what the shaders emit decides.
+            // The shaders decide how many bytes they write.
             let write = |it: &(ResourceId, Range<u64>)| FEEDBACK_WRITE.access_to_bytes(it.0, it.1.clone());
             let writes = state.feedback_buffers.values().map(write);
             uses.fixed.extend(writes.map(|it| Access { certainty: Certainty::Anywhere, ..it }));
@@ -508,8 +508,8 @@ impl TrackedDevice {
         }
     }
 
-    /// Adds what a command with several draws, or with parameters in memory, reads of vertex and index buffers. Returns
-    /// false where that is not known, now or when it is submitted.
+    /// Adds the vertex and index reads of a command with several draws, or with parameters in memory. Returns false if
+    /// they are not known, neither now nor at submission.
     fn add_drawn(
         &self,
         state: &BoundState,
@@ -534,7 +534,7 @@ impl TrackedDevice {
         }
     }
 
-    /// Adds what a draw reads of its vertex buffers; gives what the submission will tell.
+    /// Adds the vertex reads of a draw. Returns the reads that become known at submission.
     fn add_vertices_read(
         &self,
         state: &BoundState,
@@ -559,7 +559,7 @@ impl TrackedDevice {
         late
     }
 
-    /// Indirect parameters, one structure behind the other.
+    /// The reads of indirect parameters: structures that lie `stride` bytes apart.
     fn indirect_parameter_reads(&self, arguments: &IndirectArguments, out: &mut TrackerOutput<'_>) -> Vec<Access> {
         let IndirectArguments { offset, count, stride, .. } = *arguments;
         let (buffer, size) = (vk::Buffer(arguments.buffer), arguments.kind.size());
@@ -569,7 +569,7 @@ impl TrackedDevice {
         if count > STRUCTURES_MAX || stride <= size {
             let bytes = u64::from(count - 1).saturating_mul(stride).saturating_add(size);
             let read = self.buffer_access(buffer, offset, bytes, INDIRECT_READ, out);
-            // Between the structures nothing is read.
+            // With gaps, the bytes between the structures are not read.
             let certainty = if stride <= size { Certainty::Certain } else { Certainty::Anywhere };
             return read.into_iter().map(|it| Access { certainty, ..it }).collect();
         }
@@ -578,7 +578,7 @@ impl TrackedDevice {
     }
 }
 
-/// Reads of structures of one buffer in their order, as many as memory says: something from the first to the last.
+/// Reads of an array of structures with a count in memory: some bytes from the first to the last structure.
 pub(crate) fn counted_reads(reads: Vec<Access>) -> Vec<Access> {
     let last = reads.last().map(|it| it.region.clone());
     let mut first = reads.into_iter().take(1).collect::<Vec<_>>();
@@ -590,7 +590,7 @@ pub(crate) fn counted_reads(reads: Vec<Access>) -> Vec<Access> {
     first
 }
 
-/// How vertices lie in their buffers, who says how far apart, and which inputs the shader reads.
+/// The vertex input state of a draw, where its strides come from, and the inputs that the shader reads.
 fn vertex_input<'a>(state: &'a BoundState, pipeline: &'a TrackedPipeline) -> (&'a VertexInput, StrideSource, u64) {
     let is_set = pipeline.dynamic.has(DynamicStates::VERTEX_INPUT);
     let input: &VertexInput = if is_set { &state.vertex } else { &pipeline.vertex };
@@ -605,13 +605,13 @@ fn bound_vertex_fetches(state: &BoundState, pipeline: &TrackedPipeline) -> Vec<(
     input.fetches(&state.vertices, strides, inputs).collect()
 }
 
-fn add_attachment_uses(state: &BoundState, pipeline: &TrackedPipeline, touches: &mut AttachmentUses) {
+fn add_attachment_uses(state: &BoundState, pipeline: &TrackedPipeline, attachment_uses: &mut AttachmentUses) {
     let raster = pipeline.raster.with_dynamic(pipeline.dynamic, &state.raster);
     let colors = state.attachments.colors();
-    attachment::add_draw_uses(touches, &raster, &pipeline.shaders, state.locations.as_deref(), colors);
+    attachment::add_draw_uses(attachment_uses, &raster, &pipeline.shaders, state.locations.as_deref(), colors);
 }
 
-/// Several draws in one.
+/// The draws of `vkCmdDrawMultiEXT`.
 fn draw_multi(ext_params: View<'_, vk::CmdDrawMultiEXTParams>) -> DrawParameters {
     let vertices =
         FetchedElements::from_ranges(ext_params.p_vertex_info().iter().map(|it| (it.first_vertex, it.vertex_count)));

@@ -1,7 +1,7 @@
-//! Which vertices an indexed draw reads, where the indices are known.
+//! Finds which vertices an indexed draw reads, if the index values are known.
 //!
-//! Where only the host can write them: it may do so until the draw is submitted, so nothing is told of these vertices
-//! before that. And where the same command buffer updated them with what stands in the command.
+//! They are known if only the host can write them. The host may write until submission, so these draws are completed at
+//! submission. They are also known if the same command buffer wrote them with `vkCmdUpdateBuffer`.
 
 use std::ops::Range;
 
@@ -11,32 +11,32 @@ use lavascope_sync_ir::{Access, ResourceId, SemaphorePoint};
 use crate::device::TrackedDevice;
 use crate::draw::vertex_input::{BoundIndexBuffer, FetchedElements, VertexFetch};
 
-/// The vertices of a draw, by their indices.
+/// The vertices of a draw, given by indices.
 #[derive(Clone, Debug)]
 pub(crate) struct IndexedVertices {
     buffer: u64,
-    /// Of the indices, in the buffer.
+    /// The bytes of the indices in the buffer.
     bytes: Range<u64>,
-    /// Bytes of an index.
+    /// Size of an index in bytes.
     size: usize,
     vertex_offset: i32,
     read: Vec<VertexFetch>,
-    /// Whether it is not certain that the draw is made.
+    /// Whether conditional rendering may skip the draw.
     pub(crate) is_conditional: bool,
 }
 
-/// What is told of the writes of the host.
+/// Which host writes to mapped memory are reported to the tracker.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum HostWriteCoverage {
     #[default]
     None,
-    /// All to some memories, which are told of before anything in them is submitted; nothing of others.
+    /// All writes to some memories, reported before a submission that reads them; no writes to others.
     Some,
     All,
 }
 
-/// Ways in which the host may write what was submitted already. A submission sees what the host wrote before it; what
-/// comes later takes a dependency behind the host, and something that makes the device wait for it.
+/// Ways in which the host may write after a submission. A submission sees earlier host writes. A later write is ordered
+/// only if the device waits for the host, with a dependency from the host stage.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct WaitsForHost {
     by_event: bool,
@@ -47,12 +47,12 @@ pub(crate) struct WaitsForHost {
 const HOST: u64 = vk::PipelineStageFlags2::HOST.0;
 
 impl WaitsForHost {
-    /// A wait for events has these stages in its first scope.
+    /// Called for a wait for events whose first scope has these stages.
     pub(crate) fn note_event(&mut self, stages: u64) {
         self.by_event |= stages & HOST != 0;
     }
 
-    /// A barrier has.
+    /// Called for a barrier with these stages.
     #[inline]
     pub(crate) fn note_barrier(&mut self, stages: u64) {
         self.by_barrier |= stages & HOST != 0;
@@ -62,19 +62,19 @@ impl WaitsForHost {
         self.by_timeline |= point.value.is_some();
     }
 
-    /// Whether what is submitted can be read before the host writes it.
+    /// Whether a submission can wait until the host has written what it reads.
     pub(crate) fn is_possible(self) -> bool {
         self.by_event || self.by_barrier && self.by_timeline
     }
 }
 
-/// More indices are not looked at for each submission.
+/// Draws with more indices are not evaluated at submission.
 pub(crate) const INDICES_MAX: u64 = 4096;
-/// Bytes of updates that a command buffer remembers.
+/// A command buffer stores at most this many bytes of updates.
 const UPDATES_MAX: usize = 1 << 18;
 
-/// What a command buffer put into index buffers and parameters by `vkCmdUpdateBuffer`, as far as nothing can have changed
-/// it since.
+/// What `vkCmdUpdateBuffer` wrote into index and parameter buffers in this command buffer, until another command may
+/// overwrite it.
 #[derive(Debug, Default)]
 pub(crate) struct IndexBufferUpdates {
     all: Vec<IndexBufferUpdate>,
@@ -83,10 +83,10 @@ pub(crate) struct IndexBufferUpdates {
 
 #[derive(Debug)]
 struct IndexBufferUpdate {
-    /// The place of the command.
+    /// The index of the command.
     index: u32,
     resource: ResourceId,
-    /// Where it begins in the buffer.
+    /// The offset of the first byte in the buffer.
     first: u64,
     bytes: Vec<u8>,
 }
@@ -99,12 +99,12 @@ impl IndexBufferUpdates {
         }
     }
 
-    /// Commands from this place on are as if they had not been.
+    /// Removes the updates of commands from this index on.
     pub(crate) fn cancel_from(&mut self, index: u32) {
         self.all.retain(|it| it.index < index);
     }
 
-    /// A command makes these accesses.
+    /// Removes updates that these accesses may overwrite.
     #[inline]
     pub(crate) fn invalidate_written(&mut self, accesses: &[Access]) {
         if !self.all.is_empty() {
@@ -116,7 +116,7 @@ impl IndexBufferUpdates {
         self.all.retain(|it| it.resource != resource);
     }
 
-    /// Others may write while the command buffer waits.
+    /// Called when the command buffer waits: others may write in the meantime.
     pub(crate) fn clear(&mut self) {
         *self = IndexBufferUpdates::default();
     }
@@ -130,11 +130,11 @@ impl IndexBufferUpdates {
 }
 
 impl TrackedDevice {
-    /// A command buffer updates a buffer.
+    /// Stores the data of `vkCmdUpdateBuffer`.
     pub(crate) fn record_index_update(&mut self, buffer: vk::CommandBuffer, to: u64, first: u64, bytes: &[u8]) {
         let Some(target) = self.buffers.get(to).filter(|it| it.usage & READ_USAGES != 0) else { return };
         let (Some(resource), memory) = (target.resource, target.memory) else { return };
-        // By another name it could be written unseen.
+        // A write through an alias would not be noticed.
         if self.memories.get(memory).is_some_and(|it| it.is_unaliased(resource))
             && let Some(own) = self.command_buffers.get_mut(buffer.0)
         {
@@ -143,7 +143,7 @@ impl TrackedDevice {
         }
     }
 
-    /// The vertices of a draw whose indices the same command buffer put where they are.
+    /// The vertices of a draw whose indices the same command buffer wrote.
     pub(crate) fn vertices_from_updates(
         &self,
         updates: &IndexBufferUpdates,
@@ -159,7 +159,7 @@ impl TrackedDevice {
         Some(vertices_from_indices(bytes, bound.size as usize, vertex_offset))
     }
 
-    /// The vertices of a draw whose indices will be known; none where they will not.
+    /// The vertices of a draw whose indices are known at submission; none if they will not be.
     pub(crate) fn host_indexed_vertices(
         &self,
         bound: &BoundIndexBuffer,
@@ -170,8 +170,9 @@ impl TrackedDevice {
         let (vertex_offset, part) = (vertex_offset?, indices.single_range()?);
         let buffer = self.buffers.get(bound.buffer).filter(|_| self.host_write_coverage != HostWriteCoverage::None)?;
         let memory = self.memories.get(buffer.memory)?;
-        let is_told = self.host_write_coverage == HostWriteCoverage::All || memory.has_reported_contents();
-        let is_filled = is_told && memory.is_filled_by_host(buffer.resource?);
+        let is_host_write_reported =
+            self.host_write_coverage == HostWriteCoverage::All || memory.has_reported_contents();
+        let is_filled = is_host_write_reported && memory.is_filled_by_host(buffer.resource?);
         let at = |index: u64| Some(bound.bytes.start.saturating_add(index.checked_mul(bound.size)?));
         let bytes = at(part.start)?..at(part.end)?;
         let is_inside = bytes.end <= bound.bytes.end && part.end - part.start <= INDICES_MAX;
@@ -186,7 +187,7 @@ impl TrackedDevice {
         })
     }
 
-    /// Adds what is read of the vertices that the indices are about now.
+    /// Adds the vertex reads for the current index values.
     pub(crate) fn add_indexed(&self, indexed_vertices: &IndexedVertices, found: &mut Vec<Access>) {
         let (known, taken) = (found.len(), self.fetched_vertices(indexed_vertices).unwrap_or(FetchedElements::Unknown));
         indexed_vertices.read.iter().for_each(|it| it.add_accesses(&taken, found));
@@ -205,11 +206,11 @@ impl TrackedDevice {
     }
 }
 
-/// Usages of buffers whose contents are read here: indices, and the parameters of indirect commands.
+/// Usages of buffers whose contents the tracker evaluates: indices and indirect parameters.
 pub(crate) const READ_USAGES: u64 =
     (vk::BufferUsageFlags::INDEX_BUFFER.0 | vk::BufferUsageFlags::INDIRECT_BUFFER.0) as u64;
 
-/// Whether a bit of `VkAccessFlags2` changes anything. What is not known to be a read does.
+/// Whether a bit of `VkAccessFlags2` is a write. Unknown bits count as writes.
 fn is_write(access: u64) -> bool {
     use vk::AccessFlags2 as A;
     const READS: u64 = A::INDIRECT_COMMAND_READ.0
@@ -222,8 +223,7 @@ fn is_write(access: u64) -> bool {
     access & !READS != 0
 }
 
-/// The vertices that indices of some bytes each are about. The largest index is taken for the one that begins another
-/// primitive.
+/// The range of vertices that the indices name. The largest index value counts as primitive restart.
 fn vertices_from_indices(indices: &[u8], size: usize, vertex_offset: i32) -> FetchedElements {
     FetchedElements::from_ranges(index_numbers(indices, size, vertex_offset).map(|it| (it, 1)))
 }

@@ -1,6 +1,6 @@
-//! Parameters of indirect draws and dispatches: read where the host wrote them, or where the same command buffer did.
+//! Parameters of indirect draws and dispatches, as written by the host or by the same command buffer.
 //!
-//! The host may write until the submission, so that what a command accesses because of them is known only then.
+//! The host may write until submission, so the accesses that follow from its writes are known only then.
 
 use std::ops::Range;
 
@@ -13,27 +13,27 @@ use crate::draw::index_values::{HostWriteCoverage, INDICES_MAX, IndexBufferUpdat
 use crate::draw::vertex_input::{BoundIndexBuffer, FetchedElements, VertexFetch, instance_elements};
 use crate::shader::launch::Launch;
 
-/// Where the parameters of a command lie in buffers.
+/// The location of indirect parameters in buffers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct IndirectArguments {
     pub(crate) kind: ArgumentKind,
     pub(crate) buffer: u64,
     pub(crate) offset: u64,
-    /// How many structures there are at most.
+    /// The maximum number of structures.
     pub(crate) count: u32,
     pub(crate) stride: u64,
-    /// The buffer and the offset of the number of structures, where that lies in memory too.
+    /// The buffer and offset of the draw count, if it is in memory.
     pub(crate) count_in: Option<(u64, u64)>,
 }
 
-/// What a structure of parameters is.
+/// The kind of parameter structure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ArgumentKind {
     Draw,
     DrawIndexed,
-    /// Workgroups, three numbers.
+    /// Workgroups in three dimensions.
     Groups,
-    /// Tasks of `VK_NV_mesh_shader`: how many, and the first.
+    /// `VkDrawMeshTasksIndirectCommandNV`: number of tasks and first task.
     Tasks,
 }
 
@@ -48,65 +48,66 @@ impl ArgumentKind {
     }
 }
 
-/// A draw, as its parameters say.
+/// One draw, as its parameters describe it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct DrawRange {
-    /// The first vertex or index, and how many.
+    /// First vertex or index, and count.
     pub(crate) elements: [u32; 2],
-    /// What is added to each index.
+    /// The value added to each index.
     pub(crate) vertex_offset: i32,
-    /// The first instance, and how many.
+    /// First instance, and count.
     pub(crate) instances: [u32; 2],
 }
 
-/// Several draws in one command.
+/// The draws of one command.
 #[derive(Clone, Debug)]
 pub(crate) struct DrawList {
     pub(crate) draws: Vec<DrawRange>,
-    /// Whether all of them are made. Otherwise nobody knows how many of the first are.
+    /// Whether all draws are executed. Otherwise only an unknown number of the first ones is.
     pub(crate) is_count_known: bool,
 }
 
-/// What an indirect draw, or several draws in one, read of vertex and index buffers.
+/// What one or more draws read from vertex and index buffers.
 #[derive(Clone, Debug)]
 pub(crate) struct ListedDraws {
     pub(crate) source: DrawListSource,
-    /// Where vertices are indexed.
+    /// Set if the draws are indexed.
     pub(crate) indices: Option<BoundIndexBuffer>,
-    /// Each with its divisor, if it is per instance.
+    /// Each with its divisor if it is read per instance.
     pub(crate) reads: Vec<(Option<u32>, VertexFetch)>,
-    /// Whether a condition in memory decides about the command, too.
+    /// Whether conditional rendering may skip the command.
     pub(crate) is_conditional: bool,
 }
 
 #[derive(Clone, Debug)]
 pub(crate) enum DrawListSource {
-    /// The command has the draws.
+    /// The draws are in the command itself.
     Command(DrawList),
     Memory(IndirectArguments),
 }
 
-/// Structures that are read, at most.
+/// At most this many structures are evaluated.
 const STRUCTURES_MAX: u32 = 256;
 
 impl TrackedDevice {
-    /// Whether the host will have said what lies in a buffer when a command is submitted that reads it.
-    pub(crate) fn is_told_by_host(&self, buffer: u64) -> bool {
+    /// Whether the contents of a buffer, as written by the host, are known at submission.
+    pub(crate) fn is_known_at_submission(&self, buffer: u64) -> bool {
         let Some(buffer) = self.buffers.get(buffer).filter(|_| self.host_write_coverage != HostWriteCoverage::None)
         else {
             return false;
         };
         let (Some(memory), Some(resource)) = (self.memories.get(buffer.memory), buffer.resource) else { return false };
-        let is_told = self.host_write_coverage == HostWriteCoverage::All || memory.has_reported_contents();
-        is_told && memory.is_filled_by_host(resource)
+        let is_host_write_reported =
+            self.host_write_coverage == HostWriteCoverage::All || memory.has_reported_contents();
+        is_host_write_reported && memory.is_filled_by_host(resource)
     }
 
-    /// Whether the submission will tell the parameters of a command.
-    pub(crate) fn are_arguments_told(&self, arguments: &IndirectArguments) -> bool {
-        arguments.count <= STRUCTURES_MAX && self.is_told_by_host(arguments.buffer)
+    /// Whether the parameters of a command are known at submission.
+    pub(crate) fn are_arguments_known_at_submission(&self, arguments: &IndirectArguments) -> bool {
+        arguments.count <= STRUCTURES_MAX && self.is_known_at_submission(arguments.buffer)
     }
 
-    /// Bytes of a buffer as the host wrote them; none where it may write others before they are read.
+    /// Bytes of a buffer as the host wrote them; none if they may change before they are read.
     fn bytes_from_host(&self, buffer: u64, bytes: Range<u64>) -> Option<Vec<u8>> {
         if self.waits_for_host.is_possible() || self.host_write_coverage == HostWriteCoverage::None {
             return None;
@@ -115,7 +116,7 @@ impl TrackedDevice {
         self.memories.get(buffer.memory)?.host_bytes(buffer.resource?, bytes)
     }
 
-    /// Bytes of a buffer as the same command buffer wrote them before.
+    /// Bytes of a buffer as the same command buffer wrote them.
     fn bytes_from_updates(&self, updates: &IndexBufferUpdates, buffer: u64, bytes: Range<u64>) -> Option<Vec<u8>> {
         let buffer = self.buffers.get(buffer)?;
         let resource = buffer.resource?;
@@ -123,8 +124,8 @@ impl TrackedDevice {
         updates.read(resource, &bytes).filter(|_| is_alone).map(<[u8]>::to_vec)
     }
 
-    /// Adds what draws read of vertex and index buffers, if the command buffer itself has their parameters. Otherwise
-    /// gives them back if the submission will tell.
+    /// Adds the vertex and index reads of draws if their parameters are known from the command buffer. Otherwise
+    /// returns the draws if they become known at submission.
     pub(crate) fn add_listed_draws(
         &self,
         state: &BoundState,
@@ -133,16 +134,18 @@ impl TrackedDevice {
     ) -> ListedDrawsOutcome {
         let updates = &state.index_updates;
         let of_updates = |buffer, bytes| self.bytes_from_updates(updates, buffer, bytes);
-        let has_told_indices = listed.indices.as_ref().is_some_and(|it| self.is_told_by_host(it.buffer));
+        let has_known_indices = listed.indices.as_ref().is_some_and(|it| self.is_known_at_submission(it.buffer));
         let list = match &listed.source {
             DrawListSource::Memory(arguments) => match arguments.read_list(&of_updates) {
                 Some(list) => list,
-                None if self.are_arguments_told(arguments) => return ListedDrawsOutcome::AtSubmission(listed),
+                None if self.are_arguments_known_at_submission(arguments) => {
+                    return ListedDrawsOutcome::AtSubmission(listed);
+                }
                 None => return ListedDrawsOutcome::Unknown,
             },
             DrawListSource::Command(list) => list.clone(),
         };
-        if has_told_indices {
+        if has_known_indices {
             listed.add_index_reads(&list, found);
             let source = DrawListSource::Command(list);
             return ListedDrawsOutcome::AtSubmission(ListedDraws { source, ..listed });
@@ -152,7 +155,7 @@ impl TrackedDevice {
         ListedDrawsOutcome::Known
     }
 
-    /// Adds what draws read that are submitted now.
+    /// Adds the reads of draws that are submitted now.
     pub(crate) fn add_submitted_draws(&self, listed: &ListedDraws, found: &mut Vec<Access>) {
         let known = found.len();
         let from_host = |buffer, bytes| self.bytes_from_host(buffer, bytes);
@@ -171,19 +174,19 @@ impl TrackedDevice {
         }
     }
 
-    /// How much a command launches that is submitted now.
+    /// The launch size of a command that is submitted now.
     pub(crate) fn submitted_launch(&self, arguments: &IndirectArguments) -> Launch {
         let from_host = |buffer, bytes| self.bytes_from_host(buffer, bytes);
         arguments.launch(&from_host).unwrap_or(Launch::Unknown)
     }
 
-    /// How much a command launches whose parameters the same command buffer wrote.
+    /// The launch size of a command whose parameters the same command buffer wrote.
     pub(crate) fn updated_launch(&self, updates: &IndexBufferUpdates, arguments: &IndirectArguments) -> Option<Launch> {
         arguments.launch(&|buffer, bytes| self.bytes_from_updates(updates, buffer, bytes))
     }
 }
 
-/// When it is known what draws read.
+/// When the reads of draws are known.
 pub(crate) enum ListedDrawsOutcome {
     Known,
     AtSubmission(ListedDraws),
@@ -193,7 +196,7 @@ pub(crate) enum ListedDrawsOutcome {
 type ReadBytes<'a> = dyn Fn(u64, Range<u64>) -> Option<Vec<u8>> + 'a;
 
 impl IndirectArguments {
-    /// Of a command that launches workgroups.
+    /// For a command that launches workgroups.
     pub(crate) fn groups(buffer: Buffer, offset: u64) -> IndirectArguments {
         let (kind, buffer) = (ArgumentKind::Groups, buffer.0);
         IndirectArguments { kind, buffer, offset, count: 1, stride: 0, count_in: None }
@@ -202,8 +205,8 @@ impl IndirectArguments {
     /// The words of each structure, and whether all of them count.
     fn read_words(&self, read: &ReadBytes<'_>) -> Option<(Vec<[u32; 5]>, bool)> {
         let word = |bytes: &[u8]| bytes.iter().rev().fold(0_u32, |all, byte| all << 8 | u32::from(*byte));
-        let told = self.count_in.map(|(buffer, at)| Some(word(&read(buffer, at..at.checked_add(4)?)?)));
-        let count = told.flatten().map_or(self.count, |it| it.min(self.count));
+        let draw_count = self.count_in.map(|(buffer, at)| Some(word(&read(buffer, at..at.checked_add(4)?)?)));
+        let count = draw_count.flatten().map_or(self.count, |it| it.min(self.count));
         if count > STRUCTURES_MAX {
             return None;
         }
@@ -215,7 +218,7 @@ impl IndirectArguments {
             Some(words)
         };
         let all = (0..count).map(structure).collect::<Option<Vec<_>>>()?;
-        Some((all, told.is_none_or(|it| it.is_some())))
+        Some((all, draw_count.is_none_or(|it| it.is_some())))
     }
 
     fn read_list(&self, read: &ReadBytes<'_>) -> Option<DrawList> {
@@ -272,7 +275,7 @@ impl DrawList {
         FetchedElements::from_parts(self.drawing().iter().map(|it| it.range()).collect())
     }
 
-    /// Where only the first of the draws are made, the accesses of all are more than is accessed.
+    /// If only the first of the draws are executed, not all of these accesses happen.
     fn mark_unknown_count(&self, made: &mut [Access]) {
         if !self.is_count_known {
             made.iter_mut().for_each(|it| it.certainty = Certainty::MaybeAnywhere);
@@ -312,7 +315,7 @@ impl ListedDraws {
     }
 }
 
-/// The vertices that the indices of some draws name.
+/// The vertices that the indices of the draws name.
 fn indexed_vertices(bound: &BoundIndexBuffer, draws: &[&DrawRange], read: &ReadBytes<'_>) -> Option<FetchedElements> {
     let count: u64 = draws.iter().map(|it| u64::from(it.elements[1])).sum();
     if count > INDICES_MAX {

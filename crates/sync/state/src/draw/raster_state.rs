@@ -1,16 +1,16 @@
-//! The state of graphics that decides which accesses a draw makes.
+//! Graphics state that decides which accesses a draw makes.
 
 use std::borrow::Cow;
 
 use lavascope_abi as vk;
 use lavascope_abi::DynamicState;
 
-/// What a pipeline or a command buffer says about rasterization, tests and blending.
+/// Rasterization, tests and blending, as set by a pipeline or by a command buffer.
 #[derive(Clone, Debug)]
 pub(crate) struct RasterState {
     pub(crate) is_discarded: bool,
     pub(crate) cull_mode: u32,
-    /// Where it is known.
+    /// None if it is not known.
     pub(crate) topology: Option<vk::PrimitiveTopology>,
     pub(crate) has_depth_test: bool,
     pub(crate) has_depth_write: bool,
@@ -20,21 +20,21 @@ pub(crate) struct RasterState {
     pub(crate) back: StencilFace,
     pub(crate) has_logic_op: bool,
     pub(crate) logic_op: vk::LogicOp,
-    /// Whether an image that is bound says how densely to shade.
+    /// Whether a bound image gives the shading rate.
     pub(crate) has_rate_image: bool,
-    /// Whether input attachments are read in the order of fragments.
+    /// Which input attachments are read in rasterization order.
     pub(crate) ordered: RasterOrderedReads,
     pub(crate) colors: Vec<ColorState>,
 }
 
-/// Which input attachments are read in the order of fragments.
+/// Which input attachments are read in rasterization order.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct RasterOrderedReads {
     pub(crate) color: bool,
     pub(crate) depth_stencil: bool,
 }
 
-/// How the stencil test of one face goes.
+/// The stencil test of one face.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct StencilFace {
     pub(crate) fail_op: vk::StencilOp,
@@ -44,7 +44,7 @@ pub(crate) struct StencilFace {
     pub(crate) write_mask: u32,
 }
 
-/// How a color attachment is written.
+/// Blending and write mask of a color attachment.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ColorState {
     pub(crate) is_blended: bool,
@@ -79,7 +79,7 @@ impl Default for RasterState {
     }
 }
 
-/// Which parts of the state are set in the command buffer.
+/// The parts of the state that are dynamic: set in the command buffer.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct DynamicStates(pub(crate) u32);
 
@@ -101,7 +101,7 @@ impl DynamicStates {
     const RATE_IMAGE: u32 = 1 << 16;
     pub(crate) const VERTEX_INPUT: u32 = 1 << 13;
     pub(crate) const STRIDE: u32 = 1 << 14;
-    /// Shader objects have no state of their own.
+    /// All state is dynamic for shader objects.
     pub(crate) const ALL: DynamicStates = DynamicStates(!DynamicStates::STRIDE);
 
     pub(crate) fn has(self, bit: u32) -> bool {
@@ -127,7 +127,7 @@ impl DynamicStates {
             DynamicState::SHADING_RATE_IMAGE_ENABLE_NV => DynamicStates::RATE_IMAGE,
             DynamicState::VERTEX_INPUT_EXT => DynamicStates::VERTEX_INPUT,
             DynamicState::VERTEX_INPUT_BINDING_STRIDE => DynamicStates::STRIDE,
-            // No access depends on the others.
+            // No access depends on the other states.
             _ => 0,
         };
         DynamicStates(states.iter().map(bit).fold(0, |all, it| all | it))
@@ -135,7 +135,7 @@ impl DynamicStates {
 }
 
 impl RasterState {
-    /// This state, with what is dynamic taken from the command buffer.
+    /// This state, with the dynamic parts taken from the command buffer.
     pub(crate) fn with_dynamic<'a>(&'a self, dynamic: DynamicStates, set: &RasterState) -> Cow<'a, RasterState> {
         if dynamic == DynamicStates::default() {
             return Cow::Borrowed(self);
@@ -181,9 +181,9 @@ impl RasterState {
         Cow::Owned(raster_state)
     }
 
-    /// Changes some color attachments.
+    /// Updates the state of some color attachments.
     pub(crate) fn set_colors<T: Copy>(&mut self, first: u32, values: &[T], set: fn(&mut ColorState, T)) {
-        /// More attachments than any device has.
+        /// More color attachments than any device supports.
         const COLORS_MAX: usize = 64;
         for (at, value) in values.iter().enumerate() {
             let at = (first as usize).saturating_add(at);
@@ -198,13 +198,13 @@ impl RasterState {
         self.colors.get(at).copied().unwrap_or_default()
     }
 
-    /// Whether a logical operation needs what was there before.
+    /// Whether the logical operation reads the destination.
     pub(crate) fn logic_reads(&self) -> bool {
         use vk::LogicOp as Op;
         self.has_logic_op && ![Op::CLEAR, Op::COPY, Op::COPY_INVERTED, Op::SET].contains(&self.logic_op)
     }
 
-    /// Whether everything that is assembled is a polygon and culled: nothing is left to be drawn.
+    /// Whether all primitives are polygons that are culled, so nothing is drawn.
     pub(crate) fn is_all_culled(&self) -> bool {
         use vk::PrimitiveTopology as Topology;
         let polygons = [
@@ -218,7 +218,7 @@ impl RasterState {
         self.cull_mode & both == both && self.topology.is_some_and(|it| polygons.contains(&it))
     }
 
-    /// Whether the stencil test writes: no table of the faces that are not culled says otherwise.
+    /// Whether the stencil test may write, considering only faces that are not culled.
     pub(crate) fn stencil_writes(&self) -> bool {
         let is_culled = |face: vk::CullModeFlags| self.cull_mode & face.0 != 0;
         let front = !is_culled(vk::CullModeFlags::FRONT) && self.front.writes(self.has_depth_test);
@@ -240,7 +240,7 @@ impl StencilFace {
     fn writes(&self, has_depth_test: bool) -> bool {
         let changes = |op: vk::StencilOp| op != vk::StencilOp::KEEP;
         let when_failed = changes(self.fail_op);
-        // Without a depth test no depth test fails.
+        // Depth fail happens only with a depth test.
         let when_passed = changes(self.pass_op) || has_depth_test && changes(self.depth_fail_op);
         let is_changed = match self.compare_op {
             vk::CompareOp::NEVER => when_failed,
@@ -252,7 +252,7 @@ impl StencilFace {
 }
 
 impl RasterState {
-    /// Changes the faces that a mask names.
+    /// Updates the faces in a mask.
     pub(crate) fn update_faces(&mut self, faces: vk::StencilFaceFlags, change: &dyn Fn(&mut StencilFace)) {
         if faces.0 & vk::StencilFaceFlags::FRONT.0 != 0 {
             change(&mut self.front);

@@ -11,7 +11,7 @@ use crate::device::{TrackedCall, TrackedDevice};
 use crate::listener::{Destroyed, TrackerOutput, object};
 use crate::resource::format;
 
-/// A render pass, with what draws need to know of it.
+/// A render pass, with the data that draws need.
 #[derive(Debug, Default)]
 pub(crate) struct TrackedRenderPass {
     pub(crate) id: Option<RenderPassId>,
@@ -19,7 +19,7 @@ pub(crate) struct TrackedRenderPass {
     pub(crate) density_map: Option<u32>,
 }
 
-/// The attachments of a subpass, by the numbers that shaders know them by.
+/// The attachments of a subpass, by the numbers that shaders use.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct SubpassAttachments {
     pub(crate) colors: Vec<Option<u32>>,
@@ -30,19 +30,19 @@ pub(crate) struct SubpassAttachments {
 
 #[derive(Clone, Debug)]
 pub(crate) struct Framebuffer {
-    /// Empty where the views come with each begin.
+    /// Empty for an imageless framebuffer: each begin passes the views.
     pub(crate) views: Vec<vk::ImageView>,
     pub(crate) layers: u32,
 }
 
-/// A reference to an attachment, of either version.
+/// An attachment reference of either version.
 #[derive(Clone, Copy)]
 struct AttachmentRef {
     attachment: Option<u32>,
     layout: i32,
 }
 
-/// Both versions name these alike.
+/// Both versions use the same field names.
 macro_rules! reference {
     ($info:expr) => {{
         let info = $info;
@@ -252,7 +252,7 @@ pub(crate) fn load_op(op: vk::AttachmentLoadOp) -> LoadOp {
         vk::AttachmentLoadOp::LOAD => LoadOp::Load,
         vk::AttachmentLoadOp::CLEAR => LoadOp::Clear,
         vk::AttachmentLoadOp::NONE => LoadOp::None,
-        // Values of the future are taken for the one that promises nothing.
+        // Unknown load operations count as the weakest one.
         _ => LoadOp::DontCare,
     }
 }

@@ -1,4 +1,4 @@
-//! Render pass instances and rendering without render passes, as they are recorded.
+//! Records render pass instances and dynamic rendering.
 
 use std::sync::Arc;
 
@@ -19,24 +19,24 @@ use crate::listener::TrackerOutput;
 use crate::resource::image::ImageView;
 use crate::resource::region::area_of;
 
-/// A render pass instance that is open in a command buffer.
+/// A render pass instance that is being recorded in a command buffer.
 #[derive(Debug)]
 pub(crate) struct RecordingRenderPass {
     pass: Arc<TrackedRenderPass>,
-    /// By attachment.
+    /// By attachment number.
     views: Vec<Option<BoundAttachment>>,
     area: Area,
     subpass: usize,
 }
 
-/// Where draws go.
+/// The attachments that draws access now.
 #[derive(Debug, Default)]
 pub(crate) enum CurrentAttachments {
-    /// Outside of everything.
+    /// Outside of render passes and rendering.
     #[default]
     None,
     Known(Arc<AttachmentSet>),
-    /// Inherited: who executes the command buffer knows. The number of color attachments is known now.
+    /// Inherited from the primary command buffer. Only the number of color attachments is known yet.
     Inherited {
         colors: usize,
     },
@@ -106,21 +106,22 @@ impl TrackedDevice {
         };
         let given = info.chained::<vk::RenderPassAttachmentBeginInfo>();
         let views = given.map_or(framebuffer.views.as_slice(), |it| it.p_attachments());
-        // With multiview the views decide about the layers, not the framebuffer.
+        // With multiview the view mask selects the layers, not the framebuffer.
         let is_multiview = pass.subpasses.iter().any(|it| it.view_mask != 0);
         let layers = (!is_multiview).then_some(framebuffer.layers);
         let views: Vec<Option<BoundAttachment>> = views.iter().map(|it| self.attachment(*it, layers, out)).collect();
         let area = area_of(info.render_area);
         let Some(id) = pass.id else { return };
-        let told = views.iter().map(|it| it.as_ref().map_or_else(empty_view, |it| it.view.clone())).collect();
-        self.record(buffer, Command::BeginRenderPass { pass: id, views: told, area }, out);
+        let attachment_views =
+            views.iter().map(|it| it.as_ref().map_or_else(empty_view, |it| it.view.clone())).collect();
+        self.record(buffer, Command::BeginRenderPass { pass: id, views: attachment_views, area }, out);
         let Some(own) = self.command_buffer_mut(buffer) else { return };
         let open = RecordingRenderPass { pass, views, area, subpass: 0 };
         let scene = CurrentAttachments::Known(Arc::new(open.subpass_attachments()));
         own.undo = own.state.set_rendering(Some(open), scene);
     }
 
-    /// A view as an attachment.
+    /// The attachment that a view describes.
     fn attachment(
         &self,
         view: vk::ImageView,
@@ -131,7 +132,7 @@ impl TrackedDevice {
         if found.is_none() && view.0 != 0 {
             out.report_untracked("a view that nobody created");
         }
-        // The area that is rendered to is in texels of the view, and that of the others in those of their images.
+        // The render area is in texels of the view. A block of the image can be one texel of such a view.
         if found.is_some_and(|it| it.is_of_blocks) {
             out.report_untracked("an attachment whose texels are blocks of a compressed image");
             return None;
@@ -227,7 +228,7 @@ impl TrackedDevice {
         }
     }
 
-    /// The attachment that draws fill once they resolve another one.
+    /// The attachment that draws write when they resolve another one.
     fn custom_resolve_attachment(
         &self,
         attachment_info: View<'_, vk::RenderingAttachmentInfo>,
@@ -250,18 +251,18 @@ impl TrackedDevice {
         attachments_params: View<'_, vk::CmdClearAttachmentsParams>,
         out: &mut TrackerOutput<'_>,
     ) {
-        let mut touches = Vec::new();
+        let mut attachment_uses = Vec::new();
         for clear in attachments_params.p_attachments().iter() {
             for rect in attachments_params.p_rects().iter() {
                 let first = rect.base_array_layer;
                 let layers = first..first.saturating_add(rect.layer_count);
-                touches.extend(attachment::clear_uses(clear.get(), area_of(rect.rect), layers));
+                attachment_uses.extend(attachment::clear_uses(clear.get(), area_of(rect.rect), layers));
             }
         }
-        self.record_incomplete_action(attachments_params.command_buffer, Vec::new(), &touches, Vec::new(), out);
+        self.record_incomplete_action(attachments_params.command_buffer, Vec::new(), &attachment_uses, Vec::new(), out);
     }
 
-    /// The scene of a secondary command buffer that goes on with a render pass instance.
+    /// The attachments of a secondary command buffer that continues a render pass instance.
     pub(crate) fn attachments_from_inheritance(
         &self,
         info: View<'_, vk::CommandBufferInheritanceInfo>,
@@ -277,13 +278,13 @@ impl TrackedDevice {
 }
 
 impl BoundState {
-    /// Rendering begins or ends. Gives what there was before.
+    /// Begins or ends rendering. Returns the state before.
     fn set_rendering(&mut self, open: Option<RecordingRenderPass>, scene: CurrentAttachments) -> Undo {
         let open = std::mem::replace(&mut self.recording_render_pass, open);
         Undo::Rendering { recording_render_pass: open, attachments: std::mem::replace(&mut self.attachments, scene) }
     }
 
-    /// The subpass before this one is the current one again.
+    /// Makes the previous subpass current again.
     pub(crate) fn previous_subpass(&mut self) {
         if let Some(open) = &mut self.recording_render_pass {
             open.subpass = open.subpass.saturating_sub(1);
@@ -315,12 +316,12 @@ impl RecordingRenderPass {
     }
 }
 
-/// Whether draws resolve, and not the end of rendering.
+/// Whether draws perform the resolve instead of the end of rendering.
 fn is_custom(mode: vk::ResolveModeFlagBits) -> bool {
     mode == vk::ResolveModeFlagBits::CUSTOM_EXT
 }
 
-/// A view of nothing, where a place must be taken.
+/// A view without texels, as a placeholder.
 fn empty_view() -> AttachmentView {
     AttachmentView {
         resource: ResourceId(u32::MAX),
@@ -329,12 +330,12 @@ fn empty_view() -> AttachmentView {
 }
 
 impl ImageView {
-    /// As an attachment: depth and stencil together, layers as the framebuffer has them.
+    /// As an attachment: with both depth and stencil aspects, and with the layers of the framebuffer.
     fn attachment(&self, layers: Option<u32>) -> BoundAttachment {
         let mut region = self.region.clone();
         region.aspects = self.aspects;
         match (layers, &mut region.area) {
-            // Its slices are the layers of the framebuffer.
+            // For a view of slices, the layers of the framebuffer are slices.
             (Some(count), Some(area)) if self.has_slices => area.extent[2] = area.extent[2].min(count),
             (Some(count), _) => {
                 region.layers.end = region.layers.end.min(region.layers.start.saturating_add(count));

@@ -1,4 +1,4 @@
-//! Vertex and index buffers: what is bound, and which part of it a draw reads.
+//! Vertex and index buffers: the bound ranges, and the bytes that a draw reads.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -10,7 +10,7 @@ use lavascope_sync_ir::{Access, Certainty, ResourceId};
 use crate::command::stage_access::{INDEX_READ, StageAccess, VERTEX_READ};
 use crate::resource::format;
 
-/// How vertices lie in their buffers.
+/// The vertex input state.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct VertexInput {
     pub(crate) bindings: Vec<VertexBinding>,
@@ -21,7 +21,7 @@ pub(crate) struct VertexInput {
 pub(crate) struct VertexBinding {
     pub(crate) number: u32,
     pub(crate) stride: u32,
-    /// Per instance, one element for so many; zero is one for all. None is per vertex.
+    /// Per instance: the number of instances that share an element; zero means that all share one. None is per vertex.
     pub(crate) divisor: Option<u32>,
 }
 
@@ -37,7 +37,7 @@ pub(crate) struct VertexAttribute {
 pub(crate) struct BoundVertexBuffer {
     pub(crate) resource: ResourceId,
     pub(crate) bytes: Range<u64>,
-    /// Where the command that bound it says so.
+    /// The stride, if the bind command sets it.
     pub(crate) stride: Option<u64>,
 }
 
@@ -46,30 +46,30 @@ pub(crate) struct BoundIndexBuffer {
     pub(crate) buffer: u64,
     pub(crate) resource: ResourceId,
     pub(crate) bytes: Range<u64>,
-    /// Bytes of an index.
+    /// Size of an index in bytes.
     pub(crate) size: u64,
 }
 
-/// Who says how far elements lie apart.
+/// Where the stride comes from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum StrideSource {
     Input,
-    /// The command that bound the buffer, where it says so.
+    /// The bind command, if it sets one.
     Bound,
 }
 
-/// What a draw takes of a sequence: parts of it, or nobody knows.
+/// The elements that a draw reads from a sequence.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum FetchedElements {
     Single(Range<u64>),
-    /// In order, with something left out between them.
+    /// Ordered ranges with gaps between them.
     Multiple(Vec<Range<u64>>),
-    /// Something of this part.
+    /// Some elements of this range.
     Within(Range<u64>),
     Unknown,
 }
 
-/// More parts than these are taken as something between the first and the last.
+/// More ranges than this are merged into one, of which some elements are read.
 const PARTS_MAX: usize = 64;
 
 impl FetchedElements {
@@ -77,7 +77,7 @@ impl FetchedElements {
         FetchedElements::Single(u64::from(first)..u64::from(first) + u64::from(count))
     }
 
-    /// First elements and counts, as several draws in one have them.
+    /// From first elements and counts of several draws.
     pub(crate) fn from_ranges(all: impl Iterator<Item = (u32, u32)>) -> FetchedElements {
         FetchedElements::from_parts(
             all.map(|(first, count)| u64::from(first)..u64::from(first) + u64::from(count)).collect(),
@@ -102,7 +102,7 @@ impl FetchedElements {
         }
     }
 
-    /// The part, where it is known and one.
+    /// The range, if it is known and the only one.
     pub(crate) fn single_range(&self) -> Option<Range<u64>> {
         match self {
             FetchedElements::Single(part) => Some(part.clone()),
@@ -114,7 +114,7 @@ impl FetchedElements {
         matches!(self, FetchedElements::Single(part) if part.is_empty())
     }
 
-    /// Parts of it, and how much is known of each; none where nobody knows.
+    /// The ranges, with how certain they are; none if they are unknown.
     fn ranges(&self) -> Option<(&[Range<u64>], Certainty)> {
         match self {
             FetchedElements::Single(part) => Some((std::slice::from_ref(part), Certainty::Certain)),
@@ -124,7 +124,7 @@ impl FetchedElements {
         }
     }
 
-    /// What is read of some bytes: those of the parts, or something somewhere in them.
+    /// Adds the reads of ranges, or a read somewhere in `bytes`.
     fn add_reads(
         &self,
         usage: StageAccess,
@@ -178,7 +178,7 @@ impl VertexInput {
         }
     }
 
-    /// As a command buffer sets it.
+    /// As set by `vkCmdSetVertexInputEXT`.
     pub(crate) fn from_command(ext_params: View<'_, vk::CmdSetVertexInputEXTParams>) -> VertexInput {
         let binding = |binding_description: View<'_, vk::VertexInputBindingDescription2EXT>| VertexBinding {
             number: binding_description.binding,
@@ -204,7 +204,7 @@ impl VertexInput {
         self.bindings.is_empty()
     }
 
-    /// Adds what a draw reads of its vertex buffers. `inputs` has a bit for each location that is read.
+    /// Adds the vertex reads of a draw. `inputs` has a bit for each location that the shader reads.
     pub(crate) fn add_accesses(
         &self,
         bound: &BTreeMap<u32, BoundVertexBuffer>,
@@ -221,7 +221,7 @@ impl VertexInput {
         }
     }
 
-    /// What is read of the buffers that are bound, each with its divisor if it is read per instance.
+    /// The reads from bound buffers, each with its divisor if it is per instance.
     pub(crate) fn fetches(
         &self,
         bound: &BTreeMap<u32, BoundVertexBuffer>,
@@ -244,18 +244,18 @@ impl VertexInput {
     }
 }
 
-/// The elements of a vertex buffer that is bound.
+/// The elements of a bound vertex buffer.
 #[derive(Clone, Debug)]
 pub(crate) struct VertexFetch {
     resource: ResourceId,
     bytes: Range<u64>,
     stride: u64,
-    /// The bytes of each that are read.
+    /// The bytes that are read in each element.
     inner: [u64; 2],
 }
 
 impl VertexFetch {
-    /// Adds the reads of some of them.
+    /// Adds the reads of some elements.
     #[inline]
     pub(crate) fn add_accesses(&self, taken: &FetchedElements, found: &mut Vec<Access>) {
         let [low, high] = self.inner;
@@ -272,7 +272,7 @@ impl VertexAttribute {
     }
 }
 
-/// The elements that instances take: the first instance is not divided.
+/// The elements for some instances. The divisor does not apply to the first instance.
 fn per_instance(instances: &FetchedElements, divisor: u32) -> FetchedElements {
     match instances {
         FetchedElements::Multiple(_) | FetchedElements::Within(_) | FetchedElements::Unknown => {
@@ -289,7 +289,7 @@ fn divided(instances: &Range<u64>, divisor: u32) -> Range<u64> {
     instances.start..instances.start + elements
 }
 
-/// The elements that the instances of one draw take.
+/// The elements for the instances of one draw.
 pub(crate) fn instance_elements([first, count]: [u32; 2], divisor: u32) -> Range<u64> {
     divided(&(u64::from(first)..u64::from(first) + u64::from(count)), divisor)
 }
@@ -301,7 +301,7 @@ impl BoundIndexBuffer {
     }
 }
 
-/// Bytes of an index; none for a type without any.
+/// Size of an index in bytes; none for a type without indices.
 pub(crate) fn index_size(ty: vk::IndexType) -> Option<u64> {
     match ty {
         vk::IndexType::UINT16 => Some(2),

@@ -17,7 +17,7 @@ use crate::listener::TrackerOutput;
 use crate::resource::format;
 use crate::shader::launch::Launch;
 
-/// An acceleration structure: the part of a buffer that it lies in.
+/// An acceleration structure, with the range of the buffer that contains it.
 #[derive(Clone, Debug)]
 pub(crate) struct TrackedAccelerationStructure {
     pub(crate) resource: ResourceId,
@@ -25,15 +25,16 @@ pub(crate) struct TrackedAccelerationStructure {
     address: Option<u64>,
 }
 
-/// Bytes of what builds read.
+/// Sizes in bytes of the inputs of builds.
 pub(crate) const TRANSFORM: u64 = 48;
 pub(crate) const BOX: u64 = 24;
 pub(crate) const INSTANCE: u64 = 64;
-/// How much scratch memory a build uses is not told; builds that share it share its beginning.
+/// The records do not contain the scratch size of a build. Builds with the same scratch address overlap in these first
+/// bytes.
 pub(crate) const SCRATCH: u64 = 256;
-/// How long something is that was serialized stands in its header, which is there in any case.
+/// The size of a serialized acceleration structure is in its header, so only the header is certain.
 pub(crate) const HEADER: u64 = 56;
-/// Of an operation of a partitioned structure, and of a number of them.
+/// Sizes in bytes of an operation of a partitioned structure, and of the operation count.
 const PARTITION_INFO: u64 = 24;
 const COUNT: u64 = 4;
 const TRACE: u64 = 12;
@@ -155,7 +156,7 @@ impl TrackedDevice {
         }
     }
 
-    /// The acceleration structure that has an address.
+    /// The acceleration structure at an address.
     pub(crate) fn structure_at(&self, address: u64) -> Option<&TrackedAccelerationStructure> {
         self.structures.get(*self.structure_addresses.get(&address)?)
     }
@@ -168,7 +169,7 @@ impl TrackedDevice {
         let given = tables.into_iter().flatten();
         let read = |table: View<'_, vk::StridedDeviceAddressRegionKHR>| {
             let read = self.address_access(table.device_address, table.size, BINDING_TABLE_READ, out)?;
-            // Of a table with several records, shaders choose some.
+            // If a table has several records, the shaders choose some of them.
             let certainty = if table.size <= table.stride { Certainty::Certain } else { Certainty::Anywhere };
             Some(Access { certainty, ..read })
         };
@@ -232,7 +233,7 @@ impl TrackedDevice {
         self.record_action(khr_params.command_buffer, accesses, out);
     }
 
-    /// The structure itself, the one it is updated from, and the scratch memory.
+    /// The structure itself, the source of an update, and the scratch memory.
     fn build_accesses(
         &self,
         info: View<'_, vk::AccelerationStructureBuildGeometryInfoKHR>,
@@ -291,7 +292,7 @@ impl TrackedDevice {
         found
     }
 
-    /// What a build of triangles takes from their micromap.
+    /// The micromap reads of a build of triangles.
     fn triangle_micromap_accesses(
         &self,
         map: View<'_, vk::AccelerationStructureTrianglesOpacityMicromapEXT>,
@@ -309,7 +310,7 @@ impl TrackedDevice {
         found
     }
 
-    /// Builds of structures that have no handle: what they are made of stands in memory.
+    /// Builds of structures without handles, whose inputs are in memory.
     fn track_address_builds(&mut self, call: &Call<'_>, out: &mut TrackerOutput<'_>) -> bool {
         match call {
             Call::CmdBuildPartitionedAccelerationStructuresNV(params) => {
@@ -356,8 +357,7 @@ impl TrackedDevice {
     }
 }
 
-/// Addresses and sizes of what a build reads of triangles.
-/// What a build reads: bytes from an address on.
+/// An input of a build: a range of bytes at an address.
 struct BuildInput {
     address: u64,
     size: u64,
@@ -382,7 +382,7 @@ fn triangles(
     let span = |count: u64| count.saturating_sub(1).saturating_mul(stride).saturating_add(vertex);
     let mut found = match index_size(triangles_data.index_type) {
         Some(size) => vec![
-            // The indices say which of them.
+            // The indices decide which vertices are read.
             BuildInput {
                 address: vertices,
                 size: span(u64::from(triangles_data.max_vertex) + 1),
@@ -400,7 +400,7 @@ fn triangles(
     found
 }
 
-/// Geometries stand in an array, or in an array of pointers.
+/// Geometries are in an array, or in an array of pointers.
 fn geometries<'a>(
     info: View<'a, vk::AccelerationStructureBuildGeometryInfoKHR>,
 ) -> Vec<View<'a, vk::AccelerationStructureGeometryKHR>> {

@@ -1,6 +1,6 @@
-//! Commands that the device generates, as far as their layouts and the state around them tell.
+//! Device-generated commands, as far as their layouts and the bound state determine them.
 //!
-//! Which draws and dispatches there are stands in memory. What a draw can reach follows from the pipelines that it may
+//! The draws and dispatches themselves are in memory. What a draw can access follows from the pipelines that it may
 //! use, as for an indirect draw.
 
 use std::sync::Arc;
@@ -20,16 +20,16 @@ use crate::shader::interface::Shader;
 use crate::shader::launch::Launch;
 use crate::shader::pipeline::TrackedPipeline;
 
-/// What each sequence of generated commands does.
+/// The effects of each generated sequence.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct GeneratedCommandsLayout {
     action: GeneratedAction,
     pushes: bool,
-    /// Vertex bindings that memory names.
+    /// Vertex bindings that are set from memory.
     vertices: Vec<u32>,
     has_indices: bool,
     chooses_pipeline: bool,
-    /// Of each stream of the older kind.
+    /// The strides of the streams of `VK_NV_device_generated_commands`.
     strides: Vec<u32>,
 }
 
@@ -44,14 +44,14 @@ enum GeneratedAction {
     TraceRays,
 }
 
-/// What generated commands may choose from.
+/// An indirect execution set: the pipelines or shaders that commands may choose.
 #[derive(Clone, Debug)]
 pub(crate) enum ExecutionSet {
     Pipelines(Vec<Option<Arc<TrackedPipeline>>>),
     Shaders(Vec<Option<Shader>>),
 }
 
-/// More pipelines than any set has.
+/// More pipelines than any execution set has.
 const CHOICES_MAX: u32 = 1 << 16;
 const COUNT: u64 = 4;
 const BUFFERS: &str = "buffers that generated commands name";
@@ -163,7 +163,7 @@ impl TrackedDevice {
         ExecutionSet::Shaders(shaders.iter().map(|it| self.shaders.get(it.0).cloned()).collect())
     }
 
-    /// The parameters of all sequences, and their number.
+    /// The reads of the parameters of all sequences, and of their count.
     fn sequence_reads(
         &self,
         info: View<'_, vk::GeneratedCommandsInfoEXT>,
@@ -171,7 +171,7 @@ impl TrackedDevice {
         out: &mut TrackerOutput<'_>,
     ) -> Vec<Access> {
         let read = self.address_access(info.indirect_address, info.indirect_address_size, usage, out);
-        // How many of the sequences there are may stand in memory.
+        // The number of sequences may be in memory.
         let is_counted = info.sequence_count_address != 0;
         let read = read.map(|it| if is_counted { Access { certainty: Certainty::Anywhere, ..it } } else { it });
         let count = self.address_access(info.sequence_count_address, COUNT, usage, out);
@@ -269,7 +269,7 @@ impl TrackedDevice {
         self.record_generated(buffer, &layout, pipelines, reads, out);
     }
 
-    /// The pipelines of a set; one that shaders make together, of those that are bound.
+    /// The pipelines of a set. For a set of shaders: one pipeline, made of these and the bound ones.
     fn candidate_pipelines(&self, set: ExecutionSet, buffer: vk::CommandBuffer) -> Vec<Arc<TrackedPipeline>> {
         match set {
             ExecutionSet::Pipelines(all) => all.into_iter().flatten().collect(),
@@ -282,7 +282,7 @@ impl TrackedDevice {
         }
     }
 
-    /// Records what generated commands do, with what is not known of the state taken away meanwhile.
+    /// Records the generated commands. State that they may set counts as unknown meanwhile.
     fn record_generated(
         &mut self,
         buffer: vk::CommandBuffer,
@@ -381,7 +381,7 @@ fn put<T>(all: &mut Vec<Option<T>>, index: u32, value: Option<T>) {
     all[index] = value;
 }
 
-/// The driver may use it, or may not.
+/// The driver may or may not make this access.
 fn with_certainty_maybe(access: Access) -> Access {
     Access { certainty: Certainty::Maybe, ..access }
 }

@@ -1,6 +1,6 @@
-//! Acceleration structures and micromaps that the host builds and copies itself.
+//! Builds and copies of acceleration structures and micromaps on the host.
 //!
-//! They lie in buffers, and the host reads and writes these. What it names by addresses of its own is in no record.
+//! They are in buffers, which the host reads and writes. Inputs at host addresses are not in the records.
 
 use lavascope_abi as vk;
 use lavascope_record::Call;

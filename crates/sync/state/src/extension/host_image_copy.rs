@@ -1,4 +1,4 @@
-//! Images that the host copies and transitions itself.
+//! Copies and layout transitions of images on the host.
 
 use lavascope_abi as vk;
 use lavascope_record::Call;

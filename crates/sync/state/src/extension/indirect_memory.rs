@@ -1,4 +1,4 @@
-//! Copies whose parameters stand in memory, decompression, conversion of matrices, and graphs: all by addresses.
+//! Commands with addresses as parameters: indirect copies, decompression, matrix conversion, execution graphs.
 
 use std::sync::Arc;
 
@@ -19,7 +19,7 @@ use crate::shader::interface::Shader;
 use crate::shader::launch::Launch;
 use crate::shader::pipeline::TrackedPipeline;
 
-/// Bytes of parameters.
+/// Sizes in bytes of parameters.
 const COPY_MEMORY: u64 = 24;
 const COPY_TO_IMAGE: u64 = 56;
 const DECOMPRESS: u64 = 32;
@@ -117,7 +117,7 @@ impl TrackedDevice {
         true
     }
 
-    /// Execution graphs: which of their nodes run, and how often, they decide themselves.
+    /// Execution graphs. The graph decides which of its nodes run, and how often.
     fn track_execution_graphs(&mut self, call: &Call<'_>, out: &mut TrackerOutput<'_>) -> bool {
         let (buffer, scratch, count) = match call {
             Call::CmdInitializeGraphScratchMemoryAMDX(params) => {
@@ -139,7 +139,7 @@ impl TrackedDevice {
         let write = self.address_access(scratch[0], scratch[1], GRAPH_WRITE, out);
         let own = self.command_buffers.get(buffer.0);
         let graph = own.and_then(|it| it.state.bind_point(BindPoint::ExecutionGraph).pipeline.clone());
-        // Each node is one of several that may run.
+        // Each node may run.
         let nodes = graph.map(|tracked_pipeline| {
             let node = |shader: &Shader| {
                 Arc::new(TrackedPipeline { shaders: vec![shader.clone()], ..TrackedPipeline::default() })
@@ -157,7 +157,7 @@ impl TrackedDevice {
         self.record_action(buffer, reads, out);
     }
 
-    /// Which subresources are written is known, which of their texels is not.
+    /// The subresources that are written are known, their texels are not.
     fn copy_to_image_indirect(
         &self,
         places: [u64; 2],
@@ -204,7 +204,7 @@ impl TrackedDevice {
     }
 }
 
-/// How many there are stands in memory.
+/// The count is in memory, so the access is not certain.
 fn with_certainty_maybe(access: Access) -> Access {
     Access { certainty: Certainty::MaybeAnywhere, ..access }
 }

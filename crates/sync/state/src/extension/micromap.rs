@@ -1,4 +1,4 @@
-//! Micromaps: builds, copies, and what acceleration structures take from them.
+//! Micromaps: builds, copies, and reads by builds of acceleration structures.
 
 use lavascope_abi as vk;
 use lavascope_record::{Call, Outcome, View};
@@ -11,7 +11,7 @@ use crate::device::{TrackedCall, TrackedDevice};
 use crate::extension::acceleration_structure::{HEADER, SCRATCH};
 use crate::listener::TrackerOutput;
 
-/// Bytes of `VkMicromapTriangleEXT`.
+/// Size in bytes of `VkMicromapTriangleEXT`.
 const TRIANGLE: u64 = 8;
 
 impl TrackedDevice {
@@ -88,7 +88,7 @@ impl TrackedDevice {
         let triangles = (count - 1).saturating_mul(info.triangle_array_stride).saturating_add(TRIANGLE);
         let address = *info.triangle_array.device_address();
         found.extend(self.address_access(address, triangles, MICROMAP_INPUT_READ, out));
-        // Each triangle says where its part begins.
+        // Each triangle has the offset of its own data.
         let data = usages.iter().fold(0_u64, |all, it| all.saturating_add(data_size(it)));
         let read = self.address_access(*info.data.device_address(), data, MICROMAP_INPUT_READ, out);
         found.extend(read.map(|it| Access { certainty: Certainty::Anywhere, ..it }));
@@ -96,7 +96,7 @@ impl TrackedDevice {
     }
 }
 
-/// Usages stand in an array, or in an array of pointers.
+/// Usages are in an array, or in an array of pointers.
 fn usages<'a>(info: View<'a, vk::MicromapBuildInfoEXT>) -> Vec<&'a vk::MicromapUsageEXT> {
     let direct: Vec<_> = info.p_usage_counts().iter().map(View::get).collect();
     if !direct.is_empty() {
@@ -106,7 +106,7 @@ fn usages<'a>(info: View<'a, vk::MicromapBuildInfoEXT>) -> Vec<&'a vk::MicromapU
     pointers.iter().filter_map(|it| info.value(*it)).collect()
 }
 
-/// Bytes of the triangles of a usage: one or two bits for each part of each.
+/// Size in bytes of the triangles of a usage: one or two bits for each microtriangle.
 fn data_size(micromap_usage: &vk::MicromapUsageEXT) -> u64 {
     let parts = 1_u64 << (2 * micromap_usage.subdivision_level.min(15));
     let bits = if micromap_usage.format == vk::OpacityMicromapFormatKHR::_4_STATE_KHR.0 as u32 { 2 } else { 1 };

@@ -1,4 +1,4 @@
-//! Optical flow: images that a session reads, and those that it writes.
+//! Optical flow: the input and output images of sessions.
 
 use std::collections::BTreeMap;
 
@@ -12,7 +12,7 @@ use crate::device::{TrackedCall, TrackedDevice};
 use crate::listener::TrackerOutput;
 use crate::resource::memory::is_success;
 
-/// The view at each place of a session.
+/// The view at each binding point of a session.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct TrackedOpticalFlowSession {
     views: BTreeMap<i32, vk::ImageView>,

@@ -1,4 +1,4 @@
-//! Acceleration structures of `VK_NV_ray_tracing`, which have memory of their own, and its traces.
+//! `VK_NV_ray_tracing`: acceleration structures with memory of their own, and traces.
 
 use lavascope_abi as vk;
 use lavascope_record::{Call, Outcome, View};
@@ -73,7 +73,7 @@ impl TrackedDevice {
                 self.record_action(params.command_buffer, reads, out);
             }
             Call::CmdTraceRaysNV(params) => {
-                // How long a table is only the shaders know.
+                // Only the shaders know the length of a table.
                 let tables = [
                     (params.raygen_shader_binding_table_buffer, params.raygen_shader_binding_offset),
                     (params.miss_shader_binding_table_buffer, params.miss_shader_binding_offset),
@@ -143,7 +143,7 @@ impl TrackedDevice {
     }
 }
 
-/// Buffers, offsets and sizes of what a build reads.
+/// Buffers, offsets and sizes of the inputs of a build.
 fn triangles(geometry_triangles: &vk::GeometryTrianglesNV) -> Vec<(vk::Buffer, u64, u64)> {
     let count = u64::from(geometry_triangles.vertex_count);
     let texel = format::block_size(geometry_triangles.vertex_format);

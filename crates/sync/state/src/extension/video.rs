@@ -1,4 +1,4 @@
-//! Video coding: bit streams and pictures.
+//! Video coding: bitstreams and pictures.
 
 use lavascope_abi as vk;
 use lavascope_record::{Call, View};
@@ -54,7 +54,7 @@ impl TrackedDevice {
         self.picture_access(picture.get(), usage, out)
     }
 
-    /// One layer of a view, of which a part is coded.
+    /// The coded area of one layer of a view.
     fn picture_access(
         &self,
         resource_info: &vk::VideoPictureResourceInfoKHR,

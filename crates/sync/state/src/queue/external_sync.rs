@@ -1,7 +1,7 @@
-//! Payloads of semaphores and fences that others share: other processes, other devices, other APIs.
+//! Semaphores and fences whose payloads are shared with other processes, devices or APIs.
 //!
-//! What others do with them is in no record. They are taken to wait for all that they could, so that nothing is called
-//! a hazard which they may order, and it is said that this was done.
+//! Their signals and waits are not in the records. To avoid false hazards, the tracker assumes that they order
+//! everything they can, and reports that it does so.
 
 use lavascope_abi as vk;
 use lavascope_record::{Call, Outcome};
@@ -11,14 +11,14 @@ use crate::device::{TrackedCall, TrackedDevice};
 use crate::listener::{Destroyed, TrackerOutput, object};
 use crate::resource::memory::is_success;
 
-/// A semaphore whose payload others have, too.
+/// A semaphore with a shared payload.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct ExternalSemaphore {
-    /// Signaled by this device, and not waited for.
+    /// This device has signaled it, and not waited for it yet.
     is_signaled: bool,
-    /// Of a timeline, the last value that this device signals.
+    /// For a timeline: the largest value that this device signals.
     value: u64,
-    /// The next wait brings the semaphore's own payload back.
+    /// A temporary import: the next wait restores the semaphore's own payload.
     is_temporary: bool,
 }
 
@@ -26,7 +26,7 @@ const FOREIGN_SEMAPHORE: &str = "a semaphore that others signal is taken to wait
 const FOREIGN_FENCE: &str = "a fence that others signal is taken to wait for all that came before";
 const EXPORTED: &str = "whoever gets an exported payload is taken to wait for it at once";
 
-/// What went well, by the names of the parameters that all kinds of handles share.
+/// The parameters of successful calls: all handle types use the same field names.
 macro_rules! done {
     ($info:expr, $done:expr, $field:ident) => {
         $info.filter(|_| is_success($done.result)).map(|it| (it.$field, it.handle_type.0))
@@ -102,7 +102,7 @@ impl TrackedDevice {
         true
     }
 
-    /// A payload that is copied is waited for by that; others stay shared.
+    /// An export that copies the payload counts as a wait. Otherwise the payload is shared from here on.
     fn export_semaphore(&mut self, semaphore: vk::Semaphore, handle_type: u32, out: &mut TrackerOutput<'_>) {
         let Some(point) = self.semaphore_point(semaphore, 0) else { return };
         if handle_type != vk::ExternalSemaphoreHandleTypeFlagBits::SYNC_FD.0 {
@@ -133,7 +133,7 @@ impl TrackedDevice {
         self.external_semaphores.insert(own.id, external);
     }
 
-    /// Before a wait: what others signal is signaled now, after all that came before.
+    /// Called before a wait: adds the external signal, ordered after everything before.
     pub(crate) fn wait_external(&mut self, waits: &[SemaphorePoint], out: &mut TrackerOutput<'_>) {
         for point in waits {
             let Some(own) = self.external_semaphores.get_mut(&point.semaphore) else { continue };
@@ -153,7 +153,7 @@ impl TrackedDevice {
         }
     }
 
-    /// Signals of the device itself.
+    /// Notes signals by this device.
     pub(crate) fn signal_external(&mut self, signals: impl Iterator<Item = SemaphorePoint>) {
         if self.external_semaphores.is_empty() {
             return;
@@ -168,7 +168,7 @@ impl TrackedDevice {
         }
     }
 
-    /// The host waited for fences, some of which others may signal.
+    /// The host waited for fences that may be signaled externally.
     pub(crate) fn wait_fences(&mut self, fences: Vec<FenceId>, out: &mut TrackerOutput<'_>) {
         if fences.iter().any(|it| self.imported_fences.contains(it)) {
             out.report_untracked(FOREIGN_FENCE);
@@ -177,8 +177,8 @@ impl TrackedDevice {
         out.step(HostStep::WaitFences(fences));
     }
 
-    /// A queue waits for semaphores and hands on what they gave it, with nothing of its own commands: a binding of
-    /// sparse memory does just that, and one of nothing does nothing else.
+    /// A queue waits for semaphores and signals others, without work of its own. An empty sparse bind has exactly this
+    /// effect.
     pub(crate) fn forward_semaphores(
         &mut self,
         queue: QueueId,
@@ -191,7 +191,7 @@ impl TrackedDevice {
         out.step(HostStep::BindSparse { queue, waits, binds: Vec::new(), signals, fence: Some(fence) });
     }
 
-    /// A fence that the application does not know.
+    /// A fence that only the tracker knows.
     pub(crate) fn new_fence(&mut self, out: &mut TrackerOutput<'_>) -> FenceId {
         let id = FenceId(self.ids.fences.next_id());
         out.listener.fence(out.at, id, object(0));

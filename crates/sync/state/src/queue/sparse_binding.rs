@@ -1,4 +1,4 @@
-//! Memory that comes to sparse resources, and goes, on a queue.
+//! Sparse binding: memory is bound to and unbound from sparse resources on a queue.
 
 use lavascope_abi as vk;
 use lavascope_record::View;
@@ -12,11 +12,11 @@ use crate::resource::format;
 use crate::resource::image::{SIZE_MAX, TrackedImage};
 use crate::resource::region::{extent_of, offset_of};
 
-/// Bytes of a sparse block where nobody asked.
+/// Size in bytes of a sparse block, if it was not queried.
 const BLOCK: u64 = 1 << 16;
 
 impl TrackedDevice {
-    /// `vkQueueBindSparse`: each of its infos waits and signals for itself.
+    /// `vkQueueBindSparse`: each `VkBindSparseInfo` has its own waits and signals.
     pub(crate) fn bind_sparse(
         &mut self,
         queue: QueueId,
@@ -98,7 +98,7 @@ impl TrackedDevice {
         found
     }
 
-    /// The memory of a part; none where it loses what it had.
+    /// The memory of a bind; none for an unbind.
     fn sparse_memory(
         &self,
         memory: vk::DeviceMemory,
@@ -110,13 +110,13 @@ impl TrackedDevice {
     }
 }
 
-/// Memory that the driver keeps notes about blocks in.
+/// Whether the bind is for metadata of the driver.
 fn is_metadata(flags: vk::SparseMemoryBindFlags) -> bool {
     flags.0 & vk::SparseMemoryBindFlags::METADATA.0 != 0
 }
 
 impl TrackedImage {
-    /// The texels of some sparse blocks, and the bytes of memory that they take.
+    /// The texels of the sparse blocks, and their size in memory.
     fn blocks(&self, memory_bind: &vk::SparseImageMemoryBind) -> (ImageRegion, u64) {
         let extent = extent_of(memory_bind.extent);
         let block = self.block_size.unwrap_or(BLOCK).max(1);

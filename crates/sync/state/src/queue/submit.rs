@@ -1,4 +1,4 @@
-//! What queues get, and what the host waits for.
+//! Submissions, and waits of the host.
 
 use lavascope_abi as vk;
 use lavascope_record::{Call, Outcome, View};
@@ -20,7 +20,7 @@ pub(crate) struct TrackedSemaphore {
 const ALL_COMMANDS: u64 = vk::PipelineStageFlags2::ALL_COMMANDS.0;
 
 impl TrackedDevice {
-    /// Fences, semaphores and events.
+    /// Creation and destruction of fences, semaphores and events.
     pub(crate) fn track_sync_objects(&mut self, event: TrackedCall<'_>, out: &mut TrackerOutput<'_>) -> bool {
         match (event.call, event.outcome) {
             (Call::CreateFence(_), Some(Outcome::CreateFence(made))) => {
@@ -71,7 +71,7 @@ impl TrackedDevice {
         true
     }
 
-    /// What the host waits for, and what it does itself.
+    /// Waits, signals and resets on the host.
     fn track_host_sync(&mut self, event: TrackedCall<'_>, out: &mut TrackerOutput<'_>) -> bool {
         match (event.call, event.outcome) {
             (Call::WaitForFences(params), Some(Outcome::WaitForFences(done))) => {
@@ -93,7 +93,7 @@ impl TrackedDevice {
             }
             (Call::ResetFences(params), None) => {
                 let fences = self.fences_of(params.p_fences(), out);
-                // What was imported is gone with it.
+                // A reset removes a temporarily imported payload.
                 self.imported_fences.retain(|it| !fences.contains(it));
                 self.submitted_fences.retain(|it, _| !fences.contains(it));
                 out.step(HostStep::ResetFences(fences));
@@ -183,7 +183,7 @@ impl TrackedDevice {
         Some(SemaphorePoint { semaphore: own.id, value: own.is_timeline.then_some(value) })
     }
 
-    /// What goes to a queue.
+    /// Calls on a queue.
     pub(crate) fn track_queue(&mut self, queue: QueueId, event: TrackedCall<'_>, out: &mut TrackerOutput<'_>) -> bool {
         self.submission_count += 1;
         match (event.call, event.outcome) {
@@ -233,7 +233,7 @@ impl TrackedDevice {
         true
     }
 
-    /// Before what is submitted is settled: whether the host may still write then.
+    /// Called before a submission is resolved: notes whether the host may write after it.
     fn add_host_waits(&mut self, batches: &[SubmitBatch]) {
         for batch in batches.iter().flat_map(|it| &it.waits) {
             self.waits_for_host.note_wait(batch.point);
@@ -254,8 +254,8 @@ impl TrackedDevice {
         out.step(HostStep::Submit { queue, batches, fence });
     }
 
-    /// Of fences of which one is signaled, the one whose submission is over in any case: a queue signals them in the order
-    /// in which they were submitted to it.
+    /// When a wait for any of several fences returns: the fence whose submission is complete in any case. The fences of
+    /// one queue are signaled in submission order.
     fn first_signaled_fence(&self, fences: &[FenceId]) -> Option<FenceId> {
         let own = |it: &FenceId| self.submitted_fences.get(it).filter(|_| !self.imported_fences.contains(it));
         let known: Option<Vec<_>> = fences.iter().map(|it| Some((*own(it)?, *it))).collect();
@@ -264,7 +264,7 @@ impl TrackedDevice {
         known.iter().all(|it| it.0.0 == *queue).then_some(*first)
     }
 
-    /// The fence that a submission signals, if it names one.
+    /// The fence of a submission, if it has one.
     pub(crate) fn signaled_fence(&self, fence: vk::Fence, out: &mut TrackerOutput<'_>) -> Option<FenceId> {
         let found = self.fences.get(fence.0).copied();
         if found.is_none() && fence.0 != 0 {
@@ -320,7 +320,7 @@ impl TrackedDevice {
     }
 }
 
-/// Whoever is left out of a submission leaves a hole in the order of things.
+/// If a submission contains unknown objects, its order is incomplete, so this is reported.
 fn report_unknown_handles(batches: &[SubmitBatch], given: u64, out: &mut TrackerOutput<'_>) {
     let known: usize = batches.iter().map(|it| it.waits.len() + it.command_buffers.len() + it.signals.len()).sum();
     if known as u64 != given {

@@ -1,4 +1,4 @@
-//! Swapchains: images that come from elsewhere, and go there to be shown.
+//! Swapchains: acquiring and presenting images.
 
 use std::cell::Cell;
 use std::collections::VecDeque;
@@ -15,13 +15,13 @@ use crate::resource::image::{TrackedImage, is_plausible_image};
 pub(crate) struct TrackedSwapchain {
     info: program::ImageDesc,
     is_exclusive: bool,
-    /// By index, as far as somebody asked for them.
+    /// By index, as far as the application queried them.
     images: Vec<vk::Image>,
-    /// Numbers of presentations that the host may wait for, with fences that tell what it knows then.
+    /// Present ids that the host may wait for, with a fence for each.
     presented: VecDeque<(u64, FenceId)>,
 }
 
-/// Older presentations than these are not waited for.
+/// The host can wait only for this many recent presents.
 const PRESENTED_MAX: usize = 64;
 
 impl TrackedDevice {
@@ -150,14 +150,13 @@ impl TrackedDevice {
             waits.iter().map(|it| SemaphorePoint { semaphore: *it, value: None }).collect();
         self.wait_external(&points, out);
         for fence in self.present_fences(info, out) {
-            // Whoever waits for it knows that the presentation has waited.
+            // A wait for the fence also waits for the semaphores of the present.
             self.forward_semaphores(queue, &points, &points, fence, out);
         }
         out.step(HostStep::Present { queue, waits, images });
     }
 
-    /// The fences that a presentation signals: those that the application gave, and one for each number that it may
-    /// wait for.
+    /// The fences that a present signals: those of the application, and one for each present id.
     fn present_fences(&mut self, info: View<'_, vk::PresentInfoKHR>, out: &mut TrackerOutput<'_>) -> Vec<FenceId> {
         let given = info.chained::<vk::SwapchainPresentFenceInfoKHR>();
         let given = given.map_or(&[][..], |it| it.p_fences());
@@ -193,7 +192,7 @@ impl TrackedDevice {
         fences.into_iter().for_each(|it| out.destroyed(Some(Destroyed::Fence(it))));
     }
 
-    /// Images go back without having been presented: all that was done to them must be known to be over.
+    /// Images are released without a present: all accesses to them must be complete.
     fn release_images(&mut self, info: View<'_, vk::ReleaseSwapchainImagesInfoKHR>, out: &mut TrackerOutput<'_>) {
         let indices = info.p_image_indices();
         let images: Vec<ResourceId> =

@@ -1,4 +1,4 @@
-//! Memory that is named by its address: who lies where, and the commands that name it so.
+//! Device addresses: finds the buffer at an address, and tracks the commands that use addresses.
 
 use std::ops::Range;
 
@@ -181,14 +181,14 @@ impl TrackedDevice {
         }
     }
 
-    /// The part of a buffer that lies at an address.
+    /// The buffer at an address, and the range within it.
     pub(crate) fn find_address(&self, address: u64, size: u64) -> Option<(ResourceId, Range<u64>)> {
         let (base, (resource, end)) = self.buffer_addresses.range(..=address).next_back()?;
         let start = address - base;
         (start < *end).then(|| (*resource, start..start.saturating_add(size).min(*end)))
     }
 
-    /// Where the buffer begins that has an address.
+    /// The start address of the buffer that contains an address.
     pub(crate) fn buffer_base_address(&self, address: u64) -> Option<u64> {
         self.buffer_addresses.range(..=address).next_back().map(|it| *it.0)
     }
@@ -206,7 +206,7 @@ impl TrackedDevice {
         found.filter(|it| !it.1.is_empty())
     }
 
-    /// An access to what lies at an address; none at the address of nothing.
+    /// An access to the memory at an address; none for a null address.
     pub(crate) fn address_access(
         &self,
         address: u64,
@@ -300,7 +300,8 @@ impl TrackedDevice {
         reads
     }
 
-    /// Structures of a size that lie a stride apart; with no gaps between them, or too many, they are one range.
+    /// Accesses to structures of a size that lie a stride apart. Without gaps, or if there are too many, they form one
+    /// range.
     pub(crate) fn strided_accesses(
         &self,
         [address, stride]: [u64; 2],
@@ -316,7 +317,7 @@ impl TrackedDevice {
         if count > STRUCTURES_MAX || stride <= size {
             let bytes = u64::from(count - 1).saturating_mul(stride).saturating_add(size);
             let access = self.address_access(address, bytes, usage, out);
-            // Between the structures nothing is accessed.
+            // With gaps, the bytes between the structures are not accessed.
             let certainty = if stride <= size { Certainty::Certain } else { Certainty::Anywhere };
             return access.into_iter().map(|it| Access { certainty, ..it }).collect();
         }

@@ -1,4 +1,4 @@
-//! What formats are made of.
+//! Block sizes, planes, aspects and components of formats.
 
 use std::collections::HashMap;
 use std::sync::LazyLock;
@@ -14,28 +14,28 @@ pub(crate) fn desc(format: Format) -> Option<&'static FormatDesc> {
     BY_NUMBER.get(&format.0).copied()
 }
 
-/// Bytes of a texel block; one where nobody knows.
+/// Size of a texel block in bytes; one if unknown.
 pub(crate) fn block_size(format: Format) -> u64 {
     desc(format).map_or(1, |it| u64::from(it.block_size)).max(1)
 }
 
-/// Texels of a block, each way.
+/// Size of a block in texels.
 pub(crate) fn block_extent(format: Format) -> [u32; 3] {
     desc(format).map_or([1; 3], |it| it.block_extent).map(|it| it.max(1))
 }
 
-/// Whether a view of this format has blocks of an image of another one as its texels.
+/// Whether a texel of the view is a block of the compressed image.
 pub(crate) fn has_blocks_as_texels(view: Format, image: Format) -> bool {
     let is_compressed = |it: Format| desc(it).is_some_and(|it| it.is_compressed);
     is_compressed(image) && !is_compressed(view)
 }
 
-/// Planes that lie apart in memory; one where a format has none.
+/// The number of planes; one for a single-plane format.
 pub(crate) fn plane_count(format: Format) -> usize {
     desc(format).map_or(1, |it| it.planes.len()).max(1)
 }
 
-/// Bytes of a row, rows and slices of one plane, or of the whole where a format has no planes.
+/// Bytes per row, rows and slices of one plane, or of the whole image if the format has no planes.
 pub(crate) fn plane_extent(format: Format, plane: usize, extent: [u32; 3]) -> [u64; 3] {
     let own = desc(format).and_then(|it| it.planes.get(plane));
     let (single, divisor) =
@@ -45,7 +45,7 @@ pub(crate) fn plane_extent(format: Format, plane: usize, extent: [u32; 3]) -> [u
     [blocks(0, divisor[0]) * block_size(single), blocks(1, divisor[1]), blocks(2, 1)]
 }
 
-/// The aspects of an image with a format; the color of one with planes is all of them.
+/// The aspects of a format. For a multi-planar format, color means all planes.
 pub(crate) fn aspects(format: Format) -> u32 {
     match attachment_kind(format) {
         AttachmentKind::Color => ImageAspectFlags::COLOR.0,
@@ -66,7 +66,7 @@ pub(crate) fn attachment_kind(format: Format) -> AttachmentKind {
     }
 }
 
-/// The format in which one aspect of an image lies in a buffer.
+/// The format of one aspect of an image when it is copied to a buffer.
 pub(crate) fn of_aspect(format: Format, aspect: u32) -> Format {
     let plane = match ImageAspectFlags(aspect) {
         ImageAspectFlags::PLANE_0 => 0,
@@ -88,7 +88,8 @@ fn of_depth(format: Format) -> Format {
     }
 }
 
-/// Which components of an image are written through a view of another format, and whether those are written as a whole.
+/// The components of the image that are written through a view of another format, and whether they are written
+/// completely.
 pub(crate) fn cast_components(view: Format, image: Format, mask: Components) -> (Components, Certainty) {
     let (view, image) = (desc(view), desc(image));
     let own = view.map_or(Components::ALL.0, components);
@@ -106,7 +107,7 @@ pub(crate) fn cast_components(view: Format, image: Format, mask: Components) -> 
     (Components(components), if is_whole { Certainty::Certain } else { Certainty::Somewhere })
 }
 
-/// The components of a color, in the order of their bits in masks.
+/// The components of a color, in the order of the bits of a mask.
 const COMPONENTS: [&str; 4] = ["R", "G", "B", "A"];
 
 fn components(format: &FormatDesc) -> u8 {
@@ -114,7 +115,7 @@ fn components(format: &FormatDesc) -> u8 {
     COMPONENTS.iter().enumerate().fold(0, |all, (at, name)| all | u8::from(has(name)) << at)
 }
 
-/// The bits of a texel that red, green, blue and alpha are, where that is known: where there are no others.
+/// The bits of red, green, blue and alpha in a texel; none if there are other components or their bits are unknown.
 fn bits(format: &FormatDesc) -> Option<[u128; 4]> {
     let size = format.block_size.checked_mul(8).filter(|it| *it <= u128::BITS)?;
     let is_plain = !format.is_compressed && format.planes.is_empty() && format.block_extent == [1; 3];
@@ -122,7 +123,7 @@ fn bits(format: &FormatDesc) -> Option<[u128; 4]> {
     if !is_plain || all != size {
         return None;
     }
-    // The first component of a packed word has its highest bits, and the lowest ones lie first in memory.
+    // In packed formats the first component has the highest bits; otherwise it comes first in memory.
     let is_packed = format.name.contains("_PACK");
     let (mut found, mut begin) = ([0; 4], 0);
     for component in format.components {
@@ -138,7 +139,7 @@ fn bits(format: &FormatDesc) -> Option<[u128; 4]> {
 mod tests {
     use super::*;
 
-    /// What is written of an image with some components of a view.
+    /// The components of an image that are written through some components of a view.
     fn through(view: Format, image: Format, mask: u8) -> (u8, Certainty) {
         let (components, certainty) = cast_components(view, image, Components(mask));
         (components.0, certainty)
@@ -154,11 +155,11 @@ mod tests {
             assert_eq!(through(F::A8B8G8R8_UNORM_PACK32, rgba, mask), (mask, Certain));
         }
         assert_eq!([1, 2, 4, 8].map(|it| through(bgra, rgba, it).0), [4, 2, 1, 8]);
-        // One component that is all of the texel, and components that the view has not.
+        // One component that covers the texel, and components that the view does not have.
         assert_eq!([1, 3, 9].map(|it| through(F::R32_UINT, rgba, it)), [(15, Certain); 3]);
         assert_eq!(through(F::R32_UINT, rgba, 14).0, 0);
         assert_eq!(through(F::R8G8_UNORM, F::R16_UINT, 7), (15, Certain));
-        // Several components of the image, and parts of one.
+        // Several components of the image, and a component that is written in part.
         assert_eq!([1, 2].map(|it| through(F::R16G16_UINT, rgba, it)), [(3, Certain), (12, Certain)]);
         assert_eq!([1, 2].map(|it| through(rgba, F::R16G16_UINT, it)), [(1, Somewhere); 2]);
         assert_eq!([3, 12].map(|it| through(rgba, F::R16G16_UINT, it)), [(1, Certain), (2, Certain)]);
@@ -167,7 +168,7 @@ mod tests {
         assert_eq!(through(F::R32G32B32A32_SFLOAT, F::R32G32B32A32_UINT, 8), (8, Certain));
     }
 
-    /// Where nobody knows which bits are which, somewhere in the texel.
+    /// If the bits are unknown, something in the texel is written.
     #[test]
     fn components_of_unknown_bits_are_somewhere() {
         use Certainty::{Certain, Somewhere};

@@ -1,18 +1,18 @@
-//! What is in a memory, as far as the host put it there.
+//! The contents of a memory, as far as the host wrote them.
 
 use std::ops::Range;
 
 use lavascope_record::HostWrite;
 use rustc_hash::FxHashMap;
 
-/// What is known of it.
+/// The known contents.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) enum HostContents {
-    /// Nothing was told so far.
+    /// Nothing was reported yet.
     #[default]
     NotReported,
     Known(ContentPages),
-    /// More than is kept, nothing that one asks for, or others write there.
+    /// Not stored: too large, not needed, or the device may write there, too.
     Unknown,
 }
 
@@ -31,7 +31,7 @@ impl HostContents {
         written.runs().for_each(|(first, bytes)| pages.write(first, bytes));
     }
 
-    /// Pages that are kept.
+    /// The number of stored pages.
     pub(crate) fn pages(&self) -> usize {
         match self {
             HostContents::Known(pages) => pages.0.len(),

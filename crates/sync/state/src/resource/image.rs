@@ -21,15 +21,15 @@ pub(crate) struct TrackedBuffer {
     /// `VkBufferUsageFlags2`.
     pub(crate) usage: u64,
     pub(crate) is_sparse: bool,
-    /// One queue family owns each part of it.
+    /// `VK_SHARING_MODE_EXCLUSIVE`: each range belongs to one queue family.
     pub(crate) is_exclusive: bool,
-    /// Once it has memory.
+    /// Set when memory is bound.
     pub(crate) resource: Option<ResourceId>,
     pub(crate) memory: u64,
     pub(crate) address: Option<u64>,
 }
 
-/// What of a buffer every access needs.
+/// The data of a buffer that every access needs.
 pub(crate) struct BufferExtent {
     resource: ResourceId,
     size: u64,
@@ -39,22 +39,22 @@ pub(crate) struct TrackedImage {
     pub(crate) info: program::ImageDesc,
     pub(crate) aspects: u32,
     pub(crate) ty: vk::ImageType,
-    /// Bytes of memory that it needs, once somebody asked.
+    /// Size in bytes of its memory, after the application queried it.
     pub(crate) size: Option<u64>,
     pub(crate) resource: Option<ResourceId>,
     pub(crate) memory: u64,
     pub(crate) is_disjoint: bool,
     pub(crate) is_sparse: bool,
-    /// Texels of a sparse block, and its bytes, once somebody asked.
+    /// Size of a sparse block in texels and in bytes, after the application queried it.
     pub(crate) granularity: Option<[u32; 3]>,
     pub(crate) block_size: Option<u64>,
-    /// One queue family owns each part of it.
+    /// `VK_SHARING_MODE_EXCLUSIVE`: each range belongs to one queue family.
     pub(crate) is_exclusive: bool,
-    /// Layers of a range in a barrier are slices (`maintenance9`).
+    /// The layers of a barrier's range are slices (`maintenance9`).
     pub(crate) has_slice_ranges: bool,
-    /// Where its planes lie, as far as somebody asked.
+    /// The layouts of its planes, as far as the application queried them.
     pub(crate) layouts: Vec<Option<program::SubresourceLayout>>,
-    /// Whether a command or a view has to do with it.
+    /// Whether a command or a view has used it.
     pub(crate) is_used: Cell<bool>,
 }
 
@@ -62,12 +62,12 @@ pub(crate) struct TrackedImage {
 pub(crate) struct ImageView {
     pub(crate) resource: ResourceId,
     pub(crate) region: ImageRegion,
-    /// What an attachment uses: of depth and stencil both, whichever the view is of.
+    /// The aspects as an attachment: both of depth and stencil, even if the view has only one.
     pub(crate) aspects: u32,
-    /// A view of single slices of an image with three dimensions.
+    /// A view of slices of a 3D image.
     pub(crate) has_slices: bool,
     pub(crate) format_cast: Option<FormatCast>,
-    /// Its texels are blocks of the image.
+    /// A texel of the view is a block of the image.
     pub(crate) is_of_blocks: bool,
 }
 
@@ -75,15 +75,15 @@ pub(crate) struct ImageView {
 pub(crate) struct BufferView {
     pub(crate) resource: ResourceId,
     pub(crate) bytes: Range<u64>,
-    /// The bytes of a texel, where somebody knows.
+    /// Size of a texel in bytes, if it is known.
     pub(crate) texel: Option<u16>,
 }
 
-/// More bytes or texels than any device has; what is larger would only make numbers overflow further on.
+/// Larger than any device supports. Larger values would only overflow in later computations.
 pub(crate) const SIZE_MAX: u64 = 1 << 44;
 const TOO_LARGE: &str = "a resource that is larger than any device has";
 
-/// Whether a device could have made such an image.
+/// Whether a device could support such an image.
 pub(crate) fn is_plausible_image(image: &program::ImageDesc) -> bool {
     let counts = [image.layers.max(1), image.extent[0], image.extent[1], image.extent[2]];
     let texels = counts.into_iter().try_fold(1_u64, |all, it| all.checked_mul(u64::from(it)));
@@ -135,13 +135,13 @@ impl TrackedDevice {
             size: info.size,
             usage: usage_of(info),
             is_sparse: info.flags.0 & vk::BufferCreateFlags::SPARSE_BINDING.0 != 0,
-            // With `maintenance9`, buffers and linear images belong to all queue families.
+            // With `maintenance9`, buffers and linear images need no ownership transfers.
             is_exclusive: info.sharing_mode == vk::SharingMode::EXCLUSIVE && !self.has_maintenance9,
             resource: None,
             memory: 0,
             address: None,
         };
-        // What is sparse is there before it has memory.
+        // Sparse resources can be used before memory is bound.
         if buffer.is_sparse {
             let resource = self.add_resource(handle, &buffer.to_resource(None), out);
             buffer.resource = Some(resource);
@@ -223,13 +223,13 @@ impl TrackedDevice {
         self.destroy_bound(handle, image.resource, image.memory, out);
     }
 
-    /// The resource and the bytes of a part of a buffer.
+    /// The resource and the bytes of a range of a buffer.
     pub(crate) fn buffer_range(&self, buffer: vk::Buffer, offset: u64, size: u64) -> Option<(ResourceId, Range<u64>)> {
         let part = self.buffer_extents.get(buffer.0)?;
         Some((part.resource, region::clamped_bytes(offset, size, part.size)))
     }
 
-    /// A buffer has memory.
+    /// Memory is bound to a buffer.
     pub(crate) fn set_buffer_memory(&mut self, handle: u64, resource: ResourceId, memory: u64) {
         let Some(buffer) = self.buffers.get_mut(handle) else { return };
         (buffer.resource, buffer.memory) = (Some(resource), memory);
@@ -244,23 +244,23 @@ impl TrackedDevice {
     }
 }
 
-/// What a buffer is made for; a newer structure outweighs the field.
+/// The usage of a buffer. `VkBufferUsageFlags2CreateInfo` replaces the field of the create info.
 fn usage_of(info: View<'_, vk::BufferCreateInfo>) -> u64 {
     let newer = info.chained::<vk::BufferUsageFlags2CreateInfo>();
     newer.map_or(u64::from(info.usage.0), |it| it.usage.0)
 }
 
 impl ImageView {
-    /// A read of something in it, which the device decides.
+    /// A read of some bytes; the device decides which.
     pub(crate) fn read(&self, usage: StageAccess) -> Access {
         let access = usage.access_to(self.resource, Region::Image(self.region.clone()));
         Access { certainty: Certainty::Somewhere, ..access }
     }
 }
 
-/// Where texels lie, if that is known: for linear images dense, or where the application says.
+/// The layout of texels, if it is known: dense for linear images, or as the application sets it.
 fn tiling(info: View<'_, vk::ImageCreateInfo>) -> Tiling {
-    /// `DRM_FORMAT_MOD_LINEAR`: what other modifiers mean only drivers know.
+    /// `DRM_FORMAT_MOD_LINEAR`. Only drivers know the layouts of other modifiers.
     const LINEAR: u64 = 0;
     if info.tiling == vk::ImageTiling::LINEAR {
         return Tiling::Linear;
@@ -283,7 +283,7 @@ fn tiling(info: View<'_, vk::ImageCreateInfo>) -> Tiling {
 }
 
 impl TrackedBuffer {
-    /// What it is, with its memory.
+    /// As a resource with this memory.
     pub(crate) fn to_resource(&self, binding: Option<MemoryBinding>) -> Resource {
         let resource = Resource::new(ResourceKind::Buffer { size: self.size }, binding);
         Resource { is_exclusive: self.is_exclusive, is_sparse: self.is_sparse, ..resource }
@@ -291,16 +291,16 @@ impl TrackedBuffer {
 }
 
 impl TrackedImage {
-    /// What it is, with its memory.
+    /// As a resource with this memory.
     pub(crate) fn to_resource(&self, binding: Option<MemoryBinding>) -> Resource {
         let resource = Resource::new(ResourceKind::Image(self.info.clone()), binding);
         Resource { is_exclusive: self.is_exclusive, is_sparse: self.is_sparse, ..resource }
     }
 
-    /// How components of a view are found in it, where they are not its own.
+    /// How components of a view map to the image, if the formats differ.
     fn format_cast(&self, view: vk::Format) -> Option<FormatCast> {
         let image = self.info.format;
-        // Bytes, and texels of planes, are known as a whole.
+        // Bytes and texels of planes are accessed as a whole.
         let has_components = self.info.tiling == Tiling::Optimal && format::plane_count(image) == 1;
         match has_components {
             true => (view != image).then_some(FormatCast { view, image }),

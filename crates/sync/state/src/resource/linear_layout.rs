@@ -1,6 +1,7 @@
-//! Where the texels of linear images lie: as the driver says, where the application asks it.
+//! Layouts of linear images, from the driver's answers to the application's queries.
 //!
-//! Until then they are taken to lie without gaps. That matters where such an image shares memory with something else.
+//! Without a query the rows are assumed to be dense. The layout matters if the image shares memory with another
+//! resource.
 
 use lavascope_abi as vk;
 use lavascope_record::{Call, Outcome};
@@ -12,7 +13,7 @@ use crate::resource::format;
 use crate::resource::image::{SIZE_MAX, TrackedImage};
 
 impl TrackedDevice {
-    /// The driver tells where subresources lie.
+    /// Tracks the queries of subresource layouts.
     pub(crate) fn track_subresource_layouts(&mut self, event: TrackedCall<'_>, out: &mut TrackerOutput<'_>) -> bool {
         match (event.call, event.outcome) {
             (Call::GetImageSubresourceLayout(params), Some(Outcome::GetImageSubresourceLayout(done))) => {
@@ -57,7 +58,7 @@ impl TrackedDevice {
         self.replace_resource(handle, out);
     }
 
-    /// An image that nobody has used turns out to be something else: it is another resource from now on.
+    /// Replaces the resource of an unused image, because its layout differs from the assumed one.
     fn replace_resource(&mut self, handle: u64, out: &mut TrackerOutput<'_>) {
         let Some(image) = self.images.get(handle) else { return };
         let (Some(old), memory) = (image.resource, image.memory) else { return };
@@ -76,8 +77,8 @@ impl TrackedDevice {
 }
 
 impl TrackedImage {
-    /// The plane that a layout is about, if it says something that was not known: the first layer of the only level of
-    /// an image whose texels lie in rows.
+    /// The plane of a queried layout, if the query adds information: only the first layer of an image with one mip
+    /// level and linear rows.
     fn plane_of(&self, which: &vk::ImageSubresource) -> Option<usize> {
         use vk::ImageAspectFlags as Aspect;
         let is_known = !self.info.is_linear() || self.is_sparse || self.is_disjoint || self.info.mips != 1;
@@ -94,7 +95,7 @@ impl TrackedImage {
     }
 }
 
-/// Nothing that is told is larger than memory.
+/// Clamps values that are larger than any memory.
 fn clamp_layout(subresource_layout: &vk::SubresourceLayout) -> SubresourceLayout {
     SubresourceLayout {
         offset: subresource_layout.offset.min(SIZE_MAX),
@@ -104,7 +105,7 @@ fn clamp_layout(subresource_layout: &vk::SubresourceLayout) -> SubresourceLayout
     }
 }
 
-/// Whether an image of one plane lies as it is taken to lie anyway: without gaps.
+/// Whether an image with one plane has the dense layout that was assumed.
 fn is_dense(image: &TrackedImage, layouts: &[SubresourceLayout]) -> bool {
     let [subresource_layout] = layouts else { return false };
     let [row, rows, slices] = format::plane_extent(image.info.format, 0, image.info.extent);

@@ -1,4 +1,4 @@
-//! Memory, what is bound to it, and what the host says about its own accesses.
+//! Memory, the resources bound to it, and host accesses to it.
 
 use std::ops::Range;
 
@@ -20,16 +20,16 @@ use crate::resource::region::extent_of;
 pub(crate) struct TrackedMemory {
     id: MemoryId,
     size: u64,
-    /// What lies in it now.
+    /// The resources that are bound to it now.
     residents: Vec<Resident>,
     mapped: Option<MappedRange>,
     contents: HostContents,
 }
 
-/// From a map to its unmap.
+/// A mapped range, from `vkMapMemory` to `vkUnmapMemory`.
 struct MappedRange {
     bytes: Range<u64>,
-    /// How much was submitted when it began.
+    /// The number of submissions when it was mapped.
     submitted: u64,
 }
 
@@ -37,17 +37,17 @@ struct MappedRange {
 struct Resident {
     resource: ResourceId,
     bytes: Range<u64>,
-    /// For a buffer its bytes are those of the memory; of an image the whole is meant.
+    /// The whole image; for a buffer none, since its region is the accessed bytes.
     whole: Option<Region>,
-    /// Only the host gives it its contents.
+    /// Only the host can write its contents.
     is_input: bool,
-    /// And these may be indices, or parameters of indirect commands.
+    /// It may contain indices or indirect parameters.
     is_read_at_submission: bool,
     /// The host cannot know where texels lie.
     is_opaque: bool,
 }
 
-/// Pages of what the host wrote that are kept of a device: 64 MiB.
+/// The tracker stores at most this many pages of host writes for a device: 64 MiB.
 const HOST_PAGES_MAX: usize = 1 << 14;
 
 impl TrackedDevice {
@@ -91,7 +91,7 @@ impl TrackedDevice {
         true
     }
 
-    /// What images need, and what their sparse blocks are.
+    /// Memory requirements, and the sizes of sparse blocks.
     fn track_requirements(&mut self, event: TrackedCall<'_>) -> bool {
         match (event.call, event.outcome) {
             (Call::GetImageMemoryRequirements(params), Some(Outcome::GetImageMemoryRequirements(done))) => {
@@ -162,7 +162,7 @@ impl TrackedDevice {
         if info.chain().any(|it| it.layout.name.starts_with("VkImport")) {
             out.report_untracked("who else uses imported memory is not known");
         }
-        // What others can write nobody knows.
+        // Contents that others can write are unknown.
         let is_shared =
             info.chain().any(|it| it.layout.name.starts_with("VkImport") || it.layout.name.starts_with("VkExport"));
         let contents = if is_shared { HostContents::Unknown } else { HostContents::NotReported };
@@ -189,7 +189,7 @@ impl TrackedDevice {
 
     fn bind_image_info(&mut self, info: View<'_, vk::BindImageMemoryInfo>, out: &mut TrackerOutput<'_>) {
         if let Some(chained) = info.chained::<vk::BindImageMemorySwapchainInfoKHR>() {
-            // Another name of an image that the swapchain has already.
+            // An alias of a swapchain image.
             let resource = self.swapchain_image(chained.swapchain.0, chained.image_index);
             if let Some(image) = self.images.get_mut(info.image.0) {
                 image.resource = resource;
@@ -219,7 +219,7 @@ impl TrackedDevice {
         }
     }
 
-    /// Where something lies, if that is inside of the memory.
+    /// The binding of a resource, if it lies within the memory.
     pub(crate) fn binding(
         &self,
         memory: u64,
@@ -248,7 +248,7 @@ impl TrackedDevice {
         }
     }
 
-    /// A buffer or an image is destroyed, with its memory or without.
+    /// Destroys a buffer or an image, with or without memory.
     pub(crate) fn destroy_bound(
         &mut self,
         handle: u64,
@@ -283,20 +283,21 @@ impl TrackedDevice {
         }
     }
 
-    /// Who maps and unmaps with no submission in between has accessed the memory in between, most likely. What only the
-    /// host can fill it has filled; of everything else it is only sure that a write by the device must be over.
+    /// If nothing is submitted between map and unmap, the host has probably accessed the memory. If only the host can
+    /// write the resource, this is a write. Otherwise it counts as a read, which needs only that device writes are
+    /// complete.
     fn unmap(&mut self, memory: u64, out: &mut TrackerOutput<'_>) {
         let submitted = self.submission_count;
         let Some(memory) = self.memories.get_mut(memory) else { return };
-        let Some(window) = memory.mapped.take().filter(|it| it.submitted == submitted) else { return };
-        if let Some((resident, region)) = memory.only_resource_in(&window.bytes) {
+        let Some(mapped) = memory.mapped.take().filter(|it| it.submitted == submitted) else { return };
+        if let Some((resident, region)) = memory.only_resource_in(&mapped.bytes) {
             out.host_access(resident.resource, region, resident.is_input, Certainty::Maybe);
         }
     }
 
-    /// A flush tells that the host wrote, an invalidation that it is going to read. Ranges are rounded, and some
-    /// applications flush all of a memory: only a range that concerns one resource tells which one is meant. Images whose
-    /// texels the host cannot find are meant only where there is nothing else.
+    /// A flush means that the host has written, an invalidation that it will read. Ranges are rounded, and some
+    /// applications flush a whole memory. So the range counts only if a single resource lies in it; images with an
+    /// unknown layout count only if nothing else lies there.
     fn host_access(&mut self, range: &vk::MappedMemoryRange, host: HostAccessKind, out: &mut TrackerOutput<'_>) {
         let Some(memory) = self.memories.get(range.memory.0) else { return };
         let end = memory.mapped.as_ref().map_or(memory.size, |it| it.bytes.end);
@@ -315,12 +316,11 @@ impl TrackedDevice {
 }
 
 impl TrackedDevice {
-    /// The host wrote into memory, if that is one of this device. It is kept where indices or parameters may be, and
-    /// as long as there is room.
+    /// Stores what the host wrote, if indices or parameters may be there and the limit is not reached.
     pub(crate) fn apply_host_write(&mut self, written: HostWrite<'_>) {
         let Some(own) = self.memories.get_mut(written.memory().raw()) else { return };
         let before = own.contents.pages();
-        // What is bound later would know only a part.
+        // A resource that is bound later would have only some of its contents.
         if own.residents.is_empty() || own.residents.iter().any(|it| it.is_read_at_submission) {
             own.contents.write(written);
         } else {
@@ -334,50 +334,50 @@ impl TrackedDevice {
 }
 
 impl TrackedMemory {
-    /// Whether a resource shares its bytes with no other.
+    /// Whether a resource shares no memory with others.
     pub(crate) fn is_unaliased(&self, resource: ResourceId) -> bool {
         let Some(own) = self.residents.iter().find(|it| it.resource == resource) else { return false };
         let overlaps = |it: &&Resident| it.bytes.start < own.bytes.end && own.bytes.start < it.bytes.end;
         self.residents.iter().filter(overlaps).count() == 1
     }
 
-    /// Whether nobody but the host can have written what is in a resource.
+    /// Whether only the host can have written a resource.
     pub(crate) fn is_filled_by_host(&self, resource: ResourceId) -> bool {
         let own = self.residents.iter().find(|it| it.resource == resource);
         own.is_some_and(|own| self.is_input(&own.bytes)) && self.contents != HostContents::Unknown
     }
 
-    /// Whether the host is known to have written something.
+    /// Whether a host write has been reported.
     pub(crate) fn has_reported_contents(&self) -> bool {
         matches!(self.contents, HostContents::Known(_))
     }
 
-    /// Bytes of a resource that the host wrote; none where somebody else may have.
+    /// Bytes of a resource as the host wrote them; none if the device may have written them.
     pub(crate) fn host_bytes(&self, resource: ResourceId, bytes: Range<u64>) -> Option<Vec<u8>> {
         let HostContents::Known(pages) = &self.contents else { return None };
         let start = self.start_of(resource).filter(|_| self.is_filled_by_host(resource))?;
         Some(pages.read(start.checked_add(bytes.start)?..start.checked_add(bytes.end)?))
     }
 
-    /// Whether the device has no way to write to some bytes.
+    /// Whether the device cannot write to these bytes.
     fn is_input(&self, bytes: &Range<u64>) -> bool {
         let overlaps = |it: &&Resident| it.bytes.start < bytes.end && bytes.start < it.bytes.end;
         self.residents.iter().filter(overlaps).all(|it| it.is_input)
     }
 
-    /// Where a resource begins.
+    /// The offset of a resource in the memory.
     pub(crate) fn start_of(&self, resource: ResourceId) -> Option<u64> {
         self.residents.iter().find(|it| it.resource == resource).map(|it| it.bytes.start)
     }
 
-    /// Another resource lies there from now on.
+    /// Replaces the resource that is bound to these bytes.
     pub(crate) fn replace(&mut self, old: ResourceId, new: ResourceId, bytes: Range<u64>) {
         if let Some(resident) = self.residents.iter_mut().find(|it| it.resource == old) {
             (resident.resource, resident.bytes) = (new, bytes);
         }
     }
 
-    /// The only resource that lies in some bytes, and the part of it; none where there is none, or more than one.
+    /// The resource in a range and the accessed part of it; none if there is not exactly one.
     fn only_resource_in(&self, bytes: &Range<u64>) -> Option<(&Resident, Region)> {
         let meant = |it: &&Resident| it.bytes.start < bytes.end && bytes.start < it.bytes.end;
         let mut found: Vec<&Resident> = self.residents.iter().filter(meant).collect();
@@ -391,7 +391,7 @@ impl TrackedMemory {
     }
 }
 
-/// Whether the device has no way to write to a buffer.
+/// Whether the device cannot write to a buffer.
 fn is_host_input_buffer(buffer: Option<&TrackedBuffer>) -> bool {
     use vk::BufferUsageFlags as Usage;
     const INPUTS: u64 = (Usage::TRANSFER_SRC.0
@@ -416,13 +416,13 @@ pub(crate) fn is_success(result: vk::Result) -> bool {
 }
 
 impl TrackedImage {
-    /// Bytes of memory that it takes.
+    /// Size in bytes of its memory.
     pub(crate) fn bytes(&self) -> u64 {
         self.size.unwrap_or_else(|| estimate(&self.info))
     }
 }
 
-/// Bytes of an image that nobody asked the size of.
+/// Estimated size of an image whose requirements were not queried.
 fn estimate(image: &lavascope_sync_ir::ImageDesc) -> u64 {
     if let Tiling::Pitched(layouts) = &image.tiling {
         let end = |(plane, subresource_layout): (usize, &SubresourceLayout)| {

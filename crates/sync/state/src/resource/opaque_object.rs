@@ -1,4 +1,4 @@
-//! Objects that are bound to memory of their own and that nobody looks into: acceleration structures of NV, and tensors.
+//! Objects with memory of their own and unknown layout: acceleration structures of `VK_NV_ray_tracing`, and tensors.
 
 use std::ops::Range;
 
@@ -14,14 +14,14 @@ use crate::resource::memory::is_success;
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct OpaqueObject {
     resource: Option<ResourceId>,
-    /// Bytes of memory that it needs, once somebody asked.
+    /// Size in bytes of its memory, after the application queried it.
     size: Option<u64>,
     memory: u64,
-    /// One queue family owns each part of it.
+    /// `VK_SHARING_MODE_EXCLUSIVE`: it belongs to one queue family.
     is_exclusive: bool,
 }
 
-/// Bytes of what nobody asked the size of.
+/// The assumed size of an object whose requirements were not queried.
 const SIZE: u64 = 256;
 
 impl OpaqueObject {
@@ -29,7 +29,7 @@ impl OpaqueObject {
         OpaqueObject { size, ..OpaqueObject::default() }
     }
 
-    /// All of it, once it has memory.
+    /// The whole object, if it has memory.
     pub(crate) fn part(&self) -> Option<(ResourceId, Range<u64>)> {
         Some((self.resource?, 0..self.size()))
     }
@@ -91,7 +91,7 @@ impl TrackedDevice {
         true
     }
 
-    /// Copies are of whole tensors.
+    /// An access to a whole tensor.
     fn tensor_access(&self, tensor: vk::TensorARM, usage: StageAccess, out: &mut TrackerOutput<'_>) -> Vec<Access> {
         let part = self.tensors.get(tensor.0).and_then(OpaqueObject::part);
         if part.is_none() {
@@ -100,7 +100,7 @@ impl TrackedDevice {
         part.map(|(resource, bytes)| usage.access_to_bytes(resource, bytes)).into_iter().collect()
     }
 
-    /// It gets its memory. None where it has some already.
+    /// Binds memory. None if memory is bound already.
     pub(crate) fn bind_opaque(
         &mut self,
         handle: u64,

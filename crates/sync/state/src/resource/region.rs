@@ -1,4 +1,4 @@
-//! Parts of images as commands name them, and where texels lie in buffers.
+//! Converts ranges in parameters to regions of images and buffers.
 
 use std::ops::Range;
 
@@ -8,11 +8,11 @@ use lavascope_sync_ir::{Area, Components, ImageRegion, Region};
 use crate::resource::format;
 use crate::resource::image::TrackedImage;
 
-/// A region of a copy between a buffer and an image has at most this many ranges; one that would have more is taken as
-/// everything between its first and its last byte.
+/// A copy between a buffer and an image has at most this many ranges of bytes. If it would have more, they become one
+/// range from the first to the last byte.
 const RANGES_MAX: u64 = 4096;
 
-/// A box of texels in a level of an image, of some layers.
+/// A box of texels in a mip level of an image, with its layers.
 #[derive(Clone, Copy)]
 pub(crate) struct TexelBox {
     pub(crate) layers: vk::ImageSubresourceLayers,
@@ -20,7 +20,7 @@ pub(crate) struct TexelBox {
     pub(crate) extent: [u32; 3],
 }
 
-/// Where texels lie in a buffer.
+/// The layout of texels in a buffer.
 #[derive(Clone, Copy)]
 pub(crate) struct BufferTexelLayout {
     pub(crate) offset: u64,
@@ -36,7 +36,7 @@ pub(crate) fn extent_of(extent3_d: vk::Extent3D) -> [u32; 3] {
     [extent3_d.width, extent3_d.height, extent3_d.depth]
 }
 
-/// The area of a rectangle; what lies left of or above the origin is no part of any image.
+/// The area of a rectangle. Texels at negative offsets do not exist.
 pub(crate) fn area_of(rect2_d: vk::Rect2D) -> Area {
     let start = |at: i32| at.max(0) as u32;
     let size = |at: i32, size: u32| (i64::from(at) + i64::from(size) - i64::from(start(at))).max(0) as u32;
@@ -67,7 +67,7 @@ impl TrackedImage {
         }
     }
 
-    /// A part of an image with three dimensions, whose slices are the layers of the range.
+    /// A region of a 3D image; the layers of the range are its slices.
     pub(crate) fn slices_region(&self, range: &vk::ImageSubresourceRange) -> ImageRegion {
         let extent = self.info.extent_of_mip(range.base_mip_level);
         let slices = clamped_range(range.base_array_layer, range.layer_count, extent[2]);
@@ -76,7 +76,7 @@ impl TrackedImage {
         ImageRegion { layers: 0..1, area, ..self.subresource_region(range) }
     }
 
-    /// What a barrier or a layout transition is about.
+    /// The region of a barrier.
     pub(crate) fn barrier_region(&self, range: &vk::ImageSubresourceRange) -> ImageRegion {
         let depth = self.info.extent_of_mip(range.base_mip_level)[2];
         let is_whole = range.base_array_layer == 0 && range.layer_count >= depth;
@@ -86,8 +86,7 @@ impl TrackedImage {
         }
     }
 
-    /// The texels of a copy. The slices of an image with three dimensions are those of its area; for other images the
-    /// depth of a copy counts layers.
+    /// The texels of a copy. For a 3D image the depth of the copy counts slices, otherwise layers.
     pub(crate) fn texel_region(&self, texel_box: &TexelBox) -> Region {
         let mip = texel_box.layers.mip_level;
         let is_3d = self.ty == vk::ImageType::_3D;
@@ -116,7 +115,7 @@ impl TrackedImage {
         area.offset == [0; 3] && (0..3).all(|it| area.extent[it] >= extent[it])
     }
 
-    /// The bytes of a buffer that hold texels of this image: a range for each row, joined where rows touch.
+    /// The bytes of a buffer for these texels: one range for each row, merged if rows are adjacent.
     pub(crate) fn buffer_ranges(&self, texels: &TexelBox, rows: BufferTexelLayout) -> Vec<Range<u64>> {
         let format = format::of_aspect(self.info.format, texels.layers.aspect_mask.0);
         let (block, size) = (format::block_extent(format).map(u64::from), format::block_size(format));
@@ -158,13 +157,13 @@ impl TrackedImage {
     }
 }
 
-/// A base and a count as a range inside of `0..end`; a count of all bits is the rest.
+/// A base and a count as a range, clamped to `0..end`. A count with all bits set means the remainder.
 pub(crate) fn clamped_range(base: u32, count: u32, end: u32) -> Range<u32> {
     let base = base.min(end);
     base..base.saturating_add(count).min(end)
 }
 
-/// A part of a buffer; a size of all bits is the rest.
+/// A range of a buffer, clamped to its size. A size with all bits set means the remainder.
 pub(crate) fn clamped_bytes(offset: u64, size: u64, end: u64) -> Range<u64> {
     let start = offset.min(end);
     start..offset.saturating_add(size).min(end).max(start)

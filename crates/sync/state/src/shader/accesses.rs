@@ -1,4 +1,4 @@
-//! What the shaders of a draw or a dispatch access: through descriptors, and by addresses.
+//! The accesses of the shaders of a draw or a dispatch, through descriptors and addresses.
 
 use std::ops::Range;
 
@@ -19,14 +19,14 @@ use crate::shader::input_values::{LaunchedBytes, ShaderInputValues};
 use crate::shader::interface::{AddressUse, DescriptorArrayIndex, DescriptorUse, Shader, ShaderInterface};
 use crate::shader::launch::Launch;
 
-/// What only the submission tells.
+/// An access that is resolved at submission.
 #[derive(Clone, Debug)]
 pub(crate) enum SubmitTimeUse {
-    /// The use of descriptors of a set whose contents may change until then.
+    /// A descriptor that may be updated until then.
     Descriptor(SubmitTimeDescriptor),
-    /// Vertices whose indices may.
+    /// Vertices whose indices may be written until then.
     Indexed(Box<IndexedVertices>),
-    /// Vertices and indices of draws whose parameters or indices may.
+    /// Vertices and indices of draws whose parameters or indices may be written until then.
     Drawn(Box<ListedDraws>),
 }
 
@@ -34,7 +34,7 @@ pub(crate) enum SubmitTimeUse {
 pub(crate) struct SubmitTimeDescriptor {
     set: u64,
     access: DescriptorAccess,
-    /// Where the submission tells how much is launched, and so which bytes are accessed.
+    /// Set if the launch size is known at submission, and with it the accessed bytes.
     launched: Option<Box<LaunchedUse>>,
 }
 
@@ -45,7 +45,7 @@ struct LaunchedUse {
 }
 
 impl SubmitTimeUse {
-    /// Whether the command is made is not certain.
+    /// Marks the access as uncertain, because the command may not execute.
     fn mark_possible(&mut self) {
         match self {
             SubmitTimeUse::Descriptor(descriptor) => {
@@ -57,7 +57,7 @@ impl SubmitTimeUse {
     }
 }
 
-/// What shaders access: what is known now, and what the submission will tell.
+/// The accesses of shaders: those known now, and those resolved at submission.
 #[derive(Default)]
 pub(crate) struct ShaderUses {
     pub(crate) fixed: Vec<Access>,
@@ -69,14 +69,14 @@ impl ShaderUses {
         [self.fixed.len(), self.submit_time.len()]
     }
 
-    /// Where these shaders are only some of those that may run, nothing of what they add is certain.
+    /// If only some of these shaders run, none of the accesses they added are certain.
     pub(crate) fn mark_possible_from(&mut self, [fixed, late]: [usize; 2]) {
         self.fixed[fixed..].iter_mut().for_each(|it| it.certainty = it.certainty.if_made());
         self.submit_time[late..].iter_mut().for_each(SubmitTimeUse::mark_possible);
     }
 }
 
-/// How a descriptor is used.
+/// An access of a shader through a descriptor.
 #[derive(Clone, Debug)]
 struct DescriptorAccess {
     set: u32,
@@ -88,29 +88,29 @@ struct DescriptorAccess {
     bytes: Option<Range<u64>>,
     certainty: Certainty,
     offset: u64,
-    /// Where input attachments are read.
+    /// The area in which input attachments are read.
     area: Option<Area>,
-    /// Fragments do it one after the other.
+    /// In fragment shader interlock order.
     is_ordered: bool,
     is_atomic: bool,
-    /// Which input attachments are read in the order of fragments.
+    /// Which input attachments are read in rasterization order.
     ordered: RasterOrderedReads,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum ResolvedIndex {
     One(u32),
-    /// Any of an array, as the shader decides.
+    /// Any element of the array; the shader chooses.
     Any,
 }
 
-/// In arrays that are not longer than this, it is looked for the only descriptor that there is.
+/// In arrays up to this size, a single written descriptor is taken for the chosen one.
 const SMALL_ARRAY_MAX: usize = 16;
-/// In longer arrays, not every descriptor is told as one that may be meant.
+/// In longer arrays, possible accesses are not reported for each descriptor.
 const DYNAMIC_INDEXING_MAX: usize = 4096;
 
 impl TrackedDevice {
-    /// Adds a read of one descriptor of an array, in the place of all those that a shader may pick.
+    /// Adds a possible read of one descriptor of an array. It stands for all that the shader may choose.
     fn add_possible_descriptor(
         &self,
         descriptor_use: &DescriptorUse,
@@ -140,13 +140,13 @@ impl TrackedDevice {
         out.add_possible_reads(found);
     }
 
-    /// Whether shaders access anything through what is bound.
+    /// Whether the shaders access anything through bound state.
     pub(crate) fn has_shader_uses(&self, state: &BoundState, kind: BindPoint, shaders: &[Shader]) -> bool {
         let has = |it: &ShaderInterface| !it.descriptors.is_empty() || !it.addresses.is_empty();
         state.has_descriptors_in_memory(kind) || shaders.iter().filter_map(|it| it.interface.as_deref()).any(has)
     }
 
-    /// Adds the accesses of shaders that are launched with what is bound.
+    /// Adds the accesses of launched shaders through bound state.
     #[expect(clippy::too_many_arguments, reason = "all that a launch depends on")]
     pub(crate) fn add_shader_uses(
         &self,
@@ -241,7 +241,7 @@ impl TrackedDevice {
         }
     }
 
-    /// What the submission tells of the bytes of a descriptor, if it tells how much is launched.
+    /// The bytes of a descriptor access that the launch size determines at submission; none if it does not.
     fn launched_use(
         &self,
         numbers: &ShaderInputValues<'_>,
@@ -249,12 +249,12 @@ impl TrackedDevice {
     ) -> Option<Box<LaunchedUse>> {
         let Launch::Memory(arguments) = numbers.launch else { return None };
         let (bytes, each) = (descriptor_use.bytes.as_ref()?, descriptor_use.per_invocation.as_ref()?);
-        let is_told = arguments.count == 1 && self.are_arguments_told(arguments);
-        let bytes = numbers.launched_bytes(bytes, each).filter(|_| is_told)?;
+        let is_launch_known = arguments.count == 1 && self.are_arguments_known_at_submission(arguments);
+        let bytes = numbers.launched_bytes(bytes, each).filter(|_| is_launch_known)?;
         Some(Box::new(LaunchedUse { arguments: arguments.clone(), bytes }))
     }
 
-    /// Memory that a shader reaches by its address.
+    /// The memory that a shader accesses by address.
     fn address_use_accesses(
         &self,
         numbers: &ShaderInputValues<'_>,
@@ -306,7 +306,7 @@ impl TrackedDevice {
         Some((resource, bytes, certainty, origin))
     }
 
-    /// Adds what is known of a use before it is submitted: that of a descriptor, with the contents that its set has now.
+    /// Adds an access as far as it is known before submission: for a descriptor, with the current contents of its set.
     pub(crate) fn predict_use(&self, time_use: &SubmitTimeUse, found: &mut Vec<Access>) {
         if let SubmitTimeUse::Descriptor(descriptor) = time_use
             && descriptor.launched.is_none()
@@ -316,7 +316,7 @@ impl TrackedDevice {
         }
     }
 
-    /// Adds what a use is that is submitted now.
+    /// Adds an access that is resolved at its submission.
     pub(crate) fn resolve_use(&self, time_use: &SubmitTimeUse, found: &mut Vec<Access>) {
         match time_use {
             SubmitTimeUse::Descriptor(descriptor) => self.resolve_descriptor(descriptor, found),
@@ -357,7 +357,7 @@ impl TrackedDevice {
                 let all = (0_u32..).zip(set.descriptors.get(&descriptor_access.binding).into_iter().flatten());
                 let mut all = all.filter_map(|it| Some((it.0, (*it.1)?)));
                 let first = all.next();
-                // Unused places of an array are often filled with its first descriptor.
+                // Unused elements of an array are often filled with copies of the first descriptor.
                 for (element, descriptor) in
                     first.into_iter().chain(all.filter(|it| Some(it.1) != first.map(|it| it.1)))
                 {
@@ -387,13 +387,13 @@ impl TrackedDevice {
         found.extend(write.filter(|_| descriptor_access.writes).map(usage));
     }
 
-    /// The bytes of a texel, in the place of an inset, where a descriptor is one of a texel buffer.
+    /// The texel size in bytes of a texel buffer descriptor, used instead of an inset.
     fn texel_size(&self, descriptor: Descriptor) -> Option<u16> {
         let DescriptorContent::BufferView(view) = descriptor.content else { return None };
         Some(self.buffer_views.get(view).and_then(|it| it.texel).unwrap_or(Access::NO_WORD_OFFSET))
     }
 
-    /// The part of a resource that a descriptor stands for.
+    /// The range of a resource that a descriptor refers to.
     fn descriptor_region(
         &self,
         descriptor: Descriptor,
@@ -413,7 +413,7 @@ impl TrackedDevice {
                 let view = self.image_views.get(view)?;
                 let mut region = view.region.clone();
                 if descriptor.ty == DescriptorType::INPUT_ATTACHMENT {
-                    // As an attachment it is not followed.
+                    // Attachments with blocks as texels are not supported.
                     if view.is_of_blocks {
                         return None;
                     }
@@ -434,7 +434,7 @@ impl TrackedDevice {
                 Some((resource, Region::Buffer(bytes)))
             }
             DescriptorContent::AccelerationStructureAddress(address) => {
-                // How large it is nobody said; its beginning is read in any case.
+                // The size is unknown, but at least the beginning is read.
                 let (resource, bytes) = self.find_address(address, SCRATCH)?;
                 Some((resource, Region::Buffer(bytes)))
             }
@@ -443,7 +443,7 @@ impl TrackedDevice {
 }
 
 impl DescriptorAccess {
-    /// How far its bytes are behind the beginning of what the descriptor leads to.
+    /// The offset of the accessed bytes from the start of the descriptor's range.
     fn inset(&self) -> u16 {
         let start = self.bytes.as_ref().map_or(0, |it| it.start);
         let words = u16::try_from(start / 4).ok().filter(|_| start.is_multiple_of(4));
@@ -460,7 +460,7 @@ impl DescriptorAccess {
     }
 }
 
-/// The descriptor of an array that is used; none where nobody can tell, or wants to know.
+/// The array element that is accessed; none if it is unknown, or if dynamic indexing is not reported.
 fn resolve_array_index(
     descriptor_use: &DescriptorUse,
     set: &TrackedDescriptorSet,
@@ -502,7 +502,7 @@ fn area_of(scene: &CurrentAttachments) -> Option<Area> {
     }
 }
 
-/// The order of fragments that a use is in.
+/// The rasterization order that an access is in.
 fn order_of(ty: DescriptorType, descriptor_access: &DescriptorAccess, region: &Region) -> RasterOrder {
     let is_input = ty == DescriptorType::INPUT_ATTACHMENT;
     let is_color = matches!(region, Region::Image(image) if image.aspects & ImageAspectFlags::COLOR.0 != 0);
@@ -515,14 +515,14 @@ fn order_of(ty: DescriptorType, descriptor_access: &DescriptorAccess, region: &R
     }
 }
 
-/// The bytes of a range that are accessed.
+/// The accessed bytes of a range.
 fn part_of(whole: &Range<u64>, bytes: Option<&Range<u64>>) -> Range<u64> {
     let Some(bytes) = bytes else { return whole.clone() };
     let at = |it: u64| whole.start.saturating_add(it).min(whole.end);
     at(bytes.start)..at(bytes.end)
 }
 
-/// How a descriptor is read, and how it is written where it can be.
+/// The read access of a descriptor type, and the write access if it can be written.
 fn accesses_of(ty: DescriptorType) -> (Bits, Option<Bits>) {
     match ty {
         DescriptorType::UNIFORM_BUFFER | DescriptorType::UNIFORM_BUFFER_DYNAMIC => (Bits::UNIFORM_READ, None),
@@ -535,7 +535,7 @@ fn accesses_of(ty: DescriptorType) -> (Bits, Option<Bits>) {
         DescriptorType::ACCELERATION_STRUCTURE_KHR
         | DescriptorType::ACCELERATION_STRUCTURE_NV
         | DescriptorType::PARTITIONED_ACCELERATION_STRUCTURE_NV => (Bits::ACCELERATION_STRUCTURE_READ_KHR, None),
-        // Sampled images, uniform texel buffers, and what is like them.
+        // Sampled images, uniform texel buffers and similar types.
         _ => (Bits::SHADER_SAMPLED_READ, None),
     }
 }

@@ -1,7 +1,7 @@
-//! Descriptors that stand in buffers and in heaps.
+//! Descriptors in buffers and heaps.
 //!
-//! The application writes them like any other memory, so that what they lead to is in no record: shaders are seen to
-//! read the descriptors, and it is counted that what they reach through them is not known.
+//! The application writes them like any other memory, so their contents are not in the records. The reads of the
+//! descriptors themselves are tracked; accesses through them are counted as unsupported.
 
 use std::ops::Range;
 
@@ -16,10 +16,10 @@ use crate::device::{TrackedCall, TrackedDevice};
 use crate::listener::TrackerOutput;
 use crate::shader::interface::Shader;
 
-/// What is bound of buffers and heaps that hold descriptors.
+/// The bound descriptor buffers and heaps.
 #[derive(Debug, Default)]
 pub(crate) struct DescriptorMemory {
-    /// Whether there is any of it, so that everybody else need not look.
+    /// Whether any are bound, so that other command buffers skip the check.
     is_used: bool,
     buffers: Vec<Option<ResourceBytes>>,
     resource_heap: Option<ResourceBytes>,
@@ -35,7 +35,7 @@ impl TrackedDevice {
                 if let (Some(layout), Some(size)) =
                     (self.set_layouts.get(params.layout.0), done.p_layout_size_in_bytes())
                 {
-                    // It is the same each time.
+                    // The driver returns the same size each time.
                     let _ = layout.size.set(*size);
                 }
             }
@@ -114,7 +114,7 @@ impl TrackedDevice {
 }
 
 impl BoundState {
-    /// Whether any descriptors stand in memory.
+    /// Whether any descriptors are in memory.
     pub(crate) fn has_descriptors_in_memory(&self, kind: BindPoint) -> bool {
         let is_in_memory = |it: &Option<BoundSet>| matches!(it, Some(BoundSet { set: SetRef::InMemory(..), .. }));
         self.memory.resource_heap.is_some()
@@ -122,7 +122,7 @@ impl BoundState {
             || self.bind_point(kind).sets.iter().any(is_in_memory)
     }
 
-    /// The descriptors that a shader reads from memory.
+    /// The reads of descriptors in memory by a shader.
     pub(crate) fn descriptor_memory_reads(
         &self,
         kind: BindPoint,

@@ -11,29 +11,29 @@ use lavascope_record::{Call, Outcome, View, Views};
 use crate::device::{TrackedCall, TrackedDevice};
 use crate::listener::TrackerOutput;
 
-/// What the sets of a layout look like.
+/// A descriptor set layout.
 #[derive(Debug, Default)]
 pub(crate) struct SetLayout {
     pub(crate) bindings: BTreeMap<u32, SetLayoutBinding>,
-    /// Descriptors that take a dynamic offset.
+    /// The number of descriptors with dynamic offsets.
     pub(crate) dynamic_count: u32,
-    /// Bytes of its descriptors in a buffer, once somebody asked.
+    /// Size in bytes in a descriptor buffer, after the application queried it.
     pub(crate) size: OnceLock<u64>,
 }
 
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct SetLayoutBinding {
     pub(crate) count: u32,
-    /// Bytes of an inline uniform block.
+    /// Size in bytes of an inline uniform block.
     block: u32,
-    /// May change until the submission.
+    /// Descriptors may be updated until submission.
     pub(crate) is_update_after_bind: bool,
     is_variable: bool,
-    /// The place of its first dynamic offset among those of the set; none without.
+    /// The position of its first dynamic offset within the set; none without dynamic offsets.
     pub(crate) dynamic: Option<u32>,
 }
 
-/// A descriptor set, or what was pushed.
+/// A descriptor set, or pushed descriptors.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct TrackedDescriptorSet {
     pub(crate) layout: Arc<SetLayout>,
@@ -44,7 +44,7 @@ pub(crate) struct TrackedDescriptorSet {
 
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Descriptor {
-    /// That of the write: a binding may be of several.
+    /// The type of the write: a mutable binding may have several.
     pub(crate) ty: DescriptorType,
     pub(crate) content: DescriptorContent,
 }
@@ -62,14 +62,14 @@ pub(crate) enum DescriptorContent {
     },
     BufferView(u64),
     AccelerationStructure(u64),
-    /// One that has memory of its own.
+    /// An acceleration structure of `VK_NV_ray_tracing`, with memory of its own.
     AccelerationStructureNv(u64),
-    /// A structure that has only an address.
+    /// An acceleration structure that is only known by its address.
     AccelerationStructureAddress(u64),
     TensorView(u64),
 }
 
-/// New contents for consecutive descriptors, or for the bytes of a block.
+/// New contents for consecutive descriptors, or for bytes of an inline uniform block.
 pub(crate) struct DescriptorWrite {
     binding: u32,
     element: u32,
@@ -82,9 +82,9 @@ pub(crate) struct DescriptorPool {
     sets: Vec<u64>,
 }
 
-/// A binding has at most so many descriptors that we follow; a record may say anything.
+/// The tracker follows at most this many descriptors in a binding; a corrupt record may contain any number.
 const COUNT_MAX: u32 = 1 << 20;
-/// More bytes than any device has in an inline uniform block.
+/// Larger than any device supports for an inline uniform block.
 const BLOCK_MAX: u32 = 1 << 16;
 
 impl TrackedDevice {
@@ -218,7 +218,7 @@ impl SetLayout {
             let is_dynamic = [DescriptorType::UNIFORM_BUFFER_DYNAMIC, DescriptorType::STORAGE_BUFFER_DYNAMIC]
                 .contains(&layout_binding.descriptor_type);
             let (count, block) = match layout_binding.descriptor_type {
-                // Bytes, in no memory that others use.
+                // The count is a size in bytes. The block shares no memory with other resources.
                 DescriptorType::INLINE_UNIFORM_BLOCK => (0, layout_binding.descriptor_count.min(BLOCK_MAX)),
                 _ => (layout_binding.descriptor_count.min(COUNT_MAX), 0),
             };
@@ -237,7 +237,7 @@ impl SetLayout {
 }
 
 impl TrackedDescriptorSet {
-    /// An empty set; `variable` is the count of the binding that has its count from the allocation.
+    /// An empty set. `variable` is the count of the variable-size binding.
     pub(crate) fn new(layout: Arc<SetLayout>, variable: Option<u32>) -> TrackedDescriptorSet {
         let count = |layout_binding: &SetLayoutBinding| match variable {
             Some(count) if layout_binding.is_variable => count.min(layout_binding.count),
@@ -270,7 +270,7 @@ impl TrackedDescriptorSet {
         }
     }
 
-    /// Descriptors from one on: behind the last of a binding comes the first of the next.
+    /// Consecutive elements, starting at one. After the last element of a binding comes the first of the next binding.
     fn elements_from(&self, binding: u32, element: u32) -> impl Iterator<Item = (u32, u32)> {
         let from = move |number: u32| if number == binding { element } else { 0 };
         self.descriptors
@@ -312,7 +312,7 @@ impl DescriptorWrite {
     }
 }
 
-/// The data of a template, which a record holds densely behind the entries. None where it is not in the record.
+/// The data of a template update, which the record has after the entries. None if the record does not have it.
 pub(crate) fn writes_from_template<T: vk::Structure>(
     view: View<'_, T>,
     data: vk::Ptr<vk::Opaque>,
@@ -354,7 +354,7 @@ pub(crate) fn writes_from_template<T: vk::Structure>(
     Some(writes)
 }
 
-/// What stands in a structure of its own behind a write: handles, or addresses.
+/// Handles or addresses in a structure that is chained to a write.
 fn chained_handles(descriptor_set: View<'_, vk::WriteDescriptorSet>) -> impl Iterator<Item = u64> {
     let structures = descriptor_set.chained::<vk::WriteDescriptorSetAccelerationStructureKHR>();
     let structures = structures.map_or(&[][..], |it| it.p_acceleration_structures()).iter().map(|it| it.0);

@@ -1,8 +1,8 @@
-//! Numbers that decide what a shader accesses, where they are known before it runs: push constants, inline uniform
-//! blocks, and how much is launched.
+//! Values that decide what a shader accesses and are known before it runs: push constants, inline uniform blocks, and
+//! the launch size.
 //!
-//! Absent on purpose: what other memory holds. Writes to mapped memory are in no record, and what commands write there
-//! is known only when they are executed.
+//! Contents of other memory are not used: host writes to mapped memory are not in the records, and writes by commands
+//! happen only at execution.
 
 use std::ops::Range;
 
@@ -14,20 +14,20 @@ use crate::device::TrackedDevice;
 use crate::shader::descriptor_set::TrackedDescriptorSet;
 use crate::shader::launch::{Launch, is_independent};
 
-/// What was pushed, in words; nothing where nobody did.
+/// Push constants in words; none where nothing was pushed.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct PushConstants {
     words: Vec<Option<u32>>,
 }
 
-/// More bytes than any device has for push constants.
+/// Larger than any device supports for push constants.
 const PUSHED_MAX: usize = 1 << 16;
-/// Shaders count in 32 bits; what is larger may have wrapped around.
+/// Shaders compute offsets in 32 bits. A larger value may have wrapped around.
 const OFFSET_END: i128 = 1 << 32;
 const VALUES_END: u64 = 1 << 32;
 
 impl PushConstants {
-    /// Both are multiples of four.
+    /// Offset and size are multiples of four.
     pub(crate) fn write(&mut self, offset: u32, values: &[u8]) {
         let first = offset as usize / 4;
         let end = first + values.len() / 4;
@@ -46,7 +46,7 @@ impl PushConstants {
     }
 }
 
-/// All that is known when a shader is about to run.
+/// The values that are known when a shader runs.
 pub(crate) struct ShaderInputValues<'a> {
     pub(crate) device: &'a TrackedDevice,
     pub(crate) point: &'a BoundPipelineState,
@@ -56,7 +56,7 @@ pub(crate) struct ShaderInputValues<'a> {
 }
 
 impl ShaderInputValues<'_> {
-    /// What stands at a place.
+    /// The value at a source.
     pub(crate) fn read(&self, place: &ValueSource) -> Option<u64> {
         match place {
             ValueSource::PushConstant { bytes } => read_integer(*bytes, |at| self.pushed.byte(at)),
@@ -76,7 +76,7 @@ impl ShaderInputValues<'_> {
         }
     }
 
-    /// The bytes that all invocations together access, and how sure that is.
+    /// The bytes that all invocations together access, and how certain they are.
     pub(crate) fn accessed_bytes(
         &self,
         bytes: &Range<u64>,
@@ -87,8 +87,7 @@ impl ShaderInputValues<'_> {
         limited_bytes(bytes, each, self.launch, certainty, |it| self.term_values(it))
     }
 
-    /// What is left to be known of these bytes when the submission tells how much is launched; none where that would not
-    /// be enough.
+    /// Prepares the bytes that the launch size determines at submission; none if that is not sufficient.
     pub(crate) fn launched_bytes(&self, bytes: &Range<u64>, each: &InvocationBytes) -> Option<LaunchedBytes> {
         let mut each = each.clone();
         let mut start = Some(each.start);
@@ -117,7 +116,7 @@ impl ShaderInputValues<'_> {
     }
 }
 
-/// Bytes that all invocations of a launch access that is not known yet.
+/// Bytes that depend on the launch size.
 #[derive(Clone, Debug)]
 pub(crate) struct LaunchedBytes {
     bytes: Range<u64>,
@@ -126,7 +125,7 @@ pub(crate) struct LaunchedBytes {
 }
 
 impl LaunchedBytes {
-    /// Those of a launch, and how sure they are; none where nothing is launched.
+    /// The bytes for a launch, and how certain they are; none if nothing is launched.
     pub(crate) fn of_launch(&self, launch: &Launch, certainty: Certainty) -> Option<(Range<u64>, Certainty)> {
         let values = |term: &OffsetTerm| match term.quantity {
             Quantity::BuiltIn { built_in, component } => launch.values(built_in, component, self.workgroup),
@@ -136,7 +135,7 @@ impl LaunchedBytes {
     }
 }
 
-/// The bytes among some that all invocations together access, and how sure that is.
+/// The bytes within a range that all invocations together access, and how certain they are.
 fn limited_bytes(
     bytes: &Range<u64>,
     each: &InvocationBytes,
@@ -160,7 +159,7 @@ fn limited_bytes(
     }
 }
 
-/// From the first to the last byte of all invocations, and whether each between them is accessed.
+/// The range from the first to the last byte of all invocations, and whether all bytes between are accessed.
 fn all_invocations(
     each: &InvocationBytes,
     values: impl Fn(&OffsetTerm) -> Option<Range<u64>>,
@@ -178,7 +177,7 @@ fn all_invocations(
         return None;
     }
     steps.sort_unstable();
-    // Each step must reach what is there already, so that nothing is left out.
+    // A step larger than the bytes covered so far leaves gaps.
     let covered = steps.iter().try_fold(u128::from(each.size), |covered, (step, count)| {
         (*count == 0 || *step <= covered).then_some(covered + step * count)
     });
@@ -186,7 +185,7 @@ fn all_invocations(
     Some((low as u64..(high as u64).saturating_add(each.size), is_all))
 }
 
-/// A number of up to eight bytes, the least first.
+/// An integer of up to eight bytes, in little-endian order.
 fn read_integer(bytes: AccessBytes, byte: impl Fn(u64) -> Option<u8>) -> Option<u64> {
     let size = bytes.end?.checked_sub(bytes.start)?;
     if !bytes.is_exact || size > 8 {
@@ -218,7 +217,7 @@ mod tests {
         OffsetTerm { quantity: Quantity::Read(place), factor }
     }
 
-    /// Eight groups of 4 by 1 invocations, two of them above each other.
+    /// Eight groups of 4 by 1 invocations, in two rows.
     fn span(start: i64, terms: Vec<OffsetTerm>, size: u64) -> (Range<u64>, Certainty) {
         let mut constants = PushConstants::default();
         constants.write(4, &100_u32.to_le_bytes());

@@ -1,4 +1,4 @@
-//! What shaders do, as far as somebody can tell: the tracker asks, whoever reads SPIR-V answers.
+//! The interface between the tracker and shader reflection.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -7,40 +7,40 @@ use lavascope_abi::{PipelineStageFlags2 as Stage, ShaderStageFlagBits};
 use lavascope_spirv::{InvocationBytes, ValueSource};
 use lavascope_sync_ir::Certainty;
 
-/// What a shader accesses, seen from outside.
+/// The accesses of a shader to resources.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ShaderInterface {
     pub descriptors: Vec<DescriptorUse>,
-    /// Memory that it reaches by addresses, which no descriptor names.
+    /// Memory that it accesses by address, without a descriptor.
     pub addresses: Vec<AddressUse>,
-    /// Invocations of a workgroup, each way; none for stages that have no workgroups.
+    /// The workgroup size; none for stages without workgroups.
     pub workgroup_size: Option<[u32; 3]>,
-    /// `EarlyFragmentTests` is an execution mode of the entry point.
+    /// The entry point has the execution mode `EarlyFragmentTests`.
     pub has_early_tests: bool,
-    /// Locations of color outputs that are written, as bits.
+    /// Bits of the color output locations that it writes.
     pub outputs: u64,
-    /// Locations of vertex inputs that are read, as bits.
+    /// Bits of the vertex input locations that it reads.
     pub inputs: u64,
-    /// Whether it may choose a layer to draw to.
+    /// Whether it may write `Layer` or `ViewportIndex`.
     pub writes_layer: bool,
-    /// Attachments that it reads where its fragment is, without a descriptor.
+    /// Attachments that it reads at the position of its fragment, without a descriptor.
     pub tile: TileReads,
-    /// Whether there may be accesses that are not in the lists.
+    /// Whether there may be accesses that are not listed.
     pub is_partial: bool,
 }
 
-/// Which attachments a fragment shader reads as tile images.
+/// The attachments that a fragment shader reads as tile images.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TileReads {
-    /// By location, as bits.
+    /// Bits of color attachment locations.
     pub colors: u64,
     pub depth: bool,
     pub stencil: bool,
-    /// Without the order of fragments: colors, depth, stencil.
+    /// Without rasterization order: colors, depth, stencil.
     pub unordered: [bool; 3],
 }
 
-/// What a shader does with descriptors of a binding. An atomic operation reads and writes.
+/// The use of the descriptors of a binding. An atomic operation is a read and a write.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DescriptorUse {
     pub set: u32,
@@ -48,20 +48,20 @@ pub struct DescriptorUse {
     pub element: DescriptorArrayIndex,
     pub reads: bool,
     pub writes: bool,
-    /// The bytes of a buffer that are accessed, from the beginning of the descriptor's range; none where any may be.
+    /// The accessed bytes of a buffer, relative to the range of the descriptor; none if any bytes may be accessed.
     pub bytes: Option<Range<u64>>,
-    /// What of these bytes an invocation accesses, where numbers from outside of the shader decide it.
+    /// The bytes that each invocation accesses, if values from outside the shader decide them.
     pub per_invocation: Option<InvocationBytes>,
-    /// Whether it is made, and to all of these bytes.
+    /// Whether the access happens, and to all of these bytes.
     pub certainty: Certainty,
-    /// Fragments do it in their order, one after the other.
+    /// In fragment shader interlock order.
     pub is_ordered: bool,
     /// It is an atomic operation.
     pub is_atomic: bool,
 }
 
 impl DescriptorUse {
-    /// Of the only descriptor of a binding, which is neither read nor written.
+    /// For the single descriptor of a binding, with neither reads nor writes yet.
     pub fn new(set: u32, binding: u32) -> DescriptorUse {
         DescriptorUse {
             set,
@@ -78,51 +78,51 @@ impl DescriptorUse {
     }
 }
 
-/// Which descriptor of an array is used.
+/// Which element of a descriptor array is used.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum DescriptorArrayIndex {
     One(u32),
-    /// The one whose number the shader reads here.
+    /// The index is read from this source.
     Read(ValueSource),
-    /// The shader decides.
+    /// The shader computes it.
     Unknown,
 }
 
-/// What a shader does with memory at an address.
+/// An access of a shader to memory at an address.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AddressUse {
-    /// Where the shader reads the address, as far as it could be followed.
+    /// The source of the address, if it is known.
     pub from: Option<ValueSource>,
     pub reads: bool,
     pub writes: bool,
-    /// What lies there is an acceleration structure that rays go through.
+    /// The memory is an acceleration structure for ray traversal.
     pub is_structure: bool,
-    /// Counted from the address.
+    /// Relative to the address.
     pub bytes: Range<u64>,
-    /// What of these bytes an invocation accesses, where numbers from outside of the shader decide it.
+    /// The bytes that each invocation accesses, if values from outside the shader decide them.
     pub per_invocation: Option<InvocationBytes>,
     pub certainty: Certainty,
     /// It is an atomic operation.
     pub is_atomic: bool,
 }
 
-/// The code of a shader, as a pipeline uses it.
+/// The code of a shader, as used by a pipeline.
 #[derive(Clone, Debug)]
 pub struct ShaderCode<'a> {
     pub words: &'a [u32],
     pub entry_point: &'a str,
     pub stage: ShaderStageFlagBits,
-    /// Specialization constants: their ids and bytes.
+    /// Specialization constants: ids and bytes.
     pub constants: Vec<(u32, &'a [u8])>,
 }
 
-/// Whoever can read shaders.
+/// Shader reflection.
 pub trait Reflect {
-    /// None where nothing can be said; the shader is then taken to access no descriptors.
+    /// None if the shader cannot be analyzed; it then counts as accessing no descriptors.
     fn reflect(&self, code: &ShaderCode<'_>) -> Option<ShaderInterface>;
 }
 
-/// Nobody can.
+/// Reflection that analyzes no shader.
 pub struct NoReflection;
 
 impl Reflect for NoReflection {
@@ -143,14 +143,14 @@ impl Shader {
         self.stage == ShaderStageFlagBits::FRAGMENT
     }
 
-    /// Whether it decides which primitives are rasterized.
+    /// Whether it can change which primitives are rasterized.
     pub(crate) fn makes_primitives(&self) -> bool {
         use ShaderStageFlagBits as Stage;
         let makers = [Stage::TESSELLATION_CONTROL, Stage::TESSELLATION_EVALUATION, Stage::GEOMETRY, Stage::MESH_EXT];
         makers.contains(&self.stage)
     }
 
-    /// The stage in which its accesses happen.
+    /// The pipeline stage of its accesses.
     pub(crate) fn pipeline_stage(&self) -> u64 {
         let stage = match self.stage {
             ShaderStageFlagBits::VERTEX => Stage::VERTEX_SHADER,
@@ -163,7 +163,7 @@ impl Shader {
             ShaderStageFlagBits::MESH_EXT => Stage::MESH_SHADER_EXT,
             ShaderStageFlagBits::SUBPASS_SHADING_HUAWEI => Stage::SUBPASS_SHADER_HUAWEI,
             ShaderStageFlagBits::CLUSTER_CULLING_HUAWEI => Stage::CLUSTER_CULLING_SHADER_HUAWEI,
-            // Whatever is left belongs to ray tracing.
+            // All others are ray tracing stages.
             _ => Stage::RAY_TRACING_SHADER_KHR,
         };
         stage.0

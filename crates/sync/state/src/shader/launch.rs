@@ -1,4 +1,4 @@
-//! How much a command launches: what the numbers of invocations, vertices and rays are, as far as it tells.
+//! The launch size of a command: workgroups, vertices, instances or rays, if it is known.
 
 use std::ops::Range;
 
@@ -11,18 +11,18 @@ use crate::shader::interface::Shader;
 /// What a draw, a dispatch or a trace launches.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Launch {
-    /// Only memory knows.
+    /// Only known from memory.
     #[default]
     Unknown,
-    /// Workgroups, by their numbers each way.
+    /// The range of workgroup ids in each dimension.
     Groups([Range<u64>; 3]),
-    /// Vertices and instances, by their numbers.
+    /// The ranges of vertex and instance indices.
     Vertices {
         vertices: Option<Range<u64>>,
         instances: Option<Range<u64>>,
     },
     Rays([u32; 3]),
-    /// What parameters in memory say.
+    /// Indirect parameters in memory.
     Memory(IndirectArguments),
 }
 
@@ -40,19 +40,19 @@ const LAUNCH_ID: u32 = 5319;
 const LAUNCH_SIZE: u32 = 5320;
 
 impl Launch {
-    /// As a stage sees it: how many mesh shaders there are, a task shader before them decides.
+    /// The launch for one stage. A task shader decides the number of mesh shader workgroups.
     pub(crate) fn for_stage<'a>(&'a self, stage: Stage, shaders: &[Shader]) -> &'a Launch {
         let is_behind = stage == Stage::MESH_EXT && shaders.iter().any(|it| it.stage == Stage::TASK_EXT);
         if is_behind { &Launch::Unknown } else { self }
     }
 
-    /// Workgroups from the first on.
+    /// Workgroups, starting at the first.
     pub(crate) fn groups(first: [u32; 3], count: [u32; 3]) -> Launch {
         let range = |at: usize| u64::from(first[at])..u64::from(first[at]) + u64::from(count[at]);
         Launch::Groups([range(0), range(1), range(2)])
     }
 
-    /// Whether nothing runs.
+    /// Whether nothing is launched.
     pub(crate) fn is_empty(&self) -> bool {
         match self {
             Launch::Groups(groups) => groups.iter().any(Range::is_empty),
@@ -64,7 +64,7 @@ impl Launch {
         }
     }
 
-    /// Whether memory decides which values a number has in all invocations together.
+    /// Whether the values of a built-in depend on memory.
     pub(crate) fn is_in_memory(&self, built_in: u32) -> bool {
         match (built_in, self) {
             (LOCAL_INVOCATION_ID | LOCAL_INVOCATION_INDEX, _) => false,
@@ -75,7 +75,7 @@ impl Launch {
         }
     }
 
-    /// The values that a number has in all invocations together.
+    /// The values of a built-in over all invocations.
     pub(crate) fn values(&self, built_in: u32, component: u32, workgroup: [u32; 3]) -> Option<Range<u64>> {
         let at = (component as usize).min(2);
         let size = workgroup.map(u64::from);
@@ -99,7 +99,7 @@ impl Launch {
     }
 }
 
-/// Whether every combination of the values of these terms happens.
+/// Whether every combination of the values of these terms occurs.
 pub(crate) fn is_independent(terms: &[OffsetTerm]) -> bool {
     let numbers: Vec<(u32, u32)> = terms
         .iter()

@@ -1,4 +1,4 @@
-//! Shader modules, pipelines with their libraries, and shader objects.
+//! Shader modules, pipelines with libraries, and shader objects.
 
 use std::ffi::CStr;
 use std::sync::Arc;
@@ -13,16 +13,16 @@ use crate::draw::vertex_input::VertexInput;
 use crate::listener::TrackerOutput;
 use crate::shader::interface::{Shader, ShaderCode};
 
-/// A pipeline of any kind, or a library.
+/// A pipeline of any type, or a pipeline library.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct TrackedPipeline {
     pub(crate) shaders: Vec<Shader>,
     pub(crate) raster: RasterState,
     pub(crate) dynamic: DynamicStates,
     pub(crate) vertex: VertexInput,
-    /// Shader groups that may be bound instead.
+    /// Shader groups, which can be bound in its place.
     pub(crate) groups: Vec<Arc<TrackedPipeline>>,
-    /// Address and size of what the device needs to choose it.
+    /// Address and size of the pipeline's metadata for device-generated commands.
     pub(crate) indirect: Option<(u64, u64)>,
 }
 
@@ -108,7 +108,7 @@ impl TrackedDevice {
         let linked = info.chained::<vk::PipelineLibraryCreateInfoKHR>();
         let parts = match info.chained::<vk::GraphicsPipelineLibraryCreateInfoEXT>() {
             Some(create_info) => create_info.flags.0,
-            // What is linked has said everything already.
+            // Linked libraries already contain this state.
             None if linked.is_some() => 0,
             None => ALL_PARTS,
         };
@@ -149,7 +149,7 @@ impl TrackedDevice {
         pipeline
     }
 
-    /// The groups of a pipeline, which share its state: its own, and then those of other pipelines.
+    /// The shader groups of a pipeline, which share its state: first its own, then those of other pipelines.
     fn groups(
         &self,
         info: View<'_, vk::GraphicsPipelineShaderGroupsCreateInfoNV>,
@@ -220,12 +220,12 @@ fn reflect(
 }
 
 impl TrackedPipeline {
-    /// All that may be bound of it: its groups, or itself where it has none.
+    /// All that can be bound: its groups, or the pipeline itself if it has none.
     pub(crate) fn bindable_pipelines(self: &Arc<TrackedPipeline>) -> Vec<Arc<TrackedPipeline>> {
         if self.groups.is_empty() { vec![Arc::clone(self)] } else { self.groups.clone() }
     }
 
-    /// Takes over what a library has: each has its parts, and what it has not is as it begins.
+    /// Adds the state of a library. State that the library does not have keeps its default.
     fn link_library(&mut self, library: &TrackedPipeline) {
         self.shaders.extend(library.shaders.iter().cloned());
         self.dynamic.0 |= library.dynamic.0;

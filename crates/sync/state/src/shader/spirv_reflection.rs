@@ -1,4 +1,4 @@
-//! Reads shaders: what SPIR-V says about an entry point, in the tracker's words.
+//! Shader reflection from SPIR-V.
 
 use std::ops::Range;
 use std::sync::Mutex;
@@ -14,10 +14,10 @@ use crate::shader::interface::{
     AddressUse, DescriptorArrayIndex, DescriptorUse, Reflect, ShaderCode, ShaderInterface, TileReads,
 };
 
-/// Built-in outputs that choose a layer: `Layer` and `ViewportIndex`.
+/// Built-in outputs that select a layer: `Layer` and `ViewportIndex`.
 const LAYERS: [u32; 2] = [9, 10];
 
-/// Reads SPIR-V. Keeps what it read last: pipelines come in families that share their shaders.
+/// Shader reflection with a cache of the last shaders, because related pipelines share them.
 #[derive(Default)]
 pub struct SpirvReflection {
     cache: Mutex<Vec<CachedReflection>>,
@@ -25,7 +25,7 @@ pub struct SpirvReflection {
 }
 
 impl SpirvReflection {
-    /// Reads every shader of every pipeline, and keeps none.
+    /// Reflection without a cache.
     pub fn uncached() -> SpirvReflection {
         SpirvReflection { is_cache_disabled: true, ..SpirvReflection::default() }
     }
@@ -44,7 +44,7 @@ struct ReflectionKey {
     constants: Vec<(u32, Vec<u8>)>,
 }
 
-/// How many shaders are kept.
+/// The number of cached shaders.
 const CACHE_MAX: usize = 16;
 
 impl Reflect for SpirvReflection {
@@ -104,7 +104,7 @@ fn interface_of(reflection: &Reflection) -> ShaderInterface {
     }
 }
 
-/// The locations that a variable takes, one for each column of each element.
+/// The locations of a variable, one for each column of each array element.
 fn bits(interface_variable: &InterfaceVariable) -> u64 {
     let Some(first) = interface_variable.location.filter(|it| *it < u64::BITS) else { return 0 };
     let count = interface_variable.columns.max(1).saturating_mul(interface_variable.count.unwrap_or(1).max(1));
@@ -169,7 +169,7 @@ fn range(bytes: AccessBytes) -> Range<u64> {
     bytes.start..bytes.end.unwrap_or(u64::MAX)
 }
 
-/// Takes another use of the same descriptor into one, where both together are one: equal, or bytes side by side.
+/// Merges a use into another of the same descriptor, if they are equal or their bytes are adjacent.
 fn merge_uses(own: &mut DescriptorUse, other: &DescriptorUse) -> bool {
     let is_alike = |own: &DescriptorUse| DescriptorUse { bytes: other.bytes.clone(), ..own.clone() } == *other;
     match (&own.bytes, &other.bytes) {
@@ -185,8 +185,8 @@ fn merge_uses(own: &mut DescriptorUse, other: &DescriptorUse) -> bool {
     }
 }
 
-/// Which texels of an image and which parts of an acceleration structure are read, only the device knows; an input
-/// attachment is read where fragments are.
+/// Only the device knows which texels of an image or which parts of an acceleration structure are read. An input
+/// attachment is read at the positions of fragments.
 fn certainty_of(access: &lavascope_spirv::ShaderAccess, is_exact: bool, kind: DescriptorKind) -> Certainty {
     let is_all = is_exact || kind == DescriptorKind::InputAttachment;
     match (access.is_certain, is_all) {
@@ -248,7 +248,7 @@ mod tests {
         let certainty = |binding| kinds.descriptors.iter().find(|it| it.binding == binding).map(|it| it.certainty);
         assert_eq!([0, 1, 10].map(certainty), [Some(Certainty::Certain); 3]);
         assert_eq!([2, 6].map(certainty), [Some(Certainty::Somewhere); 2]);
-        // A sampler, the size of a texture, the length of an array, and what the shader never uses.
+        // A sampler, a texture size query, an array length, and an unused variable.
         for binding in [4, 11, 12] {
             assert_eq!(of_binding(&kinds, binding), []);
         }

@@ -1,4 +1,4 @@
-//! Descriptor sets: one layout, and two sets of it that go to a compute pipeline in command buffer 2.
+//! Descriptor sets: a layout, and two sets for a compute pipeline in command buffer 2.
 
 use lavascope_abi::*;
 use lavascope_state::Collector;
@@ -7,7 +7,7 @@ use super::*;
 
 pub(crate) const NO_FLAGS: DescriptorBindingFlags = DescriptorBindingFlags(0);
 
-/// Layout, pipeline layout, pool and set 1, with bindings of a type, a count and flags each.
+/// Layout, pipeline layout, pool and set 1; each binding has a type, a count and flags.
 pub(crate) fn make_set(app: &mut App<Collector>, bindings: &[(DescriptorType, u32, DescriptorBindingFlags)]) {
     let flags: Vec<DescriptorBindingFlags> = bindings.iter().map(|it| it.2).collect();
     let list: Vec<DescriptorSetLayoutBinding> = bindings

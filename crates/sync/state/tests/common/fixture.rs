@@ -1,6 +1,7 @@
-//! A world in which every command has something to access: buffers 1 to 6, images 1 to 3, depth image 4, pipelines.
+//! An application in which every command has objects to access: buffers 1 to 6, images 1 to 3, depth image 4,
+//! pipelines.
 //!
-//! What it is validated against: [`unsynchronized_resources`] writes to everything before, with a barrier behind it and without.
+//! [`unsynchronized_resources`] writes to all of them before the command, with and without a barrier between.
 
 use std::collections::BTreeSet;
 
@@ -12,7 +13,7 @@ use super::*;
 
 pub(crate) const BUFFER: u64 = 4096;
 pub(crate) const EXTENT: [u32; 2] = [16, 16];
-/// The resources of images; that of a buffer is one less than its serial number.
+/// The resources of images. The resource of a buffer is its serial number minus one.
 pub(crate) const IMAGES: [u32; 3] = [6, 7, 8];
 pub(crate) const DEPTH: u32 = 9;
 
@@ -20,7 +21,7 @@ pub(crate) fn fixture() -> App<Collector> {
     fixture_with(ShaderInterface { outputs: 1, ..ShaderInterface::default() })
 }
 
-/// The world with another fragment shader.
+/// The application with another fragment shader.
 pub(crate) fn fixture_with(fragment: ShaderInterface) -> App<Collector> {
     let storage = DescriptorUse { writes: true, ..DescriptorUse::new(0, 0) };
     let shaders = TestShaders(vec![
@@ -45,15 +46,15 @@ pub(crate) fn fixture_with(fragment: ShaderInterface) -> App<Collector> {
     app
 }
 
-/// How a pipeline treats its color attachment.
+/// How a pipeline uses its color attachment.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct BlendOptions {
     pub(crate) is_blended: bool,
-    /// Input attachments are read in the order of fragments.
+    /// Input attachments are read in rasterization order.
     pub(crate) is_ordered: bool,
 }
 
-/// Draws to one color attachment and depth, from one vertex binding of 16 bytes each.
+/// A pipeline with one color attachment, depth, and a vertex binding with a stride of 16 bytes.
 pub(crate) fn make_drawing_pipeline(app: &mut App<Collector>, serial: u64, how: BlendOptions) {
     let stages = [stage(ShaderStageFlagBits::VERTEX, 0), stage(ShaderStageFlagBits::FRAGMENT, 1)];
     let binding = VertexInputBindingDescription { binding: 0, stride: 16, input_rate: VertexInputRate::VERTEX };
@@ -182,7 +183,7 @@ pub(crate) fn write_all(app: &mut App<Collector>) {
     );
 }
 
-/// The resources that commands access wrongly behind writes to everything. With a barrier there is nothing wrong.
+/// The resources with hazards after writes to everything. Checks that a barrier between prevents all of them.
 pub(crate) fn unsynchronized_resources(
     make: impl Fn() -> App<Collector>,
     commands: impl Fn(&mut App<Collector>),

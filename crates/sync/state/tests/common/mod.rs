@@ -1,4 +1,4 @@
-//! An application in C memory: its calls become records, and these go to a tracker.
+//! An application in C memory: its calls become records for a tracker.
 
 #![allow(dead_code, reason = "each test uses some of it")]
 
@@ -15,7 +15,7 @@ mod fixture;
 #[allow(unused_imports, reason = "each test uses some of it")]
 pub(crate) use {descriptor_sets::*, fixture::*};
 
-/// Makes a call on the device: the command, the name of its parameters, and those besides the device.
+/// Makes a device call: the command, the type of its parameters, and all parameters except the device.
 macro_rules! call {
     ($app:expr, $command:ident, $params:ident { $($field:ident: $value:expr),* $(,)? }) => {
         $app.call(lavascope_abi::Command::$command, &$params { device: device(DEVICE), $($field: $value),* })
@@ -47,7 +47,7 @@ macro_rules! record {
 #[allow(unused_imports, reason = "each test uses some of it")]
 pub(crate) use {call, create, record};
 
-/// Of four bytes a texel, whose places in memory are known.
+/// Four bytes per texel, with linear tiling.
 pub(crate) fn linear_image(extent: [u32; 2]) -> ImageCreateInfo {
     ImageCreateInfo {
         image_type: ImageType::_2D,
@@ -106,16 +106,16 @@ handles! {
     execution_set, IndirectExecutionSetEXT;
 }
 
-/// An application with one device, which has two queues, a memory and a command pool.
+/// An application with one device, two queues, a memory and a command pool.
 pub(crate) struct App<L> {
     pub(crate) tracker: Tracker<L>,
-    /// Whether each command is recorded, taken back, and recorded again.
+    /// Whether each command is recorded, cancelled, and recorded again.
     pub(crate) cancels_commands: bool,
     calls: u64,
 }
 
 pub(crate) const DEVICE: u64 = 1;
-/// All memory is this one; resources are given places in it.
+/// The only memory; all resources have places in it.
 pub(crate) const MEMORY: u64 = 1;
 const GRAPHICS: u32 = 7;
 
@@ -139,7 +139,7 @@ impl<L: Listener> App<L> {
         App::with_features(tracker, Ptr::NULL)
     }
 
-    /// With features of the device that are chained to its info.
+    /// With feature structures chained to the device create info.
     pub(crate) fn with_features(tracker: Tracker<L>, features: Ptr<Opaque>) -> App<L> {
         let mut app = App { tracker, cancels_commands: true, calls: 0 };
         app.make_device(features);
@@ -162,12 +162,12 @@ impl<L: Listener> App<L> {
         let params: *const u8 = std::ptr::from_ref(params).cast();
         let mut packer = Packer::new(&SyntheticObjects, &SyntheticObjects);
         let mut stream = RecordBuffer::default();
-        // SAFETY: the assertion says that they are the parameters of this command, and the borrow that they are alive; tests
-        // write what they lead to beside them.
+        // SAFETY: the assertion checks that the parameters belong to this command. The borrow keeps them alive, and
+        // tests keep what they point to.
         match check(unsafe { packer.enter(&mut stream, command, params, self.calls) }) {
             Ok(record) => {
                 assert!(self.tracker.enter(1, record), "nobody takes {command:?}");
-                // What is taken back leaves no trace: every test sees only what is done after that.
+                // A cancelled command has no effect: every test checks only the state after the second recording.
                 if desc.name.starts_with("vkCmd") && self.cancels_commands {
                     self.tracker.cancel_command(1, record);
                     assert!(self.tracker.enter(1, record), "nobody takes {command:?}");
@@ -176,9 +176,9 @@ impl<L: Listener> App<L> {
             Err(error) => panic!("{error}"),
         }
         let (mut image, mut stream) = (Vec::new(), RecordBuffer::default());
-        // SAFETY: the parameters are of this command, which returned what it is said to return.
+        // SAFETY: the parameters belong to this command, which returned `result`.
         if unsafe { outputs_image(desc, params, result, &mut image) } {
-            // SAFETY: `outputs_image` just gathered the outputs of this command, from parameters that are borrowed.
+            // SAFETY: `outputs_image` gathered the outputs of this command from parameters that are still borrowed.
             let words = unsafe { packer.leave(&mut stream, command, image.as_ptr().cast(), self.calls) };
             match check(words.unwrap_or_default()) {
                 Ok(record) => assert!(self.tracker.leave(1, record), "nobody takes {command:?}"),
@@ -266,7 +266,7 @@ impl<L: Listener> App<L> {
         );
     }
 
-    /// A whole image with two dimensions, and a view of all of it with the same serial number.
+    /// A 2D image, and a view of all of it with the same serial number.
     pub(crate) fn make_image(&mut self, serial: u64, format: Format, extent: [u32; 2], layers: u32, offset: u64) {
         let info = ImageCreateInfo {
             image_type: ImageType::_2D,
@@ -297,7 +297,7 @@ impl<L: Listener> App<L> {
         self.make_view(serial, serial, format, aspects(format));
     }
 
-    /// A view of all of an image.
+    /// A view of a whole image.
     pub(crate) fn make_view(&mut self, serial: u64, of: u64, format: Format, aspects: ImageAspectFlags) {
         let info = ImageViewCreateInfo {
             image: image(of),
@@ -334,7 +334,7 @@ impl<L: Listener> App<L> {
         );
     }
 
-    /// Begins a primary command buffer, which is made where it does not exist.
+    /// Begins a primary command buffer. Allocates it if it does not exist.
     pub(crate) fn begin(&mut self, serial: u64) {
         self.call(
             Command::BeginCommandBuffer,
@@ -391,7 +391,7 @@ impl<L: Listener> App<L> {
         create!(self, CreateShaderModule, CreateShaderModuleParams, info, p_shader_module: shader_module(serial));
     }
 
-    /// The address of a buffer becomes known.
+    /// Reports the device address of a buffer.
     pub(crate) fn set_buffer_address(&mut self, serial: u64, address: u64) {
         let info = BufferDeviceAddressInfo { buffer: buffer(serial), ..BufferDeviceAddressInfo::zeroed() };
         let params = GetBufferDeviceAddressParams { device: device(DEVICE), p_info: Ptr::to(&info) };
@@ -483,12 +483,12 @@ pub(crate) fn whole_range(aspect_mask: ImageAspectFlags) -> ImageSubresourceRang
     }
 }
 
-/// One layer of the first level.
+/// One layer of the first mip level.
 pub(crate) fn one_layer() -> ImageSubresourceLayers {
     ImageSubresourceLayers { aspect_mask: ImageAspectFlags::COLOR, mip_level: 0, base_array_layer: 0, layer_count: 1 }
 }
 
-/// A stage of a pipeline, whose entry point is `main`.
+/// A pipeline stage with the entry point `main`.
 pub(crate) fn stage(stage: ShaderStageFlagBits, module: u64) -> PipelineShaderStageCreateInfo {
     PipelineShaderStageCreateInfo {
         stage,
@@ -498,7 +498,7 @@ pub(crate) fn stage(stage: ShaderStageFlagBits, module: u64) -> PipelineShaderSt
     }
 }
 
-/// The shaders of the tests: the first word of their code is their place in the list.
+/// The shaders of the tests. The first word of a shader's code is its position in the list.
 pub(crate) struct TestShaders(pub(crate) Vec<ShaderInterface>);
 
 impl Reflect for TestShaders {
@@ -523,7 +523,7 @@ pub(crate) fn accesses(program: &Program, buffer: usize, index: usize) -> &[lava
     }
 }
 
-/// Accesses in short: resource, stage and access.
+/// Accesses in short form: resource, stage and access.
 pub(crate) fn access_summaries(all: &[lavascope_sync_ir::Access]) -> Vec<(u32, u64, u64)> {
     all.iter().map(|it| (it.resource.0, it.stage, it.access)).collect()
 }

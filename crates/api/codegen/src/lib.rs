@@ -1,15 +1,15 @@
-//! Turns the registry model into a map from path to file text.
+//! Converts the registry model into generated files, as a map from path to text.
 //!
-//! [`emit`] is pure: the caller writes the files, or compares them with what is there; a test fails on differing,
-//! missing and orphaned files. Only folders called `generated` and `docs/coverage.md` are written. Text is laid out
-//! here, line by line: a formatter would be part of the answer, and would make that test slow.
+//! [`emit`] is pure: the caller writes the files or compares them with the existing ones. A test fails for differing,
+//! missing and orphaned files. Only folders called `generated` and `docs/coverage.md` are written. The text is
+//! formatted here, line by line: a separate formatter would influence the result, and would make that test slow.
 //!
-//! Generated are facts: types, tables, one-line shims. Behaviour is written by hand, once, in the crates that own the
+//! Only facts are generated: types, tables, one-line shims. Behaviour is written by hand in the crates that own the
 //! `generated` folders. Exceptions to the registry are in `model/overrides.rs`, each with its reason.
 //!
-//! Two things keep compile times at seconds. The files of `types`, `abi` and `record` are parts of one module, joined
-//! by `include!`, and not hundreds of modules that import each other. `Structure::layout` is a function and not a
-//! constant, because the compiler checks everything that a constant leads to, once for each structure.
+//! Two decisions keep compile times at seconds. The files of `types`, `abi` and `record` are parts of one module,
+//! joined by `include!`, not hundreds of modules that import one another. `Structure::layout` is a function, not a
+//! constant, because the compiler checks everything that a constant refers to, once for each structure.
 
 #![forbid(unsafe_code)]
 
@@ -21,12 +21,12 @@ use std::path::PathBuf;
 
 use lavascope_registry::Registry;
 
-/// The registry that everything is generated from: a package of PyPI that carries vk.xml and video.xml.
+/// The source of the registry: a PyPI package that contains vk.xml and video.xml.
 pub const REGISTRY_PACKAGE: &str = "vulkan-object";
-/// The one place that names the registry's version.
+/// The only place that names the version of the registry.
 pub const REGISTRY_VERSION: &str = "1.4.366";
 
-/// A thing in the registry that the generator cannot turn into code.
+/// An item of the registry that the generator does not support.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, thiserror::Error)]
 #[error("{item}: {problem}")]
 pub struct CodegenError {
@@ -34,12 +34,12 @@ pub struct CodegenError {
     pub problem: String,
 }
 
-/// Path from the project's root to the text of every generated file.
+/// The text of every generated file, by its path from the root of the project.
 pub type Files = BTreeMap<PathBuf, String>;
 
-/// All generated files, or everything that stands in the way.
+/// All generated files, or all errors.
 ///
-/// `vulkanalia` is the text of vulkanalia-sys's structures, which a test compares ours with.
+/// `vulkanalia` is the text of the structures of vulkanalia-sys, which a test compares with ours.
 pub fn emit(registry: &Registry, vulkanalia: &str) -> Result<Files, Vec<CodegenError>> {
     let model = build(registry)?;
     let mut files = Files::new();
@@ -79,20 +79,20 @@ fn build(registry: &Registry) -> Result<model::Model, Vec<CodegenError>> {
     Ok(model::Model { layouts: layouts.layouts, commands })
 }
 
-/// The fields of every structure, as they are named in Rust.
+/// The Rust names of the fields of every structure.
 fn field_names(model: &model::Model) -> BTreeMap<String, Vec<String>> {
     let fields =
         |it: &model::Layout| it.fields.iter().map(|it| it.rust_name.clone()).filter(|it| !it.is_empty()).collect();
     model.layouts.values().map(|it| (it.rust_name.clone(), fields(it))).collect()
 }
 
-/// A pointer whose validity is stated in prose may be garbage: somebody must have looked at it.
+/// A pointer whose validity is stated in prose may be invalid, so each needs an entry in the overrides.
 fn check_prose_validity(layouts: &mut model::layouts::LayoutBuilder<'_>) {
     let registry = layouts.registry;
     let structures = registry.structs.iter().map(|(name, it)| (name, &it.fields));
     let commands = registry.commands.iter().map(|(name, it)| (name, &it.parameters));
     for (owner, fields) in structures.chain(commands) {
-        // Chains are always followed.
+        // Chains are always read.
         let in_prose =
             |it: &&lavascope_registry::RegistryField| it.no_auto_validity && it.ty.is_pointer() && it.name != "pNext";
         for field in fields.iter().filter(in_prose) {
@@ -116,7 +116,7 @@ fn check_prose_validity(layouts: &mut model::layouts::LayoutBuilder<'_>) {
     }
 }
 
-/// An override must name something that exists.
+/// An override must refer to an existing item.
 fn check_overrides(layouts: &mut model::layouts::LayoutBuilder<'_>) {
     let registry = layouts.registry;
     for replacement in model::overrides::OVERRIDES {

@@ -1,4 +1,4 @@
-//! The pinned registry, read and turned into code.
+//! Reads the pinned registry and converts it into code.
 
 use std::path::{Path, PathBuf};
 
@@ -42,7 +42,7 @@ fn the_order_of_extensions_in_the_file_does_not_matter() {
     assert_eq!(left.len(), right.len());
 }
 
-/// The `<extension>` elements in reverse order.
+/// Reverses the order of the `<extension>` elements.
 fn reverse_extensions(vk: &str) -> String {
     let (start, end) = (vk.find("<extension ").unwrap_or(0), vk.rfind("</extension>").unwrap_or(0));
     let end = end + "</extension>".len();

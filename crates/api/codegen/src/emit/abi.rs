@@ -25,7 +25,7 @@ pub(crate) fn emit(registry: &Registry, model: &Model, files: &mut Files) {
             emit_command(&model.commands[name], &mut commands);
         }
         for (suffix, parts) in [("", structs), ("_enums", enums), ("_commands", commands)] {
-            // The core versions are long; extensions keep everything in one file.
+            // The core versions are large, so they are split; an extension is one file.
             let is_version = block.kind == VersionOrExtensionKind::Version;
             let name = if is_version { format!("{module}{suffix}") } else { module.clone() };
             let head = format!("// {}.", block.name);
@@ -45,21 +45,21 @@ pub(crate) fn emit(registry: &Registry, model: &Model, files: &mut Files) {
     out.finish("abi", &["use lavascope_types::*;", "", "use crate::desc::*;"]);
 }
 
-/// What one item brings to each of the two crates.
+/// The code of one item, for each of the two crates.
 #[derive(Default)]
 struct EmittedItem {
     types: String,
     tables: String,
 }
 
-/// The files being written, and the parts of each crate's one module.
+/// The files that are being written, and the parts of the module of each crate.
 struct ModuleWriter<'a> {
     files: &'a mut Files,
     modules: BTreeMap<&'static str, Vec<String>>,
 }
 
 impl ModuleWriter<'_> {
-    /// Adds to a part of a crate's module, which begins with its head.
+    /// Appends to a part of a crate's module. A new part starts with `head`.
     fn append(&mut self, krate: &'static str, module: &str, head: &str, body: &str) {
         if body.is_empty() {
             return;
@@ -91,7 +91,7 @@ fn path(krate: &str, module: &str) -> PathBuf {
     PathBuf::from(format!("crates/api/{krate}/src/generated/{module}.rs"))
 }
 
-/// Items whose first home is this block, without aliases, in the registry's order.
+/// Items that this block defines first, without aliases, in the order of the registry.
 fn own_items<'r>(registry: &'r Registry, items: &'r [String], block: &str) -> Vec<&'r str> {
     let mut seen = Vec::new();
     for name in items {
@@ -173,7 +173,7 @@ fn emit_enum_names(c_name: &str, enumeration: &Enum, out: &mut String) {
     let _ = writeln!(out, "    ],\n}};");
 }
 
-/// Structures as C lays them out; unions as words, with a safe accessor per member.
+/// Structures with their C layout. Unions are words, with a safe accessor for each member.
 fn emit_structure(layout: &Layout, parts: &mut EmittedItem) {
     let (rust, out) = (&layout.rust_name, &mut parts.types);
     let _ = writeln!(out, "\n#[repr(C)]\npub struct {rust} {{");
@@ -200,7 +200,7 @@ fn emit_layout(layout: &Layout, out: &mut String) {
     let _ = writeln!(out, "{}", abi_tables::layout(layout));
 }
 
-/// One check of all sizes at once.
+/// One check for the sizes of all structures.
 fn emit_sizes(model: &Model, out: &mut ModuleWriter<'_>) {
     let mut text = SourceText::part();
     text.blank();
@@ -321,7 +321,7 @@ fn emit_handles(registry: &Registry, out: &mut ModuleWriter<'_>) {
     out.append("types", "handles", "// The types of handles.", &text.finish());
 }
 
-/// The same object type in the older numbering of `VK_EXT_debug_report`, or -1.
+/// The object type in the numbering of `VK_EXT_debug_report`, or -1.
 fn report_number(registry: &Registry, object_type: &str) -> i64 {
     let suffix = object_type.trim_start_matches("VK_OBJECT_TYPE_");
     let Some(other) = registry.enums.get("VkDebugReportObjectTypeEXT") else { return -1 };
@@ -329,7 +329,7 @@ fn report_number(registry: &Registry, object_type: &str) -> i64 {
         other.values.iter().find(|enum_value| enum_value.name == format!("VK_DEBUG_REPORT_OBJECT_TYPE_{name}_EXT"))
     };
     let bare = suffix.rsplit_once('_').map_or(suffix, |it| it.0);
-    // The same name first: an older type of another vendor may share the bare one.
+    // The exact name first: an older type of another vendor may have the name without the suffix.
     let found = value(suffix).or_else(|| value(bare));
     found.map_or(-1, |it| it.value)
 }
@@ -377,7 +377,7 @@ fn emit_structure_types(model: &Model, out: &mut ModuleWriter<'_>) {
     );
 }
 
-/// Enums and commands by name, and the other names of types.
+/// Names of enums and commands, and aliases of types.
 fn emit_names(registry: &Registry, model: &Model, out: &mut ModuleWriter<'_>) {
     let mut text = SourceText::part();
     text.blank();
@@ -463,7 +463,7 @@ fn emit_sync(registry: &Registry, out: &mut ModuleWriter<'_>) {
     );
 }
 
-/// A flag's number by its name or alias in C.
+/// The value of a flag, by its C name or an alias.
 fn flag(registry: &Registry, bits: &str, rust: &str, name: &str) -> String {
     let resolved = registry.enums[bits].aliases.get(name).map_or(name, String::as_str);
     format!("{rust}::{}.0", names::value_name(bits, resolved))

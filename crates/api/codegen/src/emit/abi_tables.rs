@@ -1,10 +1,10 @@
-//! The model printed as the constants of `abi::desc`.
+//! Prints the model as constants of `abi::desc`.
 
 use crate::emit::text::{array, block};
 use crate::model::names;
 use crate::model::*;
 
-/// `static X_LAYOUT: Layout`, and the link from the type to it.
+/// `static X_LAYOUT: Layout`, and the method of the type that returns it.
 pub(crate) fn layout(layout: &Layout) -> String {
     let s_type = match layout.s_type {
         Some(value) => value.to_string(),
@@ -26,7 +26,7 @@ pub(crate) fn layout(layout: &Layout) -> String {
     )
 }
 
-/// Literals, not calls: the compiler takes half the time for them.
+/// Literals, not calls: they halve the compile time.
 fn field(field: &Field) -> String {
     format!(
         "Field {{ name: \"{}\", at: {}, ty: {}, count: {}, is_optional: {}, is_extern_sync: {} }}",

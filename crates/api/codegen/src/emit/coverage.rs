@@ -1,7 +1,7 @@
-//! Emits the ledger `docs/coverage.md`, and the same verdicts as a table for `lavascope api`.
+//! Emits the ledger `docs/coverage.md`, and the same entries as a table for `lavascope api`.
 //!
-//! Every command and structure of the registry has a verdict per crate: generated, by hand, or missing with the
-//! reason. What a later crate will do is `not yet` there until it does it.
+//! For each crate, every command and structure of the registry is generated, handwritten, or missing with a reason.
+//! Work that is planned for a later crate is `not yet`.
 
 use std::fmt::Write;
 use std::path::PathBuf;
@@ -110,7 +110,7 @@ fn join_notes(notes: Vec<String>) -> String {
     if notes.is_empty() { GENERATED.to_owned() } else { format!("{GENERATED}; {}", notes.join("; ")) }
 }
 
-/// What the overrides say of an item's fields.
+/// The overrides for the fields of an item.
 fn notes(item: &str) -> Vec<String> {
     let mine = OVERRIDES.iter().filter_map(|it| Some((it.item.strip_prefix(item)?.strip_prefix('.')?, it)));
     mine.map(|(field, replacement)| match replacement.kind {
@@ -123,7 +123,7 @@ fn notes(item: &str) -> Vec<String> {
     .collect()
 }
 
-/// Pointers that are opaque by their type.
+/// Pointers whose type is opaque.
 fn opaque_notes(layout: &Layout) -> Vec<String> {
     let fields = layout.fields.iter().filter(|it| matches!(it.ty, Ty::Opaque) && it.c_name != "pAllocator");
     let is_named = |it: &&Field| !OVERRIDES.iter().any(|over| over.item == format!("{}.{}", layout.c_name, it.c_name));

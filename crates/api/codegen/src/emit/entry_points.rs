@@ -12,7 +12,7 @@ pub(crate) fn emit(model: &Model, files: &mut Files) {
     files.insert(PathBuf::from("crates/layer/layer/src/generated/mod.rs"), dispatch_tables(model));
 }
 
-/// One table per level, and a shim for every command.
+/// One dispatch table for each level, and a shim for every command.
 fn dispatch_tables(model: &Model) -> String {
     let mut text = SourceText::rust("layer", "entry_points");
     text.blank();
@@ -42,7 +42,7 @@ fn dispatch_tables(model: &Model) -> String {
     text.finish()
 }
 
-/// One line per command: its name, its level, how it is packed, whether it has outputs, its parameters and result.
+/// One line for each command: name, level, way of packing, whether it has outputs, parameters, result.
 fn shims(model: &Model, text: &mut SourceText) {
     text.blank();
     text.line("shims! {");

@@ -1,7 +1,7 @@
-//! Emits the other half of `marshal`: records of the hottest commands made into C memory where they lie.
+//! Emits the in-place unpacking of `marshal`: it turns records of frequent commands into C memory without a copy.
 //!
-//! The output accepts only records that `check` accepts, and gives what unpacking gives; a test holds them together.
-//! A record that is unusual in any way, with a chain for instance, is left to the walkers.
+//! The generated code accepts only records that `check` accepts, and its result equals that of the walker; a test
+//! compares the two. Records with anything unusual, for instance a chain, are left to the walkers.
 
 use std::collections::BTreeSet;
 use std::fmt::Write;
@@ -12,7 +12,7 @@ use crate::emit::text::SourceText;
 use crate::model::names;
 use crate::model::*;
 
-/// Commands beside the recorded ones that programs call in every frame.
+/// Commands that programs call in every frame, besides the recorded ones.
 const HOT: &[&str] = &[
     "vkBeginCommandBuffer",
     "vkEndCommandBuffer",
@@ -53,14 +53,14 @@ pub(crate) fn emit(model: &Model, files: &mut Files) {
     files.insert(PathBuf::from("crates/record/marshal/src/generated/in_place.rs"), text.finish() + &body);
 }
 
-/// Whether records of a command are made into C memory where they lie.
+/// Whether records of a command are unpacked in place.
 fn is_unpacked_in_place(model: &Model, command: &CommandModel) -> bool {
     let name = command.c_name.as_str();
     let is_hot = name.starts_with("vkCmd") || HOT.contains(&name);
     is_hot && command.parameters.fixups.iter().all(|it| is_simple(it) && points_to_known(model, it, 0))
 }
 
-/// What can be done where it lies. Which pointers a call ignores is no matter: they are null in a record.
+/// Whether the generated code can do this fixup. Ignored pointers need no case: they are null in a record.
 fn is_simple(work: &Fixup) -> bool {
     match work {
         Fixup::Chain { .. } | Fixup::Handles { .. } => true,
@@ -74,7 +74,7 @@ fn is_simple(work: &Fixup) -> bool {
     }
 }
 
-/// Whether structures behind it hold nothing but what is known here, and pointers, which may have to be null.
+/// Whether the structures that it points to contain only supported fixups, and pointers that may have to be null.
 fn points_to_known(model: &Model, work: &Fixup, depth: u32) -> bool {
     const DEPTH_MAX: u32 = 6;
     let Fixup::Pointer { pointer, .. } = work else { return true };
@@ -118,7 +118,7 @@ fn emit_image(layout: &Layout, out: &mut String) {
     let _ = writeln!(out, "}}");
 }
 
-/// What must be so for a record to be what it says.
+/// The conditions that the record must satisfy.
 fn validity_conditions(layout: &Layout) -> Vec<String> {
     let mut all: Vec<String> =
         layout.gaps.iter().map(|it| format!("it.is_zero(at + {}, {})", it.at, it.size)).collect();
@@ -138,14 +138,14 @@ fn validity_conditions(layout: &Layout) -> Vec<String> {
                     _ => "false".to_owned(),
                 }
             }
-            // A chain, or a pointer that the walkers know.
+            // A chain, or a pointer that only the walkers support.
             other => format!("it.is_zero(at + {}, 8)", other.at()),
         });
     }
     all
 }
 
-/// What becomes of handles and pointers.
+/// Lines that replace ids by handles, and offsets by addresses.
 fn relocation_lines(layout: &Layout) -> Vec<String> {
     let mut all = Vec::new();
     for work in &layout.fixups {

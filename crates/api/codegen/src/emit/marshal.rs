@@ -1,7 +1,7 @@
-//! Emits `marshal`: the hottest commands packed in straight lines.
+//! Emits the fast packing of `marshal` for the most frequent commands, as straight-line code.
 //!
-//! The output is byte for byte what the walker gives; a test holds the two together. A call that is unusual in any
-//! way, with a chain for instance, is left to the walker.
+//! Its records are byte for byte those of the walker; a test compares the two. A call with anything unusual, for
+//! instance a chain, is left to the walker.
 
 use std::collections::BTreeSet;
 use std::fmt::Write;
@@ -13,7 +13,7 @@ use crate::emit::text::SourceText;
 use crate::model::names;
 use crate::model::*;
 
-/// Commands with pointers that programs record most.
+/// The commands with pointers that programs record most often.
 const HOT: &[&str] = &[
     "vkCmdBeginRenderPass",
     "vkCmdBeginRendering",
@@ -72,14 +72,14 @@ pub(crate) fn emit(model: &Model, files: &mut Files) {
     files.insert(PathBuf::from("crates/record/marshal/src/generated/mod.rs"), text.finish() + &body);
 }
 
-/// Whether a command is packed in a straight line.
+/// Whether a command is packed by straight-line code.
 pub(crate) fn is_unrolled(command: &CommandModel) -> bool {
     let is_hot = HOT.contains(&command.c_name.as_str());
     let is_plain = command.c_name.starts_with("vkCmd") && !command.parameters.has_references();
     (is_hot || is_plain) && command.parameters.fixups.iter().all(is_simple)
 }
 
-/// What a straight line can do.
+/// Whether straight-line code can do this fixup.
 fn is_simple(work: &Fixup) -> bool {
     match work {
         Fixup::Chain { .. } | Fixup::Handles { .. } => true,
@@ -106,7 +106,7 @@ fn collect_structures(model: &Model, work: &Fixup, structures: &mut BTreeSet<Str
     }
 }
 
-/// Pointers of a layout with the field that names each.
+/// The pointers of a layout, with the names of their fields.
 fn pointers(layout: &Layout) -> Vec<(String, u32, &Pointer)> {
     let mut out = Vec::new();
     for work in &layout.fixups {
@@ -138,7 +138,7 @@ fn chains(layout: &Layout) -> Vec<&str> {
     chained.map(|it| it.rust_name.as_str()).collect()
 }
 
-/// The words of all blocks behind a structure, and the structure written with its blocks.
+/// The size in words of all blocks of a structure, and the code that writes the structure with its blocks.
 fn emit_structure(layout: &Layout, model: &Model, out: &mut String) {
     let rust = &layout.rust_name;
     let safety =
@@ -213,7 +213,7 @@ fn write_lines(layout: &Layout, model: &Model, indent: usize) -> String {
             Fixup::Chain { at } => line(format!("lines.word(at + {at}, 0);")),
             Fixup::Handles { at, ty, exclusive, .. } => {
                 let ty = names::type_name(ty);
-                // Handles inside inline structures have no field of their own here.
+                // Handles in inline structures have no field of their own in this layout.
                 let value = match field(*at).map(|it| (&it.ty, &it.rust_name)) {
                     Some((Ty::Handle(_), name)) => format!("it.{name}.0"),
                     _ => format!("lines.read(at + {at})"),
@@ -274,13 +274,13 @@ fn emit_command(command: &CommandModel, model: &Model, out: &mut String) {
     );
 }
 
-/// The valid usage that makes a pointer among the parameters of a command valid.
+/// The valid usage rule that makes a pointer parameter of a command valid.
 fn usage(command: &CommandModel, at: u32) -> String {
     let field = command.parameters.fields.iter().find(|it| it.at == at);
     format!("VUID-{}-{}-parameter", command.c_name, field.map_or("", |it| it.c_name.as_str()))
 }
 
-/// By number, for tests and for callers that have an image.
+/// Selects the function by command number, for tests and for callers that have an image.
 fn emit_dispatch(commands: &[&CommandModel], out: &mut String) {
     let _ = writeln!(out, "\n/// The commands that have a straight line.\npub const COMMANDS: &[Command] = &[");
     for command in commands {

@@ -1,7 +1,7 @@
-//! Emits the entry points of `null-driver`, its extensions, and how each property is limited.
+//! Emits the entry points of `null-driver`, its extensions, and the limits of its properties.
 //!
-//! Most commands need nothing but the tables: they succeed, hand out handles and write zeros. Those that do more are
-//! named in [`BY_HAND`], with the module of the driver that has them.
+//! Most commands need only the tables: they succeed, create handles and write zeros. Commands with handwritten
+//! functions are in [`BY_HAND`], with the module of the driver.
 
 use std::path::PathBuf;
 
@@ -12,7 +12,7 @@ use crate::emit::text::SourceText;
 use crate::model::names;
 use crate::model::*;
 
-/// Module of the driver, and the commands it has a function for.
+/// The module of the driver, and the commands that have a function in it.
 const BY_HAND: &[(&str, &[&str])] = &[
     (
         "instance",
@@ -296,7 +296,7 @@ const BY_HAND: &[(&str, &[&str])] = &[
     ),
 ];
 
-/// Recorded commands that `execute=transfer` performs; without it they are as empty as a draw.
+/// Recorded commands that execute only with `execute=transfer`. Without it they do nothing, like a draw.
 const TRANSFER: &[(&str, &[&str])] = &[(
     "transfer",
     &[
@@ -315,11 +315,11 @@ const TRANSFER: &[(&str, &[&str])] = &[(
     ],
 )];
 
-/// Platforms that this driver never runs on.
+/// Platforms on which this driver never runs.
 const FOREIGN_PLATFORMS: &[&str] =
     &["win32", "android", "fuchsia", "ggp", "metal", "macos", "ios", "screen", "ohos", "directfb", "vi", "sci", "sec"];
 
-/// Extensions that say something about a driver which is not true of this one.
+/// Extensions that promise something that this driver does not provide.
 const UNTRUE: &[(&str, &str)] = &[
     ("VK_KHR_portability_subset", "the driver leaves nothing out"),
     ("VK_KHR_portability_enumeration", "is the loader's"),
@@ -338,7 +338,7 @@ pub(crate) fn emit(registry: &Registry, model: &Model, files: &mut Files) {
     files.insert(folder.join("limits.rs"), limits(registry));
 }
 
-/// Every command once: empty, by the tables, or by hand.
+/// Every command once: empty, from the tables, or handwritten.
 fn entry_points(model: &Model) -> String {
     let mut text = SourceText::rust("null-driver", "null_driver");
     text.blank();
@@ -369,7 +369,7 @@ fn entry_points(model: &Model) -> String {
     text.finish()
 }
 
-/// What the driver makes of a command.
+/// How the driver implements a command.
 pub(crate) fn verdict(command: &CommandModel) -> &'static str {
     let is_in = |groups: &[(&str, &[&str])]| groups.iter().any(|it| it.1.contains(&command.c_name.as_str()));
     match () {
@@ -380,7 +380,7 @@ pub(crate) fn verdict(command: &CommandModel) -> &'static str {
     }
 }
 
-/// Whether a command has anything to write, or to say about being deferred.
+/// Whether a command has outputs, or must report that it is not deferred.
 fn writes(command: &CommandModel) -> bool {
     if command.parameters.fields.iter().any(|it| it.c_name == "deferredOperation") {
         return true;
@@ -404,7 +404,7 @@ fn shim(command_model: &CommandModel, module: &str) -> String {
     format!("{head} = {module}fn({}) -> {};", parameters.join(", "), result(command_model))
 }
 
-/// The versions and extensions that the driver has, with the commands of each.
+/// The versions and extensions of the driver, with their commands.
 fn extensions(registry: &Registry) -> String {
     let mut text = SourceText::rust("null-driver", "null_driver");
     text.line("\nuse crate::capabilities::extensions::{ApiBlock, ApiBlockKind};\n");
@@ -444,7 +444,7 @@ fn spec_version(block: &VersionOrExtension) -> i64 {
     }
 }
 
-/// How each member of a property structure is limited.
+/// The limit of each member of a property structure.
 fn limits(registry: &Registry) -> String {
     let mut text = SourceText::rust("null-driver", "null_driver");
     text.line("\nuse crate::capabilities::properties::Limit;\n");

@@ -1,4 +1,4 @@
-//! Emits `record`: the enums over all calls, and an accessor for every pointer.
+//! Emits `record`: the enums of all calls, and an accessor for every pointer.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -54,7 +54,7 @@ fn path(module: &str) -> PathBuf {
     PathBuf::from(format!("crates/record/record/src/generated/{module}.rs"))
 }
 
-/// One method per pointer, named like the field.
+/// One method for each pointer, with the name of the field.
 fn emit_accessors(layout: &Layout, out: &mut String) {
     let mut body = String::new();
     for field in &layout.fields {
@@ -75,7 +75,7 @@ fn emit_accessors(layout: &Layout, out: &mut String) {
     }
 }
 
-/// Whether some pointer lies within the bytes of an inline structure.
+/// Whether an inline structure contains a pointer.
 fn has_pointer_inside(layout: &Layout, field: &Field) -> bool {
     layout
         .fixups
@@ -110,13 +110,13 @@ fn emit_pointer(layout: &Layout, field: &Field, pointer: &Pointer, out: &mut Str
             "pub fn {name}(self) -> impl Iterator<Item = Option<&'a CStr>> {{ self.texts({this}.cast(), {count}) }}"
         ),
         Pointee::Blob(_) => format!("pub fn {name}(self) -> Option<&'a [u8]> {{ self.blob({this}) }}"),
-        // Arrays of arrays, chains and templates are read through `rules` and the tables.
+        // `rules` and the tables read arrays of arrays, chains and templates.
         Pointee::Pointer(_) | Pointee::AnyStruct | Pointee::Opaque | Pointee::Template => return,
     };
     let _ = writeln!(out, "    {line}");
 }
 
-/// The number of elements as an expression over the view's own fields.
+/// The number of elements, as an expression of the fields of the view.
 fn count(layout: &Layout, pointer: &Pointer) -> Option<String> {
     let integer = |place: &IntegerLocation| {
         if layout.is_union {
@@ -127,7 +127,7 @@ fn count(layout: &Layout, pointer: &Pointer) -> Option<String> {
         let cast = |text: String, rust: &str| match rust {
             "u64" => text,
             "u8" | "u16" | "u32" => format!("u64::from({text})"),
-            // Sample counts are flags.
+            // Sample counts are flag types.
             _ => format!("u64::from({text}.0)"),
         };
         match place.through {

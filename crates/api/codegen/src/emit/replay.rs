@@ -1,4 +1,4 @@
-//! Emits the calls of `replay`: every command, called with the parameters that lie in an image.
+//! Emits the calls of `replay`: each command is called with the parameters of an image.
 
 use std::path::PathBuf;
 

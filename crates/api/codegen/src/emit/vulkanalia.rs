@@ -1,18 +1,18 @@
-//! The structures that vulkanalia-sys and `abi` both know, as a list for a test that compares their layouts.
+//! Lists the structures that vulkanalia-sys and `abi` have in common, for a test that compares their layouts.
 //!
-//! vulkanalia-sys is generated from the same registry by another generator, so what both get wrong alike is not
-//! found by it; `crates/api/abi/tests/c_layout.rs` has a compiler for that. What the installed C headers are too old to
-//! know is only compared here.
+//! Another generator makes vulkanalia-sys from the same registry. An error of the registry itself, or one that both
+//! generators make, is not found here. For that, `crates/api/abi/tests/c_layout.rs` uses a C compiler. Items that are
+//! newer than the installed C headers are compared only here.
 //!
-//! Absent on purpose: finding the sources, which is the caller's.
+//! The caller finds the sources.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
 /// The text of `crates/api/abi/tests/generated/vulkanalia.rs`.
 ///
-/// `vulkanalia_structs` is the text of vulkanalia-sys's `structs.rs`, `unions.rs` and `video.rs`, one behind the
-/// other. `ours` has the names of the fields of every structure in Rust; a union's members are not looked at.
+/// `vulkanalia_structs` is the text of `structs.rs`, `unions.rs` and `video.rs` of vulkanalia-sys, concatenated. `ours`
+/// has the Rust field names of every structure; members of unions are not compared.
 pub(crate) fn emit(vulkanalia_structs: &str, ours: &BTreeMap<String, Vec<String>>) -> String {
     let mut lines = BTreeMap::new();
     for theirs in declarations(vulkanalia_structs) {
@@ -36,7 +36,7 @@ struct Declaration<'a> {
     fields: Vec<&'a str>,
 }
 
-/// One structure with the fields that both have, our name and theirs.
+/// A structure with the fields that both have, under our names and theirs.
 fn line(theirs: &Declaration<'_>, ours: &[String]) -> String {
     let place = if theirs.name.starts_with("StdVideo") { "video" } else { "vk" };
     let mut out = format!("    same!(it, {place}::{} {{", theirs.name);
@@ -49,7 +49,7 @@ fn line(theirs: &Declaration<'_>, ours: &[String]) -> String {
     out
 }
 
-/// vulkanalia drops the marks of pointers from names, keeps the names of C for video, and parts words in its own way.
+/// vulkanalia removes pointer prefixes from names, keeps C names for video, and splits words differently.
 fn own_name<'a>(field: &str, ours: &'a [String]) -> Option<&'a String> {
     let letters = |name: &str| name.replace('_', "").to_lowercase();
     let (plain, pointers) = (letters(field), letters(field.strip_prefix("pointer_").unwrap_or(field)));
@@ -57,7 +57,7 @@ fn own_name<'a>(field: &str, ours: &'a [String]) -> Option<&'a String> {
     candidates.iter().find_map(|name| ours.iter().find(|own| letters(own) == *name))
 }
 
-/// Every `pub struct` and `pub union` with named fields. Those of a union are left out: ours have words instead.
+/// Every `pub struct` and `pub union` with named fields. The members of unions are skipped: ours contain words.
 fn declarations(text: &str) -> Vec<Declaration<'_>> {
     let mut found: Vec<Declaration<'_>> = Vec::new();
     let mut is_inside = false;

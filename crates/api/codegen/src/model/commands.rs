@@ -1,4 +1,4 @@
-//! Commands: the image of the parameters, and the image of result and outputs.
+//! Models the commands: an image of the parameters, and an image of result and outputs.
 
 use std::collections::BTreeSet;
 
@@ -32,7 +32,7 @@ fn command(
     };
     let mut parameters = layouts.lay_out(&owner);
     parameters.rust_name = format!("{}Params", names::command_name(c_name));
-    // Parameter images are whole words, so that blocks behind them are aligned.
+    // Parameter images are whole words, so that the blocks after them are aligned.
     pad_to_words(&mut parameters);
     let result_type = match command.result.base.as_str() {
         "void" => String::new(),
@@ -77,7 +77,7 @@ fn level(c_name: &str, command: &registry::RegistryCommand) -> &'static str {
     }
 }
 
-/// Structures from which an output pointer can be reached, through members or their chains.
+/// Structures that lead to an output pointer, through members or chains.
 fn structures_with_outputs(layouts: &mut LayoutBuilder<'_>) -> BTreeSet<String> {
     let registry = layouts.registry;
     let mut found = BTreeSet::new();
@@ -116,7 +116,7 @@ fn pointer_reaches_output(pointer: &Pointer, found: &BTreeSet<String>) -> bool {
         }
 }
 
-/// Result first, then the integers needed as lengths, then the outputs, each once.
+/// First the result, then the integers that are needed as lengths, then the outputs, each once.
 fn outputs(
     layouts: &mut LayoutBuilder<'_>,
     owner: &FieldOwner<'_>,
@@ -185,7 +185,7 @@ fn result_field(command: &registry::RegistryCommand) -> registry::RegistryField 
     }
 }
 
-/// Brings the integer that a length names into the outputs and makes the length name it there.
+/// Adds the integer of a length to the outputs, and makes the length refer to it there.
 fn add_length(
     layouts: &mut LayoutBuilder<'_>,
     owner: &FieldOwner<'_>,

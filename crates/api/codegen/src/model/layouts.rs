@@ -1,6 +1,6 @@
-//! Computes where everything lies: sizes, offsets, padding, and the work the walkers have to do.
+//! Computes layouts: sizes, offsets, padding, and the fixups for the walkers.
 //!
-//! Spec: the C ABI of 64-bit little-endian targets, where every type is aligned to its size.
+//! The rules are those of the C ABI for 64-bit little-endian targets, where every type is aligned to its size.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -13,16 +13,16 @@ use crate::model::overrides::OverrideKind;
 use crate::model::pointers;
 use crate::model::*;
 
-/// The layouts computed so far, and what was wrong on the way.
+/// The layouts computed so far, and the errors found.
 pub(crate) struct LayoutBuilder<'r> {
     pub(crate) registry: &'r Registry,
     pub(crate) layouts: BTreeMap<String, Layout>,
     pub(crate) errors: Vec<CodegenError>,
-    /// Structures and members that a parameter names as externally synchronized.
+    /// Structures and members that a parameter lists as externally synchronized.
     exclusive: BTreeSet<(String, String)>,
 }
 
-/// A type by value.
+/// A type that is stored by value.
 #[derive(Clone)]
 pub(crate) struct ValueType {
     pub(crate) size: u32,
@@ -31,7 +31,7 @@ pub(crate) struct ValueType {
     pub(crate) ty: Ty,
 }
 
-/// The structure or command whose fields are being laid out.
+/// The structure or command whose fields get their layout.
 pub(crate) struct FieldOwner<'a> {
     pub(crate) name: &'a str,
     pub(crate) is_command: bool,
@@ -80,7 +80,7 @@ impl<'r> LayoutBuilder<'r> {
         layout
     }
 
-    /// Fields at their places, then the work they need.
+    /// Computes the offsets of the fields, then their fixups.
     pub(crate) fn lay_out(&mut self, owner: &FieldOwner<'_>) -> Layout {
         let mut layout = Layout {
             c_name: owner.name.to_owned(),
@@ -140,17 +140,17 @@ impl<'r> LayoutBuilder<'r> {
         });
     }
 
-    /// Whether the application must have the object of a field to itself during the call.
+    /// Whether a field must be externally synchronized during the call.
     pub(crate) fn is_exclusive(&self, owner: &FieldOwner<'_>, field: &registry::RegistryField) -> bool {
         match field.extern_sync {
             registry::ExternSync::Always | registry::ExternSync::Maybe => true,
-            // Said of a member behind the parameter instead.
+            // The rule is about members of what the parameter points to, not about the parameter.
             registry::ExternSync::Of(_) => false,
             registry::ExternSync::No => self.exclusive.contains(&(owner.name.to_owned(), field.name.clone())),
         }
     }
 
-    /// Bit fields share 32-bit words, from the lowest bit up.
+    /// Adds a bit field. Bit fields share 32-bit words, from the lowest bit up.
     fn place_bits(&mut self, field: &registry::RegistryField, width: u32, run: &mut BitFieldRun, layout: &mut Layout) {
         let is_new_word = run.used == 0 || run.used + width > 32;
         if is_new_word {
@@ -173,7 +173,7 @@ impl<'r> LayoutBuilder<'r> {
         run.used += width;
     }
 
-    /// The type of a field as it lies in memory: a value or a pointer.
+    /// The type of a field in memory: a value or a pointer.
     fn field_value(&mut self, owner: &FieldOwner<'_>, field: &registry::RegistryField) -> ValueType {
         if field.ty.is_pointer() {
             return pointers::pointer_type(self, owner, field);
@@ -185,7 +185,7 @@ impl<'r> LayoutBuilder<'r> {
         value
     }
 
-    /// A type by value, by its C name.
+    /// A type that is stored by value, from its C name.
     pub(crate) fn value(&mut self, item: &str, c_name: &str) -> ValueType {
         let registry = self.registry;
         let c_name = registry.resolve(c_name);
@@ -241,7 +241,7 @@ impl<'r> LayoutBuilder<'r> {
         ty.array.iter().map(|it| self.extent(owner, it)).product()
     }
 
-    /// A number or a named constant.
+    /// An array size: a number or a named constant.
     pub(crate) fn extent(&mut self, owner: &FieldOwner<'_>, text: &str) -> u32 {
         if let Ok(number) = text.parse() {
             return number;
@@ -303,7 +303,7 @@ impl<'r> LayoutBuilder<'r> {
         }
     }
 
-    /// An inline array with a length is noise behind its last element.
+    /// The elements of an inline array after its length are undefined, so they are not recorded.
     fn add_tail(
         &mut self,
         owner: &FieldOwner<'_>,
@@ -340,7 +340,7 @@ impl<'r> LayoutBuilder<'r> {
         }
     }
 
-    /// The work of an inline structure becomes work of its owner; a union's depends on its selector.
+    /// Adds the fixups of an inline structure to those of its owner. A union has fixups that depend on its selector.
     fn add_inline(
         &mut self,
         owner: &FieldOwner<'_>,
@@ -407,7 +407,7 @@ impl<'r> LayoutBuilder<'r> {
         cases
     }
 
-    /// `VkLayerSettingEXT::pValues`: numbers of four or eight bytes, or texts, as `type` says.
+    /// `VkLayerSettingEXT::pValues`: depending on `type`, numbers of four or eight bytes, or strings.
     fn setting_values(&mut self, field: &Field, fields: &[Field]) -> Fixup {
         let place = |name: &str, width| {
             let at = fields.iter().find(|it| it.c_name == name).map_or(0, |it| it.at);
@@ -460,7 +460,7 @@ impl ValueType {
         ValueType { size, align: size, rust_type, ty }
     }
 
-    /// Parameters written as arrays are pointers.
+    /// Parameters that are declared as arrays are pointers.
     fn is_array_parameter(&self) -> bool {
         matches!(self.ty, Ty::Pointer(_) | Ty::Chain | Ty::Opaque)
     }
@@ -488,7 +488,7 @@ fn c_value(c_name: &str) -> Option<ValueType> {
     Some(ValueType::new(size, rust.to_owned(), Ty::Plain(ty)))
 }
 
-/// The bytes between fields, and the padding inside inline structures.
+/// Padding between fields and inside inline structures.
 fn add_gaps(layouts: &mut LayoutBuilder<'_>, layout: &mut Layout) {
     let mut end = 0;
     let mut gaps = Vec::new();
@@ -511,7 +511,7 @@ fn add_gaps(layouts: &mut LayoutBuilder<'_>, layout: &mut Layout) {
     layout.gaps = gaps;
 }
 
-/// An output structure carries in its type and the capacities of its arrays.
+/// The parts of an output structure that are inputs: its type and the capacities of its arrays.
 fn add_keep(layouts: &mut LayoutBuilder<'_>, owner: &FieldOwner<'_>, layout: &mut Layout) {
     let is_all = matches!(overrides::find(owner.name), Some(OverrideKind::KeepAll));
     let mut keep: Vec<Span> = Vec::new();
@@ -526,7 +526,7 @@ fn add_keep(layouts: &mut LayoutBuilder<'_>, owner: &FieldOwner<'_>, layout: &mu
         if field.c_name == "sType" || is_capacity || is_all && is_value {
             keep.push(Span { at: field.at, size: field.size });
         } else if let Ty::Struct(c_name) = &field.ty {
-            // An inline structure carries its own.
+            // An inline structure has its own entries.
             let inner = layouts.structure(c_name);
             for element in 0..field.count {
                 let base = field.at + element * inner.size;
@@ -537,7 +537,7 @@ fn add_keep(layouts: &mut LayoutBuilder<'_>, owner: &FieldOwner<'_>, layout: &mu
     layout.keep = keep;
 }
 
-/// Members that parameters name by a path, like `pDescriptorWrites[].dstSet`.
+/// Members that a parameter lists by a path, like `pDescriptorWrites[].dstSet`.
 fn exclusive_members(registry: &Registry) -> BTreeSet<(String, String)> {
     let parameters = registry.commands.values().flat_map(|it| &it.parameters);
     let member = |registry_field: &registry::RegistryField| match &registry_field.extern_sync {
@@ -551,7 +551,7 @@ fn exclusive_members(registry: &Registry) -> BTreeSet<(String, String)> {
 }
 
 impl Fixup {
-    /// The same work inside an owner that begins `by` bytes earlier.
+    /// The same fixup, for an owner that begins `by` bytes earlier.
     pub(crate) fn shifted(&self, by: u32) -> Fixup {
         match self.clone() {
             Fixup::Chain { at } => Fixup::Chain { at: at + by },

@@ -1,6 +1,6 @@
-//! The registry with everything computed that the emitters print: layouts, offsets, work, outputs.
+//! The registry with all values that the emitters print: layouts, offsets, fixups, outputs.
 //!
-//! Mirrors `abi::desc`; the fields mean the same there.
+//! The types mirror those of `abi::desc`, with the same fields.
 
 pub(crate) mod commands;
 pub(crate) mod layouts;
@@ -36,13 +36,13 @@ impl Layout {
         format!("{}_LAYOUT", crate::model::names::screaming_snake_case(&self.rust_name))
     }
 
-    /// Whether a reader needs the record to follow something out of these bytes.
+    /// Whether these bytes contain a pointer or an index into the record.
     pub(crate) fn has_references(&self) -> bool {
         have_references(&self.fixups)
     }
 }
 
-/// Whether any of the work follows something into another block.
+/// Whether any fixup refers to another block.
 pub(crate) fn have_references(work: &[Fixup]) -> bool {
     work.iter().any(|fixup| match fixup {
         Fixup::Chain { .. } | Fixup::Pointer { .. } => true,
@@ -61,7 +61,7 @@ pub(crate) struct Span {
 pub(crate) struct Field {
     pub(crate) c_name: String,
     pub(crate) rust_name: String,
-    /// The type in the Rust structure; empty for bits inside a word that another field declares.
+    /// The type of the field in Rust. Empty for a bit field whose word another field declares.
     pub(crate) rust_type: String,
     pub(crate) at: u32,
     pub(crate) size: u32,
@@ -73,7 +73,7 @@ pub(crate) struct Field {
 
 #[derive(Clone)]
 pub(crate) enum Ty {
-    /// One of the variants of `abi::desc::Ty` without data.
+    /// A variant of `abi::desc::Ty` without data.
     Plain(&'static str),
     Enum(String),
     Flags(String),
@@ -103,7 +103,7 @@ pub(crate) enum Fixup {
 }
 
 impl Fixup {
-    /// Where the work lies.
+    /// The offset of the fixup.
     pub(crate) fn at(&self) -> u32 {
         match self {
             Fixup::Chain { at }
@@ -147,7 +147,7 @@ pub(crate) enum Direction {
 
 #[derive(Clone)]
 pub(crate) enum Pointee {
-    /// Plain values: bytes of one, its type in Rust and in the tables.
+    /// Plain values: size of one in bytes, its type in Rust and in the tables.
     Values(u32, String, Ty),
     Struct(String),
     AnyStruct,

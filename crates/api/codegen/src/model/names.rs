@@ -1,4 +1,4 @@
-//! Names in C to names in Rust.
+//! Converts C names to Rust names.
 
 /// `VkBufferCreateInfo` to `BufferCreateInfo`; names of the video standards keep their `StdVideo`.
 pub(crate) fn type_name(c_name: &str) -> String {
@@ -43,7 +43,7 @@ pub(crate) fn snake_case(name: &str) -> String {
     out
 }
 
-/// The file that holds what a version or extension brings: `core_1_0`, `khr_swapchain`, `video_codec_h264std`.
+/// The file for a version or extension: `core_1_0`, `khr_swapchain`, `video_codec_h264std`.
 pub(crate) fn block_module(block: &str) -> String {
     if let Some(version) = block.strip_prefix("VK_VERSION_") {
         return format!("core_{version}");
@@ -51,7 +51,7 @@ pub(crate) fn block_module(block: &str) -> String {
     block.trim_start_matches("VK_").trim_start_matches("vulkan_").to_lowercase()
 }
 
-/// The part of a value's name that is its own: `VK_PRESENT_MODE_FIFO_KHR` of `VkPresentModeKHR` is `FIFO_KHR`.
+/// The name of a value without its enum prefix: `VK_PRESENT_MODE_FIFO_KHR` of `VkPresentModeKHR` becomes `FIFO_KHR`.
 pub(crate) fn value_name(enum_name: &str, value: &str) -> String {
     let (stem, number) = match enum_name.split_once("FlagBits") {
         Some((stem, rest)) => (stem, rest.chars().take_while(char::is_ascii_digit).collect::<String>()),
@@ -68,7 +68,7 @@ pub(crate) fn value_name(enum_name: &str, value: &str) -> String {
     if own.starts_with(|c: char| c.is_ascii_digit()) { format!("_{own}") } else { own }
 }
 
-/// Digits stand apart in names of values: `VkImageType2D` would be `VK_IMAGE_TYPE_2D`.
+/// In names of values, digits are separate words: `VkImageType2D` becomes `VK_IMAGE_TYPE_2D`.
 fn screaming_snake_case_of_value(name: &str) -> String {
     let mut out = String::new();
     let mut last = '_';

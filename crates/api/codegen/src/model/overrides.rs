@@ -1,43 +1,43 @@
-//! The only place that names an item of the registry specially, each time with the reason.
+//! The only place that lists single items of the registry, each with a reason.
 //!
-//! An entry for an item that does not exist is an error of the generator, so the list cannot rot.
+//! The generator fails for an entry whose item does not exist.
 
 /// What is special about a field.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum OverrideKind {
-    /// An address that must never be followed: a record says present or absent.
+    /// An address that must never be dereferenced. A record stores only whether it is null.
     Opaque,
-    /// The implementation writes what this pointer points to, although it lies in an input structure.
+    /// The driver writes to the target, although the pointer is in an input structure.
     Output,
-    /// The application provides what this pointer points to, although it is not const.
+    /// The application provides the target, although the pointer is not const.
     Input,
-    /// Read only when a sibling is one of these enum values.
+    /// Read only if a sibling field has one of these enum values.
     WhenIs(&'static str, &'static [&'static str]),
-    /// Read only when a sibling has this bit.
+    /// Read only if a sibling field has this bit.
     WhenHas(&'static str, &'static str),
-    /// Read only when a sibling lacks this bit.
+    /// Read only if a sibling field does not have this bit.
     WhenLacks(&'static str, &'static str),
-    /// Read only when any of these one-bit members of the sibling `flags` is set.
+    /// Read only if any of these one-bit members of the sibling `flags` is set.
     WhenFlag(&'static [&'static str]),
-    /// Read under a condition written by hand: a variant of `abi::desc::ReadRule`.
+    /// Read under a handwritten condition: a variant of `abi::desc::ReadRule`.
     When(&'static str),
-    /// As many elements as this sibling says.
+    /// The length is in this sibling field.
     Len(&'static str),
-    /// A length written by hand: a variant of `abi::desc::LenRule`.
+    /// A handwritten length: a variant of `abi::desc::LenRule`.
     LenRule(&'static str),
-    /// The same, and read only when a one-bit member of the sibling `flags` is set.
+    /// As `LenRule`, and read only if a one-bit member of the sibling `flags` is set.
     LenRuleWhenFlag(&'static str, &'static str),
-    /// Bytes whose number only other objects know: a variant of `abi::desc::Blob`.
+    /// Bytes whose number depends on other objects: a variant of `abi::desc::Blob`.
     Blob(&'static str),
-    /// The same, written by the implementation.
+    /// As `Blob`, written by the driver.
     OutputBlob(&'static str),
-    /// Laid out by a descriptor update template.
+    /// Its layout is in a descriptor update template.
     Template,
-    /// A structure that tells its own type.
+    /// A structure of any type, which its `sType` gives.
     AnyStruct,
-    /// An array of values whose type a sibling selects: `VkLayerSettingEXT`.
+    /// An array of values whose type is in a sibling field: `VkLayerSettingEXT`.
     SettingValues,
-    /// All members of an output structure are inputs too.
+    /// All members of an output structure are inputs, too.
     KeepAll,
 }
 
@@ -57,7 +57,7 @@ const VIDEO: &str = "a flag says whether it is there";
 const CONCURRENT: OverrideKind = WhenIs("sharingMode", &["VK_SHARING_MODE_CONCURRENT"]);
 
 pub(crate) const OVERRIDES: &[Override] = &[
-    // Pointers that may be garbage because they are ignored.
+    // Pointers that may be invalid because they are ignored.
     override_of("VkDeviceCreateInfo.ppEnabledLayerNames", Opaque, "legacy: ignored by drivers, and by us"),
     override_of("VkWriteDescriptorSet.pImageInfo", When("DescriptorImages"), "only for image and sampler types"),
     override_of("VkWriteDescriptorSet.pBufferInfo", When("DescriptorBuffers"), "only for buffer types"),
@@ -197,7 +197,7 @@ pub(crate) const OVERRIDES: &[Override] = &[
         When("ViewportDepths"),
         "ignored unless inherited, and the registry states no length",
     ),
-    // Parameter sets of the video standards, whose flags say which of their parts are there.
+    // Parameter sets of the video standards. Their flags tell which of their pointers are valid.
     override_of(
         "StdVideoH264SequenceParameterSet.pScalingLists",
         WhenFlag(&["seq_scaling_matrix_present_flag"]),
@@ -264,7 +264,7 @@ pub(crate) const OVERRIDES: &[Override] = &[
     override_of("StdVideoDecodeVP9PictureInfo.pSegmentation", WhenFlag(&["segmentation_enabled"]), VIDEO),
     override_of("VkCudaLaunchInfoNV.pExtras", Opaque, "must be null"),
     override_of("VkCuLaunchInfoNVX.pExtras", Opaque, "the layout belongs to CUDA"),
-    // Addresses that are values or belong to the platform.
+    // Addresses that are only values, or that belong to the platform.
     override_of("VkAllocationCallbacks.pUserData", Opaque, "the application's own"),
     override_of("VkDebugReportCallbackCreateInfoEXT.pUserData", Opaque, "the application's own"),
     override_of("VkDebugUtilsMessengerCreateInfoEXT.pUserData", Opaque, "the application's own"),
@@ -282,7 +282,7 @@ pub(crate) const OVERRIDES: &[Override] = &[
     override_of("VkCheckpointDataNV.pCheckpointMarker", Opaque, "a value of the application"),
     override_of("VkCheckpointData2NV.pCheckpointMarker", Opaque, "a value of the application"),
     override_of("vkCmdSetCheckpointNV.pCheckpointMarker", Opaque, "a value of the application"),
-    // Data whose size or shape other objects know.
+    // Data whose size or layout depends on other objects.
     override_of("vkUpdateDescriptorSetWithTemplate.pData", Template, "the template has the layout"),
     override_of("vkCmdPushDescriptorSetWithTemplate.pData", Template, "the template has the layout"),
     override_of("VkPushDescriptorSetWithTemplateInfo.pData", Template, "the template has the layout"),
@@ -373,7 +373,7 @@ pub(crate) const OVERRIDES: &[Override] = &[
         LenRule("GeometriesOfBuild"),
         "inner arrays",
     ),
-    // Outputs inside input structures.
+    // Outputs in input structures.
     override_of("VkPipelineBinaryHandlesInfoKHR.pPipelineBinaries", Output, "filled by the driver"),
     override_of("VkPresentInfoKHR.pResults", Output, "filled by the driver"),
     override_of("VkPipelineCreationFeedbackCreateInfo.pPipelineCreationFeedback", Output, "filled by the driver"),
@@ -397,11 +397,11 @@ pub(crate) const OVERRIDES: &[Override] = &[
     override_of("VkDataGraphProcessingEngineCreateInfoARM.pProcessingEngines", Input, "read by the driver"),
     override_of("VkPipelineBinaryDataKHR.pData", Input, "read by the driver"),
     override_of("VkRenderPassPerformanceCountersByRegionBeginInfoARM.pCounterIndices", Input, "read by the driver"),
-    // Host addresses in place of device addresses.
+    // Host addresses in a union with device addresses.
     override_of("VkDeviceOrHostAddressKHR.hostAddress", Opaque, "the command decides; see `Work::DeviceOrHost`"),
     override_of("VkDeviceOrHostAddressConstKHR.hostAddress", Opaque, "the command decides; see `Work::DeviceOrHost`"),
     override_of("VkDeviceOrHostAddressConstAMDX.hostAddress", Opaque, "the command decides; see `Work::DeviceOrHost`"),
-    // Structures that tell their own type.
+    // Structures whose type is in their `sType`.
     override_of("vkGetPipelinePropertiesEXT.pPipelineProperties", AnyStruct, "typed as the base structure"),
     override_of(
         "vkGetPhysicalDeviceQueueFamilyDataGraphEngineOperationPropertiesARM.pProperties",
@@ -411,7 +411,7 @@ pub(crate) const OVERRIDES: &[Override] = &[
     override_of("VkLayerSettingEXT.pValues", SettingValues, "the type is in a sibling"),
 ];
 
-/// Pointers whose validity the specification states in prose, and that are valid whenever their count is not zero.
+/// Pointers whose validity the specification states in prose, and that are valid if their count is not zero.
 pub(crate) const VALID_WHEN_COUNTED: &[(&str, &str)] = &[
     ("VkRenderPassBeginInfo.pClearValues", "values of attachments that are not cleared are garbage, but there"),
     ("VkRenderingAreaInfo.pColorAttachmentFormats", "read by its count"),
@@ -427,7 +427,7 @@ pub(crate) const VALID_WHEN_COUNTED: &[(&str, &str)] = &[
     ("vkCmdDrawMultiIndexedEXT.pIndexInfo", "read by count and stride"),
 ];
 
-/// Commands whose outputs are written although they fail, with the reason.
+/// Commands that write outputs even if they fail, with the reason.
 pub(crate) const WRITTEN_ON_FAILURE: &[(&str, &str)] = &[
     ("vkCreateGraphicsPipelines", "a handle or null for each pipeline"),
     ("vkCreateComputePipelines", "a handle or null for each pipeline"),
@@ -451,7 +451,7 @@ pub(crate) const UNWRITTEN_ON_SUCCESS: &[(&str, &str, &str)] = &[
     ("vkAcquireNextImage2KHR", "VK_NOT_READY", "no image was acquired"),
 ];
 
-/// How platform types are passed by value: C type, bytes, whether it is an object rather than a number.
+/// How platform types are passed by value: C type, size in bytes, whether it is an object and not a number.
 pub(crate) const EXTERNAL_VALUES: &[(&str, u32, bool)] = &[
     ("DWORD", 4, false),
     ("GgpFrameToken", 8, false),

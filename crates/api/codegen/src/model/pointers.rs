@@ -1,4 +1,4 @@
-//! What each pointer of the registry points to, how much of it, when it is read, and which way the data goes.
+//! For each pointer of the registry: its target, its length, when it is read, and whether it is an input or an output.
 
 use lavascope_registry as registry;
 
@@ -26,7 +26,7 @@ pub(crate) fn pointer_type(
     ValueType::new(8, rust_type, Ty::Pointer(Box::new(pointer)))
 }
 
-/// Pointers to what only a platform or the application itself may look into.
+/// Pointers that only a platform or the application may dereference.
 pub(crate) fn is_foreign(layouts: &LayoutBuilder<'_>, field: &registry::RegistryField) -> bool {
     let base = field.ty.base.as_str();
     let is_incomplete = layouts.registry.base_types.get(base).is_some_and(|it| it.to.is_none());
@@ -36,7 +36,7 @@ pub(crate) fn is_foreign(layouts: &LayoutBuilder<'_>, field: &registry::Registry
     base == "VkAllocationCallbacks" || is_single && (is_incomplete || is_external)
 }
 
-/// The pointer at `level`, counted from the outermost.
+/// The pointer at `level`; the outermost has level zero.
 fn pointer(
     layouts: &mut LayoutBuilder<'_>,
     owner: &FieldOwner<'_>,
@@ -132,7 +132,7 @@ fn len(
     }
 }
 
-/// The three forms that the registry uses: `a / b`, `(a + b) / c` and `2*CONSTANT`.
+/// The three expressions that the registry uses: `a / b`, `(a + b) / c` and `2*CONSTANT`.
 fn expression(layouts: &mut LayoutBuilder<'_>, owner: &FieldOwner<'_>, text: &str) -> Len {
     if let Some((factor, constant)) = text.split_once('*')
         && let Ok(factor) = factor.trim().parse::<u32>()
@@ -153,7 +153,7 @@ fn expression(layouts: &mut LayoutBuilder<'_>, owner: &FieldOwner<'_>, text: &st
     }
 }
 
-/// Where the integer named by a path lies, seen from the owner.
+/// The location of the integer that a path names, relative to the owner.
 pub(crate) fn integer_location(
     layouts: &mut LayoutBuilder<'_>,
     owner: &FieldOwner<'_>,
@@ -177,7 +177,7 @@ pub(crate) fn integer_location(
     Some(IntegerLocation { through: Some(at), at: 0, width: value.size })
 }
 
-/// The offset of a field, computed from the sizes before it: pointers to it may come first.
+/// The offset of a field, from the sizes of the fields before it. A pointer may come before its length.
 fn offset_of(layouts: &mut LayoutBuilder<'_>, owner: &FieldOwner<'_>, name: &str) -> u32 {
     if owner.is_union {
         return 0;
@@ -222,7 +222,7 @@ fn read(layouts: &mut LayoutBuilder<'_>, owner: &FieldOwner<'_>, how: Option<Ove
     }
 }
 
-/// The bits of a `flags` structure, which lie in one word.
+/// The bits of a `flags` structure, which share a word.
 fn when_flag(layouts: &mut LayoutBuilder<'_>, owner: &FieldOwner<'_>, flags: &[&str]) -> ReadCondition {
     let at = offset_of(layouts, owner, "flags");
     let sibling = owner.fields.iter().find(|it| it.name == "flags").map(|it| it.ty.base.clone());
@@ -249,8 +249,8 @@ fn any_enum_value(layouts: &mut LayoutBuilder<'_>, name: &str) -> Option<i64> {
     found
 }
 
-/// Parameters that are not const are outputs, except the counts that go in and come out again.
-/// In structures the registry does not say, so that every case is decided in the overrides.
+/// Parameters that are not const are outputs, except counts, which are inputs and outputs. For members of structures
+/// the registry does not state the direction, so the overrides state it for each.
 fn direction(
     layouts: &mut LayoutBuilder<'_>,
     owner: &FieldOwner<'_>,
@@ -265,7 +265,7 @@ fn direction(
     match how {
         Some(OverrideKind::Output | OverrideKind::OutputBlob(_)) => Direction::Out,
         Some(OverrideKind::Input) => Direction::In,
-        // The driver fills what the application provides, or provides something constant itself.
+        // The driver fills memory of the application, or returns a pointer to constants.
         _ if owner.returned_only && is_const => Direction::Returned,
         _ if owner.returned_only => Direction::Out,
         _ if is_const => Direction::In,
@@ -279,7 +279,7 @@ fn direction(
     }
 }
 
-/// An integer that another parameter uses as its length.
+/// Whether another parameter uses this integer as its length.
 pub(crate) fn is_count(owner: &FieldOwner<'_>, field: &registry::RegistryField) -> bool {
     owner.fields.iter().any(|registry_field| {
         registry_field

@@ -32,7 +32,7 @@ pub(super) static CACHED: CommandsByReason = &[
     ),
     (
         "KEEPS_ATTACHMENTS",
-        // None of them changes the pipeline, the dynamic state or the attachments of the draws that follow.
+        // These commands do not change the pipeline, dynamic state or attachments of later draws.
         commands! {
             CmdBindDescriptorSets CmdBindDescriptorSets2 CmdBindIndexBuffer CmdBindIndexBuffer2 CmdBindVertexBuffers
             CmdBindVertexBuffers2 CmdBlitImage CmdBlitImage2 CmdClearColorImage CmdClearDepthStencilImage CmdCopyBuffer
@@ -50,7 +50,7 @@ pub(super) static CACHED: CommandsByReason = &[
     ),
     (
         "KEEPS_RECORDINGS",
-        // They change the command buffer that they are recorded into, and nothing else.
+        // These commands change only the command buffer that they are recorded into.
         commands! {
             CmdBeginConditionalRendering2EXT CmdBeginConditionalRenderingEXT CmdBeginCustomResolveEXT CmdBeginRenderPass
             CmdBeginRenderPass2 CmdBeginRendering CmdBeginTransformFeedback2EXT CmdBeginTransformFeedbackEXT
@@ -99,7 +99,7 @@ pub(super) static CACHED: CommandsByReason = &[
     ),
     (
         "KEEPS_RECORDINGS",
-        // They change no object that the accesses of a recorded command depend on.
+        // These commands change no object that the accesses of a recorded command depend on.
         commands! {
             AcquireNextImage2KHR AcquireNextImageKHR AllocateCommandBuffers BeginCommandBuffer CreateCommandPool
             CreateEvent CreateFence CreateSemaphore DestroyCommandPool DestroyEvent DestroyFence DestroySemaphore

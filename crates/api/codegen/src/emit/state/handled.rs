@@ -1,4 +1,4 @@
-//! Commands that `state` follows, by the family that takes them and when.
+//! Commands that `state` follows, by family and phase.
 
 use super::{HandledCommands, commands};
 

@@ -1,4 +1,4 @@
-//! Commands that have nothing to do with what `state` follows, by the reason.
+//! Commands that do not concern what `state` follows, by reason.
 
 use super::{CommandsByReason, commands};
 

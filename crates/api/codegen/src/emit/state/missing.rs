@@ -1,4 +1,4 @@
-//! Commands that matter and that `state` does not follow, by the reason.
+//! Commands that matter but that `state` does not support, by reason.
 
 use super::{CommandsByReason, commands};
 

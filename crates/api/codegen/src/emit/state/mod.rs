@@ -1,7 +1,6 @@
-//! Emits what `state` makes of each command, from the tables below: who takes it and when, or why nobody does.
+//! Emits how `state` handles each command, from the tables of this folder: by which family and when, or why not.
 //!
-//! Every command of the registry stands in exactly one of them, so that a new registry version is a list of
-//! decisions to make.
+//! Every command of the registry is in exactly one table. So each command of a new registry version needs a decision.
 
 mod cached;
 mod handled;
@@ -23,7 +22,7 @@ macro_rules! commands {
 }
 use commands;
 
-/// The family that takes some commands, and whether before the driver sees them (`Enter`) or after (`Leave`).
+/// Commands by family, with their phase: before the driver executes them (`Enter`) or after they returned (`Leave`).
 type HandledCommands = &'static [(&'static str, &'static str, &'static [&'static str])];
 type CommandsByReason = &'static [(&'static str, &'static [&'static str])];
 
@@ -34,7 +33,7 @@ enum StateCoverage {
     Missing(&'static str),
 }
 
-/// Commands that are in no table, in two, or not in the registry.
+/// Commands that are in no table, in two tables, or not in the registry.
 pub(crate) fn check(model: &Model) -> Vec<CodegenError> {
     let mut counts: BTreeMap<&str, usize> = model.commands.values().map(|it| (it.rust_name.as_str(), 0)).collect();
     let mut errors = Vec::new();
@@ -58,7 +57,7 @@ pub(crate) fn check(model: &Model) -> Vec<CodegenError> {
     errors
 }
 
-/// Commands that a cache relies on and that are not in the registry, twice in the table, or at a wrong place in it.
+/// Errors in the table of cached commands: not in the registry, listed twice, or with an impossible effect.
 fn check_cached(registry: &[&str], table: CommandsByReason) -> Vec<CodegenError> {
     let verdicts: BTreeMap<&str, StateCoverage> = all_commands().collect();
     let mut seen = BTreeSet::new();
@@ -84,7 +83,7 @@ fn check_cached(registry: &[&str], table: CommandsByReason) -> Vec<CodegenError>
 
 const REPEATABLE: &str = "REPEATABLE";
 
-/// What caches rely on: the name of the list in `state`, and what it means.
+/// The effects that caches rely on: the name of the list in `state`, and its description.
 const EFFECTS: [(&str, &str); 3] = [
     (REPEATABLE, "Commands that do the same when they are recorded again, while nothing changes that they depend on."),
     ("KEEPS_ATTACHMENTS", "Commands after which a draw accesses its attachments as the draw before did."),
@@ -136,7 +135,7 @@ fn emit_cached(registry: &[&str], table: CommandsByReason, text: &mut SourceText
     }
 }
 
-/// For the ledger.
+/// The entry in the ledger.
 pub(crate) fn verdict(command: &CommandModel) -> String {
     match all_commands().find(|it| it.0 == command.rust_name).map(|it| it.1) {
         Some(StateCoverage::Understood(..)) => "by hand".to_owned(),

@@ -1,4 +1,4 @@
-//! What packing, checking and unpacking a call costs, with 100,000 live objects.
+//! The cost of packing, checking and unpacking a call, with 100,000 live objects.
 
 use std::hint::black_box;
 
@@ -12,7 +12,7 @@ use lavascope_record::pack_context::NoPackContext;
 
 const OBJECTS: u64 = 100_000;
 
-/// The map that the layer uses, full.
+/// A full map of the type that the layer uses.
 struct Live(TaggedMap);
 
 impl IdResolver for Live {
@@ -29,7 +29,7 @@ impl HandleResolver for Live {
     }
 }
 
-/// Handles as an allocator would give them: multiples of 64, scattered.
+/// Handles as from an allocator: scattered multiples of 64.
 fn handle(serial: u64) -> u64 {
     0x7f00_0000_0000 + serial.wrapping_mul(0x9e37_79b1) % (1 << 30) * 64
 }
@@ -74,7 +74,7 @@ fn image_barrier(serial: u64) -> ImageMemoryBarrier2 {
     }
 }
 
-/// A barrier with two images, in C memory that stays where it is.
+/// A barrier with two images, in C memory with stable addresses.
 struct Barrier {
     images: Box<[ImageMemoryBarrier2; 2]>,
     info: Box<DependencyInfo>,
@@ -101,7 +101,7 @@ impl Barrier {
 
 const STREAM_WORDS: usize = 1 << 16;
 
-/// Keeps the stream in the cache, as a stream that is drained would be.
+/// Keeps the buffer in the processor cache, as a buffer that is drained would be.
 fn rewind(stream: &mut RecordBuffer) {
     if stream.words().len() > STREAM_WORDS - 1024 {
         stream.clear();
@@ -127,7 +127,8 @@ fn add_packing<'a>(suite: &mut Suite<'a>, live: &'a Live) {
         run: Box::new(move |times| {
             for call in 0..times {
                 rewind(&mut stream);
-                // SAFETY: a draw has no pointers, and those of a barrier lead into its boxes, with as many elements as it says.
+                // SAFETY: a draw has no pointers. Those of a barrier point into its boxes, with as many elements as it
+                // states.
                 black_box(unsafe { fast_pack::cmd_draw(&mut stream, live, call, black_box(&params)) });
             }
         }),
@@ -142,7 +143,8 @@ fn add_packing<'a>(suite: &mut Suite<'a>, live: &'a Live) {
             let params = barrier.params();
             for call in 0..times {
                 rewind(&mut stream);
-                // SAFETY: a draw has no pointers, and those of a barrier lead into its boxes, with as many elements as it says.
+                // SAFETY: a draw has no pointers. Those of a barrier point into its boxes, with as many elements as it
+                // states.
                 black_box(unsafe { fast_pack::cmd_pipeline_barrier2(&mut stream, live, call, black_box(&params)) });
             }
             black_box(&barrier.images);
@@ -180,14 +182,14 @@ fn add_walked<'a>(suite: &mut Suite<'a>, live: &'a Live) {
             let mut packer = Packer::new(live, &NoPackContext);
             for call in 0..times {
                 rewind(&mut stream);
-                // SAFETY: the barrier's pointers lead into boxes that live as long as this closure.
+                // SAFETY: the pointers of the barrier point into boxes that live as long as this closure.
                 black_box(unsafe { packer.enter(&mut stream, Command::CmdPipelineBarrier2, black_box(image), call) });
             }
         }),
     });
 }
 
-/// Every call names other objects, so that no look-up finds its slot in the cache.
+/// Every call uses other objects, so that each look-up misses the processor cache.
 fn add_cold<'a>(suite: &mut Suite<'a>, live: &'a Live) {
     let mut stream = RecordBuffer::with_capacity(STREAM_WORDS);
     suite.add(Bench {
@@ -202,7 +204,8 @@ fn add_cold<'a>(suite: &mut Suite<'a>, live: &'a Live) {
                     command_buffer: CommandBuffer(object(HandleType::CommandBuffer, serial)),
                     ..draw()
                 };
-                // SAFETY: a draw has no pointers, and those of a barrier lead into its boxes, with as many elements as it says.
+                // SAFETY: a draw has no pointers. Those of a barrier point into its boxes, with as many elements as it
+                // states.
                 black_box(unsafe { fast_pack::cmd_draw(&mut stream, live, call, black_box(&params)) });
             }
         }),
@@ -217,7 +220,8 @@ fn add_cold<'a>(suite: &mut Suite<'a>, live: &'a Live) {
             for call in 0..times {
                 rewind(&mut stream);
                 let params = barriers[call as usize % barriers.len()].params();
-                // SAFETY: a draw has no pointers, and those of a barrier lead into its boxes, with as many elements as it says.
+                // SAFETY: a draw has no pointers. Those of a barrier point into its boxes, with as many elements as it
+                // states.
                 black_box(unsafe { fast_pack::cmd_pipeline_barrier2(&mut stream, live, call, black_box(&params)) });
             }
         }),
@@ -228,7 +232,7 @@ fn add_reading<'a>(suite: &mut Suite<'a>, live: &'a Live) {
     let mut stream = RecordBuffer::with_capacity(STREAM_WORDS);
     let barrier = Barrier::new(40);
     let params = barrier.params();
-    // SAFETY: the pointers of `barrier` lead into its boxes, with as many elements as it says.
+    // SAFETY: the pointers of `barrier` point into its boxes, with as many elements as it states.
     let words = unsafe { fast_pack::cmd_pipeline_barrier2(&mut stream, live, 1, &params) };
     let words = words.unwrap_or_default().to_vec();
     let copy = words.clone();

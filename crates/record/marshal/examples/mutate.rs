@@ -1,4 +1,4 @@
-//! Millions of damaged records: `cargo xtask fuzz`.
+//! Tests millions of damaged records, for `cargo xtask fuzz`.
 
 #[path = "../tests/common/mod.rs"]
 mod common;

@@ -1,20 +1,20 @@
-//! Zeroed memory with stable addresses, for calls laid out again.
+//! Zeroed memory with stable addresses, for unpacked calls.
 
 use std::cell::UnsafeCell;
 
-/// Chunks that are given out piece by piece and reused after [`Arena::clear`].
+/// Chunks of memory that are handed out in pieces and reused after [`Arena::clear`].
 #[derive(Default)]
 pub struct Arena {
-    /// Cells, since what was given out is written while more is asked for.
+    /// Cells, because a piece may be written while another is claimed.
     chunks: Vec<Box<[UnsafeCell<u64>]>>,
-    /// Words used of the last chunk.
+    /// Used words of the last chunk.
     used: usize,
 }
 
 const CHUNK_WORDS: usize = 8 * 1024;
 
 impl Arena {
-    /// Forgets everything; one chunk of the usual size is kept, and what was used of it zeroed.
+    /// Frees all pieces. One chunk of normal size is kept, and its used part is zeroed.
     pub fn clear(&mut self) {
         let last = self.chunks.pop().map(|it| (it, self.used));
         let earlier = self.chunks.drain(..).map(|it| (it, CHUNK_WORDS));
@@ -26,7 +26,7 @@ impl Arena {
         }
     }
 
-    /// Zeroed bytes, aligned to eight. Never null, also for none.
+    /// Zeroed bytes, aligned to eight. Never null, even if `size` is zero.
     pub(crate) fn claim(&mut self, size: usize) -> *mut u8 {
         let words = size.div_ceil(8).max(1);
         let fits = self.chunks.last().is_some_and(|it| it.len() - self.used >= words);
@@ -37,7 +37,7 @@ impl Arena {
         }
         let at = self.used;
         self.used += words;
-        // A shared look at the chunk leaves the pointers into it that were given before as they are.
+        // A shared reference to the chunk does not invalidate the pointers that were handed out before.
         match self.chunks.last() {
             Some(chunk) => UnsafeCell::raw_get(chunk[at..].as_ptr()).cast(),
             None => std::ptr::dangling_mut::<u64>().cast(),

@@ -1,22 +1,22 @@
-//! The application's memory, as the rules read it.
+//! The memory of the application, as an input of the rules of `record`.
 
 use lavascope_record::memory::ReadableMemory;
 
-/// Addresses of this process.
+/// Memory at addresses of this process.
 #[derive(Clone, Copy)]
 pub struct CMemory(());
 
 impl CMemory {
     /// # Safety
     ///
-    /// Until it is dropped, it may only be given to the rules and walkers of `event`, for frames of a call whose pointers
-    /// are valid as the specification demands: those read what it makes readable for that call, and nothing else.
+    /// Until it is dropped, pass it only to the rules and walkers of `record`, and only for frames of a call whose
+    /// pointers are valid as the specification demands. Those read only what it makes readable for that call.
     pub unsafe fn of_this_process() -> CMemory {
         CMemory(())
     }
 }
 
-/// No system maps anything below for a program: what is there is null, or an offset from it.
+/// No system maps lower addresses for a program: such an address is null, or an offset from null.
 const LOWEST_ADDRESS: u64 = 4096;
 
 impl ReadableMemory for CMemory {
@@ -25,8 +25,8 @@ impl ReadableMemory for CMemory {
             return None;
         }
         let address = std::ptr::with_exposed_provenance::<u8>(at as usize);
-        // SAFETY: by the contract of `of_this_process` the rules ask, and only for siblings and structures of a call, which
-        // its valid usage makes readable. The reads are unaligned because an application may hand us any address.
+        // SAFETY: by the contract of `of_this_process` only the rules read, and only siblings and structures of a call,
+        // which its valid usage makes readable. The reads are unaligned, because an application may pass any address.
         unsafe {
             Some(match width {
                 1 => u64::from(address.read()),

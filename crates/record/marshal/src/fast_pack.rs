@@ -1,10 +1,10 @@
-//! Packing in straight lines: what the generated code for the hottest commands is made of.
+//! Fast packing: the functions that the generated straight-line code for frequent commands calls.
 //!
-//! First the size of the whole record is computed and claimed at once, then everything is stored. What is unusual,
-//! a chain above all, is found while computing the size, and the walker does it.
+//! It first computes the size of the whole record and claims it at once, then it stores everything. If it finds
+//! anything unusual, for instance a chain, while computing the size, the walker packs the call.
 //!
-//! Unsafe here rests on what the walker's does: the parameters are those of a call whose pointers are valid as the
-//! specification demands, see [`crate::Packer::enter`].
+//! The unsafe code relies on the same contract as the walker: the parameters are those of a call whose pointers are
+//! valid as the specification demands, see [`crate::Packer::enter`].
 
 use lavascope_abi::desc::HandleAccess;
 use lavascope_abi::{Command, HandleType, Pod, Ptr};
@@ -15,22 +15,22 @@ use crate::record_buffer::RecordBuffer;
 
 pub use crate::generated::*;
 
-/// A structure or parameter image that can be stored in a straight line.
+/// A structure or parameter image that straight-line code can store.
 ///
 /// # Safety
 ///
-/// `WORDS` is the size in words, rounded up. `finish_copy` appends exactly the blocks that `trailing_words` counts, and else writes into
-/// the copy of `it` alone, at multiples of eight where it writes words.
+/// `WORDS` is the size in words, rounded up. `finish_copy` appends exactly the blocks that `trailing_words` counts.
+/// Otherwise it writes only into the copy of `it`, and writes words only at multiples of eight.
 pub(crate) unsafe trait FastPack: Pod {
     const WORDS: usize;
-    /// Whether its bytes are all there is to it.
+    /// Whether it has no pointers and no handles, so that copying its bytes is sufficient.
     const IS_FLAT: bool;
 
-    /// Words of the blocks behind it; none where the walker must do it.
+    /// The size in words of the blocks after it; none if the walker must pack it.
     ///
     /// # Safety
     ///
-    /// Every pointer of `it` is null or leads to as many elements as the field says that counts them, and so do the
+    /// Every pointer of `it` is null or points to as many elements as its length field states. The same holds for the
     /// pointers of those elements.
     #[inline(always)]
     unsafe fn trailing_words(_it: &Self) -> Option<usize> {
@@ -41,23 +41,24 @@ pub(crate) unsafe trait FastPack: Pod {
     ///
     /// # Safety
     ///
-    /// `it` keeps the contract of [`FastPack::trailing_words`], which gave a number. The copy lies at `at`, a multiple of the
-    /// alignment, in the record being stored, which has room for so many words at its cursor.
+    /// `it` satisfies the contract of [`FastPack::trailing_words`], which returned a number. The copy is at `at`, a
+    /// multiple of the alignment, in the record that is being written. At its cursor the record has room for that
+    /// number of words.
     #[inline(always)]
     unsafe fn finish_copy<I: IdResolver + ?Sized>(_it: &Self, _at: usize, _lines: &mut RecordWriter<'_, I>) {}
 }
 
-/// Words of an array of bytes.
+/// The size in words of an array of bytes.
 #[inline(always)]
 pub(crate) fn byte_words(address: u64, size: usize) -> usize {
     if address == 0 { 0 } else { size.div_ceil(8) }
 }
 
-/// Words of an array of structures and of all that is behind them.
+/// The size in words of an array of structures with all blocks after it.
 ///
 /// # Safety
 ///
-/// `first` is null or leads to `count` elements, each of which keeps the contract of [`FastPack::trailing_words`].
+/// `first` is null or points to `count` elements that satisfy the contract of [`FastPack::trailing_words`].
 #[inline(always)]
 pub(crate) unsafe fn array_words<T: FastPack>(first: Ptr<T>, count: usize) -> Option<usize> {
     if first.is_null() {
@@ -66,33 +67,34 @@ pub(crate) unsafe fn array_words<T: FastPack>(first: Ptr<T>, count: usize) -> Op
     let mut words = (size_of::<T>() * count).div_ceil(8);
     if !T::IS_FLAT {
         for index in 0..count {
-            // SAFETY: `first` is not null, so by the contract it leads to `count` elements, and `index` is less.
+            // SAFETY: `first` is not null, so by the contract it points to `count` elements, and `index` is less.
             let value = unsafe { &*first.as_ptr().add(index) };
-            // SAFETY: by the contract each element keeps that of `trailing_words`.
+            // SAFETY: by the contract each element satisfies that of `trailing_words`.
             words += unsafe { T::trailing_words(value) }?;
         }
     }
     Some(words)
 }
 
-/// Where records are stored: in a stream of their own, or right where they shall stay.
+/// Where records are written: to a buffer, or directly to their final place.
 ///
 /// # Safety
 ///
-/// What [`RecordSpace::claim`] gives must lead to room for so many words that nobody else uses until the next call on the space.
+/// [`RecordSpace::claim`] must return a pointer to that many words, which nobody else uses until the next call on the
+/// space.
 pub unsafe trait RecordSpace {
-    /// Room for a record of so many words, which the caller writes.
+    /// Claims space for a record of this size, which the caller writes.
     fn claim(&mut self, words: usize) -> *mut u64;
 
-    /// The record, now that it is written.
+    /// Returns the written record.
     ///
     /// # Safety
     ///
-    /// `words` must be what was claimed last, and every word of it written.
+    /// `words` must be the size that was claimed last, and every word must be written.
     unsafe fn commit(&mut self, words: usize) -> &[u64];
 }
 
-// SAFETY: `claim_record` reserves room for so many words behind the last one, and a stream is one thread's at a time.
+// SAFETY: `claim_record` reserves the words after the last record, and only one thread uses a buffer.
 unsafe impl RecordSpace for RecordBuffer {
     #[inline(always)]
     fn claim(&mut self, words: usize) -> *mut u64 {
@@ -101,25 +103,25 @@ unsafe impl RecordSpace for RecordBuffer {
 
     #[inline(always)]
     unsafe fn commit(&mut self, words: usize) -> &[u64] {
-        // SAFETY: `claim` is `claim_record`, so by the contract that one was asked for `words`, and they are written.
+        // SAFETY: `claim` is `claim_record`. By the contract `words` were claimed and are written.
         unsafe { self.commit_record(words) }
     }
 }
 
-/// A record being stored.
+/// A record that is being written.
 pub(crate) struct RecordWriter<'a, I: ?Sized> {
     base: *mut u8,
-    /// Where the next block goes, in bytes.
+    /// The offset in bytes of the next block.
     cursor: usize,
     ids: &'a I,
 }
 
 impl<I: IdResolver + ?Sized> RecordWriter<'_, I> {
-    /// Stores the record of a call with these parameters.
+    /// Writes the record of a call with these parameters.
     ///
     /// # Safety
     ///
-    /// `it` keeps the contract of [`FastPack::trailing_words`].
+    /// `it` satisfies the contract of [`FastPack::trailing_words`].
     #[inline(always)]
     pub(crate) unsafe fn write_record<'s, S: RecordSpace, T: FastPack>(
         space: &'s mut S,
@@ -128,40 +130,41 @@ impl<I: IdResolver + ?Sized> RecordWriter<'_, I> {
         call: u64,
         value: &T,
     ) -> Option<&'s [u64]> {
-        // SAFETY: `it` keeps the contract of `trailing_words`, by that of this function.
+        // SAFETY: by the contract of this function, `it` satisfies that of `trailing_words`.
         let words = HEADER_SIZE / 8 + T::WORDS + unsafe { T::trailing_words(value) }?;
         let base = space.claim(words).cast::<u8>();
         let mut lines = RecordWriter { base, cursor: HEADER_SIZE + T::WORDS * 8, ids };
-        // SAFETY: the head is the first two words of the record, which `RecordSpace` gave room for.
+        // SAFETY: the header is the first two words of the record, for which `RecordSpace` returned space.
         unsafe { lines.word(0, words as u64 | (command as u64) << 32) };
-        // SAFETY: the second word of the head.
+        // SAFETY: this is the second word of the header.
         unsafe { lines.word(8, call & CALL_MAX) };
-        // SAFETY: `RecordSpace` gave room for the head, `WORDS` words of parameters, which `FastPack` says is their size, and more;
-        // nobody else has that, so it is apart from `it`.
+        // SAFETY: `RecordSpace` returned space for the header, for `WORDS` words of parameters, which `FastPack`
+        // guarantees as their size, and for the blocks. Nobody else uses it, so it does not overlap `it`.
         unsafe { std::ptr::copy_nonoverlapping(value, base.add(HEADER_SIZE).cast::<T>(), 1) };
-        // SAFETY: `trailing_words` counted what comes behind the copy at `HEADER_SIZE`, and the record has room for it at the cursor.
+        // SAFETY: `trailing_words` counted the blocks after the copy at `HEADER_SIZE`, and the record has space for
+        // them at the cursor.
         unsafe { T::finish_copy(value, HEADER_SIZE, &mut lines) };
         debug_assert_eq!(lines.cursor, words * 8, "the size was computed before");
-        // SAFETY: `words` were claimed. Head and parameters are written, and `finish_copy` writes the blocks that `trailing_words`
-        // counted, as `FastPack` demands.
+        // SAFETY: `words` were claimed. Header and parameters are written, and by the contract of `FastPack`
+        // `finish_copy` writes the blocks that `trailing_words` counted.
         Some(unsafe { space.commit(words) })
     }
 
     /// # Safety
     ///
-    /// A word of the record begins at `at`, a multiple of eight.
+    /// `at` is a multiple of eight, and the word there is in the record.
     #[inline(always)]
     pub(crate) unsafe fn word(&mut self, at: usize, value: u64) {
-        // SAFETY: the word is in the record, which `RecordSpace` gave room for, by the contract.
+        // SAFETY: by the contract the word is in the record, for which `RecordSpace` returned space.
         unsafe { self.base.add(at).cast::<u64>().write(value) };
     }
 
     /// # Safety
     ///
-    /// A word of the record that was written begins at `at`, a multiple of eight.
+    /// `at` is a multiple of eight, and the word there is in the record and was written.
     #[inline(always)]
     pub(crate) unsafe fn read(&self, at: usize) -> u64 {
-        // SAFETY: the word is in the record and was written, by the contract.
+        // SAFETY: by the contract the word is in the record and was written.
         unsafe { self.base.add(at).cast::<u64>().read() }
     }
 
@@ -170,7 +173,7 @@ impl<I: IdResolver + ?Sized> RecordWriter<'_, I> {
     /// The bytes are in the record.
     #[inline(always)]
     pub(crate) unsafe fn zero(&mut self, at: usize, size: usize) {
-        // SAFETY: the bytes are in the record, which `RecordSpace` gave room for, by the contract.
+        // SAFETY: by the contract the bytes are in the record, for which `RecordSpace` returned space.
         unsafe { self.base.add(at).write_bytes(0, size) };
     }
 
@@ -180,16 +183,16 @@ impl<I: IdResolver + ?Sized> RecordWriter<'_, I> {
     #[inline(always)]
     pub(crate) unsafe fn handle(&mut self, at: usize, ty: HandleType, handle: u64, access: HandleAccess) {
         let id = if handle == 0 { 0 } else { self.ids.id(ty, handle, access).raw() };
-        // SAFETY: a word of the record begins at `at`, by the contract.
+        // SAFETY: by the contract `at` is a word of the record.
         unsafe { self.word(at, id) };
     }
 
-    /// What goes into the slot of a pointer, and where its block begins if there is one.
+    /// Writes a pointer and copies its target into a new block. Returns the offset of the block if there is one.
     ///
     /// # Safety
     ///
-    /// A word of the record begins at `at`. `address` is null or leads to `size` bytes, for which the record has room at
-    /// the cursor.
+    /// `at` is the offset of a word of the record. `address` is null or points to `size` bytes, for which the record
+    /// has space at the cursor.
     #[inline(always)]
     unsafe fn slot(&mut self, at: usize, address: u64, size: usize) -> Option<usize> {
         let first = self.cursor;
@@ -198,19 +201,19 @@ impl<I: IdResolver + ?Sized> RecordWriter<'_, I> {
             (_, 0) => Ptr::<u8>::EMPTY.0,
             _ => first as u64,
         };
-        // SAFETY: a word of the record begins at `at`, by the contract.
+        // SAFETY: by the contract `at` is a word of the record.
         unsafe { self.word(at, slot) };
         if address == 0 || size == 0 {
             return None;
         }
         self.cursor = first + size.next_multiple_of(8);
         if !size.is_multiple_of(8) {
-            // SAFETY: the last word of the block, for which the record has room by the contract.
+            // SAFETY: this is the last word of the block, for which the record has space by the contract.
             unsafe { self.word(self.cursor - 8, 0) };
         }
         let from = std::ptr::with_exposed_provenance::<u8>(address as usize);
-        // SAFETY: `address` is not null here, so by the contract it leads to `size` bytes, and the record has room for them
-        // at `first`. The record is nobody else's, so the two are apart.
+        // SAFETY: `address` is not null here. So by the contract it points to `size` bytes, and the record has space
+        // for them at `first`. Nobody else uses the record, so the two do not overlap.
         unsafe { std::ptr::copy_nonoverlapping(from, self.base.add(first), size) };
         Some(first)
     }
@@ -220,7 +223,7 @@ impl<I: IdResolver + ?Sized> RecordWriter<'_, I> {
     /// As for [`RecordWriter::slot`].
     #[inline(always)]
     pub(crate) unsafe fn values(&mut self, at: usize, address: u64, size: usize) {
-        // SAFETY: `slot` asks for what this function asks for, of the same three numbers.
+        // SAFETY: `slot` has the same contract for the same arguments.
         unsafe { self.slot(at, address, size) };
     }
 
@@ -236,32 +239,32 @@ impl<I: IdResolver + ?Sized> RecordWriter<'_, I> {
         ty: HandleType,
         access: HandleAccess,
     ) {
-        // SAFETY: by the contract `address` leads to `count` handles, of eight bytes each, and there is room for them.
+        // SAFETY: by the contract `address` points to `count` handles of eight bytes each, and there is space for them.
         let Some(first) = (unsafe { self.slot(at, address, count * 8) }) else { return };
         for index in 0..count {
             // SAFETY: `slot` copied `count` words to `first`, a multiple of eight, and `index` is less.
             let handle = unsafe { self.read(first + index * 8) };
-            // SAFETY: the word that was just read.
+            // SAFETY: this word was just read.
             unsafe { self.handle(first + index * 8, ty, handle, access) };
         }
     }
 
     /// # Safety
     ///
-    /// As for [`RecordWriter::slot`], of `count` elements that keep the contract of [`FastPack::trailing_words`], with room for what is
-    /// behind them, too.
+    /// As for [`RecordWriter::slot`], for `count` elements that satisfy the contract of [`FastPack::trailing_words`].
+    /// The record has space for their blocks, too.
     #[inline(always)]
     pub(crate) unsafe fn blocks<T: FastPack>(&mut self, at: usize, first: Ptr<T>, count: usize) {
-        // SAFETY: by the contract `first` leads to `count` elements, and there is room for them.
+        // SAFETY: by the contract `first` points to `count` elements, and there is space for them.
         let Some(block) = (unsafe { self.slot(at, first.0, count * size_of::<T>()) }) else { return };
         if T::IS_FLAT {
             return;
         }
         for index in 0..count {
-            // SAFETY: `slot` gave a block, so `first` is not null; by the contract it leads to `count` elements.
+            // SAFETY: `slot` returned a block, so `first` is not null; by the contract it points to `count` elements.
             let value = unsafe { &*first.as_ptr().add(index) };
-            // SAFETY: the element keeps the contract of `trailing_words`. `slot` copied it to here, and the record has room for
-            // what is behind it.
+            // SAFETY: the element satisfies the contract of `trailing_words`. `slot` copied it here, and the record has
+            // space for its blocks.
             unsafe { T::finish_copy(value, block + index * size_of::<T>(), self) };
         }
     }

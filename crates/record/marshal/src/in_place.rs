@@ -1,8 +1,8 @@
-//! Records made into C memory where they lie: what the generated code for the hottest commands is made of.
+//! In-place unpacking: the functions that the generated code for frequent commands calls.
 //!
-//! A record is the image of its call already, with ids for handles and offsets for pointers. First everything is looked
-//! at, as `check` does and as strictly; then ids become handles and offsets addresses. What is unusual, a chain above
-//! all, does not fit: the record stays as it is, and the walkers check and unpack it.
+//! A record already is the image of its call, with ids for handles and offsets for pointers. First everything is
+//! checked, as strictly as `check` does. Then handles replace ids and addresses replace offsets. If the record has
+//! anything unusual, for instance a chain, it is left unchanged, and the walkers check and unpack it.
 
 use lavascope_abi::{HandleType, ObjectId, Pod, Ptr};
 use lavascope_record::encoding::{HEADER_SIZE, RecordHeader};
@@ -11,43 +11,44 @@ use crate::unpack::{HandleResolver, opaque_address};
 
 pub use crate::generated::in_place::unpacker_for;
 
-/// Makes a record into C memory. False where only the walkers can: then nothing was changed.
+/// Converts a record into C memory in place. Returns false and changes nothing if only the walkers can do it.
 pub type UnpackInPlace<H> = fn(&mut [u64], &H) -> bool;
 
-/// Parameters or a structure that can be made into C memory where they lie.
+/// Parameters or a structure that can be unpacked in place.
 ///
-/// Only its implementations are given a [`InPlaceChecker`] or a [`InPlaceWriter`], so nobody else can ask those for places.
+/// Only implementations get an [`InPlaceChecker`] or an [`InPlaceWriter`], so no other code can access offsets through
+/// them.
 ///
 /// # Safety
 ///
-/// `check_at` asks only for places of the image at `at`, which has `SIZE` bytes, and of blocks that it was given, for
-/// words at multiples of eight. `unpack_at` asks only for places that a `check_at` of the same image asked for, which
-/// returned true.
+/// `check_at` accesses only the `SIZE` bytes of the image at `at` and the blocks that it got, and words only at
+/// multiples of eight. `unpack_at` accesses only offsets that `check_at` accessed for the same image, after it returned
+/// true.
 pub(crate) unsafe trait InPlaceImage: Pod {
-    /// Bytes of it.
+    /// Size in bytes.
     const SIZE: usize;
-    /// Whether its bytes are all there is to it.
+    /// Whether it has no pointers and no handles, so that nothing is to be unpacked.
     const IS_FLAT: bool;
 
-    /// Whether the image at `at` is what it should be, with all that is behind it.
+    /// Whether the image at `at` and all of its blocks are valid.
     #[inline(always)]
     fn check_at(_at: usize, _it: &mut InPlaceChecker<'_>) -> bool {
         true
     }
 
-    /// Changes what means something else here. It fits.
+    /// Replaces ids and offsets. The image must have passed `check_at`.
     #[inline(always)]
     fn unpack_at<H: HandleResolver + ?Sized>(_at: usize, _it: &mut InPlaceWriter<'_, H>) {}
 }
 
-/// The record of a call with parameters `T`, without order edges.
+/// Unpacks the record of a call with parameters `T`, without order edges.
 pub(crate) fn unpack_record<T: InPlaceImage, H: HandleResolver + ?Sized>(words: &mut [u64], handles: &H) -> bool {
     let first = HEADER_SIZE + T::SIZE.next_multiple_of(8);
     if words.len() * 8 < first || RecordHeader::from_words(words[0], 0).omissions != 0 {
         return false;
     }
     let mut fits = InPlaceChecker { words, cursor: first };
-    // `InPlaceChecker` checks that the padding behind a block is zero.
+    // `InPlaceChecker` checks that the padding after a block is zero.
     if !T::check_at(HEADER_SIZE, &mut fits) || fits.cursor != fits.words.len() * 8 {
         return false;
     }
@@ -56,10 +57,10 @@ pub(crate) fn unpack_record<T: InPlaceImage, H: HandleResolver + ?Sized>(words: 
     true
 }
 
-/// A record being looked at.
+/// A record that is being checked.
 pub(crate) struct InPlaceChecker<'a> {
     words: &'a [u64],
-    /// Where the next block must begin, in bytes; never behind the end.
+    /// The offset at which the next block must begin; never after the end of the record.
     cursor: usize,
 }
 
@@ -67,18 +68,19 @@ impl InPlaceChecker<'_> {
     #[inline(always)]
     fn word(&self, at: usize) -> u64 {
         debug_assert!(at.is_multiple_of(8) && at < self.cursor, "what is looked at was claimed");
-        // SAFETY: by the contract of `InPlaceImage`, `at` lies in an image or block that was given, and `block` and `unpack_record` give
-        // what ends before the cursor, which is never behind the end of the words.
+        // SAFETY: by the contract of `InPlaceImage`, `at` is in an image or in a block that it got. `block` and
+        // `unpack_record` return only blocks and images that end before the cursor, which is never after the end of the
+        // words.
         unsafe { *self.words.get_unchecked(at / 8) }
     }
 
-    /// A number of one, two, four or eight bytes.
+    /// Reads an integer of one, two, four or eight bytes.
     #[inline(always)]
     pub(crate) fn number<const WIDTH: usize>(&self, at: usize) -> u64 {
         number::<WIDTH>(self.word(at & !7), at)
     }
 
-    /// Whether so many bytes, which do not cross the end of a word unless they are whole words, are zero.
+    /// Whether these bytes are zero. They are whole words, or do not cross the end of a word.
     #[inline(always)]
     pub(crate) fn is_zero(&self, at: usize, size: usize) -> bool {
         let (first, end) = (at & !7, at + size);
@@ -99,7 +101,7 @@ impl InPlaceChecker<'_> {
         (0..count).all(|it| ObjectId::from_raw_typed(self.word(at + it * 8), ty).is_some())
     }
 
-    /// The block behind a pointer: none where it does not fit, zero where there is nothing.
+    /// The block of a pointer: none if it is invalid, zero for a null pointer.
     #[inline(always)]
     fn block(&mut self, at: usize, count: u64, size: usize) -> Option<usize> {
         let slot = self.word(at);
@@ -152,7 +154,7 @@ fn number<const WIDTH: usize>(word: u64, at: usize) -> u64 {
     (word >> (8 * (at % 8))) & (u64::MAX >> (64 - 8 * WIDTH))
 }
 
-/// A record that fits, on its way to C memory.
+/// A checked record that is being unpacked.
 pub(crate) struct InPlaceWriter<'a, H: ?Sized> {
     base: *mut u8,
     handles: &'a H,
@@ -161,16 +163,16 @@ pub(crate) struct InPlaceWriter<'a, H: ?Sized> {
 impl<H: HandleResolver + ?Sized> InPlaceWriter<'_, H> {
     #[inline(always)]
     fn read(&self, at: usize) -> u64 {
-        // SAFETY: `unpack_record` makes an `InPlaceWriter` after `check_at` returned true. By the contract of
-        // `InPlaceImage`, `check_at` asked for this place, too. `InPlaceChecker` gives it only if it lies in the record.
-        // The record is made of words, and `at` is a multiple of eight.
+        // SAFETY: `unpack_record` creates an `InPlaceWriter` after `check_at` returned true. By the contract of
+        // `InPlaceImage`, `check_at` has read this offset, too. `InPlaceChecker` allows that only if it is in the
+        // record. The record consists of words, and `at` is a multiple of eight.
         unsafe { self.base.add(at).cast::<u64>().read() }
     }
 
     #[inline(always)]
     fn write(&mut self, at: usize, value: u64) {
-        // SAFETY: by the contract of `InPlaceImage`, `check_at` asked for this place, which therefore lies in the record.
-        // `unpack_record` borrows the record mutably, and accesses it through the `InPlaceWriter` alone.
+        // SAFETY: by the contract of `InPlaceImage`, `check_at` has read this offset, so it is in the record.
+        // `unpack_record` borrows the record mutably, and accesses it only through the `InPlaceWriter`.
         unsafe { self.base.add(at).cast::<u64>().write(value) };
     }
 
@@ -179,7 +181,7 @@ impl<H: HandleResolver + ?Sized> InPlaceWriter<'_, H> {
         number::<WIDTH>(self.read(at & !7), at)
     }
 
-    /// Handles of here for so many ids.
+    /// Replaces `count` ids by handles of this process.
     #[inline(always)]
     pub(crate) fn translate_handles(&mut self, at: usize, count: usize, ty: HandleType) {
         for value in 0..count {
@@ -192,7 +194,7 @@ impl<H: HandleResolver + ?Sized> InPlaceWriter<'_, H> {
         }
     }
 
-    /// The address for an offset, which is given if there is one.
+    /// Replaces an offset by an address. Returns the offset if there is one.
     #[inline(always)]
     pub(crate) fn pointer(&mut self, at: usize) -> Option<usize> {
         let slot = self.read(at) as usize;

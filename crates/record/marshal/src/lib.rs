@@ -1,13 +1,13 @@
 //! Packs C memory into records and unpacks them again.
 //!
-//! [`Packer`] walks any call by the tables of `abi`. [`fast_pack`] has the hottest commands as straight-line generated
-//! code; a test holds it byte-equal to the walker. [`unpack`] lays a record out as C memory again, with handles of
-//! another process. [`in_place`] does that where the record lies; a test packs what it gives and damages what it gets.
-//! Anything unusual in a call, a `pNext` chain above all, is left to the walkers.
+//! [`Packer`] walks any call by the tables of `abi`. [`fast_pack`] has generated straight-line code for frequent
+//! commands; a test checks that its records equal those of the walker. [`unpack`] converts a record to C memory, with
+//! the handles of another process. [`in_place`] does so without a copy; a test packs its results again and passes it
+//! damaged records. Calls with anything unusual, for instance a `pNext` chain, are left to the walkers.
 //!
-//! This is where raw pointers of an application are followed, and nowhere else. What may be garbage is decided by the
-//! rules of `record`; what must be valid is the application's duty under the specification. A null pointer where the
-//! specification wants none is taken as null.
+//! Only this crate dereferences raw pointers of an application. The rules of `record` decide which pointers may be
+//! invalid and are not read. All others must be valid by the specification. A null pointer is accepted even where the
+//! specification forbids it.
 
 mod arena;
 mod c_memory;

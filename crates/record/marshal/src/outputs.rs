@@ -1,17 +1,16 @@
-//! The image of a call's result and outputs, gathered from its parameters after it returned.
+//! Gathers the result and the outputs of a call into an image, from its parameters after it returned.
 //!
-//! Before the call an output structure is packed as a skeleton: its type, its chain, the capacities of its arrays.
-//! Which return codes leave outputs unwritten is in the overrides of `codegen`.
+//! Before the call, only the inputs of an output structure are packed: its type, its chain, the capacities of its
+//! arrays. The overrides of `codegen` list the return codes that leave outputs unwritten.
 
 use lavascope_abi::desc::{CommandDesc, Field, IntegerLocation, OutputSource, ResultKind, Written};
 use lavascope_record::memory::ReadableMemory;
 
 use crate::c_memory::CMemory;
 
-/// Fills `image` with what `Packer::leave` packs, and says whether the command has outputs at all.
+/// Fills `image` with the input of `Packer::leave`. Returns whether the command has outputs at all.
 ///
-/// `result` is the return value, widened. Outputs that the call did not write are left null, so that nobody reads
-/// them.
+/// `result` is the return value, widened. Outputs that the call did not write are null, so they are not read.
 ///
 /// # Safety
 ///
@@ -19,8 +18,8 @@ use crate::c_memory::CMemory;
 /// the specification demands.
 pub unsafe fn outputs_image(desc: &CommandDesc, parameters: *const u8, result: u64, image: &mut Vec<u64>) -> bool {
     let Some(outputs) = desc.outputs else { return false };
-    // SAFETY: it stays in this function, which reads parameters and what they lead to, at places that the tables give for
-    // this command; by the contract `parameters` are those of such a call, whose pointers are valid.
+    // SAFETY: it stays in this function. The function reads parameters and their targets at offsets from the tables of
+    // this command. By the contract `parameters` belong to such a call, with valid pointers.
     let memory = unsafe { CMemory::of_this_process() };
     let base = parameters.expose_provenance() as u64;
     let is_written = is_written(outputs.result, result);
@@ -51,7 +50,7 @@ fn is_written(kind: ResultKind, result: u64) -> bool {
     }
 }
 
-/// Parameters are at most a word, results and counts too.
+/// Size in bytes of a parameter, a result or a count; at most a word.
 fn width(field: &Field) -> usize {
     use lavascope_abi::desc::Ty;
     match field.ty {

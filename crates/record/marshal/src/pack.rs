@@ -1,7 +1,7 @@
-//! *Pack*: C memory to a record.
+//! Packs C memory into a record.
 //!
-//! The bytes of a structure are copied whole; then its work is done: padding zeroed, handles looked up, pointers
-//! followed, each target a new block at the cursor, depth first.
+//! It copies the bytes of a structure, then applies its fixups: padding is zeroed, handles are replaced by ids, and the
+//! target of each pointer becomes a new block at the cursor, depth first.
 
 use lavascope_abi::desc::{Blob, Case, Fixup, HandleAccess, Layout, Pointee, Pointer, ReadCondition, Span};
 use lavascope_abi::{Command, HandleType, ObjectId, Ptr, structure_by_type};
@@ -19,49 +19,49 @@ use lavascope_record::walk::{
 use crate::c_memory::CMemory;
 use crate::record_buffer::RecordBuffer;
 
-/// The names of objects.
+/// Maps handles to object ids.
 pub trait IdResolver {
-    /// The id of a handle that is not null; [`ObjectId::unknown`] for one that nobody created.
-    /// `access` tells whether the call has the object to itself.
+    /// The id of a handle that is not null; [`ObjectId::unknown`] for a handle that was never created. `access` tells
+    /// whether the call requires external synchronization of the object.
     fn id(&self, ty: HandleType, handle: u64, access: HandleAccess) -> ObjectId;
 }
 
-/// A pointer that is read under a condition, met while packing.
+/// A pointer that is read under a condition, found while packing.
 #[derive(Clone, Copy)]
 pub struct ConditionalPointer {
-    /// Where the pointer lies.
+    /// The address of the pointer itself.
     pub address: u64,
     pub owner: &'static Layout,
     pub pointer_use: PointerUse,
 }
 
-/// Makes records of calls. One per call, on the application's thread.
+/// Makes the record of a call, on the application's thread.
 pub struct Packer<'a, I: ?Sized, F: ?Sized> {
     pub ids: &'a I,
     pub context: &'a F,
-    /// The pointers that were ignored or followed under a condition, where somebody wants to know.
+    /// Set to collect the conditional pointers, both ignored and read ones.
     pub conditional: Option<Vec<ConditionalPointer>>,
     memory: CMemory,
     omissions: Omissions,
-    /// The command whose parameters or outputs are packed.
+    /// The command whose parameters or outputs are being packed.
     item: &'static str,
 }
 
 impl<'a, I: IdResolver + ?Sized, F: PackContext + ?Sized> Packer<'a, I, F> {
     pub fn new(ids: &'a I, facts: &'a F) -> Self {
-        // SAFETY: it stays in the packer, which gives it to the rules in `pack` and what that calls; the functions that lead
-        // there are unsafe and demand an image whose pointers are valid.
+        // SAFETY: it stays in the packer, which passes it to the rules only in `pack` and the functions it calls. The
+        // functions that call `pack` are unsafe and require an image with valid pointers.
         let memory = unsafe { CMemory::of_this_process() };
         Packer { ids, context: facts, conditional: None, memory, omissions: Omissions::default(), item: "" }
     }
 
-    /// Packs the parameters at `image` before the driver sees the call.
+    /// Packs the parameters at `image`, before the driver executes the call.
     ///
     /// # Safety
     ///
-    /// `image` must lead to the parameters of a call of `command`. Their pointers, and those of what they lead to, must be
-    /// valid as the valid usage of the command demands for what it reads, until this returns. What the facts say of the
-    /// objects of the call must be so.
+    /// `image` must point to the parameters of a call of `command`. Until this returns, their pointers and those of
+    /// their targets must be valid as the valid usage of the command demands for its inputs. The pack context must be
+    /// right about the objects of the call.
     pub unsafe fn enter<'s>(
         &mut self,
         stream: &'s mut RecordBuffer,
@@ -69,17 +69,17 @@ impl<'a, I: IdResolver + ?Sized, F: PackContext + ?Sized> Packer<'a, I, F> {
         image: *const u8,
         call: u64,
     ) -> &'s [u64] {
-        // SAFETY: by the contract the image is of these parameters, with pointers that are valid for what is read.
+        // SAFETY: by the contract the image has these parameters, and pointers that are valid for reading the inputs.
         unsafe { self.pack(stream, command.desc().parameters, WalkPass::Enter, image) };
         stream.end(command, RecordPhase::Enter, call, self.omissions)
     }
 
-    /// Packs the outputs at `image`, as `outputs_image` gives them; none for a command without any.
+    /// Packs the outputs at `image`, as `outputs_image` gathers them; none for a command without outputs.
     ///
     /// # Safety
     ///
-    /// `image` must lead to the outputs of a call of `command` that returned. Their pointers must be valid for what the
-    /// command has written, until this returns.
+    /// `image` must point to the outputs of a call of `command` that returned. Until this returns, their pointers must
+    /// be valid for what the command has written.
     pub unsafe fn leave<'s>(
         &mut self,
         stream: &'s mut RecordBuffer,
@@ -87,14 +87,14 @@ impl<'a, I: IdResolver + ?Sized, F: PackContext + ?Sized> Packer<'a, I, F> {
         image: *const u8,
         call: u64,
     ) -> Option<&'s [u64]> {
-        // SAFETY: by the contract the image is of these outputs, with pointers that are valid for what was written.
+        // SAFETY: by the contract the image has these outputs, and pointers that are valid for what was written.
         unsafe { self.pack(stream, command.desc().outputs?.layout, WalkPass::Leave, image) };
         Some(stream.end(command, RecordPhase::Leave, call, self.omissions))
     }
 
     /// # Safety
     ///
-    /// `image` must be of this layout, and its pointers valid for what the pass follows, by the tables.
+    /// `image` must have this layout, and its pointers must be valid for everything that the pass reads by the tables.
     unsafe fn pack(&mut self, stream: &mut RecordBuffer, layout: &'static Layout, pass: WalkPass, image: *const u8) {
         self.omissions = Omissions::default();
         self.item = layout.name;
@@ -105,11 +105,11 @@ impl<'a, I: IdResolver + ?Sized, F: PackContext + ?Sized> Packer<'a, I, F> {
         self.structure(stream, &root, at, pass);
     }
 
-    /// Packs one structure as if it were the image of a call. For tests of structures on their own.
+    /// Packs one structure as if it were the image of a call, for tests.
     ///
     /// # Safety
     ///
-    /// `image` must be of this layout, and its pointers valid as the valid usage of the structure demands.
+    /// `image` must have this layout, and its pointers must be valid as the valid usage of the structure demands.
     pub unsafe fn pack_structure<'s>(
         &mut self,
         stream: &'s mut RecordBuffer,
@@ -117,22 +117,23 @@ impl<'a, I: IdResolver + ?Sized, F: PackContext + ?Sized> Packer<'a, I, F> {
         pass: WalkPass,
         image: *const u8,
     ) -> (&'s [u64], Omissions) {
-        // SAFETY: by the contract the image is of this layout, with valid pointers.
+        // SAFETY: by the contract the image has this layout and valid pointers.
         unsafe { self.pack(stream, layout, pass, image) };
         (stream.last_record(), self.omissions)
     }
 
     fn copy(&self, stream: &mut RecordBuffer, at: usize, from: u64, size: usize) {
         let from = std::ptr::with_exposed_provenance::<u8>(from as usize);
-        // SAFETY: everything here claims a block before it copies into it, and `at` and `size` are those of the block or of a
-        // span of the structure that lies there, which the tables give.
+        // SAFETY: a block is always claimed before it is copied into. `at` and `size` are those of the block, or of a
+        // span of the structure in it, from the tables.
         let to = unsafe { stream.bytes(at, size) }.as_mut_ptr();
-        // SAFETY: `pack` is the one way here. By its contract the image and what its pointers lead to can be read, and the
-        // walk asks for no more bytes than the tables and the counts beside a pointer say. The stream is ours, so apart.
+        // SAFETY: only `pack` leads here. By its contract the image and the targets of its pointers are readable, and
+        // the walk reads only as many bytes as the tables and length fields state. The buffer is ours, so the two do
+        // not overlap.
         unsafe { std::ptr::copy_nonoverlapping(from, to, size) };
     }
 
-    /// The bytes are there already; this does what is left to do with them.
+    /// Applies the fixups of a structure whose bytes are already copied.
     fn structure(&mut self, stream: &mut RecordBuffer, frame: &StructFrame<'_>, at: usize, pass: WalkPass) {
         if pass == WalkPass::Skeleton {
             // SAFETY: the structure was copied to `at`, into a block that was claimed for it.
@@ -149,12 +150,12 @@ impl<'a, I: IdResolver + ?Sized, F: PackContext + ?Sized> Packer<'a, I, F> {
 
     fn gaps(&self, stream: &mut RecordBuffer, at: usize, gaps: &[Span]) {
         for gap in gaps {
-            // SAFETY: a gap lies in its structure, by the tables, and that in a block that was claimed for it.
+            // SAFETY: by the tables a gap is inside its structure, and that is in a block that was claimed for it.
             unsafe { stream.zero(at + gap.at as usize, gap.size as usize) };
         }
     }
 
-    /// `at` is where the structure lies in the record.
+    /// `at` is the offset of the structure in the record.
     fn work(&mut self, stream: &mut RecordBuffer, frame: &StructFrame<'_>, at: usize, work: &Fixup, pass: WalkPass) {
         let from = frame.base + u64::from(work.at());
         let to = at + work.at() as usize;
@@ -179,7 +180,7 @@ impl<'a, I: IdResolver + ?Sized, F: PackContext + ?Sized> Packer<'a, I, F> {
             }
             Fixup::Tail { array, element, count } => {
                 let used = rules::used_tail_size(&self.memory, frame, *array, *element, *count) as usize;
-                // SAFETY: `used` is at most the size of the array, a field of the structure in the block that was claimed.
+                // SAFETY: `used` is at most the size of the array, a field of the structure in the claimed block.
                 unsafe { stream.zero(to + used, array.size as usize - used) };
             }
             Fixup::DeviceOrHost { .. } => self.device_or_host(stream, to),
@@ -196,7 +197,7 @@ impl<'a, I: IdResolver + ?Sized, F: PackContext + ?Sized> Packer<'a, I, F> {
         pass: WalkPass,
     ) {
         let used = case.map_or(0, |it| it.size as usize);
-        // SAFETY: a case is not larger than its union, by the tables, and that lies in a block that was claimed for it.
+        // SAFETY: by the tables a case is not larger than its union, and that is in a block that was claimed for it.
         unsafe { stream.zero(at + union.at as usize + used, union.size as usize - used) };
         let Some(case) = case else { return };
         self.gaps(stream, at, case.gaps);
@@ -207,7 +208,7 @@ impl<'a, I: IdResolver + ?Sized, F: PackContext + ?Sized> Packer<'a, I, F> {
 
     fn device_or_host(&mut self, stream: &mut RecordBuffer, to: usize) {
         if ignores_addresses(self.item) {
-            // Not looked at, but for whether there is a transform.
+            // Only whether there is a transform is recorded.
             opaque(stream, to);
         } else if uses_host_addresses(self.item) {
             opaque(stream, to);
@@ -228,9 +229,9 @@ impl<'a, I: IdResolver + ?Sized, F: PackContext + ?Sized> Packer<'a, I, F> {
         if handle == 0 { 0 } else { self.ids.id(ty, handle, access).raw() }
     }
 
-    /// What lies behind a text's end is not the call's.
+    /// Bytes after the terminator of a string are not part of the call, so they are zeroed.
     fn fixed_text(&self, stream: &mut RecordBuffer, to: usize, size: usize) {
-        // SAFETY: a text of fixed size is a field, by the tables, of a structure for which a block was claimed.
+        // SAFETY: by the tables a string of fixed size is a field of a structure for which a block was claimed.
         let bytes = unsafe { stream.bytes(to, size) };
         let end = bytes.iter().position(|it| *it == 0).unwrap_or(size);
         bytes[end..].fill(0);
@@ -253,7 +254,7 @@ impl<'a, I: IdResolver + ?Sized, F: PackContext + ?Sized> Packer<'a, I, F> {
         self.omissions.add(Omissions::TRUNCATED);
     }
 
-    /// The next structure of a chain, past the loader's own links.
+    /// The next structure of a chain. Structures that the loader adds are skipped.
     fn next_in_chain(&self, from: u64) -> Option<u64> {
         let mut next = self.memory.follow(from)?;
         for _ in 0..CHAIN_MAX {
@@ -266,7 +267,7 @@ impl<'a, I: IdResolver + ?Sized, F: PackContext + ?Sized> Packer<'a, I, F> {
         None
     }
 
-    /// One structure of a chain; its own chain is the caller's to go on with. Zero if it had to be cut.
+    /// Packs one structure of a chain; the caller continues with the next. Zero if the chain had to be cut.
     fn chained(&mut self, stream: &mut RecordBuffer, frame: &StructFrame<'_>, base: u64, pass: WalkPass) -> usize {
         const NEXT_AT: u32 = 8;
         let s_type = self.memory.u32(base).unwrap_or(0) as i32;
@@ -332,7 +333,7 @@ impl<'a, I: IdResolver + ?Sized, F: PackContext + ?Sized> Packer<'a, I, F> {
         stream.write_word(to, slot);
     }
 
-    /// What goes into the pointer's slot, after its target was packed.
+    /// Packs the target of a pointer. Returns the value for the pointer field.
     fn target(
         &mut self,
         stream: &mut RecordBuffer,
@@ -403,7 +404,7 @@ impl<'a, I: IdResolver + ?Sized, F: PackContext + ?Sized> Packer<'a, I, F> {
                     self.pointer(stream, frame, from + index * 8, to, inner, pass, index);
                 }
             }
-            // Not arrays.
+            // These are not arrays.
             Pointee::Text | Pointee::AnyStruct | Pointee::Blob(_) | Pointee::Template => {}
         }
     }
@@ -415,8 +416,8 @@ impl<'a, I: IdResolver + ?Sized, F: PackContext + ?Sized> Packer<'a, I, F> {
 
     fn text(&mut self, stream: &mut RecordBuffer, from: u64) -> u64 {
         let text = std::ptr::with_exposed_provenance::<std::ffi::c_char>(from as usize);
-        // SAFETY: by the contract of `pack` the pointers are valid, and the valid usage of each text that the tables name is
-        // to be a null-terminated UTF-8 string.
+        // SAFETY: by the contract of `pack` the pointers are valid, and the valid usage of each string in the tables
+        // demands a null-terminated UTF-8 string.
         let size = unsafe { std::ffi::CStr::from_ptr(text) }.to_bytes_with_nul().len();
         let at = stream.claim(size);
         self.copy(stream, at, from, size);
@@ -485,7 +486,7 @@ impl<'a, I: IdResolver + ?Sized, F: PackContext + ?Sized> Packer<'a, I, F> {
     }
 }
 
-/// An address becomes a mark.
+/// Replaces an address by a marker that only tells whether it is null.
 fn opaque(stream: &mut RecordBuffer, to: usize) {
     let mark = if stream.word(to) == 0 { 0 } else { Ptr::<u8>::PRESENT.0 };
     stream.write_word(to, mark);

@@ -1,13 +1,13 @@
-//! Words that records are written into, one behind the other.
+//! A buffer of words to which records are appended.
 
 use lavascope_abi::Command;
 use lavascope_record::encoding::{HEADER_SIZE, ORDER_EDGES_SHIFT, Omissions, RecordHeader, RecordPhase};
 
-/// A growing run of records.
+/// A growing sequence of records.
 #[derive(Default)]
 pub struct RecordBuffer {
     words: Vec<u64>,
-    /// Where the record being written begins.
+    /// The offset of the record that is being written.
     start: usize,
 }
 
@@ -30,41 +30,41 @@ impl RecordBuffer {
         self.last_record()
     }
 
-    /// A record that was made elsewhere.
+    /// Appends a record that was made elsewhere.
     pub fn append(&mut self, record: &[u64]) {
         self.start = self.words.len();
         self.words.extend_from_slice(record);
     }
 
-    /// Forgets the records and keeps the space.
+    /// Removes all records and keeps the allocation.
     #[inline(always)]
     pub fn clear(&mut self) {
         self.words.clear();
         self.start = 0;
     }
 
-    /// Begins a record and claims the space of its head.
+    /// Begins a record and claims the space of its header.
     pub(crate) fn begin(&mut self) {
         self.start = self.words.len();
         self.words.extend_from_slice(&[0; HEADER_SIZE / 8]);
     }
 
-    /// Claims a zeroed block of `size` bytes, and gives its offset in the record.
+    /// Claims a zeroed block of `size` bytes. Returns its offset in the record.
     pub(crate) fn claim(&mut self, size: usize) -> usize {
         let at = self.words.len();
         self.words.resize(at + size.div_ceil(8), 0);
         (at - self.start) * 8
     }
 
-    /// The bytes at an offset of the record being written.
+    /// Bytes at an offset of the record that is being written.
     ///
     /// # Safety
     ///
-    /// They must lie in blocks of this record that were claimed.
+    /// They must be in claimed blocks of this record.
     pub(crate) unsafe fn bytes(&mut self, offset: usize, size: usize) -> &mut [u8] {
         debug_assert!(offset + size <= (self.words.len() - self.start) * 8, "what is written was claimed");
         let first = self.words.as_mut_ptr().cast::<u8>().wrapping_add(self.start * 8 + offset);
-        // SAFETY: `claim` makes the stream longer by zeros, so by the contract these bytes are initialized ones of it.
+        // SAFETY: `claim` extends the buffer by zeros, so by the contract these bytes are in it and initialized.
         unsafe { std::slice::from_raw_parts_mut(first, size) }
     }
 
@@ -80,11 +80,11 @@ impl RecordBuffer {
     ///
     /// As for [`RecordBuffer::bytes`].
     pub(crate) unsafe fn zero(&mut self, offset: usize, size: usize) {
-        // SAFETY: the bytes were claimed, by the contract.
+        // SAFETY: by the contract the bytes were claimed.
         unsafe { self.bytes(offset, size) }.fill(0);
     }
 
-    /// Ends the record: writes its head, and gives its words.
+    /// Ends the record: writes its header, and returns its words.
     pub(crate) fn end(&mut self, command: Command, kind: RecordPhase, call: u64, remarks: Omissions) -> &[u64] {
         assert!(self.words.len() - self.start <= u32::MAX as usize, "a record is at most 32 GiB");
         let head = RecordHeader {
@@ -101,7 +101,7 @@ impl RecordBuffer {
         &self.words[self.start..]
     }
 
-    /// Space for a whole record of known size, for straight-line packing.
+    /// Claims space for a whole record of known size, for fast packing.
     #[inline(always)]
     pub(crate) fn claim_record(&mut self, words: usize) -> *mut u64 {
         self.start = self.words.len();
@@ -109,23 +109,23 @@ impl RecordBuffer {
         self.words.spare_capacity_mut().as_mut_ptr().cast()
     }
 
-    /// Makes the claimed record part of the stream.
+    /// Makes the claimed record part of the buffer.
     ///
     /// # Safety
     ///
-    /// `words` must be what was claimed last, and every word of it written.
+    /// `words` must be the size that was claimed last, and every word must be written.
     #[inline(always)]
     pub(crate) unsafe fn commit_record(&mut self, words: usize) -> &[u64] {
-        // SAFETY: by the contract `claim_record` reserved `words` behind `start`, where the stream ended then, and all of
-        // them are written.
+        // SAFETY: by the contract `claim_record` reserved `words` after `start`, the end of the buffer at that time,
+        // and all of them are written.
         unsafe { self.words.set_len(self.start + words) };
         self.last_record()
     }
 
     #[inline(always)]
     pub(crate) fn last_record(&self) -> &[u64] {
-        // SAFETY: `start` is where the stream ended when a record began, or zero; only `clear` makes the stream shorter, and
-        // sets `start` to zero.
+        // SAFETY: `start` is zero, or the end of the buffer when a record began. Only `clear` shortens the buffer, and
+        // it sets `start` to zero.
         unsafe { self.words.get_unchecked(self.start..) }
     }
 }

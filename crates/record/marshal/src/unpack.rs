@@ -1,4 +1,4 @@
-//! *Unpack*: a record to C memory, ready for a driver.
+//! Unpacks a record into C memory for a driver.
 
 use lavascope_abi::desc::{Blob, Field, Fixup, Layout, ObjectNumbering, Pointee, Pointer, Ty};
 use lavascope_abi::{ObjectId, Ptr, structure_by_type};
@@ -13,53 +13,53 @@ use lavascope_record::walk::{
 
 use crate::arena::Arena;
 
-/// The handles that ids stand for here.
+/// Maps ids to handles of this process.
 pub trait HandleResolver {
     /// The handle of an id that is not null.
     fn handle(&self, id: ObjectId) -> u64;
 
-    /// Whether device addresses are others here, and [`HandleResolver::address`] knows them.
+    /// Whether device addresses differ in this process. [`HandleResolver::address`] maps them.
     fn has_addresses(&self) -> bool {
         false
     }
 
-    /// The device address that one of the record stands for here.
+    /// Maps a recorded device address to one of this process.
     fn address(&self, recorded: u64) -> u64 {
         recorded
     }
 
-    /// Whether queue families have other numbers here, and [`HandleResolver::family`] knows them.
+    /// Whether queue families have other indices in this process. [`HandleResolver::family`] maps them.
     fn has_families(&self) -> bool {
         false
     }
 
-    /// The queue family that one of the record stands for here.
+    /// Maps a recorded queue family index to one of this process.
     fn family(&self, recorded: u32) -> u32 {
         recorded
     }
 
-    /// Where bytes of the host are that the record does not hold, for the structure of this index in its array.
+    /// The address of host data that the record does not contain, for the structure at this index of its array.
     fn host_contents(&self, _index: u64) -> Option<u64> {
         None
     }
 
-    /// Bytes to provide for an output whose size the record does not tell.
+    /// Size in bytes to allocate for an output whose size is not in the record.
     fn blob_size(&self, _blob: Blob, _owner: &StructFrame<'_>) -> Option<u32> {
         None
     }
 }
 
-/// Who is going to read the memory.
+/// The reader of the unpacked memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum UnpackPurpose {
-    /// A driver: nothing half known may reach it. Unknown structures are left out, addresses of the application are
-    /// null, and what is not in the record is an error.
+    /// A driver. Unknown structures are left out, addresses of the application become null, and data that is missing in
+    /// the record is an error.
     Driver,
-    /// Packing it again: whatever was present is present.
+    /// The packer: everything present in the record is present in memory.
     RoundTrip,
 }
 
-/// Why a record cannot be laid out.
+/// Why a record cannot be unpacked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum UnpackError {
     #[error("{item} asks for {bytes} bytes of outputs; at most {OUTPUT_MAX} are provided")]
@@ -68,19 +68,19 @@ pub enum UnpackError {
     Missing { item: &'static str },
 }
 
-/// Fields that hold the number of a queue family.
+/// Fields that contain a queue family index.
 const FAMILIES: [&str; 3] = ["queueFamilyIndex", "srcQueueFamilyIndex", "dstQueueFamilyIndex"];
 
-/// A record states the capacity of output arrays; a foreign one may state anything.
+/// The record contains the capacities of output arrays; a corrupt record may contain any value.
 const OUTPUT_MAX: u64 = 1 << 28;
 
-/// Lays records out as C memory in an arena.
+/// Unpacks records into C memory in an arena.
 pub struct Unpacker<'a, H: ?Sized> {
     pub handles: &'a H,
     pub purpose: UnpackPurpose,
 }
 
-/// A place for opaque pointers to point to: nobody may look into them.
+/// The target of opaque pointers, which nobody may dereference.
 static OPAQUE_TARGET: [u64; 2] = [0; 2];
 
 pub(crate) fn opaque_address() -> u64 {
@@ -88,7 +88,7 @@ pub(crate) fn opaque_address() -> u64 {
 }
 
 impl<H: HandleResolver + ?Sized> Unpacker<'_, H> {
-    /// The image of the call's parameters or outputs. It lives until the arena is cleared.
+    /// Unpacks the parameters or outputs of a call. The image lives until the arena is cleared.
     pub fn unpack(&self, record: Record<'_>, arena: &mut Arena) -> Result<*mut u8, UnpackError> {
         let desc = record.command().desc();
         let (layout, pass) = match (record.phase(), desc.outputs) {
@@ -98,11 +98,11 @@ impl<H: HandleResolver + ?Sized> Unpacker<'_, H> {
         self.unpack_image(record.body(), layout, pass, arena)
     }
 
-    /// The image of a layout in a checked body: the heart of [`Unpacker::unpack`].
+    /// Unpacks a checked body with this layout.
     ///
-    /// `body` must have passed `check_image` for this layout and pass. Of one that did not, as
-    /// [`from_trusted`](lavascope_record::from_trusted) may make it, the image may be another or none: a count or an
-    /// offset that does not fit panics.
+    /// `body` must have passed `check_image` for this layout and pass. Otherwise, as with
+    /// [`from_trusted`](lavascope_record::from_trusted), the image may have other contents, and a wrong count or offset
+    /// panics.
     pub fn unpack_image(
         &self,
         body: &[u8],
@@ -132,26 +132,26 @@ struct UnpackWalk<'a, H: ?Sized> {
     purpose: UnpackPurpose,
     memory: RecordMemory<'a>,
     arena: &'a mut Arena,
-    /// Bytes of outputs provided so far.
+    /// Size in bytes of the outputs allocated so far.
     outputs: u64,
-    /// The command whose parameters or outputs are laid out.
+    /// The command whose parameters or outputs are being unpacked.
     item: &'static str,
 }
 
 impl<H: HandleResolver + ?Sized> UnpackWalk<'_, H> {
-    /// A copy of record bytes in the arena.
+    /// Copies bytes of the record into the arena.
     fn copy(&mut self, from: u64, size: usize) -> *mut u8 {
         let bytes = &self.memory.body[from as usize..][..size];
         let to = self.arena.claim(size);
-        // SAFETY: the arena gave `size` bytes at `to`, which nobody else has, and the slice has as many.
+        // SAFETY: the arena returned `size` bytes at `to` that nobody else uses, and the slice has the same size.
         unsafe { std::ptr::copy_nonoverlapping(bytes.as_ptr(), to, size) };
         to
     }
 
     fn write(to: *mut u8, value: u64) {
-        // SAFETY: a slot is a field of eight bytes of a layout, or an element of that size of an array. The functions here
-        // take it from a block that `copy` or `claim` made for the whole layout or array, in an arena that stays borrowed.
-        // Slots of unions may be less aligned than words.
+        // SAFETY: a slot is a field of eight bytes of a layout, or an element of that size of an array. The functions
+        // here take it from a block that `copy` or `claim` made for the whole layout or array, in an arena that stays
+        // borrowed. Slots in unions may be aligned to less than a word.
         unsafe { to.cast::<u64>().write_unaligned(value) };
     }
 
@@ -162,7 +162,7 @@ impl<H: HandleResolver + ?Sized> UnpackWalk<'_, H> {
         frame.layout.fixups.iter().try_for_each(|it| self.work(frame, to, it, pass))
     }
 
-    /// `to` is where the structure lies in the arena.
+    /// `to` is the address of the structure in the arena.
     fn work(&mut self, frame: &StructFrame<'_>, to: *mut u8, work: &Fixup, pass: WalkPass) -> UnpackResult {
         let from = frame.base + u64::from(work.at());
         let slot = to.wrapping_add(work.at() as usize);
@@ -188,12 +188,12 @@ impl<H: HandleResolver + ?Sized> UnpackWalk<'_, H> {
         Ok(())
     }
 
-    /// Whether there are plain values that mean something else here.
+    /// Whether any plain values differ in this process.
     fn translates(&self) -> bool {
         self.handles.has_addresses() || self.handles.has_families()
     }
 
-    /// The device addresses and queue families among the plain values of a structure.
+    /// Maps device addresses and queue families among the plain values of a structure.
     fn translate(&self, layout: &Layout, from: u64, to: *mut u8) {
         for field in layout.fields {
             for index in 0..field.count {
@@ -204,10 +204,10 @@ impl<H: HandleResolver + ?Sized> UnpackWalk<'_, H> {
                     }
                     Ty::U32 if FAMILIES.contains(&field.name) => {
                         let family = self.handles.family(self.memory.u32(from + at).unwrap_or(0));
-                        // SAFETY: the field is one of the layout, for the size of which `copy` made the block at `to`.
+                        // SAFETY: the field is part of the layout, for whose size `copy` made the block at `to`.
                         unsafe { to.wrapping_add(at as usize).cast::<u32>().write_unaligned(family) };
                     }
-                    // Of a union nobody knows here what it holds.
+                    // The active member of a union is not known here.
                     Ty::Struct(inner) if !layout.is_union => {
                         self.translate(inner, from + at, to.wrapping_add(at as usize));
                     }
@@ -239,7 +239,7 @@ impl<H: HandleResolver + ?Sized> UnpackWalk<'_, H> {
         }
     }
 
-    /// A driver must not look into what was the application's own.
+    /// A driver must not dereference pointers that only the application understands.
     fn opaque(&self, from: u64, slot: *mut u8) {
         let is_present = self.word(from) != 0 && self.purpose == UnpackPurpose::RoundTrip;
         Self::write(slot, if is_present { opaque_address() } else { 0 });
@@ -273,7 +273,7 @@ impl<H: HandleResolver + ?Sized> UnpackWalk<'_, H> {
         Ok(())
     }
 
-    /// One structure of a chain, its own chain aside; none for a stub that is left out.
+    /// Unpacks one structure of a chain without its own chain; none for an unknown structure that is left out.
     fn chained(&mut self, frame: &StructFrame<'_>, base: u64, pass: WalkPass) -> Result<Option<*mut u8>, UnpackError> {
         const NEXT_AT: u32 = 8;
         let s_type = self.memory.u32(base).unwrap_or(0) as i32;
@@ -318,7 +318,7 @@ impl<H: HandleResolver + ?Sized> UnpackWalk<'_, H> {
         Ok(())
     }
 
-    /// Room for what the driver will write.
+    /// Allocates memory that the driver will write.
     fn output(&mut self, frame: &StructFrame<'_>, pointer: &Pointer, element: u64) -> Result<*mut u8, UnpackError> {
         let count = rules::count(&self.memory, frame, pointer.len, element).unwrap_or(1);
         let bytes = match &pointer.to {
@@ -332,7 +332,7 @@ impl<H: HandleResolver + ?Sized> UnpackWalk<'_, H> {
         self.claim(frame, bytes)
     }
 
-    /// Room beyond what the record itself takes, of which a foreign record may ask for any amount.
+    /// Allocates memory in addition to the size of the record. A corrupt record may ask for any size.
     fn claim(&mut self, frame: &StructFrame<'_>, bytes: u64) -> Result<*mut u8, UnpackError> {
         self.outputs = self.outputs.saturating_add(bytes);
         if self.outputs > OUTPUT_MAX {
@@ -394,7 +394,7 @@ impl<H: HandleResolver + ?Sized> UnpackWalk<'_, H> {
         Ok(block)
     }
 
-    /// A list of queue families.
+    /// Maps a list of queue families.
     fn translate_families(&self, frame: &StructFrame<'_>, base: u64, pointer: &Pointer, block: *mut u8, count: u64) {
         let is_it = |it: &&Field| matches!(it.ty, Ty::Pointer(own) if std::ptr::eq(own, pointer));
         let field = frame.layout.fields.iter().find(is_it);
@@ -407,7 +407,7 @@ impl<H: HandleResolver + ?Sized> UnpackWalk<'_, H> {
         }
     }
 
-    /// Elements that the application placed apart from each other: plain structures only.
+    /// Elements with a stride chosen by the application; only plain structures.
     fn strided(
         &mut self,
         frame: &StructFrame<'_>,
@@ -420,14 +420,14 @@ impl<H: HandleResolver + ?Sized> UnpackWalk<'_, H> {
         for index in 0..count {
             let from = &self.memory.body[(base + index * size) as usize..][..size as usize];
             let to = block.wrapping_add((index * stride) as usize);
-            // SAFETY: `claim` gave room for `count` distances of `stride` and one element more, as a product that did not
-            // saturate, since it is below `OUTPUT_MAX`; `index` is less than `count`, and the slice has `size` bytes.
+            // SAFETY: `claim` returned space for `count` strides and one more element. The product did not saturate,
+            // because it is below `OUTPUT_MAX`. `index` is less than `count`, and the slice has `size` bytes.
             unsafe { std::ptr::copy_nonoverlapping(from.as_ptr(), to, size as usize) };
         }
         Ok(block)
     }
 
-    /// The elements again where the entries of the template place them.
+    /// Places the elements at the offsets that the entries of the template state.
     fn template(&mut self, frame: &StructFrame<'_>, base: u64) -> Result<*mut u8, UnpackError> {
         let count = self.word(base);
         let entry_at = |it: u64| base + 8 + it * template::ENTRY_SIZE;
@@ -438,7 +438,7 @@ impl<H: HandleResolver + ?Sized> UnpackWalk<'_, H> {
             let element = template::element_of(template_entry.descriptor_type)?;
             let count = u64::from(template_entry.descriptor_count);
             let size = match element {
-                // The stride of an inline block means nothing.
+                // The stride of an inline uniform block is not used.
                 template::TemplateElement::Bytes => count,
                 _ => template_entry.stride.saturating_mul(count.saturating_sub(1)).saturating_add(element.size()),
             };
@@ -463,13 +463,13 @@ impl<H: HandleResolver + ?Sized> UnpackWalk<'_, H> {
 
     fn template_element(&mut self, element: template::TemplateElement, from: u64, to: *mut u8) {
         let bytes = &self.memory.body[from as usize..(from + element.size()) as usize];
-        // SAFETY: `template` claimed room up to the largest end of an entry, as a sum that did not saturate, since it is
-        // below `OUTPUT_MAX`; this element is one of an entry, and as large as was counted there.
+        // SAFETY: `template` claimed space up to the largest end of an entry. The sum did not saturate, because it is
+        // below `OUTPUT_MAX`. This element belongs to an entry, and has the size that was counted there.
         unsafe { std::ptr::copy_nonoverlapping(bytes.as_ptr(), to, bytes.len()) };
         match element {
             template::TemplateElement::Struct(layout) => {
                 let frame = StructFrame::root(layout, from);
-                // Descriptor infos hold handles only, which cannot fail.
+                // Descriptor infos contain only handles, so this cannot fail.
                 let _ = self.structure(&frame, to, WalkPass::Enter);
             }
             template::TemplateElement::Handle(_) => self.handle_array(from, to, 1),

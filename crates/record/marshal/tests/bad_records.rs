@@ -1,4 +1,4 @@
-//! Records that are broken in one known way: a typed error that names item and place.
+//! Records with one known defect: the error has the right type, and names item and field.
 
 mod common;
 
@@ -9,7 +9,7 @@ use lavascope_record::walk::WalkPass;
 use lavascope_record::{CheckError, RecordFault, check};
 use lavascope_sim::SyntheticObjects;
 
-/// Words of a barrier with two buffer barriers: head 2, parameters 2, dependency info 8, barriers 2 * 10.
+/// Words of a barrier with two buffer barriers: header 2, parameters 2, dependency info 8, barriers 2 * 10.
 const PARAMETERS: usize = 2;
 const INFO: usize = 4;
 const BARRIERS: usize = 12;
@@ -24,11 +24,11 @@ fn barrier() -> Vec<u64> {
     let params = CmdPipelineBarrier2Params { command_buffer: CommandBuffer(0), p_dependency_info: Ptr::to(&info) };
     let mut stream = RecordBuffer::default();
     let mut packer = Packer::new(&SimHandles, &SyntheticObjects);
-    // SAFETY: the parameters lead to one `DependencyInfo` and that to two barriers, all of them local.
+    // SAFETY: the parameters point to one `DependencyInfo` and that to two barriers, all of them local.
     unsafe { packer.enter(&mut stream, Command::CmdPipelineBarrier2, std::ptr::from_ref(&params).cast(), 1) }.to_vec()
 }
 
-/// The error after one word was changed.
+/// The error after one word is changed.
 fn error(at: usize, value: u64) -> CheckError {
     let mut words = barrier();
     assert!(check(&words).is_ok());
@@ -62,11 +62,11 @@ fn an_offset_past_the_end_names_structure_and_byte() {
 
 #[test]
 fn a_cycle_cannot_be_expressed() {
-    // The chain of the dependency info leads to the dependency info.
+    // The chain of the dependency info points to the dependency info.
     assert_eq!(error(INFO + 1, INFO as u64 * 8).fault, RecordFault::WrongOffset);
-    // The parameters lead to themselves.
+    // The parameters point to themselves.
     assert_eq!(error(PARAMETERS + 1, PARAMETERS as u64 * 8).fault, RecordFault::WrongOffset);
-    // The chain of a barrier leads back to the first barrier.
+    // The chain of a barrier points back to the first barrier.
     assert_eq!(error(BARRIERS + 1, BARRIERS as u64 * 8).fault, RecordFault::WrongOffset);
 }
 
@@ -94,7 +94,7 @@ fn dirty_padding_and_foreign_handles_are_refused() {
     assert_eq!(error(PARAMETERS, image).fault, RecordFault::WrongHandle);
 }
 
-/// `own` makes records of words that nobody checked; unpacking one may panic, and reads nothing behind it.
+/// `from_trusted` makes records of unchecked words. Unpacking them may panic, but reads nothing after their end.
 #[test]
 fn a_count_that_was_never_checked_stops_unpacking() {
     struct Same;
@@ -117,7 +117,7 @@ fn a_count_that_was_never_checked_stops_unpacking() {
     };
     let (mut stream, mut packer) = (RecordBuffer::default(), Packer::new(&SimHandles, &SyntheticObjects));
     let image = std::ptr::from_ref(&params).cast();
-    // SAFETY: the parameters lead to two elements with one between them, all of them local.
+    // SAFETY: the parameters point to two elements with one between them, all of them local.
     let mut words = unsafe { packer.enter(&mut stream, Command::CmdDrawMultiEXT, image, 1) }.to_vec();
     assert!(unpack(&words));
     let count = &mut words[PARAMETERS + 1];

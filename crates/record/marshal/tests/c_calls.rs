@@ -1,7 +1,7 @@
 //! Calls built by a C compiler with the real headers: packed, checked, printed, unpacked and packed again.
 //!
-//! The other tests make calls out of our tables, so they cannot find a wrong table. Here the memory comes from C,
-//! garbage included, and C also says what the print of each record must have.
+//! The other tests build calls from our tables, so they cannot detect a wrong table. Here C code provides the memory,
+//! including invalid pointers, and the expected lines of each printed record.
 
 use std::ffi::{CStr, c_char, c_void};
 use std::path::PathBuf;
@@ -30,7 +30,8 @@ fn calls_of_c_are_packed_as_c_means_them() {
     for fixture in &fixtures.enters {
         let mut stream = RecordBuffer::default();
         let mut packer = Packer::new(&FixtureHandles, &fixtures.facts);
-        // SAFETY: `c_calls.c` makes a valid call of each fixture, out of static memory of the library, which `fixtures` keeps.
+        // SAFETY: `c_calls.c` makes a valid call for each fixture, in static memory of the library, which `fixtures`
+        // keeps loaded.
         let words = unsafe { packer.enter(&mut stream, fixture.command, fixture.image, 17) }.to_vec();
         failures.extend(examine(&fixtures.facts, fixture, &words));
     }
@@ -45,12 +46,12 @@ fn outputs_of_c_are_packed_as_c_means_them() {
     let mut failures = Vec::new();
     for fixture in &fixtures.leaves {
         let mut outputs = Vec::new();
-        // SAFETY: `c_calls.c` has the parameters of a call that returned this result, out of static memory of the library.
+        // SAFETY: `c_calls.c` has the parameters of a call that returned this result, in static memory of the library.
         let has_outputs = unsafe { outputs_image(fixture.command.desc(), fixture.image, fixture.result, &mut outputs) };
         assert!(has_outputs, "{} has outputs", fixture.command.desc().name);
         let mut stream = RecordBuffer::default();
         let mut packer = Packer::new(&FixtureHandles, &fixtures.facts);
-        // SAFETY: `outputs_image` just gathered the outputs, whose pointers lead into static memory of the library.
+        // SAFETY: `outputs_image` just gathered the outputs, whose pointers point to static memory of the library.
         let words =
             unsafe { packer.leave(&mut stream, fixture.command, outputs.as_ptr().cast(), 17) }.map(<[u64]>::to_vec);
         failures.extend(examine(&fixtures.facts, fixture, &words.unwrap_or_default()));
@@ -60,7 +61,7 @@ fn outputs_of_c_are_packed_as_c_means_them() {
     println!("{} outcomes, {} lines", fixtures.leaves.len(), line_count(&fixtures.leaves));
 }
 
-/// Null where the specification wants a pointer is the application's mistake, not our crash.
+/// A null pointer that the specification forbids is an error of the application, but it must not crash us.
 #[test]
 fn null_pointers_are_taken_as_null() {
     let commands = Command::ALL.iter().map(|it| it.desc());
@@ -81,7 +82,7 @@ fn null_pointers_are_taken_as_null() {
     }
 }
 
-/// The same one step further: the parameters point to structures whose own pointers are null.
+/// As above for structures: the parameters point to structures whose own pointers are null.
 #[test]
 fn null_pointers_inside_parameters_are_taken_as_null() {
     let mut count = 0;
@@ -92,7 +93,7 @@ fn null_pointers_inside_parameters_are_taken_as_null() {
         for field in layout.fields {
             let Ty::Pointer(pointer) = field.ty else { continue };
             let lavascope_abi::desc::Pointee::Struct(target) = pointer.to else { continue };
-            // The length is a parameter and therefore three, or behind a pointer and therefore at most that.
+            // The length is a parameter and therefore three, or read through a pointer and therefore at most three.
             let one = image_of_numbers(target, 3);
             let bytes = bytes_of_slice(&one)[..target.size as usize].repeat(3);
             let block: Vec<u64> = bytes.chunks(8).map(word).collect();
@@ -102,7 +103,7 @@ fn null_pointers_inside_parameters_are_taken_as_null() {
         }
         let mut stream = RecordBuffer::default();
         let mut packer = Packer::new(&FixtureHandles, &NullContext);
-        // SAFETY: the image leads to blocks of three elements, which `targets` keeps, and from there nowhere.
+        // SAFETY: the image points to blocks of three elements, which `targets` keeps and which contain no pointers.
         if let Err(error) = check(unsafe { packer.enter(&mut stream, *command, image.as_ptr().cast(), 0) }) {
             panic!("{}: {error}", layout.name);
         }
@@ -116,7 +117,7 @@ fn word(bytes: &[u8]) -> u64 {
     u64::from_le_bytes(word)
 }
 
-/// An image with a number in every integer and zero in everything else, but for its structure type.
+/// An image with this number in every integer and zero in everything else, except the structure type.
 fn image_of_numbers(layout: &Layout, number: u8) -> Vec<u64> {
     let mut bytes = vec![0; (layout.size as usize).next_multiple_of(8)];
     write_numbers(&mut bytes, layout, number);
@@ -128,7 +129,7 @@ fn write_numbers(bytes: &mut [u8], layout: &Layout, number: u8) {
         let at = field.at as usize;
         match field.ty {
             Ty::U8 | Ty::U16 | Ty::U32 | Ty::U64 | Ty::Size if field.count == 1 => bytes[at] = number,
-            // A number of one member of a union may be half a pointer of another.
+            // A number in one member of a union may be half of a pointer in another.
             Ty::Struct(inner) if !inner.is_union => {
                 for index in 0..field.count as usize {
                     write_numbers(&mut bytes[at + index * inner.size as usize..], inner, number);
@@ -142,7 +143,7 @@ fn write_numbers(bytes: &mut [u8], layout: &Layout, number: u8) {
     }
 }
 
-/// Everything that must hold of a record. Gives what does not.
+/// Checks all properties of a record. Returns the violated ones.
 fn examine(facts: &FixtureContext, fixture: &Fixture, words: &[u64]) -> Vec<String> {
     let name = format!("{} (fixture {})", fixture.command.desc().name, fixture.index);
     let record = match check(words) {
@@ -174,18 +175,18 @@ fn again(facts: &FixtureContext, record: Record<'_>) -> Vec<u64> {
     let mut packer = Packer::new(&FixtureHandles, facts);
     match record.phase() {
         RecordPhase::Enter => {
-            // SAFETY: the image was just unpacked out of the record of a call of this command, and the arena keeps it.
+            // SAFETY: the image was just unpacked from the record of a call of this command, and the arena keeps it.
             unsafe { packer.enter(&mut stream, record.command(), image, record.call_number()) }.to_vec()
         }
         RecordPhase::Leave => {
-            // SAFETY: the image was just unpacked out of the record of a call of this command, and the arena keeps it.
+            // SAFETY: the image was just unpacked from the record of a call of this command, and the arena keeps it.
             let words = unsafe { packer.leave(&mut stream, record.command(), image, record.call_number()) };
             words.map(<[u64]>::to_vec).unwrap_or_default()
         }
     }
 }
 
-/// The printed lines as `path = value`. A structure of a chain is named by its type.
+/// The printed lines as `path = value`. A structure of a chain is named after its type.
 fn paths(text: &str) -> Vec<String> {
     let mut owners: Vec<String> = Vec::new();
     let mut found = Vec::new();
@@ -217,7 +218,7 @@ fn serial(handle: u64) -> Option<u64> {
     (handle >> 16 == MARK >> 16).then_some(handle & 0xffff)
 }
 
-/// Handles are a mark and a serial number; their type is what our tables say.
+/// A handle consists of a marker and a serial number. Its type comes from our tables.
 struct FixtureHandles;
 
 impl IdResolver for FixtureHandles {
@@ -244,7 +245,7 @@ impl PackContext for NullContext {
     }
 }
 
-/// What the fixtures assume of their objects.
+/// The object properties that the fixtures assume.
 struct FixtureContext {
     entries: Vec<DescriptorUpdateTemplateEntry>,
 }
@@ -268,12 +269,12 @@ struct Fixture {
     index: usize,
     command: Command,
     image: *const u8,
-    /// What it returned, for outputs.
+    /// Its return value, for outputs.
     result: u64,
     expected: String,
 }
 
-/// The calls of the C library, which stays loaded with them.
+/// The calls of the C library. The library stays loaded as long as they exist.
 struct Fixtures {
     enters: Vec<Fixture>,
     leaves: Vec<Fixture>,
@@ -289,7 +290,7 @@ type Entries = unsafe extern "C" fn(*mut usize) -> *const DescriptorUpdateTempla
 impl Fixtures {
     fn load() -> Fixtures {
         let path = compile();
-        // SAFETY: the library was just built from `c_calls.c`, whose constructor only fills its own memory.
+        // SAFETY: the library was just built from `c_calls.c`, whose constructor writes only its own memory.
         let library = unsafe { libloading::Library::new(&path) }.expect("what was just built can be loaded");
         std::fs::remove_file(&path).expect("it was just written");
         // SAFETY: the names and types are those of `c_calls.c`.
@@ -317,8 +318,8 @@ impl Fixtures {
 /// `enter` must be the library's `fixture` and `index` below its count.
 unsafe fn read_enter(enter: Enter, index: usize) -> Fixture {
     let (mut name, mut image, mut expected) = (std::ptr::null(), std::ptr::null(), std::ptr::null());
-    // SAFETY: by the contract `enter` is that of the library and has a fixture of this number. It writes the three places,
-    // which are local; the name and what is expected are texts of the library, which end with a zero.
+    // SAFETY: by the contract `enter` belongs to the library and has a fixture with this number. It writes three
+    // variables, which are local. The name and the expected text are null-terminated strings of the library.
     unsafe {
         enter(index, &mut name, &mut image, &mut expected);
         Fixture { index, command: command(name), image: image.cast(), result: 0, expected: text(expected) }
@@ -331,8 +332,8 @@ unsafe fn read_enter(enter: Enter, index: usize) -> Fixture {
 unsafe fn read_leave(leave: Leave, index: usize) -> Fixture {
     let (mut name, mut image, mut expected) = (std::ptr::null(), std::ptr::null(), std::ptr::null());
     let mut result = 0;
-    // SAFETY: by the contract `leave` is that of the library and has a fixture of this number. It writes the four places,
-    // which are local; the name and what is expected are texts of the library, which end with a zero.
+    // SAFETY: by the contract `leave` belongs to the library and has a fixture with this number. It writes four
+    // variables, which are local. The name and the expected text are null-terminated strings of the library.
     unsafe {
         leave(index, &mut name, &mut image, &mut result, &mut expected);
         Fixture { index, command: command(name), image: image.cast(), result: result as u64, expected: text(expected) }
@@ -341,22 +342,22 @@ unsafe fn read_leave(leave: Leave, index: usize) -> Fixture {
 
 /// # Safety
 ///
-/// `name` must be a terminated text.
+/// `name` must be a null-terminated string.
 unsafe fn command(name: *const c_char) -> Command {
-    // SAFETY: `name` ends with a zero, by the contract.
+    // SAFETY: by the contract `name` is null-terminated.
     let name = unsafe { text(name) };
     command_by_name(&name).unwrap_or_else(|| panic!("no command {name}"))
 }
 
 /// # Safety
 ///
-/// `text` must be a terminated text.
+/// `text` must be a null-terminated string.
 unsafe fn text(text: *const c_char) -> String {
-    // SAFETY: `text` ends with a zero, by the contract.
+    // SAFETY: by the contract `text` is null-terminated.
     unsafe { CStr::from_ptr(text) }.to_str().expect("the fixtures are UTF-8").to_owned()
 }
 
-/// Builds the C library, anew for each test of this file, since they run at once.
+/// Builds the C library, separately for each test of this file, because the tests run in parallel.
 fn compile() -> PathBuf {
     let thread = format!("{:?}", std::thread::current().id());
     let thread: String = thread.chars().filter(char::is_ascii_digit).collect();
@@ -375,7 +376,7 @@ fn compile() -> PathBuf {
     path
 }
 
-/// The record of a call with an unknown structure, or with data of unknown size, says so.
+/// The record of a call with an unknown structure, or with data of unknown size, states that.
 #[test]
 fn what_is_not_in_the_record_is_remarked() {
     let fixtures = Fixtures::load();
@@ -383,7 +384,8 @@ fn what_is_not_in_the_record_is_remarked() {
     for fixture in &fixtures.enters {
         let mut stream = RecordBuffer::default();
         let mut packer = Packer::new(&FixtureHandles, &fixtures.facts);
-        // SAFETY: `c_calls.c` makes a valid call of each fixture, out of static memory of the library, which `fixtures` keeps.
+        // SAFETY: `c_calls.c` makes a valid call for each fixture, in static memory of the library, which `fixtures`
+        // keeps loaded.
         let words = unsafe { packer.enter(&mut stream, fixture.command, fixture.image, 17) };
         let remarks = check(words).expect("another test says more").omissions();
         let has_unknown = fixture.expected.contains("unknown structure");

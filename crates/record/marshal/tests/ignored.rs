@@ -1,4 +1,4 @@
-//! Every pointer that may be garbage is met as garbage, and is followed where it must be.
+//! Every pointer that may be invalid is tested with an invalid address, and is read where it must be.
 
 mod common;
 
@@ -13,7 +13,7 @@ use lavascope_record::walk::WalkPass;
 use lavascope_sim::{CallOptions, SyntheticObjects, random_call_memory};
 use lavascope_test_support::TestRng;
 
-/// Structures that hang below a graphics pipeline or inheritance info and have conditions, or cause them.
+/// Structures in a chain of a graphics pipeline or inheritance info that have conditional pointers, or decide them.
 static CHAINED: &[&Layout] = &[
     &ATTACHMENT_SAMPLE_COUNT_INFO_AMD_LAYOUT,
     &COMMAND_BUFFER_INHERITANCE_RENDERING_INFO_LAYOUT,
@@ -37,7 +37,7 @@ static CHAINED: &[&Layout] = &[
     &RENDERING_ATTACHMENT_LOCATION_INFO_LAYOUT,
 ];
 
-/// Dynamic states that make pointers ignored.
+/// Dynamic states that cause pointers to be ignored.
 static STATES: &[u32] = &[
     0, 1, 1000087000, 1000099000, 1000164004, 1000164006, 1000205001, 1000267003, 1000267004, 1000352000, 1000377001,
     1000381000, 1000455006, 1000455010, 1000455011, 1000455012, 1000455023, 1000455024, 1000455028, 1000455029,
@@ -52,10 +52,10 @@ const BELOW_PIPELINES: CallOptions = CallOptions {
     likely_values: STATES,
 };
 
-/// How a conditional pointer was met: by owner and field.
+/// How a conditional pointer was used, by owner and field.
 type Met = BTreeMap<(&'static str, &'static str), BTreeSet<&'static str>>;
 
-/// Packs a random image, puts garbage where it is ignored, and packs again.
+/// Packs a random image, puts invalid addresses into its ignored pointers, and packs again.
 fn meet(layout: &'static Layout, options: CallOptions, seed: u64, met: &mut Met) {
     let mut random = TestRng::new(seed);
     let mut memory = random_call_memory(layout, &mut random, options);
@@ -63,7 +63,7 @@ fn meet(layout: &'static Layout, options: CallOptions, seed: u64, met: &mut Met)
     let mut stream = RecordBuffer::default();
     let mut packer = Packer::new(&SimHandles, &SyntheticObjects);
     packer.conditional = Some(Vec::new());
-    // SAFETY: `random_call_memory` made it for this layout, and `memory` keeps what it leads to.
+    // SAFETY: `random_call_memory` made it for this layout, and `memory` keeps its targets.
     let words = unsafe { packer.pack_structure(&mut stream, layout, WalkPass::Enter, image) }.0.to_vec();
     for pointer in packer.conditional.take().unwrap_or_default() {
         let verdict = if pointer.pointer_use == PointerUse::Read { "read" } else { "ignored" };
@@ -73,12 +73,12 @@ fn meet(layout: &'static Layout, options: CallOptions, seed: u64, met: &mut Met)
         met.entry(field_at(pointer.owner, &memory, pointer.address)).or_default().insert(verdict);
     }
     stream.clear();
-    // SAFETY: `random_call_memory` made it for this layout, and `memory` keeps what it leads to.
+    // SAFETY: `random_call_memory` made it for this layout, and `memory` keeps its targets.
     let again = unsafe { packer.pack_structure(&mut stream, layout, WalkPass::Enter, image) }.0;
     assert_eq!(again, words, "{} with seed {seed} and garbage", layout.name);
 }
 
-/// The conditional field of an owner. Owners have few, told apart by their distance from the block's start.
+/// The conditional field at an address. The distance from the start of the block identifies it.
 fn field_at(owner: &'static Layout, memory: &lavascope_sim::CallMemory, address: u64) -> (&'static str, &'static str) {
     let offset = memory.offset_in_block(address).unwrap_or(0);
     let is_here = |at: u32| offset >= u64::from(at) && (offset - u64::from(at)).is_multiple_of(u64::from(owner.size));
@@ -107,7 +107,7 @@ fn every_conditional_pointer_is_met_as_garbage_and_as_data() {
         meet(Command::CreateShadersEXT.desc().parameters, BELOW_PIPELINES, round, &mut met);
         meet(&STD_VIDEO_ENCODE_AV1_PICTURE_INFO_LAYOUT, CallOptions::UNRESTRICTED, round, &mut met);
     }
-    // Blend state is ignored only when all of these are dynamic.
+    // Blend state is ignored only if all of these are dynamic.
     let blend = CallOptions { likely_values: &[1000455010, 1000455011, 1000455012], ..BELOW_PIPELINES };
     (0..1000).for_each(|round| meet(Command::CreateGraphicsPipelines.desc().parameters, blend, round, &mut met));
     for layout in STRUCTURES.iter().filter(|it| !conditional_fields(it).is_empty()) {

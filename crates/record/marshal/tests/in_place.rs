@@ -1,4 +1,4 @@
-//! Records made into C memory where they lie: what the walkers give, and nothing that the check refuses.
+//! In-place unpacking gives the results of the walkers, and accepts nothing that the check refuses.
 
 mod common;
 
@@ -24,7 +24,7 @@ fn record(command: Command, random: &mut TestRng) -> Vec<u64> {
     let mut stream = RecordBuffer::default();
     let mut packer = Packer::new(&SimHandles, &SyntheticObjects);
     let image = std::ptr::with_exposed_provenance(memory.address(0) as usize);
-    // SAFETY: `random_call_memory` made the parameters of this command, and `memory` keeps all that they lead to.
+    // SAFETY: `random_call_memory` made the parameters of this command, and `memory` keeps all of their targets.
     unsafe { packer.enter(&mut stream, command, image, 17) }.to_vec()
 }
 
@@ -43,7 +43,7 @@ fn a_record_in_its_place_is_the_call_again() {
             let mut stream = RecordBuffer::default();
             let mut packer = Packer::new(&SimHandles, &SyntheticObjects);
             let image = copy[HEADER_SIZE / 8..].as_mut_ptr().expose_provenance();
-            // SAFETY: `copy` is the record of this command, whose offsets were just made into addresses of itself.
+            // SAFETY: `copy` is the record of this command, whose offsets were just replaced by addresses within it.
             let again = unsafe { packer.enter(&mut stream, command, std::ptr::with_exposed_provenance(image), 17) };
             assert_eq!(again, words, "{} with round {round} does not come back", command.desc().name);
         }
@@ -71,9 +71,9 @@ fn what_the_check_refuses_is_not_made_in_its_place() {
                 }
                 placed += 1;
                 let mut alone = body.to_vec();
-                // Touches stand behind what is made.
+                // Order edges come after the unpacked part.
                 alone[1] &= (1 << 40) - 1;
-                // What a call ignores is there or not; the driver does not look.
+                // An ignored pointer may be present or not; the driver does not read it.
                 let is_fine = check(&alone).is_ok_and(|it| it.words().len() == body.len());
                 let is_ignored = check(&alone).is_err_and(|it| it.fault == RecordFault::IgnoredPointer);
                 assert!(is_fine || is_ignored, "{}: {:?}", command.desc().name, check(&alone).err());

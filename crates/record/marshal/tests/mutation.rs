@@ -1,4 +1,4 @@
-//! Damaged records in the time a test may take; `cargo xtask fuzz` goes on from here.
+//! Damaged records, within the time limit of a test. `cargo xtask fuzz` runs more of them.
 
 mod common;
 
@@ -12,7 +12,7 @@ use lavascope_record::check;
 fn damaged_records_are_refused_or_usable() {
     let tally = mutation::mutate_records(7, 200_000);
     assert!(tally.refused_total() > 100_000, "most damage shows: {:?}", tally.refused);
-    // Each of these faults must be reachable, or the check for it is dead.
+    // Each of these faults must occur; otherwise its check is never tested.
     for fault in ["Truncated", "UnknownCommand", "WrongOffset", "PastEnd", "DirtyPadding", "WrongHandle", "WrongMark"] {
         assert!(tally.refused.contains_key(fault), "{fault} never occurs: {:?}", tally.refused);
     }

@@ -1,4 +1,4 @@
-//! Every command and structure, C memory to record and back, over random values.
+//! Every command and structure with random values, from C memory to a record and back.
 
 mod common;
 
@@ -20,7 +20,8 @@ fn pack(layout: &'static Layout, pass: WalkPass, image: *const u8) -> (Vec<u64>,
     let mut stream = RecordBuffer::default();
     let mut packer = Packer::new(&SimHandles, &SyntheticObjects);
     packer.conditional = Some(Vec::new());
-    // SAFETY: the image was made for this layout, by `random_call_memory` or by unpacking, and the test keeps what it leads to.
+    // SAFETY: the image was made for this layout, by `random_call_memory` or by unpacking, and the test keeps its
+    // targets.
     let (words, remarks) = unsafe { packer.pack_structure(&mut stream, layout, pass, image) };
     (words.to_vec(), remarks, packer.conditional.unwrap_or_default())
 }
@@ -37,7 +38,7 @@ fn round_trip(layout: &'static Layout, pass: WalkPass, seed: u64) {
     if let Err(error) = check_image(body, layout, pass, remarks) {
         panic!("{} with seed {seed}: {error}", layout.name);
     }
-    // What the call ignores may be garbage: the record must not change, and nobody may follow it.
+    // Ignored pointers may be invalid: the record must not change, and nothing may read them.
     for pointer in conditional.iter().filter(|it| it.pointer_use != PointerUse::Read) {
         assert!(
             memory.overwrite_pointer(pointer.address, 0xdead_beef_dead_beef),
@@ -57,7 +58,7 @@ fn round_trip(layout: &'static Layout, pass: WalkPass, seed: u64) {
 
 #[test]
 fn every_structure_comes_back() {
-    // A union alone has no selector to tell what it holds; unions come within their structures.
+    // A single union has no selector. Unions are tested within their structures.
     for (index, layout) in STRUCTURES.iter().enumerate().filter(|it| !it.1.is_union) {
         for round in 0..20 {
             for pass in [WalkPass::Enter, WalkPass::Leave] {
@@ -87,7 +88,7 @@ fn records_of_commands_pass_the_check() {
         let memory = random_call_memory(command.desc().parameters, &mut random, OPTIONS);
         let mut stream = RecordBuffer::default();
         let mut packer = Packer::new(&SimHandles, &SyntheticObjects);
-        // SAFETY: `random_call_memory` made the parameters of this command, and `memory` keeps all that they lead to.
+        // SAFETY: `random_call_memory` made the parameters of this command, and `memory` keeps all of their targets.
         let words = unsafe { packer.enter(&mut stream, *command, address(&memory), 17) };
         match check(words) {
             Ok(record) => {
@@ -110,9 +111,11 @@ fn straight_lines_give_the_bytes_of_the_walker() {
             let memory = random_call_memory(command.desc().parameters, &mut random, options);
             let (mut walked, mut straight) = (RecordBuffer::default(), RecordBuffer::default());
             let mut packer = Packer::new(&SimHandles, &SyntheticObjects);
-            // SAFETY: `random_call_memory` made the parameters of this command, and `memory` keeps all that they lead to.
+            // SAFETY: `random_call_memory` made the parameters of this command, and `memory` keeps all of their
+            // targets.
             let want = unsafe { packer.enter(&mut walked, *command, address(&memory), round) };
-            // SAFETY: `random_call_memory` made the parameters of this command, and `memory` keeps all that they lead to.
+            // SAFETY: `random_call_memory` made the parameters of this command, and `memory` keeps all of their
+            // targets.
             let got = unsafe {
                 lavascope_marshal::fast_pack::pack(&mut straight, &SimHandles, *command, round, address(&memory))
             };

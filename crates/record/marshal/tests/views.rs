@@ -1,4 +1,4 @@
-//! What a reader sees of a packed call: typed fields, arrays, texts, chains, and where two calls differ.
+//! Reading a packed call: typed fields, arrays, strings, chains, and the differences between two calls.
 
 mod common;
 
@@ -14,7 +14,7 @@ use lavascope_sim::SyntheticObjects;
 fn record<'s, T: Structure>(stream: &'s mut RecordBuffer, command: Command, params: &T) -> Record<'s> {
     assert!(std::ptr::eq(command.desc().parameters, T::layout()), "the parameters are of another command");
     let mut packer = Packer::new(&SimHandles, &SyntheticObjects);
-    // SAFETY: the parameters are of this command, and what they lead to is alive in the caller.
+    // SAFETY: the parameters belong to this command, and their targets are alive in the caller.
     match check(unsafe { packer.enter(stream, command, std::ptr::from_ref(params).cast(), 1) }) {
         Ok(record) => record,
         Err(error) => panic!("{error}"),
@@ -59,7 +59,7 @@ fn texts_and_chains_are_seen() {
     let name = c"lava";
     let names = [Ptr::<u8>::new(c"VK_A".as_ptr().expose_provenance() as u64), Ptr::NULL];
     let flags = ValidationFlagsEXT { disabled_validation_check_count: 0, ..ValidationFlagsEXT::zeroed() };
-    // A structure of the future between two that are known.
+    // A structure that is newer than the registry, between two known ones.
     let future = [0x7fff_1234_u64, Ptr::to(&flags).0];
     let application = ApplicationInfo {
         p_application_name: Ptr::new(name.as_ptr().expose_provenance() as u64),
@@ -101,7 +101,7 @@ fn outputs_stand_alone() {
     };
     let (mut image, mut stream) = (Vec::new(), RecordBuffer::default());
     let desc = Command::AllocateCommandBuffers.desc();
-    // SAFETY: the parameters are of this command, and lead to values of this frame as after a call that succeeded.
+    // SAFETY: the parameters belong to this command, and point to values of this frame, as after a successful call.
     assert!(unsafe { outputs_image(desc, std::ptr::from_ref(&params).cast(), 0, &mut image) });
     let mut packer = Packer::new(&SimHandles, &SyntheticObjects);
     // SAFETY: the image was just gathered from parameters that are alive.
@@ -154,7 +154,7 @@ fn differences_are_named_by_their_path() {
     assert_eq!(compare(left, left), []);
 }
 
-/// Counts what it is given.
+/// Counts the objects that it gets.
 #[derive(Default)]
 struct Counter(usize, usize);
 

@@ -1,4 +1,4 @@
-//! The names of the world of `sim`, for packing and unpacking.
+//! Handles and ids of the model in `sim`, for packing and unpacking.
 
 use lavascope_abi::desc::HandleAccess;
 use lavascope_abi::{HandleType, ObjectId};

@@ -1,4 +1,4 @@
-//! Damaged records: the check refuses them, or what it lets through can be used in every way.
+//! Damaged records: the check refuses them, or all functions can use them without a fault.
 
 use std::collections::BTreeMap;
 
@@ -13,11 +13,11 @@ use lavascope_test_support::TestRng;
 
 use crate::SimHandles;
 
-/// What became of the damaged records.
+/// Counts of the outcomes of damaged records.
 #[derive(Default)]
 pub(crate) struct Tally {
     pub(crate) accepted: u64,
-    /// Of those, the ones that were packed again to the same bytes.
+    /// The accepted records that were packed again to the same bytes.
     pub(crate) canonical: u64,
     pub(crate) refused: BTreeMap<String, u64>,
 }
@@ -35,7 +35,7 @@ pub(crate) fn mutate_records(seed: u64, records: u64) -> Tally {
     tally
 }
 
-/// Gives records of every command, each with what damage made of it.
+/// Passes records of every command to `give`, each with its damaged form.
 pub(crate) fn each_damaged(seed: u64, records: u64, mut give: impl FnMut(&[u64], &[u64])) {
     let mut random = TestRng::new(seed);
     let options = CallOptions::UNRESTRICTED;
@@ -50,10 +50,10 @@ pub(crate) fn each_damaged(seed: u64, records: u64, mut give: impl FnMut(&[u64],
         let mut stream = RecordBuffer::default();
         let mut packer = Packer::new(&SimHandles, &SyntheticObjects);
         if is_leave {
-            // SAFETY: `random_call_memory` made it for this command, and `memory` keeps all that it leads to.
+            // SAFETY: `random_call_memory` made it for this command, and `memory` keeps all of its targets.
             unsafe { packer.leave(&mut stream, command, image, done) };
         } else {
-            // SAFETY: `random_call_memory` made it for this command, and `memory` keeps all that it leads to.
+            // SAFETY: `random_call_memory` made it for this command, and `memory` keeps all of its targets.
             unsafe { packer.enter(&mut stream, command, image, done) };
         }
         for _ in 0..50 {
@@ -65,7 +65,7 @@ pub(crate) fn each_damaged(seed: u64, records: u64, mut give: impl FnMut(&[u64],
     }
 }
 
-/// A record that passes must be its own canonical form and usable by everything that reads records.
+/// An accepted record must equal its packed form, and every reader of records must accept it.
 fn judge(words: &[u64], arena: &mut Arena, tally: &mut Tally) {
     let record = match check(words) {
         Ok(record) => record,
@@ -80,9 +80,9 @@ fn judge(words: &[u64], arena: &mut Arena, tally: &mut Tally) {
     let text = print::print(record);
     arena.clear();
     let unpacker = Unpacker { handles: &Raw, purpose: UnpackPurpose::RoundTrip };
-    // Outputs of any size may be asked for; a refusal is an answer.
+    // Unpacking may refuse a record, for instance because of the size of its outputs.
     let Ok(image) = unpacker.unpack(record, arena) else { return };
-    // What only objects know, no record alone can give back; overlapping strides are the application's mistake.
+    // A record alone does not contain what depends on objects. Overlapping strides are an error of the application.
     let needs_objects = text.contains("template data") || text.contains("blob of ");
     let is_strided = record.command().desc().name.starts_with("vkCmdDrawMulti");
     if needs_objects || is_strided || record.omissions().has(Omissions::TRUNCATED) {
@@ -98,12 +98,12 @@ fn judge(words: &[u64], arena: &mut Arena, tally: &mut Tally) {
     };
     let body_words = record.body().len() / 8;
     let again = again.unwrap_or_default();
-    // The second word of the header also counts the order edges, which are not added by packing.
+    // The second word of the header also counts order edges, which packing does not add.
     assert_eq!((again.first(), again.get(2..)), (words.first(), words.get(2..body_words)), "not canonical:\n{text}");
     tally.canonical += 1;
 }
 
-/// Ids as handles.
+/// Uses ids as handles.
 struct Raw;
 
 impl IdResolver for Raw {
@@ -118,7 +118,7 @@ impl HandleResolver for Raw {
     }
 }
 
-/// Whatever depends on an object is read: what a record has is there, what it lacks is null.
+/// Reads everything that depends on an object: recorded data is present, missing data is null.
 struct ReadAll;
 
 impl PackContext for ReadAll {

@@ -70,7 +70,7 @@ fn a_wait_after_a_race_is_told_once() {
     let races = in_one(&["set1 e copy", "set1 e compute", wait, wait]);
     assert_eq!(races, [(SetAfterSet, 1, 0), (WaitAfterRace, 2, 0)]);
     // A reset in order ends it.
-    let mended = [
+    let fixed = [
         "set1 e copy",
         "set1 e compute",
         "barrier all => all",
@@ -79,7 +79,7 @@ fn a_wait_after_a_race_is_told_once() {
         "set1 e copy",
         wait,
     ];
-    assert_eq!(in_one(&mended), [(SetAfterSet, 1, 0)]);
+    assert_eq!(in_one(&fixed), [(SetAfterSet, 1, 0)]);
 }
 
 #[test]

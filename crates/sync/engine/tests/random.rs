@@ -132,9 +132,9 @@ enum RecordingMode {
 fn record(
     engine: &mut Engine,
     program: &Program,
-    way: RecordingMode,
+    mode: RecordingMode,
 ) -> (Vec<(CommandBufferId, Hazard)>, Vec<UndefinedContents>) {
-    let mut told = (Vec::new(), Vec::new());
+    let mut reported = (Vec::new(), Vec::new());
     let mut late = Vec::new();
     let both = [true, false];
     let buffers = || (0..).map(CommandBufferId).zip(&program.command_buffers);
@@ -142,8 +142,8 @@ fn record(
         engine.begin_recording(id, queue_of(program, id), buffer.is_secondary);
         for (index, command) in buffer.commands.iter().enumerate() {
             let is_special = (index + id.0 as usize).is_multiple_of(3);
-            let is_late = is_special && way == RecordingMode::WithReplacement && matches!(command, Command::Action(_));
-            if is_special && way == RecordingMode::WithUndo {
+            let is_late = is_special && mode == RecordingMode::WithReplacement && matches!(command, Command::Action(_));
+            if is_special && mode == RecordingMode::WithUndo {
                 let other =
                     buffer.commands.iter().rev().find(|it| matches!(it, Command::Action(_) | Command::Barrier(_)));
                 engine.record(id, other.unwrap_or(command).clone());
@@ -152,15 +152,15 @@ fn record(
             late.extend(is_late.then_some((id, index as u32, command)));
             let now = if is_late { Command::Action(Vec::new()) } else { command.clone() };
             let found = engine.record(id, now);
-            told.0.extend(found.hazards.into_iter().map(|it| (id, it)));
-            told.1.extend(found.faults);
+            reported.0.extend(found.hazards.into_iter().map(|it| (id, it)));
+            reported.1.extend(found.faults);
         }
         if id.0.is_multiple_of(2) {
             engine.end_recording(id);
         }
     }
     late.into_iter().for_each(|(id, index, command)| engine.replace_command(id, index, command.clone()));
-    told
+    reported
 }
 
 /// The queue that a command buffer is for: the first that executes it.
@@ -176,9 +176,9 @@ fn queue_of(program: &Program, id: CommandBufferId) -> Queue {
 
 /// What is told while recording, and what is told of the execution after that, is together what is told of an execution
 /// without the first. Gives how much of each there is.
-fn compare_recorded_and_executed(what: &str, program: &Program, rules: Rules, way: RecordingMode) -> (usize, usize) {
+fn compare_recorded_and_executed(what: &str, program: &Program, rules: Rules, mode: RecordingMode) -> (usize, usize) {
     let mut engine = Engine::with_program(rules, program);
-    let recorded = record(&mut engine, program, way).0;
+    let recorded = record(&mut engine, program, mode).0;
     program.steps.iter().for_each(|it| engine.step(it));
     let executed = engine.take_hazards();
     let is_told = |it: &Hazard| recorded.iter().any(|other| is_same_inside(program, it, other));
@@ -189,7 +189,7 @@ fn compare_recorded_and_executed(what: &str, program: &Program, rules: Rules, wa
     let gone: Vec<&Hazard> = all.iter().filter(|it| !has(&executed, it)).collect();
     let lost: Vec<&&Hazard> = gone.iter().filter(|it| !is_told(it)).collect();
     assert!(lost.is_empty(), "{what}: {lost:?}\n{}", lavascope_sim::programs::print(program));
-    if way != RecordingMode::WithReplacement {
+    if mode != RecordingMode::WithReplacement {
         // In which pieces it is told depends on how memory is cut meanwhile.
         let own: BTreeSet<_> = recorded.iter().map(|it| cause(&it.1)).collect();
         let whole: BTreeSet<_> = recorded_whole(program, rules).iter().map(cause).collect();
@@ -204,16 +204,16 @@ fn cause(hazard: &Hazard) -> (HazardKind, ProgramLocation, ProgramLocation, Reso
 
 #[test]
 fn hazards_are_told_while_recording_or_when_executed() {
-    let (mut told, mut left) = (0, 0);
+    let (mut reported, mut left) = (0, 0);
     for seed in seeds(3_000) {
         let program = random_program(seed, &ProgramFeatures::ALL);
-        let way = [RecordingMode::Plain, RecordingMode::WithUndo, RecordingMode::WithReplacement][seed as usize % 3];
-        let (inside, others) = compare_recorded_and_executed(&format!("seed {seed}"), &program, Rules::CONTRACT, way);
-        (told, left) = (told + inside, left + others);
+        let mode = [RecordingMode::Plain, RecordingMode::WithUndo, RecordingMode::WithReplacement][seed as usize % 3];
+        let (inside, others) = compare_recorded_and_executed(&format!("seed {seed}"), &program, Rules::CONTRACT, mode);
+        (reported, left) = (reported + inside, left + others);
     }
     assert!(
-        !has_default_seeds() || (told > 1000 && left > 1000),
-        "{told} were told while recording, {left} when executed"
+        !has_default_seeds() || (reported > 1000 && left > 1000),
+        "{reported} were reported while recording, {left} when executed"
     );
 }
 
@@ -278,7 +278,7 @@ fn recorded_whole(program: &Program, rules: Rules) -> Vec<Hazard> {
 /// queue family owns, which are not.
 #[test]
 fn contents_are_told_while_recording_or_when_executed() {
-    let (mut told, mut left) = (0, 0);
+    let (mut reported, mut left) = (0, 0);
     for seed in seeds(1_000) {
         let mut program = random_program(seed, &ProgramFeatures::ALL);
         program.resources.iter_mut().for_each(|it| it.is_exclusive = true);
@@ -297,11 +297,11 @@ fn contents_are_told_while_recording_or_when_executed() {
         assert_eq!(executed, others, "seed {seed}");
         let key = |it: &UndefinedContents| (it.kind, it.resource, path(&it.at));
         assert!(inside.iter().all(|it| recorded.iter().any(|own| key(own) == key(it))), "seed {seed}");
-        (told, left) = (told + inside.len(), left + others.len());
+        (reported, left) = (reported + inside.len(), left + others.len());
     }
     assert!(
-        !has_default_seeds() || (told > 100 && left > 100),
-        "{told} were told while recording, {left} when executed"
+        !has_default_seeds() || (reported > 100 && left > 100),
+        "{reported} were reported while recording, {left} when executed"
     );
 }
 
@@ -309,7 +309,7 @@ fn contents_are_told_while_recording_or_when_executed() {
 /// and whatever is executed before it, they are found there as well.
 #[test]
 fn event_races_are_told_while_recording() {
-    let mut told = 0;
+    let mut reported = 0;
     for seed in seeds(3_000) {
         let program = random_program(seed, &ProgramFeatures::ALL);
         let buffer = |id: CommandBufferId| -> Option<IndexedCommands<'_>> {
@@ -332,11 +332,11 @@ fn event_races_are_told_while_recording() {
                 let is_here = |it: &&EventRace| matches!(&it.at, ProgramLocation::Command(at) if at.step == index);
                 let known: Vec<_> = all.iter().filter(is_here).filter(|it| races.has_found(it)).map(race_key).collect();
                 assert!(recorded.iter().all(|it| known.contains(it)), "seed {seed}");
-                told += recorded.len();
+                reported += recorded.len();
             }
         }
     }
-    assert!(!has_default_seeds() || told > 100, "{told} were told while recording");
+    assert!(!has_default_seeds() || reported > 100, "{reported} were reported while recording");
 }
 
 fn race_key(race: &EventRace) -> (EventRaceKind, Vec<u32>, Vec<u32>) {

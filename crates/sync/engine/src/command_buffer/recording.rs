@@ -111,8 +111,8 @@ impl Engine {
         let commands = &mut self.command_buffers[index];
         let queue = commands.queue?;
         let is_marked = commands.is_marked(&self.device.addresses);
-        if let Some(fresh) = &mut commands.used_blocks {
-            if is_marked && fresh.insert_last_if_unused(&commands.plans) {
+        if let Some(used_blocks) = &mut commands.used_blocks {
+            if is_marked && used_blocks.insert_last_if_unused(&commands.plans) {
                 return None;
             }
             self.check_postponed(index, queue, is_marked);
@@ -150,8 +150,8 @@ impl Engine {
     /// Executes the commands whose check was postponed, all but the last. None of them has a hazard.
     #[cold]
     fn check_postponed(&mut self, index: usize, queue: Queue, is_marked: bool) {
-        let fresh = self.command_buffers[index].used_blocks.take();
-        self.recycle_used_blocks(fresh);
+        let used_blocks = self.command_buffers[index].used_blocks.take();
+        self.recycle_used_blocks(used_blocks);
         // A resource has moved since, so no marks are set.
         if !is_marked {
             return;
@@ -193,19 +193,19 @@ impl Engine {
     /// Ends recording, and frees what was kept only to check further commands.
     pub fn end_recording(&mut self, id: CommandBufferId) {
         let Some(commands) = self.command_buffers.get_mut(id.0 as usize) else { return };
-        let (alone, fresh) = (commands.isolated.take(), commands.used_blocks.take());
+        let (alone, used_blocks) = (commands.isolated.take(), commands.used_blocks.take());
         if let Some(alone) = alone {
             self.recycle_isolated(alone);
         }
-        self.recycle_used_blocks(fresh);
+        self.recycle_used_blocks(used_blocks);
     }
 
     #[inline]
-    fn recycle_used_blocks(&mut self, fresh: Option<UsedBlocks>) {
-        let Some(mut fresh) = fresh else { return };
+    fn recycle_used_blocks(&mut self, used_blocks: Option<UsedBlocks>) {
+        let Some(mut used_blocks) = used_blocks else { return };
         if self.spare_used_blocks.len() < SPARE_MAX {
-            fresh.clear();
-            self.spare_used_blocks.push(fresh);
+            used_blocks.clear();
+            self.spare_used_blocks.push(used_blocks);
         }
     }
 

@@ -197,10 +197,10 @@ mod tests {
     #[test]
     fn what_is_used_again_is_never_fresh() {
         let mut dice = TestRng::new(5);
-        let mut fresh = UsedBlocks::default();
+        let mut used_blocks = UsedBlocks::default();
         let mut taken = 0;
         for _ in 0..300 {
-            fresh.clear();
+            used_blocks.clear();
             let mut used: Vec<(Range<u64>, bool)> = Vec::new();
             for _ in 0..60 {
                 let (start, size) = (dice.below(1 << 20), dice.below(12));
@@ -208,7 +208,8 @@ mod tests {
                 let is_write = dice.below(2) == 0;
                 let meets = |it: &(Range<u64>, bool)| it.0.start < range.end && range.start < it.0.end;
                 let conflicts = used.iter().any(|it| meets(it) && (it.1 || is_write));
-                let is_taken = fresh.insert_all_if_unused(&[addressed_access(range.clone())], u64::from(is_write));
+                let is_taken =
+                    used_blocks.insert_all_if_unused(&[addressed_access(range.clone())], u64::from(is_write));
                 assert!(!(conflicts && is_taken), "{range:?} after {used:?}");
                 if is_taken {
                     taken += 1;
@@ -221,38 +222,38 @@ mod tests {
 
     #[test]
     fn what_lies_side_by_side_is_fresh() {
-        let mut fresh = UsedBlocks::default();
+        let mut used_blocks = UsedBlocks::default();
         for at in 0..5000 {
             let at = at * 256;
-            assert!(fresh.insert_all_if_unused(&[addressed_access(at..at + 256)], 1));
+            assert!(used_blocks.insert_all_if_unused(&[addressed_access(at..at + 256)], 1));
         }
-        assert!(!fresh.insert_all_if_unused(&[addressed_access(300..301)], 0), "it was written");
+        assert!(!used_blocks.insert_all_if_unused(&[addressed_access(300..301)], 0), "it was written");
         let far = [addressed_access(1 << 40..(1 << 40) + 256)];
-        assert!(fresh.insert_all_if_unused(&far, 0) && fresh.insert_all_if_unused(&far, 0));
-        assert!(!fresh.insert_all_if_unused(&far, 1), "it was read");
+        assert!(used_blocks.insert_all_if_unused(&far, 0) && used_blocks.insert_all_if_unused(&far, 0));
+        assert!(!used_blocks.insert_all_if_unused(&far, 1), "it was read");
         // A large range takes few blocks, because they are large as well.
         let mut large = UsedBlocks::default();
         assert!(large.insert_all_if_unused(&[addressed_access(100..100 + (1 << 36))], 0) && large.count <= 2);
         // A command with three ranges, of which only the last is written.
         let three = [0, 1, 2].map(|it| (1 << 42) + it * 512).map(|it| addressed_access(it..it + 16));
-        assert!(fresh.insert_all_if_unused(&three, 4));
+        assert!(used_blocks.insert_all_if_unused(&three, 4));
         assert!(
-            fresh.insert_all_if_unused(&three[..1], 0)
-                && fresh.insert_all_if_unused(&three[1..2], 0)
-                && !fresh.insert_all_if_unused(&three[2..], 0)
+            used_blocks.insert_all_if_unused(&three[..1], 0)
+                && used_blocks.insert_all_if_unused(&three[1..2], 0)
+                && !used_blocks.insert_all_if_unused(&three[2..], 0)
         );
         // A command reads and writes the same range.
         let far = 1 << 41;
         let both =
             [addressed_access(far..far + 16), addressed_access(far..far + 16), addressed_access(far + 512..far + 528)];
         assert!(
-            fresh.insert_all_if_unused(&both, 2)
-                && !fresh.insert_all_if_unused(&both[..1], 0)
-                && fresh.insert_all_if_unused(&both[2..], 0)
+            used_blocks.insert_all_if_unused(&both, 2)
+                && !used_blocks.insert_all_if_unused(&both[..1], 0)
+                && used_blocks.insert_all_if_unused(&both[2..], 0)
         );
         // The largest command: 64 accesses to one range, of which the last is a write.
         let far = 1 << 43;
         let all = [0; 64].map(|_| addressed_access(far..far + 16));
-        assert!(fresh.insert_all_if_unused(&all, 1 << 63) && !fresh.insert_all_if_unused(&all[..1], 0));
+        assert!(used_blocks.insert_all_if_unused(&all, 1 << 63) && !used_blocks.insert_all_if_unused(&all[..1], 0));
     }
 }

@@ -52,9 +52,9 @@ impl SparseBindings {
     /// Binds bytes of a linear resource to addresses in a memory.
     pub(crate) fn bind_bytes(&mut self, bytes: Range<u64>, address: Option<(MemoryId, u64)>) {
         let new = address.map(|(memory, it)| (memory.0, it.wrapping_sub(bytes.start)));
-        let held = &mut self.bytes_by_memory;
+        let bytes_by_memory = &mut self.bytes_by_memory;
         self.bytes.update(bytes, |part, pair| {
-            move_bytes(held, &part, pair.map(|it| it.0), new.map(|it| it.0));
+            move_bytes(bytes_by_memory, &part, pair.map(|it| it.0), new.map(|it| it.0));
             *pair = new;
         });
     }
@@ -63,9 +63,9 @@ impl SparseBindings {
     pub(crate) fn bind_opaque(&mut self, bytes: Range<u64>, memory: Option<(MemoryId, u64)>) -> bool {
         let start = bytes.start;
         let new = memory.map(|(memory, offset)| (memory.0, offset.wrapping_sub(start)));
-        let (mut has_moved, held) = (false, &mut self.bytes_by_memory);
+        let (mut has_moved, bytes_by_memory) = (false, &mut self.bytes_by_memory);
         self.opaque.update(bytes, |part, pair| {
-            move_bytes(held, &part, pair.map(|it| it.0), new.map(|it| it.0));
+            move_bytes(bytes_by_memory, &part, pair.map(|it| it.0), new.map(|it| it.0));
             has_moved |= pair.is_some() && *pair != new;
             *pair = new;
         });
@@ -75,10 +75,10 @@ impl SparseBindings {
     /// Binds own addresses of an image to memory. Returns those that had other memory before.
     pub(crate) fn bind_texels(&mut self, own: &[Range<u64>], memory: Option<SparseBlock>) -> Vec<Range<u64>> {
         let mut moved = Vec::new();
-        let held = &mut self.bytes_by_memory;
+        let bytes_by_memory = &mut self.bytes_by_memory;
         for range in own {
             self.texels.update(range.clone(), |part, sparse_block| {
-                move_bytes(held, &part, sparse_block.map(|it| it.memory.0), memory.map(|it| it.memory.0));
+                move_bytes(bytes_by_memory, &part, sparse_block.map(|it| it.memory.0), memory.map(|it| it.memory.0));
                 if sparse_block.is_some() && *sparse_block != memory {
                     moved.push(part);
                 }
@@ -143,13 +143,13 @@ impl SparseBindings {
 }
 
 /// Moves a number of bytes from one memory to another.
-fn move_bytes(held: &mut BTreeMap<u32, u64>, part: &Range<u64>, old: Option<u32>, new: Option<u32>) {
+fn move_bytes(bytes_by_memory: &mut BTreeMap<u32, u64>, part: &Range<u64>, old: Option<u32>, new: Option<u32>) {
     let size = part.end - part.start;
     if let Some(new) = new {
-        *held.entry(new).or_default() += size;
+        *bytes_by_memory.entry(new).or_default() += size;
     }
-    if let Some(left) = old.and_then(|old| held.get_mut(&old)) {
+    if let Some(left) = old.and_then(|old| bytes_by_memory.get_mut(&old)) {
         *left -= size;
     }
-    held.retain(|_, size| *size != 0);
+    bytes_by_memory.retain(|_, size| *size != 0);
 }

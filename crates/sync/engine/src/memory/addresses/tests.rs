@@ -359,20 +359,20 @@ fn memory_goes_with_what_lies_in_it() {
 #[test]
 fn what_there_is_no_room_for_has_no_addresses() {
     let mut addresses = AddressMap::default();
-    let told = |addresses: &mut AddressMap| addresses.take_unplaced().into_iter().collect::<Vec<_>>();
+    let unplaced = |addresses: &mut AddressMap| addresses.take_unplaced().into_iter().collect::<Vec<_>>();
     let nothing = |addresses: &AddressMap, id| addresses.ranges(id, &Region::Buffer(0..16)).is_empty();
     let far = addresses.add(&buffer(at((1 << 40) - 8, 16)));
     let image = addresses.add(&tiled(at((1 << 40) - 8, 16)));
     assert!(nothing(&addresses, far) && addresses.ranges(image, &all()).is_empty());
     assert!(matches!(addresses.look_up(far, &Region::Buffer(0..16)), AddressLookup::Empty));
     assert!(!addresses.has_aliases(far) && addresses.aliases_of(image).is_empty());
-    assert_eq!(told(&mut addresses), [(UnplacedReason::MemoryTooLarge, 2)]);
-    assert_eq!(told(&mut addresses), []);
+    assert_eq!(unplaced(&mut addresses), [(UnplacedReason::MemoryTooLarge, 2)]);
+    assert_eq!(unplaced(&mut addresses), []);
     let large = addresses.add(&Resource::new(ResourceKind::Buffer { size: u64::MAX }, None));
     let half = addresses.add(&Resource::new(ResourceKind::Buffer { size: MEMORY_ADDRESSES_BEGIN - 40 }, None));
     let over = addresses.add(&Resource::new(ResourceKind::Buffer { size: 39 }, None));
     assert!(nothing(&addresses, large) && !nothing(&addresses, half) && nothing(&addresses, over));
-    assert_eq!(told(&mut addresses), [(UnplacedReason::AddressSpaceFull, 2)]);
+    assert_eq!(unplaced(&mut addresses), [(UnplacedReason::AddressSpaceFull, 2)]);
     // The planes of an image that has room for itself only.
     let last = addresses.add(&tiled(None));
     assert!(!addresses.ranges(last, &all()).is_empty());
@@ -380,7 +380,7 @@ fn what_there_is_no_room_for_has_no_addresses() {
     assert!(addresses.needs_component_planes(last, &red));
     assert!(addresses.add_component_planes(last).1.is_empty());
     assert!(addresses.ranges(last, &all()).is_empty() && !addresses.needs_component_planes(last, &red));
-    assert_eq!(told(&mut addresses), [(UnplacedReason::AddressSpaceFull, 1)]);
+    assert_eq!(unplaced(&mut addresses), [(UnplacedReason::AddressSpaceFull, 1)]);
     // Its number may be given again.
     addresses.destroy(far);
     addresses.remove_destroyed();

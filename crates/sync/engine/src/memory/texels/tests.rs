@@ -141,12 +141,12 @@ fn regions_are_the_texels_that_they_name() {
         let run = start..start + 1 + dice.below(texels.size() - start);
         let is_hit = |it: &&Block| it.addresses.start < run.end && run.start < it.addresses.end;
         let wanted = all_of(blocks.iter().filter(is_hit));
-        let mut told = BTreeSet::new();
+        let mut found = BTreeSet::new();
         for item in texels.regions(&run, Components::ALL) {
             let Region::Image(image_region) = item else { panic!("an image") };
-            assert!(texels.ranges(&image_region).into_iter().flatten().all(|it| told.insert(it)), "told twice");
+            assert!(texels.ranges(&image_region).into_iter().flatten().all(|it| found.insert(it)), "found twice");
         }
-        assert_eq!(told, wanted, "{image:?} {run:?}");
+        assert_eq!(found, wanted, "{image:?} {run:?}");
     }
     assert!(wholes > 100, "{wholes}");
 }
@@ -185,11 +185,11 @@ fn rows_with_padding() {
     assert!(!texels.is_whole(&all(None, 0..2)));
     let area = Area { offset: [1, 1, 0], extent: [9, 9, 9] };
     assert_eq!(texels.ranges(&all(Some(area), 1..2)), [66..70, 90..94]);
-    let told = areas(&image, 16..45);
+    let found = areas(&image, 16..45);
     let area = |x: Range<u32>, y: Range<u32>, z: u32| {
         Some(Area { offset: [x.start, y.start, z], extent: [x.end - x.start, y.end - y.start, 1] })
     };
-    assert_eq!(told, [area(1..3, 1..2, 0), area(0..3, 0..2, 1)]);
+    assert_eq!(found, [area(1..3, 1..2, 0), area(0..3, 0..2, 1)]);
     assert_eq!(areas(&image, 10..14), []);
     // A row without padding, and one that is not whole.
     let layout = SubresourceLayout { row_pitch: 6, depth_pitch: 12, ..layout };

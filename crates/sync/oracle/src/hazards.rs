@@ -217,8 +217,8 @@ impl<'t> HazardFinder<'t> {
                 || self.may_be_read_between(earlier[position], later)
                 || between().any(|(_, right, op)| right && op.is_write && !self.is_destroyed_between(op, after))
                 || self.is_read_between_enough(before, after)
-                    && between().any(|(it, _, op)| {
-                        !op.is_write && is_relevant(&it, op) && self.is_execution_ordered(it, later)
+                    && between().any(|(read, _, op)| {
+                        !op.is_write && is_relevant(&read, op) && self.is_execution_ordered(read, later)
                     });
             if !is_right[position] {
                 partners.push(ConflictingAccess {

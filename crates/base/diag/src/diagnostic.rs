@@ -43,6 +43,35 @@ pub struct DiagnosticLocation {
     /// none.
     pub path: Vec<String>,
     pub labels: DebugLabels,
+    /// What is done there, where that is an access.
+    pub access: AccessText,
+    /// What stands around it in its command buffer.
+    pub neighbors: Option<CommandNeighbors>,
+    /// The number of its call stack; zero if nobody captured it.
+    pub stack: u32,
+}
+
+/// An access in words.
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct AccessText {
+    /// `vkCmdDispatch`; empty for what no call of the application does.
+    pub function: String,
+    /// `reads "emitters"[0..512] (set 0, binding 0)`.
+    pub action: String,
+    /// `VK_PIPELINE_STAGE_2_COMPUTE_SHADER_BIT`; empty for layout transitions and presentation.
+    pub stage: String,
+    /// `VK_ACCESS_2_SHADER_STORAGE_READ_BIT`.
+    pub access: String,
+    pub is_write: bool,
+}
+
+/// The commands before and after a command.
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct CommandNeighbors {
+    /// The number of the command in its command buffer, from zero.
+    pub index: u32,
+    pub before: Option<String>,
+    pub after: Option<String>,
 }
 
 /// The debug labels around something, the outermost first.
@@ -65,7 +94,16 @@ impl DebugLabels {
 impl DiagnosticLocation {
     /// One of which nothing more is known.
     pub fn new(role: &'static str, text: String, cause: String) -> DiagnosticLocation {
-        DiagnosticLocation { role, text, cause, path: Vec::new(), labels: DebugLabels::default() }
+        DiagnosticLocation {
+            role,
+            text,
+            cause,
+            path: Vec::new(),
+            labels: DebugLabels::default(),
+            access: AccessText::default(),
+            neighbors: None,
+            stack: 0,
+        }
     }
 }
 
@@ -102,13 +140,67 @@ pub struct Property {
     pub value: String,
 }
 
+/// Synchronization between two accesses.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct DiagnosticOperation {
+    /// `barrier`, `event`, `subpass dependency`, `semaphore`, `host wait`, `submission`.
+    pub kind: &'static str,
+    /// `vkCmdPipelineBarrier2`.
+    pub function: String,
+    /// What it orders: `"emitters": COPY -> VERTEX_SHADER`.
+    pub scope: String,
+    /// Why it does not order the two accesses: `does not reach COMPUTE_SHADER`. Empty if it does.
+    pub gap: String,
+    /// Whether only bits of its masks, or a larger range, are missing.
+    pub is_near_miss: bool,
+    pub src_stages: Vec<String>,
+    pub src_access: Vec<String>,
+    pub dst_stages: Vec<String>,
+    pub dst_access: Vec<String>,
+    pub place: String,
+    pub labels: DebugLabels,
+    pub stack: u32,
+}
+
 /// A change that would make the diagnostic go away.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Fix {
     pub text: String,
     /// Whether the program was checked again with the change.
     pub is_verified: bool,
+    /// The same as data; empty if it is no change of a call.
+    pub changes: Vec<FixChange>,
 }
+
+/// A change at one place.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub struct FixChange {
+    /// What is changed: `the barrier`, or before what something is inserted: `before vkCmdDispatch`.
+    pub target: String,
+    pub place: String,
+    pub stack: u32,
+    pub edits: Vec<FixEdit>,
+}
+
+/// A line of a change.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub struct FixEdit {
+    /// `dstStageMask`, or the call that is inserted.
+    pub field: String,
+    /// None for what is new.
+    pub before: Option<String>,
+    pub after: String,
+}
+
+impl Fix {
+    /// One that nobody tried.
+    pub fn advice(text: impl Into<String>) -> Fix {
+        Fix { text: text.into(), is_verified: false, changes: Vec::new() }
+    }
+}
+
+/// Characters of a title.
+pub const TITLE_MAX: usize = 100;
 
 /// Something to tell the user.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -117,6 +209,9 @@ pub struct Diagnostic {
     pub severity: Severity,
     /// The function of the API in which it is told: `vkQueueSubmit`. Empty if in none.
     pub function: String,
+    /// What is wrong, in at most [`TITLE_MAX`] characters and in the words of a person. Empty: the first sentence of the
+    /// message.
+    pub title: String,
     /// One line, or a few: what is wrong.
     pub message: String,
     /// The later one first.
@@ -125,6 +220,12 @@ pub struct Diagnostic {
     pub properties: Vec<Property>,
     /// Line by line, how it came about.
     pub explanation: Vec<String>,
+    /// Synchronization on the way from the first access to the second. What almost covers comes first.
+    pub operations: Vec<DiagnosticOperation>,
+    /// Synchronization between the two accesses that is not among the operations.
+    pub unrelated_operations: u64,
+    /// What else a person should know, one sentence each.
+    pub notes: Vec<String>,
     /// Of the accesses, and of what lies between them.
     pub stacks: Vec<CallStack>,
     /// The smallest first.
@@ -145,11 +246,15 @@ impl Diagnostic {
             code: Code(code.into()),
             severity,
             function: String::new(),
+            title: String::new(),
             message,
             locations: Vec::new(),
             objects: Vec::new(),
             properties: Vec::new(),
             explanation: Vec::new(),
+            operations: Vec::new(),
+            unrelated_operations: 0,
+            notes: Vec::new(),
             stacks: Vec::new(),
             fixes: Vec::new(),
             no_fix: None,
@@ -158,14 +263,43 @@ impl Diagnostic {
         }
     }
 
+    /// The title, or what stands for it.
+    pub fn title(&self) -> String {
+        if self.title.is_empty() { first_sentence(&self.message) } else { self.title.clone() }
+    }
+
     pub fn property(&self, key: &str) -> Option<&str> {
         self.properties.iter().find(|it| it.key == key).map(|it| it.value.as_str())
     }
 }
 
+/// The first sentence of a message, cut where it is too long.
+fn first_sentence(message: &str) -> String {
+    let line = message.lines().next().unwrap_or_default();
+    let sentence = line.find(". ").map_or(line, |end| &line[..end]);
+    shortened(sentence.trim_end_matches('.'), TITLE_MAX)
+}
+
+/// At most so many characters of a text.
+pub fn shortened(text: &str, characters_max: usize) -> String {
+    if text.chars().count() <= characters_max {
+        return text.to_owned();
+    }
+    text.chars().take(characters_max.saturating_sub(1)).chain(['…']).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_title_is_the_first_sentence_where_nobody_wrote_one() {
+        let titled = |message: &str| Diagnostic::new("A", Severity::Error, message.to_owned()).title();
+        assert_eq!(titled("One thing. Another.\nThird"), "One thing");
+        assert_eq!(titled("Work was never executed."), "Work was never executed");
+        let long = titled(&"word ".repeat(30));
+        assert_eq!((long.chars().count(), long.ends_with('…')), (TITLE_MAX, true));
+    }
 
     #[test]
     fn message_ids_are_those_of_public_logs() {

@@ -18,7 +18,8 @@ mod text;
 
 pub use baseline::{Baseline, BaselineError};
 pub use diagnostic::{
-    CallStack, Code, DebugLabels, Diagnostic, DiagnosticLocation, DiagnosticObject, Fix, Property, Severity,
+    AccessText, CallStack, Code, CommandNeighbors, DebugLabels, Diagnostic, DiagnosticLocation, DiagnosticObject,
+    DiagnosticOperation, Fix, FixChange, FixEdit, Property, Severity, TITLE_MAX, shortened,
 };
 pub use group::group_by_cause;
 pub use identity::DiagnosticIdentity;

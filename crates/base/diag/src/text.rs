@@ -63,7 +63,7 @@ mod tests {
             locations: vec![DiagnosticLocation::new("access", "here".to_owned(), String::new())],
             properties: vec![Property { key: "hazard_type", value: "WRITE_AFTER_READ".to_owned() }],
             explanation: vec!["because".to_owned()],
-            fixes: vec![Fix { text: "do this".to_owned(), is_verified: true }],
+            fixes: vec![Fix { is_verified: true, ..Fix::advice("do this") }],
             count: 3,
             ..Diagnostic::new("SYNC-HAZARD-WRITE-AFTER-READ", Severity::Error, "something is wrong.".to_owned())
         };
@@ -71,7 +71,7 @@ mod tests {
                         Found 3 times; this is the first.\n  access: here\n  because\nFix (verified): do this\n\
                         [Extra properties]\nhazard_type = WRITE_AFTER_READ\n";
         assert_eq!(render_text(&diagnostic), expected);
-        let fix = |text: &str| Fix { text: text.to_owned(), is_verified: false };
+        let fix = |text: &str| Fix::advice(text);
         let several = Diagnostic { fixes: vec![fix("one"), fix("two"), fix("three")], ..diagnostic.clone() };
         assert!(render_text(&several).contains("Fix (not verified): one\n2 other fixes are known"));
         let without =

@@ -30,7 +30,7 @@ pub use diagnose::fault::{diagnose_faults, fault_causes, fault_code, fault_sever
 pub use diagnose::hazard::{HazardDetail, describe_hazard, diagnose_hazards, hazard_causes, report, set_fixes};
 pub use diagnose::never_executed::{NEVER_EXECUTED, blocked_submissions, diagnose_never_executed};
 pub use diagnose::over_synchronization::{OVER_SYNCHRONIZATION, diagnose_over_synchronization};
-pub use diagnose::race::{diagnose_races, race_causes, race_code, race_texts};
+pub use diagnose::race::{diagnose_races, race_causes, race_code, race_texts, race_title};
 pub use diagnose::render_area::is_beside_render_area;
 pub use fix::change::{BatchLocation, HostWait, ProgramChange, ProgramFix};
 pub use fix::proposal::{Proposal, propose};

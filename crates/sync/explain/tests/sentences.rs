@@ -6,7 +6,7 @@
 
 use std::collections::BTreeMap;
 
-use lavascope_diag::Diagnostic;
+use lavascope_diag::{Diagnostic, FixEdit};
 use lavascope_explain::{NumberedNames, report};
 use lavascope_sim::programs::{ProgramFeatures, make_sparse, print, random_program, share_memory, shrink};
 use lavascope_sync_ir::Program;
@@ -21,7 +21,16 @@ fn lines(diagnostic: &Diagnostic) -> Vec<String> {
     let explanation = diagnostic.explanation.iter().map(|it| without_masks(it));
     let fixes = diagnostic.fixes.iter().map(|it| format!("Fix: {}", it.text));
     let no_fix = diagnostic.no_fix.iter().map(|it| format!("No fix: {it}"));
-    message.map(str::to_owned).chain(explanation).chain(fixes).chain(no_fix).collect()
+    let kind = if diagnostic.code.0.starts_with("SYNC-HAZARD") { "Title" } else { "Title of a fault" };
+    let title = std::iter::once(format!("{kind}: {}", diagnostic.title()));
+    let operations = diagnostic.operations.iter().map(|it| format!("Listed: {}: {}", it.kind, it.gap));
+    let accesses = diagnostic.locations.iter().map(|it| format!("Access: {}", it.access.action));
+    let changes = diagnostic.fixes.iter().flat_map(|it| &it.changes);
+    let given =
+        |edit: &FixEdit| edit.before.as_ref().map_or(edit.after.clone(), |it| edit.after.replacen(it, "given", 1));
+    let edits = changes.flat_map(|it| it.edits.iter().map(move |edit| format!("In {}: {}", it.target, given(edit))));
+    let told = message.map(str::to_owned).chain(explanation).chain(fixes).chain(no_fix);
+    told.chain(title).chain(operations).chain(accesses).chain(edits).collect()
 }
 
 fn without_masks(line: &str) -> String {
@@ -43,7 +52,12 @@ fn fault_of(line: &str, program: &Program) -> Option<&'static str> {
     let is_unfinished = |it: &str| ends_with(&format!(" {it}")) || line.contains(&format!(" {it};"));
     let is_cut = ["lack", "but", "to", "and", "allows", "lets", "makes", "of", ":", ","].into_iter().any(is_unfinished);
     let nameless = ["a command", "a resource", "a submission"];
+    let title = line.strip_prefix("Title: ");
+    let is_long = title.is_some_and(|it| it.chars().count() > lavascope_diag::TITLE_MAX);
+    let names_both = title.is_none_or(|it| it.contains(" before ") || it.contains(" while "));
     let cases = [
+        (is_long, "a title that is too long"),
+        (!names_both, "a title with one access"),
         (line.contains("TOP_OF_PIPE") || line.contains("BOTTOM_OF_PIPE"), "a stage in which nothing happens"),
         (line.contains("STAGE_2_NONE") || line.contains("ACCESS_2_NONE"), "no stage or access"),
         (line.contains("nothing, but") || line.contains("before nothing"), "nothing as something"),

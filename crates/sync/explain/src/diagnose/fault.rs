@@ -9,6 +9,7 @@ use super::hazard::diagnostic_location;
 use crate::ProgramNames;
 use crate::follow::dependency::recorded_location;
 use crate::text::message::regions_text;
+use crate::text::title::{command_word, fitting_title, name_of};
 
 /// Faults that were found, those with the same cause once, with their number.
 pub fn diagnose_faults(program: &Program, found: &[UndefinedContents], names: &dyn ProgramNames) -> Vec<Diagnostic> {
@@ -74,11 +75,12 @@ fn diagnostic(
     }
     Diagnostic {
         function: names.function(&fault.at, 0),
+        title: title(fault, names),
         locations: places,
         objects: vec![names.object(fault.resource)],
         properties: facts,
         explanation: vec![fault_reason(fault.kind).to_owned()],
-        fixes: vec![Fix { text: fix_text(fault.kind).to_owned(), is_verified: false }],
+        fixes: vec![Fix::advice(fix_text(fault.kind))],
         count,
         ..Diagnostic::new(fault_code(fault.kind, is_image), fault_severity(fault.kind), message(fault, all, names))
     }
@@ -118,6 +120,26 @@ fn message(fault: &UndefinedContents, all: &[UndefinedContents], names: &dyn Pro
         }
     };
     format!("{function}() {what}")
+}
+
+fn title(fault: &UndefinedContents, names: &dyn ProgramNames) -> String {
+    let function = names.function(&fault.at, 0);
+    let who = command_word(&function);
+    fitting_title(&name_of(fault.resource, names), |resource| match fault.kind {
+        UndefinedContentsKind::AcquireWithoutRelease => {
+            format!("{who} acquires {resource} for its queue family without a matching release")
+        }
+        UndefinedContentsKind::ReadWithoutAcquire => {
+            format!("{who} reads {resource}, which was released to another queue family and never acquired")
+        }
+        UndefinedContentsKind::ReadWithoutTransfer => {
+            format!("{who} reads {resource}, which belongs to another queue family, without a transfer")
+        }
+        UndefinedContentsKind::WriteToPreserved => format!("{who} writes {resource}, which the subpass preserves"),
+        UndefinedContentsKind::ReadNotPreserved => {
+            format!("{who} reads {resource}, which an earlier subpass neither used nor preserved")
+        }
+    })
 }
 
 fn fault_reason(kind: UndefinedContentsKind) -> &'static str {

@@ -2,11 +2,12 @@
 
 use std::collections::{HashMap, HashSet};
 
-use lavascope_diag::{CallStack, Diagnostic, DiagnosticLocation as DiagPlace, Fix, Property};
+use lavascope_diag::{AccessText, CallStack, Diagnostic, DiagnosticLocation as DiagPlace, Property};
 use lavascope_sync_ir::{CommandBufferId, Findings, Hazard, HazardKind, Program, ProgramLocation, ResourceId};
 
 use super::certainty::{HazardCertainty, hazard_certainty};
 use super::fault::diagnose_faults;
+use super::operations::listed_operations;
 use crate::follow::access_detail::relation;
 use crate::follow::coverage::{describe_operation, operation_name};
 use crate::follow::dependency::recorded_location;
@@ -105,7 +106,6 @@ pub fn describe_hazard(
         relation: relation(&found.at, &found.prior),
         has_operations: detail == HazardDetail::Operations,
     });
-    let stage = |of: fn(&Explanation) -> u64| explanation.as_ref().map_or(0, of);
     let prior = explanation.as_ref().map(|it| it.prior.resource).filter(|it| *it != found.resource);
     let resource = conflicting_regions(found, all, names);
     let kind = found.kind.name().replace('-', "_");
@@ -119,16 +119,27 @@ pub fn describe_hazard(
     let code = format!("SYNC-HAZARD-{}", found.kind.name());
     let operations = explanation.as_ref().filter(|_| detail == HazardDetail::Operations);
     let certainty = hazard_certainty(program, found);
+    let (listed, unrelated) = operations.map_or_else(|| (Vec::new(), 0), |it| listed_operations(it, names));
+    let stage = |of: fn(&Explanation) -> u64| explanation.as_ref().map_or(0, of);
+    let (later_stage, prior_stage) = (stage(|it| it.later.stage), stage(|it| it.prior.stage));
+    let later = diagnostic_location("access", &found.at, later_stage, program, names);
+    let earlier = diagnostic_location("prior access", &found.prior, prior_stage, program, names);
     Diagnostic {
+        title: told.as_ref().map_or_else(String::new, ExplainedHazard::title),
         is_overlap_assumed: certainty == HazardCertainty::Assumed,
         function: told.as_ref().map_or_else(String::new, ExplainedHazard::function),
         locations: vec![
-            diagnostic_location("access", &found.at, stage(|it| it.later.stage), program, names),
-            diagnostic_location("prior access", &found.prior, stage(|it| it.prior.stage), program, names),
+            DiagPlace { access: told.as_ref().map_or_else(AccessText::default, ExplainedHazard::later_text), ..later },
+            DiagPlace {
+                access: told.as_ref().map_or_else(AccessText::default, ExplainedHazard::prior_text),
+                ..earlier
+            },
         ],
         objects: [Some(found.resource), prior].into_iter().flatten().map(|it| names.object(it)).collect(),
         properties: told.as_ref().map_or_else(|| vec![Property { key: "hazard_type", value: kind }], properties),
         explanation: operations.map_or_else(Vec::new, |it| explanation_lines(it, names)),
+        operations: listed,
+        unrelated_operations: unrelated,
         stacks: stacks(found, operations, names),
         ..Diagnostic::new(code, certainty.severity(), message)
     }
@@ -136,7 +147,7 @@ pub fn describe_hazard(
 
 /// Puts the fixes of a proposal into a diagnostic, or why there are none.
 pub fn set_fixes(diagnostic: &mut Diagnostic, proposal: &Proposal, names: &dyn ProgramNames) {
-    diagnostic.fixes = proposal.fixes.iter().map(|it| Fix { text: it.text(names), is_verified: true }).collect();
+    diagnostic.fixes = proposal.fixes.iter().map(|it| it.describe(&proposal.operations, names)).collect();
     diagnostic.no_fix.clone_from(&proposal.no_fix_reason);
 }
 
@@ -168,7 +179,13 @@ pub(crate) fn diagnostic_location(
         names.source(place).map_or_else(|| names.location(place), |it| format!("{}: {it}", names.location(place)));
     let cause =
         recorded_location(program, place).map_or_else(|| names.location(place), |(b, c)| names.recorded_command(b, c));
-    DiagPlace { path: names.path(place, stage), labels: names.labels(place), ..DiagPlace::new(role, text, cause) }
+    DiagPlace {
+        path: names.path(place, stage),
+        labels: names.labels(place),
+        neighbors: names.neighbors(place),
+        stack: names.call_stack(place).unwrap_or(0),
+        ..DiagPlace::new(role, text, cause)
+    }
 }
 
 /// What the two commands conflict on.

@@ -4,6 +4,7 @@ pub(crate) mod certainty;
 pub(crate) mod fault;
 pub(crate) mod hazard;
 pub(crate) mod never_executed;
+pub(crate) mod operations;
 pub(crate) mod over_synchronization;
 pub(crate) mod race;
 pub(crate) mod render_area;

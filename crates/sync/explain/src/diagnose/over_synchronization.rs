@@ -32,7 +32,7 @@ fn diagnostic(redundant_sync: &RedundantSync, names: &dyn ProgramNames) -> Diagn
         locations: vec![DiagnosticLocation::new("operation", site.clone(), site)],
         properties: vec![Property { key: "accesses", value: redundant_sync.accesses.to_string() }],
         // Each was taken away by itself, and the program checked again.
-        fixes: vec![Fix { text: format!("remove {removed}"), is_verified: true }],
+        fixes: vec![Fix { is_verified: true, ..Fix::advice(format!("remove {removed}")) }],
         ..Diagnostic::new(OVER_SYNCHRONIZATION, Severity::Performance, message)
     }
 }

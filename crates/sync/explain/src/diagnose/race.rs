@@ -76,6 +76,17 @@ pub fn race_texts(kind: EventRaceKind, function: &str, prior: &str, event: &str)
     (message, fix)
 }
 
+/// The same in one short line.
+pub fn race_title(kind: EventRaceKind, event: &str) -> String {
+    match kind {
+        EventRaceKind::SetAfterReset => format!("set of {event} races with an earlier reset"),
+        EventRaceKind::SetAfterSet => format!("set of {event} races with an earlier set"),
+        EventRaceKind::ResetAfterSet => format!("reset of {event} races with an earlier set"),
+        EventRaceKind::SetAfterWait => format!("{event} is set again behind a wait, and was not reset"),
+        EventRaceKind::WaitAfterRace => format!("wait for {event}, which two commands set in no order"),
+    }
+}
+
 fn diagnostic(program: &Program, event_race: &EventRace, count: u64, names: &dyn ProgramNames) -> Diagnostic {
     let (function, prior) = (names.function(&event_race.at, 0), names.function(&event_race.prior, 0));
     let (message, fix) = race_texts(event_race.kind, &function, &prior, &names.event(event_race.event));
@@ -85,7 +96,8 @@ fn diagnostic(program: &Program, event_race: &EventRace, count: u64, names: &dyn
     ];
     let object = DiagnosticObject::new("VkEvent", u64::from(event_race.event.0), Some(names.event(event_race.event)));
     let code = race_code(event_race.kind, &function);
-    let fixes = vec![lavascope_diag::Fix { text: fix, is_verified: false }];
+    let fixes = vec![lavascope_diag::Fix::advice(fix)];
     let own = Diagnostic::new(code, Severity::Error, message);
-    Diagnostic { function, locations: places, objects: vec![object], fixes, count, ..own }
+    let title = race_title(event_race.kind, &names.event(event_race.event));
+    Diagnostic { title, function, locations: places, objects: vec![object], fixes, count, ..own }
 }

@@ -203,7 +203,7 @@ fn part_size(what: &DependencyTarget) -> u32 {
     if matches!(what, DependencyTarget::Global) { 0 } else { 2 }
 }
 
-fn subpass_name(subpass: Option<u32>) -> String {
+pub(crate) fn subpass_name(subpass: Option<u32>) -> String {
     subpass.map_or("VK_SUBPASS_EXTERNAL".to_owned(), |it| it.to_string())
 }
 

@@ -3,6 +3,7 @@
 pub(crate) mod apply;
 pub(crate) mod candidates;
 pub(crate) mod change;
+pub(crate) mod describe;
 #[cfg(test)]
 pub(crate) mod mutation;
 pub(crate) mod proposal;

@@ -8,7 +8,7 @@ use super::apply::{apply, location_after_change};
 use super::candidates::candidates;
 use super::change::{ProgramChange, ProgramFix};
 use crate::follow::access_pair::{AccessPair, pairs_of_hazard};
-use crate::{AccessDetail, Agent, Explainer, Explanation};
+use crate::{AccessDetail, Agent, Explainer, Explanation, SyncOperation};
 use lavascope_engine::check;
 
 /// What can be done about a hazard.
@@ -18,6 +18,8 @@ pub struct Proposal {
     pub fixes: Vec<ProgramFix>,
     /// How many changes were tried.
     pub tried: usize,
+    /// Between the two accesses: what the fixes change is among them.
+    pub operations: Vec<SyncOperation>,
     /// Why there is none.
     pub no_fix_reason: Option<String>,
 }
@@ -43,7 +45,8 @@ impl Explainer<'_> {
             }
         }
         let why_not = fixes.is_empty().then(|| no_fix_reason(explanations.first().map(|it| &it.1), tried));
-        Proposal { fixes, tried, no_fix_reason: why_not }
+        let operations = explanations.into_iter().flat_map(|it| it.1.operations).collect();
+        Proposal { fixes, tried, operations, no_fix_reason: why_not }
     }
 
     /// Of every hazard between the same two commands on the same resource.

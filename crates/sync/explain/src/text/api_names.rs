@@ -16,6 +16,28 @@ pub fn access_names(mask: u64) -> String {
 const TOP: u64 = PipelineStageFlags2::TOP_OF_PIPE.0;
 const BOTTOM: u64 = PipelineStageFlags2::BOTTOM_OF_PIPE.0;
 
+/// Names without what all of them have: `COPY|VERTEX_SHADER`.
+pub(crate) fn short_names(names: &str) -> String {
+    let short = |name: &str| {
+        let name = ["VK_PIPELINE_STAGE_2_", "VK_ACCESS_2_"].iter().find_map(|it| name.strip_prefix(it)).unwrap_or(name);
+        name.strip_suffix("_BIT").unwrap_or(name).replace("_BIT_", "_")
+    };
+    names.split('|').map(short).collect::<Vec<_>>().join("|")
+}
+
+/// The stages of a mask, one by one; none for an empty one.
+pub(crate) fn stage_list(mask: u64) -> Vec<String> {
+    name_list(mask, stage_names)
+}
+
+pub(crate) fn access_list(mask: u64) -> Vec<String> {
+    name_list(mask, access_names)
+}
+
+fn name_list(mask: u64, names: fn(u64) -> String) -> Vec<String> {
+    if mask == 0 { Vec::new() } else { names(mask).split('|').map(str::to_owned).collect() }
+}
+
 /// The stages that a mask stands for as a destination: at the bottom of the pipe nothing happens, and what waits at its
 /// top waits altogether.
 pub(crate) fn second_scope_stages(mask: u64) -> u64 {
@@ -134,6 +156,15 @@ mod tests {
         assert_eq!(stage_names(mask), "VK_PIPELINE_STAGE_2_VERTEX_SHADER_BIT|VK_PIPELINE_STAGE_2_COPY_BIT");
         assert_eq!(access_names(AccessFlags2::TRANSFER_WRITE.0), "VK_ACCESS_2_TRANSFER_WRITE_BIT");
         assert_eq!(access_names(1 << 63), "0x8000000000000000");
+    }
+
+    #[test]
+    fn short_names_have_what_tells_them_apart() {
+        let mask = PipelineStageFlags2::COPY.0 | PipelineStageFlags2::RAY_TRACING_SHADER_KHR.0;
+        assert_eq!(short_names(&stage_names(mask)), "COPY|RAY_TRACING_SHADER_KHR");
+        assert_eq!(short_names("VK_ACCESS_2_NONE"), "NONE");
+        assert_eq!(stage_list(mask).len(), 2);
+        assert!(access_list(0).is_empty());
     }
 
     #[test]

@@ -4,3 +4,4 @@ pub(crate) mod api_names;
 pub(crate) mod message;
 pub(crate) mod names;
 pub(crate) mod properties;
+pub(crate) mod title;

@@ -1,7 +1,7 @@
 //! How things of a program are called.
 
 use lavascope_abi::PipelineStageFlags2;
-use lavascope_diag::{DebugLabels, DiagnosticObject};
+use lavascope_diag::{CommandNeighbors, DebugLabels, DiagnosticObject};
 use lavascope_sync_ir::{
     Barrier, Command, CommandBufferId, EventId, FenceId, HostStep, ImageDesc, Program, ProgramLocation, QueueId,
     Region, RenderPassId, Resource, ResourceId, ResourceKind, SemaphoreId, SetEvent, WaitEvents,
@@ -73,6 +73,18 @@ pub trait ProgramNames {
     }
     /// The number of the call stack, where it was captured.
     fn call_stack(&self, _place: &ProgramLocation) -> Option<u32> {
+        None
+    }
+    /// The same of a command as it was recorded; zero where nobody captured it.
+    fn recorded_stack(&self, _buffer: CommandBufferId, _command: u32) -> u32 {
+        0
+    }
+    /// The function of a recorded command, or what stands for the end of the command buffer.
+    fn recorded_function(&self, buffer: CommandBufferId, command: u32) -> String {
+        self.recorded_command(buffer, command)
+    }
+    /// What was recorded before and after a command.
+    fn neighbors(&self, _place: &ProgramLocation) -> Option<CommandNeighbors> {
         None
     }
 }

@@ -5,13 +5,13 @@ use std::ops::Range;
 
 use lavascope_abi::{AccessFlags2, Command, ObjectId, PipelineStageFlags2};
 use lavascope_diag::{
-    CallStack, Diagnostic, DiagnosticLocation as DiagPlace, DiagnosticObject, Fix, Property, Severity,
+    AccessText, CallStack, Diagnostic, DiagnosticLocation as DiagPlace, DiagnosticObject, Fix, Property, Severity,
 };
 use lavascope_engine::{EventRace, check};
 use lavascope_explain::{
     Explainer, HazardCertainty, HazardDetail, describe_hazard, diagnose_faults, fault_code, fault_severity,
-    hazard_certainty_between, host_accesses, is_beside_render_area, prior_writes, race_code, race_texts, region_text,
-    set_fixes,
+    hazard_certainty_between, host_accesses, is_beside_render_area, prior_writes, race_code, race_texts, race_title,
+    region_text, set_fixes,
 };
 use lavascope_record::ObjectNames;
 use lavascope_state::CallSource;
@@ -27,7 +27,8 @@ use crate::findings::causes::{
     FindingKind, FindingOrigin, RecordedPosition,
 };
 use crate::findings::names::{
-    SliceNames, diagnostic_object, diagnostic_resource, executed_function_text, object_text, recorded_text, step_text,
+    SliceNames, command_neighbors, diagnostic_object, diagnostic_resource, executed_function_text, object_text,
+    recorded_text, step_text,
 };
 use crate::findings::program_slice::ProgramSlice;
 use crate::recording::step_history::{HistoryLocation, HistoryStep, step_of};
@@ -133,6 +134,7 @@ impl DiagnosticBuilder<'_> {
         let (at, prior) = (function(&event_race.at), function(&event_race.prior));
         let (message, fix) = race_texts(event_race.kind, at, prior, &name);
         let made = Diagnostic {
+            title: race_title(event_race.kind, &name),
             function: self
                 .locate(&event_race.at)
                 .map_or("", |it| it.history_step.source.command.desc().name)
@@ -143,7 +145,7 @@ impl DiagnosticBuilder<'_> {
             ],
             objects: event.iter().map(|it| diagnostic_object("VkEvent", **it, self.object_names)).collect(),
             stacks: self.stacks([("access", &event_race.at), ("prior access", &event_race.prior)]),
-            fixes: vec![Fix { text: fix, is_verified: false }],
+            fixes: vec![Fix::advice(fix)],
             ..Diagnostic::new(race_code(event_race.kind, at), Severity::Error, message)
         };
         self.finish_diagnostic(made, &event_race.at)
@@ -280,9 +282,13 @@ impl DiagnosticBuilder<'_> {
             Some(describe_hazard(&explainer, own.first()?, &own, &self.names(&slice), HazardDetail::LaterAccess))
         });
         let mut made = made.unwrap_or_else(|| self.unexplained(hazard, same));
+        let texts: Vec<AccessText> = made.locations.into_iter().map(|it| it.access).collect();
         made.locations = [("access", &hazard.at), ("prior access", &hazard.prior)]
             .map(|(role, at)| self.diagnostic_location(role, at))
             .to_vec();
+        for (location, text) in made.locations.iter_mut().zip(texts) {
+            location.access = text;
+        }
         made
     }
 
@@ -352,6 +358,9 @@ impl DiagnosticBuilder<'_> {
         DiagPlace {
             path: ways.iter().filter_map(|it| self.locate(it)).map(|it| function(&it).to_owned()).collect(),
             labels: other.history_step.labels_at(place),
+            access: AccessText { function: function(&other).to_owned(), ..AccessText::default() },
+            neighbors: other.recorded.and_then(|it| command_neighbors(it.0, it.1)),
+            stack: other.command_call().map_or(other.history_step.stack, |it| it.stack),
             ..DiagPlace::new(role, text.clone(), text)
         }
     }

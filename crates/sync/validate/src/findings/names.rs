@@ -1,7 +1,7 @@
 //! How messages name functions and objects: the API's function names, object ids, and the application's debug names.
 
 use lavascope_abi::ObjectId;
-use lavascope_diag::{DebugLabels, DiagnosticObject};
+use lavascope_diag::{CommandNeighbors, DebugLabels, DiagnosticObject};
 use lavascope_explain::{CommandSequenceNumber, ExecutorNames, ProgramNames, object_type, resource_description};
 use lavascope_record::ObjectNames;
 use lavascope_sync_ir::{
@@ -41,6 +41,18 @@ pub(crate) fn function_text(mark: &CommandCall) -> String {
 pub(crate) fn executed_function_text(mark: &CommandCall, labels: &DebugLabels) -> String {
     let name = mark.function.desc().name;
     labels.path().map_or_else(|| name.to_owned(), |it| format!("{name} in {it}"))
+}
+
+/// What was recorded around a command, of what has accesses or dependencies.
+pub(crate) fn command_neighbors(recorded: &RecordedCommandBuffer, index: u32) -> Option<CommandNeighbors> {
+    let name = |at: Option<usize>| Some(recorded.calls.get(at?)?.function.desc().name.to_owned());
+    let at = index as usize;
+    let number = recorded.calls.get(at)?.number;
+    Some(CommandNeighbors {
+        index: number.saturating_sub(1),
+        before: name(at.checked_sub(1)),
+        after: name(at.checked_add(1)),
+    })
 }
 
 /// `submit 4 on VkQueue#0`, or the call that something else is.
@@ -234,6 +246,25 @@ impl ProgramNames for SliceNames<'_> {
             ProgramLocation::Step(step) => self.slice.steps.get(*step as usize)?.stack,
         };
         Some(own).filter(|it| *it != 0)
+    }
+
+    fn recorded_stack(&self, buffer: CommandBufferId, command: u32) -> u32 {
+        let recorded = self.slice.recorded_buffers.get(buffer.0 as usize);
+        recorded.and_then(|it| it.calls.get(command as usize)).map_or(0, |it| it.stack)
+    }
+
+    fn recorded_function(&self, buffer: CommandBufferId, command: u32) -> String {
+        let recorded = self.slice.recorded_buffers.get(buffer.0 as usize);
+        match recorded.and_then(|it| it.calls.get(command as usize)) {
+            Some(call) => call.function.desc().name.to_owned(),
+            None => "vkEndCommandBuffer".to_owned(),
+        }
+    }
+
+    fn neighbors(&self, place: &ProgramLocation) -> Option<CommandNeighbors> {
+        let ProgramLocation::Command(at) = place else { return None };
+        let (recorded, index) = self.find(at)?;
+        command_neighbors(recorded, index)
     }
 
     fn sequence(&self, place: &ProgramLocation) -> Option<CommandSequenceNumber> {

@@ -1,0 +1,198 @@
+//! A fix as data: what is changed, where, and the lines that go and come.
+
+use lavascope_abi::PipelineStageFlags2;
+use lavascope_diag::{Fix, FixChange, FixEdit};
+use lavascope_sync_ir::{Dependency, DependencyTarget, ProgramLocation, Region, SyncScope};
+
+use super::change::{HostWait, ProgramChange, ProgramFix, location_text, subpass_name};
+use crate::text::api_names::{access_names, stage_names};
+use crate::{OperationLocation, ProgramNames, SyncOperation};
+
+impl ProgramFix {
+    /// The fix for a diagnostic; verified, since nobody keeps others. The operations are those between the two accesses.
+    pub(crate) fn describe(&self, operations: &[SyncOperation], names: &dyn ProgramNames) -> Fix {
+        let changes = self.changes.iter().map(|it| it.describe(operations, names)).collect();
+        Fix { text: self.text(names), is_verified: true, changes }
+    }
+}
+
+impl ProgramChange {
+    fn describe(&self, operations: &[SyncOperation], names: &dyn ProgramNames) -> FixChange {
+        match self {
+            ProgramChange::AddBits { location, bits } => {
+                let given = operations.iter().find(|it| it.location == *location).map(|it| it.scope);
+                at_location(*location, mask_edits(*location, given, *bits), names)
+            }
+            ProgramChange::ExtendRange { location, resource, region } => {
+                let given = operations.iter().find(|it| it.location == *location);
+                let before = given.and_then(|it| it.resource_region.as_ref());
+                let edit = FixEdit {
+                    field: if matches!(region, Region::Image(_)) { "subresourceRange" } else { "offset, size" }
+                        .to_owned(),
+                    before: before.map(|it| names.region(it.0, &it.1)),
+                    after: names.region(*resource, region),
+                };
+                at_location(*location, vec![edit], names)
+            }
+            ProgramChange::InsertBarrier { buffer, before, dependency, .. } => FixChange {
+                target: format!("before {}", names.recorded_function(*buffer, *before)),
+                place: names.recorded_command(*buffer, *before),
+                stack: names.recorded_stack(*buffer, *before),
+                edits: barrier_edits(dependency, names),
+            },
+            ProgramChange::AddSubpassDependency { pass, dependency } => {
+                let mut edits = vec![
+                    added("VkSubpassDependency2", String::new()),
+                    added("srcSubpass", subpass_name(dependency.src)),
+                    added("dstSubpass", subpass_name(dependency.dst)),
+                ];
+                edits.extend(scope_edits(&dependency.scope));
+                in_object(names.render_pass(*pass), edits)
+            }
+            ProgramChange::AddSemaphore { signal, signal_stages, wait, wait_stages } => {
+                let (signal, wait) = (names.batch(signal.step, signal.batch), names.batch(wait.step, wait.batch));
+                let place = format!("{signal} and {wait}");
+                let edits = vec![
+                    added(
+                        "pSignalSemaphores",
+                        format!("a new semaphore, in {signal}, stageMask {}", stage_names(*signal_stages)),
+                    ),
+                    added("pWaitSemaphores", format!("the same, in {wait}, stageMask {}", stage_names(*wait_stages))),
+                ];
+                FixChange { target: "two submissions".to_owned(), place, stack: 0, edits }
+            }
+            ProgramChange::AddPresentWait { signal, signal_stages, present } => {
+                let (signal, present) = (names.batch(signal.step, signal.batch), names.step(*present));
+                let place = format!("{signal} and {present}");
+                let edits = vec![
+                    added(
+                        "pSignalSemaphores",
+                        format!("a new semaphore, in {signal}, stageMask {}", stage_names(*signal_stages)),
+                    ),
+                    added("pWaitSemaphores", format!("the same, in {present}")),
+                ];
+                FixChange { target: "submission and presentation".to_owned(), place, stack: 0, edits }
+            }
+            ProgramChange::AddWait { semaphore, wait, wait_stages } => FixChange {
+                target: "the submission".to_owned(),
+                place: names.batch(wait.step, wait.batch),
+                stack: step_stack(wait.step, names),
+                edits: vec![added(
+                    "pWaitSemaphores",
+                    format!("{}, stageMask {}", names.semaphore(*semaphore), stage_names(*wait_stages)),
+                )],
+            },
+            ProgramChange::InsertHostWait { before, wait } => {
+                let edit = match wait {
+                    HostWait::Fence(fence) => added("vkWaitForFences", names.fence(*fence)),
+                    HostWait::Queue(queue) => added("vkQueueWaitIdle", names.queue(*queue)),
+                };
+                let function = names.function(&ProgramLocation::Step(*before), 0);
+                FixChange {
+                    target: format!(
+                        "before {}",
+                        if function.starts_with("vk") { &function } else { "the access of the host" }
+                    ),
+                    place: names.step(*before),
+                    stack: step_stack(*before, names),
+                    edits: vec![edit],
+                }
+            }
+        }
+    }
+}
+
+fn added(field: &str, after: String) -> FixEdit {
+    FixEdit { field: field.to_owned(), before: None, after }
+}
+
+fn step_stack(step: u32, names: &dyn ProgramNames) -> u32 {
+    names.call_stack(&ProgramLocation::Step(step)).unwrap_or(0)
+}
+
+fn in_object(place: String, edits: Vec<FixEdit>) -> FixChange {
+    FixChange { target: "the render pass".to_owned(), place, stack: 0, edits }
+}
+
+/// A change of an operation that is there.
+fn at_location(location: OperationLocation, edits: Vec<FixEdit>, names: &dyn ProgramNames) -> FixChange {
+    let (target, place, stack) = match location {
+        OperationLocation::Barrier { buffer, command, .. } => {
+            ("the barrier", names.recorded_command(buffer, command), names.recorded_stack(buffer, command))
+        }
+        OperationLocation::Event { buffer, command, .. } => {
+            ("the event wait", names.recorded_command(buffer, command), names.recorded_stack(buffer, command))
+        }
+        OperationLocation::SetEvent { buffer, command } => {
+            ("the event set", names.recorded_command(buffer, command), names.recorded_stack(buffer, command))
+        }
+        OperationLocation::Subpass { .. } => ("the subpass dependency", location_text(location, names), 0),
+        OperationLocation::Semaphore { signal, wait } => {
+            let step = wait.or(signal).map_or(0, |it| step_stack(it.step, names));
+            ("the semaphore", location_text(location, names), step)
+        }
+        OperationLocation::Step(step) => ("the call", names.step(step), step_stack(step, names)),
+    };
+    FixChange { target: target.to_owned(), place, stack, edits }
+}
+
+/// Bits that are added to masks.
+fn mask_edits(location: OperationLocation, given: Option<SyncScope>, bits: SyncScope) -> Vec<FixEdit> {
+    let fields = match location {
+        OperationLocation::Semaphore { .. } => ["signal stageMask", "", "wait stageMask", ""],
+        _ => ["srcStageMask", "srcAccessMask", "dstStageMask", "dstAccessMask"],
+    };
+    let masks = |it: SyncScope| [it.src_stages, it.src_access, it.dst_stages, it.dst_access];
+    let (given, bits) = (given.map(masks), masks(bits));
+    let is_stage = [true, false, true, false];
+    // In these nothing happens, whatever else is in the mask.
+    let idle = [PipelineStageFlags2::TOP_OF_PIPE.0, 0, PipelineStageFlags2::BOTTOM_OF_PIPE.0, 0];
+    let mut edits = Vec::new();
+    for place in (0..4).filter(|it| bits[*it] != 0) {
+        let name = |mask: u64| spaced(if is_stage[place] { stage_names(mask) } else { access_names(mask) });
+        let before = given.map(|it| it[place]);
+        if before.is_some_and(|it| it & bits[place] == bits[place]) {
+            continue;
+        }
+        // What was there comes first, whatever groups the two make together.
+        let after = match before.map(|it| it & !idle[place]).filter(|it| *it != 0) {
+            Some(mask) => format!("{} | {}", name(mask), name(bits[place] & !mask)),
+            None => name(bits[place]),
+        };
+        edits.push(FixEdit { field: fields[place].to_owned(), before: before.map(name), after });
+    }
+    edits
+}
+
+/// The fields of a barrier that is new.
+fn barrier_edits(dependency: &Dependency, names: &dyn ProgramNames) -> Vec<FixEdit> {
+    let what = match &dependency.target {
+        DependencyTarget::Global => "VkMemoryBarrier2".to_owned(),
+        DependencyTarget::Resource { resource, region }
+        | DependencyTarget::Transition { resource, region }
+        | DependencyTarget::QueueFamilyTransfer { resource, region, .. } => {
+            let kind =
+                if matches!(region, Region::Image(_)) { "VkImageMemoryBarrier2" } else { "VkBufferMemoryBarrier2" };
+            format!("{kind} of {}", names.region(*resource, region))
+        }
+    };
+    std::iter::once(added("vkCmdPipelineBarrier2", what)).chain(scope_edits(&dependency.scope)).collect()
+}
+
+/// All masks of a dependency that is new.
+fn scope_edits(scope: &SyncScope) -> Vec<FixEdit> {
+    let access = |field, mask: u64| (mask != 0).then(|| added(field, spaced(access_names(mask))));
+    [
+        Some(added("srcStageMask", spaced(stage_names(scope.src_stages)))),
+        access("srcAccessMask", scope.src_access),
+        Some(added("dstStageMask", spaced(stage_names(scope.dst_stages)))),
+        access("dstAccessMask", scope.dst_access),
+    ]
+    .into_iter()
+    .flatten()
+    .collect()
+}
+
+fn spaced(names: String) -> String {
+    names.replace('|', " | ")
+}

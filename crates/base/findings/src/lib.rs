@@ -8,6 +8,7 @@
 #![forbid(unsafe_code)]
 
 mod formats;
+mod from_diagnostic;
 mod model;
 mod report;
 mod words;

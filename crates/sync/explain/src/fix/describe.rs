@@ -4,7 +4,7 @@ use lavascope_abi::PipelineStageFlags2;
 use lavascope_diag::{Fix, FixChange, FixEdit};
 use lavascope_sync_ir::{Dependency, DependencyTarget, ProgramLocation, Region, SyncScope};
 
-use super::change::{HostWait, ProgramChange, ProgramFix, location_text, subpass_name};
+use super::change::{BatchLocation, HostWait, ProgramChange, ProgramFix, location_text, subpass_name};
 use crate::text::api_names::{access_names, stage_names};
 use crate::{OperationLocation, ProgramNames, SyncOperation};
 
@@ -49,39 +49,9 @@ impl ProgramChange {
                 edits.extend(scope_edits(&dependency.scope));
                 in_object(names.render_pass(*pass), edits)
             }
-            ProgramChange::AddSemaphore { signal, signal_stages, wait, wait_stages } => {
-                let (signal, wait) = (names.batch(signal.step, signal.batch), names.batch(wait.step, wait.batch));
-                let place = format!("{signal} and {wait}");
-                let edits = vec![
-                    added(
-                        "pSignalSemaphores",
-                        format!("a new semaphore, in {signal}, stageMask {}", stage_names(*signal_stages)),
-                    ),
-                    added("pWaitSemaphores", format!("the same, in {wait}, stageMask {}", stage_names(*wait_stages))),
-                ];
-                FixChange { target: "two submissions".to_owned(), place, stack: 0, edits }
-            }
-            ProgramChange::AddPresentWait { signal, signal_stages, present } => {
-                let (signal, present) = (names.batch(signal.step, signal.batch), names.step(*present));
-                let place = format!("{signal} and {present}");
-                let edits = vec![
-                    added(
-                        "pSignalSemaphores",
-                        format!("a new semaphore, in {signal}, stageMask {}", stage_names(*signal_stages)),
-                    ),
-                    added("pWaitSemaphores", format!("the same, in {present}")),
-                ];
-                FixChange { target: "submission and presentation".to_owned(), place, stack: 0, edits }
-            }
-            ProgramChange::AddWait { semaphore, wait, wait_stages } => FixChange {
-                target: "the submission".to_owned(),
-                place: names.batch(wait.step, wait.batch),
-                stack: step_stack(wait.step, names),
-                edits: vec![added(
-                    "pWaitSemaphores",
-                    format!("{}, stageMask {}", names.semaphore(*semaphore), stage_names(*wait_stages)),
-                )],
-            },
+            ProgramChange::AddSemaphore { .. }
+            | ProgramChange::AddPresentWait { .. }
+            | ProgramChange::AddWait { .. } => self.describe_semaphore(names),
             ProgramChange::InsertHostWait { before, wait } => {
                 let edit = match wait {
                     HostWait::Fence(fence) => added("vkWaitForFences", names.fence(*fence)),
@@ -98,6 +68,43 @@ impl ProgramChange {
                     edits: vec![edit],
                 }
             }
+        }
+    }
+}
+
+impl ProgramChange {
+    /// A signal and a wait that are new, or a wait alone.
+    fn describe_semaphore(&self, names: &dyn ProgramNames) -> FixChange {
+        let batch = |it: BatchLocation| names.batch(it.step, it.batch);
+        let waits = |text: String| added("pWaitSemaphores", text);
+        let signals = |place: &str, stages: u64| {
+            added("pSignalSemaphores", format!("a new semaphore, in {place}, stageMask {}", stage_names(stages)))
+        };
+        let of_two = |target: &str, signal: String, wait: String, edits| FixChange {
+            target: target.to_owned(),
+            place: format!("{signal} and {wait}"),
+            stack: 0,
+            edits,
+        };
+        match self {
+            ProgramChange::AddSemaphore { signal, signal_stages, wait, wait_stages } => {
+                let (signal, wait) = (batch(*signal), batch(*wait));
+                let waited = format!("the same, in {wait}, stageMask {}", stage_names(*wait_stages));
+                let edits = vec![signals(&signal, *signal_stages), waits(waited)];
+                of_two("two submissions", signal, wait, edits)
+            }
+            ProgramChange::AddPresentWait { signal, signal_stages, present } => {
+                let (signal, present) = (batch(*signal), names.step(*present));
+                let edits = vec![signals(&signal, *signal_stages), waits(format!("the same, in {present}"))];
+                of_two("submission and presentation", signal, present, edits)
+            }
+            ProgramChange::AddWait { semaphore, wait, wait_stages } => FixChange {
+                target: "the submission".to_owned(),
+                place: batch(*wait),
+                stack: step_stack(wait.step, names),
+                edits: vec![waits(format!("{}, stageMask {}", names.semaphore(*semaphore), stage_names(*wait_stages)))],
+            },
+            _ => FixChange::default(),
         }
     }
 }

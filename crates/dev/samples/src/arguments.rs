@@ -37,8 +37,8 @@ pub struct SampleArguments {
     #[arg(long)]
     pub no_check: bool,
     /// Without the planted fault.
-    #[arg(long)]
-    pub mended: bool,
+    #[arg(long, alias = "mended")]
+    pub fixed: bool,
     /// Expect something that is not so, to show that the comparison can fail.
     #[arg(long, hide = true, conflicts_with = "no_check")]
     pub expect_wrong: bool,
@@ -56,7 +56,7 @@ impl SampleArguments {
             threads: self.threads,
             seed: self.seed,
             save: self.save.clone(),
-            fault: if self.mended { FaultMode::Fixed } else { FaultMode::Planted },
+            fault: if self.fixed { FaultMode::Fixed } else { FaultMode::Planted },
             check: Check::new(mode),
         }
     }

@@ -1,13 +1,16 @@
-//! What tests share: seeded random numbers, the drivers and libraries to test with, and waiting for a condition.
+//! What tests share: seeded random numbers, the drivers and libraries to test with, waiting for a condition, and
+//! the commands of pages.
 //!
 //! The crate depends on the standard library only, so that unit tests of every crate can use it.
 
 #![forbid(unsafe_code)]
 
+mod console;
 mod drivers;
 mod rng;
 mod waiting;
 
+pub use console::{ConsoleCommand, ConsoleOutcome, console_commands, with_outputs};
 pub use drivers::{
     find_lavapipe, lavapipe, layer_library, newer_khronos_layer, null_driver_library, set_driver, swiftshader,
     write_null_driver_manifest,

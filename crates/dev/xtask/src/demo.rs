@@ -1,7 +1,7 @@
-//! The tour: what the suite does today, in a minute, on a machine that may have nothing but Rust.
+//! The tour: what the suite finds, in a minute, on a machine that may have nothing but Rust.
 //!
-//! A step is a title, an explanation and commands for a shell. They are printed as they are run, so that a user can
-//! repeat them. New features add their step to [`tour`].
+//! A step is a title, one line that says what it shows, and commands for a shell with the exit codes that they must
+//! have. They are printed as they are run, so that a user can repeat them. The README has the same commands.
 
 use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
@@ -14,7 +14,8 @@ use crate::setup::process;
 use crate::setup::process::cargo;
 use crate::setup::system;
 
-const PACKAGES: [&str; 4] = ["lavascope-cli", "lavascope-layer", "lavascope-null-driver", "lavascope-samples"];
+/// What the steps need, and nothing else: a user waits for it.
+const PACKAGES: [&str; 3] = ["lavascope-cli", "lavascope-layer", "lavascope-samples"];
 
 /// What to do with the steps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -29,18 +30,76 @@ pub(crate) enum DemoMode {
 /// One stop of the tour.
 struct TourStep {
     title: &'static str,
-    /// One or two sentences.
+    /// What it shows, in one line.
     explanation: &'static str,
-    commands: Vec<String>,
-    /// Programs without which it is left out, and the packages that bring them.
-    needs: &'static [(&'static str, &'static str)],
+    commands: &'static [TourCommand],
 }
 
+struct TourCommand {
+    text: &'static str,
+    exit_code: i32,
+}
+
+/// A command that succeeds.
+const fn succeeds(text: &'static str) -> TourCommand {
+    TourCommand { text, exit_code: 0 }
+}
+
+/// A command that finds what is wrong.
+const fn finds(text: &'static str) -> TourCommand {
+    TourCommand { text, exit_code: 1 }
+}
+
+const TOUR: [TourStep; 5] = [
+    TourStep {
+        title: "A hazard",
+        explanation: "A barrier names the wrong stage. The report has both accesses, the barrier, and a verified fix.",
+        commands: &[finds("lavascope run --sync -- lavascope-samples fault-barrier-stage")],
+    },
+    TourStep {
+        title: "The fix",
+        explanation: "The same program with that fix. The barrier now names the stage of compute shaders.",
+        commands: &[succeeds("lavascope run --sync -- lavascope-samples fault-barrier-stage --fixed")],
+    },
+    TourStep {
+        title: "A shader fault",
+        explanation: "A dispatch reads past the end of a buffer. The report has the line of the shader's source.",
+        commands: &[finds("lavascope run --gpu -- lavascope-samples fault-bounds-read")],
+    },
+    TourStep {
+        title: "Capture and replay",
+        explanation: "Five threads draw a picture. The replay has five threads, too, and draws the same bytes.",
+        commands: &[
+            succeeds("lavascope capture --results -o threads.lava -- lavascope-samples threads"),
+            succeeds("lavascope replay --verify threads.lava"),
+        ],
+    },
+    TourStep {
+        title: "A check without a driver",
+        explanation: "The hazard of the first step, found in a capture. No Vulkan driver and no GPU is used.",
+        commands: &[
+            succeeds("lavascope capture -o hazard.lava -- lavascope-samples fault-barrier-stage"),
+            finds("VK_DRIVER_FILES=none VK_ICD_FILENAMES=none lavascope check hazard.lava"),
+        ],
+    },
+];
+
+/// Where to go next: what is possible, and the command.
+const NEXT: [(&str, &str); 6] = [
+    ("your own program", "lavascope run -- ./app"),
+    ("what a kind of finding means", "lavascope explain RAW"),
+    ("loader, drivers and layers", "lavascope doctor"),
+    ("every call with its parameters", "lavascope run --print calls.txt -- ./app"),
+    ("a driver that needs no GPU and draws nothing", "lavascope run --null-driver -- ./app"),
+    ("the programs for all your shells", "cargo xtask install"),
+];
+
+const GUIDE: &str = "docs/guide/README.md";
+
 pub(crate) fn run(root: &Path, wanted: DemoMode) -> Result<()> {
-    let (release, look) = (release_folder(root)?, TextStyle::for_stdout());
-    let tour = tour(&release);
+    let look = TextStyle::for_stdout();
     let DemoMode::Run { no_install } = wanted else {
-        print!("{}", plan(&tour, look));
+        print!("{}", plan(look));
         return Ok(());
     };
     if let Err(error) = system::ensure_for_demo(root, no_install) {
@@ -48,157 +107,111 @@ pub(crate) fn run(root: &Path, wanted: DemoMode) -> Result<()> {
         eprintln!("Error: {error:#}");
         std::process::exit(2);
     }
+    let driver = system::lavapipe().context("there is no lavapipe: `apt-get install mesa-vulkan-drivers`")?;
     build(root)?;
+    let place = TourPlace::new(root, driver)?;
     let begin = Instant::now();
-    let walked = run_tour(root, &tour, look)?;
-    println!("\n{} of {} steps in {:.0} s", walked.ran, tour.len(), begin.elapsed().as_secs_f64());
-    if !walked.failed.is_empty() {
-        bail!("these steps failed: {}", walked.failed.join(", "));
+    let failed = run_tour(&place, look)?;
+    println!("\n{} steps in {:.0} s", TOUR.len(), begin.elapsed().as_secs_f64());
+    if !failed.is_empty() {
+        bail!("these steps failed: {}", failed.join(", "));
     }
+    print!("{}", next_text(look));
     Ok(())
 }
 
-/// The steps, with the programs of a release build in `release`.
-fn tour(release: &str) -> Vec<TourStep> {
-    let (lavascope, samples) =
-        (quoted(&format!("{release}/lavascope")), quoted(&format!("{release}/lavascope-samples")));
-    let calls = quoted(&format!("{release}/demo-calls.txt"));
-    vec![
-        TourStep {
-            title: "What is here",
-            explanation: "The doctor asks the Vulkan loader what it has. In full it also lists every manifest, and what \
-                          mends whatever is broken.",
-            commands: vec![format!("{lavascope} doctor | head -n 8")],
-            needs: &[],
-        },
-        TourStep {
-            title: "A program under the layer",
-            explanation: "A sample draws a triangle without a window and checks its own pixels; it would complain. The \
-                          layer stands between it and the driver, and counts its calls.",
-            commands: vec![format!("{lavascope} run --stats -- {samples} triangle-dynamic")],
-            needs: &[],
-        },
-        TourStep {
-            title: "Every call, by its C names",
-            explanation: "The same sample with every call printed, in and out: how it begins, and a barrier. Objects \
-                          have numbers that do not change from run to run.",
-            commands: vec![
-                format!("{lavascope} run --print {calls} -- {samples} triangle-dynamic"),
-                format!("head -n 20 {calls}"),
-                format!("grep -m 1 -A 20 '^vkCmdPipelineBarrier2' {calls}"),
-            ],
-            needs: &[],
-        },
-        TourStep {
-            title: "Many threads",
-            explanation: "Four threads record command buffers at the same time. The layer tells how many threads there \
-                          were, and what they called.",
-            commands: vec![format!("{lavascope} run --stats -- {samples} threads --threads 4")],
-            needs: &[],
-        },
-        TourStep {
-            title: "A program with a window",
-            explanation: "vkcube draws 60 frames into a virtual screen. It is started by another program, and the report \
-                          finds it all the same.",
-            commands: vec![format!("{lavascope} run --stats -- xvfb-run --auto-servernum vkcube --c 60")],
-            needs: &[("vkcube", "vulkan-tools"), ("xvfb-run", "xvfb"), ("xauth", "xauth")],
-        },
-        TourStep {
-            title: "Without a GPU and without a driver",
-            explanation: "The null driver accepts every command of Vulkan and draws nothing, so the sample does not look \
-                          at its pixels. Queues, ray tracing and video can be tested where no hardware has them.",
-            commands: vec![
-                format!("{lavascope} run --null-driver -- {lavascope} doctor | head -n 8"),
-                format!("{lavascope} run --null-driver --stats -- {samples} triangle-dynamic --no-check"),
-            ],
-            needs: &[],
-        },
-    ]
-}
-
 /// The steps as text.
-fn plan(tour: &[TourStep], look: TextStyle) -> String {
-    let steps = tour.iter().enumerate().map(|(at, step)| {
-        let commands = step.commands.iter().map(|it| format!("$ {it}\n")).collect::<String>();
-        format!("{}\n{commands}", step_heading(at, tour.len(), step, look))
+fn plan(look: TextStyle) -> String {
+    let steps = TOUR.iter().enumerate().map(|(at, step)| {
+        let commands = step.commands.iter().map(|it| format!("$ {}\n", it.text)).collect::<String>();
+        format!("{}\n{commands}", step_heading(at, step, look))
     });
-    steps.collect::<Vec<_>>().join("\n")
+    steps.chain([next_text(look)]).collect::<Vec<_>>().join("\n")
 }
 
-fn step_heading(at: usize, count: usize, step: &TourStep, look: TextStyle) -> String {
-    let title = look.bold(&format!("{}/{count} {}", at + 1, step.title));
-    let needs = step.needs.iter().map(|it| it.0).collect::<Vec<_>>().join(", ");
-    let needs = if needs.is_empty() { needs } else { format!(" (where there is {needs})") };
-    format!("{title}{needs}\n{}", step.explanation)
+fn step_heading(at: usize, step: &TourStep, look: TextStyle) -> String {
+    let title = look.bold(&format!("{}/{} {}", at + 1, TOUR.len(), step.title));
+    format!("{title}\n{}", step.explanation)
 }
 
+fn next_text(look: TextStyle) -> String {
+    let width = NEXT.iter().map(|it| it.0.len()).max().unwrap_or(0);
+    let rows = NEXT.iter().map(|(what, command)| format!("  {what:width$}  {command}\n")).collect::<String>();
+    format!("\n{}\n{rows}The guide begins at {GUIDE}.\n", look.bold("Where to go next"))
+}
+
+/// Cargo shows on a terminal how far it has come.
 fn build(root: &Path) -> Result<()> {
+    println!("Building Lavascope; the first time that takes some minutes.");
     let packages = PACKAGES.iter().flat_map(|it| ["--package", it]);
     let arguments: Vec<&str> = ["build", "--release"].into_iter().chain(packages).collect();
     process::run(root, &cargo(), &arguments)
 }
 
-/// How the tour went.
-#[derive(Default)]
-struct TourResult {
-    /// Without those that were left out.
-    ran: usize,
-    /// Their titles.
-    failed: Vec<&'static str>,
+/// Where the commands run.
+struct TourPlace {
+    folder: PathBuf,
+    /// With our programs first.
+    path: std::ffi::OsString,
+    /// The manifest of the driver, so that the tour is the same whatever GPU is there.
+    driver: String,
 }
 
-fn run_tour(root: &Path, tour: &[TourStep], look: TextStyle) -> Result<TourResult> {
-    // The tour shows the same on every machine, whatever GPU is there.
-    let driver = system::lavapipe().context("there is no lavapipe: `apt-get install mesa-vulkan-drivers`")?;
-    println!("\nEvery step runs on Mesa's driver for the CPU:");
-    println!("$ export VK_DRIVER_FILES={driver} VK_ICD_FILENAMES={driver}");
-    let mut walked = TourResult::default();
-    for (at, step) in tour.iter().enumerate() {
-        println!("\n{}", step_heading(at, tour.len(), step, look));
-        let missing: Vec<_> = step.needs.iter().filter(|it| !is_on_path(it.0)).map(|it| it.1).collect();
-        if !missing.is_empty() {
-            println!("left out; `apt-get install {}` brings what it needs", missing.join(" "));
-            continue;
-        }
-        walked.ran += 1;
-        if !run_step(root, step, &driver, look)? {
-            println!("{}", look.bold("this step failed"));
-            walked.failed.push(step.title);
+impl TourPlace {
+    fn new(root: &Path, driver: String) -> Result<TourPlace> {
+        let release = release_folder()?;
+        let folder = release.with_file_name("demo");
+        std::fs::create_dir_all(&folder).with_context(|| format!("the folder {} cannot be made", folder.display()))?;
+        let others = std::env::var_os("PATH").unwrap_or_default();
+        let path = std::env::join_paths(std::iter::once(release.clone()).chain(std::env::split_paths(&others)))
+            .with_context(|| format!("{} cannot be in PATH", release.display()))?;
+        let shown = |it: &Path| quoted(&it.strip_prefix(root).unwrap_or(it).display().to_string());
+        println!("\nEvery step runs in {}, on Mesa's driver for the CPU:", shown(&folder));
+        println!("$ export PATH=\"$PWD/{}:$PATH\" VK_DRIVER_FILES={driver} VK_ICD_FILENAMES={driver}", shown(&release));
+        Ok(TourPlace { folder, path, driver })
+    }
+}
+
+/// The titles of the steps that failed.
+fn run_tour(place: &TourPlace, look: TextStyle) -> Result<Vec<&'static str>> {
+    let mut failed = Vec::new();
+    for (at, step) in TOUR.iter().enumerate() {
+        println!("\n{}", step_heading(at, step, look));
+        if let Some(reason) = run_step(place, step.commands, look)? {
+            println!("{}", look.bold(&format!("this step failed: {reason}")));
+            failed.push(step.title);
         }
     }
-    Ok(walked)
+    Ok(failed)
 }
 
-/// Whether all commands of a step succeeded; after one that did not the rest is left out.
-fn run_step(root: &Path, step: &TourStep, driver: &str, look: TextStyle) -> Result<bool> {
-    for command in &step.commands {
-        println!("{}", look.bold(&format!("$ {command}")));
+/// Why a step failed, if it did; the commands behind the one that failed are not run.
+fn run_step(place: &TourPlace, commands: &[TourCommand], look: TextStyle) -> Result<Option<String>> {
+    for command in commands {
+        println!("{}", look.bold(&format!("$ {}", command.text)));
         let mut shell = Command::new("sh");
-        shell.args(["-c", command]).current_dir(root).env("VK_DRIVER_FILES", driver).env("VK_ICD_FILENAMES", driver);
-        if !shell.status().context("there is no `sh`")?.success() {
-            return Ok(false);
+        shell.args(["-c", command.text]).current_dir(&place.folder).env("PATH", &place.path);
+        shell.env("VK_DRIVER_FILES", &place.driver).env("VK_ICD_FILENAMES", &place.driver);
+        let status = shell.status().context("there is no `sh`")?;
+        if status.code() != Some(command.exit_code) {
+            return Ok(Some(format!("it ended with {status}, and exit code {} was expected", command.exit_code)));
         }
     }
-    Ok(true)
+    Ok(None)
 }
 
-/// Where cargo puts what it builds, as a user in `root` would type it.
-fn release_folder(root: &Path) -> Result<String> {
+/// Where cargo puts what it builds.
+fn release_folder() -> Result<PathBuf> {
     let program = std::env::current_exe().context("the place of this program is not known")?;
     // `target/debug/xtask`
     let target = program.ancestors().nth(2).map(Path::to_path_buf).unwrap_or_else(|| PathBuf::from("target"));
-    let release = target.join("release");
-    Ok(release.strip_prefix(root).unwrap_or(&release).display().to_string())
+    Ok(target.join("release"))
 }
 
 /// A word that a shell reads as it is.
 fn quoted(word: &str) -> String {
     let is_plain = word.chars().all(|it| it.is_ascii_alphanumeric() || "/._-".contains(it));
     if is_plain { word.to_owned() } else { format!("'{}'", word.replace('\'', "'\\''")) }
-}
-
-fn is_on_path(program: &str) -> bool {
-    std::env::var_os("PATH").is_some_and(|it| std::env::split_paths(&it).any(|it| it.join(program).is_file()))
 }
 
 /// Bold text, or nothing where it would be noise.
@@ -221,52 +234,52 @@ impl TextStyle {
 mod tests {
     use std::collections::BTreeSet;
 
+    use lavascope_test_support::console_commands;
+
     use super::*;
+
+    const PLAIN: TextStyle = TextStyle { is_on: false };
 
     #[test]
     fn the_plan_has_every_title_and_command() {
-        let tour = tour("target/release");
-        let text = plan(&tour, TextStyle { is_on: false });
-        for step in &tour {
+        let text = plan(PLAIN);
+        for step in &TOUR {
             assert!(text.contains(step.title) && text.contains(step.explanation));
-            assert!(step.commands.iter().all(|it| text.contains(&format!("\n$ {it}\n"))), "{text}");
+            assert!(step.commands.iter().all(|it| text.contains(&format!("\n$ {}\n", it.text))), "{text}");
         }
-        let first = "1/1 What is here\nThe doctor asks the Vulkan loader what it has. In full it also lists every manifest, \
-                     and what mends whatever is broken.\n$ target/release/lavascope doctor | head -n 8\n";
-        assert_eq!(plan(&tour[..1], TextStyle { is_on: false }), first);
-        assert!(plan(&tour[..1], TextStyle { is_on: true }).starts_with("\x1b[1m1/1 What is here\x1b[0m\n"));
+        assert!(text.starts_with("1/5 A hazard\nA barrier names the wrong stage."), "{text}");
+        assert!(plan(TextStyle { is_on: true }).starts_with("\x1b[1m1/5 A hazard\x1b[0m\n"));
+        assert!(text.contains("\nWhere to go next\n") && text.contains("  lavascope doctor\n"), "{text}");
     }
 
     #[test]
-    fn every_step_explains_itself_in_one_or_two_sentences() {
-        let tour = tour("target/release");
-        let titles: BTreeSet<_> = tour.iter().map(|it| it.title).collect();
-        assert_eq!(titles.len(), tour.len());
-        for step in &tour {
-            let sentences = step.explanation.matches(['.', '!', '?']).count();
-            assert!((1..=2).contains(&sentences) && step.explanation.ends_with('.'), "{}", step.explanation);
+    fn every_step_says_in_a_line_what_it_shows() {
+        let titles: BTreeSet<_> = TOUR.iter().map(|it| it.title).collect();
+        assert_eq!(titles.len(), TOUR.len());
+        for step in &TOUR {
+            assert!(step.explanation.len() <= 110 && step.explanation.ends_with('.'), "{}", step.explanation);
             assert!(!step.commands.is_empty(), "{}", step.title);
         }
     }
 
+    /// A test of the command line compares what the README shows with what its commands print.
     #[test]
-    fn a_shell_reads_the_commands_wherever_the_build_is() {
-        let [first, ..] = &tour("/it's a/release")[..] else { panic!("no steps") };
-        assert_eq!(first.commands, [r"'/it'\''s a/release/lavascope' doctor | head -n 8"]);
+    fn the_readme_has_the_commands_of_the_tour() {
+        let page = std::fs::read_to_string(crate::root().join("README.md")).expect("a README");
+        let shown: Vec<_> = console_commands(&page).into_iter().map(|it| (it.command, it.exit_code)).collect();
+        for command in TOUR.iter().flat_map(|it| it.commands) {
+            assert!(shown.contains(&(command.text.to_owned(), command.exit_code)), "{}: {shown:#?}", command.text);
+        }
+        assert!(crate::root().join(GUIDE).is_file());
     }
 
-    /// A script stands in for the suite, so that this needs no build.
     #[test]
-    fn a_failed_command_ends_its_step_and_is_told() {
-        let step = |commands: &[&str]| TourStep {
-            title: "t",
-            explanation: "e.",
-            commands: commands.iter().map(|&it| it.to_owned()).collect(),
-            needs: &[],
-        };
-        let walk =
-            |commands| run_step(Path::new("/"), &step(commands), "d", TextStyle { is_on: false }).expect("a shell");
-        assert!(walk(&["test \"$VK_DRIVER_FILES$VK_ICD_FILENAMES\" = dd", "true"]));
-        assert!(!walk(&["false", "kill -9 $PPID"]));
+    fn a_command_that_exits_otherwise_fails_its_step() {
+        let place = TourPlace { folder: "/".into(), path: "/usr/bin:/bin".into(), driver: "d".to_owned() };
+        let run = |commands: &[TourCommand]| run_step(&place, commands, PLAIN).expect("a shell");
+        assert_eq!(run(&[succeeds("test \"$VK_DRIVER_FILES$VK_ICD_FILENAMES\" = dd"), finds("exit 1")]), None);
+        let reason = run(&[finds("true"), succeeds("kill -9 $PPID")]).expect("it succeeds, and should find something");
+        assert!(reason.contains("exit code 1 was expected"), "{reason}");
+        assert!(run(&[succeeds("exit 2")]).is_some());
     }
 }

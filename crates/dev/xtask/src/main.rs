@@ -7,6 +7,7 @@
 mod bench;
 mod compare;
 mod demo;
+mod dist;
 mod generate;
 mod long_runs;
 mod nightly;
@@ -29,7 +30,7 @@ struct XtaskArguments {
 
 #[derive(Subcommand)]
 enum XtaskCommand {
-    /// Install what is missing, build, and show in a minute what the suite does.
+    /// Install what is missing, build, and show in a minute what the suite finds.
     Demo {
         /// Never install system packages; say what is missing instead.
         #[arg(long)]
@@ -37,6 +38,24 @@ enum XtaskCommand {
         /// Print the steps and run nothing.
         #[arg(long)]
         plan: bool,
+    },
+    /// Build a tarball and a Debian package in target/dist.
+    Dist {
+        /// Then unpack the tarball in an empty Debian root and run the README's commands there as an ordinary user.
+        #[arg(long)]
+        try_out: bool,
+        /// Never install system packages; say what is missing instead.
+        #[arg(long)]
+        no_install: bool,
+    },
+    /// Install programs, layer, manual pages and completions into your own folders.
+    Install {
+        /// Another folder than ~/.local.
+        #[arg(long, value_name = "FOLDER")]
+        prefix: Option<PathBuf>,
+        /// Remove them again.
+        #[arg(long)]
+        uninstall: bool,
     },
     /// Install what the tests need, then run every test.
     Test {
@@ -198,6 +217,10 @@ fn main() -> Result<()> {
     match XtaskArguments::parse().command {
         XtaskCommand::Demo { plan: true, .. } => demo::run(&root, demo::DemoMode::Plan),
         XtaskCommand::Demo { plan: false, no_install } => demo::run(&root, demo::DemoMode::Run { no_install }),
+        XtaskCommand::Dist { try_out: false, .. } => dist::run(&root).map(|_| ()),
+        XtaskCommand::Dist { try_out: true, no_install } => dist::try_out::run(&root, no_install),
+        XtaskCommand::Install { prefix, uninstall: false } => dist::install(&root, prefix.as_deref()),
+        XtaskCommand::Install { prefix, uninstall: true } => dist::uninstall(prefix.as_deref()),
         XtaskCommand::Test { no_install } => test::run(&root, no_install),
         XtaskCommand::Codegen { check } => generate::codegen::run(&root, check),
         XtaskCommand::Shaders => generate::shaders::run(&root),

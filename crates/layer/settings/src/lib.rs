@@ -19,6 +19,7 @@
 //! - `value`: the kinds of values, how they are read from text, and their types.
 //! - `file`, `environment`, `application`: what each source looks like; all three hand keys and text to `resolve`.
 //! - `resolve`: which source wins, and what is said about settings that this version cannot fulfil yet.
+//! - `manifest`: the same table as the layer's manifest has it.
 //! - [`sources`]: the only module that touches the system.
 //!
 //! Laws:
@@ -33,6 +34,7 @@ mod application;
 mod document;
 mod environment;
 mod file;
+mod manifest;
 mod problem;
 mod resolve;
 pub mod sources;
@@ -42,6 +44,7 @@ mod value;
 pub use application::{ApplicationSettings, LayerSetting, SettingValues};
 pub use document::document;
 pub use file::{FILE_SIZE_BYTES_MAX, SettingsFile};
+pub use manifest::manifest_features;
 pub use problem::{MessageSeverity, PROBLEMS_MAX, Problem, SettingSource};
 pub use resolve::{ExplainedSetting, Sources, resolve};
 pub use table::{Alias, SETTINGS, Setting, Settings};

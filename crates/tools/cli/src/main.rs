@@ -13,12 +13,13 @@ mod text;
 use std::process::ExitCode;
 use std::sync::LazyLock;
 
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory, Parser, Subcommand};
 
 use commands::doctor::probe_command;
 use commands::replay::worker;
 use commands::{
-    CommandOutcome, api, capture, check, doctor, env, explain, info, instrument, layer, print, replay, run, trim,
+    CommandOutcome, api, capture, check, doctor, env, explain, info, instrument, layer, package_files, print, replay,
+    run, trim,
 };
 
 /// Checking a trace asks for memory millions of times; this allocator makes all of it a tenth faster. Sanitizers cannot see into
@@ -63,6 +64,8 @@ enum CliCommand {
     Trim(trim::TrimArguments),
     Env(env::EnvArguments),
     Layer(layer::LayerArguments),
+    #[command(hide = true)]
+    PackageFiles(package_files::PackageFilesArguments),
 }
 
 fn main() -> ExitCode {
@@ -98,5 +101,6 @@ fn run(command: CliCommand) -> anyhow::Result<CommandOutcome> {
         CliCommand::Trim(arguments) => trim::run(&arguments),
         CliCommand::Env(arguments) => env::run(&arguments),
         CliCommand::Layer(arguments) => layer::run(&arguments),
+        CliCommand::PackageFiles(arguments) => package_files::run(&arguments, CliArguments::command()),
     }
 }

@@ -96,6 +96,10 @@ const COMPARISON: &[SystemPackage] = &[
     },
 ];
 
+/// For an empty Debian in which an installation is tried out.
+const TRY_OUT: &[SystemPackage] =
+    &[SystemPackage { what: "debootstrap", package: "debootstrap", is_installed: || is_on_path("debootstrap") }];
+
 /// For building for another processor.
 const PLATFORMS: &[SystemPackage] = &[
     SystemPackage {
@@ -143,6 +147,12 @@ pub(crate) fn lavapipe() -> Option<String> {
     find_file("/usr/share/vulkan/icd.d", "lvp_icd")
 }
 
+/// The same in another root folder, as a program in it names the file.
+pub(crate) fn lavapipe_in(root: &Path) -> Option<String> {
+    let found = find_file(&root.join("usr/share/vulkan/icd.d").display().to_string(), "lvp_icd")?;
+    Path::new(&found).strip_prefix(root).ok().map(|it| format!("/{}", it.display()))
+}
+
 /// The manifest of the Khronos layer that is installed.
 pub(crate) fn khronos_manifest() -> Option<String> {
     find_file(LAYERS, KHRONOS)
@@ -174,6 +184,11 @@ pub(crate) fn ensure_for_tests(root: &Path, no_install: bool) -> Result<()> {
 /// Installs what is missing for the demo, or says how to.
 pub(crate) fn ensure_for_demo(root: &Path, no_install: bool) -> Result<()> {
     ensure_packages(root, DEMO.iter(), no_install)
+}
+
+/// Installs what is missing for trying out an installation, or says how to.
+pub(crate) fn ensure_for_try_out(root: &Path, no_install: bool) -> Result<()> {
+    ensure_packages(root, DEMO.iter().chain(TRY_OUT), no_install)
 }
 
 /// Installs what is missing for the differential run, or says how to.
@@ -293,7 +308,7 @@ mod tests {
     #[test]
     fn packages_are_named_once() {
         let mut packages: Vec<_> =
-            DEMO.iter().chain(TESTS).chain(COMPARISON).chain(PLATFORMS).map(|it| it.package).collect();
+            DEMO.iter().chain(TESTS).chain(COMPARISON).chain(TRY_OUT).chain(PLATFORMS).map(|it| it.package).collect();
         packages.sort_unstable();
         let count = packages.len();
         packages.dedup();

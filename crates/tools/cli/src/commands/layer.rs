@@ -6,7 +6,7 @@ use std::io::ErrorKind;
 use anyhow::Context;
 
 use super::CommandOutcome;
-use crate::launch::layer_manifest::{LayerName, user_folder, write_manifest};
+use crate::launch::layer_manifest::{LayerName, install_manifest, user_folder};
 use crate::text;
 
 /// Install or uninstall the layer for this user
@@ -41,7 +41,7 @@ pub(crate) fn run(arguments: &LayerArguments) -> anyhow::Result<CommandOutcome> 
     let folder = user_folder()?;
     match &arguments.action {
         Action::Install(options) => {
-            let path = write_manifest(&folder, options.name())?;
+            let path = install_manifest(&folder, options.name())?;
             text::emit(&format!("installed {}\n", path.display()))?;
         }
         Action::Uninstall(options) => {

@@ -9,6 +9,7 @@ pub(crate) mod explain;
 pub(crate) mod info;
 pub(crate) mod instrument;
 pub(crate) mod layer;
+pub(crate) mod package_files;
 pub(crate) mod print;
 pub(crate) mod replay;
 pub(crate) mod run;

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::commands::api::catalog::registry_version;
 use crate::launch::libraries::{LAYER, private_folder, utf8};
@@ -44,9 +44,19 @@ impl LayerName {
     }
 }
 
-/// Writes the manifest into a folder, which is made if need be.
-pub(crate) fn write_manifest(folder: &Path, name: LayerName) -> Result<PathBuf> {
-    LAYER.write_manifest(folder, name.manifest_file(), &manifest(name, &LAYER.find()?))
+/// Writes the manifest for all programs of this user into a folder, which is made if need be.
+pub(crate) fn install_manifest(folder: &Path, name: LayerName) -> Result<PathBuf> {
+    LAYER.write_manifest(folder, name.manifest_file(), &installed_manifest(name, &LAYER.find()?))
+}
+
+/// The manifest with all settings, which Vulkan Configurator shows; the library stands there as given.
+pub(crate) fn installed_manifest(name: LayerName, library: &str) -> String {
+    let mut manifest = manifest(name, library);
+    manifest["layer"]["introduction"] = INTRODUCTION.into();
+    manifest["layer"]["platforms"] = json!(["LINUX"]);
+    manifest["layer"]["status"] = "STABLE".into();
+    manifest["layer"]["features"] = lavascope_settings::manifest_features();
+    format!("{manifest:#}\n")
 }
 
 /// The layer's own instance extensions: a loader asks the manifest, not the library.
@@ -61,11 +71,16 @@ const INSTANCE_EXTENSIONS: [(&str, u32); 5] = [
 /// What it has if it is told so (`unseen_surfaces`).
 const SURFACES: (&str, u32) = ("VK_EXT_headless_surface", 1);
 
-fn manifest(name: LayerName, library: &str) -> String {
+/// For people who look at the layer in Vulkan Configurator.
+const INTRODUCTION: &str = "Finds synchronization hazards and out-of-bounds accesses of shaders, and records what a program calls. It can be \
+                            used beside the Khronos layer, whose core checks it does not have.";
+
+/// What the loader needs. It reads all of a manifest each time an instance is created, so the settings are not there.
+fn manifest(name: LayerName, library: &str) -> Value {
     let extension = |(name, version): (&str, u32)| json!({ "name": name, "spec_version": version.to_string() });
     let more = (name == LayerName::Replay).then_some(SURFACES);
     let extensions: Vec<_> = INSTANCE_EXTENSIONS.into_iter().chain(more).map(extension).collect();
-    let manifest = json!({
+    json!({
         "file_format_version": "1.2.0",
         "layer": {
             "name": name.layer(),
@@ -76,8 +91,7 @@ fn manifest(name: LayerName, library: &str) -> String {
             "description": "Lavascope: what a Vulkan program does and where it is wrong",
             "instance_extensions": extensions,
         }
-    });
-    format!("{manifest:#}\n")
+    })
 }
 
 /// The loader's folder for layers of this user.
@@ -90,7 +104,7 @@ pub(crate) fn user_folder() -> Result<PathBuf> {
 /// The variables that make the loader put the layer into every chain, with what they had before.
 pub(crate) fn variables(name: LayerName) -> Result<Vec<(&'static str, String)>> {
     let folder = private_folder(name.folder())?;
-    write_manifest(&folder, name)?;
+    LAYER.write_manifest(&folder, name.manifest_file(), &format!("{:#}\n", manifest(name, &LAYER.find()?)))?;
     // A set VK_LAYER_PATH replaces every other place, also the added ones.
     let path = if std::env::var_os("VK_LAYER_PATH").is_some() { "VK_LAYER_PATH" } else { "VK_ADD_LAYER_PATH" };
     let with = |variable: &str, first: &str| match std::env::var(variable) {
@@ -107,13 +121,20 @@ mod tests {
 
     #[test]
     fn the_manifest_names_layer_and_library() {
-        let text = manifest(LayerName::Khronos, "/opt/a \"b\"/lib.so");
-        let value: serde_json::Value = serde_json::from_str(&text).expect("JSON");
+        let value = manifest(LayerName::Khronos, "/opt/a \"b\"/lib.so");
         assert_eq!(value["layer"]["name"], "VK_LAYER_KHRONOS_validation");
         assert_eq!(value["layer"]["library_path"], "/opt/a \"b\"/lib.so");
         // Only under a replay are there surfaces that programs did not ask for.
-        let has = |name| manifest(name, "lib.so").contains("VK_EXT_headless_surface");
+        let has = |name| manifest(name, "lib.so").to_string().contains("VK_EXT_headless_surface");
         assert!(has(LayerName::Replay) && !has(LayerName::Own) && !has(LayerName::Khronos));
+    }
+
+    #[test]
+    fn only_the_installed_manifest_has_the_settings() {
+        let installed: Value = serde_json::from_str(&installed_manifest(LayerName::Own, "lib.so")).expect("JSON");
+        assert_eq!(installed["layer"]["features"], lavascope_settings::manifest_features());
+        assert_eq!(installed["layer"]["library_path"], "lib.so");
+        assert_eq!(manifest(LayerName::Own, "lib.so")["layer"].get("features"), None);
     }
 
     #[test]

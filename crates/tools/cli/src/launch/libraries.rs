@@ -31,6 +31,10 @@ pub(crate) const NULL_DRIVER: Library = Library {
 };
 
 impl Library {
+    pub(crate) fn file(&self) -> &'static str {
+        self.file
+    }
+
     /// The library's file: named by the environment, or near this program.
     pub(crate) fn find(&self) -> Result<String> {
         let path = match std::env::var_os(self.variable).filter(|it| !it.is_empty()) {

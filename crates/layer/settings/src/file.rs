@@ -7,7 +7,7 @@ use std::ffi::OsStr;
 
 use crate::problem::{MessageSeverity, Problem, SettingSource, quoted};
 use crate::resolve::{Collector, Namespace, Rank};
-use crate::table::key_meaning;
+use crate::table::{KeyMeaning, SETTINGS, key_meaning};
 
 /// Larger files are not read.
 pub const FILE_SIZE_BYTES_MAX: u64 = 1024 * 1024;
@@ -67,12 +67,17 @@ impl LineReader<'_> {
         let Some((prefix, key)) = whole.split_once('.') else { return };
         match prefix {
             _ if prefix.eq_ignore_ascii_case(OWN_PREFIX) => {
+                let meaning = key_meaning(Namespace::Own, key);
                 if value.is_empty() {
+                    // Tools write every key, those whose default is empty too.
+                    if matches!(meaning, Some(KeyMeaning::Setting(at, _)) if SETTINGS[at].default.is_empty()) {
+                        return;
+                    }
                     let problem =
                         Problem::new(MessageSeverity::Error, &key_at, format!("no value after {} =", quoted(whole)));
                     return collector.report(problem);
                 }
-                if key_meaning(Namespace::Own, key).is_none() {
+                if meaning.is_none() {
                     return collector.report_unknown(&key_at, whole, key, |it| format!("{OWN_PREFIX}.{it}"));
                 }
                 self.add_value(Namespace::Own, key, value, &value_at, collector);

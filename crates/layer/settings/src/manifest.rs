@@ -37,9 +37,9 @@ pub fn manifest_features() -> Value {
 
 /// The flag that a setting belongs to: `gpu` for `gpu_cache`.
 fn parent_of(setting: &Setting) -> Option<&'static Setting> {
-    let is_parent = |it: &&Setting| {
-        let rest = setting.name.strip_prefix(it.name).and_then(|it| it.strip_prefix('_'));
-        it.exists && it.kind == SettingKind::Flag && rest.is_some()
+    let is_parent = |other: &&Setting| {
+        let rest = setting.name.strip_prefix(other.name).and_then(|it| it.strip_prefix('_'));
+        other.exists && other.kind == SettingKind::Flag && rest.is_some()
     };
     SETTINGS.iter().filter(is_parent).max_by_key(|it| it.name.len())
 }

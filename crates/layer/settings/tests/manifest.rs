@@ -64,10 +64,12 @@ fn texts_types_and_defaults_are_those_of_the_table() {
 /// What Vulkan Configurator writes for every default gives the settings of the table, without a problem.
 #[test]
 fn the_defaults_as_a_file_are_the_defaults() {
-    let lines = entries().iter().map(|(it, _)| {
-        let (key, value) = (text_of(&it["key"]), text_of(&it["default"]));
+    let entries = entries();
+    let line = |entry: &Value| {
+        let (key, value) = (text_of(&entry["key"]), text_of(&entry["default"]));
         format!("lavascope_inspect.{key} = {value}\n")
-    });
+    };
+    let lines = entries.iter().map(|it| line(&it.0));
     let bytes = lines.collect::<String>().into_bytes();
     let file = SettingsFile { path: "vk_layer_settings.txt".to_owned(), bytes };
     let (settings, problems) = resolve(&Sources { file: Some(file), ..Sources::default() });

@@ -29,12 +29,11 @@ pub(super) fn needed_libc(folder: &Path) -> Result<String> {
 
 /// The greatest `GLIBC_…` that stands in what `objdump` prints.
 fn newest_version(symbols: &str) -> Vec<u32> {
-    let after = symbols.split("GLIBC_").skip(1);
-    let versions = after.filter_map(|it| {
-        let text = it.split(|it: char| !it.is_ascii_digit() && it != '.').next()?;
+    let version = |rest: &str| {
+        let text = rest.split(|it: char| !it.is_ascii_digit() && it != '.').next()?;
         text.split('.').map(|it| it.parse().ok()).collect::<Option<Vec<u32>>>()
-    });
-    versions.max().unwrap_or_default()
+    };
+    symbols.split("GLIBC_").skip(1).filter_map(version).max().unwrap_or_default()
 }
 
 #[cfg(test)]

@@ -15,17 +15,30 @@ const TESTS: [(&str, &[&str]); 4] = [
     ("lavascope-settings", &["document", "problems"]),
 ];
 
+/// The test of the pages with commands. It runs the samples, which it does not build.
+const PAGES: [&[&str]; 2] = [
+    &["build", "--quiet", "--package", "lavascope-samples"],
+    &["test", "--quiet", "--package", "lavascope-cli", "--test", "programs", "documents_"],
+];
+
 /// Runs those tests so that they write instead of compare.
 pub(crate) fn run(root: &Path) -> Result<()> {
     for (package, tests) in TESTS {
         let mut arguments = vec!["test", "--quiet", "--package", package];
         arguments.extend(tests.iter().flat_map(|it| ["--test", *it]));
-        println!("$ LAVASCOPE_BLESS=1 cargo {}", arguments.join(" "));
-        let status = Command::new(cargo()).args(&arguments).current_dir(root).env("LAVASCOPE_BLESS", "1").status();
-        let status = status.context("cargo cannot be run")?;
-        ensure!(status.success(), "the tests of {package} failed: what they check besides must be mended first");
+        bless(root, &arguments)?;
     }
+    PAGES.iter().try_for_each(|it| bless(root, it))?;
     crate::bench::render_page(root)?;
     println!("`git diff` shows what has changed");
+    Ok(())
+}
+
+fn bless(root: &Path, arguments: &[&str]) -> Result<()> {
+    let words = arguments.join(" ");
+    println!("$ LAVASCOPE_BLESS=1 cargo {words}");
+    let status = Command::new(cargo()).args(arguments).current_dir(root).env("LAVASCOPE_BLESS", "1").status();
+    let status = status.context("cargo cannot be run")?;
+    ensure!(status.success(), "`cargo {words}` failed: what it checks besides must be fixed first");
     Ok(())
 }

@@ -171,6 +171,28 @@ pub(super) const STEPS: &[NightlyStep] = &[
             failed: Some("sanitized: * tests, {} failed"),
         },
     },
+    NightlyStep {
+        name: "tour",
+        what: "the tour of `cargo xtask demo`",
+        unit: "steps",
+        seeds: 0,
+        work: StepAction::Command {
+            words: &["xtask", "demo", "--no-install"],
+            count: &["{} steps in "],
+            failed: None,
+        },
+    },
+    NightlyStep {
+        name: "dist",
+        what: "the tarball in an empty Debian: the commands of the README, as an ordinary user",
+        unit: "commands",
+        seeds: 0,
+        work: StepAction::Command {
+            words: &["xtask", "dist", "--try-out"],
+            count: &["{} commands of the README ran"],
+            failed: None,
+        },
+    },
     // RACES: each is a test that is repeated, and every run must pass. To add one, name its package, its target of tests
     // (a file or folder in `tests`, or `lib`), the test with its module, and how often it runs.
     NightlyStep {

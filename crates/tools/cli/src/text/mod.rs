@@ -14,11 +14,11 @@ pub(crate) struct Paint {
 
 impl Paint {
     pub(crate) fn for_stdout() -> Paint {
-        Paint { is_on: io::stdout().is_terminal() && std::env::var_os("NO_COLOR").is_none() }
+        Paint { is_on: wants_colors(io::stdout().is_terminal()) }
     }
 
     pub(crate) fn for_stderr() -> Paint {
-        Paint { is_on: io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none() }
+        Paint { is_on: wants_colors(io::stderr().is_terminal()) }
     }
 
     pub(crate) fn bold(self, text: impl Display) -> String {
@@ -40,6 +40,13 @@ impl Paint {
     fn with(self, code: &str, text: impl Display) -> String {
         if self.is_on { format!("\x1b[{code}m{text}\x1b[0m") } else { text.to_string() }
     }
+}
+
+/// By the conventions of `NO_COLOR` and `CLICOLOR_FORCE`: the first wins.
+fn wants_colors(is_terminal: bool) -> bool {
+    let value = |name: &str| std::env::var_os(name).filter(|it| !it.is_empty());
+    let is_forced = value("CLICOLOR_FORCE").is_some_and(|it| it != "0");
+    value("NO_COLOR").is_none() && (is_forced || is_terminal)
 }
 
 /// Rows as aligned columns, two spaces apart, each line indented by two.

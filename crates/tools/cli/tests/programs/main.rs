@@ -13,6 +13,7 @@ mod chains;
 #[path = "../common/mod.rs"]
 mod common;
 mod displays;
+mod documents;
 mod faults;
 mod gpu;
 mod hostile;
@@ -26,6 +27,7 @@ mod pictures;
 mod replay;
 mod replay_options;
 mod samples;
+mod terminal_picture;
 mod test_environment;
 mod trim;
 mod validation;

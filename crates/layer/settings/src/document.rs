@@ -63,7 +63,7 @@ Names are in capitals; the strongest form comes first:
 2. `VK_LAYER_LAVASCOPE_INSPECT_NAME`, `VK_LAVASCOPE_INSPECT_NAME`, `VK_INSPECT_NAME`;
 3. with a Khronos name `VK_LAYER_NAME`, `VK_KHRONOS_VALIDATION_NAME`, `VK_VALIDATION_NAME`, `VK_NAME`.
 
-An empty variable counts as not set.
+An empty variable counts as not set; so does a line of the file without a value, if the default is empty.
 
 ## The application
 

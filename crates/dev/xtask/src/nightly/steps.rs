@@ -176,11 +176,7 @@ pub(super) const STEPS: &[NightlyStep] = &[
         what: "the tour of `cargo xtask demo`",
         unit: "steps",
         seeds: 0,
-        work: StepAction::Command {
-            words: &["xtask", "demo", "--no-install"],
-            count: &["{} steps in "],
-            failed: None,
-        },
+        work: StepAction::Command { words: &["xtask", "demo", "--no-install"], count: &["{} steps in "], failed: None },
     },
     NightlyStep {
         name: "dist",

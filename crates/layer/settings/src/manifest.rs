@@ -14,22 +14,37 @@ const FOLDERS: [&str; 2] = ["gpu_cache_folder", "screenshots"];
 const SPELLINGS: [(&str, &str); 5] =
     [("gpu", "GPU"), ("id", "ID"), ("mib", "MiB"), ("ms", "(ms)"), ("sync", "synchronization")];
 
-/// What users want at once: label, text, and the flags that are on and off.
-const PRESETS: [(&str, &str, [(&str, bool); 2]); 3] = [
-    ("Synchronization", "Find synchronization hazards.", [("sync", true), ("gpu", false)]),
-    ("Shaders", "Find accesses of shaders that are out of bounds.", [("sync", false), ("gpu", true)]),
-    (
-        "Synchronization and shaders",
-        "Find both, and hazards that depend on values only the shader knows.",
-        [("sync", true), ("gpu", true)],
-    ),
+/// What users want at once.
+struct Preset {
+    label: &'static str,
+    description: &'static str,
+    /// The flags that are on; the other one of these two is off.
+    flags: &'static [&'static str],
+}
+
+const PRESET_FLAGS: [&str; 2] = ["sync", "gpu"];
+
+const PRESETS: [Preset; 3] = [
+    Preset { label: "Synchronization", description: "Find synchronization hazards.", flags: &["sync"] },
+    Preset { label: "Shaders", description: "Find accesses of shaders that are out of bounds.", flags: &["gpu"] },
+    Preset {
+        label: "Synchronization and shaders",
+        description: "Find both, and hazards that depend on values only the shader knows.",
+        flags: &["sync", "gpu"],
+    },
 ];
 
 /// The value of `features` in the layer's manifest, with the settings that this version obeys.
 pub fn manifest_features() -> Value {
-    let presets = PRESETS.map(|(label, text, values)| {
-        let values = values.map(|(key, value)| json!({ "key": key, "value": value }));
-        json!({ "label": label, "description": text, "platforms": ["LINUX"], "status": "STABLE", "settings": values })
+    let presets = PRESETS.map(|preset| {
+        let values = PRESET_FLAGS.map(|key| json!({ "key": key, "value": preset.flags.contains(&key) }));
+        json!({
+            "label": preset.label,
+            "description": preset.description,
+            "platforms": ["LINUX"],
+            "status": "STABLE",
+            "settings": values,
+        })
     });
     let top = SETTINGS.iter().filter(|it| it.exists && parent_of(it).is_none());
     json!({ "presets": presets, "settings": top.map(entry).collect::<Vec<_>>() })

@@ -205,6 +205,19 @@ pub(super) const STEPS: &[NightlyStep] = &[
         }),
     },
     NightlyStep {
+        name: "hand-over-race",
+        what: "threads that hand over command buffers while other threads read what the shaders found",
+        unit: "runs",
+        seeds: 0,
+        work: StepAction::Repeat(RepeatedTest {
+            package: "lavascope-cli",
+            target: "programs",
+            test: "bounds::threads_that_hand_over_command_buffers_keep_their_tables",
+            runs: 400,
+            variables: &[("LAVASCOPE_TEST_RUNS", "1")],
+        }),
+    },
+    NightlyStep {
         name: "page-guard-race",
         what: "guards of pages that come and go while many threads write",
         unit: "runs",

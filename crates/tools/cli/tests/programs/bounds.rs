@@ -490,6 +490,18 @@ fn results_are_the_same_where_shaders_check_themselves() {
     }
 }
 
+/// A thread may read what the shaders of another thread's command buffer found, while that thread records it anew.
+#[test]
+fn threads_that_hand_over_command_buffers_keep_their_tables() {
+    let stage = TestEnvironment::new("gpu-hand-over");
+    let wanted = std::env::var("LAVASCOPE_TEST_RUNS").ok().and_then(|it| it.parse().ok());
+    for _ in 0..wanted.unwrap_or(5) {
+        let mut command = stage.under_layer_with_report(&["--gpu"], samples());
+        succeed(command.args(["threads-handoff", "--threads", "16", "--frames", "60"]));
+        stage.report().assert_clean("threads-handoff");
+    }
+}
+
 /// A shader with many sites remembers the first fault of an invocation; for the others it is made again.
 #[test]
 fn faults_that_were_only_seen_get_their_details_later() {

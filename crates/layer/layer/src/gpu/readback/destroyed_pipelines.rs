@@ -128,8 +128,9 @@ impl DeviceChecks {
         let mut found = Vec::new();
         for handle in self.command_buffers.handles_unsorted() {
             let Some(slot) = self.slot(handle) else { continue };
-            let Some(commands) = slot.hold() else { continue };
-            found.extend(self.state().read_pipeline_records(handle, &commands, number));
+            // The state first, like everybody who needs both: whoever records waits for a slot that is read.
+            let mut state = self.state();
+            slot.with(|commands| found.extend(state.read_pipeline_records(handle, commands, number)));
         }
         found
     }

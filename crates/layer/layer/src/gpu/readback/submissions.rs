@@ -9,6 +9,7 @@ use std::sync::Arc;
 
 use lavascope_abi::*;
 use lavascope_instrument::decode;
+use lavascope_validate::CommandBufferFeedback;
 
 use crate::gpu::draw::command_buffer::CommandBufferState;
 use crate::gpu::pipeline::plan::CheckStyle;
@@ -28,6 +29,15 @@ pub(crate) struct Submission {
     pub(crate) commands: Vec<u64>,
     /// The copy of the address table that it may read.
     pub(crate) address_copy: Option<usize>,
+}
+
+/// What shaders left in command buffers.
+#[derive(Default)]
+struct Readback {
+    found: Vec<CheckFinding>,
+    /// Pipelines that must be created again.
+    again: Vec<(Arc<InstrumentedPipeline>, CheckStyle)>,
+    touched: Vec<CommandBufferFeedback>,
 }
 
 /// What one call submits.
@@ -262,30 +272,33 @@ impl DeviceChecks {
             return;
         }
         let done = state.take_completed(is_done);
+        let read = self.read_command_buffers(&mut state, &done);
         drop(state);
-        let (found, again) = self.read_command_buffers(&done);
-        self.report_all(found);
-        again.into_iter().for_each(|(checked, style)| self.request_rebuild(checked, style));
+        self.report_readback(read);
     }
 
-    /// Reads command buffers. Also returns the pipelines that must be created again.
-    fn read_command_buffers(
-        &self,
-        handles: &[u64],
-    ) -> (Vec<CheckFinding>, Vec<(Arc<InstrumentedPipeline>, CheckStyle)>) {
-        let (mut found, mut again, mut touched) = (Vec::new(), Vec::new(), Vec::new());
+    /// Reads command buffers. Another thread may know that they are done, and record them anew: it waits until they are
+    /// read. The state is locked meanwhile, so that the same thread finds all of its submissions read, too.
+    fn read_command_buffers(&self, state: &mut ChecksState, handles: &[u64]) -> Readback {
+        let mut read = Readback::default();
         for handle in handles {
             let Some(slot) = self.slot(*handle) else { continue };
-            let Some(mut commands) = slot.hold() else { continue };
-            touched.extend(self.read_touches(&mut commands));
-            let mut state = self.state();
-            found.extend(state.read_records(*handle, &mut commands));
-            let (wanted, findings) = state.read_seen_sites(&commands.variants);
-            again.extend(wanted);
-            found.extend(findings);
+            slot.with(|commands| {
+                read.touched.extend(self.read_touches(state, commands));
+                read.found.extend(state.read_records(*handle, commands));
+                let (wanted, findings) = state.read_seen_sites(&commands.variants);
+                read.again.extend(wanted);
+                read.found.extend(findings);
+            });
         }
-        self.send_feedback(touched);
-        (found, again)
+        read
+    }
+
+    /// Reports what was read. No lock of ours is held.
+    fn report_readback(self: &Arc<DeviceChecks>, read: Readback) {
+        self.send_feedback(read.touched);
+        self.report_all(read.found);
+        read.again.into_iter().for_each(|(checked, style)| self.request_rebuild(checked, style));
     }
 
     /// Fences that were waited for: all of them, or some.
@@ -333,7 +346,8 @@ impl DeviceChecks {
 
     /// Command buffers are recorded anew or freed, so that the device cannot use them.
     pub(crate) fn retire_command_buffers(self: &Arc<DeviceChecks>, handles: &[u64], is_freed: bool) {
-        let (found, again) = run_if_enabled("reading back", || self.read_command_buffers(handles), Default::default);
+        let read = || self.read_command_buffers(&mut self.state(), handles);
+        let read = run_if_enabled("reading back", read, Readback::default);
         let mut state = self.state();
         handles.iter().for_each(|it| state.forget_command_buffer(*it));
         if is_freed {
@@ -341,8 +355,7 @@ impl DeviceChecks {
         }
         drop(state);
         handles.iter().for_each(|it| self.reset_command_buffer(*it, is_freed));
-        self.report_all(found);
-        again.into_iter().for_each(|(checked, style)| self.request_rebuild(checked, style));
+        self.report_readback(read);
     }
 
     /// The command buffers of a pool.
@@ -359,10 +372,13 @@ impl DeviceChecks {
     /// The last word: all records, faults whose records did not fit, and what was counted since.
     pub(crate) fn readback_all(&self) {
         let handles = self.command_buffers.handles_unsorted();
-        let (mut found, _) = self.read_command_buffers(&handles);
-        let variants = self.state().variants.clone();
-        found.extend(self.state().find_unrecorded(&variants));
-        self.report_all(found);
+        let mut state = self.state();
+        let mut read = self.read_command_buffers(&mut state, &handles);
+        let variants = state.variants.clone();
+        read.found.extend(state.find_unrecorded(&variants));
+        drop(state);
+        self.send_feedback(read.touched);
+        self.report_all(read.found);
         let mut state = self.state();
         let counts = fault_counts(&variants);
         state.reported_faults.iter_mut().for_each(|it: &mut ReportedFault| it.report_new_counts(&counts));

@@ -19,12 +19,12 @@ use lavascope_validate::{
     AddressTouched, BindingTouched, CommandBufferFeedback, ShaderLaunch, StageTouches, TouchedBytes,
 };
 
-use crate::gpu::DeviceChecks;
 use crate::gpu::draw::command_buffer::CommandBufferState;
 use crate::gpu::draw::recorded_draws::RecordedDraw;
 use crate::gpu::hook::RAY_TRACING_STAGES;
 use crate::gpu::pipeline::variants::{InstrumentedStage, PipelineVariant};
 use crate::gpu::resource::arena::ArenaRegion;
+use crate::gpu::{ChecksState, DeviceChecks};
 use crate::loader::device::DeviceData;
 use crate::loader::dispatch::dispatch_key;
 use crate::loader::proc_addr::WATCHED_DEVICES;
@@ -154,10 +154,14 @@ impl DeviceChecks {
     }
 
     /// What a command buffer has touched since the last read.
-    pub(crate) fn read_touches(&self, commands: &mut CommandBufferState) -> Option<CommandBufferFeedback> {
+    pub(crate) fn read_touches(
+        &self,
+        state: &ChecksState,
+        commands: &mut CommandBufferState,
+    ) -> Option<CommandBufferFeedback> {
         let executions = std::mem::take(&mut commands.executions);
         let object = commands.object_id.filter(|_| executions > 0)?;
-        let ranges = || self.state().addresses.ranges();
+        let ranges = || state.addresses.ranges();
         let launch = |it: &RecordedDraw| launch_touches(it, commands.variant_of(it), &ranges);
         let launches = commands.draws.iter().filter_map(launch).collect();
         let is_whole = !self.is_feedback_broken.load(Ordering::Relaxed) && !self.has_failed();

@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 
 use lavascope_diag::{Diagnostic, Fix, Property, Severity};
-use lavascope_sync_ir::{Program, ProgramLocation, ResourceKind, UndefinedContents, UndefinedContentsKind};
+use lavascope_sync_ir::{Program, ProgramLocation, Region, ResourceKind, UndefinedContents, UndefinedContentsKind};
 
 use super::hazard::diagnostic_location;
 use crate::ProgramNames;
@@ -98,8 +98,8 @@ pub const fn fault_severity(kind: UndefinedContentsKind) -> Severity {
 
 fn message(fault: &UndefinedContents, all: &[UndefinedContents], names: &dyn ProgramNames) -> String {
     let key = |it: &UndefinedContents| (it.kind, it.at.clone(), it.prior.clone(), it.resource);
-    let same = all.iter().filter(|it| key(it) == key(fault)).map(|it| &it.region);
-    let resource = regions_text(fault.resource, same, names);
+    let same = all.iter().filter(|it| key(it) == key(fault)).map(|it| it.region.clone());
+    let resource = regions_text(fault.resource, &Region::join_all(same), names);
     let function = names.function(&fault.at, 0);
     let prior = fault.prior.as_ref().map_or(String::new(), |it| names.location(it));
     let what = match fault.kind {

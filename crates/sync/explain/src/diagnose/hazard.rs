@@ -3,7 +3,7 @@
 use std::collections::{HashMap, HashSet};
 
 use lavascope_diag::{AccessText, CallStack, Diagnostic, DiagnosticLocation as DiagPlace, Property};
-use lavascope_sync_ir::{CommandBufferId, Findings, Hazard, HazardKind, Program, ProgramLocation, ResourceId};
+use lavascope_sync_ir::{CommandBufferId, Findings, Hazard, HazardKind, Program, ProgramLocation, Region, ResourceId};
 
 use super::certainty::{HazardCertainty, hazard_certainty};
 use super::fault::diagnose_faults;
@@ -98,16 +98,18 @@ pub fn describe_hazard(
         HazardDetail::Operations | HazardDetail::Accesses => explainer.explain(found),
         HazardDetail::LaterAccess => explainer.explain_later(found),
     };
+    let regions = conflicting_regions(found, all);
     let told = explanation.as_ref().map(|explanation_item| ExplainedHazard {
         program,
         hazard: found,
+        regions: &regions,
         explanation: explanation_item,
         names,
         relation: relation(&found.at, &found.prior),
         has_operations: detail == HazardDetail::Operations,
     });
     let prior = explanation.as_ref().map(|it| it.prior.resource).filter(|it| *it != found.resource);
-    let resource = conflicting_regions(found, all, names);
+    let resource = regions_text(found.resource, &regions, names);
     let kind = found.kind.name().replace('-', "_");
     let message = match &told {
         Some(told) => told.message(&resource),
@@ -189,12 +191,12 @@ pub(crate) fn diagnostic_location(
 }
 
 /// What the two commands conflict on.
-fn conflicting_regions(found: &Hazard, all: &[Hazard], names: &dyn ProgramNames) -> String {
+fn conflicting_regions(found: &Hazard, all: &[Hazard]) -> Vec<Region> {
     let same = all.iter().filter(|hazard| {
         (hazard.kind, &hazard.at, &hazard.prior, hazard.resource)
             == (found.kind, &found.at, &found.prior, found.resource)
     });
-    regions_text(found.resource, same.map(|it| &it.region), names)
+    Region::join_all(same.map(|it| it.region.clone()))
 }
 
 /// The operations between the two accesses, one line each; equal ones that follow each other once, with their number.

@@ -23,6 +23,8 @@ use crate::{
 pub(crate) struct ExplainedHazard<'a> {
     pub(crate) program: &'a Program,
     pub(crate) hazard: &'a Hazard,
+    /// The parts of the resource on which the two commands conflict.
+    pub(crate) regions: &'a [Region],
     pub(crate) explanation: &'a Explanation,
     pub(crate) names: &'a dyn ProgramNames,
     pub(crate) relation: AccessRelation,
@@ -367,13 +369,8 @@ const SHADERS: [(Stage, i64); 10] = [
 /// How many parts of a resource are named; the others are counted.
 const PARTS_MAX: usize = 3;
 
-/// Parts of a resource, joined where they touch.
-pub(crate) fn regions_text<'r>(
-    resource: ResourceId,
-    regions: impl Iterator<Item = &'r Region>,
-    names: &dyn ProgramNames,
-) -> String {
-    let regions = Region::join_all(regions.cloned());
+/// Parts of a resource.
+pub(crate) fn regions_text(resource: ResourceId, regions: &[Region], names: &dyn ProgramNames) -> String {
     let mut texts: Vec<String> = regions.iter().take(PARTS_MAX).map(|it| names.region(resource, it)).collect();
     if regions.len() > PARTS_MAX {
         texts.push(format!("{} other parts", regions.len() - PARTS_MAX));

@@ -111,8 +111,9 @@ impl ExplainedHazard<'_> {
 
 /// What an access does, with its resource, and the stage and the access by their names in the API.
 fn access_text(told: &ExplainedHazard<'_>, access: &ExplainedAccess, function: String) -> AccessText {
-    let region = if access.resource == told.hazard.resource { &told.hazard.region } else { &access.region };
-    let part = part_text(told, access.resource, region);
+    let own = std::slice::from_ref(&access.region);
+    let regions = if access.resource == told.hazard.resource { told.regions } else { own };
+    let part = parts_text(told, access.resource, regions);
     let resource = resource_name(&told.names.object(access.resource));
     let verb = match access.role {
         AccessRole::Transition if is_image(access) => "changes the layout of",
@@ -129,17 +130,23 @@ fn access_text(told: &ExplainedHazard<'_>, access: &ExplainedAccess, function: S
     }
 }
 
-/// The part of a resource, where it is not all of it.
-fn part_text(told: &ExplainedHazard<'_>, resource: ResourceId, region: &Region) -> String {
+/// The parts of a resource, where they are not all of it.
+fn parts_text(told: &ExplainedHazard<'_>, resource: ResourceId, regions: &[Region]) -> String {
     let kind = told.program.resources.get(resource.0 as usize).map(|it| &it.kind);
-    let is_whole = match (region, kind) {
+    let is_whole = |region: &Region| match (region, kind) {
         (Region::Buffer(bytes), Some(ResourceKind::Buffer { size })) => bytes.start == 0 && bytes.end >= *size,
         (Region::Image(part), Some(ResourceKind::Image(image))) => {
             part.area.is_none() && part.mips.len() as u32 >= image.mips && part.layers.len() as u32 >= image.layers
         }
         _ => false,
     };
-    if is_whole { String::new() } else { region_text(region) }
+    match regions {
+        all if all.iter().any(is_whole) => String::new(),
+        [region] => region_text(region),
+        [region, _] => format!("{} and 1 more part", region_text(region)),
+        [region, others @ ..] => format!("{} and {} more parts", region_text(region), others.len()),
+        [] => String::new(),
+    }
 }
 
 /// As what a resource is used, where the access says more than that it is read or written.

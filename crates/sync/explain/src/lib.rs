@@ -1,16 +1,19 @@
-//! Why a hazard is one, which change fixes it, and which synchronization is not needed.
+//! Explains hazards, proposes fixes for them, and finds synchronization that is not needed.
 //!
-//! [`explain`] follows the earlier of two accesses through the program, with masks of what it happens before and to
-//! what it is visible, and states for every synchronization operation on the way whether and why it did not cover.
-//! [`propose`] turns the gaps into changes and keeps those with which [`lavascope_engine::check`] finds no hazard.
-//! [`find_over_synchronization`] removes operations and checks whether anything changes. [`diagnose_hazards`],
-//! [`diagnose_over_synchronization`] and [`diagnose_never_executed`] put all that into diagnostics.
+//! [`explain`] follows the earlier of two accesses through the program. It keeps masks of the
+//! stages that the access happens before and of the accesses to which it is visible. For each
+//! synchronization operation between the two, it states whether the operation covers the accesses,
+//! and why not. [`propose`] turns the gaps into changes, and keeps the changes after which
+//! [`lavascope_engine::check`] finds no hazard. [`find_over_synchronization`] removes operations,
+//! and tests whether the result changes. [`diagnose_hazards`], [`diagnose_over_synchronization`]
+//! and [`diagnose_never_executed`] turn the results into diagnostics.
 //!
-//! The names of objects and commands are the caller's ([`ProgramNames`]). The texts for the hazards of the corpus
-//! stand beside it, and each code has a page in `docs/hazards`, whose programs are tests.
+//! The caller supplies the names of objects and commands ([`ProgramNames`]). The expected texts for
+//! the hazards of the corpus are stored with the corpus. Each code has a page in `docs/hazards`,
+//! and tests run the programs of these pages.
 //!
-//! This crate has rules of its own and shares only tables and addresses with the engine, so that an error in one shows
-//! as a disagreement.
+//! This crate implements the synchronization rules a second time. It shares only tables and
+//! addresses with the engine, so an error in one of the two shows as a disagreement.
 
 #![forbid(unsafe_code)]
 
@@ -42,31 +45,33 @@ pub use text::names::{
     CommandSequenceNumber, ExecutorNames, NumberedNames, ProgramNames, object_type, resource_description,
 };
 
-/// Two accesses, and what lies between them.
+/// Two accesses, and the synchronization operations between them.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Explanation {
-    /// The later one.
+    /// The access that the hazard reports.
     pub later: ExplainedAccess,
     pub prior: ExplainedAccess,
-    /// The part of the resource where they meet, in the words of the later one.
+    /// The region on which the two accesses overlap, in the resource of the later access.
     pub region: Region,
-    /// In the order in which they were executed.
+    /// The operations in execution order.
     pub operations: Vec<SyncOperation>,
-    /// Whether the order of fragments, or of loads and stores, makes them safe.
+    /// Whether rasterization order, or the order of load and store operations, makes the two
+    /// accesses safe (`primsrast-order`).
     pub is_ordered: bool,
-    /// Whether both are in one render pass instance.
+    /// Whether both accesses are in one render pass instance.
     pub is_inside_one_instance: bool,
-    /// Whether they are in subpasses that no dependency connects: nothing else can help then.
+    /// Whether the accesses are in subpasses that no subpass dependency connects. No other
+    /// synchronization can order them then.
     pub has_unordered_subpasses: bool,
-    /// Whether the two are safe.
+    /// Whether the program synchronizes the two accesses.
     pub is_covered: bool,
 }
 
-/// One of two accesses.
+/// An access of a hazard, with everything that a message needs.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ExplainedAccess {
     pub executed_at: ProgramLocation,
-    /// The command buffer in which it was recorded, and the command in it.
+    /// The command buffer that contains the command, and the index of the command.
     pub recorded_at: Option<(CommandBufferId, u32)>,
     pub agent: Agent,
     pub role: AccessRole,
@@ -79,11 +84,11 @@ pub struct ExplainedAccess {
     pub is_write: bool,
     pub detail: AccessDetail,
     pub within: RenderingContext,
-    /// Of the render pass instance that it is in.
+    /// The subpass of the access, if it is in a render pass instance.
     pub subpass: Option<u32>,
 }
 
-/// Who executes something.
+/// The queue, the host or the presentation engine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Agent {
     Queue(QueueId),
@@ -91,7 +96,7 @@ pub enum Agent {
     Presentation,
 }
 
-/// What an access is part of.
+/// The operation that makes an access.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum AccessRole {
     Command,
@@ -100,120 +105,131 @@ pub enum AccessRole {
     Store,
     Resolve,
     Host,
-    /// The presentation engine gives an image back.
+    /// The application acquires an image from the presentation engine.
     Acquire,
     Present,
-    /// The earlier access is too old: nothing is known of it but whether it wrote.
+    /// The earlier access is too old. The engine only knows whether it was a write.
     Forgotten,
 }
 
-/// A synchronization operation, as it was executed.
+/// A synchronization operation that was executed.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SyncOperation {
     pub executed_at: ProgramLocation,
     pub agent: Agent,
     pub kind: SyncOperationKind,
     pub location: OperationLocation,
-    /// Its masks, as given.
+    /// The masks that the application passed.
     pub scope: SyncScope,
-    /// The part of a resource that it is limited to.
+    /// The resource and the region to which the operation is limited.
     pub resource_region: Option<(ResourceId, Region)>,
     pub coverage: ScopeCoverage,
-    /// Why it alone did not make the two accesses safe; empty if it did.
+    /// The reasons why this operation alone does not make the two accesses safe. Empty if it does.
     pub gaps: Vec<CoverageGap>,
-    /// The bits with which its masks would have.
+    /// The mask bits that the operation lacks to cover the two accesses.
     pub missing: SyncScope,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum SyncOperationKind {
     Barrier,
-    /// Set and waited for.
+    /// A wait for an event, with the command that set the event.
     Event,
     SubpassDependency,
-    /// Signaled and waited for.
+    /// A signal of a semaphore and a wait for it.
     Semaphore,
-    /// The host waited for a fence, a timeline or a queue.
+    /// The host waited for a fence, a timeline semaphore or a queue.
     HostWait,
-    /// The host handed work to a queue, which comes after what the host did.
+    /// The host submitted work to a queue. The work comes after the earlier accesses of the host
+    /// (`synchronization-submission-host-writes`).
     Submit,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum ScopeCoverage {
-    /// The earlier access is in its first scope and the later one in its second.
+    /// The first scope includes the earlier access, and the second scope includes the later access.
     Both,
-    /// The earlier access is in its first scope, directly or by a chain, but the later one is not in its second.
+    /// The first scope includes the earlier access, directly or by a dependency chain. The second
+    /// scope does not include the later access.
     FirstOnly,
-    /// The earlier access is not in its first scope.
+    /// The first scope does not include the earlier access.
     NotInFirst,
 }
 
-/// Why an operation does not cover.
+/// Why an operation does not cover the two accesses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum CoverageGap {
-    /// The stage of the earlier access is not in the source stages.
+    /// The source stages do not include the stage of the earlier access.
     SourceStage,
     SourceAccess,
-    /// The stage of the later access is not in the destination stages.
+    /// The destination stages do not include the stage of the later access.
     DestinationStage,
     DestinationAccess,
     OtherRange,
     OtherResource,
-    /// It is about another resource in the same memory than this one, through which the earlier access went,
+    /// The operation is limited to another resource in the same memory. The earlier access used the
+    /// resource in this value.
     PriorThroughAlias(ResourceId),
-    /// or the later.
+    /// The operation is limited to another resource in the same memory. The later access uses the
+    /// resource in this value.
     LaterThroughAlias(ResourceId),
     OtherQueue,
-    /// The earlier access is of the presentation engine, and it does not wait for that.
+    /// The presentation engine made the earlier access, and the operation does not wait for it.
     NotAfterPresentation,
-    /// The earlier access is of the host, and it has nothing in its first scope that the host did.
+    /// The host made the earlier access, and the first scope of the operation includes no host
+    /// accesses.
     NotAfterHost,
-    /// The later access is of the presentation engine, which does not wait for it.
+    /// The presentation engine makes the later access, and does not wait for the operation.
     NotBeforePresentation,
-    /// It was executed before the earlier access.
+    /// The operation was executed before the earlier access.
     BeforeAccess,
-    /// It was executed after the later access.
+    /// The operation was executed after the later access.
     AfterAccess,
     SetBeforeAccess,
-    /// The host set the event, and had not waited for the earlier access.
+    /// The host set the event, but did not wait for the earlier access before that.
     SetByHost,
-    /// The event was not set when it was waited for.
+    /// The event was not set when a command waited for it.
     NotSet,
     SignaledBeforeAccess,
-    /// The signal is of the host or another queue, and no chain leads to it.
+    /// The host or another queue signaled the semaphore, and no dependency chain leads from the
+    /// earlier access to the signal.
     SignaledElsewhere,
-    /// Not on the queue of the later access.
+    /// Another queue than that of the later access waits for the semaphore.
     WaitedElsewhere,
-    /// The host waited, but what was written was not made visible to it.
+    /// The host waited, but no dependency makes the write visible to the host.
     NotVisibleToHost,
-    /// A dependency beside the layout transition in one command.
+    /// The later access is a layout transition of the same command. The dependencies of one command
+    /// do not chain.
     SameCommand,
-    /// The semaphore is waited for, but not by the stage of the later access.
+    /// A batch waits for the semaphore, but not in the stage of the later access.
     WaitStages,
     NeverWaited,
-    /// The later access is a layout transition whose own first scope has no stages: it waits for nothing.
+    /// The later access is a layout transition whose first scope has no stages, so it waits for
+    /// nothing.
     TransitionWaitsForNothing,
-    /// Its scopes are limited to another subpass.
+    /// The scopes of the operation are limited to another subpass.
     OtherSubpass,
-    /// It gives the resource to another queue family, whose half has the second scope,
+    /// A release: the second scope belongs to the acquire on the other queue family
+    /// (`synchronization-queue-transfers-release`).
     Release,
-    /// or takes it over from one, whose half has the first scope.
+    /// An acquire: the first scope belongs to the release on the other queue family
+    /// (`synchronization-queue-transfers-acquire`).
     Acquire,
     /// The later access was submitted before the host waited.
     SubmittedBefore,
 }
 
-/// Where in a program an operation can be changed.
+/// The part of a program that defines an operation, and that a fix can change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum OperationLocation {
-    /// A dependency of a barrier; none: the masks of the whole command, version 1.
+    /// A dependency of a barrier command. Without an index, the masks of the whole command, which
+    /// only version 1 has.
     Barrier {
         buffer: CommandBufferId,
         command: u32,
         dependency: Option<u32>,
     },
-    /// A dependency of an event wait, and the command that set the event.
+    /// A dependency of a wait for an event, and the command that set the event.
     Event {
         set: Option<(CommandBufferId, u32)>,
         buffer: CommandBufferId,
@@ -221,7 +237,7 @@ pub enum OperationLocation {
         event: u32,
         dependency: Option<u32>,
     },
-    /// A dependency of a render pass; none: the implicit one.
+    /// A subpass dependency. Without an index, the implicit dependency (`VkSubpassDependency`).
     Subpass {
         pass: RenderPassId,
         dependency: Option<u32>,
@@ -230,16 +246,16 @@ pub enum OperationLocation {
         signal: Option<BatchSemaphoreLocation>,
         wait: Option<BatchSemaphoreLocation>,
     },
-    /// An event that was set, and not waited for.
+    /// A command that sets an event, if no command waits for the event.
     SetEvent {
         buffer: CommandBufferId,
         command: u32,
     },
-    /// What the host does.
+    /// A step of the host.
     Step(u32),
 }
 
-/// A wait or a signal of a batch.
+/// The location of a wait or a signal in a batch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct BatchSemaphoreLocation {
     pub step: u32,
@@ -247,7 +263,7 @@ pub struct BatchSemaphoreLocation {
     pub index: u32,
 }
 
-/// Explains a hazard; none if it is not one of this program.
+/// Explains a hazard. None if the program does not contain its accesses.
 pub fn explain(program: &Program, found: &Hazard) -> Option<Explanation> {
     Explainer::new(program).explain(found)
 }
@@ -267,7 +283,8 @@ impl<'a> Explainer<'a> {
         pairs.into_iter().next().map(|it| self.explain_pair(&it))
     }
 
-    /// The later access of a hazard, where nothing is known of the earlier one; none if it is not in this program.
+    /// Explains the later access of a hazard, if nothing is known of the earlier access. None if
+    /// the program does not contain it.
     pub(crate) fn explain_later(&self, found: &Hazard) -> Option<Explanation> {
         let (moment, used) = follow::access_pair::later_access(&self.timeline, found)?;
         let later = self.describe_access(moment, used);
@@ -330,14 +347,14 @@ impl<'a> Explainer<'a> {
         }
     }
 
-    /// Every two accesses of the program that follow each other on some memory, and whether they are safe: for
-    /// comparing with the engine. Reads that follow reads are left out.
+    /// All pairs of accesses with no other access to the same memory between them, and whether each
+    /// pair is safe. Tests compare them with the engine. Pairs of two reads are not included.
     pub fn adjacent_accesses(&self) -> Vec<AdjacentAccesses> {
         follow::access_pair::adjacent_accesses(&self.timeline)
     }
 }
 
-/// Two accesses between which nothing else uses the memory.
+/// Two accesses with no other access to the same memory between them.
 #[derive(Clone, Debug, PartialEq)]
 pub struct AdjacentAccesses {
     pub prior: ProgramLocation,

@@ -1,10 +1,10 @@
-//! Masks and regions in the words of the API.
+//! Writes masks and regions with the names of the API.
 
 use lavascope_abi::desc::EnumDesc;
 use lavascope_abi::{AccessFlags2, ImageAspectFlags, PipelineStageFlags2, SYNC_ACCESSES, SYNC_STAGES};
 use lavascope_sync_ir::{Area, Components, Region};
 
-/// The stages of a mask by name: the groups that are in it first, never what a group stands for again.
+/// The names of the stages in a mask, joined with `|`.
 pub fn stage_names(mask: u64) -> String {
     names(mask, SYNC_STAGES.iter().map(|it| (it.stage, it.name)), "VK_PIPELINE_STAGE_2_NONE")
 }
@@ -16,7 +16,7 @@ pub fn access_names(mask: u64) -> String {
 const TOP: u64 = PipelineStageFlags2::TOP_OF_PIPE.0;
 const BOTTOM: u64 = PipelineStageFlags2::BOTTOM_OF_PIPE.0;
 
-/// Names without what all of them have: `COPY|VERTEX_SHADER`.
+/// Removes the prefix and the suffix that all names share: `COPY|VERTEX_SHADER`.
 pub(crate) fn short_names(names: &str) -> String {
     let short = |name: &str| {
         let name = ["VK_PIPELINE_STAGE_2_", "VK_ACCESS_2_"].iter().find_map(|it| name.strip_prefix(it)).unwrap_or(name);
@@ -25,7 +25,7 @@ pub(crate) fn short_names(names: &str) -> String {
     names.split('|').map(short).collect::<Vec<_>>().join("|")
 }
 
-/// The stages of a mask, one by one; none for an empty one.
+/// The names of the stages in a mask, one element each. The list is empty if the mask is zero.
 pub(crate) fn stage_list(mask: u64) -> Vec<String> {
     name_list(mask, stage_names)
 }
@@ -38,13 +38,14 @@ fn name_list(mask: u64, names: fn(u64) -> String) -> Vec<String> {
     if mask == 0 { Vec::new() } else { names(mask).split('|').map(str::to_owned).collect() }
 }
 
-/// The stages that a mask stands for as a destination: at the bottom of the pipe nothing happens, and what waits at its
-/// top waits altogether.
+/// The stages of a destination mask. The bottom of the pipe executes nothing, and the top of the
+/// pipe stands for all commands (`synchronization-pipeline-stages`).
 pub(crate) fn second_scope_stages(mask: u64) -> u64 {
     without_ends(mask, BOTTOM, TOP)
 }
 
-/// The same as a source.
+/// The stages of a source mask. The top of the pipe executes nothing, and the bottom of the pipe
+/// stands for all commands (`synchronization-pipeline-stages`).
 pub(crate) fn first_scope_stages(mask: u64) -> u64 {
     without_ends(mask, TOP, BOTTOM)
 }
@@ -53,16 +54,18 @@ fn without_ends(mask: u64, none: u64, all: u64) -> u64 {
     if mask & all != 0 { PipelineStageFlags2::ALL_COMMANDS.0 } else { mask & !none }
 }
 
-/// The lowest of some stages; all commands stand for every other one.
+/// The stage with the lowest bit in a mask. If the mask contains all commands, the result is all
+/// commands.
 pub(crate) fn first_stage(stages: u64) -> u64 {
     let all = PipelineStageFlags2::ALL_COMMANDS.0;
     if stages & all != 0 { all } else { stages & stages.wrapping_neg() }
 }
 
-/// All accesses that there are.
+/// All reads and all writes.
 pub(crate) const ALL_ACCESSES: u64 = AccessFlags2::MEMORY_READ.0 | AccessFlags2::MEMORY_WRITE.0;
 
-/// `VK_ACCESS_2_UNIFORM_READ_BIT accesses at VK_PIPELINE_STAGE_2_VERTEX_SHADER_BIT`, or what stands for that.
+/// `VK_ACCESS_2_UNIFORM_READ_BIT accesses at VK_PIPELINE_STAGE_2_VERTEX_SHADER_BIT`. A mask with
+/// all accesses, or with none, is written as a word.
 pub(crate) fn accesses_at(stages: u64, access: u64) -> String {
     let stages = stage_names(stages);
     match access {
@@ -72,13 +75,13 @@ pub(crate) fn accesses_at(stages: u64, access: u64) -> String {
     }
 }
 
-/// The name of a value, or the number where it has none.
+/// The name of a value. If the value has no name, its number.
 pub(crate) fn enum_name(of: &EnumDesc, value: i32) -> String {
     let found = of.values.iter().find(|it| it.0 == i64::from(value));
     found.map_or_else(|| value.to_string(), |it| it.1.to_owned())
 }
 
-/// The bits of a mask by name.
+/// The names of the bits in a mask.
 pub(crate) fn mask_names(of: &EnumDesc, mask: u64) -> String {
     names(mask, of.values.iter().map(|it| (it.0 as u64, it.1)), "0")
 }
@@ -98,7 +101,8 @@ fn names(mask: u64, all: impl Iterator<Item = (u64, &'static str)>, none: &str) 
     if found.is_empty() { none.to_owned() } else { found.join("|") }
 }
 
-/// Those of which an image may have several.
+/// The aspects that one image can have together with others. A color image has only one aspect, so
+/// it needs no name.
 const ASPECTS: [(u32, &str); 5] = [
     (ImageAspectFlags::DEPTH.0, ".depth"),
     (ImageAspectFlags::STENCIL.0, ".stencil"),
@@ -107,7 +111,7 @@ const ASPECTS: [(u32, &str); 5] = [
     (ImageAspectFlags::PLANE_2.0, ".plane2"),
 ];
 
-/// A part of a resource, as scenarios write it: `[0..256]`, `.mip0.layer1`.
+/// A region of a resource, as scenarios write it: `[0..256]`, `.mip0.layer1`.
 pub fn region_text(region: &Region) -> String {
     match region {
         Region::Buffer(bytes) => format!("[{}..{}]", bytes.start, bytes.end),
@@ -123,7 +127,7 @@ pub fn region_text(region: &Region) -> String {
     }
 }
 
-/// Those that are meant, where not all are.
+/// The names of the components. Empty if the region has all of them.
 fn components(item: Components) -> String {
     if item == Components::ALL {
         return String::new();

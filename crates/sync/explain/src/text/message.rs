@@ -1,7 +1,8 @@
-//! What is wrong with two accesses, in a few sentences.
+//! The message of a hazard, in a few sentences.
 //!
-//! The grammar is the one that users of the Khronos layer know: where it is told and what hazard it is; who does what
-//! to which resource, and who did what to it before; what the synchronization between them does and must do.
+//! The grammar is the one of the Khronos layer's messages. First come the function and the kind of
+//! hazard, then the later access and the earlier access to the resource. The last sentence compares
+//! the existing synchronization with the synchronization that the accesses need.
 
 use lavascope_abi::PipelineStageFlags2 as Stage;
 use lavascope_abi::{AccessFlags2, DESCRIPTOR_TYPE_ENUM, IMAGE_LAYOUT_ENUM, SHADER_STAGE_FLAG_BITS_ENUM};
@@ -18,22 +19,22 @@ use crate::{
     ProgramNames, RenderingContext, ScopeCoverage, SyncOperation, SyncOperationKind,
 };
 
-/// A hazard that is explained, and whoever has names for it.
+/// A hazard with its explanation, and the names for its message.
 #[derive(Clone, Copy)]
 pub(crate) struct ExplainedHazard<'a> {
     pub(crate) program: &'a Program,
     pub(crate) hazard: &'a Hazard,
-    /// The parts of the resource on which the two commands conflict.
+    /// The regions of the resource on which the two commands conflict.
     pub(crate) regions: &'a [Region],
     pub(crate) explanation: &'a Explanation,
     pub(crate) names: &'a dyn ProgramNames,
     pub(crate) relation: AccessRelation,
-    /// Whether the operations between the two accesses are known.
+    /// Whether the synchronization operations between the two accesses are known.
     pub(crate) has_operations: bool,
 }
 
 impl ExplainedHazard<'_> {
-    /// The function in which it is told; empty for the host.
+    /// The function that the message names first. Empty if the host made the access.
     pub(crate) fn function(&self) -> String {
         let own = self.command();
         match (self.relation, &self.hazard.at) {
@@ -88,7 +89,7 @@ impl ExplainedHazard<'_> {
         }
     }
 
-    /// Who makes the later access.
+    /// The first words of the sentence: the command or the host that makes the later access.
     fn initiator(&self) -> String {
         let command = self.command();
         if command == HOST {
@@ -143,14 +144,15 @@ impl ExplainedHazard<'_> {
         action.to_owned()
     }
 
-    /// Whether it is only known that the host could have made an access: memory was mapped, and unmapped again.
+    /// Whether the program only mapped and unmapped the memory. The host may then have accessed it,
+    /// but Lavascope cannot see it.
     fn is_assumed(&self, place: &ProgramLocation) -> bool {
         let ProgramLocation::Step(step) = place else { return false };
         let step = self.program.steps.get(*step as usize);
         matches!(step, Some(HostStep::HostAccess { certainty, .. }) if *certainty != Certainty::Certain)
     }
 
-    /// Who made the earlier access, and how.
+    /// The earlier access: what it did, and which command made it.
     fn prior_access_text(&self) -> String {
         let prior = &self.explanation.prior;
         let command = self.prior_command();
@@ -187,7 +189,8 @@ impl ExplainedHazard<'_> {
         format!("{text}{}", self.prior_recording_text())
     }
 
-    /// Where the earlier access was recorded, if elsewhere than the later one.
+    /// The command buffer and the queue of the earlier access, if they differ from those of the
+    /// later access.
     fn prior_recording_text(&self) -> String {
         let Some(other) = self.names.executor(&self.hazard.prior) else { return String::new() };
         match (self.relation, &self.hazard.prior) {
@@ -204,7 +207,7 @@ impl ExplainedHazard<'_> {
         }
     }
 
-    /// Through which descriptor the later access goes.
+    /// The descriptor that the later access uses.
     fn binding(&self) -> Option<String> {
         let AccessDetail::Command(origin) = self.explanation.later.detail else { return None };
         let descriptor = match origin.kind() {
@@ -231,7 +234,7 @@ impl ExplainedHazard<'_> {
         })
     }
 
-    /// The parameters that the later access comes from.
+    /// The parameters of the API that cause the later access.
     fn parameters_text(&self) -> Option<String> {
         let at = &self.explanation.later;
         match at.detail {
@@ -260,7 +263,7 @@ impl ExplainedHazard<'_> {
         }
     }
 
-    /// The place of a dependency among the image barriers of its command, and its masks.
+    /// The index of a dependency among the image barriers of its command, and its masks.
     fn image_barrier(&self, site: OperationLocation) -> Option<(usize, SyncScope)> {
         let (all, element, stages) = dependencies(self.program, site)?;
         let own = all.get(element)?;
@@ -278,7 +281,8 @@ impl ExplainedHazard<'_> {
         is_of_image(&own).then_some((index, SyncScope { src_stages, dst_stages, ..own.scope }))
     }
 
-    /// Whether a dependency gives a resource to another queue family and leaves its layout.
+    /// Whether a dependency transfers a resource to another queue family without a layout
+    /// transition.
     pub(crate) fn is_transfer(&self, site: OperationLocation) -> bool {
         let own = dependencies(self.program, site).and_then(|(all, element, _)| all.get(element));
         matches!(own.map(|it| &it.target), Some(DependencyTarget::QueueFamilyTransfer { transfer, .. }) if !transfer.is_transition)
@@ -289,7 +293,8 @@ impl ExplainedHazard<'_> {
     }
 }
 
-/// The dependencies of a command, which of them is meant, and the stages that they share in version 1.
+/// The dependencies of a command, the index of the wanted one, and the stage masks of the whole
+/// command, which only version 1 has.
 type CommandDependencies<'a> = (&'a [Dependency], usize, Option<(u64, u64)>);
 
 fn dependencies(program: &Program, site: OperationLocation) -> Option<CommandDependencies<'_>> {
@@ -316,7 +321,7 @@ fn dependencies(program: &Program, site: OperationLocation) -> Option<CommandDep
     Some((all, element as usize, stages))
 }
 
-/// `vkCmdDraw[Frame::Shadows]`.
+/// A function with its debug labels: `vkCmdDraw[Frame::Shadows]`.
 fn labeled(function: String, place: &ProgramLocation, names: &dyn ProgramNames) -> String {
     match names.labels(place).path() {
         Some(labels) => format!("{function}[{labels}]"),
@@ -332,12 +337,12 @@ fn attachment_op_suffix(explained_access: &ExplainedAccess) -> &'static str {
     }
 }
 
-/// Whether rays are traced against it.
+/// Whether a shader traces rays against an acceleration structure.
 pub(crate) fn is_ray_traced(explained_access: &ExplainedAccess) -> bool {
     is_shader_access(explained_access) && explained_access.access == AccessFlags2::ACCELERATION_STRUCTURE_READ_KHR.0
 }
 
-/// Whether a shader makes the access, through a descriptor.
+/// Whether a shader makes the access through a descriptor.
 pub(crate) fn is_shader_access(explained_access: &ExplainedAccess) -> bool {
     let shaders = Stage::RAY_TRACING_SHADER_KHR.0 | SHADERS.iter().fold(0, |all, it| all | it.0.0);
     explained_access.role == AccessRole::Command
@@ -346,13 +351,14 @@ pub(crate) fn is_shader_access(explained_access: &ExplainedAccess) -> bool {
         && explained_access.access != AccessFlags2::COLOR_ATTACHMENT_READ.0
 }
 
-/// The shader that makes an access; in ray tracing it may be one of several.
+/// The shader stage that makes an access. None for ray tracing, where one pipeline stage covers
+/// several shader stages.
 fn shader_stage(explained_access: &ExplainedAccess) -> Option<&'static str> {
     let number = SHADERS.iter().find(|own| is_shader_access(explained_access) && own.0.0 == explained_access.stage)?.1;
     SHADER_STAGE_FLAG_BITS_ENUM.values.iter().find(|it| it.0 == number).map(|it| it.1)
 }
 
-/// The stages in which one kind of shader runs, with `VkShaderStageFlagBits`.
+/// Pipeline stages with exactly one shader stage, and its value in `VkShaderStageFlagBits`.
 const SHADERS: [(Stage, i64); 10] = [
     (Stage::VERTEX_SHADER, 0x1),
     (Stage::TESSELLATION_CONTROL_SHADER, 0x2),
@@ -366,10 +372,10 @@ const SHADERS: [(Stage, i64); 10] = [
     (Stage::CLUSTER_CULLING_SHADER_HUAWEI, 0x80000),
 ];
 
-/// How many parts of a resource are named; the others are counted.
+/// The message names this many regions of a resource, and counts the others.
 const PARTS_MAX: usize = 3;
 
-/// Parts of a resource.
+/// A list of regions of a resource, in words.
 pub(crate) fn regions_text(resource: ResourceId, regions: &[Region], names: &dyn ProgramNames) -> String {
     let mut texts: Vec<String> = regions.iter().take(PARTS_MAX).map(|it| names.region(resource, it)).collect();
     if regions.len() > PARTS_MAX {
@@ -381,7 +387,7 @@ pub(crate) fn regions_text(resource: ResourceId, regions: &[Region], names: &dyn
     }
 }
 
-/// What the synchronization there is does not do.
+/// What the synchronization between the two accesses does, and what is missing.
 fn missing_sync_text(kind: HazardKind, explanation: &Explanation, names: &dyn ProgramNames) -> String {
     if let HazardKind::ReadRacingWrite | HazardKind::WriteRacingWrite | HazardKind::WriteRacingRead = kind {
         return race(explanation, names);
@@ -431,20 +437,21 @@ fn missing_sync_text(kind: HazardKind, explanation: &Explanation, names: &dyn Pr
     format!("The synchronization between them orders {before} before {stages}, but not before {now}{limited}.{hint}")
 }
 
-/// What the operations between the two lead to. That some lead no access anywhere matters only where none does.
+/// What comes after the operations between the two accesses. If any of them has destination
+/// accesses, pure execution dependencies are skipped.
 fn carried_texts(explanation: &Explanation, names: &dyn ProgramNames) -> Vec<String> {
     let (all, memory): (Vec<&SyncOperation>, Vec<&SyncOperation>) = (
         ordering_operations(explanation).collect(),
         ordering_operations(explanation).filter(|it| it.scope.dst_access != 0).collect(),
     );
-    let told = if memory.is_empty() { all } else { memory };
-    told.into_iter().filter_map(|it| reach(it, names)).collect()
+    let operations = if memory.is_empty() { all } else { memory };
+    operations.into_iter().filter_map(|it| reach(it, names)).collect()
 }
 
-/// How many things are listed; the others are counted.
+/// The message lists this many entries, and counts the others.
 const LISTED_MAX: usize = 4;
 
-/// A list with each thing once.
+/// A list without duplicates, as text.
 fn joined_once(texts: impl Iterator<Item = String>) -> String {
     let mut once: Vec<String> = Vec::new();
     for text in texts {
@@ -460,7 +467,7 @@ fn joined_once(texts: impl Iterator<Item = String>) -> String {
     once.join(", ")
 }
 
-/// Whether the host has waited for the earlier access.
+/// Whether the host waited until the earlier access was complete.
 fn has_host_wait_for_prior(explanation: &Explanation) -> bool {
     explanation
         .operations
@@ -468,7 +475,8 @@ fn has_host_wait_for_prior(explanation: &Explanation) -> bool {
         .any(|it| it.kind == SyncOperationKind::HostWait && it.coverage != ScopeCoverage::NotInFirst)
 }
 
-/// What comes behind all operations: those that are not limited together, the others by themselves.
+/// The stages that the operations order after the earlier access. Operations without a limit are
+/// united. Each limited operation is listed separately.
 fn stages_reached(explanation: &Explanation, names: &dyn ProgramNames) -> String {
     let is_free = |it: &&SyncOperation| limit(it, names).is_none();
     let reached = |it: &SyncOperation| second_scope_stages(it.scope.dst_stages);
@@ -480,7 +488,8 @@ fn stages_reached(explanation: &Explanation, names: &dyn ProgramNames) -> String
     joined_once(free.into_iter().chain(limited))
 }
 
-/// To what an operation is limited whose masks have the later access.
+/// The subpass or the region to which an operation is limited. None if the operation has no limit,
+/// or if its masks do not include the later access.
 fn limit(sync_operation: &SyncOperation, names: &dyn ProgramNames) -> Option<String> {
     if sync_operation.coverage != ScopeCoverage::FirstOnly
         || sync_operation.missing.dst_stages | sync_operation.missing.dst_access != 0
@@ -497,7 +506,8 @@ fn limit(sync_operation: &SyncOperation, names: &dyn ProgramNames) -> Option<Str
     })
 }
 
-/// What the limits of operations are to be held against: where the later access is.
+/// The subpass or the region of the later access. The message compares it with the limits of the
+/// operations.
 fn later_limit_text(explanation: &Explanation, names: &dyn ProgramNames) -> String {
     let is_of_subpass = |it: &SyncOperation| it.gaps.contains(&CoverageGap::OtherSubpass);
     let mut limited = ordering_operations(explanation).filter(|it| limit(it, names).is_some()).peekable();
@@ -509,7 +519,8 @@ fn later_limit_text(explanation: &Explanation, names: &dyn ProgramNames) -> Stri
     }
 }
 
-/// The synchronization there is does something, but not for the resource through which the later access goes.
+/// The synchronization covers the memory, but not through the resource that the later access uses
+/// (`resources-memory-aliasing`).
 fn other_resource_text(explanation: &Explanation, names: &dyn ProgramNames) -> String {
     let mut about: Vec<String> = Vec::new();
     for operation in explanation.operations.iter().filter(|it| it.has_later_alias_gap()) {
@@ -542,7 +553,7 @@ fn race(explanation: &Explanation, names: &dyn ProgramNames) -> String {
     }
 }
 
-/// What comes behind an operation; none if nothing does.
+/// The accesses in the second scope of an operation. None if the scope has no stages.
 fn reach(sync_operation: &SyncOperation, names: &dyn ProgramNames) -> Option<String> {
     let SyncScope { dst_stages, dst_access, .. } = sync_operation.scope;
     let dst_stages = second_scope_stages(dst_stages);
@@ -551,16 +562,17 @@ fn reach(sync_operation: &SyncOperation, names: &dyn ProgramNames) -> Option<Str
         SyncOperationKind::Semaphore | SyncOperationKind::HostWait | SyncOperationKind::Submit => {
             accesses_at(dst_stages, ALL_ACCESSES)
         }
-        // An execution dependency lets no access see anything.
+        // An execution dependency makes no write visible.
         _ => accesses_at(dst_stages, dst_access),
     };
     Some(limit(sync_operation, names).map_or_else(|| text.clone(), |limit| format!("{text} {limit}")))
 }
 
-/// What leads from the earlier access towards the later one.
+/// The operations that order something after the earlier access, on the queue of the later access.
 pub(crate) fn ordering_operations(explanation: &Explanation) -> impl Iterator<Item = &SyncOperation> {
     let lane = explanation.later.agent;
-    // What a release hands on it hands to another queue.
+    // The second scope of a release is on another queue
+    // (`synchronization-queue-transfers-release`).
     let is_here = |it: &SyncOperation| !it.has_later_alias_gap() && !it.gaps.contains(&CoverageGap::Release);
     let is_carrying = move |it: &&SyncOperation| it.coverage != ScopeCoverage::NotInFirst && is_here(it);
     explanation.operations.iter().filter(move |it| it.agent == lane).filter(is_carrying)

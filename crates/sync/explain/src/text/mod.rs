@@ -1,4 +1,4 @@
-//! Names, properties and messages for people.
+//! Writes names, properties, titles and messages.
 
 pub(crate) mod api_names;
 pub(crate) mod message;

@@ -1,4 +1,4 @@
-//! How things of a program are called.
+//! Names for the objects and commands of a program.
 
 use lavascope_abi::PipelineStageFlags2;
 use lavascope_diag::{CommandNeighbors, DebugLabels, DiagnosticObject};
@@ -10,26 +10,27 @@ use lavascope_sync_ir::{
 use super::api_names::region_text;
 use crate::follow::dependency::recorded_location;
 
-/// Whoever has names for the things of a program.
+/// Provides names for the objects and commands of a program.
 pub trait ProgramNames {
     fn resource(&self, resource: ResourceId) -> String;
     fn region(&self, resource: ResourceId, region: &Region) -> String {
         format!("{}{}", self.resource(resource), region_text(region))
     }
-    /// The resource as an object of the application.
+    /// The Vulkan object of a resource.
     fn object(&self, resource: ResourceId) -> DiagnosticObject;
     fn queue(&self, queue: QueueId) -> String;
-    /// A command as it was executed.
+    /// The name of an executed command.
     fn location(&self, place: &ProgramLocation) -> String;
-    /// A command as it was recorded.
+    /// The name of a recorded command.
     fn recorded_command(&self, buffer: CommandBufferId, command: u32) -> String;
-    /// The function that the application called; `stage` is where the access happens, zero if nowhere.
+    /// The function that the application called. `stage` is the pipeline stage of the access, or
+    /// zero if there is none.
     fn function(&self, place: &ProgramLocation, stage: u64) -> String;
-    /// Something that the host does.
+    /// The name of a step of the host.
     fn step(&self, step: u32) -> String {
         format!("step {step}")
     }
-    /// A batch of a submission.
+    /// The name of a batch in a submission.
     fn batch(&self, step: u32, batch: u32) -> String {
         format!("batch {batch} of {}", self.step(step))
     }
@@ -45,68 +46,69 @@ pub trait ProgramNames {
     fn event(&self, event: EventId) -> String {
         format!("event {}", event.0)
     }
-    /// What the application wrote there, where that is known.
+    /// The source text at this location, if it is known.
     fn source(&self, _place: &ProgramLocation) -> Option<String> {
         None
     }
-    /// The debug labels around it.
+    /// The debug labels around a command.
     fn labels(&self, _place: &ProgramLocation) -> DebugLabels {
         DebugLabels::default()
     }
-    /// The functions that lead to a command, the outermost first, without the submission.
+    /// The chain of functions that executes a command, outermost first. The submission is not part
+    /// of it.
     fn path(&self, place: &ProgramLocation, stage: u64) -> Vec<String> {
         vec![self.function(place, stage)]
     }
-    /// The call that made a command execute.
+    /// The call that submitted a command.
     fn submitting_call(&self, _place: &ProgramLocation) -> Option<String> {
         None
     }
     fn executor(&self, _place: &ProgramLocation) -> Option<ExecutorNames> {
         None
     }
-    /// The number of a submission among those of its queue, from zero, as the Khronos layer counts.
+    /// The index of a submission on its queue. It counts from zero, as the Khronos layer does.
     fn submit_index(&self, step: u32) -> u64 {
         u64::from(step)
     }
     fn sequence(&self, _place: &ProgramLocation) -> Option<CommandSequenceNumber> {
         None
     }
-    /// The number of the call stack, where it was captured.
+    /// The number of the call stack, if one was captured.
     fn call_stack(&self, _place: &ProgramLocation) -> Option<u32> {
         None
     }
-    /// The same of a command as it was recorded; zero where nobody captured it.
+    /// The number of the call stack that recorded a command. Zero if none was captured.
     fn recorded_stack(&self, _buffer: CommandBufferId, _command: u32) -> u32 {
         0
     }
-    /// The function of a recorded command, or what stands for the end of the command buffer.
+    /// The function of a recorded command. At the end of the command buffer, a text that says so.
     fn recorded_function(&self, buffer: CommandBufferId, command: u32) -> String {
         self.recorded_command(buffer, command)
     }
-    /// What was recorded before and after a command.
+    /// The commands that were recorded directly before and after a command.
     fn neighbors(&self, _place: &ProgramLocation) -> Option<CommandNeighbors> {
         None
     }
 }
 
-/// Who executes a command.
+/// The command buffer and the queue that execute a command.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ExecutorNames {
-    /// The command buffer in which it was recorded.
+    /// The command buffer that contains the command.
     pub command_buffer: String,
     pub queue: String,
 }
 
-/// Where in its command buffer a command is.
+/// The position of a command in its command buffer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CommandSequenceNumber {
-    /// Its number among the commands with accesses or dependencies, from one.
+    /// The number of the command, from one. It counts only commands with accesses or dependencies.
     pub command: u32,
-    /// How often the command buffer had been recorded before.
+    /// How many times the command buffer was recorded before.
     pub resets: u32,
 }
 
-/// Names for programs that have none: numbers.
+/// Numbers as names, for programs without names.
 pub struct NumberedNames<'a>(pub &'a Program);
 
 impl ProgramNames for NumberedNames<'_> {
@@ -160,10 +162,10 @@ impl ProgramNames for NumberedNames<'_> {
     }
 }
 
-/// What stands for a function where there is none.
+/// The name for accesses of the host, which have no function.
 pub(crate) const HOST: &str = "the host";
 
-/// The kind of object that a resource is.
+/// The Vulkan type of a resource.
 pub fn object_type(resource: Option<&Resource>) -> &'static str {
     match resource.map(|it| &it.kind) {
         Some(ResourceKind::Image(_)) => "VkImage",
@@ -171,7 +173,7 @@ pub fn object_type(resource: Option<&Resource>) -> &'static str {
     }
 }
 
-/// What a resource is like: `1024 bytes`, `VK_FORMAT_R8G8B8A8_UNORM, 64x64`.
+/// The size or the format of a resource: `1024 bytes`, `VK_FORMAT_R8G8B8A8_UNORM, 64x64`.
 pub fn resource_description(resource: &Resource) -> String {
     let ImageDesc { format, extent: [width, height, depth], mips, layers, .. } = match &resource.kind {
         ResourceKind::Buffer { size } => return format!("{size} bytes"),

@@ -1,7 +1,8 @@
-//! The properties of a hazard that tools read, with the keys, the values and the order of the Khronos layer.
+//! The properties of a hazard for tools. The keys, the values and their order are those of the
+//! Khronos layer.
 //!
-//! `HostError` is ours: the Khronos layer sees no accesses of the host. `access` is there for every type; the Khronos
-//! layer leaves it out of `SubmitTimeError`.
+//! Two things differ. `HostError` is new, because the Khronos layer does not check host accesses.
+//! Every message type has `access`, but the Khronos layer omits it for `SubmitTimeError`.
 
 use lavascope_abi::{
     AccessFlags2 as A, DESCRIPTOR_TYPE_ENUM, DescriptorType, IMAGE_ASPECT_FLAG_BITS_ENUM, IMAGE_LAYOUT_ENUM,
@@ -15,46 +16,46 @@ use super::message::{ExplainedHazard, is_ray_traced, is_shader_access, ordering_
 use crate::{AccessDetail, AccessRelation, AccessRole, ExplainedAccess, Explanation, RenderingContext};
 
 /// All properties of a hazard.
-pub(crate) fn properties(told: &ExplainedHazard<'_>) -> Vec<Property> {
-    let (item, found) = (told.explanation, told.hazard);
+pub(crate) fn properties(explained: &ExplainedHazard<'_>) -> Vec<Property> {
+    let (item, found) = (explained.explanation, explained.hazard);
     let mut all = PropertyList::default();
-    let message_type = message_type(told);
+    let message_type = message_type(explained);
     all.add("message_type", message_type);
     all.add("hazard_type", found.kind.name().replace('-', "_"));
-    all.add("access", access(told, &item.later));
+    all.add("access", access(explained, &item.later));
     let has_prior = item.prior.role != AccessRole::Forgotten;
     if has_prior {
-        all.add("prior_access", access(told, &item.prior));
+        all.add("prior_access", access(explained, &item.prior));
     }
-    if told.has_operations {
+    if explained.has_operations {
         barriers(item, &mut all);
     }
-    all.add("command", told.command());
+    all.add("command", explained.command());
     if has_prior {
-        all.add("prior_command", told.prior_command());
+        all.add("prior_command", explained.prior_command());
     }
-    all.add_some("debug_region", told.names.labels(&found.at).path());
-    all.add_some("prior_debug_region", told.names.labels(&found.prior).path());
-    match (told.relation, &found.at) {
-        (AccessRelation::Submitted, _) => submission(told, &mut all),
-        // The place in `pCommandBuffers` of whoever executes it.
+    all.add_some("debug_region", explained.names.labels(&found.at).path());
+    all.add_some("prior_debug_region", explained.names.labels(&found.prior).path());
+    match (explained.relation, &found.at) {
+        (AccessRelation::Submitted, _) => submission(explained, &mut all),
+        // The index in `pCommandBuffers` of the command that executes the secondary command buffer.
         (AccessRelation::Executed, ProgramLocation::Command(at)) => {
             let place = at.path.len().checked_sub(2).and_then(|it| at.path.get(it));
             all.add_some("command_buffer_index", place.map(u32::to_string));
         }
         _ => {}
     }
-    details(told, message_type, &mut all);
-    if let Some(sequence) = told.names.sequence(&found.prior) {
+    details(explained, message_type, &mut all);
+    if let Some(sequence) = explained.names.sequence(&found.prior) {
         all.add("seq_no", sequence.command.to_string());
         all.add("reset_no", sequence.resets.to_string());
     }
     all.0
 }
 
-/// What the operations between the two accesses lead to.
+/// The second scopes of the operations between the two accesses.
 fn barriers(item: &Explanation, all: &mut PropertyList) {
-    // What an acquire stands for is a read.
+    // The presentation engine only reads the image before the acquire.
     if item.prior.is_write && item.prior.role != AccessRole::Acquire {
         let scopes = ordering_operations(item).map(|it| it.scope).filter(|it| it.dst_access != 0);
         let mut barriers: Vec<String> = scopes.map(|it| side(it.dst_stages, it.dst_access)).collect();
@@ -79,10 +80,11 @@ impl PropertyList {
     }
 }
 
-/// What the later access comes from. Of what attachments do by themselves, the Khronos layer tells it only while
-/// commands are recorded.
-fn details(told: &ExplainedHazard<'_>, message_type: &str, all: &mut PropertyList) {
-    let at = &told.explanation.later;
+/// The properties that depend on the origin of the later access. For load, store and resolve
+/// operations and for layout transitions, the Khronos layer adds them only when it checks at record
+/// time.
+fn details(explained: &ExplainedHazard<'_>, message_type: &str, all: &mut PropertyList) {
+    let at = &explained.explanation.later;
     match at.detail {
         AccessDetail::Command(origin) => match origin.kind() {
             OriginKind::Region(index) => all.add("region_index", index.to_string()),
@@ -94,7 +96,7 @@ fn details(told: &ExplainedHazard<'_>, message_type: &str, all: &mut PropertyLis
             }
             OriginKind::Command | OriginKind::AccelerationStructure | OriginKind::Address(_) => {}
         },
-        _ if told.relation != AccessRelation::Recorded => {}
+        _ if explained.relation != AccessRelation::Recorded => {}
         AccessDetail::Load(op) => all.add("load_op", load_op(op)),
         AccessDetail::Store(op) => all.add("store_op", store_op(op)),
         AccessDetail::Resolve(mode) if mode != 0 => {
@@ -111,28 +113,31 @@ fn details(told: &ExplainedHazard<'_>, message_type: &str, all: &mut PropertyLis
     }
 }
 
-/// Where the two were submitted: the earlier one, as the Khronos layer has it, and the place of the command buffer.
-fn submission(told: &ExplainedHazard<'_>, all: &mut PropertyList) {
-    let (at, prior) = (&told.hazard.at, &told.hazard.prior);
-    if let (ProgramLocation::Command(prior), true) = (prior, told.explanation.prior.role != AccessRole::Forgotten) {
-        all.add("submit_index", told.names.submit_index(prior.step).to_string());
+/// The submission of the earlier access, as in the Khronos layer, and the index of the later
+/// access's command buffer or swapchain.
+fn submission(explained: &ExplainedHazard<'_>, all: &mut PropertyList) {
+    let (at, prior) = (&explained.hazard.at, &explained.hazard.prior);
+    if let (ProgramLocation::Command(prior), true) = (prior, explained.explanation.prior.role != AccessRole::Forgotten)
+    {
+        all.add("submit_index", explained.names.submit_index(prior.step).to_string());
         all.add("batch_index", prior.batch.to_string());
     }
     match at {
         ProgramLocation::Command(at) => all.add("command_buffer_index", at.primary.to_string()),
         ProgramLocation::Step(step) => {
-            if let Some(HostStep::Present { images, .. }) = told.program.steps.get(*step as usize) {
-                let index = images.iter().position(|it| *it == told.hazard.resource);
+            if let Some(HostStep::Present { images, .. }) = explained.program.steps.get(*step as usize) {
+                let index = images.iter().position(|it| *it == explained.hazard.resource);
                 all.add_some("swapchain_index", index.map(|it| it.to_string()));
             }
         }
     }
 }
 
-/// `STAGE(ACCESS)`, or what stands for accesses that have none.
-fn access(told: &ExplainedHazard<'_>, explained_access: &ExplainedAccess) -> String {
+/// `STAGE(ACCESS)`. Layout transitions and presentation have no stage, so they have names of their
+/// own.
+fn access(explained: &ExplainedHazard<'_>, explained_access: &ExplainedAccess) -> String {
     match explained_access.role {
-        AccessRole::Transition if told.is_transfer_of(explained_access) => {
+        AccessRole::Transition if explained.is_transfer_of(explained_access) => {
             "SYNC_QUEUE_FAMILY_OWNERSHIP_TRANSFER".to_owned()
         }
         AccessRole::Transition => "SYNC_IMAGE_LAYOUT_TRANSITION".to_owned(),
@@ -147,26 +152,28 @@ fn side(stages: u64, access: u64) -> String {
     format!("{}({access})", stage_names(stages))
 }
 
-fn message_type(told: &ExplainedHazard<'_>) -> &'static str {
-    let (at, prior) = (&told.explanation.later, &told.explanation.prior);
+fn message_type(explained: &ExplainedHazard<'_>) -> &'static str {
+    let (at, prior) = (&explained.explanation.later, &explained.explanation.prior);
     let is_rendering = at.within == RenderingContext::Rendering;
     match at.role {
         AccessRole::Present | AccessRole::Acquire => "PresentError",
         AccessRole::Host => "HostError",
-        _ if told.relation != AccessRelation::Recorded => "SubmitTimeError",
+        _ if explained.relation != AccessRelation::Recorded => "SubmitTimeError",
         AccessRole::Transition => match (at.detail, prior.role) {
-            (AccessDetail::FinalTransition(_), AccessRole::Store | AccessRole::Resolve) if is_one_instance(told) => {
+            (AccessDetail::FinalTransition(_), AccessRole::Store | AccessRole::Resolve)
+                if is_one_instance(explained) =>
+            {
                 "RenderPassFinalLayoutTransitionVsStoreOrResolveError"
             }
             (AccessDetail::FinalTransition(_), _) => "RenderPassFinalLayoutTransitionError",
-            (AccessDetail::SubpassTransition(_), AccessRole::Resolve) if is_one_instance(told) => {
+            (AccessDetail::SubpassTransition(_), AccessRole::Resolve) if is_one_instance(explained) => {
                 "RenderPassLayoutTransitionVsResolveError"
             }
             (AccessDetail::SubpassTransition(_), _) => "RenderPassLayoutTransitionError",
             _ => "ImageBarrierError",
         },
         AccessRole::Load if is_rendering => "BeginRenderingError",
-        AccessRole::Load if prior.role == AccessRole::Transition && told.hazard.at == told.hazard.prior => {
+        AccessRole::Load if prior.role == AccessRole::Transition && explained.hazard.at == explained.hazard.prior => {
             "RenderPassLoadOpVsLayoutTransitionError"
         }
         AccessRole::Load => "RenderPassLoadOpError",
@@ -174,13 +181,14 @@ fn message_type(told: &ExplainedHazard<'_>) -> &'static str {
         AccessRole::Store => "RenderPassStoreOpError",
         AccessRole::Resolve if is_rendering => "EndRenderingResolveError",
         AccessRole::Resolve => "RenderPassResolveError",
-        AccessRole::Command | AccessRole::Forgotten => type_of_command(at, &told.command()),
+        AccessRole::Command | AccessRole::Forgotten => type_of_command(at, &explained.command()),
     }
 }
 
-/// Whether the earlier access was made by the same render pass instance: `End` and `Next` commands end it.
-fn is_one_instance(told: &ExplainedHazard<'_>) -> bool {
-    told.explanation.is_inside_one_instance || told.hazard.at == told.hazard.prior
+/// Whether both accesses belong to one render pass instance. The commands that end a subpass or a
+/// render pass belong to it.
+fn is_one_instance(explained: &ExplainedHazard<'_>) -> bool {
+    explained.explanation.is_inside_one_instance || explained.hazard.at == explained.hazard.prior
 }
 
 fn type_of_command(at: &ExplainedAccess, function: &str) -> &'static str {
@@ -219,7 +227,8 @@ fn type_of_command(at: &ExplainedAccess, function: &str) -> &'static str {
     }
 }
 
-/// Other commands copy into buffers too, but have no regions.
+/// Whether the command is a copy with regions. Other commands use the copy stage too, but have no
+/// regions.
 fn is_copy(function: &str) -> bool {
     let copies = ["vkCmdCopyBuffer", "vkCmdCopyImageToBuffer", "vkCmdCopyMemory", "vkCmdCopyImageToMemory"];
     function == "copy" || copies.iter().any(|it| function.starts_with(it))

@@ -1,4 +1,5 @@
-//! What is wrong in one short line, in the words of a person: `compute shader reads "emitters" before the copy is visible`.
+//! The title of a hazard: one short line, such as `compute shader reads "emitters" before the copy
+//! is visible`.
 
 use lavascope_abi::{AccessFlags2 as A, PipelineStageFlags2 as S};
 use lavascope_diag::{AccessText, DiagnosticObject, TITLE_MAX, shortened};
@@ -10,10 +11,10 @@ use super::names::HOST;
 use super::properties::is_image;
 use crate::{AccessDetail, AccessRole, Agent, CoverageGap, ExplainedAccess, ProgramNames, SyncOperation};
 
-/// A name is cut down to so many characters, if a title is too long.
+/// If a title is too long, a name is cut to this many characters.
 const NAME_MIN: usize = 16;
 
-/// `"emitters"`, or `VkBuffer#3` where it has no name.
+/// The name of a resource: `"emitters"`, or `VkBuffer#3` if it has no debug name.
 pub(crate) fn resource_name(object: &DiagnosticObject) -> String {
     match &object.name {
         Some(name) => format!("{name:?}"),
@@ -21,7 +22,7 @@ pub(crate) fn resource_name(object: &DiagnosticObject) -> String {
     }
 }
 
-/// A title with the name of a resource in it, which is cut if all of it is too long.
+/// A title with the name of a resource. If the title is too long, the name is cut.
 pub(crate) fn fitting_title(resource: &str, title: impl Fn(&str) -> String) -> String {
     let whole = title(resource);
     let surplus = whole.chars().count().saturating_sub(TITLE_MAX);
@@ -80,14 +81,15 @@ impl ExplainedHazard<'_> {
         }
     }
 
-    /// Whether the later write waits for the earlier one, and only memory is not seen to.
+    /// The adjective for a write after a write. If an operation orders the two and only its access
+    /// masks are incomplete, the earlier write is not available. Otherwise it is not finished.
     fn missing_word(&self) -> &'static str {
         let is_memory = |gap: &CoverageGap| matches!(gap, CoverageGap::SourceAccess | CoverageGap::DestinationAccess);
         let orders = |it: &SyncOperation| !it.gaps.is_empty() && it.gaps.iter().all(is_memory);
         if self.explanation.operations.iter().any(orders) { "available" } else { "finished" }
     }
 
-    /// `the copy on another queue may write it`.
+    /// The second half of a title about a race: `the copy on another queue may write it`.
     fn racing(&self, actor: &str, does: &str) -> String {
         let actor = if actor.starts_with("an earlier") { "an earlier one" } else { actor };
         match (self.explanation.prior.agent, self.explanation.later.agent) {
@@ -109,12 +111,12 @@ impl ExplainedHazard<'_> {
     }
 }
 
-/// What an access does, with its resource, and the stage and the access by their names in the API.
-fn access_text(told: &ExplainedHazard<'_>, access: &ExplainedAccess, function: String) -> AccessText {
+/// The function, the action on the resource, and the names of the stage and the access.
+fn access_text(explained: &ExplainedHazard<'_>, access: &ExplainedAccess, function: String) -> AccessText {
     let own = std::slice::from_ref(&access.region);
-    let regions = if access.resource == told.hazard.resource { told.regions } else { own };
-    let part = parts_text(told, access.resource, regions);
-    let resource = resource_name(&told.names.object(access.resource));
+    let regions = if access.resource == explained.hazard.resource { explained.regions } else { own };
+    let part = parts_text(explained, access.resource, regions);
+    let resource = resource_name(&explained.names.object(access.resource));
     let verb = match access.role {
         AccessRole::Transition if is_image(access) => "changes the layout of",
         AccessRole::Transition => "transfers the ownership of",
@@ -130,9 +132,9 @@ fn access_text(told: &ExplainedHazard<'_>, access: &ExplainedAccess, function: S
     }
 }
 
-/// The parts of a resource, where they are not all of it.
-fn parts_text(told: &ExplainedHazard<'_>, resource: ResourceId, regions: &[Region]) -> String {
-    let kind = told.program.resources.get(resource.0 as usize).map(|it| &it.kind);
+/// The regions of a resource in words. Empty if one of them is the whole resource.
+fn parts_text(explained: &ExplainedHazard<'_>, resource: ResourceId, regions: &[Region]) -> String {
+    let kind = explained.program.resources.get(resource.0 as usize).map(|it| &it.kind);
     let is_whole = |region: &Region| match (region, kind) {
         (Region::Buffer(bytes), Some(ResourceKind::Buffer { size })) => bytes.start == 0 && bytes.end >= *size,
         (Region::Image(part), Some(ResourceKind::Image(image))) => {
@@ -149,7 +151,7 @@ fn parts_text(told: &ExplainedHazard<'_>, resource: ResourceId, regions: &[Regio
     }
 }
 
-/// As what a resource is used, where the access says more than that it is read or written.
+/// How the access uses the resource, if that says more than "reads" or "writes".
 fn usage_words(access: &ExplainedAccess) -> String {
     if let AccessDetail::Command(origin) = access.detail
         && let OriginKind::Descriptor(descriptor) = origin.kind()
@@ -170,7 +172,7 @@ fn usage_words(access: &ExplainedAccess) -> String {
     words.iter().find(|it| access.access == it.0.0).map_or("", |it| it.1).to_owned()
 }
 
-/// Who makes an access, without an article.
+/// The noun for the actor of an access, without an article.
 fn subject(access: &ExplainedAccess, function: &str) -> String {
     let word = match access.role {
         AccessRole::Command => return command_subject(access, function),
@@ -204,7 +206,7 @@ const SHADER_WORDS: [(S, &str); 9] = [
     (S::RAY_TRACING_SHADER_KHR, "ray tracing shader"),
 ];
 
-/// What a command does, in one word where there is one.
+/// The noun for a command, such as "copy". Commands without a noun keep the name of the function.
 pub(crate) fn command_word(function: &str) -> &str {
     const WORDS: [(&str, &str); 20] = [
         ("vkCmdCopyQueryPoolResults", "query copy"),
@@ -235,7 +237,8 @@ pub(crate) fn command_word(function: &str) -> &str {
     }
 }
 
-/// Whether the word for who makes an access is a word for a write already: a copy is visible, and of a shader its write.
+/// Whether the noun of the actor already means a write. "The copy is visible" needs no addition,
+/// but a shader needs "the write of the shader is visible".
 fn is_operation(access: &ExplainedAccess, function: &str) -> bool {
     match access.role {
         AccessRole::Transition => true,
@@ -247,7 +250,7 @@ fn is_operation(access: &ExplainedAccess, function: &str) -> bool {
     }
 }
 
-/// What somebody does to a resource.
+/// The verb for an access.
 fn verb(access: &ExplainedAccess) -> &'static str {
     match (access.role, access.detail) {
         (AccessRole::Present, _) => "shows",
@@ -263,7 +266,7 @@ fn verb(access: &ExplainedAccess) -> &'static str {
     }
 }
 
-/// `"emitters"` as faults name it.
+/// The name of a resource for the title of a fault: `"emitters"`.
 pub(crate) fn name_of(resource: ResourceId, names: &dyn ProgramNames) -> String {
     resource_name(&names.object(resource))
 }

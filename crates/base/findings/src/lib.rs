@@ -9,11 +9,13 @@
 
 mod formats;
 mod from_diagnostic;
+mod merge;
 mod model;
 mod report;
 mod words;
 
 pub use formats::{Coloring, Detail, ReportFormat, TextOptions, render};
+pub use merge::MORE_SITES_MAX;
 pub use model::{
     Finding, FindingAccess, FindingFix, FindingObject, FindingOperation, FindingProperty, FindingSeverity, FindingSite,
     FixChange, FixEdit, FrameSpan, NeighborCommands, SourceLocation, Stack, StackFrame,

@@ -5,7 +5,7 @@
 use serde::{Deserialize, Serialize};
 
 /// One cause: what is wrong at one place, however often it happens.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Finding {
     /// `SYNC-HAZARD-READ-AFTER-WRITE`.
@@ -64,7 +64,7 @@ pub enum FindingSeverity {
 }
 
 /// One of the two accesses of a hazard, or the access of a shader fault.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct FindingAccess {
     /// `access` or `prior access`.
@@ -91,12 +91,12 @@ pub struct FindingAccess {
 }
 
 /// Another pair of commands with the same cause.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct FindingSite {
     /// What the two accesses meet on: `"emitters"[0..512]`.
     pub resource: String,
-    /// Of the later access.
+    /// Of the access that is not the same as in the first pair.
     pub function: String,
     pub place: String,
     pub labels: Option<String>,
@@ -114,7 +114,7 @@ pub struct NeighborCommands {
 }
 
 /// A barrier, an event, a subpass dependency, a semaphore or a wait of the host.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct FindingOperation {
     /// `barrier`, `event`, `subpass dependency`, `semaphore`, `host wait`, `submission`.
@@ -137,7 +137,7 @@ pub struct FindingOperation {
 }
 
 /// A change with which the finding goes away.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct FindingFix {
     /// As a sentence.
@@ -149,7 +149,7 @@ pub struct FindingFix {
 }
 
 /// One of the changes of a fix, at one place.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct FixChange {
     /// What is changed: `the barrier`, or before what something is inserted: `before vkCmdDispatch`.

@@ -12,7 +12,7 @@ use serde_json::Value;
 
 use common::{home, lavascope, output, text};
 
-const HAZARD: &str = r#"{"finding":{"code":"SYNC-HAZARD-READ-AFTER-WRITE","severity":"error","text":"a read of VkBuffer#1\nmore","count":2}}"#;
+const HAZARD: &str = r#"{"finding":{"code":"SYNC-HAZARD-READ-AFTER-WRITE","severity":"error","message":"a read of VkBuffer#1\nmore","occurrences":2}}"#;
 
 /// A line that reports this shell as a Vulkan process, and ones that follow.
 fn report(lines: &[&str]) -> String {
@@ -38,8 +38,8 @@ fn code(output: &Output) -> Option<i32> {
 fn exit_codes() {
     let home = home("exit-codes");
     let fine = report(&[r#"{"end":{}}"#]);
-    let warning = report(&[r#"{"finding":{"code":"X","severity":"warning","text":"t","count":1}}"#]);
-    let info = report(&[r#"{"finding":{"code":"X","severity":"info","text":"t","count":1}}"#]);
+    let warning = report(&[r#"{"finding":{"code":"X","severity":"warning","message":"t","occurrences":1}}"#]);
+    let info = report(&[r#"{"finding":{"code":"X","severity":"info","message":"t","occurrences":1}}"#]);
     let bug = report(&[HAZARD, r#"{"bug":{"where":"vkCmdDraw","text":"t"}}"#]);
     let hazard = report(&[HAZARD]);
     for (script, own, app) in [

@@ -14,7 +14,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 
 use lavascope_platform::stack::{self, ReturnAddress};
 
-pub(crate) use stack_table::frames;
+pub(crate) use stack_table::{CapturedFrame, frames};
 
 /// Numbers that may wait in one queue; older ones are lost, as if they had not been captured.
 const QUEUE_MAX: usize = 1 << 20;

@@ -3,11 +3,11 @@
 use std::ffi::CString;
 
 use lavascope_abi::{HandleType, ObjectId, ObjectType};
-use lavascope_diag::{CallStack, DebugLabels, Diagnostic, DiagnosticIdentity, render_text};
+use lavascope_diag::{DebugLabels, Diagnostic, render_text};
+use lavascope_findings::{Finding, FindingSeverity, FrameSpan, Stack, StackFrame};
 use lavascope_settings::MessageSeverity;
-use serde_json::{Value, json};
 
-use crate::backtrace;
+use crate::backtrace::{self, CapturedFrame};
 use crate::intercept::handle_table::HandleTable;
 use crate::report::messages::{MessageLabels, MessageObject, Messages, OutgoingMessage};
 use crate::report::validation::FindingFilter;
@@ -74,43 +74,36 @@ impl RenderedFinding {
         self.objects.iter().filter_map(made).collect()
     }
 
-    /// The finding as the report has it.
-    pub(crate) fn to_json(&self, diagnostic: &Diagnostic, count: u64) -> Value {
-        let text = render_text(&Diagnostic { count: 1, properties: Vec::new(), ..diagnostic.clone() });
-        let identity = DiagnosticIdentity::of(diagnostic);
-        let places = diagnostic
-            .locations
-            .iter()
-            .map(|it| json!({ "role": it.role, "text": it.text, "path": it.path, "labels": it.labels.path() }));
-        let objects = diagnostic
-            .objects
-            .iter()
-            .map(|it| json!({ "kind": it.kind, "id": it.id, "name": it.name, "description": it.description }));
-        json!({
-            "code": diagnostic.code.0,
-            "severity": match self.severity {
-                MessageSeverity::Error => "error",
-                MessageSeverity::Warning => "warning",
-                MessageSeverity::Note => "info",
-            },
-            "text": text.trim_end(),
-            "count": count,
-            "identity": identity.lines,
-            "stacks": diagnostic.stacks.iter().map(stack_json).collect::<Value>(),
-            "details": {
-                "message_id": diagnostic.code.message_id(),
-                "fingerprint": identity.fingerprint(),
-                "function": diagnostic.function,
-                "message": diagnostic.message,
-                "places": places.collect::<Value>(),
-                "objects": objects.collect::<Value>(),
-                "facts": diagnostic.properties.iter().map(|it| json!({ "key": it.key, "value": it.value })).collect::<Value>(),
-                "explanation": diagnostic.explanation,
-                "fixes": diagnostic.fixes.iter().map(|it| json!({ "text": it.text, "is_verified": it.is_verified })).collect::<Value>(),
-                "no_fix": diagnostic.no_fix,
-            },
-        })
+    /// The finding as the report has it, which has occurred so often.
+    pub(crate) fn finding(&self, diagnostic: &Diagnostic, occurrences: u64, frames: Option<FrameSpan>) -> Finding {
+        let finding = Finding::of(diagnostic, &raw_stack);
+        Finding { severity: self.finding_severity(diagnostic), occurrences, frames, ..finding }
     }
+
+    /// What is new of a finding that the report has.
+    pub(crate) fn addition(&self, diagnostic: &Diagnostic, occurrences: u64, frames: Option<FrameSpan>) -> Finding {
+        let finding = Finding::of(diagnostic, &|_| Stack::default()).addition();
+        Finding { severity: self.finding_severity(diagnostic), occurrences, frames, ..finding }
+    }
+
+    /// The settings may make an error of what is less.
+    fn finding_severity(&self, diagnostic: &Diagnostic) -> FindingSeverity {
+        match self.severity {
+            MessageSeverity::Error => FindingSeverity::Error,
+            MessageSeverity::Warning | MessageSeverity::Note => diagnostic.severity.into(),
+        }
+    }
+}
+
+/// A call stack without names: `lavascope run` reads those from the modules.
+fn raw_stack(number: u32) -> Stack {
+    let frame = |it: CapturedFrame| StackFrame {
+        module: it.module.as_deref().map(str::to_owned),
+        offset: it.offset,
+        symbol: it.symbol,
+        source: None,
+    };
+    Stack { frames: backtrace::frames(number).into_iter().map(frame).collect() }
 }
 
 /// Frames that are told in a message.
@@ -128,12 +121,6 @@ fn stacks_text(diagnostic: &Diagnostic) -> String {
         }
     }
     text
-}
-
-fn stack_json(call_stack: &CallStack) -> Value {
-    let frames = backtrace::frames(call_stack.number).into_iter();
-    let frames = frames.map(|it| json!({ "module": it.module.as_deref(), "offset": it.offset, "symbol": it.symbol }));
-    json!({ "role": call_stack.role, "frames": frames.collect::<Value>() })
 }
 
 fn object_of(diagnostic_object: &lavascope_diag::DiagnosticObject) -> Option<ObjectId> {

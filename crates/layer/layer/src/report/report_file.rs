@@ -9,6 +9,7 @@ use std::path::Path;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
+use lavascope_findings::Finding;
 use serde_json::{Map, Value, json};
 
 use crate::process::catch_panic::is_disabled;
@@ -44,9 +45,10 @@ pub(crate) fn bug(command: &str, text: &str) -> bool {
     write_line("bug", json!({ "where": command, "text": text }))
 }
 
-/// A mistake of the application. Says whether there is a report.
-pub(crate) fn finding(value: Value) -> bool {
-    write_line("finding", value)
+/// A mistake of the application, or what is new of one that was reported. Says whether there is a report.
+pub(crate) fn finding(finding: &Finding) -> bool {
+    // It has only texts and numbers.
+    write_line("finding", serde_json::to_value(finding).unwrap_or_default())
 }
 
 /// What a shader printed. Says whether there is a report.

@@ -362,7 +362,7 @@ impl Validation {
         }
         if cause.count == 1 {
             cause.reported = 1;
-            if !report_file::finding(cause.rendered.to_json(diagnostic, 1)) {
+            if !report_file::finding(&cause.rendered.finding(diagnostic, 1, None)) {
                 cause.is_logged = cause.messages.log_now(&cause.rendered.message());
                 self.log = Some(inbox.messages.clone());
             }
@@ -378,8 +378,8 @@ impl Validation {
     pub(crate) fn report_counts(&mut self) {
         let diagnostics = self.validator.diagnostics();
         for cause in self.causes.iter_mut().filter(|it| it.rendered.ignored_by.is_none()) {
-            let more = cause.count - cause.reported;
-            if more > 0 && report_file::finding(cause.rendered.to_json(&diagnostics[cause.diagnostic_index], more)) {
+            let (diagnostic, more) = (&diagnostics[cause.diagnostic_index], cause.count - cause.reported);
+            if more > 0 && report_file::finding(&cause.rendered.addition(diagnostic, more, None)) {
                 cause.reported = cause.count;
             }
         }

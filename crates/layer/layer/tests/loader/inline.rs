@@ -325,7 +325,7 @@ fn what_is_cut_of_many_findings_is_told_once() {
     assert_eq!(problems[0]["severity"], "note");
     let findings = outcome.of_kind("finding");
     assert_eq!(findings.len(), 205);
-    let parts = |at: usize| (&findings[at]["severity"], &findings[at]["details"]["message"]);
+    let parts = |at: usize| (&findings[at]["severity"], &findings[at]["title"]);
     assert_eq!(parts(0), parts(204));
     assert_eq!(findings[204]["severity"], "error");
 }
@@ -344,7 +344,7 @@ fn the_report_has_what_is_found_inline() {
     }) else {
         return;
     };
-    let counts: Vec<u64> = outcome.of_kind("finding").iter().filter_map(|it| it["count"].as_u64()).collect();
+    let counts: Vec<u64> = outcome.of_kind("finding").iter().filter_map(|it| it["occurrences"].as_u64()).collect();
     assert_eq!(counts.iter().sum::<u64>(), 100, "{counts:?}");
     assert!(outcome.of_kind("bug").is_empty());
 }

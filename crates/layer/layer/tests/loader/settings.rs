@@ -510,8 +510,11 @@ fn the_report_has_stacks_of_barriers_too() {
         fill_first(&app);
         let flags = vk::DependencyFlags::empty();
         let (from, to) = (vk::PipelineStageFlags::TRANSFER, vk::PipelineStageFlags::COMPUTE_SHADER);
+        let memory = vk::MemoryBarrier::default()
+            .src_access_mask(vk::AccessFlags::TRANSFER_WRITE)
+            .dst_access_mask(vk::AccessFlags::SHADER_READ);
         // SAFETY: recorded here, with live objects (lifetime, owner).
-        unsafe { app.world.device.cmd_pipeline_barrier(app.commands[0], from, to, flags, &[], &[], &[]) };
+        unsafe { app.world.device.cmd_pipeline_barrier(app.commands[0], from, to, flags, &[memory], &[], &[]) };
         fill_second(&app);
         app.end(0);
         app.destroy();
@@ -519,11 +522,17 @@ fn the_report_has_stacks_of_barriers_too() {
         return;
     };
     let findings = outcome.of_kind("finding");
-    let stacks = findings[0]["stacks"].as_array().expect("stacks");
-    let roles: Vec<&str> = stacks.iter().filter_map(|it| it["role"].as_str()).collect();
-    assert_eq!(roles[..2], ["access", "prior access"]);
-    assert!(roles[2].starts_with("barrier at command 2 of VkCommandBuffer#"), "{roles:?}");
-    assert!(stacks.iter().all(|it| it["frames"][0]["offset"].as_u64().is_some_and(|it| it > 0)), "{stacks:#?}");
+    let [finding] = &findings[..] else { panic!("{findings:#?}") };
+    let accesses = finding["accesses"].as_array().expect("accesses");
+    assert_eq!(accesses.iter().map(|it| &it["role"]).collect::<Vec<_>>(), ["access", "prior access"]);
+    let operation = &finding["operations"][0];
+    assert_eq!((&operation["kind"], &operation["function"]), (&"barrier".into(), &"vkCmdPipelineBarrier".into()));
+    let place = operation["place"].as_str().unwrap_or_default();
+    assert!(place.starts_with("command 2 of VkCommandBuffer#"), "{operation:#}");
+    for place in accesses.iter().chain([operation, &finding["fixes"][0]["changes"][0]]) {
+        let offset = place["stack"]["frames"][0]["offset"].as_u64();
+        assert!(offset.is_some_and(|it| it > 0), "{place:#}");
+    }
 }
 
 #[test]

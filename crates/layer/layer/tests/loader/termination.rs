@@ -43,7 +43,7 @@ fn assert_found(outcome: &ChildOutcome) {
     let findings = outcome.of_kind("finding");
     let [value] = &findings[..] else { panic!("{findings:#?}") };
     assert_eq!(value["code"], CODE);
-    assert!(value["text"].as_str().is_some_and(|it| it.contains("command 4002 of VkCommandBuffer#0")), "{value:#}");
+    assert!(value["message"].as_str().is_some_and(|it| it.contains("command 4002 of VkCommandBuffer#0")), "{value:#}");
     assert!(outcome.of_kind("bug").is_empty());
 }
 

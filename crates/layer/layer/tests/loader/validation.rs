@@ -116,7 +116,7 @@ fn a_hazard_is_told_though_nothing_is_destroyed() {
     };
     let findings = outcome.of_kind("finding");
     let [value] = &findings[..] else { panic!("{findings:#?}") };
-    assert_eq!((value["code"].as_str(), value["count"].as_u64()), (Some(CODE), Some(1)));
+    assert_eq!((value["code"].as_str(), value["occurrences"].as_u64()), (Some(CODE), Some(1)));
     assert!(!outcome.stderr.contains(CODE), "the report has it: {}", outcome.stderr);
 }
 
@@ -158,7 +158,7 @@ fn work_that_waits_at_the_end_is_told() {
     let findings = outcome.of_kind("finding");
     let [value] = &findings[..] else { panic!("{findings:#?}") };
     assert_eq!(value["code"], "SYNC-NEVER-EXECUTED");
-    let text = value["text"].as_str().unwrap_or_default();
+    let text = value["message"].as_str().unwrap_or_default();
     assert!(text.contains("submit 1 on VkQueue#0") && text.contains("VkSemaphore#0 with the value 7"), "{text}");
 }
 
@@ -176,7 +176,7 @@ fn counts_add_up_in_the_report() {
     }) else {
         return;
     };
-    let counts: Vec<u64> = outcome.of_kind("finding").iter().filter_map(|it| it["count"].as_u64()).collect();
+    let counts: Vec<u64> = outcome.of_kind("finding").iter().filter_map(|it| it["occurrences"].as_u64()).collect();
     assert_eq!(counts.iter().sum::<u64>(), 100, "{counts:?}");
     assert!(outcome.of_kind("bug").is_empty());
 }

@@ -15,9 +15,10 @@ use std::time::SystemTime;
 
 use anyhow::{Context, Result};
 use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 
-use lavascope_diag::DiagnosticIdentity;
+use lavascope_diag::{Code, DiagnosticIdentity};
+use lavascope_findings::{Finding, FindingSeverity};
 use lavascope_platform::files;
 
 use crate::report::baseline::BaselineFile;
@@ -82,29 +83,29 @@ pub(crate) struct Process {
 }
 
 /// A mistake of the program.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub(crate) struct ReportedFinding {
     pub(crate) code: String,
     pub(crate) severity: ReportedSeverity,
     pub(crate) text: String,
-    #[serde(default = "one")]
     pub(crate) count: u64,
     /// What it is known by from run to run.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(crate) identity: Vec<String>,
     /// Whether it is in the baseline.
-    #[serde(skip_deserializing)]
     pub(crate) is_known: bool,
     /// Where the program made the calls that it is about.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(crate) stacks: Vec<Stack>,
     /// The parts of the text and more, for programs.
-    #[serde(default, skip_serializing_if = "Value::is_null")]
+    #[serde(skip_serializing_if = "Value::is_null")]
     pub(crate) details: Value,
+    #[serde(skip)]
+    pub(crate) finding: Finding,
 }
 
 /// A call stack, the innermost frame first.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub(crate) struct Stack {
     /// What was called there.
     pub(crate) role: String,
@@ -112,7 +113,7 @@ pub(crate) struct Stack {
 }
 
 /// One function of a stack.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub(crate) struct StackFrame {
     pub(crate) module: Option<String>,
     /// From the beginning of the module: the address behind the call.
@@ -120,12 +121,83 @@ pub(crate) struct StackFrame {
     /// The exported function at or before it.
     pub(crate) symbol: Option<String>,
     /// What the module on disk says of it.
-    #[serde(skip_deserializing)]
     pub(crate) function: Option<String>,
-    #[serde(skip_deserializing)]
     pub(crate) file: Option<String>,
-    #[serde(skip_deserializing)]
     pub(crate) line: Option<u32>,
+}
+
+impl From<Finding> for ReportedFinding {
+    fn from(finding: Finding) -> ReportedFinding {
+        let severity = match finding.severity {
+            FindingSeverity::Error => ReportedSeverity::Error,
+            FindingSeverity::Warning | FindingSeverity::Performance => ReportedSeverity::Warning,
+            FindingSeverity::Info => ReportedSeverity::Info,
+        };
+        let word = match finding.severity {
+            FindingSeverity::Error => "Error",
+            FindingSeverity::Warning => "Warning",
+            FindingSeverity::Performance => "Performance",
+            FindingSeverity::Info => "Information",
+        };
+        let number = Code(finding.code.clone().into()).message_id();
+        let title = format!("{word}: [ {} | MessageID = {number:#010x} ]", finding.code);
+        // What no layer made has no identity.
+        let text = match finding.identity[..] {
+            [] => finding.message.clone(),
+            _ => format!("{title}\n{}", finding.message),
+        };
+        ReportedFinding {
+            code: finding.code.clone(),
+            severity,
+            text,
+            count: finding.occurrences,
+            identity: finding.identity.clone(),
+            is_known: false,
+            stacks: stacks(&finding),
+            details: details(&finding),
+            finding,
+        }
+    }
+}
+
+fn details(finding: &Finding) -> Value {
+    if finding.identity.is_empty() {
+        return Value::Null;
+    }
+    let places = finding.accesses.iter();
+    let places: Vec<Value> =
+        places.map(|it| json!({ "role": it.role, "text": it.place, "path": it.path, "labels": it.labels })).collect();
+    let message = finding.message.split("\n  access: ").next().unwrap_or_default();
+    json!({
+        "message_id": Code(finding.code.clone().into()).message_id(),
+        "fingerprint": finding.fingerprint,
+        "function": finding.function,
+        "message": message,
+        "places": places,
+        "objects": finding.objects,
+        "facts": finding.properties,
+        "explanation": finding.explanation,
+        "fixes": finding.fixes,
+        "no_fix": finding.no_fix,
+    })
+}
+
+fn stacks(finding: &Finding) -> Vec<Stack> {
+    let accesses = finding.accesses.iter().map(|it| (it.role.clone(), &it.stack));
+    let operations = finding.operations.iter().map(|it| (format!("{} at {}", it.kind, it.place), &it.stack));
+    let all = accesses.chain(operations).filter(|it| !it.1.frames.is_empty());
+    all.map(|(role, stack)| Stack { role, frames: stack.frames.iter().map(frame).collect() }).collect()
+}
+
+fn frame(frame: &lavascope_findings::StackFrame) -> StackFrame {
+    StackFrame {
+        module: frame.module.clone(),
+        offset: frame.offset,
+        symbol: frame.symbol.clone(),
+        function: None,
+        file: None,
+        line: None,
+    }
 }
 
 impl ReportedFinding {
@@ -261,7 +333,7 @@ impl ReportedSeverity {
 #[serde(rename_all = "kebab-case")]
 enum ReportLine {
     Process { pid: u32, program: String, version: String },
-    Finding(ReportedFinding),
+    Finding(Box<Finding>),
     Problem(SettingsProblem),
     Bug(Bug),
     NotFollowed(Vec<NotFollowed>),
@@ -292,10 +364,6 @@ const KINDS: [&str; 14] = [
     "stats",
     "end",
 ];
-
-fn one() -> u64 {
-    1
-}
 
 impl LayerReport {
     /// Whether something went wrong with a file.
@@ -411,7 +479,7 @@ fn is_of_another_kind(line: &str) -> bool {
 impl Process {
     fn apply_line(&mut self, line: ReportLine) {
         match line {
-            ReportLine::Finding(finding) => add(&mut self.findings, finding),
+            ReportLine::Finding(finding) => add(&mut self.findings, (*finding).into()),
             ReportLine::Problem(problem) => self.problems.push(problem),
             ReportLine::Bug(bug) => self.bugs.push(bug),
             ReportLine::NotFollowed(all) => self.not_followed = all,
@@ -434,12 +502,12 @@ impl Process {
 }
 
 fn add(findings: &mut Vec<ReportedFinding>, finding: ReportedFinding) {
-    let is_same = |reported_finding: &&mut ReportedFinding| {
-        (&reported_finding.code, &reported_finding.text, reported_finding.severity)
-            == (&finding.code, &finding.text, finding.severity)
-    };
+    let is_same = |it: &&mut ReportedFinding| it.finding.is_same_cause(&finding.finding);
     match findings.iter_mut().find(is_same) {
-        Some(earlier) => earlier.count += finding.count,
+        Some(earlier) => {
+            earlier.count += finding.count;
+            earlier.finding.add(&finding.finding);
+        }
         None => findings.push(finding),
     }
 }
@@ -476,17 +544,14 @@ mod tests {
 
     const PROCESS: &str = r#"{"process":{"pid":12,"program":"/bin/app","version":"0.1.0"}}"#;
 
-    fn finding(text: &str, count: u64) -> ReportedFinding {
-        ReportedFinding {
+    fn finding(title: &str, count: u64) -> ReportedFinding {
+        ReportedFinding::from(Finding {
             code: "SYNC-HAZARD-READ-AFTER-WRITE".to_owned(),
-            severity: ReportedSeverity::Error,
-            text: text.to_owned(),
-            count,
-            identity: Vec::new(),
-            is_known: false,
-            stacks: Vec::new(),
-            details: Value::Null,
-        }
+            severity: FindingSeverity::Error,
+            title: title.to_owned(),
+            occurrences: count,
+            ..Finding::default()
+        })
     }
 
     #[test]
@@ -502,8 +567,8 @@ mod tests {
 {"unknown":{"command":"vkFooEXT"}}
 {"unknown":{"command":"vkFooEXT"}}
 {"checks":{"allocations":1,"bytes":50}}
-{"finding":{"code":"SYNC-HAZARD-READ-AFTER-WRITE","severity":"error","text":"a","count":2}}
-{"finding":{"code":"SYNC-HAZARD-READ-AFTER-WRITE","severity":"error","text":"a"}}
+{"finding":{"code":"SYNC-HAZARD-READ-AFTER-WRITE","severity":"error","title":"a","occurrences":2}}
+{"finding":{"code":"SYNC-HAZARD-READ-AFTER-WRITE","severity":"error","title":"a","occurrences":1}}
 {"stats":{"threads":1,"calls":1,"by_command":{"vkCmdDraw":1}}}
 {"stats":{"threads":3,"calls":9,"by_command":{"vkCmdDraw":9}}}
 {"end":{}}"#

@@ -541,7 +541,7 @@ impl DeviceChecks {
         if rendered.ignored_by.is_some() {
             return None;
         }
-        if !report_file::finding(rendered.to_json(diagnostic, u64::from(count))) {
+        if !report_file::finding(&rendered.finding(diagnostic, u64::from(count), None)) {
             self.messages.log_now(&rendered.message());
         }
         self.messages.send_to_messengers(&rendered.message_about(objects));
@@ -560,7 +560,7 @@ impl ReportedFault {
         let now = counts.get(&self.site).copied().unwrap_or(0);
         let more = now.saturating_sub(self.count);
         if more > 0 {
-            report_file::finding(self.rendered.to_json(&self.diagnostic, u64::from(more)));
+            report_file::finding(&self.rendered.addition(&self.diagnostic, u64::from(more), None));
             self.count = now;
         }
     }

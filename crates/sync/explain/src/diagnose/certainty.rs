@@ -1,4 +1,4 @@
-//! How sure it is that a hazard happens: shaders decide some things only when they run.
+//! How certain a hazard is. Shaders decide some accesses only at run time.
 
 use lavascope_abi::{AccessFlags2, PipelineStageFlags2};
 use lavascope_diag::Severity;
@@ -11,17 +11,20 @@ use super::render_area;
 use crate::follow::dependency::recorded_location;
 use lavascope_engine::access::usages::SYNC_TABLES;
 
-/// How sure a hazard is. The surest first.
+/// How certain a hazard is, the most certain first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum HazardCertainty {
-    /// Both accesses are made, and they overlap.
+    /// Both accesses happen, and they overlap.
     Certain,
-    /// A read and a write of the same resource, where the device decides whether or where.
+    /// A read and a write of the same resource. The device decides at run time whether or where one
+    /// of them happens.
     Likely,
-    /// Two writes, where the device decides: often apart by design.
+    /// Two writes. The device decides at run time whether or where one of them happens. Programs
+    /// often keep such writes apart by design.
     Possible,
-    /// Nobody knows that the accesses meet: a descriptor is picked from an array, or a range is all that there is because
-    /// nobody read the numbers that limit it.
+    /// It is unknown whether the accesses overlap. Either a shader selects a descriptor from an
+    /// array, or the range is an upper bound because Lavascope did not read the values that limit
+    /// it.
     Assumed,
 }
 
@@ -43,7 +46,7 @@ impl HazardCertainty {
     }
 }
 
-/// How sure a hazard is, from what was recorded.
+/// How certain a hazard is, from the recorded commands.
 pub fn hazard_certainty(program: &Program, found: &Hazard) -> HazardCertainty {
     if is_beside_render_area(program, &found.at, found) || is_beside_render_area(program, &found.prior, found) {
         return HazardCertainty::Possible;
@@ -54,8 +57,8 @@ pub fn hazard_certainty(program: &Program, found: &Hazard) -> HazardCertainty {
     hazard_certainty_between(found, &later, &earlier, |it| may_share_memory(program, it, found.resource))
 }
 
-/// The same, from all accesses of the later command and of the earlier one, and which resources may share memory with
-/// that of the hazard.
+/// Like [`hazard_certainty`], from all accesses of the two commands. `may_share_memory` returns
+/// whether a resource may share memory with the resource of the hazard.
 pub fn hazard_certainty_between(
     found: &Hazard,
     later: &[Access],
@@ -67,7 +70,7 @@ pub fn hazard_certainty_between(
     most_certain_pair(found, &later, &earlier)
 }
 
-/// Whether two resources may share memory; those of which nothing is known do not.
+/// Whether two resources may share memory. Unknown resources do not.
 fn may_share_memory(program: &Program, one: ResourceId, other: ResourceId) -> bool {
     let resource = |id: ResourceId| program.resources.get(id.0 as usize);
     let (Some(one), Some(other)) = (resource(one), resource(other)) else { return false };
@@ -78,7 +81,7 @@ fn may_share_memory(program: &Program, one: ResourceId, other: ResourceId) -> bo
     one.is_sparse || other.is_sparse || is_bound_alike
 }
 
-/// The surest of the pairs that meet where the hazard is.
+/// The certainty of the most certain pair of accesses that overlap in the region of the hazard.
 fn most_certain_pair(found: &Hazard, later: &[Access], earlier: &[Access]) -> HazardCertainty {
     let both_write = later_writes(found.kind) && prior_writes(found.kind);
     let meets = |it: &Access| it.resource != found.resource || overlaps(&it.region, &found.region);
@@ -112,7 +115,7 @@ pub(super) fn overlaps(one: &Region, other: &Region) -> bool {
     }
 }
 
-/// An access as far as its certainty goes; what is no action of a shader is certain.
+/// The certainty of a hazard between two accesses.
 fn pair_certainty(at: &Access, prior: &Access, both_write: bool) -> HazardCertainty {
     let unsure = if both_write { HazardCertainty::Possible } else { HazardCertainty::Likely };
     let is_assumed = |own: &Access, other: &Access| own.certainty.is_range_unknown() && !covers(other, own);
@@ -132,7 +135,8 @@ fn pair_certainty(at: &Access, prior: &Access, both_write: bool) -> HazardCertai
     }
 }
 
-/// Wherever one access is made, the other is made there too. Between resources that share memory nobody knows.
+/// Whether one access includes all of the region of another. Between two resources that share
+/// memory, this is unknown.
 fn covers(whole: &Access, part: &Access) -> bool {
     whole.resource == part.resource && contains(&whole.region, &part.region)
 }
@@ -170,7 +174,8 @@ fn is_beside_render_area(program: &Program, place: &ProgramLocation, found: &Haz
     render_area::is_beside_render_area(|it| recorded.commands.get(it), index as usize, pass, found)
 }
 
-/// The accesses of a command, or of the host, that a hazard may be about. None where it is something else than an action.
+/// The accesses of a command or of the host that may belong to a hazard. None for synchronization
+/// commands and render pass commands.
 fn candidates(program: &Program, place: &ProgramLocation) -> Option<Vec<Access>> {
     if let ProgramLocation::Step(step) = place {
         return host_accesses(program.steps.get(*step as usize)?);
@@ -181,7 +186,7 @@ fn candidates(program: &Program, place: &ProgramLocation) -> Option<Vec<Access>>
     Some(accesses.clone())
 }
 
-/// What the host accesses in a step, as an access of a command; none if it accesses nothing.
+/// The host access of a step, as an access of a command. None if the step accesses nothing.
 pub fn host_accesses(step: &HostStep) -> Option<Vec<Access>> {
     let HostStep::HostAccess { resource, region, is_write, certainty } = step else { return None };
     let access = if *is_write { AccessFlags2::HOST_WRITE } else { AccessFlags2::HOST_READ };
@@ -189,7 +194,7 @@ pub fn host_accesses(step: &HostStep) -> Option<Vec<Access>> {
     Some(vec![Access { certainty: *certainty, ..access }])
 }
 
-/// Those that read, or those that write.
+/// The accesses that read, or the accesses that write.
 fn accesses_of_kind(
     accesses: &[Access],
     found: &Hazard,
@@ -202,7 +207,7 @@ fn accesses_of_kind(
     let of_kind = accesses.iter().filter(is_reported).filter(|it| writes(it) == is_write);
     let of_kind: Vec<Access> = of_kind.cloned().collect();
     let own: Vec<Access> = of_kind.iter().filter(|it| it.resource == found.resource).cloned().collect();
-    // The earlier access may have been made to another resource in the same memory.
+    // The earlier access may have used another resource in the same memory.
     if own.is_empty() { of_kind.into_iter().filter(|it| may_share_memory(it.resource)).collect() } else { own }
 }
 
@@ -269,7 +274,8 @@ mod tests {
         assert_eq!(between(found(60..64), &certain), HazardCertainty::Certain);
     }
 
-    /// What the earlier command does to memory that the hazard is not about says nothing about the hazard.
+    /// Accesses of the earlier command to other memory than that of the hazard do not change the
+    /// certainty.
     #[test]
     fn accesses_to_other_memory_do_not_decide() {
         use lavascope_sync_ir::{MemoryId, Resource, ResourceKind};
@@ -291,7 +297,7 @@ mod tests {
             resource: ResourceId(0),
             region: Region::Buffer(0..64),
         };
-        // The alias is written perhaps, and the memory behind it for certain.
+        // The earlier command may write the alias, and certainly writes the memory behind it.
         let earlier = [write(1, Certainty::Maybe), write(2, Certainty::Certain)];
         let between = |earlier: &[Access]| {
             let shares = |it| may_share_memory(&program, it, found.resource);
@@ -314,7 +320,7 @@ mod tests {
             (whole.clone(), Somewhere, half.clone(), Certain, HazardCertainty::Likely, HazardCertainty::Possible),
             (whole.clone(), Somewhere, whole.clone(), Somewhere, HazardCertainty::Likely, HazardCertainty::Possible),
             (whole.clone(), Certain, whole.clone(), Maybe, HazardCertainty::Likely, HazardCertainty::Possible),
-            // What is not known decides only where the other access leaves something out.
+            // An unknown range matters only if the other access does not include all of it.
             (whole.clone(), Certain, half.clone(), Anywhere, certain, certain),
             (whole.clone(), Certain, half.clone(), MaybeAnywhere, Likely, Possible),
             (whole.clone(), Maybe, half.clone(), Anywhere, Likely, Possible),

@@ -1,4 +1,4 @@
-//! Faults of contents as diagnostics.
+//! Turns reads of undefined contents and other faults of resource contents into diagnostics.
 
 use std::collections::HashSet;
 
@@ -11,18 +11,18 @@ use crate::follow::dependency::recorded_location;
 use crate::text::message::regions_text;
 use crate::text::title::{command_word, fitting_title, name_of};
 
-/// Faults that were found, those with the same cause once, with their number.
+/// The diagnostics of the given faults: one for each cause, with the number of executions.
 pub fn diagnose_faults(program: &Program, found: &[UndefinedContents], names: &dyn ProgramNames) -> Vec<Diagnostic> {
     fault_causes(program, found).into_iter().map(|(it, count)| diagnostic(program, found, it, count, names)).collect()
 }
 
-/// The first fault of each cause, and how often its command was executed so: what [`diagnose_faults`] makes a diagnostic
-/// of.
+/// The first fault of each cause, and how often its command was executed with this fault.
+/// [`diagnose_faults`] makes one diagnostic of each.
 pub fn fault_causes<'a>(program: &Program, found: &'a [UndefinedContents]) -> Vec<(&'a UndefinedContents, u64)> {
     let mut firsts: Vec<(&UndefinedContents, u64)> = Vec::new();
     let mut executions = HashSet::new();
     for undefined_contents in found {
-        // Several parts of a resource are one fault.
+        // Several regions of a resource are one fault.
         let is_new = executions.insert((
             undefined_contents.kind,
             &undefined_contents.at,
@@ -37,7 +37,8 @@ pub fn fault_causes<'a>(program: &Program, found: &'a [UndefinedContents]) -> Ve
     firsts
 }
 
-/// The Khronos layer's name where it reports the same.
+/// The code of a fault. If the Khronos layer reports the same fault, it is the Khronos layer's
+/// code.
 pub const fn fault_code(kind: UndefinedContentsKind, is_image: bool) -> &'static str {
     match kind {
         UndefinedContentsKind::AcquireWithoutRelease if is_image => "UNASSIGNED-VkImageMemoryBarrier-image-00004",
@@ -49,7 +50,7 @@ pub const fn fault_code(kind: UndefinedContentsKind, is_image: bool) -> &'static
     }
 }
 
-/// The same commands as they were recorded, however often they are executed.
+/// Whether two faults have the same recorded commands. Several executions of them are one cause.
 fn is_same_cause(program: &Program, one: &UndefinedContents, other: &UndefinedContents) -> bool {
     let of = |place: &ProgramLocation| recorded_location(program, place).ok_or_else(|| place.clone());
     let key = |it: &UndefinedContents| (it.kind, it.resource, of(&it.at), it.prior.as_ref().map(of));
@@ -86,7 +87,8 @@ fn diagnostic(
     }
 }
 
-/// Undefined contents may be read, if they do not matter.
+/// The severity of a fault. A read of undefined contents is only a warning, because the program may
+/// ignore the values.
 pub const fn fault_severity(kind: UndefinedContentsKind) -> Severity {
     match kind {
         UndefinedContentsKind::AcquireWithoutRelease | UndefinedContentsKind::WriteToPreserved => Severity::Error,

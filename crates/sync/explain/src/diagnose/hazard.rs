@@ -1,4 +1,4 @@
-//! Hazards as diagnostics, with explanation and fix.
+//! Turns hazards into diagnostics with an explanation and fixes.
 
 use std::collections::{HashMap, HashSet};
 
@@ -16,7 +16,8 @@ use crate::text::properties::properties;
 use crate::{Explainer, Explanation, ProgramNames, Proposal};
 use lavascope_engine::check_all;
 
-/// Every hazard and every fault of a program, those with the same cause once, with their number.
+/// The diagnostics of all hazards and faults of a program: one for each cause, with the number of
+/// executions.
 pub fn report(program: &Program, names: &dyn ProgramNames) -> Vec<Diagnostic> {
     let Findings { hazards, faults } = check_all(program);
     let mut all = diagnose_hazards(program, &hazards, names);
@@ -24,7 +25,7 @@ pub fn report(program: &Program, names: &dyn ProgramNames) -> Vec<Diagnostic> {
     all
 }
 
-/// The same of hazards that were found already.
+/// The diagnostics of the given hazards.
 pub fn diagnose_hazards(program: &Program, found: &[Hazard], names: &dyn ProgramNames) -> Vec<Diagnostic> {
     let explainer = Explainer::new(program);
     hazard_causes(program, found)
@@ -33,14 +34,14 @@ pub fn diagnose_hazards(program: &Program, found: &[Hazard], names: &dyn Program
         .collect()
 }
 
-/// The first hazard of each cause, and how often its two commands were executed so: what [`diagnose_hazards`] makes a
-/// diagnostic of.
+/// The first hazard of each cause, and how often its two commands were executed with this hazard.
+/// [`diagnose_hazards`] makes one diagnostic of each.
 pub fn hazard_causes<'a>(program: &Program, found: &'a [Hazard]) -> Vec<(&'a Hazard, u64)> {
     let mut causes: HashMap<HazardCause, usize> = HashMap::new();
     let mut firsts: Vec<(&Hazard, u64)> = Vec::new();
     let mut executions: HashSet<(HazardKind, &ProgramLocation, &ProgramLocation, ResourceId)> = HashSet::new();
     for hazard in found {
-        // Several parts of a resource are one hazard.
+        // Several regions of a resource are one hazard.
         let is_new = executions.insert((hazard.kind, &hazard.at, &hazard.prior, hazard.resource));
         let index = *causes.entry(hazard_cause(program, hazard)).or_insert(firsts.len());
         match firsts.get_mut(index) {
@@ -54,21 +55,21 @@ pub fn hazard_causes<'a>(program: &Program, found: &'a [Hazard]) -> Vec<(&'a Haz
 type HazardCause = (HazardKind, RecordedOrExecuted, RecordedOrExecuted, ResourceId);
 type RecordedOrExecuted = Result<(CommandBufferId, u32), ProgramLocation>;
 
-/// The same commands as they were recorded, however often they are executed.
+/// The recorded commands of a hazard. Several executions of them are one cause.
 fn hazard_cause(program: &Program, hazard: &Hazard) -> HazardCause {
     let of = |place: &ProgramLocation| recorded_location(program, place).ok_or_else(|| place.clone());
     (hazard.kind, of(&hazard.at), of(&hazard.prior), hazard.resource)
 }
 
-/// How much of a hazard is put into its diagnostic. Code, severity, properties of the two accesses and the first line
-/// are there with each.
+/// How much detail a diagnostic contains. Every diagnostic has the code, the severity, the first
+/// line, and the properties of the accesses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum HazardDetail {
-    /// With the operations between the two accesses, and what those do.
+    /// The synchronization operations between the two accesses, and what each of them covers.
     Operations,
-    /// The operations between the two are not in the program, so nothing is said of them.
+    /// Only the two accesses. The program does not contain the operations between them.
     Accesses,
-    /// And neither is the earlier access.
+    /// Only the later access. The program does not contain the earlier access either.
     LaterAccess,
 }
 
@@ -85,7 +86,8 @@ fn diagnostic(
     made
 }
 
-/// A hazard as a diagnostic, without a fix. `all` has the other parts of the resource on which the two conflict.
+/// A hazard as a diagnostic without a fix. `all` contains the hazards on other regions of the same
+/// resource.
 pub fn describe_hazard(
     explainer: &Explainer<'_>,
     found: &Hazard,
@@ -99,7 +101,7 @@ pub fn describe_hazard(
         HazardDetail::LaterAccess => explainer.explain_later(found),
     };
     let regions = conflicting_regions(found, all);
-    let told = explanation.as_ref().map(|explanation_item| ExplainedHazard {
+    let explained = explanation.as_ref().map(|explanation_item| ExplainedHazard {
         program,
         hazard: found,
         regions: &regions,
@@ -111,8 +113,8 @@ pub fn describe_hazard(
     let prior = explanation.as_ref().map(|it| it.prior.resource).filter(|it| *it != found.resource);
     let resource = regions_text(found.resource, &regions, names);
     let kind = found.kind.name().replace('-', "_");
-    let message = match &told {
-        Some(told) => told.message(&resource),
+    let message = match &explained {
+        Some(explained) => explained.message(&resource),
         None => {
             let (at, prior) = (names.location(&found.at), names.location(&found.prior));
             format!("{at}: {kind} hazard detected on {resource}, with {prior}.")
@@ -127,18 +129,21 @@ pub fn describe_hazard(
     let later = diagnostic_location("access", &found.at, later_stage, program, names);
     let earlier = diagnostic_location("prior access", &found.prior, prior_stage, program, names);
     Diagnostic {
-        title: told.as_ref().map_or_else(String::new, ExplainedHazard::title),
+        title: explained.as_ref().map_or_else(String::new, ExplainedHazard::title),
         is_overlap_assumed: certainty == HazardCertainty::Assumed,
-        function: told.as_ref().map_or_else(String::new, ExplainedHazard::function),
+        function: explained.as_ref().map_or_else(String::new, ExplainedHazard::function),
         locations: vec![
-            DiagPlace { access: told.as_ref().map_or_else(AccessText::default, ExplainedHazard::later_text), ..later },
             DiagPlace {
-                access: told.as_ref().map_or_else(AccessText::default, ExplainedHazard::prior_text),
+                access: explained.as_ref().map_or_else(AccessText::default, ExplainedHazard::later_text),
+                ..later
+            },
+            DiagPlace {
+                access: explained.as_ref().map_or_else(AccessText::default, ExplainedHazard::prior_text),
                 ..earlier
             },
         ],
         objects: [Some(found.resource), prior].into_iter().flatten().map(|it| names.object(it)).collect(),
-        properties: told.as_ref().map_or_else(|| vec![Property { key: "hazard_type", value: kind }], properties),
+        properties: explained.as_ref().map_or_else(|| vec![Property { key: "hazard_type", value: kind }], properties),
         explanation: operations.map_or_else(Vec::new, |it| explanation_lines(it, names)),
         operations: listed,
         unrelated_operations: unrelated,
@@ -147,13 +152,13 @@ pub fn describe_hazard(
     }
 }
 
-/// Puts the fixes of a proposal into a diagnostic, or why there are none.
+/// Adds the fixes of a proposal to a diagnostic, or the reason why there are none.
 pub fn set_fixes(diagnostic: &mut Diagnostic, proposal: &Proposal, names: &dyn ProgramNames) {
     diagnostic.fixes = proposal.fixes.iter().map(|it| it.describe(&proposal.operations, names)).collect();
     diagnostic.no_fix.clone_from(&proposal.no_fix_reason);
 }
 
-/// How many operations are told with their call stacks.
+/// A diagnostic has the call stacks of at most this many operations.
 const STACKS_MAX: usize = 8;
 
 /// The call stacks of the two accesses, and of the operations between them.
@@ -169,7 +174,8 @@ fn stacks(found: &Hazard, explanation: Option<&Explanation>, names: &dyn Program
     all
 }
 
-/// Where something happens, for people and for those who compare.
+/// A location of a diagnostic. Its text is for people, and its cause identifies the recorded
+/// command for tools.
 pub(crate) fn diagnostic_location(
     role: &'static str,
     place: &ProgramLocation,
@@ -190,7 +196,7 @@ pub(crate) fn diagnostic_location(
     }
 }
 
-/// What the two commands conflict on.
+/// The regions on which the two commands conflict.
 fn conflicting_regions(found: &Hazard, all: &[Hazard]) -> Vec<Region> {
     let same = all.iter().filter(|hazard| {
         (hazard.kind, &hazard.at, &hazard.prior, hazard.resource)
@@ -199,7 +205,8 @@ fn conflicting_regions(found: &Hazard, all: &[Hazard]) -> Vec<Region> {
     Region::join_all(same.map(|it| it.region.clone()))
 }
 
-/// The operations between the two accesses, one line each; equal ones that follow each other once, with their number.
+/// One line for each operation between the two accesses. Equal neighbors share one line with their
+/// number.
 fn explanation_lines(explanation: &Explanation, names: &dyn ProgramNames) -> Vec<String> {
     if explanation.operations.is_empty() {
         return vec!["no synchronization operation lies between the two accesses".to_owned()];

@@ -1,4 +1,4 @@
-//! Makes a diagnostic out of each kind of finding.
+//! Turns each kind of finding into diagnostics.
 
 pub(crate) mod certainty;
 pub(crate) mod fault;

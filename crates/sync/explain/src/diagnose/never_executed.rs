@@ -1,4 +1,5 @@
-//! Work that was never executed, as diagnostics: nothing in it was checked, and nobody may take that for clean.
+//! Turns submissions that were never executed into diagnostics. Lavascope did not check their
+//! commands, so the report must say so.
 
 use lavascope_diag::{Diagnostic, DiagnosticLocation, Severity};
 use lavascope_sync_ir::{HostStep, Program, QueueId, SemaphorePoint};
@@ -6,11 +7,11 @@ use lavascope_sync_ir::{HostStep, Program, QueueId, SemaphorePoint};
 use crate::ProgramNames;
 use lavascope_engine::Engine;
 
-/// The code of work that waits forever.
+/// The code of a submission that waits forever.
 pub const NEVER_EXECUTED: &str = "SYNC-NEVER-EXECUTED";
 
-/// Work of a program that was never executed, since it waits for what nobody signals: its queue, and the step that
-/// submitted it.
+/// The submissions that were never executed, because no operation signals the semaphores that they
+/// wait for. Each is the queue and the step of the submission.
 pub fn blocked_submissions(program: &Program) -> Vec<(QueueId, u32)> {
     let mut engine = Engine::new(&program.queues, program.event_count, program.semaphore_count, program.fence_count);
     program.resources.iter().for_each(|resource| {
@@ -32,18 +33,18 @@ pub fn diagnose_never_executed(
     parked: &[(QueueId, u32)],
     names: &dyn ProgramNames,
 ) -> Vec<Diagnostic> {
-    let mut told: Vec<(QueueId, u32)> = Vec::new();
+    let mut reported: Vec<(QueueId, u32)> = Vec::new();
     let mut found = Vec::new();
     for (queue, step) in parked {
-        if told.contains(&(*queue, *step)) {
+        if reported.contains(&(*queue, *step)) {
             continue;
         }
-        let first = told.iter().find(|it| it.0 == *queue).map(|it| it.1);
+        let first = reported.iter().find(|it| it.0 == *queue).map(|it| it.1);
         let why = match first {
             Some(first) => format!("it is behind {} on its queue, which waits.", names.step(first)),
             None => waits_text(&waits(program, *step), names),
         };
-        told.push((*queue, *step));
+        reported.push((*queue, *step));
         let path = names.path(&lavascope_sync_ir::ProgramLocation::Step(*step), 0);
         let (step, queue) = (names.step(*step), names.queue(*queue));
         let message = format!("Work of {step} on {queue} was never executed, and not checked: {why}");

@@ -1,4 +1,5 @@
-//! The synchronization between two accesses as a report lists it: what matters first, and the rest counted.
+//! Lists the synchronization operations between two accesses for a report. The most relevant ones
+//! come first, and the report counts the others.
 
 use lavascope_abi::PipelineStageFlags2;
 use lavascope_diag::DiagnosticOperation;
@@ -11,24 +12,26 @@ use crate::{
     SyncOperation, SyncOperationKind,
 };
 
-/// Operations that are listed; the others are counted.
+/// The report lists this many operations, and counts the others.
 const LISTED_MAX: usize = 6;
 
-/// How much an operation has to do with two accesses, the most first.
+/// How relevant an operation is for two accesses, the most relevant first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Relevance {
-    /// Bits of one of its scopes are missing, or a larger range.
+    /// The operation lacks bits in one of its scopes, or its range is too small.
     NearMiss,
-    /// It would do elsewhere.
+    /// The operation would cover the accesses at another position.
     Misplaced,
-    /// It has the earlier access, and leads elsewhere than to the later one.
+    /// The first scope includes the earlier access, but the second scope does not include the later
+    /// access.
     OnTheWay,
-    /// It is about the same resource, or about the end of the earlier work.
+    /// The operation is limited to the resource of one of the accesses, or it is a semaphore, an
+    /// event or a host wait near the earlier access.
     SameResource,
     Unrelated,
 }
 
-/// The operations that matter, and the number of the others.
+/// The operations to list, and the number of unrelated operations.
 pub(crate) fn listed_operations(
     explanation: &Explanation,
     names: &dyn ProgramNames,
@@ -36,7 +39,7 @@ pub(crate) fn listed_operations(
     let rank = |it: &SyncOperation| relevance(it, explanation);
     let mut ranked: Vec<(Relevance, &SyncOperation)> =
         explanation.operations.iter().map(|it| (rank(it), it)).filter(|it| it.0 != Relevance::Unrelated).collect();
-    // What is nearest to the later access is the first of its rank.
+    // Within one rank, the operation nearest to the later access comes first.
     ranked.reverse();
     ranked.sort_by_key(|it| it.0);
     let mut listed: Vec<DiagnosticOperation> = Vec::new();
@@ -52,7 +55,7 @@ pub(crate) fn listed_operations(
     (listed, unrelated as u64)
 }
 
-/// The same operation, executed once more.
+/// Whether two entries are executions of the same operation.
 fn is_same(one: &DiagnosticOperation, other: &DiagnosticOperation) -> bool {
     (one.kind, &one.function, &one.scope, &one.gap) == (other.kind, &other.function, &other.scope, &other.gap)
         && (&one.labels, one.stack) == (&other.labels, other.stack)
@@ -103,7 +106,7 @@ fn relevance(operation: &SyncOperation, explanation: &Explanation) -> Relevance 
     }
 }
 
-/// Whether it is limited to the resource of one of the accesses.
+/// Whether the operation is limited to the resource of one of the accesses.
 fn is_named(operation: &SyncOperation, is_about_resource: bool) -> bool {
     operation.resource_region.is_some() && is_about_resource
 }
@@ -113,7 +116,8 @@ fn is_about_accesses(operation: &SyncOperation, explanation: &Explanation) -> bo
     operation.resource_region.as_ref().is_none_or(|it| resources.contains(&it.0))
 }
 
-/// Whether it is a dependency that the application did not write, and that orders nothing here.
+/// Whether the operation is an implicit subpass dependency that orders nothing between the two
+/// accesses (`VkSubpassDependency`).
 fn is_idle_implicit(operation: &SyncOperation, explanation: &Explanation) -> bool {
     let is_implicit = matches!(operation.location, OperationLocation::Subpass { dependency: None, .. });
     let is_of_pass = |it: &ExplainedAccess| matches!(it.role, AccessRole::Transition | AccessRole::Load);
@@ -161,7 +165,7 @@ const fn kind_name(kind: SyncOperationKind) -> &'static str {
     }
 }
 
-/// `"emitters": COPY -> VERTEX_SHADER`.
+/// The scopes of an operation: `"emitters": COPY -> VERTEX_SHADER`.
 fn scope_text(operation: &SyncOperation, names: &dyn ProgramNames) -> String {
     let scope = &operation.scope;
     let stages = |mask: u64| short_names(&stage_names(mask));
@@ -178,7 +182,7 @@ fn scope_text(operation: &SyncOperation, names: &dyn ProgramNames) -> String {
     }
 }
 
-/// Everything that is missing, in a few words.
+/// All gaps of an operation, in a few words.
 fn gap_text(operation: &SyncOperation, names: &dyn ProgramNames) -> String {
     let lacks_nothing = operation.missing.dst_stages & !operation.scope.dst_stages == 0;
     let gaps = operation.gaps.iter().filter(|it| **it != CoverageGap::DestinationStage || !lacks_nothing);

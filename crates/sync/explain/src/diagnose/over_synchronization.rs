@@ -1,14 +1,14 @@
-//! Needless synchronization as diagnostics.
+//! Turns synchronization that is not needed into diagnostics.
 
 use lavascope_diag::{Diagnostic, DiagnosticLocation, Fix, Property, Severity};
 
 use crate::fix::change::{bits_text, location_text};
 use crate::{OverSynchronization, ProgramNames, RedundantSync, Removal};
 
-/// The code of synchronization that nobody needs.
+/// The code of synchronization that is not needed.
 pub const OVER_SYNCHRONIZATION: &str = "SYNC-OVER-SYNCHRONIZATION";
 
-/// Everything that was found needless, the most needless work first.
+/// One diagnostic for each finding. The operation that orders the most accesses comes first.
 pub fn diagnose_over_synchronization(found: &OverSynchronization, names: &dyn ProgramNames) -> Vec<Diagnostic> {
     found.redundant.iter().map(|it| diagnostic(it, names)).collect()
 }
@@ -31,7 +31,7 @@ fn diagnostic(redundant_sync: &RedundantSync, names: &dyn ProgramNames) -> Diagn
     Diagnostic {
         locations: vec![DiagnosticLocation::new("operation", site.clone(), site)],
         properties: vec![Property { key: "accesses", value: redundant_sync.accesses.to_string() }],
-        // Each was taken away by itself, and the program checked again.
+        // The search removed this operation alone, and checked the program again.
         fixes: vec![Fix { is_verified: true, ..Fix::advice(format!("remove {removed}")) }],
         ..Diagnostic::new(OVER_SYNCHRONIZATION, Severity::Performance, message)
     }

@@ -1,4 +1,4 @@
-//! Races of events as diagnostics.
+//! Turns races between event commands into diagnostics (`synchronization-events`).
 
 use lavascope_diag::{Diagnostic, DiagnosticObject, Severity};
 use lavascope_sync_ir::{Program, ProgramLocation};
@@ -8,12 +8,12 @@ use crate::ProgramNames;
 use crate::follow::dependency::recorded_location;
 use lavascope_engine::{EventRace, EventRaceKind};
 
-/// Races that were found, those with the same cause once, with their number.
+/// The diagnostics of the given races: one for each cause, with the number of executions.
 pub fn diagnose_races(program: &Program, found: &[EventRace], names: &dyn ProgramNames) -> Vec<Diagnostic> {
     race_causes(program, found).into_iter().map(|(it, count)| diagnostic(program, it, count, names)).collect()
 }
 
-/// The first race of each cause, and how many there were.
+/// The first race of each cause, and how often it occurred.
 pub fn race_causes<'a>(program: &Program, found: &'a [EventRace]) -> Vec<(&'a EventRace, u64)> {
     let of = |place: &ProgramLocation| recorded_location(program, place).ok_or_else(|| place.clone());
     let key = |it: &EventRace| (it.kind, it.event, of(&it.at), of(&it.prior));
@@ -27,19 +27,20 @@ pub fn race_causes<'a>(program: &Program, found: &'a [EventRace]) -> Vec<(&'a Ev
     firsts
 }
 
-/// The code of a race, for the function that comes last: its version counts.
+/// The code of a race. It contains the function of the later command, so versions 1 and 2 have
+/// different codes.
 pub fn race_code(kind: EventRaceKind, function: &str) -> String {
     match kind {
         EventRaceKind::SetAfterReset => format!("SYNC-{function}-reset-race"),
         EventRaceKind::SetAfterSet => format!("SYNC-{function}-set-race"),
         EventRaceKind::SetAfterWait => format!("SYNC-{function}-wait"),
-        // These two have one code for all versions.
+        // These two have one code for both versions.
         EventRaceKind::ResetAfterSet => "SYNC-vkCmdResetEvent-set-race".to_owned(),
         EventRaceKind::WaitAfterRace => "SYNC-vkCmdWaitEvents-unsynchronized-setops".to_owned(),
     }
 }
 
-/// What is wrong, and what is to be done.
+/// The message of a race, and the text of its fix.
 pub fn race_texts(kind: EventRaceKind, function: &str, prior: &str, event: &str) -> (String, String) {
     let race = "Nothing decides which of the two comes first, so nobody knows whether the event is set behind them.";
     let message = match kind {
@@ -76,7 +77,7 @@ pub fn race_texts(kind: EventRaceKind, function: &str, prior: &str, event: &str)
     (message, fix)
 }
 
-/// The same in one short line.
+/// The title of a race, in one short line.
 pub fn race_title(kind: EventRaceKind, event: &str) -> String {
     match kind {
         EventRaceKind::SetAfterReset => format!("set of {event} races with an earlier reset"),

@@ -1,15 +1,17 @@
 //! Finds hazards of load, store and resolve operations outside of the render area.
 //!
-//! There an implementation may read such texels and write them back unchanged, or leave them alone
-//! (`renderpass-load-operations`, `renderpass-store-operations`).
+//! Outside of the render area, an implementation may read the texels and write them back unchanged,
+//! or not access them (`renderpass-load-operations`, `renderpass-store-operations`).
 
 use lavascope_sync_ir::{Command, Hazard, ImageRegion, Region, RenderPass, RenderPassId, Subpass};
 
 use super::certainty::overlaps;
 
-/// Whether a hazard is about a load, store or resolve operation, and lies outside of the render area.
+/// Whether a hazard is caused by a load, store or resolve operation, and its region lies outside of
+/// the render area.
 ///
-/// `command` has the commands of the command buffer that are no actions, by their index; `index` is that of the access.
+/// `command` returns the command with an index in the command buffer, unless it is an action
+/// command. `index` is the index of the accessing command.
 pub fn is_beside_render_area<'c>(
     command: impl Fn(usize) -> Option<&'c Command>,
     index: usize,
@@ -36,7 +38,7 @@ pub fn is_beside_render_area<'c>(
             let resolves = rendering.attachments.iter().filter_map(|it| it.resolve.as_ref()).map(|it| &it.view);
             (rendering.attachments.iter().map(|it| &it.view).chain(resolves).collect::<Vec<_>>(), rendering.area)
         }
-        // Layout transitions are about whole attachments.
+        // Layout transitions access whole attachments.
         Some(Command::BeginRenderPass { pass: id, views, area }) => {
             let own = pass(*id);
             let is_changed = |index: usize| own.is_none_or(|it| changes_layout(it, index));

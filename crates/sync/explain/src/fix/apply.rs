@@ -1,4 +1,4 @@
-//! Makes a changed copy of a program, and says where its places went.
+//! Applies a change to a copy of a program, and maps locations to the changed program.
 
 use lavascope_sync_ir::{
     Barrier, Command, CommandBufferId, Dependency, DependencyTarget, HostStep, Program, ProgramLocation, SemaphoreId,
@@ -8,7 +8,7 @@ use lavascope_sync_ir::{
 use super::change::{BatchLocation, HostWait, ProgramChange};
 use crate::{BatchSemaphoreLocation, OperationLocation};
 
-/// The program with the change; none if it does not fit.
+/// The program with the change. None if the change does not fit the program.
 pub(crate) fn apply(program: &Program, change: &ProgramChange) -> Option<Program> {
     let mut changed = program.clone();
     let item = &mut changed;
@@ -56,7 +56,7 @@ pub(crate) fn apply(program: &Program, change: &ProgramChange) -> Option<Program
     Some(changed)
 }
 
-/// Where a place of a program is after a change.
+/// The location of a command or a step after a change.
 pub(crate) fn location_after_change(
     program: &Program,
     change: &ProgramChange,
@@ -89,7 +89,7 @@ fn index_after_insert(index: u32, before: u32) -> u32 {
     if index >= before { index + 1 } else { index }
 }
 
-/// The command buffers that a place lies in, outermost first.
+/// The command buffers that contain a location, outermost first.
 pub(crate) fn buffers_of(program: &Program, place: &ProgramLocation) -> Vec<CommandBufferId> {
     let ProgramLocation::Command(at) = place else { return Vec::new() };
     let Some(HostStep::Submit { batches, .. }) = program.steps.get(at.step as usize) else { return Vec::new() };
@@ -118,7 +118,7 @@ pub(crate) fn union(left: SyncScope, right: SyncScope) -> SyncScope {
     join(left, right)
 }
 
-/// Changes the masks of an operation, wherever they are kept.
+/// Changes the masks of an operation in the program.
 pub(crate) fn edit(
     program: &mut Program,
     site: OperationLocation,
@@ -166,7 +166,7 @@ pub(crate) fn edit(
     Some(())
 }
 
-/// Version 1: the stages belong to the command, the accesses to its dependencies.
+/// In version 1, the command has the stage masks, and its dependencies have the access masks.
 fn edit_version_1(
     src_stages: &mut u64,
     dst_stages: &mut u64,
@@ -231,7 +231,7 @@ fn command_at(program: &mut Program, buffer: CommandBufferId, command: u32) -> O
     program.command_buffers.get_mut(buffer.0 as usize)?.commands.get_mut(command as usize)
 }
 
-/// What a dependency is about.
+/// The target of a dependency: global memory, a resource, or a transition.
 fn dependency_target_at(program: &mut Program, site: OperationLocation) -> Option<&mut DependencyTarget> {
     let (OperationLocation::Barrier { buffer, command, dependency: element }
     | OperationLocation::Event { buffer, command, dependency: element, .. }) = site

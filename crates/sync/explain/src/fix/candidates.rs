@@ -1,4 +1,4 @@
-//! Changes that might fix a hazard, made from what its explanation says is missing.
+//! Creates changes that may fix a hazard, from the gaps in its explanation.
 
 use std::collections::BTreeMap;
 
@@ -20,7 +20,7 @@ use crate::{
 
 const ALL_COMMANDS: u64 = PipelineStageFlags2::ALL_COMMANDS.0;
 
-/// All of them, the smallest first.
+/// All candidates, the smallest first.
 pub(crate) fn candidates(
     timeline: &ExecutionTimeline<'_>,
     explanations: &[(AccessPair, Explanation)],
@@ -47,7 +47,8 @@ pub(crate) fn candidates(
     found
 }
 
-/// What is easier to understand comes first: stages of the two commands, and not those of what lies between.
+/// A fix with stages of the two commands is easier to understand. A fix with stages of operations
+/// between them gets this penalty.
 const FOREIGN_STAGE_SIZE: u32 = 4;
 
 fn names_other_stage(fix: &ProgramFix, own_stages: u64) -> bool {
@@ -57,10 +58,10 @@ fn names_other_stage(fix: &ProgramFix, own_stages: u64) -> bool {
     })
 }
 
-/// The dependency that has exactly the two accesses in its scopes.
+/// The scopes that include exactly the two accesses.
 fn direct_scope(explanation: &Explanation) -> SyncScope {
     let stage = |it: &ExplainedAccess| if it.stage == 0 { ALL_COMMANDS } else { it.stage };
-    // Reads need no more than order.
+    // After a read, an execution dependency is enough (`synchronization-dependencies-execution`).
     let memory = |access: u64| if explanation.prior.is_write { access } else { 0 };
     SyncScope {
         src_stages: stage(&explanation.prior),
@@ -70,13 +71,15 @@ fn direct_scope(explanation: &Explanation) -> SyncScope {
     }
 }
 
-/// All commands stand for every other stage.
+/// If a mask contains all commands, the other stages are redundant.
 fn collapse_to_all_commands(stages: u64) -> u64 {
     if stages & ALL_COMMANDS != 0 { ALL_COMMANDS } else { stages }
 }
 
-/// An operation that misses the earlier access goes on where another that has it ends. Where both accesses have stages
-/// of their own, a fix names those instead.
+/// Continues a dependency chain: an operation whose first scope lacks the earlier access gets a
+/// stage from the second scope of an operation that has it (`synchronization-dependencies-chains`).
+/// If both accesses have stages, a fix with their own stages is better, so only semaphores are
+/// continued.
 fn chains(explanations: &[(AccessPair, Explanation)]) -> Vec<Vec<ProgramChange>> {
     let mut found = Vec::new();
     let Some((_, explanation)) = explanations.first() else { return found };
@@ -101,7 +104,7 @@ fn chains(explanations: &[(AccessPair, Explanation)]) -> Vec<Vec<ProgramChange>>
     found
 }
 
-/// What operations that are there lack.
+/// Adds the missing bits to existing operations.
 fn bits(explanations: &[(AccessPair, Explanation)]) -> Vec<Vec<ProgramChange>> {
     let mut sites: BTreeMap<OperationLocation, SyncScope> = BTreeMap::new();
     for explanation in explanations.iter().flat_map(|it| &it.1.operations) {
@@ -125,7 +128,8 @@ fn bits(explanations: &[(AccessPair, Explanation)]) -> Vec<Vec<ProgramChange>> {
     sites.into_iter().map(|(site, bits)| vec![ProgramChange::AddBits { location: site, bits }]).collect()
 }
 
-/// Barriers on another part of the same resource: a larger part, and the bits that they lack.
+/// Extends existing barriers on another region of the same resource, and adds the bits that they
+/// lack.
 fn ranges(explanations: &[(AccessPair, Explanation)]) -> Vec<Vec<ProgramChange>> {
     let mut found: BTreeMap<OperationLocation, (ProgramChange, SyncScope)> = BTreeMap::new();
     for (_, explanation) in explanations {
@@ -152,7 +156,7 @@ fn ranges(explanations: &[(AccessPair, Explanation)]) -> Vec<Vec<ProgramChange>>
     found.into_iter().map(changes).collect()
 }
 
-/// The smallest region around two of the same resource.
+/// The smallest region that includes both regions.
 fn bounding_region(left: &Region, right: &Region) -> Option<Region> {
     match (left, right) {
         (Region::Buffer(left), Region::Buffer(right)) => {
@@ -164,7 +168,7 @@ fn bounding_region(left: &Region, right: &Region) -> Option<Region> {
             all.components.0 |= right.components.0;
             all.mips = left.mips.start.min(right.mips.start)..left.mips.end.max(right.mips.end);
             all.layers = left.layers.start.min(right.layers.start)..left.layers.end.max(right.layers.end);
-            // A barrier is about whole subresources.
+            // An image barrier covers whole subresources (`synchronization-image-memory-barriers`).
             all.area = None;
             Some(Region::Image(all))
         }
@@ -172,7 +176,7 @@ fn bounding_region(left: &Region, right: &Region) -> Option<Region> {
     }
 }
 
-/// A new barrier: in front of the later access, or behind the earlier one.
+/// Inserts a new barrier before the later access or after the earlier access.
 fn barriers(program: &Program, explanation: &Explanation, scope: SyncScope) -> Vec<Vec<ProgramChange>> {
     if explanation.later.agent != explanation.prior.agent || !matches!(explanation.later.agent, Agent::Queue(_)) {
         return Vec::new();
@@ -197,15 +201,18 @@ fn barriers(program: &Program, explanation: &Explanation, scope: SyncScope) -> V
     found
 }
 
-/// The command in front of which a barrier comes before a place, outside of every render pass.
+/// The command before which a barrier must be inserted to come before a location. It is outside of
+/// render passes.
 fn point_before(program: &Program, place: &ProgramLocation) -> Option<(CommandBufferId, u32)> {
     insertion_point(program, place, render_pass_open_at, |index| index)
 }
 
-/// The same behind a place.
+/// The command before which a barrier must be inserted to come after a location. It is outside of
+/// render passes.
 fn point_after(program: &Program, place: &ProgramLocation) -> Option<(CommandBufferId, u32)> {
     let close = |commands: &[Command], index: usize| {
-        // The command that ends a render pass is inside of it too.
+        // The commands that begin and end a render pass access its attachments, so they count as
+        // inside.
         let open = render_pass_open_at(commands, index).or_else(|| is_begin(commands.get(index)?).then_some(index))?;
         let end = commands.iter().skip(open + 1).position(is_end)?;
         Some(open + 1 + end + 1)
@@ -213,7 +220,8 @@ fn point_after(program: &Program, place: &ProgramLocation) -> Option<(CommandBuf
     insertion_point(program, place, close, |index| index + 1)
 }
 
-/// Looks at the outermost command buffer first: a render pass that is open there is open for all inside.
+/// Searches from the outermost command buffer, because a render pass that is open there is open in
+/// all secondary command buffers too.
 fn insertion_point(
     program: &Program,
     place: &ProgramLocation,
@@ -231,7 +239,7 @@ fn insertion_point(
     Some((*buffers.last()?, outside(*at.path.last()?)))
 }
 
-/// Where the render pass began that is open at a command.
+/// The index of the command that began the render pass that is open at a command.
 fn render_pass_open_at(commands: &[Command], index: usize) -> Option<usize> {
     let begin = commands[..index.min(commands.len())].iter().rposition(is_begin)?;
     (!commands[begin..index.min(commands.len())].iter().any(is_end)).then_some(begin)
@@ -245,7 +253,8 @@ fn is_end(command: &Command) -> bool {
     matches!(command, Command::EndRenderPass | Command::EndRendering)
 }
 
-/// A new subpass dependency; where both are in one subpass, one on itself and a barrier inside.
+/// Adds a new subpass dependency. If both accesses are in one subpass, adds a self-dependency and a
+/// barrier inside the subpass (`synchronization-pipeline-barriers-subpass-self-dependencies`).
 fn subpasses(
     timeline: &ExecutionTimeline<'_>,
     pair: &AccessPair,
@@ -267,7 +276,8 @@ fn subpasses(
     let Some(Command::BeginRenderPass { pass, .. }) = command else { return inside_rendering(explanation, scope) };
     let mut scope = scope;
     if at.role == AccessRole::Transition {
-        // It stands in for the implicit dependency, which had all attachments in its scopes.
+        // An explicit dependency replaces the implicit one, whose scopes include all attachment
+        // accesses. The new one must include them too (`VkSubpassDependency`).
         let implicit = SyncScope { dst_stages: ALL_COMMANDS, dst_access: ATTACHMENTS, ..SyncScope::default() };
         let outgoing = SyncScope { src_stages: ALL_COMMANDS, src_access: ATTACHMENTS, ..SyncScope::default() };
         scope = union(scope, if dst.is_some() { implicit } else { outgoing });
@@ -287,7 +297,7 @@ fn subpasses(
     vec![if declared { vec![barrier] } else { vec![add, barrier] }]
 }
 
-/// A barrier inside of rendering without a render pass.
+/// Inserts a barrier inside dynamic rendering.
 fn inside_rendering(explanation: &Explanation, scope: SyncScope) -> Vec<Vec<ProgramChange>> {
     let Some((buffer, before)) = explanation.later.recorded_at.filter(|_| explanation.is_inside_one_instance) else {
         return Vec::new();
@@ -299,7 +309,7 @@ fn inside_rendering(explanation: &Explanation, scope: SyncScope) -> Vec<Vec<Prog
 
 const ATTACHMENTS: u64 = crate::follow::render_pass::ATTACHMENT_ACCESSES;
 
-/// A semaphore from one queue to the other, or to or from the presentation engine.
+/// Adds a semaphore from one queue to another, or to or from the presentation engine.
 fn added_semaphores(program: &Program, explanation: &Explanation, scope: SyncScope) -> Vec<Vec<ProgramChange>> {
     let batch = |place: &ProgramLocation| match place {
         ProgramLocation::Command(at) => Some(BatchLocation { step: at.step, batch: at.batch }),
@@ -331,7 +341,7 @@ fn added_semaphores(program: &Program, explanation: &Explanation, scope: SyncSco
     }
 }
 
-/// Waits for the presentation engine to be done with an image.
+/// Waits until the presentation engine has released an image (`vkAcquireNextImageKHR`).
 fn acquires(program: &Program, explanation: &Explanation, wait: BatchLocation, at: u64) -> Vec<Vec<ProgramChange>> {
     let ProgramLocation::Step(from) = explanation.prior.executed_at else { return Vec::new() };
     let mut found = Vec::new();
@@ -347,7 +357,7 @@ fn acquires(program: &Program, explanation: &Explanation, wait: BatchLocation, a
     found
 }
 
-/// The host waits, and what was written is made available to it.
+/// Adds a wait of the host, a barrier that makes the earlier writes available to the host, or both.
 fn added_host_waits(
     program: &Program,
     explanation: &Explanation,

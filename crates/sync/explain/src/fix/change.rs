@@ -1,4 +1,4 @@
-//! What a fix changes, as data and in words.
+//! The changes of a fix, as data and in words.
 
 use lavascope_abi::PipelineStageFlags2;
 use lavascope_sync_ir::{
@@ -9,7 +9,7 @@ use lavascope_sync_ir::{
 use crate::text::api_names::{access_names, stage_names};
 use crate::{BatchSemaphoreLocation, OperationLocation, ProgramNames};
 
-/// A change to a program, or a few that belong together.
+/// One or more changes that together fix a hazard.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ProgramFix {
     pub changes: Vec<ProgramChange>,
@@ -17,18 +17,19 @@ pub struct ProgramFix {
 
 #[derive(Clone, Debug, PartialEq)]
 pub enum ProgramChange {
-    /// Bits are added to the masks of an operation that is there.
+    /// Adds bits to the masks of an existing operation.
     AddBits {
         location: OperationLocation,
         bits: SyncScope,
     },
-    /// A barrier that is there gets a larger part of its resource.
+    /// Extends the range of an existing barrier.
     ExtendRange {
         location: OperationLocation,
         resource: ResourceId,
         region: Region,
     },
-    /// A barrier of version 2 is put in front of a command. Inside rendering it needs a feature of the device.
+    /// Inserts a `vkCmdPipelineBarrier2` before a command. Inside dynamic rendering, the barrier
+    /// needs a device feature.
     InsertBarrier {
         buffer: CommandBufferId,
         before: u32,
@@ -39,33 +40,33 @@ pub enum ProgramChange {
         pass: RenderPassId,
         dependency: SubpassDependency,
     },
-    /// A new binary semaphore: one batch signals, another waits.
+    /// Adds a binary semaphore. One batch signals it, and another batch waits for it.
     AddSemaphore {
         signal: BatchLocation,
         signal_stages: u64,
         wait: BatchLocation,
         wait_stages: u64,
     },
-    /// A new binary semaphore that a present waits for.
+    /// Adds a binary semaphore. A batch signals it, and a present waits for it.
     AddPresentWait {
         signal: BatchLocation,
         signal_stages: u64,
         present: u32,
     },
-    /// A batch waits for a semaphore that is signaled already.
+    /// Adds a wait for an existing semaphore to a batch.
     AddWait {
         semaphore: SemaphoreId,
         wait: BatchLocation,
         wait_stages: u64,
     },
-    /// The host waits before one of its steps.
+    /// Inserts a wait of the host before a step.
     InsertHostWait {
         before: u32,
         wait: HostWait,
     },
 }
 
-/// A batch: the step that submits it, and its place there.
+/// The step that submits a batch, and the index of the batch in it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BatchLocation {
     pub step: u32,
@@ -79,12 +80,13 @@ pub enum HostWait {
 }
 
 impl ProgramFix {
-    /// How much must be written: a bit is less than a new operation, and that less than a new object.
+    /// The size of a fix. A bit is smaller than a new operation, and a new operation is smaller
+    /// than a new object.
     pub fn size(&self) -> u32 {
         self.changes.iter().map(ProgramChange::size).sum()
     }
 
-    /// Whether another fix is the same barrier elsewhere.
+    /// Whether another fix inserts the same barrier at another location.
     pub(crate) fn is_same_barrier(&self, other: &ProgramFix) -> bool {
         match (&self.changes[..], &other.changes[..]) {
             (
@@ -168,7 +170,8 @@ impl ProgramChange {
     }
 }
 
-/// `vkQueuePresentKHR, call 9 of thread 1`; where a step has another name, the function comes before it.
+/// The name of a present: `vkQueuePresentKHR, call 9 of thread 1`. If the name of the step does not
+/// begin with the function, the function comes first.
 fn present_text(present: u32, names: &dyn ProgramNames) -> String {
     let (function, step) = (names.function(&ProgramLocation::Step(present), 0), names.step(present));
     if step.starts_with(&function) { step } else { format!("{function} of {step}") }
@@ -193,12 +196,12 @@ fn barrier_text(dependency: &Dependency, names: &dyn ProgramNames) -> String {
 fn count(scope: &SyncScope) -> u32 {
     let masks = [scope.src_stages, scope.src_access, scope.dst_stages, scope.dst_access];
     let stages = [scope.src_stages, scope.dst_stages];
-    // Waiting for everything is more than waiting for one stage.
+    // A wait for all commands counts more than a wait for one stage.
     let wide = stages.iter().filter(|it| *it & PipelineStageFlags2::ALL_COMMANDS.0 != 0).count() as u32;
     masks.iter().map(|it| it.count_ones()).sum::<u32>() + wide
 }
 
-/// A barrier on everything says the least.
+/// A global barrier is the shortest to write.
 fn part_size(what: &DependencyTarget) -> u32 {
     if matches!(what, DependencyTarget::Global) { 0 } else { 2 }
 }
@@ -215,7 +218,8 @@ fn masks_text(scope: &SyncScope) -> String {
     parts.join(", ")
 }
 
-/// Bits of the masks of an operation, with the word between them and a mask: `to`, or `from`.
+/// The mask bits of an operation in words. `word` stands between the bits and the mask: `to` or
+/// `from`.
 pub(crate) fn bits_text(bits: &SyncScope, site: OperationLocation, word: &str, names: &dyn ProgramNames) -> String {
     let mut parts = Vec::new();
     if let OperationLocation::Semaphore { signal, wait } = site {

@@ -1,4 +1,4 @@
-//! A fix as data: what is changed, where, and the lines that go and come.
+//! A fix as data: the changed object, its location, and the lines before and after the change.
 
 use lavascope_abi::PipelineStageFlags2;
 use lavascope_diag::{Fix, FixChange, FixEdit};
@@ -9,7 +9,8 @@ use crate::text::api_names::{access_names, stage_names};
 use crate::{OperationLocation, ProgramNames, SyncOperation};
 
 impl ProgramFix {
-    /// The fix for a diagnostic; verified, since nobody keeps others. The operations are those between the two accesses.
+    /// The fix for a diagnostic. It is always verified, because the search drops other fixes.
+    /// `operations` are those between the two accesses.
     pub(crate) fn describe(&self, operations: &[SyncOperation], names: &dyn ProgramNames) -> Fix {
         let changes = self.changes.iter().map(|it| it.describe(operations, names)).collect();
         Fix { text: self.text(names), is_verified: true, changes }
@@ -73,7 +74,7 @@ impl ProgramChange {
 }
 
 impl ProgramChange {
-    /// A signal and a wait that are new, or a wait alone.
+    /// Describes a new signal with a new wait, or a new wait alone.
     fn describe_semaphore(&self, names: &dyn ProgramNames) -> FixChange {
         let batch = |it: BatchLocation| names.batch(it.step, it.batch);
         let waits = |text: String| added("pWaitSemaphores", text);
@@ -121,7 +122,7 @@ fn in_object(place: String, edits: Vec<FixEdit>) -> FixChange {
     FixChange { target: "the render pass".to_owned(), place, stack: 0, edits }
 }
 
-/// A change of an operation that is there.
+/// A change of an existing operation.
 fn at_location(location: OperationLocation, edits: Vec<FixEdit>, names: &dyn ProgramNames) -> FixChange {
     let (target, place, stack) = match location {
         OperationLocation::Barrier { buffer, command, .. } => {
@@ -143,7 +144,7 @@ fn at_location(location: OperationLocation, edits: Vec<FixEdit>, names: &dyn Pro
     FixChange { target: target.to_owned(), place, stack, edits }
 }
 
-/// Bits that are added to masks.
+/// The edits that add bits to the masks of an operation.
 fn mask_edits(location: OperationLocation, given: Option<SyncScope>, bits: SyncScope) -> Vec<FixEdit> {
     let fields = match location {
         OperationLocation::Semaphore { .. } => ["signal stageMask", "", "wait stageMask", ""],
@@ -152,7 +153,7 @@ fn mask_edits(location: OperationLocation, given: Option<SyncScope>, bits: SyncS
     let masks = |it: SyncScope| [it.src_stages, it.src_access, it.dst_stages, it.dst_access];
     let (given, bits) = (given.map(masks), masks(bits));
     let is_stage = [true, false, true, false];
-    // In these nothing happens, whatever else is in the mask.
+    // These stages execute nothing, so they are redundant next to other stages.
     let idle = [PipelineStageFlags2::TOP_OF_PIPE.0, 0, PipelineStageFlags2::BOTTOM_OF_PIPE.0, 0];
     let mut edits = Vec::new();
     for place in (0..4).filter(|it| bits[*it] != 0) {
@@ -161,7 +162,7 @@ fn mask_edits(location: OperationLocation, given: Option<SyncScope>, bits: SyncS
         if before.is_some_and(|it| it & bits[place] == bits[place]) {
             continue;
         }
-        // What was there comes first, whatever groups the two make together.
+        // The existing bits come first, then the added bits.
         let after = match before.map(|it| it & !idle[place]).filter(|it| *it != 0) {
             Some(mask) => format!("{} | {}", name(mask), name(bits[place] & !mask)),
             None => name(bits[place]),
@@ -171,7 +172,7 @@ fn mask_edits(location: OperationLocation, given: Option<SyncScope>, bits: SyncS
     edits
 }
 
-/// The fields of a barrier that is new.
+/// The fields of a new barrier.
 fn barrier_edits(dependency: &Dependency, names: &dyn ProgramNames) -> Vec<FixEdit> {
     let what = match &dependency.target {
         DependencyTarget::Global => "VkMemoryBarrier2".to_owned(),
@@ -186,7 +187,7 @@ fn barrier_edits(dependency: &Dependency, names: &dyn ProgramNames) -> Vec<FixEd
     std::iter::once(added("vkCmdPipelineBarrier2", what)).chain(scope_edits(&dependency.scope)).collect()
 }
 
-/// All masks of a dependency that is new.
+/// All masks of a new dependency.
 fn scope_edits(scope: &SyncScope) -> Vec<FixEdit> {
     let access = |field, mask: u64| (mask != 0).then(|| added(field, spaced(access_names(mask))));
     [

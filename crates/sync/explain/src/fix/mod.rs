@@ -1,4 +1,4 @@
-//! Changes that would make a hazard safe, and synchronization that nobody needs.
+//! Proposes changes that remove a hazard, and finds synchronization that is not needed.
 
 pub(crate) mod apply;
 pub(crate) mod candidates;

@@ -1,4 +1,5 @@
-//! Weakens correct programs bit by bit: the explanation must name the operation that was weakened.
+//! Tests the explanations: removes single bits from the synchronization of correct programs. The
+//! explanation must name the weakened operation.
 
 use super::redundant_sync::RemovableSync;
 use lavascope_sim::programs::{ProgramFeatures, random_program};
@@ -8,14 +9,14 @@ use super::redundant_sync::{Removal, single_bits, sync_locations, without_sync};
 use crate::{CoverageGap, Explainer, OperationLocation, ScopeCoverage, SyncOperation};
 use lavascope_engine::check;
 
-/// What explanations say about what was weakened.
+/// How well explanations blame the weakened operations.
 #[derive(Debug, Default)]
 struct ExplanationScore {
-    /// Weakened programs that have hazards.
+    /// The weakened programs that have hazards.
     all: usize,
-    /// Of these, where an explanation names the operation,
+    /// Those of `all` where an explanation names the weakened operation.
     named: usize,
-    /// and says that just that side of it is lacking.
+    /// Those of `named` where the explanation also blames the mask with the removed bit.
     blamed: usize,
 }
 
@@ -39,7 +40,7 @@ fn score(kinds: ProgramFeatures, programs: u64) -> ExplanationScore {
     score
 }
 
-/// What explanations say of the operation that was weakened.
+/// The weakened operation, as the explanations describe it.
 fn operations(program: &Program, found: &[Hazard], site: OperationLocation) -> Vec<SyncOperation> {
     let explainer = Explainer::new(program);
     let explanations = found.iter().filter_map(|it| explainer.explain(it));
@@ -49,7 +50,8 @@ fn operations(program: &Program, found: &[Hazard], site: OperationLocation) -> V
 
 fn blames_bits(gap: CoverageGap, bits: SyncScope) -> bool {
     match gap {
-        // Without its stage an access is not in the access scope either.
+        // An access without its stage is not in the access scope either
+        // (`synchronization-dependencies-access-scopes`).
         CoverageGap::SourceStage => bits.src_stages != 0,
         CoverageGap::SourceAccess => bits.src_access != 0,
         CoverageGap::DestinationStage | CoverageGap::WaitStages => bits.dst_stages != 0,
@@ -58,7 +60,8 @@ fn blames_bits(gap: CoverageGap, bits: SyncScope) -> bool {
     }
 }
 
-/// A weakened site knows one end of a semaphore, and not where an event was set.
+/// Whether an operation of an explanation is the weakened one. The location of a weakened semaphore
+/// has only the signal or the wait, and that of an event has no set.
 fn is_same(own: OperationLocation, weakened: OperationLocation) -> bool {
     match (own, weakened) {
         (
@@ -68,7 +71,7 @@ fn is_same(own: OperationLocation, weakened: OperationLocation) -> bool {
         (OperationLocation::Semaphore { signal, wait }, OperationLocation::Semaphore { signal: s, wait: w }) => {
             s.is_some() && signal == s || w.is_some() && wait == w
         }
-        // The masks of a whole command of version 1 are those of its elements too.
+        // In version 1, the masks of the command are also those of its dependencies.
         (
             OperationLocation::Barrier { buffer, command, .. },
             OperationLocation::Barrier { buffer: b, command: c, dependency: None },

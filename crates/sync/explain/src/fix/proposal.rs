@@ -1,4 +1,4 @@
-//! Fixes of a hazard that have been tried: the program was checked again with each of them.
+//! Proposes verified fixes: the program is checked again with each of them.
 
 use std::collections::HashSet;
 
@@ -11,27 +11,27 @@ use crate::follow::access_pair::{AccessPair, pairs_of_hazard};
 use crate::{AccessDetail, Agent, Explainer, Explanation, SyncOperation};
 use lavascope_engine::check;
 
-/// What can be done about a hazard.
+/// The fixes of a hazard.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Proposal {
-    /// Verified, the smallest first.
+    /// The verified fixes, the smallest first.
     pub fixes: Vec<ProgramFix>,
-    /// How many changes were tried.
+    /// The number of candidates that were checked.
     pub tried: usize,
-    /// Between the two accesses: what the fixes change is among them.
+    /// The operations between the two accesses. The fixes refer to them.
     pub operations: Vec<SyncOperation>,
-    /// Why there is none.
+    /// The reason and the advice, if there is no fix.
     pub no_fix_reason: Option<String>,
 }
 
-/// The changes that make a hazard, and all between the same two commands on the same resource, go away without making
-/// a new one.
+/// Finds the changes that remove a hazard and cause no new hazard. A change must also remove the
+/// other hazards between the same two commands on the same resource.
 pub fn propose(program: &Program, found: &Hazard) -> Proposal {
     Explainer::new(program).propose(found, &check(program))
 }
 
 impl Explainer<'_> {
-    /// The same with what is found in the program at hand.
+    /// Like [`propose`], with the hazards of the program as `all`.
     pub fn propose(&self, found: &Hazard, all: &[Hazard]) -> Proposal {
         let explanations: Vec<(AccessPair, Explanation)> = self.explanations(found, all);
         let candidates = candidates(&self.timeline, &explanations);
@@ -49,7 +49,7 @@ impl Explainer<'_> {
         Proposal { fixes, tried, operations, no_fix_reason: why_not }
     }
 
-    /// Of every hazard between the same two commands on the same resource.
+    /// The explanations of every hazard between the same two commands on the same resource.
     fn explanations(&self, found: &Hazard, all: &[Hazard]) -> Vec<(AccessPair, Explanation)> {
         let same = all.iter().filter(|it| hazard_key(it) == hazard_key(found));
         let pairs = same.flat_map(|it| pairs_of_hazard(&self.timeline, it));
@@ -64,8 +64,8 @@ impl Explainer<'_> {
     }
 }
 
-/// Which hazards are the same to a fix. The kind is not part of it: a race that becomes an ordinary hazard is still
-/// there.
+/// Hazards with the same key are the same for a fix. The kind is not in the key, because a race
+/// that becomes an ordinary hazard is not fixed.
 fn hazard_key(hazard: &Hazard) -> (&ProgramLocation, &ProgramLocation, ResourceId) {
     (&hazard.at, &hazard.prior, hazard.resource)
 }
@@ -87,7 +87,7 @@ fn fixes_hazard(program: &Program, all: &[Hazard], found: &Hazard, fix: &Program
     check(&changed).iter().all(|it| known.contains(&(it.at.clone(), it.prior.clone(), it.resource)))
 }
 
-/// What is to be done where no operation helps: the program has to be built otherwise.
+/// The advice if no change of the synchronization helps: the program needs another structure.
 fn no_fix_reason(explanation: Option<&Explanation>, tried: usize) -> String {
     let Some(other) = explanation else {
         return "the two accesses could not be found in the program".to_owned();

@@ -1,4 +1,5 @@
-//! Synchronization that nobody needs: what can be taken away without changing any verdict.
+//! Finds synchronization that is not needed. A part is not needed if the check reports the same
+//! hazards without it.
 
 use lavascope_sync_ir::{
     Barrier, Command, CommandBufferId, DependencyTarget, HostStep, Program, RenderPassId, SyncScope, WaitEvents,
@@ -11,40 +12,42 @@ use lavascope_engine::access::usages::SYNC_TABLES;
 use lavascope_engine::check;
 use lavascope_engine::dependency::scopes::ExpandedScope;
 
-/// How often a program may be checked again.
+/// The maximum number of checks of a program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CheckBudget {
     pub checks_max: usize,
 }
 
-/// What was found, and how much was not looked at.
+/// The findings, and the number of changes that were not checked.
 #[derive(Clone, Debug, PartialEq)]
 pub struct OverSynchronization {
-    /// The most needless work first.
+    /// The operation that orders the most accesses comes first.
     pub redundant: Vec<RedundantSync>,
-    /// Checks that were made.
+    /// The number of checks.
     pub checks: usize,
-    /// Changes that were not tried, because the budget was spent.
+    /// The number of changes that were not checked, because the budget was spent.
     pub untried: usize,
 }
 
-/// Something that can be taken away, by itself: of two barriers that do the same, each is reported, and one is needed.
+/// An operation, or bits of its masks, that can be removed alone. If two barriers do the same, both
+/// are reported, although one of them is needed.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RedundantSync {
     pub location: OperationLocation,
     pub removal: Removal,
-    /// Accesses that it orders and that need no order from it.
+    /// The number of accesses that it orders without need.
     pub accesses: usize,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Removal {
     Whole,
-    /// Bits of its masks.
+    /// Only these bits of its masks.
     Bits(SyncScope),
 }
 
-/// Tries what can be taken away from a program: whole dependencies first, then bits of those that are needed.
+/// Tries to remove parts of the synchronization: whole dependencies first, then single bits of the
+/// dependencies that are needed.
 pub fn find_over_synchronization(program: &Program, budget: CheckBudget) -> OverSynchronization {
     let verdicts = check(program);
     let timeline = ExecutionTimeline::new(program);
@@ -73,12 +76,13 @@ pub fn find_over_synchronization(program: &Program, budget: CheckBudget) -> Over
             }
         }
     }
-    // Stable: what orders as much as another stays in the order of the program.
+    // The sort is stable, so equal findings stay in the order of the program.
     found.redundant.sort_by_key(|it| std::cmp::Reverse(it.accesses));
     found
 }
 
-/// Whether a dependency may go altogether: layout transitions do more than order.
+/// Whether a whole dependency may be removed. A layout transition must stay, because it does more
+/// than order accesses.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Removability {
     Removable,
@@ -92,7 +96,7 @@ pub(crate) struct RemovableSync {
     pub(crate) removability: Removability,
 }
 
-/// Everything that can be made less, with its masks.
+/// All operations that can be weakened, with their masks.
 pub(crate) fn sync_locations(program: &Program) -> Vec<RemovableSync> {
     let mut found = Vec::new();
     for (index, buffer) in program.command_buffers.iter().enumerate() {
@@ -183,7 +187,8 @@ fn command_sites(command: &Command, buffer: CommandBufferId, index: u32, found: 
     }
 }
 
-/// The program without something; places stay what they were.
+/// The program without an operation or without some of its bits. The locations of all commands stay
+/// the same.
 pub(crate) fn without_sync(program: &Program, site: OperationLocation, what: Removal) -> Option<Program> {
     let mut changed = program.clone();
     match what {
@@ -231,7 +236,7 @@ fn minus(left: SyncScope, right: SyncScope) -> SyncScope {
     }
 }
 
-/// Every bit of some masks by itself.
+/// Each bit of the masks alone.
 pub(crate) fn single_bits(scope: SyncScope) -> Vec<SyncScope> {
     let bits = |mask: u64| (0..64).map(|it| 1_u64 << it).filter(move |it| mask & it != 0);
     let none = SyncScope::default;
@@ -241,8 +246,8 @@ pub(crate) fn single_bits(scope: SyncScope) -> Vec<SyncScope> {
     all.chain(bits(scope.dst_access).map(|it| SyncScope { dst_access: it, ..none() })).collect()
 }
 
-/// How many accesses of a queue lie in the scopes of an operation, every time it is executed: those before it that
-/// have to be over, and those behind it that have to wait. None, if one of the two sides is empty.
+/// The number of accesses in the scopes of an operation, over all its executions: earlier accesses
+/// in the first scope and later accesses in the second scope. Zero if one of the two is empty.
 fn ordered_access_count(timeline: &ExecutionTimeline<'_>, site: OperationLocation, scope: SyncScope) -> usize {
     let mut total = 0;
     for (index, moment) in timeline.moments.iter().enumerate() {
@@ -259,7 +264,7 @@ fn ordered_access_count(timeline: &ExecutionTimeline<'_>, site: OperationLocatio
             after += usize::from(at > index && expanded.dst.has(stage));
         }
         total += match site {
-            // The other side is on another queue.
+            // The other scope of a semaphore is on another queue.
             OperationLocation::Semaphore { .. } => before + after,
             _ if before == 0 || after == 0 => 0,
             _ => before + after,

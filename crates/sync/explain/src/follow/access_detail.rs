@@ -1,55 +1,57 @@
-//! What accesses are part of beside their command, and how two of them lie to each other: for messages.
+//! Details of accesses for messages: their origin in the API, and the relation of two accesses.
 
 use lavascope_sync_ir::{LoadOp, Origin, ProgramLocation, RenderPassId, StoreOp};
 
 use crate::OperationLocation;
 
-/// What an access is part of.
+/// The part of a command that makes an access.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AccessDetail {
-    /// Of its command, and what of that it comes from.
+    /// The command itself, with the parameter that causes the access.
     Command(Origin),
     Load(LoadOp),
     Store(StoreOp),
-    /// `VkResolveModeFlagBits`; zero where nobody said.
+    /// `VkResolveModeFlagBits`. Zero if the mode is unknown.
     Resolve(u32),
-    /// A dependency of a barrier or of an event wait.
+    /// The layout transition of a barrier or of an event wait.
     Barrier(OperationLocation),
-    /// Of an attachment that changes its layout for a subpass,
+    /// The layout transition of an attachment before a subpass.
     SubpassTransition(LayoutChange),
-    /// or at the end of its render pass.
+    /// The layout transition of an attachment at the end of its render pass.
     FinalTransition(LayoutChange),
 }
 
-/// `VkImageLayout`.
+/// Two values of `VkImageLayout`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LayoutChange {
     pub old: i32,
     pub new: i32,
 }
 
-/// What an access is in.
+/// The kind of rendering around an access.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum RenderingContext {
     #[default]
     Nothing,
     RenderPass(RenderPassId),
-    /// Rendering without a render pass.
+    /// Dynamic rendering.
     Rendering,
 }
 
-/// What stands between two accesses: this decides when the Khronos layer tells of them, and so how.
+/// When the two accesses come together. The Khronos layer reports the hazard at that time, and
+/// words its message accordingly.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum AccessRelation {
-    /// They are known when the later one is recorded.
+    /// Both accesses are known when the later command is recorded.
     Recorded,
-    /// The later one is in a secondary command buffer, the other came before that was executed.
+    /// The later access is in a secondary command buffer. The earlier access came before
+    /// `vkCmdExecuteCommands` executed it.
     Executed,
-    /// They come together when the later one is submitted.
+    /// The accesses come together when the later one is submitted.
     Submitted,
 }
 
-/// How an access lies to an earlier one.
+/// The relation of an access to an earlier one.
 pub fn relation(at: &ProgramLocation, prior: &ProgramLocation) -> AccessRelation {
     let (ProgramLocation::Command(at), ProgramLocation::Command(prior)) = (at, prior) else {
         return AccessRelation::Submitted;
@@ -57,7 +59,8 @@ pub fn relation(at: &ProgramLocation, prior: &ProgramLocation) -> AccessRelation
     if (at.step, at.batch, at.primary) != (prior.step, prior.batch, prior.primary) {
         return AccessRelation::Submitted;
     }
-    // The way to the command buffer of the later one: what that executes was known to it.
+    // The path to the command buffer of the later access. Accesses of secondary command buffers
+    // that this command buffer executes are known at record time.
     let way = at.path.split_last().map_or(&[][..], |it| it.1);
     if prior.path.starts_with(way) { AccessRelation::Recorded } else { AccessRelation::Executed }
 }
@@ -77,7 +80,7 @@ mod tests {
             (at(0, &[3]), at(0, &[1]), AccessRelation::Recorded),
             (at(0, &[3]), at(1, &[1]), AccessRelation::Submitted),
             (at(0, &[3]), ProgramLocation::Step(0), AccessRelation::Submitted),
-            // Command 3 executes two command buffers.
+            // Command 3 executes two secondary command buffers.
             (at(0, &[4]), at(0, &[3, 0, 2]), AccessRelation::Recorded),
             (at(0, &[3, 0, 2]), at(0, &[1]), AccessRelation::Executed),
             (at(0, &[3, 1, 2]), at(0, &[3, 0, 7]), AccessRelation::Executed),

@@ -1,4 +1,4 @@
-//! Which accesses of a program make up a hazard.
+//! Finds the pairs of accesses that cause a hazard.
 
 use std::ops::Range;
 
@@ -8,14 +8,17 @@ use super::follower::{FollowMode, follow_access};
 use super::timeline::{ExecutionTimeline, TimelineAccess, TimelineAction, TimelineMoment};
 use crate::{AccessRole, AdjacentAccesses};
 
-/// Two accesses that meet: each by its moment and its place among the accesses of that moment.
+/// Two accesses that overlap. Each is the index of its moment, and its index among the accesses of
+/// that moment.
 pub(crate) struct AccessPair {
     pub(crate) prior: (usize, usize),
     pub(crate) later: (usize, usize),
-    /// Addresses of the earlier access, on all of which it fares the same.
+    /// A range of addresses of the earlier access. Each dependency covers it completely or not at
+    /// all.
     pub(crate) memory_range: Range<u64>,
     pub(crate) region: Region,
-    /// Whether they meet in memory only: as resources whose addresses cannot be compared.
+    /// Whether the two resources share memory, but their addresses cannot be compared
+    /// (`resources-memory-aliasing`).
     pub(crate) is_aliased: bool,
     pub(crate) is_covered: bool,
 }
@@ -32,9 +35,9 @@ pub(crate) fn access_at<'t>(
     (timeline_moment, &uses[used])
 }
 
-/// The pairs of accesses of a hazard that nothing makes safe; first the one whose later access happens first, with the
-/// last of what the earlier command did: that is what memory remembers. Should all of them seem safe, they are all
-/// given: the hazard is there.
+/// The unsafe pairs of accesses of a hazard. The first pair has the earliest later access and the
+/// last access of the earlier command, because the engine remembers the last access. If every pair
+/// seems safe, all pairs are returned, because the engine did report the hazard.
 pub(crate) fn pairs_of_hazard(timeline: &ExecutionTimeline<'_>, found: &Hazard) -> Vec<AccessPair> {
     let (at_writes, prior_writes) = writes_of_hazard(found.kind);
     let mut all = Vec::new();
@@ -43,20 +46,21 @@ pub(crate) fn pairs_of_hazard(timeline: &ExecutionTimeline<'_>, found: &Hazard) 
         if at.1.resource != found.resource || intersections(&ranges(timeline, &at), &meet).is_empty() {
             continue;
         }
-        // What an acquire still reads is kept as a write: nothing makes it visible either.
+        // An acquire counts as a write too, because nothing makes it visible either.
         let fits = |it: &TimelineAccess| it.is_write() == prior_writes || it.role == AccessRole::Acquire;
         let is_prior = |it: &LocatedAccess<'_>| it.0.executed_at == found.prior && fits(it.1);
         let priors: Vec<LocatedAccess<'_>> = accesses(timeline).filter(|it| is_prior(it) && it.2.0 < at.2.0).collect();
         all.extend(priors.into_iter().rev().filter_map(|it| first_unsafe_pair(timeline, it, at, &meet, &found.region)));
     }
-    // Another name of the memory counts where its own has nothing to tell.
+    // Accesses through an alias count only after accesses through the same resource.
     all.sort_by_key(|it| it.is_aliased);
     let has_unsafe = all.iter().any(|it| !it.is_covered);
     all.retain(|it| it.is_covered != has_unsafe);
     all
 }
 
-/// The later access of a hazard, without the earlier one: its moment and its place among the accesses of that moment.
+/// The later access of a hazard, without the earlier one: the index of its moment, and its index
+/// among the accesses of that moment.
 pub(crate) fn later_access(timeline: &ExecutionTimeline<'_>, found: &Hazard) -> Option<(usize, usize)> {
     let (at_writes, _) = writes_of_hazard(found.kind);
     let is_later = |access: &LocatedAccess<'_>| {
@@ -71,7 +75,8 @@ pub(crate) fn later_access(timeline: &ExecutionTimeline<'_>, found: &Hazard) -> 
 
 type LocatedAccess<'t> = (&'t TimelineMoment, &'t TimelineAccess, (usize, usize));
 
-/// The two accesses on the first piece of the earlier one on which the later one is not safe, or else on the first.
+/// The pair on the first range of the earlier access on which the later access is unsafe. If no
+/// range is unsafe, the pair on the first range.
 fn first_unsafe_pair(
     timeline: &ExecutionTimeline<'_>,
     prior: LocatedAccess<'_>,
@@ -112,19 +117,19 @@ fn accesses<'t>(timeline: &'t ExecutionTimeline<'_>) -> impl Iterator<Item = Loc
     })
 }
 
-/// Where an access takes place.
+/// The addresses of an access.
 fn ranges(timeline: &ExecutionTimeline<'_>, access: &LocatedAccess<'_>) -> Vec<Range<u64>> {
     timeline.addresses(access.2.0).ranges(access.1.resource, &access.1.region)
 }
 
-/// What two lists of ranges have in common.
+/// The intersections of two lists of ranges.
 pub(crate) fn intersections(left: &[Range<u64>], right: &[Range<u64>]) -> Vec<Range<u64>> {
     let common = |a: &Range<u64>, b: &Range<u64>| a.start.max(b.start)..a.end.min(b.end);
     let all = left.iter().flat_map(|a| right.iter().map(move |b| common(a, b)));
     all.filter(|it| !it.is_empty()).collect()
 }
 
-/// Pieces of a range that every dependency of the program covers whole or not at all.
+/// Splits a range into parts that every dependency of the program covers completely or not at all.
 fn split_at_dependencies(timeline: &ExecutionTimeline<'_>, range: Range<u64>) -> Vec<Range<u64>> {
     let mut cuts = vec![range.start, range.end];
     for (number, moment) in timeline.moments.iter().enumerate() {
@@ -140,7 +145,7 @@ fn split_at_dependencies(timeline: &ExecutionTimeline<'_>, range: Range<u64>) ->
     cuts.windows(2).map(|it| it[0]..it[1]).collect()
 }
 
-/// Whether the later and the earlier access of a kind of hazard write.
+/// Whether the later and the earlier access of a kind of hazard are writes.
 pub(crate) fn writes_of_hazard(kind: HazardKind) -> (bool, bool) {
     match kind {
         HazardKind::ReadAfterWrite | HazardKind::ReadRacingWrite | HazardKind::ReadAfterPresent => (false, true),
@@ -152,7 +157,8 @@ pub(crate) fn writes_of_hazard(kind: HazardKind) -> (bool, bool) {
     }
 }
 
-/// Every two accesses of which one writes, with no other access to the same memory between them.
+/// All pairs of accesses with at least one write, and with no other access to the same memory
+/// between them.
 pub(crate) fn adjacent_accesses(timeline: &ExecutionTimeline<'_>) -> Vec<AdjacentAccesses> {
     let all: Vec<LocatedAccess<'_>> = accesses(timeline).collect();
     let mut found = Vec::new();
@@ -165,18 +171,19 @@ pub(crate) fn adjacent_accesses(timeline: &ExecutionTimeline<'_>) -> Vec<Adjacen
         let touches = |it: &&LocatedAccess<'_>| it.2.0 < at.2.0 && (meets(it, &own) || meets(it, &aliased));
         let before: Vec<&LocatedAccess<'_>> = all[..index].iter().filter(touches).collect();
         let Some(last) = before.last() else { continue };
-        // Where a command does several things with a resource, which of them counts depends on their parts.
+        // If a command accesses a resource several times, the order of these accesses is unclear.
+        // Such pairs are skipped.
         let identity = |it: &LocatedAccess<'_>| timeline.addresses(it.2.0).identity(it.1.resource);
         let is_same = |it: &&LocatedAccess<'_>| it.0.executed_at == at.0.executed_at && identity(it) == identity(at);
         if all.iter().filter(is_same).count() > 1 {
             continue;
         }
-        // And so where several accesses of one command came last.
+        // The same applies if the last accesses are several accesses of one command.
         let is_alone = before.iter().filter(|it| it.0.executed_at == last.0.executed_at).count() == 1;
         if !is_alone || !(last.1.is_write() || at.1.is_write()) {
             continue;
         }
-        // Between two writes, a read that may have happened is an access as well.
+        // An unreported read may lie between two writes, and would count as another access.
         let is_between = |it: &usize| last.2.0 < *it && *it <= at.2.0;
         if last.1.is_write() && at.1.is_write() && timeline.possible_reads.iter().any(is_between) {
             continue;

@@ -1,7 +1,9 @@
-//! By which name memory is accessed, and about which name of it a dependency is.
+//! Finds out through which resource an access goes, and which resource a dependency covers.
 //!
-//! A dependency on a resource has accesses through that resource in its scopes, and no others to the same memory.
-//! Spec: "Memory Aliasing", "Memory Barriers".
+//! The scopes of a dependency on a resource include accesses through that resource only. They do
+//! not include accesses through other resources in the same memory.
+//! Spec: `resources-memory-aliasing`, `synchronization-buffer-memory-barriers`,
+//! `synchronization-image-memory-barriers`.
 
 use lavascope_sync_ir::ResourceId;
 
@@ -11,8 +13,9 @@ use crate::{CoverageGap, SyncOperation};
 use lavascope_engine::access::usages::UsageSet;
 
 impl Follower<'_> {
-    /// A dependency on a resource has accesses through that resource only. In version 1, those about the followed memory
-    /// have each other's.
+    /// Removes from the scopes of each dependency the accesses through other resources. In version
+    /// 1, the dependencies of one command on the followed memory apply together, so their access
+    /// scopes are merged.
     pub(crate) fn with_merged_scopes(&self, elements: &[ExecutedDependency]) -> Vec<ExecutedDependency> {
         let is_part =
             |it: &&ExecutedDependency| it.is_version_1 && it.resource_region.is_some() && self.covers_memory(it);
@@ -39,7 +42,8 @@ impl Follower<'_> {
             } else if dependency.is_version_1
                 && dependency.resource_region.as_ref().is_some_and(|about| self.covers_aliased_memory(about))
             {
-                // Made available as the earlier access named it.
+                // Another dependency of the command makes the write available, through the resource
+                // of the earlier access.
                 for other in parts.iter().filter(|other| {
                     other.first_scope_origin == dependency.first_scope_origin && self.includes_prior_resource(other)
                 }) {
@@ -52,12 +56,14 @@ impl Follower<'_> {
         elements.iter().map(merge).collect()
     }
 
-    /// Whether a dependency has accesses through the resource of the earlier one.
+    /// Whether the scopes of a dependency include accesses through the resource of the earlier
+    /// access.
     pub(crate) fn includes_prior_resource(&self, element: &ExecutedDependency) -> bool {
         self.includes_resource(element, self.prior.resource)
     }
 
-    /// The same of the later one.
+    /// Whether the scopes of a dependency include accesses through the resource of the later
+    /// access.
     pub(crate) fn includes_later_resource(&self, element: &ExecutedDependency) -> bool {
         self.includes_resource(element, self.later.resource)
     }
@@ -68,7 +74,8 @@ impl Follower<'_> {
         element.resource_region.as_ref().is_none_or(|it| addresses.identity(it.resource) == identity)
     }
 
-    /// Whether a dependency is about all of the memory that is followed, by its own addresses.
+    /// Whether a dependency covers all of the followed memory, by the addresses of its own
+    /// resource.
     pub(crate) fn covers_memory(&self, element: &ExecutedDependency) -> bool {
         let addresses = self.timeline.addresses(self.moment_index);
         let piece = &self.pair.memory_range;
@@ -78,7 +85,8 @@ impl Follower<'_> {
         })
     }
 
-    /// Whether a dependency on another resource is about memory that is followed.
+    /// Whether a dependency on another resource covers all of the followed memory, by the addresses
+    /// that the two share.
     fn covers_aliased_memory(&self, about: &ResourceRegion) -> bool {
         let addresses = self.timeline.addresses(self.moment_index);
         let aliased = addresses.aliased_ranges(about.resource, &addresses.ranges(about.resource, &about.region));
@@ -86,7 +94,8 @@ impl Follower<'_> {
         aliased.iter().any(|(_, it)| it.start <= piece.start && piece.end <= it.end)
     }
 
-    /// Whether a dependency is about the memory as the later access names it, which is not how the earlier one did.
+    /// Whether a dependency covers the memory through the resource of the later access, if the
+    /// earlier access used an alias.
     fn covers_memory_of_later(&self, element: &ExecutedDependency) -> bool {
         let Some(about) = element.resource_region.as_ref().filter(|_| self.pair.is_aliased) else { return false };
         let addresses = self.timeline.addresses(self.moment_index);
@@ -99,14 +108,15 @@ impl Follower<'_> {
         self.includes_later_resource(element) && later.all(|(own, _)| is_in(own)) && self.covers_aliased_memory(about)
     }
 
-    /// Whether a dependency makes what was written by another name, and is available, visible to accesses by the name
-    /// of the later one.
+    /// Whether a dependency makes an available write through an alias visible to the resource of
+    /// the later access.
     pub(crate) fn makes_visible_to_later_alias(&self, element: &ExecutedDependency, held: FirstScopeMatch) -> bool {
         held.is_through_alias && !element.is_transition && self.covers_memory_of_later(element)
     }
 
-    /// To what a dependency makes the followed layout transition visible, which is part of the same command; none if it
-    /// does nothing for it. In version 1 the command is one dependency, on every name of the memory that it has.
+    /// The usages to which a dependency makes the followed layout transition of the same command
+    /// visible. None if the dependency does not cover it. In version 1, the whole command is one
+    /// dependency, and covers every resource that it names.
     pub(crate) fn visible_after_transition(&self, element: &ExecutedDependency) -> Option<UsageSet> {
         if self.covers_memory(element) {
             return Some(element.scope.dst_usages);
@@ -114,7 +124,8 @@ impl Follower<'_> {
         (element.is_version_1 && self.covers_memory_of_later(element)).then_some(element.scope.dst_usages)
     }
 
-    /// Why a dependency that is about the followed memory does not have the earlier access: it went by another name.
+    /// The gap of a dependency that covers the followed memory, but not through the resource of the
+    /// earlier access.
     pub(crate) fn prior_alias_gap(&self, element: &ExecutedDependency) -> Option<CoverageGap> {
         let about = element.resource_region.as_ref()?;
         let is_other = self.prior.is_write() && !self.includes_prior_resource(element);
@@ -122,7 +133,8 @@ impl Follower<'_> {
         is_same_memory.then_some(CoverageGap::PriorThroughAlias(self.prior.resource))
     }
 
-    /// The same of the later access.
+    /// The gap of a dependency that covers the followed memory, but not through the resource of the
+    /// later access.
     pub(crate) fn later_alias_gap(&self, element: &ExecutedDependency) -> Option<CoverageGap> {
         element.resource_region.as_ref()?;
         let is_other = self.prior.is_write() && !self.includes_later_resource(element);
@@ -131,7 +143,8 @@ impl Follower<'_> {
 }
 
 impl SyncOperation {
-    /// Whether it does nothing for the later access because that goes by another name of the memory.
+    /// Whether the operation does not affect the later access, because that access uses another
+    /// resource in the same memory.
     pub(crate) fn has_later_alias_gap(&self) -> bool {
         self.gaps.iter().any(|it| matches!(it, CoverageGap::LaterThroughAlias(_)))
     }

@@ -1,4 +1,4 @@
-//! What the follower says of each operation: whether it covers, and if not, why.
+//! Decides for each operation whether it covers the two accesses, and if not, why.
 
 use std::collections::HashSet;
 
@@ -20,7 +20,8 @@ use lavascope_engine::access::usages::{
 use lavascope_engine::dependency::scopes;
 
 impl Follower<'_> {
-    /// Keeps what a dependency did; not of those before the access, unless they came too early.
+    /// Adds a dependency to the list of operations. A dependency before the earlier access is added
+    /// only if it would cover the accesses at a later position.
     pub(crate) fn record_operation(
         &mut self,
         moment: &TimelineMoment,
@@ -48,7 +49,7 @@ impl Follower<'_> {
         if !has_target {
             gaps.extend(self.destination_gaps(element, &mut missing));
             if self.later_queue == self.timeline.host() {
-                // What leads to the host does so once the host waits.
+                // A dependency to the host stage takes effect only after the host waits.
                 gaps.extend(gaps.is_empty().then_some(CoverageGap::NeverWaited));
             } else if moment.queue != self.later_queue {
                 gaps.push(self.later_queue_gap());
@@ -94,7 +95,8 @@ impl Follower<'_> {
         });
     }
 
-    /// An operation that would have covered, had it been elsewhere; only in the command buffers of the two accesses.
+    /// Adds an operation that would cover the accesses at another position. Only operations in the
+    /// command buffers of the two accesses are considered.
     fn record_misplaced(
         &mut self,
         moment: &TimelineMoment,
@@ -116,7 +118,8 @@ impl Follower<'_> {
         }
     }
 
-    /// Why an operation of a queue does not have an access of somebody else before it,
+    /// Why an operation does not come after the earlier access, if that access is on another queue,
+    /// the host or the presentation engine.
     fn prior_queue_gap(&self) -> CoverageGap {
         match self.timeline.agent(self.prior_queue) {
             Agent::Queue(_) => CoverageGap::OtherQueue,
@@ -125,7 +128,8 @@ impl Follower<'_> {
         }
     }
 
-    /// and none behind it.
+    /// Why an operation does not come before the later access, if that access is on another queue,
+    /// the host or the presentation engine.
     fn later_queue_gap(&self) -> CoverageGap {
         match self.timeline.agent(self.later_queue) {
             Agent::Queue(_) => CoverageGap::OtherQueue,
@@ -134,7 +138,7 @@ impl Follower<'_> {
         }
     }
 
-    /// Why the first scope of a dependency does not have the access.
+    /// Why the first scope of a dependency does not include the earlier access.
     fn source_gaps(
         &self,
         element: &ExecutedDependency,
@@ -159,7 +163,8 @@ impl Follower<'_> {
             return vec![gap];
         }
         if held.is_through_alias && element.resource_region.is_some() && self.includes_later_resource(element) {
-            // What was written by another name got here, and would be visible by this one.
+            // The write through the alias reaches the first scope. A dependency on the full range
+            // would make it visible to the later access.
             (missing.src_stages, missing.src_access) = (0, 0);
             return vec![CoverageGap::OtherRange];
         }
@@ -176,7 +181,8 @@ impl Follower<'_> {
             gaps.push(if is_same { CoverageGap::OtherRange } else { CoverageGap::OtherResource });
         }
         if gaps.is_empty() {
-            // The masks would do, but the access itself is out of reach and its chain leads elsewhere.
+            // The masks are sufficient. But the access is outside of the first scope, and its
+            // dependency chain leads to other stages.
             gaps.push(if view.queue == self.prior_queue {
                 CoverageGap::OtherSubpass
             } else {
@@ -186,7 +192,7 @@ impl Follower<'_> {
         gaps
     }
 
-    /// Why the second scope of a dependency does not have the later access.
+    /// Why the second scope of a dependency does not include the later access.
     fn destination_gaps(&self, element: &ExecutedDependency, missing: &mut SyncScope) -> Vec<CoverageGap> {
         if element.ownership_half == Some(OwnershipHalf::Release) {
             (missing.dst_stages, missing.dst_access) = (0, 0);
@@ -219,7 +225,7 @@ impl Follower<'_> {
         })
     }
 
-    /// The bits with which a dependency would have both accesses in its scopes.
+    /// The mask bits that a dependency lacks to include both accesses in its scopes.
     fn missing(&self, element: &ExecutedDependency, is_gate: bool) -> SyncScope {
         let (given, flags) = (element.given_scope, self.flags(self.prior_queue));
         let is_memory = self.prior.is_write();
@@ -239,7 +245,8 @@ impl Follower<'_> {
         SyncScope { src_stages, src_access, dst_stages, dst_access }
     }
 
-    /// The stage that must come after the earlier access: of a layout transition, the first that it comes after.
+    /// The stage that must wait for the earlier access. For a layout transition, it is the first
+    /// source stage of the dependencies that it comes after.
     fn required_stage(&self) -> u64 {
         let given = self.later.first_scopes.iter().fold(0, |all, it| all | it.given_scope.src_stages);
         let wanted = first_scope_stages(given);
@@ -249,7 +256,9 @@ impl Follower<'_> {
         }
     }
 
-    /// The barrier that the followed layout transition is part of: only its second scope can be at fault.
+    /// Adds the dependencies that the earlier layout transition belongs to. Only their second
+    /// scopes can have gaps, because the transition comes after their first scopes
+    /// (`synchronization-image-layout-transitions`).
     pub(crate) fn record_own_transition_barriers(&mut self) {
         if self.mode == FollowMode::CoverageOnly {
             return;
@@ -257,7 +266,8 @@ impl Follower<'_> {
         let moment = &self.timeline.moments[self.pair.prior.0];
         for gate in self.with_merged_scopes(&self.prior.second_scopes) {
             let Some(usages) = self.visible_after_transition(&gate) else { continue };
-            // Of dependencies into several subpasses, that of the later access matters, and that of the transition.
+            // If dependencies lead into several subpasses, only those into the subpass of the later
+            // access and of the transition are relevant.
             let is_other_subpass = gate.second_subpass.is_some_and(|it| !self.is_subpass_of_later(it));
             if is_other_subpass && gate.second_subpass != self.prior.subpass {
                 continue;
@@ -397,8 +407,8 @@ impl Follower<'_> {
         });
     }
 
-    /// Signals and events behind the access for which nobody waited before the later one, and barriers that came too
-    /// late.
+    /// Adds the signals and event sets between the two accesses that nothing waits for, and the
+    /// barriers after the later access.
     pub(crate) fn record_unused_operations(&mut self) {
         if self.mode == FollowMode::CoverageOnly {
             return;
@@ -448,7 +458,7 @@ impl Follower<'_> {
         self.later.waited_signals.contains(&index)
     }
 
-    /// The semaphores that a present waits for.
+    /// Adds the semaphores that a present waits for.
     fn record_present_waits(&mut self) {
         for signal in self.later.waited_signals.clone() {
             let TimelineAction::Signals { stages, location: part } = self.timeline.moments[signal].action else {
@@ -473,16 +483,16 @@ impl Follower<'_> {
     }
 }
 
-/// One side of a dependency.
+/// The source masks or the destination masks of a dependency.
 struct DependencySide {
     stages: u64,
     access: u64,
-    /// The stages that it reaches, expanded.
+    /// The expanded stages of its synchronization scope.
     expanded_stages: StageSet,
 }
 
 impl DependencySide {
-    /// The stage and the access that must be added for a usage to be in.
+    /// The stage bit and the access bit that the masks lack to include a usage.
     fn missing(&self, usage: UsageIndex, is_memory: bool, flags: u32) -> (u64, u64) {
         const EVERYTHING: u64 = AccessFlags2::MEMORY_READ.0 | AccessFlags2::MEMORY_WRITE.0;
         let stage = SYNC_TABLES.stage(usage);
@@ -497,7 +507,8 @@ impl DependencySide {
     }
 }
 
-/// The stage of a usage; layout transitions are only in all commands together.
+/// The stage bit of a usage. Only `VK_PIPELINE_STAGE_2_ALL_COMMANDS_BIT` includes layout
+/// transitions.
 pub(crate) fn stage_bit(usage: UsageIndex) -> u64 {
     match SYNC_TABLES.stages[usize::from(SYNC_TABLES.stage(usage).0)].bit {
         0 => PipelineStageFlags2::ALL_COMMANDS.0,
@@ -522,13 +533,13 @@ fn step_of(place: &ProgramLocation) -> u32 {
     }
 }
 
-/// Whether it is a signal of a semaphore that nothing waits for.
+/// Whether the operation is a semaphore signal that nothing waits for.
 fn is_unwaited_signal(sync_operation: &SyncOperation) -> bool {
     matches!(sync_operation.location, OperationLocation::Semaphore { wait: None, .. })
         && sync_operation.gaps.contains(&CoverageGap::NeverWaited)
 }
 
-/// What an operation is, and where.
+/// The name of an operation, with its location.
 pub(crate) fn operation_name(sync_operation: &SyncOperation, names: &dyn ProgramNames) -> String {
     match (sync_operation.kind, sync_operation.location) {
         (SyncOperationKind::Barrier, _) => format!("barrier at {}", names.location(&sync_operation.executed_at)),
@@ -554,7 +565,7 @@ pub(crate) fn operation_name(sync_operation: &SyncOperation, names: &dyn Program
     }
 }
 
-/// An operation in one line: what it is, what its masks are, and its verdict.
+/// An operation in one line: its name, its masks and its verdict.
 pub fn describe_operation(sync_operation: &SyncOperation, names: &dyn ProgramNames) -> String {
     let what = operation_name(sync_operation, names);
     let masks = match sync_operation.kind {
@@ -586,14 +597,15 @@ fn scope_text(sync_operation: &SyncOperation) -> String {
 }
 
 fn verdict_text(sync_operation: &SyncOperation, names: &dyn ProgramNames) -> String {
-    // A scope that has all stages lacks none: another gap says why nothing comes after it.
+    // If the mask already has the missing stages, another gap explains why nothing comes after it.
     let lacks_nothing = sync_operation.missing.dst_stages & !sync_operation.scope.dst_stages == 0;
     let gaps = sync_operation.gaps.iter().filter(|it| **it != CoverageGap::DestinationStage || !lacks_nothing);
     let because: Vec<String> = gaps.map(|gap| gap_text(*gap, sync_operation, names)).collect();
     let because = because.join("; ");
     match sync_operation.coverage {
         ScopeCoverage::Both => "covers".to_owned(),
-        // It has the access by a chain, which leads no further.
+        // The first scope includes the access only by a dependency chain, and the chain does not
+        // continue.
         ScopeCoverage::FirstOnly if sync_operation.gaps.iter().any(is_about_first_scope) => {
             format!("does not cover: {because}")
         }

@@ -1,4 +1,5 @@
-//! The dependencies of barriers and event waits, one by one, each with the place where it can be changed.
+//! Splits barriers and event waits into single dependencies. Each has the location where a fix can
+//! change it.
 
 use lavascope_sync_ir::{
     Barrier, CommandBufferId, Dependency, DependencyTarget, EventId, ProgramLocation, QueueFamilyTransfer, Region,
@@ -10,53 +11,55 @@ use crate::{OperationLocation, SyncOperationKind};
 use lavascope_engine::access::usages::{StageSet, UsageSet};
 use lavascope_engine::dependency::scopes::ExpandedScope;
 
-/// One dependency, as it is executed.
+/// One executed dependency.
 #[derive(Clone)]
 pub(crate) struct ExecutedDependency {
     pub(crate) kind: SyncOperationKind,
     pub(crate) location: OperationLocation,
-    /// As the application gave it.
+    /// The masks that the application passed.
     pub(crate) given_scope: SyncScope,
     pub(crate) scope: ExpandedScope,
     pub(crate) resource_region: Option<ResourceRegion>,
-    /// Whether it accesses the resource itself: layout transitions, and halves of ownership transfers.
+    /// Whether it accesses the resource itself: a layout transition, or one half of a queue family
+    /// ownership transfer.
     pub(crate) is_transition: bool,
-    /// Whether it is one half of a transfer between queue families.
+    /// The half of a queue family ownership transfer that this dependency is, if any.
     pub(crate) ownership_half: Option<OwnershipHalf>,
-    /// Whether it is of version 1, where the whole command is one dependency.
+    /// Whether it is from a version 1 command, where the whole command is one dependency.
     pub(crate) is_version_1: bool,
     pub(crate) first_scope_origin: FirstScopeOrigin,
-    /// The subpass that it leads to; none for everything else, and to the outside of a render pass.
+    /// The destination subpass. None for barriers and event waits, and for dependencies to the
+    /// outside of a render pass.
     pub(crate) second_subpass: Option<u32>,
 }
 
-/// Of a transfer between queue families each queue sees one half: the release comes after something, the acquire
-/// before something.
+/// The half of a queue family ownership transfer on one queue. The release has a first scope, and
+/// the acquire has a second scope (`synchronization-queue-transfers`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum OwnershipHalf {
     Release,
     Acquire,
 }
 
-/// The part of a resource that a dependency is about.
+/// The resource and the region that a dependency covers.
 #[derive(Clone)]
 pub(crate) struct ResourceRegion {
     pub(crate) resource: ResourceId,
     pub(crate) region: Region,
 }
 
-/// Where the first scope of a dependency lies.
+/// The part of a queue's work that the first scope of a dependency can include.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum FirstScopeOrigin {
-    /// In all that the queue did so far; inside a subpass, in that subpass.
+    /// All earlier work of the queue. Inside a subpass, only the work in that subpass.
     Preceding,
-    /// At the moment when an event was set.
+    /// The work before an event was set, by the index of that moment.
     Event(usize),
-    /// Nowhere: the event was not set.
+    /// Nothing, because the event was not set.
     UnsetEvent,
-    /// In a subpass that ended.
+    /// The work in a subpass that has ended.
     Subpass(u32),
-    /// Before the render pass instance.
+    /// The work before the render pass instance.
     BeforeRenderPass,
 }
 
@@ -78,7 +81,8 @@ pub(crate) fn barrier_dependencies(
     }
 }
 
-/// The dependencies of an event wait: of each event that is set, after what was before it was set.
+/// The dependencies of an event wait. For each event, the first scope includes the work before the
+/// event was set (`synchronization-events`).
 pub(crate) fn event_wait_dependencies(
     builder: &TimelineBuilder<'_>,
     wait: &WaitEvents,
@@ -128,7 +132,7 @@ pub(crate) fn event_wait_dependencies(
     found
 }
 
-/// What a command that sets an event sets, and after which stages.
+/// The event that a command sets, and the stages that come before the set.
 pub(crate) fn set_stages(set: &SetEvent) -> (EventId, u64) {
     match set {
         SetEvent::Sync1 { event, stages } => (*event, *stages),
@@ -138,7 +142,7 @@ pub(crate) fn set_stages(set: &SetEvent) -> (EventId, u64) {
     }
 }
 
-/// Makes elements for a queue.
+/// Creates the dependencies of commands on one queue.
 struct DependencyBuilder {
     kind: SyncOperationKind,
     flags: u32,
@@ -146,7 +150,7 @@ struct DependencyBuilder {
 }
 
 impl DependencyBuilder {
-    /// Version 2: each dependency stands for itself.
+    /// In version 2, each dependency is independent.
     fn version_2(
         &self,
         dependencies: &[Dependency],
@@ -157,7 +161,8 @@ impl DependencyBuilder {
         dependencies.iter().enumerate().map(element).collect()
     }
 
-    /// Version 1: the command is one dependency on everything, and on each resource with the accesses of both.
+    /// In version 1, the command is one global dependency. Each resource dependency has the global
+    /// accesses in addition to its own.
     fn version_1(
         &self,
         dependencies: &[Dependency],
@@ -237,7 +242,8 @@ impl DependencyBuilder {
     }
 }
 
-/// The other half is another queue's. In version 1 that is so of memory only.
+/// Removes the scope of the other half, which is on another queue. In version 1, the stages belong
+/// to the whole command, so only the access scope is removed.
 fn limit_to_half(half: Option<OwnershipHalf>, scope: &mut ExpandedScope, is_united: bool) {
     let stages = if is_united { u64::MAX } else { 0 };
     match half {
@@ -247,7 +253,7 @@ fn limit_to_half(half: Option<OwnershipHalf>, scope: &mut ExpandedScope, is_unit
     }
 }
 
-/// Where in the recorded program a place is: the command buffer and the command in it.
+/// The command buffer and the command index of an executed location.
 pub(crate) fn recorded_location(
     program: &lavascope_sync_ir::Program,
     place: &ProgramLocation,

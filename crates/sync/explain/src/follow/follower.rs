@@ -1,5 +1,5 @@
-//! Follows one access through the program: what it happens before, to what it is visible, and what each operation on
-//! the way did for it.
+//! Follows one access through the program. It computes what the access happens before, to which
+//! accesses it is visible, and what each operation contributes.
 
 use std::collections::{HashMap, HashSet};
 
@@ -14,15 +14,15 @@ use lavascope_engine::access::access_order;
 use lavascope_engine::access::usages::{PRESENT, SYNC_TABLES, StageSet, TRANSITION, TRANSITION_WRITE, UsageSet};
 use lavascope_engine::dependency::scopes;
 
-/// What a dependency is to the two accesses.
+/// The role of a dependency between the two accesses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum DependencyRole {
     Between,
-    /// The later access is a layout transition, and this is what it comes after.
+    /// The later access is a layout transition, and comes after the first scope of this dependency.
     TransitionBarrier,
 }
 
-/// What is asked of the follower.
+/// What the follower computes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum FollowMode {
     CoverageOnly,
@@ -37,7 +37,7 @@ pub(crate) struct FollowResult {
     pub(crate) is_covered: bool,
 }
 
-/// Follows the earlier access of a pair up to the later one.
+/// Follows the earlier access of a pair up to the later access.
 pub(crate) fn follow_access(timeline: &ExecutionTimeline<'_>, pair: &AccessPair, want: FollowMode) -> FollowResult {
     let (prior_moment, prior) = access_at(timeline, pair.prior.0, pair.prior.1);
     let (at_moment, at) = access_at(timeline, pair.later.0, pair.later.1);
@@ -75,10 +75,11 @@ pub(crate) fn follow_access(timeline: &ExecutionTimeline<'_>, pair: &AccessPair,
     follower.finish()
 }
 
-/// What the later access needs to be in.
+/// What a second scope must include to cover the later access.
 pub(crate) struct RequiredScope {
     pub(crate) stages: StageSet,
-    /// None: being available is enough.
+    /// The write must be visible to these usages. If none, it is enough that the write is
+    /// available.
     pub(crate) usages: Option<UsageSet>,
 }
 
@@ -88,7 +89,7 @@ impl RequiredScope {
             let stages = at.first_scopes.iter().fold(StageSet::default(), |all, it| all.union(it.scope.src));
             return RequiredScope { stages, usages: None };
         }
-        // A store operation need not see the layout transitions of its own render pass.
+        // The layout transitions of a render pass need not be visible to its own store operations.
         let is_own_transition =
             at.role == AccessRole::Store && prior.role == AccessRole::Transition && prior.instance == at.instance;
         let usages = Some(single_usage(at.usage)).filter(|_| !is_own_transition);
@@ -113,29 +114,34 @@ pub(crate) struct Follower<'t> {
     pub(crate) later_queue: u8,
     pub(crate) at_submitted: Option<usize>,
     pub(crate) required_scope: RequiredScope,
-    /// By queue.
+    /// For each queue: the state at the current moment.
     pub(crate) queue_states: Vec<QueueSyncState>,
-    /// By queue: what was known in subpasses that ended. It is not before what comes now, but a first scope that has
-    /// those subpasses has it.
+    /// For each queue: the state in subpasses that have ended. It is not ordered before the current
+    /// command. But a first scope that includes those subpasses includes it.
     ended_subpass_states: Vec<QueueSyncState>,
-    /// By the moment at which an event was set.
+    /// The state when an event was set, by the index of that moment.
     event_states: HashMap<usize, QueueSyncState>,
-    /// By the moment of a signal, of the end of a batch, and so on.
+    /// The state of a signal or of the end of a batch, by the index of that moment.
     pub(crate) signal_states: HashMap<usize, SignalSyncState>,
-    /// What all signals of a queue so far have handed on.
+    /// For each queue: the state that its signals so far include. A signal includes the earlier
+    /// signals of its queue.
     signaled_so_far: Vec<SignalSyncState>,
-    /// By queue: to which accesses of the host it is visible, as waits brought it to some stages.
+    /// For each queue: the stages that waited for semaphores, and the host accesses to which the
+    /// write was visible then.
     host_visibility: Vec<Vec<(StageSet, UsageSet)>>,
     pub(crate) host_state: SignalSyncState,
     submits: HashMap<usize, SignalSyncState>,
     pass: Option<OpenRenderPass>,
-    /// By queue: what was known inside rendering when it ended, perhaps to be resumed.
+    /// For each queue: the state inside dynamic rendering when it ended. Resumed rendering
+    /// continues with it.
     suspended: Vec<QueueSyncState>,
-    /// Whether the first scope of the later layout transition has the earlier access.
+    /// Whether the first scope of the later layout transition includes the earlier access.
     is_in_transition_first_scope: bool,
-    /// What was known before the barrier, or the end of the render pass, that the later layout transition is part of.
+    /// The state before the barrier or the end of the render pass that executes the later layout
+    /// transition.
     before_barrier: Option<QueueSyncState>,
-    /// Whether the memory was given back: nothing that comes after it is compared with the access.
+    /// Whether the memory was freed. Later accesses to it are not compared with the followed
+    /// access.
     is_memory_freed: bool,
     pub(crate) moment_index: usize,
     pub(crate) waited_moments: HashSet<usize>,
@@ -146,7 +152,7 @@ pub(crate) struct Follower<'t> {
 struct OpenRenderPass {
     begin: usize,
     outside: QueueSyncState,
-    /// The same for first scopes.
+    /// The state outside for first scopes, which includes ended subpasses.
     outside_first_scope: QueueSyncState,
     subpass: Option<usize>,
     ended: Vec<EndedSubpass>,
@@ -159,25 +165,25 @@ struct EndedSubpass {
     end: usize,
 }
 
-/// Where a first scope looks.
+/// The moments that a first scope includes, and the state at its end.
 #[derive(Clone, Copy)]
 pub(crate) struct FirstScopeRange {
     pub(crate) state: QueueSyncState,
     pub(crate) queue: u8,
-    /// It has moments after this one, if there is one,
+    /// The scope includes only moments after this one, if there is one.
     pub(crate) after: Option<usize>,
-    /// and before this one.
+    /// The scope includes only moments before this one.
     pub(crate) before: usize,
 }
 
-/// How a first scope has the followed access.
+/// How a first scope includes the followed access.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct FirstScopeMatch {
-    /// As the masks ask for, itself or by a chain, and in the range.
+    /// The masks and the range include the access, directly or by a dependency chain.
     pub(crate) is_included: bool,
-    /// By a chain only, and the range is another one.
+    /// The source stages continue the dependency chain of the access, whatever the range is.
     pub(crate) is_chained: bool,
-    /// Through another resource in the same memory.
+    /// The masks include the access, but it went through another resource in the same memory.
     pub(crate) is_through_alias: bool,
 }
 
@@ -229,7 +235,8 @@ impl<'t> Follower<'t> {
         });
     }
 
-    /// Dynamic rendering is a render pass with one subpass. A resumed one continues with the state of the suspended.
+    /// Dynamic rendering is treated as a render pass with one subpass. Resumed rendering continues
+    /// with the state of the suspended rendering.
     fn begin_rendering(&mut self, queue: usize, instance: usize, resumption: Resumption) {
         self.begin_pass(queue, instance, Some(instance));
         if resumption == Resumption::Resumed {
@@ -255,7 +262,8 @@ impl<'t> Follower<'t> {
         }
     }
 
-    /// Whether the followed memory is freed: only if no other resource shares it.
+    /// Stores whether the followed memory was freed. Memory that another resource shares is not
+    /// freed.
     fn destroy_resource(&mut self, resource: ResourceId) {
         let piece = &self.pair.memory_range;
         let gone = self.timeline.addresses(self.moment_index).unshared_ranges(resource);
@@ -263,7 +271,8 @@ impl<'t> Follower<'t> {
         self.is_memory_freed |= has_it && self.pair.prior.0 < self.moment_index;
     }
 
-    /// The presentation engine is done with an image. Nothing else is ordered by that.
+    /// The presentation engine has released an image. This orders nothing else
+    /// (`vkAcquireNextImageKHR`).
     fn acquire_image(&mut self, queue: u8, image: ResourceId) {
         let is_over =
             self.prior_queue == queue && self.pair.prior.0 < self.moment_index && self.prior.resource == image;
@@ -271,7 +280,7 @@ impl<'t> Follower<'t> {
         self.signal_states.insert(self.moment_index, known);
     }
 
-    /// The followed access happens.
+    /// Executes the followed access.
     fn begin_access(&mut self, queue: u8) {
         if self.prior.role == AccessRole::Transition {
             self.apply_transition(queue, self.prior.subpass);
@@ -284,7 +293,8 @@ impl<'t> Follower<'t> {
         }
     }
 
-    /// The second scopes of the followed layout transition, or of those in a subpass.
+    /// Applies the second scopes of the followed layout transition. For a render pass, only those
+    /// of the given subpass.
     fn apply_transition(&mut self, queue: u8, subpass: Option<u32>) {
         for gate in self.with_merged_scopes(&self.prior.second_scopes) {
             let Some(usages) = self.visible_after_transition(&gate) else { continue };
@@ -324,7 +334,8 @@ impl<'t> Follower<'t> {
             FirstScopeOrigin::Event(moment) => {
                 let set_on = self.timeline.moments[moment].queue;
                 if set_on != queue && set_on != self.timeline.host() {
-                    // Between queues events order nothing.
+                    // An event does not order commands on different queues
+                    // (`synchronization-events`).
                     return Some(FirstScopeRange {
                         state: QueueSyncState::default(),
                         queue: set_on,
@@ -348,7 +359,7 @@ impl<'t> Follower<'t> {
         })
     }
 
-    /// Whether the followed access itself lies where a first scope looks.
+    /// Whether a first scope includes the moment of the followed access itself.
     pub(crate) fn is_direct(&self, view: &FirstScopeRange) -> bool {
         let prior = self.pair.prior.0;
         view.queue == self.prior_queue && prior < view.before && view.after.is_none_or(|it| prior > it)
@@ -367,7 +378,8 @@ impl<'t> Follower<'t> {
             let is_chained = view.state.happens_before.0 & element.scope.src.0 != 0;
             return FirstScopeMatch { is_included: is_direct || is_chained, is_chained, is_through_alias: false };
         }
-        // What a layout transition wrote is available by itself.
+        // The write of a layout transition is available without another dependency
+        // (`synchronization-image-layout-transitions`).
         let is_chained =
             view.state.available.0 & element.scope.src.0 != 0 || is_direct && self.prior.usage == TRANSITION_WRITE;
         let is_everywhere = is_direct && element.scope.src_global_usages.has(self.prior.usage);
@@ -380,7 +392,8 @@ impl<'t> Follower<'t> {
         }
     }
 
-    /// All elements look at what was before the command, and then take effect.
+    /// All dependencies of a command are compared with the state before the command. Then they take
+    /// effect.
     fn apply_dependencies(&mut self, moment: &TimelineMoment, elements: &[ExecutedDependency]) {
         let elements = self.with_merged_scopes(elements);
         self.before_barrier =
@@ -392,7 +405,8 @@ impl<'t> Follower<'t> {
         }
     }
 
-    /// What the first scope of the later layout transition has, which comes next.
+    /// Compares the first scopes of the later layout transition with the followed access, if the
+    /// transition is the next moment.
     fn check_transition_first_scopes(&mut self, moment: &TimelineMoment) {
         if self.later.role != AccessRole::Transition || self.pair.later.0 != self.moment_index + 1 {
             return;
@@ -415,7 +429,8 @@ impl<'t> Follower<'t> {
             && self.later.first_scopes.iter().any(is_same)
     }
 
-    /// Whether the followed layout transition, of an earlier subpass, is before the second scope of a dependency.
+    /// Whether the followed layout transition of an earlier subpass comes before the second scope
+    /// of a dependency.
     fn is_barrier_of_prior_transition(&self, element: &ExecutedDependency) -> bool {
         let is_same = |it: &ExecutedDependency| it.location == element.location && it.second_subpass.is_some();
         self.prior.role == AccessRole::Transition
@@ -466,7 +481,8 @@ impl<'t> Follower<'t> {
         for (element, held) in elements.iter().zip(held) {
             self.apply_dependency(moment.queue, element, held);
         }
-        // A layout transition is also before later subpasses that use the attachment in the same layout.
+        // A layout transition also comes before later subpasses that use the attachment in the same
+        // layout.
         let subpass = self.subpass().filter(|it| Some(it.0) == self.prior.instance);
         if self.prior.role == AccessRole::Transition && self.pair.prior.0 < self.moment_index && subpass.is_some() {
             self.apply_transition(moment.queue, subpass.map(|it| it.1));
@@ -493,7 +509,8 @@ impl<'t> Follower<'t> {
                 passed.available = passed.available.union(ended_subpass.state.available);
             }
         }
-        // The last layout transitions are no commands behind the render pass: what leads there does not lead to them.
+        // The final layout transitions are not commands after the render pass, so dependencies on
+        // later commands do not order them (`renderpass-layout-transitions`).
         self.before_barrier =
             Some(self.queue_states[usize::from(moment.queue)]).filter(|_| self.pair.later.0 == self.moment_index + 1);
         for (element, held) in elements.iter().zip(held) {
@@ -503,7 +520,9 @@ impl<'t> Follower<'t> {
 
     fn begin_batch(&mut self, moment: &TimelineMoment) {
         let Some(known) = moment.submitted.and_then(|it| self.submits.get(&it)).copied() else { return };
-        // What the host knows is visible to the device, not to the host: that takes a barrier.
+        // A submission makes writes visible to the device
+        // (`synchronization-submission-host-writes`). Visibility to the host needs a dependency to
+        // the host stage.
         let device = scopes::COMMON_SETS.device;
         self.queue_states[usize::from(moment.queue)].merge_wait(known, device);
         self.record_submit(moment, known);
@@ -527,7 +546,8 @@ impl<'t> Follower<'t> {
         self.host_visibility[usize::from(moment.queue)].push((dst, known.visible_to_host));
     }
 
-    /// What a signal after some stages knows: what they did themselves, and what was ordered before them.
+    /// The state of a signal after some stages. It includes the access if these stages made it, or
+    /// if it is ordered before them.
     fn signal_of(&self, queue: usize, stages: StageSet) -> SignalSyncState {
         let mut known = self.state_with_ended_subpasses(queue).signal_state(stages);
         for (_, host) in self.host_visibility[queue].iter().filter(|it| it.0.0 & stages.0 != 0) {
@@ -579,7 +599,7 @@ impl<'t> Follower<'t> {
         marks.visible = marks.visible.union(learned.visible_to_host);
     }
 
-    /// The subpass that is open, as accesses name theirs.
+    /// The open subpass: the instance and the index, as in `TimelineAccess`.
     pub(crate) fn subpass(&self) -> Option<(usize, u32)> {
         let pass = self.pass.as_ref()?;
         Some((pass.begin, pass.ended.len() as u32))
@@ -597,7 +617,7 @@ impl<'t> Follower<'t> {
             && (is_in_one_subpass && access_order::is_ordered(prior, later)
                 || access_order::is_ordered_across_subpasses(prior, later));
         let is_apart = is_inside_one_instance && self.is_prior_subpass_unordered();
-        // Layout transitions come after the dependencies of other subpasses too.
+        // A layout transition also comes after dependencies of other subpasses.
         let is_alone = is_apart && self.later.role != AccessRole::Transition;
         let is_covered = self.is_memory_freed || self.is_implicit() || is_ordered || !is_alone && self.is_safe();
         FollowResult {
@@ -609,16 +629,18 @@ impl<'t> Follower<'t> {
         }
     }
 
-    /// Whether nothing leads from the subpass of the earlier access to that of the later one. A layout transition is also
-    /// before the subpasses that its second scopes are in.
+    /// Whether no dependency leads from the subpass of the earlier access to that of the later one.
+    /// A layout transition also belongs to the subpasses in its second scopes.
     fn is_prior_subpass_unordered(&self) -> bool {
         let is_unordered = |it: u32| self.later.unordered_subpasses.contains(&it);
         let mut shared = self.prior.second_scopes.iter().filter_map(|it| it.second_subpass);
         self.prior.subpass.is_some_and(is_unordered) && shared.all(is_unordered)
     }
 
-    /// Layout transitions on one queue are in order by themselves, and so are buffer markers; and those come after earlier
-    /// commands in their stage.
+    /// Whether both accesses are on one queue and in implicit order. Layout transitions are ordered
+    /// among themselves (`synchronization-image-barrier-layout-transition-order`), and so are
+    /// buffer markers. A buffer marker also comes after earlier commands in its stage
+    /// (`vkCmdWriteBufferMarker2AMD`).
     fn is_implicit(&self) -> bool {
         let is_transition = |it: &TimelineAccess| it.usage == TRANSITION_WRITE;
         let is_read_in_stage = || {
@@ -635,12 +657,12 @@ impl<'t> Follower<'t> {
         let is_write = self.prior.is_write();
         match self.later.role {
             AccessRole::Transition => {
-                // It may also have been ordered before layout transitions already.
+                // An earlier dependency may already order the access before layout transitions.
                 let marks = self.before_barrier.unwrap_or(self.queue_states[usize::from(self.later_queue)]);
                 let chain = if is_write { marks.available } else { marks.happens_before };
                 self.is_in_transition_first_scope || chain.has(TRANSITION)
             }
-            // The presentation engine has the image already when it gives it away.
+            // The presentation engine already owns the image that the application acquires.
             AccessRole::Acquire => true,
             AccessRole::Present => {
                 let known = self.state_at_present(self.later, self.at_submitted);
@@ -653,7 +675,7 @@ impl<'t> Follower<'t> {
             | AccessRole::Host
             | AccessRole::Forgotten => {
                 let marks = &self.queue_states[usize::from(self.later_queue)];
-                // The presentation engine only reads: nothing of it need be visible.
+                // The presentation engine only reads, so nothing must be made visible after it.
                 let is_after_reads =
                     self.prior.usage == PRESENT && marks.available.0 & self.required_scope.stages.0 != 0;
                 let stages = if is_write { marks.available } else { marks.happens_before };

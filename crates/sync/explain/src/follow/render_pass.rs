@@ -1,4 +1,5 @@
-//! Render passes in a timeline: their subpasses as moments, and the accesses that they make by themselves.
+//! Adds render passes and dynamic rendering to a timeline: the subpasses as moments, and the load,
+//! store and resolve operations and layout transitions as accesses.
 
 use std::ops::Range;
 
@@ -16,23 +17,23 @@ use lavascope_engine::access::access_order::AccessOrder;
 use lavascope_engine::access::usages::{SYNC_TABLES, TRANSITION_WRITE, UsageIndex};
 use lavascope_engine::dependency::scopes::ExpandedScope;
 
-/// A render pass instance that is open.
+/// The render pass instance that is open.
 pub(crate) struct TimelineInstance {
-    /// The moment at which it began.
+    /// The index of the moment at which the instance began.
     id: usize,
     kind: TimelineInstanceKind,
-    /// What commands wrote to attachments so far.
+    /// The regions of attachments that commands have written so far.
     written: Vec<WrittenRegion>,
 }
 
-/// A part of an image that a command wrote to as an attachment.
+/// A region of an image that a command wrote as an attachment.
 #[derive(Clone)]
 pub(crate) struct WrittenRegion {
     resource: ResourceId,
     region: ImageRegion,
 }
 
-/// Rendering that another command buffer goes on with.
+/// Dynamic rendering that one command buffer suspended, and another may resume.
 #[derive(Clone)]
 pub(crate) struct SuspendedTimelineRendering {
     id: usize,
@@ -49,11 +50,11 @@ struct TimelineRenderPass {
     render_pass: RenderPass,
     views: Vec<AttachmentView>,
     area: Area,
-    /// How many dependencies were given; the implied ones stand behind.
+    /// The number of explicit dependencies. The implicit ones come after them.
     explicit_dependencies: usize,
     subpass: u32,
     layouts: Vec<i32>,
-    /// The subpasses that used each attachment in that layout since it has it.
+    /// For each attachment: the subpasses that have used it since its last layout transition.
     layout_users: Vec<Vec<u32>>,
 }
 
@@ -69,7 +70,8 @@ const IMPLICIT_TO_OUTSIDE: SyncScope =
     SyncScope { src_stages: ALL_COMMANDS, src_access: ATTACHMENT_ACCESSES, dst_stages: 0, dst_access: 0 };
 
 impl TimelineInstance {
-    /// Remembers what a command writes to attachments. What writes nothing is not stored by `VK_ATTACHMENT_STORE_OP_NONE`.
+    /// Stores the regions that a command writes as attachments. `VK_ATTACHMENT_STORE_OP_NONE`
+    /// accesses an attachment only if a command has written to it (`renderpass-store-operations`).
     pub(crate) fn add_writes(&mut self, uses: &[TimelineAccess]) {
         const WRITES: u64 = AccessFlags2::COLOR_ATTACHMENT_WRITE.0 | AccessFlags2::DEPTH_STENCIL_ATTACHMENT_WRITE.0;
         let is_write = |it: &&TimelineAccess| SYNC_TABLES.usages[usize::from(it.usage.0)].access & WRITES != 0;
@@ -79,7 +81,7 @@ impl TimelineInstance {
         }));
     }
 
-    /// Says of an access where in the instance it is.
+    /// Sets the instance and the subpass of an access.
     pub(crate) fn assign_instance(&self, used: &mut TimelineAccess) {
         used.instance = Some(self.id);
         match &self.kind {
@@ -237,7 +239,7 @@ impl TimelineBuilder<'_> {
 }
 
 impl TimelineRenderPass {
-    /// Dependencies, those of a subpass on itself left out.
+    /// The dependencies that `is_wanted` selects, without self-dependencies.
     fn dependencies(&self, flags: u32, is_wanted: impl Fn(&SubpassDependency) -> bool) -> Vec<ExecutedDependency> {
         let all = self.render_pass.dependencies.iter().enumerate();
         let wanted = all.filter(|(_, it)| is_wanted(it) && it.src != it.dst);
@@ -265,7 +267,7 @@ impl TimelineRenderPass {
         subpass.is_some_and(|it| layout_in(&self.render_pass, it, attachment).is_some())
     }
 
-    /// Attachments that change their layout for the current subpass.
+    /// The layout transitions before the current subpass (`renderpass-layout-transitions`).
     fn transitions(&mut self, flags: u32) -> Vec<TimelineAccess> {
         let mut found = Vec::new();
         for index in 0..self.render_pass.attachments.len() {
@@ -288,13 +290,13 @@ impl TimelineRenderPass {
         found
     }
 
-    /// What leads from the subpasses that used an attachment in its current layout.
+    /// The dependencies from the subpasses that used an attachment in its current layout.
     fn dependencies_of_users(&self, flags: u32, attachment: usize) -> Vec<ExecutedDependency> {
         self.dependencies(flags, |it| it.src.is_some_and(|it| self.layout_users[attachment].contains(&it)))
     }
 
-    /// Whether a subpass is the current one, or a later one that uses an attachment in the same layout, and nothing
-    /// between wants another.
+    /// Whether a subpass uses an attachment in the layout of the current subpass, and no subpass
+    /// between the two uses another layout. The current subpass itself counts too.
     fn shares_layout(&self, subpass: u32, attachment: usize) -> bool {
         let layout = |it: u32| layout_in(&self.render_pass, it, attachment);
         let Some(own) = layout(self.subpass) else { return false };
@@ -317,7 +319,7 @@ impl TimelineRenderPass {
         Some(TimelineAccess { first_scopes: gates, second_scopes: second, detail, within, ..used })
     }
 
-    /// Earlier subpasses from which no path of dependencies leads to the current one.
+    /// The earlier subpasses from which no path of dependencies leads to the current one.
     fn unordered(&self) -> Vec<u32> {
         let mut before = vec![false; self.subpass as usize + 1];
         before[self.subpass as usize] = true;
@@ -330,7 +332,7 @@ impl TimelineRenderPass {
         (0..self.subpass).filter(|it| !before[*it as usize]).collect()
     }
 
-    /// The accesses of attachments for which this is the subpass, aspect by aspect.
+    /// The accesses to the attachments for which `inside` returns an area, one for each aspect.
     fn own_accesses(
         &self,
         inside: impl Fn(usize) -> Option<AttachmentArea>,
@@ -354,7 +356,7 @@ impl TimelineRenderPass {
         AttachmentArea { area: self.area, views: views(view_mask) }
     }
 
-    /// The same of an attachment, without what some other subpasses touch of it.
+    /// The area of one attachment, without the views that some other subpasses access.
     fn exclusive_area(&self, attachment: usize, is_other: impl Fn(u32) -> bool) -> Option<AttachmentArea> {
         layout_in(&self.render_pass, self.subpass, attachment)?;
         let all = 0..self.render_pass.subpasses.len() as u32;
@@ -429,8 +431,8 @@ fn last_use(pass: &RenderPass, attachment: usize) -> Option<u32> {
     (0..pass.subpasses.len() as u32).rfind(|it| layout_in(pass, *it, attachment).is_some())
 }
 
-/// Adds the dependencies that are implied: from and to the outside, where an attachment changes its layout there and
-/// no dependency is given.
+/// Adds the implicit dependencies from and to the outside. An implicit dependency exists if an
+/// attachment changes its layout there and no explicit dependency exists (`VkSubpassDependency`).
 fn add_implicit_dependencies(pass: &mut RenderPass) {
     let mut implied = Vec::new();
     for subpass in 0..pass.subpasses.len() as u32 {
@@ -452,7 +454,7 @@ fn add_implicit_dependencies(pass: &mut RenderPass) {
     pass.dependencies.extend(implied);
 }
 
-/// Depth and stencil are loaded and stored each by itself.
+/// Splits depth and stencil, because they have separate load and store operations.
 fn separate_aspects(kind: AttachmentKind) -> Vec<AttachmentKind> {
     match kind {
         AttachmentKind::DepthStencil => vec![AttachmentKind::Depth, AttachmentKind::Stencil],
@@ -472,7 +474,7 @@ fn load(kind: AttachmentKind, op: LoadOp) -> Option<UsageIndex> {
     }
 }
 
-/// Whether a command wrote to an aspect of an attachment.
+/// Whether a command has written to an aspect of an attachment.
 fn is_written(written: &[WrittenRegion], view: &AttachmentView, part: AttachmentKind) -> bool {
     let meets = |one: &Range<u32>, other: &Range<u32>| one.start.max(other.start) < one.end.min(other.end);
     written.iter().filter(|it| it.resource == view.resource).any(|WrittenRegion { region, .. }| {
@@ -498,7 +500,8 @@ fn store(kind: AttachmentKind, op: StoreOp, is_written: bool) -> Option<UsageInd
     }
 }
 
-/// Color attachments, and everything that is resolved.
+/// The usage of color attachments and of all resolve operations, which are in the color attachment
+/// output stage (`renderpass-resolve-operations`).
 fn color_or_resolve_usage(is_write: bool) -> Option<UsageIndex> {
     let access = if is_write { AccessFlags2::COLOR_ATTACHMENT_WRITE } else { AccessFlags2::COLOR_ATTACHMENT_READ };
     SYNC_TABLES.usage(PipelineStageFlags2::COLOR_ATTACHMENT_OUTPUT.0, access.0)
@@ -510,20 +513,21 @@ fn depth_usage(stage: PipelineStageFlags2, is_write: bool) -> Option<UsageIndex>
     SYNC_TABLES.usage(stage.0, access.0)
 }
 
-/// What part of an attachment is touched: inside the render area, and with multiview in the layers of the views.
+/// The part of an attachment that is accessed: the render area, and with multiview only the layers
+/// of the views.
 #[derive(Clone, Copy)]
 struct AttachmentArea {
     area: Area,
-    /// None: all layers.
+    /// The mask of views. None without multiview: all layers.
     views: Option<u32>,
 }
 
-/// A mask of views; zero is no multiview.
+/// The mask of views. None if the mask is zero, which means no multiview.
 fn views(mask: u32) -> Option<u32> {
     Some(mask).filter(|it| *it != 0)
 }
 
-/// How an attachment is accessed; not at all without a usage.
+/// How an attachment is accessed. Without a usage there is no access.
 #[derive(Clone, Copy)]
 struct AttachmentAccess {
     usage: Option<UsageIndex>,
@@ -536,7 +540,8 @@ impl AttachmentArea {
     fn accesses(self, view: &AttachmentView, part: AttachmentKind, how: AttachmentAccess) -> Vec<TimelineAccess> {
         let aspects = view.region.aspects & part_aspects(part);
         let Some(usage) = how.usage else { return Vec::new() };
-        // What is written may be anywhere in the subresource.
+        // A write may change the whole subresource, also outside of the render area
+        // (`renderpass-load-operations`, `renderpass-store-operations`).
         let is_write = SYNC_TABLES.write_column(usage).is_some();
         let area = if is_write { view.region.area } else { Some(view.area_in_attachment(self.area)) };
         let role = match how.detail {

@@ -1,22 +1,23 @@
-//! What is known of the followed access: at a point of a queue, and by one who waited.
+//! How far the followed access is synchronized: at a point of a queue, and by a signal or a wait.
 
 use lavascope_engine::KeySet;
 use lavascope_engine::access::usages::{StageIndex, StageSet, UsageIndex, UsageSet};
 use lavascope_engine::dependency::scopes;
 
-/// At a point of a queue's timeline.
+/// How far the followed access is synchronized at a point of a queue.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct QueueSyncState {
-    /// It happens before these stages.
+    /// The access happens before these stages (`synchronization-dependencies-execution`).
     pub(crate) happens_before: StageSet,
-    /// It is available, and its chain of dependencies reaches these stages.
+    /// The write is available, and its dependency chain reaches these stages
+    /// (`synchronization-dependencies-chains`).
     pub(crate) available: StageSet,
-    /// It is visible to these usages.
+    /// The write is visible to these usages (`synchronization-dependencies-available-and-visible`).
     pub(crate) visible: UsageSet,
 }
 
 impl QueueSyncState {
-    /// What a signal or the end of a batch hands on to whoever waits for it.
+    /// The state that a signal, or the end of a batch, passes to its waits.
     pub(crate) fn signal_state(&self, stages: StageSet) -> SignalSyncState {
         let host = if stages.0 & scopes::COMMON_SETS.host.0 != 0 {
             scopes::COMMON_SETS.host_usages
@@ -30,7 +31,7 @@ impl QueueSyncState {
         }
     }
 
-    /// What waiting for something gives to the stages that wait.
+    /// Adds the state of a signal to the waiting stages.
     pub(crate) fn merge_wait(&mut self, known: SignalSyncState, stages: StageSet) {
         if known.happened {
             self.happens_before = self.happens_before.union(stages);
@@ -42,12 +43,13 @@ impl QueueSyncState {
     }
 }
 
-/// By one who waited.
+/// How far the followed access is synchronized by a signal.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct SignalSyncState {
     pub(crate) happened: bool,
     pub(crate) available: bool,
-    /// To which accesses of the host it is visible: the host looks at memory itself.
+    /// The host accesses to which the write is visible. A wait alone does not make it visible to
+    /// the host.
     pub(crate) visible_to_host: UsageSet,
 }
 
@@ -58,7 +60,7 @@ impl SignalSyncState {
         self.visible_to_host = self.visible_to_host.union(other.visible_to_host);
     }
 
-    /// Without what is visible to the host.
+    /// The same state, but visible to no host access.
     pub(crate) fn without_host(self) -> SignalSyncState {
         SignalSyncState { visible_to_host: UsageSet::default(), ..self }
     }
@@ -68,14 +70,14 @@ impl SignalSyncState {
     }
 }
 
-/// A set of one stage.
+/// A set with one stage.
 pub(crate) fn single_stage(stage: StageIndex) -> StageSet {
     let mut stages = StageSet::default();
     stages.add(stage);
     stages
 }
 
-/// A set of one usage.
+/// A set with one usage.
 pub(crate) fn single_usage(usage: UsageIndex) -> UsageSet {
     let mut usages = UsageSet::default();
     usages.add(usage);

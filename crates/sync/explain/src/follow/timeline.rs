@@ -1,7 +1,8 @@
-//! A program as one list of moments, in the order in which the engine executes them.
+//! Unrolls a program into one list of moments, in the order in which the engine executes them.
 //!
-//! Command buffers are unrolled, batches stand where their semaphores let them run, and every wait knows the moment
-//! that it waits for. Whoever follows an access needs no scheduler of its own.
+//! The list contains the commands of all submitted command buffers. Each batch is at the position
+//! where its semaphores allow it to execute. Each wait has the index of the moment that it waits
+//! for, so the follower needs no scheduler.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -21,31 +22,33 @@ use lavascope_engine::access::access_order::AccessOrder;
 use lavascope_engine::access::usages::{PRESENT, SYNC_TABLES, StageSet, UsageIndex};
 use lavascope_engine::dependency::scopes;
 
-/// Command buffers call command buffers at most this deep, as in the engine.
+/// The maximum depth of nested secondary command buffers, as in the engine.
 const DEPTH_MAX: usize = 16;
 
 pub(crate) struct ExecutionTimeline<'a> {
     pub(crate) program: &'a Program,
     pub(crate) moments: Vec<TimelineMoment>,
-    /// Where everything lies, from a moment on: bindings of sparse resources change it.
+    /// The addresses of all resources. Each entry is valid from its moment on, because sparse binds
+    /// change addresses.
     addresses: Vec<(usize, AddressMap)>,
-    /// Before which moments there may be reads of whatever resource.
+    /// The indices of the moments before which a command may have read any resource.
     pub(crate) possible_reads: Vec<usize>,
 }
 
 pub(crate) struct TimelineMoment {
     pub(crate) executed_at: ProgramLocation,
-    /// Of the device, or the host, or the presentation engine.
+    /// The index of the queue, of the host, or of the presentation engine.
     pub(crate) queue: u8,
-    /// When the batch was submitted.
+    /// The index of the moment that submitted the work.
     pub(crate) submitted: Option<usize>,
     pub(crate) action: TimelineAction,
 }
 
 pub(crate) enum TimelineAction {
-    /// Accesses of one command, which never conflict with each other.
+    /// The accesses of one command. They never conflict with each other.
     Accesses(Vec<TimelineAccess>),
-    /// Dependencies of one command, all of which look at what was before it.
+    /// The dependencies of one command. Their first scopes include only what comes before the
+    /// command.
     Depends(Vec<ExecutedDependency>),
     SetsEvent {
         stages: StageSet,
@@ -53,10 +56,10 @@ pub(crate) enum TimelineAction {
         recorded_at: Option<(CommandBufferId, u32)>,
     },
     PassBegins,
-    /// With what dependencies from elsewhere hand on.
+    /// Contains the dependencies that lead to the subpass.
     SubpassBegins(Vec<ExecutedDependency>),
     SubpassEnds,
-    /// Rendering without a render pass; a barrier inside is limited to it.
+    /// Dynamic rendering. A barrier inside is limited to it.
     RenderingBegins {
         instance: usize,
         resumption: Resumption,
@@ -66,7 +69,7 @@ pub(crate) enum TimelineAction {
     Submits,
     BatchBegins,
     Waits {
-        /// The moment that signaled, if there was one to wait for.
+        /// The index of the moment that signaled the semaphore, if there is one.
         signal: Option<usize>,
         stages: u64,
         location: BatchSemaphoreLocation,
@@ -75,19 +78,19 @@ pub(crate) enum TimelineAction {
         stages: u64,
         location: BatchSemaphoreLocation,
     },
-    /// All that a queue has done so far is done: a fence says so, or the host waits for the queue.
+    /// All work of a queue so far is complete, because of a fence or a wait for idle.
     Completes(Completion),
-    /// The host waited for these moments.
+    /// The host waits for these moments.
     HostWaits(Vec<usize>),
     HostSignals,
-    /// The presentation engine says that it is done with an image.
+    /// The presentation engine signals that it has released an image (`vkAcquireNextImageKHR`).
     Acquires(ResourceId),
-    /// Memory is bound, after the moments that it waits for; it hands on what they do.
+    /// A sparse bind that waits for some signals. Its own signals include what it waited for.
     Binds {
         signals: Vec<usize>,
         is_signaling: bool,
     },
-    /// Nothing is known of the resource's memory any more.
+    /// The resource is destroyed. Later accesses to its memory are not compared with earlier ones.
     Destroys(ResourceId),
 }
 
@@ -103,7 +106,7 @@ pub(crate) enum Completion {
     Idle,
 }
 
-/// One access, ready to be compared.
+/// An access with all details for comparisons.
 #[derive(Clone)]
 pub(crate) struct TimelineAccess {
     pub(crate) resource: ResourceId,
@@ -113,16 +116,16 @@ pub(crate) struct TimelineAccess {
     pub(crate) role: AccessRole,
     pub(crate) detail: AccessDetail,
     pub(crate) within: RenderingContext,
-    /// The render pass instance, by the moment at which it began, and the subpass.
+    /// The render pass instance, as the index of the moment at which it began.
     pub(crate) instance: Option<usize>,
     pub(crate) subpass: Option<u32>,
-    /// Subpasses that nothing orders before this one.
+    /// The earlier subpasses that nothing orders before this one.
     pub(crate) unordered_subpasses: Vec<u32>,
-    /// Of a layout transition: the dependencies whose first scopes it comes after,
+    /// For a layout transition: the dependencies whose first scopes come before it.
     pub(crate) first_scopes: Vec<ExecutedDependency>,
-    /// and those whose second scopes it comes before.
+    /// For a layout transition: the dependencies whose second scopes come after it.
     pub(crate) second_scopes: Vec<ExecutedDependency>,
-    /// Of a present: the moments whose signals it waits for.
+    /// For a present: the indices of the moments whose signals it waits for.
     pub(crate) waited_signals: Vec<usize>,
 }
 
@@ -182,7 +185,7 @@ impl<'a> ExecutionTimeline<'a> {
         ExecutionTimeline { program, moments: builder.moments, addresses: all, possible_reads: builder.possible_reads }
     }
 
-    /// Where things lie at a moment.
+    /// The addresses of all resources at a moment.
     pub(crate) fn addresses(&self, moment: usize) -> &AddressMap {
         let after = self.addresses.partition_point(|it| it.0 <= moment);
         &self.addresses[after.saturating_sub(1)].1
@@ -196,7 +199,7 @@ impl<'a> ExecutionTimeline<'a> {
         self.program.queues.len() as u8 + 1
     }
 
-    /// All accesses, with their moments.
+    /// All accesses, each with the index of its moment.
     pub(crate) fn accesses(&self) -> impl Iterator<Item = (usize, &TimelineAccess)> {
         self.moments.iter().enumerate().flat_map(|(index, moment)| {
             let uses = if let TimelineAction::Accesses(uses) = &moment.action { &uses[..] } else { &[] };
@@ -212,11 +215,11 @@ pub(crate) struct TimelineBuilder<'a> {
     semaphores: Vec<SemaphoreSignals>,
     fences: Vec<Option<usize>>,
     pub(crate) events: Vec<Option<usize>>,
-    /// By queue: rendering that was suspended.
+    /// For each queue: the suspended dynamic rendering.
     pub(crate) suspended: Vec<Option<SuspendedTimelineRendering>>,
     pub(crate) instance: Option<TimelineInstance>,
     running: Option<RunningCommand>,
-    /// In the order in which they took place, each with its moment.
+    /// The sparse binds in execution order, each with the index of its moment.
     binds: Vec<(usize, &'a [SparseBind])>,
     possible_reads: Vec<usize>,
 }
@@ -251,14 +254,15 @@ struct TimelineSparseBind<'a> {
     fence: Option<FenceId>,
 }
 
-/// The moments of signals.
+/// The indices of the moments that signaled a semaphore.
 #[derive(Default)]
 struct SemaphoreSignals {
     binary: Option<usize>,
     values: BTreeMap<u64, usize>,
 }
 
-/// Images of which single components are used have addresses for each.
+/// Adds separate addresses for each component of the images whose components are accessed
+/// separately.
 fn add_planes(addresses: &mut AddressMap, moments: &[TimelineMoment]) {
     for moment in moments {
         let uses = if let TimelineAction::Accesses(uses) = &moment.action { &uses[..] } else { &[] };
@@ -373,7 +377,8 @@ impl<'a> TimelineBuilder<'a> {
         }
     }
 
-    /// Executes work until every queue is empty or waits; the first queue that can go on goes on.
+    /// Executes work until every queue is empty or waits. The first queue with ready work
+    /// continues.
     fn run_ready_work(&mut self) {
         loop {
             let is_ready = |it: &PendingSubmission<'_>| self.is_ready(it.work);
@@ -495,14 +500,14 @@ impl<'a> TimelineBuilder<'a> {
         }
     }
 
-    /// Setting what is set already changes nothing.
+    /// Sets an event. A set of an event that is already set changes nothing.
     fn set_event(&mut self, event: usize, moment: usize) {
         if let Some(event) = self.events.get_mut(event) {
             event.get_or_insert(moment);
         }
     }
 
-    /// Adds a moment of the command that is running.
+    /// Adds a moment of the running command, and returns its index.
     pub(crate) fn push(&mut self, what: TimelineAction) -> usize {
         let running = self.running.clone();
         let Some(RunningCommand { at, queue, submitted }) = running else { return self.moments.len() };
@@ -607,11 +612,11 @@ impl<'a> TimelineBuilder<'a> {
         self.push(TimelineAction::Accesses(uses));
     }
 
-    /// Dependencies, and then the layout transitions among them.
+    /// Adds the dependencies of a command, then their layout transitions.
     fn push_dependencies(&mut self, elements: Vec<ExecutedDependency>) {
         let transition = |executed_dependency: &ExecutedDependency| {
             let about = executed_dependency.resource_region.as_ref().filter(|_| executed_dependency.is_transition)?;
-            // In version 1 all elements about the same memory are one there.
+            // In version 1, all resource dependencies of a command apply together.
             let is_gate = |gate: &&ExecutedDependency| {
                 gate.location == executed_dependency.location
                     || executed_dependency.is_version_1 && gate.resource_region.is_some()
@@ -650,7 +655,7 @@ fn timeline_access(access: &lavascope_sync_ir::Access) -> Option<TimelineAccess>
     })
 }
 
-/// Everything of an image.
+/// The whole region of an image.
 fn whole_image(program: &Program, image: ResourceId) -> Region {
     use lavascope_sync_ir::{Components, ImageRegion, ResourceKind};
     match program.resources.get(image.0 as usize).map(|it| &it.kind) {
@@ -666,7 +671,8 @@ fn whole_image(program: &Program, image: ResourceId) -> Region {
     }
 }
 
-/// The masks of a semaphore: all accesses of the stages that wait, after all of those that signal.
+/// The scopes of a semaphore: all accesses of the signaling stages, and all accesses of the waiting
+/// stages (`synchronization-semaphores-signaling`, `synchronization-semaphores-waiting`).
 pub(crate) fn semaphore_scope(signal: u64, wait: u64) -> SyncScope {
     let all = AccessFlags2::MEMORY_READ.0 | AccessFlags2::MEMORY_WRITE.0;
     SyncScope { src_stages: signal, src_access: all, dst_stages: wait, dst_access: all }

@@ -1,4 +1,4 @@
-//! Every name of the tables and what it stands for.
+//! All names in the tables, with the items that they name.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -6,18 +6,18 @@ use std::collections::BTreeMap;
 use lavascope_abi::desc::{CommandDesc, EnumDesc, Layout, Ty};
 use lavascope_abi::{COMMANDS, ENUMS, HEADER_VERSION, HandleType, STRUCTURES, TYPE_ALIASES};
 
-/// What a name stands for.
+/// The item that a name refers to.
 #[derive(Clone, Copy)]
 pub(crate) enum CatalogItem {
     Command(&'static CommandDesc),
-    /// Or a union.
+    /// A structure or a union.
     Structure(&'static Layout),
     Handle(HandleType),
-    /// Or the bits of a mask.
+    /// An enum or the bits of a mask.
     Enum(&'static EnumDesc),
 }
 
-/// Names in order, aliases among them.
+/// All names and aliases, sorted.
 pub(crate) struct Catalog {
     items: BTreeMap<Cow<'static, str>, CatalogItem>,
 }
@@ -25,7 +25,7 @@ pub(crate) struct Catalog {
 impl Catalog {
     pub(crate) fn new() -> Catalog {
         let mut items = BTreeMap::new();
-        // What comes first keeps a name; the registry gives none twice.
+        // The first item keeps the name. The registry contains no name twice.
         let mut add = |name: Cow<'static, str>, item| {
             items.entry(name).or_insert(item);
         };
@@ -53,7 +53,8 @@ impl Catalog {
         Catalog { items }
     }
 
-    /// By the exact name, else in any case, else without `vk`.
+    /// Finds an item by its exact name. If there is none, the case is ignored, and then the prefix
+    /// `vk`.
     pub(crate) fn find(&self, name: &str) -> Option<CatalogItem> {
         let with_prefix = format!("vk{name}");
         self.items
@@ -86,13 +87,13 @@ pub(crate) fn enum_of(ty: &Ty) -> Option<&'static EnumDesc> {
     }
 }
 
-/// The newest core version that the tables have, with the registry's patch: `1.4.366`.
+/// The newest core version in the tables, with the patch version of the registry: `1.4.366`.
 pub(crate) fn registry_version() -> String {
     let (major, minor) = NEWEST;
     format!("{major}.{minor}.{HEADER_VERSION}")
 }
 
-/// Known when this is compiled: every start asks for it, and should not go through all tables.
+/// Computed at compile time, because every start needs it and must not search all tables.
 const NEWEST: (u32, u32) = {
     let (mut newest, mut at) = ((1, 0), 0);
     while at < COMMANDS.len() {
@@ -106,7 +107,7 @@ const NEWEST: (u32, u32) = {
     newest
 };
 
-/// The version in the name of a block of the core: `VK_VERSION_1_4`.
+/// The version in the name of a core block: `VK_VERSION_1_4`.
 const fn core_version(block: &[u8]) -> Option<(u32, u32)> {
     let Some((b"VK_VERSION_", rest)) = block.split_at_checked("VK_VERSION_".len()) else { return None };
     match rest {

@@ -1,4 +1,4 @@
-//! A field of the tables in words: its C type, its length, its direction, when it is read.
+//! Describes a field of the tables: its C type, its length, its direction, and when it is read.
 
 use serde::Serialize;
 
@@ -8,7 +8,7 @@ use lavascope_abi::desc::{
 
 use crate::commands::api::catalog::enum_of;
 
-/// A field or parameter as a person wants to know it.
+/// A field of a structure or a parameter of a command.
 #[derive(Serialize)]
 pub(crate) struct FieldInfo {
     pub(crate) name: &'static str,
@@ -17,18 +17,18 @@ pub(crate) struct FieldInfo {
     pub(crate) ty: String,
     pub(crate) is_optional: bool,
     pub(crate) is_externally_synchronized: bool,
-    /// How many elements are behind a pointer, where not one.
+    /// The number of elements that a pointer points to. None for one element.
     pub(crate) length: Option<String>,
-    /// Which way the data behind a pointer goes.
+    /// Whether the application or the driver writes the data that a pointer points to.
     pub(crate) direction: Option<&'static str>,
-    /// Where a pointer may be garbage: when it is not.
+    /// When the pointer is valid. None if it is always valid.
     pub(crate) read_when: Option<String>,
-    /// The rest.
+    /// All other properties.
     pub(crate) notes: Vec<String>,
 }
 
 impl FieldInfo {
-    /// Everything but name, place and type, in one cell.
+    /// All properties except name, offset and type, in one table cell.
     pub(crate) fn remarks(&self) -> String {
         let mut parts: Vec<String> = self.direction.iter().map(|it| (*it).to_owned()).collect();
         if self.is_optional {
@@ -107,7 +107,7 @@ fn ty(ty: &Ty) -> String {
 fn pointer_type(pointer: &Pointer) -> String {
     let constant = if pointer.direction == Direction::Out { "" } else { "const " };
     match &pointer.to {
-        // Untyped data and arrays of bytes are the same to the tables.
+        // The tables do not distinguish untyped data from byte arrays.
         Pointee::Values(Ty::U8) => format!("{constant}byte*"),
         Pointee::Values(values) => format!("{constant}{}*", ty(values)),
         Pointee::Struct(layout) => format!("{constant}{}*", layout.name),
@@ -125,7 +125,7 @@ fn length(layout: &Layout, pointer: &Pointer) -> Option<String> {
             let each = one_length(layout, inner.len).map(|it| format!("each {it}"));
             Some([own, each].into_iter().flatten().collect::<Vec<_>>().join(", ")).filter(|it| !it.is_empty())
         }
-        // Their length is not the table's to tell; see the notes.
+        // The tables do not contain these lengths. The notes explain them.
         Pointee::Blob(_) | Pointee::Template => None,
         _ => own,
     }
@@ -189,7 +189,7 @@ fn notes(layout: &Layout, field: &Field) -> Vec<String> {
     notes
 }
 
-/// The name of the integer at a place: `count`, `info.count`, `*pCount` or `pInfo->count`.
+/// The name of the integer at a location: `count`, `info.count`, `*pCount` or `pInfo->count`.
 pub(crate) fn place_name(layout: &Layout, place: IntegerLocation) -> String {
     if place.through == IntegerLocation::HERE {
         return name_at(layout, place.at);
@@ -214,7 +214,8 @@ fn name_at(layout: &Layout, at: u32) -> String {
     }
 }
 
-/// The last field that begins at or before a place; the first of those that begin together, as in a union.
+/// The last field that begins at or before an offset. If several begin together, as in a union, the
+/// first of them.
 pub(crate) fn field_at(layout: &Layout, at: u32) -> Option<&'static Field> {
     let begin = layout.fields.iter().map(|it| it.at).filter(|it| *it <= at).max()?;
     layout.fields.iter().find(|it| it.at == begin)
@@ -247,7 +248,7 @@ fn bit_names(layout: &Layout, place: IntegerLocation, bits: u64) -> String {
     names.join(" or ")
 }
 
-/// `DescriptorImages` as `descriptor images`.
+/// Writes `DescriptorImages` as `descriptor images`.
 pub(crate) fn camel_case_to_words(camel_case: &str) -> String {
     let mut out = String::new();
     for letter in camel_case.chars() {
@@ -264,7 +265,8 @@ mod tests {
     use super::*;
     use crate::commands::api::catalog::all_layouts;
 
-    /// Whatever the tables hold must have words; a number where a name belongs is a gap in the tables or here.
+    /// Every entry of the tables must have a description. An offset instead of a name shows a gap
+    /// in the tables or in this file.
     #[test]
     fn every_field_has_words() {
         for layout in all_layouts() {

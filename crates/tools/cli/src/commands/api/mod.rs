@@ -1,4 +1,4 @@
-//! `lavascope api`: what the tables know of a command, structure, handle or enum.
+//! `lavascope api`: prints the entry of a command, structure, handle or enum in the tables.
 
 pub(crate) mod catalog;
 pub(crate) mod field_info;
@@ -20,7 +20,7 @@ use crate::commands::api::field_info::FieldInfo;
 use crate::generated::{NULL_DRIVER_VERDICTS, RECORD_VERDICTS, STATE_VERDICTS};
 use crate::text::{self, Paint, columns};
 
-/// More names than this are counted instead of shown; `--json` has them all.
+/// The text shows this many names, and counts the others. `--json` has all names.
 const NAMES_SHOWN_MAX: usize = 4;
 const NEAREST_MAX: usize = 3;
 
@@ -87,13 +87,13 @@ enum ApiInfo {
 struct CommandInfo {
     name: &'static str,
     level: &'static str,
-    /// The first version or extension that has it.
+    /// The first version or extension with the command.
     since: &'static str,
     aliases: &'static [&'static str],
     parameters: Vec<FieldInfo>,
     returns: String,
     outputs: Vec<OutputInfo>,
-    /// After which results the outputs hold something.
+    /// The results after which the outputs are valid.
     outputs_written: Option<String>,
     verdicts: Vec<ComponentVerdict>,
 }
@@ -188,7 +188,8 @@ fn parameters(desc: &CommandDesc) -> Vec<FieldInfo> {
     let mut parameters = field_info::fields(desc.parameters);
     for source in desc.outputs.iter().flat_map(|it| it.sources) {
         let OutputSource::Parameter { at, is_output: true } = source else { continue };
-        // A count is a length on the way in, and only the outputs tell that it also comes back.
+        // The parameters describe a count as an input. Only the outputs show that the driver also
+        // writes it.
         let both_ways = parameters.iter_mut().find(|it| it.offset == *at && it.direction == Some("in"));
         if let Some(parameter) = both_ways {
             parameter.direction = Some("in and out");
@@ -295,7 +296,7 @@ fn enum_info(desc: &'static EnumDesc) -> EnumInfo {
     }
 }
 
-/// What is at the end of a pointer or of pointers to pointers.
+/// The type at the end of a pointer or of several levels of pointers.
 fn pointee(ty: &Ty) -> Option<(&'static Pointee, Direction)> {
     let Ty::Pointer(mut pointer) = *ty else { return None };
     while let Pointee::Pointer(inner) = pointer.to {
@@ -304,7 +305,7 @@ fn pointee(ty: &Ty) -> Option<(&'static Pointee, Direction)> {
     Some((&pointer.to, pointer.direction))
 }
 
-/// The commands and structures with a field of such a type.
+/// The commands and structures with a field of a type that `is_such` accepts.
 fn users(is_such: &dyn Fn(&Ty) -> bool) -> Vec<&'static str> {
     let layouts = COMMANDS.iter().map(|it| it.parameters).chain(STRUCTURES.iter().copied());
     layouts.filter(|it| it.fields.iter().any(|it| is_such(&it.ty))).map(|it| it.name).collect()
@@ -381,7 +382,7 @@ fn field_rows(fields: &[FieldInfo], with_offsets: bool) -> Vec<Vec<String>> {
     fields.iter().map(cells).collect()
 }
 
-/// The first few names and how many more there are; no row for none.
+/// A row with the first names and the number of the others. None if there are no names.
 fn names_row(label: &str, names: &[&str]) -> Option<Vec<String>> {
     let shown = names.iter().take(NAMES_SHOWN_MAX).copied().collect::<Vec<_>>().join(", ");
     match names.len() {

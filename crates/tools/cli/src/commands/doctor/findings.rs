@@ -1,4 +1,5 @@
-//! What the doctor concludes from what was seen: what is missing, what is broken, and what mends it.
+//! Turns the observations of the doctor into findings: missing parts, broken parts, and how to fix
+//! them.
 
 use serde::Serialize;
 
@@ -10,41 +11,41 @@ use crate::commands::doctor::probe_process::{ProbeAnswer, ProbeDeath};
 
 const VALIDATION_LAYER: &str = "VK_LAYER_KHRONOS_validation";
 
-/// One conclusion.
+/// One finding of the doctor.
 #[derive(Debug, Serialize)]
 pub(crate) struct DoctorFinding {
-    /// A stable word for programs.
+    /// A stable identifier for programs.
     pub(crate) code: &'static str,
     pub(crate) severity: DoctorSeverity,
     pub(crate) message: String,
-    /// What to do, often a command to type.
+    /// The advice, often a command.
     pub(crate) fix: Option<String>,
-    /// The last words of what broke.
+    /// The last output lines of the broken part.
     pub(crate) details: Vec<String>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum DoctorSeverity {
-    /// Something needed is not there.
+    /// A required part is missing.
     Missing,
-    /// Something is there and does not work.
+    /// A part exists, but does not work.
     Broken,
-    /// All works, and could work better. Does not count as found.
+    /// Everything works, but could work better. The exit code ignores such findings.
     Advice,
 }
 
-/// What was seen.
+/// The observations of the doctor.
 pub(crate) struct DoctorObservations<'a> {
     pub(crate) system: System,
     pub(crate) drivers: &'a [Manifest],
     pub(crate) layers: &'a [Manifest],
-    /// From the probe with all drivers.
+    /// The result of the probe with all drivers.
     pub(crate) answer: &'a ProbeAnswer,
-    /// Where that one died of one driver among several: what each did alone.
+    /// If that probe died and there are several drivers: the result of each driver alone.
     pub(crate) per_driver: &'a [(&'a Manifest, ProbeAnswer)],
     pub(crate) devices: &'a [DeviceInfo],
-    /// The variable that says which drivers to use, where one is set.
+    /// The environment variable that selects the drivers, if one is set.
     pub(crate) forced_by: Option<&'static str>,
     pub(crate) has_vulkaninfo: bool,
 }
@@ -111,7 +112,8 @@ impl DoctorObservations<'_> {
         DoctorFinding { code, severity, message: error.to_string(), fix, details: vec![] }
     }
 
-    /// One finding per driver that dies alone, or one for the death that none of them repeats.
+    /// One finding for each driver that crashes alone. If none does, one finding for the crash with
+    /// all drivers.
     fn crash_findings(&self, death: &ProbeDeath) -> Vec<DoctorFinding> {
         let guilty = self.per_driver.iter().filter_map(|(manifest, answer)| match answer {
             ProbeAnswer::Died(death) => Some(crash(&format!("the driver {}", manifest.path.display()), death)),
@@ -127,7 +129,7 @@ impl DoctorObservations<'_> {
 
     fn manifest(&self, manifest: &Manifest) -> Option<DoctorFinding> {
         let problem = manifest.problem.as_ref()?;
-        // Libraries for 32-bit programs lie beside ours on many systems, with manifests of their own.
+        // Many systems have manifests of 32-bit libraries beside those of 64-bit libraries.
         let is_harmless = matches!(problem, ManifestProblem::WrongArchitecture { .. })
             && (manifest.kind != ManifestKind::Driver || !self.devices.is_empty());
         let path = manifest.path.display();

@@ -1,11 +1,11 @@
-//! The command that mends what is missing, in the words of the system it is missing from.
+//! The command that installs a missing part on this system.
 
 use std::fs;
 
-/// How this system installs software.
+/// The package manager of this system.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum System {
-    /// Debian, Ubuntu and what derives from them.
+    /// Debian, Ubuntu and their derivatives.
     Apt,
     Other,
 }
@@ -24,14 +24,14 @@ impl System {
         fs::read_to_string("/etc/os-release").map_or(System::Other, |it| System::from_os_release(&it))
     }
 
-    /// From the text of `os-release(5)`.
+    /// Detects the system from the text of `os-release(5)`.
     fn from_os_release(text: &str) -> System {
         let values = text.lines().filter_map(|it| it.strip_prefix("ID=").or_else(|| it.strip_prefix("ID_LIKE=")));
         let mut ids = values.flat_map(|it| it.trim_matches(['"', '\'']).split_whitespace());
         if ids.any(|it| it == "debian" || it == "ubuntu") { System::Apt } else { System::Other }
     }
 
-    /// What to type, or in general words what to install.
+    /// The command to type. On other systems, a description of what to install.
     pub(crate) fn install(self, part: VulkanPackage) -> String {
         match (self, part) {
             (System::Apt, VulkanPackage::Loader) => "apt-get install libvulkan1",

@@ -1,6 +1,8 @@
-//! `lavascope doctor`: which loader, drivers and layers are there, what is missing, and the command that mends it.
+//! `lavascope doctor`: lists the loader, drivers and layers, what is missing, and the commands that
+//! fix it.
 //!
-//! Manifests are read here; the loader is asked in a child process, see [`probe_command`](super::doctor_probe).
+//! This process reads the manifests. A child process loads the loader, see
+//! [`probe_command`](super::doctor_probe).
 
 pub(crate) mod findings;
 pub(crate) mod install_hint;
@@ -25,7 +27,7 @@ use crate::commands::doctor::probe_process::ProbeAnswer;
 use crate::text::{self, Paint, columns};
 
 const PROBE_LIMIT: Duration = Duration::from_secs(20);
-/// In the order in which the loader heeds them.
+/// The variables that select drivers, in the order of their priority for the loader.
 const FORCING_VARIABLES: [&str; 2] = ["VK_DRIVER_FILES", "VK_ICD_FILENAMES"];
 
 /// Tell which loader, drivers and layers are there, what is missing, and what mends it
@@ -53,7 +55,7 @@ struct LoaderSummary {
     library: String,
     version: Version,
     instance_extensions: Vec<String>,
-    /// Those that it would enable by name or by itself.
+    /// The layers that the loader can enable, by name or implicitly.
     layers: Vec<String>,
 }
 
@@ -72,7 +74,7 @@ fn examine() -> anyhow::Result<DoctorReport> {
     let layers = manifests::layers(&manifests::process_variables);
     let answer = probe_loader(None)?;
     let alone = match &answer {
-        // With one driver only there is nothing to learn from asking it again.
+        // With only one driver, a second probe shows nothing new.
         ProbeAnswer::Died(_) if drivers.len() > 1 => probe_each_driver(&drivers)?,
         ProbeAnswer::Died(_) | ProbeAnswer::Loaded(_) | ProbeAnswer::Refused(_) => vec![],
     };
@@ -104,13 +106,14 @@ fn probe_loader(only: Option<&Manifest>) -> anyhow::Result<ProbeAnswer> {
     let mut command = Command::new(program);
     command.arg("doctor-probe");
     if let Some(driver) = only {
-        // Older loaders know the second name only.
+        // Older loaders support only the second name.
         command.envs(FORCING_VARIABLES.map(|it| (it, driver.path.as_os_str())));
     }
     probe_process::run(command, PROBE_LIMIT)
 }
 
-/// What each driver does alone, to tell the one that crashes and what the others have.
+/// The result of each driver alone. It shows which driver crashes, and which devices the others
+/// have.
 fn probe_each_driver(drivers: &[Manifest]) -> anyhow::Result<Vec<(&Manifest, ProbeAnswer)>> {
     drivers.iter().filter(|it| it.problem.is_none()).map(|it| Ok((it, probe_loader(Some(it))?))).collect()
 }

@@ -1,6 +1,7 @@
-//! `lavascope doctor-probe`: the part of the doctor that runs driver code, in a process that may die of it.
+//! `lavascope doctor-probe`: runs driver code for the doctor, in a process that may crash.
 //!
-//! Hidden: only `doctor` starts it, and reads the lines of [`ProbeMessage`] that it prints.
+//! The command is hidden. Only `doctor` starts it, and reads the lines of [`ProbeMessage`] that it
+//! prints.
 
 use lavascope_loader::{QueryStep, query};
 
@@ -9,7 +10,7 @@ use crate::commands::doctor::probe_process::ProbeMessage;
 use crate::text::emit;
 
 pub(crate) fn run() -> anyhow::Result<CommandOutcome> {
-    // A failure to tell of a step is seen again when the result is told.
+    // If a step cannot be printed, printing the result fails too and returns the error.
     let mut watch = |step: QueryStep| drop(print_message(&ProbeMessage::Doing(step.to_string())));
     let result = query(&mut watch);
     print_message(&match result {
@@ -20,6 +21,6 @@ pub(crate) fn run() -> anyhow::Result<CommandOutcome> {
 }
 
 fn print_message(message: &ProbeMessage) -> anyhow::Result<()> {
-    // A driver may have printed half a line; the message starts on its own.
+    // A driver may have printed a line without its end, so the message begins with a new line.
     emit(&format!("\n{}\n", serde_json::to_string(message)?))
 }

@@ -1,4 +1,4 @@
-//! Runs a probe in a process of its own and tells how it ended, whatever a driver does to it.
+//! Runs a probe in a child process, and reports how it ended. A driver may crash or hang there.
 
 use std::fmt;
 use std::io::{BufRead, BufReader, Read};
@@ -13,17 +13,18 @@ use serde::{Deserialize, Serialize};
 use lavascope_loader::{LoaderError, LoaderInfo};
 use lavascope_platform::process::ProcessEnd;
 
-/// Of what the probe wrote to stderr, this many last lines are told.
+/// The report has this many last lines of the probe's stderr.
 const STDERR_LINES_MAX: usize = 5;
 const POLL: Duration = Duration::from_millis(5);
-/// How long a pipe may stay open behind a process that is gone: it may have children of its own.
+/// How long to wait for a pipe after the process has ended. A child of that process may keep the
+/// pipe open.
 const PIPE_PATIENCE: Duration = Duration::from_secs(5);
 
 /// A line that the probe prints.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum ProbeMessage {
-    /// What it is about to do.
+    /// The next step of the probe.
     Doing(String),
     Told(LoaderInfo),
     Refused(LoaderError),
@@ -37,13 +38,13 @@ pub(crate) enum ProbeAnswer {
     Died(ProbeDeath),
 }
 
-/// The end of a probe without an answer.
+/// The end of a probe that gave no answer.
 #[derive(Debug)]
 pub(crate) struct ProbeDeath {
     pub(crate) cause: ExitCause,
-    /// What it was doing.
+    /// The step that the probe executed last.
     pub(crate) doing: String,
-    /// Its last lines on stderr.
+    /// The last lines of its stderr.
     pub(crate) stderr_lines: Vec<String>,
 }
 
@@ -83,7 +84,7 @@ pub(crate) fn run(mut command: Command, limit: Duration) -> anyhow::Result<Probe
             Ok(ProbeMessage::Doing(step)) => doing = step,
             Ok(ProbeMessage::Told(info)) => answer = Some(ProbeAnswer::Loaded(info)),
             Ok(ProbeMessage::Refused(error)) => answer = Some(ProbeAnswer::Refused(error)),
-            // Drivers print what they like.
+            // Other lines come from drivers.
             Err(_) => {}
         }
     }
@@ -97,14 +98,14 @@ pub(crate) fn run(mut command: Command, limit: Duration) -> anyhow::Result<Probe
     Ok(ProbeAnswer::Died(ProbeDeath { cause, doing, stderr_lines: said }))
 }
 
-/// The status, or none where the time ran out and the process was stopped.
+/// The exit status. None if the time limit passed and the process was killed.
 fn wait(child: &mut Child, deadline: Instant) -> anyhow::Result<Option<ExitStatus>> {
     loop {
         if let Some(status) = child.try_wait().context("cannot wait for the probe")? {
             return Ok(Some(status));
         }
         if Instant::now() >= deadline {
-            // It may have ended in this moment, which is as good.
+            // The process may have ended just now. That is no error.
             let _ = child.kill();
             let _ = child.wait();
             return Ok(None);
@@ -113,7 +114,7 @@ fn wait(child: &mut Child, deadline: Instant) -> anyhow::Result<Option<ExitStatu
     }
 }
 
-/// Reads lines on a thread, so that a full pipe never stops the probe.
+/// Reads lines on another thread, so that a full pipe never blocks the probe.
 fn lines(pipe: impl Read + Send + 'static) -> Receiver<String> {
     let (sender, receiver) = channel();
     thread::spawn(move || {
@@ -129,7 +130,7 @@ fn lines(pipe: impl Read + Send + 'static) -> Receiver<String> {
     receiver
 }
 
-/// The lines with something in them that came until the pipe closed.
+/// The lines until the pipe is closed, without empty ones.
 fn drain(lines: &Receiver<String>) -> Vec<String> {
     let deadline = Instant::now() + PIPE_PATIENCE;
     let mut kept = Vec::new();

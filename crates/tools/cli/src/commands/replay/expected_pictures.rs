@@ -1,4 +1,5 @@
-//! Which pictures `lavascope replay --compare` compares, where nobody names frames: those that the folder has.
+//! Selects the pictures that `lavascope replay --compare` expects without `--screenshot`: all
+//! pictures in the folder.
 
 use std::collections::BTreeSet;
 use std::ops::Range;
@@ -8,13 +9,14 @@ use anyhow::{Context, bail};
 use super::output::Screenshot;
 use crate::commands::replay::ReplayArguments;
 
-/// Pictures that the replay must have too, by frame and window.
+/// The pictures that the replay must produce, by frame and window.
 #[derive(Clone, Default)]
 pub(crate) struct ExpectedPictures {
     expected: BTreeSet<(u64, usize)>,
-    /// Which frames a part has that is cut by submissions nobody knows, so it may have fewer.
+    /// Whether the replay may produce fewer frames. This is unknown if it replays a range of
+    /// submissions.
     may_have_fewer: bool,
-    /// Where they are.
+    /// The folder of the expected pictures.
     folder: std::path::PathBuf,
 }
 
@@ -50,7 +52,7 @@ impl ExpectedPictures {
         self.expected.range((frame, 0)..=(frame, usize::MAX)).next().is_some()
     }
 
-    /// The frames, those that follow each other together.
+    /// The frames as ranges. Consecutive frames are in one range.
     pub(crate) fn ranges(&self) -> Vec<Range<u64>> {
         let mut ranges: Vec<Range<u64>> = Vec::new();
         for (frame, _) in &self.expected {
@@ -62,7 +64,7 @@ impl ExpectedPictures {
         ranges
     }
 
-    /// What the folder has and the replay did not show.
+    /// The expected pictures that the replay did not produce.
     pub(crate) fn missing(&self, shots: &[Screenshot]) -> Vec<Screenshot> {
         if self.may_have_fewer {
             return Vec::new();

@@ -1,7 +1,8 @@
-//! `lavascope replay`: performs a trace again, in a process of its own.
+//! `lavascope replay`: replays a trace in a child process.
 //!
-//! The command line starts itself again to perform: environment variables choose the driver and the layers before the
-//! loader is opened, and a crash of the driver is an exit code that can be reported.
+//! The command starts itself again for the replay. The loader reads environment variables for the
+//! driver and the layers when it is opened, so they must be set before. A crash of the driver ends
+//! only the child process, and the parent reports it.
 
 pub(crate) mod expected_pictures;
 pub(crate) mod output;
@@ -23,8 +24,8 @@ use crate::report::run_summary;
 use crate::report::{LayerReport, ReportFolder};
 use crate::text::{self, Paint};
 
-/// What the other process is called with, and behind it the arguments as JSON: it does not read them again, since
-/// whatever it touches counts as memory of the replay.
+/// The hidden command of the child process. Its argument is the JSON of the parsed arguments,
+/// because parsing them again would add to the measured memory of the replay.
 const WORKER_COMMAND: &str = "replay-here";
 
 const EXIT_CODES: &str = "\
@@ -124,7 +125,7 @@ pub(crate) struct ReplayArguments {
     pub(crate) json: bool,
 }
 
-/// Paths whatever their bytes are.
+/// Serializes paths, including those that are not UTF-8.
 mod any_path {
     use std::ffi::OsString;
     use std::path::{Path, PathBuf};
@@ -140,7 +141,7 @@ mod any_path {
     }
 }
 
-/// As above, where there may be none.
+/// Serializes optional paths, including those that are not UTF-8.
 mod any_paths {
     use std::ffi::OsString;
     use std::path::PathBuf;
@@ -156,14 +157,14 @@ mod any_paths {
     }
 }
 
-/// How fast a trace is performed.
+/// How fast a trace is replayed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum, serde::Serialize, serde::Deserialize)]
 pub(crate) enum Speed {
     Max,
     Original,
 }
 
-/// `CALL` or `THREAD:CALL`, as errors and `print` name them.
+/// Parses `CALL` or `THREAD:CALL`, as errors and `print` name a call.
 fn pause(text: &str) -> Result<PausePoint, String> {
     let wrong = || format!("`{text}` names no call; use CALL or THREAD:CALL, as in `2:17`");
     let (stream, call) = match text.split_once(':') {
@@ -188,7 +189,7 @@ enum Validation {
     All,
 }
 
-/// The arguments, where this is the other process.
+/// The arguments from the parent. None if this is not the child process.
 pub(crate) fn from_parent() -> Option<anyhow::Result<ReplayArguments>> {
     let mut words = std::env::args_os().skip(1);
     words.next().filter(|it| it == WORKER_COMMAND)?;
@@ -198,12 +199,13 @@ pub(crate) fn from_parent() -> Option<anyhow::Result<ReplayArguments>> {
 
 pub(crate) fn run(arguments: &ReplayArguments) -> anyhow::Result<CommandOutcome> {
     let mut command = Command::new(std::env::current_exe().context("lavascope does not find itself")?);
-    // The same arguments: the other process performs, and this one looks at how it ends.
+    // The child process gets the same arguments. It replays, and this process waits for its result.
     command.arg(WORKER_COMMAND).arg(serde_json::to_string(arguments)?);
-    // Of our allocator: a replay asks for little, so that pages of two megabytes would be mostly empty, and so would
-    // the tables of a large arena.
+    // For mimalloc: a replay allocates little memory, so pages of 2 MiB and the tables of a large
+    // arena would be mostly unused.
     command.env("MIMALLOC_ALLOW_THP", "0").env("MIMALLOC_ARENA_RESERVE", "64MiB");
-    // Of the system's: what the loader asks for at once is its alone, and gone when it frees it.
+    // For malloc: a large allocation of the loader gets its own mapping, which is released when the
+    // loader frees it.
     command.env("MALLOC_MMAP_THRESHOLD_", "131072");
     if arguments.null {
         command.envs(null_driver::variables()?);
@@ -223,7 +225,8 @@ pub(crate) fn run(arguments: &ReplayArguments) -> anyhow::Result<CommandOutcome>
         let path = std::path::absolute(path).with_context(|| format!("{} is no path", path.display()))?;
         command.env("LAVASCOPE_CAPTURE", path);
         if !arguments.window {
-            // Frames are in the file, also where the driver can only present in windows.
+            // A recapture contains the frames even if the driver has no headless surfaces, because
+            // the layer provides them.
             command.env("LAVASCOPE_UNSEEN_SURFACES", "1");
         }
     }

@@ -1,4 +1,4 @@
-//! What `lavascope replay` says: the plan, the summary, and both as JSON.
+//! The output of `lavascope replay`: the plan and the summary, as text and as JSON.
 
 use std::fmt::Write;
 use std::time::Duration;
@@ -10,25 +10,26 @@ use serde_json::{Value, json};
 use crate::commands::replay::ReplayArguments;
 use crate::text;
 
-/// A picture of a frame, and how it compares.
+/// A picture of a frame, and the result of its comparison.
 #[derive(Clone, Serialize)]
 pub(crate) struct Screenshot {
     pub(crate) frame: u64,
-    /// Which of those that were presented together.
+    /// The index of the window among those presented together.
     pub(crate) window: usize,
     pub(crate) file: String,
     pub(crate) width: u32,
     pub(crate) height: u32,
-    /// How far the worst pixel is from what it is compared with; none where there is nothing to compare.
+    /// The largest difference of a color channel from the expected picture. None if there is no
+    /// expected picture.
     pub(crate) difference: Option<u8>,
-    /// How similar they look, from 0 to 1.
+    /// The similarity of the two pictures, from 0 to 1.
     pub(crate) similarity: Option<f64>,
-    /// What went wrong with it.
+    /// The error, if the picture could not be compared or written.
     pub(crate) problem: Option<String>,
 }
 
 impl Screenshot {
-    /// Whether it is another picture than it should be.
+    /// Whether the picture differs more than the arguments allow, or has an error.
     pub(crate) fn is_mismatch(&self, arguments: &ReplayArguments) -> bool {
         let is_other = match arguments.similarity {
             Some(least) => self.similarity.is_some_and(|it| it < least),
@@ -38,7 +39,7 @@ impl Screenshot {
     }
 }
 
-/// How long frames took, in milliseconds: half of them at most the median, and so on.
+/// The distribution of frame times, in milliseconds.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub(crate) struct FrameTimes {
     pub(crate) mean: f64,
@@ -51,11 +52,11 @@ pub(crate) struct FrameTimes {
 }
 
 impl FrameTimes {
-    /// None where there are no frames.
+    /// The distribution of some frame times. None if there are none.
     pub(crate) fn of(mut times: Vec<Duration>) -> Option<FrameTimes> {
         times.sort_unstable();
         let milliseconds = |it: &Duration| it.as_secs_f64() * 1000.0;
-        // The least time that so many of a hundred do not exceed.
+        // The shortest time that this percentage of the frames does not exceed.
         let part = |percent: usize| {
             let at = (times.len() * percent).div_ceil(100).max(1) - 1;
             times.get(at).map(milliseconds)
@@ -72,7 +73,7 @@ impl FrameTimes {
     }
 }
 
-/// More rounds than these are told together.
+/// If there are more rounds than this, the summary combines them in one line.
 const ROUNDS_MAX: usize = 8;
 
 /// The document of `--json`.
@@ -83,21 +84,22 @@ pub(crate) struct ReplayDocument {
     pub(crate) calls: u64,
     pub(crate) frames: u64,
     pub(crate) calls_per_second: f64,
-    /// Of all rounds together; none where there are no frames.
+    /// The frame times of all rounds. None if there are no frames.
     pub(crate) frame_milliseconds: Option<FrameTimes>,
-    /// Bytes that the device wrote and the trace has too; none where nobody asked.
+    /// The number of bytes that the device wrote as in the trace. None without `--verify`.
     pub(crate) equal_bytes: Option<u64>,
     pub(crate) different_bytes: Option<u64>,
     pub(crate) first_difference: Option<String>,
-    /// Bytes and pictures that are others than they should be.
+    /// The number of bytes, pictures and frames that differ.
     pub(crate) differences: u64,
-    /// Each time it was performed, and what the processors worked meanwhile.
+    /// The duration of each round, in seconds.
     pub(crate) seconds: Vec<f64>,
+    /// The processor time of each round, in seconds.
     pub(crate) processor_seconds: Vec<f64>,
     pub(crate) interrupted: bool,
     pub(crate) remarks: Vec<String>,
     pub(crate) pictures: Vec<Screenshot>,
-    /// Frames whose pictures have other hashes than they should; none where nobody compared.
+    /// The frames whose pictures have different hashes. None without `--compare-hashes`.
     pub(crate) different_frames: Option<Vec<u64>>,
 }
 
@@ -146,7 +148,7 @@ impl ReplayDocument {
         words + &text::columns(&self.rows())
     }
 
-    /// What there is to say of all rounds together.
+    /// The rows about all rounds together.
     fn rows(&self) -> Vec<Vec<String>> {
         let row = |name: &str, value: String| vec![name.to_owned(), value];
         let mut rows = Vec::new();
@@ -174,7 +176,7 @@ impl ReplayDocument {
     }
 }
 
-/// Tells what would be done.
+/// Prints the plan of `--dry-run`.
 pub(crate) fn print_plan(file: &str, plan: &ReplayPlan, is_json: bool) -> anyhow::Result<()> {
     match is_json {
         true => text::emit_json(&plan_json(file, plan)),
@@ -247,7 +249,7 @@ fn render_device(planned_device: &PlannedDevice) -> String {
         false => format!("device: {} in place of {there}\n", planned_device.replay_name),
     };
     let names = |all: &[String]| if all.is_empty() { "none".to_owned() } else { all.join(", ") };
-    // Only what is another one here.
+    // Only entries that differ on this device.
     let pairs = |all: &[(u32, u32)]| {
         let changed: Vec<String> =
             all.iter().filter(|it| it.0 != it.1).map(|it| format!("{} becomes {}", it.0, it.1)).collect();

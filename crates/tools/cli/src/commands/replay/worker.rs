@@ -1,4 +1,4 @@
-//! The process that performs a trace for `lavascope replay`.
+//! The child process of `lavascope replay`, which replays the trace.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::BufRead;
@@ -26,7 +26,7 @@ use crate::text::progress::TerminalProgress;
 use crate::trace::trace_file::TraceFile;
 
 pub(crate) fn run(arguments: &ReplayArguments) -> anyhow::Result<CommandOutcome> {
-    // First of all, so that nobody who interrupts it is too early.
+    // The handler is installed first, so that Ctrl-C works from the start.
     let interrupt = install_interrupt()?;
     let compared = ExpectedPictures::of(arguments)?;
     let file = TraceFile::read_lazily(&arguments.file)?;
@@ -48,18 +48,18 @@ pub(crate) fn run(arguments: &ReplayArguments) -> anyhow::Result<CommandOutcome>
     replay_trace(arguments, (&trace, None), &ReplayJob { compared, numbers, begin, interrupt })
 }
 
-/// The part of the trace that somebody wants, if it is not all of it.
+/// The requested part of the trace. None if the whole trace is replayed.
 fn requested_range(arguments: &ReplayArguments) -> Option<TrimRange> {
     let frames = arguments.frames.clone().map(TrimRange::Frames);
     frames.or_else(|| arguments.submits.clone().map(TrimRange::Submits))
 }
 
-/// Numbers of frames: in a part of a trace they begin anew.
+/// Converts frame numbers. A part of a trace counts its frames from zero again.
 #[derive(Clone, Copy, Default)]
 struct FrameNumbering {
-    /// The number of the first frame of the part in the whole.
+    /// The number of the first requested frame in the whole trace.
     first: u64,
-    /// Frames and calls before it that it needs.
+    /// The number of frames and calls in the part that only prepare the first requested frame.
     frames_before: u64,
     calls_before: u64,
 }
@@ -76,7 +76,7 @@ impl FrameNumbering {
     }
 }
 
-/// What is to be done with the arguments.
+/// The expected pictures, the frame numbers and the interrupt flag of a replay.
 struct ReplayJob {
     compared: ExpectedPictures,
     numbers: FrameNumbering,
@@ -100,7 +100,7 @@ fn replay_trace(
     let mut rounds = ReplayRounds::default();
     let total = estimate_calls(trace);
     let times = arguments.loops.unwrap_or(arguments.repeat.max(1));
-    // No number of times is for ever.
+    // Zero means to repeat until an interrupt.
     while times == 0 || rounds.seconds.len() < times as usize {
         *seen.lock().unwrap_or_else(PoisonError::into_inner) = CapturedFrames::default();
         let progress = Arc::new(TerminalProgress::new(total));
@@ -128,7 +128,7 @@ fn replay_trace(
     Ok(if document.differences > 0 { CommandOutcome::Findings } else { CommandOutcome::Success })
 }
 
-/// Why a trace cannot be performed, and what can be done.
+/// The error message if a trace cannot be replayed, with advice.
 fn replay_error(file: &str, error: &ReplayError) -> anyhow::Error {
     match error {
         ReplayError::Unsupported(lines) => {
@@ -139,14 +139,14 @@ fn replay_error(file: &str, error: &ReplayError) -> anyhow::Error {
     }
 }
 
-/// What was to be seen: pictures that are kept, and hashes of the pictures of frames.
+/// The pictures that were saved or compared, and the hashes of the pictures of each frame.
 #[derive(Default)]
 struct CapturedFrames {
     shots: Vec<Screenshot>,
     hashes: BTreeMap<u64, Vec<String>>,
 }
 
-/// Frames whose pictures are others than those of a file, or are missing in one of the two.
+/// The frames whose hashes differ from those in a file, or are missing on one side.
 fn differing_frames(path: &Path, hashes: &BTreeMap<u64, Vec<String>>) -> anyhow::Result<Vec<u64>> {
     let failed = || format!("{} has no hashes of frames", path.display());
     let text = std::fs::read_to_string(path).with_context(|| format!("{} cannot be read", path.display()))?;
@@ -155,7 +155,7 @@ fn differing_frames(path: &Path, hashes: &BTreeMap<u64, Vec<String>>) -> anyhow:
     Ok(all.into_iter().filter(|it| known.get(it) != hashes.get(it)).collect())
 }
 
-/// What was performed so far.
+/// The results of all rounds so far.
 #[derive(Default)]
 struct ReplayRounds {
     seconds: Vec<f64>,
@@ -166,7 +166,7 @@ struct ReplayRounds {
 
 impl ReplayRounds {
     fn add(&mut self, mut summary: ReplaySummary, processor: Duration) {
-        // A round that was not finished says nothing where there are others.
+        // An interrupted round is dropped if there is a complete one.
         if summary.is_interrupted && !self.seconds.is_empty() {
             self.last.is_interrupted = true;
             return;
@@ -211,7 +211,7 @@ impl ReplayRounds {
     }
 }
 
-/// What all threads of this process have worked.
+/// The processor time of all threads of this process.
 fn processor_time() -> Duration {
     Duration::from_nanos(clock::process_nanoseconds())
 }
@@ -230,7 +230,7 @@ fn options(arguments: &ReplayArguments, seen: &Arc<Mutex<CapturedFrames>>, how: 
         let hash = has_hashes.then(|| lavascope_picture::hash(&picture));
         let mut seen = seen.lock().unwrap_or_else(PoisonError::into_inner);
         seen.shots.extend(shot);
-        // Several windows may end a frame together.
+        // One frame can have a picture of each window.
         hash.into_iter().for_each(|it| seen.hashes.entry(frame).or_default().push(it));
     };
     let ranges = arguments.screenshot.iter().cloned().chain(how.compared.ranges());
@@ -258,7 +258,7 @@ fn options(arguments: &ReplayArguments, seen: &Arc<Mutex<CapturedFrames>>, how: 
     }
 }
 
-/// Frames are presented where somebody sees them, or where they are recorded again.
+/// Frames are presented only to a window, or to headless surfaces for a recapture.
 fn frame_output(arguments: &ReplayArguments) -> FrameOutput {
     match (arguments.window, &arguments.recapture) {
         (true, _) => FrameOutput::Window,
@@ -267,20 +267,21 @@ fn frame_output(arguments: &ReplayArguments) -> FrameOutput {
     }
 }
 
-/// Set by the first Ctrl-C; the second one ends the process.
+/// A flag that the first Ctrl-C sets. The second Ctrl-C ends the process.
 fn install_interrupt() -> anyhow::Result<Arc<AtomicBool>> {
     signals::interrupt_flag().context("signals cannot be received")
 }
 
-/// About how many calls a trace has: those up to the last submission of each thread, as its index tells.
+/// An estimate of the number of calls in a trace. It counts the calls of each thread up to its last
+/// submission in the index.
 fn estimate_calls(trace: &Trace<'_>) -> u64 {
-    // Without an index all of it would have to be read.
+    // Without an index, this would read the whole trace.
     let moments = if trace.is_complete() { trace.seek_points().unwrap_or_default() } else { Vec::new() };
     let last = |stream: u32| moments.iter().filter(|it| it.stream == stream).map(|it| it.call).max();
     trace.streams().into_iter().filter_map(last).sum()
 }
 
-/// Shows how far the replay is.
+/// Shows the progress of the replay.
 fn progress_callback(progress: Arc<TerminalProgress>) -> lavascope_replay::ProgressCallback {
     let began = Instant::now();
     Arc::new(move |calls, frames| {
@@ -289,7 +290,7 @@ fn progress_callback(progress: Arc<TerminalProgress>) -> lavascope_replay::Progr
     })
 }
 
-/// The driver does not return: nothing else can be done in this process.
+/// Ends the process if a call to the driver does not return.
 fn hang_callback(arguments: &ReplayArguments) -> lavascope_replay::HangCallback {
     let name = arguments.file.display().to_string();
     Arc::new(move |error| {
@@ -298,18 +299,18 @@ fn hang_callback(arguments: &ReplayArguments) -> lavascope_replay::HangCallback 
     })
 }
 
-/// Somebody wants to look at this process before a call.
+/// Waits before a call, so that the user can attach a debugger to this process.
 fn wait_for_enter(at: &PausedCall) {
     let PausedCall { stream, call, command } = at;
     let process = std::process::id();
     text::emit_stderr(&format!(
         "lavascope: before call {call} of thread {stream}, {command}; the process is {process}, Enter lets it go on\n"
     ));
-    // Without an input nobody can say so, and it goes on.
+    // If standard input is closed, the replay continues at once.
     let _ = std::io::stdin().lock().read_line(&mut String::new());
 }
 
-/// Compares a picture, and writes it.
+/// Compares a picture with the expected one, and writes it to a file.
 fn save_picture(
     (frame, window): (u64, usize),
     picture: &Picture,

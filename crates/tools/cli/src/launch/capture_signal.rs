@@ -1,4 +1,4 @@
-//! The signal by which a user begins and ends what is wanted of a capture.
+//! The signal with which a user starts and stops a capture.
 
 use lavascope_platform::signals::{self, Trigger};
 
@@ -12,7 +12,7 @@ pub(crate) enum CaptureSignal {
 }
 
 impl CaptureSignal {
-    /// As the layer's setting has it.
+    /// The value of the layer's setting.
     pub(crate) fn word(self) -> &'static str {
         match self {
             CaptureSignal::Usr1 => "usr1",
@@ -28,7 +28,8 @@ impl CaptureSignal {
     }
 }
 
-/// Sends the signal to a process that listens for it: others would be ended by it.
+/// Sends the signal to a process that has a handler for it. Without a handler, the signal would
+/// kill the process.
 pub(crate) fn send(pid: u32, signal: CaptureSignal) -> anyhow::Result<()> {
     let word = signal.word();
     match signals::is_listening(pid, signal.trigger()) {

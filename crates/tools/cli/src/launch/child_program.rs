@@ -1,7 +1,7 @@
-//! Starts the program under test, stands by while it runs, and tells how it ended.
+//! Starts the program under test, waits until it ends, and returns how it ended.
 //!
-//! What a terminal sends (Ctrl-C) reaches the program by itself, since it is in our process group: we only have to
-//! outlive it. What is sent to us alone is passed on.
+//! The program is in our process group, so it receives the signals of the terminal (Ctrl-C) itself.
+//! We only ignore these signals. Signals that are sent to us alone are forwarded.
 
 use std::ffi::OsStr;
 use std::io::{self, ErrorKind};
@@ -19,7 +19,7 @@ pub(crate) enum ProgramEnd {
 }
 
 impl ProgramEnd {
-    /// As a shell tells it.
+    /// The exit code that a shell reports.
     pub(crate) fn code(self) -> u8 {
         match self {
             ProgramEnd::Exit(code) => code,
@@ -35,7 +35,7 @@ impl ProgramEnd {
     }
 }
 
-/// Runs a program to its end, whatever signal comes meanwhile.
+/// Runs a program until it ends. Signals do not stop the wait.
 pub(crate) fn run(command: &mut Command) -> anyhow::Result<ProgramEnd> {
     let relay = SignalRelay::new().context("signals cannot be received")?;
     let mut child = command.spawn().map_err(|error| start_error(command.get_program(), &error))?;
@@ -43,7 +43,7 @@ pub(crate) fn run(command: &mut Command) -> anyhow::Result<ProgramEnd> {
     Ok(ProgramEnd::of(status))
 }
 
-/// Why the system did not start a program, and what to do.
+/// The error message if the system does not start a program, with advice.
 fn start_error(program: &OsStr, error: &io::Error) -> anyhow::Error {
     let (path, name) = (Path::new(program), program.display());
     let is_path = program.as_encoded_bytes().contains(&b'/');

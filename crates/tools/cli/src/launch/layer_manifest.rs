@@ -1,4 +1,5 @@
-//! The layer's two names, its manifest, and the variables that put it into every chain.
+//! The names and the manifest of the layer, and the variables with which the loader enables it for
+//! every instance.
 
 use std::path::{Path, PathBuf};
 
@@ -8,13 +9,13 @@ use serde_json::{Value, json};
 use crate::commands::api::catalog::registry_version;
 use crate::launch::libraries::{LAYER, private_folder, utf8};
 
-/// The names that the layer answers to.
+/// The names under which the loader can load the layer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum LayerName {
     Own,
-    /// For programs that ask for the Khronos layer by name.
+    /// For programs that enable the Khronos layer by its name.
     Khronos,
-    /// Under a replay: the first, with surfaces that nobody sees.
+    /// For a replay: our own name, with headless surfaces.
     Replay,
 }
 
@@ -33,8 +34,8 @@ impl LayerName {
         }
     }
 
-    /// One per name: the loader reads every manifest of a folder, and ours must not hide the real Khronos layer from
-    /// a program that was not promised a stand-in.
+    /// Each name has its own folder, because the loader reads every manifest in a folder. The
+    /// manifest with the Khronos name must not hide the real Khronos layer from other programs.
     fn folder(self) -> &'static str {
         match self {
             LayerName::Own => "layer",
@@ -44,12 +45,13 @@ impl LayerName {
     }
 }
 
-/// Writes the manifest for all programs of this user into a folder, which is made if need be.
+/// Writes the manifest for all programs of this user. Creates the folder if it does not exist.
 pub(crate) fn install_manifest(folder: &Path, name: LayerName) -> Result<PathBuf> {
     LAYER.write_manifest(folder, name.manifest_file(), &installed_manifest(name, &LAYER.find()?))
 }
 
-/// The manifest with all settings, which Vulkan Configurator shows; the library stands there as given.
+/// The manifest with all settings, which Vulkan Configurator shows. `library` is written without
+/// changes.
 pub(crate) fn installed_manifest(name: LayerName, library: &str) -> String {
     let mut manifest = manifest(name, library);
     manifest["layer"]["introduction"] = INTRODUCTION.into();
@@ -59,7 +61,8 @@ pub(crate) fn installed_manifest(name: LayerName, library: &str) -> String {
     format!("{manifest:#}\n")
 }
 
-/// The layer's own instance extensions: a loader asks the manifest, not the library.
+/// The instance extensions of the layer. The loader reads them from the manifest, not from the
+/// library.
 const INSTANCE_EXTENSIONS: [(&str, u32); 5] = [
     ("VK_EXT_debug_report", 10),
     ("VK_EXT_debug_utils", 2),
@@ -68,14 +71,15 @@ const INSTANCE_EXTENSIONS: [(&str, u32); 5] = [
     ("VK_EXT_validation_flags", 3),
 ];
 
-/// What it has if it is told so (`unseen_surfaces`).
+/// The extension that the layer provides if the setting `unseen_surfaces` is on.
 const SURFACES: (&str, u32) = ("VK_EXT_headless_surface", 1);
 
-/// For people who look at the layer in Vulkan Configurator.
+/// The description of the layer in Vulkan Configurator.
 const INTRODUCTION: &str = "Finds synchronization hazards and out-of-bounds accesses of shaders, and records what a program calls. It can be \
                             used beside the Khronos layer, whose core checks it does not have.";
 
-/// What the loader needs. It reads all of a manifest each time an instance is created, so the settings are not there.
+/// The manifest without settings. The loader reads the whole manifest at each instance creation, so
+/// the settings would only cost time.
 fn manifest(name: LayerName, library: &str) -> Value {
     let extension = |(name, version): (&str, u32)| json!({ "name": name, "spec_version": version.to_string() });
     let more = (name == LayerName::Replay).then_some(SURFACES);
@@ -94,7 +98,7 @@ fn manifest(name: LayerName, library: &str) -> Value {
     })
 }
 
-/// The loader's folder for layers of this user.
+/// The folder in which the loader searches for layers of this user.
 pub(crate) fn user_folder() -> Result<PathBuf> {
     let home = || std::env::var_os("HOME").map(|it| Path::new(&it).join(".local/share"));
     let base = std::env::var_os("XDG_DATA_HOME").map(PathBuf::from).or_else(home);
@@ -124,7 +128,7 @@ mod tests {
         let value = manifest(LayerName::Khronos, "/opt/a \"b\"/lib.so");
         assert_eq!(value["layer"]["name"], "VK_LAYER_KHRONOS_validation");
         assert_eq!(value["layer"]["library_path"], "/opt/a \"b\"/lib.so");
-        // Only under a replay are there surfaces that programs did not ask for.
+        // Only the manifest for a replay has headless surfaces.
         let has = |name| manifest(name, "lib.so").to_string().contains("VK_EXT_headless_surface");
         assert!(has(LayerName::Replay) && !has(LayerName::Own) && !has(LayerName::Khronos));
     }

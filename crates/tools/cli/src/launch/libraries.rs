@@ -1,4 +1,4 @@
-//! The libraries of ours that the loader loads, and the manifests that lead it to them.
+//! Our libraries that the Vulkan loader loads, and the manifests that name them.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -7,10 +7,10 @@ use anyhow::{Context, Result, bail};
 
 use lavascope_loader::manifests::{self, ManifestKind, ManifestProblem};
 
-/// A library that we ship.
+/// One of our libraries.
 pub(crate) struct Library {
     file: &'static str,
-    /// Names another file than the one near this program.
+    /// The environment variable that can name another file.
     variable: &'static str,
     package: &'static str,
     kind: ManifestKind,
@@ -35,7 +35,7 @@ impl Library {
         self.file
     }
 
-    /// The library's file: named by the environment, or near this program.
+    /// The path of the library: from the environment variable, or near this program.
     pub(crate) fn find(&self) -> Result<String> {
         let path = match std::env::var_os(self.variable).filter(|it| !it.is_empty()) {
             Some(path) if Path::new(&path).is_file() => PathBuf::from(path),
@@ -60,8 +60,9 @@ impl Library {
         })
     }
 
-    /// Writes a manifest into a folder, which is made if need be. A loader that looks meanwhile sees the old file or
-    /// the new one, and never one for a library that it could not load.
+    /// Writes a manifest, and creates the folder if it does not exist. A loader that reads the
+    /// folder at the same time sees the complete old file or the complete new file. The manifest is
+    /// not written if the loader cannot load its library.
     pub(crate) fn write_manifest(&self, folder: &Path, file: &str, text: &str) -> Result<PathBuf> {
         fs::create_dir_all(folder).with_context(|| format!("the folder {} cannot be made", folder.display()))?;
         let path = folder.join(file);
@@ -72,14 +73,14 @@ impl Library {
             Ok(fs::rename(&draft, &path)?)
         };
         if let Err(error) = write() {
-            // It may not even exist.
+            // The removal fails if the draft was not created.
             let _ = fs::remove_file(&draft);
             return Err(error.context(format!("the manifest {} cannot be written", path.display())));
         }
         Ok(path)
     }
 
-    /// Whether a loader could use what the manifest names.
+    /// Fails if the loader cannot load the library of a manifest.
     fn check(&self, manifest: &Path) -> Result<()> {
         let variable = if self.kind == ManifestKind::Driver { "VK_DRIVER_FILES" } else { "VK_LAYER_PATH" };
         let variables = |name: &str| (name == variable).then(|| manifest.as_os_str().to_owned());
@@ -105,15 +106,16 @@ impl Library {
     }
 }
 
-/// A folder of this user's for manifests that are only needed while programs run: the first that can be made, since
-/// XDG_RUNTIME_DIR often is another user's (`su`) or is gone (containers).
+/// A folder of this user for manifests that are needed only while a program runs. It is the first
+/// folder that can be created: XDG_RUNTIME_DIR may belong to another user (`su`), or may not exist
+/// (containers).
 pub(crate) fn private_folder(name: &str) -> Result<PathBuf> {
     let variable = |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|it| it.is_absolute());
     let bases = [variable("XDG_RUNTIME_DIR"), variable("XDG_CACHE_HOME"), variable("HOME").map(|it| it.join(".cache"))];
     let mut refusals = Vec::new();
     for folder in bases.into_iter().flatten().map(|it| it.join("lavascope").join(name)) {
         match fs::create_dir_all(&folder) {
-            // The loader splits its lists there.
+            // The loader separates the folders of a list with `:`.
             Ok(()) if utf8(&folder)?.contains(':') => refusals.push(format!("{} has a `:`", folder.display())),
             Ok(()) => return Ok(folder),
             Err(error) => refusals.push(format!("{}: {error}", folder.display())),
@@ -125,7 +127,7 @@ pub(crate) fn private_folder(name: &str) -> Result<PathBuf> {
     bail!("no folder for manifests: {}; set XDG_RUNTIME_DIR to one that can be written", refusals.join("; "))
 }
 
-/// The text of a path that a manifest or a variable has to hold.
+/// The path as UTF-8, which manifests and variables require.
 pub(crate) fn utf8(path: &Path) -> Result<&str> {
     path.to_str().with_context(|| format!("{} is not UTF-8, which a manifest must be", path.display()))
 }

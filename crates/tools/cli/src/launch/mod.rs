@@ -1,4 +1,4 @@
-//! Starts programs under the layer.
+//! Starts programs with the layer.
 
 pub(crate) mod capture_signal;
 pub(crate) mod child_program;

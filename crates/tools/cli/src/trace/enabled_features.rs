@@ -1,19 +1,19 @@
-//! The features that a device was made with, by their names.
+//! Lists the names of the features that a device enables.
 
 use lavascope_abi::desc::{Layout, Ty};
 use lavascope_abi::{DeviceCreateInfo, PhysicalDeviceFeatures, Ptr, Structure, structure_by_type};
 use lavascope_record::View;
 
-/// What every structure of a chain begins with: its type, and where the next one is.
+/// The size of `VkBaseInStructure`: the type of the structure, and the pointer to the next one.
 const CHAIN_HEAD: u64 = 16;
 
-/// Those of the old list, and those of all structures in the chain.
+/// The features in `pEnabledFeatures`, and those in the structures of the `pNext` chain.
 pub(crate) fn of(info: View<'_, DeviceCreateInfo>) -> Vec<String> {
     let bytes_of = |at: u64, layout: &Layout| info.values(Ptr::<u8>::new(at), layout.size.into());
     let old = PhysicalDeviceFeatures::layout();
     let mut all = switched_on(old, bytes_of(info.p_enabled_features.0, old));
     let mut at = info.p_next.0;
-    // A checked chain ends.
+    // The record was checked, so the chain ends.
     while let Some((head, next)) = info.values(Ptr::<u8>::new(at), CHAIN_HEAD).split_at_checked(8) {
         let s_type = i32::from_le_bytes(std::array::from_fn(|it| head[it]));
         if let Some(layout) = structure_by_type(s_type).filter(|it| is_features(it.name)) {
@@ -24,7 +24,7 @@ pub(crate) fn of(info: View<'_, DeviceCreateInfo>) -> Vec<String> {
     all
 }
 
-/// `VkPhysicalDevice…Features`, with or without the tag of an author.
+/// Whether a structure is a `VkPhysicalDevice…Features`, with or without a vendor suffix.
 fn is_features(name: &str) -> bool {
     name.starts_with("VkPhysicalDevice") && name.contains("Features")
 }

@@ -1,4 +1,4 @@
-//! Reading traces for the commands.
+//! Reads traces for the commands.
 
 pub(crate) mod enabled_features;
 pub(crate) mod record_reader;

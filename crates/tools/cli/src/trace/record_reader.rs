@@ -1,4 +1,5 @@
-//! Goes through the records of a trace: decoded, put into order and checked on a thread that is ahead.
+//! Reads the records of a trace. A reader thread decodes, orders and checks them ahead of the
+//! consumer.
 
 use std::sync::mpsc::{Receiver, Sender, SyncSender, channel, sync_channel};
 
@@ -8,31 +9,31 @@ use lavascope_trace::{MergedReader, Trace};
 use crate::text::progress::TerminalProgress;
 use crate::trace::trace_file::TraceFile;
 
-/// Words that go from one thread to the other at once: few enough that a batch is still in a cache when it is taken,
-/// and so many that the threads seldom wait for each other.
+/// The number of words in a batch. A batch is small enough to stay in the cache until the consumer
+/// takes it, and large enough that the threads rarely wait for each other.
 const BATCH_WORDS: usize = 1 << 15;
-/// Batches that are under way.
+/// The maximum number of batches between the two threads.
 const BATCHES: usize = 4;
 
-/// A record, and where it comes from.
+/// A record, with its stream and its time.
 pub(crate) struct TraceRecord<'a> {
     pub(crate) stream: u32,
     pub(crate) time: u64,
     pub(crate) words: &'a [u64],
-    /// Or why it is none that this version knows.
+    /// The record, or the reason why this version cannot decode it.
     pub(crate) record: Result<Record<'a>, CheckError>,
 }
 
-/// What was found out about a trace by going through it.
+/// What the reader found out about the whole trace.
 #[derive(Default)]
 pub(crate) struct ReadOutcome {
     pub(crate) damage: Vec<String>,
-    /// Whether the calls of all threads can be put into one order.
+    /// Whether the calls of all threads can be ordered.
     pub(crate) is_ordered: bool,
 }
 
-/// Gives all records of a trace, in an order in which the calls could have been made. `take` says whether it wants
-/// more.
+/// Passes all records of a trace to `take`, in a possible order of the calls. `take` returns false
+/// to stop.
 pub(crate) fn each_record(
     file: &TraceFile,
     trace: &Trace<'_>,
@@ -44,7 +45,7 @@ pub(crate) fn each_record(
     std::thread::scope(|scope| {
         let reader = scope.spawn(move || read_batches(file.merged(trace), &full, &used));
         let is_through = deliver_batches(&batches, &empty, file.size(), progress, &mut take);
-        // A reader that nobody listens to stops.
+        // The reader thread stops when the channel is closed.
         drop(batches);
         let mut outcome = match reader.join() {
             Ok(outcome) => outcome,
@@ -61,7 +62,8 @@ pub(crate) fn each_record(
 struct RecordBatch {
     words: Vec<u64>,
     records: Vec<BatchRecord>,
-    /// How much of the file has been read behind it: records, and of how many.
+    /// The progress after this batch: the number of records that were read, and the number of all
+    /// records.
     progress: (u64, u64),
 }
 
@@ -69,12 +71,12 @@ struct RecordBatch {
 struct BatchRecord {
     time: u64,
     stream: u32,
-    /// How many words it has.
+    /// The number of words in the record.
     words: u32,
     fault: Option<Box<CheckError>>,
 }
 
-/// The thread that is ahead.
+/// Runs on the reader thread.
 fn read_batches(
     mut merged: MergedReader<'_, '_>,
     full: &SyncSender<RecordBatch>,
@@ -96,7 +98,7 @@ fn read_batches(
                 });
             }
             Ok(None) => break,
-            // Only that record is lost.
+            // Only the damaged record is lost.
             Err(error) => outcome.damage.push(error.to_string()),
         }
         if batch.words.len() >= BATCH_WORDS {
@@ -114,7 +116,7 @@ fn read_batches(
     outcome
 }
 
-/// Hands the records of all batches over. False if not all of them were wanted.
+/// Passes the records of all batches to `take`. Returns false if `take` stopped.
 fn deliver_batches(
     batches: &Receiver<RecordBatch>,
     empty: &Sender<RecordBatch>,
@@ -128,7 +130,7 @@ fn deliver_batches(
         for batch_record in &batch.records {
             let words;
             (words, rest) = rest.split_at(batch_record.words as usize);
-            // It was checked on the other thread.
+            // The reader thread has checked the record.
             let record = match &batch_record.fault {
                 None => from_trusted(words).map_or_else(|| check(words), Ok),
                 Some(fault) => Err((**fault).clone()),
@@ -143,7 +145,7 @@ fn deliver_batches(
         advanced = advanced.max(done);
         batch.words.clear();
         batch.records.clear();
-        // The other thread may be done already.
+        // The send fails if the reader thread has already finished.
         let _ = empty.send(batch);
     }
     true

@@ -1,4 +1,4 @@
-//! A trace on disk, with the tail that a killed capture leaves beside it.
+//! Reads a trace file, and the `.tail` file that a killed capture leaves beside it.
 
 use std::fs::{self, File};
 use std::io::{Seek, SeekFrom, Write};
@@ -9,11 +9,11 @@ use lavascope_platform::files::read_exact_at;
 use lavascope_trace::repair;
 use lavascope_trace::{MergedReader, ReadAt, Tail, Trace};
 
-/// The bytes of a trace, and what its capture had not written yet.
+/// A trace file, with the tail that its capture did not write to the file.
 pub(crate) struct TraceFile {
     pub(crate) path: PathBuf,
     bytes: Vec<u8>,
-    /// Where the bytes are read from when they are needed.
+    /// The open file, if the bytes are read on demand.
     file: Option<DiskFile>,
     tail: Option<Tail>,
 }
@@ -24,13 +24,13 @@ impl TraceFile {
         Ok(TraceFile::from_bytes(path, bytes))
     }
 
-    /// A file whose bytes are there already.
+    /// A trace file whose bytes are already in memory.
     pub(crate) fn from_bytes(path: &Path, bytes: Vec<u8>) -> TraceFile {
         let tail = fs::read(tail_path(path)).ok().and_then(|it| Tail::read(&it));
         TraceFile { path: path.to_owned(), bytes, file: None, tail }
     }
 
-    /// A file of which only what is needed is read, where it has an index.
+    /// Opens a trace file. If it has an index, only the needed parts are read.
     pub(crate) fn read_lazily(path: &Path) -> anyhow::Result<TraceFile> {
         let failed = || format!("{} cannot be read", path.display());
         let file = File::open(path).with_context(failed)?;
@@ -55,23 +55,23 @@ impl TraceFile {
         MergedReader::new(trace, self.tail.as_ref())
     }
 
-    /// Bytes of the file.
+    /// The size of the file in bytes.
     pub(crate) fn size(&self) -> u64 {
         self.file.as_ref().map_or(self.bytes.len() as u64, |it| it.size)
     }
 
-    /// What the capture had not written yet.
+    /// The tail that the capture did not write to the file.
     pub(crate) fn tail(&self) -> Option<&Tail> {
         self.tail.as_ref()
     }
 
-    /// Whether there is something beside the file that belongs into it.
+    /// Whether a killed capture left a tail beside the file.
     pub(crate) fn has_tail(&self) -> bool {
         self.tail.is_some()
     }
 }
 
-/// A file that is open.
+/// An open file.
 struct DiskFile {
     file: File,
     size: u64,
@@ -87,14 +87,15 @@ impl ReadAt for DiskFile {
     }
 }
 
-/// Where a capture keeps what it has not written yet.
+/// The path of the file with the tail of a capture.
 pub(crate) fn tail_path(path: &Path) -> PathBuf {
     let mut name = path.as_os_str().to_owned();
     name.push(".tail");
     name.into()
 }
 
-/// Puts what a killed capture left beside its file into it; gives how many records that were.
+/// Appends the tail of a killed capture to its trace file. Returns the number of records in the
+/// tail.
 pub(crate) fn repair_file(path: &Path) -> anyhow::Result<Option<u64>> {
     let file = TraceFile::read(path)?;
     let trace = file.open()?;
@@ -108,7 +109,7 @@ pub(crate) fn repair_file(path: &Path) -> anyhow::Result<Option<u64>> {
     to.seek(SeekFrom::End(0)).with_context(failed)?;
     to.write_all(&repair.append).with_context(failed)?;
     to.sync_all().with_context(failed)?;
-    // Only now: until here a failure loses nothing.
+    // The tail is removed last, so that a failure before this line loses nothing.
     let _ = fs::remove_file(tail_path(path));
     Ok(Some(repair.records))
 }

@@ -136,7 +136,7 @@ fn pair_certainty(at: &Access, prior: &Access, both_write: bool) -> HazardCertai
 }
 
 /// Whether one access includes all of the region of another. Between two resources that share
-/// memory, this is unknown.
+/// memory, this is unknown, so the result is false.
 fn covers(whole: &Access, part: &Access) -> bool {
     whole.resource == part.resource && contains(&whole.region, &part.region)
 }

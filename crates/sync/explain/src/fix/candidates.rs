@@ -201,14 +201,14 @@ fn barriers(program: &Program, explanation: &Explanation, scope: SyncScope) -> V
     found
 }
 
-/// The command before which a barrier must be inserted to come before a location. It is outside of
-/// render passes.
+/// The position for a barrier that comes before a location and outside of render passes. The
+/// barrier is inserted before the returned command.
 fn point_before(program: &Program, place: &ProgramLocation) -> Option<(CommandBufferId, u32)> {
     insertion_point(program, place, render_pass_open_at, |index| index)
 }
 
-/// The command before which a barrier must be inserted to come after a location. It is outside of
-/// render passes.
+/// The position for a barrier that comes after a location and outside of render passes. The barrier
+/// is inserted before the returned command.
 fn point_after(program: &Program, place: &ProgramLocation) -> Option<(CommandBufferId, u32)> {
     let close = |commands: &[Command], index: usize| {
         // The commands that begin and end a render pass access its attachments, so they count as

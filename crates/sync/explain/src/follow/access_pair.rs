@@ -52,7 +52,7 @@ pub(crate) fn pairs_of_hazard(timeline: &ExecutionTimeline<'_>, found: &Hazard) 
         let priors: Vec<LocatedAccess<'_>> = accesses(timeline).filter(|it| is_prior(it) && it.2.0 < at.2.0).collect();
         all.extend(priors.into_iter().rev().filter_map(|it| first_unsafe_pair(timeline, it, at, &meet, &found.region)));
     }
-    // Accesses through an alias count only after accesses through the same resource.
+    // Pairs through an alias come after pairs through the same resource.
     all.sort_by_key(|it| it.is_aliased);
     let has_unsafe = all.iter().any(|it| !it.is_covered);
     all.retain(|it| it.is_covered != has_unsafe);
@@ -171,7 +171,7 @@ pub(crate) fn adjacent_accesses(timeline: &ExecutionTimeline<'_>) -> Vec<Adjacen
         let touches = |it: &&LocatedAccess<'_>| it.2.0 < at.2.0 && (meets(it, &own) || meets(it, &aliased));
         let before: Vec<&LocatedAccess<'_>> = all[..index].iter().filter(touches).collect();
         let Some(last) = before.last() else { continue };
-        // If a command accesses a resource several times, the order of these accesses is unclear.
+        // If a command accesses a resource several times, the regions decide which access counts.
         // Such pairs are skipped.
         let identity = |it: &LocatedAccess<'_>| timeline.addresses(it.2.0).identity(it.1.resource);
         let is_same = |it: &&LocatedAccess<'_>| it.0.executed_at == at.0.executed_at && identity(it) == identity(at);

@@ -117,7 +117,7 @@ pub(crate) struct Follower<'t> {
     /// For each queue: the state at the current moment.
     pub(crate) queue_states: Vec<QueueSyncState>,
     /// For each queue: the state in subpasses that have ended. It is not ordered before the current
-    /// command. But a first scope that includes those subpasses includes it.
+    /// command. But a first scope with those subpasses includes this state.
     ended_subpass_states: Vec<QueueSyncState>,
     /// The state when an event was set, by the index of that moment.
     event_states: HashMap<usize, QueueSyncState>,

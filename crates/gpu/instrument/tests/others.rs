@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::{all_options, compile, instrumented, validation_errors};
+use common::{all_options, compile, disassemble, instrumented, optimize, validation_errors};
 use lavascope_instrument::{Check, CheckDecision, Guard, InstrumentOptions, RootLocation};
 use lavascope_spirv::{Editor, InstructionIndex, Module};
 use spirv::Op;
@@ -63,6 +63,37 @@ fn every_other_kind_of_descriptor_is_checked() {
             assert_eq!(validation_errors(&made.words, "vulkan1.3"), None, "{name}");
             let mut sites = made.sites.iter().filter(|it| it.binding == Some((0, 1)) && it.check == Check::Descriptor);
             assert!(sites.any(|it| matches!(it.decision, CheckDecision::Checked { .. })), "{name}: {:#?}", made.sites);
+        }
+    }
+}
+
+/// Functions that get the number of an image, as a library of filters writes them. Every call has a constant.
+const NUMBERED_IMAGES: &str = "#version 460
+    layout(local_size_x = 8) in;
+    layout(set = 0, binding = 0) uniform sampler2D sources[3];
+    layout(set = 0, binding = 1, rgba8) uniform writeonly image2D targets[1];
+    vec4 fetch(int number, vec2 at) { return textureLod(sources[number], at, 0.0); }
+    ivec2 size_of(int number) { return imageSize(targets[number]); }
+    void main() {
+        vec2 at = vec2(gl_GlobalInvocationID.xy) / vec2(size_of(0));
+        imageStore(targets[0], ivec2(gl_GlobalInvocationID.xy), fetch(0, at) + fetch(1, at) + fetch(2, at));
+    }";
+
+/// lavapipe samples in another way where an index is no constant, and crashes for the size of a storage image.
+#[test]
+fn an_index_that_is_constant_after_inlining_stays_constant() {
+    let words = compile(NUMBERED_IMAGES, "comp", "vulkan1.3");
+    for options in all_options() {
+        let made = instrumented(&words, &options);
+        let text = disassemble(&optimize(&made.words, "vulkan1.3"));
+        let lines: Vec<Vec<&str>> = text.lines().map(|it| it.split_whitespace().collect()).collect();
+        let operation = |id: &str| lines.iter().find(|it| it.first() == Some(&id)).map_or("", |it| it[2]);
+        let is_image =
+            |ty: &str| lines.iter().any(|it| it.first() == Some(&ty) && it.get(3) == Some(&"UniformConstant"));
+        let chains: Vec<_> = lines.iter().filter(|it| it.get(2) == Some(&"OpAccessChain") && is_image(it[3])).collect();
+        assert!(chains.len() >= 4, "{options:?}: {text}");
+        for chain in chains {
+            assert_eq!(operation(chain[5]), "OpConstant", "{options:?}: {}", chain.join(" "));
         }
     }
 }

@@ -148,7 +148,7 @@ fn every_use_of_an_image_that_was_never_written_is_named() {
             bound.elements[1] = None;
         }
         for guard in [Guard::Select, Guard::Branch] {
-            // Where shaders select, the host makes sure of descriptors that are named by constants.
+            // Where shaders select, the host makes sure of descriptors that are named by constants, and of short arrays.
             if guard == Guard::Select && !is_promised(&instrumented(&words, &options(&gpu, guard)), &dispatch) {
                 continue;
             }
@@ -161,7 +161,7 @@ fn every_use_of_an_image_that_was_never_written_is_named() {
             seen += found.len();
         }
     }
-    assert!(seen > 50, "{seen}");
+    assert!(seen > 35, "{seen}");
 }
 
 #[test]

@@ -283,12 +283,48 @@ impl FunctionRewriter<'_, '_> {
             });
         }
         let ty = self.cx.types.of_value(pointer)?;
-        let id = self.chain(ty.0, &operands);
+        Some(self.mark_chain(pointer, ty.0, &operands, is_uniform))
+    }
+
+    /// The pointer of a path into arrays of descriptors whose lengths the module says: no index is behind the last.
+    pub(crate) fn emit_limited_chain(&mut self, pointer: Id, path: &AccessPath) -> Option<u32> {
+        let is_uniform = !self.is_non_uniform(pointer) && !path.indices.iter().any(|it| self.is_non_uniform(*it));
+        let mut operands: SmallVec<[u32; 8]> = SmallVec::from_slice(&[path.variable.0]);
+        for (place, index) in path.indices.iter().enumerate() {
+            operands.push(if place < path.descriptor_depth { self.limited_index(path, place)? } else { index.0 });
+        }
+        let ty = self.cx.types.of_value(pointer)?;
+        Some(self.mark_chain(pointer, ty.0, &operands, is_uniform))
+    }
+
+    /// An index into an array of descriptors, or the last one if that is less.
+    fn limited_index(&mut self, path: &AccessPath, place: usize) -> Option<u32> {
+        let index = path.indices[place];
+        let length = self.cx.types.literal(self.cx.types.array(path.arrays[place])?.1?)?;
+        let last = u32::try_from(length.checked_sub(1)?).ok()?;
+        if last == 0 {
+            return Some(self.cx.uint_constant(0));
+        }
+        let is_sure = self.cx.bounds.upper_bound(&self.cx.types, index).is_some_and(|most| most < length);
+        if is_sure {
+            return Some(index.0);
+        }
+        let (number, last) = (self.as_uint(index)?, self.cx.uint_constant(last));
+        let limited = self.cx.glsl(&mut self.out, GlslStd450Op::UMin, &[number, last]);
+        if self.is_non_uniform(index) {
+            self.cx.editor.decorate(Id(limited), spirv::Decoration::NonUniform, &[]);
+        }
+        Some(limited)
+    }
+
+    /// A chain that is as uniform as the one that it stands for.
+    fn mark_chain(&mut self, pointer: Id, ty: u32, operands: &[u32], is_uniform: bool) -> u32 {
+        let id = self.chain(ty, operands);
         let is_marked = id == pointer.0 && self.is_non_uniform(pointer);
         if !is_uniform && !is_marked {
             self.cx.editor.decorate(Id(id), spirv::Decoration::NonUniform, &[]);
         }
-        Some(id)
+        id
     }
 
     /// A chain, in the place of the one that was taken back if there is one.

@@ -8,10 +8,13 @@ use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 use spirv::{Capability, Decoration, Op};
 
-use crate::accesses::buffers::{FallbackIndex, GuardedPointer};
+use crate::accesses::buffers::{ChosenDescriptor, FallbackIndex, GuardedPointer};
 use crate::analysis::access_path::AccessPath;
 use crate::rewrite::function::{FunctionRewriter, Hoisted};
 use crate::{Check, CheckDecision, CheckSite, IndexUnit};
+
+/// An array with no more descriptors is expected to be bound whole.
+const SHORT_ARRAY_MAX: u32 = 32;
 
 /// What is known of the images, samplers and texel pointers of a function.
 #[derive(Default)]
@@ -78,14 +81,53 @@ impl FunctionRewriter<'_, '_> {
             );
         }
         let Some(chosen) = self.chosen(path) else { return (pointer.0, None) };
+        let details = [Some(chosen.index), Some(chosen.length), None];
+        let fault =
+            |ok| ValueFault { check: Check::Descriptor, ok, details, binding, element: None, is_hoisted: false };
+        if let Some(count) = self.short_array_length(path) {
+            let (made, ok) = self.choose_of_short_array(pointer, path, chosen, count);
+            return (made, ok.map(fault));
+        }
         let safe = self.binding_word(path.set, path.binding, 2);
         let (_, ok) = self.state_of(path, chosen, safe);
         let made = self
             .emit_selected_chain(pointer, path, ok, FallbackIndex { safe_element: Some(safe), clamped_index: None })
             .unwrap_or(pointer.0);
         self.cx.require(path.set, path.binding, None, 1);
-        let details = [Some(chosen.index), Some(chosen.length), None];
-        (made, Some(ValueFault { check: Check::Descriptor, ok, details, binding, element: None, is_hoisted: false }))
+        (made, Some(fault(ok)))
+    }
+
+    /// How many descriptors an array has, if the module says so and they are few.
+    fn short_array_length(&self, path: &AccessPath) -> Option<u32> {
+        let mut all = 1_u32;
+        for array in path.arrays.get(..path.descriptor_depth)? {
+            let length = self.cx.types.literal(self.cx.types.array(*array)?.1?)?;
+            all = all.checked_mul(u32::try_from(length).ok().filter(|it| *it > 0)?)?;
+        }
+        Some(all).filter(|it| *it <= SHORT_ARRAY_MAX)
+    }
+
+    /// A pointer to an element of a short array, and what must hold besides what the host makes sure of.
+    ///
+    /// The index is limited by the length alone, and by nothing that is loaded. So if the driver finds that the index
+    /// of the application is a constant, or uniform, ours is that too: lavapipe samples in another way where it is not,
+    /// with other results, and it crashes for the size of a storage image.
+    fn choose_of_short_array(
+        &mut self,
+        pointer: Id,
+        path: &AccessPath,
+        chosen: ChosenDescriptor,
+        count: u32,
+    ) -> (u32, Option<u32>) {
+        let ok = if self.cx.guards_by_branch() {
+            let safe = self.binding_word(path.set, path.binding, 2);
+            Some(self.state_of(path, chosen, safe).1)
+        } else {
+            (0..count).for_each(|it| self.cx.require(path.set, path.binding, Some(it), 1));
+            chosen.in_bounds
+        };
+        let limited = chosen.in_bounds.and_then(|_| self.emit_limited_chain(pointer, path));
+        (limited.unwrap_or(pointer.0), ok)
     }
 
     /// A value that is made of others and shares their faults.

@@ -35,7 +35,7 @@ pub struct CheckError {
     pub fault: RecordFault,
 }
 
-/// What is wrong with a record.
+/// An error in a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum RecordFault {
     #[error("it ends before its head or stated size")]

@@ -1,4 +1,4 @@
-//! Real threads hand objects to each other, and the merged streams must tell every hand-over in its true order.
+//! Real threads hand objects to each other, and the merged streams must give every hand-over in its true order.
 
 use lavascope_test_support::TestRng;
 use std::sync::Mutex;
@@ -113,8 +113,8 @@ fn few_touches_are_enough() {
     assert_eq!(order_edges, [(b.number(), OrderEdge { thread: a.number(), call: 100 })]);
 }
 
-/// One thread submits, one waits for the fence, and a third goes on because the second told it so, in a way that
-/// nobody sees: only the push barrier orders it.
+/// One thread submits, one waits for the fence, and a third continues because the second signaled it by means that the
+/// layer cannot see: only the push barrier orders it.
 #[test]
 fn barriers_order_what_no_object_does() {
     for round in 0..200 {

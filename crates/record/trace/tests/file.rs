@@ -1,4 +1,4 @@
-//! Whole files: what goes in comes out, whatever happens to the file.
+//! Whole files: a reader gets what the writer wrote, whatever happens to the file.
 
 use lavascope_test_support::TestRng;
 use std::collections::{BTreeMap, HashSet};

@@ -84,7 +84,7 @@ impl ColumnEncoder {
         self.last
     }
 
-    /// Whether a record of so many words still fits.
+    /// Whether a record of this size still fits.
     pub(crate) fn has_room(&self, words: usize) -> bool {
         self.room + words < WORDS_MAX && self.tables.len() < SHAPES_MAX
     }

@@ -1,7 +1,7 @@
 //! Binding on another device than the trace was made on: resources need other sizes, alignments and types of memory.
 //!
-//! What fits where it was is bound there. What does not fit gets memory of its own, and what the host writes into the
-//! memory of the trace is written there too.
+//! A resource that fits at its place in the trace is bound there. One that does not fit gets memory of its own, and
+//! host writes to the memory of the trace are written there, too.
 
 use crate::memory::device_memory::Allocation;
 use std::sync::Arc;
@@ -19,7 +19,7 @@ use crate::port::device::ReplayDevice;
 use crate::port::instance::out;
 use crate::present::virtual_swapchain::check;
 
-/// What is bound.
+/// The resource that is bound.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Resource {
     Buffer(vk::Buffer),

@@ -17,7 +17,7 @@ use crate::schedule::progress_counter::ProgressCounter;
 use crate::schedule::throttle::ThreadThrottle;
 use crate::teardown;
 
-/// Every so many recorded commands, sleeping threads are woken explicitly.
+/// Sleeping threads are woken explicitly once in this many recorded commands.
 const FLUSH_INTERVAL: u64 = 64;
 
 /// Plays the calls of one stream in their order.
@@ -39,14 +39,14 @@ pub(crate) struct StreamPlayer<'a> {
 }
 
 impl<'a> StreamPlayer<'a> {
-    pub(crate) fn new(replay: &'a Replay, stream: u32, place: usize) -> StreamPlayer<'a> {
+    pub(crate) fn new(replay: &'a Replay, stream: u32, index: usize) -> StreamPlayer<'a> {
         StreamPlayer {
             performer: Performer::new(replay, stream),
-            index: place,
-            counter: replay.positions.counter(place),
+            index,
+            counter: replay.positions.counter(index),
             stream,
             open_calls: Vec::new(),
-            throttle: ThreadThrottle::new(replay, stream, place),
+            throttle: ThreadThrottle::new(replay, stream, index),
             calls: 0,
             write_comparison: WriteComparison::default(),
             known_positions: Vec::new(),
@@ -220,11 +220,11 @@ impl<'a> StreamPlayer<'a> {
     fn leave(&mut self, head: (u64, u64), words: &[u64]) -> Result<(), ReplayError> {
         let head = RecordHeader::from_words(head.0, head.1);
         let call = head.call;
-        let place = self.open_calls.iter().rposition(|it| RecordHeader::from_words(it[0], it[1]).call == call);
-        let Some(place) = place else {
+        let position = self.open_calls.iter().rposition(|it| RecordHeader::from_words(it[0], it[1]).call == call);
+        let Some(position) = position else {
             return Err(self.record_error(format!("call {call} returns without having begun")));
         };
-        let mut enter = self.open_calls.remove(place);
+        let mut enter = self.open_calls.remove(position);
         if RecordHeader::from_words(enter[0], enter[1]).command != head.command {
             return Err(self.record_error(format!("call {call} returns as another one")));
         }

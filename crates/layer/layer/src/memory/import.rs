@@ -1,9 +1,10 @@
-//! Memory of ours in the place of the driver's, so that the system can tell what was written (`page_tracker`).
+//! Host memory that the driver imports instead of allocating its own, so that the system can report what was written
+//! (`page_tracker`).
 //!
-//! The application asks for memory that the host can see; the driver is asked to import memory of ours instead, where it
-//! can: `VK_EXT_external_memory_host` is switched on for it. Where anything about an allocation is unusual, or the driver
-//! does not want it, the driver allocates as it was asked to. Buffers and images stay as the application made them:
-//! with the structure that the specification asks for, a driver may want other types of memory for them.
+//! If the application allocates memory that is visible to the host, the driver imports memory of the layer instead,
+//! where possible: the layer enables `VK_EXT_external_memory_host` for it. If anything about an allocation is unusual,
+//! or the driver refuses the import, the driver allocates normally. Buffers and images stay as the application created
+//! them: with the structure that the specification demands for imports, a driver may require other memory types.
 
 use std::collections::HashMap;
 use std::ffi::CStr;
@@ -29,7 +30,7 @@ const MAP_MEMORY_PLACED: &CStr = c"VK_EXT_map_memory_placed";
 /// The first version in which a device can have it without other extensions.
 const VERSION_MIN: u32 = 1 << 22 | 1 << 12;
 
-/// Imports for one device, and what was imported.
+/// The imports of one device.
 pub(crate) struct MemoryImport {
     page_tracker: &'static PageTracker,
     /// Types of memory that are left to the driver, one bit each.
@@ -116,7 +117,7 @@ impl MemoryImportRequest {
         self.is_sparse
     }
 
-    /// What the driver is asked for instead.
+    /// The allocation that the driver gets instead.
     pub(crate) fn device_create_info(&self, info: &DeviceCreateInfo) -> DeviceCreateInfo {
         DeviceCreateInfo {
             enabled_extension_count: self.extensions.len() as u32,
@@ -217,7 +218,7 @@ impl MemoryImport {
         self.owned.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Memory of ours that the driver can use as what is asked for.
+    /// Memory of ours that the driver can import for such an allocation.
     ///
     /// # Safety
     ///
@@ -239,7 +240,7 @@ impl MemoryImport {
     }
 }
 
-/// Whether an allocation may be an import as well: whatever is said about it does not contradict.
+/// Whether an allocation may be an import as well: nothing in its chain contradicts that.
 ///
 /// # Safety
 ///

@@ -1,4 +1,4 @@
-//! Copies what is about to be presented to where the host can read it.
+//! Copies images that are about to be presented to memory that the host can read.
 //!
 //! The copy is a submission of ours, on the queue of the present and inside of its call, so nobody else uses the queue
 //! meanwhile, and the images belong to its family.
@@ -13,7 +13,7 @@ use super::{Pictures, PresentedSwapchain, lock};
 use crate::loader::interface::{out, out_slice};
 use crate::process::catch_panic::catch_panic;
 
-/// What begins a picture in a buffer is aligned to: more than any format needs.
+/// The alignment of each picture in a buffer: more than any format needs.
 const ALIGNMENT: u64 = 16;
 const PRESENT_LAYOUT: ImageLayout = ImageLayout::PRESENT_SRC_KHR;
 const COPY_LAYOUT: ImageLayout = ImageLayout::TRANSFER_SRC_OPTIMAL;
@@ -44,8 +44,8 @@ pub(super) struct WindowCopy {
     image: Image,
 }
 
-/// A buffer that the host can read, and what is needed to fill it. `Pictures::staging` makes it on the device of the
-/// pictures, and `destroy_staging` takes it back; who has it has its objects alone. Those that are not made yet are
+/// A buffer that the host can read, and the objects for copying to it. `Pictures::staging` creates it on the device of
+/// the pictures, and `destroy_staging` destroys it. Its owner alone uses its objects. Objects that do not exist yet are
 /// null.
 #[derive(Default)]
 pub(super) struct StagingBuffer {
@@ -62,7 +62,7 @@ pub(super) struct StagingBuffer {
 }
 
 impl StagingBuffer {
-    /// What was copied.
+    /// The pictures in the buffer.
     ///
     /// # Safety
     ///
@@ -77,7 +77,7 @@ impl StagingBuffer {
 }
 
 impl Pictures {
-    /// Has a frame copied before it is presented; none where that cannot be, which is told.
+    /// Submits the copy of a frame before it is presented; none if that is not possible, which is reported.
     ///
     /// # Safety
     ///
@@ -101,7 +101,7 @@ impl Pictures {
         // returns.
         let waits = unsafe { slice(info.p_wait_semaphores, info.wait_semaphore_count) };
         let StagingBuffer { commands, fence: done, .. } = shot.staging;
-        // Not behind a fence of ours: from here on the present must know whether the semaphores were waited for.
+        // Not inside of `catch_panic`: from here on the present must know whether the semaphores were waited for.
         // SAFETY: host access to the queue of a present is externally synchronized.
         // VUID-vkQueuePresentKHR-pWaitSemaphores-03268: each semaphore that is waited for is signaled, or about to be.
         // The commands were just recorded. Nobody waits for the fence, and the present before that waited for the
@@ -201,7 +201,7 @@ impl Pictures {
         Ok(family)
     }
 
-    /// What is copied; what cannot be is told.
+    /// Prepares the copies; reports images that cannot be copied.
     ///
     /// # Safety
     ///
@@ -248,14 +248,14 @@ impl Pictures {
             let mut images = vec![Image(0); count as usize];
             // SAFETY: as for the count, with an array of ours that has as many elements as the count says.
             unsafe { ask(self.device, handle, out(&mut count), out_slice(&mut images)) };
-            // Whoever was faster has the same.
+            // Another thread was faster, with the same result.
             _ = swapchain.images.set(images);
         }
         let images = swapchain.images.get().ok_or_else(missing)?;
         images.get(index as usize).copied().filter(|it| it.0 != 0).ok_or_else(missing)
     }
 
-    /// What the present of an image waits for.
+    /// The semaphore that the present of an image waits for.
     fn semaphore(&self, part: &WindowCopy) -> CopyResult<Semaphore> {
         if let Some(item) = lock(&part.swapchain.semaphores).get(&part.index) {
             return Ok(*item);
@@ -273,7 +273,7 @@ impl Pictures {
         let mut state = self.state();
         let at = state.free_stagings.iter().position(|it| it.family == family && it.bytes >= bytes);
         let spare = at.map(|it| state.free_stagings.swap_remove(it));
-        // What does not fit any more was of a smaller window.
+        // A buffer that is too small now was made for a smaller window.
         let others = if spare.is_none() { std::mem::take(&mut state.free_stagings) } else { Vec::new() };
         drop(state);
         others.into_iter().for_each(|it| self.destroy_staging(it));
@@ -396,7 +396,7 @@ impl Pictures {
         layouts: (ImageLayout, ImageLayout),
     ) {
         let images: Vec<ImageMemoryBarrier> = parts.iter().map(|it| layout_barrier(it.image, layouts)).collect();
-        // What was copied is for the host.
+        // Makes the copies visible to the host.
         let copied = MemoryBarrier {
             src_access_mask: AccessFlags::TRANSFER_WRITE,
             dst_access_mask: AccessFlags::HOST_READ,

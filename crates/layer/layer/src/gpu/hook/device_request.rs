@@ -1,5 +1,4 @@
-//! What the layer adds to a `VkDeviceCreateInfo`: features for shaders that write to buffers, and for buffer device
-//! addresses.
+//! The features that the layer adds to a `VkDeviceCreateInfo`: stores in shaders, and buffer device addresses.
 //!
 //! Shaders with checks use SPIR-V 1.3, so Vulkan 1.1 is required. The features are enabled if the device supports them;
 //! a stage that cannot write is not checked.
@@ -29,7 +28,7 @@ pub(crate) enum AddressExtension {
     Ext,
 }
 
-/// What the driver gets in the place of the application's request.
+/// The request that the driver gets instead of the application's.
 pub(crate) struct DeviceRequest {
     /// The stages that can write to buffers, as bits of `VkShaderStageFlags`.
     pub(crate) storing_stages: u32,

@@ -1,8 +1,8 @@
 //! Functions in the place of the driver's.
 //!
 //! Pipelines with checks are created with a pipeline cache of ours. The application's caches get nothing of ours and
-//! keep their contents: an empty cache stays empty, and a pipeline that is in such a cache is compiled nevertheless. If
-//! the driver rejects a pipeline with checks, the layer creates it as the application requested.
+//! keep their contents. So an empty cache stays empty, and a pipeline that is in such a cache is compiled again. If the
+//! driver rejects a pipeline with checks, the layer creates it as the application requested.
 
 mod commands;
 pub(crate) mod device_request;
@@ -56,18 +56,18 @@ pub(super) fn install(table: &mut DeviceTable) {
     queues::install(table);
 }
 
-/// What a parameter of the application leads to.
+/// The value behind a pointer parameter of the application.
 ///
 /// # Safety
 ///
-/// It must lead to a `T` that is valid and that nobody writes to until the application's call returns, and the result
+/// It must lead to a `T` that is valid and that is not written until the application's call returns, and the result
 /// must not be used longer than that.
 pub(super) unsafe fn deref_param<'a, T>(parameter: Ptr<T>) -> &'a T {
-    // SAFETY: the contract of this function: it leads to a valid `T` that nobody writes to for as long as `'a`.
+    // SAFETY: the contract of this function: it leads to a valid `T` that is not written for as long as `'a`.
     unsafe { &*parameter.as_ptr() }
 }
 
-/// What the driver wrote to a place of the application.
+/// A value that the driver wrote for the application.
 ///
 /// # Safety
 ///

@@ -47,7 +47,7 @@ pub(crate) struct PipelinePlan {
     pub(super) fixed: Option<FixedTables>,
     /// Leases of cells and tables.
     pub(super) leases: Vec<Lease>,
-    /// What shaders expect to be bound, including those without our code.
+    /// The requirements of shaders on what is bound, including shaders without our code.
     pub(super) requirements: Vec<BindingRequirement>,
     pub(crate) sources: Vec<ShaderSource>,
     pub(crate) recipe: Option<PipelineRecipe>,
@@ -96,7 +96,7 @@ const SKIPPED_FLAGS: u64 = PipelineCreateFlags::INDIRECT_BINDABLE_NV.0 as u64
     | PipelineCreateFlags2::DESCRIPTOR_HEAP_EXT.0;
 
 impl DeviceChecks {
-    /// What becomes of a pipeline; none where it is left as it is.
+    /// The plan for a pipeline; none if the pipeline stays unchanged.
     ///
     /// # Safety
     ///
@@ -180,8 +180,8 @@ impl DeviceChecks {
         unsafe { self.plan_whole(&layout, sources, stages, style) }
     }
 
-    /// A part of pipelines, or a pipeline out of so many parts, of which some are known. What is bound is not known
-    /// when a part is made, so it expects nothing; and it is not made again.
+    /// A pipeline library, or a pipeline made of libraries, some of which are known. When a library is created, the
+    /// bindings are unknown, so it expects nothing; and it is not created again.
     ///
     /// # Safety
     ///
@@ -429,7 +429,7 @@ impl PipelinePlan {
     }
 }
 
-/// Why a pipeline is left as it is.
+/// Why a pipeline stays unchanged.
 ///
 /// # Safety
 ///
@@ -488,7 +488,7 @@ unsafe fn linkage_of(
     (part, libraries)
 }
 
-/// The words of a stage; none where nobody has them.
+/// The words of a stage; none if they are not available.
 ///
 /// # Safety
 ///

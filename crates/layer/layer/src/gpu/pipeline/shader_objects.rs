@@ -47,7 +47,7 @@ pub(crate) struct ShaderObjects {
 /// Shader objects that are bound together: stages and handles, by stage.
 pub(crate) type ShaderObjectKey = Vec<(u32, u64)>;
 
-/// What a combination of objects is.
+/// The identity of a combination of objects.
 #[derive(Clone)]
 pub(crate) enum ShaderSet {
     Instrumented(Arc<InstrumentedPipeline>),
@@ -271,7 +271,7 @@ pub(crate) struct ShaderObjectPlan {
     stage: Option<InstrumentedStage>,
     requirements: Vec<BindingRequirement>,
     fixed: Option<Arc<FixedTables>>,
-    /// What the create info refers to.
+    /// The structures and arrays that the create info refers to.
     _behind: (Vec<DescriptorSetLayout>, Option<SpecializationData>),
 }
 
@@ -291,7 +291,7 @@ pub(crate) const LINK_STAGE: u32 = ShaderCreateFlagsEXT::LINK_STAGE_EXT.0;
 static NO_CODE: [u32; 1] = [0];
 
 impl DeviceChecks {
-    /// What becomes of the objects of a call; none where one is left as it is.
+    /// The plans for the objects of a call; none if one of them stays unchanged.
     ///
     /// # Safety
     ///

@@ -19,7 +19,7 @@ use crate::gpu::resource::leases::Lease;
 use crate::gpu::{DeviceChecks, out_ptr, slice};
 use crate::loader::pnext_chain::find_in_chain;
 
-/// Shaders with at most so many sites record faults immediately. Others record the first fault of an invocation, and
+/// Shaders with at most this many sites record faults immediately. Others record the first fault of an invocation, and
 /// are instrumented again for the sites where faults were seen.
 const FEW_SITES: u32 = 4;
 /// Largest number of instrumented shaders that are cached.
@@ -41,7 +41,7 @@ pub(crate) struct InstrumentedShaderKey {
 pub(crate) struct SpecializationData {
     /// A single one. It is in a vector, because the address of its contents stays valid when this value moves.
     info: Vec<SpecializationInfo>,
-    /// What the info refers to.
+    /// The structures and arrays that the info refers to.
     _behind: (Vec<SpecializationMapEntry>, Vec<u8>),
 }
 
@@ -221,14 +221,14 @@ impl DeviceChecks {
         (branches, touches): (bool, bool),
         immediate: Option<BTreeSet<u32>>,
     ) -> std::result::Result<Arc<InstrumentedModule>, String> {
-        let place = match root {
+        let root_key = match root {
             RootLocation::PushConstant { offset } => (0, offset),
             RootLocation::Descriptor { set } => (1, set),
             RootLocation::Specialization => (2, 0),
         };
         // SAFETY: a word is four bytes without padding, so that the slice has so many bytes, all of them initialized.
         let bytes = unsafe { std::slice::from_raw_parts(words.as_ptr().cast::<u8>(), words.len() * 4) };
-        let key = InstrumentedShaderKey { words: xxh3_128(bytes), root: place, branches, immediate, touches };
+        let key = InstrumentedShaderKey { words: xxh3_128(bytes), root: root_key, branches, immediate, touches };
         if let Some(known) = self.state().instrumented_shaders.get(&key) {
             return Ok(Arc::clone(known));
         }
@@ -247,8 +247,8 @@ impl DeviceChecks {
         };
         options.immediate = key.immediate.clone().unwrap_or_default();
         let cache = self.config.cache.as_ref();
-        let kept = cache.map(|it| it.key(words, &options, key.immediate.is_none()));
-        let made = match cache.zip(kept).and_then(|(cache, kept)| cache.load(kept)) {
+        let cache_key = cache.map(|it| it.key(words, &options, key.immediate.is_none()));
+        let made = match cache.zip(cache_key).and_then(|(cache, cache_key)| cache.load(cache_key)) {
             Some(made) => made,
             None => {
                 let mut made = instrument(&module, &options).map_err(complain)?;
@@ -256,8 +256,8 @@ impl DeviceChecks {
                     options.immediate = (0..made.numbered_sites).collect();
                     made = instrument(&module, &options).map_err(complain)?;
                 }
-                if let Some((cache, kept)) = cache.zip(kept) {
-                    cache.store(kept, &made);
+                if let Some((cache, cache_key)) = cache.zip(cache_key) {
+                    cache.store(cache_key, &made);
                 }
                 made
             }

@@ -25,9 +25,9 @@ fn complaints(words: &[u32]) -> String {
     let bytes: Vec<u8> = words.iter().flat_map(|it| it.to_le_bytes()).collect();
     validator.stdin.take().expect("a pipe").write_all(&bytes).expect("the validator reads");
     let output = validator.wait_with_output().expect("the validator ends");
-    let said = String::from_utf8_lossy(&output.stderr).into_owned() + &String::from_utf8_lossy(&output.stdout);
-    assert_eq!(output.status.success(), said.is_empty(), "{said}");
-    said
+    let text = String::from_utf8_lossy(&output.stderr).into_owned() + &String::from_utf8_lossy(&output.stdout);
+    assert_eq!(output.status.success(), text.is_empty(), "{text}");
+    text
 }
 
 /// A storage buffer of words at a set and binding: its variable, and the type of a pointer to a word.

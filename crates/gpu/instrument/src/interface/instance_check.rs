@@ -109,7 +109,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn references_are_sorted_and_told_once() {
+    fn references_are_sorted_and_reported_once() {
         assert_eq!(reference_table([0x2_0000_0001, 7, 7, 0x1_ffff_ffff]), (vec![7, 0, u32::MAX, 1, 1, 2], 3));
         assert_eq!(reference_table([]), (vec![], 0));
     }

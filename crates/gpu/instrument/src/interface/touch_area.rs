@@ -519,7 +519,7 @@ mod tests {
     }
 
     #[test]
-    fn fixed_bytes_and_elements_are_told_with_the_rest() {
+    fn fixed_bytes_and_elements_are_reported_with_the_rest() {
         let mut fixed = site(EXACT, Some(1));
         fixed.fixed_ranges = vec![(0, 4), (16, 16)];
         let touched = fixed.read(&kept(&fixed, [1]));

@@ -21,7 +21,7 @@ pub(super) const LAYOUT: vk::ImageLayout = vk::ImageLayout::GENERAL;
 pub(super) const GREEN: vk::ClearColorValue = vk::ClearColorValue { float32: [0.0, 1.0, 0.0, 1.0] };
 pub(super) const GREEN_WORD: u32 = 0xFF00_FF00;
 
-/// A device on which a fault is planted, or mended.
+/// A device on which a fault is planted, or fixed.
 pub(crate) struct FaultContext<'a> {
     gpu: Gpu,
     options: &'a SampleOptions,
@@ -54,10 +54,10 @@ impl<'a> FaultContext<'a> {
     }
 
     /// One or the other, as the user wishes.
-    pub(super) fn planted_or_fixed<T>(&self, planted: T, mended: T) -> T {
+    pub(super) fn planted_or_fixed<T>(&self, planted: T, fixed: T) -> T {
         match self.options.fault {
             FaultMode::Planted => planted,
-            FaultMode::Fixed => mended,
+            FaultMode::Fixed => fixed,
         }
     }
 

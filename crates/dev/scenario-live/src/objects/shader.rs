@@ -542,7 +542,7 @@ mod tests {
     }
 
     #[test]
-    fn fragments_write_what_they_are_told_to() {
+    fn fragments_write_the_requested_values() {
         let outputs = vec![(0, ComponentType::Float), (2, ComponentType::Uint)];
         let shader = ShaderSpec { outputs, is_early: true, ..ShaderSpec::new(ExecutionModel::Fragment) };
         let found = reflected(&shader);

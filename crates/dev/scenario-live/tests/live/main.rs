@@ -53,31 +53,31 @@ fn check_all(test: &str, variant: LiveVariant, mode: Mode) {
 }
 
 #[test]
-fn every_scenario_is_told_inside_of_its_calls() {
-    check_all("every_scenario_is_told_inside_of_its_calls", LiveVariant::Plain, Mode::Inline);
+fn every_scenario_is_reported_inside_of_its_calls() {
+    check_all("every_scenario_is_reported_inside_of_its_calls", LiveVariant::Plain, Mode::Inline);
 }
 
 #[test]
-fn every_scenario_is_told_by_the_thread_of_the_layer() {
-    check_all("every_scenario_is_told_by_the_thread_of_the_layer", LiveVariant::Submit1, Mode::Async);
+fn every_scenario_is_reported_by_the_thread_of_the_layer() {
+    check_all("every_scenario_is_reported_by_the_thread_of_the_layer", LiveVariant::Submit1, Mode::Async);
 }
 
 #[test]
-fn command_buffers_of_several_threads_are_told_the_same() {
-    check_all("command_buffers_of_several_threads_are_told_the_same", LiveVariant::Threads, Mode::Inline);
+fn command_buffers_of_several_threads_are_reported_the_same() {
+    check_all("command_buffers_of_several_threads_are_reported_the_same", LiveVariant::Threads, Mode::Inline);
 }
 
 #[test]
-fn several_threads_are_told_the_same_by_the_thread_of_the_layer() {
-    check_all("several_threads_are_told_the_same_by_the_thread_of_the_layer", LiveVariant::Threads, Mode::Async);
+fn several_threads_are_reported_the_same_by_the_thread_of_the_layer() {
+    check_all("several_threads_are_reported_the_same_by_the_thread_of_the_layer", LiveVariant::Threads, Mode::Async);
 }
 
 #[test]
-fn other_words_are_told_the_same() {
-    check_all("other_words_are_told_the_same", LiveVariant::Variations, Mode::Inline);
+fn other_words_are_reported_the_same() {
+    check_all("other_words_are_reported_the_same", LiveVariant::Variations, Mode::Inline);
 }
 
 #[test]
-fn without_synchronization_everything_is_told() {
-    check_all("without_synchronization_everything_is_told", LiveVariant::Unsynchronized, Mode::Inline);
+fn without_synchronization_everything_is_reported() {
+    check_all("without_synchronization_everything_is_reported", LiveVariant::Unsynchronized, Mode::Inline);
 }

@@ -19,7 +19,7 @@ enum FindingKind {
 /// Adds what a message says; says why it cannot be read.
 pub(crate) fn read_message(
     message: &ReceivedMessage,
-    title: &str,
+    prefix: &str,
     scenario: &Scenario,
     program: &Program,
     steps: &[u64],
@@ -32,7 +32,7 @@ pub(crate) fn read_message(
     let kind = kind(&message.name).ok_or("a message of another kind")?;
     let first = message.text.lines().next().unwrap_or_default();
     let object = resource_name(first).ok_or("a message about no resource")?;
-    let name = object.strip_prefix(title).ok_or("a message about another performance")?;
+    let name = object.strip_prefix(prefix).ok_or("a message about another performance")?;
     if name == SCRATCH_NAME {
         return Ok(());
     }

@@ -207,8 +207,8 @@ fn scene(lab: &FaultContext, is_indirect: bool) -> Result<(), Failure> {
     let builder = StructureBuilder::new(lab)?;
     let bottom = builder.structure("bottom", AccelerationStructureType::BOTTOM_LEVEL)?;
     let scene = builder.structure("scene", AccelerationStructureType::TOP_LEVEL)?;
-    let told_usage = vk::BufferUsageFlags::INDIRECT_BUFFER | vk::BufferUsageFlags::TRANSFER_DST;
-    let range_buffer = buffer(lab, "told", told_usage, MemoryPlacement::Device)?;
+    let range_usage = vk::BufferUsageFlags::INDIRECT_BUFFER | vk::BufferUsageFlags::TRANSFER_DST;
+    let range_buffer = buffer(lab, "told", range_usage, MemoryPlacement::Device)?;
     let usage = vk::BufferUsageFlags::ACCELERATION_STRUCTURE_BUILD_INPUT_READ_ONLY_KHR;
     let usage = usage | vk::BufferUsageFlags::TRANSFER_DST | vk::BufferUsageFlags::TRANSFER_SRC;
     let instances = buffer(lab, "instances", usage, MemoryPlacement::Device)?;

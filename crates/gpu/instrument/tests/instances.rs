@@ -1,4 +1,4 @@
-//! The shader that looks at instances, on a device.
+//! The shader that checks instances, on a device.
 
 mod common;
 
@@ -88,7 +88,7 @@ fn the_push_constants_are_those_of_the_shader() {
     assert_eq!(look.push_constants(), [1, 2, 3, 4]);
 }
 
-/// The device tells how many instances there are, and where they begin.
+/// The device reports how many instances exist, and where they begin.
 #[test]
 fn instances_are_counted_by_the_device() {
     let gpu = Gpu::new();

@@ -1,4 +1,4 @@
-//! Edited modules: what was added is there, what was there stays, and the validator of SPIR-V has nothing to say.
+//! Edited modules: added and old instructions are there, and the validator of SPIR-V finds no error.
 
 mod common;
 
@@ -13,7 +13,7 @@ use lavascope_spirv::{
 };
 use spirv::{Capability, Decoration, Op, StorageClass};
 
-/// What the validator says of some words; nothing if they are valid.
+/// The errors that the validator finds; empty if the words are valid.
 fn complaints(words: &[u32]) -> String {
     let mut validator = Command::new("spirv-val")
         .args(["--target-env", "vulkan1.3", "-"])
@@ -117,7 +117,7 @@ fn types_and_constants_are_found_again() {
     assert_eq!(complaints(&editor.finish()), "");
 }
 
-/// Else the line would be that of what is added.
+/// Otherwise the line would apply to the added instruction.
 #[test]
 fn the_line_of_the_first_function_stays_with_it() {
     let module = shader("flow.comp");

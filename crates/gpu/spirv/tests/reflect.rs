@@ -1,4 +1,4 @@
-//! What entry points do to resources: shaders against what their sources say.
+//! The accesses of entry points: shaders against their sources.
 
 mod common;
 

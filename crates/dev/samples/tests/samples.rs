@@ -34,7 +34,7 @@ fn names_of(is_faulty: bool) -> Vec<String> {
     names
 }
 
-/// All but the one that may need a window.
+/// All samples except the one that may need a window.
 fn headless() -> Vec<String> {
     names_of(false).into_iter().filter(|it| it != "present").collect()
 }
@@ -137,7 +137,7 @@ fn many_threads_agree_with_the_model_for_every_seed() {
     }
 }
 
-/// Newer drivers need no window; for others there is an X server that shows nothing.
+/// Newer drivers need no window; for others the test starts an X server without a display.
 #[test]
 fn presented_images_are_right() {
     let (code, output) = outcome(&mut sample(&["present"]));

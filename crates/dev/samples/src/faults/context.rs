@@ -1,4 +1,4 @@
-//! What planted faults have in common: a device, resources of one size, and what is left out by the fault.
+//! Shared by the planted faults: a device, resources of one size, and whether the fault is planted or fixed.
 //!
 //! A buffer has as many words as an image has texels. Images are in the layout `GENERAL` and ready for any use, so
 //! that a fault is about nothing but the order of commands.
@@ -65,7 +65,7 @@ impl<'a> FaultContext<'a> {
         self.planted_or_fixed(false, true)
     }
 
-    /// The barrier that the fault leaves out.
+    /// The barrier that is missing in the fault.
     pub(super) fn barrier_if_fixed(&self, commands: vk::CommandBuffer, from: BarrierScope, to: BarrierScope) {
         if self.is_fixed() {
             self.memory_barrier(commands, from, to);

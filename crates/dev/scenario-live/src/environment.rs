@@ -1,4 +1,4 @@
-//! What a process that performs scenarios finds around it: the null driver, one layer, and nothing else of the machine.
+//! The environment of a process that performs scenarios: the null driver, one layer, and nothing else of the machine.
 
 use std::ffi::CStr;
 use std::io;
@@ -40,7 +40,7 @@ impl LiveEnvironment {
         Ok(LiveEnvironment { folder: folder.to_owned() })
     }
 
-    /// Lets a process find what is in the folder, and nothing of what this process has.
+    /// Sets the environment of a process to the folder, without the variables of this process.
     pub fn apply(&self, command: &mut Command) {
         for (key, _) in std::env::vars_os() {
             if key.to_str().is_some_and(|it| ["VK_", "LAVASCOPE_", "XDG_"].iter().any(|prefix| it.starts_with(prefix)))

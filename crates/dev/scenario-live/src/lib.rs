@@ -11,9 +11,9 @@
 //! functions, both versions of barriers, render passes and none, one thread for each command buffer, both modes of the
 //! layer.
 //!
-//! Programs are performed as they are, with all their faults; whatever no command of Vulkan can do is refused with the
-//! reason ([`UnsupportedProgram`]). Images stay in the general layout, since programs know no layouts outside of
-//! render passes.
+//! Programs are performed unchanged, with all their faults. A program with a step that no Vulkan command can express is
+//! refused with the reason ([`UnsupportedProgram`]). Images stay in the general layout, since programs have no layouts
+//! outside of render passes.
 
 mod environment;
 mod error;

@@ -14,7 +14,7 @@ use crate::objects::gpu::{DEVICE_EXTENSIONS, LiveGpu};
 use crate::objects::resources::LiveResource;
 use crate::run::DrawsOutsidePass;
 
-/// What is performed, and what its things are called.
+/// The program that is performed, and the names of its objects.
 #[derive(Clone, Copy)]
 pub struct LiveScenario<'a> {
     pub program: &'a Program,
@@ -38,12 +38,12 @@ pub(crate) struct LiveDevice<'a> {
     pub(crate) semaphores: Vec<vk::Semaphore>,
     pub(crate) fences: Vec<vk::Fence>,
     pub(crate) command_buffers: Vec<vk::CommandBuffer>,
-    /// Bytes that nobody writes.
+    /// A buffer that is never written.
     pub(crate) zero_buffer: vk::Buffer,
     owned_objects: Mutex<Vec<OwnedObject>>,
 }
 
-/// What is destroyed in the end.
+/// Objects that are destroyed at the end.
 macro_rules! owned_objects {
     ($($handle:ident: $destroy:ident,)*) => {
         #[derive(Clone, Copy, PartialEq, Eq)]
@@ -257,7 +257,7 @@ fn create_device(gpu: &LiveGpu, families: &LiveFamilyMap) -> Result<vk::Device, 
 
 /// Which family of the device stands for each of a program, and which queue for each queue.
 pub(crate) struct LiveFamilyMap {
-    /// Of the program, and of the device.
+    /// The queue families of the program, and those of the device.
     program_to_device: Vec<(u32, u32)>,
     /// Families of the device with how many of their queues are used; two at least, so that they can share resources.
     pub(crate) queue_counts: Vec<(u32, u32)>,
@@ -282,7 +282,7 @@ impl LiveFamilyMap {
             family_map.queues.push((own, count.1));
             count.1 += 1;
         }
-        // Those that barriers speak of, and that have no queue.
+        // Families that only barriers name, and that have no queue.
         for family in families_in_barriers(program) {
             if family_map.device_family(family).is_none() {
                 family_map.claim_family(gpu, family, None)?;
@@ -340,7 +340,7 @@ impl LiveFamilyMap {
     }
 }
 
-/// Queue families that barriers speak of, special ones left out.
+/// Queue families that barriers name, without special values.
 fn families_in_barriers(program: &Program) -> Vec<u32> {
     use lavascope_sync_ir::DependencyTarget;
     let mut found: Vec<u32> = Vec::new();

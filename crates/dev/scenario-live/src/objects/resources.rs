@@ -65,7 +65,7 @@ const BUFFER_USAGE: u32 = vk::BufferUsageFlags::TRANSFER_SRC.0
     | vk::BufferUsageFlags::SHADER_BINDING_TABLE_KHR.0
     | vk::BufferUsageFlags::RESOURCE_DESCRIPTOR_BUFFER_EXT.0;
 
-/// Whether the memory of each resource is where the program says, by what drivers tell.
+/// Whether the memory of each resource is where the program has it, according to the driver.
 pub(crate) fn check_resources(program: &Program) -> Result<(), UnsupportedProgram> {
     for (at, resource) in program.resources.iter().enumerate() {
         let own = match &resource.kind {
@@ -180,8 +180,8 @@ impl LiveDevice<'_> {
         Ok(LiveResource { handle: ResourceHandle::Buffer(buffer), memory, swapchain: None })
     }
 
-    /// How much memory an image wants is not asked for: texels lie dense then, as in the program. Where they lie
-    /// otherwise, a modifier says so.
+    /// The driver's size for an image is not queried: texels lie densely, as in the program. If they do not, a modifier
+    /// defines where.
     fn create_image_of(
         &self,
         id: ResourceId,

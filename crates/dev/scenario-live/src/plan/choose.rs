@@ -15,7 +15,7 @@ use crate::plan::{draw, formats, transfer};
 
 const TRANSFERS: u64 = Stage::COPY.0 | Stage::BLIT.0 | Stage::RESOLVE.0 | Stage::CLEAR.0;
 
-/// What kind of command makes an access.
+/// The kind of command that makes an access.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum LiveCommandKind {
     Marker,
@@ -142,7 +142,7 @@ pub(crate) fn check_disjoint(parts: &[Vec<Access>]) -> Result<(), UnsupportedPro
 fn regions_overlap(one: &Region, other: &Region) -> bool {
     match (one, other) {
         (Region::Buffer(one), Region::Buffer(other)) => one.start < other.end && other.start < one.end,
-        // Coarse: areas are not looked at.
+        // Coarse: areas are ignored.
         (Region::Image(one), Region::Image(other)) => {
             let overlap = |a: &std::ops::Range<u32>, b: &std::ops::Range<u32>| a.start < b.end && b.start < a.end;
             one.aspects & other.aspects != 0 && overlap(&one.mips, &other.mips) && overlap(&one.layers, &other.layers)
@@ -170,7 +170,7 @@ pub(crate) fn buffer_bytes(access: &Access) -> Result<BufferBytes, UnsupportedPr
     }
 }
 
-/// The accesses of one shader stage as descriptors; what is read and written in one place is one of them.
+/// The accesses of one shader stage as descriptors; a read and a write in one place are one of them.
 pub(crate) fn shader_bindings(
     program: &Program,
     accesses: &[Access],

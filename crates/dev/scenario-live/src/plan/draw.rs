@@ -1,4 +1,4 @@
-//! Draws, and what is around them: vertices, indices, parameters in buffers, attachments.
+//! Draws and their inputs: vertices, indices, parameters in buffers, attachments.
 //!
 //! One draw does what several clauses say wherever it can. Depth is tested once in a draw, early or late, and either
 //! only read or written; an action that says more takes a draw for each, which the order of fragments keeps apart.
@@ -250,7 +250,7 @@ impl DrawAccesses {
         Ok(found)
     }
 
-    /// How color attachments are drawn to; what is written in a part of the render area only is cleared there.
+    /// How color attachments are written; a write to only a part of the render area is a clear of that part.
     fn color_uses(
         &self,
         program: &Program,

@@ -1,5 +1,5 @@
-//! Command buffers, command by command. All that stands for one command of the program is inside of a label with its
-//! place, so that messages tell which one they are about.
+//! Command buffers, command by command. All calls for one command of the program are inside of a label with its
+//! location, so that messages show which command they are about.
 
 use std::ffi::CString;
 
@@ -13,11 +13,11 @@ use crate::objects::device::LiveDevice;
 use crate::plan::live_command::{LiveAttachments, LiveCommand};
 use crate::recording::render_pass::SubpassContentsKind;
 
-/// What is around a command.
+/// How the commands of a program are recorded: the Vulkan commands for each, and the open scopes.
 pub(crate) struct RecordingPlan {
     /// For each command buffer, for each command.
     pub(crate) commands: Vec<Vec<Vec<LiveCommand>>>,
-    /// For each command buffer what it goes on with, which another one began.
+    /// For each command buffer the attachments to which another command buffer began to render.
     pub(crate) inherited: Vec<Option<LiveAttachments>>,
 }
 
@@ -85,7 +85,7 @@ impl LiveDevice<'_> {
         check("vkBeginCommandBuffer", call!(self.vk, begin_command_buffer(buffer, Ptr::to(&info))))
     }
 
-    /// What is no action.
+    /// A command other than an action.
     fn record_command(
         &self,
         buffer: vk::CommandBuffer,

@@ -26,7 +26,7 @@ pub(crate) enum SubpassContentsKind {
 }
 
 impl SubpassContentsKind {
-    /// What stands between a command that begins something and the one that ends it.
+    /// An open scope between a command that begins it and the one that ends it.
     pub(crate) fn of(following: &[Command]) -> SubpassContentsKind {
         let is_end =
             |it: &&Command| !matches!(it, Command::EndRenderPass | Command::EndRendering | Command::NextSubpass);
@@ -62,7 +62,7 @@ impl LiveDevice<'_> {
         for (at, pass) in self.scenario.program.render_passes.iter().enumerate() {
             let views = self.first_attachments(RenderPassId(at as u32));
             let made = self.create_pass(pass, &views)?;
-            // Variations have render passes that nobody named.
+            // Variations have render passes without names.
             if let Some(name) = self.scenario.names.render_passes.get(at) {
                 self.set_name(vk::ObjectType::RENDER_PASS, made.0, name);
             }
@@ -353,7 +353,7 @@ impl References {
     ) -> vk::SubpassDescription2 {
         vk::SubpassDescription2 {
             flags: match subpass.inputs.is_empty() {
-                // Whether the order counts is said by each pipeline.
+                // Each pipeline defines whether the order counts.
                 false => vk::SubpassDescriptionFlags::RASTERIZATION_ORDER_ATTACHMENT_COLOR_ACCESS_EXT,
                 true => vk::SubpassDescriptionFlags(0),
             },

@@ -22,8 +22,8 @@ pub(crate) enum LiveVariant {
     Threads,
     /// In all ways that its header names: barriers of both versions, render passes and none, one submission and many.
     Variations,
-    /// Without its barriers, events and dependencies of subpasses: all that they kept apart must be told. What is clean
-    /// as it stands would also be clean if its accesses were never made.
+    /// Without its barriers, events and subpass dependencies, every hazard that they prevented must be reported. A
+    /// scenario that is clean unchanged would also be clean if its accesses were never made.
     Unsynchronized,
 }
 
@@ -43,13 +43,13 @@ impl Mode {
     }
 }
 
-/// What became of a scenario.
+/// The result of a scenario.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum ScenarioOutcome {
     AsExpected,
     /// Why it cannot be performed.
     Unsupported(String),
-    /// How what was told differs.
+    /// The difference between messages and expectations.
     Wrong(String),
 }
 
@@ -79,7 +79,7 @@ fn entries(folder: &Path) -> Vec<std::path::PathBuf> {
     all.map(|it| it.expect("an entry").path()).collect()
 }
 
-/// Whoever performs scenarios, one after the other.
+/// Performs scenarios, one after the other.
 pub(crate) struct ScenarioRunner {
     gpu: LiveGpu,
     variant: LiveVariant,

@@ -70,7 +70,7 @@ impl<L: Listener> Tracker<L> {
         }
     }
 
-    /// Computes the attachment accesses of every draw anew, for comparison. The caches of the reflection are separate.
+    /// Computes the attachment accesses of every draw again, for comparison. The caches of the reflection are separate.
     pub fn disable_caches(&mut self) {
         self.is_cache_disabled = true;
     }
@@ -114,7 +114,7 @@ impl<L: Listener> Tracker<L> {
         self.change_count += 1;
     }
 
-    /// What is not supported so far, with its count.
+    /// The unsupported items so far, with their counts.
     pub fn untracked(&self) -> impl Iterator<Item = (Untracked, u64)> {
         self.untracked.iter().map(|(missing, count)| (*missing, *count))
     }

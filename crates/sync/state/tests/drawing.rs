@@ -351,7 +351,7 @@ fn components(all: &[Access]) -> Vec<(u8, Certainty)> {
     all.iter().map(of).collect()
 }
 
-/// A write mask refers to the components of the view, whatever the format of the image.
+/// A write mask refers to the components of the view, for every format of the image.
 #[test]
 fn masked_components_of_a_view_are_those_of_its_format() {
     use Certainty::{Certain, Somewhere};

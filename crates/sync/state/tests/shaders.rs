@@ -152,7 +152,7 @@ fn arrays() -> App<Collector> {
     app
 }
 
-/// One descriptor stands for all that a shader may read. Possible writes are not reported.
+/// One descriptor represents all that a shader may read. Possible writes are not reported.
 #[test]
 fn a_descriptor_that_may_be_read_is_a_possible_read() {
     let mut app = arrays();

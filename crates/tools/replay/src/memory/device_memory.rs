@@ -68,7 +68,7 @@ struct RecordedContents {
     is_recorded: Vec<bool>,
 }
 
-/// Number of bytes that the device wrote and the trace has, too.
+/// Bytes that the device wrote, compared with those of the trace.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct WriteComparison {
     pub equal: u64,

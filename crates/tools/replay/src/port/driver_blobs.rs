@@ -235,7 +235,7 @@ fn descriptors(about: &DeviceMapping) -> Option<vk::PhysicalDeviceDescriptorBuff
     Some(own)
 }
 
-/// Clears what requests fixed addresses, if they cannot be those of the trace: the replay replaces addresses instead.
+/// Clears the flags that request fixed addresses, if these cannot be those of the trace: the replay replaces addresses instead.
 ///
 /// # Safety
 ///

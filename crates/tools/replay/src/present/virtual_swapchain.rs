@@ -26,7 +26,7 @@ use crate::schedule::device_waits::WaitLimit;
 #[derive(Default)]
 pub(crate) struct VirtualSwapchains {
     all: Mutex<FxHashMap<ObjectId, Arc<VirtualSwapchain>>>,
-    /// The window for the images, if frames are shown.
+    /// The real surfaces, if frames are shown.
     surfaces: Mutex<FxHashMap<ObjectId, Arc<RealSurface>>>,
 }
 

@@ -3,8 +3,6 @@
 //! A check that is silently off looks like a program without faults. So each process reports which checks were armed,
 //! and how much of what it did they saw.
 
-use std::fmt::Write as _;
-
 use serde::{Deserialize, Serialize};
 
 use crate::words::count;
@@ -30,6 +28,9 @@ pub struct Coverage {
 #[serde(default)]
 pub struct CheckState {
     pub name: String,
+    /// Whether the settings switch it on.
+    pub is_wanted: bool,
+    /// Whether it was made: false also if the device cannot do it.
     pub is_armed: bool,
     /// Where the setting comes from that switches the check off, or what limits the check.
     #[serde(skip_serializing_if = "String::is_empty")]
@@ -132,6 +133,9 @@ impl Coverage {
 
     /// None if so many percent were checked, and nothing is known to be limited.
     pub fn shortfall(&self, wanted: f64) -> Option<CoverageShortfall> {
+        if let Some(check) = self.checks.iter().find(|it| it.is_wanted && !it.is_armed && wanted > 0.0) {
+            return Some(CoverageShortfall { percent: 0.0, why: format!("{}: {}", check.name, check.why) });
+        }
         let percent = self.percent();
         if percent >= wanted {
             return None;
@@ -185,16 +189,6 @@ impl Coverage {
         };
         is_said.then_some((name, &check.why))
     }
-
-    /// The line at the end of a run without findings.
-    pub fn clean_line(&self) -> String {
-        let mut line = format!("{}: no problems found", self.counts_text());
-        let unchecked = self.unchecked_text();
-        if !unchecked.is_empty() {
-            let _ = write!(line, ". Not checked: {unchecked}");
-        }
-        line
-    }
 }
 
 /// `2 submits`, or `1 of 2 submits` if not all of them were checked.
@@ -221,7 +215,7 @@ mod tests {
     }
 
     fn check(name: &str, is_armed: bool, why: &str) -> CheckState {
-        CheckState { name: name.to_owned(), is_armed, why: why.to_owned() }
+        CheckState { name: name.to_owned(), is_wanted: is_armed, is_armed, why: why.to_owned() }
     }
 
     fn clean() -> Coverage {
@@ -235,9 +229,9 @@ mod tests {
     }
 
     #[test]
-    fn a_clean_run_says_what_was_checked_and_what_was_not() {
-        let line = "20 submits, 546 calls, 1204 accesses checked: no problems found. Not checked: shaders (--gpu)";
-        assert_eq!(clean().clean_line(), line);
+    fn it_says_what_was_checked_and_what_was_not() {
+        assert_eq!(clean().counts_text(), "20 submits, 546 calls, 1204 accesses checked");
+        assert_eq!(clean().unchecked_text(), "shaders (--gpu)");
         let mut coverage = clean();
         coverage.checks = vec![
             check("sync", true, ""),
@@ -248,10 +242,11 @@ mod tests {
         ];
         coverage.accesses.add_unchecked(&unchecked("an address that nobody asked for", 1));
         coverage.shaders = CheckedCount::new(2, [unchecked("not selected", 1), unchecked("not selected", 0)]);
-        let line = "20 submits, 546 calls, 1204 of 1205 accesses, 2 of 3 shaders checked: no problems found. Not checked: \
-                    sync_submit_time (off by a); gpu_descriptors, gpu_buffer_bounds (off by b); \
-                    1 access (an address that nobody asked for); 1 shader (not selected)";
-        assert_eq!(coverage.clean_line(), line);
+        let counts = "20 submits, 546 calls, 1204 of 1205 accesses, 2 of 3 shaders checked";
+        assert_eq!(coverage.counts_text(), counts);
+        let unchecked = "sync_submit_time (off by a); gpu_descriptors, gpu_buffer_bounds (off by b); \
+                         1 access (an address that nobody asked for); 1 shader (not selected)";
+        assert_eq!(coverage.unchecked_text(), unchecked);
         let nothing = Coverage { checks: vec![check("sync", false, "--no-sync")], ..Coverage::default() };
         assert_eq!(nothing.counts_text(), "nothing checked");
         assert_eq!(nothing.unchecked_text(), "synchronization (--no-sync)");
@@ -268,6 +263,9 @@ mod tests {
         let why = "no work of a device was seen".to_owned();
         assert_eq!(Coverage::default().shortfall(1.0), Some(CoverageShortfall { percent: 0.0, why }));
         assert_eq!(Coverage::default().shortfall(0.0), None);
+        let mut coverage = clean();
+        coverage.checks[2] = CheckState { is_wanted: true, ..check("gpu", false, "the device cannot") };
+        assert_eq!(coverage.shortfall(1.0).map(|it| it.why), Some("gpu: the device cannot".to_owned()));
     }
 
     #[test]

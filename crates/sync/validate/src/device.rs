@@ -151,6 +151,11 @@ impl ValidatedDevice {
         self.feedback.is_none() && self.recordings.get(&id).is_some_and(CommandBufferRecording::is_repeated)
     }
 
+    /// How many accesses of actions are in a command buffer.
+    pub(crate) fn access_count(&self, id: CommandBufferId) -> usize {
+        self.recordings.get(&id).map_or(0, CommandBufferRecording::access_count)
+    }
+
     /// All commands of the previous recording came again. Returns whether the recording then is complete.
     pub(crate) fn repeat_all(&mut self, id: CommandBufferId) -> bool {
         self.engine.check_unchanged(id) && self.recordings.get_mut(&id).is_some_and(CommandBufferRecording::repeat_all)

@@ -43,6 +43,31 @@ pub(crate) struct ValidatedDevices {
     pub(crate) needs_recheck: bool,
     /// How often engines had no addresses for a resource, by reason.
     pub(crate) unplaced: BTreeMap<Untracked, u64>,
+    /// What was checked, without the submissions of devices that still exist.
+    past_work: CheckedWork,
+}
+
+/// How much of the work of devices was seen and checked.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct CheckedWork {
+    /// Accesses of draws, dispatches, copies and other actions, each time they are recorded.
+    pub accesses: u64,
+    /// Submissions that were checked against those before them.
+    pub submits: u64,
+    /// Submissions that wait for a semaphore that nothing signals: they were not checked.
+    pub blocked_submits: u64,
+    /// Submissions that were not checked because submissions are not checked at all.
+    pub skipped_submits: u64,
+}
+
+impl CheckedWork {
+    fn add_device(&mut self, device: &ValidatedDevice) {
+        let mut blocked = device.engine.blocked_submissions();
+        blocked.sort_unstable();
+        blocked.dedup();
+        self.blocked_submits += blocked.len() as u64;
+        self.submits += device.submits.saturating_sub(blocked.len() as u64);
+    }
 }
 
 impl ValidatedDevices {
@@ -132,6 +157,13 @@ impl ValidatedDevices {
         self.devices.values_mut().for_each(ValidatedDevice::check_when_executed);
     }
 
+    /// How much was seen and checked so far.
+    pub(crate) fn checked_work(&self) -> CheckedWork {
+        let mut work = self.past_work;
+        self.devices.values().for_each(|it| work.add_device(it));
+        work
+    }
+
     /// Number of commands that repeated the previous recording.
     #[cfg(test)]
     pub(crate) fn repeated(&self) -> usize {
@@ -177,7 +209,10 @@ impl ValidatedDevices {
 
     /// The calls of the previous recording came again. Returns whether the command buffer then is the same.
     pub(crate) fn repeat_all(&mut self, place: DeviceCommandBuffer) -> bool {
-        let is_same = self.devices.get_mut(&place.device).is_some_and(|it| it.repeat_all(place.id));
+        let device = self.devices.get_mut(&place.device);
+        let accesses = device.and_then(|it| it.repeat_all(place.id).then(|| it.access_count(place.id)));
+        let is_same = accesses.is_some();
+        self.past_work.accesses += accesses.unwrap_or(0) as u64;
         self.is_end_skipped = is_same;
         is_same
     }
@@ -239,6 +274,9 @@ impl Listener for ValidatedDevices {
         match self.devices.get_mut(&at.device).filter(|_| self.checks_when_executed) {
             Some(device) => self.needs_recheck |= device.engine.finish_quick_check(),
             None => self.report_blocked(at.device),
+        }
+        if let Some(device) = self.devices.get(&at.device) {
+            self.past_work.add_device(device);
         }
         for object in self.devices.remove(&at.device).iter().flat_map(|it| it.objects.all()) {
             self.counts.remove(object.raw());
@@ -313,6 +351,7 @@ impl Listener for ValidatedDevices {
     }
 
     fn action(&mut self, at: &DeviceCall, id: CommandBufferId, accesses: &[Access]) {
+        self.past_work.accesses += accesses.len() as u64;
         let (Some(device), mark) = self.device_and_call(at) else { return };
         if let Some(findings) = device.action(id, accesses, mark) {
             self.report_recorded(*at, id, &RecordedFindings { findings: *findings, races: Vec::new() });
@@ -355,6 +394,7 @@ impl Listener for ValidatedDevices {
         let Some(device) = self.devices.get_mut(&at.device) else { return };
         // A destroyed object is removed even if submissions are not checked.
         if !self.checks_submissions && !matches!(step, HostStep::Destroy(_)) {
+            self.past_work.skipped_submits += u64::from(matches!(step, HostStep::Submit { .. }));
             return;
         }
         let labels = device.objects.queue_of(&step).and_then(|it| self.object_names.labels(it));

@@ -32,7 +32,7 @@ mod recording;
 mod tests;
 mod validator;
 
-pub use devices::is_launch;
+pub use devices::{CheckedWork, is_launch};
 pub use feedback::touched::{
     AddressTouched, BindingTouched, CommandBufferFeedback, ShaderLaunch, StageTouches, TouchedBytes,
 };

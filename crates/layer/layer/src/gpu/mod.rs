@@ -51,6 +51,7 @@ use crate::loader::instance::InstanceData;
 use crate::loader::proc_addr::WATCHED_DEVICES;
 use crate::process::catch_panic::{is_disabled, run_if_enabled};
 use crate::process::process_state::PROCESS_STATE;
+use crate::report::coverage;
 use crate::report::messages::Messages;
 
 pub(crate) use config::ChecksConfig;
@@ -521,6 +522,9 @@ pub(crate) fn warn_unchecked(messages: &Messages, text: &str) {
 /// A setting that cannot do what it says: checks that were asked for are not made. The name is that of the Khronos
 /// layer, by which programs filter.
 pub(crate) fn report_unusable(messages: &Messages, place: &str, text: &str) {
+    if place == "setting gpu" {
+        coverage::disarm("gpu", text);
+    }
     instance::report_problem(messages, MessageSeverity::Error, c"UNASSIGNED-GPU-Assisted-Validation", (place, text));
 }
 

@@ -21,6 +21,7 @@ use crate::process::catch_panic::{catch_panic, is_disabled, silence_panics};
 use crate::process::library;
 use crate::process::listeners::Listeners;
 use crate::process::process_state::{PROCESS_STATE, ReadingGuard};
+use crate::report::coverage;
 use crate::report::inline_validation;
 use crate::report::inline_validation::InlineGuard;
 use crate::report::messages::{Messages, OutgoingMessage};
@@ -279,6 +280,7 @@ fn start_listeners(settings: &Settings, messages: &Messages) -> (Listeners, List
     {
         complain("report", &text);
     }
+    coverage::add_instance(settings);
     let mut listeners = Listeners::NONE;
     if let Some(output) = &settings.print {
         match PROCESS_STATE.start_printing(output) {
@@ -298,7 +300,12 @@ fn start_listeners(settings: &Settings, messages: &Messages) -> (Listeners, List
         };
         match PROCESS_STATE.start_reading(settings) {
             Ok(reading_guard) => (listeners, listening._reading) = (listeners | Listeners::READS, Some(reading_guard)),
-            Err(text) => complain(wanted, &text),
+            Err(text) => {
+                complain(wanted, &text);
+                if settings.sync && !is_inline {
+                    coverage::disarm("sync", &text);
+                }
+            }
         }
     }
     if settings.sync && is_inline {
@@ -363,6 +370,7 @@ pub(crate) unsafe extern "system" fn destroy<const CHAIN: usize>(instance: Insta
 fn end_instance(data: Box<InstanceData>) {
     drop(data);
     if CHAINS.iter().all(|it| it.instances.len() == 0) {
+        coverage::write();
         report_file::end();
     }
 }
@@ -373,6 +381,7 @@ extern "C" fn at_exit() {
         pictures::end_process();
         PROCESS_STATE.end_process();
         inline_validation::end_process();
+        coverage::write();
         if CHAINS.iter().all(|it| it.instances.len() == 0 && it.devices.len() == 0) {
             CHAINS.iter().for_each(|chain| {
                 chain.instances.release();

@@ -154,7 +154,8 @@ type ValidationRequest<'a> = (
 fn validation_can_be_asked_for_in_every_way() {
     let name = "settings::validation_can_be_asked_for_in_every_way";
     let line = format!("khronos_validation.enables = {SYNC_WORD}\n");
-    let ways: [ValidationRequest<'_>; 13] = [
+    let ways: [ValidationRequest<'_>; 14] = [
+        (&[], "lavascope_inspect.sync = off\n", &[], &[], &[]),
         (&[], "", &[], &[], &[]),
         (&[("LAVASCOPE_SYNC", "1")], "", &[], &[], &[]),
         (&[("VK_LAYER_VALIDATE_SYNC", "1")], "", &[], &[], &[]),

@@ -18,15 +18,15 @@ pub(crate) struct LayerArguments {
 
 #[derive(clap::Subcommand)]
 enum Action {
-    /// Write the manifest into the loader's folder of this user
+    /// Install the layer's manifest, so that programs and Vulkan Configurator can enable the layer by its name
     Install(LayerNameOptions),
-    /// Remove the manifest again
+    /// Remove the manifest
     Uninstall(LayerNameOptions),
 }
 
 #[derive(clap::Args)]
 struct LayerNameOptions {
-    /// Under the name of the Khronos layer
+    /// Use the name VK_LAYER_KHRONOS_validation: the loader then loads this layer in the place of the Khronos layer
     #[arg(long)]
     as_khronos: bool,
 }

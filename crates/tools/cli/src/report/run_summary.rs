@@ -107,7 +107,8 @@ fn problem_lines(report: &LayerReport, paint: Paint) -> Vec<String> {
     for process in processes.iter().flat_map(|it| &it.lost_devices) {
         lines.push(format!("{}\n  {}", paint.bad(&process.text), process.lines.join("\n  ")));
     }
-    lines.extend(not_followed(processes));
+    // The coverage has it too.
+    lines.extend(not_followed(processes).filter(|_| report.coverage.is_none()));
     for process in processes.iter().filter(|it| it.waited.times > 0) {
         let (times, time) = (count_text(process.waited.times, "time"), process.waited.milliseconds);
         lines.push(format!(

@@ -22,6 +22,7 @@ use super::{DeviceChecks, slice};
 use crate::DeviceTable;
 use crate::gpu::pipeline::plan::PipelinePlan;
 use crate::process::catch_panic::catch_panic;
+use crate::report::coverage;
 
 /// Defines a hook for each command, and a function that installs all of them. A body has the checks of the device, and
 /// a function that passes the call on unchanged. To pass other parameters, it takes the driver's function from
@@ -122,6 +123,11 @@ impl DeviceChecks {
         let is_planned = result.0 >= 0;
         if !is_planned && !is_bare {
             result = create(cache, p_infos);
+            let count = plans.iter().flatten().map(PipelinePlan::instrumented_count).sum();
+            coverage::retract_shaders(count);
+            if result.0 >= 0 {
+                coverage::count_unchecked_shaders(count, "the driver creates the pipeline only without checks");
+            }
         }
         // SAFETY: the contract of this function: `create` wrote as many as there are plans, null where it made none.
         let made = unsafe { slice(p_made, plans.len() as u32) }.to_vec();

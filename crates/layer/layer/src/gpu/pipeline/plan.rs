@@ -30,6 +30,7 @@ use crate::gpu::resource::descriptor_sets;
 use crate::gpu::resource::leases::Lease;
 use crate::gpu::{ChecksState, DeviceChecks, slice};
 use crate::loader::pnext_chain::find_in_chain;
+use crate::report::coverage;
 
 /// A pipeline that is about to be created.
 pub(crate) struct PipelinePlan {
@@ -65,6 +66,18 @@ pub(super) enum PipelineLinkage {
     /// A library: its cells are in the memory that all libraries share.
     Library,
 }
+
+/// Whether the application creates a pipeline, or the layer creates it again with other checks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum PipelineCreation {
+    New,
+    Again,
+}
+
+/// Why shaders are not checked, for the report.
+pub(crate) const NOT_SELECTED: &str = "not among the selected shaders";
+pub(crate) const NOT_IN_SAMPLE: &str = "not in the sample of gpu_sample";
+pub(crate) const CHECKS_ENDED: &str = "the checks had ended";
 
 /// A pipeline library whose shaders have checks.
 pub(crate) struct InstrumentedLibrary {
@@ -141,15 +154,16 @@ impl DeviceChecks {
     ) -> Option<PipelinePlan> {
         // SAFETY: the contract of this function: the chain of an info of a valid call.
         if let Some(why) = unsafe { skip_reason(flags, chain) } {
-            self.warn_unchecked(why);
-            return None;
+            return self.leave_unchecked(stages, why);
         }
         // SAFETY: the contract of this function: the chain of an info of a valid call, which stays as `more` does.
         let (part, libraries) = unsafe { linkage_of(flags, chain, more) };
         if self.has_failed() {
+            coverage::count_unchecked_shaders(stages.len(), CHECKS_ENDED);
             return self.plan_uninstrumented_part(part, layout, stages, libraries);
         }
         if part == PipelineLinkage::Whole && !self.config.selection.take_next_sample() {
+            coverage::count_unchecked_shaders(stages.len(), NOT_IN_SAMPLE);
             return None;
         }
         let state = self.state();
@@ -157,18 +171,22 @@ impl DeviceChecks {
         let libraries: Vec<Arc<InstrumentedLibrary>> =
             libraries.iter().filter_map(|it| state.libraries.get(&it.0).cloned()).collect();
         let layout =
-            state.pipeline_layouts.get(&layout.0).or_else(|| libraries.first().map(|it| &it.layout)).cloned()?;
+            state.pipeline_layouts.get(&layout.0).or_else(|| libraries.first().map(|it| &it.layout)).cloned();
         // SAFETY: the contract of this function: a stage of a valid call, with its chain.
         let source = |it| unsafe { self.config.selection.select_stage(&state, it, source_of(&state, it)?) };
         let sources: Option<Vec<ShaderSource>> = stages.iter().map(source).collect();
         drop(state);
+        let Some(layout) = layout else {
+            if stages.is_empty() {
+                return None;
+            }
+            return self.leave_unchecked(stages, "a pipeline layout is not known: its pipelines are not checked");
+        };
         if let Some(why) = layout.unsupported_reason() {
-            self.warn_unchecked(why);
-            return None;
+            return self.leave_unchecked(stages, why);
         }
         let Some(sources) = sources else {
-            self.warn_unchecked("the words of a shader are not known: its pipeline is not checked");
-            return None;
+            return self.leave_unchecked(stages, "the words of a shader are not known: its pipeline is not checked");
         };
         if part != PipelineLinkage::Whole {
             // SAFETY: the contract of this function: the stages of a valid call.
@@ -177,7 +195,23 @@ impl DeviceChecks {
         // The contents of descriptor buffers are known only at submission, so nothing can be expected.
         let style = if layout.uses_descriptor_buffers() { &CheckStyle::BRANCHING } else { style };
         // SAFETY: the contract of this function: the stages of a valid call.
-        unsafe { self.plan_whole(&layout, sources, stages, style) }
+        unsafe { self.plan_whole(&layout, sources, stages, (style, PipelineCreation::New)) }
+    }
+
+    /// Warns that the shaders of a pipeline are not checked.
+    fn leave_unchecked(&self, stages: &[PipelineShaderStageCreateInfo], why: &str) -> Option<PipelinePlan> {
+        coverage::count_unchecked_shaders(stages.len(), why);
+        self.warn_unchecked(why);
+        None
+    }
+
+    /// Counts a stage of a new pipeline, and warns if it is not checked.
+    fn count_stage(&self, is_selected: bool, planned: &std::result::Result<(), String>) {
+        match planned {
+            Err(why) => coverage::count_unchecked_shaders(1, why),
+            Ok(()) if !is_selected => coverage::count_unchecked_shaders(1, NOT_SELECTED),
+            Ok(()) => coverage::count_checked_shader(),
+        }
     }
 
     /// A pipeline library, or a pipeline made of libraries, some of which are known. When a library is created, the
@@ -196,14 +230,16 @@ impl DeviceChecks {
         libraries: &[Arc<InstrumentedLibrary>],
     ) -> Option<PipelinePlan> {
         if layout.root_binding != Some(RootBinding::PushConstant) {
-            self.warn_unchecked("parts of pipelines are checked by push constants alone; some leave no room for ours");
-            return None;
+            let why = "parts of pipelines are checked by push constants alone; some leave no room for ours";
+            return self.leave_unchecked(stages, why);
         }
         let mut plan = PipelinePlan::new(layout, sources, stages, &CheckStyle::BRANCHING);
         plan.linkage = part;
         for (at, info) in stages.iter().enumerate() {
             // SAFETY: the contract of this function: a stage of a valid call, which stays for as long as the plan.
-            if let Err(why) = unsafe { self.plan_stage(&mut plan, at, info, &CheckStyle::BRANCHING) } {
+            let planned = unsafe { self.plan_stage(&mut plan, at, info, &CheckStyle::BRANCHING) };
+            self.count_stage(plan.sources[at].is_selected, &planned);
+            if let Err(why) = planned {
                 plan.records_all_touches = false;
                 self.warn_unchecked(&why);
             }
@@ -259,7 +295,7 @@ impl DeviceChecks {
         layout: &Arc<PipelineLayoutState>,
         sources: Vec<ShaderSource>,
         stages: &[PipelineShaderStageCreateInfo],
-        style: &CheckStyle,
+        (style, creation): (&CheckStyle, PipelineCreation),
     ) -> Option<PipelinePlan> {
         let mut plan = PipelinePlan::new(layout, sources, stages, style);
         if layout.root_binding == Some(RootBinding::Specialization) {
@@ -267,7 +303,11 @@ impl DeviceChecks {
         }
         for (at, info) in stages.iter().enumerate() {
             // SAFETY: the contract of this function: a stage of a valid call, which stays for as long as the plan.
-            if let Err(why) = unsafe { self.plan_stage(&mut plan, at, info, style) } {
+            let planned = unsafe { self.plan_stage(&mut plan, at, info, style) };
+            if creation == PipelineCreation::New {
+                self.count_stage(plan.sources[at].is_selected, &planned);
+            }
+            if let Err(why) = planned {
                 plan.records_all_touches = false;
                 self.warn_unchecked(&why);
             }
@@ -396,6 +436,11 @@ impl PipelinePlan {
     /// The layout and the shaders, for a recipe.
     pub(crate) fn layout_and_sources(&self) -> (&Arc<PipelineLayoutState>, &[ShaderSource]) {
         (&self.layout, &self.sources)
+    }
+
+    /// How many shaders of its own have our code.
+    pub(crate) fn instrumented_count(&self) -> usize {
+        self.stages.iter().filter(|it| it.index < self.infos.len()).count()
     }
 
     /// Whether no shader has our code.

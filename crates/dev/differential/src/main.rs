@@ -2,6 +2,8 @@
 
 #![forbid(unsafe_code)]
 
+mod command_buffer_events;
+mod core_validation;
 mod corpus;
 mod disagreement;
 mod host_progress;
@@ -11,7 +13,7 @@ mod peer_limits;
 mod predicates;
 mod random_programs;
 mod reported_hazard;
-mod separate_events;
+mod suspended_rendering;
 mod worker;
 
 use std::path::PathBuf;
@@ -53,13 +55,16 @@ enum DifferentialCommand {
         /// End after so many disagreements.
         #[arg(long, default_value_t = 3)]
         shown: usize,
+        /// Ask the core validation of the Khronos layer instead whether the programs are valid.
+        #[arg(long)]
+        core: bool,
     },
 }
 
 fn main() -> Result<()> {
     match DifferentialArguments::parse().command {
         DifferentialCommand::Worker { layer } => {
-            let all = [ComparedLayer::Ours, ComparedLayer::Peer];
+            let all = [ComparedLayer::Ours, ComparedLayer::Peer, ComparedLayer::PeerCore];
             let Some(layer) = all.into_iter().find(|it| it.word() == layer) else { bail!("no layer {layer}") };
             worker::run(layer.layer_name())
         }
@@ -76,8 +81,9 @@ fn main() -> Result<()> {
             Ok(())
         }
         DifferentialCommand::Corpus { folder, filter } => corpus::run(&folder, &filter),
-        DifferentialCommand::Random { programs, seed, features, shown } => {
-            random_programs::run(&random_programs::RandomRun { programs, seed, features, shown_max: shown })
+        DifferentialCommand::Random { programs, seed, features, shown, core } => {
+            let request = random_programs::RandomRun { programs, seed, features, shown_max: shown };
+            if core { core_validation::run(&request) } else { random_programs::run(&request) }
         }
     }
 }

@@ -35,6 +35,11 @@ pub(crate) struct ReportedHazard {
     pub(crate) prior_access: String,
 }
 
+/// Whether a message is about commands that race for an event.
+pub(crate) fn is_event_race(message: &LayerMessage) -> bool {
+    !message.name.starts_with(HAZARD_PREFIX) && !message.name.starts_with(CONTENTS_PREFIX)
+}
+
 impl ReportedHazard {
     /// None if it is about a buffer that the program does not have, or about contents.
     pub(crate) fn read(message: &LayerMessage) -> Option<ReportedHazard> {

@@ -7,6 +7,7 @@ use std::process::Command;
 
 use serde_json::{Map, Value, json};
 
+use crate::objects::features::FEATURE_NAMES;
 use crate::objects::gpu::{DEVICE_EXTENSIONS, INSTANCE_EXTENSIONS};
 
 /// Queues of each family of the null driver.
@@ -81,5 +82,10 @@ fn profile(queue_flags: &[u32]) -> Value {
     let family =
         |flags: &u32| json!({ "VkQueueFamilyProperties": { "queueFlags": flags, "queueCount": QUEUES_PER_FAMILY } });
     let families: Vec<Value> = queue_flags.iter().flat_map(|it| [family(it), family(it)]).collect();
-    json!({ "capabilities": { "route": { "extensions": extensions, "queueFamiliesProperties": families } } })
+    let on = |members: &[&str]| -> Map<String, Value> { members.iter().map(|it| (String::from(*it), json!(true))).collect() };
+    let features: Map<String, Value> =
+        FEATURE_NAMES.iter().map(|(name, members)| (String::from(*name), json!(on(members)))).collect();
+    json!({ "capabilities": { "route": {
+        "extensions": extensions, "features": features, "queueFamiliesProperties": families,
+    } } })
 }

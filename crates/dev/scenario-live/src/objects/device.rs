@@ -10,6 +10,7 @@ use lavascope_sync_ir::{Program, QueueId, ResourceId};
 
 use crate::error::{LiveError, UnsupportedProgram};
 use crate::objects::calls::{DeviceCalls, call, check, out, text_ptr};
+use crate::objects::features::DeviceFeatures;
 use crate::objects::gpu::{DEVICE_EXTENSIONS, LiveGpu};
 use crate::objects::resources::LiveResource;
 use crate::run::DrawsOutsidePass;
@@ -243,7 +244,9 @@ fn create_device(gpu: &LiveGpu, families: &LiveFamilyMap) -> Result<vk::Device, 
     };
     let queues: Vec<vk::DeviceQueueCreateInfo> = families.queue_counts.iter().map(queue).collect();
     let extensions = DEVICE_EXTENSIONS.map(text_ptr);
+    let mut features = DeviceFeatures::all();
     let info = vk::DeviceCreateInfo {
+        p_next: features.chain().cast(),
         queue_create_info_count: queues.len() as u32,
         p_queue_create_infos: Ptr::to_slice(&queues),
         enabled_extension_count: extensions.len() as u32,

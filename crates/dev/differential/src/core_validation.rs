@@ -14,7 +14,16 @@ use crate::random_programs::{QUEUE_FLAGS, RandomRun, is_judged, performable_prog
 use crate::worker::{LayerMessage, WorkerAnswer};
 
 /// Rules that performances break by design, each with the reason.
-const BROKEN_BY_DESIGN: &[(&str, &str)] = &[];
+const BROKEN_BY_DESIGN: &[(&str, &str)] = &[
+    ("VUID-VkSwapchainCreateInfoKHR-presentMode-02839", ONE_IMAGE),
+    ("VUID-VkSwapchainCreateInfoKHR-imageFormat-01273", ONE_IMAGE),
+    ("VUID-VkPresentInfoKHR-pImageIndices-01430", NO_LAYOUTS),
+    ("VUID-vkCmdBeginRenderPass2-initialLayout-03100", NO_LAYOUTS),
+    ("VUID-vkCmdClearDepthStencilImage-imageLayout-00011", NO_LAYOUTS),
+    ("VUID-vkCmdClearColorImage-imageLayout-00004", NO_LAYOUTS),
+];
+const ONE_IMAGE: &str = "a program has one image of a few texels to present, of any format";
+const NO_LAYOUTS: &str = "programs have no layouts outside of render passes";
 
 /// How often a rule is broken, and where first.
 struct BrokenRule {

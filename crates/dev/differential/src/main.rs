@@ -11,6 +11,7 @@ mod judge;
 mod layer_process;
 mod peer_limits;
 mod predicates;
+mod queue_families;
 mod random_programs;
 mod reported_hazard;
 mod suspended_rendering;

@@ -2,6 +2,7 @@
 //! and a run in which every other program needs it shows nothing.
 
 use lavascope_abi::{AccessFlags2 as A, PipelineStageFlags2 as S};
+use lavascope_scenario_live::{resolved_images, wants_one_sample};
 use lavascope_sim::programs::clear_unused_buffers;
 use lavascope_sync_ir::{
     Access, Area, Barrier, Command, CommandBuffer, Dependency, DependencyTarget, HostStep, Program, RasterOrder,
@@ -9,6 +10,7 @@ use lavascope_sync_ir::{
 };
 
 use crate::command_buffer_events::separate_events;
+use crate::queue_families::with_buffers_of_one_family;
 
 fn experiment(name: &str) -> bool {
     std::env::var("JUDGE_EXPERIMENT").is_ok_and(|it| it.contains(name))
@@ -35,7 +37,8 @@ pub(crate) const LIMITS: &[&str] = &[
 
 /// The program without what the peer does not follow.
 pub(crate) fn within_peer_limits(program: &Program) -> Program {
-    let mut made = separate_events(&with_commands_of_secondaries(program));
+    let mut made = separate_events(&with_commands_of_secondaries(&with_buffers_of_one_family(program)));
+    leave_out_copies_of_resolved(&mut made);
     // All attachments of random programs are of one size, but for what is resolved to.
     let extents = program.resources.iter().filter_map(|resource| match &resource.kind {
         ResourceKind::Image(image) if image.extent[1] > 1 => Some(image.extent),
@@ -110,6 +113,16 @@ fn with_commands_of_secondaries(program: &Program) -> Program {
         buffer.commands = commands;
     }
     clear_unused_buffers(made)
+}
+
+/// What is resolved has several samples, and is not copied.
+fn leave_out_copies_of_resolved(program: &mut Program) {
+    let resolved = resolved_images(program);
+    for command in program.command_buffers.iter_mut().flat_map(|it| &mut it.commands) {
+        if let Command::Action(accesses) = command {
+            accesses.retain(|it| !(resolved.contains(&it.resource) && wants_one_sample(it)));
+        }
+    }
 }
 
 /// What comes after a signal that waits for nothing depends on other signals and fences, which the peer keeps apart.

@@ -6,6 +6,8 @@ mod command_buffer_events;
 mod core_validation;
 mod corpus;
 mod disagreement;
+mod execution;
+mod examples;
 mod host_progress;
 mod judge;
 mod layer_process;
@@ -44,6 +46,24 @@ enum DifferentialCommand {
         #[arg(default_value = "")]
         filter: String,
     },
+    /// Show the program of a seed.
+    Show {
+        seed: u64,
+        #[arg(default_value = "")]
+        features: String,
+    },
+    /// Judge the scenario of each predicate: it must need that one, and no other.
+    Predicates { folder: PathBuf },
+    /// Look for a small program that needs a predicate, and print it.
+    Example {
+        predicate: String,
+        #[arg(long, default_value_t = 10_000)]
+        programs: u64,
+        #[arg(long, default_value_t = 1)]
+        seed: u64,
+        #[arg(long, default_value = "")]
+        features: String,
+    },
     /// Compare what both report of random programs.
     Random {
         #[arg(long, default_value_t = 1000)]
@@ -80,6 +100,16 @@ fn main() -> Result<()> {
                 disagreements.iter().for_each(|it| println!("{it}"));
             }
             Ok(())
+        }
+        DifferentialCommand::Show { seed, features } => {
+            let request = random_programs::RandomRun { programs: 1, seed, features, shown_max: 0 };
+            println!("{}", random_programs::text_of(&request.program(seed)?));
+            Ok(())
+        }
+        DifferentialCommand::Predicates { folder } => examples::check(&folder),
+        DifferentialCommand::Example { predicate, programs, seed, features } => {
+            let request = random_programs::RandomRun { programs, seed, features, shown_max: 0 };
+            examples::find(&request, &predicate)
         }
         DifferentialCommand::Corpus { folder, filter } => corpus::run(&folder, &filter),
         DifferentialCommand::Random { programs, seed, features, shown, core } => {

@@ -202,13 +202,10 @@ fn fit_pass(pass: &mut RenderPass) {
     }
 }
 
-/// Suspended rendering is two instances here, and everything is stored. For the peer dynamic rendering stores all of its
+/// Everything is stored. For the peer dynamic rendering stores all of its
 /// attachments, resolves all of their layers, and writes nothing beside the render area.
 fn fit_rendering(rendering: &mut Rendering, extent: [u32; 3]) {
     rendering.area = Area { offset: [0; 3], extent };
-    if !experiment("suspend") {
-        (rendering.is_suspending, rendering.is_resuming) = (false, false);
-    }
     for attachment in &mut rendering.attachments {
         store(&mut attachment.store);
         attachment.resolve = None;

@@ -31,8 +31,8 @@ const FEATURES: &[(&str, ProgramFeatures)] = &[
     ("queues", ProgramFeatures { resubmission: true, queues: true, host_waits: true, ..ProgramFeatures::BARRIERS }),
     ("events", ProgramFeatures { events: true, ..ProgramFeatures::BARRIERS }),
     ("secondaries", ProgramFeatures { secondaries: true, ..ProgramFeatures::BARRIERS }),
-    ("rendering", ProgramFeatures { dynamic_rendering: true, multiview: true, ..ProgramFeatures::BARRIERS }),
-    ("passes", ProgramFeatures { render_passes: true, multiview: true, ..ProgramFeatures::BARRIERS }),
+    ("rendering", ProgramFeatures { dynamic_rendering: true, multiview: true, secondaries: true, ..ProgramFeatures::BARRIERS }),
+    ("passes", ProgramFeatures { render_passes: true, multiview: true, secondaries: true, ..ProgramFeatures::BARRIERS }),
     ("present", ProgramFeatures { presentation: true, queues: true, host_waits: true, ..ProgramFeatures::BARRIERS }),
     (
         EVERYTHING,
@@ -66,6 +66,14 @@ impl RandomRun {
         let chosen: Vec<_> = FEATURES.iter().filter(is_chosen).collect();
         ensure!(!chosen.is_empty(), "no features are called {}", self.features);
         Ok(chosen)
+    }
+}
+
+impl RandomRun {
+    /// The program of a seed.
+    pub(crate) fn program(&self, seed: u64) -> Result<Program> {
+        let chosen = self.chosen_features()?;
+        Ok(performable_program(seed, &chosen[seed as usize % chosen.len()].1))
     }
 }
 
@@ -133,7 +141,7 @@ pub(crate) fn is_judged(program: &Program) -> bool {
 }
 
 /// The predicates that a program needs, and whether they leave something open.
-fn split_known(program: &Program, disagreements: &[LayerDisagreement]) -> (BTreeSet<&'static str>, bool) {
+pub(crate) fn split_known(program: &Program, disagreements: &[LayerDisagreement]) -> (BTreeSet<&'static str>, bool) {
     let found: Vec<_> = disagreements.iter().map(|it| known_predicate(program, it)).collect();
     let is_open = found.iter().any(Option::is_none);
     (found.into_iter().flatten().map(|it| it.name).collect(), is_open)

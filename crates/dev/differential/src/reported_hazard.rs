@@ -75,6 +75,14 @@ impl ReportedHazard {
     }
 }
 
+impl NamedCommand {
+    /// The command buffer, and the number of the command in there; none for what is not recorded.
+    pub(crate) fn place(&self) -> Option<(usize, usize)> {
+        let (buffer, index) = self.label.split_once('.')?;
+        Some((buffer.parse().ok()?, index.parse().ok()?))
+    }
+}
+
 impl ReportedHazard {
     /// Whether both layers mean the same hazard.
     pub(crate) fn is_same(&self, other: &ReportedHazard) -> bool {

@@ -27,7 +27,7 @@ pub use environment::{LayerLibrary, LiveEnvironment};
 pub use error::{LiveError, UnsupportedProgram};
 pub use objects::device::LiveScenario;
 pub use objects::gpu::{DEVICE_EXTENSIONS, INSTANCE_EXTENSIONS, LiveGpu, ReceivedMessage};
-pub use objects::resources::SCRATCH_NAME;
+pub use objects::resources::{SCRATCH_NAME, resolved_images, wants_one_sample};
 pub use plan::version_1::{for_queue_submit_1, with_version_1_masks};
 pub use recording::command_buffer::command_label;
 pub use run::{DrawsOutsidePass, LiveOptions, LiveRun, RecordingMode, SubmitApi, check_supported};

@@ -42,7 +42,10 @@ impl LiveDevice<'_> {
             binding: at as u32,
             descriptor_type: descriptor_type(shader_binding.kind),
             descriptor_count: 1,
-            stage_flags: vk::ShaderStageFlags(vk::ShaderStageFlags::ALL.0),
+            stage_flags: match shader_binding.kind {
+                BindingKind::Input(_) => vk::ShaderStageFlags::FRAGMENT,
+                _ => vk::ShaderStageFlags::ALL,
+            },
             ..vk::DescriptorSetLayoutBinding::zeroed()
         };
         let made: Vec<_> = bindings.iter().enumerate().map(binding).collect();

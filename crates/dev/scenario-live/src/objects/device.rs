@@ -10,6 +10,7 @@ use lavascope_sync_ir::{Program, QueueId, ResourceId};
 
 use crate::error::{LiveError, UnsupportedProgram};
 use crate::objects::calls::{DeviceCalls, call, check, out, text_ptr};
+use crate::objects::features::DeviceFeatures;
 use crate::objects::gpu::{DEVICE_EXTENSIONS, LiveGpu};
 use crate::objects::resources::LiveResource;
 use crate::run::DrawsOutsidePass;
@@ -243,7 +244,9 @@ fn create_device(gpu: &LiveGpu, families: &LiveFamilyMap) -> Result<vk::Device, 
     };
     let queues: Vec<vk::DeviceQueueCreateInfo> = families.queue_counts.iter().map(queue).collect();
     let extensions = DEVICE_EXTENSIONS.map(text_ptr);
+    let mut features = DeviceFeatures::all();
     let info = vk::DeviceCreateInfo {
+        p_next: features.chain().cast(),
         queue_create_info_count: queues.len() as u32,
         p_queue_create_infos: Ptr::to_slice(&queues),
         enabled_extension_count: extensions.len() as u32,
@@ -326,18 +329,29 @@ impl LiveFamilyMap {
         self.queue_counts.iter().map(|it| it.0).collect()
     }
 
-    /// The family of the first queue that gets a command buffer.
+    /// The family of the first queue that executes a command buffer.
     fn of_command_buffer(&self, program: &Program, buffer: u32) -> u32 {
         use lavascope_sync_ir::HostStep;
         let submits = program.steps.iter().filter_map(|step| match step {
             HostStep::Submit { queue, batches, .. } => Some((queue, batches)),
             _ => None,
         });
-        let mut users =
-            submits.filter(|(_, batches)| batches.iter().flat_map(|it| &it.command_buffers).any(|it| it.0 == buffer));
+        let has = |batches: &[lavascope_sync_ir::SubmitBatch]| {
+            batches.iter().flat_map(|it| &it.command_buffers).any(|it| executes(program, it.0, buffer))
+        };
+        let mut users = submits.filter(|(_, batches)| has(batches));
         let QueueId(queue) = users.next().map_or(QueueId(0), |it| *it.0);
         self.queues.get(queue as usize).map_or(0, |it| it.0)
     }
+}
+
+/// Whether a command buffer is another one, or executes it.
+fn executes(program: &Program, own: u32, wanted: u32) -> bool {
+    own == wanted
+        || program.command_buffers[own as usize].commands.iter().any(|command| match command {
+            lavascope_sync_ir::Command::Execute(all) => all.iter().any(|it| executes(program, it.0, wanted)),
+            _ => false,
+        })
 }
 
 /// Queue families that barriers name, without special values.

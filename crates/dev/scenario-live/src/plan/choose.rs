@@ -50,7 +50,11 @@ fn commands_of_action(
     if accesses.iter().any(|it| it.certainty != Certainty::Certain) {
         return UnsupportedProgram::error("an access that is not certain");
     }
-    let is_drawn = |it: &Access| it.stage & (TRANSFERS | Stage::COMPUTE_SHADER.0) == 0;
+    let has_dispatch = accesses.iter().any(|it| it.stage == Stage::COMPUTE_SHADER.0);
+    let is_drawn = |it: &Access| {
+        let is_dispatched = has_dispatch && is_parameters_of_dispatch(it);
+        it.stage & (TRANSFERS | Stage::COMPUTE_SHADER.0) == 0 && !is_dispatched
+    };
     let is_graphics = scene.is_some() || accesses.is_empty() || accesses.iter().any(is_drawn);
     let kinds: Vec<LiveCommandKind> =
         accesses.iter().map(|it| command_kind(it, is_graphics)).collect::<Result<_, _>>()?;
@@ -80,6 +84,11 @@ fn commands_of_action(
         });
     }
     Ok(deeds)
+}
+
+fn is_parameters_of_dispatch(access: &Access) -> bool {
+    let is_fit = matches!(&access.region, Region::Buffer(bytes) if bytes.end - bytes.start == DISPATCH_BYTES);
+    access.stage == Stage::DRAW_INDIRECT.0 && is_fit
 }
 
 fn accesses_of_kind(accesses: &[Access], kinds: &[LiveCommandKind], kind: LiveCommandKind) -> Vec<Access> {

@@ -287,7 +287,11 @@ impl DrawAccesses {
                 );
             };
             let first = targets.colors[index].region.layers.start;
-            let layers = region.layers.start - first..region.layers.end - first;
+            // With multiview the views decide.
+            let layers = match targets.view_mask {
+                0 => region.layers.start - first..region.layers.end - first,
+                _ => 0..1,
+            };
             clears.push(LiveCommand::ClearAttachment { index: index as u32, area, layers });
         }
         for index in reads {

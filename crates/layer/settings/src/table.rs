@@ -7,7 +7,7 @@ use std::path::PathBuf;
 
 use crate::resolve::{Namespace, Resolved};
 use crate::value::{
-    CaptureMemory, CaptureTrigger, Compression, DebugAction, FrameRange, MessageId, OutputTarget, ReportFlag,
+    BacktraceMode, CaptureMemory, CaptureTrigger, Compression, DebugAction, FrameRange, MessageId, OutputTarget, ReportFlag,
     SettingField, SettingKind, SyncMode,
 };
 
@@ -166,9 +166,9 @@ settings! {
         help: "Report hazards as errors too that depend on what shaders do at run time; elements of arrays stay `possible`.",
         aliases: [Key("syncval_shader_accesses_heuristic")],
     }
-    backtrace: bool {
-        kind: SettingKind::Flag, default: "off", exists: true,
-        help: "Keep the call stacks of commands, and show those of findings.",
+    backtrace: BacktraceMode {
+        kind: SettingKind::Level(BacktraceMode::WORDS), default: "off", exists: true,
+        help: "Keep the call stacks of commands, or only the callers of Vulkan, and show those of findings.",
         aliases: [],
     }
     possible: bool {

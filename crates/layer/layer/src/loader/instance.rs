@@ -5,7 +5,7 @@ use std::ffi::CStr;
 use std::sync::Arc;
 
 use lavascope_abi::*;
-use lavascope_settings::{MessageSeverity, Settings, SyncMode};
+use lavascope_settings::{BacktraceMode, MessageSeverity, Settings, SyncMode};
 
 use crate::gpu;
 use crate::intercept::calls::forward_recorded;
@@ -304,8 +304,9 @@ fn start_listeners(settings: &Settings, messages: &Messages) -> (Listeners, List
     if settings.sync && is_inline {
         (listeners, listening._inlining) = (listeners | Listeners::INLINE, Some(inline_validation::start(settings)));
     }
-    if settings.backtrace && settings.sync && listeners.has_any(Listeners::READS | Listeners::INLINE) {
-        PROCESS_STATE.start_stacks();
+    let has_stacks = settings.backtrace != BacktraceMode::Off && settings.sync;
+    if has_stacks && listeners.has_any(Listeners::READS | Listeners::INLINE) {
+        PROCESS_STATE.start_stacks(settings.backtrace);
         listeners |= Listeners::STACKS;
     }
     if settings.gpu || settings.printf {

@@ -19,7 +19,7 @@ use lavascope_settings::{MessageSeverity, Settings, SyncMode};
 use lavascope_validate::{CommandBufferFeedback, Validator, ValidatorFinding};
 use serde_json::{Value, json};
 
-use crate::backtrace;
+use crate::backtrace::StackReader;
 use crate::intercept::handle_table::HandleTable;
 use crate::process::catch_panic::catch_panic;
 use crate::process::process_state::PROCESS_STATE;
@@ -207,6 +207,7 @@ impl Inbox {
 /// The validator, and which of its findings were reported.
 pub(crate) struct Validation {
     validator: Validator,
+    stacks: StackReader,
     mode: SyncMode,
     host_writes: HostWriteTracking,
     causes: Vec<ReportedCause>,
@@ -273,6 +274,7 @@ impl Validation {
     fn new(mode: SyncMode) -> Validation {
         Validation {
             validator: Validator::default(),
+            stacks: StackReader::default(),
             mode,
             host_writes: HostWriteTracking::Undecided,
             causes: Vec::new(),
@@ -314,7 +316,8 @@ impl Validation {
             return None;
         };
         if record.phase() == RecordPhase::Enter {
-            self.validator.set_call_stack(backtrace::take_stack(thread, record.call_number()));
+            let stack = self.stacks.take(thread, record.command(), record.call_number());
+            self.validator.set_call_stack(stack);
         }
         self.validator.record(thread, record);
         let now = if self.validator.has_found() { self.report_all() } else { None };

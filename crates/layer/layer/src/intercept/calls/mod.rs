@@ -145,7 +145,8 @@ pub(crate) unsafe fn enter<T: Structure>(
             unsafe { local.record_host_writes(listeners, handles, command, params) };
         }
         let call = local.begin_record(listeners, order);
-        if listeners == Listeners::READS && local.try_pack_in_stream(target, call, params, pack_in_stream) {
+        local.capture_stack(listeners, call, command, order);
+        if listeners.without(Listeners::STACKS) == Listeners::READS && local.try_pack_in_stream(target, call, params, pack_in_stream) {
             return (PendingCall::new(target.thread_state, call, listeners), None);
         }
         // SAFETY: the contract of this function, which is that of `pack_in_buffer`.
@@ -185,6 +186,7 @@ pub(crate) unsafe fn enter_by_tables(
             unsafe { local.record_host_writes(listeners, handles, command, params) };
         }
         let call = local.begin_record(listeners, order);
+        local.capture_stack(listeners, call, command, order);
         let resolver = ObjectIdResolver {
             handles,
             thread: local.thread.number(),
@@ -282,13 +284,17 @@ pub(crate) unsafe fn forward_recorded<T: Structure, R: ReturnBits>(
 }
 
 impl ThreadLocalState {
+    /// Captures the call stack, before anybody may read the record.
+    #[inline(always)]
+    fn capture_stack(&mut self, listeners: Listeners, call: u64, command: Command, order: CommandOrdering) {
+        if order.has_call_stack && listeners.has_any(Listeners::STACKS) {
+            self.stacks.capture(self.thread.number(), call, command);
+        }
+    }
+
     /// The last steps of entering: order, publish, mark the objects as used.
     #[inline(always)]
     fn publish_parameters(&mut self, listeners: Listeners, call: u64, command: Command, order: CommandOrdering) {
-        if listeners.has_any(Listeners::STACKS) {
-            // Before anybody may read the record.
-            self.stacks.capture(self.thread.number(), call);
-        }
         if !listeners.has_any(Listeners::READS) {
             // Packing found no order edges: nobody may wait for a record that is in no stream.
             return self.publish_record(listeners);

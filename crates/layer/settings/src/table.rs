@@ -171,6 +171,16 @@ settings! {
         help: "Keep the call stacks of commands, or only the callers of Vulkan, and show those of findings.",
         aliases: [],
     }
+    break_on_hazard: bool {
+        kind: SettingKind::Flag, default: "off", exists: true,
+        help: "Stop a debugger inside of the call that completes a hazard, once for each finding; hazards are looked for inside of each call.",
+        aliases: [],
+    }
+    break_first: Vec<String> {
+        kind: SettingKind::Texts, default: "", exists: true,
+        help: "Stop a debugger inside of the calls that make the earlier access of these findings, by fingerprint; hazards are looked for inside of each call.",
+        aliases: [],
+    }
     possible: bool {
         kind: SettingKind::Flag, default: "off", exists: true,
         help: "Report what may be a fault but is not certain to be one.",

@@ -1,7 +1,7 @@
 //! The validator: records in, diagnostics out.
 
 use lavascope_abi::ObjectId;
-use lavascope_diag::Diagnostic;
+use lavascope_diag::{Diagnostic, FirstAccessKey};
 use lavascope_record::{HostWrite, Record, RecordPhase, from_trusted};
 use lavascope_state::{CallSource, SpirvReflection, Tracker, Untracked};
 
@@ -163,6 +163,16 @@ impl Validator {
     /// Also checks what queues execute. Otherwise, only the inside of command buffers is checked.
     pub fn check_submissions(&mut self) {
         self.tracker.listener.checks_submissions = true;
+    }
+
+    /// Watches for accesses that fit these keys: the earlier accesses of hazards of another run.
+    pub fn watch_first_accesses(&mut self, keys: &[FirstAccessKey]) {
+        self.tracker.listener.watched.get_or_insert_default().add(keys);
+    }
+
+    /// The accesses that fit the watched keys since the last call, as text. Each recorded command counts once.
+    pub fn take_first_accesses(&mut self) -> Vec<String> {
+        self.tracker.listener.watched.as_mut().map_or_else(Vec::new, |it| it.take())
     }
 
     /// Promises that the shaders of a device record their accesses, and that the caller reports them

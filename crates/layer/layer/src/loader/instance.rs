@@ -21,6 +21,7 @@ use crate::process::catch_panic::{catch_panic, is_disabled, silence_panics};
 use crate::process::library;
 use crate::process::listeners::Listeners;
 use crate::process::process_state::{PROCESS_STATE, ReadingGuard};
+use crate::report::debugger::first_access_keys;
 use crate::report::inline_validation;
 use crate::report::inline_validation::InlineGuard;
 use crate::report::messages::{Messages, OutgoingMessage};
@@ -136,7 +137,10 @@ unsafe fn create_first<const CHAIN: usize>(params: &CreateInstanceParams) -> Opt
     // SAFETY: VUID-vkCreateInstance-pCreateInfo-parameter, by the contract of this function; null is none. Callbacks in
     // the chain must stay callable until the instance is destroyed, and `Messages` uses them no longer.
     let wishes = unsafe { InstanceChainInfo::read(params.p_create_info.as_ptr().as_ref()?) };
-    let (settings, problems) = lavascope_settings::sources::read(wishes.settings);
+    let (mut settings, problems) = lavascope_settings::sources::read(wishes.settings);
+    if settings.break_on_hazard || !settings.break_first.is_empty() {
+        (settings.sync, settings.sync_mode) = (true, SyncMode::Inline);
+    }
     let messages = Arc::new(Messages::new(wishes.messengers, &settings));
     if !settings.caches {
         PROCESS_STATE.disable_caches();
@@ -303,6 +307,7 @@ fn start_listeners(settings: &Settings, messages: &Messages) -> (Listeners, List
     }
     if settings.sync && is_inline {
         (listeners, listening._inlining) = (listeners | Listeners::INLINE, Some(inline_validation::start(settings)));
+        inline_validation::watch_first_accesses(&first_access_keys(settings, |text| complain("break_first", text)));
     }
     let has_stacks = settings.backtrace != BacktraceMode::Off && settings.sync;
     if has_stacks && listeners.has_any(Listeners::READS | Listeners::INLINE) {

@@ -12,7 +12,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use lavascope_abi::{Command, ObjectId, cast};
-use lavascope_diag::Diagnostic;
+use lavascope_diag::{Diagnostic, FirstAccessKey};
 use lavascope_record::encoding::HEADER_SIZE;
 use lavascope_record::{HostWrite, Record, RecordPhase, from_trusted};
 use lavascope_settings::{MessageSeverity, Settings, SyncMode};
@@ -23,6 +23,7 @@ use crate::backtrace::StackReader;
 use crate::intercept::handle_table::HandleTable;
 use crate::process::catch_panic::catch_panic;
 use crate::process::process_state::PROCESS_STATE;
+use crate::report::debugger;
 use crate::report::inline_validation;
 use crate::report::messages::{Delivery, Messages, OutgoingMessage};
 use crate::report::rendered_finding::RenderedFinding;
@@ -62,6 +63,8 @@ pub(crate) struct FindingFilter {
     pub(crate) submit_time: bool,
     /// What depends on shaders as errors, but for what is only assumed to meet.
     pub(crate) heuristic: bool,
+    /// Whether a debugger stops at the first finding of each cause.
+    pub(crate) stops: bool,
 }
 
 impl FindingFilter {
@@ -71,6 +74,7 @@ impl FindingFilter {
             possible: settings.possible,
             submit_time: settings.sync_submit_time,
             heuristic: settings.sync_shader_heuristic,
+            stops: settings.break_on_hazard,
         }
     }
 
@@ -95,6 +99,8 @@ impl FindingFilter {
 pub(crate) struct PendingMessage {
     pub(crate) inbox: Arc<Inbox>,
     pub(crate) rendered: Arc<RenderedFinding>,
+    /// Whether a debugger stops here.
+    pub(crate) stops: bool,
 }
 
 impl Inbox {
@@ -208,6 +214,8 @@ impl Inbox {
 pub(crate) struct Validation {
     validator: Validator,
     stacks: StackReader,
+    /// Whether somebody watches for accesses.
+    watches: bool,
     mode: SyncMode,
     host_writes: HostWriteTracking,
     causes: Vec<ReportedCause>,
@@ -275,6 +283,7 @@ impl Validation {
         Validation {
             validator: Validator::default(),
             stacks: StackReader::default(),
+            watches: false,
             mode,
             host_writes: HostWriteTracking::Undecided,
             causes: Vec::new(),
@@ -327,6 +336,17 @@ impl Validation {
         now
     }
 
+    /// See [`Validator::watch_first_accesses`].
+    pub(crate) fn watch_first_accesses(&mut self, keys: &[FirstAccessKey]) {
+        self.watches = true;
+        self.validator.watch_first_accesses(keys);
+    }
+
+    /// See [`Validator::take_first_accesses`].
+    pub(crate) fn take_first_accesses(&mut self) -> Vec<String> {
+        if self.watches { self.validator.take_first_accesses() } else { Vec::new() }
+    }
+
     /// Undoes the last call of a thread, because a callback has cancelled it.
     pub(crate) fn undo_call(&mut self, thread: u32, record: Record<'_>) {
         self.validator.undo_call(thread, record);
@@ -374,7 +394,8 @@ impl Validation {
             Some(other) => Arc::new(RenderedFinding::new(other, messages, inbox.finding_filter)),
             None => cause.rendered.clone(),
         };
-        (!inbox.messages.is_above_limit(cause.count)).then_some(PendingMessage { inbox, rendered: told })
+        let stops = inbox.finding_filter.stops && cause.count == 1;
+        (!inbox.messages.is_above_limit(cause.count)).then_some(PendingMessage { inbox, rendered: told, stops })
     }
 
     /// Writes the number of new findings of each cause to the report.
@@ -397,6 +418,9 @@ impl Validation {
     /// Writes the summary: counts, undelivered messages, and unsupported calls.
     pub(crate) fn end(&mut self) {
         self.validator.finish();
+        if self.watches {
+            debugger::report_unmet_first_access();
+        }
         for finding in self.validator.take_findings() {
             if let Some(pending_message) = self.report_finding(finding) {
                 pending_message.inbox.push(&pending_message.rendered);

@@ -9,6 +9,7 @@ use anyhow::Context;
 use serde::Serialize;
 
 use super::CommandOutcome;
+use super::debugging::DebuggingOptions;
 use super::setup::Setup;
 use crate::launch::child_program;
 use crate::launch::child_program::ProgramEnd;
@@ -40,9 +41,8 @@ pub(crate) struct RunArguments {
     /// Tell what is only possible, too: two writes at places that only shaders know, descriptors that they pick
     #[arg(long, requires = "sync")]
     possible: bool,
-    /// Show with each hazard from where in the program the commands were called
-    #[arg(long, requires = "sync")]
-    backtrace: bool,
+    #[command(flatten)]
+    debugging: DebuggingOptions,
     #[command(flatten)]
     known: BaselineArguments,
     /// Print every Vulkan call into a file, or `-` for standard error
@@ -110,9 +110,7 @@ pub(crate) fn run(arguments: &RunArguments) -> anyhow::Result<CommandOutcome> {
     if arguments.possible {
         command.env("LAVASCOPE_POSSIBLE", "1");
     }
-    if arguments.backtrace {
-        command.env("LAVASCOPE_BACKTRACE", "1");
-    }
+    command.envs(arguments.debugging.variables());
     if let Some(rules) = arguments.known.rules_for_layer()? {
         command.env("LAVASCOPE_IGNORE", rules);
     }

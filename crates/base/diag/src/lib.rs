@@ -11,6 +11,7 @@
 
 mod baseline;
 mod diagnostic;
+mod first_access;
 mod group;
 mod identity;
 mod ignore;
@@ -21,6 +22,7 @@ pub use diagnostic::{
     AccessText, CallStack, Code, CommandNeighbors, DebugLabels, Diagnostic, DiagnosticLocation, DiagnosticObject,
     DiagnosticOperation, Fix, FixChange, FixEdit, Property, Severity, TITLE_MAX, shortened,
 };
+pub use first_access::FirstAccessKey;
 pub use group::group_by_cause;
 pub use identity::DiagnosticIdentity;
 pub use ignore::IgnoreRule;

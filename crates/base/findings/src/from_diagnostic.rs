@@ -1,8 +1,8 @@
 //! Makes a finding out of a diagnostic: the one place that does.
 
 use lavascope_diag::{
-    CommandNeighbors, Diagnostic, DiagnosticIdentity, DiagnosticLocation, DiagnosticObject, DiagnosticOperation, Fix,
-    Property, Severity, render_text,
+    CommandNeighbors, Diagnostic, DiagnosticIdentity, DiagnosticLocation, DiagnosticObject, DiagnosticOperation,
+    FirstAccessKey, Fix, Property, Severity, render_text,
 };
 
 use crate::{
@@ -30,6 +30,7 @@ impl Finding {
             explanation: diagnostic.explanation.clone(),
             properties: diagnostic.properties.iter().map(property).collect(),
             fingerprint: identity.fingerprint(),
+            first_access: FirstAccessKey::of(diagnostic).map_or_else(String::new, |it| it.to_string()),
             identity: identity.lines,
             occurrences: diagnostic.count,
             sites: 1,

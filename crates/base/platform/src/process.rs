@@ -93,8 +93,14 @@ pub fn at_exit(function: extern "C" fn()) -> bool {
 }
 
 /// Stops a debugger here; without one, the process.
+#[inline(always)]
 pub fn break_into_debugger() {
     system::process::break_into_debugger();
+}
+
+/// Whether a debugger is attached to this process.
+pub fn has_debugger() -> bool {
+    system::process::has_debugger()
 }
 
 /// Calls a function before `main`, and before an allocator that is linked in begins, with the first argument of the

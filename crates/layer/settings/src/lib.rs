@@ -49,8 +49,8 @@ pub use problem::{MessageSeverity, PROBLEMS_MAX, Problem, SettingSource};
 pub use resolve::{ExplainedSetting, Sources, resolve};
 pub use table::{Alias, SETTINGS, Setting, Settings};
 pub use value::{
-    CaptureMemory, CaptureTrigger, Compression, DebugAction, FrameRange, MessageId, OutputTarget, ReportFlag,
-    SettingKind, SettingValue, SyncMode,
+    BacktraceMode, CaptureMemory, CaptureTrigger, Compression, DebugAction, FrameRange, MessageId, OutputTarget,
+    ReportFlag, SettingKind, SettingValue, SyncMode,
 };
 
 /// The layer's own name, and the one it also answers to.

@@ -14,9 +14,11 @@ use rustc_hash::FxHashMap;
 use crate::device::{RecordedFindings, ValidatedDevice};
 use crate::findings::causes::CauseRegistry;
 use crate::findings::diagnostic_builder::DiagnosticBuilder;
+use crate::findings::names::diagnostic_resource;
 use crate::recording::call_sequence::{BegunRecording, CallSequenceCache, DeviceCommandBuffer};
 use crate::recording::command_buffer::{CommandCall, LabelsAtEnd};
 use crate::recording::host_polls::{HostPoll, OpenPolls};
+use crate::recording::watched::{WatchedAccesses, WatchedCall, resources_of_step};
 
 #[derive(Default)]
 pub(crate) struct ValidatedDevices {
@@ -31,6 +33,8 @@ pub(crate) struct ValidatedDevices {
     counts: CommandCounts,
     pub(crate) causes: CauseRegistry,
     pub(crate) call_sequences: CallSequenceCache,
+    /// None unless somebody watches for accesses.
+    pub(crate) watched: Option<Box<WatchedAccesses>>,
     /// The call stack of the current call.
     pub(crate) stack: u32,
     /// Whether submissions are checked, not only the inside of command buffers.
@@ -242,6 +246,29 @@ impl ValidatedDevices {
         teller.report_races(races, &mut self.causes);
     }
 
+    /// Compares the accesses of a call with those that are watched.
+    #[cold]
+    fn watch(&mut self, at: &DeviceCall, id: Option<CommandBufferId>, mut resources: Vec<ResourceId>) {
+        let ValidatedDevices { devices, counts, object_names, watched, .. } = self;
+        let (Some(device), Some(watched)) = (devices.get(&at.device), watched) else { return };
+        let commands = id.and_then(|it| device.object_of(it));
+        let call = WatchedCall {
+            // The host itself accesses mapped memory.
+            function: if id.is_some() || is_presentation(at.source.command) {
+                at.source.command.desc().name
+            } else {
+                "the host"
+            },
+            label: commands.and_then(|it| object_names.labels(it)?.last().cloned()),
+            place: commands.map(|it| (it, counts.get(it.raw()).commands)),
+        };
+        resources.sort_unstable();
+        resources.dedup();
+        for resource in resources.iter().filter_map(|it| device.objects.resources.get(it)) {
+            watched.compare(&call, &diagnostic_resource(resource, object_names), object_names);
+        }
+    }
+
     /// Counts resources for which the engine of a device had no addresses.
     fn count_unplaced(&mut self, at: DeviceCall) {
         let device = self.devices.get_mut(&at.device).filter(|it| it.engine.has_unplaced());
@@ -343,6 +370,10 @@ impl Listener for ValidatedDevices {
     }
 
     fn command(&mut self, at: DeviceCall, id: CommandBufferId, command: Command) {
+        if let Some(watched) = &mut self.watched {
+            let resources = watched.resources_of(id, &command);
+            self.watch(&at, Some(id), resources);
+        }
         let (Some(device), mark) = self.device_and_call(&at) else { return };
         let found = device.command(id, command, mark);
         if !found.is_empty() {
@@ -352,6 +383,9 @@ impl Listener for ValidatedDevices {
 
     fn action(&mut self, at: &DeviceCall, id: CommandBufferId, accesses: &[Access]) {
         self.past_work.accesses += accesses.len() as u64;
+        if self.watched.is_some() {
+            self.watch(at, Some(id), accesses.iter().map(|it| it.resource).collect());
+        }
         let (Some(device), mark) = self.device_and_call(at) else { return };
         if let Some(findings) = device.action(id, accesses, mark) {
             self.report_recorded(*at, id, &RecordedFindings { findings: *findings, races: Vec::new() });
@@ -391,12 +425,18 @@ impl Listener for ValidatedDevices {
     }
 
     fn step(&mut self, at: DeviceCall, step: HostStep) {
-        let Some(device) = self.devices.get_mut(&at.device) else { return };
+        if !self.devices.contains_key(&at.device) {
+            return;
+        }
         // A destroyed object is removed even if submissions are not checked.
         if !self.checks_submissions && !matches!(step, HostStep::Destroy(_)) {
             self.past_work.skipped_submits += u64::from(matches!(step, HostStep::Submit { .. }));
             return;
         }
+        if self.watched.is_some() {
+            self.watch(&at, None, resources_of_step(&step));
+        }
+        let Some(device) = self.devices.get_mut(&at.device) else { return };
         let labels = device.objects.queue_of(&step).and_then(|it| self.object_names.labels(it));
         let (found, races) = device.step(at.source, step, (labels, self.stack));
         if self.checks_when_executed {
@@ -435,6 +475,12 @@ impl Listener for ValidatedDevices {
         device.remove_object(gone);
         device.forgotten_objects.drain(..).for_each(|it| self.object_names.remove(it));
     }
+}
+
+/// Whether an access of such a call is one of the presentation engine.
+fn is_presentation(command: ApiCommand) -> bool {
+    use ApiCommand as C;
+    matches!(command, C::QueuePresentKHR | C::AcquireNextImageKHR | C::AcquireNextImage2KHR)
 }
 
 /// How many labels a command buffer has closed that it did not open: none, in nearly every program.

@@ -44,9 +44,29 @@ pub(crate) fn at_exit(function: extern "C" fn()) -> bool {
     unsafe { libc::atexit(function) == 0 }
 }
 
+/// In the function that calls this, without frames of the C library.
+#[inline(always)]
 pub(crate) fn break_into_debugger() {
+    #[cfg(target_arch = "x86_64")]
+    // SAFETY: the instruction changes nothing; the signal comes to this thread, as with `raise`.
+    unsafe {
+        std::arch::asm!("int3")
+    };
+    #[cfg(not(target_arch = "x86_64"))]
     // SAFETY: a function of the C library, which takes any number.
-    unsafe { libc::raise(libc::SIGTRAP) };
+    unsafe {
+        libc::raise(libc::SIGTRAP)
+    };
+}
+
+/// Programs that trace a process and do not stop it for its user.
+const OTHER_TRACERS: [&str; 2] = ["strace", "ltrace"];
+
+pub(crate) fn has_debugger() -> bool {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let tracer = status.lines().find_map(|it| it.strip_prefix("TracerPid:")).map_or("0", str::trim);
+    let name = std::fs::read_to_string(format!("/proc/{tracer}/comm")).unwrap_or_default();
+    tracer != "0" && !OTHER_TRACERS.contains(&name.trim())
 }
 
 /// # Safety

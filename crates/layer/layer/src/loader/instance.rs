@@ -5,7 +5,7 @@ use std::ffi::CStr;
 use std::sync::Arc;
 
 use lavascope_abi::*;
-use lavascope_settings::{MessageSeverity, Settings, SyncMode};
+use lavascope_settings::{BacktraceMode, MessageSeverity, Settings, SyncMode};
 
 use crate::gpu;
 use crate::intercept::calls::forward_recorded;
@@ -22,6 +22,7 @@ use crate::process::library;
 use crate::process::listeners::Listeners;
 use crate::process::process_state::{PROCESS_STATE, ReadingGuard};
 use crate::report::coverage;
+use crate::report::debugger::first_access_keys;
 use crate::report::inline_validation;
 use crate::report::inline_validation::InlineGuard;
 use crate::report::messages::{Messages, OutgoingMessage};
@@ -137,7 +138,10 @@ unsafe fn create_first<const CHAIN: usize>(params: &CreateInstanceParams) -> Opt
     // SAFETY: VUID-vkCreateInstance-pCreateInfo-parameter, by the contract of this function; null is none. Callbacks in
     // the chain must stay callable until the instance is destroyed, and `Messages` uses them no longer.
     let wishes = unsafe { InstanceChainInfo::read(params.p_create_info.as_ptr().as_ref()?) };
-    let (settings, problems) = lavascope_settings::sources::read(wishes.settings);
+    let (mut settings, problems) = lavascope_settings::sources::read(wishes.settings);
+    if settings.break_on_hazard || !settings.break_first.is_empty() {
+        (settings.sync, settings.sync_mode) = (true, SyncMode::Inline);
+    }
     let messages = Arc::new(Messages::new(wishes.messengers, &settings));
     if !settings.caches {
         PROCESS_STATE.disable_caches();
@@ -310,9 +314,11 @@ fn start_listeners(settings: &Settings, messages: &Messages) -> (Listeners, List
     }
     if settings.sync && is_inline {
         (listeners, listening._inlining) = (listeners | Listeners::INLINE, Some(inline_validation::start(settings)));
+        inline_validation::watch_first_accesses(&first_access_keys(settings, |text| complain("break_first", text)));
     }
-    if settings.backtrace && settings.sync && listeners.has_any(Listeners::READS | Listeners::INLINE) {
-        PROCESS_STATE.start_stacks();
+    let has_stacks = settings.backtrace != BacktraceMode::Off && settings.sync;
+    if has_stacks && listeners.has_any(Listeners::READS | Listeners::INLINE) {
+        PROCESS_STATE.start_stacks(settings.backtrace);
         listeners |= Listeners::STACKS;
     }
     if settings.gpu || settings.printf {

@@ -12,7 +12,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use lavascope_abi::{Command, ObjectId, cast};
-use lavascope_diag::Diagnostic;
+use lavascope_diag::{Diagnostic, FirstAccessKey};
 use lavascope_findings::UncheckedCount;
 use lavascope_record::encoding::HEADER_SIZE;
 use lavascope_record::{HostWrite, Record, RecordPhase, from_trusted};
@@ -20,12 +20,13 @@ use lavascope_settings::{MessageSeverity, Settings, SyncMode};
 use lavascope_validate::{CommandBufferFeedback, Validator, ValidatorFinding};
 use serde_json::{Value, json};
 
-use crate::backtrace;
+use crate::backtrace::StackReader;
 use crate::intercept::handle_table::HandleTable;
 use crate::process::catch_panic::catch_panic;
 use crate::process::process_state::PROCESS_STATE;
 use crate::report::coverage;
 use crate::report::coverage::ValidatedWork;
+use crate::report::debugger;
 use crate::report::inline_validation;
 use crate::report::messages::{Delivery, Messages, OutgoingMessage};
 use crate::report::rendered_finding::RenderedFinding;
@@ -65,6 +66,8 @@ pub(crate) struct FindingFilter {
     pub(crate) submit_time: bool,
     /// What depends on shaders as errors, but for what is only assumed to meet.
     pub(crate) heuristic: bool,
+    /// Whether a debugger stops at the first finding of each cause.
+    pub(crate) stops: bool,
 }
 
 impl FindingFilter {
@@ -74,6 +77,7 @@ impl FindingFilter {
             possible: settings.possible,
             submit_time: settings.sync_submit_time,
             heuristic: settings.sync_shader_heuristic,
+            stops: settings.break_on_hazard,
         }
     }
 
@@ -98,6 +102,8 @@ impl FindingFilter {
 pub(crate) struct PendingMessage {
     pub(crate) inbox: Arc<Inbox>,
     pub(crate) rendered: Arc<RenderedFinding>,
+    /// Whether a debugger stops here.
+    pub(crate) stops: bool,
 }
 
 impl Inbox {
@@ -210,6 +216,9 @@ impl Inbox {
 /// The validator, and which of its findings were reported.
 pub(crate) struct Validation {
     validator: Validator,
+    stacks: StackReader,
+    /// Whether somebody watches for accesses.
+    watches: bool,
     mode: SyncMode,
     host_writes: HostWriteTracking,
     causes: Vec<ReportedCause>,
@@ -280,6 +289,8 @@ impl Validation {
     fn new(mode: SyncMode) -> Validation {
         Validation {
             validator: Validator::default(),
+            stacks: StackReader::default(),
+            watches: false,
             mode,
             host_writes: HostWriteTracking::Undecided,
             causes: Vec::new(),
@@ -326,7 +337,8 @@ impl Validation {
         if record.phase() == RecordPhase::Enter {
             self.calls += 1;
             self.submits += u64::from(is_submission(record.command()));
-            self.validator.set_call_stack(backtrace::take_stack(thread, record.call_number()));
+            let stack = self.stacks.take(thread, record.command(), record.call_number());
+            self.validator.set_call_stack(stack);
         }
         self.validator.record(thread, record);
         if self.submits >= self.next_coverage {
@@ -338,6 +350,17 @@ impl Validation {
             mark_device_finished(record);
         }
         now
+    }
+
+    /// See [`Validator::watch_first_accesses`].
+    pub(crate) fn watch_first_accesses(&mut self, keys: &[FirstAccessKey]) {
+        self.watches = true;
+        self.validator.watch_first_accesses(keys);
+    }
+
+    /// See [`Validator::take_first_accesses`].
+    pub(crate) fn take_first_accesses(&mut self) -> Vec<String> {
+        if self.watches { self.validator.take_first_accesses() } else { Vec::new() }
     }
 
     /// Undoes the last call of a thread, because a callback has cancelled it.
@@ -387,7 +410,8 @@ impl Validation {
             Some(other) => Arc::new(RenderedFinding::new(other, messages, inbox.finding_filter)),
             None => cause.rendered.clone(),
         };
-        (!inbox.messages.is_above_limit(cause.count)).then_some(PendingMessage { inbox, rendered: told })
+        let stops = inbox.finding_filter.stops && cause.count == 1;
+        (!inbox.messages.is_above_limit(cause.count)).then_some(PendingMessage { inbox, rendered: told, stops })
     }
 
     /// Writes to the report what was checked so far.
@@ -428,6 +452,9 @@ impl Validation {
     /// Writes the summary: counts, undelivered messages, and unsupported calls.
     pub(crate) fn end(&mut self) {
         self.validator.finish();
+        if self.watches {
+            debugger::report_unmet_first_access();
+        }
         for finding in self.validator.take_findings() {
             if let Some(pending_message) = self.report_finding(finding) {
                 pending_message.inbox.push(&pending_message.rendered);

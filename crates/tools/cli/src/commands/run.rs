@@ -9,6 +9,7 @@ use anyhow::Context;
 use serde::Serialize;
 
 use super::CommandOutcome;
+use super::debugging::DebuggingOptions;
 use super::setup::{Setup, SyncOptions};
 use crate::launch::child_program;
 use crate::launch::child_program::ProgramEnd;
@@ -45,9 +46,8 @@ pub(crate) struct RunArguments {
     /// Also report hazards that depend on values that only the shader knows
     #[arg(long, conflicts_with = "no_sync")]
     possible: bool,
-    /// Show the call stacks of the commands of each hazard
-    #[arg(long, conflicts_with = "no_sync")]
-    backtrace: bool,
+    #[command(flatten)]
+    debugging: DebuggingOptions,
     #[command(flatten)]
     known: BaselineArguments,
     /// Exit with 1 if less than PERCENT of the submissions, accesses or shaders were checked
@@ -123,9 +123,8 @@ impl RunArguments {
         if self.possible {
             variables.push(("LAVASCOPE_POSSIBLE", "1".into()));
         }
-        if self.backtrace {
-            variables.push(("LAVASCOPE_BACKTRACE", "1".into()));
-        }
+        // They imply a mode, so they come behind it.
+        variables.extend(self.debugging.variables());
         variables.extend(self.known.rules_for_layer()?.map(|it| ("LAVASCOPE_IGNORE", it.into())));
         if let Some(path) = &self.print {
             variables.push(("LAVASCOPE_PRINT", create_output(path)?.into()));
@@ -167,7 +166,9 @@ pub(crate) fn run(arguments: &RunArguments) -> anyhow::Result<CommandOutcome> {
         write_document(&path, &RunDocument::new(arguments, end, &report))?;
     }
     Ok(match outcome(end, &report, arguments.exit_code) {
-        CommandOutcome::Success if is_short && arguments.exit_code == ExitCodeSource::Findings => CommandOutcome::Findings,
+        CommandOutcome::Success if is_short && arguments.exit_code == ExitCodeSource::Findings => {
+            CommandOutcome::Findings
+        }
         other => other,
     })
 }

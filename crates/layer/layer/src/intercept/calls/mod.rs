@@ -32,6 +32,7 @@ use crate::loader::device::DeviceData;
 use crate::process::catch_panic::{catch_panic, is_disabled, run_if_enabled};
 use crate::process::listeners::Listeners;
 use crate::process::process_state::PROCESS_STATE;
+use crate::report::debugger::lavascope_break_here;
 use crate::report::inline_validation;
 use crate::report::inline_validation::{CallPhase, InlineFindings};
 use crate::report::messages::Delivery;
@@ -59,6 +60,8 @@ impl PendingCallFlags {
     const LISTENERS: u64 = 0xff;
     /// The driver does not see the call.
     const SKIPPED_BY_CALLBACK: u64 = 1 << 8;
+    /// A debugger stops before the driver sees the call.
+    const STOPS: u64 = 1 << 9;
 
     #[inline(always)]
     const fn new(listeners: Listeners) -> PendingCallFlags {
@@ -73,6 +76,11 @@ impl PendingCallFlags {
     #[inline(always)]
     fn is_skipped_by_callback(self) -> bool {
         self.0 & PendingCallFlags::SKIPPED_BY_CALLBACK != 0
+    }
+
+    #[inline(always)]
+    fn is_special(self) -> bool {
+        self.0 & (PendingCallFlags::SKIPPED_BY_CALLBACK | PendingCallFlags::STOPS) != 0
     }
 
     /// The inline validation has undone the call, so it gets no second half.
@@ -96,6 +104,18 @@ impl PendingCall {
         self.flags.is_skipped_by_callback()
     }
 
+    /// Stops in a debugger if a finding of the call demands it. Returns whether a callback skipped the call.
+    #[inline(always)]
+    pub(crate) fn stop_or_skip(self) -> bool {
+        if !self.flags.is_special() {
+            return false;
+        }
+        if self.flags.0 & PendingCallFlags::STOPS != 0 {
+            lavascope_break_here();
+        }
+        self.is_skipped_by_callback()
+    }
+
     /// Reports to the application what its call led to. A callback may cancel the call.
     #[inline(always)]
     fn report_before_driver(self, findings: Option<Box<InlineFindings>>, handles: &HandleTable) -> PendingCall {
@@ -108,10 +128,13 @@ impl PendingCall {
     #[cold]
     fn report_findings_before_driver(self, findings: &InlineFindings, handles: &HandleTable) -> PendingCall {
         let report = || findings.send(handles, CallPhase::BeforeDriver);
-        match run_if_enabled("messages", report, || Delivery::NoMessenger) {
-            Delivery::SkipCall => PendingCall { flags: self.flags.with_skipped_call(), ..self },
-            _ => self,
-        }
+        let flags = match run_if_enabled("messages", report, || Delivery::NoMessenger) {
+            Delivery::SkipCall => self.flags.with_skipped_call(),
+            _ => self.flags,
+        };
+        let stops = run_if_enabled("a stop", || findings.print_stops(), || false);
+        let stop = if stops { PendingCallFlags::STOPS } else { 0 };
+        PendingCall { flags: PendingCallFlags(flags.0 | stop), ..self }
     }
 }
 
@@ -145,7 +168,10 @@ pub(crate) unsafe fn enter<T: Structure>(
             unsafe { local.record_host_writes(listeners, handles, command, params) };
         }
         let call = local.begin_record(listeners, order);
-        if listeners == Listeners::READS && local.try_pack_in_stream(target, call, params, pack_in_stream) {
+        local.capture_stack(listeners, call, command, order);
+        if listeners.without(Listeners::STACKS) == Listeners::READS
+            && local.try_pack_in_stream(target, call, params, pack_in_stream)
+        {
             return (PendingCall::new(target.thread_state, call, listeners), None);
         }
         // SAFETY: the contract of this function, which is that of `pack_in_buffer`.
@@ -185,6 +211,7 @@ pub(crate) unsafe fn enter_by_tables(
             unsafe { local.record_host_writes(listeners, handles, command, params) };
         }
         let call = local.begin_record(listeners, order);
+        local.capture_stack(listeners, call, command, order);
         let resolver = ObjectIdResolver {
             handles,
             thread: local.thread.number(),
@@ -250,6 +277,9 @@ pub(crate) unsafe fn leave(
     let work = || unsafe { (*entered.thread_state).leave(entered, handles, command, order, params, result) };
     if let Some(findings) = catch_panic(command, work, || None) {
         run_if_enabled("messages", || _ = findings.send(handles, CallPhase::AfterDriver), || ());
+        if run_if_enabled("a stop", || findings.print_stops(), || false) {
+            lavascope_break_here();
+        }
     }
 }
 
@@ -269,6 +299,8 @@ pub(crate) unsafe fn forward_recorded<T: Structure, R: ReturnBits>(
     let (order, params) = (CommandOrdering::of(command), std::ptr::from_ref(params).cast());
     // SAFETY: the contract of this function: the call is passed on by `next`, below.
     let entered = unsafe { enter_by_tables(handles, wanted, command, order, params) };
+    // The commands that are intercepted by hand are never skipped.
+    entered.stop_or_skip();
     let result = next();
     if command.desc().outputs.is_some() {
         // SAFETY: `entered` is of this call, on this thread. By the contract of this function `result` is what the call
@@ -282,13 +314,17 @@ pub(crate) unsafe fn forward_recorded<T: Structure, R: ReturnBits>(
 }
 
 impl ThreadLocalState {
+    /// Captures the call stack, before anybody may read the record.
+    #[inline(always)]
+    fn capture_stack(&mut self, listeners: Listeners, call: u64, command: Command, order: CommandOrdering) {
+        if order.has_call_stack && listeners.has_any(Listeners::STACKS) {
+            self.stacks.capture(self.thread.number(), call, command);
+        }
+    }
+
     /// The last steps of entering: order, publish, mark the objects as used.
     #[inline(always)]
     fn publish_parameters(&mut self, listeners: Listeners, call: u64, command: Command, order: CommandOrdering) {
-        if listeners.has_any(Listeners::STACKS) {
-            // Before anybody may read the record.
-            self.stacks.capture(self.thread.number(), call);
-        }
         if !listeners.has_any(Listeners::READS) {
             // Packing found no order edges: no thread may wait for a record that is in no stream.
             return self.publish_record(listeners);

@@ -121,6 +121,18 @@ impl Coverage {
         self.checks.iter().any(|it| it.name == name && it.is_armed)
     }
 
+    /// Names the option of the command line that switches a check off.
+    pub fn replace_reason(&mut self, name: &str, why: &str) {
+        if let Some(check) = self.checks.iter_mut().find(|it| it.name == name && !it.is_armed) {
+            why.clone_into(&mut check.why);
+        }
+    }
+
+    /// Whether anything was checked at all.
+    pub fn has_checks(&self) -> bool {
+        self.is_armed("sync") || self.is_armed("gpu")
+    }
+
     fn parts(&self) -> [(&'static str, &CheckedCount); 3] {
         [("submit", &self.submits), ("access", &self.accesses), ("shader", &self.shaders)]
     }

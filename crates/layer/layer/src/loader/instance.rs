@@ -89,6 +89,9 @@ pub(crate) unsafe extern "system" fn create<const CHAIN: usize>(
     // SAFETY: the loader calls the `vkCreateInstance` that it got from this layer, with what the application called it
     // with and a link for this layer in its chain.
     let work = || unsafe {
+        if is_second {
+            coverage::add_khronos_name();
+        }
         if is_second || is_disabled() { create_passthrough::<CHAIN>(&params) } else { create_first::<CHAIN>(&params) }
     };
     let result = catch_panic("vkCreateInstance", || work().unwrap_or(FAILED), || FAILED);

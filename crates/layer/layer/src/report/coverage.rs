@@ -32,6 +32,7 @@ const CHECKS: [(&str, Option<&str>); 16] = [
     ("gpu_indirect_trace_rays", Some("gpu")),
 ];
 
+const CORE_CHECKS: &str = "core checks";
 const SUBMIT_TIME_OFF: &str = "sync_submit_time is off";
 const BLOCKED: &str = "they wait for a semaphore that nothing signals";
 
@@ -118,6 +119,17 @@ pub(crate) fn add_instance(settings: &Settings) {
     let mut checks = Coverage { checks: std::mem::take(&mut all.checks), ..Coverage::default() };
     checks.add_checks(&checks_of(settings));
     all.checks = checks.checks;
+    all.write();
+}
+
+/// The layer is a second time in one chain, under the name of the Khronos layer.
+pub(crate) fn add_khronos_name() {
+    let mut all = lock();
+    if all.checks.is_empty() || all.checks.iter().any(|it| it.name == CORE_CHECKS) {
+        return;
+    }
+    let why = "the program enables VK_LAYER_KHRONOS_validation, and Lavascope answers to that name".to_owned();
+    all.checks.push(CheckState { name: CORE_CHECKS.to_owned(), is_wanted: false, is_armed: false, why });
     all.write();
 }
 

@@ -6,7 +6,7 @@ use std::io::ErrorKind;
 use anyhow::Context;
 
 use super::CommandOutcome;
-use crate::launch::layer_manifest::{LayerName, install_manifest, user_folder};
+use crate::launch::layer_manifest::{LayerName, install_manifest, rival_manifest, user_folder};
 use crate::text;
 
 /// Install or uninstall the layer for this user
@@ -43,6 +43,15 @@ pub(crate) fn run(arguments: &LayerArguments) -> anyhow::Result<CommandOutcome> 
         Action::Install(options) => {
             let path = install_manifest(&folder, options.name())?;
             text::emit(&format!("installed {}\n", path.display()))?;
+            if let Some(rival) = rival_manifest(options.name(), &path) {
+                let name = options.name().layer();
+                text::emit_stderr(&format!(
+                    "lavascope: {} also defines {name}, and some loaders load that one; `lavascope run{}` does not depend \
+                     on it\n",
+                    rival.display(),
+                    if options.as_khronos { " --as-khronos" } else { "" }
+                ));
+            }
         }
         Action::Uninstall(options) => {
             let path = folder.join(options.name().manifest_file());

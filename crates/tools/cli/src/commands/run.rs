@@ -154,6 +154,9 @@ pub(crate) fn run(arguments: &RunArguments) -> anyhow::Result<CommandOutcome> {
         text::emit_stderr(&format!("lavascope: `{name}` was ended by {cause}\n"));
     }
     report.symbolize();
+    if let Some(coverage) = report.coverage.as_mut().filter(|_| arguments.sync.no_sync) {
+        coverage.replace_reason("sync", "--no-sync");
+    }
     if let Some(baseline) = &baseline {
         report.compare(baseline);
     }

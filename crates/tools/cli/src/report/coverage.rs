@@ -18,7 +18,7 @@ pub(crate) fn summary_line(report: &LayerReport) -> Option<String> {
     let coverage = report.coverage.as_ref()?;
     let has_suppressed =
         report.findings.iter().any(|it| it.is_known) || report.processes.iter().any(|it| !it.ignored.is_empty());
-    let verdict = match has_problems(report) {
+    let verdict = match has_problems(report) || !coverage.has_checks() {
         true => "",
         false if has_suppressed => ": no other problems found",
         false => ": no problems found",

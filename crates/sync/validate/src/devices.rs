@@ -173,6 +173,7 @@ impl ValidatedDevices {
         let all: Vec<ObjectId> = self.devices.iter().filter(|it| it.1.feedback.is_some()).map(|it| *it.0).collect();
         all.into_iter().for_each(|it| self.report_all_held(it));
         self.devices.values_mut().any(|it| it.undo_steps(source));
+        self.causes.shared_fixes.clear();
     }
 
     /// The calls of the previous recording came again. Returns whether the command buffer then is the same.
@@ -256,7 +257,8 @@ impl Listener for ValidatedDevices {
 
     fn resource(&mut self, at: DeviceCall, id: ResourceId, object: ObjectId, resource: &Resource) {
         if let Some(validated_device) = self.device_at(at) {
-            validated_device.add_resource(id, object, resource);
+            let is_swapchain_image = at.source.command == ApiCommand::GetSwapchainImagesKHR;
+            validated_device.add_resource(id, object, resource, is_swapchain_image);
             self.count_unplaced(at);
         }
     }
@@ -357,6 +359,7 @@ impl Listener for ValidatedDevices {
         if !self.checks_submissions && !matches!(step, HostStep::Destroy(_)) {
             return;
         }
+        let is_presentation = matches!(step, HostStep::Present { .. });
         let labels = device.objects.queue_of(&step).and_then(|it| self.object_names.labels(it));
         let (found, races) = device.step(at.source, step, (labels, self.stack));
         if self.checks_when_executed {
@@ -375,6 +378,10 @@ impl Listener for ValidatedDevices {
         teller.report_hazards(&hazards, &mut self.causes);
         teller.report_faults(&found.faults, &mut self.causes);
         teller.report_races(&races, &mut self.causes);
+        if is_presentation {
+            device.frames += 1;
+            self.causes.count_presentation();
+        }
         device.forgotten_objects.drain(..).for_each(|it| self.object_names.remove(it));
         self.count_unplaced(at);
         self.decide_submissions(at.device);

@@ -14,7 +14,6 @@ use rustc_hash::FxHashMap;
 use crate::device::{RecordedFindings, ValidatedDevice};
 use crate::findings::causes::CauseRegistry;
 use crate::findings::diagnostic_builder::DiagnosticBuilder;
-use crate::findings::names::diagnostic_resource;
 use crate::recording::call_sequence::{BegunRecording, CallSequenceCache, DeviceCommandBuffer};
 use crate::recording::command_buffer::{CommandCall, LabelsAtEnd};
 use crate::recording::host_polls::{HostPoll, OpenPolls};
@@ -209,6 +208,7 @@ impl ValidatedDevices {
         let all: Vec<ObjectId> = self.devices.iter().filter(|it| it.1.feedback.is_some()).map(|it| *it.0).collect();
         all.into_iter().for_each(|it| self.report_all_held(it));
         self.devices.values_mut().any(|it| it.undo_steps(source));
+        self.causes.shared_fixes.clear();
     }
 
     /// The calls of the previous recording came again. Returns whether the command buffer then is the same.
@@ -264,8 +264,8 @@ impl ValidatedDevices {
         };
         resources.sort_unstable();
         resources.dedup();
-        for resource in resources.iter().filter_map(|it| device.objects.resources.get(it)) {
-            watched.compare(&call, &diagnostic_resource(resource, object_names), object_names);
+        for resource in resources {
+            watched.compare(&call, &device.objects.diagnostic_resource(resource, object_names), object_names);
         }
     }
 
@@ -321,7 +321,8 @@ impl Listener for ValidatedDevices {
 
     fn resource(&mut self, at: DeviceCall, id: ResourceId, object: ObjectId, resource: &Resource) {
         if let Some(validated_device) = self.device_at(at) {
-            validated_device.add_resource(id, object, resource);
+            let is_swapchain_image = at.source.command == ApiCommand::GetSwapchainImagesKHR;
+            validated_device.add_resource(id, object, resource, is_swapchain_image);
             self.count_unplaced(at);
         }
     }
@@ -428,6 +429,7 @@ impl Listener for ValidatedDevices {
         if !self.devices.contains_key(&at.device) {
             return;
         }
+        let is_presentation = matches!(step, HostStep::Present { .. });
         // A destroyed object is removed even if submissions are not checked.
         if !self.checks_submissions && !matches!(step, HostStep::Destroy(_)) {
             self.past_work.skipped_submits += u64::from(matches!(step, HostStep::Submit { .. }));
@@ -455,6 +457,10 @@ impl Listener for ValidatedDevices {
         teller.report_hazards(&hazards, &mut self.causes);
         teller.report_faults(&found.faults, &mut self.causes);
         teller.report_races(&races, &mut self.causes);
+        if is_presentation {
+            device.frames += 1;
+            self.causes.count_presentation();
+        }
         device.forgotten_objects.drain(..).for_each(|it| self.object_names.remove(it));
         self.count_unplaced(at);
         self.decide_submissions(at.device);

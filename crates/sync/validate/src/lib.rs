@@ -28,6 +28,7 @@ mod findings;
 mod map_ids;
 mod rebuild;
 mod recording;
+mod resource_ordinals;
 #[cfg(test)]
 mod tests;
 mod validator;

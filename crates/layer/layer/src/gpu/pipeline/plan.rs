@@ -167,7 +167,7 @@ impl DeviceChecks {
             return None;
         }
         let Some(sources) = sources else {
-            self.warn_unchecked("the words of a shader are not known: its pipeline is not checked");
+            self.warn_unchecked("the SPIR-V of a shader is unknown: its pipeline is not checked");
             return None;
         };
         if part != PipelineLinkage::Whole {
@@ -196,7 +196,7 @@ impl DeviceChecks {
         libraries: &[Arc<InstrumentedLibrary>],
     ) -> Option<PipelinePlan> {
         if layout.root_binding != Some(RootBinding::PushConstant) {
-            self.warn_unchecked("parts of pipelines are checked by push constants alone; some leave no room for ours");
+            self.warn_unchecked("pipeline libraries need 8 bytes of push constants for checks; libraries without room for them are not checked");
             return None;
         }
         let mut plan = PipelinePlan::new(layout, sources, stages, &CheckStyle::BRANCHING);

@@ -21,7 +21,7 @@ pub enum ReplayError {
     #[error("nothing has happened for {seconds} seconds: {what}")]
     Stuck { seconds: u64, what: String },
     /// The device is another one than that of the trace, so what cannot be done here is looked for first.
-    #[error("this is another device than that of the trace")]
+    #[error("this is not the device of the trace")]
     DifferentDevice,
     /// The unsupported parts of the trace, one in each line.
     #[error("{0}")]

@@ -85,12 +85,12 @@ impl MemoryImportRequest {
         params: &CreateDeviceParams,
     ) -> std::result::Result<MemoryImportRequest, &'static str> {
         // SAFETY: VUID-vkCreateDevice-pCreateInfo-parameter, by the contract of this function.
-        let info = unsafe { params.p_create_info.as_ptr().as_ref() }.ok_or("there is no device to be made")?;
+        let info = unsafe { params.p_create_info.as_ptr().as_ref() }.ok_or("the create info of the device is null")?;
         if PageTracker::get().is_none() {
-            return Err("the system does not tell which pages were written");
+            return Err("the system does not report written pages");
         }
         if instance.api_version < VERSION_MIN || api_version(instance, params.physical_device) < VERSION_MIN {
-            return Err("Vulkan 1.1 is needed to give memory of ours to the driver");
+            return Err("importing host memory needs Vulkan 1.1");
         }
         let (names, count) = (info.pp_enabled_extension_names, info.enabled_extension_count);
         // SAFETY: the list has as many names as it says.
@@ -99,7 +99,9 @@ impl MemoryImportRequest {
         // says, and a valid chain.
         let (is_placed, is_grouped) = unsafe { (has_name(names, count, MAP_MEMORY_PLACED), is_grouped(info)) };
         if is_placed || is_grouped {
-            return Err("memory that is mapped where the application wants, or is on several devices, cannot be ours");
+            return Err(
+                "memory that is mapped at a fixed address, or that belongs to several devices, cannot be imported",
+            );
         }
         // SAFETY: VUID-VkDeviceCreateInfo-ppEnabledExtensionNames-parameter: as many texts as the count says.
         if !unsafe { has_name(names, count, EXTERNAL_MEMORY_HOST) } {

@@ -210,7 +210,7 @@ impl PhysicalDeviceQueries {
         let result = unsafe { (self.capabilities)(self.handle, info.surface, out(&mut surface)) };
         let copied = ImageUsageFlags::TRANSFER_SRC.0;
         if result != Result::SUCCESS || surface.supported_usage_flags.0 & copied == 0 {
-            return Err("its surface does not let images be copied (VK_IMAGE_USAGE_TRANSFER_SRC_BIT)");
+            return Err("its surface does not support copies of images (VK_IMAGE_USAGE_TRANSFER_SRC_BIT)");
         }
         let is_mutable = info.flags.0 & SwapchainCreateFlagsKHR::MUTABLE_FORMAT_KHR.0 != 0;
         let mutable = ImageCreateFlags::MUTABLE_FORMAT.0 | ImageCreateFlags::EXTENDED_USAGE.0;
@@ -221,7 +221,7 @@ impl PhysicalDeviceQueries {
         // SAFETY: a physical device that is alive by the contract of `of`, and a place of ours.
         let result = unsafe { (self.format)(self.handle, format, ty, tiling, usage, flags, out(&mut properties)) };
         if result != Result::SUCCESS {
-            return Err("images of its format cannot be copied (VK_IMAGE_USAGE_TRANSFER_SRC_BIT)");
+            return Err("its format does not support copies of images (VK_IMAGE_USAGE_TRANSFER_SRC_BIT)");
         }
         Ok(texels)
     }
@@ -337,7 +337,7 @@ unsafe extern "system" fn create_swapchain_khr(
     let texels = run_if_enabled(
         "vkCreateSwapchainKHR",
         || unsafe { pictures.physical.texel_format_of(&info) },
-        || Err("of a bug of ours"),
+        || Err("internal error of Lavascope"),
     );
     let usage = ImageUsageFlags(info.image_usage.0 | ImageUsageFlags::TRANSFER_SRC.0);
     let own = SwapchainCreateInfoKHR { image_usage: usage, ..info };

@@ -109,7 +109,7 @@ impl Pictures {
         let result = unsafe { self.submit(queue, waits, &[commands], &[shot.semaphore], done) };
         if result != Result::SUCCESS {
             let give_back = || {
-                self.warn_once(&format!("a picture cannot be copied: vkQueueSubmit gives {result:?}"));
+                self.warn_once(&format!("a picture cannot be copied: vkQueueSubmit returned {result:?}"));
                 self.state().free_stagings.push(shot.staging);
             };
             catch_panic("vkQueuePresentKHR", give_back, || ());
@@ -176,7 +176,7 @@ impl Pictures {
         let turn = self
             .writer
             .acquire_slot(PICTURE_TIMEOUT)
-            .ok_or("the device does not finish what it copied, so pictures are left out")?;
+            .ok_or("the device does not complete its copies: frames are skipped")?;
         let staging = self.take_staging(family, bytes)?;
         // SAFETY: the staging is one of nobody else's, whose last copy is over. By the contract of this function the
         // images are about to be presented, so that they are in the layout for it and nobody else uses them.
@@ -191,8 +191,7 @@ impl Pictures {
     /// The family of a queue that can copy.
     fn copy_queue_family(&self, queue: Queue) -> CopyResult<u32> {
         let family = self.state().queues.get(&queue.0).copied();
-        let family =
-            family.ok_or("a frame is presented on a queue that nobody asked for, so there is no picture of it")?;
+        let family = family.ok_or("a frame is presented on an unknown queue: there is no picture of it")?;
         let flags = self.physical.families.get(family as usize).map_or(0, |it| it.0);
         let can_copy = QueueFlags::GRAPHICS.0 | QueueFlags::COMPUTE.0 | QueueFlags::TRANSFER.0;
         if flags & can_copy == 0 {
@@ -301,7 +300,9 @@ impl Pictures {
         unsafe { (functions.get_buffer_memory_requirements)(device, made.buffer, out(&mut needs)) };
         let info = MemoryAllocateInfo {
             allocation_size: needs.size,
-            memory_type_index: self.memory_type(needs.memory_type_bits).ok_or("no memory of the device is readable")?,
+            memory_type_index: self
+                .memory_type(needs.memory_type_bits)
+                .ok_or("the device has no memory that the host can read")?,
             ..MemoryAllocateInfo::zeroed()
         };
         let flags = MemoryMapFlags::default();
@@ -429,7 +430,7 @@ impl Pictures {
 fn succeeded(what: &str, result: Result) -> CopyResult<()> {
     match result {
         Result::SUCCESS => Ok(()),
-        result => Err(format!("there is no picture, since {what} for it cannot be made: the driver gives {result:?}")),
+        result => Err(format!("there is no picture: {what} for it cannot be created: the driver returned {result:?}")),
     }
 }
 

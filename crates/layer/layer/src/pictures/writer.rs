@@ -135,7 +135,8 @@ impl Pictures {
         if result != Result::SUCCESS {
             // The device may still use it, so it is not used again.
             self.state().lost_stagings.push(staging);
-            return self.warn_once(&format!("there is no picture of frame {frame}: vkWaitForFences gives {result:?}"));
+            return self
+                .warn_once(&format!("there is no picture of frame {frame}: vkWaitForFences returned {result:?}"));
         }
         // SAFETY: the copy is over: the fence that its submission signals was waited for.
         let bytes = unsafe { staging.bytes() };

@@ -314,7 +314,7 @@ impl Performer<'_> {
         is_meant: impl Fn(&ObjectId) -> bool,
     ) -> Result<(), ReplayError> {
         const NAP: Duration = Duration::from_micros(100);
-        let mut waiting = self.begin_wait(done, "work that nobody signals", WaitLimit::Sliced);
+        let mut waiting = self.begin_wait(done, "a signal that never comes", WaitLimit::Sliced);
         loop {
             let state = lock(&self.replay.held_submissions.0);
             if state.queues.iter().all(|it| it.1.is_empty() || !is_meant(it.0)) {

@@ -31,7 +31,7 @@ impl Performer<'_> {
                 Some(vk::Result::TIMEOUT | vk::Result::NOT_READY) => {}
                 Some(result) => {
                     return Err(
-                        self.error(done, format!("the driver answers {}", crate::call::perform::result_name(result)))
+                        self.error(done, format!("the driver returned {}", crate::call::perform::result_name(result)))
                     );
                 }
             }

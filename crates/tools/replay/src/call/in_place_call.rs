@@ -258,7 +258,7 @@ impl Performer<'_> {
         let code = lavascope_abi::Result(result as u32 as i32);
         let command = RecordHeader::from_words(head.0, head.1).command;
         match Command::from_number(command).filter(|_| code.0 < 0) {
-            Some(command) => Err(self.call_error(head, command, format!("the driver answers {}", result_name(code)))),
+            Some(command) => Err(self.call_error(head, command, format!("the driver returned {}", result_name(code)))),
             None => Ok(()),
         }
     }

@@ -163,7 +163,8 @@ fn allocate_relocated(
     let is_host = owner.is_visible && !matches!(shape, RelocatedLayout::Opaque);
     let wanted = if is_host { [host | local, host] } else { [local, 0] };
     let bits = needs.memory_type_bits;
-    let ty = wanted.iter().find_map(|it| device.find_memory_type(bits, *it)).ok_or("no memory here is fit for it")?;
+    let ty =
+        wanted.iter().find_map(|it| device.find_memory_type(bits, *it)).ok_or("this device has no suitable memory")?;
     let flags = vk::MemoryAllocateFlagsInfo {
         flags: vk::MemoryAllocateFlags(vk::MemoryAllocateFlags::DEVICE_ADDRESS.0),
         ..vk::MemoryAllocateFlagsInfo::zeroed()

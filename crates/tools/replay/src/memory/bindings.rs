@@ -93,7 +93,7 @@ pub(crate) fn create_image(performer: &mut Performer<'_>, done: &RecordedCall<'_
         let (there, here) = ((*info).format, performer.replay.formats.remap((*info).format));
         if there != here {
             let (there, here) = (formats::name(there), formats::name(here));
-            performer.replay.remark(format!("this device has no {there}: {here} takes its place"));
+            performer.replay.remark(format!("this device has no {there}: {here} is used instead"));
         }
         (*info).format = performer.replay.formats.remap((*info).format);
     }

@@ -76,7 +76,7 @@ impl ReplayDevice {
                 *index %= count;
                 Ok(())
             }
-            _ => Err(format!("the device was made without queues of family {family}")),
+            _ => Err(format!("the device was created without queues of family {family}")),
         }
     }
 

@@ -176,7 +176,8 @@ pub(crate) fn descriptor_layout(performer: &mut Performer<'_>, done: &RecordedCa
     match here == there {
         true => Ok(()),
         false => {
-            Err(performer.error(done, format!("descriptors lie at other places on this device: {here} for {there}")))
+            Err(performer
+                .error(done, format!("descriptors have other offsets on this device: {here} instead of {there}")))
         }
     }
 }

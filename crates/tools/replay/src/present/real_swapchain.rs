@@ -126,7 +126,7 @@ impl RealSwapchain {
             FnGetPhysicalDeviceSurfaceSupportKHR(about.physical, self.device.family, surface, out(&mut is_able))
         );
         if is_able.0 == 0 {
-            return Err("this device cannot show anything in a window".to_owned());
+            return Err("this device cannot present to a window".to_owned());
         }
         let mut can = vk::SurfaceCapabilitiesKHR::zeroed();
         let asked = driver!(

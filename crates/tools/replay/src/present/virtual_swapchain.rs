@@ -151,8 +151,8 @@ impl VirtualSwapchain {
 pub(crate) fn check(what: &str, result: Option<vk::Result>) -> Result<(), String> {
     match result {
         Some(vk::Result::SUCCESS) => Ok(()),
-        Some(code) => Err(format!("{what} cannot be made: the driver answers {}", result_name(code))),
-        None => Err(format!("{what} cannot be made: the driver does not have the function")),
+        Some(code) => Err(format!("{what} cannot be created: the driver returned {}", result_name(code))),
+        None => Err(format!("{what} cannot be created: the driver does not have the function")),
     }
 }
 
@@ -303,7 +303,7 @@ impl Performer<'_> {
             None => match RealSurface::new(options, device, info.image_extent)? {
                 Some(real_surface) => Arc::new(real_surface),
                 None => {
-                    self.replay.remark("this driver has no surface that nobody sees: frames are not presented".into());
+                    self.replay.remark("this driver has no headless surfaces: frames are not presented".into());
                     return Ok(None);
                 }
             },

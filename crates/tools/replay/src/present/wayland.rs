@@ -277,7 +277,7 @@ impl WaylandWindow {
         // version 1.
         let made = unsafe { (self.state.client.create)(of, request, arguments.as_mut_ptr(), interface, 1) };
         if made.is_null() {
-            return Err("the Wayland display gives no objects".to_owned());
+            return Err("the Wayland display has no registry".to_owned());
         }
         self.proxies.push(made);
         Ok(made)

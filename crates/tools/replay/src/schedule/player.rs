@@ -226,7 +226,7 @@ impl<'a> StreamPlayer<'a> {
         };
         let mut enter = self.open_calls.remove(position);
         if RecordHeader::from_words(enter[0], enter[1]).command != head.command {
-            return Err(self.record_error(format!("call {call} returns as another one")));
+            return Err(self.record_error(format!("the end of call {call} has another command than its beginning")));
         }
         self.calls += 1;
         self.performer.replay.positions.flush_wakeups(self.index);
@@ -257,9 +257,8 @@ impl<'a> StreamPlayer<'a> {
         // Checked at the begin of the call, or not yet.
         let enter = match straight {
             Some(_) => check(enter).map_err(|it| self.record_error(it.to_string()))?,
-            None => {
-                from_trusted(enter).ok_or_else(|| self.record_error(format!("call {} begins as no call", head.call)))?
-            }
+            None => from_trusted(enter)
+                .ok_or_else(|| self.record_error(format!("the record of call {} is invalid", head.call)))?,
         };
         self.performer.perform(&RecordedCall { enter, leave: Some(leave) })
     }
@@ -267,13 +266,13 @@ impl<'a> StreamPlayer<'a> {
     /// Stores bytes of host memory that the next call reads.
     fn store_host_bytes(&mut self, words: &[u64]) -> Result<(), ReplayError> {
         let Some(host_bytes) = HostBytes::parse(words) else {
-            let what = "what a call reads from the host cannot be read".to_owned();
+            let what = "the record of host memory that a call reads is invalid".to_owned();
             return Err(ReplayError::Record { stream: self.stream, what });
         };
         match self.performer.host_memory.store(&host_bytes) {
             true => Ok(()),
             false => {
-                let what = "a call reads more from the host than memory can hold".to_owned();
+                let what = "a call reads more host memory than exists".to_owned();
                 Err(ReplayError::Record { stream: self.stream, what })
             }
         }
@@ -286,11 +285,11 @@ impl<'a> StreamPlayer<'a> {
         }
         let wrong = |what: String| ReplayError::Record { stream: self.stream, what };
         let Some(written) = HostWrite::parse(words) else {
-            return Err(wrong("what the host wrote into memory cannot be read".to_owned()));
+            return Err(wrong("the record of a host write is invalid".to_owned()));
         };
         let id = written.memory();
         let Some(memory) = self.performer.replay.memories.find(id) else {
-            let error = wrong(format!("the host writes into {id}, which does not exist at this point"));
+            let error = wrong(format!("the host writes to {id}, which does not exist at this point"));
             return self.performer.replay.skip_call(error);
         };
         let about = (&self.performer.replay.addresses, &self.performer.replay.bindings);

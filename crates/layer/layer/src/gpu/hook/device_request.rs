@@ -59,10 +59,10 @@ impl DeviceRequest {
         params: &CreateDeviceParams,
     ) -> std::result::Result<DeviceRequest, &'static str> {
         // SAFETY: VUID-vkCreateDevice-pCreateInfo-parameter, by the contract of this function; null is none.
-        let info = unsafe { params.p_create_info.as_ptr().as_ref() }.ok_or("there is no device to be made")?;
+        let info = unsafe { params.p_create_info.as_ptr().as_ref() }.ok_or("the create info of the device is null")?;
         // SAFETY: VUID-vkCreateDevice-physicalDevice-parameter, by the contract of this function.
         let asked = unsafe { query_features(instance, params.physical_device) };
-        let (has, version) = asked.ok_or("the driver does not tell its features")?;
+        let (has, version) = asked.ok_or("the driver does not report its features")?;
         if instance.api_version < VERSION_MIN || version < VERSION_MIN {
             return Err("Vulkan 1.1 is needed to check shaders; nothing is checked on the device");
         }

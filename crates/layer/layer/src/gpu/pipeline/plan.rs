@@ -185,7 +185,7 @@ impl DeviceChecks {
             return self.leave_unchecked(stages, why);
         }
         let Some(sources) = sources else {
-            return self.leave_unchecked(stages, "the words of a shader are not known: its pipeline is not checked");
+            return self.leave_unchecked(stages, "the SPIR-V of a shader is unknown: its pipeline is not checked");
         };
         if part != PipelineLinkage::Whole {
             // SAFETY: the contract of this function: the stages of a valid call.
@@ -229,7 +229,8 @@ impl DeviceChecks {
         libraries: &[Arc<InstrumentedLibrary>],
     ) -> Option<PipelinePlan> {
         if layout.root_binding != Some(RootBinding::PushConstant) {
-            let why = "parts of pipelines are checked by push constants alone; some leave no room for ours";
+            let why = "pipeline libraries need 8 bytes of push constants for checks; libraries without room for them are not \
+                checked";
             return self.leave_unchecked(stages, why);
         }
         let mut plan = PipelinePlan::new(layout, sources, stages, &CheckStyle::BRANCHING);

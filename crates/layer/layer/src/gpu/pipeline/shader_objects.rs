@@ -242,7 +242,7 @@ hooks! {
             // application, or one of ours in its group, which lives until the last of that is destroyed.
             Some(original) => unsafe { next(device, original, p_size, p_data) },
             None => {
-                gpu.warn_unchecked("a shader object with checks cannot be made without them: there is no binary of it");
+                gpu.warn_unchecked("a shader object with checks has no binary: the application gets none");
                 Result::ERROR_OUT_OF_HOST_MEMORY
             }
         }
@@ -310,8 +310,9 @@ impl DeviceChecks {
     /// The info must be valid, with its chain, its code and its arrays.
     unsafe fn plan_new(&self, info: &ShaderCreateInfoEXT) -> Option<ShaderObjectPlan> {
         if info.code_type != ShaderCodeTypeEXT::SPIRV_EXT {
-            return self
-                .leave_object("shader objects out of binaries, and those that are drawn beside them, are not checked");
+            return self.leave_object(
+                "shader objects created from binaries, and shader objects drawn with them, are not checked",
+            );
         }
         if info.flags.0 & SKIPPED_FLAGS != 0 {
             return self

@@ -70,7 +70,7 @@ impl DeviceChecks {
             matches!(&found, Ok(Some(made)) if !made.is_unchanged() || made.touches == ModuleTouches::default());
         // SAFETY: the contract of this function: a stage with a valid chain.
         let (p_next, chain) =
-            unsafe { chain_without_module(info) }.ok_or("the words of a shader cannot be exchanged")?;
+            unsafe { chain_without_module(info) }.ok_or("a shader module in a pNext chain cannot be replaced")?;
         match found.map(|it| it.filter(|it| !it.is_unchanged())) {
             Ok(Some(made)) => {
                 // SAFETY: the contract of this function, which is that of `add_instrumented_stage`.
@@ -97,7 +97,7 @@ impl DeviceChecks {
     ) -> std::result::Result<(), String> {
         if plan.linkage == PipelineLinkage::Whole && style != &CheckStyle::FIRST && info.module.0 != 0 {
             let words = Arc::clone(&plan.sources[at].words);
-            let module = self.create_module(&words).ok_or("the driver does not take a shader again")?;
+            let module = self.create_module(&words).ok_or("the driver rejects a second copy of a shader")?;
             plan.infos[at].module = module;
             plan.modules.push(module);
         }
@@ -117,8 +117,8 @@ impl DeviceChecks {
         made: Arc<InstrumentedModule>,
     ) -> std::result::Result<(), String> {
         let (cell_base, cells_lease) =
-            self.allocate_stage_cells(plan, &made).ok_or("there is no room for parts of pipelines")?;
-        let driver_module = self.create_module(&made.words).ok_or("the driver does not take a shader with checks")?;
+            self.allocate_stage_cells(plan, &made).ok_or("there are too many checks in pipeline libraries")?;
+        let driver_module = self.create_module(&made.words).ok_or("the driver rejects a shader with checks")?;
         // SAFETY: VUID-VkPipelineShaderStageCreateInfo-pSpecializationInfo-parameter, by the contract of this function:
         // null or one that is valid.
         let own = unsafe { slice(info.p_specialization_info, 1) }.first();
@@ -188,7 +188,9 @@ impl DeviceChecks {
         (how, immediate): ((bool, bool), Option<BTreeSet<u32>>),
     ) -> std::result::Result<Arc<InstrumentedModule>, String> {
         if stage.0 & self.storing_stages == 0 {
-            return Err("the device has stages that cannot write into buffers: their shaders are not checked".into());
+            return Err(
+                "the device has shader stages that cannot write to buffers: their shaders are not checked".into()
+            );
         }
         let root = match layout.root_binding {
             Some(RootBinding::PushConstant) => {
@@ -204,7 +206,9 @@ impl DeviceChecks {
             );
         }
         if made.scratch_bytes > SCRATCH_BYTES {
-            return Err("a shader accesses more than 64 KiB at once by an address: it is not checked".into());
+            return Err(
+                "a shader accesses more than 64 KiB at a device address in one instruction: it is not checked".into()
+            );
         }
         let is_known = |it: &(u32, u32)| layout.binding(it.0, it.1).is_some();
         if !made.sites.iter().filter_map(|it| it.binding).all(|it| is_known(&it)) {

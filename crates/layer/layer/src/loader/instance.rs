@@ -12,6 +12,7 @@ use crate::intercept::calls::forward_recorded;
 use crate::intercept::handle_table::{HandleTable, PROCESS_HANDLES};
 use crate::intercept::headless_surface;
 use crate::loader::chain::take_next_link;
+use crate::loader::creation_failure;
 use crate::loader::dispatch::dispatch_key;
 use crate::loader::interface::*;
 use crate::loader::pnext_chain::InstanceChainInfo;
@@ -183,6 +184,8 @@ unsafe fn create_first<const CHAIN: usize>(params: &CreateInstanceParams) -> Opt
         // SAFETY: the instance was just made by what comes next in the chain, whose `vkGetInstanceProcAddr` is
         // `way.get`.
         unsafe { register_instance::<CHAIN>(instance, next_link.get_instance_proc_addr, data) };
+    } else if !listeners.is_empty() {
+        creation_failure::report_instance(&messages, result);
     }
     Some(result)
 }

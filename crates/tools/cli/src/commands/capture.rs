@@ -9,12 +9,13 @@ use std::process::Command;
 use anyhow::Context;
 use lavascope_trim::TrimRange;
 
-use super::setup::{self, Setup};
+use super::setup::{Setup, sync_beside_capture};
 use super::{CommandOutcome, print, trim};
 use crate::launch::capture_signal;
 use crate::launch::capture_signal::CaptureSignal;
 use crate::launch::child_program;
 use crate::launch::child_program::ProgramEnd;
+use crate::launch::missing_instance;
 use crate::report::run_summary;
 use crate::report::{LayerReport, ReportFolder};
 use crate::text::{self, Paint};
@@ -86,8 +87,9 @@ pub(crate) fn run(arguments: &CaptureArguments) -> anyhow::Result<CommandOutcome
     let output = create_output(&arguments.output)?;
     let folder = ReportFolder::new()?;
     let mut command = Command::new(program);
-    command.args(rest).envs(arguments.setup.variables()?).env("LAVASCOPE_REPORT", folder.path());
-    command.env("LAVASCOPE_CAPTURE", &output).envs([setup::sync_beside_capture(arguments.sync)]);
+    let setup = arguments.setup.variables()?;
+    command.args(rest).envs(setup.iter().map(|it| (it.0, &it.1))).env("LAVASCOPE_REPORT", folder.path());
+    command.env("LAVASCOPE_CAPTURE", &output).envs([sync_beside_capture(arguments.sync)]);
     if let Some(how) = &arguments.compression {
         command.env("LAVASCOPE_CAPTURE_COMPRESSION", how);
     }
@@ -105,7 +107,10 @@ pub(crate) fn run(arguments: &CaptureArguments) -> anyhow::Result<CommandOutcome
     if let ProgramEnd::Signal(cause) = end {
         text::emit_stderr(&format!("lavascope: `{name}` was ended by {cause}\n"));
     }
-    text::emit_stderr(&run_summary::render(&report, &name, None, Paint::for_stderr()));
+    if report.processes.is_empty() {
+        text::emit_stderr(&missing_instance::explain(program, &setup));
+    }
+    text::emit_stderr(&run_summary::render(&report, None, Paint::for_stderr()));
     let files = finish_files(&output, &report);
     print_files(arguments, &files)?;
     print_pictures(arguments, &report);

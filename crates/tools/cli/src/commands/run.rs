@@ -13,6 +13,7 @@ use super::debugging::DebuggingOptions;
 use super::setup::{Setup, SyncOptions};
 use crate::launch::child_program;
 use crate::launch::child_program::ProgramEnd;
+use crate::launch::missing_instance;
 use crate::report::baseline::{BaselineArguments, BaselineFile, not_found_text};
 use crate::report::coverage;
 use crate::report::run_summary;
@@ -142,7 +143,8 @@ pub(crate) fn run(arguments: &RunArguments) -> anyhow::Result<CommandOutcome> {
     let baseline = arguments.known.baseline()?;
     let folder = ReportFolder::new()?;
     let mut command = Command::new(program);
-    command.args(rest).envs(arguments.setup.variables()?).env("LAVASCOPE_REPORT", folder.path());
+    let setup = arguments.setup.variables()?;
+    command.args(rest).envs(setup.iter().map(|it| (it.0, &it.1))).env("LAVASCOPE_REPORT", folder.path());
     command.envs(arguments.variables()?);
     let json = arguments.json.as_deref().map(create_output).transpose()?;
     let end = child_program::run(&mut command)?;
@@ -160,7 +162,10 @@ pub(crate) fn run(arguments: &RunArguments) -> anyhow::Result<CommandOutcome> {
     if let Some(baseline) = &baseline {
         report.compare(baseline);
     }
-    text::emit_stderr(&run_summary::render(&report, &name, arguments.stats, Paint::for_stderr()));
+    if report.processes.is_empty() {
+        text::emit_stderr(&missing_instance::explain(program, &setup));
+    }
+    text::emit_stderr(&run_summary::render(&report, arguments.stats, Paint::for_stderr()));
     let is_short = report_coverage(arguments, &report);
     if let Some(baseline) = &baseline {
         report_baseline(baseline, &report)?;

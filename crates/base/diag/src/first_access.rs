@@ -116,7 +116,8 @@ mod tests {
         let text = key.to_string();
         assert_eq!((text.len(), FirstAccessKey::parse(&text)), (12, Some(key)));
         assert_eq!(FirstAccessKey::of_fingerprint(&format!("0123456789abcdef-{text}")), Some(key));
-        for wrong in ["", "0123456789abcdef", "0123456789abcdef-", "0123-000000000000", "0123456789abcdef-00000000000g"] {
+        for wrong in ["", "0123456789abcdef", "0123456789abcdef-", "0123-000000000000", "0123456789abcdef-00000000000g"]
+        {
             assert_eq!(FirstAccessKey::of_fingerprint(wrong), None, "{wrong}");
         }
     }

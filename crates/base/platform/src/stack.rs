@@ -69,11 +69,7 @@ struct WalkState<'a> {
 /// Visits the return addresses of the frames above an address of the stack, the innermost first.
 ///
 /// With bounds, a frame outside of them ends the walk.
-pub fn walk_stack(
-    above: usize,
-    bounds: Option<ThreadStack>,
-    visit: &mut dyn FnMut(ReturnAddress) -> ControlFlow<()>,
-) {
+pub fn walk_stack(above: usize, bounds: Option<ThreadStack>, visit: &mut dyn FnMut(ReturnAddress) -> ControlFlow<()>) {
     let mut state = WalkState { visit, above, bounds, count: 0 };
     // SAFETY: `step` gets this state, and nothing else has it meanwhile.
     unsafe { _Unwind_Backtrace(step, (&raw mut state).cast()) };

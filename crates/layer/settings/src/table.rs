@@ -7,8 +7,8 @@ use std::path::PathBuf;
 
 use crate::resolve::{Namespace, Resolved};
 use crate::value::{
-    BacktraceMode, CaptureMemory, CaptureTrigger, Compression, DebugAction, FrameRange, MessageId, OutputTarget, ReportFlag,
-    SettingField, SettingKind, SyncMode,
+    BacktraceMode, CaptureMemory, CaptureTrigger, Compression, DebugAction, FrameRange, MessageId, OutputTarget,
+    ReportFlag, SettingField, SettingKind, SyncMode,
 };
 
 /// What is known of a setting before anybody sets it.

@@ -8,7 +8,9 @@ use std::sync::Arc;
 use lavascope_abi::ObjectId;
 use lavascope_diag::{DiagnosticObject, FirstAccessKey};
 use lavascope_record::ObjectNames;
-use lavascope_sync_ir::{Barrier, Command, CommandBufferId, Dependency, DependencyTarget, HostStep, ResourceId, WaitEvents};
+use lavascope_sync_ir::{
+    Barrier, Command, CommandBufferId, Dependency, DependencyTarget, HostStep, ResourceId, WaitEvents,
+};
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::findings::names::object_text;

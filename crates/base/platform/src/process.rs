@@ -92,10 +92,25 @@ pub fn at_exit(function: extern "C" fn()) -> bool {
     system::process::at_exit(function)
 }
 
-/// Stops a debugger here; without one, the process.
-#[inline(always)]
-pub fn break_into_debugger() {
-    system::process::break_into_debugger();
+/// Stops a debugger in the function that has this; without a debugger, ends the process.
+///
+/// The instruction is that function's own, so a debugger shows it without frames of ours or of the C library.
+#[macro_export]
+macro_rules! break_into_debugger {
+    () => {{
+        #[cfg(target_arch = "x86_64")]
+        // SAFETY: the instruction changes nothing; the signal comes to this thread.
+        unsafe {
+            ::std::arch::asm!("int3")
+        };
+        #[cfg(not(target_arch = "x86_64"))]
+        $crate::process::raise_trap();
+    }};
+}
+
+/// The same by a call.
+pub fn raise_trap() {
+    system::process::raise_trap();
 }
 
 /// Whether a debugger is attached to this process.

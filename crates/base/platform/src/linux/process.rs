@@ -44,19 +44,9 @@ pub(crate) fn at_exit(function: extern "C" fn()) -> bool {
     unsafe { libc::atexit(function) == 0 }
 }
 
-/// In the function that calls this, without frames of the C library.
-#[inline(always)]
-pub(crate) fn break_into_debugger() {
-    #[cfg(target_arch = "x86_64")]
-    // SAFETY: the instruction changes nothing; the signal comes to this thread, as with `raise`.
-    unsafe {
-        std::arch::asm!("int3")
-    };
-    #[cfg(not(target_arch = "x86_64"))]
+pub(crate) fn raise_trap() {
     // SAFETY: a function of the C library, which takes any number.
-    unsafe {
-        libc::raise(libc::SIGTRAP)
-    };
+    unsafe { libc::raise(libc::SIGTRAP) };
 }
 
 /// Programs that trace a process and do not stop it for its user.

@@ -43,7 +43,11 @@ macro_rules! shims {
             // SAFETY: the registry gives the shim of a command that command's parameters, in their order. The
             // application called it with them, so that they obey the command's VUIDs until it returns.
             let entered = unsafe { enter!(called, $command, order, &params, $($fast_pack)?) };
-            let result = if entered.stop_or_skip() {
+            // Here and not in a function: whoever stops wants few frames to the application.
+            if entered.is_special() && entered.is_stop_wanted() {
+                lavascope_break_here();
+            }
+            let result = if entered.is_special() && entered.is_skipped_by_callback() {
                 ReturnBits::skipped_result()
             } else {
                 // SAFETY: the table has the next function of this command for this instance or device

@@ -6,6 +6,7 @@ pub(crate) use crate::intercept::calls::{
     device_of, enter, enter_by_tables, instance_of, leave, leave_without_outputs, recorder_of,
 };
 pub(crate) use crate::intercept::order::{CommandOrdering, delivers_messages};
+pub(crate) use crate::report::debugger::lavascope_break_here;
 pub(crate) use lavascope_marshal::fast_pack;
 
 /// A return value, widened.

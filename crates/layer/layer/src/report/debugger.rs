@@ -29,7 +29,7 @@ or by a launch.json of VS Code, as docs/guide/debugger.md shows";
 #[inline(never)]
 pub(crate) extern "C" fn lavascope_break_here() {
     if process::has_debugger() {
-        process::break_into_debugger();
+        lavascope_platform::break_into_debugger!();
     } else {
         static ONCE: Once = Once::new();
         ONCE.call_once(|| print(NO_DEBUGGER));

@@ -176,6 +176,7 @@ fn details(finding: &Finding) -> Value {
     json!({
         "message_id": Code(finding.code.clone().into()).message_id(),
         "fingerprint": finding.fingerprint,
+        "first_access": finding.first_access,
         "function": finding.function,
         "message": message,
         "places": places,

@@ -79,6 +79,11 @@ impl PendingCallFlags {
     }
 
     #[inline(always)]
+    fn is_stop_wanted(self) -> bool {
+        self.0 & PendingCallFlags::STOPS != 0
+    }
+
+    #[inline(always)]
     fn is_special(self) -> bool {
         self.0 & (PendingCallFlags::SKIPPED_BY_CALLBACK | PendingCallFlags::STOPS) != 0
     }
@@ -104,16 +109,16 @@ impl PendingCall {
         self.flags.is_skipped_by_callback()
     }
 
-    /// Stops in a debugger if a finding of the call demands it. Returns whether a callback skipped the call.
+    /// Whether a callback skipped the call, or a debugger stops before it.
     #[inline(always)]
-    pub(crate) fn stop_or_skip(self) -> bool {
-        if !self.flags.is_special() {
-            return false;
-        }
-        if self.flags.0 & PendingCallFlags::STOPS != 0 {
-            lavascope_break_here();
-        }
-        self.is_skipped_by_callback()
+    pub(crate) fn is_special(self) -> bool {
+        self.flags.is_special()
+    }
+
+    /// Whether a debugger stops before the driver sees the call.
+    #[inline(always)]
+    pub(crate) fn is_stop_wanted(self) -> bool {
+        self.flags.is_stop_wanted()
     }
 
     /// Reports to the application what its call led to. A callback may cancel the call.
@@ -299,8 +304,9 @@ pub(crate) unsafe fn forward_recorded<T: Structure, R: ReturnBits>(
     let (order, params) = (CommandOrdering::of(command), std::ptr::from_ref(params).cast());
     // SAFETY: the contract of this function: the call is passed on by `next`, below.
     let entered = unsafe { enter_by_tables(handles, wanted, command, order, params) };
-    // The commands that are intercepted by hand are never skipped.
-    entered.stop_or_skip();
+    if entered.is_stop_wanted() {
+        lavascope_break_here();
+    }
     let result = next();
     if command.desc().outputs.is_some() {
         // SAFETY: `entered` is of this call, on this thread. By the contract of this function `result` is what the call

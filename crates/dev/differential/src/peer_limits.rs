@@ -5,7 +5,7 @@ use lavascope_abi::{AccessFlags2 as A, PipelineStageFlags2 as S};
 use lavascope_scenario_live::{resolved_images, wants_one_sample};
 use lavascope_sim::programs::clear_unused_buffers;
 use lavascope_sync_ir::{
-    Access, Area, Barrier, Command, CommandBuffer, Dependency, DependencyTarget, HostStep, Program, RasterOrder,
+    Access, Area, Barrier, Command, CommandBuffer, CommandBufferId, Dependency, DependencyTarget, HostStep, Program, RasterOrder,
     RenderPass, Rendering, ResourceKind, SetEvent, StoreOp, SubpassDependency, SyncScope, WaitEvents,
 };
 
@@ -90,7 +90,8 @@ pub(crate) fn within_peer_limits(program: &Program) -> Program {
     made
 }
 
-/// Secondary command buffers that continue a render pass become part of it: the peer does not follow their draws.
+/// What secondary command buffers do with attachments becomes part of the render pass itself: the peer does not follow
+/// that. What their shaders access besides stays where it is.
 fn with_commands_of_secondaries(program: &Program) -> Program {
     let mut made = program.clone();
     for buffer in made.command_buffers.iter_mut().filter(|it| !it.is_secondary) {
@@ -100,11 +101,9 @@ fn with_commands_of_secondaries(program: &Program) -> Program {
             match &command {
                 Command::BeginRenderPass { .. } | Command::BeginRendering(_) => is_inside = true,
                 Command::EndRenderPass | Command::EndRendering => is_inside = false,
-                Command::Execute(_) if is_inside && experiment("secondary") => {}
                 Command::Execute(all) if is_inside => {
                     let executed = all.iter().map(|it| &program.command_buffers[it.0 as usize].commands);
-                    commands.extend(executed.flatten().cloned());
-                    continue;
+                    commands.extend(executed.flatten().filter_map(in_primary));
                 }
                 _ => {}
             }
@@ -112,7 +111,59 @@ fn with_commands_of_secondaries(program: &Program) -> Program {
         }
         buffer.commands = commands;
     }
+    for at in buffers_in_passes(program) {
+        let commands = &mut made.command_buffers[at.0 as usize].commands;
+        *commands = commands.drain(..).filter_map(|it| in_secondary(&it)).collect();
+    }
+    let empty: Vec<bool> = made.command_buffers.iter().map(|it| it.commands.is_empty()).collect();
+    for buffer in &mut made.command_buffers {
+        let is_empty = |it: &CommandBufferId| empty[it.0 as usize];
+        buffer.commands.retain_mut(|command| match command {
+            Command::Execute(all) => {
+                all.retain(|it| !is_empty(it));
+                !all.is_empty()
+            }
+            _ => true,
+        });
+    }
     clear_unused_buffers(made)
+}
+
+/// The secondary command buffers that continue a render pass.
+fn buffers_in_passes(program: &Program) -> Vec<CommandBufferId> {
+    let mut found = Vec::new();
+    for buffer in program.command_buffers.iter().filter(|it| !it.is_secondary) {
+        let mut is_inside = false;
+        for command in &buffer.commands {
+            match command {
+                Command::BeginRenderPass { .. } | Command::BeginRendering(_) => is_inside = true,
+                Command::EndRenderPass | Command::EndRendering => is_inside = false,
+                Command::Execute(all) if is_inside => found.extend_from_slice(all),
+                _ => {}
+            }
+        }
+    }
+    found
+}
+
+/// What of a command in a secondary command buffer stays there.
+fn in_secondary(command: &Command) -> Option<Command> {
+    let Command::Action(accesses) = command else { return None };
+    let kept: Vec<Access> = accesses.iter().filter(|it| !is_of_attachment(it)).cloned().collect();
+    (!kept.is_empty()).then_some(Command::Action(kept))
+}
+
+/// What of it becomes part of the primary one.
+fn in_primary(command: &Command) -> Option<Command> {
+    let Command::Action(accesses) = command else { return Some(command.clone()) };
+    let kept: Vec<Access> = accesses.iter().filter(|it| is_of_attachment(it)).cloned().collect();
+    (!kept.is_empty()).then_some(Command::Action(kept))
+}
+
+/// Color, depth and input attachments.
+fn is_of_attachment(access: &Access) -> bool {
+    let stages = S::COLOR_ATTACHMENT_OUTPUT.0 | S::EARLY_FRAGMENT_TESTS.0 | S::LATE_FRAGMENT_TESTS.0;
+    access.stage & stages != 0 || access.access == A::INPUT_ATTACHMENT_READ.0
 }
 
 /// What is resolved has several samples, and is not copied.

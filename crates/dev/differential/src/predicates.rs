@@ -35,7 +35,8 @@ pub(crate) const PREDICATES: &[KnownPredicate] = &[
     KnownPredicate { name: "read-in-a-pass", covers: is_read_in_pass },
     KnownPredicate { name: "chain-into-an-event", covers: is_chain_into_event },
     KnownPredicate { name: "store-behind-a-transition", covers: is_store_behind_transition },
-    KnownPredicate { name: "blending-reads", covers: is_blending_read },
+    KnownPredicate { name: "reads-of-attachments", covers: is_read_of_attachment },
+    KnownPredicate { name: "present-or-write", covers: is_present_or_write },
 ];
 
 /// The predicate that covers a disagreement.
@@ -111,13 +112,13 @@ fn is_chain_through_queue_and_host(program: &Program, disagreement: &LayerDisagr
     disagreement.kind != DisagreementKind::OnlyOurs && disagreement.peer.iter().all(is_ordered)
 }
 
-/// A wait for an event changes a layout: the peer compares that with what came before the event was set, and not with
-/// what came since.
+/// A wait for an event changes a layout: the peer compares that with the stages of each event by itself, and not with
+/// chains that lead there, other events of the wait, and what came since the event was set.
 fn is_transition_of_wait(_: &Program, disagreement: &LayerDisagreement) -> bool {
     let is_transition = |it: &ReportedHazard| it.access == "SYNC_IMAGE_LAYOUT_TRANSITION";
-    disagreement.kind == DisagreementKind::OnlyOurs
+    [DisagreementKind::OnlyOurs, DisagreementKind::OnlyPeer].contains(&disagreement.kind)
         && disagreement.at.function.starts_with("vkCmdWaitEvents")
-        && disagreement.ours.iter().all(is_transition)
+        && disagreement.ours.iter().chain(&disagreement.peer).all(is_transition)
 }
 
 /// The peer knows of no acquire before the first presentation of an image.
@@ -129,22 +130,17 @@ fn is_acquire_without_wait(_: &Program, disagreement: &LayerDisagreement) -> boo
     disagreement.kind == DisagreementKind::OnlyOurs && disagreement.ours.iter().all(is_acquire)
 }
 
-/// For the peer a presentation conflicts with the acquire before it, which only reads. Of a read behind that acquire it
-/// says that the presentation writes.
+/// For the peer a presentation conflicts with the acquire before it, which only reads.
 fn is_present_after_acquire(_: &Program, disagreement: &LayerDisagreement) -> bool {
     let is_acquire = |hazard: &&ReportedHazard| {
         let names = ["SYNC-HAZARD-PRESENT-AFTER-READ", "SYNC-HAZARD-WRITE-AFTER-READ"];
         names.contains(&hazard.code.as_str())
             && hazard.prior.as_ref().is_some_and(|it| it.function.starts_with("vkAcquire"))
     };
-    let is_same_read = |hazard: &ReportedHazard| {
-        let is_it = |it: &ReportedHazard| it.code == "SYNC-HAZARD-PRESENT-AFTER-READ" && it.prior == hazard.prior;
-        hazard.code == "SYNC-HAZARD-WRITE-AFTER-READ" && disagreement.ours.iter().any(is_it)
-    };
     [DisagreementKind::OnlyPeer, DisagreementKind::Code].contains(&disagreement.kind)
         && disagreement.at.function == "vkQueuePresentKHR"
         && disagreement.peer.iter().any(|it| is_acquire(&it))
-        && disagreement.peer.iter().all(|it| is_acquire(&it) || is_same_read(it))
+        && disagreement.peer.iter().all(|it| is_acquire(&it) || is_same_read_before_present(it, disagreement))
 }
 
 /// One transition comes before all subpasses that use a layout; for the peer each of them has its own.
@@ -314,11 +310,25 @@ fn is_store_behind_transition(_: &Program, disagreement: &LayerDisagreement) -> 
     disagreement.kind == DisagreementKind::OnlyPeer && disagreement.peer.iter().all(is_own)
 }
 
-/// Blending reads the attachment. For the peer it only writes.
-fn is_blending_read(_: &Program, disagreement: &LayerDisagreement) -> bool {
-    let is_blending =
-        |it: &ReportedHazard| it.access.contains("COLOR_ATTACHMENT_READ") && it.at.function.starts_with("vkCmdDraw");
-    disagreement.kind == DisagreementKind::OnlyOurs && disagreement.ours.iter().all(is_blending)
+/// Blending, and a test of depth or stencil that writes nothing, read an attachment. The peer knows of writes only.
+fn is_read_of_attachment(_: &Program, disagreement: &LayerDisagreement) -> bool {
+    let reads = ["COLOR_ATTACHMENT_READ", "DEPTH_STENCIL_ATTACHMENT_READ"];
+    let is_read = |hazard: &ReportedHazard| {
+        hazard.at.function.starts_with("vkCmdDraw") && reads.iter().any(|it| hazard.access.contains(it))
+    };
+    disagreement.kind == DisagreementKind::OnlyOurs && disagreement.ours.iter().all(is_read)
+}
+
+/// A presentation behind a read. For the peer a presentation writes once the image was presented before.
+fn is_present_or_write(_: &Program, disagreement: &LayerDisagreement) -> bool {
+    disagreement.kind == DisagreementKind::Code
+        && disagreement.at.function == "vkQueuePresentKHR"
+        && disagreement.peer.iter().all(|it| is_same_read_before_present(it, disagreement))
+}
+
+fn is_same_read_before_present(hazard: &ReportedHazard, disagreement: &LayerDisagreement) -> bool {
+    let is_it = |it: &ReportedHazard| it.code == "SYNC-HAZARD-PRESENT-AFTER-READ" && it.prior == hazard.prior;
+    hazard.code == "SYNC-HAZARD-WRITE-AFTER-READ" && disagreement.ours.iter().any(is_it)
 }
 
 /// The steps that submit the command buffer of a command.

@@ -7,6 +7,7 @@
 
 #![forbid(unsafe_code)]
 
+mod baseline;
 mod formats;
 mod from_diagnostic;
 mod merge;
@@ -14,10 +15,11 @@ mod model;
 mod report;
 mod words;
 
+pub use baseline::{Baseline, BaselineChange, BaselineEntry, BaselineError, Date, is_old_baseline};
 pub use formats::{Coloring, Detail, ReportFormat, TextOptions, render};
 pub use merge::MORE_SITES_MAX;
 pub use model::{
     Finding, FindingAccess, FindingFix, FindingObject, FindingOperation, FindingProperty, FindingSeverity, FindingSite,
     FixChange, FixEdit, FrameSpan, NeighborCommands, SourceLocation, Stack, StackFrame,
 };
-pub use report::{CodeDescription, FINDINGS_FORMAT, FINDINGS_VERSION, FindingsReport};
+pub use report::{CodeDescription, FINDINGS_FORMAT, FINDINGS_VERSION, FindingsReport, ReportNotice};

@@ -15,6 +15,7 @@ use crate::launch::capture_signal;
 use crate::launch::capture_signal::CaptureSignal;
 use crate::launch::child_program;
 use crate::launch::child_program::ProgramEnd;
+use crate::report::output::{ReportArguments, TextStream};
 use crate::report::run_summary;
 use crate::report::{LayerReport, ReportFolder};
 use crate::text::{self, Paint};
@@ -99,11 +100,15 @@ pub(crate) fn run(arguments: &CaptureArguments) -> anyhow::Result<CommandOutcome
         command.env("LAVASCOPE_SCREENSHOTS", std::path::absolute(&arguments.screenshots)?);
     }
     let end = child_program::run(&mut command)?;
-    let report = LayerReport::read(folder.path())?;
+    let mut report = LayerReport::read(folder.path())?;
     if let ProgramEnd::Signal(cause) = end {
         text::emit_stderr(&format!("lavascope: `{name}` was ended by {cause}\n"));
     }
-    text::emit_stderr(&run_summary::render(&report, &name, None, Paint::for_stderr()));
+    if report.processes.is_empty() {
+        text::emit_stderr(&run_summary::no_process_text(&name, Paint::for_stderr()));
+    }
+    let command = arguments.command.iter().map(|it| it.display().to_string()).collect();
+    ReportArguments::default().open(None, TextStream::Stderr)?.write(&mut report.document(command)?)?;
     let files = finish_files(&output, &report);
     print_files(arguments, &files)?;
     print_pictures(arguments, &report);

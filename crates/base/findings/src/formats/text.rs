@@ -2,7 +2,7 @@
 
 use anstyle::{AnsiColor, Style};
 
-use crate::words::{count, short_names, visible, width, wrap};
+use crate::words::{count, short_names, simple_function_name, visible, width, wrap};
 use crate::{Finding, FindingAccess, FindingFix, FindingSeverity, FindingsReport, FixChange, FixEdit, Stack};
 
 use super::snippet::{PlaceBlock, render_places};
@@ -316,7 +316,8 @@ impl FindingPage<'_> {
         let access = finding.accesses.first();
         let (place, around) = match (finding.location(), access) {
             (Some(source), _) => {
-                let function = source.function.as_ref().map_or(String::new(), |it| format!("  {}()", plain_name(it)));
+                let function =
+                    source.function.as_ref().map_or(String::new(), |it| format!("  {}()", simple_function_name(it)));
                 let column = source.column.filter(|_| finding.source.is_some());
                 let column = column.map_or(String::new(), |it| format!(":{it}"));
                 (format!("{}:{}{column}{function}", source.file, source.line), String::new())
@@ -528,11 +529,6 @@ fn place_line(function: &str, place: &str, stack: &Stack) -> String {
     }
 }
 
-/// A function without its parameters, which symbols of C++ have.
-fn plain_name(function: &str) -> &str {
-    function.split_once('(').map_or(function, |it| it.0)
-}
-
 /// The labels around a command, and the commands beside it.
 fn surroundings(access: &FindingAccess) -> String {
     let mut parts = Vec::new();
@@ -548,7 +544,7 @@ fn surroundings(access: &FindingAccess) -> String {
 fn caller_names(stack: &Stack) -> Vec<String> {
     let named = stack.source_frames().map(|source| {
         let file = source.file.rsplit('/').next().unwrap_or(&source.file);
-        let function = source.function.as_deref().map_or(String::new(), |it| format!("{} ", plain_name(it)));
+        let function = source.function.as_deref().map_or(String::new(), |it| format!("{} ", simple_function_name(it)));
         format!("{function}{file}:{}", source.line)
     });
     named.collect()

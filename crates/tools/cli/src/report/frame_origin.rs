@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use lavascope_findings::StackFrame;
+use lavascope_findings::{StackFrame, simple_function_name};
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum FrameOrigin {
@@ -98,15 +98,21 @@ fn origin_of_module(path: &str) -> FrameOrigin {
 /// Whether a function has the name of a Vulkan command or a part of it: `Commands::fill` of `vkCmdFillBuffer`.
 pub(crate) fn is_called_as(function: &str, command: &str) -> bool {
     const LETTERS_MIN: usize = 4;
-    let letters = |it: &str| -> String {
-        it.chars().filter(|it| it.is_ascii_alphabetic()).map(|it| it.to_ascii_lowercase()).collect()
-    };
-    // Without parameters, type parameters and the numbers of closures.
-    let path = function.split(['(', '<']).next().filter(|it| !it.is_empty()).unwrap_or(function);
-    let name = path.rsplit("::").find(|it| !it.starts_with('{')).unwrap_or(path);
-    let (name, command) = (letters(name), letters(command));
+    let (name, command) = (letters(&simple_function_name(function)), letters(command));
     let of_command = command.strip_prefix("vk").unwrap_or(&command);
     name.len() >= LETTERS_MIN && !of_command.is_empty() && (command.contains(&name) || name.contains(of_command))
+}
+
+/// Whether a function is named after a kind of operation: `memory_barrier`, `Commands::barriers`.
+pub(crate) fn is_about(function: &str, kind: &str) -> bool {
+    let (name, kind) = (letters(&simple_function_name(function)), letters(kind));
+    let name = name.trim_end_matches('s');
+    !kind.is_empty() && (name.starts_with(&kind) || name.ends_with(&kind))
+}
+
+/// Only the letters, all of them small.
+fn letters(text: &str) -> String {
+    text.chars().filter(|it| it.is_ascii_alphabetic()).map(|it| it.to_ascii_lowercase()).collect()
 }
 
 #[cfg(test)]
@@ -127,7 +133,7 @@ mod tests {
     #[test]
     fn wrappers_are_called_as_their_command() {
         for (function, command) in [
-            ("samples::common::commands::Gpu::fill", "vkCmdFillBuffer"),
+            ("samples::common::commands::<impl samples::Gpu>::fill", "vkCmdFillBuffer"),
             ("CommandBuffer::drawIndexed(unsigned int)", "vkCmdDrawIndexed"),
             ("gfx::my_vkCmdDispatch", "vkCmdDispatch"),
             ("gfx::barrier::{closure#0}", "vkCmdPipelineBarrier2"),
@@ -144,6 +150,8 @@ mod tests {
         ] {
             assert!(!is_called_as(function, command), "{function} {command}");
         }
+        assert!(is_about("gpu::memory_barrier", "barrier") && is_about("Commands::barriers(int)", "barrier"));
+        assert!(!is_about("record", "barrier") && !is_about("record", ""));
     }
 
     #[test]

@@ -12,7 +12,7 @@ use lavascope_platform::pages::page_size;
 use object::read::ReadCache;
 use object::{Object, ObjectSegment};
 
-use crate::report::frame_origin::{FrameOrigin, frame_origin, is_called_as};
+use crate::report::frame_origin::{FrameOrigin, frame_origin, is_about, is_called_as};
 use crate::report::source_lines::SourceLines;
 
 /// The modules that were read; none for those that cannot be read.
@@ -87,8 +87,12 @@ impl Symbols {
             // Without debug information there may still be a table of functions.
             let function = loader.find_symbol(address).or(frame.symbol.as_deref());
             let symbol = function.map(demangled);
-            match frames.first_mut() {
-                Some(first) => first.symbol = symbol,
+            // Functions that were inlined come first, and have no name there.
+            match frames.last_mut() {
+                Some(outermost) => {
+                    outermost.source.iter_mut().for_each(|it| it.function = symbol.clone());
+                    outermost.symbol = symbol;
+                }
                 None => frames.push(StackFrame { symbol, ..frame }),
             }
         }
@@ -99,21 +103,28 @@ impl Symbols {
 /// Marks the functions that only pass a command on. A report shows who calls them.
 fn mark_wrappers(finding: &mut Finding) {
     let accesses = finding.accesses.iter_mut().map(|it| (&it.function, &mut it.stack));
-    let operations = finding.operations.iter_mut().map(|it| (&it.function, &mut it.stack));
-    let changes = finding.fixes.iter_mut().flat_map(|it| &mut it.changes).map(|it| (&it.target, &mut it.stack));
     let sites = finding.more_sites.iter_mut().map(|it| (&it.function, &mut it.stack));
-    for (command, stack) in accesses.chain(operations).chain(changes).chain(sites) {
+    for (command, stack) in accesses.chain(sites) {
+        mark_wrappers_of(stack, |name| is_called_as(name, command));
+    }
+    for operation in &mut finding.operations {
+        let is_wrapper = |name: &str| is_called_as(name, &operation.function) || is_about(name, &operation.kind);
+        mark_wrappers_of(&mut operation.stack, is_wrapper);
+    }
+    for change in finding.fixes.iter_mut().flat_map(|it| &mut it.changes) {
         // What is inserted is before a command; what is changed is called by its kind: `the barrier`.
-        let command = command.trim_start_matches("before ").trim_start_matches("the ");
-        let is_own = |it: &&mut StackFrame| it.library.is_none();
-        let wrappers = stack.frames.iter_mut().filter(is_own).take_while(|it| is_wrapper(it, command));
-        wrappers.for_each(|it| it.is_wrapper = true);
+        let is_wrapper = |name: &str| match change.target.strip_prefix("before ") {
+            Some(command) => is_called_as(name, command),
+            None => is_about(name, change.target.trim_start_matches("the ")),
+        };
+        mark_wrappers_of(&mut change.stack, is_wrapper);
     }
 }
 
-fn is_wrapper(frame: &StackFrame, command: &str) -> bool {
-    let name = frame.source.as_ref().and_then(|it| it.function.as_deref()).or(frame.symbol.as_deref());
-    name.is_some_and(|it| is_called_as(it, command))
+fn mark_wrappers_of(stack: &mut Stack, is_wrapper: impl Fn(&str) -> bool) {
+    let name = |it: &StackFrame| it.source.as_ref().and_then(|it| it.function.clone()).or(it.symbol.clone());
+    let own = stack.frames.iter_mut().filter(|it| it.library.is_none());
+    own.take_while(|it| name(it).is_some_and(|it| is_wrapper(&it))).for_each(|it| it.is_wrapper = true);
 }
 
 /// A function, and the line where it calls the one before it.

@@ -19,7 +19,7 @@ use commands::doctor::probe_command;
 use commands::replay::worker;
 use commands::{
     CommandOutcome, api, capture, check, doctor, env, explain, info, instrument, layer, package_files, print, replay,
-    run, trim,
+    report as report_command, run, trim,
 };
 
 /// Checking a trace asks for memory millions of times; this allocator makes all of it a tenth faster. Sanitizers cannot see into
@@ -60,6 +60,7 @@ enum CliCommand {
     Instrument(instrument::InstrumentArguments),
     Print(print::PrintArguments),
     Replay(replay::ReplayArguments),
+    Report(report_command::ReportCommandArguments),
     Run(run::RunArguments),
     Trim(trim::TrimArguments),
     Env(env::EnvArguments),
@@ -97,6 +98,7 @@ fn run(command: CliCommand) -> anyhow::Result<CommandOutcome> {
         CliCommand::Instrument(arguments) => instrument::run(&arguments),
         CliCommand::Print(arguments) => print::run(&arguments),
         CliCommand::Replay(arguments) => replay::run(&arguments),
+        CliCommand::Report(arguments) => report_command::run(&arguments),
         CliCommand::Run(arguments) => run::run(&arguments),
         CliCommand::Trim(arguments) => trim::run(&arguments),
         CliCommand::Env(arguments) => env::run(&arguments),

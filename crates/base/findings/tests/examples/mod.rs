@@ -2,8 +2,8 @@
 
 use lavascope_findings::{
     CodeDescription, Finding, FindingAccess, FindingFix, FindingObject, FindingOperation, FindingProperty,
-    FindingSeverity, FindingSite, FindingsReport, FixChange, FixEdit, FrameSpan, NeighborCommands, SourceLocation,
-    Stack, StackFrame,
+    FindingSeverity, FindingSite, FindingsReport, FixChange, FixEdit, FrameSpan, NeighborCommands, ReportNotice,
+    SourceLocation, Stack, StackFrame,
 };
 
 const COPY: &str = "VK_PIPELINE_STAGE_2_COPY_BIT";
@@ -19,6 +19,18 @@ pub(crate) fn report() -> FindingsReport {
         lavascope: "0.1.0".to_owned(),
         command: ["lavascope", "run", "--", "./plasma"].map(str::to_owned).to_vec(),
         findings: vec![with_source(), without_source(), shader_fault(), insertion(), hostile_names(), known],
+        ignored: 2,
+        notices: vec![
+            ReportNotice::new(
+                FindingSeverity::Error,
+                "vkQueueSubmit() returned VK_ERROR_DEVICE_LOST\nframe 7 was the last",
+            ),
+            ReportNotice::new(
+                FindingSeverity::Warning,
+                "not checked, so that hazards may be missed: sparse memory (3 times)",
+            ),
+            ReportNotice::new(FindingSeverity::Info, "threads of plasma waited 1 time for the validation, 5 ms in all"),
+        ],
         codes: vec![code("SYNC-HAZARD-READ-AFTER-WRITE", "RAW"), code("SYNC-HAZARD-WRITE-AFTER-READ", "WAR")],
         ..FindingsReport::default()
     }
@@ -44,7 +56,12 @@ fn source(file: &str, line: u32, function: &str, text: &str) -> SourceLocation {
 }
 
 fn frame(source: SourceLocation) -> StackFrame {
-    StackFrame { module: Some("/opt/plasma/plasma".to_owned()), offset: 0x1234, symbol: None, source: Some(source) }
+    StackFrame {
+        module: Some("/opt/plasma/plasma".to_owned()),
+        offset: 0x1234,
+        source: Some(source),
+        ..StackFrame::default()
+    }
 }
 
 /// A call in `record`, which `main` calls.
@@ -255,6 +272,7 @@ fn hostile_names() -> Finding {
         title: format!("vkCmdFillBuffer writes {name}"),
         accesses: vec![access],
         fingerprint: "9999aaaabbbbcccc".to_owned(),
+        library: Some("libfill".to_owned()),
         occurrences: 1,
         ..Finding::default()
     }

@@ -102,7 +102,7 @@ fn raw_stack(number: u32) -> Stack {
         module: it.module.as_deref().map(str::to_owned),
         offset: it.offset,
         symbol: it.symbol,
-        source: None,
+        ..StackFrame::default()
     };
     Stack { frames: backtrace::frames(number).into_iter().map(frame).collect() }
 }

@@ -16,9 +16,9 @@ use crate::launch::capture_signal::CaptureSignal;
 use crate::launch::child_program;
 use crate::launch::child_program::ProgramEnd;
 use crate::launch::missing_instance;
-use crate::report::run_summary;
+use crate::report::output::{ReportArguments, TextStream};
 use crate::report::{LayerReport, ReportFolder};
-use crate::text::{self, Paint};
+use crate::text;
 use crate::trace::trace_file;
 use crate::trace::trace_file::TraceFile;
 
@@ -103,14 +103,15 @@ pub(crate) fn run(arguments: &CaptureArguments) -> anyhow::Result<CommandOutcome
         command.env("LAVASCOPE_SCREENSHOTS", std::path::absolute(&arguments.screenshots)?);
     }
     let end = child_program::run(&mut command)?;
-    let report = LayerReport::read(folder.path())?;
+    let mut report = LayerReport::read(folder.path())?;
     if let ProgramEnd::Signal(cause) = end {
         text::emit_stderr(&format!("lavascope: `{name}` was ended by {cause}\n"));
     }
     if report.processes.is_empty() {
         text::emit_stderr(&missing_instance::explain(program, &setup));
     }
-    text::emit_stderr(&run_summary::render(&report, None, Paint::for_stderr()));
+    let command = arguments.command.iter().map(|it| it.display().to_string()).collect();
+    ReportArguments::default().open(None, TextStream::Stderr)?.write(&mut report.document(command)?)?;
     let files = finish_files(&output, &report);
     print_files(arguments, &files)?;
     print_pictures(arguments, &report);

@@ -1,6 +1,6 @@
 //! What `run` says at its end about what was checked.
 
-use lavascope_findings::Coverage;
+use lavascope_findings::{Coverage, FindingsReport};
 
 use crate::report::{LayerReport, Process};
 
@@ -14,11 +14,10 @@ pub(crate) fn of_processes(processes: &[Process]) -> Option<Coverage> {
 }
 
 /// The last line of a run, if something ran: what was checked, how much, and what was not.
-pub(crate) fn summary_line(report: &LayerReport) -> Option<String> {
-    let coverage = report.coverage.as_ref()?;
-    let has_suppressed =
-        report.findings.iter().any(|it| it.is_known) || report.processes.iter().any(|it| !it.ignored.is_empty());
-    let verdict = match has_problems(report) || !coverage.has_checks() {
+pub(crate) fn summary_line(document: &FindingsReport, has_problems: bool) -> Option<String> {
+    let coverage = document.coverage.as_ref()?;
+    let has_suppressed = document.ignored > 0 || document.findings.iter().any(|it| it.is_known);
+    let verdict = match has_problems || !coverage.has_checks() {
         true => "",
         false if has_suppressed => ": no other problems found",
         false => ": no problems found",
@@ -29,14 +28,14 @@ pub(crate) fn summary_line(report: &LayerReport) -> Option<String> {
 }
 
 /// Whether a user has something to look at.
-pub(crate) fn has_problems(report: &LayerReport) -> bool {
-    report.findings.iter().any(|it| !it.is_known)
+pub(crate) fn has_problems(report: &LayerReport, document: &FindingsReport) -> bool {
+    document.findings.iter().any(|it| !it.is_known)
         || report.processes.iter().any(|it| !it.lost_devices.is_empty() || !it.bugs.is_empty())
 }
 
 /// Why the coverage is smaller than wanted, in one line; none if it is large enough.
-pub(crate) fn shortfall_line(report: &LayerReport, wanted: f64) -> Option<String> {
-    let coverage = report.coverage.clone().unwrap_or_default();
+pub(crate) fn shortfall_line(document: &FindingsReport, wanted: f64) -> Option<String> {
+    let coverage = document.coverage.clone().unwrap_or_default();
     let shortfall = coverage.shortfall(wanted)?;
     // Never rounded up to what is wanted.
     let percent = (shortfall.percent * 100.0).floor() / 100.0;

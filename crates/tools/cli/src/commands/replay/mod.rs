@@ -12,7 +12,7 @@ use std::ops::Range;
 use std::path::PathBuf;
 use std::process::Command;
 
-use anyhow::Context;
+use anyhow::{Context, ensure};
 use lavascope_replay::PausePoint;
 
 use super::CommandOutcome;
@@ -20,9 +20,9 @@ use crate::launch::child_program;
 use crate::launch::child_program::ProgramEnd;
 use crate::launch::layer_manifest::LayerName;
 use crate::launch::{layer_manifest, null_driver};
-use crate::report::run_summary;
+use crate::report::output::{ReportArguments, TextStream};
 use crate::report::{LayerReport, ReportFolder};
-use crate::text::{self, Paint};
+use crate::text;
 
 /// The hidden command of the child process. Its argument is the JSON of the parsed arguments,
 /// because parsing them again would add to the measured memory of the replay.
@@ -104,6 +104,9 @@ pub(crate) struct ReplayArguments {
     /// Find faults of the program while it is performed
     #[arg(long, value_name = "WHAT")]
     validate: Option<Validation>,
+    #[command(flatten)]
+    #[serde(skip)]
+    report: ReportArguments,
     /// Record what is performed into a file
     #[arg(long, value_name = "FILE")]
     #[serde(with = "any_paths")]
@@ -210,6 +213,8 @@ pub(crate) fn run(arguments: &ReplayArguments) -> anyhow::Result<CommandOutcome>
     if arguments.null {
         command.envs(null_driver::variables()?);
     }
+    let outputs = arguments.report.open(None, TextStream::Stderr)?;
+    ensure!(arguments.validate.is_some() || !outputs.has_requests(), "--format needs --validate");
     let folder = ReportFolder::new()?;
     let has_layer = arguments.validate.is_some() || arguments.recapture.is_some();
     if has_layer {
@@ -233,9 +238,17 @@ pub(crate) fn run(arguments: &ReplayArguments) -> anyhow::Result<CommandOutcome>
     let end = child_program::run(&mut command)?;
     let mut has_findings = false;
     if has_layer {
-        let report = LayerReport::read(folder.path())?;
-        text::emit_stderr(&run_summary::render(&report, None, Paint::for_stderr()));
-        has_findings = arguments.validate.is_some() && report.processes.iter().any(|it| !it.findings.is_empty());
+        let mut report = LayerReport::read(folder.path())?;
+        if report.processes.is_empty() {
+            text::emit_stderr(
+                "lavascope: the replay created no Vulkan instance under the layer; nothing was checked\n",
+            );
+        }
+        let file = arguments.file.display().to_string();
+        let mut document = report.document(vec!["replay".to_owned(), file.clone()])?;
+        document.findings.iter_mut().for_each(|it| it.file = Some(file.clone()));
+        outputs.write(&mut document)?;
+        has_findings = arguments.validate.is_some() && !document.findings.is_empty();
     }
     Ok(match end {
         ProgramEnd::Exit(0) if has_findings => CommandOutcome::Findings,

@@ -20,10 +20,10 @@ mod text;
 pub use baseline::{Baseline, BaselineError};
 pub use diagnostic::{
     AccessText, CallStack, Code, CommandNeighbors, DebugLabels, Diagnostic, DiagnosticLocation, DiagnosticObject,
-    DiagnosticOperation, Fix, FixChange, FixEdit, Property, Severity, TITLE_MAX, shortened,
+    DiagnosticOperation, DiagnosticSite, Fix, FixChange, FixEdit, FrameRange, Property, Severity, TITLE_MAX, shortened,
 };
 pub use first_access::FirstAccessKey;
 pub use group::group_by_cause;
 pub use identity::DiagnosticIdentity;
 pub use ignore::IgnoreRule;
-pub use text::render_text;
+pub use text::{ordinal_word, render_text, short_names};

@@ -7,6 +7,7 @@
 
 #![forbid(unsafe_code)]
 
+mod coverage;
 mod formats;
 mod from_diagnostic;
 mod merge;
@@ -14,6 +15,7 @@ mod model;
 mod report;
 mod words;
 
+pub use coverage::{CheckState, CheckedCount, Coverage, CoverageShortfall, UncheckedCount};
 pub use formats::{Coloring, Detail, ReportFormat, TextOptions, render};
 pub use merge::MORE_SITES_MAX;
 pub use model::{

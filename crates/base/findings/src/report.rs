@@ -28,6 +28,9 @@ pub struct FindingsReport {
     pub findings: Vec<Finding>,
     /// Findings that rules of `--ignore` keep away.
     pub ignored: u64,
+    /// What was checked and what was not; none of a check of a trace.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub coverage: Option<crate::Coverage>,
     /// What the codes of the findings mean. `lavascope explain` has the same.
     #[serde(skip)]
     pub codes: Vec<CodeDescription>,
@@ -55,6 +58,7 @@ impl Default for FindingsReport {
             command: Vec::new(),
             findings: Vec::new(),
             ignored: 0,
+            coverage: None,
             codes: Vec::new(),
         }
     }

@@ -50,7 +50,6 @@ pub(crate) const FOREIGN_WORDS: &[(&str, &[&str])] = &[
     (
         "disables",
         &[
-            "VK_VALIDATION_FEATURE_DISABLE_ALL_EXT",
             "VK_VALIDATION_FEATURE_DISABLE_SHADERS_EXT",
             "VK_VALIDATION_FEATURE_DISABLE_THREAD_SAFETY_EXT",
             "VK_VALIDATION_FEATURE_DISABLE_API_PARAMETERS_EXT",
@@ -133,17 +132,18 @@ use Alias::{Key, Word};
 
 settings! {
     sync: bool {
-        kind: SettingKind::Flag, default: "off", exists: true,
-        help: "Find synchronization hazards.",
+        kind: SettingKind::Flag, default: "on", exists: true,
+        help: "Find synchronization hazards; with `capture`, only if this setting is set.",
         aliases: [
             Key("validate_sync"),
             Word("enables", "VK_VALIDATION_FEATURE_ENABLE_SYNCHRONIZATION_VALIDATION_EXT", "on"),
             Word("enables", "VK_VALIDATION_FEATURE_ENABLE_SYNCHRONIZATION_VALIDATION", "on"),
+            Word("disables", "VK_VALIDATION_FEATURE_DISABLE_ALL_EXT", "off"),
         ],
     }
     sync_mode: SyncMode {
         kind: SettingKind::Choice(SyncMode::WORDS), default: "inline", exists: true,
-        help: "Where hazards are looked for: inside of each call, or on a thread of the layer's own.",
+        help: "Where calls are checked: inside of each call, or on a thread of the layer; `lavascope run` sets `async`.",
         aliases: [],
     }
     sync_stream_mib: u64 {

@@ -14,7 +14,6 @@ use rustc_hash::FxHashMap;
 use crate::device::{RecordedFindings, ValidatedDevice};
 use crate::findings::causes::CauseRegistry;
 use crate::findings::diagnostic_builder::DiagnosticBuilder;
-use crate::findings::names::diagnostic_resource;
 use crate::recording::call_sequence::{BegunRecording, CallSequenceCache, DeviceCommandBuffer};
 use crate::recording::command_buffer::{CommandCall, LabelsAtEnd};
 use crate::recording::host_polls::{HostPoll, OpenPolls};
@@ -47,6 +46,31 @@ pub(crate) struct ValidatedDevices {
     pub(crate) needs_recheck: bool,
     /// How often engines had no addresses for a resource, by reason.
     pub(crate) unplaced: BTreeMap<Untracked, u64>,
+    /// What was checked, without the submissions of devices that still exist.
+    past_work: CheckedWork,
+}
+
+/// How much of the work of devices was seen and checked.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct CheckedWork {
+    /// Accesses of draws, dispatches, copies and other actions, each time they are recorded.
+    pub accesses: u64,
+    /// Submissions that were checked against those before them.
+    pub submits: u64,
+    /// Submissions that wait for a semaphore that nothing signals: they were not checked.
+    pub blocked_submits: u64,
+    /// Submissions that were not checked because submissions are not checked at all.
+    pub skipped_submits: u64,
+}
+
+impl CheckedWork {
+    fn add_device(&mut self, device: &ValidatedDevice) {
+        let mut blocked = device.engine.blocked_submissions();
+        blocked.sort_unstable();
+        blocked.dedup();
+        self.blocked_submits += blocked.len() as u64;
+        self.submits += device.submits.saturating_sub(blocked.len() as u64);
+    }
 }
 
 impl ValidatedDevices {
@@ -136,6 +160,13 @@ impl ValidatedDevices {
         self.devices.values_mut().for_each(ValidatedDevice::check_when_executed);
     }
 
+    /// How much was seen and checked so far.
+    pub(crate) fn checked_work(&self) -> CheckedWork {
+        let mut work = self.past_work;
+        self.devices.values().for_each(|it| work.add_device(it));
+        work
+    }
+
     /// Number of commands that repeated the previous recording.
     #[cfg(test)]
     pub(crate) fn repeated(&self) -> usize {
@@ -177,11 +208,15 @@ impl ValidatedDevices {
         let all: Vec<ObjectId> = self.devices.iter().filter(|it| it.1.feedback.is_some()).map(|it| *it.0).collect();
         all.into_iter().for_each(|it| self.report_all_held(it));
         self.devices.values_mut().any(|it| it.undo_steps(source));
+        self.causes.shared_fixes.clear();
     }
 
     /// The calls of the previous recording came again. Returns whether the command buffer then is the same.
     pub(crate) fn repeat_all(&mut self, place: DeviceCommandBuffer) -> bool {
-        let is_same = self.devices.get_mut(&place.device).is_some_and(|it| it.repeat_all(place.id));
+        let device = self.devices.get_mut(&place.device);
+        let accesses = device.and_then(|it| it.repeat_all(place.id).then(|| it.access_count(place.id)));
+        let is_same = accesses.is_some();
+        self.past_work.accesses += accesses.unwrap_or(0) as u64;
         self.is_end_skipped = is_same;
         is_same
     }
@@ -229,8 +264,8 @@ impl ValidatedDevices {
         };
         resources.sort_unstable();
         resources.dedup();
-        for resource in resources.iter().filter_map(|it| device.objects.resources.get(it)) {
-            watched.compare(&call, &diagnostic_resource(resource, object_names), object_names);
+        for resource in resources {
+            watched.compare(&call, &device.objects.diagnostic_resource(resource, object_names), object_names);
         }
     }
 
@@ -267,6 +302,9 @@ impl Listener for ValidatedDevices {
             Some(device) => self.needs_recheck |= device.engine.finish_quick_check(),
             None => self.report_blocked(at.device),
         }
+        if let Some(device) = self.devices.get(&at.device) {
+            self.past_work.add_device(device);
+        }
         for object in self.devices.remove(&at.device).iter().flat_map(|it| it.objects.all()) {
             self.counts.remove(object.raw());
             self.closed_labels.remove(&object);
@@ -283,7 +321,8 @@ impl Listener for ValidatedDevices {
 
     fn resource(&mut self, at: DeviceCall, id: ResourceId, object: ObjectId, resource: &Resource) {
         if let Some(validated_device) = self.device_at(at) {
-            validated_device.add_resource(id, object, resource);
+            let is_swapchain_image = at.source.command == ApiCommand::GetSwapchainImagesKHR;
+            validated_device.add_resource(id, object, resource, is_swapchain_image);
             self.count_unplaced(at);
         }
     }
@@ -344,6 +383,7 @@ impl Listener for ValidatedDevices {
     }
 
     fn action(&mut self, at: &DeviceCall, id: CommandBufferId, accesses: &[Access]) {
+        self.past_work.accesses += accesses.len() as u64;
         if self.watched.is_some() {
             self.watch(at, Some(id), accesses.iter().map(|it| it.resource).collect());
         }
@@ -389,8 +429,10 @@ impl Listener for ValidatedDevices {
         if !self.devices.contains_key(&at.device) {
             return;
         }
+        let is_presentation = matches!(step, HostStep::Present { .. });
         // A destroyed object is removed even if submissions are not checked.
         if !self.checks_submissions && !matches!(step, HostStep::Destroy(_)) {
+            self.past_work.skipped_submits += u64::from(matches!(step, HostStep::Submit { .. }));
             return;
         }
         if self.watched.is_some() {
@@ -415,6 +457,10 @@ impl Listener for ValidatedDevices {
         teller.report_hazards(&hazards, &mut self.causes);
         teller.report_faults(&found.faults, &mut self.causes);
         teller.report_races(&races, &mut self.causes);
+        if is_presentation {
+            device.frames += 1;
+            self.causes.count_presentation();
+        }
         device.forgotten_objects.drain(..).for_each(|it| self.object_names.remove(it));
         self.count_unplaced(at);
         self.decide_submissions(at.device);

@@ -5,7 +5,7 @@ use lavascope_diag::{Diagnostic, FirstAccessKey};
 use lavascope_record::{HostWrite, Record, RecordPhase, from_trusted};
 use lavascope_state::{CallSource, SpirvReflection, Tracker, Untracked};
 
-use crate::devices::{RecordingCall, ValidatedDevices, is_recorded, recording_call};
+use crate::devices::{CheckedWork, RecordingCall, ValidatedDevices, is_recorded, recording_call};
 use crate::feedback::touched::CommandBufferFeedback;
 use crate::findings::causes::{CutExplanations, ValidatorFinding};
 use crate::recording::call_sequence::{CallContext, NextCall, SequenceEnd};
@@ -247,6 +247,11 @@ impl Validator {
     /// How many findings have less than a whole explanation.
     pub fn cut_explanations(&self) -> CutExplanations {
         self.tracker.listener.causes.cut_explanations()
+    }
+
+    /// How much of the application's work was seen and checked so far.
+    pub fn checked_work(&self) -> CheckedWork {
+        self.tracker.listener.checked_work()
     }
 
     /// Calls and features that were not understood so far, and how often.

@@ -6,14 +6,14 @@
 
 use lavascope_abi::{Command, Result};
 
-/// What a command means for the order of threads.
+/// How a command is ordered with the commands of other threads.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct CommandOrdering {
     /// A local barrier before the call.
     pub(crate) has_local_barrier: bool,
     pub(crate) push_barrier: PushBarrier,
-    /// An exception of the specification: others may use what is externally synchronized meanwhile, so the call does
-    /// not order them. It may wait for what they do.
+    /// An exception in the specification: other threads may use the externally synchronized object meanwhile, so the
+    /// call does not order them. It may wait for them.
     pub(crate) is_shared: bool,
     /// See [`CommandOrdering::has_call_stack`].
     pub(crate) has_call_stack: bool,
@@ -45,7 +45,7 @@ impl CommandOrdering {
             C::ResetGpaSessionAMD => (true, PushBarrier::Never),
             // The host writes what the device may read.
             C::CopyMemoryToImage => (true, PushBarrier::Never),
-            // The host lets the device go on.
+            // The host allows the device to continue.
             C::SignalSemaphore | C::SetEvent => (true, PushBarrier::Never),
             C::QueuePresentKHR => (true, PushBarrier::Always),
             C::ResetDescriptorPool | C::ResetQueryPool | C::ResetCommandPool => (true, PushBarrier::Success),
@@ -141,7 +141,8 @@ const fn has_prefix(name: &[u8], prefixes: &[&str]) -> bool {
     false
 }
 
-/// Whether the application is told what was found when such a call returns: submissions, presentations and waits.
+/// Whether the layer delivers messages to the application when such a call returns: submissions, presentations and
+/// waits.
 pub(crate) const fn delivers_messages(command: Command) -> bool {
     use Command as C;
     matches!(
@@ -177,7 +178,7 @@ const fn starts_with(name: &[u8], prefix: &[u8]) -> bool {
 }
 
 impl PushBarrier {
-    /// Whether a call that returned `result` asks for a push barrier. `has_progressed` looks at a counter.
+    /// Whether a call that returned `result` asks for a push barrier. `has_progressed` reads a counter.
     pub(crate) fn is_due(self, result: u64, has_progressed: impl FnOnce() -> bool) -> bool {
         let result = Result(result as u32 as i32);
         match self {

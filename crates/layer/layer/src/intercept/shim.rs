@@ -1,4 +1,4 @@
-//! What the generated shims call: the way on, and what happens around a call.
+//! The functions that the generated shims call.
 
 use lavascope_abi::{Bool32, FnPtr, Result};
 
@@ -19,7 +19,7 @@ pub(crate) trait ReturnBits: Sized + Default {
         false
     }
 
-    /// What a call returns that the application did not let reach the driver.
+    /// The result of a call that a messenger callback cancelled.
     fn skipped_result() -> Self {
         Self::default()
     }

@@ -13,6 +13,7 @@ use std::time::{Duration, Instant};
 
 use lavascope_abi::{Command, ObjectId, cast};
 use lavascope_diag::{Diagnostic, FirstAccessKey};
+use lavascope_findings::UncheckedCount;
 use lavascope_record::encoding::HEADER_SIZE;
 use lavascope_record::{HostWrite, Record, RecordPhase, from_trusted};
 use lavascope_settings::{MessageSeverity, Settings, SyncMode};
@@ -23,6 +24,8 @@ use crate::backtrace::StackReader;
 use crate::intercept::handle_table::HandleTable;
 use crate::process::catch_panic::catch_panic;
 use crate::process::process_state::PROCESS_STATE;
+use crate::report::coverage;
+use crate::report::coverage::ValidatedWork;
 use crate::report::debugger;
 use crate::report::inline_validation;
 use crate::report::messages::{Delivery, Messages, OutgoingMessage};
@@ -227,6 +230,10 @@ pub(crate) struct Validation {
     ignored_reported: u64,
     /// What the report was told of explanations that were cut.
     cut_reported: Vec<String>,
+    calls: u64,
+    /// The coverage is reported again after so many submissions.
+    next_coverage: u64,
+    submits: u64,
 }
 
 /// A cause as one instance reports it; another instance may have other settings.
@@ -291,6 +298,9 @@ impl Validation {
             log: None,
             ignored_reported: 0,
             cut_reported: Vec::new(),
+            calls: 0,
+            next_coverage: 1,
+            submits: 0,
         }
     }
 
@@ -325,10 +335,16 @@ impl Validation {
             return None;
         };
         if record.phase() == RecordPhase::Enter {
+            self.calls += 1;
+            self.submits += u64::from(is_submission(record.command()));
             let stack = self.stacks.take(thread, record.command(), record.call_number());
             self.validator.set_call_stack(stack);
         }
         self.validator.record(thread, record);
+        if self.submits >= self.next_coverage {
+            self.next_coverage = 2 * self.submits;
+            self.report_coverage();
+        }
         let now = if self.validator.has_found() { self.report_all() } else { None };
         if record.command() == Command::DestroyDevice && record.phase() == RecordPhase::Enter {
             mark_device_finished(record);
@@ -398,8 +414,26 @@ impl Validation {
         (!inbox.messages.is_above_limit(cause.count)).then_some(PendingMessage { inbox, rendered: told, stops })
     }
 
+    /// Writes to the report what was checked so far.
+    #[cold]
+    fn report_coverage(&self) {
+        if !report_file::is_open() {
+            return;
+        }
+        let mut unsupported: Vec<UncheckedCount> = Vec::new();
+        for (what, count) in self.validator.unsupported() {
+            match unsupported.iter_mut().find(|it| it.reason == what.reason) {
+                Some(own) => own.count += count,
+                None => unsupported.push(UncheckedCount { reason: what.reason.to_owned(), count }),
+            }
+        }
+        let work = self.validator.checked_work();
+        coverage::set_validated(self.mode, ValidatedWork { calls: self.calls, work, unsupported });
+    }
+
     /// Writes the number of new findings of each cause to the report.
     pub(crate) fn report_counts(&mut self) {
+        self.report_coverage();
         let diagnostics = self.validator.diagnostics();
         for cause in self.causes.iter_mut().filter(|it| it.rendered.ignored_by.is_none()) {
             let (diagnostic, more) = (&diagnostics[cause.diagnostic_index], cause.count - cause.reported);
@@ -479,6 +513,11 @@ impl Validation {
             log.log_plain(&format!("findings of this run:{text}"));
         }
     }
+}
+
+/// Whether a command submits command buffers.
+fn is_submission(command: Command) -> bool {
+    matches!(command, Command::QueueSubmit | Command::QueueSubmit2)
 }
 
 /// Number of findings and causes that each rule filtered.

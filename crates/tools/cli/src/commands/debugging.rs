@@ -15,10 +15,10 @@ pub(crate) struct DebuggingOptions {
     #[arg(long, value_name = "WHICH", num_args = 0..=1, require_equals = true, default_missing_value = "full")]
     backtrace: Option<BacktraceDetail>,
     /// Stop in a debugger at the call that completes a hazard; implies --inline
-    #[arg(long = "break", conflicts_with = "off_thread")]
+    #[arg(long = "break", conflicts_with_all = ["off_thread", "no_sync"])]
     break_on_hazard: bool,
     /// Stop in a debugger at the earlier access of this finding of another run; implies --inline
-    #[arg(long, value_name = "FINGERPRINT", value_parser = fingerprint, conflicts_with = "off_thread")]
+    #[arg(long, value_name = "FINGERPRINT", value_parser = fingerprint, conflicts_with_all = ["off_thread", "no_sync"])]
     break_first: Vec<String>,
 }
 

@@ -5,6 +5,7 @@
 //! newer layer and are passed over; `stats` counts everything so far, so the last one of a process holds.
 
 pub(crate) mod baseline;
+pub(crate) mod coverage;
 pub(crate) mod run_summary;
 pub(crate) mod symbols;
 
@@ -18,7 +19,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
 use lavascope_diag::{Code, DiagnosticIdentity};
-use lavascope_findings::{Finding, FindingSeverity};
+use lavascope_findings::{Coverage, Finding, FindingSeverity};
 use lavascope_platform::files;
 
 use crate::report::baseline::BaselineFile;
@@ -32,6 +33,8 @@ pub(crate) struct LayerReport {
     pub(crate) processes: Vec<Process>,
     /// Known by the baseline, but not found; each with the lines that it is known by.
     pub(crate) gone: Vec<MissingFinding>,
+    /// Of all processes; none if the layer reports none.
+    pub(crate) coverage: Option<Coverage>,
 }
 
 /// A finding that did not occur.
@@ -78,6 +81,8 @@ pub(crate) struct Process {
     /// Commands newer than the layer's registry.
     pub(crate) unknown_commands: BTreeSet<String>,
     pub(crate) stats: Option<Stats>,
+    /// What was checked.
+    pub(crate) coverage: Option<Coverage>,
     /// Lines of kinds that are known, but that make no sense.
     pub(crate) damaged_lines: u32,
 }
@@ -346,10 +351,11 @@ enum ReportLine {
     Picture { file: String },
     Unknown { command: String },
     Stats(Stats),
+    Coverage(Box<Coverage>),
     End {},
 }
 
-const KINDS: [&str; 14] = [
+const KINDS: [&str; 15] = [
     "process",
     "finding",
     "problem",
@@ -363,6 +369,7 @@ const KINDS: [&str; 14] = [
     "picture",
     "unknown",
     "stats",
+    "coverage",
     "end",
 ];
 
@@ -392,7 +399,8 @@ impl LayerReport {
         for finding in processes.iter().flat_map(|it| &it.findings) {
             add(&mut findings, finding.clone());
         }
-        LayerReport { findings, processes, gone: Vec::new() }
+        let coverage = coverage::of_processes(&processes);
+        LayerReport { findings, processes, gone: Vec::new(), coverage }
     }
 
     /// Compares the findings with a baseline.
@@ -496,6 +504,7 @@ impl Process {
             ReportLine::Picture { file } => self.pictures.push(file),
             ReportLine::Unknown { command } => drop(self.unknown_commands.insert(command)),
             ReportLine::Stats(stats) => self.stats = Some(stats),
+            ReportLine::Coverage(coverage) => self.coverage = Some(*coverage),
             ReportLine::End {} => self.has_ended = true,
             ReportLine::Process { .. } => unreachable!("such a line begins a process"),
         }

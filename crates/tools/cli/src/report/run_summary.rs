@@ -20,11 +20,10 @@ pub(crate) enum StatsDetail {
     All,
 }
 
-/// The whole text, with `program` as the user named it.
-pub(crate) fn render(report: &LayerReport, program: &str, stats: Option<StatsDetail>, paint: Paint) -> String {
+/// The whole text; empty if nothing ran under the layer.
+pub(crate) fn render(report: &LayerReport, stats: Option<StatsDetail>, paint: Paint) -> String {
     let mut out = String::new();
     if report.processes.is_empty() {
-        no_process(&mut out, program, paint);
         return out;
     }
     findings(&mut out, report, paint);
@@ -35,18 +34,6 @@ pub(crate) fn render(report: &LayerReport, program: &str, stats: Option<StatsDet
         statistics(&mut out, report, wanted, paint);
     }
     out
-}
-
-fn no_process(out: &mut String, program: &str, paint: Paint) {
-    let _ = write!(
-        out,
-        "lavascope: {}
-  `{program}` and what it started created no Vulkan instance that the layer saw
-  - `lavascope doctor` tells whether the Vulkan loader and a driver are there
-  - the loader heeds our variables only in programs without raised rights, and only where the environment reaches them
-",
-        paint.bad("no Vulkan program ran under the layer")
-    );
 }
 
 fn findings(out: &mut String, report: &LayerReport, paint: Paint) {
@@ -107,7 +94,8 @@ fn problem_lines(report: &LayerReport, paint: Paint) -> Vec<String> {
     for process in processes.iter().flat_map(|it| &it.lost_devices) {
         lines.push(format!("{}\n  {}", paint.bad(&process.text), process.lines.join("\n  ")));
     }
-    lines.extend(not_followed(processes));
+    // The coverage has it too.
+    lines.extend(not_followed(processes).filter(|_| report.coverage.is_none()));
     for process in processes.iter().filter(|it| it.waited.times > 0) {
         let (times, time) = (count_text(process.waited.times, "time"), process.waited.milliseconds);
         lines.push(format!(

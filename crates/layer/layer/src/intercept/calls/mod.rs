@@ -40,14 +40,14 @@ use crate::report::messages::Delivery;
 /// A call that was entered and not left.
 #[derive(Clone, Copy)]
 pub(crate) struct PendingCall {
-    /// Null if nobody listens.
+    /// Null if there are no listeners.
     thread_state: *mut ThreadLocalState,
     /// The number of the call on its thread.
     call: u64,
     flags: PendingCallFlags,
 }
 
-/// Who got the record of the parameters, and whether a messenger callback cancelled the call.
+/// The listeners that got the record of the parameters, and whether a messenger callback cancelled the call.
 ///
 /// The same listeners get the record of the outputs: half a call in a stream would hold up the others.
 /// Both stand in one word: reading a word that was written in pieces costs a store-forwarding stall.
@@ -96,7 +96,7 @@ impl PendingCallFlags {
 }
 
 impl PendingCall {
-    /// Nobody listens.
+    /// There are no listeners.
     const UNRECORDED: PendingCall =
         PendingCall { thread_state: std::ptr::null_mut(), call: 0, flags: PendingCallFlags::new(Listeners::NONE) };
 
@@ -250,8 +250,8 @@ pub(crate) unsafe fn leave_without_outputs(entered: PendingCall, order: CommandO
     if !entered.flags.listeners().has_any(Listeners::READS) {
         return;
     }
-    // SAFETY: not null, since somebody listens. It was made by `register` for this thread, on which the call returns,
-    // and no reference to it is kept across the call.
+    // SAFETY: not null, since there are listeners. It was made by `register` for this thread, on which the call
+    // returns, and no reference to it is kept across the call.
     let local = unsafe { &*entered.thread_state };
     local.thread.complete(entered.call);
     if order.push_barrier != PushBarrier::Never {
@@ -332,7 +332,7 @@ impl ThreadLocalState {
     #[inline(always)]
     fn publish_parameters(&mut self, listeners: Listeners, call: u64, command: Command, order: CommandOrdering) {
         if !listeners.has_any(Listeners::READS) {
-            // Packing found no order edges: nobody may wait for a record that is in no stream.
+            // Packing found no order edges: no thread may wait for a record that is in no stream.
             return self.publish_record(listeners);
         }
         self.order_after_deps();

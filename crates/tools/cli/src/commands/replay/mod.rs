@@ -234,7 +234,7 @@ pub(crate) fn run(arguments: &ReplayArguments) -> anyhow::Result<CommandOutcome>
     let mut has_findings = false;
     if has_layer {
         let report = LayerReport::read(folder.path())?;
-        text::emit_stderr(&run_summary::render(&report, "replay", None, Paint::for_stderr()));
+        text::emit_stderr(&run_summary::render(&report, None, Paint::for_stderr()));
         has_findings = arguments.validate.is_some() && report.processes.iter().any(|it| !it.findings.is_empty());
     }
     Ok(match end {

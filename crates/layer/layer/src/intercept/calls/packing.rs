@@ -35,7 +35,7 @@ unsafe impl fast_pack::RecordSpace for StreamSpace<'_> {
 }
 
 impl ThreadLocalState {
-    /// Packs a call into the stream itself, which saves a copy. Gives whether the record is published there.
+    /// Packs a call into the stream itself, which saves a copy. Returns whether the record is published there.
     ///
     /// A record in the stream cannot get order edges any more. So a call that needs some, or that `pack` declines,
     /// is not published, and must be packed again in the buffer.

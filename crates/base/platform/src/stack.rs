@@ -2,7 +2,7 @@
 
 use std::ffi::{c_int, c_void};
 
-/// Frames that are looked at; what is further out is the same for most calls.
+/// The number of frames that are read; outer frames are the same for most calls.
 const FRAMES_MAX: usize = 64;
 
 /// A return address, and where on the stack it is.
@@ -20,7 +20,7 @@ struct UnwindContext {
 const URC_NO_REASON: c_int = 0;
 const URC_END_OF_STACK: c_int = 5;
 
-// Of the library that the standard library unwinds with.
+// Functions of the library that the standard library unwinds with.
 unsafe extern "C" {
     fn _Unwind_Backtrace(step: extern "C" fn(*mut UnwindContext, *mut c_void) -> c_int, state: *mut c_void) -> c_int;
     fn _Unwind_GetIP(context: *mut UnwindContext) -> usize;
@@ -56,8 +56,8 @@ extern "C" fn step(context: *mut UnwindContext, state: *mut c_void) -> c_int {
     if state.slots.len() == FRAMES_MAX { URC_END_OF_STACK } else { URC_NO_REASON }
 }
 
-/// Whether every return address is still where it was. From the innermost on: as long as they are the same, so are the
-/// frames, and the next place is on the stack as well.
+/// Whether every return address is unchanged on the stack. From the innermost on: as long as they are equal, the frames
+/// are equal, and the next place is on the stack as well.
 ///
 /// # Safety
 ///

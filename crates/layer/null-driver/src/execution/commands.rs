@@ -25,7 +25,7 @@ pub(crate) struct CommandPoolData {
     buffers: Mutex<Vec<CommandBuffer>>,
 }
 
-/// What lies behind a `VkCommandBuffer`.
+/// The object of a `VkCommandBuffer`.
 pub(crate) struct CommandBufferData {
     pool: CommandPool,
     ops: Mutex<Arc<Vec<RecordedOp>>>,

@@ -19,7 +19,7 @@ struct AddressSpace {
 
 static SPACE: Mutex<AddressSpace> = Mutex::new(AddressSpace { used: BTreeMap::new(), next: FIRST });
 
-/// Has the space begin elsewhere, unless somebody has a part of it.
+/// Moves the beginning of the space, unless a part of it is in use.
 pub(crate) fn apply_salt(salt: u64) {
     const STEP: u64 = 4 << 30;
     let mut space = SPACE.lock().unwrap_or_else(PoisonError::into_inner);

@@ -175,7 +175,7 @@ fn allocate(
         Some(fd_info) if fd_info.fd < 0 => return Err(Result::ERROR_INVALID_EXTERNAL_HANDLE),
         // SAFETY: the application gives the descriptor away with the import, by the extension's rules.
         Some(fd_info) => Some(unsafe { SharedMemory::from_handle(fd_info.fd.into()) }),
-        // What is to be mapped at several places must be in a file.
+        // Memory that is mapped at several places must be in a file.
         None if is_exported || is_placed => Some(new_file(size)?),
         None => None,
     };

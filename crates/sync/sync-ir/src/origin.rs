@@ -1,4 +1,4 @@
-//! What of a command an access comes from. No rule looks at it: it is for messages.
+//! The part of a command that an access comes from. It is for messages only; no rule depends on it.
 
 use lavascope_abi::desc::EnumDesc;
 use lavascope_abi::{DESCRIPTOR_TYPE_ENUM, IMAGE_LAYOUT_ENUM};
@@ -7,18 +7,18 @@ use lavascope_abi::{DESCRIPTOR_TYPE_ENUM, IMAGE_LAYOUT_ENUM};
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Origin(u64);
 
-/// The same, to look at.
+/// An origin in unpacked form.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OriginKind {
-    /// The command as a whole, or nobody said.
+    /// The command as a whole, or unknown.
     Command,
     /// An element of `pRegions`, `pRanges`, `pRects` or the like.
     Region(u32),
-    /// What a shader accesses.
+    /// The descriptor that a shader accesses.
     Descriptor(Descriptor),
     /// An acceleration structure, by its buffer.
     AccelerationStructure,
-    /// What a shader accesses by its address: where the buffer begins that it is in.
+    /// An access of a shader by its address: where the buffer begins that contains it.
     Address(u64),
 }
 
@@ -34,7 +34,7 @@ pub struct Descriptor {
     pub layout: Option<i32>,
 }
 
-/// The lowest bits tell what it is. With nothing above them the last one is a structure, else an address.
+/// The lowest bits are the kind. Without higher bits, the last kind is a structure, otherwise an address.
 const KIND_BITS: u32 = 2;
 const REGION: u64 = 1;
 const DESCRIPTOR: u64 = 2;

@@ -83,7 +83,7 @@ impl TaggedMap {
         self.table().get(key, tag)
     }
 
-    /// Sets the value, whose top byte is the tag. Gives the one it replaces.
+    /// Sets the value, whose top byte is the tag. Returns the one it replaces.
     pub fn insert(&self, key: u64, value: u64) -> Option<u64> {
         assert!(key != EMPTY, "this key marks entries that nobody has");
         let mut writer = self.lock();

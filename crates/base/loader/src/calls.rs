@@ -176,7 +176,7 @@ impl LoaderPhysicalDevice<'_> {
         })
     }
 
-    /// None where the instance has no `vkGetPhysicalDeviceProperties2`. The caller knows that the device has the
+    /// None if the instance has no `vkGetPhysicalDeviceProperties2`. The caller knows that the device has the
     /// structure; another device leaves it zero.
     pub(crate) fn driver_properties(&self) -> Option<abi::PhysicalDeviceDriverProperties> {
         let address = self.instance.loader.address(self.instance.handle, c"vkGetPhysicalDeviceProperties2")?;

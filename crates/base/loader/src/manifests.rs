@@ -90,7 +90,7 @@ pub fn layers(variables: Variables<'_>) -> Vec<Manifest> {
     manifests
 }
 
-/// The paths in a variable; none where it is unset or empty.
+/// The paths in a variable; none if it is unset or empty.
 fn paths_in_variable(variables: Variables<'_>, name: &str) -> Option<Vec<PathBuf>> {
     let value = variables(name).filter(|it| !it.is_empty())?;
     Some(std::env::split_paths(&value).filter(|it| !it.as_os_str().is_empty()).collect())

@@ -10,7 +10,7 @@ pub fn page_size() -> u64 {
     system::pages::page_size()
 }
 
-/// New memory of zeros, at the wished address if that is free; none where the system has no room. It takes no room until
+/// New memory of zeros, at the wished address if that is free; none if the system has no room. It takes no room until
 /// it is used.
 pub fn map(address: u64, bytes: usize) -> Option<u64> {
     system::pages::map(address, bytes)

@@ -87,7 +87,7 @@ pub fn exit_immediately(code: i32) -> ! {
 }
 
 /// Calls a function when this process ends by itself, or when the library that this code is in is unloaded. The last one
-/// is called first. False where the system has no room for it.
+/// is called first. False if the system has no room for it.
 pub fn at_exit(function: extern "C" fn()) -> bool {
     system::process::at_exit(function)
 }

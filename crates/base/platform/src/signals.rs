@@ -29,7 +29,7 @@ pub fn send(process: u32, trigger: Trigger) -> io::Result<()> {
     system::signals::send(process, trigger)
 }
 
-/// Whether a process listens for a trigger; none where there is no such process.
+/// Whether a process listens for a trigger; none if there is no such process.
 pub fn is_listening(process: u32, trigger: Trigger) -> Option<bool> {
     system::signals::is_listening(process, trigger)
 }

@@ -14,7 +14,7 @@ pub struct SourceLine {
     pub file: String,
     /// Counted from one.
     pub line: u32,
-    /// Zero where it is unknown.
+    /// Zero if it is unknown.
     pub column: u32,
     /// The line itself, where the module has its source.
     pub text: Option<String>,

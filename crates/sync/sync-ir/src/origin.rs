@@ -51,7 +51,7 @@ impl Origin {
         Origin(REGION | (index as u64) << KIND_BITS)
     }
 
-    /// None where it is too large to be kept, or no address.
+    /// None if it is too large to be kept, or no address.
     pub const fn address(buffer: u64) -> Origin {
         if buffer == 0 || buffer >> (u64::BITS - KIND_BITS) != 0 {
             return Origin::NONE;
@@ -59,7 +59,7 @@ impl Origin {
         Origin(STRUCTURE | buffer << KIND_BITS)
     }
 
-    /// None where a number is too large to be kept.
+    /// None if a number is too large to be kept.
     pub fn descriptor(item: Descriptor) -> Origin {
         let layout = item.layout.map_or(0, |it| enum_index(&IMAGE_LAYOUT_ENUM, it) + 1);
         let ty = enum_index(&DESCRIPTOR_TYPE_ENUM, item.ty);

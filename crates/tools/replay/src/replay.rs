@@ -59,7 +59,7 @@ pub(crate) struct Replay {
     pub(crate) formats: FormatMap,
     pub(crate) write_comparison: Mutex<WriteComparison>,
     pub(crate) clock: FrameClock,
-    /// None where the replay is as fast as it can be.
+    /// None if the replay is as fast as it can be.
     pub(crate) pace: Option<OriginalPace>,
     /// What a dry run has found so far.
     pub(crate) plan: Option<Mutex<PlanBuilder>>,

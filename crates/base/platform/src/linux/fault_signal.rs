@@ -39,7 +39,7 @@ static HANDLERS: [SignalHandler; HANDLERS_MAX] = [
 static PREVIOUS_ACTIONS: [OnceLock<libc::sigaction>; HANDLERS_MAX] = [const { OnceLock::new() }; HANDLERS_MAX];
 static LOCK: Mutex<()> = Mutex::new(());
 
-/// Makes sure that faults come to us. False where others want them too often.
+/// Makes sure that faults come to us. False if others want them too often.
 pub(super) fn install() -> bool {
     install_under(&LOCK.lock().unwrap_or_else(PoisonError::into_inner))
 }
@@ -78,7 +78,7 @@ pub(super) fn action_of(signal: c_int) -> Option<libc::sigaction> {
     (result == 0).then(|| unsafe { action.assume_init() })
 }
 
-/// Gives a signal to a handler of this crate, on the stack for signals where there is one: a stack that overflowed is
+/// Passes a signal to a handler of this crate, on the stack for signals where there is one: a stack that overflowed is
 /// no place for it. Returns what the signal did before.
 pub(super) fn set_handler(signal: c_int, handler: SignalHandler, flags: c_int) -> Option<libc::sigaction> {
     // SAFETY: all bytes zero is a valid value of this plain structure.

@@ -22,7 +22,7 @@ fn page_size() -> usize {
 /// Mappings with less in memory are left alone.
 const MAPPING_BYTES_MIN: usize = 256 << 10;
 
-/// Gives back what opening a driver has left in memory. Before a device is made, loaders ask for the same large pieces
+/// Returns to the system what opening a driver has left in memory. Before a device is made, loaders ask for the same large pieces
 /// again and again: these are kept for now.
 pub(crate) fn trim_memory() {
     trim_c_heap(LARGE_BYTES);

@@ -70,7 +70,7 @@ struct PagemapScanArgs {
 static TRACKER: LazyLock<Option<PageTracker>> = LazyLock::new(|| PageTracker::open().filter(PageTracker::is_working));
 
 impl PageTracker {
-    /// None where the system cannot do it, or does not let us.
+    /// None if the system cannot do it, or does not let us.
     pub fn get() -> Option<&'static PageTracker> {
         TRACKER.as_ref()
     }

@@ -79,7 +79,7 @@ unsafe impl Send for WriteGuard {}
 unsafe impl Sync for WriteGuard {}
 
 impl WriteGuard {
-    /// Guards a mapping; none where that is not possible. All of it counts as written at first.
+    /// Guards a mapping; none if that is not possible. All of it counts as written at first.
     pub fn new(mapping: Range<u64>) -> Option<WriteGuard> {
         let page = page_size();
         let pages = mapping.start.next_multiple_of(page)..mapping.end / page * page;

@@ -18,7 +18,7 @@ use crate::plan::formats::COLOR;
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct LiveResource {
     pub(crate) handle: ResourceHandle,
-    /// None where it is sparse, or the presentation engine's.
+    /// None if it is sparse, or the presentation engine's.
     pub(crate) memory: Option<(vk::DeviceMemory, u64)>,
     pub(crate) swapchain: Option<vk::SwapchainKHR>,
 }

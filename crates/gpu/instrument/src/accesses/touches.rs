@@ -401,7 +401,7 @@ impl FunctionRewriter<'_, '_> {
         module.definition(number).is_some_and(is_whole)
     }
 
-    /// The number of where an address was read: zero where that is not known, or there are too many.
+    /// The number of where an address was read: zero if that is not known, or there are too many.
     fn origin_of(&mut self, base: Id) -> u32 {
         let Some(load_path) = self.load_path(base) else { return 0 };
         let Some(touching) = &mut self.cx.touch_builder else { return 0 };

@@ -38,7 +38,7 @@ pub struct SetState {
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct BindingState {
-    /// By element: zero where nothing was written, else bytes of a buffer, texels of a texel buffer, or one.
+    /// By element: zero if nothing was written, else bytes of a buffer, texels of a texel buffer, or one.
     pub elements: Vec<u32>,
 }
 

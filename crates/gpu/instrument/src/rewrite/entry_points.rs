@@ -311,7 +311,7 @@ impl PushConstants {
         Ok(Some(PushConstants { blocks, used }))
     }
 
-    /// Makes a pointer of the address, and puts it where other functions find it. Gives the block's variable, too.
+    /// Makes a pointer of the address, and puts it where other functions find it. Returns the block's variable, too.
     fn load(&self, cx: &mut Context<'_>, code: &mut Vec<u32>, entry: &EntryPoint) -> (u32, u32) {
         let (variable, member) = self.blocks[self.used.get(&entry.function).copied().unwrap_or(0)];
         let uint = cx.ids.uint;

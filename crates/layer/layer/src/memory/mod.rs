@@ -57,7 +57,7 @@ pub(crate) struct HostVisibleMemories {
     /// By number of the type, one bit each.
     visible: u32,
     coherent: u32,
-    /// None where memory is the driver's own.
+    /// None if memory is the driver's own.
     import: Option<MemoryImport>,
     interest: MemoryInterest,
     wants_results: bool,

@@ -642,7 +642,7 @@ fn generated_commands_of_nvidia_are_led_to_their_tables() {
     assert_eq!(Calls::of(&outcome).recorded(), [&want[..], &["vkCmdPipelineBarrier"]].concat());
 }
 
-/// Asks for the binary of a shader object, and makes another one of that. Gives the binary.
+/// Asks for the binary of a shader object, and makes another one of that. Returns the binary.
 fn take_binary(world: &World, destroys_layout: bool) -> Result<Vec<u8>, vk::Result> {
     let device = &world.device;
     let functions = ash::ext::shader_object::Device::new(&world.instance, device);

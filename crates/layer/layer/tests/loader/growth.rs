@@ -85,7 +85,7 @@ impl GrowthTest {
         self.world.destroy();
     }
 
-    /// Gives an object a name of its own, and gives it back.
+    /// Gives an object a name of its own, and returns it.
     fn name<T: vk::Handle + Copy>(&self, value: T) -> T {
         self.named.set(self.named.get() + 1);
         let name = format!("an object {:->100} {:08}\0", "with a name of its own", self.named.get());

@@ -37,7 +37,7 @@ enum AllocationKind {
 }
 
 impl DeviceAllocation {
-    /// Fresh memory, of zeros; none where the system has no room.
+    /// Fresh memory, of zeros; none if the system has no room.
     pub(crate) fn new(size: u64) -> Option<DeviceAllocation> {
         let addresses = DeviceAddressRange::allocate(size)?;
         let host = map(addresses.first(), size, None)?;
@@ -79,7 +79,7 @@ impl DeviceAllocation {
         }
     }
 
-    /// The application's addresses are its own again: as a mapping of nothing, where they stay reserved. False where that
+    /// The application's addresses are its own again: as a mapping of nothing, where they stay reserved. False if that
     /// cannot be.
     fn unmap_placed(&self, is_reserved: bool) -> bool {
         let mut placed = self.placed.lock().unwrap_or_else(PoisonError::into_inner);

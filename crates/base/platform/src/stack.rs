@@ -32,7 +32,7 @@ struct WalkState<'a> {
     depth: usize,
 }
 
-/// The return addresses of the frames above a depth, the innermost first; an address on the stack says how deep.
+/// The return addresses of the frames above a depth, the innermost first; an address on the stack defines the depth.
 pub fn walk_stack(slots: &mut Vec<ReturnAddress>, depth: usize) {
     slots.clear();
     let mut state = WalkState { slots, depth };

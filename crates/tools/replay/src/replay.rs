@@ -82,7 +82,7 @@ struct SkippedCalls {
     first: String,
 }
 
-/// Why a trace is gone through.
+/// The mode in which a trace is processed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum RunMode {
     /// To perform it, unless it needs a plan first.

@@ -22,8 +22,8 @@ fn page_size() -> usize {
 /// Mappings with less in memory are left alone.
 const MAPPING_BYTES_MIN: usize = 256 << 10;
 
-/// Returns to the system what opening a driver has left in memory. Before a device is made, loaders ask for the same large pieces
-/// again and again: these are kept for now.
+/// Returns to the system what opening a driver has left in memory. Before a device is made, loaders ask for the same
+/// large pieces again and again: these are kept for now.
 pub(crate) fn trim_memory() {
     trim_c_heap(LARGE_BYTES);
     // The type of a page is read only if it matters. `smaps` has both in one file, but goes through all memory for it:

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use rustix::mm::{MapFlags, ProtFlags, mmap_anonymous, munmap};
 
-/// By the C library: `rustix` reads what the kernel says of the program by itself, which crashes under valgrind.
+/// By the C library: `rustix` reads the auxiliary vector of the kernel by itself, which crashes under valgrind.
 #[inline]
 pub(crate) fn page_size() -> u64 {
     /// Zero before it is known. Relaxed: every thread that asks first gets the same answer.

@@ -9,7 +9,7 @@ use super::fault_signal::{self, action_of, is_from_instruction, set_handler};
 
 /// Signals of a crash. A handler of the application's own comes after us.
 const CRASHES: [c_int; 6] = [libc::SIGSEGV, libc::SIGBUS, libc::SIGILL, libc::SIGFPE, libc::SIGABRT, libc::SIGSYS];
-/// Signals that ask a process to end. Where the application has something to say about them, it is not ended.
+/// Signals that ask a process to end. If the application handles them, it is not ended.
 const REQUESTS: [c_int; 4] = [libc::SIGTERM, libc::SIGINT, libc::SIGHUP, libc::SIGQUIT];
 
 /// The function that runs first, and the previous disposition.

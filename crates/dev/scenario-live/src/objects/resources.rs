@@ -314,7 +314,7 @@ fn layouts(image: &ImageDesc) -> Vec<vk::SubresourceLayout> {
     let Tiling::Pitched(all) = &image.tiling else { return Vec::new() };
     let layout = |subresource_layout: &lavascope_sync_ir::SubresourceLayout| vk::SubresourceLayout {
         offset: subresource_layout.offset,
-        // It must be zero: the driver says it.
+        // It must be zero, as the driver requires.
         size: 0,
         row_pitch: subresource_layout.row_pitch,
         array_pitch: subresource_layout.array_pitch,

@@ -17,7 +17,7 @@ pub(crate) enum InvocationSource {
     Many([u32; 4]),
 }
 
-/// The three words that say which invocation it is.
+/// The three words that identify the invocation.
 #[derive(Clone, Copy)]
 pub(crate) enum InvocationInputs {
     /// Inputs with their components.
@@ -182,7 +182,7 @@ fn words_of(cx: &mut Context<'_>, entry: &EntryPoint, own: &mut Vec<u32>) -> Inv
     InvocationInputs::Group(group, size, local)
 }
 
-/// The size of the groups of an entry point, where it says it in numbers and no constant says another one.
+/// The size of the groups of an entry point, if it is a literal and no constant overrides it.
 fn group_size(module: &Module, entry: &EntryPoint) -> Option<[u32; 3]> {
     let mut size = None;
     for instruction in module.instructions(module.globals()) {
@@ -198,7 +198,7 @@ fn group_size(module: &Module, entry: &EntryPoint) -> Option<[u32; 3]> {
     size
 }
 
-/// The inputs that say which invocation of a stage it is.
+/// The inputs that identify the invocation of a stage.
 fn inputs(cx: &mut Context<'_>, entry: &EntryPoint, own: &mut Vec<u32>) -> [Option<BuiltInInput>; 3] {
     let scalar = |built_in| Some((built_in, None));
     let part = |built_in, component| Some((built_in, Some(component)));

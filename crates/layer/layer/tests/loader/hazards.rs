@@ -1,4 +1,4 @@
-//! An application that fills a buffer, with and without hazards, and hears what the layer has to say about it.
+//! An application that fills a buffer, with and without hazards, and receives the messages of the layer.
 
 use std::ffi::{CStr, c_void};
 use std::sync::Mutex;

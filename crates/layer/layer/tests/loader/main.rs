@@ -1,7 +1,7 @@
 //! The layer through the real loader, on the null driver.
 //!
-//! Each test runs itself again in a process of its own, with the environment that it needs: the loader and the layer
-//! read it once, and what they say and leave behind belongs to a process.
+//! Each test runs itself again in a child process, with the environment that it needs: the loader and the layer read it
+//! once, and their messages and files belong to a process.
 //!
 //! # Why the unsafe code is sound
 //!

@@ -1,8 +1,8 @@
 //! Host writes to mapped memory are in the trace before the call that makes them visible to the device, byte for byte,
 //! with every method of detection.
 //!
-//! A random program is made twice from one seed: in the child with Vulkan, here with plain vectors. At every submission
-//! of the trace, what the trace says about each memory must be what the vectors have.
+//! A random program is executed twice from one seed: in the child with Vulkan, here with plain vectors. At every
+//! submission of the trace, the contents of each memory in the trace must equal the vectors.
 
 use lavascope_test_support::{TestRng, lavapipe};
 use std::collections::BTreeMap;
@@ -22,7 +22,7 @@ use crate::world::{Setup, World, entry};
 const SLOTS: usize = 4;
 const SIZE_MAX: usize = 200_000;
 
-/// Does what the program says.
+/// Executes the program.
 trait Actor {
     fn allocate(&mut self, slot: usize, size: usize);
     fn map(&mut self, slot: usize, range: Range<usize>, is_second: bool);
@@ -385,7 +385,7 @@ fn captured(name: &str, method: &str, driver: Option<&str>, ways: &[WriteMethod]
     Some(outcome)
 }
 
-/// A random program that says where memory is mapped, on the null driver.
+/// A random program that requests the addresses of mappings, on the null driver.
 fn captured_placed(name: &str, method: &str, ways: &[WriteMethod]) {
     let environment = [
         ("LAVASCOPE_CAPTURE", "{folder}/trace.lava"),

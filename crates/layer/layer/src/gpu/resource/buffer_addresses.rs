@@ -15,7 +15,7 @@ use super::arena::{ArenaBlock, ArenaRegion};
 use crate::gpu::pipeline::variants::ROOT_ADDRESSES;
 use crate::gpu::{ChecksState, DeviceChecks};
 
-/// Buffers that are gone and still remembered.
+/// Destroyed buffers that are remembered.
 const DESTROYED_MAX: usize = 4096;
 /// Words that a table has room for at the beginning: those of some buffers here and there.
 const WORDS_MIN: usize = 16384;

@@ -1,7 +1,7 @@
 //! Packing: the parameters or outputs of a call become a record.
 //!
 //! Most commands have generated code that packs them (`fast_pack`). It declines unusual parameters, for example a
-//! `pNext` chain, and then the tables of the registry say how to pack.
+//! `pNext` chain, and then the tables of the registry are used.
 
 use lavascope_abi::Command;
 use lavascope_marshal::{Packer, RecordBuffer, fast_pack};

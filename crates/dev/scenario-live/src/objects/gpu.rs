@@ -48,7 +48,7 @@ pub struct ReceivedMessage {
     pub text: String,
     /// The call in which it came, such as `cmd_draw`.
     pub call: &'static str,
-    /// The label of the command that was being recorded; empty where none was.
+    /// The label of the command that was being recorded; empty if none was.
     pub label: String,
 }
 

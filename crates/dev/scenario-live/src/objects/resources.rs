@@ -18,7 +18,7 @@ use crate::plan::formats::COLOR;
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct LiveResource {
     pub(crate) handle: ResourceHandle,
-    /// None where it is sparse, or the presentation engine's.
+    /// None if it is sparse, or the presentation engine's.
     pub(crate) memory: Option<(vk::DeviceMemory, u64)>,
     pub(crate) swapchain: Option<vk::SwapchainKHR>,
 }
@@ -317,7 +317,7 @@ fn layouts(image: &ImageDesc) -> Vec<vk::SubresourceLayout> {
     let Tiling::Pitched(all) = &image.tiling else { return Vec::new() };
     let layout = |subresource_layout: &lavascope_sync_ir::SubresourceLayout| vk::SubresourceLayout {
         offset: subresource_layout.offset,
-        // It must be zero: the driver says it.
+        // It must be zero, as the driver requires.
         size: 0,
         row_pitch: subresource_layout.row_pitch,
         array_pitch: subresource_layout.array_pitch,

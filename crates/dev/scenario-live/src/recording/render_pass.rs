@@ -71,7 +71,7 @@ impl LiveDevice<'_> {
         Ok(())
     }
 
-    /// The images of the first instance of a render pass: they say what formats its attachments have.
+    /// The images of the first instance of a render pass: they define the formats of its attachments.
     fn first_attachments(&self, wanted: RenderPassId) -> Vec<ResourceId> {
         let commands = self.scenario.program.command_buffers.iter().flat_map(|it| &it.commands);
         let mut instances = commands.filter_map(|command| match command {

@@ -16,7 +16,7 @@ use crate::message_parser;
 pub(crate) enum LiveVariant {
     /// As it stands, by one thread, with `vkQueueSubmit2`.
     Plain,
-    /// With `vkQueueSubmit`, wherever that can say it.
+    /// With `vkQueueSubmit`, if that can express the program.
     Submit1,
     /// Each command buffer recorded by a thread of its own.
     Threads,

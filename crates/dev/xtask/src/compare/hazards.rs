@@ -11,7 +11,7 @@ pub(crate) struct Hazard {
     /// Without the beginning that all have.
     pub(crate) code: String,
     pub(crate) command: String,
-    /// Empty where the tool names none.
+    /// Empty if the tool names none.
     pub(crate) prior: String,
 }
 

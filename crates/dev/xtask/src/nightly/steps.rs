@@ -297,7 +297,7 @@ pub(super) fn fill_placeholders(words: &[&str], seed: u64, time: Duration) -> Ve
     words.iter().map(fill).collect()
 }
 
-/// The sum of the numbers that a pattern has in the lines of a text; none where no line has it.
+/// The sum of the numbers that a pattern has in the lines of a text; none if no line has it.
 ///
 /// `{}` stands for the number, `*` for any number.
 pub(super) fn sum_matches(pattern: &str, text: &str) -> Option<u64> {

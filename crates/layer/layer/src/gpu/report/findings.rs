@@ -565,7 +565,7 @@ impl ReportedFault {
         }
     }
 
-    /// Like `report_new_counts`. Counters of destroyed variants are gone afterwards, so the rest is the new base.
+    /// Like `report_new_counts`. Counters of destroyed variants are removed, so the rest is the new base.
     pub(crate) fn report_and_rebase(&mut self, counts: &HashMap<FaultSite, u32>, rest: &HashMap<FaultSite, u32>) {
         self.report_new_counts(counts);
         let [now, rest] = [counts, rest].map(|it| it.get(&self.site).copied().unwrap_or(0));

@@ -155,14 +155,14 @@ impl RangeState {
     }
 
     /// Whether a read lies between a write and a later write. That read was checked against the first write, and the
-    /// later write is checked against the read. Reads of the command that wrote do not count: nobody checked them.
+    /// later write is checked against the read. Reads of the command that wrote do not count: they were not checked.
     #[inline]
     fn is_followed_by_read(&self, rules: Rules, write: WriteRecord<'_>) -> bool {
         rules.visible_writes && self.reads().any(|it| it.last > write.tag)
     }
 
-    /// The same where no dependency orders the subpass of the first write before the later one: the read must be before
-    /// that one whatever their subpasses are.
+    /// The same if no dependency orders the subpass of the first write before that of the later one. Then the read must
+    /// be ordered before the later write by load and store operations, in whatever subpass.
     fn is_followed_by_ordered_read(
         &self,
         context: &AccessContext<'_>,
@@ -174,7 +174,7 @@ impl RangeState {
     }
 
     /// Whether an access to this range lies between an earlier access through another resource in the same memory and
-    /// the access that is being checked. That one was checked against the earlier access.
+    /// the access that is being checked. The access in between was checked against the earlier one.
     pub(crate) fn has_access_between(
         &self,
         context: &AccessContext<'_>,
@@ -263,9 +263,9 @@ impl RangeState {
 }
 
 impl WriteRecord<'_> {
-    /// Whether the write is visible to a usage (`synchronization-dependencies-available-and-visible`), by dependencies
-    /// on everything or by those on the resource. The presentation engine only reads, so that nothing of it need be seen:
-    /// who comes after it, by whatever chain, may access the image.
+    /// Whether the write is visible to a usage (`synchronization-dependencies-available-and-visible`), by dependencies on
+    /// all memory or by those on the resource. The presentation engine only reads, so nothing of it must become visible:
+    /// after it, an execution dependency chain suffices (`synchronization-dependencies-chains`).
     #[inline]
     fn is_visible(&self, context: &AccessContext<'_>, usage: UsageIndex) -> bool {
         context.clock.is_visible(usage, self.queue, self.usage, self.tag)
@@ -306,7 +306,7 @@ impl WriteRecord<'_> {
     /// Whether the write is visible to a read that may have happened since, and that is ordered before another write.
     #[cold]
     fn may_be_read_before(&self, context: &AccessContext<'_>, usage: UsageIndex) -> bool {
-        /// The place of the read: what it saw, and in what subpass.
+        /// The context of the read: its clock, its tag and its subpass.
         fn at_read<'a>(context: &AccessContext<'a>, read: &'a TaggedRead) -> AccessContext<'a> {
             AccessContext { clock: &read.clock, tag: read.tag, subpass_begin: read.subpass_begin, ..*context }
         }
@@ -361,7 +361,7 @@ impl WriteRecord<'_> {
     }
 }
 
-/// Whether the later write is a buffer marker, and needs nothing else after the earlier write.
+/// Whether the later write is a buffer marker that is ordered after the earlier write without a barrier (`markers`).
 #[cold]
 fn is_marker_ordered(context: &AccessContext<'_>, write: WriteRecord<'_>, order: AccessOrder) -> bool {
     let AccessOrder::Marker(marker) = order else { return false };

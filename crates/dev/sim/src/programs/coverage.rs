@@ -30,6 +30,7 @@ pub const FEATURES: &[&str] = &[
     "aliased images",
     "barrier 1",
     "barrier 2",
+    "chain through a marker",
     "color write mask",
     "compatible aliases",
     "component mask",

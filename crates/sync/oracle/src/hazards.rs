@@ -224,13 +224,12 @@ impl<'t> HazardFinder<'t> {
         partners
     }
 
-    /// Whether a read happens before a load operation, and a store operation of the same render pass instance is later. The
-    /// load operation happens before the store operation (`renderpass-load-operations`,
-    /// `renderpass-store-operations`).
-    fn is_before_load(&self, before: CellAccess, load: CellAccess, store: CellAccess) -> bool {
-        let [first, own, last] = [before, load, store].map(|it| &self.log.accesses[it.access]);
+    /// Whether a read happens before a load operation, and the later access uses the attachment in the same render pass
+    /// instance. The load operation happens before all these uses (`renderpass-load-operations`).
+    fn is_before_load(&self, before: CellAccess, load: CellAccess, later: CellAccess) -> bool {
+        let [first, own, last] = [before, load, later].map(|it| &self.log.accesses[it.access]);
         !first.is_write
-            && (own.role == OracleAccessRole::Load && !own.is_write && last.role == OracleAccessRole::Store)
+            && (own.role == OracleAccessRole::Load && !own.is_write)
             && is_implicitly_ordered(own, last)
             && self.is_execution_ordered(before, load)
     }
@@ -494,11 +493,11 @@ fn is_implicitly_ordered(before: &ExecutedAccess, after: &ExecutedAccess) -> boo
 
 fn has_raster_order(op: &ExecutedAccess, order: RasterOrder) -> bool {
     let (stages, accesses) = match order {
-        RasterOrder::None | RasterOrder::Atomic | RasterOrder::Marker(_) => (0, 0),
         RasterOrder::Color => (Stage::COLOR_ATTACHMENT_OUTPUT.0, COLOR_ACCESSES),
         RasterOrder::DepthStencil => {
             (Stage::EARLY_FRAGMENT_TESTS.0 | Stage::LATE_FRAGMENT_TESTS.0, DEPTH_STENCIL_ACCESSES)
         }
+        _ => (0, 0),
     };
     // A pipeline can include input attachment reads in rasterization order.
     let is_input = op.stage & Stage::FRAGMENT_SHADER.0 != 0 && op.access & Access::INPUT_ATTACHMENT_READ.0 != 0;
@@ -537,10 +536,7 @@ fn are_ordered_transitions(before: &ExecutedAccess, after: &ExecutedAccess, rule
 
 /// The stages of earlier commands that a buffer marker waits for. Spec: `vkCmdWriteBufferMarker2AMD`.
 fn marker_stages(op: &ExecutedAccess) -> Option<u64> {
-    match op.order {
-        RasterOrder::Marker(stage) => Some(masks::first_scope(stage.stages(), u32::MAX)),
-        _ => None,
-    }
+    op.order.marker_stage().map(|it| masks::first_scope(it.stages(), u32::MAX))
 }
 
 /// Whether the second scope of a dependency and a first scope of another one have operations in common. Of markers, a

@@ -218,10 +218,9 @@ fn presentation_features(program: &Program, things: &mut Vec<&'static str>) {
 /// its first scope.
 fn marker_features(commands: &[Command], things: &mut Vec<&'static str>) {
     let marker = |command: &Command| match command {
-        Command::Action(accesses) => accesses
-            .first()
-            .filter(|it| matches!(it.order, RasterOrder::Marker(_)))
-            .map(|it| (it.resource, it.region.clone())),
+        Command::Action(accesses) => {
+            accesses.first().filter(|it| it.order.marker_stage().is_some()).map(|it| (it.resource, it.region.clone()))
+        }
         _ => None,
     };
     if commands.windows(2).any(|it| marker(&it[0]).is_some_and(|one| marker(&it[1]) == Some(one))) {

@@ -12,6 +12,7 @@ use lavascope_sync_ir::{Access, Region, ResourceId};
 use smallvec::SmallVec;
 
 use crate::access::access_context::AccessContext;
+use crate::access::access_order;
 use crate::access::access_order::AccessOrder;
 use crate::access::addressed_access::AddressedAccess;
 use crate::access::range_state::{Accessor, Conflict, RangeState};
@@ -283,21 +284,28 @@ impl CommandExecutor<'_> {
             &ranges,
             (resource_use.usage, resource_use.order),
         ));
-        if resource_use.order == AccessOrder::Store && !conflicts.is_empty() {
-            self.remove_reads_before_load(&mut conflicts);
+        if !conflicts.is_empty() && self.instance.is_some() {
+            self.remove_reads_before_load(&mut conflicts, (resource_use.usage, resource_use.order));
         }
         self.device.report(tag, resource_use.resource, conflicts);
     }
 
-    /// Removes conflicts of a store operation with reads that happen before the load operation of the same render pass
-    /// instance: the load operation comes before the store operation.
+    /// Removes conflicts of a draw or a store operation with reads that happen before the load operation of the same
+    /// render pass instance: the load operation comes before it.
     #[cold]
-    fn remove_reads_before_load(&self, conflicts: &mut Vec<(Range<u64>, Vec<Conflict>)>) {
+    fn remove_reads_before_load(
+        &self,
+        conflicts: &mut Vec<(Range<u64>, Vec<Conflict>)>,
+        by: (UsageIndex, AccessOrder),
+    ) {
         let Some(instance) = self.instance.as_ref() else { return };
         for (range, found) in conflicts.iter_mut() {
             // A part has one state, or none if the conflict is with an alias.
             let load = self.device.states.overlapping(range.clone()).find_map(|it| it.1.last_load(self.queue));
-            let Some((load, tag)) = load else { continue };
+            let is_first = |it: &(UsageIndex, Tag)| {
+                access_order::is_ordered_across_subpasses((it.0, AccessOrder::Load), by)
+            };
+            let Some((load, tag)) = load.filter(is_first) else { continue };
             let Some(clock) = instance.clock_at_load(tag) else { continue };
             found.retain(|it| {
                 let is_read = SYNC_TABLES.write_column(it.prior_usage).is_none();

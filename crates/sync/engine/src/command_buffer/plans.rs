@@ -5,9 +5,7 @@
 
 use std::ops::Range;
 
-use lavascope_sync_ir::{
-    Access, AccessList, Barrier, Certainty, Command, MarkerStage, RasterOrder, Region, ResourceId,
-};
+use lavascope_sync_ir::{Access, AccessList, Barrier, Certainty, Command, MarkerStage, Region, ResourceId};
 
 use crate::access::access_order;
 use crate::access::addressed_access::AddressedAccess;
@@ -319,7 +317,7 @@ impl CommandPlans {
             Some(last) if last.certainty == Certainty::Unreported => {
                 self.add_possible_reads(self.plans.len(), accesses)
             }
-            Some(Access { order: RasterOrder::Marker(_), .. }) => self.add_marker(self.plans.len(), accesses),
+            Some(last) if last.order.marker_stage().is_some() => self.add_marker(self.plans.len(), accesses),
             _ => accesses,
         };
         let (first, marks, own) = (self.addressed.len() as u32, self.marks.len() as u32, self.accesses.len() as u32);
@@ -382,8 +380,8 @@ impl CommandPlans {
     #[cold]
     fn add_marker<'a>(&mut self, command: usize, accesses: &'a [Access]) -> &'a [Access] {
         self.markers.retain(|it| it.command as usize != command);
-        if let Some(Access { order: RasterOrder::Marker(stage), .. }) = accesses.last() {
-            self.markers.push(PlannedMarker { command: command as u32, stage: *stage });
+        if let Some(stage) = accesses.last().and_then(|it| it.order.marker_stage()) {
+            self.markers.push(PlannedMarker { command: command as u32, stage });
         }
         accesses
     }

@@ -169,8 +169,8 @@ impl RenderPassInstance {
 }
 
 impl RenderPassInstance {
-    /// What happens before a load operation at a tag, in the stage of that operation, happens before the store operation
-    /// as well (`renderpass-load-operations`, `renderpass-store-operations`). The clock is that of the load operation.
+    /// What happens before a load operation at a tag happens before all other uses of the attachment as well
+    /// (`renderpass-load-operations`). The clock is that of the load operation.
     pub(crate) fn clock_at_load(&self, load: Tag) -> Option<QueueClock> {
         match &self.kind {
             InstanceKind::RenderPass(pass) if load > self.begin => Some(pass.first_clock(pass.subpass_at(load))),

@@ -196,7 +196,7 @@ impl<'t> Follower<'t> {
         let queue = usize::from(moment.queue);
         match &moment.action {
             TimelineAction::Accesses(accesses) => {
-                if let Some(order @ AccessOrder::Marker(_)) = accesses.last().map(|it| it.order) {
+                if let Some(order) = accesses.last().map(|it| it.order).filter(|it| it.is_marker()) {
                     self.follow_through_marker(queue, order);
                 }
             }

@@ -125,7 +125,7 @@ impl<'p> ProgramExecutor<'p> {
 
     fn push_action(&mut self, environment: &Environment<'p>, place: &ProgramLocation, accesses: &[Access]) {
         let time = self.tick();
-        if let Some(RasterOrder::Marker(stage)) = accesses.last().map(|it| it.order) {
+        if let Some(stage) = accesses.last().and_then(|it| it.order.marker_stage()) {
             self.push_marker_dependency(environment, time, stage.stages());
         }
         for (index, access) in accesses.iter().enumerate() {

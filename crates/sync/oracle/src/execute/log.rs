@@ -190,7 +190,7 @@ impl AccessScope {
     pub(crate) fn includes(&self, op: &ExecutedAccess, cell: u32) -> bool {
         match self {
             AccessScope::All => true,
-            AccessScope::Markers => matches!(op.order, RasterOrder::Marker(_)),
+            AccessScope::Markers => op.order.marker_stage().is_some(),
             AccessScope::Masked { stages, access, cells } => {
                 let is_part = |it: &ResourceCells| it.cells.contains(&cell) && it.resources.contains(&op.resource);
                 let is_named = access & masks::names_of_access(op.stage, op.access) != 0;

@@ -166,7 +166,7 @@ impl ProgramGenerator {
         let region = self.random_region(resource);
         let mut commands = Vec::new();
         for _ in 0..1 + self.random.below(3) {
-            let order = RasterOrder::Marker(MarkerStage::from_stages(stages[stage as usize].0));
+            let order = RasterOrder::marker(MarkerStage::from_stages(stages[stage as usize].0));
             let marker = Access::new(resource, region.clone(), S::COPY.0, A::TRANSFER_WRITE.0);
             commands.push(Command::Action(vec![Access { order, ..marker }]));
             stage = match self.random.below(4) {
@@ -197,7 +197,7 @@ impl ProgramGenerator {
         let written = self.random_region(ResourceId(0));
         for _ in 0..1 + self.random.below(2) {
             let stage = self.pick(&[first.0, first.0, first.0, S::BOTTOM_OF_PIPE.0, S::DRAW_INDIRECT.0]);
-            let order = RasterOrder::Marker(MarkerStage::from_stages(stage));
+            let order = RasterOrder::marker(MarkerStage::from_stages(stage));
             let marker = Access::new(ResourceId(0), written.clone(), S::COPY.0, A::TRANSFER_WRITE.0);
             commands.push(Command::Action(vec![Access { order, ..marker }]));
         }

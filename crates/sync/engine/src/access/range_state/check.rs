@@ -144,7 +144,7 @@ impl RangeState {
             || context.is_ordered_by_rendering(write.queue, write.tag, (write.usage, write.order), (usage, order));
         let is_exempt = || {
             access_order::are_atomic(write.order, order)
-                || matches!(order, AccessOrder::Marker(_)) && is_marker_ordered(context, write, order)
+                || order.is_marker() && is_marker_ordered(context, write, order)
                 || write.is_ordered_across_subpasses(context, (usage, order))
                 || self.is_followed_by_ordered_read(context, write, (usage, order))
                 || write.may_be_read_before(context, usage)
@@ -393,7 +393,7 @@ impl ReadRecord {
         let prior = (self.usage, self.order);
         let is_ordered = context.is_ordered_by_rendering(self.queue, self.last, prior, (usage, order))
             || self.happens_before(context, SYNC_TABLES.stage(usage), self.last)
-            || matches!(order, AccessOrder::Marker(_)) && self.happens_before_marker(context);
+            || order.is_marker() && self.happens_before_marker(context);
         let is_conflict = (!is_ordered || context.is_in_unordered_subpass(self.queue, self.last))
             && !self.is_ordered_across_subpasses(context, (usage, order));
         is_conflict.then(|| self.conflict(context))

@@ -48,8 +48,7 @@ impl RangeState {
 
     /// If the last write is the buffer marker with a tag: a later marker, which is executed, has made it available.
     pub(crate) fn add_marker_point(&mut self, context: &AccessContext<'_>, tag: Tag) {
-        let wanted: Vec<bool> =
-            self.writes().map(|it| it.tag == tag && matches!(it.order, AccessOrder::Marker(_))).collect();
+        let wanted: Vec<bool> = self.writes().map(|it| it.tag == tag && it.order.is_marker()).collect();
         if wanted.contains(&true) {
             let cold = self.cold.get_or_insert_default();
             for (overlay, _) in cold.overlays().zip(wanted).filter(|it| it.1) {

@@ -121,45 +121,55 @@ impl Certainty {
 }
 
 /// Whether the order of fragments, or that of markers, covers an access, or none is needed.
-#[derive(Clone, Copy, Debug, Default)]
+///
+/// A buffer marker (`vkCmdWriteBufferMarker2AMD`) comes after earlier commands of its queue in its stage, and after
+/// earlier markers of that stage or a logically earlier one. Each stage has a variant, not a payload, so that comparing
+/// two orders is comparing two bytes: recording compares those of every access.
+#[rustfmt::skip]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum RasterOrder {
+    Marker0, Marker1, Marker2, Marker3, Marker4, Marker5, Marker6, Marker7,
+    Marker8, Marker9, Marker10, Marker11, Marker12, Marker13, Marker14, Marker15,
+    Marker16, Marker17, Marker18, Marker19, Marker20, Marker21, Marker22, Marker23,
+    Marker24, Marker25, Marker26, Marker27, Marker28, Marker29, Marker30, Marker31,
+    Marker32, Marker33, Marker34, Marker35, Marker36, Marker37, Marker38, Marker39,
+    Marker40, Marker41, Marker42, Marker43, Marker44, Marker45, Marker46, Marker47,
+    Marker48, Marker49, Marker50, Marker51, Marker52, Marker53, Marker54, Marker55,
+    Marker56, Marker57, Marker58, Marker59, Marker60, Marker61, Marker62, Marker63,
     #[default]
     None,
     Color,
     DepthStencil,
     /// Atomic operations are in no data race with each other, wherever they are.
     Atomic,
-    /// A buffer marker (`vkCmdWriteBufferMarker2AMD`) comes after earlier commands of its queue in its stage, and after
-    /// earlier markers of that stage or a logically earlier one.
-    Marker(MarkerStage),
 }
+
+#[rustfmt::skip]
+const MARKERS: [RasterOrder; 64] = {
+    use RasterOrder::*;
+    [
+        Marker0, Marker1, Marker2, Marker3, Marker4, Marker5, Marker6, Marker7,
+        Marker8, Marker9, Marker10, Marker11, Marker12, Marker13, Marker14, Marker15,
+        Marker16, Marker17, Marker18, Marker19, Marker20, Marker21, Marker22, Marker23,
+        Marker24, Marker25, Marker26, Marker27, Marker28, Marker29, Marker30, Marker31,
+        Marker32, Marker33, Marker34, Marker35, Marker36, Marker37, Marker38, Marker39,
+        Marker40, Marker41, Marker42, Marker43, Marker44, Marker45, Marker46, Marker47,
+        Marker48, Marker49, Marker50, Marker51, Marker52, Marker53, Marker54, Marker55,
+        Marker56, Marker57, Marker58, Marker59, Marker60, Marker61, Marker62, Marker63,
+    ]
+};
 
 impl RasterOrder {
-    /// A number for each, which is how they lie in memory: comparing two is comparing two bytes.
-    #[inline]
-    const fn code(self) -> u8 {
-        match self {
-            RasterOrder::Marker(stage) => stage as u8,
-            RasterOrder::None => 64,
-            RasterOrder::Color => 65,
-            RasterOrder::DepthStencil => 66,
-            RasterOrder::Atomic => 67,
-        }
+    /// That of a buffer marker after a stage.
+    pub const fn marker(stage: MarkerStage) -> RasterOrder {
+        MARKERS[stage as usize]
     }
-}
 
-impl PartialEq for RasterOrder {
+    /// The stage of a buffer marker.
     #[inline]
-    fn eq(&self, other: &RasterOrder) -> bool {
-        self.code() == other.code()
-    }
-}
-
-impl Eq for RasterOrder {}
-
-impl std::hash::Hash for RasterOrder {
-    fn hash<H: std::hash::Hasher>(&self, state: &mut H) {
-        state.write_u8(self.code());
+    pub fn marker_stage(self) -> Option<MarkerStage> {
+        let is_marker = (self as u8) < RasterOrder::None as u8;
+        is_marker.then(|| MarkerStage::from_bit(u32::from(self as u8)))
     }
 }
 

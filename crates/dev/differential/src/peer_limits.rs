@@ -95,15 +95,18 @@ pub(crate) fn within_peer_limits(program: &Program) -> Program {
 fn with_commands_of_secondaries(program: &Program) -> Program {
     let mut made = program.clone();
     for buffer in made.command_buffers.iter_mut().filter(|it| !it.is_secondary) {
-        let mut is_inside = false;
+        let (mut is_inside, mut is_rendering) = (false, false);
         let mut commands = Vec::new();
         for command in buffer.commands.drain(..) {
             match &command {
-                Command::BeginRenderPass { .. } | Command::BeginRendering(_) => is_inside = true,
-                Command::EndRenderPass | Command::EndRendering => is_inside = false,
+                Command::BeginRenderPass { .. } => is_inside = true,
+                Command::BeginRendering(_) => (is_inside, is_rendering) = (true, true),
+                Command::EndRenderPass | Command::EndRendering => (is_inside, is_rendering) = (false, false),
                 Command::Execute(all) if is_inside => {
-                    let executed = all.iter().map(|it| &program.command_buffers[it.0 as usize].commands);
-                    commands.extend(executed.flatten().filter_map(in_primary));
+                    let executed = all.iter().flat_map(|it| &program.command_buffers[it.0 as usize].commands);
+                    // Rendering has no barriers inside.
+                    let kept = executed.filter(|it| !(is_rendering && matches!(it, Command::Barrier(_))));
+                    commands.extend(kept.filter_map(in_primary));
                 }
                 _ => {}
             }

@@ -116,8 +116,7 @@ fn is_chain_through_queue_and_host(program: &Program, disagreement: &LayerDisagr
 /// chains that lead there, other events of the wait, and what came since the event was set.
 fn is_transition_of_wait(_: &Program, disagreement: &LayerDisagreement) -> bool {
     let is_transition = |it: &ReportedHazard| it.access == "SYNC_IMAGE_LAYOUT_TRANSITION";
-    [DisagreementKind::OnlyOurs, DisagreementKind::OnlyPeer].contains(&disagreement.kind)
-        && disagreement.at.function.starts_with("vkCmdWaitEvents")
+    disagreement.at.function.starts_with("vkCmdWaitEvents")
         && disagreement.ours.iter().chain(&disagreement.peer).all(is_transition)
 }
 

@@ -153,7 +153,9 @@ pub(crate) fn text_of(program: &Program) -> String {
 
 /// A random program that can be performed: without the commands that no Vulkan command is.
 pub(crate) fn performable_program(seed: u64, features: &ProgramFeatures) -> Program {
-    let mut program = with_version_1_masks(&within_peer_limits(&make_performable(&random_program(seed, features))));
+    let performable = within_peer_limits(&make_performable(&random_program(seed, features)));
+    // What secondary command buffers gave to their render passes has to be valid there.
+    let mut program = with_version_1_masks(&valid_program(&performable));
     if !comes_to_its_end(&program) || !waits_for_acquires(&program) || !resumes_what_is_suspended(&program) {
         program.steps.clear();
     }

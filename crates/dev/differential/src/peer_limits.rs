@@ -12,10 +12,6 @@ use lavascope_sync_ir::{
 use crate::command_buffer_events::separate_events;
 use crate::queue_families::with_buffers_of_one_family;
 
-fn experiment(name: &str) -> bool {
-    std::env::var("JUDGE_EXPERIMENT").is_ok_and(|it| it.contains(name))
-}
-
 /// What is left out, by the names that the document has.
 #[cfg(test)]
 pub(crate) const LIMITS: &[&str] = &[
@@ -23,14 +19,13 @@ pub(crate) const LIMITS: &[&str] = &[
     "transition-beside-a-barrier",
     "elements-of-version-1",
     "signals-of-some-stages",
-    "events-used-again",
+    "events-of-one-command-buffer",
     "subpasses-without-dependency",
     "depth-resolve",
     "store-none",
-    "suspended-rendering",
     "part-of-an-attachment",
     "shader-writes-in-a-pass",
-    "secondaries-in-a-pass",
+    "attachments-of-secondaries",
     "vertices-of-other-draws",
     "memory-not-followed",
 ];
@@ -240,7 +235,7 @@ fn separate_instances(commands: &mut Vec<Command>) {
 /// Between subpasses that use the same attachments there must be a dependency. The peer resolves depth without a
 /// transition before, and stores depth where it shall not.
 fn fit_pass(pass: &mut RenderPass) {
-    for dst in (1..pass.subpasses.len() as u32).filter(|_| !experiment("subpass")) {
+    for dst in 1..pass.subpasses.len() as u32 {
         let (src, dst) = (Some(dst - 1), Some(dst));
         match pass.dependencies.iter_mut().find(|it| (it.src, it.dst) == (src, dst)) {
             Some(own) => own.scope = union(own.scope, ATTACHMENTS),

@@ -179,7 +179,11 @@ fn is_chain_through_pass(program: &Program, disagreement: &LayerDisagreement) ->
         let Command::BeginRenderPass { pass, views, .. } = command else { return false };
         let pass = &program.render_passes[pass.0 as usize];
         let is_used = |attachment: u32| views.get(attachment as usize).is_some_and(|it| Some(it.resource.0) == resource);
-        let uses = |subpass: u32| pass.subpasses.get(subpass as usize).is_some_and(|it| used_attachments(it).any(is_used));
+        let views = pass.subpasses.iter().fold(0, |all, it| all | it.view_mask);
+        let uses = |subpass: u32| {
+            let own = pass.subpasses.get(subpass as usize);
+            own.is_some_and(|it| it.view_mask == views && used_attachments(it).any(is_used))
+        };
         let mut from_subpasses = pass.dependencies.iter().filter(|it| it.src.is_some());
         from_subpasses.any(|it| it.src.into_iter().chain(it.dst).any(|it| !uses(it)))
     };
@@ -206,10 +210,11 @@ fn is_store_at_last_subpass(_: &Program, disagreement: &LayerDisagreement) -> bo
     disagreement.kind == DisagreementKind::Prior && disagreement.peer.iter().all(is_same)
 }
 
-/// A barrier on one resource orders the execution of everything; for the peer it says nothing of other resources.
+/// A barrier on one resource orders the execution of everything, if it has stages on both sides; for the peer it orders
+/// only that resource.
 fn is_order_by_another_resource(program: &Program, disagreement: &LayerDisagreement) -> bool {
     let resource = resource_number(program, &disagreement.resource);
-    let is_limited = |it: &Dependency| match &it.target {
+    let is_limited = |it: &Dependency| it.scope.src_stages != 0 && it.scope.dst_stages != 0 && match &it.target {
         DependencyTarget::Global => false,
         // A part of the same resource is another one, too.
         DependencyTarget::Resource { resource: own, region } | DependencyTarget::Transition { resource: own, region } => {

@@ -19,6 +19,8 @@ use crate::suspended_rendering::resumes_what_is_suspended;
 
 /// Programs that are performed before their answers are looked at.
 const CHUNK: u64 = 64;
+/// After so many programs the run shows how far it is; a multiple of [`CHUNK`].
+const PROGRESS: u64 = 6_400;
 /// The capabilities of queues that random programs have.
 pub(crate) const QUEUE_FLAGS: [u32; 2] = [7, 6];
 
@@ -86,6 +88,9 @@ pub(crate) fn run(request: &RandomRun) -> Result<()> {
     let mut next = request.seed;
     let end = request.seed + request.programs;
     while next < end && shown < request.shown_max {
+        if (next - request.seed).is_multiple_of(PROGRESS) && next > request.seed {
+            eprintln!("{} programs so far", next - request.seed);
+        }
         let seeds = next..end.min(next + CHUNK);
         next = seeds.end;
         let programs: Vec<Program> =

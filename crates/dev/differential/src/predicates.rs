@@ -4,8 +4,8 @@
 
 use lavascope_oracle::is_write;
 use lavascope_sync_ir::{
-    Barrier, Command, Dependency, DependencyTarget, EventId, HostStep, Program, QueueId, Region, ResourceId, ResourceKind,
-    SetEvent, Subpass, WaitEvents,
+    Barrier, Command, Dependency, DependencyTarget, EventId, HostStep, Program, QueueId, Region, ResourceId,
+    ResourceKind, SetEvent, Subpass, WaitEvents,
 };
 
 use crate::disagreement::{DisagreementKind, LayerDisagreement};
@@ -133,7 +133,8 @@ fn is_acquire_without_wait(_: &Program, disagreement: &LayerDisagreement) -> boo
 fn is_present_after_acquire(_: &Program, disagreement: &LayerDisagreement) -> bool {
     let is_acquire = |hazard: &&ReportedHazard| {
         let names = ["SYNC-HAZARD-PRESENT-AFTER-READ", "SYNC-HAZARD-WRITE-AFTER-READ"];
-        names.contains(&hazard.code.as_str()) && hazard.prior.as_ref().is_some_and(|it| it.function.starts_with("vkAcquire"))
+        names.contains(&hazard.code.as_str())
+            && hazard.prior.as_ref().is_some_and(|it| it.function.starts_with("vkAcquire"))
     };
     [DisagreementKind::OnlyPeer, DisagreementKind::Code].contains(&disagreement.kind)
         && disagreement.at.function == "vkQueuePresentKHR"
@@ -178,7 +179,8 @@ fn is_chain_through_pass(program: &Program, disagreement: &LayerDisagreement) ->
     let is_chain = |command: &Command| {
         let Command::BeginRenderPass { pass, views, .. } = command else { return false };
         let pass = &program.render_passes[pass.0 as usize];
-        let is_used = |attachment: u32| views.get(attachment as usize).is_some_and(|it| Some(it.resource.0) == resource);
+        let is_used =
+            |attachment: u32| views.get(attachment as usize).is_some_and(|it| Some(it.resource.0) == resource);
         let views = pass.subpasses.iter().fold(0, |all, it| all | it.view_mask);
         let uses = |subpass: u32| {
             let own = pass.subpasses.get(subpass as usize);
@@ -214,13 +216,18 @@ fn is_store_at_last_subpass(_: &Program, disagreement: &LayerDisagreement) -> bo
 /// only that resource.
 fn is_order_by_another_resource(program: &Program, disagreement: &LayerDisagreement) -> bool {
     let resource = resource_number(program, &disagreement.resource);
-    let is_limited = |it: &Dependency| it.scope.src_stages != 0 && it.scope.dst_stages != 0 && match &it.target {
-        DependencyTarget::Global => false,
-        // A part of the same resource is another one, too.
-        DependencyTarget::Resource { resource: own, region } | DependencyTarget::Transition { resource: own, region } => {
-            Some(own.0) != resource || !is_whole(program, *own, region)
-        }
-        DependencyTarget::QueueFamilyTransfer { .. } => true,
+    let is_limited = |it: &Dependency| {
+        it.scope.src_stages != 0
+            && it.scope.dst_stages != 0
+            && match &it.target {
+                DependencyTarget::Global => false,
+                // A part of the same resource is another one, too.
+                DependencyTarget::Resource { resource: own, region }
+                | DependencyTarget::Transition { resource: own, region } => {
+                    Some(own.0) != resource || !is_whole(program, *own, region)
+                }
+                DependencyTarget::QueueFamilyTransfer { .. } => true,
+            }
     };
     let has_limited = |hazard: &ReportedHazard| {
         commands_between(program, hazard).iter().flat_map(|it| dependencies_of(it.command)).any(is_limited)
@@ -261,7 +268,9 @@ fn is_read_in_pass(program: &Program, disagreement: &LayerDisagreement) -> bool 
         let has_several = program.render_passes[pass.0 as usize].subpasses.len() > 1;
         let before = executed_commands(program);
         let place = before.iter().position(|it| prior.place() == Some((it.buffer, it.index))).unwrap_or(0);
-        has_several && hazard.prior_access.contains("STORAGE_READ") && before[..place].iter().any(|it| reads(it.command))
+        has_several
+            && hazard.prior_access.contains("STORAGE_READ")
+            && before[..place].iter().any(|it| reads(it.command))
     };
     disagreement.kind == DisagreementKind::OnlyOurs && disagreement.ours.iter().all(is_forgotten)
 }
@@ -272,9 +281,8 @@ fn is_chain_into_event(program: &Program, disagreement: &LayerDisagreement) -> b
     let is_late = |hazard: &ReportedHazard| {
         let between = commands_between(program, hazard);
         (0..between.len()).any(|wait| {
-            let set = waited_events(between[wait].command).filter_map(|event| {
-                between[..wait].iter().rposition(|it| is_set_of(it.command, event))
-            });
+            let set = waited_events(between[wait].command)
+                .filter_map(|event| between[..wait].iter().rposition(|it| is_set_of(it.command, event)));
             set.min().is_some_and(|it| between[it..wait].iter().any(|it| !dependencies_of(it.command).is_empty()))
         })
     };

@@ -33,8 +33,14 @@ const FEATURES: &[(&str, ProgramFeatures)] = &[
     ("queues", ProgramFeatures { resubmission: true, queues: true, host_waits: true, ..ProgramFeatures::BARRIERS }),
     ("events", ProgramFeatures { events: true, ..ProgramFeatures::BARRIERS }),
     ("secondaries", ProgramFeatures { secondaries: true, ..ProgramFeatures::BARRIERS }),
-    ("rendering", ProgramFeatures { dynamic_rendering: true, multiview: true, secondaries: true, ..ProgramFeatures::BARRIERS }),
-    ("passes", ProgramFeatures { render_passes: true, multiview: true, secondaries: true, ..ProgramFeatures::BARRIERS }),
+    (
+        "rendering",
+        ProgramFeatures { dynamic_rendering: true, multiview: true, secondaries: true, ..ProgramFeatures::BARRIERS },
+    ),
+    (
+        "passes",
+        ProgramFeatures { render_passes: true, multiview: true, secondaries: true, ..ProgramFeatures::BARRIERS },
+    ),
     ("present", ProgramFeatures { presentation: true, queues: true, host_waits: true, ..ProgramFeatures::BARRIERS }),
     (
         EVERYTHING,

@@ -89,7 +89,9 @@ fn profile(queue_flags: &[u32]) -> Value {
         } })
     };
     let families: Vec<Value> = queue_flags.iter().flat_map(|it| [family(it), family(it)]).collect();
-    let on = |members: &[&str]| -> Map<String, Value> { members.iter().map(|it| (String::from(*it), json!(true))).collect() };
+    let on = |members: &[&str]| -> Map<String, Value> {
+        members.iter().map(|it| (String::from(*it), json!(true))).collect()
+    };
     let features: Map<String, Value> =
         FEATURE_NAMES.iter().map(|(name, members)| (String::from(*name), json!(on(members)))).collect();
     let limits = json!({

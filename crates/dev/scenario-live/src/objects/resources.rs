@@ -5,8 +5,8 @@ use std::sync::PoisonError;
 use lavascope_abi as vk;
 use lavascope_abi::{Ptr, Structure};
 use lavascope_sync_ir::{
-    Access, AttachmentView, Command, HostStep, ImageDesc, ImageRegion, Program, RenderPass, Resource, ResourceId, ResourceKind,
-    Tiling,
+    Access, AttachmentView, Command, HostStep, ImageDesc, ImageRegion, Program, RenderPass, Resource, ResourceId,
+    ResourceKind, Tiling,
 };
 
 use crate::error::{LiveError, UnsupportedProgram};

@@ -3,8 +3,8 @@
 use lavascope_abi as vk;
 use lavascope_abi::{Ptr, Structure};
 use lavascope_sync_ir::{
-    Area, AttachmentKind, AttachmentView, Command, ImageRegion, LoadOp, RenderPass, RenderPassId, Rendering, RenderingAttachment,
-    ResourceId, StoreOp, Subpass, SubpassDependency,
+    Area, AttachmentKind, AttachmentView, Command, ImageRegion, LoadOp, RenderPass, RenderPassId, Rendering,
+    RenderingAttachment, ResourceId, StoreOp, Subpass, SubpassDependency,
 };
 
 use crate::error::{LiveError, UnsupportedProgram};
@@ -222,10 +222,8 @@ impl LiveDevice<'_> {
     fn depth_stencil_views(&self, both: [Option<&AttachmentView>; 2]) -> Result<[vk::ImageView; 2], LiveError> {
         if let [Some(depth), Some(stencil)] = both {
             let aspects = depth.region.aspects | stencil.region.aspects;
-            let [one, two] = [depth, stencil].map(|it| AttachmentView {
-                region: ImageRegion { aspects, ..it.region.clone() },
-                ..it.clone()
-            });
+            let [one, two] = [depth, stencil]
+                .map(|it| AttachmentView { region: ImageRegion { aspects, ..it.region.clone() }, ..it.clone() });
             if one == two {
                 return Ok([self.attachment(&one)?; 2]);
             }
@@ -270,8 +268,10 @@ impl LiveDevice<'_> {
             store_op: vk::AttachmentStoreOp::NONE,
             ..vk::RenderingAttachmentInfo::zeroed()
         };
-        let colors = targets.colors.iter().map(|it| Ok(made(self.attachment(it)?))).collect::<Result<Vec<_>, LiveError>>()?;
-        let [depth_view, stencil_view] = self.depth_stencil_views([targets.depth.as_ref(), targets.stencil.as_ref()])?;
+        let colors =
+            targets.colors.iter().map(|it| Ok(made(self.attachment(it)?))).collect::<Result<Vec<_>, LiveError>>()?;
+        let [depth_view, stencil_view] =
+            self.depth_stencil_views([targets.depth.as_ref(), targets.stencil.as_ref()])?;
         let depth = targets.depth.as_ref().map(|_| made(depth_view));
         let stencil = targets.stencil.as_ref().map(|_| made(stencil_view));
         let views: Vec<AttachmentView> =

@@ -356,7 +356,8 @@ fn keep_read_only_depth(program: &mut Program) {
                 Command::EndRenderPass => open = None,
                 Command::Action(_) | Command::Execute(_) => {
                     let subpass = open.and_then(|it| render_passes[it.0 as usize].subpasses.get(it.1 as usize));
-                    let is_read_only = subpass.and_then(|it| it.depth_stencil).is_some_and(|it| it.1 == DEPTH_READ_ONLY);
+                    let is_read_only =
+                        subpass.and_then(|it| it.depth_stencil).is_some_and(|it| it.1 == DEPTH_READ_ONLY);
                     match command {
                         Command::Action(accesses) if is_read_only => accesses.retain(|it| !is_depth_write(it)),
                         Command::Execute(all) if is_read_only => secondaries.extend_from_slice(all),

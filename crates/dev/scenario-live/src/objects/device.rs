@@ -6,7 +6,7 @@ use std::sync::{Mutex, PoisonError};
 use lavascope_abi as vk;
 use lavascope_abi::{Ptr, Structure};
 use lavascope_scenario::DeclaredNames;
-use lavascope_sync_ir::{Program, QueueId, ResourceId};
+use lavascope_sync_ir::{AttachmentView, Program, QueueId, ResourceId};
 
 use crate::error::{LiveError, UnsupportedProgram};
 use crate::objects::calls::{DeviceCalls, call, check, out, text_ptr};
@@ -41,6 +41,8 @@ pub(crate) struct LiveDevice<'a> {
     pub(crate) command_buffers: Vec<vk::CommandBuffer>,
     /// A buffer that is never written.
     pub(crate) zero_buffer: vk::Buffer,
+    /// The views that attachments have so far.
+    pub(crate) attachment_views: Mutex<Vec<(AttachmentView, vk::ImageView)>>,
     owned_objects: Mutex<Vec<OwnedObject>>,
 }
 
@@ -135,6 +137,7 @@ impl<'a> LiveDevice<'a> {
             fences: Vec::new(),
             command_buffers: Vec::new(),
             zero_buffer: vk::Buffer(0),
+            attachment_views: Mutex::default(),
             owned_objects: Mutex::default(),
         };
         world.get_queues();

@@ -39,6 +39,9 @@ pub struct Finding {
     pub fingerprint: String,
     /// How often it happened.
     pub occurrences: u64,
+    /// Of a shader fault: in how many invocations, in all draws and dispatches together.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub invocations: u64,
     /// How many pairs of commands have this cause: draws that race with one write of the host are one cause.
     pub sites: u64,
     /// Some of the sites behind the first.
@@ -231,6 +234,10 @@ pub struct StackFrame {
     pub symbol: Option<String>,
     /// What the debug information of the module says.
     pub source: Option<SourceLocation>,
+}
+
+fn is_zero(number: &u64) -> bool {
+    *number == 0
 }
 
 impl Stack {

@@ -507,6 +507,7 @@ fn add(findings: &mut Vec<ReportedFinding>, finding: ReportedFinding) {
         Some(earlier) => {
             earlier.count += finding.count;
             earlier.finding.add(&finding.finding);
+            earlier.details = details(&earlier.finding);
         }
         None => findings.push(finding),
     }

@@ -41,6 +41,9 @@ pub struct Finding {
     pub first_access: String,
     /// How often it happened.
     pub occurrences: u64,
+    /// Of a shader fault: in how many invocations, in all draws and dispatches together.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub invocations: u64,
     /// How many pairs of commands have this cause: draws that race with one write of the host are one cause.
     pub sites: u64,
     /// Some of the sites behind the first.
@@ -251,6 +254,10 @@ impl Finding {
             first => format!("{}-{first}", self.fingerprint),
         }
     }
+}
+
+fn is_zero(number: &u64) -> bool {
+    *number == 0
 }
 
 impl Stack {

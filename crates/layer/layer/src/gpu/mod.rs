@@ -193,6 +193,8 @@ pub(crate) struct ChecksState {
     variants: Vec<Arc<PipelineVariant>>,
     /// Faults that were reported.
     reported_sites: HashSet<FaultSite>,
+    /// By site, the number of draws and dispatches in which it was seen to fault.
+    fault_draws: HashMap<FaultSite, u64>,
     reported_faults: Vec<ReportedFault>,
     /// Warnings about unchecked features that were reported.
     warned: HashSet<String>,

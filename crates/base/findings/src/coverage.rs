@@ -192,7 +192,8 @@ impl Coverage {
 
     /// The name and the limit of a check, if it has one. Checks that refine another one are left out if that one is off.
     fn limited_check<'a>(&self, check: &'a CheckState) -> Option<(&'a str, &'a str)> {
-        let refined = ["sync", "gpu"].into_iter().find(|it| check.name.strip_prefix(it).is_some_and(|it| it.starts_with('_')));
+        let refined =
+            ["sync", "gpu"].into_iter().find(|it| check.name.strip_prefix(it).is_some_and(|it| it.starts_with('_')));
         let is_said = !check.why.is_empty() && refined.is_none_or(|it| self.is_armed(it));
         let name = match check.name.as_str() {
             "sync" => "synchronization",

@@ -34,6 +34,8 @@ use crate::report::report_file::IgnoredFindings;
 
 /// Largest number of messages that wait for a thread of the application; further ones are counted.
 const PENDING_MAX: usize = 1000;
+/// Causes that are logged without `lavascope run`; further ones are counted, so that no log is flooded.
+const LOGGED_MAX: usize = 100;
 /// How long the destruction of a device waits for the reader.
 const READER_TIMEOUT: Duration = Duration::from_secs(10);
 
@@ -221,6 +223,9 @@ pub(crate) struct Validation {
     ignored_reported: u64,
     /// What the report was told of explanations that were cut.
     cut_reported: Vec<String>,
+    /// Causes in the log, and causes that did not fit.
+    logged: usize,
+    unlogged: usize,
     calls: u64,
     /// The coverage is reported again after so many submissions.
     next_coverage: u64,
@@ -287,6 +292,8 @@ impl Validation {
             log: None,
             ignored_reported: 0,
             cut_reported: Vec::new(),
+            logged: 0,
+            unlogged: 0,
             calls: 0,
             next_coverage: 1,
             submits: 0,
@@ -379,7 +386,12 @@ impl Validation {
         if cause.count == 1 {
             cause.reported = 1;
             if !report_file::finding(&cause.rendered.finding(diagnostic, 1, None)) {
-                cause.is_logged = cause.messages.log_now(&cause.rendered.message());
+                if self.logged < LOGGED_MAX {
+                    cause.is_logged = cause.messages.log_now(&cause.rendered.message());
+                    self.logged += usize::from(cause.is_logged);
+                } else {
+                    self.unlogged += 1;
+                }
                 self.log = Some(inbox.messages.clone());
             }
         }
@@ -480,6 +492,10 @@ impl Validation {
             for ignored_findings in ignored {
                 text += &format!("\n  {}: ignored by {}", times_text(ignored_findings.count), ignored_findings.rule);
             }
+        }
+        let unlogged = std::mem::take(&mut self.unlogged);
+        if unlogged > 0 {
+            text += &format!("\n  {unlogged} more findings are not shown here; `lavascope run` shows all of them");
         }
         if !text.is_empty() {
             cut.iter().for_each(|it| text += &format!("\n  {it}"));

@@ -101,6 +101,8 @@ struct RunDocument<'a> {
     report: &'a LayerReport,
 }
 
+/// What the Vulkan loader prints.
+const LOADER_DEBUG: &str = "VK_LOADER_DEBUG";
 /// Says where hazards are looked for.
 const SYNC_MODE: &str = "LAVASCOPE_SYNC_MODE";
 
@@ -133,6 +135,11 @@ impl RunArguments {
         }
         if self.stats.is_some() {
             variables.push(("LAVASCOPE_STATS", "1".into()));
+        }
+        // The loader refuses layers and extensions that are missing before a layer sees the call. It says which ones only
+        // if it is asked to, and is silent otherwise.
+        if std::env::var_os(LOADER_DEBUG).is_none() {
+            variables.push((LOADER_DEBUG, "error".into()));
         }
         Ok(variables)
     }
@@ -175,7 +182,9 @@ pub(crate) fn run(arguments: &RunArguments) -> anyhow::Result<CommandOutcome> {
         write_document(&path, &RunDocument::new(arguments, end, &report))?;
     }
     Ok(match outcome(end, &report, arguments.exit_code) {
-        CommandOutcome::Success if is_short && arguments.exit_code == ExitCodeSource::Findings => CommandOutcome::Findings,
+        CommandOutcome::Success if is_short && arguments.exit_code == ExitCodeSource::Findings => {
+            CommandOutcome::Findings
+        }
         other => other,
     })
 }

@@ -170,8 +170,7 @@ impl DeviceChecks {
         let library_count = libraries.len();
         let libraries: Vec<Arc<InstrumentedLibrary>> =
             libraries.iter().filter_map(|it| state.libraries.get(&it.0).cloned()).collect();
-        let layout =
-            state.pipeline_layouts.get(&layout.0).or_else(|| libraries.first().map(|it| &it.layout)).cloned();
+        let layout = state.pipeline_layouts.get(&layout.0).or_else(|| libraries.first().map(|it| &it.layout)).cloned();
         // SAFETY: the contract of this function: a stage of a valid call, with its chain.
         let source = |it| unsafe { self.config.selection.select_stage(&state, it, source_of(&state, it)?) };
         let sources: Option<Vec<ShaderSource>> = stages.iter().map(source).collect();

@@ -310,10 +310,12 @@ impl DeviceChecks {
     /// The info must be valid, with its chain, its code and its arrays.
     unsafe fn plan_new(&self, info: &ShaderCreateInfoEXT) -> Option<ShaderObjectPlan> {
         if info.code_type != ShaderCodeTypeEXT::SPIRV_EXT {
-            return self.leave_object("shader objects out of binaries, and those that are drawn beside them, are not checked");
+            return self
+                .leave_object("shader objects out of binaries, and those that are drawn beside them, are not checked");
         }
         if info.flags.0 & SKIPPED_FLAGS != 0 {
-            return self.leave_object("shader objects that the device binds, or with descriptor heaps, are not checked");
+            return self
+                .leave_object("shader objects that the device binds, or with descriptor heaps, are not checked");
         }
         // SAFETY: the contract of this function: an info with its arrays.
         let Some(object_layout) = (unsafe { self.shader_object_layout(info) }) else {

@@ -426,7 +426,9 @@ impl DeviceChecks {
         // says.
         let stages = unsafe { crate::gpu::slice(info.p_stages, info.stage_count) };
         // SAFETY: the stages of a call that was valid, in memory that outlives the plan; modules may be gone.
-        let plan = unsafe { self.plan_whole(&recipe.layout, recipe.sources.clone(), stages, (style, PipelineCreation::Again)) }?;
+        let plan = unsafe {
+            self.plan_whole(&recipe.layout, recipe.sources.clone(), stages, (style, PipelineCreation::Again))
+        }?;
         info.p_stages = Ptr::to_slice(&plan.infos);
         info.layout = recipe.layout.own_handle?;
         info.base_pipeline_handle = Pipeline::default();
@@ -458,7 +460,9 @@ impl DeviceChecks {
     ) -> Option<Arc<PipelineVariant>> {
         let stages = std::slice::from_ref(&info.stage);
         // SAFETY: the stage of a call that was valid, in memory that outlives the plan; its module may be gone.
-        let plan = unsafe { self.plan_whole(&recipe.layout, recipe.sources.clone(), stages, (style, PipelineCreation::Again)) }?;
+        let plan = unsafe {
+            self.plan_whole(&recipe.layout, recipe.sources.clone(), stages, (style, PipelineCreation::Again))
+        }?;
         info.stage = *plan.infos.first()?;
         info.layout = recipe.layout.own_handle?;
         info.base_pipeline_handle = Pipeline::default();

@@ -37,7 +37,7 @@ pub(crate) struct RunArguments {
     sync: SyncOptions,
     #[command(flatten)]
     setup: Setup,
-    /// Check each call before the driver gets it, so that a debugger or a messenger callback is at the call
+    /// Check each call before the driver gets it: a debugger or a callback then stops at the call that is wrong
     #[arg(long, conflicts_with = "no_sync")]
     inline: bool,
     /// Check calls on a thread of the layer while the program goes on; this is the default

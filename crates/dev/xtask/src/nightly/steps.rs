@@ -95,7 +95,7 @@ pub(super) const STEPS: &[NightlyStep] = &[
     },
     NightlyStep {
         name: "soak",
-        what: "vkcube under the layer with `--sync`, and whether its memory grows",
+        what: "vkcube under `lavascope run`, and whether its memory grows",
         unit: "frames",
         seeds: 0,
         work: StepAction::Command {

@@ -37,6 +37,8 @@ use crate::report::report_file::IgnoredFindings;
 const PENDING_MAX: usize = 1000;
 /// Sites whose messages are counted, for the limit of equal messages.
 const SITES_MAX: usize = 100_000;
+/// Causes that are logged without `lavascope run`; further ones are counted, so that no log is flooded.
+const LOGGED_MAX: usize = 100;
 /// How long the destruction of a device waits for the reader.
 const READER_TIMEOUT: Duration = Duration::from_secs(10);
 
@@ -234,6 +236,9 @@ pub(crate) struct Validation {
     ignored_reported: u64,
     /// What the report was told of explanations that were cut.
     cut_reported: Vec<String>,
+    /// Causes in the log, and causes that did not fit.
+    logged: usize,
+    unlogged: usize,
     calls: u64,
     /// The coverage is reported again after so many submissions.
     next_coverage: u64,
@@ -338,6 +343,8 @@ impl Validation {
             log: None,
             ignored_reported: 0,
             cut_reported: Vec::new(),
+            logged: 0,
+            unlogged: 0,
             calls: 0,
             next_coverage: 1,
             submits: 0,
@@ -450,7 +457,12 @@ impl Validation {
             return None;
         }
         if cause.count == 1 && !report_file::finding(&cause.first_report(own, diagnostic)) {
-            cause.is_logged = cause.messages.log_now(&cause.rendered.message());
+            if self.logged < LOGGED_MAX {
+                cause.is_logged = cause.messages.log_now(&cause.rendered.message());
+                self.logged += usize::from(cause.is_logged);
+            } else {
+                self.unlogged += 1;
+            }
             self.log = Some(inbox.messages.clone());
         }
         if inbox.messages.is_above_limit(count) {
@@ -561,6 +573,10 @@ impl Validation {
             for ignored_findings in ignored {
                 text += &format!("\n  {}: ignored by {}", times_text(ignored_findings.count), ignored_findings.rule);
             }
+        }
+        let unlogged = std::mem::take(&mut self.unlogged);
+        if unlogged > 0 {
+            text += &format!("\n  {unlogged} more findings are not shown here; `lavascope run` shows all of them");
         }
         if !text.is_empty() {
             cut.iter().for_each(|it| text += &format!("\n  {it}"));

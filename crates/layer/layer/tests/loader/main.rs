@@ -21,6 +21,7 @@
 
 mod capture;
 mod child;
+mod coverage;
 mod device_lost;
 mod drop_in;
 mod exits;

@@ -39,7 +39,7 @@ Exit codes:
 pub(crate) struct CaptureArguments {
     #[command(flatten)]
     setup: Setup,
-    /// Also find synchronization hazards; without this option, nothing is checked
+    /// Also find synchronization hazards, which a capture does not do by default
     #[arg(long)]
     sync: bool,
     /// The file; if several processes use Vulkan, the names of the other files contain the process id

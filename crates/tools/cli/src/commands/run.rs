@@ -38,7 +38,7 @@ pub(crate) struct RunArguments {
     sync: SyncOptions,
     #[command(flatten)]
     setup: Setup,
-    /// Check each call before the driver gets it, so that a debugger or a messenger callback is at the call
+    /// Check each call before the driver gets it: a debugger or a callback then stops at the call that is wrong
     #[arg(long, conflicts_with = "no_sync")]
     inline: bool,
     /// Check calls on a thread of the layer while the program goes on; this is the default
@@ -90,6 +90,8 @@ fn percent(text: &str) -> Result<f64, String> {
     number.filter(|it| (0.0..=100.0).contains(it)).ok_or_else(|| "a number from 0 to 100 is needed".to_owned())
 }
 
+/// What the Vulkan loader prints.
+const LOADER_DEBUG: &str = "VK_LOADER_DEBUG";
 /// Says where hazards are looked for.
 const SYNC_MODE: &str = "LAVASCOPE_SYNC_MODE";
 
@@ -121,6 +123,11 @@ impl RunArguments {
         }
         if self.stats.is_some() {
             variables.push(("LAVASCOPE_STATS", "1".into()));
+        }
+        // The loader refuses layers and extensions that are missing before a layer sees the call. It says which ones only
+        // if it is asked to, and is silent otherwise.
+        if std::env::var_os(LOADER_DEBUG).is_none() {
+            variables.push((LOADER_DEBUG, "error".into()));
         }
         Ok(variables)
     }

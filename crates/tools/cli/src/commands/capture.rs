@@ -16,8 +16,8 @@ use crate::launch::capture_signal::CaptureSignal;
 use crate::launch::child_program;
 use crate::launch::child_program::ProgramEnd;
 use crate::launch::missing_instance;
-use crate::report::run_summary;
 use crate::report::{LayerReport, ReportFolder};
+use crate::report::{coverage, run_summary};
 use crate::text::{self, Paint};
 use crate::trace::trace_file;
 use crate::trace::trace_file::TraceFile;
@@ -111,6 +111,7 @@ pub(crate) fn run(arguments: &CaptureArguments) -> anyhow::Result<CommandOutcome
         text::emit_stderr(&missing_instance::explain(program, &setup));
     }
     text::emit_stderr(&run_summary::render(&report, None, Paint::for_stderr()));
+    text::emit_stderr(&coverage::checked_line(&report).unwrap_or_default());
     let files = finish_files(&output, &report);
     print_files(arguments, &files)?;
     print_pictures(arguments, &report);

@@ -28,6 +28,12 @@ pub(crate) fn summary_line(report: &LayerReport) -> Option<String> {
     Some(format!("lavascope: {}{verdict}{unchecked}\n", coverage.counts_text()))
 }
 
+/// The same for commands that check only if they are asked to: none if nothing was checked.
+pub(crate) fn checked_line(report: &LayerReport) -> Option<String> {
+    let has_checks = report.coverage.as_ref().is_some_and(lavascope_findings::Coverage::has_checks);
+    summary_line(report).filter(|_| has_checks)
+}
+
 /// Whether a user has something to look at.
 pub(crate) fn has_problems(report: &LayerReport) -> bool {
     report.findings.iter().any(|it| !it.is_known)

@@ -20,8 +20,8 @@ use crate::launch::child_program;
 use crate::launch::child_program::ProgramEnd;
 use crate::launch::layer_manifest::LayerName;
 use crate::launch::{layer_manifest, null_driver};
-use crate::report::run_summary;
 use crate::report::{LayerReport, ReportFolder};
+use crate::report::{coverage, run_summary};
 use crate::text::{self, Paint};
 
 /// The hidden command of the child process. Its argument is the JSON of the parsed arguments,
@@ -218,8 +218,9 @@ pub(crate) fn run(arguments: &ReplayArguments) -> anyhow::Result<CommandOutcome>
     if matches!(arguments.validate, Some(Validation::Gpu | Validation::All)) {
         command.env("LAVASCOPE_GPU", "1");
     }
-    if matches!(arguments.validate, Some(Validation::Sync | Validation::All)) {
-        command.env("LAVASCOPE_SYNC", "1").env("LAVASCOPE_SYNC_MODE", "async");
+    if has_layer {
+        let is_wanted = matches!(arguments.validate, Some(Validation::Sync | Validation::All));
+        command.env("LAVASCOPE_SYNC", if is_wanted { "1" } else { "0" }).env("LAVASCOPE_SYNC_MODE", "async");
     }
     if let Some(path) = &arguments.recapture {
         let path = std::path::absolute(path).with_context(|| format!("{} is no path", path.display()))?;
@@ -235,6 +236,7 @@ pub(crate) fn run(arguments: &ReplayArguments) -> anyhow::Result<CommandOutcome>
     if has_layer {
         let report = LayerReport::read(folder.path())?;
         text::emit_stderr(&run_summary::render(&report, None, Paint::for_stderr()));
+        text::emit_stderr(&coverage::checked_line(&report).unwrap_or_default());
         has_findings = arguments.validate.is_some() && report.processes.iter().any(|it| !it.findings.is_empty());
     }
     Ok(match end {

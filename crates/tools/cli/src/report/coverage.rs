@@ -27,6 +27,12 @@ pub(crate) fn summary_line(document: &FindingsReport, has_problems: bool) -> Opt
     Some(format!("lavascope: {}{verdict}{unchecked}\n", coverage.counts_text()))
 }
 
+/// The same for commands that check only if they are asked to: none if nothing was checked.
+pub(crate) fn checked_line(report: &LayerReport, document: &FindingsReport) -> Option<String> {
+    let has_checks = document.coverage.as_ref().is_some_and(Coverage::has_checks);
+    summary_line(document, has_problems(report, document)).filter(|_| has_checks)
+}
+
 /// Whether a user has something to look at.
 pub(crate) fn has_problems(report: &LayerReport, document: &FindingsReport) -> bool {
     document.findings.iter().any(|it| !it.is_known)

@@ -5,8 +5,8 @@ use lavascope_abi::{AccessFlags2 as A, PipelineStageFlags2 as S};
 use lavascope_scenario_live::{resolved_images, wants_one_sample};
 use lavascope_sim::programs::clear_unused_buffers;
 use lavascope_sync_ir::{
-    Access, Area, Barrier, Command, CommandBuffer, CommandBufferId, Dependency, DependencyTarget, HostStep, Program, RasterOrder,
-    RenderPass, Rendering, ResourceKind, SetEvent, StoreOp, SubpassDependency, SyncScope, WaitEvents,
+    Access, Area, Barrier, Command, CommandBuffer, CommandBufferId, Dependency, DependencyTarget, HostStep, Program,
+    RasterOrder, RenderPass, Rendering, ResourceKind, SetEvent, StoreOp, SubpassDependency, SyncScope, WaitEvents,
 };
 
 use crate::command_buffer_events::separate_events;

@@ -30,7 +30,10 @@ pub(crate) fn explain(program: &OsStr, variables: &[(&'static str, String)]) -> 
 fn reason(program: &OsStr, variables: &[(&'static str, String)]) -> Option<String> {
     let file = find_program(program);
     if let Some(file) = file.as_deref().filter(|it| lavascope_platform::files::raises_rights(it)) {
-        return Some(format!("{} runs with raised rights, and the Vulkan loader ignores variables there", file.display()));
+        return Some(format!(
+            "{} runs with raised rights, and the Vulkan loader ignores variables there",
+            file.display()
+        ));
     }
     let mut command = Command::new(std::env::current_exe().ok()?);
     command.arg("doctor-probe").envs(variables.iter().map(|it| (it.0, &it.1)));
@@ -87,7 +90,8 @@ mod tests {
 
     #[test]
     fn names_of_layers_are_whole_texts() {
-        let bytes = b"\0VK_LAYER_KHRONOS_validation\0see VK_LAYER_x\0VK_LAYER_\0VK_LAYER_a b\0VK_LAYER_ABC_d\0VK_LAYER_end";
+        let bytes =
+            b"\0VK_LAYER_KHRONOS_validation\0see VK_LAYER_x\0VK_LAYER_\0VK_LAYER_a b\0VK_LAYER_ABC_d\0VK_LAYER_end";
         assert_eq!(layer_names(bytes), ["VK_LAYER_KHRONOS_validation", "VK_LAYER_ABC_d"]);
         assert_eq!(layer_names(b"VK"), Vec::<String>::new());
     }

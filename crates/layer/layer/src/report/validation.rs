@@ -26,7 +26,6 @@ use crate::process::catch_panic::catch_panic;
 use crate::process::process_state::PROCESS_STATE;
 use crate::report::coverage;
 use crate::report::coverage::ValidatedWork;
-use crate::report::debugger;
 use crate::report::inline_validation;
 use crate::report::messages::{Delivery, Messages, OutgoingMessage};
 use crate::report::rendered_finding::RenderedFinding;
@@ -518,9 +517,6 @@ impl Validation {
     /// Writes the summary: counts, undelivered messages, and unsupported calls.
     pub(crate) fn end(&mut self) {
         self.validator.finish();
-        if self.watches {
-            debugger::report_unmet_first_access();
-        }
         for finding in self.validator.take_findings() {
             if let Some(pending_message) = self.report_finding(finding) {
                 pending_message.inbox.push(&pending_message.rendered);

@@ -40,11 +40,21 @@ pub enum DrawsOutsidePass {
     LeaveOutside,
 }
 
+/// Which device performs a program.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum DeviceReuse {
+    /// A new one for each.
+    Never,
+    /// The idle one of an earlier program with the same queues: most of the time goes into creating devices.
+    WhileIdle,
+}
+
 #[derive(Clone, Copy, Debug)]
 pub struct LiveOptions {
     pub submit: SubmitApi,
     pub recording: RecordingMode,
     pub draws_outside_pass: DrawsOutsidePass,
+    pub reuse: DeviceReuse,
 }
 
 /// What came of a performance.
@@ -61,16 +71,16 @@ pub fn check_supported(program: &Program) -> Result<(), UnsupportedProgram> {
 }
 
 impl LiveGpu {
-    /// Performs a program on a new device, and gives what was said about it. Some of it may be about buffers of our own,
+    /// Performs a program, and gives what was said about it. Some of it may be about buffers of our own,
     /// whose name is [`SCRATCH_NAME`](crate::SCRATCH_NAME).
     pub fn run(&self, scenario: LiveScenario<'_>, options: LiveOptions) -> Result<LiveRun, LiveError> {
         let plan = plan_recording(scenario.program)?;
         if options.submit == SubmitApi::One {
             check_submits(scenario.program)?;
         }
-        let world = LiveDevice::new(self, scenario, options.draws_outside_pass)?;
+        let world = LiveDevice::new(self, scenario, options)?;
         let result = run_scenario(&world, &plan, options);
-        world.destroy_all();
+        world.destroy_all(options.reuse);
         let steps = result?;
         Ok(LiveRun { messages: self.take_messages(), step_calls: steps })
     }

@@ -1,4 +1,4 @@
-//! What the generator knows of every structure and command, as data for the walkers.
+//! The description of every structure and command, as data for the walkers.
 //!
 //! A [`Layout`] describes the bytes of a structure, a union, or the parameters of a command. `fields` is for people:
 //! names, types, places. `fixups` is for walkers: the few things in those bytes that are not plain values, with inline
@@ -24,7 +24,7 @@ pub struct Layout {
     pub fixups: &'static [Fixup],
     /// Padding that C leaves undefined and a record keeps zero.
     pub gaps: &'static [Span],
-    /// What an output structure carries into the call: its type and the capacities of its arrays.
+    /// The inputs of an output structure: its type and the capacities of its arrays.
     pub keep: &'static [Span],
 }
 
@@ -166,7 +166,7 @@ pub enum Fixup {
         selector: IntegerLocation,
         cases: &'static [Case],
     },
-    /// An inline array of which only so many elements are there; a record is zero behind them.
+    /// An inline array with a count of used elements; a record is zero behind them.
     Tail {
         array: Span,
         element: u32,
@@ -199,7 +199,7 @@ impl Fixup {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum HandleAccess {
     Shared,
-    /// The parameter is externally synchronized, always or under conditions that the specification tells in prose.
+    /// The parameter is externally synchronized, always or under conditions that the specification states in prose.
     Exclusive,
 }
 
@@ -211,7 +211,7 @@ pub enum ObjectNumbering {
     DebugReport,
 }
 
-/// What a union holds for some values of its selector.
+/// The member of a union for some values of its selector.
 pub struct Case {
     pub values: &'static [i64],
     /// Which field of the union it is.
@@ -230,16 +230,16 @@ pub struct Pointer {
     pub direction: Direction,
     /// A sibling with the distance in bytes between elements in C memory; records are dense.
     pub stride: Option<IntegerLocation>,
-    /// Of the objects behind it, where they are handles.
+    /// The access to the objects behind it, if they are handles.
     pub access: HandleAccess,
 }
 
-/// What one element behind a pointer is.
+/// The type of one element behind a pointer.
 pub enum Pointee {
     /// Plain values of this type.
     Values(Ty),
     Struct(&'static Layout),
-    /// A structure that tells its own type.
+    /// A structure with a member for its own type.
     AnyStruct,
     Handle(HandleType),
     /// Characters up to a terminator.
@@ -253,7 +253,7 @@ pub enum Pointee {
     Template,
 }
 
-/// Whose knowledge tells the size of a [`Pointee::Blob`].
+/// Which knowledge defines the size of a [`Pointee::Blob`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Blob {
     ShaderGroupCaptureReplayHandle,
@@ -418,7 +418,7 @@ pub enum OutputSource {
     Through(IntegerLocation),
 }
 
-/// What a command's return value says about its outputs.
+/// The meaning of a command's return value for its outputs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ResultKind {
     /// No result: the outputs are always written.
@@ -468,7 +468,7 @@ pub struct SyncPipelineStage {
     pub before: u64,
 }
 
-/// What a format's texels are made of.
+/// The components of a format's texels.
 pub struct FormatDesc {
     pub name: &'static str,
     pub format: Format,

@@ -1,4 +1,4 @@
-//! What each type and command of Vulkan is made of, as tables generated from the registry.
+//! The members of each type and the parameters of each command of Vulkan, as tables generated from the registry.
 //!
 //! The types themselves come from `types` and are here again, so that one name is enough for both. What the walkers
 //! of `event` and `marshal` need to know about each of them is in [`desc`], as data.

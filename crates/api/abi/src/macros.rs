@@ -1,4 +1,4 @@
-//! What the generated files have in common.
+//! Macros of the generated files.
 
 /// Ties a structure, or the image of a command, to its layout.
 macro_rules! structure {
@@ -23,7 +23,7 @@ macro_rules! command_table {
             $($name = $number,)*
         }
 
-        /// What is known of each command, by number.
+        /// The description of each command, by number.
         pub static COMMANDS: &[&CommandDesc] = &[$(&$desc,)*];
 
         impl Command {

@@ -224,7 +224,7 @@ struct Compared {
     structure_types: usize,
 }
 
-/// What differs, less what is known to have changed.
+/// The differences, without known changes.
 struct Findings {
     known: BTreeMap<&'static str, &'static str>,
     used: BTreeSet<&'static str>,
@@ -307,7 +307,7 @@ fn compare_fields(
     }
 }
 
-/// Whether the kind of a field is the same; none for plain numbers and the like, which their size tells.
+/// Whether the kind of a field is the same; none for plain numbers and the like, which only have a size.
 fn compare_type(headers: &Headers, field: &Member, own: &Field) -> Option<Result<(), String>> {
     let base = field.base_type();
     let depth = field.ty.matches('*').count();
@@ -393,7 +393,7 @@ fn our_enums() -> BTreeMap<&'static str, &'static EnumDesc> {
     enums.collect()
 }
 
-/// What the headers declare, as far as a simple scanner sees it.
+/// The declarations of the headers, as far as a simple scanner finds them.
 struct Headers {
     structures: BTreeMap<String, Vec<Member>>,
     commands: BTreeMap<String, Vec<Member>>,
@@ -589,7 +589,7 @@ fn run(name: &str, body: &str) -> Vec<i64> {
     text.split_whitespace().map(|it| it.parse().expect("the program prints numbers")).collect()
 }
 
-/// What the compiler says of a structure.
+/// The compiler's layout of a structure.
 struct Shape {
     size: u32,
     align: u32,

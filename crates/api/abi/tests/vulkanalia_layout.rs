@@ -68,7 +68,7 @@ fn layouts_are_those_of_vulkanalia() {
     compared.finish();
 }
 
-/// What was compared and what differs.
+/// The number of comparisons, and the differences.
 #[derive(Default)]
 struct Compared {
     structures: usize,

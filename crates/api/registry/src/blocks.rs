@@ -89,7 +89,7 @@ fn read_requirements(
 
 /// Removes everything that no version and no enabled extension requires, directly or through a field.
 ///
-/// What is reached through a field only joins the block of the item that needs it.
+/// A type that is reached through a field only joins the block of the item that needs it.
 pub(crate) fn keep_required(registry: &mut Registry) {
     let mut owner: BTreeMap<String, usize> = BTreeMap::new();
     let mut open: Vec<(String, usize)> = Vec::new();

@@ -1,4 +1,4 @@
-//! What can be wrong with a registry file, with the item and the place.
+//! The errors of a registry file, with the item and the place.
 
 use std::fmt;
 

@@ -139,7 +139,7 @@ pub struct RegistryField {
     pub object_type: Option<String>,
     /// The sibling with the distance in bytes between elements.
     pub stride: Option<String>,
-    /// What this structure type may be, for an untyped output.
+    /// The structure types that an untyped output may have.
     pub valid_structs: Vec<String>,
     pub limit_type: Option<String>,
     pub deprecated: bool,
@@ -181,7 +181,7 @@ pub enum ExternSync {
     Always,
     /// Only under a condition given in prose.
     Maybe,
-    /// Of this path instead of the field itself.
+    /// The object at this path, instead of the field itself.
     Of(String),
 }
 

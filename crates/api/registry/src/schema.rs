@@ -1,7 +1,7 @@
 //! Which elements and attributes a registry file may have.
 //!
-//! The readers behind this pass can then ask for what they need and ignore nothing by accident: what is new in a
-//! newer registry fails here, with its place, and asks for a decision.
+//! Later readers can then read the parts that they need and ignore nothing by accident: a new element in a newer
+//! registry fails here, with its place, and asks for a decision.
 
 use crate::error::RegistryError;
 use crate::xml::{Node, XmlDocument, item, position};

@@ -45,7 +45,7 @@ impl<'d, 'a: 'd> RegistryRoot<'d, 'a> {
     }
 }
 
-/// The faults found so far. Reading goes on after a fault, so that one run shows all of them.
+/// The faults found so far. Reading continues after a fault, so that one run shows all of them.
 #[derive(Default)]
 pub(crate) struct ErrorList {
     pub(crate) errors: Vec<RegistryError>,

@@ -23,7 +23,8 @@ impl ObjectId {
         if serial > Self::SERIAL_MAX { None } else { Some(ObjectId((ty as u64) << SERIAL_BITS | serial)) }
     }
 
-    /// A handle that was not null and that nobody created: an error of the application, or not seen by us.
+    /// A handle that was not null and was never created: an error of the application, or a creation that we did not
+    /// see.
     pub const fn unknown(ty: HandleType) -> ObjectId {
         ObjectId((ty as u64) << SERIAL_BITS | UNKNOWN_SERIAL)
     }

@@ -1,4 +1,4 @@
-//! What the generated files have in common.
+//! Macros of the generated files.
 
 /// A number with a name of its own: a handle, an enum, a mask.
 ///
@@ -66,7 +66,7 @@ macro_rules! union_members {
     };
 }
 
-/// The types of handles with what is known of each.
+/// The types of handles with their properties.
 macro_rules! handle_types {
     ($($name:ident = $number:literal, $c_name:literal, $object:literal, $report:literal, $parent:expr, $dispatchable:literal;)*) => {
         /// The type of an object.

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::marker::PhantomData;
 
-/// What an opaque pointer points to: nothing that we may read.
+/// The target of an opaque pointer, which we must not read.
 #[derive(Clone, Copy)]
 #[repr(transparent)]
 pub struct Opaque(u8);

@@ -117,11 +117,15 @@ pub struct DiagnosticObject {
     pub name: Option<String>,
     /// What it is like, in words that are the same in every run: `1024 bytes`.
     pub description: Option<String>,
+    /// How many live objects of the same kind and description were created before it.
+    pub ordinal: u32,
+    /// Which image of a swapchain it is differs from run to run.
+    pub is_swapchain_image: bool,
 }
 
 impl DiagnosticObject {
     pub fn new(kind: &'static str, id: u64, name: Option<String>) -> DiagnosticObject {
-        DiagnosticObject { kind, id, name, description: None }
+        DiagnosticObject { kind, id, name, description: None, ordinal: 0, is_swapchain_image: false }
     }
 }
 
@@ -160,6 +164,40 @@ pub struct DiagnosticOperation {
     pub place: String,
     pub labels: DebugLabels,
     pub stack: u32,
+}
+
+/// Another pair of accesses with the same cause.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct DiagnosticSite {
+    /// What the two accesses conflict on: `"emitters"[0..512]`.
+    pub resource: String,
+    /// Of the access that differs from the first pair.
+    pub function: String,
+    pub place: String,
+    pub labels: DebugLabels,
+    pub stack: u32,
+}
+
+/// Frames, counted from zero.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct FrameRange {
+    pub first: u64,
+    pub last: u64,
+    /// In how many frames of the range it happened.
+    pub count: u64,
+}
+
+impl FrameRange {
+    pub fn new(frame: u64) -> FrameRange {
+        FrameRange { first: frame, last: frame, count: 1 }
+    }
+
+    /// Adds a frame; frames come in their order.
+    pub fn add(&mut self, frame: u64) {
+        if frame > self.last {
+            (self.last, self.count) = (frame, self.count + 1);
+        }
+    }
 }
 
 /// A change that would make the diagnostic go away.
@@ -234,6 +272,14 @@ pub struct Diagnostic {
     pub no_fix: Option<String>,
     /// How often it was found.
     pub count: u64,
+    /// How many pairs of accesses have this cause.
+    pub sites: u64,
+    /// The first of the pairs after the one that is described.
+    pub more_sites: Vec<DiagnosticSite>,
+    /// The frames in which it was found. None if nothing is presented.
+    pub frames: Option<FrameRange>,
+    /// How many causes have the same code, accesses and objects, and occur earlier in the program.
+    pub ordinal: u32,
     /// Whether two accesses meet only if a shader picks a certain element of an array, or if numbers in memory that nobody
     /// read have certain values.
     pub is_overlap_assumed: bool,
@@ -259,6 +305,10 @@ impl Diagnostic {
             fixes: Vec::new(),
             no_fix: None,
             count: 1,
+            sites: 1,
+            more_sites: Vec::new(),
+            frames: None,
+            ordinal: 0,
             is_overlap_assumed: false,
         }
     }
@@ -299,6 +349,13 @@ mod tests {
         assert_eq!(titled("Work was never executed."), "Work was never executed");
         let long = titled(&"word ".repeat(30));
         assert_eq!((long.chars().count(), long.ends_with('…')), (TITLE_MAX, true));
+    }
+
+    #[test]
+    fn frames_are_counted_once() {
+        let mut range = FrameRange::new(3);
+        [3, 3, 4, 9, 9].into_iter().for_each(|it| range.add(it));
+        assert_eq!(range, FrameRange { first: 3, last: 9, count: 3 });
     }
 
     #[test]

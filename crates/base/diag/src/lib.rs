@@ -10,6 +10,7 @@
 #![forbid(unsafe_code)]
 
 mod diagnostic;
+mod first_access;
 mod group;
 mod identity;
 mod ignore;
@@ -17,9 +18,10 @@ mod text;
 
 pub use diagnostic::{
     AccessText, CallStack, Code, CommandNeighbors, DebugLabels, Diagnostic, DiagnosticLocation, DiagnosticObject,
-    DiagnosticOperation, Fix, FixChange, FixEdit, Property, Severity, TITLE_MAX, shortened,
+    DiagnosticOperation, DiagnosticSite, Fix, FixChange, FixEdit, FrameRange, Property, Severity, TITLE_MAX, shortened,
 };
+pub use first_access::FirstAccessKey;
 pub use group::group_by_cause;
 pub use identity::DiagnosticIdentity;
 pub use ignore::{IgnoreRule, object_text};
-pub use text::render_text;
+pub use text::{ordinal_word, render_text, short_names};

@@ -43,6 +43,28 @@ pub fn render_text(diagnostic: &Diagnostic) -> String {
     text
 }
 
+/// The names of stages or accesses in a mask, without the prefix and the suffix that all of them have:
+/// `COPY|VERTEX_SHADER`.
+pub fn short_names(names: &str) -> String {
+    let short = |name: &str| {
+        let name = ["VK_PIPELINE_STAGE_2_", "VK_ACCESS_2_"].iter().find_map(|it| name.strip_prefix(it)).unwrap_or(name);
+        name.strip_suffix("_BIT").unwrap_or(name).replace("_BIT_", "_")
+    };
+    names.split('|').map(short).collect::<Vec<_>>().join("|")
+}
+
+/// `1st`, `2nd`, `11th`, from zero.
+pub fn ordinal_word(index: u64) -> String {
+    let number = index + 1;
+    let ending = match (number % 10, number % 100) {
+        (1, last) if last != 11 => "st",
+        (2, last) if last != 12 => "nd",
+        (3, last) if last != 13 => "rd",
+        _ => "th",
+    };
+    format!("{number}{ending}")
+}
+
 fn severity(item: Severity) -> &'static str {
     match item {
         Severity::Information => "Information",
@@ -56,6 +78,14 @@ fn severity(item: Severity) -> &'static str {
 mod tests {
     use super::*;
     use crate::{DiagnosticLocation, Fix, Property};
+
+    #[test]
+    fn names_and_numbers_are_short() {
+        assert_eq!(short_names("VK_PIPELINE_STAGE_2_COPY_BIT|VK_ACCESS_2_NONE"), "COPY|NONE");
+        assert_eq!(short_names("VK_PIPELINE_STAGE_2_RAY_TRACING_SHADER_BIT_KHR"), "RAY_TRACING_SHADER_KHR");
+        let words: Vec<String> = [0, 1, 2, 3, 10, 11, 12, 20, 110].into_iter().map(ordinal_word).collect();
+        assert_eq!(words, ["1st", "2nd", "3rd", "4th", "11th", "12th", "13th", "21st", "111th"]);
+    }
 
     #[test]
     fn everything_is_in_the_text_in_order() {

@@ -1,13 +1,13 @@
 //! Makes a finding out of a diagnostic: the one place that does.
 
 use lavascope_diag::{
-    CommandNeighbors, Diagnostic, DiagnosticIdentity, DiagnosticLocation, DiagnosticObject, DiagnosticOperation, Fix,
-    Property, Severity, render_text,
+    CommandNeighbors, Diagnostic, DiagnosticIdentity, DiagnosticLocation, DiagnosticObject, DiagnosticOperation,
+    DiagnosticSite, FirstAccessKey, Fix, FrameRange, Property, Severity, render_text,
 };
 
 use crate::{
-    Finding, FindingAccess, FindingFix, FindingObject, FindingOperation, FindingProperty, FindingSeverity, FixChange,
-    FixEdit, NeighborCommands, Stack,
+    Finding, FindingAccess, FindingFix, FindingObject, FindingOperation, FindingProperty, FindingSeverity, FindingSite,
+    FixChange, FixEdit, FrameSpan, NeighborCommands, Stack,
 };
 
 impl Finding {
@@ -30,9 +30,12 @@ impl Finding {
             explanation: diagnostic.explanation.clone(),
             properties: diagnostic.properties.iter().map(property).collect(),
             fingerprint: identity.fingerprint(),
+            first_access: FirstAccessKey::of(diagnostic).map_or_else(String::new, |it| it.to_string()),
             identity: identity.lines,
             occurrences: diagnostic.count,
-            sites: 1,
+            sites: diagnostic.sites,
+            more_sites: diagnostic.more_sites.iter().map(|it| site(it, stack)).collect(),
+            frames: diagnostic.frames.map(FrameSpan::from),
             ..Finding::default()
         }
     }
@@ -54,6 +57,12 @@ impl From<Severity> for FindingSeverity {
             Severity::Performance => FindingSeverity::Performance,
             Severity::Information => FindingSeverity::Info,
         }
+    }
+}
+
+impl From<FrameRange> for FrameSpan {
+    fn from(FrameRange { first, last, count }: FrameRange) -> FrameSpan {
+        FrameSpan { first, last, count }
     }
 }
 
@@ -95,6 +104,17 @@ fn neighbors(CommandNeighbors { index, before, after }: &CommandNeighbors) -> Ne
 
 fn captured(number: u32, stack: &dyn Fn(u32) -> Stack) -> Stack {
     if number == 0 { Stack::default() } else { stack(number) }
+}
+
+/// Another pair of accesses with the same cause.
+fn site(site: &DiagnosticSite, stack: &dyn Fn(u32) -> Stack) -> FindingSite {
+    FindingSite {
+        resource: site.resource.clone(),
+        function: site.function.clone(),
+        place: site.place.clone(),
+        labels: site.labels.path(),
+        stack: captured(site.stack, stack),
+    }
 }
 
 fn operation(operation: &DiagnosticOperation, stack: &dyn Fn(u32) -> Stack) -> FindingOperation {
@@ -171,6 +191,9 @@ mod tests {
             fixes: vec![Fix { changes: vec![change], ..Fix::advice("do this") }],
             properties: vec![Property { key: "key", value: "value".to_owned() }],
             count: 3,
+            sites: 2,
+            more_sites: vec![DiagnosticSite { stack: 9, ..DiagnosticSite::default() }],
+            frames: Some(FrameRange::new(4)),
             ..Diagnostic::new("CODE", Severity::Warning, "it is wrong.".to_owned())
         };
         let number = |it: u32| Stack { frames: vec![StackFrame { offset: it.into(), ..StackFrame::default() }] };
@@ -184,6 +207,7 @@ mod tests {
         assert_eq!((finding.properties[0].value.as_str(), finding.occurrences), ("value", 3));
         assert_eq!(finding.fingerprint, DiagnosticIdentity::of(&diagnostic).fingerprint());
         let offsets: Vec<u64> = finding.stacks_mut().flat_map(|it| &it.frames).map(|it| it.offset).collect();
-        assert_eq!(offsets, [7, 8]);
+        assert_eq!(offsets, [7, 8, 9]);
+        assert_eq!((finding.sites, finding.frames), (2, Some(FrameSpan { first: 4, last: 4, count: 1 })));
     }
 }

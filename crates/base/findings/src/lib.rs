@@ -8,6 +8,7 @@
 #![forbid(unsafe_code)]
 
 mod baseline;
+mod coverage;
 mod formats;
 mod from_diagnostic;
 mod merge;
@@ -16,6 +17,7 @@ mod report;
 mod words;
 
 pub use baseline::{Baseline, BaselineChange, BaselineEntry, BaselineError, Date, is_old_baseline};
+pub use coverage::{CheckState, CheckedCount, Coverage, CoverageShortfall, UncheckedCount};
 pub use formats::{Coloring, Detail, ReportFormat, TextOptions, render};
 pub use merge::MORE_SITES_MAX;
 pub use model::{

@@ -37,6 +37,8 @@ pub struct Finding {
     pub identity: Vec<String>,
     /// The same as a number, in 16 hexadecimal digits.
     pub fingerprint: String,
+    /// What a later run knows the earlier access by, in 12 hexadecimal digits. Empty if there is none.
+    pub first_access: String,
     /// How often it happened.
     pub occurrences: u64,
     /// How many pairs of commands have this cause: draws that race with one write of the host are one cause.
@@ -239,6 +241,16 @@ pub struct StackFrame {
     pub library: Option<String>,
     /// Whether it only passes the Vulkan command on: it is called as that is.
     pub is_wrapper: bool,
+}
+
+impl Finding {
+    /// What `run --break-first` takes: the fingerprint, and the earlier access if there is one.
+    pub fn full_fingerprint(&self) -> String {
+        match &self.first_access[..] {
+            "" => self.fingerprint.clone(),
+            first => format!("{}-{first}", self.fingerprint),
+        }
+    }
 }
 
 impl Stack {

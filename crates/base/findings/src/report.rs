@@ -32,6 +32,9 @@ pub struct FindingsReport {
     pub ignored: u64,
     /// What is no finding, but a reader has to know: what was not checked, a lost device, a fault of Lavascope.
     pub notices: Vec<ReportNotice>,
+    /// What was checked and what was not; none of a check of a trace.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub coverage: Option<crate::Coverage>,
     /// What the codes of the findings mean. `lavascope explain` has the same.
     #[serde(skip)]
     pub codes: Vec<CodeDescription>,
@@ -84,6 +87,7 @@ impl Default for FindingsReport {
             findings: Vec::new(),
             ignored: 0,
             notices: Vec::new(),
+            coverage: None,
             codes: Vec::new(),
             sections: Map::new(),
         }

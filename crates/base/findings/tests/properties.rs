@@ -166,6 +166,7 @@ fn finding(rng: &mut TestRng) -> Finding {
         properties: some(rng, 2, |rng| FindingProperty { key: text(rng), value: text(rng) }),
         identity: some(rng, 3, text),
         fingerprint: text(rng),
+        first_access: text(rng),
         occurrences: rng.below(3u64),
         sites: rng.below(3u64),
         more_sites: some(rng, 2, site),

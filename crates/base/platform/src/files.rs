@@ -51,6 +51,11 @@ pub fn open_own(path: &Path) -> io::Result<File> {
     system::files::open_own(path)
 }
 
+/// Whether a program gets the rights of another user or group when this process starts it.
+pub fn raises_rights(program: &Path) -> bool {
+    system::files::raises_rights(program)
+}
+
 /// Makes a part of the file memory that every process sees, and that the file has even if this process is killed. The
 /// part need not begin with a page. It is allocated on disk first, and stays mapped until the process ends.
 ///

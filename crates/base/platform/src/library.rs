@@ -84,6 +84,33 @@ pub fn module_of(address: usize) -> Option<Module> {
     system::library::module_of(address)
 }
 
+/// A module that is loaded: the program or a library.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LoadedModule {
+    /// As the dynamic linker calls it; empty for the program itself.
+    pub file: String,
+    pub base: usize,
+    /// The first address behind it.
+    pub end: usize,
+}
+
+/// How many modules were loaded and unloaded so far.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ModuleChanges {
+    pub loaded: u64,
+    pub unloaded: u64,
+}
+
+/// All modules that are loaded.
+pub fn loaded_modules() -> Vec<LoadedModule> {
+    system::library::loaded_modules()
+}
+
+/// Whether other modules are loaded than before, in a few instructions.
+pub fn module_changes() -> ModuleChanges {
+    system::library::module_changes()
+}
+
 /// Gives memory back to the C library that a library in C took from it for its caller.
 ///
 /// # Safety

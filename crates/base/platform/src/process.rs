@@ -92,9 +92,30 @@ pub fn at_exit(function: extern "C" fn()) -> bool {
     system::process::at_exit(function)
 }
 
-/// Stops a debugger here; without one, the process.
-pub fn break_into_debugger() {
-    system::process::break_into_debugger();
+/// Stops a debugger in the function that has this; without a debugger, ends the process.
+///
+/// The instruction is that function's own, so a debugger shows it without frames of ours or of the C library.
+#[macro_export]
+macro_rules! break_into_debugger {
+    () => {{
+        #[cfg(target_arch = "x86_64")]
+        // SAFETY: the instruction changes nothing; the signal comes to this thread.
+        unsafe {
+            ::std::arch::asm!("int3")
+        };
+        #[cfg(not(target_arch = "x86_64"))]
+        $crate::process::raise_trap();
+    }};
+}
+
+/// The same by a call.
+pub fn raise_trap() {
+    system::process::raise_trap();
+}
+
+/// Whether a debugger is attached to this process.
+pub fn has_debugger() -> bool {
+    system::process::has_debugger()
 }
 
 /// Calls a function before `main`, and before an allocator that is linked in begins, with the first argument of the

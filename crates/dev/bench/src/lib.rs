@@ -19,13 +19,14 @@ pub struct BenchEntry {
     pub ours: f64,
     /// The same work with the tool we compare with.
     pub peer: Option<f64>,
-    /// What is measured of us must not be above this part of what is measured of the peer.
+    /// Our cost must not be above this share of the peer's.
     #[serde(default)]
     pub share_limit: Option<f64>,
-    /// What we add to the bare work: the smallest difference would be luck, so this is the difference of the minima.
+    /// The cost that we add to the bare work: the smallest difference would be luck, so this is the difference of the
+    /// minima.
     #[serde(default)]
     pub added: Option<f64>,
-    /// What we add, or where nothing is added ours, must not be above this.
+    /// The added cost, or our cost if there is no bare work, must not be above this.
     pub limit: Option<f64>,
     /// CPU time of the whole process, in the same unit.
     pub process: Option<f64>,
@@ -39,7 +40,7 @@ impl BenchEntry {
         self.bare.or(self.peer).filter(|it| *it > 0.0).map(|it| self.ours / it)
     }
 
-    /// What the limit is for: what we add, or ours if nothing is added.
+    /// The cost that the limit is for: the added cost, or our cost if there is no bare work.
     pub fn measured(&self) -> f64 {
         self.added.unwrap_or(self.ours)
     }
@@ -50,7 +51,7 @@ impl BenchEntry {
         Some(self.peer? - bare)
     }
 
-    /// What is measured of us, as a part of what is measured of the peer.
+    /// Our cost, as a share of the peer's.
     pub fn share(&self) -> Option<f64> {
         self.peer_measured().filter(|it| *it > 0.0).map(|it| self.measured() / it)
     }
@@ -65,7 +66,7 @@ impl BenchEntry {
 pub struct Bench<'a> {
     pub name: String,
     pub limit: Option<f64>,
-    /// Runs the operation as often as it is told.
+    /// Runs the operation as often as requested.
     pub run: Box<dyn FnMut(u64) + 'a>,
     /// The same without us, if there is such a thing; the limit is then for what we add.
     pub bare: Option<Box<dyn FnMut(u64) + 'a>>,
@@ -74,7 +75,7 @@ pub struct Bench<'a> {
 /// The same operation with a tool that we compare with.
 pub struct Peer<'a> {
     pub run: Box<dyn FnMut(u64) + 'a>,
-    /// What we add must not be above this part of what it adds.
+    /// Our added cost must not be above this share of the peer's added cost.
     pub share_limit: f64,
 }
 

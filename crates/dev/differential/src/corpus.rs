@@ -36,6 +36,7 @@ pub(crate) fn run(root: &Path, filter: &str) -> Result<()> {
                 println!("{name}:");
                 disagreements.iter().for_each(|it| println!("{it}"));
             }
+            JudgedProgram::EventRace => println!("{name}: not compared: commands race for an event"),
             JudgedProgram::Unsupported(why) => println!("{name}: not performed: {why}"),
             JudgedProgram::Broken { layer, why } => println!("{name}: {}: {why}", layer.word()),
         }

@@ -53,11 +53,12 @@ fn disagreement(
     };
     let (own, other) = (of(ours), of(peer));
     let is_open = |it: &&ReportedHazard| !is_repeated(it, common);
+    let is_open_peer = |it: &&ReportedHazard| is_open(it) && !is_reported_elsewhere(it, ours);
     let kind = match (own.is_empty(), other.is_empty()) {
         (false, true) if own.iter().any(|it| is_open(&it)) => DisagreementKind::OnlyOurs,
-        (true, false) if other.iter().any(|it| is_open(&it)) => DisagreementKind::OnlyPeer,
+        (true, false) if other.iter().any(|it| is_open_peer(&it)) => DisagreementKind::OnlyPeer,
         (false, false) => {
-            let open: Vec<_> = other.iter().filter(is_open).filter(|it| !is_covered(it, &own, &other)).collect();
+            let open: Vec<_> = other.iter().filter(is_open_peer).filter(|it| !is_covered(it, &own, &other)).collect();
             let has_code = |it: &&ReportedHazard| own.iter().any(|own| own.code == it.code);
             match (open.is_empty(), open.iter().all(has_code)) {
                 (true, _) => return None,
@@ -79,6 +80,18 @@ fn is_repeated(hazard: &ReportedHazard, common: &[&ReportedHazard]) -> bool {
         first.resource == hazard.resource && is_cause
     };
     common.iter().any(follows)
+}
+
+/// Whether ours reports another command after the same earlier access. There the two disagree, and that is judged:
+/// behind the first hazard of an access, what comes next is compared with another access.
+fn is_reported_elsewhere(hazard: &ReportedHazard, ours: &[ReportedHazard]) -> bool {
+    let is_same = |own: &ReportedHazard| {
+        hazard.prior.is_some()
+            && own.prior == hazard.prior
+            && own.resource == hazard.resource
+            && own.at != hazard.at
+    };
+    ours.iter().any(is_same)
 }
 
 /// Whether what the peer reports at a command is among what ours does.

@@ -6,7 +6,7 @@ use anyhow::{Context, Result};
 
 use crate::disagreement::{LayerDisagreement, disagreements};
 use crate::layer_process::{ComparedLayer, LayerProcess};
-use crate::reported_hazard::ReportedHazard;
+use crate::reported_hazard::{ReportedHazard, is_event_race};
 use crate::worker::WorkerAnswer;
 
 /// What came of one program.
@@ -16,6 +16,8 @@ pub(crate) enum JudgedProgram {
         disagreements: Vec<LayerDisagreement>,
         hazards: usize,
     },
+    /// Commands race for an event: by rules of its own each layer decides what the event orders then.
+    EventRace,
     Unsupported(String),
     /// A worker died, or a call failed.
     Broken {
@@ -25,19 +27,41 @@ pub(crate) enum JudgedProgram {
 }
 
 pub(crate) struct Judge {
-    folder: PathBuf,
+    // Before the folder, so that they end before it goes.
     ours: LayerProcess,
     peer: LayerProcess,
+    _folder: JudgeFolder,
+}
+
+/// The folder of what processes need; it goes with this.
+pub(crate) struct JudgeFolder(PathBuf);
+
+impl JudgeFolder {
+    pub(crate) fn new() -> Result<JudgeFolder> {
+        let folder = std::env::temp_dir().join(format!("lavascope-differential-{}", std::process::id()));
+        std::fs::create_dir_all(&folder).with_context(|| format!("{} cannot be made", folder.display()))?;
+        Ok(JudgeFolder(folder))
+    }
+
+    pub(crate) fn path(&self) -> &Path {
+        &self.0
+    }
+}
+
+impl Drop for JudgeFolder {
+    fn drop(&mut self) {
+        // Left behind, it does no harm.
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
 }
 
 impl Judge {
     /// Writes what both need into a folder that goes with the judge.
     pub(crate) fn new(queue_flags: &[u32]) -> Result<Judge> {
-        let folder = std::env::temp_dir().join(format!("lavascope-differential-{}", std::process::id()));
-        std::fs::create_dir_all(&folder).with_context(|| format!("{} cannot be made", folder.display()))?;
-        let layer = |layer, folder: &Path| LayerProcess::new(layer, folder, queue_flags);
-        let (ours, peer) = (layer(ComparedLayer::Ours, &folder)?, layer(ComparedLayer::Peer, &folder)?);
-        Ok(Judge { folder, ours, peer })
+        let folder = JudgeFolder::new()?;
+        let layer = |layer| LayerProcess::new(layer, folder.path(), queue_flags);
+        let (ours, peer) = (layer(ComparedLayer::Ours)?, layer(ComparedLayer::Peer)?);
+        Ok(Judge { ours, peer, _folder: folder })
     }
 
     /// Performs one program under both.
@@ -66,17 +90,11 @@ impl Judge {
     }
 }
 
-impl Drop for Judge {
-    fn drop(&mut self) {
-        // Left behind, it does no harm.
-        let _ = std::fs::remove_dir_all(&self.folder);
-    }
-}
-
 fn judged(ours: WorkerAnswer, peer: WorkerAnswer) -> JudgedProgram {
     let mut read = Vec::new();
     for (layer, answer) in [(ComparedLayer::Ours, ours), (ComparedLayer::Peer, peer)] {
         match answer {
+            WorkerAnswer::Performed(messages) if messages.iter().any(is_event_race) => return JudgedProgram::EventRace,
             WorkerAnswer::Performed(messages) => {
                 read.push(messages.iter().filter_map(ReportedHazard::read).collect::<Vec<_>>())
             }

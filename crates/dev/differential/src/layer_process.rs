@@ -10,11 +10,13 @@ use lavascope_scenario_live::{LayerLibrary, LiveEnvironment};
 
 use crate::worker::{ANSWER_PREFIX, WorkerAnswer};
 
-/// The two that are compared.
+/// What programs are performed under.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ComparedLayer {
     Ours,
     Peer,
+    /// The peer with its core validation instead.
+    PeerCore,
 }
 
 impl ComparedLayer {
@@ -23,28 +25,35 @@ impl ComparedLayer {
         match self {
             ComparedLayer::Ours => "lavascope",
             ComparedLayer::Peer => "khronos",
+            ComparedLayer::PeerCore => "khronos-core",
         }
     }
 
     pub(crate) fn layer_name(self) -> &'static CStr {
         match self {
             ComparedLayer::Ours => c"VK_LAYER_LAVASCOPE_inspect",
-            ComparedLayer::Peer => c"VK_LAYER_KHRONOS_validation",
+            ComparedLayer::Peer | ComparedLayer::PeerCore => c"VK_LAYER_KHRONOS_validation",
+        }
+    }
+
+    fn settings(self) -> &'static str {
+        match self {
+            ComparedLayer::Ours => OUR_SETTINGS,
+            ComparedLayer::Peer => include_str!("../khronos_settings.txt"),
+            ComparedLayer::PeerCore => include_str!("../khronos_core_settings.txt"),
         }
     }
 
     fn library(self) -> Result<PathBuf> {
         match self {
             ComparedLayer::Ours => built_library("libVkLayer_lavascope.so"),
-            ComparedLayer::Peer => khronos_library(),
+            ComparedLayer::Peer | ComparedLayer::PeerCore => khronos_library(),
         }
     }
 }
 
 /// So many messages are taken from one process of ours: a validator explains only its first two hundred causes.
 const MESSAGES_MAX: usize = 150;
-/// The capabilities of queues that random programs and scenarios have.
-const KHRONOS_SETTINGS: &str = include_str!("../khronos_settings.txt");
 const OUR_SETTINGS: &str = "\
 lavascope_inspect.sync = on
 lavascope_inspect.sync_mode = inline
@@ -98,8 +107,7 @@ impl LayerProcess {
         let (library, driver) = (layer.library()?, built_library("liblavascope_null_driver.so")?);
         let named = LayerLibrary { name: layer.layer_name(), library: &library };
         let environment = LiveEnvironment::write(&folder, named, &driver, queue_flags)?;
-        let settings = [KHRONOS_SETTINGS, OUR_SETTINGS][usize::from(layer == ComparedLayer::Ours)];
-        std::fs::write(folder.join("vk_layer_settings.txt"), settings)?;
+        std::fs::write(folder.join("vk_layer_settings.txt"), layer.settings())?;
         Ok(LayerProcess { layer, environment, running: None })
     }
 

@@ -2,11 +2,14 @@
 //!
 //! Where the specification is on the side of the peer, the difference is a bug of ours and has no predicate.
 
+use lavascope_oracle::is_write;
 use lavascope_sync_ir::{
-    Barrier, Command, Dependency, DependencyTarget, HostStep, Program, QueueId, Subpass, WaitEvents,
+    Barrier, Command, Dependency, DependencyTarget, EventId, HostStep, Program, QueueId, Region, ResourceId,
+    ResourceKind, SetEvent, Subpass, WaitEvents,
 };
 
 use crate::disagreement::{DisagreementKind, LayerDisagreement};
+use crate::execution::{commands_between, enclosing_instance, executed_commands};
 use crate::reported_hazard::{NamedCommand, ReportedHazard};
 
 /// A difference that is known, and what it covers.
@@ -29,6 +32,11 @@ pub(crate) const PREDICATES: &[KnownPredicate] = &[
     KnownPredicate { name: "transition-before-several-subpasses", covers: is_transition_before_several_subpasses },
     KnownPredicate { name: "acquire-or-present", covers: is_acquire_or_present },
     KnownPredicate { name: "one-of-several-reads", covers: is_one_of_several_reads },
+    KnownPredicate { name: "read-in-a-pass", covers: is_read_in_pass },
+    KnownPredicate { name: "chain-into-an-event", covers: is_chain_into_event },
+    KnownPredicate { name: "store-behind-a-transition", covers: is_store_behind_transition },
+    KnownPredicate { name: "reads-of-attachments", covers: is_read_of_attachment },
+    KnownPredicate { name: "present-or-write", covers: is_present_or_write },
 ];
 
 /// The predicate that covers a disagreement.
@@ -81,11 +89,14 @@ fn is_transition_after_another_queue(program: &Program, disagreement: &LayerDisa
 /// Both find a fault of the same two commands; one knows of an order between them that is not enough, and the other of
 /// none.
 fn is_race_or_order(_: &Program, disagreement: &LayerDisagreement) -> bool {
-    let is_known = |hazard: &ReportedHazard| {
+    let is_other_kind = |hazard: &&ReportedHazard| {
         let is_it = |own: &ReportedHazard| own.prior == hazard.prior && own.is_race() != hazard.is_race();
         disagreement.ours.iter().any(is_it)
     };
-    disagreement.kind == DisagreementKind::Code && disagreement.peer.iter().all(is_known)
+    let is_known = |it: &ReportedHazard| is_other_kind(&it) || disagreement.ours.iter().any(|own| own.is_same(it));
+    [DisagreementKind::Code, DisagreementKind::Prior].contains(&disagreement.kind)
+        && disagreement.peer.iter().any(|it| is_other_kind(&it))
+        && disagreement.peer.iter().all(is_known)
 }
 
 /// The host waits for a queue that waited for another one: for the peer nothing is known of the other one.
@@ -101,13 +112,13 @@ fn is_chain_through_queue_and_host(program: &Program, disagreement: &LayerDisagr
     disagreement.kind != DisagreementKind::OnlyOurs && disagreement.peer.iter().all(is_ordered)
 }
 
-/// A wait for an event changes a layout: the peer compares that with what came before the event was set, and not with
-/// what came since.
+/// A wait for an event changes a layout: the peer compares that with the stages of each event by itself, and not with
+/// chains that lead there, other events of the wait, and what came since the event was set.
 fn is_transition_of_wait(_: &Program, disagreement: &LayerDisagreement) -> bool {
     let is_transition = |it: &ReportedHazard| it.access == "SYNC_IMAGE_LAYOUT_TRANSITION";
-    disagreement.kind == DisagreementKind::OnlyOurs
+    [DisagreementKind::OnlyOurs, DisagreementKind::OnlyPeer].contains(&disagreement.kind)
         && disagreement.at.function.starts_with("vkCmdWaitEvents")
-        && disagreement.ours.iter().all(is_transition)
+        && disagreement.ours.iter().chain(&disagreement.peer).all(is_transition)
 }
 
 /// The peer knows of no acquire before the first presentation of an image.
@@ -121,22 +132,21 @@ fn is_acquire_without_wait(_: &Program, disagreement: &LayerDisagreement) -> boo
 
 /// For the peer a presentation conflicts with the acquire before it, which only reads.
 fn is_present_after_acquire(_: &Program, disagreement: &LayerDisagreement) -> bool {
-    let is_acquire = |hazard: &ReportedHazard| {
+    let is_acquire = |hazard: &&ReportedHazard| {
         let names = ["SYNC-HAZARD-PRESENT-AFTER-READ", "SYNC-HAZARD-WRITE-AFTER-READ"];
         names.contains(&hazard.code.as_str())
-            && hazard.at.function == "vkQueuePresentKHR"
             && hazard.prior.as_ref().is_some_and(|it| it.function.starts_with("vkAcquire"))
     };
-    disagreement.kind == DisagreementKind::OnlyPeer && disagreement.peer.iter().all(is_acquire)
+    [DisagreementKind::OnlyPeer, DisagreementKind::Code].contains(&disagreement.kind)
+        && disagreement.at.function == "vkQueuePresentKHR"
+        && disagreement.peer.iter().any(|it| is_acquire(&it))
+        && disagreement.peer.iter().all(|it| is_acquire(&it) || is_same_read_before_present(it, disagreement))
 }
 
 /// One transition comes before all subpasses that use a layout; for the peer each of them has its own.
 fn is_transition_before_several_subpasses(program: &Program, disagreement: &LayerDisagreement) -> bool {
     let resource = resource_number(program, &disagreement.resource);
-    let is_used = |subpass: &Subpass, attachment: u32| {
-        let uses = subpass.inputs.iter().chain(&subpass.colors).chain(&subpass.depth_stencil);
-        uses.map(|it| it.0).any(|it| it == attachment)
-    };
+    let is_used = |subpass: &Subpass, attachment: u32| used_attachments(subpass).any(|it| it == attachment);
     let has_several = |command: &Command| {
         let Command::BeginRenderPass { pass, views, .. } = command else { return false };
         let subpasses = &program.render_passes[pass.0 as usize].subpasses;
@@ -164,19 +174,28 @@ fn is_one_of_several_reads(_: &Program, disagreement: &LayerDisagreement) -> boo
 }
 
 /// A dependency of a render pass to what is outside can be part of a chain for everything; for the peer it is one for
-/// what the pass uses.
+/// what its subpass uses.
 fn is_chain_through_pass(program: &Program, disagreement: &LayerDisagreement) -> bool {
     let resource = resource_number(program, &disagreement.resource);
-    let is_chain = |command: &Command| match command {
-        Command::BeginRenderPass { pass, views, .. } => {
-            let dependencies = &program.render_passes[pass.0 as usize].dependencies;
-            let leads_out = dependencies.iter().any(|it| it.dst.is_none());
-            leads_out && !views.iter().any(|it| Some(it.resource.0) == resource)
-        }
-        _ => false,
+    let is_chain = |command: &Command| {
+        let Command::BeginRenderPass { pass, views, .. } = command else { return false };
+        let pass = &program.render_passes[pass.0 as usize];
+        let is_used =
+            |attachment: u32| views.get(attachment as usize).is_some_and(|it| Some(it.resource.0) == resource);
+        let leads_out = pass.dependencies.iter().filter(|it| it.dst.is_none()).filter_map(|it| it.src);
+        let mut sources = leads_out.filter_map(|it| pass.subpasses.get(it as usize));
+        sources.any(|it| !used_attachments(it).any(is_used))
     };
-    let mut commands = program.command_buffers.iter().flat_map(|it| &it.commands);
-    disagreement.kind != DisagreementKind::OnlyOurs && commands.any(is_chain)
+    let is_behind_chain = |hazard: &ReportedHazard| {
+        let around = hazard.prior.as_ref().and_then(|it| enclosing_instance(program, it)?.first());
+        commands_between(program, hazard).iter().map(|it| it.command).chain(around).any(is_chain)
+    };
+    disagreement.kind != DisagreementKind::OnlyOurs && disagreement.peer.iter().any(is_behind_chain)
+}
+
+fn used_attachments(subpass: &Subpass) -> impl Iterator<Item = u32> {
+    let uses = subpass.inputs.iter().chain(&subpass.colors).chain(&subpass.depth_stencil);
+    uses.map(|it| it.0).chain(subpass.resolves.iter().map(|it| it.target))
 }
 
 /// The peer names the command that ends the last subpass which uses an attachment, ours the one that ends the pass.
@@ -192,15 +211,124 @@ fn is_store_at_last_subpass(_: &Program, disagreement: &LayerDisagreement) -> bo
 
 /// A barrier on one resource orders the execution of everything; for the peer it says nothing of other resources.
 fn is_order_by_another_resource(program: &Program, disagreement: &LayerDisagreement) -> bool {
-    let is_limited = |it: &Dependency| !matches!(it.target, DependencyTarget::Global);
-    let has_limited = |command: &Command| match command {
+    let resource = resource_number(program, &disagreement.resource);
+    let is_limited = |it: &Dependency| match &it.target {
+        DependencyTarget::Global => false,
+        // A part of the same resource is another one, too.
+        DependencyTarget::Resource { resource: own, region }
+        | DependencyTarget::Transition { resource: own, region } => {
+            Some(own.0) != resource || !is_whole(program, *own, region)
+        }
+        DependencyTarget::QueueFamilyTransfer { .. } => true,
+    };
+    let has_limited = |hazard: &ReportedHazard| {
+        commands_between(program, hazard).iter().flat_map(|it| dependencies_of(it.command)).any(is_limited)
+    };
+    disagreement.kind != DisagreementKind::OnlyOurs && disagreement.peer.iter().any(has_limited)
+}
+
+fn is_whole(program: &Program, resource: ResourceId, region: &Region) -> bool {
+    match (region, &program.resources[resource.0 as usize].kind) {
+        (Region::Buffer(bytes), ResourceKind::Buffer { size }) => *bytes == (0..*size),
+        (Region::Image(region), ResourceKind::Image(image)) => {
+            (&region.mips, &region.layers) == (&(0..image.mips), &(0..image.layers))
+        }
+        _ => false,
+    }
+}
+
+fn dependencies_of(command: &Command) -> Vec<&Dependency> {
+    match command {
         Command::Barrier(Barrier::Sync1 { dependencies, .. } | Barrier::Sync2 { dependencies })
-        | Command::WaitEvents(WaitEvents::Sync1 { dependencies, .. }) => dependencies.iter().any(is_limited),
-        Command::WaitEvents(WaitEvents::Sync2 { events }) => events.iter().flat_map(|it| &it.1).any(is_limited),
+        | Command::WaitEvents(WaitEvents::Sync1 { dependencies, .. }) => dependencies.iter().collect(),
+        Command::WaitEvents(WaitEvents::Sync2 { events }) => events.iter().flat_map(|it| &it.1).collect(),
+        _ => Vec::new(),
+    }
+}
+
+/// In a pass of several subpasses the peer forgets what shaders read of a buffer that something read before.
+fn is_read_in_pass(program: &Program, disagreement: &LayerDisagreement) -> bool {
+    let resource = resource_number(program, &disagreement.resource);
+    let reads = |command: &Command| match command {
+        Command::Action(all) => all.iter().any(|it| Some(it.resource.0) == resource && !is_write(it.access)),
         _ => false,
     };
-    let mut commands = program.command_buffers.iter().flat_map(|it| &it.commands);
-    disagreement.kind != DisagreementKind::OnlyOurs && commands.any(has_limited)
+    let is_forgotten = |hazard: &ReportedHazard| {
+        let Some(prior) = &hazard.prior else { return false };
+        let instance = enclosing_instance(program, prior).and_then(<[Command]>::first);
+        let Some(Command::BeginRenderPass { pass, .. }) = instance else { return false };
+        let has_several = program.render_passes[pass.0 as usize].subpasses.len() > 1;
+        let before = executed_commands(program);
+        let place = before.iter().position(|it| prior.place() == Some((it.buffer, it.index))).unwrap_or(0);
+        has_several
+            && hazard.prior_access.contains("STORAGE_READ")
+            && before[..place].iter().any(|it| reads(it.command))
+    };
+    disagreement.kind == DisagreementKind::OnlyOurs && disagreement.ours.iter().all(is_forgotten)
+}
+
+/// What a wait for an event orders comes before the event was set. For the peer a barrier between the two is part of the
+/// chain.
+fn is_chain_into_event(program: &Program, disagreement: &LayerDisagreement) -> bool {
+    let is_late = |hazard: &ReportedHazard| {
+        let between = commands_between(program, hazard);
+        (0..between.len()).any(|wait| {
+            let set = waited_events(between[wait].command)
+                .filter_map(|event| between[..wait].iter().rposition(|it| is_set_of(it.command, event)));
+            set.min().is_some_and(|it| between[it..wait].iter().any(|it| !dependencies_of(it.command).is_empty()))
+        })
+    };
+    disagreement.kind == DisagreementKind::OnlyOurs && disagreement.ours.iter().all(is_late)
+}
+
+fn waited_events(command: &Command) -> impl Iterator<Item = EventId> {
+    let events: Vec<EventId> = match command {
+        Command::WaitEvents(WaitEvents::Sync1 { events, .. }) => events.clone(),
+        Command::WaitEvents(WaitEvents::Sync2 { events }) => events.iter().map(|it| it.0).collect(),
+        _ => Vec::new(),
+    };
+    events.into_iter()
+}
+
+fn is_set_of(command: &Command, wanted: EventId) -> bool {
+    match command {
+        Command::SetEvent(SetEvent::Sync1 { event, .. } | SetEvent::Sync2 { event, .. }) => *event == wanted,
+        _ => false,
+    }
+}
+
+/// The writes of a transition are available by themselves. For the peer a store operation behind one of its own render
+/// pass needs more.
+fn is_store_behind_transition(_: &Program, disagreement: &LayerDisagreement) -> bool {
+    let is_own = |hazard: &ReportedHazard| {
+        let buffer = |it: &NamedCommand| it.place().map(|it| it.0);
+        hazard.code == "SYNC-HAZARD-WRITE-AFTER-WRITE"
+            && hazard.message_type == "RenderPassStoreOpError"
+            && hazard.prior_access == "SYNC_IMAGE_LAYOUT_TRANSITION"
+            && hazard.prior.as_ref().is_some_and(|it| buffer(it) == buffer(&hazard.at))
+    };
+    disagreement.kind == DisagreementKind::OnlyPeer && disagreement.peer.iter().all(is_own)
+}
+
+/// Blending, and a test of depth or stencil that writes nothing, read an attachment. The peer knows of writes only.
+fn is_read_of_attachment(_: &Program, disagreement: &LayerDisagreement) -> bool {
+    let reads = ["COLOR_ATTACHMENT_READ", "DEPTH_STENCIL_ATTACHMENT_READ"];
+    let is_read = |hazard: &ReportedHazard| {
+        hazard.at.function.starts_with("vkCmdDraw") && reads.iter().any(|it| hazard.access.contains(it))
+    };
+    disagreement.kind == DisagreementKind::OnlyOurs && disagreement.ours.iter().all(is_read)
+}
+
+/// A presentation behind a read. For the peer a presentation writes once the image was presented before.
+fn is_present_or_write(_: &Program, disagreement: &LayerDisagreement) -> bool {
+    disagreement.kind == DisagreementKind::Code
+        && disagreement.at.function == "vkQueuePresentKHR"
+        && disagreement.peer.iter().all(|it| is_same_read_before_present(it, disagreement))
+}
+
+fn is_same_read_before_present(hazard: &ReportedHazard, disagreement: &LayerDisagreement) -> bool {
+    let is_it = |it: &ReportedHazard| it.code == "SYNC-HAZARD-PRESENT-AFTER-READ" && it.prior == hazard.prior;
+    hazard.code == "SYNC-HAZARD-WRITE-AFTER-READ" && disagreement.ours.iter().any(is_it)
 }
 
 /// The steps that submit the command buffer of a command.
@@ -216,7 +344,7 @@ fn submissions_of(program: &Program, command: &NamedCommand) -> Vec<usize> {
 }
 
 fn buffer_of(command: &NamedCommand) -> Option<usize> {
-    command.label.split('.').next()?.parse().ok()
+    command.place().map(|it| it.0)
 }
 
 /// The queues that a command buffer is submitted to.

@@ -15,11 +15,12 @@ use crate::judge::{Judge, JudgedProgram};
 use crate::layer_process::ComparedLayer;
 use crate::peer_limits::{waits_for_acquires, within_peer_limits};
 use crate::predicates::known_predicate;
+use crate::suspended_rendering::resumes_what_is_suspended;
 
 /// Programs that are performed before their answers are looked at.
 const CHUNK: u64 = 64;
 /// The capabilities of queues that random programs have.
-const QUEUE_FLAGS: [u32; 2] = [7, 6];
+pub(crate) const QUEUE_FLAGS: [u32; 2] = [7, 6];
 
 /// Programs that have everything together; only run by name.
 const EVERYTHING: &str = "most";
@@ -30,8 +31,14 @@ const FEATURES: &[(&str, ProgramFeatures)] = &[
     ("queues", ProgramFeatures { resubmission: true, queues: true, host_waits: true, ..ProgramFeatures::BARRIERS }),
     ("events", ProgramFeatures { events: true, ..ProgramFeatures::BARRIERS }),
     ("secondaries", ProgramFeatures { secondaries: true, ..ProgramFeatures::BARRIERS }),
-    ("rendering", ProgramFeatures { dynamic_rendering: true, multiview: true, ..ProgramFeatures::BARRIERS }),
-    ("passes", ProgramFeatures { render_passes: true, multiview: true, ..ProgramFeatures::BARRIERS }),
+    (
+        "rendering",
+        ProgramFeatures { dynamic_rendering: true, multiview: true, secondaries: true, ..ProgramFeatures::BARRIERS },
+    ),
+    (
+        "passes",
+        ProgramFeatures { render_passes: true, multiview: true, secondaries: true, ..ProgramFeatures::BARRIERS },
+    ),
     ("present", ProgramFeatures { presentation: true, queues: true, host_waits: true, ..ProgramFeatures::BARRIERS }),
     (
         EVERYTHING,
@@ -55,16 +62,32 @@ pub(crate) struct RandomRun {
     pub(crate) shown_max: usize,
 }
 
+impl RandomRun {
+    /// The entries of [`FEATURES`] that programs are made of in turn.
+    pub(crate) fn chosen_features(&self) -> Result<Vec<&'static (&'static str, ProgramFeatures)>> {
+        let is_chosen = |entry: &&(&str, ProgramFeatures)| match self.features.as_str() {
+            "" => entry.0 != EVERYTHING,
+            wanted => entry.0 == wanted,
+        };
+        let chosen: Vec<_> = FEATURES.iter().filter(is_chosen).collect();
+        ensure!(!chosen.is_empty(), "no features are called {}", self.features);
+        Ok(chosen)
+    }
+}
+
+impl RandomRun {
+    /// The program of a seed.
+    pub(crate) fn program(&self, seed: u64) -> Result<Program> {
+        let chosen = self.chosen_features()?;
+        Ok(performable_program(seed, &chosen[seed as usize % chosen.len()].1))
+    }
+}
+
 pub(crate) fn run(request: &RandomRun) -> Result<()> {
     let mut judge = Judge::new(&QUEUE_FLAGS)?;
-    let is_chosen = |entry: &&(&str, ProgramFeatures)| match request.features.as_str() {
-        "" => entry.0 != EVERYTHING,
-        wanted => entry.0 == wanted,
-    };
-    let chosen: Vec<_> = FEATURES.iter().filter(is_chosen).collect();
-    ensure!(!chosen.is_empty(), "no features are called {}", request.features);
+    let chosen = request.chosen_features()?;
     let (begin, mut performed, mut clean, mut shown) = (Instant::now(), 0, 0, 0);
-    let (mut needed, mut broken_ours) = (0, 0);
+    let (mut needed, mut broken_ours, mut event_races) = (0, 0, 0u64);
     let mut excused = BTreeMap::new();
     let mut next = request.seed;
     let end = request.seed + request.programs;
@@ -90,6 +113,7 @@ pub(crate) fn run(request: &RandomRun) -> Result<()> {
                         show_small(&mut judge, seed, program)?;
                     }
                 }
+                JudgedProgram::EventRace => event_races += 1,
                 JudgedProgram::Unsupported(why) => println!("seed {seed}: not performed: {why}"),
                 JudgedProgram::Broken { layer, why } => {
                     broken_ours += u64::from(layer == ComparedLayer::Ours);
@@ -98,6 +122,7 @@ pub(crate) fn run(request: &RandomRun) -> Result<()> {
             }
         }
     }
+    println!("{event_races} programs have commands that race for an event, and are not compared");
     excused.iter().for_each(|(name, count)| println!("{count} programs need {name}"));
     let seconds = begin.elapsed().as_secs_f64();
     let rate = performed as f64 / seconds;
@@ -109,25 +134,33 @@ pub(crate) fn run(request: &RandomRun) -> Result<()> {
 }
 
 /// Small edits may have brought back what the peer does not follow.
-fn valid_program(program: &Program) -> Program {
+pub(crate) fn valid_program(program: &Program) -> Program {
     within_peer_limits(&make_valid(program))
 }
 
+/// Whether a program ends, and can be performed and compared.
+pub(crate) fn is_judged(program: &Program) -> bool {
+    comes_to_its_end(program)
+        && waits_for_acquires(program)
+        && resumes_what_is_suspended(program)
+        && check_supported(program).is_ok()
+}
+
 /// The predicates that a program needs, and whether they leave something open.
-fn split_known(program: &Program, disagreements: &[LayerDisagreement]) -> (BTreeSet<&'static str>, bool) {
+pub(crate) fn split_known(program: &Program, disagreements: &[LayerDisagreement]) -> (BTreeSet<&'static str>, bool) {
     let found: Vec<_> = disagreements.iter().map(|it| known_predicate(program, it)).collect();
     let is_open = found.iter().any(Option::is_none);
     (found.into_iter().flatten().map(|it| it.name).collect(), is_open)
 }
 
-fn text_of(program: &Program) -> String {
+pub(crate) fn text_of(program: &Program) -> String {
     print(&Scenario::of(program.clone()))
 }
 
 /// A random program that can be performed: without the commands that no Vulkan command is.
-fn performable_program(seed: u64, features: &ProgramFeatures) -> Program {
+pub(crate) fn performable_program(seed: u64, features: &ProgramFeatures) -> Program {
     let mut program = with_version_1_masks(&within_peer_limits(&make_performable(&random_program(seed, features))));
-    if !comes_to_its_end(&program) || !waits_for_acquires(&program) {
+    if !comes_to_its_end(&program) || !waits_for_acquires(&program) || !resumes_what_is_suspended(&program) {
         program.steps.clear();
     }
     while check_supported(&program).is_err() {
@@ -173,7 +206,7 @@ fn show_small(judge: &mut Judge, seed: u64, program: &Program) -> Result<()> {
     let shared = std::cell::RefCell::new(judge);
     let differs = |candidate: &Program| {
         let candidate = valid_program(candidate);
-        if !comes_to_its_end(&candidate) || !waits_for_acquires(&candidate) || check_supported(&candidate).is_err() {
+        if !is_judged(&candidate) {
             return false;
         }
         let judged = shared.borrow_mut().judge(&text_of(&candidate));

@@ -35,6 +35,11 @@ pub(crate) struct ReportedHazard {
     pub(crate) prior_access: String,
 }
 
+/// Whether a message is about commands that race for an event.
+pub(crate) fn is_event_race(message: &LayerMessage) -> bool {
+    !message.name.starts_with(HAZARD_PREFIX) && !message.name.starts_with(CONTENTS_PREFIX)
+}
+
 impl ReportedHazard {
     /// None if it is about a buffer that the program does not have, or about contents.
     pub(crate) fn read(message: &LayerMessage) -> Option<ReportedHazard> {
@@ -67,6 +72,14 @@ impl ReportedHazard {
             access: property("access").unwrap_or_default(),
             prior_access: property("prior_access").unwrap_or_default(),
         })
+    }
+}
+
+impl NamedCommand {
+    /// The command buffer, and the number of the command in there; none for what is not recorded.
+    pub(crate) fn place(&self) -> Option<(usize, usize)> {
+        let (buffer, index) = self.label.split_once('.')?;
+        Some((buffer.parse().ok()?, index.parse().ok()?))
     }
 }
 

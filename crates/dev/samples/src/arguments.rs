@@ -1,4 +1,4 @@
-//! What the user asks for, and what a sample sees of it.
+//! The command line of a sample.
 
 use std::path::PathBuf;
 
@@ -27,7 +27,7 @@ pub struct SampleArguments {
     /// How many threads record, where there are several.
     #[arg(long, value_parser = clap::value_parser!(u32).range(1..=64))]
     pub threads: Option<u32>,
-    /// Decides whatever is random.
+    /// The seed of everything random.
     #[arg(long, default_value_t = 1)]
     pub seed: u64,
     /// Write the picture as a PPM file, where there is one.
@@ -62,7 +62,7 @@ impl SampleArguments {
     }
 }
 
-/// What a sample is told.
+/// The options of a sample.
 pub(crate) struct SampleOptions {
     pub(crate) frames: Option<u32>,
     pub(crate) threads: Option<u32>,

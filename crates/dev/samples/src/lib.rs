@@ -10,9 +10,9 @@
 //! the `SAFETY` comments name those that carry a block:
 //!
 //! - *Lifetime*: a handle is valid when a call gets it (the rules `VUID-…-parameter` and `VUID-…-parent`):
-//!   [`Gpu::destroy_at_end`](common::Gpu) destroys it after the device is idle, the last kept first, or the sample
-//!   destroys it after the fence of its last use. So no submitted command refers to what is destroyed or freed
-//!   (for example `VUID-vkDestroyBuffer-buffer-00922`, `VUID-vkFreeMemory-memory-00677`). A structure, with all
+//!   [`Gpu::destroy_at_end`](common::Gpu) destroys it after the device is idle, the newest first, or the sample
+//!   destroys it after the fence of its last use. So no submitted command refers to an object that is destroyed or
+//!   freed (for example `VUID-vkDestroyBuffer-buffer-00922`, `VUID-vkFreeMemory-memory-00677`). A structure, with all
 //!   that it points to, is a local variable that lives until the call that reads it returns; `ash` sets its `sType`.
 //! - *Owner*: an object whose host access "must be externally synchronized" belongs to one thread at a time, or lies
 //!   in a mutex. *Recorded by this thread* means: `Gpu::record`, `Gpu::record_new`, `Gpu::run_once`, `Gpu::record_secondary`

@@ -16,7 +16,7 @@ fn sample(arguments: &[&str]) -> Command {
     command
 }
 
-/// Its exit code, and what it said.
+/// Its exit code and its output.
 fn outcome(command: &mut Command) -> (Option<i32>, String) {
     let Output { status, stdout, stderr } = command.output().expect("the program starts");
     (status.code(), String::from_utf8_lossy(&[stdout, stderr].concat()).into_owned())
@@ -34,7 +34,7 @@ fn names_of(is_faulty: bool) -> Vec<String> {
     names
 }
 
-/// All but the one that may need a window.
+/// All samples except the one that may need a window.
 fn headless() -> Vec<String> {
     names_of(false).into_iter().filter(|it| it != "present").collect()
 }
@@ -42,25 +42,25 @@ fn headless() -> Vec<String> {
 #[test]
 fn every_result_is_right() {
     for name in headless() {
-        let (code, said) = outcome(&mut sample(&[&name]));
-        assert_eq!(code, Some(0), "{name}: {said}");
+        let (code, output) = outcome(&mut sample(&[&name]));
+        assert_eq!(code, Some(0), "{name}: {output}");
     }
 }
 
 #[test]
 fn every_check_can_fail() {
     for name in headless() {
-        let (code, said) = outcome(&mut sample(&[&name, "--expect-wrong"]));
-        assert_eq!(code, Some(1), "{name}: {said}");
-        assert!(said.contains("wrong result"), "{name}: {said}");
+        let (code, output) = outcome(&mut sample(&[&name, "--expect-wrong"]));
+        assert_eq!(code, Some(1), "{name}: {output}");
+        assert!(output.contains("wrong result"), "{name}: {output}");
     }
 }
 
 #[test]
 fn nothing_is_compared_where_that_is_asked_for() {
     for name in headless() {
-        let (code, said) = outcome(&mut sample(&[&name, "--no-check"]));
-        assert_eq!(code, Some(0), "{name}: {said}");
+        let (code, output) = outcome(&mut sample(&[&name, "--no-check"]));
+        assert_eq!(code, Some(0), "{name}: {output}");
     }
 }
 
@@ -111,16 +111,16 @@ fn planted_faults_run_and_mended_ones_are_right() {
     let server = XServer::start();
     let run = |arguments: &[&str]| outcome(sample(arguments).env("DISPLAY", &server.display));
     for name in names_of(true) {
-        let (code, said) = run(&[&name]);
+        let (code, output) = run(&[&name]);
         if code == Some(2) && RARE.contains(&&*name) {
-            assert!(said.contains("cannot run here"), "{name}: {said}");
+            assert!(output.contains("cannot run here"), "{name}: {output}");
             continue;
         }
-        assert_eq!(code, Some(0), "{name}: {said}");
-        let (code, said) = run(&[&name, "--mended"]);
-        assert_eq!(code, Some(0), "{name}: {said}");
-        let (code, said) = run(&[&name, "--mended", "--expect-wrong"]);
-        assert_eq!(code, Some(1), "{name}: {said}");
+        assert_eq!(code, Some(0), "{name}: {output}");
+        let (code, output) = run(&[&name, "--mended"]);
+        assert_eq!(code, Some(0), "{name}: {output}");
+        let (code, output) = run(&[&name, "--mended", "--expect-wrong"]);
+        assert_eq!(code, Some(1), "{name}: {output}");
     }
 }
 
@@ -128,38 +128,38 @@ fn planted_faults_run_and_mended_ones_are_right() {
 fn many_threads_agree_with_the_model_for_every_seed() {
     for seed in ["1", "2", "3", "4"] {
         let arguments = ["threads-handoff", "--threads", "16", "--frames", "20", "--seed", seed];
-        let (code, said) = outcome(&mut sample(&arguments));
-        assert_eq!(code, Some(0), "seed {seed}: {said}");
+        let (code, output) = outcome(&mut sample(&arguments));
+        assert_eq!(code, Some(0), "seed {seed}: {output}");
     }
     for threads in ["1", "3", "16"] {
-        let (code, said) = outcome(&mut sample(&["threads", "--threads", threads, "--frames", "7"]));
-        assert_eq!(code, Some(0), "{threads} threads: {said}");
+        let (code, output) = outcome(&mut sample(&["threads", "--threads", threads, "--frames", "7"]));
+        assert_eq!(code, Some(0), "{threads} threads: {output}");
     }
 }
 
-/// Newer drivers need no window; for others there is an X server that shows nothing.
+/// Newer drivers need no window; for others the test starts an X server without a display.
 #[test]
 fn presented_images_are_right() {
-    let (code, said) = outcome(&mut sample(&["present"]));
+    let (code, output) = outcome(&mut sample(&["present"]));
     if code == Some(0) {
         assert_eq!(outcome(&mut sample(&["present", "--expect-wrong"])).0, Some(1));
         return;
     }
-    assert_eq!(code, Some(2), "{said}");
-    assert!(said.contains("VK_EXT_headless_surface"), "{said}");
+    assert_eq!(code, Some(2), "{output}");
+    assert!(output.contains("VK_EXT_headless_surface"), "{output}");
     let server = XServer::start();
     let present = |arguments: &[&str]| outcome(sample(arguments).env("DISPLAY", &server.display));
-    let (code, said) = present(&["present", "--frames", "9"]);
-    assert_eq!(code, Some(0), "{said}");
-    let (code, said) = present(&["present", "--expect-wrong"]);
-    assert_eq!(code, Some(1), "{said}");
+    let (code, output) = present(&["present", "--frames", "9"]);
+    assert_eq!(code, Some(0), "{output}");
+    let (code, output) = present(&["present", "--expect-wrong"]);
+    assert_eq!(code, Some(1), "{output}");
 }
 
 #[test]
 fn a_picture_is_saved() {
     let file = Path::new(env!("CARGO_TARGET_TMPDIR")).join("triangle.ppm");
-    let (code, said) = outcome(sample(&["triangle-render-pass", "--save"]).arg(&file));
-    assert_eq!(code, Some(0), "{said}");
+    let (code, output) = outcome(sample(&["triangle-render-pass", "--save"]).arg(&file));
+    assert_eq!(code, Some(0), "{output}");
     let bytes = std::fs::read(&file).expect("the picture");
     assert!(bytes.starts_with(b"P6\n64 64\n255\n"));
     assert_eq!(bytes.len(), 13 + 64 * 64 * 3);
@@ -168,16 +168,16 @@ fn a_picture_is_saved() {
 
 #[test]
 fn what_is_missing_is_named() {
-    let (code, said) = outcome(&mut sample(&["no-such-sample"]));
+    let (code, output) = outcome(&mut sample(&["no-such-sample"]));
     assert_eq!(code, Some(2));
-    assert!(said.contains("no-such-sample") && said.contains("list"), "{said}");
-    let (code, said) = outcome(sample(&["compute"]).env("LAVASCOPE_SAMPLE_DEVICE", "no such device"));
+    assert!(output.contains("no-such-sample") && output.contains("list"), "{output}");
+    let (code, output) = outcome(sample(&["compute"]).env("LAVASCOPE_SAMPLE_DEVICE", "no such device"));
     assert_eq!(code, Some(2));
-    assert!(said.contains("no such device"), "{said}");
+    assert!(output.contains("no such device"), "{output}");
     let nothing = Path::new(env!("CARGO_TARGET_TMPDIR")).join("no-driver.json");
-    let (code, said) = outcome(set_driver(&mut sample(&["compute"]), &nothing));
+    let (code, output) = outcome(set_driver(&mut sample(&["compute"]), &nothing));
     assert_eq!(code, Some(2));
-    assert!(said.contains("no Vulkan driver"), "{said}");
+    assert!(output.contains("no Vulkan driver"), "{output}");
 }
 
 /// An X server for the time of a test.

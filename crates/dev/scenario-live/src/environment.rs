@@ -1,4 +1,4 @@
-//! What a process that performs scenarios finds around it: the null driver, one layer, and nothing else of the machine.
+//! The environment of a process that performs scenarios: the null driver, one layer, and nothing else of the machine.
 
 use std::ffi::CStr;
 use std::io;
@@ -7,10 +7,14 @@ use std::process::Command;
 
 use serde_json::{Map, Value, json};
 
+use crate::objects::features::FEATURE_NAMES;
 use crate::objects::gpu::{DEVICE_EXTENSIONS, INSTANCE_EXTENSIONS};
 
 /// Queues of each family of the null driver.
 const QUEUES_PER_FAMILY: u32 = 8;
+
+/// Where descriptors of buffers may begin.
+const OFFSET_ALIGNMENT: u64 = 16;
 
 /// The layer that a process has.
 #[derive(Clone, Copy, Debug)]
@@ -40,7 +44,7 @@ impl LiveEnvironment {
         Ok(LiveEnvironment { folder: folder.to_owned() })
     }
 
-    /// Lets a process find what is in the folder, and nothing of what this process has.
+    /// Sets the environment of a process to the folder, without the variables of this process.
     pub fn apply(&self, command: &mut Command) {
         for (key, _) in std::env::vars_os() {
             if key.to_str().is_some_and(|it| ["VK_", "LAVASCOPE_", "XDG_"].iter().any(|prefix| it.starts_with(prefix)))
@@ -78,8 +82,27 @@ fn profile(queue_flags: &[u32]) -> Value {
         .chain(&DEVICE_EXTENSIONS)
         .map(|it| (it.to_string_lossy().into_owned(), json!(1)))
         .collect();
-    let family =
-        |flags: &u32| json!({ "VkQueueFamilyProperties": { "queueFlags": flags, "queueCount": QUEUES_PER_FAMILY } });
+    let family = |flags: &u32| {
+        let texel = json!({ "width": 1, "height": 1, "depth": 1 });
+        json!({ "VkQueueFamilyProperties": {
+            "queueFlags": flags, "queueCount": QUEUES_PER_FAMILY, "minImageTransferGranularity": texel,
+        } })
+    };
     let families: Vec<Value> = queue_flags.iter().flat_map(|it| [family(it), family(it)]).collect();
-    json!({ "capabilities": { "route": { "extensions": extensions, "queueFamiliesProperties": families } } })
+    let on = |members: &[&str]| -> Map<String, Value> {
+        members.iter().map(|it| (String::from(*it), json!(true))).collect()
+    };
+    let features: Map<String, Value> =
+        FEATURE_NAMES.iter().map(|(name, members)| (String::from(*name), json!(on(members)))).collect();
+    let limits = json!({
+        "minUniformBufferOffsetAlignment": OFFSET_ALIGNMENT,
+        "minStorageBufferOffsetAlignment": OFFSET_ALIGNMENT,
+        "minTexelBufferOffsetAlignment": OFFSET_ALIGNMENT,
+    });
+    json!({ "capabilities": { "route": {
+        "extensions": extensions,
+        "features": features,
+        "properties": { "VkPhysicalDeviceProperties": { "limits": limits } },
+        "queueFamiliesProperties": families,
+    } } })
 }

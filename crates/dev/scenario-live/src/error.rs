@@ -1,6 +1,6 @@
-//! What can go wrong: a program that no calls can be, and a device that refuses them.
+//! Errors: a program that no calls can express, and a device that rejects the calls.
 
-/// Why a program cannot be performed: no command of Vulkan does what one of its commands is said to do.
+/// Why a program cannot be performed: no Vulkan command has the effect of one of its commands.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct UnsupportedProgram(pub String);

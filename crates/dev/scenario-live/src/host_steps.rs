@@ -1,4 +1,4 @@
-//! What the host does.
+//! Steps of the host.
 
 use lavascope_abi as vk;
 use lavascope_abi::{Ptr, Structure};

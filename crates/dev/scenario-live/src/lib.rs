@@ -11,9 +11,9 @@
 //! functions, both versions of barriers, render passes and none, one thread for each command buffer, both modes of the
 //! layer.
 //!
-//! Programs are performed as they are, with all their faults; whatever no command of Vulkan can do is refused with the
-//! reason ([`UnsupportedProgram`]). Images stay in the general layout, since programs know no layouts outside of
-//! render passes.
+//! Programs are performed unchanged, with all their faults. A program with a step that no Vulkan command can express is
+//! refused with the reason ([`UnsupportedProgram`]). Images stay in the general layout, since programs have no layouts
+//! outside of render passes.
 
 mod environment;
 mod error;
@@ -27,7 +27,7 @@ pub use environment::{LayerLibrary, LiveEnvironment};
 pub use error::{LiveError, UnsupportedProgram};
 pub use objects::device::LiveScenario;
 pub use objects::gpu::{DEVICE_EXTENSIONS, INSTANCE_EXTENSIONS, LiveGpu, ReceivedMessage};
-pub use objects::resources::SCRATCH_NAME;
+pub use objects::resources::{SCRATCH_NAME, resolved_images, wants_one_sample};
 pub use plan::version_1::{for_queue_submit_1, with_version_1_masks};
 pub use recording::command_buffer::command_label;
 pub use run::{DrawsOutsidePass, LiveOptions, LiveRun, RecordingMode, SubmitApi, check_supported};

@@ -22,7 +22,7 @@ pub enum SubmitApi {
     Two,
 }
 
-/// Who records command buffers.
+/// Which thread records command buffers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RecordingMode {
     /// The thread that does all else too.
@@ -31,7 +31,7 @@ pub enum RecordingMode {
     ThreadPerBuffer,
 }
 
-/// What becomes of draws that a program has outside of render pass instances, and that need no attachments.
+/// How draws are performed that a program has outside of render pass instances, and that need no attachments.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DrawsOutsidePass {
     /// Each gets an instance around it, as Vulkan wants it.
@@ -47,7 +47,7 @@ pub struct LiveOptions {
     pub draws_outside_pass: DrawsOutsidePass,
 }
 
-/// What came of a performance.
+/// The result of a performance.
 #[derive(Clone, Debug, Default)]
 pub struct LiveRun {
     pub messages: Vec<ReceivedMessage>,
@@ -61,7 +61,7 @@ pub fn check_supported(program: &Program) -> Result<(), UnsupportedProgram> {
 }
 
 impl LiveGpu {
-    /// Performs a program on a new device, and gives what was said about it. Some of it may be about buffers of our own,
+    /// Performs a program on a new device, and returns the messages. Some of them may be about buffers of our own,
     /// whose name is [`SCRATCH_NAME`](crate::SCRATCH_NAME).
     pub fn run(&self, scenario: LiveScenario<'_>, options: LiveOptions) -> Result<LiveRun, LiveError> {
         let plan = plan_recording(scenario.program)?;
@@ -79,7 +79,7 @@ impl LiveGpu {
 fn run_scenario(world: &LiveDevice<'_>, plan: &RecordingPlan, options: LiveOptions) -> Result<Vec<u64>, LiveError> {
     let count = world.command_buffers.len();
     match options.recording {
-        // Secondary command buffers must be there before whoever executes them.
+        // Secondary command buffers must be recorded before the command buffers that execute them.
         RecordingMode::CallingThread => {
             recording_order(world.scenario.program).into_iter().try_for_each(|at| world.record(plan, at))?
         }
@@ -93,7 +93,7 @@ fn run_scenario(world: &LiveDevice<'_>, plan: &RecordingPlan, options: LiveOptio
     Ok(steps)
 }
 
-/// Those that execute others come behind them.
+/// Command buffers that execute others come after those.
 fn recording_order(program: &Program) -> Vec<usize> {
     let mut found: Vec<usize> = Vec::new();
     for at in 0..program.command_buffers.len() {
@@ -178,7 +178,7 @@ fn check_sparse(program: &Program) -> Result<(), UnsupportedProgram> {
     UnsupportedProgram::error("the sparse blocks of images have 64 KiB")
 }
 
-/// What the host accesses is told by bytes of memory, which have to be those of one resource.
+/// A host access is a range of memory, which must belong to one resource.
 fn check_host(program: &Program) -> Result<(), UnsupportedProgram> {
     let is_sure =
         |it: &HostStep| !matches!(it, HostStep::HostAccess { certainty, .. } if *certainty != Certainty::Certain);

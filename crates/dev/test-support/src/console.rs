@@ -1,4 +1,4 @@
-//! Commands in `console` blocks of Markdown pages: what is typed, what it prints, and how it exits.
+//! Commands in `console` blocks of Markdown pages: the command, its output, and its exit code.
 //!
 //! A line `$ COMMAND` is typed; the lines up to the next one are its output. A command without output lines may print
 //! anything. `<!-- exits with 1 -->` in the line before a block is for its last command; the others exit with 0.
@@ -9,7 +9,7 @@ use std::process::Command;
 /// A command of a page.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ConsoleCommand {
-    /// Of the page, from 1.
+    /// The line of the page, from 1.
     pub line: usize,
     pub command: String,
     /// Empty where the page shows none.
@@ -17,7 +17,7 @@ pub struct ConsoleCommand {
     pub exit_code: i32,
 }
 
-/// What a command did.
+/// The result of a command.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ConsoleOutcome {
     /// Standard output and standard error, as a terminal shows them.
@@ -27,14 +27,14 @@ pub struct ConsoleOutcome {
 }
 
 impl ConsoleOutcome {
-    /// With paths as they are inside of a folder, in which the command ran.
+    /// With paths relative to the folder in which the command ran.
     pub fn below(mut self, folder: &Path) -> ConsoleOutcome {
         self.output = self.output.replace(&format!("{}/", folder.display()), "");
         self
     }
 }
 
-/// Units of what is different in each run. Numbers before them are not compared.
+/// Units of values that differ in each run. Numbers before them are not compared.
 const MEASURED: [&str; 3] = ["s", "ms", "calls/s"];
 
 const FENCE: &str = "```";
@@ -48,7 +48,7 @@ impl ConsoleCommand {
         ConsoleOutcome { output: String::from_utf8_lossy(&done.stdout).into_owned(), exit_code: done.status.code() }
     }
 
-    /// What is wrong with an outcome; none if the page is right.
+    /// The differences from an expected outcome; none if the page is right.
     pub fn difference(&self, outcome: &ConsoleOutcome) -> Option<String> {
         let ConsoleOutcome { output, exit_code } = outcome;
         let place = format!("line {}: `{}`", self.line, self.command);

@@ -1,5 +1,4 @@
-//! What tests share: seeded random numbers, the drivers and libraries to test with, waiting for a condition, and
-//! the commands of pages.
+//! Shared by tests: seeded random numbers, drivers and libraries, waiting for a condition, and the commands of pages.
 //!
 //! The crate depends on the standard library only, so that unit tests of every crate can use it.
 

@@ -110,6 +110,9 @@ enum XtaskCommand {
         /// The seed of the first random program.
         #[arg(long, default_value_t = 1)]
         seed: u64,
+        /// Ask the core validation of the Khronos layer whether the random programs are valid, and compare nothing.
+        #[arg(long, requires = "random")]
+        core: bool,
         /// The scenarios of the hazard engine instead; prints where the two layers differ.
         #[arg(long)]
         corpus: bool,
@@ -238,8 +241,11 @@ fn main() -> Result<()> {
         XtaskCommand::Vkcube { pairs, stats: false, json } => {
             bench::vkcube::run(&root, pairs, bench::vkcube::VkcubeLayer::Off, json.as_deref())
         }
-        XtaskCommand::Compare { random: Some(programs), seed, no_install, .. } => {
+        XtaskCommand::Compare { random: Some(programs), seed, core: false, no_install, .. } => {
             compare::differential::run_random(&root, programs, seed, no_install)
+        }
+        XtaskCommand::Compare { random: Some(programs), seed, core: true, no_install, .. } => {
+            compare::differential::run_core(&root, programs, seed, no_install)
         }
         XtaskCommand::Compare { corpus: true, no_install, filter, .. } => {
             compare::differential::run_corpus(&root, &filter, no_install)

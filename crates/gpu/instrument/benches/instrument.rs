@@ -1,4 +1,4 @@
-//! What instrumenting costs, by the bytes of the module.
+//! The cost of instrumentation, by the size of the module.
 
 use lavascope_bench::{Bench, Suite};
 use lavascope_instrument::{InstrumentOptions, RootLocation, instrument};
@@ -47,7 +47,8 @@ const ZERO: u32 = 10;
 const LABEL: u32 = 11;
 const FIRST: u32 = 12;
 
-/// A shader of so many additions; one in `share` instructions loads from a buffer by the sum so far.
+/// A shader with this many statements, all additions; one in `share` instructions loads from a buffer at the sum so
+/// far.
 fn shader(statements: u32, share: u32) -> Vec<u32> {
     let mut words = vec![spirv::MAGIC_NUMBER, 0x1_0500, 0, 0, 0];
     let mut add = |op, operands: &[u32]| words.extend(instruction(op, operands));

@@ -34,13 +34,13 @@
 //!
 //! - A constant index inside of what the shader declares needs no check. Nor does an index that is masked, taken modulo
 //!   a constant, converted from fewer bits, clamped, or the number of an invocation in its workgroup.
-//! - What the same function checked on every path to an access is not checked again.
+//! - An access is not checked again if the same function checked it on every path.
 //! - A constant index behind what the shader declares is checked once, at the beginning of the function.
 //! - An index that is the counter of a loop is checked once, before the loop.
 //!
-//! `analysis` has the proofs, and [`CheckDecision`] says what was decided for a site. What remains is an expectation:
-//! a [`BindingRequirement`] says how much must be bound to an element, which the host knows when it records a draw. If
-//! the host cannot promise it, it uses the module that branches around every access ([`Guard::Branch`]).
+//! `analysis` has the proofs, and [`CheckDecision`] is the result for a site. What remains is an expectation: a
+//! [`BindingRequirement`] defines how much must be bound to an element, which the host knows when it records a draw. If
+//! the requirement is not met, the host uses the module that branches around every access ([`Guard::Branch`]).
 //!
 //! # Tests
 //!
@@ -86,7 +86,7 @@ pub struct InstrumentedModule {
     pub requirements: Vec<BindingRequirement>,
     /// The numbers of the specialization constants of the shader's id and of the place of its cells, in words.
     pub spec_ids: [u32; 2],
-    /// Those of the root table's address, the lower half first, with [`RootLocation::Specialization`].
+    /// The constants for the root table's address, the lower half first, with [`RootLocation::Specialization`].
     pub root_spec_ids: [u32; 2],
     /// Bytes that scratch memory must have: none, if no device address is accessed.
     pub scratch_bytes: u64,
@@ -94,7 +94,7 @@ pub struct InstrumentedModule {
     pub reads_addresses: bool,
     /// Whether it has code for what it prints.
     pub prints: bool,
-    /// What it keeps of what it touches.
+    /// What the module records of its touches.
     pub touches: ModuleTouches,
     /// The number of the specialization constant that says where its words are in the area of a draw, or which slot
     /// of it does ([`TOUCH_SLOT`]).
@@ -108,13 +108,13 @@ impl InstrumentedModule {
         self.numbered_sites == 0 && !self.prints && self.touches.words == 0
     }
 
-    /// The words that the module's cells take, with the bits of the sites that were seen: so many that those of another
-    /// module may follow.
+    /// The words of the module's cells, including the bits of the sites that were seen; the cells of another module may
+    /// follow.
     pub fn cell_words(&self) -> u32 {
         (self.numbered_sites * CELL_WORDS + self.numbered_sites.div_ceil(32)).next_multiple_of(CELL_WORDS)
     }
 
-    /// What the cells are at the beginning.
+    /// The initial values of the cells.
     pub fn cells(&self) -> Vec<u32> {
         let mut words: Vec<u32> =
             self.site_infos.iter().flat_map(|[a, b, c, d]| [0, 0, 0, 0, *a, *b, *c, *d]).collect();

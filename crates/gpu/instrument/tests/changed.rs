@@ -18,7 +18,7 @@ fn number(name: &str, otherwise: u64) -> u64 {
     std::env::var(name).ok().and_then(|it| it.parse().ok()).unwrap_or(otherwise)
 }
 
-/// What is changed: shaders of all languages, some of them optimized.
+/// The modules that are mutated: shaders of all languages, some of them optimized.
 fn sources(is_long: bool) -> Vec<(String, Vec<u32>)> {
     let mut all = compiled_shaders();
     all.extend(wgsl_and_slang_shaders());

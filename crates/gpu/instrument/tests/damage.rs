@@ -1,4 +1,4 @@
-//! Modules that nobody would write never make us panic.
+//! Malformed modules never cause a panic.
 
 mod common;
 
@@ -39,7 +39,7 @@ fn damaged_modules_are_instrumented_or_refused() {
     assert!(parsed > 20_000 && made > 15_000, "{parsed} {made}");
 }
 
-/// What is kept comes back, and what was damaged is none or sound.
+/// A stored module is read back; a damaged one is rejected or valid.
 #[test]
 fn what_is_kept_comes_back_and_damage_does_no_harm() {
     let (options, mut numbers) = (all_options(), TestRng::new(5));

@@ -116,7 +116,7 @@ fn a_load_and_a_store_past_the_end_are_named_and_do_no_harm() {
     let dispatch = past_the_end();
     for options in option_variants() {
         let checked = run(&gpu, &words, &options, &dispatch);
-        // What is selected comes from the last word.
+        // The selected value comes from the last word.
         let last = if options.guard == Guard::Select { 99 * 2 } else { 0 };
         let expected: Vec<u32> = (0..120).map(|it| if it < 100 { it * 2 } else { last }).collect();
         assert_eq!(checked.outcome.buffers[1], expected, "{options:?}");

@@ -1,4 +1,4 @@
-//! The shader that looks at instances, on a device.
+//! The shader that checks instances, on a device.
 
 mod common;
 
@@ -30,7 +30,7 @@ fn dispatch(instances: Vec<u32>, known: &[u64], count: u32, has_addresses: bool,
 }
 
 #[test]
-fn wrong_references_are_told_and_taken_out() {
+fn wrong_references_are_reported_and_taken_out() {
     assert_eq!(validation_errors(&instance_check::shader_words(), "vulkan1.2"), None);
     let gpu = Gpu::new();
     let references: Vec<u64> = (0..100)
@@ -50,8 +50,8 @@ fn wrong_references_are_told_and_taken_out() {
         assert_eq!((count, invalid.len()), (3, 3.min(room as usize)));
         assert!(invalid.iter().all(|it| wrong.contains(it)), "{invalid:?}");
         for (at, after) in left[0].chunks(16).enumerate() {
-            let mended = if wrong.iter().any(|it| it.instance == at as u32) { 0 } else { references[at] };
-            assert_eq!(after, instance(mended), "{at}");
+            let expected = if wrong.iter().any(|it| it.instance == at as u32) { 0 } else { references[at] };
+            assert_eq!(after, instance(expected), "{at}");
         }
     }
 }
@@ -88,7 +88,7 @@ fn the_push_constants_are_those_of_the_shader() {
     assert_eq!(look.push_constants(), [1, 2, 3, 4]);
 }
 
-/// The device tells how many instances there are, and where they begin.
+/// The device reports how many instances exist, and where they begin.
 #[test]
 fn instances_are_counted_by_the_device() {
     let gpu = Gpu::new();
@@ -118,7 +118,7 @@ fn instances_that_are_bound_are_looked_at() {
     );
     let wrong = [1, 4].map(|at| InvalidInstance { instance: at, reference: references[at as usize] });
     assert_eq!(instance_check::read_results(&left[2]), (2, wrong.to_vec()));
-    let mended = [0x1000, 0, 0x7_0000_2000, 0, 0];
-    let want: Vec<u32> = [0; 4].into_iter().chain(mended.iter().flat_map(|it| instance(*it))).collect();
+    let expected = [0x1000, 0, 0x7_0000_2000, 0, 0];
+    let want: Vec<u32> = [0; 4].into_iter().chain(expected.iter().flat_map(|it| instance(*it))).collect();
     assert_eq!(left[0], want);
 }

@@ -1,4 +1,4 @@
-//! Loops that count: their accesses are checked before they begin, and told as if they were checked inside.
+//! Counting loops: their accesses are checked before they begin, and reported as if they were checked inside.
 
 mod common;
 

@@ -7,7 +7,7 @@ use lavascope_instrument::{Check, CheckDecision, Guard, InstrumentOptions, RootL
 use lavascope_spirv::{Editor, InstructionIndex, Module};
 use spirv::Op;
 
-/// What is indexed at set 0, binding 1, by a number that only the device knows; the stage, and the shader.
+/// An index at set 0, binding 1, that only the device knows; the stage, and the shader.
 const SHADERS: [(&str, &str, &str); 4] = [
     (
         "samplers",
@@ -98,7 +98,7 @@ fn an_index_that_is_constant_after_inlining_stays_constant() {
     }
 }
 
-/// An instruction, a capability and a decoration of the future stay as they are, and what is known is checked.
+/// An instruction, a capability and a decoration of the future stay unchanged, and known accesses are checked.
 #[test]
 fn what_is_not_known_is_copied() {
     let source = "#version 460

@@ -28,7 +28,7 @@ const VERTEX: &str = "#version 460
         gl_Position = vec4(vec2(gl_VertexIndex & 1, gl_VertexIndex >> 1) * 4.0 - 1.0, 0.5, 1.0);
     }";
 
-/// Shaders of the corpus that do not use `n` as it is, or whose faults are others.
+/// Shaders of the corpus that do not use `n` unchanged, or that have other faults.
 const OTHERS: &[&str] = &["image_known", "image_masked", "image_texel_fetch_one", "image_loop"];
 
 struct Planted {
@@ -102,7 +102,7 @@ fn images(gpu: &Gpu) -> Vec<(Shader, Vec<u32>)> {
 #[test]
 fn images_in_range_give_the_same_pixels() {
     let gpu = Gpu::swiftshader();
-    // What atomics give depends on the order of fragments.
+    // The results of atomic operations depend on the order of fragments.
     for (shader, words) in images(&gpu).into_iter().filter(|it| !it.0.name.contains("atomic")) {
         for words in [optimize(&words, "vulkan1.3"), words] {
             let dispatch = drawn(&Module::parse(&words).expect("a module"), 1);

@@ -58,7 +58,7 @@ const HEAD: &str = r#"
     %in_a = OpAccessChain %word %a %zero %x
 "#;
 
-/// What is behind the head, and how often each fault happens with five words in each buffer and eight invocations.
+/// The source after the header, and how often each fault happens with five words in each buffer and eight invocations.
 const BODIES: &[(&str, &str, &[u32])] = &[
     ("kept in a local variable", "OpStore %held %in_a\n %back = OpLoad %word %held\n OpStore %back %four", &[3]),
     ("kept in a private variable", "OpStore %kept %in_a\n %back = OpLoad %word %kept\n OpStore %back %four", &[3]),
@@ -114,7 +114,7 @@ fn run(words: &[u32], dispatch: &Dispatch, gpu: &Gpu) -> Vec<GuardedRun> {
         let is_left = |it: &&lavascope_instrument::CheckSite| matches!(it.decision, CheckDecision::Unchecked(_));
         assert_eq!(made.sites.iter().filter(is_left).count(), 0, "{:?}", made.sites);
         let outcome = gpu.run_checked(&made, options.root, dispatch);
-        // Of one instruction, the sites come in the order of their numbers, and so do their counts.
+        // The sites of one instruction come in the order of their numbers, and so do their counts.
         let counts = (0..made.numbered_sites).map(|it| outcome.cells[(it * CELL_WORDS) as usize]).filter(|it| *it > 0);
         let counts: Vec<u32> = counts.collect();
         assert_eq!(counts.len(), outcome.records.len());

@@ -38,7 +38,7 @@ struct Count {
     sites: usize,
 }
 
-/// Runs a module as it is and with checks, and compares all memory.
+/// Runs a module unchanged and with checks, and compares all memory.
 fn compare(gpu: &Gpu, name: &str, words: &[u32], options: &InstrumentOptions, count: &mut Count) {
     let module = Module::parse(words).expect("a module");
     if corpus_dispatch::missing(gpu, &module).is_some() {
@@ -71,7 +71,7 @@ fn addressed(name: &str, dispatch: Dispatch) -> Dispatch {
     Dispatch { addressed: vec![words], is_linked: name.contains("address_list"), ..dispatch }
 }
 
-/// Each module as it is and optimized, each in another way.
+/// Each module unchanged and optimized, each in another way.
 fn compare_all(gpu: &Gpu, modules: impl Iterator<Item = (String, Vec<u32>)>) -> Count {
     let ways = option_variants(gpu);
     let mut count = Count::default();

@@ -1,6 +1,6 @@
-//! What the code of checks looks like, in the disassembler's words.
+//! The code of checks, as the disassembler prints it.
 //!
-//! With `LAVASCOPE_BLESS=1` the files are written anew instead of compared.
+//! With `LAVASCOPE_BLESS=1` the files are written instead of compared.
 
 mod common;
 

@@ -1,4 +1,4 @@
-//! Every stage: the words that tell its invocation, and that what it says can be read.
+//! Every stage: the words that identify its invocation, and that its records can be read.
 
 mod common;
 
@@ -24,7 +24,7 @@ const fn all(built_in: BuiltIn) -> [(BuiltIn, Option<u32>); 3] {
 /// A built-in, and which component of it.
 type Word = (BuiltIn, Option<u32>);
 
-/// By stage: its number, and the words that tell which invocation it is, in their order.
+/// By stage: its number, and the words that identify the invocation, in their order.
 const STAGES: &[(&str, Model, &[Word])] = &[
     ("vert", Model::Vertex, &[(VertexIndex, None), (InstanceIndex, None)]),
     ("tesc", Model::TessellationControl, &[(InvocationId, None), (PrimitiveId, None)]),
@@ -42,7 +42,7 @@ const STAGES: &[(&str, Model, &[Word])] = &[
     ("rcall", Model::CallableKHR, &all(LaunchIdKHR)),
 ];
 
-/// What the words from the fifth to the seventh of a record are, as the function that writes it stores them.
+/// The words from the fifth to the seventh of a record, as the function that writes it stores them.
 fn stored(module: &Module) -> Vec<Word> {
     // Our functions come last, and the one that writes records has the stores.
     let writes = |item: &&lavascope_spirv::Function| {

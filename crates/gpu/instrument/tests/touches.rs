@@ -1,4 +1,4 @@
-//! What shaders touch on a device is what they keep of it.
+//! On a device, shaders record exactly what they touch.
 
 mod common;
 
@@ -236,13 +236,13 @@ fn texels_of_texel_buffers_are_kept_by_their_numbers() {
             (read.may, read.must),
             (words_of((0..64).map(|it| 20 + it * 3)), words_of((0..64).map(|it| 20 + it * 3)))
         );
-        // What is behind the end is not written.
+        // Memory behind the end is not written.
         assert_eq!(run.touched(1, false, true, false).must, words_of(250..300));
         assert_eq!(run.touched(1, true, true, true).must, words_of(7..8));
     }
 }
 
-/// What was touched by addresses, by reads, writes or atomic operations: the spans of all sites together.
+/// The touches by addresses, by reads, writes or atomic operations: the spans of all sites together.
 fn addressed(run: &Run, reads: bool, writes: bool, is_atomic: bool) -> (Vec<Range<u64>>, Vec<Range<u64>>) {
     let touches = &run.made.touches;
     assert!(touches.tracks_addresses(), "{touches:?}");
@@ -285,7 +285,7 @@ fn words_at_device_addresses_are_kept() {
         };
         let read = at(source, words_of((0..64).map(|it| 200 + it * 2)));
         assert_eq!(addressed(&run, true, false, false), (read.clone(), read));
-        // What is behind the end is not written.
+        // Memory behind the end is not written.
         let written = at(target, words_of(100..150));
         assert_eq!(addressed(&run, false, true, false), (written.clone(), written));
         let atomic = at(target, words_of(9..10));
@@ -335,7 +335,7 @@ fn addresses_far_apart_are_looked_for_where_buffers_are() {
     assert!(found.may.iter().map(|it| it.end - it.start).sum::<u64>() <= 4 * 4096, "two blocks: {:?}", found.may);
     assert!(found.must.iter().all(|it| is_in(&parts, it)), "{:?}", found.must);
     assert!(is_in(&found.must, &(base + 400..base + 404)), "the first one is known");
-    // Nothing is said of what is not looked for.
+    // Touches outside of the searched range are not reported.
     assert!(read(Some(base..base + 4096)).may.iter().all(|it| it.end <= base + 4096));
     assert!(read(None).is_incomplete);
 }

@@ -1,4 +1,4 @@
-//! Whatever is instrumented stays valid SPIR-V, and the same input gives the same words.
+//! Every instrumented module is valid SPIR-V, and the same input gives the same words.
 
 mod common;
 
@@ -83,7 +83,7 @@ fn instrumented_shaders_of_older_versions_are_valid() {
     for (number, shader) in shaders.iter().enumerate() {
         for (turn, environment) in ["vulkan1.0", "vulkan1.1", "vulkan1.2"].into_iter().enumerate() {
             let words = compile(&shader.source, shader.stage, environment);
-            // Some of what these shaders use is not for the oldest version, whatever we do.
+            // Some of these shaders use features that the oldest version lacks, even without instrumentation.
             if validation_errors(&words, environment).is_some() {
                 continue;
             }

@@ -80,7 +80,7 @@ fn option_variants() -> [InstrumentOptions; 3] {
     [zeros.clone(), InstrumentOptions { guard: Guard::Branch, ..zeros }, plain]
 }
 
-/// Of what each binding has, four elements are bound, and eight invocations read one each.
+/// Each binding has four bound elements, and eight invocations read one each.
 #[test]
 fn what_is_read_behind_the_end_is_zero_where_that_is_promised() {
     let gpu = Gpu::new();

@@ -28,13 +28,13 @@ pub fn string_words(text: &str) -> Vec<u32> {
     bytes.chunks_exact(4).map(|it| u32::from_le_bytes([it[0], it[1], it[2], it[3]])).collect()
 }
 
-/// What is to be done to a module.
+/// The changes to a module.
 #[derive(Debug)]
 pub struct Editor<'a> {
     module: &'a Module,
     next: u32,
     additions: Vec<Addition>,
-    /// What stands in the place of an instruction; nothing, if it goes.
+    /// The instructions that replace an instruction; none if it is removed.
     replaced: HashMap<InstructionIndex, Vec<u32>>,
     /// Runs of instructions that something else stands for, in their order.
     runs: Vec<(Range<u32>, Vec<u32>)>,
@@ -53,7 +53,7 @@ struct Addition {
     /// Before this instruction, or after it.
     at: InstructionIndex,
     side: InsertSide,
-    /// Sections without instructions end at the same place, and are told apart by this.
+    /// Sections without instructions end at the same place, and are distinguished by this.
     section: Section,
     words: Vec<u32>,
 }
@@ -235,7 +235,7 @@ impl<'a> Editor<'a> {
             let op = self.module.instruction(*instruction_index).op();
             matches!(op, Some(Op::SelectionMerge | Op::LoopMerge))
         });
-        // What is put before the first global stands behind all that is added to the sections above.
+        // Instructions before the first global come after everything that is added to the sections above.
         let is_global = at < self.module.end_of(Section::Globals);
         let section = if is_global { Section::Globals } else { Section::Functions };
         self.additions.push(Addition { at: before.unwrap_or(at), side: InsertSide::Before, section, words });
@@ -275,7 +275,7 @@ impl<'a> Editor<'a> {
             }
             if let Some((run, new)) = runs.next_if(|run| run.0.start == at) {
                 if new.len() > words.len() {
-                    // What is longer stays where it is.
+                    // A longer instruction stays where it is.
                     let before = std::mem::replace(&mut words, std::mem::take(new));
                     words.splice(0..0, before);
                 } else {

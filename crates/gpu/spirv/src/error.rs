@@ -1,4 +1,4 @@
-//! What is wrong with a module's words, and where.
+//! An error in a module's words, and its position.
 
 /// A fault in a module.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -11,7 +11,7 @@ pub struct ParseError {
     pub kind: ParseErrorKind,
 }
 
-/// What is wrong.
+/// The kind of error.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ParseErrorKind {
     #[error("a module has a header of five words")]

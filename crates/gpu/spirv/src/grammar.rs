@@ -1,9 +1,9 @@
-//! What the length of every known instruction must at least be, and whether it makes an id.
+//! The smallest length of every known instruction, and whether it has a result id.
 //!
 //! The numbers are those of SPIR-V's machine-readable grammar; a test compares them with it. An opcode that is not
 //! here is not a fault: its words are kept, and it makes no id that anything could refer to.
 
-/// What begins an instruction.
+/// The result ids at the beginning of an instruction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum InstructionForm {
     /// No result.

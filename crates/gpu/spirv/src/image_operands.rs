@@ -1,4 +1,4 @@
-//! Which instructions use images and the like: the place of the operand, and what is done to it.
+//! Instructions that use images and samplers: the index of the operand, and the kind of access.
 
 use spirv::Op;
 

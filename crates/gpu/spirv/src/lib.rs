@@ -1,12 +1,12 @@
 //! A SPIR-V module one can parse, reflect on, edit and write back.
 //!
-//! A [`Module`] is the words it was made of, with an index beside them: where each instruction begins, which one makes
-//! an id, which decorations and names an id has, which functions and blocks there are. What is unknown (opcodes,
-//! capabilities, decorations) is kept as it is and is never an error.
+//! A [`Module`] is its words, with an index beside them: where each instruction begins, which one makes an id, which
+//! decorations and names an id has, which functions and blocks there are. Unknown opcodes, capabilities and decorations
+//! are kept unchanged and are never an error.
 //!
-//! [`reflect`] says what an entry point does to descriptors, push constants and device addresses, with specialization
-//! constants applied. [`Editor`] adds instructions and writes the module again; what was there keeps its ids and its
-//! order.
+//! [`reflect`] lists the accesses of an entry point to descriptors, push constants and device addresses, with
+//! specialization constants applied. [`Editor`] adds instructions and writes the module again; existing instructions
+//! keep their ids and their order.
 
 #![forbid(unsafe_code)]
 

@@ -1,7 +1,7 @@
-//! The words of a module with an index of what is in them.
+//! The words of a module with an index.
 //!
 //! Checked here, once: lengths, ids against the bound, ids made twice, how functions and blocks nest. Not checked:
-//! whether the module is valid SPIR-V. Whoever reads an operand must live with an id that nothing makes.
+//! whether the module is valid SPIR-V. A reader of operands must accept an id that no instruction makes.
 
 use std::ops::Range;
 
@@ -39,7 +39,7 @@ pub struct Module {
 /// A decoration or a name of an id.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Annotation {
-    /// Of a structure.
+    /// The member of the structure; none for the whole id.
     pub member: Option<u32>,
     /// The instruction that says it.
     pub at: InstructionIndex,
@@ -71,7 +71,7 @@ impl BasicBlock {
     }
 }
 
-/// What a pipeline may begin with.
+/// An entry point of the module.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EntryPoint {
     pub at: InstructionIndex,
@@ -167,7 +167,7 @@ impl Module {
         Ok(module)
     }
 
-    /// Exactly what was parsed.
+    /// The words that were parsed.
     pub fn words(&self) -> &[u32] {
         &self.words
     }
@@ -215,7 +215,7 @@ impl Module {
         self.instructions(0..self.len())
     }
 
-    /// What stands before the first function.
+    /// The instructions before the first function.
     pub fn globals(&self) -> Range<u32> {
         0..self.end_of(Section::Globals).0
     }

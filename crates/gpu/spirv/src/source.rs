@@ -10,7 +10,7 @@ use crate::{Id, Instruction, InstructionIndex, Module};
 /// A place in the source of a shader.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SourceLine {
-    /// As the compiler was told; it may be empty.
+    /// The name that the compiler was given; it may be empty.
     pub file: String,
     /// Counted from one.
     pub line: u32,
@@ -28,7 +28,7 @@ struct LineReference {
 }
 
 impl Module {
-    /// The line that an instruction came from, where the module says so.
+    /// The source line of an instruction, if the module has it.
     pub fn source(&self, at: InstructionIndex) -> Option<SourceLine> {
         let block = &self.blocks()[self.block_containing(at)?];
         let mut before = self.instructions(block.instructions.start..at.0 + 1).rev();
@@ -51,7 +51,7 @@ impl Module {
         all
     }
 
-    /// Nothing where an instruction says nothing of lines, and `Some(None)` where it ends what was said.
+    /// None if an instruction has no line information, and `Some(None)` if it ends the current line.
     fn line_of(&self, instruction: Instruction<'_>) -> Option<Option<LineReference>> {
         match instruction.op()? {
             Op::Line => Some(Some(LineReference {
@@ -96,7 +96,7 @@ impl Module {
         self.definition(id).filter(|it| it.is(Op::String)).map(|it| it.text(2).into_owned()).unwrap_or_default()
     }
 
-    /// The text of `OpSource` and of those that continue it.
+    /// The text of `OpSource` and its continuations.
     fn plain_text(&self, file: Id) -> Option<String> {
         let sources = self.instructions(self.globals()).skip_while(|it| !(it.is(Op::Source) && it.id(3) == file));
         let mut parts = sources.enumerate().take_while(|(at, it)| *at == 0 || it.is(Op::SourceContinued));
@@ -104,7 +104,7 @@ impl Module {
         Some(parts.fold(first, |all, (_, it)| all + &it.text(1)))
     }
 
-    /// The text of `DebugSource` and of those that continue it.
+    /// The text of `DebugSource` and its continuations.
     fn debug_text(&self, source: Instruction<'_>) -> Option<String> {
         let first = Some(self.string(source.id(6))).filter(|it| !it.is_empty())?;
         let more = self.instructions(source.at.0 + 1..self.globals().end.max(source.at.0 + 1));
@@ -113,7 +113,7 @@ impl Module {
     }
 }
 
-/// Of which file the lines of a source are that says nothing of it.
+/// The file of the lines of a source without a file name.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum DefaultFile {
     Own,

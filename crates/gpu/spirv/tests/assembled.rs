@@ -5,7 +5,7 @@ mod common;
 use common::{assemble::assemble, lines};
 use lavascope_spirv::{Module, ReflectError, Reflection, Specialization, reflect};
 
-/// Two storage buffers `%a` (0.0) and `%b` (0.1) of words, and what is needed to use them.
+/// Two storage buffers `%a` (0.0) and `%b` (0.1) of words, with their types.
 const HEAD: &str = "
     Capability Shader
     Capability VariablePointers

@@ -1,4 +1,4 @@
-//! Edited modules: what was added is there, what was there stays, and the validator of SPIR-V has nothing to say.
+//! Edited modules: added and old instructions are there, and the validator of SPIR-V finds no error.
 
 mod common;
 
@@ -13,7 +13,7 @@ use lavascope_spirv::{
 };
 use spirv::{Capability, Decoration, Op, StorageClass};
 
-/// What the validator says of some words; nothing if they are valid.
+/// The errors that the validator finds; empty if the words are valid.
 fn complaints(words: &[u32]) -> String {
     let mut validator = Command::new("spirv-val")
         .args(["--target-env", "vulkan1.3", "-"])
@@ -25,9 +25,9 @@ fn complaints(words: &[u32]) -> String {
     let bytes: Vec<u8> = words.iter().flat_map(|it| it.to_le_bytes()).collect();
     validator.stdin.take().expect("a pipe").write_all(&bytes).expect("the validator reads");
     let output = validator.wait_with_output().expect("the validator ends");
-    let said = String::from_utf8_lossy(&output.stderr).into_owned() + &String::from_utf8_lossy(&output.stdout);
-    assert_eq!(output.status.success(), said.is_empty(), "{said}");
-    said
+    let text = String::from_utf8_lossy(&output.stderr).into_owned() + &String::from_utf8_lossy(&output.stdout);
+    assert_eq!(output.status.success(), text.is_empty(), "{text}");
+    text
 }
 
 /// A storage buffer of words at a set and binding: its variable, and the type of a pointer to a word.
@@ -117,7 +117,7 @@ fn types_and_constants_are_found_again() {
     assert_eq!(complaints(&editor.finish()), "");
 }
 
-/// Else the line would be that of what is added.
+/// Otherwise the line would apply to the added instruction.
 #[test]
 fn the_line_of_the_first_function_stays_with_it() {
     let module = shader("flow.comp");

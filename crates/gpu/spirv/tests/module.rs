@@ -1,4 +1,4 @@
-//! Parsing: what goes in comes out, what is malformed is named with its place, and nothing panics.
+//! Parsing: a module has the words that were parsed, errors have their positions, and nothing panics.
 
 mod common;
 

@@ -1,4 +1,4 @@
-//! What a shader writes does not change when an optimizer has inlined, folded and reordered it.
+//! The writes of a shader do not change when an optimizer has inlined, folded and reordered it.
 
 mod common;
 

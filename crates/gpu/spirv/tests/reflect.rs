@@ -1,4 +1,4 @@
-//! What entry points do to resources: shaders against what their sources say.
+//! The accesses of entry points: shaders against their sources.
 
 mod common;
 
@@ -18,7 +18,7 @@ fn named<'a>(reflection: &'a Reflection, name: &str) -> Option<&'a InterfaceVari
 }
 
 #[test]
-fn every_kind_of_descriptor_is_told_from_its_type() {
+fn every_kind_of_descriptor_is_found_from_its_type() {
     let found = reflect("kinds.frag");
     let kinds = [
         DescriptorKind::UniformBuffer,
@@ -47,7 +47,7 @@ fn every_kind_of_descriptor_is_told_from_its_type() {
 }
 
 #[test]
-fn every_way_of_access_is_told_from_its_instruction() {
+fn every_way_of_access_is_found_from_its_instruction() {
     let wanted = [
         "0.0 0..16 reads",
         "0.1 8..12 reads and writes Atomic",
@@ -72,7 +72,7 @@ fn every_way_of_access_is_told_from_its_instruction() {
 }
 
 #[test]
-fn elements_of_descriptor_arrays_are_constant_or_told_to_be_dynamic() {
+fn elements_of_descriptor_arrays_are_constant_or_reported_as_dynamic() {
     let found = reflect("arrays.comp");
     let wanted = [
         "0.0[3] 0..4 writes",
@@ -264,7 +264,7 @@ fn the_interface_has_what_is_used_with_its_place_and_type() {
 }
 
 #[test]
-fn lines_are_told_by_both_kinds_of_debug_information() {
+fn lines_are_reported_by_both_kinds_of_debug_information() {
     for name in ["lines.comp", "lines_debuginfo.comp"] {
         let module = common::shader(name);
         let found = reflect(name);

@@ -20,7 +20,7 @@ use khronos::write_settings;
 use lavascope_bench::{Bench, BenchEntry, Peer, Suite};
 use lavascope_test_support::{find_lavapipe, set_driver};
 use program::{Mode, Program, has_khronos};
-use setup::layer_folder;
+use setup::{layer_folder, switch_validation_off};
 
 /// Set in the process that measures: the loader reads the environment once.
 const CHILD: &str = "LAVASCOPE_BENCH_CHILD";
@@ -70,6 +70,7 @@ fn main() {
     set_driver(&mut command, &driver).env_remove("VK_INSTANCE_LAYERS");
     // Each pipeline is compiled anew, and by one thread.
     command.env("MESA_SHADER_CACHE_DISABLE", "true").env("LP_NUM_THREADS", "1");
+    switch_validation_off(&mut command);
     // Valgrind counts in this process, so the measuring one takes its place.
     use std::os::unix::process::CommandExt;
     panic!("{}", command.exec());

@@ -14,7 +14,7 @@ use std::ptr;
 use ash::vk;
 use lavascope_bench::{Bench, Suite};
 use lavascope_test_support::{find_lavapipe, set_driver, write_null_driver_manifest};
-use setup::{layer_folder, write_file};
+use setup::{layer_folder, switch_validation_off, write_file};
 
 /// Set in the processes that measure: the driver's name in the table.
 const DRIVER: &str = "LAVASCOPE_BENCH_DRIVER";
@@ -40,6 +40,7 @@ fn main() {
         let mut command = Command::new(&exe);
         set_driver(command.args(&arguments).env(DRIVER, &name), &manifest);
         command.env("VK_LAYER_PATH", layer_folder(folder, "bench_layer")).env_remove("VK_INSTANCE_LAYERS");
+        switch_validation_off(&mut command);
         if wanted.is_some() {
             // Valgrind counts in this process, so the measuring one takes its place.
             use std::os::unix::process::CommandExt;

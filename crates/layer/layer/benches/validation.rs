@@ -18,7 +18,7 @@ use ash::vk;
 use khronos::write_settings;
 use lavascope_bench::{Bench, Peer, Suite};
 use lavascope_test_support::{set_driver, write_null_driver_manifest};
-use setup::layer_folder;
+use setup::{layer_folder, switch_validation_off};
 
 const LAYER: &CStr = c"VK_LAYER_LAVASCOPE_inspect";
 /// Set in the process that measures: the loader reads the environment once.
@@ -60,6 +60,7 @@ fn main() {
     write_settings(&layer, KHRONOS_NEW_SETTINGS, KHRONOS_SETTINGS);
     command.env("VK_ADD_LAYER_PATH", &layer).env("VK_LAYER_SETTINGS_PATH", &layer);
     set_driver(&mut command, write_null_driver_manifest(&layer)).env_remove("VK_INSTANCE_LAYERS");
+    switch_validation_off(&mut command);
     // Valgrind counts in this process, so the measuring one takes its place.
     use std::os::unix::process::CommandExt;
     panic!("{}", command.exec());

@@ -41,7 +41,14 @@ The Khronos layer had lists of words before it had a setting for each; the words
 
 const PAGE_SOURCES: &str = "
 The numbers of `VK_EXT_validation_features` mean the same as these words.
-Switching off core checks, or all checks, changes nothing: this layer has none of those, and its own are on only where asked for.
+Switching off core checks changes nothing, because this layer has none.
+Switching off all checks switches `sync` off, unless the same source enables it.
+
+## Which mode is the default
+
+Without `lavascope run`, the layer validates inside of each call (`sync_mode = inline`), as the Khronos layer does.
+A debugger then stops at the call that completes a hazard, and a messenger callback can skip that call.
+`lavascope run` sets `sync_mode = async`, which costs the program less; `--inline`, or the variable `LAVASCOPE_SYNC_MODE`, changes that.
 
 ## The file
 

@@ -7,10 +7,10 @@
 //! ```
 //! use lavascope_settings::{Sources, resolve};
 //!
-//! let environment = vec![("LAVASCOPE_PRINT".into(), "calls.txt".into()), ("VK_LAYER_VALIDATE_SYNC".into(), "1".into())];
+//! let environment = vec![("LAVASCOPE_PRINT".into(), "calls.txt".into()), ("VK_LAYER_VALIDATE_SYNC".into(), "0".into())];
 //! let (settings, problems) = resolve(&Sources { environment, ..Sources::default() });
-//! assert!(settings.sync);
-//! assert!(problems.iter().all(|it| it.source.to_string() == "VK_LAYER_VALIDATE_SYNC"));
+//! assert!(!settings.sync);
+//! assert!(problems.is_empty());
 //! ```
 //!
 //! Where to look:
@@ -49,8 +49,8 @@ pub use problem::{MessageSeverity, PROBLEMS_MAX, Problem, SettingSource};
 pub use resolve::{ExplainedSetting, Sources, resolve};
 pub use table::{Alias, SETTINGS, Setting, Settings};
 pub use value::{
-    CaptureMemory, CaptureTrigger, Compression, DebugAction, FrameRange, MessageId, OutputTarget, ReportFlag,
-    SettingKind, SettingValue, SyncMode,
+    BacktraceMode, CaptureMemory, CaptureTrigger, Compression, DebugAction, FrameRange, MessageId, OutputTarget,
+    ReportFlag, SettingKind, SettingValue, SyncMode,
 };
 
 /// The layer's own name, and the one it also answers to.

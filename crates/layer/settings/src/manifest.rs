@@ -72,7 +72,7 @@ fn entry(setting: &Setting) -> Value {
     });
     match setting.kind {
         SettingKind::Int { min, max } => entry["range"] = json!({ "min": min, "max": max }),
-        SettingKind::Choice(words) | SettingKind::Choices(words) => {
+        SettingKind::Choice(words) | SettingKind::Level(words) | SettingKind::Choices(words) => {
             let flag = |it: &&str| json!({ "key": it, "label": it, "description": it });
             entry["flags"] = words.iter().map(flag).collect();
         }
@@ -95,7 +95,7 @@ fn type_name(setting: &Setting) -> &'static str {
     match setting.kind {
         SettingKind::Flag => "BOOL",
         SettingKind::Int { .. } => "INT",
-        SettingKind::Choice(_) => "ENUM",
+        SettingKind::Choice(_) | SettingKind::Level(_) => "ENUM",
         SettingKind::Choices(_) => "FLAGS",
         SettingKind::MessageIds | SettingKind::Texts | SettingKind::Rules | SettingKind::FrameRanges => "LIST",
         SettingKind::Path if FOLDERS.contains(&setting.name) => "SAVE_FOLDER",

@@ -33,6 +33,8 @@ pub enum MessageSeverity {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SettingSource {
     Default,
+    /// The default, which depends on another setting.
+    DefaultWith(&'static str),
     /// Line and column count from one; a problem of the whole file has none.
     File {
         path: String,
@@ -84,6 +86,7 @@ impl fmt::Display for SettingSource {
     fn fmt(&self, out: &mut fmt::Formatter) -> fmt::Result {
         match self {
             SettingSource::Default => out.write_str("default"),
+            SettingSource::DefaultWith(setting) => write!(out, "default with {setting}"),
             SettingSource::File { path, at: None } => out.write_str(&on_one_line(path)),
             SettingSource::File { path, at: Some((line, column)) } => {
                 write!(out, "{}:{line}:{column}", on_one_line(path))

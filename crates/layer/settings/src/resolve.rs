@@ -44,6 +44,18 @@ pub(crate) enum Rank {
     LavascopeVariable,
 }
 
+impl Rank {
+    /// The weakest rank of the same source.
+    fn weakest_of_source(self) -> Rank {
+        match self {
+            Rank::File(namespace, _) => Rank::File(namespace, 0),
+            Rank::Features(_) => Rank::Features(Reverse(usize::MAX)),
+            Rank::LayerSettings(namespace, _) => Rank::LayerSettings(namespace, Reverse(usize::MAX)),
+            Rank::Environment(_) | Rank::LavascopeVariable => self,
+        }
+    }
+}
+
 /// What was decided on one setting.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Resolved {
@@ -176,6 +188,8 @@ impl Collector {
     }
 
     fn add_words(&mut self, namespace: Namespace, key: &'static str, text: &OsStr, rank: Rank, place: &SettingSource) {
+        // Programs disable everything and enable one check: what a source enables is stronger.
+        let rank = if key == "disables" { rank.weakest_of_source() } else { rank };
         for word in split(&text.to_string_lossy()) {
             let mut is_known = false;
             for (setting, alias) in aliases() {
@@ -224,6 +238,7 @@ impl Collector {
         for assignment in std::mem::take(&mut self.assignments) {
             all[assignment.setting] = assignment.resolved;
         }
+        leave_capture_alone(&mut all);
         self.report_unsupported(&all);
         if self.problems_skipped > 0 {
             let message = format!("{} more problems with settings are not shown", self.problems_skipped);
@@ -237,8 +252,12 @@ impl Collector {
     fn report_unsupported(&mut self, all: &[Resolved]) {
         let defaults = defaults();
         let is_changed = |at: usize| all[at].value != defaults[at].value;
+        let is_on = |at: usize| match &all[at].value {
+            SettingValue::Flag(flag) => *flag,
+            _ => is_changed(at),
+        };
         for (at, setting) in SETTINGS.iter().enumerate() {
-            let is_in_force = feature_of(setting).is_none_or(|it| SETTINGS[it].exists && is_changed(it));
+            let is_in_force = feature_of(setting).is_none_or(|it| SETTINGS[it].exists && is_on(it));
             if setting.exists || !is_changed(at) || !is_in_force {
                 continue;
             }
@@ -253,6 +272,16 @@ impl Collector {
             let message = format!("asked for {asked}, which this version cannot do yet");
             self.report(Problem::new(severity, &all[at].source, message));
         }
+    }
+}
+
+/// A capture does not validate, unless somebody sets `sync`.
+fn leave_capture_alone(all: &mut [Resolved]) {
+    let position = |name: &str| SETTINGS.iter().position(|it| it.name == name);
+    let (Some(sync), Some(capture)) = (position("sync"), position("capture")) else { return };
+    if all[capture].value != SettingValue::Path(None) && all[sync].source == SettingSource::Default {
+        all[sync].value = SettingValue::Flag(false);
+        all[sync].source = SettingSource::DefaultWith("capture");
     }
 }
 

@@ -7,8 +7,8 @@ use std::path::PathBuf;
 
 use crate::resolve::{Namespace, Resolved};
 use crate::value::{
-    CaptureMemory, CaptureTrigger, Compression, DebugAction, FrameRange, MessageId, OutputTarget, ReportFlag,
-    SettingField, SettingKind, SyncMode,
+    BacktraceMode, CaptureMemory, CaptureTrigger, Compression, DebugAction, FrameRange, MessageId, OutputTarget,
+    ReportFlag, SettingField, SettingKind, SyncMode,
 };
 
 /// What is known of a setting before anybody sets it.
@@ -50,7 +50,6 @@ pub(crate) const FOREIGN_WORDS: &[(&str, &[&str])] = &[
     (
         "disables",
         &[
-            "VK_VALIDATION_FEATURE_DISABLE_ALL_EXT",
             "VK_VALIDATION_FEATURE_DISABLE_SHADERS_EXT",
             "VK_VALIDATION_FEATURE_DISABLE_THREAD_SAFETY_EXT",
             "VK_VALIDATION_FEATURE_DISABLE_API_PARAMETERS_EXT",
@@ -133,17 +132,18 @@ use Alias::{Key, Word};
 
 settings! {
     sync: bool {
-        kind: SettingKind::Flag, default: "off", exists: true,
-        help: "Find synchronization hazards.",
+        kind: SettingKind::Flag, default: "on", exists: true,
+        help: "Find synchronization hazards; with `capture`, only if this setting is set.",
         aliases: [
             Key("validate_sync"),
             Word("enables", "VK_VALIDATION_FEATURE_ENABLE_SYNCHRONIZATION_VALIDATION_EXT", "on"),
             Word("enables", "VK_VALIDATION_FEATURE_ENABLE_SYNCHRONIZATION_VALIDATION", "on"),
+            Word("disables", "VK_VALIDATION_FEATURE_DISABLE_ALL_EXT", "off"),
         ],
     }
     sync_mode: SyncMode {
         kind: SettingKind::Choice(SyncMode::WORDS), default: "inline", exists: true,
-        help: "Where hazards are looked for: inside of each call, or on a thread of the layer's own.",
+        help: "Where calls are checked: inside of each call, or on a thread of the layer; `lavascope run` sets `async`.",
         aliases: [],
     }
     sync_stream_mib: u64 {
@@ -166,9 +166,19 @@ settings! {
         help: "Report hazards as errors too that depend on what shaders do at run time; elements of arrays stay `possible`.",
         aliases: [Key("syncval_shader_accesses_heuristic")],
     }
-    backtrace: bool {
+    backtrace: BacktraceMode {
+        kind: SettingKind::Level(BacktraceMode::WORDS), default: "off", exists: true,
+        help: "Keep the call stacks of commands, or only the callers of Vulkan, and show those of findings.",
+        aliases: [],
+    }
+    break_on_hazard: bool {
         kind: SettingKind::Flag, default: "off", exists: true,
-        help: "Keep the call stacks of commands, and show those of findings.",
+        help: "Stop a debugger inside of the call that completes a hazard, once for each finding; hazards are looked for inside of each call.",
+        aliases: [],
+    }
+    break_first: Vec<String> {
+        kind: SettingKind::Texts, default: "", exists: true,
+        help: "Stop a debugger inside of the calls that make the earlier access of these findings, by fingerprint; hazards are looked for inside of each call.",
         aliases: [],
     }
     possible: bool {

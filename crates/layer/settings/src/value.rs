@@ -18,6 +18,8 @@ pub enum SettingKind {
     },
     /// One of these words.
     Choice(&'static [&'static str]),
+    /// One of these words, from nothing to everything. As a flag, on is the last one and off is the first.
+    Level(&'static [&'static str]),
     /// Any of these words.
     Choices(&'static [&'static str]),
     MessageIds,
@@ -97,6 +99,7 @@ impl SettingKind {
             SettingKind::Flag => SettingValue::Flag(flag(text)?),
             SettingKind::Int { min, max } => SettingValue::Int(integer(text, min, max)?),
             SettingKind::Choice(words) => SettingValue::Choice(choice(text, words)?),
+            SettingKind::Level(words) => SettingValue::Choice(level(text, words)?),
             SettingKind::Choices(words) => {
                 SettingValue::Choices(split(text).map(|it| choice(it, words)).collect::<Result<_, _>>()?)
             }
@@ -143,6 +146,9 @@ impl SettingKind {
             SettingKind::Flag => "on, off, true, false, yes, no, 1, 0".to_owned(),
             SettingKind::Int { min, max } => format!("a whole number from {min} to {max}"),
             SettingKind::Choice(words) => format!("one of {}", words.join(", ")),
+            SettingKind::Level(words) => {
+                format!("one of {}; on is {}", words.join(", "), words.last().copied().unwrap_or_default())
+            }
             SettingKind::Choices(words) => format!("any of {}", words.join(", ")),
             SettingKind::MessageIds => "names or numbers (decimal or 0x…) of messages".to_owned(),
             SettingKind::Texts => "texts with commas between them".to_owned(),
@@ -210,6 +216,11 @@ fn choice(text: &str, words: &'static [&'static str]) -> Result<&'static str, In
     let found = words.iter().find(|it| it.eq_ignore_ascii_case(text)).copied();
     let suggestion = || nearest(text, words.iter().copied(), 1).pop();
     found.ok_or_else(|| InvalidValue { suggestion: suggestion(), ..InvalidValue::of(text) })
+}
+
+fn level(text: &str, words: &'static [&'static str]) -> Result<&'static str, InvalidValue> {
+    let as_flag = flag(text).ok().and_then(|it| if it { words.last() } else { words.first() });
+    as_flag.map_or_else(|| choice(text, words), |it| Ok(it))
 }
 
 fn rule(text: &str) -> Result<String, InvalidValue> {
@@ -375,6 +386,15 @@ architecture_name! {
     SyncMode {
         Inline = "inline",
         Async = "async",
+    }
+}
+
+architecture_name! {
+    /// How much of the call stacks of commands is kept.
+    BacktraceMode {
+        Off = "off",
+        Caller = "caller",
+        Full = "full",
     }
 }
 

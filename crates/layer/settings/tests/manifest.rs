@@ -49,7 +49,7 @@ fn texts_types_and_defaults_are_those_of_the_table() {
         let (is_right, has_type) = match setting.kind {
             SettingKind::Flag => (kind == "BOOL", extra.is_boolean()),
             SettingKind::Int { .. } => (kind == "INT", extra.is_u64()),
-            SettingKind::Choice(_) => (kind == "ENUM", extra.is_string()),
+            SettingKind::Choice(_) | SettingKind::Level(_) => (kind == "ENUM", extra.is_string()),
             SettingKind::Choices(_) => (kind == "FLAGS", extra.is_array()),
             SettingKind::Frames => (kind == "STRING", extra.is_string()),
             SettingKind::Path | SettingKind::Output => (kind.starts_with("SAVE_F"), extra.is_string()),

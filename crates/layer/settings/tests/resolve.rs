@@ -61,8 +61,8 @@ fn without_sources_there_are_defaults_and_no_problems() {
     assert_eq!(settings, Settings::default());
     assert_eq!(problems, []);
     assert_eq!(settings.explain().len(), SETTINGS.len());
-    assert_eq!(settings.explain()[0], sync_setting("off", "default"));
-    assert!(!settings.sync && settings.sync_submit_time && settings.print.is_none());
+    assert_eq!(settings.explain()[0], sync_setting("on", "default"));
+    assert!(settings.sync && settings.sync_submit_time && !settings.gpu && settings.print.is_none());
     assert_eq!(settings.report_flags, [ReportFlag::Error, ReportFlag::Warn]);
     assert_eq!(settings.debug_action, [DebugAction::Default]);
     assert_eq!(settings.log_filename, OutputTarget::Stderr);
@@ -81,7 +81,7 @@ fn a_file_is_read_line_by_line() {
         ("lavascope_inspect.sync = off\nlavascope_inspect.sync = on", "sync = on (s.txt:2:26)"),
         ("lavascope_inspect.sync = on\nkhronos_validation.validate_sync = off", "sync = on (s.txt:1:26)"),
         ("khronos_validation.printf_buffer_size = 0x800", "printf_buffer_size = 2048 (s.txt:1:41)"),
-        ("lavascope_inspect.capture = \"a b.lava\"", "capture = a b.lava (s.txt:1:29)"),
+        ("lavascope_inspect.screenshots = \"a b\"", "screenshots = a b (s.txt:1:33)"),
         ("lavascope_inspect.capture_frames = 3..7", "capture_frames = 3..7 (s.txt:1:36)"),
         ("lavascope_inspect.capture_compression = LZ4", "capture_compression = lz4 (s.txt:1:41)"),
         ("khronos_validation.report_flags = debug, error", "report_flags = debug,error (s.txt:1:35)"),
@@ -118,7 +118,7 @@ fn what_belongs_to_others_is_passed_over() {
     let others = vec![strings("VK_LAYER_LUNARG_api_dump", "sync", &["on"]), strings(KHRONOS, "sync", &["on"])];
     assert_eq!(resolve(&application(others)), (Settings::default(), vec![]));
     let disables =
-        ApplicationSettings { disabled_features: (0..8).collect(), disabled_checks: vec![0, 1], ..Default::default() };
+        ApplicationSettings { disabled_features: (1..8).collect(), disabled_checks: vec![1], ..Default::default() };
     let sources = Sources { application: disables, ..Sources::default() };
     assert_eq!(resolve(&sources), (Settings::default(), vec![]));
 }
@@ -157,6 +157,41 @@ fn lists_of_words_mean_settings() {
     assert!(!resolve(&environment(&variables)).0.sync);
     let variables = [("VK_LAYER_GPUAV_ENABLE", "1"), ("VK_LAYER_VALIDATE_GPU_BASED", "GPU_BASED_NONE")];
     assert!(resolve(&environment(&variables)).0.gpu);
+}
+
+/// Programs disable all checks and enable one.
+#[test]
+fn all_checks_can_be_disabled_but_for_what_is_enabled() {
+    const ALL: &str = "VK_VALIDATION_FEATURE_DISABLE_ALL_EXT";
+    let disables = |features: &[i32], checks: &[i32], enabled: &[i32]| {
+        let application = ApplicationSettings {
+            disabled_features: features.to_vec(),
+            disabled_checks: checks.to_vec(),
+            enabled_features: enabled.to_vec(),
+            ..ApplicationSettings::default()
+        };
+        resolve(&Sources { application, ..Sources::default() }).0.sync
+    };
+    assert!(!disables(&[0], &[], &[]) && !disables(&[], &[0], &[]));
+    assert!(disables(&[0], &[], &[2, 4]) && disables(&[], &[0], &[2, 4]));
+    check(&environment(&[("VK_LAYER_DISABLES", ALL)]), &["sync = off (VK_LAYER_DISABLES)"]);
+    assert!(resolve(&environment(&[("VK_LAYER_DISABLES", ALL), ("VK_LAYER_ENABLES", SYNC)])).0.sync);
+    for lines in [[("enables", SYNC), ("disables", ALL)], [("disables", ALL), ("enables", SYNC)]] {
+        let text: String = lines.iter().map(|(key, word)| format!("khronos_validation.{key} = {word}\n")).collect();
+        assert!(resolve(&file(&text)).0.sync, "{text}");
+    }
+    assert!(!resolve(&file(&format!("khronos_validation.disables = {ALL}\n"))).0.sync);
+}
+
+#[test]
+fn a_capture_validates_only_if_sync_is_set() {
+    let captured = ("LAVASCOPE_CAPTURE", "a.lava");
+    let (settings, _) = resolve(&environment(&[captured]));
+    assert_eq!(settings.explain()[0], sync_setting("off", "default with capture"));
+    assert!(!settings.sync);
+    assert!(resolve(&environment(&[captured, ("LAVASCOPE_SYNC", "on")])).0.sync);
+    assert!(resolve(&file("lavascope_inspect.capture = a.lava\nkhronos_validation.validate_sync = on\n")).0.sync);
+    assert!(resolve(&file("lavascope_inspect.capture =\n")).0.sync);
 }
 
 #[test]

@@ -47,13 +47,13 @@ pub(crate) fn unpack_record<T: InPlaceImage, H: HandleResolver + ?Sized>(words: 
     if words.len() * 8 < first || RecordHeader::from_words(words[0], 0).omissions != 0 {
         return false;
     }
-    let mut fits = InPlaceChecker { words, cursor: first };
+    let mut checker = InPlaceChecker { words, cursor: first };
     // `InPlaceChecker` checks that the padding after a block is zero.
-    if !T::check_at(HEADER_SIZE, &mut fits) || fits.cursor != fits.words.len() * 8 {
+    if !T::check_at(HEADER_SIZE, &mut checker) || checker.cursor != checker.words.len() * 8 {
         return false;
     }
-    let mut placer = InPlaceWriter { base: words.as_mut_ptr().cast(), handles };
-    T::unpack_at(HEADER_SIZE, &mut placer);
+    let mut writer = InPlaceWriter { base: words.as_mut_ptr().cast(), handles };
+    T::unpack_at(HEADER_SIZE, &mut writer);
     true
 }
 

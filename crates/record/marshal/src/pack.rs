@@ -21,7 +21,7 @@ use crate::record_buffer::RecordBuffer;
 
 /// Maps handles to object ids.
 pub trait IdResolver {
-    /// The id of a handle that is not null; [`ObjectId::unknown`] for a handle that was never created. `access` tells
+    /// The id of a handle that is not null; [`ObjectId::unknown`] for a handle that was never created. `access` is
     /// whether the call requires external synchronization of the object.
     fn id(&self, ty: HandleType, handle: u64, access: HandleAccess) -> ObjectId;
 }
@@ -486,7 +486,7 @@ impl<'a, I: IdResolver + ?Sized, F: PackContext + ?Sized> Packer<'a, I, F> {
     }
 }
 
-/// Replaces an address by a marker that only tells whether it is null.
+/// Replaces an address by a marker that keeps only whether the address is null.
 fn opaque(stream: &mut RecordBuffer, to: usize) {
     let mark = if stream.word(to) == 0 { 0 } else { Ptr::<u8>::PRESENT.0 };
     stream.write_word(to, mark);

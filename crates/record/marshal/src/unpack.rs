@@ -52,7 +52,7 @@ pub trait HandleResolver {
 /// The reader of the unpacked memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum UnpackPurpose {
-    /// A driver. Unknown structures are left out, addresses of the application become null, and data that is missing in
+    /// A driver. Unknown structures are skipped, addresses of the application become null, and data that is missing in
     /// the record is an error.
     Driver,
     /// The packer: everything present in the record is present in memory.
@@ -273,7 +273,7 @@ impl<H: HandleResolver + ?Sized> UnpackWalk<'_, H> {
         Ok(())
     }
 
-    /// Unpacks one structure of a chain without its own chain; none for an unknown structure that is left out.
+    /// Unpacks one structure of a chain without its own chain; none for an unknown structure, which is skipped.
     fn chained(&mut self, frame: &StructFrame<'_>, base: u64, pass: WalkPass) -> Result<Option<*mut u8>, UnpackError> {
         const NEXT_AT: u32 = 8;
         let s_type = self.memory.u32(base).unwrap_or(0) as i32;

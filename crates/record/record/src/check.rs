@@ -35,10 +35,10 @@ pub struct CheckError {
     pub fault: RecordFault,
 }
 
-/// What is wrong with a record.
+/// An error in a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum RecordFault {
-    #[error("it ends before its head or stated size")]
+    #[error("it ends before its header or its stated size")]
     Truncated,
     #[error("no such command")]
     UnknownCommand,
@@ -46,9 +46,9 @@ pub enum RecordFault {
     UnknownKind,
     #[error("the command has no outputs")]
     NoOutputs,
-    #[error("unknown remarks")]
+    #[error("unknown omissions")]
     UnknownRemarks,
-    #[error("the remarks do not fit the contents")]
+    #[error("the omissions do not match the contents")]
     WrongRemarks,
     #[error("a pointer is not null, a mark or the next block's place")]
     WrongOffset,
@@ -62,7 +62,7 @@ pub enum RecordFault {
     DirtyPadding,
     #[error("a handle of the wrong type")]
     WrongHandle,
-    #[error("a text without an end")]
+    #[error("a string without a terminating zero")]
     UnterminatedText,
     #[error("a pointer that is ignored is not null")]
     IgnoredPointer,
@@ -70,7 +70,7 @@ pub enum RecordFault {
     WrongStub,
     #[error("nested too deeply")]
     TooDeep,
-    #[error("bytes behind the last block")]
+    #[error("bytes after the last block")]
     TrailingBytes,
     #[error("an opaque value that is neither absent nor present")]
     WrongOpaque,

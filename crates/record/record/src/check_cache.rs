@@ -1,8 +1,8 @@
-//! *Check* for many records that are alike: what the check looked at in the first is compared in the others.
+//! *Check* for many similar records: what the check read in the first record is compared in the others.
 //!
-//! Whether a record is well formed follows from its size and from the bytes that the check looks at: pointers, counts,
-//! selectors, types, gaps. Values are none of these. So of two records of one shape that agree in these bytes both are
-//! well formed, or none; only the handles in them are looked at again, each for its type.
+//! Whether a record is well formed follows from its size and from the bytes that the check reads: pointers, counts,
+//! selectors, types, gaps. Values are none of these. If two records of one shape agree in these bytes, both are well
+//! formed or both are not. Only the handles in them are checked again, each for its type.
 
 use std::cell::RefCell;
 

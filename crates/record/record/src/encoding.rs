@@ -54,7 +54,7 @@ pub mod beside {
     }
 }
 
-/// What a record omits. Nothing is omitted without a note.
+/// What a record omits. The header names every omission.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Omissions(pub u8);
 

@@ -1,5 +1,5 @@
-//! Bytes of the host's own memory that a call reads and its record does not hold, because only the image that they go
-//! into tells how many they are.
+//! Bytes of the host's own memory that a call reads and its record does not hold: only the image that the call writes
+//! defines their number.
 //!
 //! The image of such a record ([`beside::HOST_BYTES`]), which stands directly before that of the call:
 //!

@@ -2,8 +2,8 @@
 //!
 //! A call exists in one form everywhere: an image of its parameters as C lays them out, with pointers replaced by
 //! offsets and handles by ids. Packing a call is mostly a copy, writing a trace appends bytes that exist already, and
-//! every reader reads the same bytes. `marshal` makes records out of C memory; everything else reads them through this
-//! crate, which forbids unsafe code: [`check`] looks at foreign bytes once, and [`View`] gives what they mean.
+//! every reader reads the same bytes. `marshal` makes records out of C memory. Everything else reads them through this
+//! crate, which forbids unsafe code: [`check`] checks foreign bytes once, and [`View`] gives access to their meaning.
 //!
 //! - **Two records for a call.** *Enter* holds the parameters and is complete before the driver is called. *Leave*
 //!   holds the result and the outputs, with the integers that their lengths need, so it stands alone. A command that

@@ -1,4 +1,4 @@
-//! What a call's own bytes do not say about its objects.
+//! State of objects that a call's own bytes do not contain, but packing needs.
 
 use lavascope_abi::DescriptorUpdateTemplateEntry;
 use lavascope_abi::desc::Blob;

@@ -47,7 +47,7 @@ impl From<Option<bool>> for PointerUse {
     }
 }
 
-/// The number of elements behind a pointer of `frame`; none where nobody knows.
+/// The number of elements behind a pointer of `frame`; none if it is unknown.
 ///
 /// `element` is the index within the outer array, for pointers in arrays of pointers.
 /// A length behind a null pointer is zero. [`Len::Terminated`] is not a count and gives none.
@@ -235,7 +235,7 @@ fn is_secondary<M: ReadableMemory, F: PackContext + ?Sized>(
     facts: &F,
     frame: &StructFrame<'_>,
 ) -> Option<bool> {
-    // What is not read does not matter: without a context, records of different command buffers are equal.
+    // Unread members do not matter: without a context, records of different command buffers are equal.
     if facts.is_empty() {
         return None;
     }

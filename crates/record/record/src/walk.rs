@@ -42,7 +42,7 @@ pub fn pointer_action(pointer: &Pointer, pass: WalkPass) -> PointerAction {
     }
 }
 
-/// Output structures with a chain or with capacities tell the driver what to write.
+/// Output structures with a chain or with capacities, which the driver reads.
 fn has_skeleton(target: &Pointee) -> bool {
     match target {
         Pointee::Struct(layout) => layout.s_type().is_some() || !layout.keep.is_empty(),

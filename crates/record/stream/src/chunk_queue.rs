@@ -238,12 +238,12 @@ impl Producer {
     /// in parts, which is a store-forwarding stall.
     #[inline(always)]
     pub fn claim(&mut self, words: usize) -> *mut u64 {
-        let mark = usize::from(self.is_timed);
-        if words + mark > self.chunk.space().len() - self.at {
+        let time_words = usize::from(self.is_timed);
+        if words + time_words > self.chunk.space().len() - self.at {
             return self.claim_next(words);
         }
-        // SAFETY: `at + mark` is at most the length of the space, by the condition before.
-        unsafe { self.chunk.space().words().add(self.at + mark) }
+        // SAFETY: `at + time_words` is at most the length of the space, by the condition before.
+        unsafe { self.chunk.space().words().add(self.at + time_words) }
     }
 
     /// The reader may see the first of the words that were claimed.
@@ -255,9 +255,9 @@ impl Producer {
     #[inline(always)]
     pub unsafe fn commit(&mut self, words: usize) {
         if self.is_timed {
-            let mark = u64::from(beside::TIME) << 48 | ticks() & TIME_MASK;
+            let time_word = u64::from(beside::TIME) << 48 | ticks() & TIME_MASK;
             // SAFETY: by the contract `claim` came last; it made room for one word more, before those that it gave.
-            unsafe { self.chunk.space().words().add(self.at).write(mark) };
+            unsafe { self.chunk.space().words().add(self.at).write(time_word) };
             self.at += 1;
         }
         self.at += words;

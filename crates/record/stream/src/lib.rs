@@ -7,15 +7,16 @@
 //! - **Object order.** An object remembers the last call that had it as an externally synchronized parameter, and a
 //!   call that uses the object comes after that one ([`ObjectTable`]). Which parameters these are is data of the
 //!   registry. A command buffer shares the edge of its pool, because the specification synchronizes the two together.
-//! - **Local barriers.** A call that ends or resets something, or lets the device go on, comes after everything that
-//!   other threads have completed by then ([`StreamThread::order_after_completed`]).
+//! - **Local barriers.** A call that destroys or resets an object, or that lets the device continue, comes after
+//!   everything that other threads have completed by then ([`StreamThread::order_after_completed`]).
 //! - **Push barriers.** After a call in which the host learned how far the device is, every other thread makes such a
 //!   barrier before its next record ([`StreamThreads::push_barrier`]).
 //!
-//! Positions count completed calls, so nobody waits for a thread that sits in a wait. An edge is stored after the
+//! Positions count completed calls, so a blocked call of another thread delays nobody. An edge is stored after the
 //! record that it names was appended, so a reader never waits for a record that is missing. An edge that follows from
-//! an earlier one of the same thread is left out, so the records of a program with one thread have none. A new thread
-//! takes over the stream, number and all, of one that ended: a thread for each job needs few streams.
+//! an earlier one of the same thread is omitted, so the records of a program with one thread have none. A new thread
+//! takes over the stream, number and all, of a thread that has ended: a program with a thread for each job needs few
+//! streams.
 //!
 //! [`Merger`] reads all streams and gives their records in an order that respects every edge.
 

@@ -1,4 +1,4 @@
-//! Real threads hand objects to each other, and the merged streams must tell every hand-over in its true order.
+//! Real threads hand objects to each other, and the merged streams must give every hand-over in its true order.
 
 use lavascope_test_support::TestRng;
 use std::sync::Mutex;
@@ -56,7 +56,7 @@ impl Shared {
 }
 
 #[test]
-fn hand_overs_are_told_in_their_true_order() {
+fn hand_overs_are_reported_in_their_true_order() {
     for (seed, threads, objects) in [(1, 2, 1), (2, 4, 3), (3, 8, 5), (4, 16, 40)] {
         let shared = Shared::new(objects);
         let wake = StreamControl::new(usize::MAX);
@@ -113,14 +113,14 @@ fn few_touches_are_enough() {
     assert_eq!(order_edges, [(b.number(), OrderEdge { thread: a.number(), call: 100 })]);
 }
 
-/// One thread submits, one waits for the fence, and a third goes on because the second told it so, in a way that
-/// nobody sees: only the push barrier orders it.
+/// One thread submits, one waits for the fence, and a third continues because the second signaled it by means that the
+/// layer cannot see: only the push barrier orders it.
 #[test]
 fn barriers_order_what_no_object_does() {
     for round in 0..200 {
         let shared = Shared::new(1);
         let wake = StreamControl::new(usize::MAX);
-        let (is_signaled, is_told) = (AtomicBool::new(false), AtomicBool::new(false));
+        let (is_signaled, is_notified) = (AtomicBool::new(false), AtomicBool::new(false));
         let until = |flag: &AtomicBool| {
             while !flag.load(Ordering::Acquire) {
                 std::thread::yield_now();
@@ -152,10 +152,10 @@ fn barriers_order_what_no_object_does() {
                 let call = write_call(waiter, 200);
                 waiter.complete(call);
                 shared.threads.push_barrier(waiter);
-                is_told.store(true, Ordering::Release);
+                is_notified.store(true, Ordering::Release);
             });
             let third = scope.spawn(|| {
-                until(&is_told);
+                until(&is_notified);
                 let call = third.begin();
                 assert!(third.take_barrier_request(), "the wait asked for it");
                 third.order_after_completed(&shared.threads);

@@ -1,4 +1,4 @@
-//! What it costs to put a record into a trace, and to get it out again.
+//! The cost of adding a record to a trace, and of reading it back.
 
 use lavascope_abi::Command;
 use lavascope_bench::{Bench, Suite};
@@ -15,7 +15,7 @@ const HEADER: TraceHeader = TraceHeader { version: VERSION, id: 1, began: 0, tic
 /// A stream of commands that set state and draw, in the proportions of a frame, with arguments that vary.
 struct CallGenerator {
     rng: TestRng,
-    /// Of each thread.
+    /// The number for each thread.
     calls: [u64; 2],
     ends: [u64; 2],
     time: u64,
@@ -76,7 +76,7 @@ fn file(codec: Codec) -> Vec<u8> {
     writer.finish(recorder.seek_points()).expect("memory takes everything")
 }
 
-/// Reads a whole file, as often as it is told.
+/// Reads a whole file, `count` times.
 fn read(file: &[u8], times: u64) {
     for _ in 0..times {
         let trace = Trace::open(file).expect("it is whole");

@@ -1,11 +1,11 @@
 //! Looks for traces that the reader cannot take, guided by what parts of it they reach: `cargo xtask fuzz --guided SECONDS`.
 //!
-//! The compiler counts how often each place is reached (`-C passes=sancov-module`, which needs no other compiler than the
-//! usual one) and tells where its counters are. An input that reaches something new, or reaches it more often, is kept and
-//! changed further. Files are changed block by block, and checksums are made right again, so that what is behind them is
-//! reached. Without the counters it changes inputs blindly.
+//! The compiler counts how often each place is reached (`-C passes=sancov-module`, which needs no other compiler than
+//! the usual one) and passes the address of its counters. An input that reaches something new, or reaches it more
+//! often, is kept and changed further. Files are changed block by block, and checksums are made right again, so that
+//! the code behind them is reached. Without the counters, inputs are changed blindly.
 //!
-//! Arguments: seconds, seed, and a folder for what is kept; a later run goes on with that.
+//! Arguments: seconds, seed, and a folder for interesting inputs, with which a later run continues.
 
 #[path = "../tests/common/mod.rs"]
 mod common;
@@ -21,7 +21,7 @@ use xxhash_rust::xxh3::xxh3_64;
 
 use common::{file, read_all};
 
-// Relaxed: they are set before `main`, and one thread looks at them.
+// Relaxed: they are set before `main`, and one thread reads them.
 static FIRST: AtomicPtr<u8> = AtomicPtr::new(std::ptr::null_mut());
 static COUNT: AtomicUsize = AtomicUsize::new(0);
 
@@ -142,11 +142,11 @@ impl Fuzzer {
     fn round(&mut self) {
         self.rounds += 1;
         let Fuzzer { random, kept, .. } = self;
-        // Those that were found last are changed more often.
+        // Newer inputs are changed more often.
         let (one, other) = (random.below(kept.len()), random.below(kept.len()));
         let at = if random.below(2) == 0 { one } else { one.max(random.below(kept.len())) };
         let input = changed(random, &kept[at], &kept[other]);
-        // What panics is on disk by then.
+        // An input that causes a panic is on disk by then.
         if let Some(folder) = &self.folder {
             write(&folder.join("now.lava"), &input);
         }
@@ -161,7 +161,7 @@ impl Fuzzer {
         self.kept.push(input);
     }
 
-    /// What earlier runs kept, in the order of its names.
+    /// The inputs of earlier runs, in the order of their names.
     fn saved(&self) -> Vec<Input> {
         let Some(folder) = &self.folder else { return Vec::new() };
         let _ = std::fs::create_dir_all(folder);
@@ -185,7 +185,7 @@ const HEAD_BYTES: usize = 72;
 /// A file, taken apart.
 struct FileParts {
     header: Vec<u8>,
-    /// Heads and what is stored.
+    /// Block heads and stored contents.
     blocks: Vec<(Vec<u8>, Vec<u8>)>,
     end: Vec<u8>,
 }
@@ -214,7 +214,7 @@ impl FileParts {
             if is_sized {
                 let size = (stored.len() as u32).to_le_bytes();
                 head[56..60].copy_from_slice(&size);
-                // What is not compressed has the same size unpacked.
+                // An uncompressed block has the same size unpacked.
                 if head[5] == 0 {
                     head[52..56].copy_from_slice(&size);
                 }

@@ -8,7 +8,7 @@
 //! [`TraceRecorder`] makes blocks out of records and [`BlockWriter`] puts them into a file. [`Trace`] reads one and
 //! treats it as hostile: everything is checked, and damage is an error that names its place, never a panic.
 //!
-//! Absent on purpose: files and threads. Whoever captures gives something to write to, whoever reads gives bytes, or
+//! Absent on purpose: files and threads. The capture passes something to write to; the reader passes bytes, or
 //! something that has them ([`ReadAt`]).
 
 #![forbid(unsafe_code)]

@@ -1,8 +1,8 @@
 //! Damaged files: only typed errors, and never more memory than a file of that size may need.
 //!
-//! Bits are flipped and files cut at random. Checksums catch nearly all of that, so in every second file the damage lies
-//! inside a block whose checksum is made right again: what is behind the checksums must be as careful.
-//! `cargo xtask proofs` and `cargo xtask fuzz` run this for longer (`LAVASCOPE_DAMAGES`, `LAVASCOPE_SEED`).
+//! Bits are flipped and files cut at random. Checksums catch nearly all of that, so in every second file the damage
+//! lies inside a block whose checksum is made right again: the code behind the checksums must be as careful. `cargo
+//! xtask proofs` and `cargo xtask fuzz` run this for longer (`LAVASCOPE_DAMAGES`, `LAVASCOPE_SEED`).
 
 mod common;
 

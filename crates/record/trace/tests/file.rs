@@ -1,4 +1,4 @@
-//! Whole files: what goes in comes out, whatever happens to the file.
+//! Whole files: a reader gets what the writer wrote, whatever happens to the file.
 
 use lavascope_test_support::TestRng;
 use std::collections::{BTreeMap, HashSet};
@@ -272,7 +272,7 @@ fn a_cut_file_and_its_tail_become_one_whole_file() {
 }
 
 #[test]
-fn calls_that_wait_for_each_other_are_told() {
+fn calls_that_wait_for_each_other_are_reported() {
     let mut made = calls(100, 9);
     // The first call of stream 1 comes after the last of stream 2, and that one after the last of stream 1.
     let last = |stream: u32| of(&calls(100, 9), stream).last().map(|it| it.record[1] & 0xff_ffff_ffff).unwrap_or(0);

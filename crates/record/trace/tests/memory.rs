@@ -1,4 +1,4 @@
-//! What the host wrote, in a file and out of it again.
+//! Host writes, into a file and out of it again.
 
 use lavascope_abi::{HandleType, ObjectId};
 use lavascope_record::{HostWrite, HostWriteBuilder};
@@ -7,7 +7,7 @@ use lavascope_trace::{BlockKind, BlockWriter, Codec, MergedReader, StreamRecord,
 const HEADER: TraceHeader =
     TraceHeader { version: lavascope_trace::VERSION, id: 7, began: 5, ticks_per_second: 1_000_000_000 };
 
-/// A file with records of what was written: into which memory, where, and what.
+/// A file with host writes: the memory, the offset, and the bytes.
 fn file(all: &[(u64, u64, Vec<u8>)]) -> Vec<u8> {
     let (mut recorder, mut blocks, mut writing) = (TraceRecorder::default(), Vec::new(), HostWriteBuilder::default());
     let mut end = 0;

@@ -1,8 +1,8 @@
-//! What a call is for a part that begins behind it.
+//! The role of a call for a part that begins after it.
 
 use lavascope_abi::{Command, HandleType};
 
-/// What becomes of a call in a span that is left out.
+/// What happens to a call in a span that is skipped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum CallRole {
     /// Submits, presents, acquires and waits: it goes with the span.

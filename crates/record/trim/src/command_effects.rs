@@ -1,7 +1,7 @@
-//! What a recorded command does to contents.
+//! The effects of recorded commands on contents.
 //!
-//! Anything that is not known is called so, and then nothing is left out. Where a command is known, each resource that it
-//! names is taken to be changed unless it is only read for sure.
+//! Commands that are not understood are reported as unknown, and then no call is skipped. For a known command, each
+//! resource that it names counts as changed, unless the command certainly only reads it.
 
 use lavascope_abi as vk;
 use lavascope_abi::{Command, HandleType, ObjectId};
@@ -23,7 +23,7 @@ pub(crate) enum CommandMeaning {
     RunShaders,
 }
 
-/// Commands by their names, without what is in front and without version and vendor.
+/// Commands by their names, without prefix, version and vendor.
 const SET_STATE: [&str; 14] = [
     "BindPipeline",
     "PushConstants",
@@ -107,7 +107,7 @@ pub(crate) fn meaning(command: Command) -> CommandMeaning {
     }
 }
 
-/// Tells what a command does, resource by resource, in the order in which it happens.
+/// Lists the effects of a command, resource by resource, in the order in which they happen.
 pub(crate) fn effects(
     command: Command,
     call: Call<'_>,
@@ -160,14 +160,15 @@ pub(crate) fn effects(
     }
 }
 
-/// What writing some parts of a buffer does to it: none of what was there is left if one of them is all of it.
+/// The effect of a write to some parts of a buffer: nothing of the old contents is left if one part is the whole
+/// buffer.
 fn overwrite(buffer: vk::Buffer, parts: impl IntoIterator<Item = (u64, u64)>, resources: &Resources) -> Effect {
     let all = resources.size(id(buffer.0));
     let is_all = |(offset, size): (u64, u64)| offset == 0 && all.is_some_and(|all| size >= all);
     if parts.into_iter().any(is_all) { Effect::Discard } else { Effect::Write }
 }
 
-/// What a command names is changed, or read where that is all it does.
+/// The resources of a command are changed, or read if the command does no more.
 fn default_effects(
     command: Command,
     refs: &[ObjectId],

@@ -1,4 +1,4 @@
-//! What is recorded into command buffers, as far as contents are concerned, and what is submitted of it.
+//! The effects on contents of what is recorded into command buffers, and of what is submitted.
 
 use lavascope_abi::ObjectId;
 use lavascope_abi::{Command, HandleType};
@@ -8,10 +8,10 @@ use rustc_hash::FxHashMap;
 use crate::command_effects::{self, CommandMeaning};
 use crate::resources::{Effect, Resources, id};
 
-/// What becomes of a resource, all in all.
+/// How a command buffer or a submission uses a resource, in total.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct ResourceUse {
-    /// Nothing that was in it before is looked at.
+    /// The old contents are not read.
     pub(crate) discards_first: bool,
     pub(crate) reads: bool,
     pub(crate) writes: bool,
@@ -41,9 +41,9 @@ pub(crate) struct ContentTracker {
     pub(crate) resources: Resources,
     pub(crate) recordings: Vec<CommandRecording>,
     pub(crate) submits: Vec<SubmitCall>,
-    /// What is recorded into each command buffer now.
+    /// The current recording of each command buffer.
     current: FxHashMap<ObjectId, usize>,
-    /// A command of which nobody knows what it does to contents.
+    /// A command whose effects on contents are unknown.
     pub(crate) unknown: Option<Command>,
 }
 

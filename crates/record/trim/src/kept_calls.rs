@@ -1,4 +1,5 @@
-//! Which calls are written: all outside of the spans that are left out, and inside of those what lives on.
+//! Which calls are written: all calls outside of the skipped spans, and inside of those the calls whose effects outlive
+//! the span.
 
 use lavascope_abi::{Command, ObjectId};
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -8,14 +9,14 @@ use crate::scan::{PartBounds, Scan, ScannedCall, ScannedKind};
 use crate::skipped_spans::SkippedSpan;
 use crate::sync_state::TimelineState;
 
-/// What is written, by the number of the call.
+/// Which calls are written, by their number.
 pub(crate) struct KeptCalls {
     pub(crate) is_kept: Vec<bool>,
     /// Calls in whose place stands another one.
     pub(crate) inserted: FxHashMap<usize, InsertedCall>,
 }
 
-/// A call of ours.
+/// A call that the trim adds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum InsertedCall {
     /// The host must not change what the device still uses: the waits are gone with the span.
@@ -27,7 +28,7 @@ struct KeepDecision<'a> {
     scan: &'a Scan,
     is_kept: Vec<bool>,
     needed: FxHashSet<ObjectId>,
-    /// Calls of spans that write what is written again before the span ends.
+    /// Calls of spans whose writes are overwritten before the span ends.
     superseded: FxHashSet<usize>,
 }
 
@@ -44,7 +45,7 @@ pub(crate) fn decide(scan: &Scan, bounds: PartBounds, spans: &[SkippedSpan]) -> 
             decision.needed.extend(scan.refs(call));
         }
     }
-    // What is kept needs more, until it needs nothing more.
+    // Calls that are kept need further calls; repeat until no call is added.
     while inside.iter().filter(|it| decision.reconsider(**it)).count() > 0 {}
     decision.keep_host_bytes(&inside);
     KeptCalls { is_kept: decision.is_kept, inserted: inserted_calls(scan, spans) }
@@ -95,7 +96,8 @@ fn superseded(scan: &Scan, spans: &[SkippedSpan], inside: &[usize]) -> FxHashSet
 }
 
 impl KeepDecision<'_> {
-    /// What was recorded in a span and is submitted outside of it, or was recorded only in part in it.
+    /// Keeps the recordings that were made in a span and are submitted outside of it, and those that were made only
+    /// partly in it.
     fn keep_recordings(&mut self, inside: &[usize], bounds: PartBounds) {
         let contents = &self.scan.contents;
         let mut wanted: Vec<usize> = Vec::new();
@@ -118,12 +120,12 @@ impl KeepDecision<'_> {
         }
     }
 
-    /// Whether an object is there: somebody who is kept made it.
+    /// Whether an object exists in the part: a call that is kept created it.
     fn exists(&self, object: ObjectId) -> bool {
         self.scan.creators.get(&object).is_none_or(|it| self.is_kept[*it])
     }
 
-    /// Looks at a call of a span once more. Says whether it is kept since now.
+    /// Checks again whether a call of a span must be kept. Returns whether it is kept from now on.
     fn reconsider(&mut self, index: usize) -> bool {
         if self.is_kept[index] || self.superseded.contains(&index) {
             return false;
@@ -151,7 +153,7 @@ impl KeepDecision<'_> {
         keeps
     }
 
-    /// What a call reads is kept with the call, which is the next one of its thread that has a record of its own.
+    /// Host bytes are kept with the call that reads them: the next call of the thread that has a record of its own.
     fn keep_host_bytes(&mut self, inside: &[usize]) {
         for index in inside.iter().filter(|it| self.scan.calls[**it].kind == ScannedKind::HostRead) {
             let call = &self.scan.calls[*index];
@@ -163,7 +165,7 @@ impl KeepDecision<'_> {
     }
 }
 
-/// What a call ends: its last parameter, or all behind the pool.
+/// The objects that a call destroys: its last parameter, or all after the pool.
 fn destroyed_objects(command: Command, refs: &[ObjectId]) -> &[ObjectId] {
     match command {
         Command::FreeCommandBuffers | Command::FreeDescriptorSets => refs.get(2..).unwrap_or_default(),

@@ -1,12 +1,13 @@
-//! Cuts a part out of a trace, with all that it needs.
+//! Cuts a part out of a trace, together with everything that the part needs.
 //!
 //! A part begins in the middle of a program, where hundreds of objects exist and have contents. The calls that created
-//! them are the only description that covers all of Vulkan, so the trim keeps those calls. It leaves out *spans*:
-//! frames after which fences, semaphores and acquired images are as they were before (`sync_state`), and whose
-//! contents nothing reads later (`skipped_spans`). Inside of a span it keeps only the calls whose objects live on
-//! (`kept_calls`). The waits go with the span, so one wait for the whole device takes their place. What is not known
-//! to be needless stays: sparse memory, events of the host, ray tracing and addresses in descriptor buffers keep
-//! everything. A program that makes each frame out of the one before keeps all frames: that is large, and right.
+//! them are the only description that covers all of Vulkan, so the trim keeps those calls. It skips *spans*: frames
+//! after which fences, semaphores and acquired images are as they were before (`sync_state`), and whose contents
+//! nothing reads later (`skipped_spans`). Inside of a span it keeps only the calls whose objects live on
+//! (`kept_calls`). The waits are skipped with the span, so one wait for the whole device takes their place. The trim
+//! keeps everything that it cannot prove to be unneeded: sparse memory, events of the host, ray tracing and addresses
+//! in descriptor buffers keep everything. A program that makes each frame out of the one before keeps all frames: that
+//! is large, but correct.
 //!
 //! [`trim`] goes through the trace twice: it learns (`scan`), decides, and writes (`write`).
 
@@ -39,7 +40,7 @@ pub enum TrimRange {
     Submits(Range<u64>),
 }
 
-/// What was written.
+/// The result of a trim.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TrimSummary {
     pub calls: u64,
@@ -50,10 +51,10 @@ pub struct TrimSummary {
     /// The same of submissions.
     pub submits_before: u64,
     pub submits: u64,
-    /// Frames and submissions that were left out.
+    /// Frames and submissions that were skipped.
     pub frames_left_out: u64,
     pub submits_left_out: u64,
-    /// Why nothing could be left out, if so.
+    /// If nothing was skipped, the reason.
     pub reason: Option<&'static str>,
 }
 
@@ -67,8 +68,8 @@ pub enum TrimError {
     Empty { what: &'static str, first: u64, count: u64 },
 }
 
-/// Writes a part of a trace. It goes through all of it, and then up to the end of the part: `watch` is told now and
-/// then how many records that were, and of how many.
+/// Writes a part of a trace. It reads the whole trace, and then again up to the end of the part. `watch` gets the
+/// number of records that were read so far, and the number of all, from time to time.
 pub fn trim(
     trace: &Trace<'_>,
     tail: Option<&Tail>,
@@ -84,5 +85,5 @@ pub fn trim(
     write::write(trace, tail, &plan, to, &mut |done, all| watch(all + done, 2 * all))
 }
 
-/// After how many records one is told how far it is.
+/// The number of records between two calls of `watch`.
 const PROGRESS_INTERVAL: usize = 4096;

@@ -1,8 +1,9 @@
 //! The order of threads, when some of the calls that it is made of are gone.
 //!
-//! What a call that is left out comes after, the next call of its thread comes after; and who comes after such a call
-//! comes after the last one before it that is kept, and after all that the calls between them came after. More than was
-//! said may be asked for that way, but nothing that the merged order does not have, so there is never a circle.
+//! A skipped call may have order edges, and later calls may have edges to it. The next kept call of its thread inherits
+//! the edges of the skipped call. An edge to a skipped call becomes an edge to the last kept call before it, together
+//! with the edges of the calls in between. The result may order more than the original edges, but nothing that the
+//! merged order contradicts, so there is never a cycle.
 
 use std::collections::BTreeMap;
 
@@ -18,21 +19,21 @@ pub(crate) struct OrderEdges {
 struct StreamEdges {
     /// Complete calls that are kept, in the order in which they completed.
     kept: Vec<u64>,
-    /// What the next record must come after, by stream.
+    /// The edges of the next record, by stream.
     pending: BTreeMap<u32, u64>,
-    /// What records have named already, by stream.
+    /// The calls that earlier records already have edges to, by stream.
     named: FxHashMap<u32, u64>,
 }
 
 impl OrderEdges {
-    /// A record that is left out comes after these.
+    /// A record with these edges is skipped.
     pub(crate) fn skip_record(&mut self, stream: u32, order_edges: impl Iterator<Item = OrderEdge>) {
         let all = self.resolve(order_edges);
         let own = self.streams.entry(stream).or_default();
         all.into_iter().filter(|it| it.0 != stream).for_each(|it| ask(&mut own.pending, it));
     }
 
-    /// What a record that is kept comes after.
+    /// A record with these edges is kept. Returns the edges that it gets.
     pub(crate) fn keep_record(&mut self, stream: u32, order_edges: impl Iterator<Item = OrderEdge>) -> Vec<u64> {
         let mut all = self.resolve(order_edges);
         let own = self.streams.entry(stream).or_default();
@@ -51,7 +52,7 @@ impl OrderEdges {
         self.streams.entry(stream).or_default().kept.push(call);
     }
 
-    /// What comes after everything that others have completed.
+    /// Edges to the last kept calls of all other threads.
     pub(crate) fn edges_to_all(&self, stream: u32) -> Vec<OrderEdge> {
         let last = |(thread, own): (&u32, &StreamEdges)| {
             Some(OrderEdge { thread: *thread, call: own.kept.iter().max().copied()? })
@@ -99,13 +100,13 @@ mod tests {
     fn the_order_goes_on_over_what_is_left_out() {
         let mut order_edges = OrderEdges::default();
         order_edges.complete(1, 5);
-        // Thread 2 learns of it in a call that is left out, and thread 3 learns that of thread 2.
+        // Thread 2 has the edge in a call that is skipped, and thread 3 has an edge to thread 2.
         order_edges.skip_record(2, [edge(1, 5)].into_iter());
         assert_eq!(order_edges.keep_record(3, [edge(2, 9)].into_iter()), [edge(1, 5).to_word()]);
-        // It is not said twice, and thread 2 itself has not said it yet.
+        // The edge is not repeated; thread 2 itself does not have it yet.
         assert!(order_edges.keep_record(3, [edge(1, 5)].into_iter()).is_empty());
         assert_eq!(order_edges.keep_record(2, std::iter::empty()), [edge(1, 5).to_word()]);
-        // A call that is left out becomes the last one before it that is not.
+        // An edge to a skipped call becomes one to the last kept call before it.
         order_edges.complete(1, 8);
         assert!(order_edges.keep_record(2, [edge(1, 7)].into_iter()).is_empty());
         assert_eq!(order_edges.keep_record(2, [edge(1, 12)].into_iter()), [edge(1, 8).to_word()]);

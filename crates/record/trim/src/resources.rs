@@ -1,4 +1,5 @@
-//! What has contents, and what leads to it: buffers, images, query pools, events, and the views and descriptors of them.
+//! Resources with contents, and the objects that lead to them: buffers, images, query pools, events, and their views
+//! and descriptors.
 
 use std::collections::BTreeMap;
 
@@ -11,7 +12,7 @@ pub(crate) fn id(raw: u64) -> ObjectId {
     ObjectId::from_raw(raw).unwrap_or_default()
 }
 
-/// What a command does to a resource, as a whole.
+/// The effect of a command on a resource, as a whole.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Effect {
     Read,
@@ -63,7 +64,7 @@ pub(crate) struct Resources {
     /// The layers of the images of each swapchain.
     swapchains: FxHashMap<ObjectId, u32>,
     queries: FxHashMap<ObjectId, u32>,
-    /// What lies in each memory now.
+    /// The resources that are bound to each memory now.
     bound: FxHashMap<ObjectId, Vec<BoundResource>>,
     /// Resources that lie in the same memory at the same time lead to one of them.
     aliases: FxHashMap<ObjectId, ObjectId>,
@@ -201,7 +202,7 @@ impl Resources {
         }
     }
 
-    /// What a template puts into a set.
+    /// The descriptors that a template writes into a set.
     pub(crate) fn write_by_template(&mut self, set: ObjectId, resources: &[ObjectId]) {
         let own = self.sets.entry(set).or_default();
         own.version += 1;
@@ -253,7 +254,7 @@ impl Resources {
         }
     }
 
-    /// What the beginning of a render pass does to its attachments.
+    /// The effect of the begin of a render pass on its attachments.
     pub(crate) fn attachments(
         &self,
         pass: ObjectId,
@@ -299,7 +300,7 @@ impl Resources {
     }
 
     fn bind(&mut self, resource: ObjectId, memory: ObjectId, first: u64) {
-        // Nobody asked how large it is: it may reach to the end.
+        // The program did not query the size: it may reach to the end.
         let end = self.sizes.get(&resource).map_or(u64::MAX, |it| first.saturating_add(*it));
         let others = self.bound.entry(memory).or_default();
         let overlaps: Vec<ObjectId> =
@@ -318,7 +319,7 @@ impl Resources {
         self.bound.values_mut().for_each(|it| it.retain(|it| it.resource != resource));
     }
 
-    /// What a resource shares its memory with, by one name for all.
+    /// An identity for all resources that share memory with this one.
     pub(crate) fn alias_class(&self, resource: ObjectId) -> ObjectId {
         let mut at = resource;
         while let Some(next) = self.aliases.get(&at) {
@@ -327,7 +328,7 @@ impl Resources {
         at
     }
 
-    /// Whether what is in it may also be in another.
+    /// Whether its memory may also belong to another resource.
     pub(crate) fn is_aliased(&self, class: ObjectId) -> bool {
         self.aliased.contains(&class)
     }

@@ -25,16 +25,16 @@ pub(crate) struct ScannedCall {
     created: (u32, u32),
     /// The recording that it is part of.
     pub(crate) recording: Option<usize>,
-    /// What it writes: two calls of the same key write the same places.
+    /// The places that it writes: two calls with the same key write the same places.
     pub(crate) keys: Vec<u64>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ScannedKind {
     Command(Command),
-    /// What the host wrote into memory.
+    /// A host write to memory.
     HostWrite,
-    /// What the call behind it reads.
+    /// Host memory that the next call reads.
     HostRead,
 }
 
@@ -209,12 +209,12 @@ impl Scan {
         self.calls[index].keys.push(key([written.memory().raw()].into_iter().chain(runs)));
     }
 
-    /// The objects that half of a call names: those that it uses, or those that it made.
+    /// Collects the objects that one record of a call names: those that it uses, or those that it created.
     fn collect_objects(&mut self, index: usize, record: Record<'_>) {
         let named = IdCollector::default();
         let unpacker = Unpacker { handles: &named, purpose: UnpackPurpose::RoundTrip };
         self.arena.clear();
-        // What cannot be laid out names what was met until there.
+        // After an error in unpacking, the objects that were found up to it are kept.
         let _ = unpacker.unpack(record, &mut self.arena);
         let first = self.objects.len() as u32;
         self.objects.extend(named.0.into_inner());
@@ -259,7 +259,7 @@ impl Scan {
         }
     }
 
-    /// Which descriptors are written, so that one can tell which are written again.
+    /// The descriptors that are written, to find out which of them are written again.
     fn add_descriptor_keys(&mut self, index: usize, parameters: Parameters<'_>, refs: &[ObjectId]) {
         match parameters {
             Parameters::UpdateDescriptorSets(descriptor_sets) => {
@@ -312,7 +312,7 @@ fn has_failed(command: Command, leave: Option<Record<'_>>) -> bool {
     is_code && code < 0
 }
 
-/// A number for a list of numbers that is no other list's, for all that one can tell.
+/// A hash of a list of numbers, as its key.
 fn key(all: impl Iterator<Item = u64>) -> u64 {
     use std::hash::Hasher;
     let mut hasher = std::hash::DefaultHasher::new();

@@ -1,9 +1,9 @@
-//! Which spans of calls before a part can be left out.
+//! Chooses the spans of calls before a part that are skipped.
 //!
-//! Backwards from the end of the part it is known which resources are looked at later. A submission that writes to none
-//! of them is of no use, and a span of such can go if fences, semaphores and acquired images are behind it as before.
-//! What is submitted between spans runs in any case, so all that it reads is needed too; that may make a span smaller,
-//! and so on until nothing changes.
+//! The search goes backwards from the end of the part and collects the resources that are read later. A submission that
+//! writes to none of them is unneeded. A span of unneeded submissions can be skipped if fences, semaphores and acquired
+//! images are the same after it as before it. Submissions between spans are executed in any case, so everything that
+//! they read is needed, too. That may make a span smaller, so the search repeats until nothing changes.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -17,7 +17,7 @@ use crate::kept_calls::removable_calls;
 use crate::scan::{PartBounds, Scan};
 use crate::sync_state::{Boundary, TimelineState};
 
-/// Spans that are left out: places of records, in order and apart.
+/// The spans that are skipped: record numbers, in order and disjoint.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct SkippedSpans {
     pub(crate) spans: Vec<SkippedSpan>,
@@ -71,7 +71,7 @@ pub(crate) fn find_skipped_spans(scan: &Scan, bounds: PartBounds) -> SkippedSpan
     }
 }
 
-/// The places of submissions before the part that write what somebody looks at later.
+/// The record numbers of submissions before the part that write what is read later.
 fn needed(scan: &Scan, bounds: PartBounds, spans: &[SkippedSpan]) -> FxHashSet<usize> {
     let resources = &scan.contents.resources;
     let begin = spans.first().map_or(usize::MAX, |it| it.records.start);
@@ -121,7 +121,7 @@ fn choose(scan: &Scan, boundaries: &[&Boundary], needed: &FxHashSet<usize>) -> V
     while first < boundaries.len() {
         let number = segment(boundaries[first].record);
         let count = boundaries[first..].iter().take_while(|it| segment(it.record) == number).count();
-        // Calls of ours take the places of such that are left out.
+        // Added calls take the places of skipped ones.
         let has_room = |it: &SkippedSpan| removable_calls(scan, it).nth(it.signals.len()).is_some();
         spans.extend(longest(&boundaries[first..first + count]).filter(has_room));
         first += count;
@@ -146,7 +146,8 @@ fn longest(boundaries: &[&Boundary]) -> Option<SkippedSpan> {
     })
 }
 
-/// What brings timeline semaphores from one state to another; none if one of them is not there yet.
+/// The signals that bring timeline semaphores from one state to another; none if one of the semaphores does not exist
+/// yet.
 fn signals(
     from: &BTreeMap<ObjectId, TimelineState>,
     to: &BTreeMap<ObjectId, TimelineState>,

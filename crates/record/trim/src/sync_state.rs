@@ -1,9 +1,9 @@
-//! What orders the device, at each moment: fences, semaphores, acquired images.
+//! The state of fences, semaphores and acquired images at each point of a trace.
 //!
-//! A span of calls can be left out when all of that is behind it as it was before it. So it is kept as one number, which
-//! is the same whenever the state is. A state counts from how an object was made, so that objects that are new at the
-//! end of a span, and as they were made, do not matter. Timeline semaphores only ever get on: what they had is remembered
-//! beside the number, and can be made good with a signal of the host's.
+//! A span of calls can be skipped if this state is the same after the span as before it. So the state is kept as one
+//! hash, which is equal if the state is. The hash counts differences from the state at creation, so that new objects at
+//! the end of a span do not matter if they are still in that state. Timeline semaphores only grow: their values are
+//! stored beside the hash, and a signal of the host can set them.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -30,7 +30,7 @@ pub(crate) struct TimelineState {
     pub(crate) device: ObjectId,
     pub(crate) initial: u64,
     pub(crate) value: u64,
-    /// What it comes to without anything more from the host.
+    /// The value that it reaches without further signals of the host.
     reached: u64,
 }
 
@@ -42,13 +42,14 @@ struct TimelineBatch {
 
 #[derive(Default)]
 pub(crate) struct SyncState {
-    /// What is not as it was made: an object, and for a swapchain the number of an image.
+    /// What differs from the state at creation: an object, and for a swapchain the index of an image.
     changed: FxHashSet<(ObjectId, u64)>,
     state_hash: u128,
     /// Fences that were signaled when they were made.
     signaled: FxHashSet<ObjectId>,
     timelines: BTreeMap<ObjectId, TimelineState>,
-    /// By queue, what waits for timelines that nobody has brought so far, and what is behind it.
+    /// By queue, the batches that wait for timeline values that nothing has signaled so far, and the batches after
+    /// them.
     blocked: BTreeMap<ObjectId, VecDeque<TimelineBatch>>,
     /// The images of each swapchain.
     images: FxHashMap<ObjectId, Vec<ObjectId>>,
@@ -61,7 +62,7 @@ fn id(raw: u64) -> ObjectId {
 }
 
 impl SyncState {
-    /// What a call that succeeded does.
+    /// Applies a call that succeeded.
     pub(crate) fn apply_call(&mut self, call: Call<'_>, outcome: Option<Outcome<'_>>) {
         match (call, outcome) {
             (Call::CreateDevice(_), _) => self.devices += 1,
@@ -135,7 +136,7 @@ impl SyncState {
         }
     }
 
-    /// Whether all that was submitted can come to its end without the host.
+    /// Whether everything that was submitted can complete without the host.
     pub(crate) fn can_complete(&self) -> bool {
         self.blocked.values().all(VecDeque::is_empty)
     }
@@ -273,7 +274,7 @@ fn is_acquired(result: Result) -> bool {
     matches!(result, Result::SUCCESS | Result::SUBOPTIMAL_KHR)
 }
 
-/// A number for a pair that is no other pair's, for all that one can tell.
+/// A hash of a pair.
 fn mixed(object: u64, part: u64) -> u128 {
     let half = |seed: u64| {
         let mut item = object.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ part.wrapping_add(seed);

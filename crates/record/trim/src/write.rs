@@ -1,4 +1,4 @@
-//! The second way through a trace: what is kept is written, in the order of its streams.
+//! The second pass over a trace: writes the calls that are kept, in the order of their streams.
 
 use std::io::{self, Write};
 
@@ -17,7 +17,7 @@ use crate::scan::{PartBounds, Scan, ScannedKind};
 use crate::skipped_spans::SkippedSpans;
 use crate::{PROGRESS_INTERVAL, TrimError, TrimRange, TrimSummary};
 
-/// What was decided.
+/// What the first pass decided.
 pub(crate) struct TrimPlan<'a> {
     pub(crate) scan: &'a Scan,
     pub(crate) bounds: PartBounds,
@@ -44,7 +44,7 @@ pub(crate) fn write(
     let summary = plan.summary();
     let header = TraceHeader { id: trace.header().id ^ 1 << 127, ..*trace.header() };
     let mut writer = BlockWriter::new(to, header)?;
-    // Which part was wanted of the whole is said anew.
+    // The metadata about the requested part are written anew.
     for facts in trace.metadata().into_iter().filter(|it| it["wanted"].is_null()) {
         writer.write(RawBlock::metadata(&facts).compress(Codec::Zstd))?;
     }
@@ -79,7 +79,7 @@ impl TrimPlan<'_> {
         let head = RecordHeader::from_words(words[0], words[1]);
         let index = self.scan.by_number.get(&(item.stream, head.call)).copied();
         let order_edges = words[head.body_words as usize..].iter().map(|it| OrderEdge::from_word(*it));
-        // What has no number of its own stays.
+        // A record without a number of its own is kept.
         if index.is_none_or(|it| self.kept.is_kept[it]) {
             let order_edges = output.edges.keep_record(item.stream, order_edges);
             let words = with_edges(&words[..head.body_words as usize], &order_edges);
@@ -98,7 +98,7 @@ impl TrimPlan<'_> {
         for (index, call) in self.scan.calls.iter().enumerate().filter(|it| it.1.first_record <= self.bounds.end) {
             let is_before = call.last_record < self.bounds.first;
             let is_kept = self.kept.is_kept[index];
-            // What the host wrote has a place among the calls, and is none.
+            // Host writes have a place among the calls, but are not calls.
             let is_call = is_kept && matches!(call.kind, ScannedKind::Command(_));
             summary.calls += u64::from(is_call);
             summary.calls_before += u64::from(is_call && is_before);
@@ -154,7 +154,7 @@ impl<W: Write> TrimOutput<W> {
         }
     }
 
-    /// A call of ours, by the number of one that is left out.
+    /// An added call, with the number of the skipped call that it replaces.
     fn write_inserted(&mut self, item: &MergedRecord<'_>, call: u64, instead: InsertedCall) {
         let before = self.edges.edges_to_all(item.stream);
         let order_edges = self.edges.keep_record(item.stream, before.into_iter());

@@ -1,4 +1,4 @@
-//! What is wrong with a text, and where.
+//! An error in a text, and its position.
 
 use std::fmt;
 

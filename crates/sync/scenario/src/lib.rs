@@ -6,7 +6,7 @@
 //! [`ScenarioSource`] is for programs of which nothing is expected: it has where in the text things are. The grammar
 //! is in `docs/scenarios.md`.
 //!
-//! Absent on purpose: files, and whoever finds hazards; both are the caller's.
+//! Absent on purpose: files, and the search for hazards; both are the caller's.
 
 #![forbid(unsafe_code)]
 
@@ -41,7 +41,7 @@ pub struct Scenario {
     pub expectations: Vec<Expectation>,
 }
 
-/// What stands above the program.
+/// The header above the program.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ScenarioHeader {
     /// The first paragraph, line by line: which rule this is about.
@@ -52,7 +52,7 @@ pub struct ScenarioHeader {
     pub vary: Vec<VariationKind>,
 }
 
-/// In which ways a scenario is said again, with equal verdicts.
+/// The variations of a scenario that must get equal verdicts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum VariationKind {
     BarrierApi,
@@ -99,7 +99,7 @@ pub struct ScenarioThread {
     pub steps: Range<u32>,
 }
 
-/// What is wrong.
+/// The error.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum ExpectedKind {
     Hazard(HazardKind),
@@ -109,9 +109,9 @@ pub enum ExpectedKind {
 /// A hazard or fault that must be found, as an annotation says it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Expectation {
-    /// Of the annotation; zero where no text was parsed.
+    /// The line of the annotation; zero without parsed text.
     pub line: u32,
-    /// Of the operand.
+    /// The position of the operand.
     pub column: u32,
     pub kind: ExpectedKind,
     pub resource: ResourceId,
@@ -148,7 +148,7 @@ impl VariationKind {
     pub(crate) const ALL: [VariationKind; 3] =
         [VariationKind::BarrierApi, VariationKind::Submit, VariationKind::Rendering];
 
-    /// What stands behind `vary:`.
+    /// The words after `vary:`.
     pub(crate) const fn text(self) -> &'static str {
         match self {
             VariationKind::BarrierApi => "barrier-api = v1 | v2",

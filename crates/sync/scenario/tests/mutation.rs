@@ -9,7 +9,7 @@ const TEXTS: [&str; 3] = [
     include_str!("../../engine/tests/scenarios/event/overlay_of_the_set.vks"),
 ];
 
-/// What mutations put in: words of the grammar, signs, and what is none of it.
+/// The words that mutations insert: words of the grammar, signs, and others.
 const PIECES: [&str; 40] = [
     "barrier ",
     "=>",

@@ -91,7 +91,7 @@ fn resources(random: &mut ProgramRng) -> Vec<Resource> {
     };
     let one = |kind| {
         let resource = Resource::new(kind, random.some(binding));
-        // What is sparse gets its memory later.
+        // Sparse resources get their memory later.
         let is_sparse = resource.binding.is_none() && random.flip();
         Resource { is_exclusive: random.flip(), is_sparse, ..resource }
     };
@@ -358,7 +358,7 @@ fn step(random: &mut ProgramRng, resources: &[Resource]) -> HostStep {
     }
 }
 
-/// Binds some of what is sparse.
+/// Binds some of the sparse resources.
 fn sparse(random: &mut ProgramRng, resources: &[Resource], queue: QueueId) -> HostStep {
     let all = (0..resources.len()).filter(|it| resources[*it].is_sparse);
     let mut one = |index: usize| {

@@ -34,7 +34,7 @@ fn error(text: &str) -> String {
 fn the_found_set_must_be_exact() {
     let scenario = parse(WAR).unwrap();
     compare_hazards(&scenario, &[war(0..256)]).unwrap();
-    // What a check reports in pieces is one hazard.
+    // Hazards that a check reports in pieces are one hazard.
     compare_hazards(&scenario, &[war(128..256), war(0..128)]).unwrap();
 
     let missing = compare_hazards(&scenario, &[]).unwrap_err();
@@ -257,7 +257,7 @@ fn programs_without_sense_are_refused_with_their_place() {
     ] {
         assert!(misuse(text).starts_with(wanted), "{text}: {}", misuse(text));
     }
-    // What is expected, and what is said about a program, does not count.
+    // Expectations, and comments about a program, do not count.
     let source = ScenarioSource::new("# x: y\nbuffer a b 4\n\ncmd main { copy a -> b; one: fill a }\n").unwrap();
     let spot = source.location(lavascope_scenario::StatementId::Command { command_buffer: 0, index: 1 }).unwrap();
     assert_eq!((spot.line, spot.column, spot.statement), (4, 30, "fill a"));

@@ -70,7 +70,7 @@ impl<L: Listener> Tracker<L> {
         }
     }
 
-    /// Computes the attachment accesses of every draw anew, for comparison. The caches of the reflection are separate.
+    /// Computes the attachment accesses of every draw again, for comparison. The caches of the reflection are separate.
     pub fn disable_caches(&mut self) {
         self.is_cache_disabled = true;
     }
@@ -114,7 +114,7 @@ impl<L: Listener> Tracker<L> {
         self.change_count += 1;
     }
 
-    /// What is not supported so far, with its count.
+    /// The unsupported items so far, with their counts.
     pub fn untracked(&self) -> impl Iterator<Item = (Untracked, u64)> {
         self.untracked.iter().map(|(missing, count)| (*missing, *count))
     }
@@ -186,25 +186,17 @@ impl<L: Listener> Tracker<L> {
     /// removed.
     pub fn cancel_command(&mut self, thread: u32, record: Record<'_>) {
         let Some(handle) = self.device_of(record) else { return };
-        let Tracker {
-            listener,
-            devices,
-            untracked: missing,
-            reflect,
-            reports_dynamic_indexing: tells_picked,
-            change_count: changes,
-            ..
-        } = self;
+        let Tracker { listener, devices, untracked, reflect, reports_dynamic_indexing, change_count, .. } = self;
         let Some(device) = devices.get_mut(handle) else { return };
         device.last_draw.invalidate();
         let source = CallSource { command: record.command(), thread, call: record.call_number() };
         let at = DeviceCall { device: object(handle), source };
         let out = &mut TrackerOutput {
             listener,
-            counts: missing,
-            change_count: changes,
+            counts: untracked,
+            change_count,
             reflect: &**reflect,
-            reports_dynamic_indexing: *tells_picked,
+            reports_dynamic_indexing: *reports_dynamic_indexing,
             possible_reads: Vec::new(),
             at,
         };
@@ -219,11 +211,11 @@ impl<L: Listener> Tracker<L> {
         let Tracker {
             listener,
             devices,
-            untracked: missing,
+            untracked,
             reflect,
-            reports_dynamic_indexing: tells_picked,
+            reports_dynamic_indexing,
             queues,
-            change_count: changes,
+            change_count,
             is_cache_disabled,
             ..
         } = self;
@@ -235,15 +227,15 @@ impl<L: Listener> Tracker<L> {
         if !keeps_attachments(record.command()) || *is_cache_disabled {
             device.last_draw.invalidate();
         }
-        *changes += u64::from(!keeps_recordings(record.command()));
+        *change_count += u64::from(!keeps_recordings(record.command()));
         let source = CallSource { command: record.command(), thread, call: record.call_number() };
         let at = DeviceCall { device: object(handle), source };
         let out = &mut TrackerOutput {
             listener,
-            counts: missing,
-            change_count: changes,
+            counts: untracked,
+            change_count,
             reflect: &**reflect,
-            reports_dynamic_indexing: *tells_picked,
+            reports_dynamic_indexing: *reports_dynamic_indexing,
             possible_reads: Vec::new(),
             at,
         };
@@ -351,14 +343,12 @@ impl<L: Listener> Tracker<L> {
     fn out(&mut self, thread: u32, record: Record<'_>, device: u64) -> TrackerOutput<'_> {
         let source = CallSource { command: record.command(), thread, call: record.call_number() };
         let at = DeviceCall { device: object(device), source };
-        let (reflect, tells_picked) = (&*self.reflect, self.reports_dynamic_indexing);
-        let (listener, counts, changes) = (&mut self.listener, &mut self.untracked, &mut self.change_count);
         TrackerOutput {
-            listener,
-            counts,
-            change_count: changes,
-            reflect,
-            reports_dynamic_indexing: tells_picked,
+            listener: &mut self.listener,
+            counts: &mut self.untracked,
+            change_count: &mut self.change_count,
+            reflect: &*self.reflect,
+            reports_dynamic_indexing: self.reports_dynamic_indexing,
             possible_reads: Vec::new(),
             at,
         }

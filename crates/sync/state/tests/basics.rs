@@ -215,7 +215,7 @@ fn fences_tell_the_host_and_recording_anew_keeps_what_was_submitted() {
 }
 
 #[test]
-fn what_dies_is_told_and_what_is_unknown_is_named() {
+fn what_dies_is_reported_and_what_is_unknown_is_named() {
     let mut app = chain_of_copies(|app| {
         // Unsupported items count even if the call is cancelled.
         app.cancels_commands = false;
@@ -273,7 +273,7 @@ fn submit(app: &mut App<lavascope_state::Collector>, index: u64, info: &SubmitIn
 
 /// Calls with objects of a destroyed device, or with null objects, are reported, even if the call before had the same.
 #[test]
-fn objects_of_no_device_are_told_of() {
+fn objects_of_no_device_are_reported() {
     let reason = "an object of a device that nobody created";
     let counts =
         |app: &App<Collector>| app.tracker.untracked().map(|(it, count)| (it.reason, count)).collect::<Vec<_>>();

@@ -351,7 +351,7 @@ fn components(all: &[Access]) -> Vec<(u8, Certainty)> {
     all.iter().map(of).collect()
 }
 
-/// A write mask refers to the components of the view, whatever the format of the image.
+/// A write mask refers to the components of the view, for every format of the image.
 #[test]
 fn masked_components_of_a_view_are_those_of_its_format() {
     use Certainty::{Certain, Somewhere};
@@ -415,7 +415,7 @@ fn planes_are_drawn_to_one_by_one() {
 
 /// The render area is in blocks. As texels of the image it would be another region.
 #[test]
-fn blocks_that_are_rendered_to_are_told_to_be_missing() {
+fn blocks_that_are_rendered_to_are_reported_as_missing() {
     let mut app = app();
     app.make_image(9, Format::BC7_UNORM_BLOCK, [64, 64], 1, 1 << 22);
     app.make_view(10, 9, Format::R32G32B32A32_UINT, ImageAspectFlags::COLOR);
@@ -427,8 +427,8 @@ fn blocks_that_are_rendered_to_are_told_to_be_missing() {
     end_rendering(&mut app, 2);
     app.end(2);
     app.submit(0, 2, Fence(0));
-    let told: Vec<_> = app.tracker.untracked().map(|it| it.0.reason).collect();
-    assert_eq!(told, ["an attachment whose texels are blocks of a compressed image"]);
+    let reasons: Vec<_> = app.tracker.untracked().map(|it| it.0.reason).collect();
+    assert_eq!(reasons, ["an attachment whose texels are blocks of a compressed image"]);
     let is_drawn = |at: usize| accesses(app.program(), 0, at).iter().any(|it| matches!(it.region, Region::Image(_)));
     assert!(!is_drawn(1));
     assert_eq!(check(app.program()), []);
@@ -448,7 +448,7 @@ fn dynamic_state_counts_where_the_pipeline_says_so() {
 }
 
 #[test]
-fn a_render_pass_is_told_with_its_views_and_unused_colors_are_left_out() {
+fn a_render_pass_is_reported_with_its_views_and_unused_colors_are_left_out() {
     let mut app = app();
     make_pass(&mut app);
     make_pipeline(&mut app, 1, PLAIN);

@@ -157,11 +157,11 @@ fn what_is_not_known_of_indices_is_not_made_up() {
     record(&mut silent);
     assert_eq!(read(&silent), [ALL]);
     // No host write has been reported yet.
-    let mut untold = app(index);
-    untold.tracker.expect_all_host_writes();
-    record(&mut untold);
-    untold.submit(0, 2, Fence(0));
-    assert_eq!(read(&untold), [ALL]);
+    let mut unreported = app(index);
+    unreported.tracker.expect_all_host_writes();
+    record(&mut unreported);
+    unreported.submit(0, 2, Fence(0));
+    assert_eq!(read(&unreported), [ALL]);
     // Contents of a memory without index buffers are not stored.
     let mut late = app(BufferUsageFlags::VERTEX_BUFFER);
     late.tracker.expect_all_host_writes();
@@ -186,7 +186,7 @@ fn what_is_not_known_of_indices_is_not_made_up() {
 
 /// If writes to only some memories are reported, a memory without a report has unknown contents.
 #[test]
-fn indices_of_memories_that_are_told_of_are_known() {
+fn indices_of_memories_that_are_reported_are_known() {
     let index = BufferUsageFlags::INDEX_BUFFER;
     let mut app = app(index);
     app.tracker.expect_some_host_writes();

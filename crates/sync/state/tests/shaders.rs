@@ -78,7 +78,7 @@ fn the_launch_size_and_what_is_pushed_decide_which_bytes_are_written() {
 }
 
 #[test]
-fn halves_of_a_buffer_are_told_apart_by_the_offset_that_is_pushed() {
+fn halves_of_a_buffer_are_distinguished_by_the_offset_that_is_pushed() {
     for (second, is_hazard) in [(1000_u32, false), (64, true)] {
         let mut app = app("half.comp.spv");
         make_set(&mut app, &[(DescriptorType::STORAGE_BUFFER, 1, NO_FLAGS)]);
@@ -152,7 +152,7 @@ fn arrays() -> App<Collector> {
     app
 }
 
-/// One descriptor stands for all that a shader may read. Possible writes are not reported.
+/// One descriptor represents all that a shader may read. Possible writes are not reported.
 #[test]
 fn a_descriptor_that_may_be_read_is_a_possible_read() {
     let mut app = arrays();
@@ -179,7 +179,7 @@ fn a_descriptor_is_picked_by_the_number_that_is_pushed() {
 }
 
 #[test]
-fn descriptors_that_only_the_shader_picks_are_told_on_request() {
+fn descriptors_that_only_the_shader_picks_are_reported_on_request() {
     let mut app = arrays();
     app.tracker.report_dynamic_indexing(true);
     app.begin(2);

@@ -135,7 +135,7 @@ fn the_host_knows_what_a_counter_has_reached() {
 }
 
 #[test]
-fn waits_for_one_fence_all_fences_and_semaphores_are_told() {
+fn waits_for_one_fence_all_fences_and_semaphores_are_reported() {
     let mut app = app();
     let (semaphores, values) = ([semaphore(4)], [3]);
     let info = SemaphoreWaitInfo {

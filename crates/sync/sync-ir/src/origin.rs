@@ -131,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_too_large_is_not_told() {
+    fn what_is_too_large_is_not_reported() {
         let item = Descriptor {
             set: 0,
             binding: 0,

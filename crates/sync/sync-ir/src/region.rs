@@ -42,8 +42,8 @@ impl Region {
     pub fn join(&self, other: &Region) -> Option<Region> {
         match (self, other) {
             (Region::Buffer(a), Region::Buffer(b)) => {
-                let touches = a.start <= b.end && b.start <= a.end;
-                touches.then(|| Region::Buffer(a.start.min(b.start)..a.end.max(b.end)))
+                let is_adjacent = a.start <= b.end && b.start <= a.end;
+                is_adjacent.then(|| Region::Buffer(a.start.min(b.start)..a.end.max(b.end)))
             }
             (Region::Image(a), Region::Image(b)) => join_images(a, b).map(Region::Image),
             (Region::Buffer(_), Region::Image(_)) | (Region::Image(_), Region::Buffer(_)) => None,

@@ -18,6 +18,7 @@ use crate::recording::command_buffer::{
 use crate::recording::host_polls::HostPolls;
 use crate::recording::open_labels::OpenLabels;
 use crate::recording::step_history::{ForgottenObject, HistoryStep, StepHistory, SubmittedCommandBuffer};
+use crate::resource_ordinals::ResourceOrdinals;
 
 pub(crate) struct ValidatedDevice {
     pub(crate) engine: DeviceEngine,
@@ -32,6 +33,8 @@ pub(crate) struct ValidatedDevice {
     pub(crate) host_polls: HostPolls,
     /// Submissions so far.
     pub(crate) submits: u64,
+    /// Presentations so far.
+    pub(crate) frames: u64,
     /// The same and presentations, by queue.
     queue_submits: FxHashMap<QueueId, u64>,
     /// Objects that nothing speaks of any more.
@@ -62,6 +65,7 @@ pub(crate) struct DeviceObjects {
     pub(crate) queues: Vec<Queue>,
     pub(crate) queue_objects: FxHashMap<QueueId, ObjectId>,
     pub(crate) resources: FxHashMap<ResourceId, (ObjectId, Resource)>,
+    pub(crate) ordinals: ResourceOrdinals,
     /// The step before which each resource was created.
     pub(crate) first_steps: FxHashMap<ResourceId, u32>,
     pub(crate) passes: FxHashMap<RenderPassId, (ObjectId, RenderPass)>,
@@ -79,6 +83,7 @@ impl ValidatedDevice {
                 queues: queues.to_vec(),
                 queue_objects: FxHashMap::default(),
                 resources: FxHashMap::default(),
+                ordinals: ResourceOrdinals::default(),
                 first_steps: FxHashMap::default(),
                 passes: FxHashMap::default(),
                 events: FxHashMap::default(),
@@ -93,6 +98,7 @@ impl ValidatedDevice {
             open_labels: OpenLabels::default(),
             host_polls: HostPolls::default(),
             submits: 0,
+            frames: 0,
             queue_submits: FxHashMap::default(),
             forgotten_objects: Vec::new(),
             is_blocked_reported: false,
@@ -111,8 +117,15 @@ impl ValidatedDevice {
         self.objects.queue_objects.insert(id, object);
     }
 
-    pub(crate) fn add_resource(&mut self, id: ResourceId, object: ObjectId, resource: &Resource) {
+    pub(crate) fn add_resource(
+        &mut self,
+        id: ResourceId,
+        object: ObjectId,
+        resource: &Resource,
+        is_swapchain_image: bool,
+    ) {
         self.engine.add_resource(id, resource);
+        self.objects.ordinals.add(id, resource, is_swapchain_image);
         self.objects.first_steps.insert(id, self.engine.next_step());
         self.objects.resources.insert(id, (object, resource.clone()));
     }
@@ -149,6 +162,11 @@ impl ValidatedDevice {
         self.restart_recording(id, object, is_secondary, resets);
         self.objects.command_buffers.insert(id, object);
         self.feedback.is_none() && self.recordings.get(&id).is_some_and(CommandBufferRecording::is_repeated)
+    }
+
+    /// How many accesses of actions are in a command buffer.
+    pub(crate) fn access_count(&self, id: CommandBufferId) -> usize {
+        self.recordings.get(&id).map_or(0, CommandBufferRecording::access_count)
     }
 
     /// All commands of the previous recording came again. Returns whether the recording then is complete.
@@ -415,6 +433,9 @@ impl ValidatedDevice {
             self.submits += 1;
         }
         let (index, found) = self.engine.step(&step);
+        if let HostStep::Destroy(id) = step {
+            self.objects.ordinals.release(id);
+        }
         let races = self.races_of(index, &step, &buffers);
         if self.skips_explanations {
             if let HostStep::Destroy(id) = step {
@@ -481,6 +502,7 @@ impl DeviceObjects {
         match forgotten_object {
             ForgottenObject::Resource(id) => {
                 self.first_steps.remove(&id);
+                self.ordinals.forget(id);
                 self.resources.remove(&id).map(|it| it.0)
             }
             ForgottenObject::Other(Destroyed::RenderPass(id)) => self.passes.remove(&id).map(|it| it.0),

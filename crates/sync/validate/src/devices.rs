@@ -17,6 +17,7 @@ use crate::findings::diagnostic_builder::DiagnosticBuilder;
 use crate::recording::call_sequence::{BegunRecording, CallSequenceCache, DeviceCommandBuffer};
 use crate::recording::command_buffer::{CommandCall, LabelsAtEnd};
 use crate::recording::host_polls::{HostPoll, OpenPolls};
+use crate::recording::watched::{WatchedAccesses, WatchedCall, resources_of_step};
 
 #[derive(Default)]
 pub(crate) struct ValidatedDevices {
@@ -31,6 +32,8 @@ pub(crate) struct ValidatedDevices {
     counts: CommandCounts,
     pub(crate) causes: CauseRegistry,
     pub(crate) call_sequences: CallSequenceCache,
+    /// None unless somebody watches for accesses.
+    pub(crate) watched: Option<Box<WatchedAccesses>>,
     /// The call stack of the current call.
     pub(crate) stack: u32,
     /// Whether submissions are checked, not only the inside of command buffers.
@@ -43,6 +46,31 @@ pub(crate) struct ValidatedDevices {
     pub(crate) needs_recheck: bool,
     /// How often engines had no addresses for a resource, by reason.
     pub(crate) unplaced: BTreeMap<Untracked, u64>,
+    /// What was checked, without the submissions of devices that still exist.
+    past_work: CheckedWork,
+}
+
+/// How much of the work of devices was seen and checked.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct CheckedWork {
+    /// Accesses of draws, dispatches, copies and other actions, each time they are recorded.
+    pub accesses: u64,
+    /// Submissions that were checked against those before them.
+    pub submits: u64,
+    /// Submissions that wait for a semaphore that nothing signals: they were not checked.
+    pub blocked_submits: u64,
+    /// Submissions that were not checked because submissions are not checked at all.
+    pub skipped_submits: u64,
+}
+
+impl CheckedWork {
+    fn add_device(&mut self, device: &ValidatedDevice) {
+        let mut blocked = device.engine.blocked_submissions();
+        blocked.sort_unstable();
+        blocked.dedup();
+        self.blocked_submits += blocked.len() as u64;
+        self.submits += device.submits.saturating_sub(blocked.len() as u64);
+    }
 }
 
 impl ValidatedDevices {
@@ -132,6 +160,13 @@ impl ValidatedDevices {
         self.devices.values_mut().for_each(ValidatedDevice::check_when_executed);
     }
 
+    /// How much was seen and checked so far.
+    pub(crate) fn checked_work(&self) -> CheckedWork {
+        let mut work = self.past_work;
+        self.devices.values().for_each(|it| work.add_device(it));
+        work
+    }
+
     /// Number of commands that repeated the previous recording.
     #[cfg(test)]
     pub(crate) fn repeated(&self) -> usize {
@@ -173,11 +208,15 @@ impl ValidatedDevices {
         let all: Vec<ObjectId> = self.devices.iter().filter(|it| it.1.feedback.is_some()).map(|it| *it.0).collect();
         all.into_iter().for_each(|it| self.report_all_held(it));
         self.devices.values_mut().any(|it| it.undo_steps(source));
+        self.causes.shared_fixes.clear();
     }
 
     /// The calls of the previous recording came again. Returns whether the command buffer then is the same.
     pub(crate) fn repeat_all(&mut self, place: DeviceCommandBuffer) -> bool {
-        let is_same = self.devices.get_mut(&place.device).is_some_and(|it| it.repeat_all(place.id));
+        let device = self.devices.get_mut(&place.device);
+        let accesses = device.and_then(|it| it.repeat_all(place.id).then(|| it.access_count(place.id)));
+        let is_same = accesses.is_some();
+        self.past_work.accesses += accesses.unwrap_or(0) as u64;
         self.is_end_skipped = is_same;
         is_same
     }
@@ -205,6 +244,29 @@ impl ValidatedDevices {
         teller.report_hazards(&hazards, &mut self.causes);
         teller.report_faults(&found.faults, &mut self.causes);
         teller.report_races(races, &mut self.causes);
+    }
+
+    /// Compares the accesses of a call with those that are watched.
+    #[cold]
+    fn watch(&mut self, at: &DeviceCall, id: Option<CommandBufferId>, mut resources: Vec<ResourceId>) {
+        let ValidatedDevices { devices, counts, object_names, watched, .. } = self;
+        let (Some(device), Some(watched)) = (devices.get(&at.device), watched) else { return };
+        let commands = id.and_then(|it| device.object_of(it));
+        let call = WatchedCall {
+            // The host itself accesses mapped memory.
+            function: if id.is_some() || is_presentation(at.source.command) {
+                at.source.command.desc().name
+            } else {
+                "the host"
+            },
+            label: commands.and_then(|it| object_names.labels(it)?.last().cloned()),
+            place: commands.map(|it| (it, counts.get(it.raw()).commands)),
+        };
+        resources.sort_unstable();
+        resources.dedup();
+        for resource in resources {
+            watched.compare(&call, &device.objects.diagnostic_resource(resource, object_names), object_names);
+        }
     }
 
     /// Counts resources for which the engine of a device had no addresses.
@@ -240,6 +302,9 @@ impl Listener for ValidatedDevices {
             Some(device) => self.needs_recheck |= device.engine.finish_quick_check(),
             None => self.report_blocked(at.device),
         }
+        if let Some(device) = self.devices.get(&at.device) {
+            self.past_work.add_device(device);
+        }
         for object in self.devices.remove(&at.device).iter().flat_map(|it| it.objects.all()) {
             self.counts.remove(object.raw());
             self.closed_labels.remove(&object);
@@ -256,7 +321,8 @@ impl Listener for ValidatedDevices {
 
     fn resource(&mut self, at: DeviceCall, id: ResourceId, object: ObjectId, resource: &Resource) {
         if let Some(validated_device) = self.device_at(at) {
-            validated_device.add_resource(id, object, resource);
+            let is_swapchain_image = at.source.command == ApiCommand::GetSwapchainImagesKHR;
+            validated_device.add_resource(id, object, resource, is_swapchain_image);
             self.count_unplaced(at);
         }
     }
@@ -305,6 +371,10 @@ impl Listener for ValidatedDevices {
     }
 
     fn command(&mut self, at: DeviceCall, id: CommandBufferId, command: Command) {
+        if let Some(watched) = &mut self.watched {
+            let resources = watched.resources_of(id, &command);
+            self.watch(&at, Some(id), resources);
+        }
         let (Some(device), mark) = self.device_and_call(&at) else { return };
         let found = device.command(id, command, mark);
         if !found.is_empty() {
@@ -313,6 +383,10 @@ impl Listener for ValidatedDevices {
     }
 
     fn action(&mut self, at: &DeviceCall, id: CommandBufferId, accesses: &[Access]) {
+        self.past_work.accesses += accesses.len() as u64;
+        if self.watched.is_some() {
+            self.watch(at, Some(id), accesses.iter().map(|it| it.resource).collect());
+        }
         let (Some(device), mark) = self.device_and_call(at) else { return };
         if let Some(findings) = device.action(id, accesses, mark) {
             self.report_recorded(*at, id, &RecordedFindings { findings: *findings, races: Vec::new() });
@@ -352,11 +426,19 @@ impl Listener for ValidatedDevices {
     }
 
     fn step(&mut self, at: DeviceCall, step: HostStep) {
-        let Some(device) = self.devices.get_mut(&at.device) else { return };
-        // A destroyed object is removed even if submissions are not checked.
-        if !self.checks_submissions && !matches!(step, HostStep::Destroy(_)) {
+        if !self.devices.contains_key(&at.device) {
             return;
         }
+        let is_presentation = matches!(step, HostStep::Present { .. });
+        // A destroyed object is removed even if submissions are not checked.
+        if !self.checks_submissions && !matches!(step, HostStep::Destroy(_)) {
+            self.past_work.skipped_submits += u64::from(matches!(step, HostStep::Submit { .. }));
+            return;
+        }
+        if self.watched.is_some() {
+            self.watch(&at, None, resources_of_step(&step));
+        }
+        let Some(device) = self.devices.get_mut(&at.device) else { return };
         let labels = device.objects.queue_of(&step).and_then(|it| self.object_names.labels(it));
         let (found, races) = device.step(at.source, step, (labels, self.stack));
         if self.checks_when_executed {
@@ -375,6 +457,10 @@ impl Listener for ValidatedDevices {
         teller.report_hazards(&hazards, &mut self.causes);
         teller.report_faults(&found.faults, &mut self.causes);
         teller.report_races(&races, &mut self.causes);
+        if is_presentation {
+            device.frames += 1;
+            self.causes.count_presentation();
+        }
         device.forgotten_objects.drain(..).for_each(|it| self.object_names.remove(it));
         self.count_unplaced(at);
         self.decide_submissions(at.device);
@@ -395,6 +481,12 @@ impl Listener for ValidatedDevices {
         device.remove_object(gone);
         device.forgotten_objects.drain(..).for_each(|it| self.object_names.remove(it));
     }
+}
+
+/// Whether an access of such a call is one of the presentation engine.
+fn is_presentation(command: ApiCommand) -> bool {
+    use ApiCommand as C;
+    matches!(command, C::QueuePresentKHR | C::AcquireNextImageKHR | C::AcquireNextImage2KHR)
 }
 
 /// How many labels a command buffer has closed that it did not open: none, in nearly every program.

@@ -28,11 +28,12 @@ mod findings;
 mod map_ids;
 mod rebuild;
 mod recording;
+mod resource_ordinals;
 #[cfg(test)]
 mod tests;
 mod validator;
 
-pub use devices::is_launch;
+pub use devices::{CheckedWork, is_launch};
 pub use feedback::touched::{
     AddressTouched, BindingTouched, CommandBufferFeedback, ShaderLaunch, StageTouches, TouchedBytes,
 };

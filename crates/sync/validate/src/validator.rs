@@ -1,11 +1,11 @@
 //! The validator: records in, diagnostics out.
 
 use lavascope_abi::ObjectId;
-use lavascope_diag::Diagnostic;
+use lavascope_diag::{Diagnostic, FirstAccessKey};
 use lavascope_record::{HostWrite, Record, RecordPhase, from_trusted};
 use lavascope_state::{CallSource, SpirvReflection, Tracker, Untracked};
 
-use crate::devices::{RecordingCall, ValidatedDevices, is_recorded, recording_call};
+use crate::devices::{CheckedWork, RecordingCall, ValidatedDevices, is_recorded, recording_call};
 use crate::feedback::touched::CommandBufferFeedback;
 use crate::findings::causes::{CutExplanations, ValidatorFinding};
 use crate::recording::call_sequence::{CallContext, NextCall, SequenceEnd};
@@ -46,11 +46,12 @@ impl Validator {
             RecordingCall::Other => self.process_call(thread, record),
             RecordingCall::Begins => {
                 self.process_call(thread, record);
-                self.tracker.listener.call_sequences.begin(record, now);
+                let stack = self.tracker.listener.stack;
+                self.tracker.listener.call_sequences.begin(record, stack, now);
             }
             part @ (RecordingCall::Repeatable | RecordingCall::NotRepeatable) => {
-                match self.tracker.listener.call_sequences.compare_next(record, now, part == RecordingCall::Repeatable)
-                {
+                let (is_plain, listener) = (part == RecordingCall::Repeatable, &mut self.tracker.listener);
+                match listener.call_sequences.compare_next(record, listener.stack, now, is_plain) {
                     NextCall::Same => {}
                     NextCall::Different => {
                         self.process_skipped_calls(thread);
@@ -77,7 +78,7 @@ impl Validator {
     }
 
     fn call_context(&self, thread: u32) -> CallContext {
-        CallContext { thread, stack: self.tracker.listener.stack, changes: self.tracker.change_count() }
+        CallContext { thread, changes: self.tracker.change_count() }
     }
 
     /// Ends a recording: its calls were processed, or they repeat those of the previous recording.
@@ -101,10 +102,10 @@ impl Validator {
     fn process_skipped_calls(&mut self, thread: u32) {
         let now = self.call_context(thread);
         let calls = self.tracker.listener.call_sequences.stop_matching(now);
-        // The skipped calls had no call stack, but the next call may have one.
-        let stack = std::mem::take(&mut self.tracker.listener.stack);
-        let mut rest = &calls[..];
+        let stack = self.tracker.listener.stack;
+        let (mut rest, mut stacks) = (&calls.words[..], calls.stacks.iter());
         while let Some(record) = from_trusted(rest) {
+            self.tracker.listener.stack = stacks.next().copied().unwrap_or(0);
             self.process_call(thread, record);
             rest = &rest[record.words().len()..];
         }
@@ -162,6 +163,16 @@ impl Validator {
     /// Also checks what queues execute. Otherwise, only the inside of command buffers is checked.
     pub fn check_submissions(&mut self) {
         self.tracker.listener.checks_submissions = true;
+    }
+
+    /// Watches for accesses that fit these keys: the earlier accesses of hazards of another run.
+    pub fn watch_first_accesses(&mut self, keys: &[FirstAccessKey]) {
+        self.tracker.listener.watched.get_or_insert_default().add(keys);
+    }
+
+    /// The accesses that fit the watched keys since the last call, as text. Each recorded command counts once.
+    pub fn take_first_accesses(&mut self) -> Vec<String> {
+        self.tracker.listener.watched.as_mut().map_or_else(Vec::new, |it| it.take())
     }
 
     /// Promises that the shaders of a device record their accesses, and that the caller reports them
@@ -236,6 +247,11 @@ impl Validator {
     /// How many findings have less than a whole explanation.
     pub fn cut_explanations(&self) -> CutExplanations {
         self.tracker.listener.causes.cut_explanations()
+    }
+
+    /// How much of the application's work was seen and checked so far.
+    pub fn checked_work(&self) -> CheckedWork {
+        self.tracker.listener.checked_work()
     }
 
     /// Calls and features that were not understood so far, and how often.

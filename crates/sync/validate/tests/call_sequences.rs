@@ -441,6 +441,34 @@ fn call_stacks_are_those_of_the_last_recording() {
     assert!(validator.cached_calls() > 0, "the first call of the second recording is what it was");
 }
 
+/// A call that is made at the same place again is the same call, with its stack.
+#[test]
+fn calls_of_equal_stacks_are_not_looked_at_again() {
+    let mut app = RecordedApp::default();
+    app.make_device();
+    app.make_buffer(1);
+    (0..3).for_each(|_| fill_twice(&mut app));
+    submit(&mut app);
+    submit(&mut app);
+    let found = |of_command: &dyn Fn(usize, Command) -> u32| {
+        let mut validator = Validator::default();
+        validator.check_submissions();
+        for (index, record) in app.records.iter().enumerate() {
+            validator.set_call_stack(of_command(index, record.command()));
+            validator.record(1, *record);
+        }
+        let stacks = validator.diagnostics()[0].stacks.iter().map(|it| it.number).collect::<Vec<_>>();
+        (stacks, validator.cached_calls())
+    };
+    let (none, cached) = found(&|_, _| 0);
+    assert!(none.is_empty() && cached > 0);
+    let (stacks, cached_with_stacks) = found(&|_, command| command as u32);
+    assert_eq!(cached_with_stacks, cached);
+    assert_eq!(stacks[..2], [Command::CmdFillBuffer as u32; 2]);
+    let (_, cached_elsewhere) = found(&|index, _| index as u32 + 1);
+    assert_eq!(cached_elsewhere, 0, "each call is made at another place");
+}
+
 /// Shaders tell by the numbers of commands what they touched: all of these are counted.
 #[test]
 fn every_call_is_looked_at_where_shaders_tell() {

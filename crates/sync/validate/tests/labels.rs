@@ -139,7 +139,7 @@ impl LabeledApp {
         assert_eq!(labels.as_deref(), last.property("debug_region"), "{last:#?}");
         if let Some(labels) = labels {
             let identity = DiagnosticIdentity::of(&last);
-            assert!(identity.lines[0].ends_with(&format!("in {labels:?}")), "{identity:?}");
+            assert!(identity.lines[0].contains(&format!(" in {labels:?} (")), "{identity:?}");
             assert!(last.locations[0].text.ends_with(&format!("in {labels}")), "{last:#?}");
             assert!(last.message.contains(&format!("[{labels}]")), "{}", last.message);
             let rule = IgnoreRule::parse(&format!("label=^{labels}$")).expect("a rule");

@@ -1,4 +1,4 @@
-//! What it costs to hand an object from one thread of a replay to another.
+//! The cost of handing an object from one thread of a replay to another.
 
 use lavascope_bench::{BenchEntry, Suite};
 use lavascope_replay::measure::{bare_futex, handover_sleeping, handover_spinning};

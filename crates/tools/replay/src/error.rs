@@ -1,8 +1,8 @@
-//! What ends a replay before the trace does.
+//! An error that ends a replay before the end of the trace.
 
 use lavascope_trace::TraceError;
 
-/// Why a replay cannot go on.
+/// Why a replay cannot continue.
 #[derive(Debug, thiserror::Error)]
 pub enum ReplayError {
     /// Vulkan cannot be reached here at all.
@@ -21,9 +21,9 @@ pub enum ReplayError {
     #[error("nothing has happened for {seconds} seconds: {what}")]
     Stuck { seconds: u64, what: String },
     /// The device is another one than that of the trace, so what cannot be done here is looked for first.
-    #[error("this is another device than that of the trace")]
+    #[error("this is not the device of the trace")]
     DifferentDevice,
-    /// What cannot be done here, a line each.
+    /// The unsupported parts of the trace, one in each line.
     #[error("{0}")]
     Unsupported(String),
     /// Another thread found something wrong.

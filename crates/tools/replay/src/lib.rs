@@ -1,8 +1,8 @@
 //! Replays the calls of a trace, on all its threads.
 //!
-//! [`replay`] gives each stream of the trace a thread. A thread reads its records (`schedule/player.rs`), waits until
-//! the calls of other threads that a record names are complete (`schedule/positions.rs`), lays the call out as C
-//! memory with the handles of here (`call/`), and calls the driver. Most commands are performed as they were;
+//! [`replay`] gives each stream of the trace a thread. A thread reads its records (`schedule/player.rs`) and waits
+//! until the calls of other threads that a record names are complete (`schedule/positions.rs`). It lays the call out as
+//! C memory with the handles of this device (`call/`), and calls the driver. Most commands are performed unchanged;
 //! `call/handlers.rs` has the handlers of the others: memory of other types, waits, swapchains without a window.
 //!
 //! - **A call is made when all of it is known.** The enter and the leave of a call are read together. So a call that
@@ -13,8 +13,8 @@
 //!   written, the replay waits for the device, and what the device wrote itself stays.
 //! - **Parts** are cut by `trim` in memory and replayed as traces of their own.
 //!
-//! Absent on purpose: files and words for people. Whoever replays gives the bytes of a trace, and gets errors that
-//! name thread and call.
+//! Absent on purpose: files and messages to users. The caller passes the bytes of a trace, and gets errors that name
+//! thread and call.
 
 mod call;
 mod error;
@@ -170,9 +170,9 @@ fn run_watched<T: Send>(replay: &Replay, act: impl FnOnce() -> T + Send) -> T {
 fn play_threaded(replay: &Replay, trace: &Trace<'_>, tail: Option<&Tail>, streams: &[u32]) -> Result<(), ReplayError> {
     let results: Vec<Result<(), ReplayError>> = std::thread::scope(|scope| {
         let readers = schedule::read_ahead::stream_readers(scope, trace, tail, streams);
-        let play = |((place, stream), reader): ((usize, &u32), _)| {
+        let play = |((index, stream), reader): ((usize, &u32), _)| {
             let stream = *stream;
-            scope.spawn(move || StreamPlayer::new(replay, stream, place).play(reader))
+            scope.spawn(move || StreamPlayer::new(replay, stream, index).play(reader))
         };
         let threads: Vec<_> = streams.iter().enumerate().zip(readers).map(play).collect();
         threads.into_iter().map(|it| it.join().unwrap_or(Err(ReplayError::Stopped))).collect()
@@ -190,9 +190,9 @@ fn play_single_threaded(
     streams: &[u32],
 ) -> Result<(), ReplayError> {
     std::thread::scope(|scope| {
-        let part = |((place, stream), reader): ((usize, &u32), _)| ScheduledStream {
+        let part = |((index, stream), reader): ((usize, &u32), _)| ScheduledStream {
             stream: *stream,
-            player: StreamPlayer::new(replay, *stream, place),
+            player: StreamPlayer::new(replay, *stream, index),
             reader,
             is_finished: false,
         };

@@ -1,4 +1,4 @@
-//! What a hand-over between threads costs, for the benchmark: by the positions of a replay, and by a bare futex.
+//! The cost of a hand-over between threads, for the benchmark: by the positions of a replay, and by a bare futex.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
@@ -10,23 +10,23 @@ use lavascope_platform::wait;
 
 use crate::schedule::positions::ThreadPositions;
 
-/// Long enough for whoever waits to fall asleep.
+/// Long enough for the waiting thread to fall asleep.
 const PAUSE: Duration = Duration::from_micros(150);
 
 /// Keeps the calling thread on a processor of its own: where the scheduler puts two threads decides more than anything
 /// that is measured here.
-fn pin(place: usize) {
-    pin_to_processor(place);
+fn pin(index: usize) {
+    pin_to_processor(index);
 }
 
-/// Nanoseconds of a hand-over between two threads that both run, the median of so many.
+/// Nanoseconds of a hand-over between two threads that both run: the median of `times` hand-overs.
 pub fn handover_spinning(times: u64) -> f64 {
     let positions = ThreadPositions::new(&[1, 2], Arc::default());
-    let turn = |place: usize, turn: u64, needed: u64| {
-        // Nobody stops, and there is no circle.
-        let _ = positions.wait(place, turn, (1 - place, needed));
-        positions.publish(place, turn);
-        positions.flush_wakeups(place);
+    let turn = |index: usize, turn: u64, needed: u64| {
+        // No thread stops, and there is no cycle.
+        let _ = positions.wait(index, turn, (1 - index, needed));
+        positions.publish(index, turn);
+        positions.flush_wakeups(index);
     };
     thread::scope(|scope| {
         pin(0);
@@ -48,7 +48,7 @@ pub fn handover_spinning(times: u64) -> f64 {
     })
 }
 
-/// Nanoseconds from when a call is complete to when a thread that slept for it goes on, the median of so many.
+/// Nanoseconds from when a call is complete to when a thread that slept for it continues: the median of `times` calls.
 pub fn handover_sleeping(times: u64) -> f64 {
     let positions = ThreadPositions::new(&[1, 2], Arc::default());
     let wait = |turn: u64| {

@@ -1,4 +1,4 @@
-//! What somebody wants of a replay.
+//! Options of a replay.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -9,7 +9,7 @@ use lavascope_picture::Picture;
 
 use crate::error::ReplayError;
 
-/// Who gets the pictures of frames, with the number of the frame, and of the window where one frame has several.
+/// Receives the pictures of frames, with the number of the frame, and that of the window if one frame has several.
 pub type FrameCallback = Arc<dyn Fn(u64, usize, Picture) + Send + Sync>;
 
 /// A call before which a replay waits.
@@ -20,7 +20,7 @@ pub struct PausePoint {
     pub call: u64,
 }
 
-/// Where a thread waits until somebody has looked.
+/// Where a thread waits for the user.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PausedCall {
     pub stream: u32,
@@ -28,14 +28,14 @@ pub struct PausedCall {
     pub command: &'static str,
 }
 
-/// Returns when the thread may go on.
+/// Returns when the thread may continue.
 pub type PauseCallback = Arc<dyn Fn(&PausedCall) + Send + Sync>;
 
-/// Who is told how far a replay is, several times a second: calls that are complete, and frames.
+/// Receives the progress of a replay several times a second: the number of complete calls, and of frames.
 pub type ProgressCallback = Arc<dyn Fn(u64, u64) + Send + Sync>;
 
-/// Who is told that the driver does not return from a wait. The replay does not return then either: whoever is told ends
-/// the process, with [`end_process`](crate::end_process).
+/// Called if the driver does not return from a wait. The replay does not return then either: the callback must end the
+/// process, with [`end_process`](crate::end_process).
 pub type HangCallback = Arc<dyn Fn(&ReplayError) + Send + Sync>;
 
 /// Where frames are shown.
@@ -44,18 +44,18 @@ pub enum FrameOutput {
     /// Nowhere.
     #[default]
     Nothing,
-    /// In a window on the display of the environment.
+    /// Shows frames in a window on the display of the environment.
     Window,
-    /// On a surface that nobody sees, where the driver has such: a layer underneath sees that there are frames.
+    /// Presents to a headless surface, if the driver has such: a layer below then sees the frames.
     Headless,
 }
 
 /// Where the part begins whose time counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MeasureFrom {
-    /// When so many frames are over.
+    /// After this many frames.
     Frame(u64),
-    /// When so many submissions were made.
+    /// After this many submissions.
     Submit(u64),
 }
 
@@ -78,23 +78,23 @@ pub struct ReplayOptions {
     pub patience: Duration,
     /// Whether what the device writes into memory is compared with what the trace has of it.
     pub verify: bool,
-    /// Whether calls that cannot be made here are left out.
+    /// Whether calls that are not supported here are skipped.
     pub force: bool,
     /// Where the part begins whose time counts, and whose speed may be that of the original.
     pub measure_from: MeasureFrom,
     /// Whether nothing comes earlier than it did in the original.
     pub is_original_speed: bool,
-    /// A call to wait before, and who is told then.
+    /// A call to wait before, and the callback that is called then.
     pub pause: Option<PausePoint>,
     pub on_pause: Option<PauseCallback>,
     pub frame_output: FrameOutput,
-    /// Which frames somebody wants to see.
+    /// Which frames are shown.
     pub screenshot_frames: Vec<Range<u64>>,
     pub on_frame: Option<FrameCallback>,
-    /// Who is told how far it is.
+    /// The callback that receives the progress.
     pub on_progress: Option<ProgressCallback>,
     pub on_hang: Option<HangCallback>,
-    /// Set by somebody who does not want any more.
+    /// Set by the caller to stop the replay.
     pub interrupt: Arc<AtomicBool>,
 }
 

@@ -29,7 +29,7 @@ use crate::schedule::frame_clock::FrameClock;
 use crate::schedule::positions::ThreadPositions;
 use crate::schedule::throttle::OriginalPace;
 
-/// What is behind these locks is whole at every moment.
+/// The data behind these locks is consistent at every moment.
 pub(crate) fn lock<T>(value: &Mutex<T>) -> MutexGuard<'_, T> {
     value.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -41,12 +41,12 @@ pub(crate) struct Replay {
     pub(crate) positions: ThreadPositions,
     /// Whether work was submitted that waits for the host, so that waiting for the device may be in vain.
     pub(crate) waits_for_host: AtomicBool,
-    /// Who waits for the device.
+    /// Threads that wait for the device.
     pub(crate) device_waits: DeviceWaits,
     pub(crate) handlers: HandlerTable,
     /// Whether the trace has what the device wrote into memory that the host can see.
     pub(crate) has_device_writes: bool,
-    /// What the capture said.
+    /// The metadata of the capture.
     pub(crate) metadata: Vec<Value>,
     pub(crate) recorded_devices: Mutex<RecordedDevices>,
     pub(crate) memories: MemoryTable,
@@ -61,7 +61,7 @@ pub(crate) struct Replay {
     pub(crate) clock: FrameClock,
     /// None where the replay is as fast as it can be.
     pub(crate) pace: Option<OriginalPace>,
-    /// What is known of what would be done, where only that is wanted.
+    /// What a dry run has found so far.
     pub(crate) plan: Option<Mutex<PlanBuilder>>,
     /// Whether what cannot be done here was looked for.
     pub(crate) is_support_checked: bool,
@@ -87,13 +87,13 @@ struct SkippedCalls {
 pub(crate) enum RunMode {
     /// To perform it, unless it needs a plan first.
     Perform,
-    /// To perform it: there is nothing that speaks against it, or nobody cares.
+    /// Performs the calls: nothing speaks against it, or the user decided to ignore that.
     PerformAnyway,
     /// To find out what would be done.
     Plan,
 }
 
-/// Who owns what no instance owns.
+/// The owner of objects that belong to no instance.
 pub(crate) const GLOBAL: u32 = 0;
 
 impl Replay {
@@ -163,7 +163,7 @@ impl Replay {
         self.devices.write().unwrap_or_else(PoisonError::into_inner).remove(&owner)
     }
 
-    /// What keeps calls on a queue apart: there are submissions of ours beside those of the trace.
+    /// Locks for queues: the replay has submissions of its own beside those of the trace.
     pub(crate) fn queue_lock(&self, queue: u64) -> Arc<Mutex<()>> {
         if let Some(pair) = self.queues.read().unwrap_or_else(PoisonError::into_inner).get(&queue) {
             return pair.clone();

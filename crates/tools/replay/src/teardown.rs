@@ -1,4 +1,5 @@
-//! The end of a replay whose trace ends earlier than its program: what is alive is destroyed, so that another can begin.
+//! The end of a replay whose trace ends earlier than its program: destroys everything that is alive, so that another
+//! replay can begin.
 
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
@@ -14,7 +15,8 @@ use crate::port::device::ReplayDevice;
 use crate::port::instance::out;
 use crate::replay::{Replay, lock};
 
-/// What a device owns, users before what they use. Command buffers and descriptor sets go with their pools.
+/// The objects of a device, users before what they use. Command buffers and descriptor sets are destroyed with their
+/// pools.
 const CHILDREN: [(HandleType, Command); 31] = [
     (HandleType::IndirectExecutionSetEXT, Command::DestroyIndirectExecutionSetEXT),
     (HandleType::IndirectCommandsLayoutEXT, Command::DestroyIndirectCommandsLayoutEXT),
@@ -49,8 +51,8 @@ const CHILDREN: [(HandleType, Command); 31] = [
     (HandleType::DeferredOperationKHR, Command::DestroyDeferredOperationKHR),
 ];
 
-/// Destroys all that the trace left alive. Nobody may use it any more. A device that still works is waited for, but
-/// not longer than one has patience: then everything stays as it is.
+/// Destroys everything that the trace left alive and that is no longer used. Waits for devices that still work, with a
+/// time limit; after that, everything stays as it is.
 pub(crate) fn destroy_remaining(replay: &Replay) -> Result<(), ReplayError> {
     for (id, object) in replay.objects.alive(HandleType::Device) {
         if let Some(device) = replay.remove_device(object.owner) {
@@ -92,7 +94,7 @@ fn destroy_device_objects(replay: &Replay, device: &ReplayDevice) -> Result<(), 
     Ok(())
 }
 
-/// The queues of a device that somebody may have submitted to.
+/// The queues of a device that may have submissions.
 fn queues(replay: &Replay, device: &ReplayDevice) -> Vec<vk::Queue> {
     let all = replay.objects.alive(HandleType::Queue).into_iter();
     let own = all.filter(|it| it.1.owner == device.owner && replay.is_driver_object(it.0)).map(|it| it.1.handle);
@@ -102,8 +104,8 @@ fn queues(replay: &Replay, device: &ReplayDevice) -> Vec<vk::Queue> {
     all.into_iter().map(vk::Queue).collect()
 }
 
-/// Waits until a device has done what was submitted to it so far, as long as that makes sense: what was submitted may
-/// wait for the host, and then nobody waits in this way again.
+/// Waits until a device has completed its submissions, with a time limit: a submission may wait for the host, which
+/// will not signal it any more.
 pub(crate) fn wait_until_idle(replay: &Replay, device: &ReplayDevice) {
     const SHORT: Duration = Duration::from_millis(500);
     if !replay.waits_for_host.load(Ordering::Relaxed) && !becomes_idle(replay, device, &queues(replay, device), SHORT) {
@@ -111,7 +113,7 @@ pub(crate) fn wait_until_idle(replay: &Replay, device: &ReplayDevice) {
     }
 }
 
-/// Whether queues have done all that was submitted to them before the time is over.
+/// Whether queues completed their submissions within the time limit.
 fn becomes_idle(replay: &Replay, device: &ReplayDevice, queues: &[vk::Queue], patience: Duration) -> bool {
     let ReplayDevice { functions, handle, .. } = device;
     let until = Instant::now() + patience;

@@ -27,12 +27,12 @@ fn ledger(registry: &Registry, model: &Model) -> String {
     let _ = write!(
         out,
         "# Coverage of the Vulkan API\n\n\
-         Every command and structure of the registry 1.4.{}, with what each part of Lavascope makes of it.\n\n\
-         - *record*: whether `record` and `marshal` hold it without loss. `generated` is by the tables alone; a rule by hand is named with its reason; what is not in a record is named too.\n\
-         - *layer*: `shim` means that the layer passes it on and can show it to whoever listens; `own` that it is written by hand.\n\
-         - *null driver*: `by hand` has a behavior of its own; `by table` gives out handles and fills outputs as the tables say; `accepted` succeeds and does nothing; `executed on request` really happens where execution is switched on.\n\
-         - *state*: `by hand` means that the tracker follows it; `ignored` and `missing` come with the reason. What is missing is counted and named whenever it is called.\n\
-         - A trace has every record; what replay does by hand is in `replay.md`.\n\n\
+         Every command and structure of the registry 1.4.{}, and how each part of Lavascope supports it.\n\n\
+         - *record*: whether a record contains it without loss. `generated`: by the tables alone. Otherwise the rule written by hand is named with its reason, and so are the parts that a record does not contain.\n\
+         - *layer*: `shim`: the layer records the call and passes it on. `own`: the function is written by hand.\n\
+         - *null driver*: `by hand`: a function of its own. `by table`: returns handles and outputs as the tables define. `accepted`: succeeds and does nothing. `executed on request`: is executed if execution is switched on.\n\
+         - *state*: `by hand`: the tracker supports it. `ignored` and `missing` have a reason. Calls of missing commands are counted and reported.\n\
+         - A trace contains every record. `replay.md` has the exceptions of replay.\n\n\
          {} commands with {} other names, {} structures and unions.\n\n",
         registry.header_version,
         model.commands.len(),

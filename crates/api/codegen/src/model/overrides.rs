@@ -2,7 +2,7 @@
 //!
 //! The generator fails for an entry whose item does not exist.
 
-/// What is special about a field.
+/// The exception for a field.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum OverrideKind {
     /// An address that must never be dereferenced. A record stores only whether it is null.
@@ -197,7 +197,7 @@ pub(crate) const OVERRIDES: &[Override] = &[
         When("ViewportDepths"),
         "ignored unless inherited, and the registry states no length",
     ),
-    // Parameter sets of the video standards. Their flags tell which of their pointers are valid.
+    // Parameter sets of the video standards. Their flags define which of their pointers are valid.
     override_of(
         "StdVideoH264SequenceParameterSet.pScalingLists",
         WhenFlag(&["seq_scaling_matrix_present_flag"]),

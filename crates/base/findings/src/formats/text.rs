@@ -504,7 +504,7 @@ impl FindingPage<'_> {
         section("also at", finding.more_sites.iter().map(site).collect());
         section("objects", finding.objects.iter().map(object_line).collect());
         section("properties", finding.properties.iter().map(|it| format!("{} = {}", it.key, it.value)).collect());
-        let known_by = [format!("fingerprint {}", finding.fingerprint)].into_iter();
+        let known_by = [format!("fingerprint {}", finding.full_fingerprint())].into_iter();
         section("known by", known_by.chain(finding.identity.iter().cloned()).collect());
         let line = |(indent, text): &(usize, String)| {
             self.paragraph(TextRole::Plain, &" ".repeat(*indent), &self.names.show(text), TextRole::Plain, indent + 2)

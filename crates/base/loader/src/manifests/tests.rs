@@ -58,7 +58,7 @@ fn a_bare_library_name_is_not_checked() {
 }
 
 #[test]
-fn bad_json_is_told_with_its_place() {
+fn bad_json_is_reported_with_its_place() {
     let problem = driver("{\n  \"ICD\": {,\n}").problem.expect("not JSON");
     let ManifestProblem::BadJson { line, column, reason, .. } = &problem else { panic!("{problem}") };
     assert_eq!((*line, *column), (2, 11));
@@ -93,7 +93,7 @@ fn a_missing_library_is_named_relative_to_the_manifest() {
 
 #[cfg(all(unix, not(target_vendor = "apple")))]
 #[test]
-fn a_library_of_another_machine_is_told_from_one_of_ours() {
+fn a_library_of_another_machine_is_distinguished_from_one_of_ours() {
     assert!(elf::native().is_some(), "`native` has no name for the processor {}", std::env::consts::ARCH);
     let folder = Folder::new();
     let mut header = b"\x7fELF\x02\x01".to_vec();

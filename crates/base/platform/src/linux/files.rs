@@ -52,6 +52,14 @@ pub(crate) fn open_own(path: &Path) -> io::Result<File> {
     }
 }
 
+pub(crate) fn raises_rights(program: &Path) -> bool {
+    let Ok(about) = program.metadata() else { return false };
+    let sets = |bit: u32| about.mode() & bit != 0;
+    let is_other_user = about.uid() != rustix::process::geteuid().as_raw();
+    let is_other_group = about.gid() != rustix::process::getegid().as_raw();
+    sets(libc::S_ISUID) && is_other_user || sets(libc::S_ISGID) && is_other_group
+}
+
 pub(crate) fn map_until_exit(file: &File, first: u64, bytes: usize) -> io::Result<NonNull<u8>> {
     // Really there: a write to a mapped page of a full disk would end the process.
     rustix::fs::fallocate(file, FallocateFlags::empty(), first, bytes as u64)?;

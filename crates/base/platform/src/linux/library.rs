@@ -1,9 +1,9 @@
 //! The dynamic linker.
 
-use std::ffi::{CStr, c_char, c_void};
+use std::ffi::{CStr, c_char, c_int, c_void};
 use std::mem::MaybeUninit;
 
-use crate::library::Module;
+use crate::library::{LoadedModule, Module, ModuleChanges};
 
 pub(crate) const VULKAN_LOADER: &str = "libvulkan.so.1";
 pub(crate) const IS_ELF: bool = true;
@@ -29,6 +29,48 @@ pub(crate) fn module_of(address: usize) -> Option<Module> {
     let text = |it: *const c_char| unsafe { CStr::from_ptr(it) }.to_string_lossy().into_owned();
     let symbol = (!place.dli_sname.is_null()).then(|| text(place.dli_sname));
     Some(Module { file: text(place.dli_fname), base: place.dli_fbase.addr(), symbol })
+}
+
+pub(crate) fn loaded_modules() -> Vec<LoadedModule> {
+    unsafe extern "C" fn add(info: *mut libc::dl_phdr_info, _: usize, all: *mut c_void) -> c_int {
+        // SAFETY: what the dynamic linker gives, for the length of this call, and the list of the caller below.
+        let (info, all) = unsafe { (&*info, &mut *all.cast::<Vec<LoadedModule>>()) };
+        if info.dlpi_phdr.is_null() {
+            return 0;
+        }
+        // SAFETY: so many headers are there as long as the module is.
+        let headers = unsafe { std::slice::from_raw_parts(info.dlpi_phdr, info.dlpi_phnum.into()) };
+        let loaded = || headers.iter().filter(|it| it.p_type == libc::PT_LOAD);
+        let first = loaded().map(|it| it.p_vaddr as usize).min();
+        let end = loaded().map(|it| (it.p_vaddr + it.p_memsz) as usize).max();
+        if let (Some(first), Some(end)) = (first, end) {
+            let place = info.dlpi_addr as usize;
+            let page = crate::pages::page_size() as usize;
+            // SAFETY: a text of the dynamic linker that lives as long as the module.
+            let name = (!info.dlpi_name.is_null()).then(|| unsafe { CStr::from_ptr(info.dlpi_name) });
+            let file = name.unwrap_or_default().to_string_lossy().into_owned();
+            let base = place.wrapping_add(first / page * page);
+            all.push(LoadedModule { file, base, end: place.wrapping_add(end) });
+        }
+        0
+    }
+    let mut all: Vec<LoadedModule> = Vec::new();
+    // SAFETY: the function has the type that it must have, and gets the list while nothing else uses it.
+    unsafe { libc::dl_iterate_phdr(Some(add), (&raw mut all).cast()) };
+    all
+}
+
+pub(crate) fn module_changes() -> ModuleChanges {
+    unsafe extern "C" fn first(info: *mut libc::dl_phdr_info, _: usize, changes: *mut c_void) -> c_int {
+        // SAFETY: what the dynamic linker gives, for the length of this call, and the value of the caller below.
+        let (info, changes) = unsafe { (&*info, &mut *changes.cast::<ModuleChanges>()) };
+        *changes = ModuleChanges { loaded: info.dlpi_adds, unloaded: info.dlpi_subs };
+        1
+    }
+    let mut changes = ModuleChanges::default();
+    // SAFETY: the function has the type that it must have, and gets the value while nothing else uses it.
+    unsafe { libc::dl_iterate_phdr(Some(first), (&raw mut changes).cast()) };
+    changes
 }
 
 /// # Safety

@@ -207,7 +207,7 @@ mod tests {
     }
 
     #[test]
-    fn pages_are_told_once_however_many_they_are() {
+    fn pages_are_reported_once_however_many_they_are() {
         let missing = "asynchronous userfaultfd is missing: it needs Linux 6.7, and a sandbox that allows the call";
         let faults = PageTracker::get().expect(missing);
         let page = page_size();

@@ -44,9 +44,19 @@ pub(crate) fn at_exit(function: extern "C" fn()) -> bool {
     unsafe { libc::atexit(function) == 0 }
 }
 
-pub(crate) fn break_into_debugger() {
+pub(crate) fn raise_trap() {
     // SAFETY: a function of the C library, which takes any number.
     unsafe { libc::raise(libc::SIGTRAP) };
+}
+
+/// Programs that trace a process and do not stop it for its user.
+const OTHER_TRACERS: [&str; 2] = ["strace", "ltrace"];
+
+pub(crate) fn has_debugger() -> bool {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let tracer = status.lines().find_map(|it| it.strip_prefix("TracerPid:")).map_or("0", str::trim);
+    let name = std::fs::read_to_string(format!("/proc/{tracer}/comm")).unwrap_or_default();
+    tracer != "0" && !OTHER_TRACERS.contains(&name.trim())
 }
 
 /// # Safety

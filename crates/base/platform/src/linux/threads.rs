@@ -1,6 +1,8 @@
 //! Threads of the C library and of the system.
 
 use std::ffi::c_void;
+use std::mem::MaybeUninit;
+use std::ops::Range;
 use std::ptr;
 use std::sync::OnceLock;
 use std::time::Duration;
@@ -73,4 +75,19 @@ pub(crate) fn signal_safe_sleep(time: Duration) {
     let nap = libc::timespec { tv_sec: time.as_secs() as libc::time_t, tv_nsec: time.subsec_nanos().into() };
     // SAFETY: allowed in a handler; the time is ours, and nobody wants to know what is left of it.
     unsafe { libc::nanosleep(&raw const nap, ptr::null_mut()) };
+}
+
+/// The stack of the calling thread. The first one's grows down to its limit.
+pub(crate) fn stack_bounds() -> Option<Range<usize>> {
+    let mut attributes = MaybeUninit::<libc::pthread_attr_t>::uninit();
+    // SAFETY: the thread is this one, and the structure for the answer is ours.
+    if unsafe { libc::pthread_getattr_np(libc::pthread_self(), attributes.as_mut_ptr()) } != 0 {
+        return None;
+    }
+    let (mut low, mut size) = (ptr::null_mut(), 0);
+    // SAFETY: the call before has written the attributes, and the two places are ours.
+    let result = unsafe { libc::pthread_attr_getstack(attributes.as_ptr(), &raw mut low, &raw mut size) };
+    // SAFETY: attributes that were written, and that nobody uses any more.
+    unsafe { libc::pthread_attr_destroy(attributes.as_mut_ptr()) };
+    (result == 0 && size > 0).then(|| low.addr()..low.addr().saturating_add(size))
 }

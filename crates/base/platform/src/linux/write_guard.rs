@@ -272,7 +272,7 @@ mod tests {
     static SERIAL: Mutex<()> = Mutex::new(());
 
     #[test]
-    fn written_pages_are_told_and_parts_of_pages_always() {
+    fn written_pages_are_reported_and_parts_of_pages_always() {
         let _alone = SERIAL.lock().unwrap_or_else(PoisonError::into_inner);
         let page = page_size();
         let own = AlignedMapping::new(200 * page, page).expect("there is room");

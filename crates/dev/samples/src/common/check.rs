@@ -101,8 +101,8 @@ mod tests {
     #[test]
     fn words_differ_by_value_and_by_number() {
         assert!(COMPARE.words("it", &[1, 2, 3], &[1, 2, 3]).is_ok());
-        let said = message(COMPARE.words("it", &[1, 2, 3], &[1, 7, 3]));
-        assert!(said.contains("1 of 3 words differ, the first at 1: 0x00000002 instead of 0x00000007"), "{said}");
+        let text = message(COMPARE.words("it", &[1, 2, 3], &[1, 7, 3]));
+        assert!(text.contains("1 of 3 words differ, the first at 1: 0x00000002 instead of 0x00000007"), "{text}");
         assert!(message(COMPARE.words("it", &[1], &[1, 2])).contains("has 1 words instead of 2"));
     }
 
@@ -111,8 +111,8 @@ mod tests {
         let picture = Picture::new(2, 1, vec![10, 20, 30, 255, 40, 50, 60, 255]);
         let want = |x: u32, _| if x == 0 { [10, 20, 30, 255] } else { [40, 52, 60, 255] };
         assert!(COMPARE.picture(&picture, 2, want).is_ok());
-        let said = message(COMPARE.picture(&picture, 1, want));
-        assert!(said.contains("1 pixels differ, the first at (1, 0)"), "{said}");
+        let text = message(COMPARE.picture(&picture, 1, want));
+        assert!(text.contains("1 pixels differ, the first at (1, 0)"), "{text}");
     }
 
     #[test]

@@ -61,7 +61,7 @@ impl BarrierScope {
 }
 
 impl Buffer {
-    /// Of all bytes, on one queue.
+    /// For all bytes, on one queue.
     pub(crate) fn barrier(&self, from: BarrierScope, to: BarrierScope) -> vk::BufferMemoryBarrier<'static> {
         vk::BufferMemoryBarrier::default()
             .src_access_mask(from.access)
@@ -74,7 +74,7 @@ impl Buffer {
 }
 
 impl SampleImage {
-    /// Of all texels, on one queue; the layouts are still to say.
+    /// For all texels, on one queue; the caller sets the layouts.
     pub(crate) fn barrier(&self, from: BarrierScope, to: BarrierScope) -> vk::ImageMemoryBarrier<'static> {
         vk::ImageMemoryBarrier::default()
             .src_access_mask(from.access)

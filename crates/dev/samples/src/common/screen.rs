@@ -1,4 +1,4 @@
-//! A swapchain on a headless surface, or on a window where no driver has one.
+//! A swapchain on a headless surface, or on a window if no driver has headless surfaces.
 
 use ash::{ext, khr, vk};
 
@@ -20,7 +20,7 @@ pub(crate) struct Screen<'a> {
 }
 
 impl<'a> Screen<'a> {
-    /// A device that can present to the window, or to nothing.
+    /// A device that can present to the window, or any device without a window.
     pub(crate) fn gpu(window: Option<&XcbWindow>) -> Result<Gpu, Failure> {
         let kind = window.map_or(ext::headless_surface::NAME, |_| khr::xcb_surface::NAME);
         let instance = SampleInstance::new(&[khr::surface::NAME, kind])?;

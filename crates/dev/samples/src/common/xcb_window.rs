@@ -1,4 +1,4 @@
-//! A window of an X server, for drivers that have no surface without one. The X library is opened when needed.
+//! A window of an X server, for drivers without headless surfaces. The X library is opened when needed.
 
 use std::ffi::{c_char, c_int, c_void};
 
@@ -36,7 +36,7 @@ type Map = unsafe extern "C" fn(*mut c_void, u32) -> u32;
 type Disconnect = unsafe extern "C" fn(*mut c_void);
 
 impl XcbWindow {
-    /// A window, unless there are surfaces without one.
+    /// A window, unless the driver has headless surfaces.
     pub(crate) fn if_needed() -> Result<Option<XcbWindow>, Failure> {
         match SampleInstance::offers(ext::headless_surface::NAME)? {
             true => Ok(None),

@@ -10,19 +10,19 @@ use crate::common::{
 };
 use crate::failure::Failure;
 
-/// What dynamic rendering needs.
+/// The structures for dynamic rendering.
 pub(super) const RENDERING: Needs = Needs { features: &[Feature::DynamicRendering], ..Needs::NOTHING };
 /// Dynamic rendering into one image.
 pub(super) const DYNAMIC: RenderTarget = RenderTarget::Format(FORMAT);
 /// Fills the picture without a vertex buffer, by the numbers 0 to 5 of its vertices.
 pub(super) const SCREEN: Shader = shader!("screen.vert");
 
-/// What a binding has, the first at binding 0.
+/// The resource of a binding, the first at binding 0.
 pub(super) enum ShaderResource<'a> {
     Uniform(&'a Buffer),
     /// An array of buffers.
     Storage(&'a [Buffer]),
-    /// A buffer whose offset is told when the set is bound.
+    /// A buffer with a dynamic offset.
     Dynamic(&'a Buffer, vk::DeviceSize),
     Sampled(&'a SampleImage),
     Texels(&'a SampleImage),
@@ -100,7 +100,7 @@ impl BoundPipeline {
         Ok(BoundPipeline { pipeline, layout, set, bind_point: vk::PipelineBindPoint::COMPUTE })
     }
 
-    /// Of a compute pipeline that was made elsewhere.
+    /// For a compute pipeline that was created elsewhere.
     pub(super) fn of(pipeline: vk::Pipeline, layout: vk::PipelineLayout, set: vk::DescriptorSet) -> BoundPipeline {
         BoundPipeline { pipeline, layout, set, bind_point: vk::PipelineBindPoint::COMPUTE }
     }
@@ -189,7 +189,7 @@ fn create_set(
     Ok((lab.pipeline_layout(&[set_layout], None)?, set))
 }
 
-/// A set with what is bound, and its layout.
+/// A set with its resources, and its layout.
 pub(super) fn described_set(
     lab: &FaultContext,
     bound: &[ShaderResource],

@@ -1,4 +1,4 @@
-//! What planted faults have in common: a device, resources of one size, and what is left out by the fault.
+//! Shared by the planted faults: a device, resources of one size, and whether the fault is planted or fixed.
 //!
 //! A buffer has as many words as an image has texels. Images are in the layout `GENERAL` and ready for any use, so
 //! that a fault is about nothing but the order of commands.
@@ -21,7 +21,7 @@ pub(super) const LAYOUT: vk::ImageLayout = vk::ImageLayout::GENERAL;
 pub(super) const GREEN: vk::ClearColorValue = vk::ClearColorValue { float32: [0.0, 1.0, 0.0, 1.0] };
 pub(super) const GREEN_WORD: u32 = 0xFF00_FF00;
 
-/// A device on which a fault is planted, or mended.
+/// A device on which a fault is planted, or fixed.
 pub(crate) struct FaultContext<'a> {
     gpu: Gpu,
     options: &'a SampleOptions,
@@ -54,10 +54,10 @@ impl<'a> FaultContext<'a> {
     }
 
     /// One or the other, as the user wishes.
-    pub(super) fn planted_or_fixed<T>(&self, planted: T, mended: T) -> T {
+    pub(super) fn planted_or_fixed<T>(&self, planted: T, fixed: T) -> T {
         match self.options.fault {
             FaultMode::Planted => planted,
-            FaultMode::Fixed => mended,
+            FaultMode::Fixed => fixed,
         }
     }
 
@@ -65,7 +65,7 @@ impl<'a> FaultContext<'a> {
         self.planted_or_fixed(false, true)
     }
 
-    /// The barrier that the fault leaves out.
+    /// The barrier that is missing in the fault.
     pub(super) fn barrier_if_fixed(&self, commands: vk::CommandBuffer, from: BarrierScope, to: BarrierScope) {
         if self.is_fixed() {
             self.memory_barrier(commands, from, to);

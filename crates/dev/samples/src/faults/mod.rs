@@ -1,8 +1,7 @@
 //! The samples with a planted fault, a table of them in the file of each group.
 //!
-//! Each is correct Vulkan but for one synchronization that is missing, or one access out of bounds; `--mended` puts
-//! it right. What the device
-//! computes with the fault is undefined, so it is compared only without.
+//! Each is correct Vulkan but for one missing synchronization, or one access out of bounds; `--mended` fixes it. With
+//! the fault, the results of the device are undefined, so they are compared only without it.
 
 mod bound_pipeline;
 pub(crate) mod bounds;
@@ -13,7 +12,7 @@ pub(crate) mod synchronization;
 
 use crate::Sample;
 
-/// The table of a file: function, name, what is wrong.
+/// The table of a file: function, name, fault.
 macro_rules! faults {
     ($($run:ident: $name:literal, $about:literal,)*) => {
         pub(crate) const ALL: &[$crate::Sample] = &[$($crate::Sample {

@@ -79,7 +79,7 @@ fn checked_function(name: &CStr, function: vk::FnPtr) -> Result<*const (), LiveE
     }
 }
 
-/// What a call that may fail gave.
+/// The result of a call that may fail.
 pub(crate) fn check(call: &'static str, result: vk::Result) -> Result<(), LiveError> {
     if result.0 < 0 { Err(LiveError::Failed { call, result: result.0 }) } else { Ok(()) }
 }

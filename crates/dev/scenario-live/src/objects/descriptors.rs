@@ -23,11 +23,11 @@ pub(crate) struct BoundDescriptors {
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum DescriptorLocation {
     Pool(vk::DescriptorSet),
-    /// At an address, and so many bytes behind it.
+    /// An address, and this many bytes behind it.
     Memory(u64, u64),
 }
 
-/// What a descriptor is written with.
+/// The value of a descriptor.
 enum LiveDescriptorContent {
     Buffer(vk::DescriptorBufferInfo),
     Image(vk::DescriptorImageInfo),
@@ -42,7 +42,10 @@ impl LiveDevice<'_> {
             binding: at as u32,
             descriptor_type: descriptor_type(shader_binding.kind),
             descriptor_count: 1,
-            stage_flags: vk::ShaderStageFlags(vk::ShaderStageFlags::ALL.0),
+            stage_flags: match shader_binding.kind {
+                BindingKind::Input(_) => vk::ShaderStageFlags::FRAGMENT,
+                _ => vk::ShaderStageFlags::ALL,
+            },
             ..vk::DescriptorSetLayoutBinding::zeroed()
         };
         let made: Vec<_> = bindings.iter().enumerate().map(binding).collect();
@@ -167,7 +170,7 @@ impl LiveDevice<'_> {
         Ok(create!(self, create_acceleration_structure, info, AccelerationStructureKHR))
     }
 
-    /// What a shader has to know of a binding.
+    /// What a shader needs to know of a binding.
     pub(crate) fn shader_descriptor(
         &self,
         binding: u32,

@@ -10,11 +10,12 @@ use lavascope_sync_ir::{Program, QueueId, ResourceId};
 
 use crate::error::{LiveError, UnsupportedProgram};
 use crate::objects::calls::{DeviceCalls, call, check, out, text_ptr};
+use crate::objects::features::DeviceFeatures;
 use crate::objects::gpu::{DEVICE_EXTENSIONS, LiveGpu};
 use crate::objects::resources::LiveResource;
 use crate::run::DrawsOutsidePass;
 
-/// What is performed, and what its things are called.
+/// The program that is performed, and the names of its objects.
 #[derive(Clone, Copy)]
 pub struct LiveScenario<'a> {
     pub program: &'a Program,
@@ -38,12 +39,12 @@ pub(crate) struct LiveDevice<'a> {
     pub(crate) semaphores: Vec<vk::Semaphore>,
     pub(crate) fences: Vec<vk::Fence>,
     pub(crate) command_buffers: Vec<vk::CommandBuffer>,
-    /// Bytes that nobody writes.
+    /// A buffer that is never written.
     pub(crate) zero_buffer: vk::Buffer,
     owned_objects: Mutex<Vec<OwnedObject>>,
 }
 
-/// What is destroyed in the end.
+/// Objects that are destroyed at the end.
 macro_rules! owned_objects {
     ($($handle:ident: $destroy:ident,)*) => {
         #[derive(Clone, Copy, PartialEq, Eq)]
@@ -243,7 +244,9 @@ fn create_device(gpu: &LiveGpu, families: &LiveFamilyMap) -> Result<vk::Device, 
     };
     let queues: Vec<vk::DeviceQueueCreateInfo> = families.queue_counts.iter().map(queue).collect();
     let extensions = DEVICE_EXTENSIONS.map(text_ptr);
+    let mut features = DeviceFeatures::all();
     let info = vk::DeviceCreateInfo {
+        p_next: features.chain().cast(),
         queue_create_info_count: queues.len() as u32,
         p_queue_create_infos: Ptr::to_slice(&queues),
         enabled_extension_count: extensions.len() as u32,
@@ -257,7 +260,7 @@ fn create_device(gpu: &LiveGpu, families: &LiveFamilyMap) -> Result<vk::Device, 
 
 /// Which family of the device stands for each of a program, and which queue for each queue.
 pub(crate) struct LiveFamilyMap {
-    /// Of the program, and of the device.
+    /// The queue families of the program, and those of the device.
     program_to_device: Vec<(u32, u32)>,
     /// Families of the device with how many of their queues are used; two at least, so that they can share resources.
     pub(crate) queue_counts: Vec<(u32, u32)>,
@@ -282,7 +285,7 @@ impl LiveFamilyMap {
             family_map.queues.push((own, count.1));
             count.1 += 1;
         }
-        // Those that barriers speak of, and that have no queue.
+        // Families that only barriers name, and that have no queue.
         for family in families_in_barriers(program) {
             if family_map.device_family(family).is_none() {
                 family_map.claim_family(gpu, family, None)?;
@@ -326,21 +329,32 @@ impl LiveFamilyMap {
         self.queue_counts.iter().map(|it| it.0).collect()
     }
 
-    /// The family of the first queue that gets a command buffer.
+    /// The family of the first queue that executes a command buffer.
     fn of_command_buffer(&self, program: &Program, buffer: u32) -> u32 {
         use lavascope_sync_ir::HostStep;
         let submits = program.steps.iter().filter_map(|step| match step {
             HostStep::Submit { queue, batches, .. } => Some((queue, batches)),
             _ => None,
         });
-        let mut users =
-            submits.filter(|(_, batches)| batches.iter().flat_map(|it| &it.command_buffers).any(|it| it.0 == buffer));
+        let has = |batches: &[lavascope_sync_ir::SubmitBatch]| {
+            batches.iter().flat_map(|it| &it.command_buffers).any(|it| executes(program, it.0, buffer))
+        };
+        let mut users = submits.filter(|(_, batches)| has(batches));
         let QueueId(queue) = users.next().map_or(QueueId(0), |it| *it.0);
         self.queues.get(queue as usize).map_or(0, |it| it.0)
     }
 }
 
-/// Queue families that barriers speak of, special ones left out.
+/// Whether a command buffer is another one, or executes it.
+fn executes(program: &Program, own: u32, wanted: u32) -> bool {
+    own == wanted
+        || program.command_buffers[own as usize].commands.iter().any(|command| match command {
+            lavascope_sync_ir::Command::Execute(all) => all.iter().any(|it| executes(program, it.0, wanted)),
+            _ => false,
+        })
+}
+
+/// Queue families that barriers name, without special values.
 fn families_in_barriers(program: &Program) -> Vec<u32> {
     use lavascope_sync_ir::DependencyTarget;
     let mut found: Vec<u32> = Vec::new();

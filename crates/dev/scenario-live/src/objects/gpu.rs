@@ -40,7 +40,7 @@ pub const DEVICE_EXTENSIONS: [&CStr; 21] = [
 
 const API_VERSION: u32 = 1 << 22 | 4 << 12;
 
-/// What a layer told the application.
+/// The messages of a layer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ReceivedMessage {
     /// Such as `SYNC-HAZARD-READ-AFTER-WRITE`.
@@ -63,14 +63,14 @@ pub struct LiveGpu {
     pub(crate) memory_type: u32,
     pub(crate) surface: vk::SurfaceKHR,
     messenger: vk::DebugUtilsMessengerEXT,
-    /// Not a box: to move a box says that nobody else has its contents, and the messenger does.
+    /// Not a `Box`: moving one asserts that no other pointer leads to its contents, and the messenger has one.
     messages: Arc<Mutex<Vec<ReceivedMessage>>>,
     // Last, so that it is closed after everything that leads into it.
     _library: Library,
 }
 
 impl LiveGpu {
-    /// An instance with the layers of these names, on whatever driver the loader finds.
+    /// An instance with the layers of these names, on the driver that the loader finds.
     pub fn open(layers: &[&CStr]) -> Result<LiveGpu, LiveError> {
         // SAFETY: the initializers of the Vulkan loader have no preconditions: programs open it at any time.
         let library = unsafe { Library::open(VULKAN_LOADER) }.map_err(|it| LiveError::Loader(it.to_string()))?;
@@ -104,7 +104,7 @@ impl LiveGpu {
         })
     }
 
-    /// What was told since the last time.
+    /// The messages since the last call.
     pub(crate) fn take_messages(&self) -> Vec<ReceivedMessage> {
         std::mem::take(&mut *self.messages.lock().unwrap_or_else(PoisonError::into_inner))
     }
@@ -197,7 +197,7 @@ type DebugCallback = unsafe extern "system" fn(
     *const c_void,
 ) -> vk::Bool32;
 
-/// Takes a message to whoever asks for it.
+/// The messenger callback.
 unsafe extern "system" fn debug_callback(
     _severity: vk::DebugUtilsMessageSeverityFlagsEXT,
     _ty: vk::DebugUtilsMessageTypeFlagsEXT,

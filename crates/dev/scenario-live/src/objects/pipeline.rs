@@ -332,7 +332,7 @@ impl PipelineStates {
     }
 }
 
-/// Bytes of an element of what is read as words, or as bytes where that does not come out even.
+/// Bytes of a word in the buffer that is read as words, or bytes if the size is no multiple.
 pub(crate) fn element_size(bytes: u64) -> u64 {
     if bytes.is_multiple_of(4) { 4 } else { 1 }
 }
@@ -407,7 +407,7 @@ fn depth_stencil(draw: &DrawCommand) -> vk::PipelineDepthStencilStateCreateInfo 
     }
 }
 
-/// What is not meant is masked.
+/// Components outside of the access are masked.
 fn blend_states(draw: &DrawCommand) -> Vec<vk::PipelineColorBlendAttachmentState> {
     let blend = |index: usize| {
         let own = draw.colors.iter().find(|it| it.index as usize == index);

@@ -3,8 +3,8 @@
 use lavascope_abi as vk;
 use lavascope_abi::{Ptr, Structure};
 use lavascope_sync_ir::{
-    AttachmentView, Command, HostStep, ImageDesc, ImageRegion, Program, RenderPass, Resource, ResourceId, ResourceKind,
-    Tiling,
+    Access, AttachmentView, Command, HostStep, ImageDesc, ImageRegion, Program, RenderPass, Resource, ResourceId,
+    ResourceKind, Tiling,
 };
 
 use crate::error::{LiveError, UnsupportedProgram};
@@ -48,6 +48,9 @@ impl LiveResource {
 /// The size of what our own resources lie in.
 pub(crate) const SCRATCH_BYTES: u64 = 1 << 20;
 
+/// Memory of a single resource is a multiple of this: a driver may want more than the resource has bytes.
+const PAGE_BYTES: u64 = 1 << 16;
+
 const BUFFER_USAGE: u32 = vk::BufferUsageFlags::TRANSFER_SRC.0
     | vk::BufferUsageFlags::TRANSFER_DST.0
     | vk::BufferUsageFlags::UNIFORM_TEXEL_BUFFER.0
@@ -65,7 +68,7 @@ const BUFFER_USAGE: u32 = vk::BufferUsageFlags::TRANSFER_SRC.0
     | vk::BufferUsageFlags::SHADER_BINDING_TABLE_KHR.0
     | vk::BufferUsageFlags::RESOURCE_DESCRIPTOR_BUFFER_EXT.0;
 
-/// Whether the memory of each resource is where the program says, by what drivers tell.
+/// Whether the memory of each resource is where the program has it, according to the driver.
 pub(crate) fn check_resources(program: &Program) -> Result<(), UnsupportedProgram> {
     for (at, resource) in program.resources.iter().enumerate() {
         let own = match &resource.kind {
@@ -150,7 +153,7 @@ impl LiveDevice<'_> {
     fn memory_of(&self, resource: &Resource, size: u64) -> Result<(vk::DeviceMemory, u64), LiveError> {
         match resource.binding {
             Some(memory_binding) => Ok((self.memories[memory_binding.memory.0 as usize], memory_binding.offset)),
-            None => Ok((self.allocate(size)?, 0)),
+            None => Ok((self.allocate(size.next_multiple_of(PAGE_BYTES))?, 0)),
         }
     }
 
@@ -180,8 +183,8 @@ impl LiveDevice<'_> {
         Ok(LiveResource { handle: ResourceHandle::Buffer(buffer), memory, swapchain: None })
     }
 
-    /// How much memory an image wants is not asked for: texels lie dense then, as in the program. Where they lie
-    /// otherwise, a modifier says so.
+    /// The driver's size for an image is not queried: texels lie densely, as in the program. If they do not, a modifier
+    /// defines where.
     fn create_image_of(
         &self,
         id: ResourceId,
@@ -361,34 +364,96 @@ fn is_presented(program: &Program, id: ResourceId) -> bool {
 
 /// Several where an image is only drawn to and resolved: copies and storage want one.
 pub(crate) fn samples(program: &Program, id: ResourceId) -> u32 {
+    let is_several = match resolved_images(program) {
+        all if all.iter().any(|it| is_copied(program, *it)) => {
+            resolve_sources(program).contains(&id) && !is_copied(program, id)
+        }
+        all => all.contains(&id),
+    };
+    if is_several { 4 } else { 1 }
+}
+
+/// The images that are resolved, and all that are drawn to together with them: attachments of a subpass have the same
+/// number of samples.
+pub fn resolved_images(program: &Program) -> Vec<ResourceId> {
+    let mut found = resolve_sources(program);
+    if found.is_empty() {
+        return found;
+    }
+    let groups = attachment_groups(program);
+    loop {
+        let is_joined = |it: &&Vec<ResourceId>| it.iter().any(|it| found.contains(it));
+        let joined = groups.iter().filter(is_joined).flatten();
+        let more: Vec<ResourceId> = joined.copied().filter(|it| !found.contains(it)).collect();
+        if more.is_empty() {
+            return found;
+        }
+        found.extend(more);
+    }
+}
+
+fn commands(program: &Program) -> impl Iterator<Item = &Command> {
+    program.command_buffers.iter().flat_map(|it| &it.commands)
+}
+
+/// Whether something is done with an image that wants one sample.
+fn is_copied(program: &Program, id: ResourceId) -> bool {
+    let accesses = commands(program).flat_map(|command| match command {
+        Command::Action(accesses) => accesses.as_slice(),
+        _ => &[],
+    });
+    accesses.into_iter().any(|it| it.resource == id && wants_one_sample(it))
+}
+
+/// Copies, storage, and what is resolved to.
+pub fn wants_one_sample(access: &Access) -> bool {
     use vk::{AccessFlags2 as Bits, PipelineStageFlags2 as Stage};
-    let commands = || program.command_buffers.iter().flat_map(|it| &it.commands);
-    let mut is_resolved = false;
-    let mut is_copied = false;
-    for command in commands() {
+    [Stage::COPY.0, Stage::BLIT.0].contains(&access.stage)
+        || [Bits::SHADER_STORAGE_READ.0, Bits::SHADER_STORAGE_WRITE.0].contains(&access.access)
+        || access.stage == Stage::RESOLVE.0 && access.access == Bits::TRANSFER_WRITE.0
+}
+
+fn resolve_sources(program: &Program) -> Vec<ResourceId> {
+    use vk::{AccessFlags2 as Bits, PipelineStageFlags2 as Stage};
+    let mut found = Vec::new();
+    for command in commands(program) {
         match command {
             Command::Action(accesses) => {
-                for item in accesses.iter().filter(|it| it.resource == id) {
-                    is_resolved |= item.stage == Stage::RESOLVE.0 && item.access == Bits::TRANSFER_READ.0;
-                    is_copied |= [Stage::COPY.0, Stage::BLIT.0].contains(&item.stage);
-                    is_copied |= [Bits::SHADER_STORAGE_READ.0, Bits::SHADER_STORAGE_WRITE.0].contains(&item.access);
-                    is_copied |= item.stage == Stage::RESOLVE.0 && item.access == Bits::TRANSFER_WRITE.0;
-                }
+                let is_source = |it: &&Access| it.stage == Stage::RESOLVE.0 && it.access == Bits::TRANSFER_READ.0;
+                found.extend(accesses.iter().filter(is_source).map(|it| it.resource));
             }
             Command::BeginRenderPass { pass, views, .. } => {
                 let sources = resolved_attachments(&program.render_passes[pass.0 as usize]);
-                let source = |at: u32| views.get(at as usize).is_some_and(|it| it.resource == id);
-                is_resolved |= sources.into_iter().any(source);
+                found.extend(sources.iter().filter_map(|it| views.get(*it as usize)).map(|it| it.resource));
             }
-            Command::BeginRendering(begin_rendering) => {
-                is_resolved |= begin_rendering.attachments.iter().any(|rendering_attachment| {
-                    rendering_attachment.resolve.is_some() && rendering_attachment.view.resource == id
-                });
+            Command::BeginRendering(rendering) => {
+                let sources = rendering.attachments.iter().filter(|it| it.resolve.is_some());
+                found.extend(sources.map(|it| it.view.resource));
             }
             _ => {}
         }
     }
-    if is_resolved && !is_copied { 4 } else { 1 }
+    found
+}
+
+/// Images that one subpass draws to, or one rendering.
+fn attachment_groups(program: &Program) -> Vec<Vec<ResourceId>> {
+    let mut groups = Vec::new();
+    for command in commands(program) {
+        match command {
+            Command::BeginRenderPass { pass, views, .. } => {
+                for subpass in &program.render_passes[pass.0 as usize].subpasses {
+                    let used = subpass.colors.iter().chain(&subpass.depth_stencil);
+                    groups.push(used.filter_map(|it| views.get(it.0 as usize)).map(|it| it.resource).collect());
+                }
+            }
+            Command::BeginRendering(rendering) => {
+                groups.push(rendering.attachments.iter().map(|it| it.view.resource).collect());
+            }
+            _ => {}
+        }
+    }
+    groups
 }
 
 fn resolved_attachments(pass: &RenderPass) -> Vec<u32> {

@@ -15,7 +15,7 @@ use crate::plan::formats::ComponentType;
 /// The number of the descriptor set of all shaders.
 pub(crate) const SET: u32 = 0;
 
-/// What a shader is to do.
+/// The accesses of a shader.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct ShaderSpec {
     pub(crate) model: ExecutionModel,
@@ -37,7 +37,7 @@ pub(crate) struct ShaderDescriptor {
     pub(crate) writes: bool,
 }
 
-/// What lies behind a descriptor.
+/// The resource of a descriptor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum DescriptorShape {
     Storage {
@@ -110,7 +110,7 @@ impl ShaderSpec {
         writer.finish(self.model, main, void, function)
     }
 
-    /// What the stage asks for.
+    /// Adds the execution modes and capabilities of the stage.
     fn stage(&self, writer: &mut SpirvWriter, main: u32) {
         use ExecutionMode as Mode;
         match self.model {
@@ -542,7 +542,7 @@ mod tests {
     }
 
     #[test]
-    fn fragments_write_what_they_are_told_to() {
+    fn fragments_write_the_requested_values() {
         let outputs = vec![(0, ComponentType::Float), (2, ComponentType::Uint)];
         let shader = ShaderSpec { outputs, is_early: true, ..ShaderSpec::new(ExecutionModel::Fragment) };
         let found = reflected(&shader);

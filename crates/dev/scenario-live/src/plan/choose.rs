@@ -15,7 +15,7 @@ use crate::plan::{draw, formats, transfer};
 
 const TRANSFERS: u64 = Stage::COPY.0 | Stage::BLIT.0 | Stage::RESOLVE.0 | Stage::CLEAR.0;
 
-/// What kind of command makes an access.
+/// The kind of command that makes an access.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum LiveCommandKind {
     Marker,
@@ -50,7 +50,11 @@ fn commands_of_action(
     if accesses.iter().any(|it| it.certainty != Certainty::Certain) {
         return UnsupportedProgram::error("an access that is not certain");
     }
-    let is_drawn = |it: &Access| it.stage & (TRANSFERS | Stage::COMPUTE_SHADER.0) == 0;
+    let has_dispatch = accesses.iter().any(|it| it.stage == Stage::COMPUTE_SHADER.0);
+    let is_drawn = |it: &Access| {
+        let is_dispatched = has_dispatch && is_parameters_of_dispatch(it);
+        it.stage & (TRANSFERS | Stage::COMPUTE_SHADER.0) == 0 && !is_dispatched
+    };
     let is_graphics = scene.is_some() || accesses.is_empty() || accesses.iter().any(is_drawn);
     let kinds: Vec<LiveCommandKind> =
         accesses.iter().map(|it| command_kind(it, is_graphics)).collect::<Result<_, _>>()?;
@@ -80,6 +84,11 @@ fn commands_of_action(
         });
     }
     Ok(deeds)
+}
+
+fn is_parameters_of_dispatch(access: &Access) -> bool {
+    let is_fit = matches!(&access.region, Region::Buffer(bytes) if bytes.end - bytes.start == DISPATCH_BYTES);
+    access.stage == Stage::DRAW_INDIRECT.0 && is_fit
 }
 
 fn accesses_of_kind(accesses: &[Access], kinds: &[LiveCommandKind], kind: LiveCommandKind) -> Vec<Access> {
@@ -142,7 +151,7 @@ pub(crate) fn check_disjoint(parts: &[Vec<Access>]) -> Result<(), UnsupportedPro
 fn regions_overlap(one: &Region, other: &Region) -> bool {
     match (one, other) {
         (Region::Buffer(one), Region::Buffer(other)) => one.start < other.end && other.start < one.end,
-        // Coarse: areas are not looked at.
+        // Coarse: areas are ignored.
         (Region::Image(one), Region::Image(other)) => {
             let overlap = |a: &std::ops::Range<u32>, b: &std::ops::Range<u32>| a.start < b.end && b.start < a.end;
             one.aspects & other.aspects != 0 && overlap(&one.mips, &other.mips) && overlap(&one.layers, &other.layers)
@@ -170,7 +179,7 @@ pub(crate) fn buffer_bytes(access: &Access) -> Result<BufferBytes, UnsupportedPr
     }
 }
 
-/// The accesses of one shader stage as descriptors; what is read and written in one place is one of them.
+/// The accesses of one shader stage as descriptors; a read and a write in one place are one of them.
 pub(crate) fn shader_bindings(
     program: &Program,
     accesses: &[Access],

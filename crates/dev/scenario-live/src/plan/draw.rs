@@ -1,4 +1,4 @@
-//! Draws, and what is around them: vertices, indices, parameters in buffers, attachments.
+//! Draws and their inputs: vertices, indices, parameters in buffers, attachments.
 //!
 //! One draw does what several clauses say wherever it can. Depth is tested once in a draw, early or late, and either
 //! only read or written; an action that says more takes a draw for each, which the order of fragments keeps apart.
@@ -250,7 +250,7 @@ impl DrawAccesses {
         Ok(found)
     }
 
-    /// How color attachments are drawn to; what is written in a part of the render area only is cleared there.
+    /// How color attachments are written; a write to only a part of the render area is a clear of that part.
     fn color_uses(
         &self,
         program: &Program,
@@ -287,7 +287,11 @@ impl DrawAccesses {
                 );
             };
             let first = targets.colors[index].region.layers.start;
-            let layers = region.layers.start - first..region.layers.end - first;
+            // With multiview the views decide.
+            let layers = match targets.view_mask {
+                0 => region.layers.start - first..region.layers.end - first,
+                _ => 0..1,
+            };
             clears.push(LiveCommand::ClearAttachment { index: index as u32, area, layers });
         }
         for index in reads {

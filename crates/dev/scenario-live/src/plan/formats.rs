@@ -1,4 +1,4 @@
-//! What formats are made of, as far as copies and shaders want to know.
+//! The properties of formats that copies and shaders need.
 
 use lavascope_abi::desc::FormatDesc;
 use lavascope_abi::{FORMATS, Format, ImageAspectFlags};
@@ -6,7 +6,7 @@ use lavascope_sync_ir::{Area, Components, ImageDesc, ImageRegion, SubresourceLay
 
 use crate::plan::live_command::CopyBox;
 
-/// What a shader sees of a texel.
+/// The type of a texel in a shader.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum ComponentType {
     Float,

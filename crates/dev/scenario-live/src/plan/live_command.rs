@@ -6,7 +6,7 @@ use std::ops::Range;
 
 use lavascope_sync_ir::{Area, AttachmentView, ImageRegion, Region, RenderPassId, ResourceId};
 
-/// One command, with what it needs. Where nothing of the program is meant, a resource of ours is used.
+/// One command with its operands. If the program names no resource, one of ours is used.
 #[derive(Clone, Debug)]
 pub(crate) enum LiveCommand {
     CopyBuffer {
@@ -54,7 +54,7 @@ pub(crate) enum LiveCommand {
     },
     Trace(TraceRays),
     Build(StructureBuild),
-    /// Of commands that the device makes.
+    /// For commands that the device generates.
     Preprocess(BufferBytes),
     CopyStructure {
         src: Option<BufferBytes>,
@@ -93,7 +93,7 @@ pub(crate) struct CopyBox {
 /// Bytes of a buffer.
 pub(crate) type BufferBytes = (ResourceId, Range<u64>);
 
-/// What a shader does with a descriptor.
+/// The access of a shader to a descriptor.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct ShaderBinding {
     pub(crate) resource: ResourceId,
@@ -174,9 +174,9 @@ pub(crate) struct ColorUse {
 /// The attachments among which a draw stands.
 #[derive(Clone, Debug)]
 pub(crate) enum DrawAttachments {
-    /// Of a render pass instance of the program.
+    /// In a render pass instance of the program.
     Program(LiveAttachments),
-    /// Of one that is made around the draw alone.
+    /// In a render pass instance around the draw alone.
     AroundDraw(LiveAttachments),
 }
 
@@ -217,7 +217,7 @@ pub(crate) struct TraceRays {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct StructureBuild {
     pub(crate) target: Option<BufferBytes>,
-    /// What is updated.
+    /// The structure that is updated, if any.
     pub(crate) source: Option<BufferBytes>,
     pub(crate) inputs: Vec<BufferBytes>,
 }

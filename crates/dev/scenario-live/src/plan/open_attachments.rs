@@ -9,12 +9,12 @@ use crate::plan::live_command::LiveAttachments;
 /// For each command of a command buffer the attachments before it; none outside of everything.
 pub(crate) type CommandAttachments = Vec<Option<LiveAttachments>>;
 
-/// The scenes of all command buffers. Whoever executes a secondary one says where that begins.
+/// The scenes of all command buffers. The command buffer that executes a secondary one defines where that begins.
 pub(crate) fn open_attachments(program: &Program) -> Result<Vec<CommandAttachments>, UnsupportedProgram> {
     let mut begins: Vec<Option<Option<LiveAttachments>>> =
         program.command_buffers.iter().map(|it| (!it.is_secondary).then_some(None)).collect();
     let mut found: Vec<CommandAttachments> = vec![Vec::new(); program.command_buffers.len()];
-    // One after the other: whoever executes comes before the executed.
+    // One after the other: a command buffer comes before those that it executes.
     let mut open: Vec<usize> = (0..begins.len()).filter(|it| begins[*it].is_some()).collect();
     while let Some(at) = open.pop() {
         let begin = begins[at].clone().flatten();
@@ -36,7 +36,7 @@ pub(crate) fn open_attachments(program: &Program) -> Result<Vec<CommandAttachmen
             }
         }
     }
-    // What nobody executes is recorded all the same.
+    // Command buffers that are never executed are recorded nevertheless.
     for at in 0..found.len() {
         if begins[at].is_none() {
             found[at] = walk_commands(program, at, None);

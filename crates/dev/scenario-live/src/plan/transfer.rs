@@ -86,12 +86,13 @@ fn copy_between(src: CopySide<'_>, dst: CopySide<'_>, stage: u64) -> Result<Vec<
         }
         (CopySide::Image(from, image, region), CopySide::Image(to, other, target)) => {
             let (one, two) = (copy_boxes(image, region), copy_boxes(other, target));
+            let is_same_size = how == ImageCopy::Blit || texel_size(image) == texel_size(other);
             let fits = |(a, b): (&CopyBox, &CopyBox)| {
                 a.aspect == b.aspect
                     && a.layers.len() == b.layers.len()
                     && (how == ImageCopy::Blit || a.extent == b.extent)
             };
-            let is_fit = one.len() == two.len() && one.iter().zip(&two).all(fits);
+            let is_fit = is_same_size && one.len() == two.len() && one.iter().zip(&two).all(fits);
             let parts = one.into_iter().zip(two).collect();
             is_fit.then_some(LiveCommand::CopyImage { how, src: *from, dst: *to, parts })
         }
@@ -102,6 +103,10 @@ fn copy_between(src: CopySide<'_>, dst: CopySide<'_>, stage: u64) -> Result<Vec<
         _ if how != ImageCopy::Copy => UnsupportedProgram::error("a blit or a resolve of what does not fit"),
         _ => Ok(vec![copy_to_scratch(src), copy_from_scratch(dst)]),
     }
+}
+
+fn texel_size(image: &ImageDesc) -> Option<u32> {
+    crate::plan::formats::desc(image.format).map(|it| it.block_size)
 }
 
 fn copy_with_scratch(side: CopySide<'_>, item: &Access) -> Result<LiveCommand, UnsupportedProgram> {

@@ -1,7 +1,7 @@
 //! The masks of version 1, which have half as many bits.
 //!
-//! What has a name of its own only in version 2 is part of something larger in version 1: a copy is a transfer. A
-//! program that is said so may mean more than it did.
+//! Stages that have a name of their own only in version 2 are part of a larger stage in version 1: a copy is a
+//! transfer. Such a program may order more than the original.
 
 use lavascope_abi::{AccessFlags2 as Bits, PipelineStageFlags2 as Stage};
 use lavascope_sync_ir::{Barrier, Command, Dependency, HostStep, Program, SetEvent, WaitEvents};

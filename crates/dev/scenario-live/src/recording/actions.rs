@@ -93,7 +93,7 @@ impl LiveDevice<'_> {
         Ok(())
     }
 
-    /// A buffer to read from: of the program, or one that nobody writes.
+    /// A buffer to read from: one of the program, or one that is never written.
     fn source_buffer(&self, resource_id: Option<ResourceId>) -> vk::Buffer {
         resource_id.map_or(self.zero_buffer, |it| self.resource(it).buffer())
     }

@@ -17,7 +17,7 @@ pub(crate) struct BarrierLists1 {
     pub(crate) images: Vec<vk::ImageMemoryBarrier>,
 }
 
-/// Those of version 2.
+/// The barriers of version 2.
 #[derive(Default)]
 pub(crate) struct BarrierLists2 {
     memory: Vec<vk::MemoryBarrier2>,
@@ -25,7 +25,7 @@ pub(crate) struct BarrierLists2 {
     images: Vec<vk::ImageMemoryBarrier2>,
 }
 
-/// What a barrier on a resource is about.
+/// The target of a barrier on a resource.
 struct ResourceBarrier<'a> {
     resource: ResourceId,
     region: &'a Region,

@@ -1,11 +1,11 @@
-//! Command buffers, command by command. All that stands for one command of the program is inside of a label with its
-//! place, so that messages tell which one they are about.
+//! Command buffers, command by command. All calls for one command of the program are inside of a label with its
+//! location, so that messages show which command they are about.
 
 use std::ffi::CString;
 
 use lavascope_abi as vk;
 use lavascope_abi::{Ptr, Structure};
-use lavascope_sync_ir::{Barrier, Command, SetEvent, WaitEvents};
+use lavascope_sync_ir::{Barrier, Command, RenderPassId, SetEvent, WaitEvents};
 
 use crate::error::LiveError;
 use crate::objects::calls::{call, check, set_current_label, text_ptr};
@@ -13,11 +13,11 @@ use crate::objects::device::LiveDevice;
 use crate::plan::live_command::{LiveAttachments, LiveCommand};
 use crate::recording::render_pass::SubpassContentsKind;
 
-/// What is around a command.
+/// How the commands of a program are recorded: the Vulkan commands for each, and the open scopes.
 pub(crate) struct RecordingPlan {
     /// For each command buffer, for each command.
     pub(crate) commands: Vec<Vec<Vec<LiveCommand>>>,
-    /// For each command buffer what it goes on with, which another one began.
+    /// For each command buffer the attachments to which another command buffer began to render.
     pub(crate) inherited: Vec<Option<LiveAttachments>>,
 }
 
@@ -32,12 +32,20 @@ impl LiveDevice<'_> {
         let buffer = self.command_buffers[at];
         self.begin(buffer, plan.inherited[at].as_ref(), program.command_buffers[at].is_secondary)?;
         let commands = &program.command_buffers[at].commands;
+        let mut subpass = plan.inherited[at].as_ref().and_then(|it| it.pass);
         for (index, command) in commands.iter().enumerate() {
             let label = command_label(at as u32, index as u32);
             let name = CString::new(label.clone()).unwrap_or_default();
             set_current_label(label);
             let info = vk::DebugUtilsLabelEXT { p_label_name: text_ptr(&name), ..vk::DebugUtilsLabelEXT::zeroed() };
             call!(self.vk, cmd_begin_label(buffer, Ptr::to(&info)));
+            match command {
+                Command::BeginRenderPass { pass, .. } => subpass = Some((*pass, 0)),
+                Command::NextSubpass => subpass = subpass.map(|it| (it.0, it.1 + 1)),
+                Command::EndRenderPass => subpass = None,
+                Command::Barrier(barrier) => self.record_barrier(buffer, barrier, self.flags_of_barrier(subpass)),
+                _ => {}
+            }
             self.record_command(buffer, command, &commands[index + 1..])?;
             for deed in &plan.commands[at][index] {
                 self.record_live_command(buffer, deed)?;
@@ -85,7 +93,7 @@ impl LiveDevice<'_> {
         check("vkBeginCommandBuffer", call!(self.vk, begin_command_buffer(buffer, Ptr::to(&info))))
     }
 
-    /// What is no action.
+    /// A command other than an action.
     fn record_command(
         &self,
         buffer: vk::CommandBuffer,
@@ -93,8 +101,7 @@ impl LiveDevice<'_> {
         following: &[Command],
     ) -> Result<(), LiveError> {
         match command {
-            Command::Action(_) => {}
-            Command::Barrier(barrier) => self.record_barrier(buffer, barrier),
+            Command::Action(_) | Command::Barrier(_) => {}
             Command::SetEvent(SetEvent::Sync1 { event, stages }) => {
                 let stages = vk::PipelineStageFlags(*stages as u32);
                 call!(self.vk, cmd_set_event(buffer, self.events[event.0 as usize], stages));
@@ -129,7 +136,16 @@ impl LiveDevice<'_> {
         Ok(())
     }
 
-    fn record_barrier(&self, buffer: vk::CommandBuffer, barrier: &Barrier) {
+    /// In a subpass a barrier is part of a dependency of the subpass on itself, which is by region, and local to each
+    /// view.
+    fn flags_of_barrier(&self, subpass: Option<(RenderPassId, u32)>) -> vk::DependencyFlags {
+        let Some((pass, subpass)) = subpass else { return vk::DependencyFlags(0) };
+        let own = self.scenario.program.render_passes[pass.0 as usize].subpasses.get(subpass as usize);
+        let view_local = if own.is_some_and(|it| it.view_mask != 0) { vk::DependencyFlags::VIEW_LOCAL.0 } else { 0 };
+        vk::DependencyFlags(vk::DependencyFlags::BY_REGION.0 | view_local)
+    }
+
+    fn record_barrier(&self, buffer: vk::CommandBuffer, barrier: &Barrier, flags: vk::DependencyFlags) {
         match barrier {
             Barrier::Sync1 { src_stages, dst_stages, dependencies } => {
                 let lists = self.barriers_1(dependencies);
@@ -140,7 +156,7 @@ impl LiveDevice<'_> {
                         buffer,
                         vk::PipelineStageFlags(src),
                         vk::PipelineStageFlags(dst),
-                        vk::DependencyFlags(0),
+                        flags,
                         lists.memory.len() as u32,
                         Ptr::to_slice(&lists.memory),
                         lists.buffers.len() as u32,
@@ -152,7 +168,7 @@ impl LiveDevice<'_> {
             }
             Barrier::Sync2 { dependencies } => {
                 let lists = self.barriers_2(dependencies);
-                let info = lists.info();
+                let info = vk::DependencyInfo { dependency_flags: flags, ..lists.info() };
                 call!(self.vk, cmd_pipeline_barrier2(buffer, Ptr::to(&info)));
             }
         }

@@ -3,8 +3,8 @@
 use lavascope_abi as vk;
 use lavascope_abi::{Ptr, Structure};
 use lavascope_sync_ir::{
-    Area, AttachmentKind, AttachmentView, Command, LoadOp, RenderPass, RenderPassId, Rendering, RenderingAttachment,
-    ResourceId, StoreOp, Subpass, SubpassDependency,
+    Area, AttachmentKind, AttachmentView, Command, ImageRegion, LoadOp, RenderPass, RenderPassId, Rendering,
+    RenderingAttachment, ResourceId, StoreOp, Subpass, SubpassDependency,
 };
 
 use crate::error::{LiveError, UnsupportedProgram};
@@ -26,7 +26,7 @@ pub(crate) enum SubpassContentsKind {
 }
 
 impl SubpassContentsKind {
-    /// What stands between a command that begins something and the one that ends it.
+    /// An open scope between a command that begins it and the one that ends it.
     pub(crate) fn of(following: &[Command]) -> SubpassContentsKind {
         let is_end =
             |it: &&Command| !matches!(it, Command::EndRenderPass | Command::EndRendering | Command::NextSubpass);
@@ -62,7 +62,7 @@ impl LiveDevice<'_> {
         for (at, pass) in self.scenario.program.render_passes.iter().enumerate() {
             let views = self.first_attachments(RenderPassId(at as u32));
             let made = self.create_pass(pass, &views)?;
-            // Variations have render passes that nobody named.
+            // Variations have render passes without names.
             if let Some(name) = self.scenario.names.render_passes.get(at) {
                 self.set_name(vk::ObjectType::RENDER_PASS, made.0, name);
             }
@@ -181,11 +181,13 @@ impl LiveDevice<'_> {
         rendering: &Rendering,
         contents: SubpassContentsKind,
     ) -> Result<(), LiveError> {
-        let made = |it: &RenderingAttachment| self.rendering_attachment(it);
+        let made = |it: &RenderingAttachment| self.rendering_attachment(it, self.attachment(&it.view)?);
         let of = |kind: AttachmentKind| rendering.attachments.iter().filter(move |it| it.kind == kind);
         let colors = of(AttachmentKind::Color).map(made).collect::<Result<Vec<_>, _>>()?;
-        let depth = of(AttachmentKind::Depth).next().map(made).transpose()?;
-        let stencil = of(AttachmentKind::Stencil).next().map(made).transpose()?;
+        let (depth, stencil) = (of(AttachmentKind::Depth).next(), of(AttachmentKind::Stencil).next());
+        let views = self.depth_stencil_views([depth.map(|it| &it.view), stencil.map(|it| &it.view)])?;
+        let depth = depth.map(|it| self.rendering_attachment(it, views[0])).transpose()?;
+        let stencil = stencil.map(|it| self.rendering_attachment(it, views[1])).transpose()?;
         if of(AttachmentKind::DepthStencil).next().is_some() {
             return Err(UnsupportedProgram("depth and stencil are two attachments of rendering".to_owned()).into());
         }
@@ -212,10 +214,28 @@ impl LiveDevice<'_> {
         Ok(())
     }
 
-    fn rendering_attachment(&self, item: &RenderingAttachment) -> Result<vk::RenderingAttachmentInfo, LiveError> {
+    /// The views of depth and stencil: one for both if they are the same part of an image.
+    fn depth_stencil_views(&self, both: [Option<&AttachmentView>; 2]) -> Result<[vk::ImageView; 2], LiveError> {
+        if let [Some(depth), Some(stencil)] = both {
+            let aspects = depth.region.aspects | stencil.region.aspects;
+            let [one, two] = [depth, stencil]
+                .map(|it| AttachmentView { region: ImageRegion { aspects, ..it.region.clone() }, ..it.clone() });
+            if one == two {
+                return Ok([self.attachment(&one)?; 2]);
+            }
+        }
+        let view = |it: Option<&AttachmentView>| it.map_or(Ok(vk::ImageView(0)), |it| self.attachment(it));
+        Ok([view(both[0])?, view(both[1])?])
+    }
+
+    fn rendering_attachment(
+        &self,
+        item: &RenderingAttachment,
+        image_view: vk::ImageView,
+    ) -> Result<vk::RenderingAttachmentInfo, LiveError> {
         let general = vk::ImageLayout::GENERAL;
         let mut info = vk::RenderingAttachmentInfo {
-            image_view: self.attachment(&item.view)?,
+            image_view,
             image_layout: general,
             load_op: load_op(item.load),
             store_op: store_op(item.store),
@@ -237,18 +257,19 @@ impl LiveDevice<'_> {
         buffer: vk::CommandBuffer,
         targets: &LiveAttachments,
     ) -> Result<(), LiveError> {
-        let made = |attachment_view: &AttachmentView| -> Result<vk::RenderingAttachmentInfo, LiveError> {
-            Ok(vk::RenderingAttachmentInfo {
-                image_view: self.attachment(attachment_view)?,
-                image_layout: vk::ImageLayout::GENERAL,
-                load_op: vk::AttachmentLoadOp::NONE,
-                store_op: vk::AttachmentStoreOp::NONE,
-                ..vk::RenderingAttachmentInfo::zeroed()
-            })
+        let made = |image_view: vk::ImageView| vk::RenderingAttachmentInfo {
+            image_view,
+            image_layout: vk::ImageLayout::GENERAL,
+            load_op: vk::AttachmentLoadOp::NONE,
+            store_op: vk::AttachmentStoreOp::NONE,
+            ..vk::RenderingAttachmentInfo::zeroed()
         };
-        let colors = targets.colors.iter().map(made).collect::<Result<Vec<_>, _>>()?;
-        let depth = targets.depth.as_ref().map(made).transpose()?;
-        let stencil = targets.stencil.as_ref().map(made).transpose()?;
+        let colors =
+            targets.colors.iter().map(|it| Ok(made(self.attachment(it)?))).collect::<Result<Vec<_>, LiveError>>()?;
+        let [depth_view, stencil_view] =
+            self.depth_stencil_views([targets.depth.as_ref(), targets.stencil.as_ref()])?;
+        let depth = targets.depth.as_ref().map(|_| made(depth_view));
+        let stencil = targets.stencil.as_ref().map(|_| made(stencil_view));
         let views: Vec<AttachmentView> =
             targets.colors.iter().chain(&targets.depth).chain(&targets.stencil).cloned().collect();
         let rate = match &targets.shading_rate {
@@ -353,7 +374,7 @@ impl References {
     ) -> vk::SubpassDescription2 {
         vk::SubpassDescription2 {
             flags: match subpass.inputs.is_empty() {
-                // Whether the order counts is said by each pipeline.
+                // Each pipeline defines whether the order counts.
                 false => vk::SubpassDescriptionFlags::RASTERIZATION_ORDER_ATTACHMENT_COLOR_ACCESS_EXT,
                 true => vk::SubpassDescriptionFlags(0),
             },

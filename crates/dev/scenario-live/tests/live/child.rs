@@ -14,7 +14,7 @@ use crate::scenarios::{LiveVariant, Mode, ScenarioOutcome, ScenarioResult, Scena
 const LAYER: &CStr = c"VK_LAYER_LAVASCOPE_inspect";
 /// Set in a child: the part of the scenarios that it performs, as two numbers.
 const CHILD: &str = "ROUTE_TEST_PART";
-/// Only scenarios with this in their names, for whoever looks into one.
+/// Only scenarios with this in their names, for debugging.
 pub(crate) const ONLY: &str = "ROUTE_TEST_ONLY";
 /// The folder of what the layer says besides.
 const REPORT: &str = "report";
@@ -75,7 +75,7 @@ fn check_reports(folder: &Path) {
         let text = fs::read_to_string(file.expect("the folder is ours").path()).expect("a report is text");
         for line in text.lines() {
             let line: Value = serde_json::from_str(line).expect("a line is JSON");
-            // With so many findings in one process, later ones have no fix; that is said in a note.
+            // With so many findings in one process, later ones have no fix; a note reports that.
             let is_note = line.pointer("/problem/severity").is_some_and(|it| it == "note");
             for kind in ["bug", "problem", "unknown"] {
                 assert!(is_note || line.get(kind).is_none(), "{line}");

@@ -14,8 +14,8 @@ use unsupported::UNSUPPORTED;
 /// The share of scenarios that are performed, in percent, is at least this.
 const PERFORMED_MIN: usize = 94;
 
-/// Performs all scenarios in one way: what is told must be what is expected, and what cannot be performed as it stands
-/// must be known. Other words need not be able to say everything.
+/// Performs all scenarios in one way: the messages must be those that are expected, and the scenarios that cannot be
+/// performed must be listed. Variations need not be able to express every program.
 fn check_all(test: &str, variant: LiveVariant, mode: Mode) {
     let lines = child::run(test, variant, mode);
     let mut reasons: BTreeMap<&str, usize> = BTreeMap::new();
@@ -24,7 +24,7 @@ fn check_all(test: &str, variant: LiveVariant, mode: Mode) {
         let known = UNSUPPORTED.iter().find(|known| scenario_result.name.split(' ').next() == Some(known.0));
         match (&scenario_result.outcome, known) {
             (ScenarioOutcome::AsExpected, None) => expected_count += 1,
-            // Without masks there may be nothing left that could not be said.
+            // Without masks, everything that remains may be expressible.
             (ScenarioOutcome::AsExpected, Some(_)) if variant == LiveVariant::Unsynchronized => expected_count += 1,
             (ScenarioOutcome::AsExpected, Some(_)) => {
                 wrong.push(format!("{}: is performed, and has to leave the list", scenario_result.name))
@@ -53,31 +53,31 @@ fn check_all(test: &str, variant: LiveVariant, mode: Mode) {
 }
 
 #[test]
-fn every_scenario_is_told_inside_of_its_calls() {
-    check_all("every_scenario_is_told_inside_of_its_calls", LiveVariant::Plain, Mode::Inline);
+fn every_scenario_is_reported_inside_of_its_calls() {
+    check_all("every_scenario_is_reported_inside_of_its_calls", LiveVariant::Plain, Mode::Inline);
 }
 
 #[test]
-fn every_scenario_is_told_by_the_thread_of_the_layer() {
-    check_all("every_scenario_is_told_by_the_thread_of_the_layer", LiveVariant::Submit1, Mode::Async);
+fn every_scenario_is_reported_by_the_thread_of_the_layer() {
+    check_all("every_scenario_is_reported_by_the_thread_of_the_layer", LiveVariant::Submit1, Mode::Async);
 }
 
 #[test]
-fn command_buffers_of_several_threads_are_told_the_same() {
-    check_all("command_buffers_of_several_threads_are_told_the_same", LiveVariant::Threads, Mode::Inline);
+fn command_buffers_of_several_threads_are_reported_the_same() {
+    check_all("command_buffers_of_several_threads_are_reported_the_same", LiveVariant::Threads, Mode::Inline);
 }
 
 #[test]
-fn several_threads_are_told_the_same_by_the_thread_of_the_layer() {
-    check_all("several_threads_are_told_the_same_by_the_thread_of_the_layer", LiveVariant::Threads, Mode::Async);
+fn several_threads_are_reported_the_same_by_the_thread_of_the_layer() {
+    check_all("several_threads_are_reported_the_same_by_the_thread_of_the_layer", LiveVariant::Threads, Mode::Async);
 }
 
 #[test]
-fn other_words_are_told_the_same() {
-    check_all("other_words_are_told_the_same", LiveVariant::Variations, Mode::Inline);
+fn other_words_are_reported_the_same() {
+    check_all("other_words_are_reported_the_same", LiveVariant::Variations, Mode::Inline);
 }
 
 #[test]
-fn without_synchronization_everything_is_told() {
-    check_all("without_synchronization_everything_is_told", LiveVariant::Unsynchronized, Mode::Inline);
+fn without_synchronization_everything_is_reported() {
+    check_all("without_synchronization_everything_is_reported", LiveVariant::Unsynchronized, Mode::Inline);
 }

@@ -1,4 +1,4 @@
-//! What a message says, in the words of `program`.
+//! Reads a message into the types of `sync-ir`.
 
 use std::ops::Range;
 
@@ -19,7 +19,7 @@ enum FindingKind {
 /// Adds what a message says; says why it cannot be read.
 pub(crate) fn read_message(
     message: &ReceivedMessage,
-    title: &str,
+    prefix: &str,
     scenario: &Scenario,
     program: &Program,
     steps: &[u64],
@@ -32,7 +32,7 @@ pub(crate) fn read_message(
     let kind = kind(&message.name).ok_or("a message of another kind")?;
     let first = message.text.lines().next().unwrap_or_default();
     let object = resource_name(first).ok_or("a message about no resource")?;
-    let name = object.strip_prefix(title).ok_or("a message about another performance")?;
+    let name = object.strip_prefix(prefix).ok_or("a message about another performance")?;
     if name == SCRATCH_NAME {
         return Ok(());
     }
@@ -60,8 +60,8 @@ pub(crate) fn read_message(
     Ok(())
 }
 
-/// A hazard inside of a command buffer is told by the command that makes it, others by what hands it over: a submission,
-/// a presentation, or what the host does.
+/// The command that makes a hazard inside of a command buffer reports it. Other hazards are reported by the call that
+/// leads to them: a submission, a presentation, or a host operation.
 pub(crate) fn check_call(message: &ReceivedMessage) -> Result<(), String> {
     let access = line(&message.text, "access").unwrap_or_default();
     let expected: &[&str] = match (access.contains(" of VkCommandBuffer#"), access.contains(" submit ")) {
@@ -157,7 +157,7 @@ fn regions(text: &str, object: &str, kind: &ResourceKind) -> Result<Vec<Region>,
     for (at, _) in text.match_indices(&name) {
         let mut reader = RangeParser { rest: &text[at + name.len()..] };
         found.push(reader.region(kind).ok_or_else(|| format!("no part of a resource: {}", reader.rest))?);
-        // Where nothing is explained the name is not said again.
+        // Without an explanation the name is not repeated.
         while let Some(rest) = reader.rest.strip_prefix(", ").filter(|it| it.starts_with(['[', '.'])) {
             reader.rest = rest;
             found.push(reader.region(kind).ok_or_else(|| format!("no part of a resource: {}", reader.rest))?);

@@ -22,8 +22,8 @@ pub(crate) enum LiveVariant {
     Threads,
     /// In all ways that its header names: barriers of both versions, render passes and none, one submission and many.
     Variations,
-    /// Without its barriers, events and dependencies of subpasses: all that they kept apart must be told. What is clean
-    /// as it stands would also be clean if its accesses were never made.
+    /// Without its barriers, events and subpass dependencies, every hazard that they prevented must be reported. A
+    /// scenario that is clean unchanged would also be clean if its accesses were never made.
     Unsynchronized,
 }
 
@@ -43,13 +43,13 @@ impl Mode {
     }
 }
 
-/// What became of a scenario.
+/// The result of a scenario.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum ScenarioOutcome {
     AsExpected,
     /// Why it cannot be performed.
     Unsupported(String),
-    /// How what was told differs.
+    /// The difference between messages and expectations.
     Wrong(String),
 }
 
@@ -79,7 +79,7 @@ fn entries(folder: &Path) -> Vec<std::path::PathBuf> {
     all.map(|it| it.expect("an entry").path()).collect()
 }
 
-/// Whoever performs scenarios, one after the other.
+/// Performs scenarios, one after the other.
 pub(crate) struct ScenarioRunner {
     gpu: LiveGpu,
     variant: LiveVariant,
@@ -126,13 +126,13 @@ impl ScenarioRunner {
     }
 
     fn outcome(&mut self, scenario: &Scenario, variation: Variation) -> ScenarioOutcome {
-        let said = match self.in_called_functions(scenario, variation) {
-            Ok(said) => said,
+        let performable = match self.in_called_functions(scenario, variation) {
+            Ok(performable) => performable,
             Err(why) => return ScenarioOutcome::Unsupported(why.to_owned()),
         };
         self.run_count += 1;
-        let title = format!("{}:", self.run_count);
-        let performed = match self.perform(scenario, &said.program, &title) {
+        let prefix = format!("{}:", self.run_count);
+        let performed = match self.perform(scenario, &performable.program, &prefix) {
             Ok(performed) => performed,
             Err(LiveError::Unsupported(why)) => return ScenarioOutcome::Unsupported(why.0),
             Err(error) => return ScenarioOutcome::Wrong(error.to_string()),
@@ -140,13 +140,14 @@ impl ScenarioRunner {
         let steps: Vec<u64> = performed.step_calls.iter().map(|it| it + self.call_offset).collect();
         let mut found = Findings::default();
         for message in &performed.messages {
-            let read = message_parser::read_message(message, &title, scenario, &said.program, &steps, &mut found);
+            let read =
+                message_parser::read_message(message, &prefix, scenario, &performable.program, &steps, &mut found);
             let in_time = if self.mode == Mode::Inline { message_parser::check_call(message) } else { Ok(()) };
             if let Err(why) = read.and(in_time) {
                 return ScenarioOutcome::Wrong(format!("{why}\n{}\n{}", message.name, message.text));
             }
         }
-        match compare_variation(scenario, &said, &found) {
+        match compare_variation(scenario, &performable, &found) {
             Ok(()) => ScenarioOutcome::AsExpected,
             Err(mismatch) => {
                 let texts: Vec<&str> = performed.messages.iter().map(|it| it.text.as_str()).collect();
@@ -162,14 +163,16 @@ impl ScenarioRunner {
             program = for_queue_submit_1(&program).unwrap_or(program);
         }
         let is_changed = program != variation.program;
-        let said = Variation { program, ..variation };
-        if is_changed && compare_variation(scenario, &said, &lavascope_engine::check_all(&said.program)).is_err() {
+        let performable = Variation { program, ..variation };
+        if is_changed
+            && compare_variation(scenario, &performable, &lavascope_engine::check_all(&performable.program)).is_err()
+        {
             return Err("said with the masks of version 1 it means something else");
         }
-        Ok(said)
+        Ok(performable)
     }
 
-    fn perform(&self, scenario: &Scenario, program: &Program, title: &str) -> Result<LiveRun, LiveError> {
+    fn perform(&self, scenario: &Scenario, program: &Program, prefix: &str) -> Result<LiveRun, LiveError> {
         let can_be_one =
             self.variant == LiveVariant::Submit1 && for_queue_submit_1(program).is_some_and(|it| it == *program);
         let submit = if can_be_one { SubmitApi::One } else { SubmitApi::Two };
@@ -178,7 +181,7 @@ impl ScenarioRunner {
         } else {
             RecordingMode::CallingThread
         };
-        let live_scenario = LiveScenario { program, names: &scenario.names, name_prefix: title };
+        let live_scenario = LiveScenario { program, names: &scenario.names, name_prefix: prefix };
         // The engine has no instances around draws either: it keeps reads of different ones apart.
         let lonely = if self.variant == LiveVariant::Unsynchronized {
             DrawsOutsidePass::LeaveOutside

@@ -8,7 +8,7 @@ const POSSIBLE: &str = "an access that is not certain";
 const STORED: &str = "the store operation of an attachment writes all components";
 const SPARSE: &str = "the sparse blocks of images have 64 KiB";
 
-/// Scenarios that cannot be performed, and what is said about them.
+/// Scenarios that cannot be performed, with the reason.
 pub(crate) const UNSUPPORTED: [(&str, &str); 35] = [
     ("aliasing/component_of_an_alias_unseen", "a barrier is about whole levels"),
     ("aliasing/compatible_images_of_unknown_size", "more memory than the resource has bytes"),

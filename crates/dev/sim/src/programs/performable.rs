@@ -21,6 +21,10 @@ const BYTES_PER_BYTE: u64 = 16;
 const DISPATCH_BYTES: u64 = 12;
 const DRAW_BYTES: u64 = 16;
 
+const UNDEFINED: i32 = 0;
+const GENERAL: i32 = 1;
+const DEPTH_READ_ONLY: i32 = 4;
+
 /// The image that color attachments are resolved to.
 const RESOLVE_TARGET: usize = 1;
 
@@ -58,11 +62,9 @@ pub fn make_valid(program: &Program) -> Program {
             batch.signals.iter_mut().for_each(|it| it.stages = supported(it.stages, flags));
         }
     }
-    for pass in &mut made.render_passes {
-        pass.dependencies.iter_mut().for_each(|it| fit_scope(&mut it.scope, u32::MAX));
-        pass.attachments.iter_mut().for_each(fit_loads);
-    }
     allow_barriers_in_passes(&mut made);
+    made.render_passes.iter_mut().for_each(fit_pass);
+    keep_read_only_depth(&mut made);
     repair_events(&mut made);
     made
 }
@@ -173,8 +175,12 @@ fn fit_action(accesses: &mut Vec<Access>, resources: &[Resource], flags: u32) {
     let (is_draw, has_indices) =
         (accesses.iter().any(is_drawn), accesses.iter().any(|it| it.stage == S::INDEX_INPUT.0));
     accesses.retain(|it| is_possible(it, resources, flags) && !(has_indices && it.stage == S::DRAW_INDIRECT.0));
+    // Parameters without a shader make a draw, which only queues with graphics have.
+    let has_dispatch = accesses.iter().any(|it| it.stage == S::COMPUTE_SHADER.0);
+    let has_draw = flags & QueueFlags::GRAPHICS.0 != 0;
+    accesses.retain(|it| has_dispatch || has_draw || it.stage != S::DRAW_INDIRECT.0);
     for access in accesses.iter_mut() {
-        fit_access(access, is_draw);
+        fit_access(access, resources, is_draw);
     }
     let mut kept: Vec<Access> = Vec::new();
     for access in accesses.drain(..) {
@@ -190,7 +196,7 @@ fn fit_action(accesses: &mut Vec<Access>, resources: &[Resource], flags: u32) {
     *accesses = kept;
 }
 
-fn fit_access(access: &mut Access, is_draw: bool) {
+fn fit_access(access: &mut Access, resources: &[Resource], is_draw: bool) {
     let is_attachment = access.order != RasterOrder::None;
     let is_copy = access.stage == S::COPY.0;
     match &mut access.region {
@@ -201,7 +207,7 @@ fn fit_access(access: &mut Access, is_draw: bool) {
             }
         }
         Region::Image(region) => {
-            if !is_attachment && !is_copy {
+            if !is_attachment && (!is_copy || is_beside_a_level(region, &resources[access.resource.0 as usize])) {
                 region.area = None;
             }
             let is_write_mask = access.access == A::COLOR_ATTACHMENT_WRITE.0;
@@ -210,6 +216,12 @@ fn fit_access(access: &mut Access, is_draw: bool) {
             }
         }
     }
+}
+
+/// Whether nothing of an area is in one of the levels.
+fn is_beside_a_level(region: &ImageRegion, resource: &Resource) -> bool {
+    let (Some(area), ResourceKind::Image(image)) = (region.area, &resource.kind) else { return false };
+    region.mips.clone().any(|mip| (0..3).any(|it| area.offset[it] >= image.extent_of_mip(mip)[it]))
 }
 
 /// Whether something on these queues makes such an access.
@@ -269,8 +281,8 @@ fn fit_barrier_region(region: &mut ImageRegion) {
 fn fit_scope(scope: &mut SyncScope, flags: u32) {
     scope.src_stages = supported(scope.src_stages, flags);
     scope.dst_stages = supported(scope.dst_stages, flags);
-    scope.src_access = accesses_of_stages(scope.src_access, scope.src_stages);
-    scope.dst_access = accesses_of_stages(scope.dst_access, scope.dst_stages);
+    scope.src_access = accesses_of_stages(scope.src_access, scope.src_stages, flags);
+    scope.dst_access = accesses_of_stages(scope.dst_access, scope.dst_stages, flags);
 }
 
 /// The stages that a queue knows.
@@ -279,9 +291,9 @@ fn supported(stages: u64, flags: u32) -> u64 {
     unknown.fold(stages, |left, it| left & !it.stage)
 }
 
-/// The accesses that some of the stages make.
-fn accesses_of_stages(access: u64, stages: u64) -> u64 {
-    let own = single_stages(stages);
+/// The accesses that some of the stages make on a queue.
+fn accesses_of_stages(access: u64, stages: u64, flags: u32) -> u64 {
+    let own = supported(single_stages(stages), flags);
     let is_fit = |bit: u64| {
         let entry = SYNC_ACCESSES.iter().find(|it| it.access == bit);
         entry.is_some_and(|it| it.stages == 0 || it.stages & own != 0)
@@ -299,14 +311,77 @@ fn single_stages(stages: u64) -> u64 {
     groups.fold(stages, |all, it| all | single_stages(it.equivalent))
 }
 
-/// Undefined contents are not loaded.
+fn fit_pass(pass: &mut RenderPass) {
+    pass.dependencies.iter_mut().for_each(|it| fit_scope(&mut it.scope, u32::MAX));
+    pass.attachments.iter_mut().for_each(fit_loads);
+    let views: Vec<u32> = pass.subpasses.iter().map(|it| it.view_mask).collect();
+    // With multiview a dependency of a subpass on itself is local to each view.
+    for dependency in pass.dependencies.iter_mut().filter(|it| it.src == it.dst) {
+        let has_views = dependency.src.and_then(|it| views.get(it as usize)).is_some_and(|it| *it != 0);
+        dependency.view_offset = has_views.then_some(0);
+    }
+    // Where views differ, a subpass may be the first one that uses an attachment in some view, and reads it only.
+    if views.iter().any(|it| Some(it) != views.first()) {
+        let inputs: Vec<u32> = pass.subpasses.iter().flat_map(|it| &it.inputs).map(|it| it.0).collect();
+        for (at, attachment) in pass.attachments.iter_mut().enumerate() {
+            if attachment.load == LoadOp::Clear && inputs.contains(&(at as u32)) {
+                attachment.load = LoadOp::DontCare;
+            }
+        }
+    }
+}
+
+/// Undefined contents are not loaded, and no final layout is undefined.
 fn fit_loads(attachment: &mut Attachment) {
-    const UNDEFINED: i32 = 0;
     for load in [&mut attachment.load, &mut attachment.stencil_load] {
         if attachment.initial_layout == UNDEFINED && *load == LoadOp::Load {
             *load = LoadOp::Clear;
         }
     }
+    if attachment.final_layout == UNDEFINED {
+        (attachment.initial_layout, attachment.final_layout) = (GENERAL, GENERAL);
+    }
+}
+
+/// Where a subpass has depth in a layout for reading, its draws do not write it.
+fn keep_read_only_depth(program: &mut Program) {
+    let mut secondaries: Vec<CommandBufferId> = Vec::new();
+    let Program { command_buffers, render_passes, .. } = program;
+    for buffer in command_buffers.iter_mut() {
+        let mut open: Option<(u32, u32)> = None;
+        for command in &mut buffer.commands {
+            match command {
+                Command::BeginRenderPass { pass, .. } => open = Some((pass.0, 0)),
+                Command::NextSubpass => open = open.map(|it| (it.0, it.1 + 1)),
+                Command::EndRenderPass => open = None,
+                Command::Action(_) | Command::Execute(_) => {
+                    let subpass = open.and_then(|it| render_passes[it.0 as usize].subpasses.get(it.1 as usize));
+                    let is_read_only =
+                        subpass.and_then(|it| it.depth_stencil).is_some_and(|it| it.1 == DEPTH_READ_ONLY);
+                    match command {
+                        Command::Action(accesses) if is_read_only => accesses.retain(|it| !is_depth_write(it)),
+                        Command::Execute(all) if is_read_only => secondaries.extend_from_slice(all),
+                        _ => {}
+                    }
+                }
+                _ => {}
+            }
+        }
+    }
+    for CommandBufferId(at) in secondaries {
+        for command in &mut command_buffers[at as usize].commands {
+            if let Command::Action(accesses) = command {
+                accesses.retain(|it| !is_depth_write(it));
+            }
+        }
+    }
+    for buffer in command_buffers {
+        buffer.commands.retain(|it| !matches!(it, Command::Action(accesses) if accesses.is_empty()));
+    }
+}
+
+fn is_depth_write(access: &Access) -> bool {
+    access.access == A::DEPTH_STENCIL_ATTACHMENT_WRITE.0
 }
 
 /// A barrier in a subpass is part of a dependency of the subpass on itself; one in dynamic rendering is not made.

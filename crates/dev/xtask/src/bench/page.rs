@@ -6,14 +6,14 @@ use super::topics::{BenchTopic, TOPICS};
 const HEAD: &str = "\
 # Performance
 
-`cargo xtask bench --write-docs [NAME]` measures, with the peers in the same run, and writes this page from
-`docs/performance.json`. A row has the machine and the command of its last run.
+`cargo xtask bench --write-docs [NAME]` measures, stores the results in `docs/performance.json`, and writes this page.
+The peers run in the same run. Each row has the machine and the command of its last run.
 
-- Times are CPU time of the measuring thread, the least of 40 batches, unless the row names something else.
-- *limit*: the most that may be measured. With *ratio*, the peer's figure must be at least so many times ours.
-- *measured* and *peer*: *added* stands for what the tool adds to the same program without the tool.
+- Times are CPU times of the measuring thread: the smallest of 40 batches, unless the row names something else.
+- *limit*: the largest allowed figure. A limit as a ratio is the smallest allowed ratio.
+- *measured* and *peer*: *added* means the difference to the same program without the tool.
 - *ratio*: the figure of the peer divided by ours.
-- A figure in bold is over its limit. On a *busy* machine other programs ran at the same time.
+- A figure in bold exceeds its limit. On a *busy* machine other programs ran at the same time.
 ";
 
 const COLUMNS: [&str; 7] = ["what", "limit", "measured", "peer", "ratio", "machine", "command"];
@@ -28,6 +28,9 @@ pub(super) fn render(results: &BenchResults) -> String {
 
 fn topic_text(topic: &BenchTopic, rows: &[ResultRow]) -> String {
     let mut text = format!("\n## {}\n\n{}\n\n", topic.title, topic.text);
+    if rows.is_empty() {
+        return text + &format!("No results yet: run `cargo xtask bench --write-docs {}`.\n", topic.name);
+    }
     text += &format!("| {} |\n| {} |\n", COLUMNS.join(" | "), ["---"; COLUMNS.len()].join(" | "));
     for row in rows {
         text += &format!(

@@ -51,15 +51,15 @@ pub(super) const TOPICS: &[BenchTopic] = &[
     BenchTopic {
         name: "packing",
         title: "Records of calls",
-        text: "Nanoseconds of a call while 100,000 objects live. `pack` is the generated packer of one command, `walk` \
-               packs any command by its tables. With cold objects each call names another object.",
+        text: "Nanoseconds for one call while 100,000 objects exist. `pack` is the generated packer of one command; \
+               `walk` packs any command by its tables. With cold objects, each call names another object.",
         sources: &[BenchSource::binary("pack")],
     },
     BenchTopic {
         name: "overhead",
         title: "Calls through the layer",
-        text: "What the layer adds to a call, through the Vulkan loader. *Off*: nothing is switched on. *Reading*: a \
-               reader gets every record on a thread of the layer.",
+        text: "The cost that the layer adds to a call, through the Vulkan loader. *Off*: no feature is enabled. \
+               *Reading*: a thread of the layer reads every record.",
         sources: &[BenchSource::binary("overhead"), BenchSource::Vkcube],
     },
     BenchTopic {
@@ -76,9 +76,9 @@ pub(super) const TOPICS: &[BenchTopic] = &[
     BenchTopic {
         name: "validation",
         title: "Synchronization validation",
-        text: "What validation adds to a call on the null driver: *inline* on the application's thread, *async* on a \
-               thread of the layer. The peer runs with synchronization validation alone. `tracker` and `validator` read \
-               records, without the layer. `check` reads traces.",
+        text: "The cost that validation adds to a call on the null driver: *inline* on the application's thread, \
+               *async* on a thread of the layer. The peer runs with synchronization validation alone. `tracker` and \
+               `validator` read records, without the layer. `check` reads traces.",
         sources: &[
             BenchSource::compared("validation", BenchPeer::Khronos),
             BenchSource::binary("records"),
@@ -95,37 +95,37 @@ pub(super) const TOPICS: &[BenchTopic] = &[
     BenchTopic {
         name: "gpu",
         title: "Checks in shaders",
-        text: "What the checks add on lavapipe, with one thread and without a shader cache. The peer runs with \
-               GPU-assisted validation alone. A pipeline with 50 and 50 accesses has 50 loads from a storage buffer and \
-               50 from device addresses.",
+        text: "The cost that the checks add on lavapipe, with one thread and without a shader cache. The peer runs \
+               with GPU-assisted validation alone. A pipeline with 50 + 50 accesses has 50 loads from a storage \
+               buffer and 50 from device addresses.",
         sources: &[BenchSource::compared("gpu", BenchPeer::Khronos)],
     },
     BenchTopic {
         name: "spirv",
         title: "SPIR-V",
-        text: "Parsing, reflection and instrumentation of a module. The limits are 20 and 250 ns for a word, and 10 ns \
-               for a byte, whatever the size of the module.",
+        text: "Parsing, reflection and instrumentation of a module. The limits are 20 ns for a parsed word, 250 ns \
+               for a reflected word and 10 ns for an instrumented byte, for modules of every size.",
         sources: &[BenchSource::binary("reflect"), BenchSource::binary("instrument")],
     },
     BenchTopic {
         name: "replay",
         title: "Replay",
-        text: "The sample `recording`: each thread records 1,000,000 commands and submits nothing. Times and memory are \
-               of whole processes. A call on a thread is measured from the open loader to the last call, with reading \
-               and unpacking the trace.",
+        text: "The sample `recording`: each thread records 1,000,000 commands and submits nothing. Times and memory \
+               are of whole processes. The time of a call begins when the loader is open and ends with the last \
+               call; it includes reading and decompressing the trace.",
         sources: &[BenchSource::Replay, BenchSource::binary("handover")],
     },
     BenchTopic {
         name: "drivers",
         title: "Replay on other drivers",
-        text: "Bytes that the device wrote and that differ from those of the capture, over all samples that run on both \
-               drivers. The bytes that differ are pixels on the edges of triangles. The last rows compare pictures.",
+        text: "The number of bytes that the device wrote differently from the capture, over all samples that run on \
+               both drivers. These bytes are pixels on the edges of triangles. The last rows compare pictures.",
         sources: &[],
     },
     BenchTopic {
         name: "runs",
         title: "Long runs, builds and tests",
-        text: "Rows without an entry in the benchmark. [nightly.md](nightly.md) has the last results of random tests.",
+        text: "Measurements outside of the benchmark. [nightly.md](nightly.md) has the last results of random tests.",
         sources: &[],
     },
 ];

@@ -167,7 +167,8 @@ impl VkcubeBench {
             VkcubeRun::Bare | VkcubeRun::BareAgain => Command::new("bash"),
             VkcubeRun::Layer => {
                 let mut command = Command::new(&self.lavascope);
-                command.arg("run").args((self.layer == VkcubeLayer::Counts).then_some("--stats")).args(["--", "bash"]);
+                command.args(["run", "--no-sync"]).args((self.layer == VkcubeLayer::Counts).then_some("--stats"));
+                command.args(["--", "bash"]);
                 command
             }
         };

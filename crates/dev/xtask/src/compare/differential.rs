@@ -16,6 +16,11 @@ pub(crate) fn run_random(root: &Path, programs: u64, seed: u64, no_install: bool
     run(root, &["random", "--programs", &programs.to_string(), "--seed", &seed.to_string()], no_install)
 }
 
+/// Random programs under core validation; a program that is not valid is an error.
+pub(crate) fn run_core(root: &Path, programs: u64, seed: u64, no_install: bool) -> Result<()> {
+    run(root, &["random", "--core", "--programs", &programs.to_string(), "--seed", &seed.to_string()], no_install)
+}
+
 /// The scenarios with this in their names.
 pub(crate) fn run_corpus(root: &Path, filter: &str, no_install: bool) -> Result<()> {
     let folder = root.join(SCENARIOS).display().to_string();
@@ -33,6 +38,6 @@ fn run(root: &Path, arguments: &[&str], no_install: bool) -> Result<()> {
     let mut command = Command::new(built.join("lavascope-differential"));
     let status = command.args(arguments).env("LAVASCOPE_KHRONOS_LIBRARY", khronos).status();
     let status = status.with_context(|| format!("{command:?} cannot be started"))?;
-    ensure!(status.success(), "the two layers disagree: see above");
+    ensure!(status.success(), "the comparison failed: see above");
     Ok(())
 }

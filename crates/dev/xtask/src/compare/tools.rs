@@ -125,7 +125,7 @@ impl ToolEnvironment {
         let mut command = match tool {
             Tool::Ours => {
                 let mut command = self.lavascope(program);
-                command.args(["run", "--sync", "--exit-code", "app", "--json"]).arg(self.log(tool)).arg("--");
+                command.args(["run", "--exit-code", "app", "--json"]).arg(self.log(tool)).arg("--");
                 command.args(&words);
                 command
             }

@@ -58,7 +58,7 @@ impl SoakRun {
         let _ = std::fs::remove_file(&self.pid_file);
         let script = format!("echo $$ > '{}'; exec vkcube --c {frames} >/dev/null", self.pid_file.display());
         let mut command = Command::new(&self.lavascope);
-        command.args(["run", "--sync", "--", "bash", "-c", &script]).env("DISPLAY", &self.screen.display);
+        command.args(["run", "--", "bash", "-c", &script]).env("DISPLAY", &self.screen.display);
         command.env("VK_ICD_FILENAMES", &self.driver).env("VK_DRIVER_FILES", &self.driver);
         command.env_remove("WAYLAND_DISPLAY").stdout(Stdio::null());
         let mut child = command.spawn().with_context(|| format!("{command:?} cannot be started"))?;
@@ -71,7 +71,7 @@ impl SoakRun {
             std::thread::sleep(PAUSE);
         };
         let _ = std::fs::remove_file(&self.pid_file);
-        ensure!(status.success(), "`lavascope run --sync -- vkcube --c {frames}` failed: {status}");
+        ensure!(status.success(), "`lavascope run -- vkcube --c {frames}` failed: {status}");
         Ok(resident)
     }
 

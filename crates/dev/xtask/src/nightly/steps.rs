@@ -138,6 +138,17 @@ pub(super) const STEPS: &[NightlyStep] = &[
         },
     },
     NightlyStep {
+        name: "validity",
+        what: "the programs of `layers`, under the core validation of the newer Khronos layer",
+        unit: "programs",
+        seeds: 20_000,
+        work: StepAction::Command {
+            words: &["xtask", "compare", "--random", "20000", "--core", "--seed", "{seed}"],
+            count: &["{} random programs under core validation"],
+            failed: Some(" rules are broken, {} random programs are not valid"),
+        },
+    },
+    NightlyStep {
         name: "release",
         what: "the tests of whole programs in a release build, in which less is asserted and more is trusted",
         unit: "tests",

@@ -34,7 +34,7 @@ pub(crate) struct AddressBounds {
     preceding: u32,
 }
 
-/// What is found out about an access.
+/// The values that the check of an access computes.
 struct AddressCheck {
     ok: u32,
     details: [Option<u32>; 3],
@@ -180,7 +180,7 @@ impl FunctionRewriter<'_, '_> {
             let less = body.cx.uint_constant((least as u32).wrapping_neg());
             let more = body.emit_result(Op::IAdd, body.cx.ids.uint, &[room.remaining, less]);
             let last = divided(body.cx, &mut body.out, more, stride);
-            // Of more than 4 GiB nobody knows how many: all of them.
+            // The size of more than 4 GiB is unknown: all bytes count.
             let [none, most] = [u32::MAX, u32::MAX - 1].map(|it| body.cx.uint_constant(it));
             let is_huge = body.emit_bool(Op::IEqual, &[room.remaining, none]);
             body.emit_result(Op::Select, body.cx.ids.uint, &[is_huge, most, last])

@@ -1,9 +1,9 @@
-//! Checks of what is behind descriptors: which one of an array, and which bytes of a buffer.
+//! Checks of descriptors: the index into an array of descriptors, and the bytes of a buffer.
 //!
 //! Bytes are counted from the end. An access of `size` bytes at `offset + index * stride` fits if `index < (bound -
-//! offset - size) / stride + 1`. For a buffer that is the same for all invocations, the right side is computed at the
-//! beginning of the function, and no product can wrap around, whatever the index. With several indices, what is left is
-//! divided again after each.
+//! offset - size) / stride + 1`. If the buffer is the same for all invocations, the right side is computed at the
+//! beginning of the function, and no product can wrap around for any index. With several indices, the rest is divided
+//! again after each.
 //!
 //! If the host promises that one element fits, the load uses the smaller of the index and the last one that fits: it
 //! was in bounds if the two are equal.
@@ -211,7 +211,7 @@ impl FunctionRewriter<'_, '_> {
         )
     }
 
-    /// What to do with an access whose check is known, which is remembered where that is new.
+    /// How to guard an access with a known check; a new check is remembered.
     fn guard(
         &mut self,
         pointer: Id,
@@ -245,7 +245,7 @@ impl FunctionRewriter<'_, '_> {
         is_above.then_some(done)
     }
 
-    /// What makes an access the same as another one.
+    /// The properties that make two accesses equal.
     fn key(&mut self, path: &AccessPath) -> Option<AccessKey> {
         let mut values: SmallVec<[u32; 4]> = SmallVec::new();
         let globals = self.cx.module.globals().end;
@@ -395,7 +395,7 @@ impl FunctionRewriter<'_, '_> {
         all
     }
 
-    /// What is bound to a chosen element, and whether there is such an element and something is.
+    /// The size that is bound to a chosen element, and whether the element exists and is written.
     pub(crate) fn state_of(&mut self, path: &AccessPath, chosen: ChosenDescriptor, safe: u32) -> (u32, u32) {
         let uint = self.cx.ids.uint;
         let first = self.binding_word(path.set, path.binding, 1);
@@ -428,7 +428,8 @@ impl FunctionRewriter<'_, '_> {
         path.block_size.filter(|it| most <= *it && !path.indexes_runtime_array).map(|_| most)
     }
 
-    /// Whether an access fits into what is bound to an element that is known, looked up where the function begins.
+    /// Whether an access fits into the buffer of a known element, whose size is loaded at the beginning of the
+    /// function.
     fn fits_known(&mut self, path: &AccessPath, state: u32, least: u64, guard: AccessGuard) -> Fits {
         if path.terms.len() > 1 {
             let (ok, index) = self.fits(path, state, least);
@@ -447,7 +448,7 @@ impl FunctionRewriter<'_, '_> {
         let is_known = self.cx.types.literal(index).is_some();
         let last = (guard == AccessGuard::Select && !is_known).then(|| self.last_fitting(state, least, stride));
         if let Some(last) = last.filter(|_| self.loops.is_empty()) {
-            // The host sees to it that one fits, so what is not cut is in bounds.
+            // The host guarantees that one element fits, so an index that is not clamped is in bounds.
             let number = self.as_uint(index).unwrap_or(index.0);
             let cut = self.cx.glsl(&mut self.out, GlslStd450Op::UMin, &[number, last]);
             let ok = self.emit_bool(Op::IEqual, &[number, cut]);

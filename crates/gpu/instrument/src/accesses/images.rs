@@ -16,7 +16,7 @@ use crate::{Check, CheckDecision, CheckSite, IndexUnit};
 /// An array with no more descriptors is expected to be bound whole.
 const SHORT_ARRAY_MAX: u32 = 32;
 
-/// What is known of the images, samplers and texel pointers of a function.
+/// The images, samplers and texel pointers of a function.
 #[derive(Default)]
 pub(crate) struct ImageFaults {
     /// By value: what must hold before it is used.
@@ -97,7 +97,7 @@ impl FunctionRewriter<'_, '_> {
         (made, Some(fault(ok)))
     }
 
-    /// How many descriptors an array has, if the module says so and they are few.
+    /// The length of an array of descriptors, if the module defines it and it is small.
     fn short_array_length(&self, path: &AccessPath) -> Option<u32> {
         let mut all = 1_u32;
         for array in path.arrays.get(..path.descriptor_depth)? {

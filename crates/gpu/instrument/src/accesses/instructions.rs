@@ -13,7 +13,7 @@ use crate::rewrite::function::{FunctionRewriter, is_atomic};
 use crate::{Check, CheckDecision, CheckSite, IndexUnit, UncheckedReason};
 
 impl FunctionRewriter<'_, '_> {
-    /// Writes an instruction with its checks, or as it is.
+    /// Writes an instruction with its checks, or unchanged.
     pub(crate) fn access(&mut self, instruction: Instruction<'_>, op: Op) {
         let is_used = image_use(op).is_some_and(|it| it.kind != AccessKind::Trace);
         let is_image = is_used || matches!(op, Op::ArrayLength | Op::ImageTexelPointer);
@@ -95,8 +95,8 @@ impl FunctionRewriter<'_, '_> {
         }
     }
 
-    /// Writes an instruction that may be done either way. Where there are loops its result is nothing if it is wrong:
-    /// whatever decides whether a loop ends must not be what another element has. So it is where the device promises it.
+    /// Writes a load with either guard. In a module with loops, the result of a wrong load is zero: the value of
+    /// another element must not decide whether a loop ends. The same holds if the device promises zeros.
     pub(crate) fn selected_load(
         &mut self,
         guarded: GuardedPointer,
@@ -187,7 +187,7 @@ impl FunctionRewriter<'_, '_> {
         }
     }
 
-    /// Writes an instruction where its check says so.
+    /// Writes an instruction with the guard that its check asks for.
     fn emit_under_guard(&mut self, guarded: GuardedPointer, instruction: Instruction<'_>, changes: &[(usize, u32)]) {
         let Some(ok) = guarded.ok else { return self.copy_with(instruction, changes) };
         let result = instruction.result_type().zip(instruction.result()).map(|(ty, id)| (ty.0, id.0));
@@ -247,7 +247,7 @@ impl FunctionRewriter<'_, '_> {
         }
     }
 
-    /// Copies memory if what is read is right, and writes zeros else.
+    /// Copies memory if the read is in bounds, and writes zeros otherwise.
     fn copy_or_clear(
         &mut self,
         instruction: Instruction<'_>,
@@ -260,7 +260,7 @@ impl FunctionRewriter<'_, '_> {
         let is_wrong = self.emit_result(Op::LogicalNot, self.cx.ids.boolean, &[ok]);
         let Some(is_cleared) = self.emit_and(to.ok, Some(is_wrong)) else { return };
         let mut operands: SmallVec<[u32; 4]> = SmallVec::from_slice(&[to.pointer, self.cx.null(ty)]);
-        // Of how the copy accesses memory only the alignment is needed, which comes first.
+        // Of the memory operands only the alignment is needed, which comes first.
         if let [access, alignment, ..] = *instruction.words_from(3)
             && access & ALIGNED != 0
         {
@@ -269,7 +269,7 @@ impl FunctionRewriter<'_, '_> {
         self.emit_guarded(is_cleared, None, |body, _| emit(&mut body.out, Op::Store, &operands));
     }
 
-    /// The length of what is bound to a descriptor: only the descriptor can be wrong.
+    /// The length of a runtime array: only the descriptor can be wrong.
     fn array_length(&mut self, instruction: Instruction<'_>) {
         let Some(path) = self.cx.paths.path(&self.cx.types, instruction.id(3)) else { return self.copy(instruction) };
         if path.element.is_some() {
@@ -325,7 +325,7 @@ impl FunctionRewriter<'_, '_> {
         self.emit_under_guard(guarded, instruction, &[]);
     }
 
-    /// What a pointer leads to; what is not to be checked counts as the invocation's own.
+    /// The object that a pointer leads to. An object that needs no check counts as the invocation's own.
     fn checked_base(&self, pointer: Id) -> PointerBase {
         let checks = self.cx.options.checks;
         match self.cx.paths.base(&self.cx.types, pointer) {

@@ -1,4 +1,4 @@
-//! Accesses of shaders: buffers, addresses, images, and what is touched.
+//! Accesses of shaders: buffers, addresses, images, and the recording of touches.
 //!
 //! | module | |
 //! | --- | --- |
@@ -9,8 +9,8 @@
 //! | `images` | images, samplers, texels |
 //! | `touches` | code that records what is touched |
 //!
-//! Instructions that are not known are copied as they are. So are cooperative matrices and `OpCopyMemorySized`, whose
-//! sites are listed as [`crate::CheckDecision::Unchecked`].
+//! Unknown instructions are copied. So are cooperative matrices and `OpCopyMemorySized`, whose sites are listed as
+//! [`crate::CheckDecision::Unchecked`].
 
 pub(crate) mod addresses;
 pub(crate) mod buffers;

@@ -1,9 +1,8 @@
 //! Pointers to buffers that come out of phis, selections and parameters: each gets a number beside it.
 //!
-//! The number is how many bytes *remain* from where the pointer leads to the end of what is bound. It takes the same
-//! way as the pointer: a phi beside the phi, one more parameter for a parameter, a private variable beside a variable
-//! that holds a pointer, and one for what a function returns. An access through such a pointer is always branched
-//! around if it does not fit.
+//! The number is how many bytes *remain* from the pointer to the end of the buffer. It follows the pointer: a phi
+//! beside the phi, one more parameter for a parameter, a private variable beside a variable that holds a pointer, and
+//! one for the result of a function. An access through such a pointer is always branched around if it does not fit.
 //!
 //! If a pointer moves backward, the beginning of the buffer is not checked. A pointer that is loaded as a part of a
 //! larger value counts as in bounds. One whose origin is not known is listed as unchecked.
@@ -117,7 +116,7 @@ impl FunctionRewriter<'_, '_> {
         }
     }
 
-    /// What a call gives beside its arguments.
+    /// The remaining bytes that a call passes beside its arguments.
     pub(crate) fn remaining_of_arguments(&mut self, instruction: Instruction<'_>) -> SmallVec<[u32; 4]> {
         let Some(places) = self.cx.parameters_with_remaining.get(&instruction.id(3)).cloned() else {
             return SmallVec::new();
@@ -125,7 +124,8 @@ impl FunctionRewriter<'_, '_> {
         places.iter().map(|place| self.remaining_of(instruction.id(4 + place))).collect()
     }
 
-    /// An instruction that makes a pointer: its room is made behind it, if somebody asks for it.
+    /// An instruction that makes a pointer: the code for its remaining bytes is added behind it, if an access needs
+    /// them.
     pub(crate) fn emit_remaining(&mut self, instruction: Instruction<'_>, op: Op) {
         if !self.cx.options.checks.descriptors || !is_buffer_pointer(&self.cx.types, instruction.id(1)) {
             return;
@@ -219,7 +219,7 @@ impl FunctionRewriter<'_, '_> {
         self.compute_remaining(pointer).unwrap_or_else(|| self.cx.uint_constant(u32::MAX))
     }
 
-    /// What is bound, less the bytes before where a pointer leads.
+    /// The size of the buffer, less the bytes before the pointer.
     fn compute_remaining(&mut self, pointer: Id) -> Option<u32> {
         if let Some(path) = self.cx.paths.path(&self.cx.types, pointer) {
             let element = path.element?;
@@ -232,7 +232,7 @@ impl FunctionRewriter<'_, '_> {
         self.remaining_behind_path(room, &path)
     }
 
-    /// What is left of some bytes behind the offset and the indices of a path.
+    /// The remaining bytes behind the offset and the indices of a path.
     fn remaining_behind_path(&mut self, bytes: u32, path: &AccessPath) -> Option<u32> {
         let (uint, zero) = (self.cx.ids.uint, self.cx.uint_constant(0));
         let mut left = bytes;

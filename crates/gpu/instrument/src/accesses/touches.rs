@@ -1,4 +1,4 @@
-//! Code that keeps what is touched: a call for each access, and the functions that are called.
+//! Code that records touches: a call for each access, and the functions that are called.
 //!
 //! A call splits no block. Where an access is guarded, the call gets the place of no site unless the access happens.
 
@@ -16,7 +16,7 @@ use crate::rewrite::context::{Context, emit, spec_constant};
 use crate::rewrite::function::FunctionRewriter;
 use crate::{ModuleTouches, RootLocation, TOUCH_HEAD, TOUCH_SLOT, TouchKind, TouchSite};
 
-/// What an access does.
+/// Whether an access reads, writes, or is atomic.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct TouchMode {
     reads: bool,
@@ -45,7 +45,7 @@ pub(crate) struct LoadedDescriptor {
     texel: Option<u32>,
 }
 
-/// What is kept while a module is written.
+/// State while a module is written.
 pub(crate) struct TouchBuilder {
     made: ModuleTouches,
     untracked_bindings: FxHashSet<(u32, u32)>,
@@ -63,11 +63,11 @@ const WORDS: usize = 1;
 const ELEMENT: usize = 2;
 const ADDRESS: usize = 3;
 
-/// Addresses that come from more places share their words with those of which nobody knows where they come from.
+/// Addresses beyond this number of origins share their words with addresses of unknown origin.
 const ORIGINS_MAX: usize = 15;
 
 impl Context<'_> {
-    /// From now on it is kept what is touched, where the root can say where.
+    /// Enables the recording of touches, if the root can lead to the area.
     pub(crate) fn enable_touches(&mut self) {
         let can = matches!(self.options.root, RootLocation::PushConstant { .. }) && self.options.checks.descriptors;
         if self.options.touches && can {
@@ -219,7 +219,8 @@ impl FunctionRewriter<'_, '_> {
         }
     }
 
-    /// How much is kept of an access to a buffer: only numbers and vectors have no bytes between their bytes.
+    /// The precision with which an access to a buffer is recorded: only numbers and vectors have no gaps between their
+    /// bytes.
     fn touch_kind(&self, pointer: Id, path: &AccessPath, size: u32) -> TouchKind {
         let types = &self.cx.types;
         let pointee = types.pointer_value(pointer).map(|it| it.1);
@@ -266,7 +267,7 @@ impl FunctionRewriter<'_, '_> {
     /// Whether what stands here is executed by every invocation.
     fn is_unconditional(&self) -> bool {
         let function = self.cx.module.functions().get(self.function);
-        // Of several entry points one runs, and nobody knows which.
+        // One of several entry points runs, and the module cannot know which.
         let is_only = self.cx.module.entries().len() == 1;
         is_only
             && self.is_entry
@@ -421,7 +422,7 @@ impl FunctionRewriter<'_, '_> {
             let instruction = module.definition(pointer)?;
             match instruction.op()? {
                 Op::AccessChain | Op::InBoundsAccessChain => {
-                    // Whatever an index is at run time, it is the same place.
+                    // The same place for every value of the index.
                     let index = |it: &u32| self.cx.types.literal(Id(*it)).map_or(u32::MAX, |it| it as u32);
                     load_path.extend(instruction.words_from(4).iter().rev().map(index));
                     pointer = instruction.id(3);
@@ -440,7 +441,7 @@ impl FunctionRewriter<'_, '_> {
         self.cx.mark_untracked(None);
     }
 
-    /// An instruction that is copied: if it has to do with descriptors, nobody knows what.
+    /// An instruction that is copied: its use of descriptors is unknown.
     pub(crate) fn touch_unknown(&mut self, instruction: Instruction<'_>) {
         let makes_pointer = matches!(
             instruction.op(),
@@ -488,7 +489,7 @@ const ADDRESS_MOVES: [Op; 8] = [
     Op::PtrNotEqual,
     Op::PtrDiff,
 ];
-/// Types from here on came with extensions: nothing is known of what is behind them.
+/// Types from here on came with extensions: the size of their objects is unknown.
 const FIRST_NEW: u32 = 4096;
 /// Where the memory of descriptors is.
 const DESCRIPTOR_CLASSES: [StorageClass; 4] =
@@ -542,8 +543,8 @@ fn with_area(
     });
 }
 
-/// Where the words of the stage begin: what the constant says, or what is in its slot. One of the two is left when the
-/// constant is known.
+/// Where the words of the stage begin: the value of the constant, or the contents of its slot. One of the two is left
+/// when the constant is known.
 fn stage_offset(cx: &mut Context<'_>, code: &mut Vec<u32>, area: u32, base: u32) -> u32 {
     let (uint, boolean) = (cx.ids.uint, cx.ids.boolean);
     let [slots, first] = [TOUCH_HEAD - 1, TOUCH_SLOT].map(|it| cx.uint_constant(it));

@@ -30,7 +30,7 @@ impl Deref for AccessPath {
     }
 }
 
-/// What pointers with the same constants among their indices have in common.
+/// The properties that pointers with the same constant indices share.
 #[derive(Debug)]
 pub(crate) struct PathShape {
     /// Shapes are numbered in the order in which they were met.
@@ -50,11 +50,11 @@ pub(crate) struct PathShape {
     pub(crate) offset: u64,
     /// The indices that are not known, and their strides.
     pub(crate) terms: SmallVec<[IndexTerm; 2]>,
-    /// Bytes from the first one that the pointer leads to up to the last; nothing for what is no memory.
+    /// Bytes from the first one that the pointer leads to up to the last; none if it does not point to memory.
     pub(crate) size: Option<u64>,
     /// Whether one of the terms, or a constant, is an index into a runtime array.
     pub(crate) indexes_runtime_array: bool,
-    /// The end of the descriptor's block without what is open.
+    /// The end of the descriptor's block without its runtime array.
     pub(crate) block_size: Option<u64>,
 }
 
@@ -65,7 +65,7 @@ pub(crate) struct IndexTerm {
     pub(crate) stride: u64,
 }
 
-/// What a pointer is based on.
+/// The base of a pointer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum PointerBase {
     /// A variable that a descriptor is bound to.
@@ -96,7 +96,7 @@ impl<'a> AccessPaths<'a> {
         AccessPaths { module, last: None, shapes: RefCell::default(), parameters: same_arguments(module) }
     }
 
-    /// What a pointer is based on. `types` knows its class.
+    /// The base of a pointer. `types` has its class.
     pub(crate) fn base(&self, types: &Types<'_>, pointer: Id) -> PointerBase {
         let Some((class, _)) = types.pointer_value(pointer) else { return PointerBase::Untracked };
         match class {
@@ -207,7 +207,7 @@ impl<'a> AccessPaths<'a> {
         Some(self.with(types, shape, indices))
     }
 
-    /// What indices from a root on have in common with others of the same constants.
+    /// The properties that chains of indices with the same constants share.
     fn shape(&self, root: Id, indices: &[Id], make: impl FnOnce() -> Option<PathShape>) -> Option<Rc<PathShape>> {
         let globals = self.module.globals().end;
         let constant = |it: &Id| self.module.definition_index(*it).filter(|it| it.0 < globals).map_or(0, |_| it.0);
@@ -340,7 +340,8 @@ fn lay_out(types: &Types<'_>, path: &mut PathShape, indices: &[Id], block: Id) -
             IndexStep::Component(number) => (number, component_stride.unwrap_or(types.size(number, matrix)?)),
             IndexStep::None => return None,
         };
-        // A constant index into what is open is checked as if it were none: only the device knows how much is bound.
+        // A constant index into a runtime array is checked like a variable one: only the device knows how much is
+        // bound.
         match known.filter(|it| *it == 0 || types.array(container).is_none_or(|it| it.1.is_some())) {
             Some(known) => path.offset = path.offset.checked_add(known.checked_mul(stride)?)?,
             None => path.terms.push(IndexTerm { position: place, stride }),

@@ -15,7 +15,7 @@ use crate::analysis::types::Types;
 use crate::rewrite::context::{Context, emit_value};
 use crate::rewrite::function::FunctionRewriter;
 
-/// In a function with more of them, all stay as they are: each is looked at as a whole.
+/// In a function with more loops, all stay unchanged: each is analyzed as a whole.
 const LOOPS_MAX: usize = 256;
 /// Deeper expressions are not made again.
 const DEPTH_MAX: u32 = 4;
@@ -24,7 +24,7 @@ const DEPTH_MAX: u32 = 4;
 pub(crate) struct CountedLoop {
     /// The block before it, as all blocks a place in the module's.
     pub(crate) preheader: usize,
-    /// What runs when the condition holds.
+    /// The branch target for a true condition.
     body: usize,
     /// The block that goes back to the head.
     latch: usize,
@@ -168,7 +168,7 @@ impl CountedLoop {
 }
 
 impl LoopCondition {
-    /// What a comparison says, and which value it compares.
+    /// The meaning of a comparison, and the value that it compares.
     fn parse(instruction: Instruction<'_>) -> Option<(LoopCondition, Id)> {
         let (op, is_turned, is_inclusive) = match instruction.op()? {
             Op::ULessThan => (Op::ULessThan, false, false),
@@ -253,7 +253,7 @@ fn is_whole(module: &Module, function: &Function, variable: Id) -> bool {
     })
 }
 
-/// What an index is, in a loop: the counter, and maybe something that the loop does not change.
+/// The form of an index in a loop: the counter, and optionally a value that is constant in the loop.
 struct CountedIndex {
     counted_loop: usize,
     added: Option<Id>,
@@ -393,7 +393,7 @@ impl FunctionRewriter<'_, '_> {
         self.reload_before_loop(code, counting, instruction)
     }
 
-    /// A load that may be done again before the loop: of memory that nobody writes in it.
+    /// A load that may be repeated before the loop: of memory that is not written in it.
     fn reload_before_loop(
         &mut self,
         code: &mut Vec<u32>,

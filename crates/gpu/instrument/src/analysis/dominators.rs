@@ -8,7 +8,7 @@ pub(crate) struct Dominators {
     /// Its blocks, as places in the module's.
     first: usize,
     count: usize,
-    /// By block: the nearest one that is on every way to it; itself for the first one and for what is never reached.
+    /// By block: the nearest block on every path to it; itself for the first one and for unreachable blocks.
     immediate_dominators: Option<Vec<u32>>,
 }
 
@@ -85,7 +85,7 @@ fn common_dominator(above: &[u32], rank: &[u32], mut left: u32, mut right: u32) 
     left
 }
 
-/// Each block after those that lead to it, back edges aside.
+/// Each block after its predecessors, back edges aside.
 fn reverse_postorder(next: &[Vec<u32>]) -> Vec<u32> {
     let mut seen = vec![false; next.len()];
     let mut order = Vec::with_capacity(next.len());
@@ -112,7 +112,7 @@ fn reverse_postorder(next: &[Vec<u32>]) -> Vec<u32> {
     order
 }
 
-/// Where a block may go on: as `block`, places among the blocks of its function.
+/// The successors of a block, as indices of blocks of its function.
 pub(crate) fn successors(module: &Module, first: usize, count: usize, block: usize) -> Vec<u32> {
     let end = module.instruction(module.blocks()[first + block].terminator());
     let labels: Vec<u32> = match end.op() {

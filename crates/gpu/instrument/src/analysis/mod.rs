@@ -1,4 +1,4 @@
-//! What is known of a module before it runs: types, dominators, values, loops.
+//! Static analysis of a module: types, dominators, values, loops.
 //!
 //! | module | proves |
 //! | --- | --- |

@@ -43,11 +43,11 @@ pub(crate) struct MatrixLayout {
     pub(crate) is_row_major: bool,
 }
 
-/// What an index into a type does.
+/// The effect of an index into a type.
 pub(crate) enum IndexStep {
     /// A member of a structure, by a constant.
     Member(Rc<StructLayout>),
-    /// An element so many bytes behind the one before it.
+    /// Elements at a distance of this many bytes.
     Element {
         of: Id,
         stride: u64,
@@ -142,7 +142,7 @@ impl<'a> Types<'a> {
         Some(made)
     }
 
-    /// What one more index into a type does.
+    /// The effect of one more index into a type.
     pub(crate) fn index_step(&self, ty: Id) -> IndexStep {
         let Some(other) = self.module.definition(ty) else { return IndexStep::None };
         match other.op() {
@@ -208,7 +208,7 @@ impl<'a> Types<'a> {
         is_null.then_some(0)
     }
 
-    /// What a specialization constant is unless it is set: sizes of whole arrays are known no better.
+    /// The default value of a specialization constant: sizes of whole arrays use it.
     fn default_length(&self, id: Id) -> Option<u64> {
         self.module.definition(id).filter(|it| it.is(Op::SpecConstant)).map(|it| u64::from(it.word(3)))
     }

@@ -1,4 +1,4 @@
-//! What is known of a number before the shader runs: an upper bound of it, read as unsigned.
+//! Upper bounds of numbers, read as unsigned.
 
 use lavascope_spirv::{Id, Module};
 use spirv::{BuiltIn, Decoration, ExecutionMode, GlslStd450Op, Op};
@@ -105,7 +105,7 @@ fn fitting(number: u64, most: u64) -> Option<u64> {
     Some(number).filter(|it| *it <= most)
 }
 
-/// Of all entry points, the largest in each direction. Nothing where it may be specialized.
+/// The largest size of all entry points in each direction. None if it may be specialized.
 fn group_size(module: &Module, types: &Types<'_>) -> Option<[u64; 3]> {
     let mut found: Option<[u64; 3]> = None;
     let mut take = |size: [u64; 3]| {

@@ -1,4 +1,4 @@
-//! Which values of a function are surely equal, so that what was checked once is not checked again.
+//! Which values of a function are certainly equal, so that a check is not repeated.
 //!
 //! Compilers that do not optimize load the same variable again and again. A load of a local variable equals the last
 //! one of its block, if nothing was stored in between; inputs and push constants never change.
@@ -14,10 +14,10 @@ use crate::rewrite::context::Context;
 pub(crate) struct ValueNumbering {
     /// By value: an earlier one that it equals, or zero.
     equal: Vec<u32>,
-    /// The first values of their kind, by hash; zero is a free place. The instructions themselves are what is compared.
+    /// The first values of their kind, by hash; zero is a free slot. The instructions themselves are compared.
     firsts: Vec<u32>,
     count: usize,
-    /// What local variables hold, in this block.
+    /// The values of local variables in this block.
     locals: FxHashMap<u32, u32>,
 }
 
@@ -27,7 +27,7 @@ impl ValueNumbering {
         ValueNumbering { equal, ..ValueNumbering::default() }
     }
 
-    /// Gives back what was learned of values; those of another function are others.
+    /// Forgets the numbers of values; those of another function differ.
     pub(crate) fn into_equal(self) -> Vec<u32> {
         self.equal
     }

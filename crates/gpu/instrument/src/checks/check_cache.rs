@@ -1,11 +1,11 @@
-//! What was checked already, and in which block.
+//! Checks that were made, and in which block.
 
 use std::num::NonZeroU32;
 
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 
-/// What makes an access the same as another one: its shape, and the value of its index, or the number of several.
+/// The identity of an access: its shape, and the value of its index, or the number of several.
 pub(crate) type AccessKey = (u32, u32);
 
 /// Numbers of several values are no ids.
@@ -34,7 +34,7 @@ pub(crate) struct AddressKey {
 /// A value that is computed once from the bytes around an address and used again; its fields are ids and constants.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) enum DerivedValue {
-    /// Whether so many bytes follow.
+    /// Whether this many bytes follow.
     HasBytes {
         remaining: u32,
         least: u64,
@@ -82,7 +82,7 @@ pub(crate) struct CheckCache {
     pub(crate) buffers: FxHashMap<AccessKey, CachedCheck>,
     /// Several values, numbered.
     value_lists: FxHashMap<SmallVec<[u32; 4]>, u32>,
-    /// By base pointer: what is known of its place in a buffer.
+    /// By base pointer: its known place in a buffer.
     pub(crate) address_bounds: FxHashMap<u32, (usize, crate::accesses::addresses::AddressBounds)>,
     /// Values computed from the bytes of a buffer.
     pub(crate) derived_values: FxHashMap<DerivedValue, (usize, u32)>,

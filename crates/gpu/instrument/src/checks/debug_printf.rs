@@ -1,4 +1,4 @@
-//! What shaders print with `debugPrintfEXT`: written as records of their own, and read again as text.
+//! Prints of shaders with `debugPrintfEXT`: written as records of their own, and decoded to text.
 
 use lavascope_spirv::{Id, Instruction};
 use smallvec::SmallVec;
@@ -83,7 +83,7 @@ impl FunctionRewriter<'_, '_> {
         self.cx.options.prints && instruction.word(4) == Printing::DebugPrintf as u32 && is_set(instruction.id(3))
     }
 
-    /// Writes what is printed into the records, if it fits.
+    /// Writes a print into the records, if it fits.
     pub(crate) fn print(&mut self, item: Instruction<'_>) {
         self.copy(item);
         let mut words: SmallVec<[u32; 8]> = SmallVec::new();

@@ -1,8 +1,8 @@
-//! What an invocation remembers of its faults: the first one with its details, and one bit for each site.
+//! The faults of an invocation: the first one with its details, and one bit for each site.
 //!
 //! The checks of a block are gathered, and their results are merged at the end of the block, from the last check to the
-//! first. A function with one block keeps everything in values. Otherwise private variables carry it from block to
-//! block. While nothing fails the details may be anything, and nobody reads them.
+//! first. A function with one block keeps everything in values. Otherwise private variables carry the state from block
+//! to block. As long as nothing fails, the details may have any value, and are not read.
 //!
 //! Bits of sites are added up. Checks in a row with the same index select it once. Every exit of the entry point
 //! flushes the state: return, kill, terminate, demote, emit of mesh tasks, and the ends of ray tracing stages. The
@@ -21,13 +21,13 @@ use crate::rewrite::context::{Context, FaultVariables, emit};
 use crate::rewrite::function::{FunctionRewriter, Hoisted};
 use crate::{CheckDecision, CheckSite};
 
-/// Up to so many sites of a block are named one by one.
+/// Up to this many sites of a block are named one by one.
 const FEW: usize = 3;
-/// From so many checks on a zero is loaded.
+/// With at least this many checks, a zero is loaded.
 const MANY: usize = 16;
 
-/// What is told of a fault: the index, and two words that depend on the kind of check. What a record does not need may
-/// be left out.
+/// The details of a fault: the index, and two words that depend on the kind of check. Details that a record does not
+/// need may be absent.
 pub(crate) type Details = [Option<u32>; 3];
 
 /// A check of this block.
@@ -38,7 +38,7 @@ pub(crate) struct Pending {
     details: Details,
 }
 
-/// What the checks of a block found, as values.
+/// The merged results of the checks of a block, as values.
 struct BlockFaults {
     /// The number of the first site plus one, or zero.
     first: u32,
@@ -103,7 +103,7 @@ impl FunctionRewriter<'_, '_> {
         self.is_fault_state_clear = is_fresh;
     }
 
-    /// Puts what was found so far into the variables.
+    /// Stores the results so far in the variables.
     pub(crate) fn spill(&mut self) {
         if self.pending.is_empty() {
             return;
@@ -144,7 +144,7 @@ impl FunctionRewriter<'_, '_> {
         emit(&mut self.out, Op::Store, &[first, number]);
     }
 
-    /// Says what the invocation remembers. Where it goes on, it forgets it.
+    /// Reports the faults of the invocation. If the invocation continues, clears them.
     pub(crate) fn flush(&mut self, goes_on: bool) {
         let void = self.cx.ids.void;
         if !self.is_fault_state_clear || !self.can_split {
@@ -233,7 +233,7 @@ impl FunctionRewriter<'_, '_> {
             value = Some(match value {
                 Some((later, false)) if later == own => (own, false),
                 Some((later, _)) => {
-                    // Several that tell the same: all of them are fine where no bit came.
+                    // Several checks with the same details: all of them passed if no bit is set.
                     let is_fine = if run.len() == 1 {
                         run[0].ok
                     } else {

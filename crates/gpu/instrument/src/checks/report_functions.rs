@@ -1,6 +1,7 @@
-//! The functions that are added to a module: writing a record, flushing what was remembered, finding an address.
+//! The functions that are added to a module: writing a record, flushing the faults of an invocation, finding an
+//! address.
 //!
-//! A record is written once per site; whoever comes later only counts. Records are complete or not there at all.
+//! A record is written once per site; further invocations only count. A record is written completely or not at all.
 
 use lavascope_spirv::{Id, Section};
 use spirv::{Decoration, GlslStd450Op, Op};
@@ -102,7 +103,7 @@ struct Kinds {
     descriptor: bool,
     address: bool,
     texel: bool,
-    /// Of a buffer that is known, and of one that is not.
+    /// For a known buffer, and for an unknown one.
     known_buffer: bool,
     other_buffer: bool,
 }
@@ -124,7 +125,7 @@ impl Kinds {
     }
 }
 
-/// What a record says of a fault.
+/// The words of a record about a fault.
 struct FaultWords {
     error: u32,
     /// How many words of its own the error has.
@@ -157,7 +158,7 @@ fn report(cx: &mut Context<'_>, stages: &InvocationSource) -> Vec<u32> {
     end_function(cx, code, None)
 }
 
-/// What is wrong, of the kinds that there are: one after the other takes the place of those before.
+/// The error code: a chain of selections over the kinds of checks.
 fn fault(cx: &mut Context<'_>, code: &mut Vec<u32>, cell: SiteInfo, kind: u32, details: [u32; 3]) -> FaultWords {
     let kinds = Kinds::new(cx);
     let [index, x, _] = details;
@@ -298,7 +299,7 @@ fn buffer_fault(
     FaultWords { error, count: error, words: [descriptor, index, range] }
 }
 
-/// What is bound to a descriptor that is known, looked up once more.
+/// The size that is bound to a known descriptor, loaded once more.
 fn reload_state(cx: &mut Context<'_>, code: &mut Vec<u32>, [_, set, place, element]: SiteInfo) -> u32 {
     let uint = cx.ids.uint;
     let table = cx.table(code, ShaderTable::Descriptors);
@@ -309,7 +310,7 @@ fn reload_state(cx: &mut Context<'_>, code: &mut Vec<u32>, [_, set, place, eleme
     cx.load_word(code, table, place)
 }
 
-/// What the host put into the cell of a site.
+/// The contents of the cell of a site, which the host sets.
 type SiteInfo = [u32; 4];
 
 /// Counts in the cell of a site, and gives the count before.
@@ -337,7 +338,7 @@ fn write_record(cx: &mut Context<'_>, code: &mut Vec<u32>, stages: &InvocationSo
         let mask = cx.uint_constant(0x0fff_ffff);
         let instruction = cx.emit_result(code, Op::BitwiseAnd, uint, &[info, mask]);
         let [a, b, c] = fault.words;
-        // Details from the last to the first: those that the record has no words for are written over.
+        // Details from the last to the first: the record has no words for some of them, which are overwritten.
         for (place, word) in [(11, c), (10, b)] {
             let place = cx.uint_constant(place);
             let place = cx.glsl(code, GlslStd450Op::UMin, &[place, size]);
@@ -378,8 +379,8 @@ struct ReservedRecord {
     fits: u32,
 }
 
-/// Asks for room of a record's size. Shaders go on counting when the buffer is full: what they print can be so much that
-/// the sum wraps around, but not `few` records, one for each site.
+/// Reserves space for a record. Shaders continue to count when the buffer is full: prints may be so many that the sum
+/// wraps around, but not `few` records, one for each site.
 fn reserve_record(cx: &mut Context<'_>, code: &mut Vec<u32>, size: u32, few: bool) -> ReservedRecord {
     let (uint, boolean, scope) = (cx.ids.uint, cx.ids.boolean, cx.ids.scope);
     let zero = cx.uint_constant(0);
@@ -397,7 +398,7 @@ fn reserve_record(cx: &mut Context<'_>, code: &mut Vec<u32>, size: u32, few: boo
     ReservedRecord { output, at, fits: cx.emit_result(code, Op::LogicalAnd, boolean, &[is_large, is_low]) }
 }
 
-/// Says what an invocation remembered, and forgets it if it goes on.
+/// Reports the faults of an invocation, and clears them if it continues.
 fn flush(cx: &mut Context<'_>) -> Vec<u32> {
     let mut code = Vec::new();
     let code = &mut code;

@@ -1,4 +1,4 @@
-//! What was found in a module: each access that could go wrong, and what was done about it.
+//! The sites of a module: each access that may be wrong, and how it is checked.
 
 use lavascope_spirv::InstructionIndex;
 
@@ -19,23 +19,23 @@ pub struct CheckSite {
     pub index_unit: IndexUnit,
 }
 
-/// What is checked.
+/// The kinds of checks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Check {
-    /// That the index into an array of descriptors is in bounds, and that the descriptor was written.
+    /// The index into an array of descriptors is in bounds, and the descriptor was written.
     Descriptor = 0,
-    /// That bytes at an address belong to a buffer.
+    /// The bytes at an address belong to a buffer.
     Address = 2,
-    /// That bytes are inside of what is bound.
+    /// The bytes are inside of the bound range.
     Buffer = 3,
-    /// That a texel is inside of a texel buffer.
+    /// The texel is inside of the texel buffer.
     Texel = 4,
 }
 
-/// What was done about a site.
+/// The decision about a site.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum CheckDecision {
-    /// It cannot go wrong, or not unless a requirement is not met that the host looks at.
+    /// It cannot go wrong, or only if a requirement is not met, which the host checks.
     Proven,
     /// The same was checked on every way to it.
     Repeated,
@@ -67,11 +67,11 @@ pub enum UncheckedReason {
     Size,
     /// The block is the head of a loop that cannot be split.
     Loop,
-    /// The instruction is one that is copied as it is.
+    /// The instruction is copied unchanged.
     Instruction,
 }
 
-/// What the index in a record counts.
+/// The unit of the index in a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum IndexUnit {
     /// Nothing: all is constant, and the first byte is this one.
@@ -93,7 +93,8 @@ impl IndexUnit {
     }
 }
 
-/// What the host must make sure of before a shader runs whose loads are selected; else it takes the one that branches.
+/// The condition under which the host may use a module whose loads are selected; otherwise it uses the one that
+/// branches.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct BindingRequirement {
     pub set: u32,

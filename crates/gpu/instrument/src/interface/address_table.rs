@@ -58,7 +58,7 @@ const BLOCKS_MAX: u32 = 1 << 16;
 pub const ADDRESS_WORDS_MIN: u32 = ADDRESS_HEAD + 2 * RECORD_WORDS + 2;
 /// Factors that are tried before the hash gets more places.
 const TRIES: u32 = 64;
-/// What is before an address is added to other numbers, so it is cut here.
+/// The bytes before an address are added to other numbers, so their count is limited.
 const BEFORE_MAX: u32 = 0x3fff_ffff;
 
 /// A range in one block.
@@ -69,9 +69,9 @@ struct BlockRange {
     bytes: u64,
 }
 
-/// The table of addresses: what overlaps becomes one range, since no address tells the buffers apart.
+/// The table of addresses: overlapping buffers become one range, since an address does not identify one of them.
 ///
-/// Accesses that are wrong go to `scratch`: the address of memory that nobody else uses.
+/// Wrong accesses go to `scratch`: the address of memory without other uses.
 pub fn build_address_table(ranges: &[AddressRange], scratch: u64) -> Vec<u32> {
     let merged = merged(ranges);
     let is_all = merged.first().is_some_and(|it| it.address == 0 && it.bytes == u64::MAX);
@@ -179,8 +179,8 @@ fn slot(block: u32, factor: u32, shift: u32) -> usize {
     (block.wrapping_mul(factor) >> shift) as usize
 }
 
-/// What stands for a block at a level: a record, or a node that it makes. `before` pieces begin before it or with it,
-/// and `inside` more in it.
+/// The entry for a block at a level: a record, or a new node. `before` ranges begin before it or with it, and `inside`
+/// more in it.
 fn build_node(words: &mut Vec<u32>, starts: &[u64], before: usize, inside: usize, start: u64, level: usize) -> u32 {
     let Some(from) = LEVELS.get(level).copied().filter(|_| inside > 1) else {
         return record(before + inside.min(1));
@@ -214,7 +214,7 @@ pub(crate) fn find_address_function(cx: &mut Context<'_>) -> Vec<u32> {
     let place = cx.emit_result(code, Op::IAdd, uint, &[found, one]);
     let start = cx.address_word(code, base, place);
     let is_later = cx.emit_result(code, Op::ULessThan, boolean, &[low, start]);
-    // Of this record or the one before, the second half.
+    // The second half of the base of this record or the one before.
     let [before, half] = [HALF.wrapping_neg(), HALF].map(|it| cx.uint_constant(it));
     let half = cx.emit_result(code, Op::Select, uint, &[is_later, before, half]);
     let found = cx.emit_result(code, Op::IAdd, uint, &[found, half]);
@@ -260,7 +260,7 @@ fn descend(cx: &mut Context<'_>, code: &mut Vec<u32>, (table, base): (u32, u32),
             let mask = cx.uint_constant(NODE_WORDS - 1);
             part = cx.emit_result(code, Op::BitwiseAnd, uint, &[part, mask]);
         }
-        // The first word of a record is its own place: whoever has found one stays there.
+        // The first word of a record is its own index: a search that has found one stays there.
         let is_node = cx.emit_result(code, Op::UGreaterThanEqual, boolean, &[at, nodes]);
         let part = cx.emit_result(code, Op::Select, uint, &[is_node, part, zero]);
         let place = cx.emit_result(code, Op::IAdd, uint, &[at, part]);
@@ -274,7 +274,7 @@ mod tests {
     use super::*;
     use lavascope_test_support::TestRng;
 
-    /// What a shader finds: the bytes from an address on, and those before it.
+    /// The result of the search: the bytes from an address on, and those before it.
     fn found(words: &[u32], address: u64) -> Option<(u32, u32)> {
         let [factor, shift, nodes, mask] = [0, 1, 2, 3].map(|it| words[HASH as usize * 4 + it]);
         let (low, high) = (address as u32, (address >> 32) as u32 & mask);
@@ -305,7 +305,7 @@ mod tests {
             near.into_iter().flat_map(|it| [it.wrapping_sub(1), it, it.wrapping_add(1)])
         });
         let far = [0, 1, 0xffff, 1 << 32, 1 << 36, (1 << 47) - 1, u64::MAX - 1];
-        // The last byte of all has no buffer, and nobody is told so where all addresses are right.
+        // The very last byte has no buffer, but nothing reports it if all addresses are in bounds.
         for address in edges.chain(far).filter(|it| *it != u64::MAX) {
             let range = all.iter().find(|it| address.wrapping_sub(it.address) < it.bytes);
             // In a block from which on there are 4 GiB a range has no end.

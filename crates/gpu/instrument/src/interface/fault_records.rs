@@ -1,4 +1,4 @@
-//! What an instrumented shader writes when a check fails: records, and how they are read.
+//! The records that instrumented shaders write when checks fail, and how they are read.
 //!
 //! Word 0 of the output table counts the words that shaders wanted to write. Records follow, one behind the other. A
 //! record that did not fit was not written at all. The table is zero at the beginning.
@@ -36,7 +36,7 @@ pub const HEAD_WORDS: u32 = 8;
 /// A record.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct FaultRecord {
-    /// What the layer told the shader, through a specialization constant.
+    /// The id of the shader, from a specialization constant.
     pub shader: u32,
     /// Which instruction of the module before it was instrumented, counted from the first one behind the header.
     pub instruction: u32,
@@ -84,7 +84,7 @@ pub enum ShaderInvocation {
     },
 }
 
-/// What was wrong.
+/// The error.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RecordedFault {
     /// An index past the end of an array of descriptors.
@@ -93,13 +93,13 @@ pub enum RecordedFault {
     Uninitialized { index: u32 },
     /// Memory at an address that belongs to no buffer.
     AddressOutOfBounds { address: u64 },
-    /// Bytes outside of what is bound to a descriptor. What `index` counts is known from the instruction.
+    /// Bytes outside of the bound range of a descriptor. The instruction defines the unit of `index`.
     BufferOutOfBounds { descriptor: u32, index: u32, range: u32 },
     /// A texel past the end of a texel buffer.
     TexelOutOfBounds { texel: u32, length: u32 },
 }
 
-/// What a record's words cannot mean.
+/// An error in the words of a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum DecodeError {
     #[error("word {word}: a record of {size} words, where {left} are left")]
@@ -142,7 +142,7 @@ pub fn decode(buffer: &[u32]) -> Result<Vec<FaultRecord>, DecodeError> {
     Ok(records)
 }
 
-/// What shaders printed, in the same buffer.
+/// The prints of shaders, in the same buffer.
 pub fn decode_prints(buffer: &[u32]) -> Result<Vec<PrintfRecord>, DecodeError> {
     let mut prints = Vec::new();
     for_each(buffer, |words, word| {

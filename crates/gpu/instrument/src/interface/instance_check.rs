@@ -1,16 +1,16 @@
-//! A shader of our own that looks at the instances of a top level acceleration structure before it is built.
+//! A shader that checks the instances of a top-level acceleration structure before it is built.
 //!
-//! What instances refer to is known only when the build runs. So a dispatch runs before it, tells which references
-//! lead to no bottom level structure, and sets them to zero: such an instance is inactive, and the build is sound.
+//! The references of instances are known only when the build runs. So a dispatch before it reports the references that
+//! lead to no bottom-level structure, and sets them to zero: such an instance is inactive, and the build is valid.
 
-/// Invocations of a group; each looks at one instance.
+/// Invocations of a workgroup; each checks one instance.
 pub const WORKGROUP_SIZE: u32 = 64;
 /// Bytes of push constants.
 pub const PUSH_BYTES: u32 = 48;
 /// The same of the shader with everything bound.
 pub const BOUND_PUSH_BYTES: u32 = 16;
 
-/// What the shader is told.
+/// The parameters of the shader.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct InstanceCheck {
     /// The address of the first instance, or of the first address of one.
@@ -22,21 +22,21 @@ pub struct InstanceCheck {
     pub valid_count: u32,
     /// The address of [`result_words`] words, zeros at the beginning.
     pub results: u64,
-    /// How many instances can be told of.
+    /// The largest number of instances that are reported.
     pub max_results: u32,
     /// The address where the device finds how many instances there are, at most `count`, and how many bytes behind
     /// `instances` they begin; zero where that is known.
     pub range: u64,
 }
 
-/// What the shader with everything bound is told: instances at binding 0, what is known at 1, what is found at 2.
+/// The parameters of the shader with descriptors: instances at binding 0, known references at 1, findings at 2.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BoundInstanceCheck {
     /// Where the first instance begins.
     pub first_word: u32,
     pub count: u32,
     pub valid_count: u32,
-    /// How many instances can be told of.
+    /// The largest number of instances that are reported.
     pub max_results: u32,
 }
 
@@ -85,7 +85,7 @@ pub fn reference_table(references: impl IntoIterator<Item = u64>) -> (Vec<u32>, 
     (all.iter().copied().flat_map(halves).collect(), all.len() as u32)
 }
 
-/// How many words what is found takes.
+/// The number of words of the findings.
 pub fn result_words(room: u32) -> u32 {
     room.saturating_mul(3).saturating_add(1)
 }
@@ -109,7 +109,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn references_are_sorted_and_told_once() {
+    fn references_are_sorted_and_reported_once() {
         assert_eq!(reference_table([0x2_0000_0001, 7, 7, 0x1_ffff_ffff]), (vec![7, 0, u32::MAX, 1, 1, 2], 3));
         assert_eq!(reference_table([]), (vec![], 0));
     }

@@ -1,4 +1,4 @@
-//! What the layer and the shaders share: options, tables, records.
+//! Shared by the layer and the shaders: options, tables, records.
 //!
 //! | module | direction | contents |
 //! | --- | --- | --- |

@@ -1,4 +1,4 @@
-//! What to instrument, and how a shader finds its tables.
+//! Options of the instrumentation, and how a shader finds its tables.
 //!
 //! # The root table
 //!
@@ -22,9 +22,9 @@
 //!
 //! # Specialization constants
 //!
-//! Each module has constants for the shader's id and for the first word of its cells
-//! ([`crate::InstrumentedModule::spec_ids`]), two for the address of the root table, and one for what is touched. Their
-//! numbers are the first five in a row that the module does not use.
+//! Each module has specialization constants for the shader's id and for the first word of its cells
+//! ([`crate::InstrumentedModule::spec_ids`]), two for the address of the root table, and one for touches. Their numbers
+//! are the first five in a row that the module does not use.
 //!
 //! # Features
 //!
@@ -32,7 +32,7 @@
 
 use std::collections::BTreeSet;
 
-/// What decides how a module is instrumented. Equal options and equal words give equal words.
+/// All options of the instrumentation. Equal options and equal words give equal words.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct InstrumentOptions {
     pub root: RootLocation,
@@ -49,10 +49,10 @@ pub struct InstrumentOptions {
     pub zero_faulty_loads: bool,
 }
 
-/// What is checked; the rest is left as it is.
+/// Which accesses are checked; all others stay unchanged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Checks {
-    /// What is behind descriptors: which one of an array, and which bytes or texels.
+    /// Accesses through descriptors: the index into an array of descriptors, and the bytes or texels.
     pub descriptors: bool,
     /// Memory at device addresses.
     pub addresses: bool,
@@ -84,7 +84,7 @@ pub enum RootLocation {
     Specialization,
 }
 
-/// What happens to an access that is wrong.
+/// How a wrong access is prevented.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Guard {
     /// Loads go elsewhere, without a branch. The host makes sure of

@@ -1,7 +1,7 @@
-//! A module with checks as plain words, and back: for whoever keeps it.
+//! An instrumented module as plain words, and back, for a cache.
 //!
-//! What comes back may be anything: words that mean nothing give none, and nothing is believed that could not have
-//! been written here. Whether the module itself is the one that was kept is for the keeper to make sure of.
+//! Stored words may be damaged: words without a meaning give none, and values that this code cannot have written are
+//! rejected. The cache makes sure that the module itself is the one that was stored.
 
 use lavascope_spirv::{InstructionIndex, Module};
 
@@ -41,7 +41,7 @@ impl InstrumentedModule {
         to
     }
 
-    /// What [`InstrumentedModule::to_words`] gave; none for anything else.
+    /// Reads the result of [`InstrumentedModule::to_words`]; none for anything else.
     pub fn from_words(words: &[u32]) -> Option<InstrumentedModule> {
         let mut from = WordReader { words };
         if from.word()? != STORE_VERSION {

@@ -1,4 +1,4 @@
-//! What the host tells instrumented shaders: which descriptors were written, and which addresses exist.
+//! The tables that the host writes for instrumented shaders: which descriptors were written, and which addresses exist.
 //!
 //! The table of descriptors takes one load for a descriptor that the compiler knows:
 //!
@@ -29,7 +29,7 @@
 
 pub use crate::interface::address_table::{ADDRESS_WORDS_MIN, build_address_table};
 
-/// A descriptor set as a shader sees it: what is bound to each element of each binding.
+/// A descriptor set as a shader sees it: the resource of each element of each binding.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SetState {
     /// By the number of the binding; an empty one is not in the layout.
@@ -81,7 +81,7 @@ pub fn empty_descriptor_table(counts: &[Vec<u32>]) -> Vec<u32> {
     words
 }
 
-/// Says what is bound to the elements of a binding, as many as there are.
+/// Sets the resources of the elements of a binding.
 #[inline]
 pub fn fill_binding(table: &mut [u32], (set, binding): (u32, u32), states: impl Iterator<Item = u32>) {
     let head = (table[1 + set as usize] + binding * BINDING_WORDS) as usize;
@@ -97,7 +97,7 @@ pub fn fill_binding(table: &mut [u32], (set, binding): (u32, u32), states: impl 
     table[head + 3] = table[first];
 }
 
-/// Says what is bound to one element of a binding; nothing, where there is no such element. Which one is safe stays.
+/// Sets the resource of one element of a binding; does nothing if the element does not exist. The safe element stays.
 pub fn set_element_state(table: &mut [u32], (set, binding): (u32, u32), element: u32, state: u32) -> Option<()> {
     let head = (*table.get(1 + set as usize)? + binding * BINDING_WORDS) as usize;
     let place = (*table.get(head + 1)? + element) as usize;
@@ -108,7 +108,7 @@ pub fn set_element_state(table: &mut [u32], (set, binding): (u32, u32), element:
     Some(())
 }
 
-/// Makes a table of descriptors one by which all that is bound is large enough; how many there are stays.
+/// Makes every bound resource in a table of descriptors large enough; the numbers of elements stay.
 pub fn make_permissive(table: &mut [u32]) {
     let Some(first_head) = table.first().map(|sets| 1 + *sets as usize) else { return };
     // Behind the heads of all bindings are the states; the first head says where.
@@ -125,7 +125,7 @@ pub fn make_permissive(table: &mut [u32]) {
 pub mod reference {
     use super::{AddressRange, SetState};
 
-    /// The input buffer of descriptor indexing: sizes, then what was written.
+    /// The input buffer of descriptor indexing: sizes, then the states of elements.
     pub fn descriptors(sets: &[SetState]) -> Vec<u32> {
         let bindings: u32 = sets.iter().map(|it| it.bindings.len() as u32).sum();
         let sets_to_bindings = 1 + sets.len() as u32 + bindings;

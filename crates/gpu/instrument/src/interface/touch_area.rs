@@ -1,4 +1,4 @@
-//! What shaders touch: which descriptors of arrays, and which bytes of buffers, for synchronization validation.
+//! The touches of shaders: which descriptors of arrays, and which bytes of buffers, for synchronization validation.
 //!
 //! Each draw has an area of its own. Its address is in the root table ([`ROOT_TOUCHES`]). A specialization constant
 //! says where the words of a stage begin in the area. A part of a pipeline, or a shader object, is created before it is
@@ -39,8 +39,8 @@
 //!   no code, if the module has one entry point.
 //! - Parts of words, whole structures and row-major matrices are in *may*, never in *must*.
 //! - An access that a check prevents is not recorded.
-//! - What is not tracked makes its binding untracked, or the whole module if the binding is not known: pointers out of
-//!   phis and parameters, uniform buffers that are no arrays, instructions that are not known.
+//! - An untracked access makes its binding untracked, or the whole module if the binding is unknown: pointers out of
+//!   phis and parameters, uniform buffers that are no arrays, unknown instructions.
 
 use std::ops::Range;
 
@@ -63,10 +63,10 @@ pub(crate) const BLOCK_WORDS: u64 = 1 << BLOCK_SHIFT;
 pub(crate) const PROBE_FACTOR: u32 = 0x9e37_79b1;
 /// The bits of a block's number: words are counted in 32 bits.
 const BLOCKS_MASK: u32 = u32::MAX >> BLOCK_SHIFT;
-/// In larger spans it is not looked at single words.
+/// In larger spans, single words are not compared.
 const WORDS_MAX: u64 = 1 << 20;
 
-/// What a module keeps of what it touches.
+/// The recording of touches in a module.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ModuleTouches {
     pub sites: Vec<TouchSite>,
@@ -118,10 +118,10 @@ pub struct TouchSite {
     pub is_unconditional: bool,
 }
 
-/// How much is kept of a site.
+/// The precision of a site.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TouchKind {
-    /// That the descriptor was used.
+    /// The descriptor was used.
     Descriptor,
     /// The first byte and the last one.
     Span { is_exact: bool },
@@ -134,7 +134,7 @@ pub enum TouchKind {
 }
 
 impl TouchKind {
-    /// Words for bits of what is touched.
+    /// Words for the bits of touches.
     pub(crate) fn bits_words(self) -> u32 {
         match self {
             TouchKind::Bits { .. } | TouchKind::Texels | TouchKind::Addresses { .. } => 3 * BITS_WORDS,
@@ -143,7 +143,7 @@ impl TouchKind {
     }
 }
 
-/// What was touched through a site, in bytes from the beginning of a descriptor.
+/// The bytes that were touched through a site, from the beginning of a descriptor.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Touched {
     /// In their order; nothing where the descriptor was not used.
@@ -152,9 +152,9 @@ pub struct Touched {
     pub is_incomplete: bool,
     /// Whether an invocation kept something. Else the rest was touched only if there was an invocation at all.
     pub is_recorded: bool,
-    /// All that may have been touched of any of them, in order. For what is no buffer, nothing.
+    /// All bytes that any of the stages may have touched, in order. None for resources other than buffers.
     pub may: Vec<Range<u64>>,
-    /// What surely was, if there is one element only.
+    /// The bytes that were certainly touched, if the binding has one element only.
     pub must: Vec<Range<u64>>,
 }
 
@@ -186,7 +186,7 @@ impl TouchSite {
         self.word_offset.and_then(|it| area.get(it as usize..)?.get(..self.words() as usize)).unwrap_or(&[])
     }
 
-    /// What a stage's words say of it. Of addresses it says nothing.
+    /// The touches of a stage, decoded from its words, without those by addresses.
     pub fn read(&self, area: &[u32]) -> Touched {
         let words = self.own(area);
         let mut touched = Touched::default();
@@ -215,8 +215,8 @@ impl TouchSite {
         touched
     }
 
-    /// What a stage's words say of addresses that it accessed. Where these are far apart, they are looked for in ranges
-    /// that must have all of them; lost if nobody knows these.
+    /// The touches of a stage by addresses, decoded from its words. Distant addresses are looked up in ranges that must
+    /// contain all of them; without ranges, the touches are incomplete.
     pub fn read_addresses(&self, area: &[u32], ranges: impl FnOnce() -> Option<Vec<Range<u64>>>) -> Touched {
         let (words, mut touched) = (self.own(area), Touched::default());
         let TouchKind::Addresses { is_exact } = self.kind else { return touched };
@@ -273,7 +273,7 @@ struct Bits<'a> {
     /// From the first word to the last one, where that is known.
     span: Option<Range<u64>>,
     is_exact: bool,
-    /// Blocks that share their bits for words with no other one, by their numbers modulo those that there are bits for.
+    /// Blocks that share their bits for words with no other one, by their numbers modulo the number of bits.
     is_unshared: [bool; BLOCKS_OF_BITS as usize],
 }
 
@@ -297,7 +297,7 @@ impl<'a> Bits<'a> {
         self.bits[(kind * BITS_WORDS) as usize + at as usize / 32] & 1 << (at % 32) != 0
     }
 
-    /// Adds what was touched of some words.
+    /// Adds the touches of some words.
     fn add(&self, part: Range<u64>, touched: &mut Touched) {
         let bytes = |it: Range<u64>| it.start * 4..it.end * 4;
         let size = self.span.as_ref().map(|it| it.end - it.start);
@@ -320,7 +320,7 @@ impl<'a> Bits<'a> {
         touched.must = joined(std::mem::take(&mut touched.must));
     }
 
-    /// What surely was touched of some words that are among many.
+    /// The certain touches of some words among many.
     fn add_must(&self, part: &Range<u64>, touched: &mut Touched) {
         let Some(span) = self.span.as_ref().filter(|_| self.is_exact) else { return };
         let mut sure = vec![span.start, span.end - 1];
@@ -382,7 +382,7 @@ mod tests {
         }
     }
 
-    /// What a shader keeps of words that it touches.
+    /// How a shader records the words that it touches.
     fn kept(site: &TouchSite, words: impl IntoIterator<Item = u32>) -> Vec<u32> {
         let mut area = vec![0; site.words() as usize];
         for word in words {
@@ -519,7 +519,7 @@ mod tests {
     }
 
     #[test]
-    fn fixed_bytes_and_elements_are_told_with_the_rest() {
+    fn fixed_bytes_and_elements_are_reported_with_the_rest() {
         let mut fixed = site(EXACT, Some(1));
         fixed.fixed_ranges = vec![(0, 4), (16, 16)];
         let touched = fixed.read(&kept(&fixed, [1]));

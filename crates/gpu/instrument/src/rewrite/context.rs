@@ -1,4 +1,4 @@
-//! What all functions of a module share while it is instrumented: ids of ours, sites, requirements.
+//! State that all functions of a module share during instrumentation: new ids, sites, requirements.
 
 use std::collections::BTreeMap;
 
@@ -43,11 +43,12 @@ pub(crate) struct Context<'a> {
     /// By function: parameters that have a room beside them.
     pub(crate) parameters_with_remaining: FxHashMap<Id, Vec<usize>>,
     pub(crate) has_variable_pointers: bool,
-    /// Private variables for the rooms of pointers that are kept: by variable, and by none for what was returned last.
+    /// Private variables for the remaining bytes of stored pointers: by variable, and none for the last function
+    /// result.
     shadows: FxHashMap<Id, u32>,
     /// Whether anything ends an invocation before its entry point returns, once that was asked for.
     pub(crate) may_terminate_invocation: Option<bool>,
-    /// Whether any value is said to differ between invocations.
+    /// Whether any value is marked as different between invocations.
     pub(crate) has_non_uniform: bool,
     pub(crate) has_loops: bool,
     /// Whether a load that is wrong gives zero, and not what another element has.
@@ -58,7 +59,7 @@ pub(crate) struct Context<'a> {
     pub(crate) equal: Vec<u32>,
     /// Whether anything is printed.
     pub(crate) has_prints: bool,
-    /// What is kept of what is touched; none where nobody wants it.
+    /// The recording of touches; none if it is disabled.
     pub(crate) touch_builder: Option<crate::accesses::touches::TouchBuilder>,
     /// Which tables shaders read or write.
     pub(crate) tables_used: [bool; 4],
@@ -73,10 +74,10 @@ pub(crate) struct Context<'a> {
     /// Made when needed.
     pub(crate) fault_variables: Option<FaultVariables>,
     pub(crate) glsl_set: Option<u32>,
-    /// Whether the function is called that flushes variables, maybe before the invocation goes on.
+    /// Whether the function that flushes variables is called at a place behind which the invocation may continue.
     pub(crate) calls_flush: bool,
     pub(crate) continues_after_flush: bool,
-    /// Whether it matters what is before an address.
+    /// Whether the bytes before an address matter.
     pub(crate) needs_preceding_bytes: bool,
     /// A pointer to the root table, in a function that has one from its beginning on.
     pub(crate) local_root: Option<u32>,
@@ -115,7 +116,7 @@ pub(crate) struct AddedIds {
     /// The numbers of the specialization constants from here on are ours.
     pub(crate) first_spec_id: u32,
     pub(crate) scope: u32,
-    /// Global variables of ours.
+    /// Global variables that were added.
     pub(crate) variables: Vec<u32>,
 }
 
@@ -261,9 +262,9 @@ impl<'a> Context<'a> {
     }
 }
 
-/// Instruction and kind of check in one word, and what a record needs besides what was remembered. Of a buffer that is
-/// known: the set plus one, behind where the set begins the word that says where states of the binding begin, and the
-/// element. Of an access at an address: offset and stride.
+/// Instruction and kind of check in one word, and the values for a record besides the remembered details. For a known
+/// buffer: the set plus one, the word at which the states of the binding begin, relative to the set, and the element.
+/// For an access at an address: offset and stride.
 fn info(site: &CheckSite) -> [u32; 4] {
     let word = site.at.0.min(INSTRUCTION_MAX) | (site.check as u32) << 28;
     match (site.check, site.element, site.binding, site.index_unit) {

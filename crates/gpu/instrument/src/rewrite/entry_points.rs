@@ -1,4 +1,4 @@
-//! What entry points need: which invocation it is, where the root table is, and what belongs to their interface.
+//! The state of entry points: the id of the invocation, the root table, and the variables of their interface.
 
 use lavascope_spirv::{Editor, EntryPoint, Id, Module, instruction};
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -31,13 +31,13 @@ pub(crate) enum InvocationInputs {
 #[derive(Clone, Copy)]
 pub(crate) struct BuiltInInput {
     variable: u32,
-    /// Of the variable, and of a component.
+    /// The types of the variable and of a component.
     ty: u32,
     scalar_type: u32,
     component: Option<u32>,
 }
 
-/// What an entry point begins with.
+/// The code at the beginning of an entry point.
 #[derive(Clone)]
 pub(crate) struct Prologue {
     pub(crate) code: Vec<u32>,
@@ -83,7 +83,7 @@ impl EntryPrologues {
         Ok(EntryPrologues { stages, prologues, added_interfaces: own })
     }
 
-    /// Adds what is used to the interfaces: inputs always, from version 1.4 on all variables.
+    /// Adds used variables to the interfaces: inputs always, from version 1.4 on all variables.
     pub(crate) fn extend_interfaces(&self, cx: &mut Context<'_>) {
         let is_all = cx.module.version() >= (1, 4);
         for (at, own) in self.added_interfaces.iter().enumerate() {
@@ -100,7 +100,7 @@ impl EntryPrologues {
     }
 }
 
-/// Whether a variable is an input: those of the module, and those that were added, which are never in it.
+/// Whether a variable is an input: one of the module, or an added one, which is never in the module.
 fn is_input(cx: &Context<'_>, id: u32) -> bool {
     match cx.module.definition(Id(id)) {
         Some(instruction) => instruction.word(3) == StorageClass::Input as u32,
@@ -171,7 +171,7 @@ fn stage_variables(cx: &mut Context<'_>) -> [u32; 4] {
     })
 }
 
-/// What says which invocation of an entry point it is.
+/// The built-ins that identify the invocation of an entry point.
 fn words_of(cx: &mut Context<'_>, entry: &EntryPoint, own: &mut Vec<u32>) -> InvocationInputs {
     let is_group = entry.model == ExecutionModel::GLCompute as u32;
     let Some(size) = group_size(cx.module, entry).filter(|_| is_group) else {

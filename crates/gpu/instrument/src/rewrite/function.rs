@@ -1,4 +1,4 @@
-//! One function, written again with its checks: blocks, phis, and what is remembered of faults.
+//! One function, written again with its checks: blocks, phis, and the state of faults.
 //!
 //! Loads are selected, so they split no block. Stores and atomics through descriptors, and everything with
 //! [`crate::Guard::Branch`], are branched around. Splitting a block moves its end into a new block, and phis must then
@@ -25,7 +25,7 @@ pub(crate) struct FunctionRewriter<'c, 'a> {
     pub(crate) cx: &'c mut Context<'a>,
     /// The function so far.
     pub(crate) out: Vec<u32>,
-    /// What goes to its beginning.
+    /// Code for the beginning of the function.
     pub(crate) entry_code: Vec<u32>,
     /// Where that is.
     splice: usize,
@@ -38,7 +38,7 @@ pub(crate) struct FunctionRewriter<'c, 'a> {
     /// Its loops that count, and where in the words the blocks before them end.
     pub(crate) loops: Vec<crate::analysis::counted_loops::CountedLoop>,
     pub(crate) preheader_ends: FxHashMap<usize, usize>,
-    /// What goes to places in the words that were written already.
+    /// Code for places in the words that were already written.
     pub(crate) insertions: Vec<(usize, Vec<u32>)>,
     /// The function's place in the module's.
     pub(crate) function: usize,
@@ -58,7 +58,7 @@ pub(crate) struct FunctionRewriter<'c, 'a> {
     pub(crate) is_fault_state_clear: bool,
     /// The merge instruction of a loop's head that is to be taken apart behind its phis.
     loop_merge_to_split: Option<InstructionIndex>,
-    /// What the loop head that was taken apart must end with.
+    /// The end of the loop header that was split.
     split_header: Option<SplitLoopHeader>,
     /// Whether the block may be split.
     pub(crate) can_split: bool,
@@ -68,12 +68,12 @@ pub(crate) struct FunctionRewriter<'c, 'a> {
     pub(crate) may_have_ended: bool,
     /// Descriptors that were loaded, by value.
     pub(crate) loaded_descriptors: FxHashMap<u32, crate::accesses::touches::LoadedDescriptor>,
-    /// What was looked up where the function begins.
+    /// Values that are loaded at the beginning of the function.
     pub(crate) hoisted: FxHashMap<Hoisted, u32>,
     pub(crate) check_cache: crate::checks::check_cache::CheckCache,
     pub(crate) images: crate::accesses::images::ImageFaults,
     pub(crate) remaining: crate::accesses::remaining_bytes::RemainingBytes,
-    /// What was remembered: by truth value and kind of check, in which block and for which instruction.
+    /// Remembered checks: by truth value and kind of check, with block and instruction.
     pub(crate) recorded_checks: FxHashMap<(u32, Check), (usize, InstructionIndex)>,
 }
 
@@ -530,7 +530,7 @@ impl<'c, 'a> FunctionRewriter<'c, 'a> {
     }
 }
 
-/// The heads of a function's loops, and where they go on in the end.
+/// The headers of a function's loops, and their merge blocks.
 fn loop_heads(cx: &Context<'_>, function: &Function) -> Vec<(usize, usize)> {
     let module = cx.module;
     let blocks = function.blocks.start as usize..function.blocks.end as usize;
@@ -545,7 +545,7 @@ fn loop_heads(cx: &Context<'_>, function: &Function) -> Vec<(usize, usize)> {
     heads.collect()
 }
 
-/// What the first block's variables end with, or its label.
+/// The place where the first block's variables end, or its label.
 fn last_variable(cx: &Context<'_>, function: &Function) -> Option<InstructionIndex> {
     let block = cx.module.blocks().get(function.blocks.start as usize).filter(|_| !function.blocks.is_empty())?;
     let mut variables = cx.module.instructions(block.instructions.clone()).filter(|it| it.is(Op::Variable));

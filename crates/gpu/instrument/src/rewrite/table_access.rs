@@ -1,7 +1,7 @@
 //! How code reads and writes the tables: they are bound, or the root table has their addresses.
 //!
-//! Drivers look at each instruction many times while they optimize, so there are few: a table is one load of a pointer,
-//! a cell is a structure, and what belongs together is loaded and stored as vectors.
+//! Drivers process each instruction many times while they optimize, so there are few: a table is one load of a pointer,
+//! a cell is a structure, and related words are loaded and stored as vectors.
 //!
 //! No pointer is made of another pointer: SwiftShader crashes on that. A table that is read in two ways has its address
 //! as two words in the root table, and a record is stored at an address that is computed as a number.
@@ -72,7 +72,8 @@ impl AddedIds {
             |editor: &mut Editor<'_>, ty: u32| editor.find_or_add_type(Op::TypePointer, &[class as u32, ty]).0;
         let words = array(editor, self.uint, 4);
         let words = block(editor, &[(words, 0)]);
-        // What the host fills in is one load. No pointer is made of another pointer for that: with those SwiftShader ends.
+        // Words that the host fills in are one load. Their pointer is not derived from another pointer: SwiftShader
+        // crashes on those.
         let four = editor.find_or_add_type(Op::TypeVector, &[self.uint, 4]).0;
         self.uint_four = four;
         let mut members: Vec<(u32, u32)> = (0..CELL_HALF).map(|it| (self.uint, it * 4)).collect();
@@ -114,7 +115,7 @@ impl AddedIds {
                 let halves = [2, 3].map(|at| spec_constant(editor, Id(self.uint), self.first_spec_id.wrapping_add(at)));
                 TableAccess::Constant(editor.new_global(Op::SpecConstantComposite, Id(self.uint_pair), &halves).0)
             }
-            // What has one function never asks anywhere else for it.
+            // A module with one function needs no variable for the root table.
             _ if editor.module().functions().iter().filter(|it| !it.blocks.is_empty()).count() == 1 => {
                 TableAccess::Pushed(None)
             }
@@ -193,7 +194,7 @@ impl Context<'_> {
         self.load_four(code, pointer)
     }
 
-    /// What the table of addresses is behind its beginning, as a base for [`Context::address_word`].
+    /// The offset of the table of addresses, as a base for [`Context::address_word`].
     pub(crate) fn address_table(&mut self, code: &mut Vec<u32>, table: u32) -> u32 {
         match self.ids.table_access {
             TableAccess::Buffers(_) => table,
@@ -301,8 +302,8 @@ impl Context<'_> {
         }
     }
 
-    /// Stores the first nine words of a record, behind so many words of others. No sum is one of another sum, which
-    /// drivers would take apart.
+    /// Stores the first nine words of a record, behind the words of other records. No sum is a sum of another sum,
+    /// which drivers would split.
     pub(crate) fn store_record(&mut self, code: &mut Vec<u32>, output: RecordOutput, at: u32, words: [u32; 9]) {
         let uint = self.ids.uint;
         let Some(address) = output.address else {
@@ -370,8 +371,8 @@ impl Context<'_> {
         RecordOutput { words, address }
     }
 
-    /// What a pointer to a table is based on. Where tables have addresses, code gets it from the root table: the words
-    /// of its address for all but the one of descriptors.
+    /// The base of a pointer to a table. If tables have addresses, code gets it from the root table: the words of its
+    /// address for all but the table of descriptors.
     pub(crate) fn table(&mut self, code: &mut Vec<u32>, table: ShaderTable) -> u32 {
         self.tables_used[table as usize] = true;
         if let TableAccess::Buffers(variables) = self.ids.table_access {
@@ -430,7 +431,7 @@ impl Context<'_> {
         }
     }
 
-    /// Calls a function of ours, which gets the root table besides.
+    /// Calls a function of ours, with the root table as a further argument.
     pub(crate) fn call(&mut self, code: &mut Vec<u32>, ty: u32, function: u32, operands: &[u32]) -> u32 {
         let mut all = vec![function];
         if let TableAccess::Pushed(_) = self.ids.table_access {
@@ -445,7 +446,7 @@ impl Context<'_> {
         matches!(self.ids.table_access, TableAccess::Pushed(_)).then_some(self.ids.pointer_types.root)
     }
 
-    /// The type of what is handed on of the table of addresses, where tables have addresses.
+    /// The type of the part of the table of addresses that is passed on, if tables have addresses.
     pub(crate) fn table_parameter(&self) -> Option<u32> {
         match self.ids.table_access {
             TableAccess::Buffers(_) => None,

@@ -19,7 +19,7 @@ fn words(count: usize) -> Vec<u32> {
     (0..count as u32).map(|it| it % 7).collect()
 }
 
-/// What must be bound for an entry point, the first one.
+/// The bindings of an entry point, the first one.
 pub(crate) fn dispatch(module: &Module) -> Dispatch {
     let found = reflect(module, 0, &Specialization::default()).expect("an entry point");
     let mut dispatch = Dispatch { push: words(24), groups: 1, ..Dispatch::default() };
@@ -77,7 +77,7 @@ pub(crate) fn format(module: &Module, variable: Id) -> Option<(vk::Format, u32)>
     Some((format, samples))
 }
 
-/// What a module wants that a device has not.
+/// Features of a module that a device lacks.
 pub(crate) fn missing(gpu: &Gpu, module: &Module) -> Option<Capability> {
     let capabilities = module.instructions(module.globals()).filter(|it| it.is(Op::Capability));
     let mut capabilities = capabilities.filter_map(|it| Capability::from_u32(it.word(1)));

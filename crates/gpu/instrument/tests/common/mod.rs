@@ -19,7 +19,7 @@ pub(crate) mod mutate;
 pub(crate) mod test_images;
 pub(crate) mod vulkan;
 
-/// Every way to instrument that tests look at.
+/// All ways of instrumentation that are tested.
 pub(crate) fn all_options() -> Vec<InstrumentOptions> {
     let roots =
         [RootLocation::Descriptor { set: 7 }, RootLocation::PushConstant { offset: 120 }, RootLocation::Specialization];
@@ -100,7 +100,7 @@ fn bytes(words: &[u32]) -> Vec<u8> {
     words.iter().flat_map(|it| it.to_le_bytes()).collect()
 }
 
-/// What the validator has against a module.
+/// The errors that the validator finds in a module.
 pub(crate) fn validation_errors(words: &[u32], environment: &str) -> Option<String> {
     let arguments = ["--target-env", environment, "--scalar-block-layout", "-"];
     run_tool("spirv-val", "spirv-tools", &arguments, &bytes(words)).err()

@@ -153,7 +153,7 @@ impl ModuleDraft {
         there.map(|it| self.all[it][2]).unwrap_or_else(|| self.global(op, Some(boolean), &[]))
     }
 
-    /// What is behind a place in its block never runs a second time: a copy of a store in a block that is never reached.
+    /// The store before the cut is copied into a block that is never reached.
     fn dead_block(&mut self, numbers: &mut TestRng) -> Option<()> {
         let no = self.bool_constant(Op::ConstantFalse);
         let (block, at) = self.some_cut(numbers)?;
@@ -239,7 +239,7 @@ impl ModuleDraft {
         self.all[at][place] = hidden;
         let kind = numbers.below(2);
         let yes = self.bool_constant(Op::ConstantTrue);
-        // What was added may have moved it.
+        // Added instructions may have moved it.
         let at = self.all.iter().position(|it| it.get(place) == Some(&hidden))?;
         let made = match kind {
             0 => one(Op::CopyObject, &[ty, hidden, id]),

@@ -1,4 +1,4 @@
-//! Images for descriptors and for what is drawn, filled before and read afterward.
+//! Images for descriptors and for drawing, filled before and read afterward.
 
 use ash::vk;
 
@@ -81,7 +81,7 @@ impl TestImage {
         });
     }
 
-    /// What is in it; zeros, where it is multisampled.
+    /// The contents of the image; zeros if it is multisampled.
     pub(crate) fn read(&self, gpu: &Gpu) -> Vec<u32> {
         let target: Buffer = gpu.buffer(&vec![0; self.words]);
         if self.samples == vk::SampleCountFlags::TYPE_1 {

@@ -1,4 +1,4 @@
-//! Running compute shaders on a device, as they are or instrumented, with the tables that they need.
+//! Runs compute shaders on a device, unchanged or instrumented, with the tables that they need.
 //!
 //! Objects are never destroyed: a test ends soon, and the process with it.
 
@@ -19,7 +19,7 @@ const ALL: vk::ShaderStageFlags = vk::ShaderStageFlags::ALL;
 const OUTPUT_WORDS: usize = 4096;
 const SHADER: u32 = 77;
 const CELL_BASE: u32 = 40;
-/// What is drawn into.
+/// The color attachment: its format and its side in texels.
 const DRAWN: vk::Format = vk::Format::R32G32B32A32_SFLOAT;
 const DRAWN_SIDE: u32 = 8;
 
@@ -36,7 +36,7 @@ pub(crate) struct Gpu {
     pub(crate) last_set: u32,
 }
 
-/// What a device has.
+/// The features of a device.
 pub(crate) struct Features {
     pub(crate) core: vk::PhysicalDeviceFeatures,
     pub(crate) core_1_1: vk::PhysicalDeviceVulkan11Features<'static>,
@@ -52,7 +52,7 @@ pub(crate) struct Buffer {
     pub(crate) address: u64,
 }
 
-/// What is bound to a binding of set 0.
+/// The resource of a binding of set 0.
 pub(crate) struct BoundBinding {
     pub(crate) binding: u32,
     pub(crate) kind: vk::DescriptorType,
@@ -82,19 +82,19 @@ pub(crate) struct Dispatch {
     pub(crate) is_linked: bool,
     /// Draws a triangle over eight by eight pixels with these shaders, and the one under test as this stage.
     pub(crate) draw: Option<(vk::ShaderStageFlags, Vec<StageShader>)>,
-    /// The slot by which the shader finds the words of what it touches, if it is not told where they are.
+    /// The slot by which the shader finds the words of its touches, if it does not know where they are.
     pub(crate) touch_slot: Option<u32>,
 }
 
-/// What a dispatch left.
+/// The results of a dispatch.
 #[derive(Debug, PartialEq)]
 pub(crate) struct DispatchOutcome {
-    /// Of the bindings' elements and the addressed buffers, in their order, and of what was drawn.
+    /// The contents of the bindings' elements and the addressed buffers, in their order, and of the attachment.
     pub(crate) buffers: Vec<Vec<u32>>,
     pub(crate) records: Vec<FaultRecord>,
     pub(crate) prints: Vec<PrintfRecord>,
     pub(crate) cells: Vec<u32>,
-    /// What the shader kept of what it touched.
+    /// The touches that the shader recorded.
     pub(crate) touches: Vec<u32>,
     /// How many words of records shaders wanted to write.
     pub(crate) wanted: u32,
@@ -234,7 +234,7 @@ impl Gpu {
         words
     }
 
-    /// Runs the words of a shader without anything of ours.
+    /// Runs the words of a shader without instrumentation.
     pub(crate) fn run(&self, words: &[u32], dispatch: &Dispatch) -> Vec<Vec<u32>> {
         DispatchObjects::new(self, dispatch).run(self, words, None, dispatch).buffers
     }
@@ -347,7 +347,7 @@ impl Gpu {
     }
 }
 
-/// What is bound to an element.
+/// The resource of an element.
 #[derive(Clone, Copy)]
 enum BoundMemory {
     Buffer(Buffer),
@@ -373,7 +373,7 @@ struct DispatchObjects {
     set: vk::DescriptorSet,
 }
 
-/// What an instrumented shader needs.
+/// The tables of an instrumented shader.
 struct Tables {
     output: Buffer,
     cells: Buffer,
@@ -503,7 +503,7 @@ fn is_dynamic(kind: vk::DescriptorType) -> bool {
     matches!(kind, vk::DescriptorType::UNIFORM_BUFFER_DYNAMIC | vk::DescriptorType::STORAGE_BUFFER_DYNAMIC)
 }
 
-/// Makes what is bound to an element of a binding.
+/// Creates the resource of an element of a binding.
 fn bind(
     gpu: &Gpu,
     set: vk::DescriptorSet,

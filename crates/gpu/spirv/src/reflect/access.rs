@@ -24,7 +24,7 @@ pub(super) enum AccessSize {
 }
 
 impl CallFrame<'_, '_> {
-    /// What an instruction on resources gives; nothing where it gives nothing.
+    /// The result of an instruction on resources; none if it has none.
     pub(super) fn resource(&mut self, op: Op, instruction: Instruction<'_>) -> Option<Value> {
         match op {
             Op::SampledImage => {
@@ -262,7 +262,7 @@ fn address(from: Option<ValueSource>) -> AccessTarget {
     AccessTarget::Address { from, bytes: AccessBytes { start: 0, end: None, is_exact: false } }
 }
 
-/// The operand that is a pointer, and what is done through it.
+/// The operand that is a pointer, and how it is accessed.
 fn pointer_access(op: Op) -> Option<(usize, AccessKind, AccessMode)> {
     use AccessKind::{Atomic, Load, Store};
     Some(match op {

@@ -12,7 +12,7 @@ use crate::{
     },
 };
 
-/// What `VkSpecializationInfo` says: the bytes of each constant by its id in the shader.
+/// The contents of `VkSpecializationInfo`: the bytes of each constant by its id in the shader.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Specialization {
     constants: BTreeMap<u32, Vec<u8>>,

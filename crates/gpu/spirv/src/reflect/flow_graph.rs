@@ -1,4 +1,4 @@
-//! The blocks of a function: their order, which dominates which, and which are executed whatever happens.
+//! The blocks of a function: their order, their dominators, and which blocks are executed in every case.
 
 use spirv::Op;
 
@@ -6,9 +6,9 @@ use crate::{Function, Id, Instruction, InstructionIndex, Module};
 
 const NONE: u32 = u32::MAX;
 
-/// What does not depend on values. Blocks are counted from the first one of the function.
+/// The part that does not depend on values. Blocks are counted from the first one of the function.
 pub(super) struct FlowGraph {
-    /// Reverse postorder: a block comes after all that lead to it, except from behind in a loop.
+    /// Reverse postorder: a block comes after its predecessors, back edges aside.
     pub(super) order: Vec<u32>,
     /// By block: its place in the order, or `NONE` where nothing leads to it.
     position: Vec<u32>,
@@ -19,7 +19,7 @@ pub(super) struct FlowGraph {
     loop_ends: Vec<u32>,
     /// Places in the order, and the variables that are written to there.
     stores: Vec<(u32, Id)>,
-    /// What [`FlowGraph::certain`] says where no branch is decided.
+    /// The result of [`FlowGraph::certain`] if no branch is decided.
     certain: Vec<bool>,
 }
 
@@ -237,7 +237,7 @@ fn reverse_postorder(graph: &Graph, root: u32) -> (Vec<u32>, Vec<u32>) {
     (order, position)
 }
 
-/// By node: its immediate dominator; the root has itself, what is not reached has none.
+/// By node: its immediate dominator; itself for the root, none for unreachable nodes.
 fn dominators(order: &[u32], position: &[u32], predecessors: &Graph) -> Vec<u32> {
     let mut idoms = vec![NONE; position.len()];
     let Some(root) = order.first() else { return idoms };

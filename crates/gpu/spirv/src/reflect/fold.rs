@@ -1,4 +1,4 @@
-//! Arithmetic on what is known of integers and booleans. Floating point is not folded.
+//! Folds known integers and booleans. Floating point is not folded.
 
 use spirv::Op;
 

@@ -1,4 +1,4 @@
-//! What single instructions do to values and memory.
+//! The effects of single instructions on values and memory.
 
 use std::rc::Rc;
 
@@ -17,7 +17,7 @@ use crate::{
     },
 };
 
-/// More pointers than these from one access chain are not told apart.
+/// If one access chain may lead to more pointers than these, they are merged.
 const CHAINS_MAX: usize = 64;
 
 impl CallFrame<'_, '_> {
@@ -88,7 +88,7 @@ impl CallFrame<'_, '_> {
         }
     }
 
-    /// What a load through a pointer gives.
+    /// The result of a load through a pointer.
     fn load_result(&self, pointer: &Rc<Pointer>, ty: TypeRef) -> Value {
         match &pointer.root {
             PointerRoot::Local(..) => self.load_local(pointer),
@@ -230,7 +230,7 @@ impl CallFrame<'_, '_> {
         self.follow(&base, pointers, instruction.words_from(5))
     }
 
-    /// The type of what is walked over stands in the instruction; an element may come first.
+    /// An untyped access chain, which names its base type. An element may come first.
     fn untyped_chain(&self, instruction: Instruction<'_>, element: Option<usize>) -> Value {
         let types = &self.machine.types;
         let ty = types.type_ref(instruction.id(3));

@@ -1,4 +1,4 @@
-//! What an entry point says of itself: execution modes, inputs and outputs.
+//! The interface of an entry point: execution modes, inputs and outputs.
 
 use std::collections::BTreeSet;
 
@@ -23,14 +23,14 @@ pub struct InterfaceVariable {
     pub location: Option<u32>,
     /// The first component of the location.
     pub component: u32,
-    /// Of two color outputs at one location, for blending.
+    /// The index of one of two color outputs at one location, for blending.
     pub index: u32,
     /// A `BuiltIn`, known or not.
     pub built_in: Option<u32>,
     pub number: NumberKind,
     /// Bits of a component.
     pub width: u32,
-    /// Of a column, where it is a matrix.
+    /// Of a column, for a matrix.
     pub components: u32,
     pub columns: u32,
     /// One where it is no array; nothing where its length is not known.
@@ -80,7 +80,7 @@ pub struct Interlock {
     pub is_ordered: bool,
 }
 
-/// What a mesh shader may output at most.
+/// The output limits of a mesh shader.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MeshLimits {
     pub vertices: u32,
@@ -203,7 +203,7 @@ fn is_per_sample(module: &Module, interface_variable: &InterfaceVariable) -> boo
     is_input && (interface_variable.built_in.is_some_and(|it| built_ins.contains(&it)) || is_sample)
 }
 
-/// What is used of inputs and outputs, in the order of the module.
+/// The inputs and outputs that are used, in the order of the module.
 fn interface(machine: &Interpreter<'_>) -> Vec<InterfaceVariable> {
     let mut used: Vec<_> = machine.traits.interface.iter().collect();
     used.sort();
@@ -224,7 +224,7 @@ fn interface(machine: &Interpreter<'_>) -> Vec<InterfaceVariable> {
     merge(all)
 }
 
-/// An access to a whole block and one to a member of it are told together.
+/// An access to a whole block and one to a member of it are merged.
 fn merge(mut all: Vec<InterfaceVariable>) -> Vec<InterfaceVariable> {
     all.sort_by_key(|it| (it.kind, it.id, it.member));
     all.dedup_by(|later, first| {

@@ -1,9 +1,9 @@
 //! Goes through the functions that an entry point reaches and remembers what they access.
 //!
-//! A function is gone through once for each different set of arguments that it is called with, in the order of its
-//! control flow. Branches whose condition is constant are taken as they are; of all others both sides are. What a
-//! variable of a function holds is known where the last store to it dominates the load; else it may be anything that
-//! was stored before, and in a loop anything at all.
+//! A function is interpreted once for each different set of arguments that it is called with, in the order of its
+//! control flow. A branch with a constant condition is decided; of all others both sides are interpreted. The value of
+//! a variable is known if the last store to it dominates the load. Otherwise it may be any value that was stored
+//! before, and in a loop any value at all.
 
 use std::{collections::HashMap, rc::Rc};
 
@@ -24,7 +24,7 @@ use crate::{
 /// Calls deeper than this are not followed. SPIR-V has no recursion, so only a damaged module gets there.
 const DEPTH_MAX: usize = 64;
 
-/// What is known of a module while one entry point is looked at.
+/// State of the reflection of one entry point.
 pub(super) struct Interpreter<'a> {
     pub(super) module: &'a Module,
     pub(super) types: Types<'a>,
@@ -36,12 +36,12 @@ pub(super) struct Interpreter<'a> {
     known: HashMap<(usize, Vec<Argument>), usize>,
     /// The functions that are being gone through.
     stack: Vec<usize>,
-    /// How many more instructions may be looked at.
+    /// The number of instructions that may still be interpreted.
     steps: u64,
     precise_steps: u64,
 }
 
-/// What does not depend on where in the control flow it was.
+/// Properties of an entry point that do not depend on the place in the control flow.
 #[derive(Default)]
 pub(super) struct EntryPointTraits {
     /// Something was not followed.
@@ -56,7 +56,7 @@ pub(super) struct EntryPointTraits {
     pub(super) tile_images: Vec<u32>,
 }
 
-/// What a function does, for one set of arguments.
+/// The effects of a function, for one set of arguments.
 #[derive(Default)]
 struct Summary {
     /// Certain where the function is certain.
@@ -64,12 +64,12 @@ struct Summary {
     /// Other summaries, and whether they are certain where this one is.
     calls: Vec<(usize, bool)>,
     result: Option<Value>,
-    /// What variables hold afterwards to which pointers were passed, by parameter.
+    /// The values of variables after the call, for pointers that were passed, by parameter.
     outs: Vec<Option<Value>>,
     may_terminate: bool,
 }
 
-/// What is passed to a function.
+/// The arguments of a function.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 enum Argument {
     Value(Value),
@@ -110,7 +110,7 @@ impl<'a> Interpreter<'a> {
             accesses.extend(summary.accesses.iter().map(certain));
             stack.extend(summary.calls.iter().map(|it| (it.0, it.1 && is_certain)));
         }
-        // What is certain in one call is certain: it sorts first and the others go.
+        // An access that is certain in one call is certain: it sorts first, and the others are removed.
         accesses.sort_by(|left, right| left.sort_key().cmp(&right.sort_key()));
         accesses.dedup_by(|later, first| later.is_same_access(first));
         accesses
@@ -264,7 +264,7 @@ impl<'m, 'a> CallFrame<'m, 'a> {
             ShaderAccess { is_certain, ..access }
         });
         summary.accesses = accesses.collect();
-        // What was never stored to is as the caller knows it.
+        // A variable without a store has the value that the caller knows.
         for (out, passed) in summary.outs.iter_mut().zip(&self.passed_locals) {
             out.take_if(|_| passed.is_none_or(|it| !self.locals[it as usize].is_stored));
         }
@@ -389,7 +389,7 @@ impl<'m, 'a> CallFrame<'m, 'a> {
         self.accesses.push((self.block, access));
     }
 
-    /// From here on the invocation may not go on, or its writes may not count.
+    /// From here on the invocation may end, or its writes may not count.
     pub(super) fn mark_may_terminate(&mut self) {
         self.may_have_ended = true;
         self.summary.may_terminate = true;
@@ -437,7 +437,7 @@ impl<'m, 'a> CallFrame<'m, 'a> {
         Value::Pointer(Rc::new(Pointer::new(PointerRoot::Local(cell, Rc::new([])), ty)))
     }
 
-    /// What a variable holds at this point.
+    /// The value of a variable at this point.
     fn local_value(&self, cell: u32) -> Value {
         let cell = &self.locals[cell as usize];
         if self.flow.dominates(cell.last_block, self.block) {

@@ -1,4 +1,4 @@
-//! Sizes and offsets of a module's types, for whoever needs them without a reflection.
+//! Sizes and offsets of a module's types, without a reflection.
 
 use crate::{
     Id, Module, Specialization,

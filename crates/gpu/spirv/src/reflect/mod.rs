@@ -1,4 +1,4 @@
-//! What an entry point does to resources, before it runs.
+//! The accesses of an entry point to resources, computed without running it.
 //!
 //! [`reflect`] applies a specialization, follows calls and pointers from the entry point, and lists every access to
 //! descriptors, push constants and device addresses that it may do: which bytes as far as constants tell, and whether
@@ -12,7 +12,7 @@
 //!   several, with no exit before it.
 //! - **Addresses** are followed back to where they are read: push constants, buffers, other addresses.
 //! - **Nothing hangs or overflows.** Types and constants refer only backwards, nesting and chains are cut at fixed
-//!   depths, and the walk has a budget. When half of it is used, numbers are no longer told apart; at its end the
+//!   depths, and the interpreter has a budget. When half of it is used, different numbers are merged; at its end the
 //!   reflection states that it is not complete.
 
 mod access;
@@ -39,7 +39,7 @@ use interpreter::Interpreter;
 use types::Types;
 use variables::Variables;
 
-/// What an entry point does.
+/// The accesses of an entry point.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Reflection {
     /// The descriptors that it uses, in the order of the module.
@@ -99,7 +99,7 @@ pub enum DescriptorKind {
     InputAttachment,
     AccelerationStructure,
     Tensor,
-    /// Of a type that is not known here.
+    /// An unknown type.
     Unknown,
 }
 
@@ -119,7 +119,7 @@ pub struct ShaderAccess {
 }
 
 impl ShaderAccess {
-    /// What is equal here is the same access.
+    /// The key of an access: accesses with equal keys are the same.
     fn sort_key(&self) -> (InstructionIndex, AccessKind, AccessMode, &AccessTarget, &Option<InvocationBytes>, bool) {
         (self.at, self.kind, self.mode, &self.target, &self.per_invocation, !self.is_certain)
     }
@@ -130,7 +130,7 @@ impl ShaderAccess {
     }
 }
 
-/// What is accessed.
+/// The resource that is accessed.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum AccessTarget {
     Descriptor {
@@ -164,7 +164,7 @@ pub enum DescriptorElement {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct AccessBytes {
     pub start: u64,
-    /// Exclusive; nothing where only the size of what is bound ends it.
+    /// Exclusive; none if only the size of the bound resource limits it.
     pub end: Option<u64>,
     /// All of it is accessed. Otherwise some of it, decided at run time.
     pub is_exact: bool,
@@ -180,7 +180,7 @@ pub struct InvocationBytes {
     pub size: u64,
 }
 
-/// A quantity, so many times.
+/// A quantity with a factor.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct OffsetTerm {
     pub quantity: Quantity,
@@ -192,7 +192,7 @@ pub struct OffsetTerm {
 pub enum Quantity {
     /// A component of a `BuiltIn`: the number of an invocation, a workgroup, a vertex.
     BuiltIn { built_in: u32, component: u32 },
-    /// What the shader reads here.
+    /// The place from which the shader reads the value.
     Read(ValueSource),
 }
 
@@ -225,9 +225,9 @@ pub enum AccessKind {
     Fetch,
     ImageRead,
     ImageWrite,
-    /// Of sizes and lengths: touches no contents.
+    /// A query of a size or length: touches no contents.
     Query,
-    /// Of rays through an acceleration structure.
+    /// A ray through an acceleration structure.
     Trace,
     Tensor,
 }
@@ -260,7 +260,7 @@ pub enum ReflectError {
     NoFunction(u32),
 }
 
-/// What an entry point does, given by its place in [`Module::entries`].
+/// The accesses of an entry point, by its index in [`Module::entries`].
 pub fn reflect(module: &Module, entry: usize, specialization: &Specialization) -> Result<Reflection, ReflectError> {
     let entries = module.entries();
     let found = entries.get(entry).ok_or(ReflectError::NoEntry { entry, entries: entries.len() })?;

@@ -1,4 +1,4 @@
-//! Where a pointer leads, as far as constants tell.
+//! The target of a pointer, as far as constants determine it.
 
 use std::rc::Rc;
 
@@ -16,7 +16,7 @@ const TERMS_MAX: usize = 4;
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Pointer {
     pub(super) root: PointerRoot,
-    /// What it leads to.
+    /// The target.
     pub(super) ty: TypeRef,
     /// Which descriptor of an array.
     pub(super) element: ElementIndex,
@@ -53,7 +53,7 @@ pub(super) enum PointerRoot {
     Address(Option<Rc<ValueSource>>),
 }
 
-/// What decides where in its range a pointer leads.
+/// The values that decide where in its range a pointer leads.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Terms {
     /// Nothing but constants.
@@ -88,7 +88,7 @@ impl Pointer {
     }
 }
 
-/// What sets and bindings are, for places that are named to the outside.
+/// Set and binding, for places in the result.
 pub(super) trait Bindings {
     /// Set and binding of a variable, by its place.
     fn binding(&self, variable: u32) -> (u32, u32);
@@ -195,7 +195,7 @@ impl Types<'_> {
         all.map(|(shift, size)| (range(pointer, shift, size), invocation_bytes(pointer, shift, size))).collect()
     }
 
-    /// From where a value is read, for the outside: a place, where there is one that somebody may know.
+    /// The place from which a value is read, if it can be named in the result.
     pub(super) fn source_of(&self, bindings: &dyn Bindings, pointer: &Pointer) -> Option<ValueSource> {
         let bytes = range(pointer, 0, self.size(pointer.ty, pointer.matrix));
         match &pointer.root {
@@ -260,7 +260,7 @@ fn range(pointer: &Pointer, shift: u64, size: Option<u64>) -> AccessBytes {
     AccessBytes { start, end, is_exact: pointer.max_extra_offset == Some(0) && size.is_some() }
 }
 
-/// What an access does to memory in terms of what decides about it.
+/// An access to memory, with the values that decide about it.
 pub(super) fn invocation_bytes(pointer: &Pointer, shift: u64, size: Option<u64>) -> Option<InvocationBytes> {
     let Terms::Known(terms) = &pointer.terms else { return None };
     Some(InvocationBytes {
@@ -275,7 +275,7 @@ pub(super) fn shift(pointer: &mut Pointer, by: u64) {
     pointer.constant_offset = pointer.constant_offset.wrapping_add(by as i64);
 }
 
-/// Adds a sum of so many bytes each.
+/// Adds a sum with a factor.
 pub(super) fn add_terms(pointer: &mut Pointer, sum: &Sum, bytes: i64) {
     let mut terms = match &pointer.terms {
         Terms::Unknown => return,

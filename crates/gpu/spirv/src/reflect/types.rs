@@ -17,7 +17,7 @@ const DEPTH_MAX: u8 = 48;
 
 #[derive(Clone, Debug)]
 pub(super) enum Type {
-    /// Void, function types, and whatever is not known.
+    /// Void, function types, and unknown types.
     Other,
     Bool,
     Int {
@@ -123,7 +123,7 @@ impl<'a> Types<'a> {
         self.module.definition(id).and_then(|it| it.result_type()).map_or(TypeRef::MAX, |it| self.type_ref(it))
     }
 
-    /// What a pointer type leads to.
+    /// The pointee of a pointer type.
     pub(super) fn pointee(&self, pointer: TypeRef) -> TypeRef {
         match self.get(pointer) {
             Type::Pointer { to, .. } => self.type_ref(*to),
@@ -237,7 +237,7 @@ impl<'a> Types<'a> {
     }
 
     fn read(&self, instruction: Instruction<'_>, constants: &Constants<'_>) -> Type {
-        // What is not there yet is no type to this one.
+        // A forward reference is an unknown type.
         let earlier = |place| match self.module.definition_index(instruction.id(place)) {
             Some(InstructionIndex(at)) if (at as usize) < self.all.len() => at,
             _ => TypeRef::MAX,

@@ -1,5 +1,5 @@
-//! What is known of a value before the shader runs: a constant, a pointer, a sum of invocation numbers and of what
-//! memory holds, one of a few, or nothing.
+//! The value of an id: a constant, a pointer, a sum of invocation numbers and of values in memory, one of a few, or
+//! unknown.
 //!
 //! Variables of functions hold values too, since compilers pass everything through variables.
 
@@ -24,7 +24,7 @@ pub(super) enum Value {
     Handle(Rc<Pointer>),
     /// An image and a sampler.
     Sampled(Rc<(Value, Value)>),
-    /// What stands in memory that the host may know.
+    /// A value in memory that the host may know.
     Loaded(Rc<Loaded>),
     /// A number that differs between invocations or runs in a known way.
     Sum(Rc<Sum>),
@@ -46,7 +46,7 @@ pub(super) struct Sum {
     pub(super) plus: i64,
 }
 
-/// A value in memory, and what was added to it.
+/// A value in memory, and a constant that is added to it.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Loaded {
     pub(super) from: Rc<Pointer>,
@@ -99,7 +99,7 @@ impl Value {
         }
     }
 
-    /// A copy in which the part at a path is another. `width` tells into how many parts what is unknown falls.
+    /// A copy with another value at a path. `width` returns the number of parts into which an unknown value is split.
     pub(super) fn with_part(&self, path: &[Option<u32>], widths: &[Option<usize>], value: Value) -> Value {
         let Some((first, rest)) = path.split_first() else { return value };
         let width = widths.first().copied().flatten();

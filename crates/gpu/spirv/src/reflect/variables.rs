@@ -19,7 +19,7 @@ pub(super) struct Variables {
     /// Of inputs: the `BuiltIn`.
     built_ins: Vec<Option<u32>>,
     heaps: Vec<bool>,
-    /// Of descriptors: the place among them.
+    /// The index of a descriptor variable.
     numbers: Vec<Option<usize>>,
     pub(super) descriptors: Vec<Descriptor>,
 }
@@ -97,7 +97,7 @@ impl Variables {
             Some(Op::UntypedVariableKHR) => types.type_ref(instruction.id(4)),
             _ => types.pointee(types.type_ref(instruction.id(1))),
         };
-        // Heaps of descriptors are built-in; which descriptor is meant there, the shader alone does not tell.
+        // Descriptor heaps are built-ins; the shader alone does not determine the descriptor.
         let built_in = module.decoration_operand(instruction.id(2), None, Decoration::BuiltIn);
         self.heaps[place as usize] = is_resource(class) && built_in.is_some();
         let root = if is_resource(class) && built_in.is_none() {

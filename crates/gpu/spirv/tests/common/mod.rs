@@ -1,4 +1,4 @@
-//! The shaders that the tests look at, and accesses as short lines.
+//! The shaders of the tests, and accesses as short lines.
 
 #![allow(dead_code, reason = "no test binary uses all of it")]
 
@@ -48,12 +48,12 @@ pub(crate) fn reflect_with(name: &str, constants: &[(u32, u32)]) -> Reflection {
     lavascope_spirv::reflect(&shader(name), 0, &specialization).expect("an entry point")
 }
 
-/// The accesses as lines: what, which part of it, how. A question mark is behind what is not certain.
+/// The accesses as lines: resource, range, kind. A question mark follows accesses that are not certain.
 pub(crate) fn lines(reflection: &Reflection) -> Vec<String> {
     reflection.accesses.iter().map(|it| line(reflection, it)).collect()
 }
 
-/// Those lines that begin with a word.
+/// The lines that begin with a word.
 pub(crate) fn lines_of(reflection: &Reflection, what: &str) -> Vec<String> {
     lines(reflection).into_iter().filter(|it| it.split([' ', '[']).next() == Some(what)).collect()
 }

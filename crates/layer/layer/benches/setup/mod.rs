@@ -18,6 +18,12 @@ pub(crate) fn layer_folder(folder: &Path, name: &str) -> PathBuf {
     own
 }
 
+/// Validation is on by default. A case that measures it switches it on through `VK_EXT_layer_settings`, which is
+/// stronger than this variable.
+pub(crate) fn switch_validation_off(command: &mut std::process::Command) {
+    command.env("VK_LAYER_LAVASCOPE_INSPECT_SYNC", "off");
+}
+
 pub(crate) fn write_file(folder: &Path, name: &str, text: &str) -> PathBuf {
     let path = folder.join(name);
     std::fs::write(&path, text).expect("the build folder can be written");

@@ -52,7 +52,7 @@ unsafe fn properties(instance: &InstanceData, physical_device: PhysicalDevice) -
     all
 }
 
-/// Who made the driver, where it can be asked.
+/// The vendor of the driver, if it can be queried.
 ///
 /// # Safety
 ///
@@ -110,7 +110,7 @@ unsafe fn memory_properties(instance: &InstanceData, physical_device: PhysicalDe
 
 /// A structure of plain numbers as JSON, with the names of its members.
 fn struct_to_json<T: Structure>(value: &T) -> Value {
-    // SAFETY: any memory may be looked at as bytes that need not have a value, as those of padding.
+    // SAFETY: any memory may be read as bytes that need not have a value, as those of padding.
     let bytes = unsafe { std::slice::from_raw_parts(std::ptr::from_ref(value).cast(), size_of::<T>()) };
     // SAFETY: the bytes of a value with this layout.
     unsafe { fields_to_json(T::layout(), bytes) }
@@ -179,7 +179,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_structure_of_numbers_is_told_by_names() {
+    fn a_structure_of_numbers_is_reported_by_names() {
         let mut family = QueueFamilyProperties::zeroed();
         (family.queue_count, family.timestamp_valid_bits) = (3, 64);
         family.min_image_transfer_granularity.height = 7;

@@ -1,4 +1,4 @@
-//! Writes every call to a file. Threads of ours collect the records of the streams, compress them and write them.
+//! Writes every call to a file. Our threads collect the records of the streams, compress them and write them.
 //!
 //! A capture is one more listener of the reader thread. It adds to each record only one word, the time. The reader
 //! passes each record to [`Capture::record`]. Blocks go through a bounded queue to the thread that compresses and
@@ -108,7 +108,7 @@ impl Capture {
         recorder.record(StreamRecord { stream, span: first..end, time: self.last_time, record }, &mut give);
     }
 
-    /// Called when there are no more records for now. Writes what was collected if there is enough of it or it is old,
+    /// Called when there are no more records for now. If there is enough of it or it is old, writes what was collected,
     /// and releases the stream memory of everything that was written.
     pub(crate) fn flush(&mut self, merger: &mut Merger) {
         if self.is_broken {

@@ -38,7 +38,7 @@ struct FreeSlot {
     words: usize,
 }
 
-// SAFETY: mapped memory that belongs to whoever holds the slot.
+// SAFETY: mapped memory of this slot, which has one owner at a time.
 unsafe impl Send for FreeSlot {}
 
 impl TailStorage {

@@ -1,4 +1,4 @@
-//! What is checked and reported, as the settings say.
+//! The checks and reports that the settings select.
 
 use lavascope_instrument::{Checks, RecordedFault};
 use lavascope_settings::Settings;
@@ -11,7 +11,7 @@ use crate::report::messages::Messages;
 /// Number of words for the fault records of one draw.
 const RECORD_WORDS: u32 = 256;
 
-/// What the user wants to know about shaders.
+/// The settings for shaders.
 pub(crate) struct ChecksConfig {
     /// The checks that shaders get.
     pub(super) checks: Checks,

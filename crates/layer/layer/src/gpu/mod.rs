@@ -1,8 +1,7 @@
 //! Brings the checks of shaders to the device, and their results back.
 //!
-//! Functions of ours stand in the dispatch table of a device in the place of the driver's (`hook`). What the layer
-//! records of the application's calls stays as the application made them; the driver gets shaders with checks, and a
-//! way to their tables.
+//! Our functions replace those of the driver in the dispatch table of a device (`hook`). The layer records the
+//! application's calls unchanged; the driver gets shaders with checks, and what leads them to their tables.
 //!
 //! | module | |
 //! | --- | --- |
@@ -14,8 +13,8 @@
 //! | `report` | from a recorded fault to a message |
 //!
 //! The checks never wait for the device. No lock is held while the driver is called. Nothing is recorded or submitted
-//! where no shader runs, so transfer queues see only what the application does. If something cannot be checked, it is
-//! left as it is, and `DeviceChecks::warn_unchecked` says so once.
+//! if no shader runs, so transfer queues see only the application's work. If something cannot be checked, it stays
+//! unchanged, and `DeviceChecks::warn_unchecked` reports that once.
 //!
 //! `lavascope-instrument` adds the checks and defines the tables and records.
 //!
@@ -52,6 +51,7 @@ use crate::loader::instance::InstanceData;
 use crate::loader::proc_addr::WATCHED_DEVICES;
 use crate::process::catch_panic::{is_disabled, run_if_enabled};
 use crate::process::process_state::PROCESS_STATE;
+use crate::report::coverage;
 use crate::report::messages::Messages;
 
 pub(crate) use config::ChecksConfig;
@@ -148,7 +148,7 @@ pub(crate) struct DeviceChecks {
     state: Mutex<ChecksState>,
 }
 
-/// What is known of the application's objects, by handle.
+/// State of the application's objects, by handle.
 #[derive(Default)]
 pub(crate) struct ChecksState {
     set_layouts: HashMap<u64, Arc<SetLayoutState>>,
@@ -214,9 +214,9 @@ impl DeviceChecks {
     ///
     /// # Safety
     ///
-    /// The device must have just been made with this wish on this physical device, which must be one of the instance,
-    /// and `next` and `table` must have its functions. It must not be destroyed before `end` has returned, and nobody
-    /// may use the result for this device after that.
+    /// The device must have just been made with this request on this physical device, which must be one of the
+    /// instance, and `next` and `table` must have its functions. It must not be destroyed before `end` has returned,
+    /// and the result must not be used for this device after that.
     pub(crate) unsafe fn begin(
         instance: &InstanceData,
         physical_device: PhysicalDevice,
@@ -485,7 +485,7 @@ fn install(table: &mut DeviceTable) {
 /// another thread destroys it.
 static AT_EXIT: Mutex<Vec<Weak<DeviceChecks>>> = Mutex::new(Vec::new());
 
-/// A process may end without destroying its devices: reports what was found before.
+/// A process may end without destroying its devices: reports the findings before.
 fn watch_exit(gpu: &Arc<DeviceChecks>) {
     extern "C" fn report_at_exit() {
         let all = || {
@@ -522,6 +522,9 @@ pub(crate) fn warn_unchecked(messages: &Messages, text: &str) {
 /// A setting that cannot do what it says: checks that were asked for are not made. The name is that of the Khronos
 /// layer, by which programs filter.
 pub(crate) fn report_unusable(messages: &Messages, place: &str, text: &str) {
+    if place == "setting gpu" {
+        coverage::disarm("gpu", text);
+    }
     instance::report_problem(messages, MessageSeverity::Error, c"UNASSIGNED-GPU-Assisted-Validation", (place, text));
 }
 
@@ -540,7 +543,7 @@ unsafe fn checks_of<'a>(handle: u64) -> Option<&'a Arc<DeviceChecks>> {
     unsafe { WATCHED_DEVICES.get(dispatch_key(handle)) }?.gpu.as_ref()
 }
 
-/// What decides which pointers of a call of a device are read.
+/// State that decides which pointers of a call of a device are read.
 ///
 /// # Safety
 ///

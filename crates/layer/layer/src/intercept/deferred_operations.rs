@@ -1,7 +1,8 @@
 //! Pipelines that a deferred operation makes: their handles are written by the time it is complete.
 //!
-//! Whoever finds that out first, by joining or by asking for the result, learns them. The application may free the
-//! place of the handles as soon as it knows too, so others who find out wait until they were read.
+//! The first thread that joins a complete operation, or queries its result, adds the pipelines to the handle table. The
+//! application may free the memory of the handles as soon as it knows that the operation is complete. So other threads
+//! that learn it wait until the handles were read.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -32,7 +33,7 @@ impl DeferredPipelines {
     ///
     /// # Safety
     ///
-    /// It must be complete, and the application must not know that already from somebody who did not come here.
+    /// It must be complete, and the application must not know that from a call that did not come here.
     pub(crate) unsafe fn complete(&self, operation: u64, mut learn: impl FnMut(u64)) {
         let mut places = self.lock();
         let Some(place) = places.remove(&operation) else { return };
@@ -44,7 +45,7 @@ impl DeferredPipelines {
         }
     }
 
-    /// The operation is no more.
+    /// The operation was destroyed.
     pub(crate) fn remove(&self, operation: u64) {
         self.lock().remove(&operation);
     }
@@ -54,7 +55,7 @@ impl DeferredPipelines {
     }
 }
 
-/// What a call that returned says about a deferred operation.
+/// What a call that returned means for a deferred operation.
 pub(crate) enum DeferredStatus {
     Unrelated,
     /// A creation was deferred.

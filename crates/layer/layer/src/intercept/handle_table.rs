@@ -1,5 +1,4 @@
-//! What is known of the application's objects: their ids, their parents, and facts that decide which pointers are
-//! read.
+//! The application's objects: their ids, their parents, and facts that decide which pointers are read.
 //!
 //! A look-up goes from the handle to a slot, and from there to the last order edge, and to ids that are too large for
 //! the map. Handles of different devices may have the same value, so each device has its own table; those of
@@ -29,7 +28,7 @@ pub(crate) struct HandleTable {
     children: Mutex<HashMap<ObjectSlot, HashSet<(HandleType, u64)>>>,
     pack_context: RwLock<StoredPackContext>,
     pub(crate) deferred: DeferredPipelines,
-    /// None where nobody wants to know what is written into them.
+    /// None if writes to memory are not recorded.
     pub(crate) memories: Option<HostVisibleMemories>,
 }
 
@@ -44,8 +43,8 @@ struct StoredPackContext {
 /// The names of what belongs to no device.
 pub(crate) static PROCESS_HANDLES: LazyLock<HandleTable> = LazyLock::new(HandleTable::default);
 
-/// Of the value of a handle: its lowest bits are a slot. Above them is the serial number of the object plus one, so
-/// that most ids need no look at the slot; zero if that is too large.
+/// About the value of a handle: its lowest bits are a slot. Above them is the serial number of the object plus one, so
+/// that most look-ups of ids need not read the slot; zero if the serial number is too large.
 const SLOT_BITS: u32 = 32;
 const SERIAL_MAX: u64 = (1 << 24) - 1;
 
@@ -68,7 +67,7 @@ pub(crate) const fn belongs_to_process(ty: HandleType) -> bool {
 }
 
 impl HandleTable {
-    /// Of a device, with what is known of its memories.
+    /// The table of a device, with its memories.
     pub(crate) fn of_device(memories: Option<HostVisibleMemories>) -> HandleTable {
         let mut names = HandleTable::default();
         names.memories = memories;
@@ -98,13 +97,13 @@ impl HandleTable {
         Some((id, slot))
     }
 
-    /// The handle of an object that is alive. Looks at all of them.
+    /// The handle of an object that is alive. Searches all of them.
     pub(crate) fn handle_of(&self, id: ObjectId) -> Option<u64> {
         let is_it = |value: u64| PROCESS_STATE.objects.id(ObjectSlot::from_number(value as u32)) == Some(id);
         self.slots.entries_unsorted().into_iter().find(|(_, value)| is_it(*value)).map(|it| it.0)
     }
 
-    /// A new object. One that the handle named before is no more.
+    /// Adds a new object. An object that had the handle before no longer exists.
     pub(crate) fn add(&self, ty: HandleType, handle: u64, parent: ObjectParent, note: u32) -> Option<ObjectSlot> {
         if handle == 0 || handle == u64::MAX {
             return None;
@@ -121,7 +120,7 @@ impl HandleTable {
         Some(slot)
     }
 
-    /// The object is no more, nor is what was allocated from it.
+    /// Removes an object that is destroyed, and the objects that were allocated from it.
     pub(crate) fn remove(&self, ty: HandleType, handle: u64) {
         let Some(slot) = self.slot(ty, handle) else { return };
         self.remove_children(slot);
@@ -144,7 +143,7 @@ impl HandleTable {
         }
     }
 
-    /// What was allocated from a pool is no more.
+    /// Removes the objects that were allocated from a pool.
     pub(crate) fn remove_children(&self, parent: ObjectSlot) {
         let children = self.children().remove(&parent);
         for (ty, handle) in children.into_iter().flatten() {
@@ -156,7 +155,7 @@ impl HandleTable {
         self.children.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// What a call that succeeded says about the objects it made.
+    /// Stores what a successful call defines about the objects that it created.
     pub(crate) fn store_pack_context(&self, call: Call<'_>, made: &[u64]) {
         let mut facts = self.pack_context.write().unwrap_or_else(PoisonError::into_inner);
         match call {
@@ -177,14 +176,14 @@ impl HandleTable {
                     facts.libraries.extend(library_use(info).map(|it| (*pipeline, it)));
                 }
             }
-            // Nothing else decides what is read.
+            // Nothing else decides which pointers are read.
             _ => {}
         }
     }
 }
 
 impl Drop for HandleTable {
-    /// A device ends with all that nobody destroyed.
+    /// With a device, all of its objects are destroyed that still exist.
     fn drop(&mut self) {
         PROCESS_STATE.next_generation();
         for (_, value) in self.slots.entries_unsorted() {
@@ -240,7 +239,8 @@ fn subpass_use_2(subpass_description: View<'_, SubpassDescription2>) -> SubpassU
     }
 }
 
-/// What a pipeline fixes for those that link it as a library. Of one that links others itself nothing is said.
+/// The state that a pipeline defines for those that link it as a library. Pipelines that link libraries themselves have
+/// no entry.
 fn library_use(create_info: View<'_, GraphicsPipelineCreateInfo>) -> Option<LibraryUse> {
     if create_info.chained::<PipelineLibraryCreateInfoKHR>().is_some_and(|it| it.library_count > 0) {
         return None;

@@ -7,7 +7,7 @@ use lavascope_record::memory::ReadableMemory;
 use lavascope_record::rules;
 use lavascope_record::walk::StructFrame;
 
-/// The type of a handle, or of those that a pointer leads to.
+/// The type of a handle, or of the handles behind a pointer.
 pub(crate) fn handle_type(work: &Fixup) -> Option<HandleType> {
     match work {
         Fixup::Handles { ty, .. } | Fixup::Pointer { pointer: Pointer { to: Pointee::Handle(ty), .. }, .. } => {
@@ -76,7 +76,7 @@ pub(crate) unsafe fn nested_handles(layout: &'static Layout, base: u64) -> Vec<C
             let owner = first + element * u64::from(inner.size);
             for work in inner.fixups {
                 let Fixup::Handles { at, count, ty, .. } = work else { continue };
-                // What lies behind the devices of a group is noise.
+                // Elements after the devices of a group are undefined.
                 let tail = inner.fixups.iter().find_map(|fixup| match fixup {
                     Fixup::Tail { array, count, .. } if array.at == *at => memory.read_field(owner, *count),
                     _ => None,

@@ -1,8 +1,8 @@
-//! Surfaces without a window for drivers that have none: swapchains on them are plain images.
+//! Headless surfaces for drivers that have none: swapchains on them are plain images.
 //!
-//! A replay that is captured again presents its frames on such a surface, so that they are in the new trace on machines
-//! without a display too. Functions of ours stand in the tables in the place of the driver's, below the shims that
-//! record; what is not about a surface of ours is passed on.
+//! If a replay is captured again, it presents its frames to such a surface. So the new trace has the frames, even on
+//! machines without a display. The functions here replace those of the driver in the tables, below the shims that
+//! record. Calls about other surfaces are passed on.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -17,19 +17,19 @@ use crate::loader::proc_addr::{WATCHED_DEVICES, WATCHED_INSTANCES};
 use crate::process::catch_panic::catch_panic;
 use crate::{DeviceTable, InstanceTable};
 
-/// Handles of ours: no address looks like that.
+/// Handles of our surfaces: no address has these bits.
 const FIRST_HANDLE: u64 = 0x4c76_0000_0000_0001;
 const IMAGES_MIN: u32 = 2;
 const IMAGES_MAX: u32 = 8;
 const EXTENT_MAX: u32 = 16384;
-/// What a surface without a size of its own says.
+/// The extent of a surface without a size of its own.
 const ANY_EXTENT: u32 = u32::MAX;
 const FORMATS: [Format; 4] =
     [Format::B8G8R8A8_UNORM, Format::B8G8R8A8_SRGB, Format::R8G8B8A8_UNORM, Format::R8G8B8A8_SRGB];
 const PRESENT_MODES: [PresentModeKHR; 3] =
     [PresentModeKHR::FIFO_KHR, PresentModeKHR::IMMEDIATE_KHR, PresentModeKHR::MAILBOX_KHR];
 
-/// All that there is of ours, in this process.
+/// All headless surfaces and swapchains of this process.
 struct HeadlessState {
     next_handle: u64,
     surfaces: BTreeSet<u64>,
@@ -114,8 +114,9 @@ impl HeadlessDevice {
     ///
     /// # Safety
     ///
-    /// The device must have just been made with this info, by a `vkCreateDevice` that the loader passed to this layer and
-    /// that has not returned to the application, and the table must have its functions. Nobody may use the result once the device is destroyed.
+    /// The device must have just been made with this info, by a `vkCreateDevice` that the loader passed to this layer
+    /// and that has not returned to the application, and the table must have its functions. The result must not be used
+    /// once the device is destroyed.
     pub(crate) unsafe fn begin(
         device: Device,
         info: &DeviceCreateInfo,
@@ -211,7 +212,7 @@ impl HeadlessDevice {
 
     /// # Safety
     ///
-    /// The images must be of this device, all uses of them must be over, and nobody may use them any more.
+    /// The images must be of this device, all uses of them must have completed, and they must not be used afterwards.
     unsafe fn destroy_images(&self, swapchain: &HeadlessSwapchain) {
         let (Some(destroy), Some(free)) = (self.next.destroy_image, self.next.free_memory) else { return };
         for (image, memory) in &swapchain.images {
@@ -313,7 +314,7 @@ unsafe extern "system" fn get_physical_device_surface_support_khr(
     next.map_or(FAILED, |next| unsafe { next(physical_device, family, surface, p_supported) })
 }
 
-/// What our surfaces can do.
+/// The capabilities of our surfaces.
 fn capabilities() -> SurfaceCapabilitiesKHR {
     let extent = |it| Extent2D { width: it, height: it };
     let usage = ImageUsageFlags::TRANSFER_SRC.0
@@ -537,8 +538,9 @@ unsafe fn acquire(
     // this function: a place for the index.
     unsafe { p_index.as_mut_ptr().write(index) };
     // SAFETY: VUID-vkAcquireNextImageKHR-semaphore-01286 and VUID-vkAcquireNextImageKHR-fence-01287, or those of
-    // VkAcquireNextImageInfoKHR, by the contract of this function: the semaphore and the fence are unsignaled. Whoever
-    // presents on such a surface keeps others away from the first queue while an image is acquired.
+    // VkAcquireNextImageInfoKHR, by the contract of this function: the semaphore and the fence are unsignaled. An
+    // application that presents to such a surface does not use the first queue on other threads while it acquires an
+    // image.
     Some(unsafe { unseen.submit(unseen.queue, &[], &signals, fence) })
 }
 

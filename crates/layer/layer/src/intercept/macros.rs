@@ -1,4 +1,4 @@
-//! What the generated dispatch tables are made of.
+//! The macros of the generated dispatch tables and shims.
 
 /// Defines a table with one function per command and how to fill it.
 macro_rules! dispatch_table {
@@ -13,7 +13,7 @@ macro_rules! dispatch_table {
             ///
             /// # Safety
             ///
-            /// What `next` gives for the name of a command must be null or a function with the prototype of that
+            /// What `next` returns for the name of a command must be null or a function with the prototype of that
             /// command, for as long as the table is used.
             pub unsafe fn load(mut next: impl FnMut(&std::ffi::CStr) -> FnPtr) -> $table {
                 $table {
@@ -29,13 +29,13 @@ macro_rules! dispatch_table {
     };
 }
 
-/// Defines a function per command that tells whoever listens, and passes the call on.
+/// Defines a function for each command. It publishes the call to the listeners, and passes the call on.
 macro_rules! shims {
     ($($name:ident: $command:ident, $params:ident, $ty:ident, $level:ident, [$($fast_pack:path)?], $leave:ident = fn($first:ident: $first_ty:ty $(, $parameter:ident: $parameter_ty:ty)*) -> $result:ty;)*) => {
         $(unsafe extern "system" fn $name($first: $first_ty $(, $parameter: $parameter_ty)*) -> $result {
             // SAFETY: the implicit VUID of the command for its first parameter (`VUID-vkX-device-parameter` and the
-            // like) makes that a dispatchable handle that is alive. It stays so until the shim returns: whoever
-            // destroys it has to wait (host access to it is externally synchronized).
+            // like) makes that a dispatchable handle that is alive. It stays so until the shim returns: host access to
+            // it is externally synchronized, so no other thread may destroy it meanwhile.
             let Some(called) = (unsafe { $level($first.0) }) else { return Default::default() };
             let Some(next) = called.owner.table.$name else { return Default::default() };
             let params = $params { $first $(, $parameter)* };
@@ -43,7 +43,11 @@ macro_rules! shims {
             // SAFETY: the registry gives the shim of a command that command's parameters, in their order. The
             // application called it with them, so that they obey the command's VUIDs until it returns.
             let entered = unsafe { enter!(called, $command, order, &params, $($fast_pack)?) };
-            let result = if entered.is_skipped_by_callback() {
+            // Here and not in a function: whoever stops wants few frames to the application.
+            if entered.is_special() && entered.is_stop_wanted() {
+                lavascope_break_here();
+            }
+            let result = if entered.is_special() && entered.is_skipped_by_callback() {
                 ReturnBits::skipped_result()
             } else {
                 // SAFETY: the table has the next function of this command for this instance or device
@@ -64,7 +68,8 @@ macro_rules! shims {
             result
         })*
 
-        /// The function that stands in for a command while somebody listens; null for one that has none.
+        /// The shim of a command, which replaces the driver's function if there are listeners; null if the command has
+        /// none.
         pub(crate) fn shim(command: Command) -> FnPtr {
             match command {
                 $(Command::$command => FnPtr(($name as $ty as *const ()).expose_provenance() as u64),)*

@@ -1,4 +1,4 @@
-//! What happens in each intercepted call: packing, ids, order between threads. `calls` has the walk.
+//! The steps of each intercepted call: packing, ids, order between threads. `calls` has the walk.
 
 #[macro_use]
 pub(crate) mod macros;

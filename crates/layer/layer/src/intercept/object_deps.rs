@@ -23,13 +23,13 @@ pub(crate) struct LastCommandBuffer {
     pub(crate) handle: u64,
     /// The generation in which this was true.
     pub(crate) generation: u64,
-    /// Alive as long as the generation does not move: whoever destroys the device moves it first.
+    /// Valid as long as the generation does not change: destroying the device changes it first.
     pub(crate) owner: NonNull<DeviceData>,
     pub(crate) id: ObjectId,
     pub(crate) sync_domain: SyncDomain<'static>,
 }
 
-/// What packing a call finds out about its objects.
+/// What packing finds out about the objects of a call.
 #[derive(Default)]
 pub(crate) struct ObjectDeps {
     /// The last exclusive uses of the objects by other threads.
@@ -37,7 +37,7 @@ pub(crate) struct ObjectDeps {
     /// The first object that the call has to itself. Recorded commands have no other, so they need no list.
     pub(crate) first_exclusive: Cell<Option<SyncDomain<'static>>>,
     pub(crate) other_exclusives: RefCell<Vec<SyncDomain<'static>>>,
-    /// Those of them that another thread used last, with that use.
+    /// The objects that another thread used last, with that use.
     pub(crate) last_used_elsewhere: RefCell<Vec<(ObjectId, u64)>>,
 }
 

@@ -1,4 +1,4 @@
-//! What is known of an object when it is made: what it was allocated from, and what goes by its flags.
+//! The parent of a new object, and a note of the properties that its flags define.
 
 use lavascope_abi::*;
 use lavascope_stream::ObjectParent;
@@ -9,25 +9,25 @@ use crate::intercept::thread_safety::{NOTE_CONCURRENT_UPDATES, NOTE_INTERNALLY_S
 use crate::loader::pnext_chain::find_in_chain;
 use crate::process::process_state::PROCESS_STATE;
 
-/// What a new object was allocated from, and the note that goes with it.
+/// The parent of a new object, and its note.
 ///
 /// # Safety
 ///
 /// `params` must point to the parameters of a call of `command` that made objects of type `ty` and has not returned to
 /// the application, so that its infos and their chains are still there.
 pub(crate) unsafe fn parent_and_note(
-    names: &HandleTable,
+    handles: &HandleTable,
     command: Command,
     params: *const u8,
     ty: HandleType,
 ) -> (ObjectParent, u32) {
-    let owner = |ty, handle| names.slot(ty, handle).map_or(ObjectParent::None, ObjectParent::Owner);
+    let owner = |ty, handle| handles.slot(ty, handle).map_or(ObjectParent::None, ObjectParent::Owner);
     match command {
         Command::AllocateCommandBuffers => {
             // SAFETY: the contract of this function: the parameters are those of this command.
             // VUID-vkAllocateCommandBuffers-pAllocateInfo-parameter makes the info valid.
             let info = unsafe { &*(*params.cast::<AllocateCommandBuffersParams>()).p_allocate_info.as_ptr() };
-            let pool = names.slot(HandleType::CommandPool, info.command_pool.0);
+            let pool = handles.slot(HandleType::CommandPool, info.command_pool.0);
             let note = if info.level == CommandBufferLevel::SECONDARY { NOTE_SECONDARY } else { 0 };
             (pool.map_or(ObjectParent::None, ObjectParent::SharedSyncDomain), note)
         }
@@ -36,7 +36,7 @@ pub(crate) unsafe fn parent_and_note(
             // VUID-vkAllocateDescriptorSets-pAllocateInfo-parameter makes the info valid.
             let info = unsafe { &*(*params.cast::<AllocateDescriptorSetsParams>()).p_allocate_info.as_ptr() };
             // SAFETY: the info is that of a valid `vkAllocateDescriptorSets`.
-            let note = unsafe { layout_notes(names, info) };
+            let note = unsafe { layout_notes(handles, info) };
             (owner(HandleType::DescriptorPool, info.descriptor_pool.0), note)
         }
         Command::GetSwapchainImagesKHR => {
@@ -102,12 +102,12 @@ unsafe fn has_shared_bindings(info: &DescriptorSetLayoutCreateInfo) -> bool {
 /// # Safety
 ///
 /// The info must be that of a valid `vkAllocateDescriptorSets` that has not returned to the application.
-unsafe fn layout_notes(names: &HandleTable, info: &DescriptorSetAllocateInfo) -> u32 {
+unsafe fn layout_notes(handles: &HandleTable, info: &DescriptorSetAllocateInfo) -> u32 {
     let note = |at: usize| {
         // SAFETY: VUID-VkDescriptorSetAllocateInfo-pSetLayouts-parameter by the contract of this function: there is a
         // layout for each of the `descriptor_set_count` sets, and `at` is below that.
         let layout = unsafe { *info.p_set_layouts.as_ptr().add(at) };
-        names.slot(HandleType::DescriptorSetLayout, layout.0).map_or(0, |it| PROCESS_STATE.objects.user_data(it))
+        handles.slot(HandleType::DescriptorSetLayout, layout.0).map_or(0, |it| PROCESS_STATE.objects.user_data(it))
     };
     (0..info.descriptor_set_count as usize).fold(0, |all, it| all | note(it))
 }

@@ -6,15 +6,17 @@
 
 use lavascope_abi::{Command, Result};
 
-/// What a command means for the order of threads.
+/// How a command is ordered with the commands of other threads.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct CommandOrdering {
     /// A local barrier before the call.
     pub(crate) has_local_barrier: bool,
     pub(crate) push_barrier: PushBarrier,
-    /// An exception of the specification: others may use what is externally synchronized meanwhile, so the call does
-    /// not order them. It may wait for what they do.
+    /// An exception in the specification: other threads may use the externally synchronized object meanwhile, so the
+    /// call does not order them. It may wait for them.
     pub(crate) is_shared: bool,
+    /// See [`CommandOrdering::has_call_stack`].
+    pub(crate) has_call_stack: bool,
 }
 
 /// When a push barrier comes after the call.
@@ -43,7 +45,7 @@ impl CommandOrdering {
             C::ResetGpaSessionAMD => (true, PushBarrier::Never),
             // The host writes what the device may read.
             C::CopyMemoryToImage => (true, PushBarrier::Never),
-            // The host lets the device go on.
+            // The host allows the device to continue.
             C::SignalSemaphore | C::SetEvent => (true, PushBarrier::Never),
             C::QueuePresentKHR => (true, PushBarrier::Always),
             C::ResetDescriptorPool | C::ResetQueryPool | C::ResetCommandPool => (true, PushBarrier::Success),
@@ -62,11 +64,85 @@ impl CommandOrdering {
         };
         let is_shared =
             matches!(command, C::WaitForPresentKHR | C::WaitForPresent2KHR | C::GetPastPresentationTimingEXT);
-        CommandOrdering { has_local_barrier: before, push_barrier: after, is_shared }
+        CommandOrdering {
+            has_local_barrier: before,
+            push_barrier: after,
+            is_shared,
+            has_call_stack: is_part_of_findings(command),
+        }
+    }
+
+    /// Whether a call of the command can be a part of a finding, which shows its call stack then: accesses,
+    /// synchronization, submissions and waits.
+    #[inline]
+    pub(crate) fn has_call_stack(command: Command) -> bool {
+        HAS_CALL_STACK[command as usize]
     }
 }
 
-/// Whether the application is told what was found when such a call returns: submissions, presentations and waits.
+static HAS_CALL_STACK: [bool; Command::ALL.len()] = {
+    let mut all = [false; Command::ALL.len()];
+    let mut at = 0;
+    while at < all.len() {
+        all[at] = is_part_of_findings(Command::ALL[at]);
+        at += 1;
+    }
+    all
+};
+
+/// Commands whose names begin like this make, end, name or query objects, or set state for later commands.
+const NO_PART_OF_FINDINGS: &[&str] = &[
+    "vkAllocate",
+    "vkCmdBegin",
+    "vkCmdBind",
+    "vkCmdDebugMarker",
+    "vkCmdEndDebugUtils",
+    "vkCmdEndQuery",
+    "vkCmdInsertDebugUtils",
+    "vkCmdPush",
+    "vkCmdSet",
+    "vkCreate",
+    "vkDebug",
+    "vkDestroy",
+    "vkEnumerate",
+    "vkFree",
+    "vkGet",
+    "vkSetDebug",
+    "vkSetPrivateData",
+    "vkUpdateDescriptor",
+];
+
+/// Exceptions from these.
+const PART_OF_FINDINGS: &[&str] = &[
+    "vkCmdBeginConditionalRendering",
+    "vkCmdBeginRenderPass",
+    "vkCmdBeginRendering",
+    "vkCmdBeginTransformFeedback",
+    "vkCmdSetEvent",
+    "vkGetEventStatus",
+    "vkGetFenceStatus",
+    "vkGetQueryPoolResults",
+    "vkGetSemaphoreCounterValue",
+];
+
+const fn is_part_of_findings(command: Command) -> bool {
+    let name = command.desc().name.as_bytes();
+    has_prefix(name, PART_OF_FINDINGS) || !has_prefix(name, NO_PART_OF_FINDINGS)
+}
+
+const fn has_prefix(name: &[u8], prefixes: &[&str]) -> bool {
+    let mut at = 0;
+    while at < prefixes.len() {
+        if starts_with(name, prefixes[at].as_bytes()) {
+            return true;
+        }
+        at += 1;
+    }
+    false
+}
+
+/// Whether the layer delivers messages to the application when such a call returns: submissions, presentations and
+/// waits.
 pub(crate) const fn delivers_messages(command: Command) -> bool {
     use Command as C;
     matches!(
@@ -102,7 +178,7 @@ const fn starts_with(name: &[u8], prefix: &[u8]) -> bool {
 }
 
 impl PushBarrier {
-    /// Whether a call that returned `result` asks for a push barrier. `has_progressed` looks at a counter.
+    /// Whether a call that returned `result` asks for a push barrier. `has_progressed` reads a counter.
     pub(crate) fn is_due(self, result: u64, has_progressed: impl FnOnce() -> bool) -> bool {
         let result = Result(result as u32 as i32);
         match self {
@@ -121,7 +197,26 @@ mod tests {
     use super::*;
 
     fn order(before: bool, after: PushBarrier) -> CommandOrdering {
-        CommandOrdering { has_local_barrier: before, push_barrier: after, is_shared: false }
+        CommandOrdering { has_local_barrier: before, push_barrier: after, ..CommandOrdering::default() }
+    }
+
+    /// Without what has nothing to do with order.
+    fn order_of(command: Command) -> CommandOrdering {
+        CommandOrdering { has_call_stack: false, ..CommandOrdering::of(command) }
+    }
+
+    #[test]
+    fn what_makes_or_sets_something_has_no_call_stack() {
+        let with = [Command::CmdDraw, Command::CmdSetEvent2, Command::CmdBeginRendering, Command::QueueSubmit2];
+        assert!(with.iter().all(|it| CommandOrdering::has_call_stack(*it) && CommandOrdering::of(*it).has_call_stack));
+        let without = [Command::CmdSetViewport, Command::CmdBindPipeline, Command::CreateBuffer, Command::DestroyImage];
+        assert!(!without.iter().any(|it| CommandOrdering::has_call_stack(*it)));
+        // Copies, clears, barriers and the ends of render passes.
+        let wanted = ["vkCmdCopy", "vkCmdClear", "vkCmdPipelineBarrier", "vkCmdEndRender", "vkCmdDispatch", "vkQueue"];
+        let is_wanted = |it: &&Command| wanted.iter().any(|start| it.desc().name.starts_with(start));
+        for command in Command::ALL.iter().filter(is_wanted) {
+            assert!(CommandOrdering::has_call_stack(*command), "{}", command.desc().name);
+        }
     }
 
     #[test]
@@ -129,14 +224,14 @@ mod tests {
         let ends = |it: &&Command| it.desc().name.starts_with("vkDestroy") || it.desc().name.starts_with("vkFree");
         let submits = [Command::QueueSubmit, Command::QueueSubmit2, Command::UnmapMemory, Command::UnmapMemory2];
         for command in Command::ALL.iter().filter(ends).chain(&submits) {
-            assert_eq!(CommandOrdering::of(*command), order(true, PushBarrier::Never), "{}", command.desc().name);
+            assert_eq!(order_of(*command), order(true, PushBarrier::Never), "{}", command.desc().name);
         }
         for command in [Command::GetFenceStatus, Command::QueueWaitIdle, Command::WaitForFences] {
             assert!(CommandOrdering::of(command).push_barrier.is_due(0, || false));
             assert!(!CommandOrdering::of(command).push_barrier.is_due(1, || true), "not ready is no success");
         }
         for command in [Command::ResetCommandPool, Command::ResetDescriptorPool, Command::ResetQueryPool] {
-            assert_eq!(CommandOrdering::of(command), order(true, PushBarrier::Success));
+            assert_eq!(order_of(command), order(true, PushBarrier::Success));
         }
         assert!(CommandOrdering::of(Command::WaitForFences).push_barrier.is_due(0, || false));
         assert!(
@@ -144,10 +239,10 @@ mod tests {
             "a timeout is no success"
         );
         // A present that fails has waited for its semaphores all the same.
-        assert_eq!(CommandOrdering::of(Command::QueuePresentKHR), order(true, PushBarrier::Always));
-        assert_eq!(CommandOrdering::of(Command::CmdDraw), CommandOrdering::default());
-        assert_eq!(CommandOrdering::of(Command::ResetEvent), CommandOrdering::default());
-        assert_eq!(CommandOrdering::of(Command::ResetFences), CommandOrdering::default());
+        assert_eq!(order_of(Command::QueuePresentKHR), order(true, PushBarrier::Always));
+        assert_eq!(order_of(Command::CmdDraw), CommandOrdering::default());
+        assert_eq!(order_of(Command::ResetEvent), CommandOrdering::default());
+        assert_eq!(order_of(Command::ResetFences), CommandOrdering::default());
     }
 
     /// Each command of the registry; what objects remember themselves is in no list (`docs/thread-order.md`).
@@ -167,7 +262,7 @@ mod tests {
 
     #[test]
     fn a_wait_for_the_device_comes_after_what_others_submitted() {
-        assert_eq!(CommandOrdering::of(Command::DeviceWaitIdle), order(true, PushBarrier::Success));
+        assert_eq!(order_of(Command::DeviceWaitIdle), order(true, PushBarrier::Success));
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! What the generated shims call: the way on, and what happens around a call.
+//! The functions that the generated shims call.
 
 use lavascope_abi::{Bool32, FnPtr, Result};
 
@@ -6,6 +6,7 @@ pub(crate) use crate::intercept::calls::{
     device_of, enter, enter_by_tables, instance_of, leave, leave_without_outputs, recorder_of,
 };
 pub(crate) use crate::intercept::order::{CommandOrdering, delivers_messages};
+pub(crate) use crate::report::debugger::lavascope_break_here;
 pub(crate) use lavascope_marshal::fast_pack;
 
 /// A return value, widened.
@@ -18,7 +19,7 @@ pub(crate) trait ReturnBits: Sized + Default {
         false
     }
 
-    /// What a call returns that the application did not let reach the driver.
+    /// The result of a call that a messenger callback cancelled.
     fn skipped_result() -> Self {
         Self::default()
     }

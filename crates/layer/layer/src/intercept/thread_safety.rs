@@ -1,9 +1,10 @@
 //! Two threads inside calls on one object that only one thread may use at a time: the order of such calls means
 //! nothing, and who captures should know.
 //!
-//! An object remembers the last call that had it to itself, and a thread tells up to which call it has returned. So a
-//! call that finds the object with a call of another thread that has not returned is inside together with it. That is
-//! looked at only where an object comes from another thread; calls of one thread cost nothing.
+//! An object remembers the last call that used it exclusively, and each thread publishes the last call from which it
+//! has returned. If a call uses an object whose last call belongs to another thread and has not returned, two threads
+//! are inside of calls with the object. This is checked only for objects that another thread used last; calls of one
+//! thread cost nothing.
 
 use std::collections::HashSet;
 use std::sync::{Mutex, PoisonError};
@@ -21,7 +22,7 @@ pub(crate) const NOTE_INTERNALLY_SYNCHRONIZED: u32 = 1 << 1;
 /// In the note of a descriptor set, or of its layout: several threads may update different descriptors of it.
 pub(crate) const NOTE_CONCURRENT_UPDATES: u32 = 1 << 2;
 
-/// Objects that were told of; more are not.
+/// The objects that were reported, up to a limit.
 const REPORTED_MAX: usize = 100;
 
 static REPORTED: Mutex<Option<HashSet<u64>>> = Mutex::new(None);
@@ -42,7 +43,7 @@ pub(crate) fn allows_concurrent_use(ty: HandleType, slot: ObjectSlot) -> bool {
     ty == HandleType::DescriptorSet && PROCESS_STATE.objects.user_data(slot) & NOTE_CONCURRENT_UPDATES != 0
 }
 
-/// Looks whether a call shares an object with one that has not returned, and tells it, once for each object.
+/// Reports a call that shares an object with a call that has not returned, once for each object.
 #[cold]
 pub(crate) fn check_concurrent_use(object: ObjectId, last: OrderEdge, own: OrderEdge, command: Command) {
     if !PROCESS_STATE.is_capturing() || !PROCESS_STATE.threads.is_in_call(last) || !insert_reported(object) {

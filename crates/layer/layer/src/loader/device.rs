@@ -13,6 +13,7 @@ use crate::intercept::calls::forward_recorded;
 use crate::intercept::handle_table::{HandleTable, PROCESS_HANDLES};
 use crate::intercept::headless_surface::HeadlessDevice;
 use crate::loader::chain::{find_set_loader_data, take_next_link};
+use crate::loader::creation_failure;
 use crate::loader::dispatch::dispatch_key;
 use crate::loader::instance::{InstanceData, has_name};
 use crate::loader::interface::*;
@@ -153,6 +154,11 @@ unsafe fn create_in_chain<const CHAIN: usize>(params: &CreateDeviceParams) -> Op
             // SAFETY: the device of this key, which `destroy` takes out here before it drops it.
             unsafe { WATCHED_DEVICES.insert(key, data) };
         }
+    } else if !instance.listeners.is_empty() {
+        // SAFETY: the contract of this function: the parameters of a valid `vkCreateDevice` on a physical device of this
+        // instance, which has not returned to the application.
+        let report = || unsafe { creation_failure::report_device(instance, params, result) };
+        run_if_enabled("vkCreateDevice", report, || ());
     }
     Some(result)
 }

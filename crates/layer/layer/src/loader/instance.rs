@@ -5,13 +5,14 @@ use std::ffi::CStr;
 use std::sync::Arc;
 
 use lavascope_abi::*;
-use lavascope_settings::{MessageSeverity, Settings, SyncMode};
+use lavascope_settings::{BacktraceMode, MessageSeverity, Settings, SyncMode};
 
 use crate::gpu;
 use crate::intercept::calls::forward_recorded;
 use crate::intercept::handle_table::{HandleTable, PROCESS_HANDLES};
 use crate::intercept::headless_surface;
 use crate::loader::chain::take_next_link;
+use crate::loader::creation_failure;
 use crate::loader::dispatch::dispatch_key;
 use crate::loader::interface::*;
 use crate::loader::pnext_chain::InstanceChainInfo;
@@ -21,6 +22,8 @@ use crate::process::catch_panic::{catch_panic, is_disabled, silence_panics};
 use crate::process::library;
 use crate::process::listeners::Listeners;
 use crate::process::process_state::{PROCESS_STATE, ReadingGuard};
+use crate::report::coverage;
+use crate::report::debugger::first_access_keys;
 use crate::report::inline_validation;
 use crate::report::inline_validation::InlineGuard;
 use crate::report::messages::{Messages, OutgoingMessage};
@@ -87,6 +90,9 @@ pub(crate) unsafe extern "system" fn create<const CHAIN: usize>(
     // SAFETY: the loader calls the `vkCreateInstance` that it got from this layer, with what the application called it
     // with and a link for this layer in its chain.
     let work = || unsafe {
+        if is_second {
+            coverage::add_khronos_name();
+        }
         if is_second || is_disabled() { create_passthrough::<CHAIN>(&params) } else { create_first::<CHAIN>(&params) }
     };
     let result = catch_panic("vkCreateInstance", || work().unwrap_or(FAILED), || FAILED);
@@ -136,7 +142,10 @@ unsafe fn create_first<const CHAIN: usize>(params: &CreateInstanceParams) -> Opt
     // SAFETY: VUID-vkCreateInstance-pCreateInfo-parameter, by the contract of this function; null is none. Callbacks in
     // the chain must stay callable until the instance is destroyed, and `Messages` uses them no longer.
     let wishes = unsafe { InstanceChainInfo::read(params.p_create_info.as_ptr().as_ref()?) };
-    let (settings, problems) = lavascope_settings::sources::read(wishes.settings);
+    let (mut settings, problems) = lavascope_settings::sources::read(wishes.settings);
+    if settings.break_on_hazard || !settings.break_first.is_empty() {
+        (settings.sync, settings.sync_mode) = (true, SyncMode::Inline);
+    }
     let messages = Arc::new(Messages::new(wishes.messengers, &settings));
     if !settings.caches {
         PROCESS_STATE.disable_caches();
@@ -175,6 +184,8 @@ unsafe fn create_first<const CHAIN: usize>(params: &CreateInstanceParams) -> Opt
         // SAFETY: the instance was just made by what comes next in the chain, whose `vkGetInstanceProcAddr` is
         // `way.get`.
         unsafe { register_instance::<CHAIN>(instance, next_link.get_instance_proc_addr, data) };
+    } else if !listeners.is_empty() {
+        creation_failure::report_instance(&messages, result);
     }
     Some(result)
 }
@@ -279,6 +290,7 @@ fn start_listeners(settings: &Settings, messages: &Messages) -> (Listeners, List
     {
         complain("report", &text);
     }
+    coverage::add_instance(settings);
     let mut listeners = Listeners::NONE;
     if let Some(output) = &settings.print {
         match PROCESS_STATE.start_printing(output) {
@@ -298,14 +310,21 @@ fn start_listeners(settings: &Settings, messages: &Messages) -> (Listeners, List
         };
         match PROCESS_STATE.start_reading(settings) {
             Ok(reading_guard) => (listeners, listening._reading) = (listeners | Listeners::READS, Some(reading_guard)),
-            Err(text) => complain(wanted, &text),
+            Err(text) => {
+                complain(wanted, &text);
+                if settings.sync && !is_inline {
+                    coverage::disarm("sync", &text);
+                }
+            }
         }
     }
     if settings.sync && is_inline {
         (listeners, listening._inlining) = (listeners | Listeners::INLINE, Some(inline_validation::start(settings)));
+        inline_validation::watch_first_accesses(&first_access_keys(settings, |text| complain("break_first", text)));
     }
-    if settings.backtrace && settings.sync && listeners.has_any(Listeners::READS | Listeners::INLINE) {
-        PROCESS_STATE.start_stacks();
+    let has_stacks = settings.backtrace != BacktraceMode::Off && settings.sync;
+    if has_stacks && listeners.has_any(Listeners::READS | Listeners::INLINE) {
+        PROCESS_STATE.start_stacks(settings.backtrace);
         listeners |= Listeners::STACKS;
     }
     if settings.gpu || settings.printf {
@@ -363,6 +382,7 @@ pub(crate) unsafe extern "system" fn destroy<const CHAIN: usize>(instance: Insta
 fn end_instance(data: Box<InstanceData>) {
     drop(data);
     if CHAINS.iter().all(|it| it.instances.len() == 0) {
+        coverage::write();
         report_file::end();
     }
 }
@@ -373,6 +393,7 @@ extern "C" fn at_exit() {
         pictures::end_process();
         PROCESS_STATE.end_process();
         inline_validation::end_process();
+        coverage::write();
         if CHAINS.iter().all(|it| it.instances.len() == 0 && it.devices.len() == 0) {
             CHAINS.iter().for_each(|chain| {
                 chain.instances.release();

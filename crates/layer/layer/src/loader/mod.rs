@@ -1,6 +1,7 @@
 //! The border to the loader: negotiation, dispatch chains, instances and devices.
 
 pub(crate) mod chain;
+pub(crate) mod creation_failure;
 pub(crate) mod device;
 pub(crate) mod device_limits;
 pub(crate) mod dispatch;

@@ -1,5 +1,5 @@
-//! What `vkCopyMemoryToImage` reads: memory of the application's that no record of a call can hold, since the image tells
-//! how large it is.
+//! The bytes that `vkCopyMemoryToImage` reads. No record of a call can hold them, because their number depends on the
+//! image.
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -10,7 +10,7 @@ use lavascope_abi::*;
 
 use super::lock;
 
-/// What has to be known of images.
+/// The properties of an image that such copies need.
 #[derive(Default)]
 pub(super) struct HostCopyImages(Mutex<HashMap<u64, HostCopyShape>>);
 
@@ -35,7 +35,7 @@ impl HostCopyImages {
         lock(&self.0).remove(&image.0);
     }
 
-    /// The addresses that a region of a copy reads; none where nobody knows.
+    /// The addresses that a region of a copy reads; none if they are unknown.
     pub(super) fn source_range(&self, info: &CopyMemoryToImageInfo, region: &MemoryToImageCopy) -> Option<Range<u64>> {
         // Then the driver alone knows how texels lie.
         if info.flags.0 & HostImageCopyFlags::MEMCPY.0 != 0 {
@@ -48,7 +48,7 @@ impl HostCopyImages {
     }
 }
 
-/// Bytes from the first texel of a region to the last: a row may be longer than what is copied of it, and so may a layer.
+/// Bytes from the first texel of a region to the last: rows and layers may be longer than the part that is copied.
 fn region_bytes(shape: HostCopyShape, region: &MemoryToImageCopy) -> Option<u64> {
     let MemoryToImageCopy { image_subresource: at, image_extent: extent, .. } = region;
     let (block, bytes) = texel_block(shape.format, at.aspect_mask)?;
@@ -79,7 +79,7 @@ fn texel_block(format: Format, aspect: ImageAspectFlags) -> Option<([u32; 3], u6
     }
     let bytes = match aspect {
         ImageAspectFlags::STENCIL => 1,
-        // What is left of a texel without its stencil, as copies have it.
+        // The bytes of a texel without its stencil, as copies have it.
         ImageAspectFlags::DEPTH => match format {
             Format::D16_UNORM | Format::D16_UNORM_S8_UINT => 2,
             _ => 4,

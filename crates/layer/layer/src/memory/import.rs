@@ -1,9 +1,10 @@
-//! Memory of ours in the place of the driver's, so that the system can tell what was written (`page_tracker`).
+//! Host memory that the driver imports instead of allocating its own, so that the system can report what was written
+//! (`page_tracker`).
 //!
-//! The application asks for memory that the host can see; the driver is asked to import memory of ours instead, where it
-//! can: `VK_EXT_external_memory_host` is switched on for it. Where anything about an allocation is unusual, or the driver
-//! does not want it, the driver allocates as it was asked to. Buffers and images stay as the application made them:
-//! with the structure that the specification asks for, a driver may want other types of memory for them.
+//! If the application allocates memory that is visible to the host, the driver imports memory of the layer instead,
+//! where possible: the layer enables `VK_EXT_external_memory_host` for it. If anything about an allocation is unusual,
+//! or the driver refuses the import, the driver allocates normally. Buffers and images stay as the application created
+//! them: with the structure that the specification demands for imports, a driver may require other memory types.
 
 use std::collections::HashMap;
 use std::ffi::CStr;
@@ -29,7 +30,7 @@ const MAP_MEMORY_PLACED: &CStr = c"VK_EXT_map_memory_placed";
 /// The first version in which a device can have it without other extensions.
 const VERSION_MIN: u32 = 1 << 22 | 1 << 12;
 
-/// Imports for one device, and what was imported.
+/// The imports of one device.
 pub(crate) struct MemoryImport {
     page_tracker: &'static PageTracker,
     /// Types of memory that are left to the driver, one bit each.
@@ -84,12 +85,12 @@ impl MemoryImportRequest {
         params: &CreateDeviceParams,
     ) -> std::result::Result<MemoryImportRequest, &'static str> {
         // SAFETY: VUID-vkCreateDevice-pCreateInfo-parameter, by the contract of this function.
-        let info = unsafe { params.p_create_info.as_ptr().as_ref() }.ok_or("there is no device to be made")?;
+        let info = unsafe { params.p_create_info.as_ptr().as_ref() }.ok_or("the create info of the device is null")?;
         if PageTracker::get().is_none() {
-            return Err("the system does not tell which pages were written");
+            return Err("the system does not report written pages");
         }
         if instance.api_version < VERSION_MIN || api_version(instance, params.physical_device) < VERSION_MIN {
-            return Err("Vulkan 1.1 is needed to give memory of ours to the driver");
+            return Err("importing host memory needs Vulkan 1.1");
         }
         let (names, count) = (info.pp_enabled_extension_names, info.enabled_extension_count);
         // SAFETY: the list has as many names as it says.
@@ -98,7 +99,9 @@ impl MemoryImportRequest {
         // says, and a valid chain.
         let (is_placed, is_grouped) = unsafe { (has_name(names, count, MAP_MEMORY_PLACED), is_grouped(info)) };
         if is_placed || is_grouped {
-            return Err("memory that is mapped where the application wants, or is on several devices, cannot be ours");
+            return Err(
+                "memory that is mapped at a fixed address, or that belongs to several devices, cannot be imported",
+            );
         }
         // SAFETY: VUID-VkDeviceCreateInfo-ppEnabledExtensionNames-parameter: as many texts as the count says.
         if !unsafe { has_name(names, count, EXTERNAL_MEMORY_HOST) } {
@@ -116,7 +119,7 @@ impl MemoryImportRequest {
         self.is_sparse
     }
 
-    /// What the driver is asked for instead.
+    /// The allocation that the driver gets instead.
     pub(crate) fn device_create_info(&self, info: &DeviceCreateInfo) -> DeviceCreateInfo {
         DeviceCreateInfo {
             enabled_extension_count: self.extensions.len() as u32,
@@ -217,7 +220,7 @@ impl MemoryImport {
         self.owned.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Memory of ours that the driver can use as what is asked for.
+    /// Memory of ours that the driver can import for such an allocation.
     ///
     /// # Safety
     ///
@@ -239,7 +242,7 @@ impl MemoryImport {
     }
 }
 
-/// Whether an allocation may be an import as well: whatever is said about it does not contradict.
+/// Whether an allocation may be an import as well: nothing in its chain contradicts that.
 ///
 /// # Safety
 ///

@@ -1,15 +1,14 @@
-//! What the host writes into mapped memory: found before the call that lets the device read it, and put into the
-//! stream of the thread that makes the call.
+//! Host writes to mapped memory: they are found before the call that makes them visible to the device, and stored in
+//! the stream of the thread that makes the call.
 //!
-//! Each memory has a copy of what the trace has of it (`shadow`); what differs from it was written since. Where driver
-//! and kernel allow it, the driver imports memory of ours, and the system reports the written pages (`import`);
-//! otherwise all mapped bytes are compared. Hashing and compressing come later, on our threads. A memory is looked at
-//! by one thread at a time, and whoever unmaps or frees it waits. The call that is about to be made gets its barrier
-//! after that: it comes after what others found, also where it found nothing.
+//! Each memory has a copy of its contents in the trace (`shadow`); bytes that differ were written since. If the driver
+//! and the kernel allow it, the driver imports memory of ours, and the system reports the written pages (`import`).
+//! Otherwise all mapped bytes are compared. Hashing and compressing come later, on our threads. One thread at a time
+//! checks a memory, and unmapping or freeing it waits for that thread. The barrier of the call comes after the check:
+//! the call is ordered after the writes that other threads found, even if it found none itself.
 //!
-//! What the device writes into memory that is mapped differs from the copy as well. Where the two cannot be told
-//! apart, it is stored as if the host had written it: to store too much does no harm to a replay that has the same
-//! order, and to store too little does.
+//! Device writes to mapped memory differ from the copy as well. If the two cannot be distinguished, they are stored as
+//! host writes. Storing too much does no harm to a replay in the same order; storing too little does.
 //!
 //! Validation without a capture looks only at small memories with index buffers, or with parameters of indirect commands
 //! ([`MemoryInterest::Indices`]), each from its first mapping on or never.
@@ -40,16 +39,16 @@ use crate::report::inline_validation;
 use host_image_copy::HostCopyImages;
 use import::MemoryImport;
 pub(crate) use import::MemoryImportRequest;
-use shadow::{Shadow, WINDOW_BYTES};
+use shadow::{SEGMENT_BYTES, Shadow};
 use write_detection::WriteDetection;
 
-/// What of the memories somebody wants to know.
+/// For which memories host writes are recorded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum MemoryInterest {
     /// All that the host writes.
     Everything(CaptureMemory),
-    /// What it writes into small memories with indices, or with parameters of indirect commands: draws read the vertices
-    /// that these name.
+    /// Host writes to small memories with indices, or with parameters of indirect commands: they decide which vertices
+    /// a draw reads.
     Indices,
 }
 
@@ -71,9 +70,9 @@ struct WatchedMemories {
     all: HashMap<u64, Arc<WatchedMemory>>,
     /// Buffers that may have indices or parameters, where nothing else is of interest.
     index_buffers: HashSet<u64>,
-    /// Bytes of memories that are looked at because of these.
+    /// Bytes of memories that are checked because of these.
     index_bytes: u64,
-    /// Those that the host can write to now, in the order of their ids.
+    /// The memories that the host can write to now, in the order of their ids.
     mapped: Vec<Arc<WatchedMemory>>,
 }
 
@@ -88,7 +87,7 @@ struct WatchedMemory {
 #[derive(Default)]
 struct MappingState {
     mapped: Option<HostMapping>,
-    /// What was mapped before a call that may fail to unmap it.
+    /// The mapping before a call that may fail to unmap it.
     mapped_before_unmap: Option<HostMapping>,
     /// Whether it is the application's own memory, which is there without being mapped.
     is_imported: bool,
@@ -99,7 +98,7 @@ struct MappingState {
     shadow: Shadow,
 }
 
-/// Whether a memory has indices: all that the host wrote must be told of one that has.
+/// Whether a memory has indices: then all host writes to it must be recorded.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum IndexState {
     #[default]
@@ -110,7 +109,7 @@ enum IndexState {
 }
 
 impl IndexState {
-    /// Nobody will find what was written so far.
+    /// Writes before this point are not found any more.
     fn on_unmap(&mut self) {
         if *self == IndexState::None {
             *self = IndexState::Untracked;
@@ -118,7 +117,7 @@ impl IndexState {
     }
 }
 
-/// Memories are looked at for their indices before each submission up to so many bytes, and so many of all together.
+/// The largest memory that is checked for indices before each submission, and the largest sum of them.
 const INDEX_MEMORY_MAX: u64 = 128 << 10;
 const INDEX_BYTES_MAX: u64 = 256 << 10;
 
@@ -148,8 +147,8 @@ pub(crate) struct WriteScratch {
 }
 
 impl HostVisibleMemories {
-    /// Those of a new device; none if nobody wants to know what is written into them. A wish and a table are given
-    /// where memory of ours can be imported.
+    /// The memories of a new device; none if host writes are not recorded. A request and a table are given if memory of
+    /// ours can be imported.
     pub(crate) fn of(
         instance: &InstanceData,
         physical_device: PhysicalDevice,
@@ -182,7 +181,7 @@ impl HostVisibleMemories {
     pub(crate) unsafe fn before_call(&self, command: Command, params: *const u8, sink: &mut MappedWriteSink<'_>) {
         use Command as C;
         match command {
-            // The latter two let go on what was submitted before.
+            // The latter two allow earlier submissions to continue.
             C::QueueSubmit | C::QueueSubmit2 | C::SignalSemaphore | C::SetEvent => {
                 let mapped = lock(&self.inner).mapped.clone();
                 mapped.iter().for_each(|it| it.record_all_writes(sink));
@@ -234,7 +233,7 @@ impl HostVisibleMemories {
                 // SAFETY: VUID-vkCopyMemoryToImage-pCopyMemoryToImageInfo-parameter.
                 unsafe { self.record_copy_source(&*info, sink) };
             }
-            // Nobody else reads memory, or takes it away.
+            // No other call reads memory, or unmaps it.
             _ => {}
         }
     }
@@ -247,7 +246,7 @@ impl HostVisibleMemories {
         }
     }
 
-    /// A call returned that may have made memory, or mapped it. `id_of` knows the ids of what was made.
+    /// A call returned that may have allocated or mapped memory. `id_of` returns the ids of new objects.
     ///
     /// # Safety
     ///
@@ -306,8 +305,8 @@ impl HostVisibleMemories {
             // SAFETY: there are as many regions as the call says.
             let region = unsafe { &*info.p_regions.as_ptr().add(number as usize) };
             let Some(source) = self.images.source_range(info, region) else { continue };
-            for at in source.clone().step_by(WINDOW_BYTES) {
-                let size = (source.end - at).min(WINDOW_BYTES as u64) as usize;
+            for at in source.clone().step_by(SEGMENT_BYTES) {
+                let size = (source.end - at).min(SEGMENT_BYTES as u64) as usize;
                 let from = std::ptr::with_exposed_provenance::<u8>(at as usize);
                 // SAFETY: the call reads all of it, by its valid usage.
                 let bytes = unsafe { std::slice::from_raw_parts(from, size) };
@@ -465,7 +464,7 @@ impl HostVisibleMemories {
         state.index_state.on_unmap();
         if !state.is_imported {
             state.mapped_before_unmap = state.mapped.take();
-            // Before the driver gives the pages to somebody else.
+            // Before the driver reuses the pages.
             state.detection = WriteDetection::CompareAll;
             drop(state);
             lock(&self.inner).mapped.retain(|other| other.id != watched_memory.id);
@@ -477,7 +476,7 @@ impl HostVisibleMemories {
         let Some(watched_memory) = inner.all.remove(&memory.0) else { return };
         inner.mapped.retain(|other| other.id != watched_memory.id);
         drop(inner);
-        // Waits for whoever looks at it.
+        // Waits for the thread that checks it.
         let mut state = lock(&watched_memory.state);
         state.stop_tracking();
         let is_counted = state.index_state == IndexState::Tracked;
@@ -500,7 +499,7 @@ fn types_with(properties: &PhysicalDeviceMemoryProperties, flag: MemoryPropertyF
 }
 
 impl MappingState {
-    /// Nobody may look at it any more.
+    /// The memory must not be checked any more.
     fn stop_tracking(&mut self) {
         self.mapped = None;
         self.detection = WriteDetection::CompareAll;
@@ -543,7 +542,7 @@ impl WatchedMemory {
         self.record_writes(range.offset..end, sink);
     }
 
-    /// Whether anybody wants to know what is written into it.
+    /// Whether host writes to it are recorded.
     fn is_tracked(&self, indices: IndexState) -> bool {
         match self.interest {
             MemoryInterest::Everything(_) => PROCESS_STATE.is_capturing(),
@@ -551,7 +550,7 @@ impl WatchedMemory {
         }
     }
 
-    /// Everything, whoever wrote it: pages tell of the host only.
+    /// All differences, including device writes: pages only show host writes.
     fn record_results(&self, sink: &mut MappedWriteSink<'_>) {
         let mut state = lock(&self.state);
         let MappingState { mapped: Some(mapped), shadow, .. } = &mut *state else { return };
@@ -560,7 +559,7 @@ impl WatchedMemory {
         }
     }
 
-    /// Compares bytes with what the trace has, and records those that differ.
+    /// Compares bytes with their contents in the trace, and records those that differ.
     fn record_writes(&self, wanted: Range<u64>, sink: &mut MappedWriteSink<'_>) {
         // Held until the records are made: who finds nothing more makes its barrier after them.
         let mut state = lock(&self.state);
@@ -589,12 +588,12 @@ impl WatchedMemory {
     ) {
         let mut at = part.start;
         while at < part.end {
-            let next = (at / WINDOW_BYTES as u64 + 1).saturating_mul(WINDOW_BYTES as u64).min(part.end);
+            let next = (at / SEGMENT_BYTES as u64 + 1).saturating_mul(SEGMENT_BYTES as u64).min(part.end);
             let live = &mut sink.scratch.current;
             live.resize((next - at) as usize, 0);
             let from = std::ptr::with_exposed_provenance::<u8>(mapped.address(at) as usize);
-            // SAFETY: mapped until somebody takes the lock to say otherwise. The application may write meanwhile,
-            // and what is copied then is one or the other.
+            // SAFETY: mapped until a thread takes the lock to change that. The application may write meanwhile, and the
+            // copy then has the old or the new bytes.
             unsafe { std::ptr::copy_nonoverlapping(from, live.as_mut_ptr(), live.len()) };
             sink.scratch.changed.clear();
             shadow.update(at, live, &mut sink.scratch.changed);

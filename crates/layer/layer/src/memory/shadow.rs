@@ -1,35 +1,35 @@
-//! What a trace has of a memory: zeros at first, and then whatever was told.
+//! The contents of a memory in the trace: zeros at first, and then the recorded writes.
 
 use std::collections::HashMap;
 use std::ops::Range;
 
-/// Bytes that are looked at together; a record holds no more. Several records fit into a chunk of a stream.
-pub(super) const WINDOW_BYTES: usize = 16 << 10;
+/// Bytes that are compared together; a record holds no more. Several records fit into a chunk of a stream.
+pub(super) const SEGMENT_BYTES: usize = 16 << 10;
 
 /// Where one word is equal, a run of bytes ends: a run costs as much as a word.
 const WORD: usize = 8;
 
-/// A copy of the bytes that are not zero, by number of the window.
+/// A copy of the bytes that are not zero, by number of the segment.
 #[derive(Default)]
 pub(super) struct Shadow(HashMap<u64, Box<[u8]>>);
 
 impl Shadow {
-    /// Takes bytes of one window, from an offset on; gives the runs of those that are new, counted from there.
+    /// Compares bytes of one segment, from an offset on. Returns the ranges of new bytes, relative to that offset.
     pub(super) fn update(&mut self, offset: u64, live: &[u8], changed: &mut Vec<Range<usize>>) {
-        let (window, inside) = (offset / WINDOW_BYTES as u64, (offset % WINDOW_BYTES as u64) as usize);
-        debug_assert!(inside + live.len() <= WINDOW_BYTES);
-        match self.0.get_mut(&window) {
+        let (segment, inside) = (offset / SEGMENT_BYTES as u64, (offset % SEGMENT_BYTES as u64) as usize);
+        debug_assert!(inside + live.len() <= SEGMENT_BYTES);
+        match self.0.get_mut(&segment) {
             Some(old) => {
                 let old = &mut old[inside..inside + live.len()];
                 differences(old, live, changed);
                 changed.iter().for_each(|it| old[it.clone()].copy_from_slice(&live[it.clone()]));
             }
             None => {
-                differences(&[0; WINDOW_BYTES][..live.len()], live, changed);
+                differences(&[0; SEGMENT_BYTES][..live.len()], live, changed);
                 if !changed.is_empty() {
-                    let mut new = vec![0; WINDOW_BYTES].into_boxed_slice();
+                    let mut new = vec![0; SEGMENT_BYTES].into_boxed_slice();
                     new[inside..inside + live.len()].copy_from_slice(live);
-                    self.0.insert(window, new);
+                    self.0.insert(segment, new);
                 }
             }
         }
@@ -71,7 +71,7 @@ mod tests {
     use lavascope_test_support::TestRng;
 
     #[test]
-    fn what_is_told_is_what_differs_and_is_told_once() {
+    fn what_is_reported_is_what_differs_and_is_reported_once() {
         let mut shadow = Shadow::default();
         const NONE: [Range<usize>; 0] = [];
         let mut take = |offset: u64, live: &[u8]| {
@@ -86,22 +86,22 @@ mod tests {
         assert_eq!(take(0, &live), NONE);
         live[3] = 0;
         assert_eq!(take(0, &live), std::slice::from_ref(&(3..4)), "zeros are told where there was something else");
-        // Near things are told together, those that are far apart are not.
+        // Changes close to each other are one range; distant ones are separate.
         (live[40], live[46], live[70]) = (5, 6, 7);
         assert_eq!(take(0, &live), [40..47, 70..71]);
-        // From the middle of another window on.
-        assert_eq!(take(WINDOW_BYTES as u64 + 8, &live[40..47]), std::slice::from_ref(&(0..7)));
-        assert_eq!(take(WINDOW_BYTES as u64 + 9, &live[41..47]), NONE);
+        // From the middle of another segment on.
+        assert_eq!(take(SEGMENT_BYTES as u64 + 8, &live[40..47]), std::slice::from_ref(&(0..7)));
+        assert_eq!(take(SEGMENT_BYTES as u64 + 9, &live[41..47]), NONE);
     }
 
     #[test]
-    fn random_writes_are_told_so_that_a_copy_stays_equal() {
-        let (mut shadow, mut live, mut copy) = (Shadow::default(), vec![0u8; WINDOW_BYTES], vec![0u8; WINDOW_BYTES]);
+    fn random_writes_are_reported_so_that_a_copy_stays_equal() {
+        let (mut shadow, mut live, mut copy) = (Shadow::default(), vec![0u8; SEGMENT_BYTES], vec![0u8; SEGMENT_BYTES]);
         let mut rng = TestRng::new(1);
         let mut next = |max: usize| rng.below(max);
         for _ in 0..500 {
             for _ in 0..next(6) {
-                let (start, size) = (next(WINDOW_BYTES - 64), next(64));
+                let (start, size) = (next(SEGMENT_BYTES - 64), next(64));
                 let value = next(3) as u8;
                 live[start..start + size].fill(value);
             }

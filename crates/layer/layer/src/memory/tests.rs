@@ -1,4 +1,4 @@
-//! Which memories are looked at for the sake of indices.
+//! Which memories are checked because of indices.
 
 use super::*;
 
@@ -29,7 +29,7 @@ fn index_state_of(memories: &HostVisibleMemories, memory: DeviceMemory) -> Index
     lock(&memories.get(memory).expect("a memory").state).index_state
 }
 
-/// How many are looked at before a submission.
+/// The number of memories that are checked before a submission.
 fn tracked_count(memories: &HostVisibleMemories) -> usize {
     lock(&memories.inner).mapped.len()
 }
@@ -59,7 +59,7 @@ fn memories_with_indices_are_looked_at_while_they_are_mapped() {
     all.bind_index_buffer(INDICES, third);
     all.map(third, 0x10000, 0, 64);
     assert_eq!((index_state_of(&all, third), tracked_count(&all)), (IndexState::Untracked, 2));
-    // What has indices stays known.
+    // Memory with indices stays known.
     let mut indices = IndexState::Tracked;
     indices.on_unmap();
     assert_eq!(indices, IndexState::Tracked);

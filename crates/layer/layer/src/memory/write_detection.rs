@@ -9,18 +9,18 @@ use super::HostMapping;
 /// How writes are found.
 #[derive(Default)]
 pub(super) enum WriteDetection {
-    /// Nobody knows: everything is looked at.
+    /// Unknown: all bytes are compared.
     #[default]
     CompareAll,
-    /// The system tells pages.
+    /// The system reports pages.
     PageTracking,
     /// Pages fault when they are written.
     PageGuard(WriteGuard),
 }
 
 impl WriteDetection {
-    /// Adds what may have changed of the wanted bytes. Pages that were told are not told again, so all of each is in it,
-    /// as far as it is mapped.
+    /// Adds the wanted bytes that may have changed. A reported page is not reported again, so all bytes of it are
+    /// added, as far as it is mapped.
     pub(super) fn add_written(&self, mapped: &HostMapping, wanted: Range<u64>, parts: &mut Vec<Range<u64>>) {
         match self {
             WriteDetection::CompareAll => parts.push(wanted),
@@ -29,7 +29,7 @@ impl WriteDetection {
                 let start = mapped.address(wanted.start) / page * page;
                 let end = mapped.address(wanted.end).next_multiple_of(page);
                 if !PageTracker::get().is_some_and(|it| it.written(start..end, parts)) {
-                    // Some pages were told, and are not told again.
+                    // Some pages were reported, and are not reported again.
                     parts.clear();
                     return parts.push(mapped.bytes.clone());
                 }

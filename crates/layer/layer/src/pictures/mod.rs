@@ -1,11 +1,10 @@
 //! Pictures of what the application presents.
 //!
-//! Functions of ours stand in the table in the place of the driver's, below the shims that record, so a trace has the
-//! application's own calls and nothing of this. Images of swapchains get one usage more, so that they can be copied. A
-//! requested frame is copied on the queue that presents it (`screenshot`): the copy waits for what the present was to
-//! wait for, and the present waits for a semaphore of ours, one for each image. When an image is presented again, the
-//! present before has waited, so the semaphore is free. A thread of ours waits for the copy and writes the file
-//! (`writer`).
+//! Our functions replace those of the driver in the table, below the shims that record, so a trace has only the
+//! application's own calls. Images of swapchains get one more usage, so that they can be copied. A requested frame is
+//! copied on the queue that presents it (`screenshot`): the copy waits for the semaphores of the present, and the
+//! present waits for a semaphore of ours, one for each image. When an image is presented again, the previous present
+//! has waited, so the semaphore is free. A thread of ours waits for the copy and writes the file (`writer`).
 //!
 //! The driver is called without a lock of ours.
 
@@ -36,11 +35,11 @@ pub(crate) use writer::end_process;
 /// Frames that were presented so far, in the whole process, as a replay counts them. Relaxed: it orders nothing.
 static FRAMES: AtomicU64 = AtomicU64::new(0);
 
-/// What a present says that did not take place.
+/// The result of a present that did not take place.
 const NOT_PRESENTED: [Result; 3] =
     [Result::ERROR_DEVICE_LOST, Result::ERROR_OUT_OF_DEVICE_MEMORY, Result::ERROR_OUT_OF_HOST_MEMORY];
 
-/// Which frames somebody wants to see, and where.
+/// Which frames are written, and where.
 pub(crate) struct ScreenshotFrames {
     frames: Vec<FrameRange>,
     folder: PathBuf,
@@ -62,7 +61,7 @@ impl ScreenshotFrames {
 
 macro_rules! functions {
     ($($name:ident: $ty:ident,)*) => {
-        /// Functions of the driver, for objects of ours.
+        /// Functions of the driver, for our own objects.
         pub(crate) struct Functions {
             $($name: $ty,)*
         }
@@ -102,7 +101,7 @@ functions! {
 }
 
 hook_functions! {
-    /// What was in the table; it may be another part of us.
+    /// The function that was in the table; it may be another one of ours.
     NextFunctions for DeviceTable {
         create_swapchain_khr: FnCreateSwapchainKHR,
         destroy_swapchain_khr: FnDestroySwapchainKHR,
@@ -128,12 +127,12 @@ pub(crate) struct Pictures {
     messages: Arc<Messages>,
 }
 
-/// What is asked of the physical device.
+/// What is queried from the physical device.
 struct PhysicalDeviceQueries {
     handle: PhysicalDevice,
     capabilities: FnGetPhysicalDeviceSurfaceCapabilitiesKHR,
     format: FnGetPhysicalDeviceImageFormatProperties,
-    /// What the queues of each family can do.
+    /// The capabilities of each queue family.
     families: Vec<QueueFlags>,
     memory: PhysicalDeviceMemoryProperties,
 }
@@ -147,7 +146,8 @@ struct PictureState {
     free_stagings: Vec<StagingBuffer>,
     /// Not to be used again.
     lost_stagings: Vec<StagingBuffer>,
-    /// Of swapchains that are gone. Nobody says when a present has waited for one, so they stay until the device goes.
+    /// Semaphores of destroyed swapchains. It is unknown when a present has waited for one, so they stay until the
+    /// device is destroyed.
     retired_semaphores: Vec<Semaphore>,
     warned: BTreeSet<String>,
 }
@@ -158,8 +158,8 @@ struct PresentedSwapchain {
     texel_format: core::result::Result<TexelFormat, &'static str>,
     extent: Extent2D,
     images: OnceLock<Vec<Image>>,
-    /// What the present of an image waits for, by the image. An image that is presented again was acquired meanwhile,
-    /// so the present before has waited.
+    /// The semaphore that the present of an image waits for, by image. An image that is presented again was acquired in
+    /// between, so the previous present has waited.
     semaphores: Mutex<BTreeMap<u32, Semaphore>>,
 }
 
@@ -210,7 +210,7 @@ impl PhysicalDeviceQueries {
         let result = unsafe { (self.capabilities)(self.handle, info.surface, out(&mut surface)) };
         let copied = ImageUsageFlags::TRANSFER_SRC.0;
         if result != Result::SUCCESS || surface.supported_usage_flags.0 & copied == 0 {
-            return Err("its surface does not let images be copied (VK_IMAGE_USAGE_TRANSFER_SRC_BIT)");
+            return Err("its surface does not support copies of images (VK_IMAGE_USAGE_TRANSFER_SRC_BIT)");
         }
         let is_mutable = info.flags.0 & SwapchainCreateFlagsKHR::MUTABLE_FORMAT_KHR.0 != 0;
         let mutable = ImageCreateFlags::MUTABLE_FORMAT.0 | ImageCreateFlags::EXTENDED_USAGE.0;
@@ -221,20 +221,20 @@ impl PhysicalDeviceQueries {
         // SAFETY: a physical device that is alive by the contract of `of`, and a place of ours.
         let result = unsafe { (self.format)(self.handle, format, ty, tiling, usage, flags, out(&mut properties)) };
         if result != Result::SUCCESS {
-            return Err("images of its format cannot be copied (VK_IMAGE_USAGE_TRANSFER_SRC_BIT)");
+            return Err("its format does not support copies of images (VK_IMAGE_USAGE_TRANSFER_SRC_BIT)");
         }
         Ok(texels)
     }
 }
 
 impl Pictures {
-    /// For a new device; none where nobody wants pictures of it, or it cannot present.
+    /// For a new device; none if no pictures of it are wanted, or if it cannot present.
     ///
     /// # Safety
     ///
     /// The device must have just been made on this physical device, which must be one of the instance. The functions
     /// must be its own, and the table must have its functions. It must not be destroyed before `end` has returned, and
-    /// nobody may use the result after that.
+    /// the result must not be used after that.
     pub(crate) unsafe fn begin(
         instance: &InstanceData,
         (physical_device, device): (PhysicalDevice, Device),
@@ -257,7 +257,7 @@ impl Pictures {
         })
     }
 
-    /// The device is about to be destroyed, and idle: what is under way is written.
+    /// The device is about to be destroyed, and idle: pending pictures are written.
     pub(crate) fn end(&self) {
         self.writer.end();
         let PictureState {
@@ -337,7 +337,7 @@ unsafe extern "system" fn create_swapchain_khr(
     let texels = run_if_enabled(
         "vkCreateSwapchainKHR",
         || unsafe { pictures.physical.texel_format_of(&info) },
-        || Err("of a bug of ours"),
+        || Err("internal error of Lavascope"),
     );
     let usage = ImageUsageFlags(info.image_usage.0 | ImageUsageFlags::TRANSFER_SRC.0);
     let own = SwapchainCreateInfoKHR { image_usage: usage, ..info };

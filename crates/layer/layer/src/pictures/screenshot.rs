@@ -1,4 +1,4 @@
-//! Copies what is about to be presented to where the host can read it.
+//! Copies images that are about to be presented to memory that the host can read.
 //!
 //! The copy is a submission of ours, on the queue of the present and inside of its call, so nobody else uses the queue
 //! meanwhile, and the images belong to its family.
@@ -13,7 +13,7 @@ use super::{Pictures, PresentedSwapchain, lock};
 use crate::loader::interface::{out, out_slice};
 use crate::process::catch_panic::catch_panic;
 
-/// What begins a picture in a buffer is aligned to: more than any format needs.
+/// The alignment of each picture in a buffer: more than any format needs.
 const ALIGNMENT: u64 = 16;
 const PRESENT_LAYOUT: ImageLayout = ImageLayout::PRESENT_SRC_KHR;
 const COPY_LAYOUT: ImageLayout = ImageLayout::TRANSFER_SRC_OPTIMAL;
@@ -44,8 +44,8 @@ pub(super) struct WindowCopy {
     image: Image,
 }
 
-/// A buffer that the host can read, and what is needed to fill it. `Pictures::staging` makes it on the device of the
-/// pictures, and `destroy_staging` takes it back; who has it has its objects alone. Those that are not made yet are
+/// A buffer that the host can read, and the objects for copying to it. `Pictures::staging` creates it on the device of
+/// the pictures, and `destroy_staging` destroys it. Its owner alone uses its objects. Objects that do not exist yet are
 /// null.
 #[derive(Default)]
 pub(super) struct StagingBuffer {
@@ -62,7 +62,7 @@ pub(super) struct StagingBuffer {
 }
 
 impl StagingBuffer {
-    /// What was copied.
+    /// The pictures in the buffer.
     ///
     /// # Safety
     ///
@@ -77,7 +77,7 @@ impl StagingBuffer {
 }
 
 impl Pictures {
-    /// Has a frame copied before it is presented; none where that cannot be, which is told.
+    /// Submits the copy of a frame before it is presented; none if that is not possible, which is reported.
     ///
     /// # Safety
     ///
@@ -101,7 +101,7 @@ impl Pictures {
         // returns.
         let waits = unsafe { slice(info.p_wait_semaphores, info.wait_semaphore_count) };
         let StagingBuffer { commands, fence: done, .. } = shot.staging;
-        // Not behind a fence of ours: from here on the present must know whether the semaphores were waited for.
+        // Not inside of `catch_panic`: from here on the present must know whether the semaphores were waited for.
         // SAFETY: host access to the queue of a present is externally synchronized.
         // VUID-vkQueuePresentKHR-pWaitSemaphores-03268: each semaphore that is waited for is signaled, or about to be.
         // The commands were just recorded. Nobody waits for the fence, and the present before that waited for the
@@ -109,7 +109,7 @@ impl Pictures {
         let result = unsafe { self.submit(queue, waits, &[commands], &[shot.semaphore], done) };
         if result != Result::SUCCESS {
             let give_back = || {
-                self.warn_once(&format!("a picture cannot be copied: vkQueueSubmit gives {result:?}"));
+                self.warn_once(&format!("a picture cannot be copied: vkQueueSubmit returned {result:?}"));
                 self.state().free_stagings.push(shot.staging);
             };
             catch_panic("vkQueuePresentKHR", give_back, || ());
@@ -176,7 +176,7 @@ impl Pictures {
         let turn = self
             .writer
             .acquire_slot(PICTURE_TIMEOUT)
-            .ok_or("the device does not finish what it copied, so pictures are left out")?;
+            .ok_or("the device does not complete its copies: frames are skipped")?;
         let staging = self.take_staging(family, bytes)?;
         // SAFETY: the staging is one of nobody else's, whose last copy is over. By the contract of this function the
         // images are about to be presented, so that they are in the layout for it and nobody else uses them.
@@ -191,8 +191,7 @@ impl Pictures {
     /// The family of a queue that can copy.
     fn copy_queue_family(&self, queue: Queue) -> CopyResult<u32> {
         let family = self.state().queues.get(&queue.0).copied();
-        let family =
-            family.ok_or("a frame is presented on a queue that nobody asked for, so there is no picture of it")?;
+        let family = family.ok_or("a frame is presented on an unknown queue: there is no picture of it")?;
         let flags = self.physical.families.get(family as usize).map_or(0, |it| it.0);
         let can_copy = QueueFlags::GRAPHICS.0 | QueueFlags::COMPUTE.0 | QueueFlags::TRANSFER.0;
         if flags & can_copy == 0 {
@@ -201,7 +200,7 @@ impl Pictures {
         Ok(family)
     }
 
-    /// What is copied; what cannot be is told.
+    /// Prepares the copies; reports images that cannot be copied.
     ///
     /// # Safety
     ///
@@ -248,14 +247,14 @@ impl Pictures {
             let mut images = vec![Image(0); count as usize];
             // SAFETY: as for the count, with an array of ours that has as many elements as the count says.
             unsafe { ask(self.device, handle, out(&mut count), out_slice(&mut images)) };
-            // Whoever was faster has the same.
+            // Another thread was faster, with the same result.
             _ = swapchain.images.set(images);
         }
         let images = swapchain.images.get().ok_or_else(missing)?;
         images.get(index as usize).copied().filter(|it| it.0 != 0).ok_or_else(missing)
     }
 
-    /// What the present of an image waits for.
+    /// The semaphore that the present of an image waits for.
     fn semaphore(&self, part: &WindowCopy) -> CopyResult<Semaphore> {
         if let Some(item) = lock(&part.swapchain.semaphores).get(&part.index) {
             return Ok(*item);
@@ -273,7 +272,7 @@ impl Pictures {
         let mut state = self.state();
         let at = state.free_stagings.iter().position(|it| it.family == family && it.bytes >= bytes);
         let spare = at.map(|it| state.free_stagings.swap_remove(it));
-        // What does not fit any more was of a smaller window.
+        // A buffer that is too small now was made for a smaller window.
         let others = if spare.is_none() { std::mem::take(&mut state.free_stagings) } else { Vec::new() };
         drop(state);
         others.into_iter().for_each(|it| self.destroy_staging(it));
@@ -301,7 +300,9 @@ impl Pictures {
         unsafe { (functions.get_buffer_memory_requirements)(device, made.buffer, out(&mut needs)) };
         let info = MemoryAllocateInfo {
             allocation_size: needs.size,
-            memory_type_index: self.memory_type(needs.memory_type_bits).ok_or("no memory of the device is readable")?,
+            memory_type_index: self
+                .memory_type(needs.memory_type_bits)
+                .ok_or("the device has no memory that the host can read")?,
             ..MemoryAllocateInfo::zeroed()
         };
         let flags = MemoryMapFlags::default();
@@ -396,7 +397,7 @@ impl Pictures {
         layouts: (ImageLayout, ImageLayout),
     ) {
         let images: Vec<ImageMemoryBarrier> = parts.iter().map(|it| layout_barrier(it.image, layouts)).collect();
-        // What was copied is for the host.
+        // Makes the copies visible to the host.
         let copied = MemoryBarrier {
             src_access_mask: AccessFlags::TRANSFER_WRITE,
             dst_access_mask: AccessFlags::HOST_READ,
@@ -429,7 +430,7 @@ impl Pictures {
 fn succeeded(what: &str, result: Result) -> CopyResult<()> {
     match result {
         Result::SUCCESS => Ok(()),
-        result => Err(format!("there is no picture, since {what} for it cannot be made: the driver gives {result:?}")),
+        result => Err(format!("there is no picture: {what} for it cannot be created: the driver returned {result:?}")),
     }
 }
 

@@ -20,10 +20,11 @@ use crate::report::report_file;
 
 /// Pictures of a device that may be under way. Who presents another one waits: each needs memory of the device.
 const PENDING_MAX: usize = 4;
-/// How long somebody waits for a picture. The device may itself wait for the application, and then there is none.
+/// How long a thread waits for a picture. The device may itself wait for the application, and then no picture comes.
 pub(super) const PICTURE_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Pictures of all devices that are begun, and those that are written. Relaxed: who waits looks whether they move.
+/// Pictures of all devices that were begun, and those that were written. Relaxed: a waiting thread only checks whether
+/// they change.
 static BEGUN: AtomicU64 = AtomicU64::new(0);
 static WRITTEN: AtomicU64 = AtomicU64::new(0);
 /// The process that writes: a fork has no thread for it. Relaxed: as above.
@@ -35,7 +36,7 @@ pub(super) struct PictureWriter {
     running: Mutex<Option<WriterThread>>,
     pending: Mutex<usize>,
     slot_freed: Condvar,
-    /// Whether somebody has waited for too long: nobody does it again. Relaxed: it orders nothing.
+    /// Whether a thread has waited for too long: no thread waits again then. Relaxed: it orders nothing.
     is_stuck: AtomicBool,
 }
 
@@ -72,12 +73,12 @@ impl PictureWriter {
         Some(PendingSlot(Arc::clone(self)))
     }
 
-    /// Finishes what is under way, and ends.
+    /// Finishes pending pictures, and ends.
     pub(super) fn end(&self) {
         let running = lock(&self.running).take();
         if let Some(WriterThread { screenshots: shots, thread }) = running {
             drop(shots);
-            // A panic was told by its fence.
+            // `catch_panic` has reported a panic.
             _ = thread.join();
         }
     }
@@ -132,9 +133,10 @@ impl Pictures {
         // it. The device is alive until `end` has returned, which waits for this thread.
         let result = unsafe { (functions.wait_for_fences)(device, 1, p_fence, Bool32::TRUE, u64::MAX) };
         if result != Result::SUCCESS {
-            // What the device does with it nobody knows, so it is not used again.
+            // The device may still use it, so it is not used again.
             self.state().lost_stagings.push(staging);
-            return self.warn_once(&format!("there is no picture of frame {frame}: vkWaitForFences gives {result:?}"));
+            return self
+                .warn_once(&format!("there is no picture of frame {frame}: vkWaitForFences returned {result:?}"));
         }
         // SAFETY: the copy is over: the fence that its submission signals was waited for.
         let bytes = unsafe { staging.bytes() };
@@ -157,11 +159,12 @@ impl Pictures {
 
 /// Where this process puts its pictures: in a folder of its own, if another process writes into the one that is meant.
 fn claimed_folder(wanted: &Path) -> PathBuf {
-    /// With what others see, and nobody else gets while it is open.
+    /// The folders that this process writes to: by requested name, the actual folder, and its open directory, which is
+    /// locked.
     static CLAIMED: Mutex<BTreeMap<PathBuf, (PathBuf, Option<File>)>> = Mutex::new(BTreeMap::new());
     let mut claimed = lock(&CLAIMED);
     let claim = || {
-        // What is wrong with it is told by whoever writes the picture.
+        // The writer of the picture reports errors.
         _ = std::fs::create_dir_all(wanted);
         let open = File::open(wanted);
         let is_anothers = |it: &File| files::try_lock(it) == FileLock::Others;
@@ -204,7 +207,7 @@ mod tests {
         drop(turns);
         assert!(waiting.join().expect("it does not panic"));
         assert_eq!(*lock(&writer.pending), 0);
-        // Nobody waits a second time for a device that does not get on.
+        // No thread waits twice for a device that makes no progress.
         let turns: Vec<PendingSlot> = (0..PENDING_MAX).filter_map(|_| writer.acquire_slot(PICTURE_TIMEOUT)).collect();
         assert!(writer.acquire_slot(Duration::from_millis(1)).is_none());
         assert!(writer.acquire_slot(PICTURE_TIMEOUT * 1000).is_none());

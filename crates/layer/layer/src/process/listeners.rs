@@ -46,6 +46,14 @@ impl Listeners {
     }
 }
 
+impl Listeners {
+    /// The set without `others`.
+    #[inline(always)]
+    pub(crate) const fn without(self, others: Listeners) -> Listeners {
+        Listeners(self.0 & !others.0)
+    }
+}
+
 impl BitOr for Listeners {
     type Output = Listeners;
 

@@ -17,7 +17,7 @@ use std::time::{Duration, Instant};
 
 use lavascope_platform::threads;
 use lavascope_record::RecordHeader;
-use lavascope_settings::{OutputTarget, Settings, SyncMode};
+use lavascope_settings::{BacktraceMode, OutputTarget, Settings, SyncMode};
 use lavascope_stream::{Merger, ObjectTable, OrderedRecord, StreamControl, StreamThreads};
 use serde_json::Value;
 
@@ -263,8 +263,8 @@ impl ProcessState {
     }
 
     /// Starts capturing call stacks.
-    pub(crate) fn start_stacks(&self) {
-        backtrace::enable();
+    pub(crate) fn start_stacks(&self, mode: BacktraceMode) {
+        backtrace::enable(mode);
         self.listeners.fetch_or(Listeners::STACKS.bits(), Ordering::Relaxed);
     }
 

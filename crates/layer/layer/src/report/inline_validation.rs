@@ -25,12 +25,14 @@
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use lavascope_diag::FirstAccessKey;
 use lavascope_record::from_trusted;
 use lavascope_settings::Settings;
 
 use crate::intercept::handle_table::HandleTable;
 use crate::process::catch_panic::{catch_panic, is_disabled};
 use crate::process::process_state::{PROCESS_STATE, ReportTimer};
+use crate::report::debugger;
 use crate::report::messages::Delivery;
 use crate::report::validation::{PendingMessage, Validation};
 
@@ -71,6 +73,13 @@ pub(crate) fn start(settings: &Settings) -> InlineGuard {
     InlineGuard(())
 }
 
+/// Stops at accesses that fit these keys.
+pub(crate) fn watch_first_accesses(keys: &[FirstAccessKey]) {
+    if !keys.is_empty() {
+        with_validation(|it| it.watch_first_accesses(keys));
+    }
+}
+
 /// The process ends while calls are still validated.
 pub(crate) fn end_process() {
     // The lock may be taken forever: at the time of a fork, or by a thread that no longer exists.
@@ -91,6 +100,8 @@ pub(crate) struct InlineFindings {
     thread: u32,
     record: Vec<u64>,
     messages: Vec<PendingMessage>,
+    /// Watched accesses that the call makes.
+    first_accesses: Vec<String>,
 }
 
 /// Validates a record. Returns what must be reported to the application because of it.
@@ -99,8 +110,10 @@ pub(crate) fn validate_record(thread: u32, record: &[u64]) -> Option<Box<InlineF
     let mut work = lock();
     // Taken out of the option, so that it stays none if it panics.
     let mut validation = work.validation.take()?;
-    let messages = validation.record(thread, record);
-    let found = messages.map(|messages| Box::new(InlineFindings { thread, record: record.to_vec(), messages }));
+    let messages = validation.record(thread, record).unwrap_or_default();
+    let first_accesses = validation.take_first_accesses();
+    let found = (!messages.is_empty() || !first_accesses.is_empty())
+        .then(|| Box::new(InlineFindings { thread, record: record.to_vec(), messages, first_accesses }));
     if let Some(clock) = &mut work.clock {
         clock.count_record(|| validation.report_counts());
     }
@@ -123,6 +136,19 @@ impl InlineFindings {
             }
         }
         answer
+    }
+
+    /// Prints why the program must stop in a debugger now. Returns whether it must.
+    #[cold]
+    pub(crate) fn print_stops(&self) -> bool {
+        let hazards = self.messages.iter().filter(|it| it.stops).map(|it| it.rendered.text.clone());
+        let firsts = self.first_accesses.iter().map(|it| format!("the first access of a finding: {it}"));
+        let reasons: Vec<String> = firsts.chain(hazards).collect();
+        if !self.first_accesses.is_empty() {
+            debugger::stopped_at_first_access();
+        }
+        reasons.iter().for_each(|it| debugger::print_reason(it));
+        !reasons.is_empty()
     }
 }
 

@@ -367,7 +367,7 @@ const HAZARD_PREFIX: &str = "SYNC-HAZARD-";
 
 /// Stops a debugger here; without one, the process.
 fn break_into_debugger() {
-    lavascope_platform::process::break_into_debugger();
+    lavascope_platform::process::raise_trap();
 }
 
 /// The number that goes with a message's name, as other layers compute it.

@@ -2,6 +2,8 @@
 
 pub(crate) mod call_log;
 pub(crate) mod call_stats;
+pub(crate) mod coverage;
+pub(crate) mod debugger;
 pub(crate) mod device_lost;
 pub(crate) mod inline_validation;
 pub(crate) mod message_json;

@@ -10,6 +10,7 @@ use lavascope_settings::MessageSeverity;
 use crate::backtrace::{self, CapturedFrame};
 use crate::intercept::handle_table::HandleTable;
 use crate::report::messages::{MessageLabels, MessageObject, Messages, OutgoingMessage};
+use crate::report::report_file;
 use crate::report::validation::FindingFilter;
 
 pub(crate) struct RenderedFinding {
@@ -110,8 +111,12 @@ fn raw_stack(number: u32) -> Stack {
 const FRAMES_MAX: usize = 16;
 
 /// Call stacks for those who read messages as they come: modules and offsets, since symbols take time.
+/// A report has them already, with lines.
 fn stacks_text(diagnostic: &Diagnostic) -> String {
     let mut text = String::new();
+    if report_file::is_open() {
+        return text;
+    }
     for stack in &diagnostic.stacks {
         text += &format!("\n  call stack of the {}:", stack.role);
         for frame in backtrace::frames(stack.number).iter().take(FRAMES_MAX) {

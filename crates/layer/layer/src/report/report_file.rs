@@ -9,7 +9,7 @@ use std::path::Path;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-use lavascope_findings::Finding;
+use lavascope_findings::{Coverage, Finding};
 use serde_json::{Map, Value, json};
 
 use crate::process::catch_panic::is_disabled;
@@ -65,6 +65,12 @@ pub(crate) fn unsupported_calls(all: Vec<Value>) {
 /// earlier one.
 pub(crate) fn stream_waits(times: u64, time: Duration) {
     write_line("waited", json!({ "times": times, "milliseconds": time.as_millis() as u64 }));
+}
+
+/// What was checked so far; a later line takes the place of an earlier one.
+pub(crate) fn coverage(coverage: &Coverage) {
+    // It has only texts and numbers.
+    write_line("coverage", serde_json::to_value(coverage).unwrap_or_default());
 }
 
 /// What checks in shaders of a device took of its memory, at most.

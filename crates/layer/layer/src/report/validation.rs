@@ -12,17 +12,21 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use lavascope_abi::{Command, ObjectId, cast};
-use lavascope_diag::Diagnostic;
+use lavascope_diag::{Diagnostic, FirstAccessKey};
+use lavascope_findings::UncheckedCount;
 use lavascope_record::encoding::HEADER_SIZE;
 use lavascope_record::{HostWrite, Record, RecordPhase, from_trusted};
 use lavascope_settings::{MessageSeverity, Settings, SyncMode};
 use lavascope_validate::{CommandBufferFeedback, Validator, ValidatorFinding};
 use serde_json::{Value, json};
 
-use crate::backtrace;
+use crate::backtrace::StackReader;
 use crate::intercept::handle_table::HandleTable;
 use crate::process::catch_panic::catch_panic;
 use crate::process::process_state::PROCESS_STATE;
+use crate::report::coverage;
+use crate::report::coverage::ValidatedWork;
+use crate::report::debugger;
 use crate::report::inline_validation;
 use crate::report::messages::{Delivery, Messages, OutgoingMessage};
 use crate::report::rendered_finding::RenderedFinding;
@@ -62,6 +66,8 @@ pub(crate) struct FindingFilter {
     pub(crate) submit_time: bool,
     /// What depends on shaders as errors, but for what is only assumed to meet.
     pub(crate) heuristic: bool,
+    /// Whether a debugger stops at the first finding of each cause.
+    pub(crate) stops: bool,
 }
 
 impl FindingFilter {
@@ -71,6 +77,7 @@ impl FindingFilter {
             possible: settings.possible,
             submit_time: settings.sync_submit_time,
             heuristic: settings.sync_shader_heuristic,
+            stops: settings.break_on_hazard,
         }
     }
 
@@ -95,6 +102,8 @@ impl FindingFilter {
 pub(crate) struct PendingMessage {
     pub(crate) inbox: Arc<Inbox>,
     pub(crate) rendered: Arc<RenderedFinding>,
+    /// Whether a debugger stops here.
+    pub(crate) stops: bool,
 }
 
 impl Inbox {
@@ -207,6 +216,9 @@ impl Inbox {
 /// The validator, and which of its findings were reported.
 pub(crate) struct Validation {
     validator: Validator,
+    stacks: StackReader,
+    /// Whether somebody watches for accesses.
+    watches: bool,
     mode: SyncMode,
     host_writes: HostWriteTracking,
     causes: Vec<ReportedCause>,
@@ -218,6 +230,10 @@ pub(crate) struct Validation {
     ignored_reported: u64,
     /// What the report was told of explanations that were cut.
     cut_reported: Vec<String>,
+    calls: u64,
+    /// The coverage is reported again after so many submissions.
+    next_coverage: u64,
+    submits: u64,
 }
 
 /// A cause as one instance reports it; another instance may have other settings.
@@ -273,6 +289,8 @@ impl Validation {
     fn new(mode: SyncMode) -> Validation {
         Validation {
             validator: Validator::default(),
+            stacks: StackReader::default(),
+            watches: false,
             mode,
             host_writes: HostWriteTracking::Undecided,
             causes: Vec::new(),
@@ -280,6 +298,9 @@ impl Validation {
             log: None,
             ignored_reported: 0,
             cut_reported: Vec::new(),
+            calls: 0,
+            next_coverage: 1,
+            submits: 0,
         }
     }
 
@@ -314,14 +335,32 @@ impl Validation {
             return None;
         };
         if record.phase() == RecordPhase::Enter {
-            self.validator.set_call_stack(backtrace::take_stack(thread, record.call_number()));
+            self.calls += 1;
+            self.submits += u64::from(is_submission(record.command()));
+            let stack = self.stacks.take(thread, record.command(), record.call_number());
+            self.validator.set_call_stack(stack);
         }
         self.validator.record(thread, record);
+        if self.submits >= self.next_coverage {
+            self.next_coverage = 2 * self.submits;
+            self.report_coverage();
+        }
         let now = if self.validator.has_found() { self.report_all() } else { None };
         if record.command() == Command::DestroyDevice && record.phase() == RecordPhase::Enter {
             mark_device_finished(record);
         }
         now
+    }
+
+    /// See [`Validator::watch_first_accesses`].
+    pub(crate) fn watch_first_accesses(&mut self, keys: &[FirstAccessKey]) {
+        self.watches = true;
+        self.validator.watch_first_accesses(keys);
+    }
+
+    /// See [`Validator::take_first_accesses`].
+    pub(crate) fn take_first_accesses(&mut self) -> Vec<String> {
+        if self.watches { self.validator.take_first_accesses() } else { Vec::new() }
     }
 
     /// Undoes the last call of a thread, because a callback has cancelled it.
@@ -371,11 +410,30 @@ impl Validation {
             Some(other) => Arc::new(RenderedFinding::new(other, messages, inbox.finding_filter)),
             None => cause.rendered.clone(),
         };
-        (!inbox.messages.is_above_limit(cause.count)).then_some(PendingMessage { inbox, rendered: told })
+        let stops = inbox.finding_filter.stops && cause.count == 1;
+        (!inbox.messages.is_above_limit(cause.count)).then_some(PendingMessage { inbox, rendered: told, stops })
+    }
+
+    /// Writes to the report what was checked so far.
+    #[cold]
+    fn report_coverage(&self) {
+        if !report_file::is_open() {
+            return;
+        }
+        let mut unsupported: Vec<UncheckedCount> = Vec::new();
+        for (what, count) in self.validator.unsupported() {
+            match unsupported.iter_mut().find(|it| it.reason == what.reason) {
+                Some(own) => own.count += count,
+                None => unsupported.push(UncheckedCount { reason: what.reason.to_owned(), count }),
+            }
+        }
+        let work = self.validator.checked_work();
+        coverage::set_validated(self.mode, ValidatedWork { calls: self.calls, work, unsupported });
     }
 
     /// Writes the number of new findings of each cause to the report.
     pub(crate) fn report_counts(&mut self) {
+        self.report_coverage();
         let diagnostics = self.validator.diagnostics();
         for cause in self.causes.iter_mut().filter(|it| it.rendered.ignored_by.is_none()) {
             let (diagnostic, more) = (&diagnostics[cause.diagnostic_index], cause.count - cause.reported);
@@ -394,6 +452,9 @@ impl Validation {
     /// Writes the summary: counts, undelivered messages, and unsupported calls.
     pub(crate) fn end(&mut self) {
         self.validator.finish();
+        if self.watches {
+            debugger::report_unmet_first_access();
+        }
         for finding in self.validator.take_findings() {
             if let Some(pending_message) = self.report_finding(finding) {
                 pending_message.inbox.push(&pending_message.rendered);
@@ -452,6 +513,11 @@ impl Validation {
             log.log_plain(&format!("findings of this run:{text}"));
         }
     }
+}
+
+/// Whether a command submits command buffers.
+fn is_submission(command: Command) -> bool {
+    matches!(command, Command::QueueSubmit | Command::QueueSubmit2)
 }
 
 /// Number of findings and causes that each rule filtered.

@@ -43,8 +43,8 @@ fn wait_until_asleep(thread: i32) {
 }
 
 #[test]
-fn two_threads_inside_calls_on_one_queue_are_told_once() {
-    let name = "capture::two_threads_inside_calls_on_one_queue_are_told_once";
+fn two_threads_inside_calls_on_one_queue_are_reported_once() {
+    let name = "capture::two_threads_inside_calls_on_one_queue_are_reported_once";
     let Some(outcome) = child(name, &CAPTURE, || {
         let entry = entry();
         let world = Setup::OFF.world(&entry);
@@ -121,8 +121,8 @@ fn who_hands_objects_over_is_not_accused() {
 }
 
 #[test]
-fn commands_that_nobody_knows_are_in_the_file_and_told_once() {
-    let name = "capture::commands_that_nobody_knows_are_in_the_file_and_told_once";
+fn commands_that_nobody_knows_are_in_the_file_and_reported_once() {
+    let name = "capture::commands_that_nobody_knows_are_in_the_file_and_reported_once";
     let environment = [CAPTURE[0], CAPTURE[1], ("LAVASCOPE_NULL_FUTURE", "vkCmdDrawFromTheFutureEXT")];
     let Some(outcome) = child(name, &environment, || {
         let entry = entry();

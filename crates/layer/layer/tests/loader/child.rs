@@ -64,6 +64,8 @@ fn run(name: &str, environment: &[(&str, &str)], body: impl FnOnce()) -> Option<
         Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("{}-{}", name.replace(':', "-"), std::process::id()));
     let _ = fs::remove_dir_all(&folder);
     fs::create_dir_all(folder.join("report")).expect("the build folder can be written");
+    // The default is for users. A test names what it wants, and gets nothing else.
+    fs::write(folder.join("vk_layer_settings.txt"), "lavascope_inspect.sync = off\n").expect("the folder is ours");
     let exe = std::env::current_exe().expect("a program knows where it is");
     let driver = write_manifests(&folder);
     let mut command = Command::new(&exe);

@@ -59,13 +59,13 @@ fn expect_device_lost(settings: &[(&std::ffi::CStr, &std::ffi::CStr)]) {
 }
 
 #[test]
-fn how_far_a_lost_device_came_is_told_inline() {
-    child("device_lost::how_far_a_lost_device_came_is_told_inline", &[LOSE], || expect_device_lost(INLINE));
+fn how_far_a_lost_device_came_is_reported_inline() {
+    child("device_lost::how_far_a_lost_device_came_is_reported_inline", &[LOSE], || expect_device_lost(INLINE));
 }
 
 #[test]
-fn how_far_a_lost_device_came_is_told_off_thread() {
-    child("device_lost::how_far_a_lost_device_came_is_told_off_thread", &[LOSE], || expect_device_lost(ASYNC));
+fn how_far_a_lost_device_came_is_reported_off_thread() {
+    child("device_lost::how_far_a_lost_device_came_is_reported_off_thread", &[LOSE], || expect_device_lost(ASYNC));
 }
 
 /// Nothing is asked of a driver that the application did not switch on.

@@ -128,8 +128,8 @@ fn off_thread_nothing_is_given_up() {
 
 /// In the call that hands the image over.
 #[test]
-fn a_hazard_of_a_presentation_is_told_in_the_present() {
-    child("drop_in::a_hazard_of_a_presentation_is_told_in_the_present", &[], || {
+fn a_hazard_of_a_presentation_is_reported_in_the_present() {
+    child("drop_in::a_hazard_of_a_presentation_is_reported_in_the_present", &[], || {
         let entry = entry();
         let extensions = [DEBUG_UTILS, c"VK_KHR_surface", c"VK_EXT_headless_surface"];
         let setup = Setup {
@@ -313,8 +313,8 @@ fn facts_of_a_submission_say_which_it_was() {
 
 /// The second of us in the chain passes everything through.
 #[test]
-fn under_both_names_a_hazard_is_told_once() {
-    child("drop_in::under_both_names_a_hazard_is_told_once", &[], || {
+fn under_both_names_a_hazard_is_reported_once() {
+    child("drop_in::under_both_names_a_hazard_is_reported_once", &[], || {
         let entry = entry();
         for layers in [[LAYER, SECOND_NAME], [SECOND_NAME, LAYER]] {
             let app = BufferApp::of(&entry, Setup { layers: &layers, settings: INLINE, ..KHRONOS });

@@ -157,8 +157,8 @@ pub(crate) fn problems(outcome: &ChildOutcome) -> Vec<String> {
 }
 
 #[test]
-fn on_vulkan_1_0_nothing_is_checked_and_that_is_told() {
-    let name = "gpu::on_vulkan_1_0_nothing_is_checked_and_that_is_told";
+fn on_vulkan_1_0_nothing_is_checked_and_that_is_reported() {
+    let name = "gpu::on_vulkan_1_0_nothing_is_checked_and_that_is_reported";
     let Some(outcome) = child(name, ENVIRONMENT, || run(vk::API_VERSION_1_0, 1, 1)) else { return };
     let problems = problems(&outcome);
     assert_eq!(problems.len(), 1, "{problems:?}");
@@ -192,8 +192,8 @@ fn create_graphics(world: &World, layout: vk::PipelineLayout) -> vk::Pipeline {
 
 /// Stages that cannot write have no place for records; those that can are checked.
 #[test]
-fn stages_that_cannot_write_are_not_checked_and_that_is_told_once() {
-    let name = "gpu::stages_that_cannot_write_are_not_checked_and_that_is_told_once";
+fn stages_that_cannot_write_are_not_checked_and_that_is_reported_once() {
+    let name = "gpu::stages_that_cannot_write_are_not_checked_and_that_is_reported_once";
     let Some(outcome) = child(name, ENVIRONMENT, || {
         let entry = entry();
         let world = world_with(&entry, vk::API_VERSION_1_1, 16 << 30, false);
@@ -210,7 +210,7 @@ fn stages_that_cannot_write_are_not_checked_and_that_is_told_once() {
     };
     let problems = problems(&outcome);
     assert_eq!(problems.len(), 1, "{problems:?}");
-    assert!(problems[0].contains("stages that cannot write into buffers"), "{problems:?}");
+    assert!(problems[0].contains("shader stages that cannot write to buffers"), "{problems:?}");
     // Five of the application, and one with checks: that of the dispatch.
     assert_eq!(Calls::of(&outcome).count("vkCreateShaderModule"), 6);
 }
@@ -379,8 +379,8 @@ fn what_was_bound_is_bound_again_where_ranges_are_in_a_buffer() {
 }
 
 #[test]
-fn where_no_set_is_left_shaders_stay_as_they_are_and_that_is_told() {
-    let name = "gpu::where_no_set_is_left_shaders_stay_as_they_are_and_that_is_told";
+fn where_no_set_is_left_shaders_stay_as_they_are_and_that_is_reported() {
+    let name = "gpu::where_no_set_is_left_shaders_stay_as_they_are_and_that_is_reported";
     let Some(outcome) = child(name, ENVIRONMENT, || run(vk::API_VERSION_1_1, 4, 1)) else { return };
     let problems = problems(&outcome);
     assert_eq!(problems.len(), 1, "{problems:?}");
@@ -463,8 +463,8 @@ fn where_the_application_lacks_memory_it_gets_what_checks_do_not_use() {
 /// The driver has no memory for the tables of a command buffer: that is told once, what has checks runs without
 /// tables of its own, and what is made later has no checks.
 #[test]
-fn where_checks_lack_memory_that_is_told_once_and_nothing_more_is_checked() {
-    let name = "gpu::where_checks_lack_memory_that_is_told_once_and_nothing_more_is_checked";
+fn where_checks_lack_memory_that_is_reported_once_and_nothing_more_is_checked() {
+    let name = "gpu::where_checks_lack_memory_that_is_reported_once_and_nothing_more_is_checked";
     let Some(outcome) = child(name, ENVIRONMENT, || {
         let entry = entry();
         let world = world_with(&entry, vk::API_VERSION_1_1, 2 * BLOCK, true);
@@ -590,7 +590,7 @@ fn commands_that_the_device_generates_are_led_to_their_tables() {
     };
     let problems = problems(&outcome);
     assert_eq!(problems.len(), 1, "{problems:?}");
-    assert!(problems[0].contains("generated commands that are preprocessed are not checked"), "{problems:?}");
+    assert!(problems[0].contains("preprocessed generated commands are not checked"), "{problems:?}");
     let calls = Calls::of(&outcome);
     let (push, execute) = ("vkCmdPushConstants", "vkCmdExecuteGeneratedCommandsEXT");
     let mut want = vec!["vkCmdBindPipeline"; 2];
@@ -703,7 +703,7 @@ fn binaries_of_shader_objects_have_nothing_of_ours() {
     };
     let problems = problems(&outcome);
     assert_eq!(problems.len(), 1, "it is told once: {problems:?}");
-    assert!(problems[0].contains("shader objects out of binaries"), "{problems:?}");
+    assert!(problems[0].contains("shader objects created from binaries"), "{problems:?}");
     let calls = Calls::of(&outcome);
     // The application's, two of its binary, and with checks one without them.
     assert_eq!((calls.count("vkCreateShadersEXT"), calls.count("vkDestroyShaderEXT")), (7, 7));
@@ -722,5 +722,5 @@ fn where_an_object_cannot_be_made_without_checks_there_is_no_binary_of_it() {
     };
     let problems = problems(&outcome);
     assert_eq!(problems.len(), 1, "{problems:?}");
-    assert!(problems[0].contains("there is no binary of it"), "{problems:?}");
+    assert!(problems[0].contains("has no binary"), "{problems:?}");
 }

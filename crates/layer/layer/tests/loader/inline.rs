@@ -11,8 +11,8 @@ const EXECUTE: [(&str, &str); 1] = [("LAVASCOPE_NULL_EXECUTE", "transfer")];
 const REPORT: [(&str, &str); 1] = [("LAVASCOPE_REPORT", "{folder}/report")];
 
 #[test]
-fn a_hazard_inside_of_a_command_buffer_is_told_in_the_command() {
-    let name = "inline::a_hazard_inside_of_a_command_buffer_is_told_in_the_command";
+fn a_hazard_inside_of_a_command_buffer_is_reported_in_the_command() {
+    let name = "inline::a_hazard_inside_of_a_command_buffer_is_reported_in_the_command";
     let Some(outcome) = child(name, &[], || {
         let entry = entry();
         let app = BufferApp::new(&entry, INLINE);
@@ -53,8 +53,8 @@ fn a_hazard_inside_of_a_command_buffer_is_told_in_the_command() {
 
 /// A secondary command buffer is looked at where it is executed, with what it does itself before its accesses.
 #[test]
-fn a_hazard_of_a_secondary_command_buffer_is_told_in_the_execute() {
-    child("inline::a_hazard_of_a_secondary_command_buffer_is_told_in_the_execute", &[], || {
+fn a_hazard_of_a_secondary_command_buffer_is_reported_in_the_execute() {
+    child("inline::a_hazard_of_a_secondary_command_buffer_is_reported_in_the_execute", &[], || {
         let entry = entry();
         let app = BufferApp::new(&entry, INLINE);
         let [bare, guarded] = app.secondaries();
@@ -91,8 +91,8 @@ fn a_hazard_of_a_secondary_command_buffer_is_told_in_the_execute() {
 }
 
 #[test]
-fn a_hazard_between_subpasses_is_told_in_the_next_subpass() {
-    child("inline::a_hazard_between_subpasses_is_told_in_the_next_subpass", &[], || {
+fn a_hazard_between_subpasses_is_reported_in_the_next_subpass() {
+    child("inline::a_hazard_between_subpasses_is_reported_in_the_next_subpass", &[], || {
         let entry = entry();
         let app = BufferApp::new(&entry, INLINE);
         let (pass, framebuffer) = two_subpasses(&app.world);
@@ -162,8 +162,8 @@ fn two_subpasses(world: &World) -> (vk::RenderPass, vk::Framebuffer) {
 }
 
 #[test]
-fn a_hazard_between_submissions_is_told_in_the_submit() {
-    child("inline::a_hazard_between_submissions_is_told_in_the_submit", &[], || {
+fn a_hazard_between_submissions_is_reported_in_the_submit() {
+    child("inline::a_hazard_between_submissions_is_reported_in_the_submit", &[], || {
         let entry = entry();
         let app = BufferApp::new(&entry, INLINE);
         app.record(0, &[(0, 1)]);
@@ -245,8 +245,8 @@ fn a_submission_that_is_given_up_leaves_no_trace() {
 }
 
 #[test]
-fn work_that_waits_at_the_end_of_its_device_is_told_then() {
-    child("inline::work_that_waits_at_the_end_of_its_device_is_told_then", &[], || {
+fn work_that_waits_at_the_end_of_its_device_is_reported_then() {
+    child("inline::work_that_waits_at_the_end_of_its_device_is_reported_then", &[], || {
         let entry = entry();
         let app = BufferApp::new(&entry, INLINE);
         app.record(0, &[(0, 1)]);
@@ -266,8 +266,8 @@ fn work_that_waits_at_the_end_of_its_device_is_told_then() {
 
 /// Who signals is told what the work did that waited.
 #[test]
-fn a_hazard_of_work_that_waited_is_told_in_the_signal() {
-    child("inline::a_hazard_of_work_that_waited_is_told_in_the_signal", &[], || {
+fn a_hazard_of_work_that_waited_is_reported_in_the_signal() {
+    child("inline::a_hazard_of_work_that_waited_is_reported_in_the_signal", &[], || {
         let entry = entry();
         let app = BufferApp::new(&entry, INLINE);
         app.record(0, &[(0, 1)]);
@@ -310,8 +310,8 @@ fn the_log_gives_nothing_up() {
 
 /// Of many findings the report has each with its severity and its first line. What is left out of them is told once.
 #[test]
-fn what_is_cut_of_many_findings_is_told_once() {
-    let Some(outcome) = child("inline::what_is_cut_of_many_findings_is_told_once", &REPORT, || {
+fn what_is_cut_of_many_findings_is_reported_once() {
+    let Some(outcome) = child("inline::what_is_cut_of_many_findings_is_reported_once", &REPORT, || {
         let entry = entry();
         let app = BufferApp::silent(&entry, INLINE);
         app.record(0, &[(0, 1); 206]);

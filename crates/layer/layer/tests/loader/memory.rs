@@ -508,8 +508,8 @@ fn host_write_records(file: &[u8]) -> Vec<String> {
 /// Memory that is not coherent is the host's own affair until it is flushed; before the first flush nobody knows whether
 /// the application keeps to that.
 #[test]
-fn memory_that_is_not_coherent_is_told_when_it_is_flushed() {
-    let name = "memory::memory_that_is_not_coherent_is_told_when_it_is_flushed";
+fn memory_that_is_not_coherent_is_reported_when_it_is_flushed() {
+    let name = "memory::memory_that_is_not_coherent_is_reported_when_it_is_flushed";
     let environment = [("LAVASCOPE_CAPTURE", "{folder}/trace.lava"), ("LAVASCOPE_REPORT", "{folder}/report")];
     let Some(outcome) = child(name, &environment, || {
         let entry = entry();

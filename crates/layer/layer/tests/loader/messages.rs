@@ -210,8 +210,8 @@ fn outcome_of(
 #[test]
 fn without_a_messenger_the_log_says_it() {
     let Some(outcome) = outcome_of("messages::without_a_messenger_the_log_says_it", &[], false, 0) else { return };
-    let said = outcome.stderr.lines().filter(|it| it.starts_with("lavascope: warning: ") && it.contains("statz"));
-    assert_eq!(said.count(), 1, "{}", outcome.stderr);
+    let warnings = outcome.stderr.lines().filter(|it| it.starts_with("lavascope: warning: ") && it.contains("statz"));
+    assert_eq!(warnings.count(), 1, "{}", outcome.stderr);
 }
 
 #[test]

@@ -113,5 +113,5 @@ fn what_protected_command_buffers_run_writes_nothing_for_us() {
     assert_eq!(all_recorded(&outcome), [want, want].concat());
     let problems = problems(&outcome);
     assert_eq!(problems.len(), 1, "{problems:?}");
-    assert!(problems[0].contains("what protected command buffers run is not checked"), "{problems:?}");
+    assert!(problems[0].contains("shaders in protected command buffers are not checked"), "{problems:?}");
 }

@@ -154,7 +154,8 @@ type ValidationRequest<'a> = (
 fn validation_can_be_asked_for_in_every_way() {
     let name = "settings::validation_can_be_asked_for_in_every_way";
     let line = format!("khronos_validation.enables = {SYNC_WORD}\n");
-    let ways: [ValidationRequest<'_>; 13] = [
+    let ways: [ValidationRequest<'_>; 14] = [
+        (&[], "lavascope_inspect.sync = off\n", &[], &[], &[]),
         (&[], "", &[], &[], &[]),
         (&[("LAVASCOPE_SYNC", "1")], "", &[], &[], &[]),
         (&[("VK_LAYER_VALIDATE_SYNC", "1")], "", &[], &[], &[]),
@@ -223,7 +224,7 @@ fn the_limit_can_be_switched_off() {
 }
 
 #[test]
-fn a_hazard_can_be_told_as_json() {
+fn a_hazard_can_be_reported_as_json() {
     let body = |case: &Case| {
         let heard = one_hazard(case);
         let [received_message] = &heard[..] else { panic!("one message, not {heard:#?}") };
@@ -236,7 +237,7 @@ fn a_hazard_can_be_told_as_json() {
         let text = value["MainMessage"].as_str().expect("a text");
         assert!(text.starts_with("WRITE_AFTER_WRITE hazard detected. vkCmdFillBuffer writes to"), "{text}");
     };
-    for_each_source("settings::a_hazard_can_be_told_as_json", &[("message_format_json", "true")], body, |_, _| ());
+    for_each_source("settings::a_hazard_can_be_reported_as_json", &[("message_format_json", "true")], body, |_, _| ());
 }
 
 #[test]
@@ -386,8 +387,8 @@ fn a_rule_that_is_none_is_reported() {
     }) else {
         return;
     };
-    let said = "lavascope: error: LAVASCOPE_IGNORE: ignore cannot contain this: `object=(a` is no regular expression";
-    assert!(outcome.stderr.contains(said), "{}", outcome.stderr);
+    let text = "lavascope: error: LAVASCOPE_IGNORE: ignore cannot contain this: `object=(a` is no regular expression";
+    assert!(outcome.stderr.contains(text), "{}", outcome.stderr);
 }
 
 #[test]
@@ -417,8 +418,8 @@ fn a_message_has_the_labels_of_queue_and_commands() {
 }
 
 #[test]
-fn races_of_events_are_told_with_the_event() {
-    child("settings::races_of_events_are_told_with_the_event", &[], || {
+fn races_of_events_are_reported_with_the_event() {
+    child("settings::races_of_events_are_reported_with_the_event", &[], || {
         let app = BufferApp::new(leaked_entry(), &[(c"sync", c"on")]);
         let device = &app.world.device;
         // SAFETY: the structure lives until the call returns, and its parent is alive (lifetime).
@@ -436,8 +437,8 @@ fn races_of_events_are_told_with_the_event() {
         let [received_message] = &heard[..] else { panic!("one message, not {heard:#?}") };
         assert_eq!(received_message.name, "SYNC-vkCmdResetEvent-set-race");
         assert_eq!(received_message.severity, vk::DebugUtilsMessageSeverityFlagsEXT::ERROR);
-        let said = "vkCmdResetEvent() resets VkEvent#0 \"filled\" with no execution dependency on vkCmdSetEvent.";
-        assert!(received_message.text.starts_with(said), "{}", received_message.text);
+        let text = "vkCmdResetEvent() resets VkEvent#0 \"filled\" with no execution dependency on vkCmdSetEvent.";
+        assert!(received_message.text.starts_with(text), "{}", received_message.text);
         assert_eq!(
             received_message.objects[0],
             (vk::ObjectType::EVENT, vk::Handle::as_raw(event), Some("filled".to_owned()))

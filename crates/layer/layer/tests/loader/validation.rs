@@ -102,8 +102,8 @@ fn without_a_messenger_a_hazard_is_logged_once_and_counted() {
 }
 
 #[test]
-fn a_hazard_is_told_though_nothing_is_destroyed() {
-    let name = "validation::a_hazard_is_told_though_nothing_is_destroyed";
+fn a_hazard_is_reported_though_nothing_is_destroyed() {
+    let name = "validation::a_hazard_is_reported_though_nothing_is_destroyed";
     let Some(outcome) = child(name, &REPORT, || {
         let entry = entry();
         let app = BufferApp::silent(&entry, ASYNC);
@@ -143,8 +143,8 @@ fn threads_that_wait_for_the_reader_are_counted() {
 
 /// Nobody signals what the work waits for, and the process ends.
 #[test]
-fn work_that_waits_at_the_end_is_told() {
-    let name = "validation::work_that_waits_at_the_end_is_told";
+fn work_that_waits_at_the_end_is_reported() {
+    let name = "validation::work_that_waits_at_the_end_is_reported";
     let Some(outcome) = child(name, &REPORT, || {
         let entry = entry();
         let app = BufferApp::silent(&entry, ASYNC);

@@ -1,6 +1,6 @@
 //! Reads little-endian bytes with bounds checks.
 
-/// What is wrong with the bytes, and where.
+/// An error in the bytes, and its position.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct FormatError {
     pub(crate) at: usize,

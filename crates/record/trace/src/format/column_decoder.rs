@@ -280,13 +280,13 @@ impl ColumnDecoder {
             }
             rows[shape.row] = body as u32;
             shape.row += 1;
-            let ShapeDecoder { is_external: is_elsewhere, completes, .. } = *shape;
+            let ShapeDecoder { is_external, completes, .. } = *shape;
             let (is_free, time) = (edge_count == 0, last.1);
             let place = RecordSpan {
                 first: first as u32,
                 end: end as u32,
                 time,
-                is_external: is_elsewhere,
+                is_external,
                 completes,
                 is_independent: is_free,
             };
@@ -299,14 +299,13 @@ impl ColumnDecoder {
 
 impl ShapeDecoder {
     fn of(shape: RecordShape, own: impl Fn(u16) -> u16) -> ShapeDecoder {
-        let RecordShape { command, kind, remarks, body_words, is_external: is_elsewhere, width } = shape;
-        let head =
-            RecordHeader { body_words, command: own(command), kind, omissions: remarks, call: 0, order_edge_count: 0 };
+        let RecordShape { command, kind, omissions, body_words, is_external, width } = shape;
+        let head = RecordHeader { body_words, command: own(command), kind, omissions, call: 0, order_edge_count: 0 };
         ShapeDecoder {
             head: head.to_words()[0],
             step: expected_call(0, kind),
             width: width as usize,
-            is_external: is_elsewhere,
+            is_external,
             completes: head.completed_call().is_some(),
             common: 0,
             lanes: 0..0,

@@ -25,7 +25,7 @@ pub(crate) const LANES: usize = 2;
 pub(crate) struct RecordShape {
     pub(crate) command: u16,
     pub(crate) kind: u8,
-    pub(crate) remarks: u8,
+    pub(crate) omissions: u8,
     pub(crate) body_words: u32,
     /// Whether the body is stored elsewhere. The row then has the hashes of its pieces.
     pub(crate) is_external: bool,
@@ -84,22 +84,22 @@ impl ColumnEncoder {
         self.last
     }
 
-    /// Whether a record of so many words still fits.
+    /// Whether a record of this size still fits.
     pub(crate) fn has_room(&self, words: usize) -> bool {
         self.room + words < WORDS_MAX && self.tables.len() < SHAPES_MAX
     }
 
     pub(crate) fn push(&mut self, time: u64, head: RecordHeader, body: RecordBody<'_>, order_edges: &[u64]) {
-        let (row, is_elsewhere) = match body {
+        let (row, is_external) = match body {
             RecordBody::Inline(row) => (row, false),
             RecordBody::External(row) => (row, true),
         };
         let shape = RecordShape {
             command: head.command,
             kind: head.kind,
-            remarks: head.omissions,
+            omissions: head.omissions,
             body_words: head.body_words,
-            is_external: is_elsewhere,
+            is_external,
             width: row.len() as u32,
         };
         let index = self.order.len() as u32;
@@ -158,28 +158,28 @@ pub(crate) fn expected_call(last: u64, kind: u8) -> u64 {
 impl RecordShape {
     fn encode(self, to: &mut Vec<u8>) {
         to.extend(self.command.to_le_bytes());
-        to.extend([self.kind, self.remarks, u8::from(self.is_external)]);
+        to.extend([self.kind, self.omissions, u8::from(self.is_external)]);
         put_varint(to, u64::from(self.body_words));
         put_varint(to, u64::from(self.width));
     }
 
     pub(crate) fn decode(from: &mut ByteReader<'_>) -> Result<RecordShape, FormatError> {
-        let (command, kind, remarks) = (from.u16()?, from.u8()?, from.u8()?);
-        let is_elsewhere = match from.u8()? {
+        let (command, kind, omissions) = (from.u16()?, from.u8()?, from.u8()?);
+        let is_external = match from.u8()? {
             0 => false,
             1 => true,
             _ => return from.error("a body is neither here nor elsewhere"),
         };
         let body_words = from.count(u32::MAX as usize)? as u32;
         let width = from.count(WORDS_MAX)? as u32;
-        let is_fitting = match is_elsewhere {
+        let is_fitting = match is_external {
             false => body_words as usize == HEAD_WORDS + width as usize,
             true => body_words as usize > HEAD_WORDS && width > 0 && width.is_multiple_of(2),
         };
         if !is_fitting {
             return from.error("a body is not as long as its shape says");
         }
-        Ok(RecordShape { command, kind, remarks, body_words, is_external: is_elsewhere, width })
+        Ok(RecordShape { command, kind, omissions, body_words, is_external, width })
     }
 }
 

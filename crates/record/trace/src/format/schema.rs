@@ -129,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn other_numbers_of_objects_are_told_by_names() {
+    fn other_numbers_of_objects_are_reported_by_names() {
         let mut old = Schema::current();
         let (first, second) = (old.handles[0].1, old.handles[1].1);
         (old.handles[0].1, old.handles[1].1) = (second, first);

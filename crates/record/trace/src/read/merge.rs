@@ -109,7 +109,7 @@ impl<'t, 'a> MergedReader<'t, 'a> {
         (self.given, self.total.max(self.given))
     }
 
-    /// The damage in what was read so far.
+    /// The damage in the blocks that were read so far.
     pub fn damages(&self) -> &[Damage] {
         &self.damages
     }

@@ -189,10 +189,10 @@ impl<'t, 'a> StreamReader<'t, 'a> {
         if !self.load()? {
             return Ok(None);
         }
-        let RecordSpan { time, first, end, is_external: is_elsewhere, .. } = self.block.decoded.spans[self.given];
+        let RecordSpan { time, first, end, is_external, .. } = self.block.decoded.spans[self.given];
         self.given += 1;
-        let record = match is_elsewhere || self.trace.needs_renumbering() {
-            true => self.resolve_current(first..end, is_elsewhere)?,
+        let record = match is_external || self.trace.needs_renumbering() {
+            true => self.resolve_current(first..end, is_external)?,
             false => &mut self.block.decoded.words[first as usize..end as usize],
         };
         Ok(Some(RecordMut { time, record }))
@@ -200,9 +200,9 @@ impl<'t, 'a> StreamReader<'t, 'a> {
 
     /// Resolves a record whose words in the block are not final.
     #[cold]
-    fn resolve_current(&mut self, place: Range<u32>, is_elsewhere: bool) -> Result<&mut [u64], TraceError> {
+    fn resolve_current(&mut self, place: Range<u32>, is_external: bool) -> Result<&mut [u64], TraceError> {
         let words = &self.block.decoded.words[place.start as usize..place.end as usize];
-        self.trace.resolve_record(self.stream, words, is_elsewhere, &mut self.whole)?;
+        self.trace.resolve_record(self.stream, words, is_external, &mut self.whole)?;
         Ok(&mut self.whole)
     }
 }

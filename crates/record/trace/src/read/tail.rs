@@ -209,7 +209,7 @@ mod tests {
     }
 
     #[test]
-    fn complete_records_are_found_and_the_rest_is_told() {
+    fn complete_records_are_found_and_the_rest_is_reported() {
         let tail = Tail::read(&file()).expect("it is one");
         assert_eq!(tail.header().id, 9);
         let mut damages = Vec::new();

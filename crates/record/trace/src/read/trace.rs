@@ -211,16 +211,16 @@ impl<'a> Trace<'a> {
         contents: &mut Vec<u8>,
         columns: &mut ColumnDecoder,
     ) -> Result<(), TraceError> {
-        let wrong = |what| TraceError::Block { at: entry.at, what };
+        let block_error = |what| TraceError::Block { at: entry.at, what };
         let mut scratch = lock(&self.scratches).pop().unwrap_or_default();
-        let Scratch { stored, decompressors: means } = &mut scratch;
+        let Scratch { stored, decompressors } = &mut scratch;
         let block = self.file.block(entry.at, stored);
-        let head = BlockHead::read(block).map_err(wrong)?;
-        head.decompress(block, means, contents).map_err(wrong)?;
+        let head = BlockHead::read(block).map_err(block_error)?;
+        head.decompress(block, decompressors, contents).map_err(block_error)?;
         lock(&self.scratches).push(scratch);
         // An unknown command becomes `u16::MAX`, which no command has.
-        let own = |it| self.renumbering.command(it).unwrap_or(u16::MAX);
-        columns.open(contents, own).map_err(|it| contents_error(entry.at, it))
+        let known_command = |it| self.renumbering.command(it).unwrap_or(u16::MAX);
+        columns.open(contents, known_command).map_err(|it| contents_error(entry.at, it))
     }
 
     /// Whether object types have other numbers in this version, so that every record must be changed.
@@ -233,11 +233,11 @@ impl<'a> Trace<'a> {
         &self,
         stream: u32,
         record: &[u64],
-        is_elsewhere: bool,
+        is_external: bool,
         whole: &mut Vec<u64>,
     ) -> Result<(), TraceError> {
         let numbers = self.renumbering.handles();
-        if is_elsewhere {
+        if is_external {
             self.assemble_record(stream, record, whole)?;
         } else {
             whole.clear();

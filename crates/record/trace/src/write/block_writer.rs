@@ -60,7 +60,7 @@ impl<W: Write> BlockWriter<W> {
         Ok(writer)
     }
 
-    /// Continues a file that has so many bytes and blocks.
+    /// Continues a file of this size with these blocks.
     pub(crate) fn resume(out: W, at: u64, sequence: u64, entries: Vec<BlockEntry>) -> BlockWriter<W> {
         BlockWriter { out, at, sequence, entries }
     }

@@ -145,7 +145,7 @@ fn flush_stream(number: u32, stream: &mut StreamEncoder, contents: &mut ContentS
     // The contents to which its records refer come first.
     flush_contents(contents, give);
     let next = ColumnEncoder::after(stream.columns.last());
-    let gather = std::mem::replace(&mut stream.columns, next);
+    let full = std::mem::replace(&mut stream.columns, next);
     let (call, time) = stream.first.take().unwrap_or_default();
     give(RawBlock {
         kind: BlockKind::Calls,
@@ -154,8 +154,8 @@ fn flush_stream(number: u32, stream: &mut StreamEncoder, contents: &mut ContentS
         words: stream.words,
         call,
         time,
-        count: gather.len() as u32,
-        contents: gather.encode(),
+        count: full.len() as u32,
+        contents: full.encode(),
     });
     stream.words = 0;
 }

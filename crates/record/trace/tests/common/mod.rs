@@ -1,4 +1,4 @@
-//! What tests and the fuzzer of the reader share: traces, all ways to read one, and how much memory that takes.
+//! Shared by the tests and the fuzzer of the reader: traces, all ways to read one, and how much memory that takes.
 
 use lavascope_test_support::TestRng;
 use std::alloc::{GlobalAlloc, Layout, System};
@@ -40,7 +40,7 @@ static ALLOCATOR: Counting = Counting;
 
 pub(crate) const HEADER: TraceHeader =
     TraceHeader { version: VERSION, id: 9, began: 0, ticks_per_second: 1_000_000_000 };
-/// What a reader may ask for beside four times the file.
+/// The memory that a reader may use beside four times the size of the file.
 const ROOM: usize = 64 << 20;
 
 /// A trace of two threads with calls of many shapes, large bodies among them.

@@ -2,10 +2,10 @@
 //! come first, and the report counts the others.
 
 use lavascope_abi::PipelineStageFlags2;
-use lavascope_diag::DiagnosticOperation;
+use lavascope_diag::{DiagnosticOperation, short_names};
 use lavascope_sync_ir::{ResourceId, SyncScope};
 
-use crate::text::api_names::{access_list, access_names, second_scope_stages, short_names, stage_list, stage_names};
+use crate::text::api_names::{access_list, access_names, second_scope_stages, stage_list, stage_names};
 use crate::text::title::name_of;
 use crate::{
     AccessRole, CoverageGap, ExplainedAccess, Explanation, OperationLocation, ProgramNames, ScopeCoverage,

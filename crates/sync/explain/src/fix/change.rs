@@ -86,6 +86,25 @@ impl ProgramFix {
         self.changes.iter().map(ProgramChange::size).sum()
     }
 
+    /// Whether the fix applies to one resource only.
+    pub fn names_resource(&self) -> bool {
+        self.changes.iter().any(|change| match change {
+            ProgramChange::ExtendRange { .. } => true,
+            ProgramChange::InsertBarrier { dependency, .. } => dependency.target != DependencyTarget::Global,
+            ProgramChange::AddBits { .. }
+            | ProgramChange::AddSubpassDependency { .. }
+            | ProgramChange::AddSemaphore { .. }
+            | ProgramChange::AddPresentWait { .. }
+            | ProgramChange::AddWait { .. }
+            | ProgramChange::InsertHostWait { .. } => false,
+        })
+    }
+
+    /// Whether the fix inserts a barrier between commands.
+    pub fn inserts_barrier(&self) -> bool {
+        self.changes.iter().any(|it| matches!(it, ProgramChange::InsertBarrier { .. }))
+    }
+
     /// Whether another fix inserts the same barrier at another location.
     pub(crate) fn is_same_barrier(&self, other: &ProgramFix) -> bool {
         match (&self.changes[..], &other.changes[..]) {

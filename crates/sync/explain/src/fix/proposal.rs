@@ -12,7 +12,7 @@ use crate::{AccessDetail, Agent, Explainer, Explanation, SyncOperation};
 use lavascope_engine::check;
 
 /// The fixes of a hazard.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Proposal {
     /// The verified fixes, the smallest first.
     pub fixes: Vec<ProgramFix>,
@@ -20,6 +20,8 @@ pub struct Proposal {
     pub tried: usize,
     /// The operations between the two accesses. The fixes refer to them.
     pub operations: Vec<SyncOperation>,
+    /// The hazards that the first fix removes, with the hazard itself.
+    pub removed: Vec<Hazard>,
     /// The reason and the advice, if there is no fix.
     pub no_fix_reason: Option<String>,
 }
@@ -37,16 +39,34 @@ impl Explainer<'_> {
         let candidates = candidates(&self.timeline, &explanations);
         let tried = candidates.len();
         let program = self.timeline.program;
-        let mut fixes: Vec<ProgramFix> = Vec::new();
+        let (mut fixes, mut removed): (Vec<ProgramFix>, Vec<Hazard>) = (Vec::new(), Vec::new());
         for candidate in candidates {
             let is_known = fixes.iter().any(|own| *own == candidate || own.is_same_barrier(&candidate));
-            if !is_known && fixes_hazard(program, all, found, &candidate) {
+            if is_known {
+                continue;
+            }
+            if let Some(without) = removed_hazards(program, all, found, &candidate) {
+                if fixes.is_empty() {
+                    removed = without.into_iter().cloned().collect();
+                }
                 fixes.push(candidate);
             }
         }
         let why_not = fixes.is_empty().then(|| no_fix_reason(explanations.first().map(|it| &it.1), tried));
         let operations = explanations.into_iter().flat_map(|it| it.1.operations).collect();
-        Proposal { fixes, tried, operations, no_fix_reason: why_not }
+        Proposal { fixes, tried, operations, removed, no_fix_reason: why_not }
+    }
+
+    /// The proposal of a known fix, if it removes a hazard and causes no new hazard.
+    pub fn verify(&self, found: &Hazard, all: &[Hazard], fix: &ProgramFix) -> Option<Proposal> {
+        let removed = removed_hazards(self.timeline.program, all, found, fix)?.into_iter().cloned().collect();
+        Some(Proposal { removed, ..self.adopt(found, fix) })
+    }
+
+    /// The proposal of a fix that is known to remove a hazard.
+    pub fn adopt(&self, found: &Hazard, fix: &ProgramFix) -> Proposal {
+        let operations = self.explain(found).map_or_else(Vec::new, |it| it.operations);
+        Proposal { fixes: vec![fix.clone()], tried: 1, operations, removed: Vec::new(), no_fix_reason: None }
     }
 
     /// The explanations of every hazard between the same two commands on the same resource.
@@ -70,22 +90,33 @@ fn hazard_key(hazard: &Hazard) -> (&ProgramLocation, &ProgramLocation, ResourceI
     (&hazard.at, &hazard.prior, hazard.resource)
 }
 
-fn fixes_hazard(program: &Program, all: &[Hazard], found: &Hazard, fix: &ProgramFix) -> bool {
+/// The hazards that are gone after a fix. None if the fix leaves the found hazard, or causes a new one.
+fn removed_hazards<'h>(
+    program: &Program,
+    all: &'h [Hazard],
+    found: &Hazard,
+    fix: &ProgramFix,
+) -> Option<Vec<&'h Hazard>> {
     let mut changed = program.clone();
     let mut ways: Vec<(Program, &ProgramChange)> = Vec::new();
     for change in &fix.changes {
-        let Some(next) = apply(&changed, change) else { return false };
+        let next = apply(&changed, change)?;
         ways.push((std::mem::replace(&mut changed, next), change));
     }
     let after_change = |place: &ProgramLocation| {
         ways.iter().fold(place.clone(), |it, (program, change)| location_after_change(program, change, &it))
     };
     let moved_key = |it: &Hazard| (after_change(&it.at), after_change(&it.prior), it.resource);
-    let mended = moved_key(found);
-    let known: HashSet<(ProgramLocation, ProgramLocation, ResourceId)> =
-        all.iter().map(moved_key).filter(|it| *it != mended).collect();
-    check(&changed).iter().all(|it| known.contains(&(it.at.clone(), it.prior.clone(), it.resource)))
+    let fixed = moved_key(found);
+    let known: Vec<MovedKey> = all.iter().map(moved_key).collect();
+    let is_known: HashSet<&MovedKey> = known.iter().filter(|it| **it != fixed).collect();
+    let left: HashSet<MovedKey> = check(&changed).into_iter().map(|it| (it.at, it.prior, it.resource)).collect();
+    let is_fixed = left.iter().all(|it| is_known.contains(it));
+    is_fixed.then(|| all.iter().zip(&known).filter(|it| !left.contains(it.1)).map(|it| it.0).collect())
 }
+
+/// The key of a hazard in the changed program.
+type MovedKey = (ProgramLocation, ProgramLocation, ResourceId);
 
 /// The advice if no change of the synchronization helps: the program needs another structure.
 fn no_fix_reason(explanation: Option<&Explanation>, tried: usize) -> String {

@@ -16,15 +16,6 @@ pub fn access_names(mask: u64) -> String {
 const TOP: u64 = PipelineStageFlags2::TOP_OF_PIPE.0;
 const BOTTOM: u64 = PipelineStageFlags2::BOTTOM_OF_PIPE.0;
 
-/// Removes the prefix and the suffix that all names share: `COPY|VERTEX_SHADER`.
-pub(crate) fn short_names(names: &str) -> String {
-    let short = |name: &str| {
-        let name = ["VK_PIPELINE_STAGE_2_", "VK_ACCESS_2_"].iter().find_map(|it| name.strip_prefix(it)).unwrap_or(name);
-        name.strip_suffix("_BIT").unwrap_or(name).replace("_BIT_", "_")
-    };
-    names.split('|').map(short).collect::<Vec<_>>().join("|")
-}
-
 /// The names of the stages in a mask, one element each. The list is empty if the mask is zero.
 pub(crate) fn stage_list(mask: u64) -> Vec<String> {
     name_list(mask, stage_names)
@@ -163,10 +154,8 @@ mod tests {
     }
 
     #[test]
-    fn short_names_have_what_tells_them_apart() {
+    fn a_list_of_names_has_one_element_for_each_bit() {
         let mask = PipelineStageFlags2::COPY.0 | PipelineStageFlags2::RAY_TRACING_SHADER_KHR.0;
-        assert_eq!(short_names(&stage_names(mask)), "COPY|RAY_TRACING_SHADER_KHR");
-        assert_eq!(short_names("VK_ACCESS_2_NONE"), "NONE");
         assert_eq!(stage_list(mask).len(), 2);
         assert!(access_list(0).is_empty());
     }

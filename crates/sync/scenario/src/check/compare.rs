@@ -1,4 +1,4 @@
-//! What was found against what is expected: the two sets must be equal.
+//! Compares findings with expectations: the two sets must be equal.
 
 use std::fmt;
 
@@ -15,16 +15,16 @@ use crate::parse::region::{ByteRangeText, region_text};
 use crate::print::document::{label, print};
 use crate::{Expectation, ExpectedKind, Scenario, StatementId, Variation};
 
-/// How what was found differs from what is expected.
+/// The differences between findings and expectations.
 #[derive(Clone, Debug)]
 pub struct Mismatch {
     /// The scenario as it would have to be, to be read as a difference; never to be written back unread.
     pub actual: String,
-    /// What is wrong, a line each.
+    /// The differences, a line each.
     pub faults: Vec<String>,
 }
 
-/// Compares as sets: kind, object, range, earlier event and operand. For whoever finds hazards only.
+/// Compares as sets: kind, object, range, earlier event and operand. For callers that only find hazards.
 pub fn compare_hazards(scenario: &Scenario, found: &[Hazard]) -> Result<(), Mismatch> {
     compare_findings(scenario, &found.to_vec().into())
 }
@@ -40,7 +40,7 @@ pub fn compare_variation(scenario: &Scenario, variation: &Variation, found: &Fin
     compare_program(scenario, &variation.program, origin, found)
 }
 
-/// The scenario with what was found instead of what is expected, and labels where they are needed.
+/// The scenario with the findings as expectations, and with the labels that they need.
 pub fn annotate(scenario: &Scenario, found: &Findings) -> Scenario {
     let (actual, _) = expectations(scenario, &scenario.program, Some, found);
     with_expectations(scenario, actual)
@@ -123,7 +123,7 @@ fn normalized_region(scenario: &Scenario, expectation: &Expectation) -> Region {
     normalize(&scenario.program, expectation.resource.0, &expectation.region)
 }
 
-/// What was found as annotations, and what has no place in the text.
+/// The findings as annotations, and those without a place in the text.
 fn expectations(
     scenario: &Scenario,
     program: &Program,
@@ -149,7 +149,7 @@ fn expectations(
     (merge(made), lost)
 }
 
-/// What was found, of either sort.
+/// A finding of either kind.
 #[derive(Debug)]
 pub(crate) struct ScenarioFinding {
     kind: ExpectedKind,
@@ -278,7 +278,7 @@ fn merge(mut all: Vec<Expectation>) -> Vec<Expectation> {
             Some((other, region)) => {
                 all.remove(other);
                 all[at].region = region;
-                // What was looked at before may fit now.
+                // An earlier range may fit now.
                 at = 0;
             }
             None => at += 1,

@@ -53,7 +53,7 @@ fn use_after_destroy_text(
     format!("`{name}` is used{by} after line {gone} destroyed it: destroy it later, or use another")
 }
 
-/// What begins ends, in the same command buffer.
+/// Everything that begins must end, in the same command buffer.
 fn check_passes(source: &ScenarioSource<'_>, buffer: u32, commands: &[Command]) -> Result<()> {
     let is_secondary = source.scenario.program.command_buffers[buffer as usize].is_secondary;
     let name = &source.scenario.names.command_buffers[buffer as usize];
@@ -108,7 +108,7 @@ fn check_primaries(source: &ScenarioSource<'_>, site: StatementId, step: &HostSt
 /// The command that uses something; none if the step itself does.
 type UsingCommand = (CommandBufferId, u32);
 
-/// What a step uses, and where.
+/// The objects that a step uses, and where.
 fn used_resources(program: &Program, step: &HostStep) -> Vec<(ResourceId, Option<UsingCommand>)> {
     match step {
         HostStep::Submit { batches, .. } => {

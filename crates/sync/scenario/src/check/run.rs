@@ -12,7 +12,7 @@ use crate::{
 /// How many orders of arrival are tried.
 const INTERLEAVINGS_MAX: usize = 64;
 
-/// What became of one file.
+/// The result of one file.
 #[derive(Debug)]
 pub struct FileOutcome {
     pub name: String,
@@ -25,7 +25,7 @@ pub enum ScenarioFailure {
     /// Not as the printer writes it; holds what that would be.
     NotCanonical(String),
     Mismatch(Mismatch),
-    /// The same program said in another way got another verdict.
+    /// A variation of the program got another verdict.
     Variation(String, Mismatch),
 }
 

@@ -1,4 +1,4 @@
-//! Where in its text a program has things: for whoever shows them to its author.
+//! Positions of a program in its text, for tools that show them to the author.
 
 use lavascope_sync_ir::{Hazard, ProgramLocation, Region, ResourceId, UndefinedContents};
 
@@ -40,7 +40,7 @@ impl<'a> ScenarioSource<'a> {
         site_of(&self.scenario.program, place, &Some)
     }
 
-    /// None for a submission that nobody wrote.
+    /// None for a submission that is not in the text.
     pub fn location(&self, site: StatementId) -> Option<TextLocation<'a>> {
         let statement = self.statements.iter().find(|it| it.id == site)?;
         Some(self.location_of(statement, statement.column))

@@ -1,4 +1,4 @@
-//! The same scenario said in other ways of the API, which must get the same verdict.
+//! Variations of a scenario by other means of the API, which must get the same verdict.
 
 use lavascope_sync_ir::{
     Attachment, AttachmentKind, Barrier, Command, Dependency, EventId, LoadOp, Program, SubmitBatch,
@@ -51,7 +51,7 @@ pub fn variations(scenario: &Scenario) -> Vec<Variation> {
     all
 }
 
-/// Whether everything can be said in all ways that the header asks for.
+/// Whether the program can be expressed in all variations that the header asks for.
 pub(crate) fn check(scenario: &Scenario, statements: &[Statement], line: u32) -> Result<()> {
     for vary in &scenario.header.vary {
         let (first, second, why): (CommandRewrite, CommandRewrite, &str) = match vary {
@@ -86,7 +86,7 @@ struct RewrittenProgram {
     failed: Option<StatementId>,
 }
 
-/// A program with each command changed; those that cannot be are as they were.
+/// A program with each command changed, if possible.
 fn rewrite_commands(program: &Program, change: CommandRewrite) -> RewrittenProgram {
     let mut made = program.clone();
     let mut failed = None;

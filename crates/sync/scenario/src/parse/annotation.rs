@@ -82,7 +82,7 @@ fn annotation(builder: &ScenarioBuilder, comment: &Comment, caret: usize, is_kno
     let (resource, region) = region::parse_region(builder, &mut cursor)?;
     let (statement, operand) = annotated_operand(builder, &cursor, last, column)?;
     let after = match kind {
-        // Nothing came first: that is what is wrong.
+        // Nothing came before: that is the error.
         ExpectedKind::Fault(UndefinedContentsKind::AcquireWithoutRelease) => None,
         ExpectedKind::Hazard(_) | ExpectedKind::Fault(_) => {
             cursor.expect("after")?;

@@ -17,7 +17,7 @@ use crate::{Scenario, ScenarioHeader, ScenarioThread, StatementId, VariationKind
 pub(crate) const IMPLIED_QUEUE: (&str, Queue) =
     ("q", Queue { family: 0, flags: QueueFlags::GRAPHICS.0 | QueueFlags::COMPUTE.0 | QueueFlags::TRANSFER.0 });
 
-/// Reads a scenario; all rules hold for what is returned.
+/// Reads a scenario; the result obeys all rules.
 pub fn parse(text: &str) -> std::result::Result<Scenario, ScenarioError> {
     let lines: Vec<&str> = text.lines().collect();
     let (header, body) = header(&lines)?;
@@ -38,7 +38,7 @@ pub fn parse(text: &str) -> std::result::Result<Scenario, ScenarioError> {
     Ok(scenario)
 }
 
-/// A program, of which nothing is expected, and where each statement stands; what is behind `#` does not count.
+/// A program without expectations, with the position of each statement; text after `#` does not count.
 pub(crate) fn parse_program(text: &str) -> Result<(Scenario, Vec<Statement>)> {
     let lines: Vec<&str> = text.lines().collect();
     let (mut builder, _) = read_body(&lines, 0)?;
@@ -348,7 +348,7 @@ fn imply_submission(builder: &mut ScenarioBuilder) {
     builder.program.steps = implied_steps(&builder.program.command_buffers);
 }
 
-/// What happens when no step is written.
+/// The steps of a program without steps.
 pub(crate) fn implied_steps(buffers: &[CommandBuffer]) -> Vec<HostStep> {
     let primaries = buffers.iter().enumerate().filter(|it| !it.1.is_secondary);
     let command_buffers: Vec<_> = primaries.map(|it| CommandBufferId(it.0 as u32)).collect();

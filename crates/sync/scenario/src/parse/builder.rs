@@ -1,4 +1,4 @@
-//! What the parser knows so far: the program, and what each name stands for.
+//! The state of the parser: the program, and the object of each name.
 
 use std::collections::BTreeMap;
 

@@ -22,7 +22,7 @@ pub(crate) const COMMANDS: [&str; 20] = [
     "reset", "wait", "wait1", "begin", "next", "end", "execute", "cmd",
 ];
 
-/// How a clause of `draw` and `dispatch` is said; the stage is given with `at` where it is zero here.
+/// The clauses of `draw` and `dispatch`; if the stage is zero here, `at` defines it.
 pub(crate) struct AccessClause {
     pub(crate) verb: &'static str,
     /// The word behind the verb, or nothing.
@@ -333,7 +333,7 @@ fn area(builder: &ScenarioBuilder, cursor: &mut TokenCursor, view: Option<&Attac
     Ok(whole_area(&builder.program, view))
 }
 
-/// The area of a view, which is what a pass renders to when nothing else is said.
+/// The area of a view, which is the default render area.
 pub(crate) fn whole_area(program: &lavascope_sync_ir::Program, view: Option<&AttachmentView>) -> Area {
     let extent =
         view.and_then(|attachment_view| match &program.resources.get(attachment_view.resource.0 as usize)?.kind {

@@ -21,7 +21,7 @@ pub(crate) const DEPTH_STENCIL_LAYOUT: i32 = 3;
 pub(crate) const READ_LAYOUT: i32 = 5;
 pub(crate) const FORMAT: Format = Format::R8G8B8A8_UNORM;
 
-/// What may begin a line that declares.
+/// The first words of declarations.
 pub(crate) const DECLARATIONS: [&str; 11] =
     ["memory", "buffer", "image", "queue", "event", "semaphore", "timeline", "fence", "pass", "cmd", "secondary"];
 

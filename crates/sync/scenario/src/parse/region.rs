@@ -168,7 +168,7 @@ fn bytes(cursor: &mut TokenCursor, size: u64) -> Result<Range<u64>> {
     Ok(start..end)
 }
 
-/// `[0..64]`, of whatever size.
+/// `[0..64]`, for a resource of any size.
 pub(crate) fn parse_bytes(cursor: &mut TokenCursor) -> Result<Range<u64>> {
     if !cursor.is("[") {
         return Err(cursor.unexpected("`[` and bytes"));

@@ -10,7 +10,7 @@ use lavascope_abi::{SYNC_ACCESSES, SYNC_STAGES};
 /// A word and the bits it stands for.
 #[derive(Clone, Debug)]
 pub(crate) struct FlagWord {
-    /// What the printer writes.
+    /// The words of the printer.
     pub(crate) word: String,
     /// The name as the registry has it, and other short ones.
     pub(crate) synonyms: Vec<String>,
@@ -87,7 +87,7 @@ pub(crate) const QUEUE_WORDS: [(&str, u32); 9] = [
     ("data_graph", QueueFlags::DATA_GRAPH_ARM.0),
 ];
 
-/// The stages, `none` left out.
+/// The stages, without `none`.
 pub(crate) fn stages() -> &'static [FlagWord] {
     &STAGES
 }

@@ -84,7 +84,7 @@ fn annotation(scenario: &Scenario, caret: u32, statement: u32, expected: &Expect
     text
 }
 
-/// How a label is said from somewhere; with the command buffer if it is another.
+/// A label as seen from a place; with the command buffer if that is another one.
 pub(crate) fn label(scenario: &Scenario, from: StatementId, to: StatementId) -> String {
     let Some(name) = scenario.labels.get(&to) else {
         return match to {
@@ -200,7 +200,7 @@ fn declarations(scenario: &Scenario) -> Vec<String> {
     lines
 }
 
-/// Neighbors that are said alike share a line.
+/// Neighbors with the same text share a line.
 fn grouped<'a>(names: &'a [String], kinds: &'a [String]) -> impl Iterator<Item = (String, &'a str)> {
     let pairs: Vec<(&String, &String)> = names.iter().zip(kinds).collect();
     let groups: Vec<(String, &str)> = pairs
@@ -353,7 +353,7 @@ fn subpass(item: &Subpass) -> String {
 }
 
 impl Scenario {
-    /// A program that was not read from text, with names of ours and nothing expected.
+    /// A program that was not read from text, with generated names and without expectations.
     pub fn of(program: Program) -> Scenario {
         let header = ScenarioHeader {
             prose: vec!["A program that was not written by hand.".to_owned()],

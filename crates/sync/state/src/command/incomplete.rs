@@ -54,7 +54,7 @@ struct SubmitTimeUses {
 pub(crate) enum InheritedAttachments {
     #[default]
     Unknown,
-    /// Those of the previous recording; this one has not been executed yet.
+    /// The attachments of the previous recording; this one has not been executed yet.
     Predicted(Arc<AttachmentSet>),
     Known(Arc<AttachmentSet>),
 }

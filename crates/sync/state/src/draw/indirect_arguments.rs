@@ -67,7 +67,7 @@ pub(crate) struct DrawList {
     pub(crate) is_count_known: bool,
 }
 
-/// What one or more draws read from vertex and index buffers.
+/// The reads of one or more draws from vertex and index buffers.
 #[derive(Clone, Debug)]
 pub(crate) struct ListedDraws {
     pub(crate) source: DrawListSource,
@@ -234,7 +234,7 @@ impl IndirectArguments {
         Some(DrawList { draws: all.iter().map(draw).collect(), is_count_known })
     }
 
-    /// What is launched, where that is one range.
+    /// The launched range, if it is one range.
     fn launch(&self, read: &ReadBytes<'_>) -> Option<Launch> {
         let (all, is_count_known) = self.read_words(read)?;
         let [one] = all[..] else { return None };
@@ -266,7 +266,7 @@ impl DrawRange {
 }
 
 impl DrawList {
-    /// Those that draw something.
+    /// Draws that are not empty.
     fn drawing(&self) -> Vec<&DrawRange> {
         self.draws.iter().filter(|it| !it.is_empty()).collect()
     }

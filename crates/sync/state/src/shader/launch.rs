@@ -8,7 +8,7 @@ use lavascope_spirv::{OffsetTerm, Quantity};
 use crate::draw::indirect_arguments::IndirectArguments;
 use crate::shader::interface::Shader;
 
-/// What a draw, a dispatch or a trace launches.
+/// The extent of a draw, a dispatch or a trace.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Launch {
     /// Only known from memory.

@@ -257,7 +257,7 @@ mod tests {
     }
 
     #[test]
-    fn locations_and_early_tests_are_told() {
+    fn locations_and_early_tests_are_reported() {
         let vertex = read_file("inputs.vert.spv", ShaderStageFlagBits::VERTEX, Vec::new());
         assert_eq!(vertex.inputs, 0b1011_1111);
         let early = read_file("early.frag.spv", ShaderStageFlagBits::FRAGMENT, Vec::new());
@@ -265,7 +265,7 @@ mod tests {
     }
 
     #[test]
-    fn what_fragments_do_one_after_the_other_is_told() {
+    fn what_fragments_do_one_after_the_other_is_reported() {
         let ordered = read_file("ordered.frag.spv", ShaderStageFlagBits::FRAGMENT, Vec::new());
         assert!(ordered.descriptors.iter().any(|it| it.is_ordered), "{ordered:?}");
         let kinds = read_file("kinds.frag.spv", ShaderStageFlagBits::FRAGMENT, Vec::new());

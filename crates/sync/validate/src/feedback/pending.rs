@@ -316,22 +316,10 @@ impl DiagnosticBuilder<'_> {
         let at = slice.steps.iter().position(|it| it.index == open.step)? as u32;
         let mut found = Vec::new();
         for hazard in check(&slice.program).into_iter().filter(|it| step_of(&it.at) == at) {
-            let place = |place: &ProgramLocation| {
-                let index = |step: u32| slice.steps.get(step as usize).map(|it| it.index);
-                Some(match place {
-                    ProgramLocation::Step(step) => ProgramLocation::Step(index(*step)?),
-                    ProgramLocation::Command(at) => {
-                        ProgramLocation::Command(CommandLocation { step: index(at.step)?, ..at.clone() })
-                    }
-                })
-            };
-            let (at, prior) = (place(&hazard.at)?, place(&hazard.prior)?);
-            let resource = *slice.resources.get(hazard.resource.0 as usize)?;
-            let is_told = |told: &Hazard| {
-                (told.kind, told.resource) == (hazard.kind, resource) && (&told.at, &told.prior) == (&at, &prior)
-            };
-            if !open.reported.iter().any(is_told) {
-                found.push(Hazard { at: at.clone(), prior: prior.clone(), resource, ..hazard });
+            let hazard = slice.device_hazard(&hazard)?;
+            let key = |it: &Hazard| (it.kind, it.resource, it.at.clone(), it.prior.clone());
+            if !open.reported.iter().any(|told| key(told) == key(&hazard)) {
+                found.push(hazard);
             }
         }
         Some(found)

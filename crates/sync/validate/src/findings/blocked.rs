@@ -43,12 +43,8 @@ impl DiagnosticBuilder<'_> {
             let (kind, resource) = (FindingKind::NeverExecuted, text.clone());
             let cause =
                 FindingCause { kind, at: None, prior: None, resource, is_observed: false, is_only_possible: false };
-            causes.add(
-                self.origin(),
-                cause,
-                || Severity::Warning,
-                |_| self.blocked_diagnostic(&first_blocked_submission, text),
-            );
+            let origin = self.origin(&ProgramLocation::Step(first_blocked_submission.step));
+            causes.add(origin, cause, Severity::Warning, || self.blocked_diagnostic(&first_blocked_submission, text));
         }
     }
 

@@ -9,7 +9,7 @@ use lavascope_diag::{
 };
 use lavascope_engine::{EventRace, check};
 use lavascope_explain::{
-    Explainer, HazardCertainty, HazardDetail, describe_hazard, diagnose_faults, fault_code, fault_severity,
+    Explainer, HazardCertainty, HazardDetail, Proposal, describe_hazard, diagnose_faults, fault_code, fault_severity,
     hazard_certainty_between, host_accesses, is_beside_render_area, prior_writes, race_code, race_texts, race_title,
     region_text, set_fixes,
 };
@@ -24,11 +24,10 @@ use crate::device::ValidatedDevice;
 use crate::feedback::pending::PendingFeedback;
 use crate::findings::causes::{
     COMMANDS_MAX, CauseLocation, CauseRegistry, EXPLAINED_MAX, ExplanationEffort, FOLLOWED_MAX, FindingCause,
-    FindingKind, FindingOrigin, RecordedPosition,
+    FindingKind, FindingOrigin, RecordedPosition, ReportScope,
 };
 use crate::findings::names::{
-    SliceNames, command_neighbors, diagnostic_object, diagnostic_resource, executed_function_text, object_text,
-    recorded_text, step_text,
+    SliceNames, command_neighbors, diagnostic_object, executed_function_text, object_text, recorded_text, step_text,
 };
 use crate::findings::program_slice::ProgramSlice;
 use crate::recording::step_history::{HistoryLocation, HistoryStep, step_of};
@@ -48,30 +47,6 @@ pub(crate) struct DiagnosticBuilder<'a> {
 }
 
 impl DiagnosticBuilder<'_> {
-    /// Turns hazards into findings.
-    pub(crate) fn report_hazards(&self, found: &[Hazard], causes: &mut CauseRegistry) {
-        let mut seen = HashSet::new();
-        for hazard in found {
-            // A hazard may concern several parts of a resource.
-            if seen.insert((hazard.kind, &hazard.at, &hazard.prior, hazard.resource)) {
-                let places = (&hazard.at, Some(&hazard.prior));
-                let cause = self.finding_cause(FindingKind::Hazard(hazard.kind), places, hazard.resource);
-                let is_only_possible = self.certainty(hazard) >= HazardCertainty::Possible;
-                let cause = FindingCause { is_only_possible, ..cause };
-                let is_same = |other: &&Hazard| {
-                    (other.kind, &other.at, &other.prior, other.resource)
-                        == (hazard.kind, &hazard.at, &hazard.prior, hazard.resource)
-                };
-                let parts = found.iter().filter(is_same).map(|it| it.region.clone());
-                let region = parts.reduce(region_around).unwrap_or_else(|| hazard.region.clone());
-                let severity = || self.certainty(hazard).severity();
-                causes.add_hazard(self.origin(), cause, region, severity, |effort| {
-                    self.hazard_diagnostic(hazard, found, effort)
-                });
-            }
-        }
-    }
-
     /// Turns contents that are used and undefined into findings.
     pub(crate) fn report_faults(&self, found: &[UndefinedContents], causes: &mut CauseRegistry) {
         let mut seen = HashSet::new();
@@ -84,8 +59,8 @@ impl DiagnosticBuilder<'_> {
             }
             let cause =
                 self.finding_cause(FindingKind::Fault(undefined_contents.kind), places, undefined_contents.resource);
-            let severity = || fault_severity(undefined_contents.kind);
-            causes.add(self.origin(), cause, severity, |_| self.fault_diagnostic(undefined_contents, found, first));
+            let (origin, severity) = (self.origin(&undefined_contents.at), fault_severity(undefined_contents.kind));
+            causes.add(origin, cause, severity, || self.fault_diagnostic(undefined_contents, found, first));
         }
     }
 
@@ -114,7 +89,7 @@ impl DiagnosticBuilder<'_> {
         for event_race in found {
             let event = self.device.objects.events.get(&event_race.event);
             let spot = |place: &ProgramLocation| Some(cause_location(&self.locate(place)?, self.object_names));
-            let resource = event.map(|it| name_or_id(*it, self.object_names)).unwrap_or_default();
+            let resource = event.map(|it| object_text(*it, self.object_names)).unwrap_or_default();
             let cause = FindingCause {
                 kind: FindingKind::Race(event_race.kind),
                 at: spot(&event_race.at),
@@ -123,7 +98,8 @@ impl DiagnosticBuilder<'_> {
                 is_observed: false,
                 is_only_possible: false,
             };
-            causes.add(self.origin(), cause, || Severity::Error, |_| self.race_diagnostic(event_race));
+            let origin = self.origin(&event_race.at);
+            causes.add(origin, cause, Severity::Error, || self.race_diagnostic(event_race));
         }
     }
 
@@ -151,8 +127,27 @@ impl DiagnosticBuilder<'_> {
         self.finish_diagnostic(made, &event_race.at)
     }
 
-    pub(crate) fn origin(&self) -> FindingOrigin {
-        FindingOrigin { device: self.id, is_recorded: self.recording.is_some() }
+    pub(crate) fn origin(&self, at: &ProgramLocation) -> FindingOrigin {
+        FindingOrigin {
+            device: self.id,
+            is_recorded: self.recording.is_some(),
+            frame: self.device.frames,
+            scope: self.report_scope(step_of(at)),
+        }
+    }
+
+    /// The recording, or the step.
+    pub(crate) fn report_scope(&self, step: u32) -> ReportScope {
+        let recorded = self.recording.and_then(|it| it.buffers.first()?.first()?.own.as_ref());
+        match recorded {
+            Some(own) => ReportScope::Recording { device: self.id, command_buffer: own.object, resets: own.resets },
+            None => ReportScope::Step { device: self.id, step },
+        }
+    }
+
+    /// Whether a location is in the past that is kept.
+    pub(crate) fn is_known(&self, place: &ProgramLocation) -> bool {
+        self.locate(place).is_some()
     }
 
     fn locate(&self, place: &ProgramLocation) -> Option<HistoryLocation<'_>> {
@@ -180,26 +175,74 @@ impl DiagnosticBuilder<'_> {
         id: ResourceId,
     ) -> FindingCause {
         let spot = |place: &ProgramLocation| Some(cause_location(&self.locate(place)?, self.object_names));
-        let resource = self.device.objects.resources.get(&id);
-        let resource = resource.map(|it| name_or_id(it.0, self.object_names)).unwrap_or_default();
+        let resource = self.resource_key(id);
         let (at, prior, is_observed) = (spot(at), prior.and_then(spot), self.feedback.is_some());
         FindingCause { kind, at, prior, resource, is_observed, is_only_possible: false }
     }
 
+    /// What is the same for a hazard in every frame.
+    pub(crate) fn hazard_cause(&self, hazard: &Hazard) -> FindingCause {
+        let places = (&hazard.at, Some(&hazard.prior));
+        let cause = self.finding_cause(FindingKind::Hazard(hazard.kind), places, hazard.resource);
+        FindingCause { is_only_possible: self.certainty(hazard) >= HazardCertainty::Possible, ..cause }
+    }
+
+    /// The name of a resource. Without one: what it is like, and its number among those that are like it.
+    fn resource_key(&self, id: ResourceId) -> String {
+        let Some(own) = self.device.objects.resources.get(&id) else { return String::new() };
+        match self.object_names.name(own.0) {
+            Some(name) => name.to_owned(),
+            None => {
+                let object = self.device.objects.diagnostic_resource(id, self.object_names);
+                format!("{}, {}, {}", object.kind, object.description.unwrap_or_default(), object.ordinal)
+            }
+        }
+    }
+
+    /// `"emitters"`, or `VkBuffer#3`.
+    pub(crate) fn resource_name(&self, id: ResourceId) -> String {
+        let own = self.device.objects.resources.get(&id);
+        own.map_or_else(
+            || "a resource".to_owned(),
+            |it| match self.object_names.name(it.0) {
+                Some(name) => format!("{name:?}"),
+                None => it.0.to_string(),
+            },
+        )
+    }
+
     /// Code, severity, properties and the first line are those of the engine's finding; only what explains it, and the
     /// fix, may be cut.
-    fn hazard_diagnostic(&self, hazard: &Hazard, all: &[Hazard], effort: &mut ExplanationEffort) -> Diagnostic {
-        let key = |it: &Hazard| (it.kind, it.at.clone(), it.prior.clone(), it.resource);
-        let wanted = key(hazard);
-        let same: Vec<&Hazard> = all.iter().filter(|it| key(it) == wanted).collect();
-        let mut made = if self.locate(&hazard.prior).is_none() {
-            effort.cut.prior_forgotten += 1;
-            self.without_prior(hazard, &same)
+    pub(crate) fn hazard_diagnostic(
+        &self,
+        hazard: &Hazard,
+        same: &[&Hazard],
+        effort: &mut ExplanationEffort,
+    ) -> Diagnostic {
+        let explained = self.is_known(&hazard.prior).then(|| self.explained(hazard, same, effort)).flatten();
+        match explained {
+            Some(made) => self.finish_hazard(made, hazard),
+            None => self.hazard_diagnostic_without_operations(hazard, same, effort),
+        }
+    }
+
+    /// The same for what cannot be followed.
+    pub(crate) fn hazard_diagnostic_without_operations(
+        &self,
+        hazard: &Hazard,
+        same: &[&Hazard],
+        effort: &mut ExplanationEffort,
+    ) -> Diagnostic {
+        let made = if self.is_known(&hazard.prior) {
+            self.without_operations(hazard, same, effort).unwrap_or_else(|| self.without_prior(hazard, same))
         } else {
-            self.explained(hazard, &same, effort)
-                .or_else(|| self.without_operations(hazard, &same, effort))
-                .unwrap_or_else(|| self.without_prior(hazard, &same))
+            effort.cut.prior_forgotten += 1;
+            self.without_prior(hazard, same)
         };
+        self.finish_hazard(made, hazard)
+    }
+
+    pub(crate) fn finish_hazard(&self, mut made: Diagnostic, hazard: &Hazard) -> Diagnostic {
         made.explanation.extend(self.poll_line(hazard));
         if self.feedback.is_some() {
             mark_observed(&mut made);
@@ -241,21 +284,36 @@ impl DiagnosticBuilder<'_> {
         let (explainer, names) = (Explainer::new(&slice.program), self.names(&slice));
         let wanted = own.first().filter(|it| explainer.explain(it).is_some())?;
         let mut made = describe_hazard(&explainer, wanted, &own, &names, HazardDetail::Operations);
+        let proposal = self.propose(&explainer, (commands, || check(&slice.program)), wanted, effort);
+        proposal.iter().for_each(|it| set_fixes(&mut made, it, &names));
+        Some(made)
+    }
+
+    /// Searches for fixes. None, and counted, if that takes too long or cannot be verified.
+    pub(crate) fn propose<T: AsRef<[Hazard]>>(
+        &self,
+        explainer: &Explainer<'_>,
+        (commands, all): (usize, impl FnOnce() -> T),
+        wanted: &Hazard,
+        effort: &mut ExplanationEffort,
+    ) -> Option<Proposal> {
         let cut = &mut effort.cut;
         if effort.causes >= EXPLAINED_MAX {
             cut.after_too_many_causes += 1;
-        } else if commands > COMMANDS_MAX {
-            cut.too_many_commands += 1;
-        } else {
-            // Whether a fix makes something new is known only beside all that is there already.
-            let all = check(&slice.program);
-            let key = |it: &Hazard| (it.kind, it.at.clone(), it.prior.clone(), it.resource);
-            match all.iter().any(|it| key(it) == key(wanted)) {
-                true => set_fixes(&mut made, &explainer.propose(wanted, &all), &names),
-                false => cut.not_reproduced += 1,
-            }
+            return None;
         }
-        Some(made)
+        if commands > COMMANDS_MAX {
+            cut.too_many_commands += 1;
+            return None;
+        }
+        // Whether a fix makes something new is known only beside all that is there already.
+        let all = all();
+        let key = |it: &Hazard| (it.kind, it.at.clone(), it.prior.clone(), it.resource);
+        if !all.as_ref().iter().any(|it| key(it) == key(wanted)) {
+            cut.not_reproduced += 1;
+            return None;
+        }
+        Some(explainer.propose(wanted, all.as_ref()))
     }
 
     /// The two accesses alone.
@@ -302,13 +360,16 @@ impl DiagnosticBuilder<'_> {
         let own = self.device.objects.resources.get(&hazard.resource);
         Diagnostic {
             function: function.to_owned(),
-            objects: own.iter().map(|it| diagnostic_resource(it, self.object_names)).collect(),
+            objects: own
+                .map(|_| self.device.objects.diagnostic_resource(hazard.resource, self.object_names))
+                .into_iter()
+                .collect(),
             properties: vec![Property { key: "hazard_type", value: kind }],
             ..Diagnostic::new(format!("SYNC-HAZARD-{}", hazard.kind.name()), Severity::Error, message)
         }
     }
 
-    fn names<'s>(&'s self, slice: &'s ProgramSlice<'s>) -> SliceNames<'s> {
+    pub(crate) fn names<'s>(&'s self, slice: &'s ProgramSlice<'s>) -> SliceNames<'s> {
         SliceNames { slice, objects: &self.device.objects, object_names: self.object_names }
     }
 
@@ -378,7 +439,7 @@ impl DiagnosticBuilder<'_> {
     }
 
     /// How sure a hazard is, from what was recorded; whatever is explained of it.
-    fn certainty(&self, hazard: &Hazard) -> HazardCertainty {
+    pub(crate) fn certainty(&self, hazard: &Hazard) -> HazardCertainty {
         let accesses = |place: &ProgramLocation| {
             let history_location = self.locate(place)?;
             match history_location.recorded {
@@ -471,7 +532,7 @@ fn function(history_location: &HistoryLocation<'_>) -> &'static str {
 }
 
 /// What two parts of a resource are in. How a hazard is split into parts depends on what was used before.
-fn region_around(one: Region, other: Region) -> Region {
+pub(crate) fn region_around(one: Region, other: Region) -> Region {
     fn around<T: Ord>(one: Range<T>, other: Range<T>) -> Range<T> {
         one.start.min(other.start)..one.end.max(other.end)
     }
@@ -506,9 +567,4 @@ fn cause_location(history_location: &HistoryLocation<'_>, titles: &ObjectNames) 
             .map_or(history_location.history_step.source.command, |it| it.function),
         recorded,
     }
-}
-
-/// The name of an object, or its id if it has no name.
-fn name_or_id(object: ObjectId, titles: &ObjectNames) -> String {
-    titles.name(object).map_or_else(|| object.to_string(), str::to_owned)
 }

@@ -3,6 +3,8 @@
 pub(crate) mod blocked;
 pub(crate) mod causes;
 pub(crate) mod diagnostic_builder;
+pub(crate) mod hazard_causes;
 pub(crate) mod names;
 pub(crate) mod program_slice;
 pub(crate) mod progress;
+pub(crate) mod shared_fixes;

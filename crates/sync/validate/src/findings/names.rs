@@ -5,12 +5,13 @@ use lavascope_diag::{CommandNeighbors, DebugLabels, DiagnosticObject};
 use lavascope_explain::{CommandSequenceNumber, ExecutorNames, ProgramNames, object_type, resource_description};
 use lavascope_record::ObjectNames;
 use lavascope_sync_ir::{
-    CommandBufferId, CommandLocation, FenceId, HostStep, ProgramLocation, QueueId, RenderPassId, Resource, ResourceId,
+    CommandBufferId, CommandLocation, FenceId, HostStep, ProgramLocation, QueueId, RenderPassId, ResourceId,
     SemaphoreId,
 };
 
 use crate::device::DeviceObjects;
 use crate::findings::program_slice::ProgramSlice;
+use crate::map_ids::UNKNOWN_ID;
 use crate::recording::command_buffer::{CommandCall, RecordedCommandBuffer};
 use crate::recording::step_history::{HistoryStep, step_of};
 
@@ -72,11 +73,18 @@ pub(crate) fn diagnostic_object(kind: &'static str, object: ObjectId, titles: &O
     DiagnosticObject::new(kind, object.serial(), titles.name(object).map(str::to_owned))
 }
 
-/// Like `diagnostic_object`, for a resource, with its properties.
-pub(crate) fn diagnostic_resource(pair: &(ObjectId, Resource), titles: &ObjectNames) -> DiagnosticObject {
-    DiagnosticObject {
-        description: Some(resource_description(&pair.1)),
-        ..diagnostic_object(object_type(Some(&pair.1)), pair.0, titles)
+impl DeviceObjects {
+    /// Like `diagnostic_object`, for a resource, with its properties.
+    pub(crate) fn diagnostic_resource(&self, id: ResourceId, titles: &ObjectNames) -> DiagnosticObject {
+        let Some((object, resource)) = self.resources.get(&id) else {
+            return DiagnosticObject::new(object_type(None), 0, None);
+        };
+        DiagnosticObject {
+            description: Some(resource_description(resource)),
+            ordinal: self.ordinals.ordinal(id),
+            is_swapchain_image: self.ordinals.is_swapchain_image(id),
+            ..diagnostic_object(object_type(Some(resource)), *object, titles)
+        }
     }
 }
 
@@ -201,11 +209,8 @@ impl ProgramNames for SliceNames<'_> {
 
     fn object(&self, resource: ResourceId) -> DiagnosticObject {
         let id = self.slice.resources.get(resource.0 as usize);
-        let own = id.and_then(|it| self.objects.resources.get(it));
-        own.map_or_else(
-            || DiagnosticObject::new(object_type(None), 0, None),
-            |it| diagnostic_resource(it, self.object_names),
-        )
+        let id = id.copied().unwrap_or(ResourceId(UNKNOWN_ID));
+        self.objects.diagnostic_resource(id, self.object_names)
     }
 
     fn labels(&self, place: &ProgramLocation) -> DebugLabels {

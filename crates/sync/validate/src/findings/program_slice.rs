@@ -122,6 +122,26 @@ impl<'a> ProgramSlice<'a> {
         Some(Hazard { prior: ProgramLocation::Command(prior), ..self.slice_hazard(&later)? })
     }
 
+    /// Translates a hazard of the slice into one of the device.
+    pub(crate) fn device_hazard(&self, hazard: &Hazard) -> Option<Hazard> {
+        let index = |step: u32| self.steps.get(step as usize).map(|it| it.index);
+        let location = |place: &ProgramLocation| {
+            Some(match place {
+                ProgramLocation::Step(step) => ProgramLocation::Step(index(*step)?),
+                ProgramLocation::Command(at) => {
+                    ProgramLocation::Command(CommandLocation { step: index(at.step)?, ..at.clone() })
+                }
+            })
+        };
+        Some(Hazard {
+            kind: hazard.kind,
+            at: location(&hazard.at)?,
+            prior: location(&hazard.prior)?,
+            resource: *self.resources.get(hazard.resource.0 as usize)?,
+            region: hazard.region.clone(),
+        })
+    }
+
     pub(crate) fn commands(&self) -> usize {
         self.steps.iter().map(|it| it.commands()).sum()
     }

@@ -57,12 +57,10 @@ pub(crate) struct DeviceCommandBuffer {
     pub(crate) id: CommandBufferId,
 }
 
-/// What a call depends on, beside its parameters.
+/// What a call depends on, beside its parameters and its call stack.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct CallContext {
     pub(crate) thread: u32,
-    /// Of its call stack; zero, if nobody captured it.
-    pub(crate) stack: u32,
     /// How often something changed that commands depend on.
     pub(crate) changes: u64,
 }
@@ -75,6 +73,14 @@ pub(crate) enum NextCall {
     /// Something else: those before it have to be looked at first.
     Different,
     Untracked,
+}
+
+/// Calls that were taken for a repetition.
+pub(crate) struct SkippedCalls {
+    /// Their records, one after the other.
+    pub(crate) words: Vec<u64>,
+    /// The call stack of each.
+    pub(crate) stacks: Vec<u32>,
 }
 
 /// What a recording that ends was.
@@ -90,9 +96,13 @@ pub(crate) enum SequenceEnd {
 struct CallSequence {
     /// The records of the calls from the beginning on, without touches; with the numbers that the calls had last.
     words: Vec<u64>,
+    /// The call stack of each call; zero, if nobody captured it. Findings show it: the same call from another place is
+    /// another call.
+    stacks: Vec<u32>,
     state: SequenceState,
-    /// Words that were the same so far.
+    /// Words and calls that were the same so far.
     matched_words: usize,
+    matched_calls: usize,
     /// At its beginning.
     context: CallContext,
     buffer: Option<DeviceCommandBuffer>,
@@ -114,15 +124,16 @@ enum SequenceState {
 
 impl CallSequenceCache {
     /// A recording was begun by this call.
-    pub(crate) fn begin(&mut self, record: Record<'_>, now: CallContext) {
-        let begun = self.begun.take().filter(|_| now.stack == 0 && !self.is_disabled);
+    pub(crate) fn begin(&mut self, record: Record<'_>, stack: u32, now: CallContext) {
+        let begun = self.begun.take().filter(|_| !self.is_disabled);
         self.select(record);
         let script = &mut self.last.1;
         script.buffer = begun.map(|it| it.buffer);
         let is_whole = matches!(script.state, SequenceState::Complete | SequenceState::Matching);
         if is_whole && begun.is_some_and(|it| it.may_repeat) && script.context.changes == now.changes {
-            (script.state, script.context, script.matched_words) = (SequenceState::Matching, now, 0);
-            if script.advance_if_same(record) {
+            (script.state, script.context) = (SequenceState::Matching, now);
+            (script.matched_words, script.matched_calls) = (0, 0);
+            if script.advance_if_same(record, stack) {
                 return;
             }
         }
@@ -134,25 +145,31 @@ impl CallSequenceCache {
         script.pause = pause.saturating_sub(1);
         if pause == 0 && begun.is_some() && self.words < ALL_WORDS_MAX {
             (script.state, script.context) = (SequenceState::Recording, now);
-            script.write(record);
+            script.write(record, stack);
         }
     }
 
     /// The next call between the beginning and the end; `is_plain` if it may be in a script.
     #[inline]
-    pub(crate) fn compare_next(&mut self, record: Record<'_>, now: CallContext, is_plain: bool) -> NextCall {
+    pub(crate) fn compare_next(
+        &mut self,
+        record: Record<'_>,
+        stack: u32,
+        now: CallContext,
+        is_plain: bool,
+    ) -> NextCall {
         self.select(record);
         let script = &mut self.last.1;
         match script.state {
             SequenceState::Empty | SequenceState::Complete => NextCall::Untracked,
             SequenceState::Matching => {
-                let is_same = script.context == now && script.advance_if_same(record);
+                let is_same = script.context == now && script.advance_if_same(record, stack);
                 self.same_calls += u64::from(is_same);
                 if is_same { NextCall::Same } else { NextCall::Different }
             }
             SequenceState::Recording => {
                 if is_plain && script.context == now {
-                    script.write(record);
+                    script.write(record, stack);
                 } else {
                     script.clear();
                 }
@@ -190,19 +207,20 @@ impl CallSequenceCache {
 
     /// The calls that were the same so far, behind the first: they have to be looked at, and are written down with what
     /// comes behind them.
-    pub(crate) fn stop_matching(&mut self, now: CallContext) -> Vec<u64> {
+    pub(crate) fn stop_matching(&mut self, now: CallContext) -> SkippedCalls {
         let script = &mut self.last.1;
         self.words -= script.words.len();
         script.words.truncate(script.matched_words);
+        script.stacks.truncate(script.matched_calls);
         (script.state, script.context) = (SequenceState::Recording, now);
         script.misses += 1;
         if script.misses >= MISSES_MAX {
             (script.misses, script.pause) = (0, PAUSE);
         }
         let first = script.words.first().map_or(0, |it| *it as u32 as usize);
-        let calls = script.words[first..].to_vec();
-        // One that has a call stack may have another one the next time.
-        if script.pause > 0 || now.stack != 0 {
+        let stacks = script.stacks.get(1..).unwrap_or_default().to_vec();
+        let calls = SkippedCalls { words: script.words[first..].to_vec(), stacks };
+        if script.pause > 0 {
             script.clear();
         }
         calls
@@ -254,29 +272,35 @@ impl CallSequenceCache {
 impl CallSequence {
     /// Whether a call is the next one; if so, that is behind.
     #[inline]
-    fn advance_if_same(&mut self, record: Record<'_>) -> bool {
+    fn advance_if_same(&mut self, record: Record<'_>, stack: u32) -> bool {
         let (own, at) = (body_of(record), self.matched_words);
+        if self.stacks.get(self.matched_calls) != Some(&stack) {
+            return false;
+        }
         let Some(known) = self.words.get_mut(at..at + own.len()) else { return false };
         if known[0] != own[0] || known[2..] != own[2..] {
             return false;
         }
         known[1] = own[1] & CALL_MAX;
         self.matched_words += own.len();
+        self.matched_calls += 1;
         true
     }
 
-    fn write(&mut self, record: Record<'_>) {
+    fn write(&mut self, record: Record<'_>, stack: u32) {
         let own = body_of(record);
         if record.omissions() != Omissions::default() || self.words.len() + own.len() > WORDS_MAX {
             return self.clear();
         }
         self.words.extend([own[0], own[1] & CALL_MAX]);
         self.words.extend_from_slice(&own[2..]);
+        self.stacks.push(stack);
     }
 
     fn clear(&mut self) {
         self.shrink();
         self.words.clear();
+        self.stacks.clear();
         self.state = SequenceState::Empty;
     }
 
@@ -284,6 +308,7 @@ impl CallSequence {
     fn shrink(&mut self) {
         if self.words.capacity() > 4 * self.words.len() + ROOM_MIN {
             self.words.shrink_to_fit();
+            self.stacks.shrink_to_fit();
         }
     }
 }

@@ -207,6 +207,11 @@ impl CommandBufferRecording {
         }
     }
 
+    /// How many accesses of actions were recorded.
+    pub(crate) fn access_count(&self) -> usize {
+        self.current().accesses.len()
+    }
+
     /// How many commands were recorded.
     pub(crate) fn len(&self) -> usize {
         self.current().len()

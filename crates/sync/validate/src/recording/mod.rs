@@ -5,3 +5,4 @@ pub(crate) mod command_buffer;
 pub(crate) mod host_polls;
 pub(crate) mod open_labels;
 pub(crate) mod step_history;
+pub(crate) mod watched;

@@ -119,7 +119,7 @@ impl App {
         self.devices.feedback(object(HandleType::Device, 0), vec![buffer_feedback]);
     }
 
-    /// Code, the two commands, and severity of all that was found.
+    /// Code, the two commands, and severity of all sites that were found.
     fn found(&self) -> Vec<FoundRow> {
         let text = |it: &str| it.split([',', ':']).next().unwrap_or_default().to_owned();
         let line = |diagnostic: &Diagnostic| {
@@ -130,7 +130,8 @@ impl App {
                 diagnostic.severity,
             )
         };
-        let mut all: Vec<_> = self.diagnostics().iter().map(line).collect();
+        let sites = self.diagnostics().iter().chain(&self.devices.causes.variants);
+        let mut all: Vec<_> = sites.map(line).collect();
         all.sort();
         all.dedup();
         all

@@ -9,65 +9,67 @@ use std::process::Command;
 use anyhow::Context;
 use lavascope_trim::TrimRange;
 
-use super::setup::Setup;
+use super::setup::{Setup, sync_beside_capture};
 use super::{CommandOutcome, print, trim};
 use crate::launch::capture_signal;
 use crate::launch::capture_signal::CaptureSignal;
 use crate::launch::child_program;
 use crate::launch::child_program::ProgramEnd;
+use crate::launch::missing_instance;
 use crate::report::output::{ReportArguments, TextStream};
-use crate::report::run_summary;
 use crate::report::{LayerReport, ReportFolder};
-use crate::text::{self, Paint};
+use crate::text;
 use crate::trace::trace_file;
 use crate::trace::trace_file::TraceFile;
 
 const EXIT_CODES: &str = "\
 Exit codes:
-  the program's own where that is not 0, and 128 and the signal's number where a signal ended it; else
-  0  every call is in the file
-  2  lavascope failed: the program cannot be started, nothing ran under the layer, or the file cannot be written";
+  the program's own if that is not 0, or 128 and the signal's number if a signal ended the program; otherwise
+  0  the file contains every call
+  2  lavascope failed: the program cannot be started, it created no Vulkan instance, or the file cannot be written";
 
 /// Record every Vulkan call of a program into a file
 ///
-/// A program that crashes or is killed leaves a whole file too, with the call that it was in.
+/// The file is complete even if the program crashes: it ends with the call that crashed.
 ///
-/// Where only a part is wanted, the capture ends with it, and what the part does not need of the beginning is left out
-/// when the program has ended.
+/// With --frames, --submits or --signal, the capture ends with that part. When the program has ended, calls that the
+/// part does not need are removed from the file.
 #[derive(clap::Args)]
 #[command(after_help = EXIT_CODES)]
 pub(crate) struct CaptureArguments {
     #[command(flatten)]
     setup: Setup,
-    /// The file; where several processes use Vulkan, the others get the numbers of their processes into the name
+    /// Also find synchronization hazards; without this option, nothing is checked
+    #[arg(long)]
+    sync: bool,
+    /// The file; if several processes use Vulkan, the names of the other files contain the process id
     #[arg(short, long, value_name = "FILE", default_value = "capture.lava")]
     output: PathBuf,
-    /// Only these frames and what they need, counted from 0: A..B without B, or one
+    /// Only these frames and what they need, counted from 0: one frame, or A..B, which excludes B
     #[arg(long, value_name = "A..B", value_parser = print::range, conflicts_with_all = ["submits", "signal"])]
     frames: Option<Range<u64>>,
-    /// The same by submissions, for programs without frames
+    /// Only these submissions and what they need, for programs without frames
     #[arg(long, value_name = "A..B", value_parser = print::range, conflicts_with = "signal")]
     submits: Option<Range<u64>>,
-    /// Only what lies between two signals to the program: usr1 or usr2, which is meant where none is named
+    /// Only what the program does between two signals: usr1 or usr2, which is the default
     #[arg(long, value_name = "NAME", num_args = 0..=1, default_missing_value = "usr2", value_enum, ignore_case = true)]
     signal: Option<CaptureSignal>,
-    /// Send that signal to a program that is captured so, by its number
+    /// Send the signal to a program that is captured with --signal, by its process id
     #[arg(long, value_name = "PID", conflicts_with_all = ["command", "frames", "submits"])]
     attach_trigger: Option<u32>,
-    /// Frames to write as pictures, counted from 0: A..B without B, or one; may be given more than once. `replay
-    /// --compare` then compares them with those of the trace
+    /// Write these frames as pictures, for `lavascope replay --compare`; may be given more than once
     #[arg(long, value_name = "A..B", value_parser = print::range, conflicts_with_all = ["frames", "submits", "signal"])]
     screenshot: Vec<Range<u64>>,
-    /// Where pictures are written
+    /// The folder for pictures
     #[arg(long, value_name = "DIR", default_value = ".")]
     screenshots: PathBuf,
-    /// How the file is packed: zstd, lz4 or none
+    /// How the file is compressed: zstd, lz4 or none
     #[arg(long, value_name = "HOW")]
     compression: Option<String>,
-    /// Capture what the device writes into memory that the host can see as well, for `replay --verify`
+    /// Also record what the device writes into host-visible memory, for `lavascope replay --verify`
     #[arg(long)]
     results: bool,
-    /// Print JSON about what was captured
+    /// Print the names and sizes of the files as JSON
     #[arg(long)]
     json: bool,
     /// The program and its arguments, after `--`
@@ -85,8 +87,9 @@ pub(crate) fn run(arguments: &CaptureArguments) -> anyhow::Result<CommandOutcome
     let output = create_output(&arguments.output)?;
     let folder = ReportFolder::new()?;
     let mut command = Command::new(program);
-    command.args(rest).envs(arguments.setup.variables()?).env("LAVASCOPE_REPORT", folder.path());
-    command.env("LAVASCOPE_CAPTURE", &output);
+    let setup = arguments.setup.variables()?;
+    command.args(rest).envs(setup.iter().map(|it| (it.0, &it.1))).env("LAVASCOPE_REPORT", folder.path());
+    command.env("LAVASCOPE_CAPTURE", &output).envs([sync_beside_capture(arguments.sync)]);
     if let Some(how) = &arguments.compression {
         command.env("LAVASCOPE_CAPTURE_COMPRESSION", how);
     }
@@ -105,7 +108,7 @@ pub(crate) fn run(arguments: &CaptureArguments) -> anyhow::Result<CommandOutcome
         text::emit_stderr(&format!("lavascope: `{name}` was ended by {cause}\n"));
     }
     if report.processes.is_empty() {
-        text::emit_stderr(&run_summary::no_process_text(&name, Paint::for_stderr()));
+        text::emit_stderr(&missing_instance::explain(program, &setup));
     }
     let command = arguments.command.iter().map(|it| it.display().to_string()).collect();
     ReportArguments::default().open(None, TextStream::Stderr)?.write(&mut report.document(command)?)?;

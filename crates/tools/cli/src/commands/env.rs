@@ -1,21 +1,24 @@
 //! `lavascope env`: lines for a shell to evaluate that do what `run` does.
 
 use super::CommandOutcome;
-use super::setup::Setup;
+use super::setup::{Setup, SyncOptions};
 use crate::text;
 
-/// Print `export` lines that put the layer under every program of a shell
+/// Print shell variables that load the layer into every Vulkan program
 ///
-/// For sh, bash and zsh: `eval "$(lavascope env)"`.
+/// In sh, bash and zsh: `eval "$(lavascope env)"`. Programs of that shell are then checked as with `lavascope run`.
+/// What the layer finds goes to the program's debug messenger; without one, to standard error.
 #[derive(clap::Args)]
 pub(crate) struct EnvArguments {
     #[command(flatten)]
     setup: Setup,
+    #[command(flatten)]
+    sync: SyncOptions,
 }
 
 pub(crate) fn run(arguments: &EnvArguments) -> anyhow::Result<CommandOutcome> {
-    let variables = arguments.setup.variables()?.into_iter();
-    let lines = variables.map(|(variable, value)| format!("export {variable}={}\n", quoted(&value)));
+    let variables = [arguments.setup.variables()?, arguments.sync.variables()?].concat();
+    let lines = variables.into_iter().map(|(variable, value)| format!("export {variable}={}\n", quoted(&value)));
     text::emit(&lines.collect::<String>())?;
     Ok(CommandOutcome::Success)
 }

@@ -6,7 +6,7 @@ use std::io::ErrorKind;
 use anyhow::Context;
 
 use super::CommandOutcome;
-use crate::launch::layer_manifest::{LayerName, install_manifest, user_folder};
+use crate::launch::layer_manifest::{LayerName, install_manifest, rival_manifest, user_folder};
 use crate::text;
 
 /// Install or uninstall the layer for this user
@@ -18,15 +18,15 @@ pub(crate) struct LayerArguments {
 
 #[derive(clap::Subcommand)]
 enum Action {
-    /// Write the manifest into the loader's folder of this user
+    /// Install the layer's manifest, so that programs and Vulkan Configurator can enable the layer by its name
     Install(LayerNameOptions),
-    /// Remove the manifest again
+    /// Remove the manifest
     Uninstall(LayerNameOptions),
 }
 
 #[derive(clap::Args)]
 struct LayerNameOptions {
-    /// Under the name of the Khronos layer
+    /// Use the name VK_LAYER_KHRONOS_validation: the loader then loads this layer in the place of the Khronos layer
     #[arg(long)]
     as_khronos: bool,
 }
@@ -43,6 +43,15 @@ pub(crate) fn run(arguments: &LayerArguments) -> anyhow::Result<CommandOutcome> 
         Action::Install(options) => {
             let path = install_manifest(&folder, options.name())?;
             text::emit(&format!("installed {}\n", path.display()))?;
+            if let Some(rival) = rival_manifest(options.name(), &path) {
+                let name = options.name().layer();
+                text::emit_stderr(&format!(
+                    "lavascope: {} also defines {name}, and some loaders load that one; `lavascope run{}` does not depend \
+                     on it\n",
+                    rival.display(),
+                    if options.as_khronos { " --as-khronos" } else { "" }
+                ));
+            }
         }
         Action::Uninstall(options) => {
             let path = folder.join(options.name().manifest_file());

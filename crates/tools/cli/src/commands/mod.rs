@@ -3,6 +3,7 @@
 pub(crate) mod api;
 pub(crate) mod capture;
 pub(crate) mod check;
+mod debugging;
 pub(crate) mod doctor;
 pub(crate) mod env;
 pub(crate) mod explain;

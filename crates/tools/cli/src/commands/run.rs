@@ -8,10 +8,13 @@ use lavascope_findings::{FindingSeverity, FindingsReport};
 use serde_json::json;
 
 use super::CommandOutcome;
-use super::setup::Setup;
+use super::debugging::DebuggingOptions;
+use super::setup::{Setup, SyncOptions};
 use crate::launch::child_program;
 use crate::launch::child_program::ProgramEnd;
+use crate::launch::missing_instance;
 use crate::report::baseline::{BaselineArguments, remove_ignored};
+use crate::report::coverage;
 use crate::report::output::{ReportArguments, TextStream, create_output};
 use crate::report::run_summary;
 use crate::report::run_summary::StatsDetail;
@@ -20,32 +23,41 @@ use crate::text::{self, Paint};
 
 const EXIT_CODES: &str = "\
 Exit codes:
-  the program's own where that is not 0, and 128 and the signal's number where a signal ended it; else
-  0  nothing was found
-  1  there were errors or warnings that are not in the baseline
-  2  lavascope failed: the program cannot be started, the layer is missing or has a bug, or nothing ran under it";
+  the program's own if that is not 0, or 128 and the signal's number if a signal ended the program; otherwise
+  0  no errors and no warnings, or all of them are in the baseline
+  1  errors or warnings, or less was checked than --min-coverage asks for
+  2  lavascope failed: the program cannot be started, it created no Vulkan instance, or the layer has a bug";
 
-/// Run a program under the layer
+/// Run a program, and report what it does wrong
+///
+/// Without options, the layer looks for synchronization hazards. At the end, one line says what was checked.
 #[derive(clap::Args)]
 #[command(after_help = EXIT_CODES)]
 pub(crate) struct RunArguments {
     #[command(flatten)]
+    sync: SyncOptions,
+    #[command(flatten)]
     setup: Setup,
-    /// Look for hazards inside of each call, so that a debugger stops there; a callback can give a call up then
-    #[arg(long, requires = "sync")]
+    /// Check each call before the driver gets it, so that a debugger or a messenger callback is at the call
+    #[arg(long, conflicts_with = "no_sync")]
     inline: bool,
-    /// Look for hazards on a thread of our own, while the program goes on; this is the default
-    #[arg(long = "async", requires = "sync", conflicts_with = "inline")]
+    /// Check calls on a thread of the layer while the program goes on; this is the default
+    #[arg(long = "async", conflicts_with_all = ["inline", "no_sync"])]
     off_thread: bool,
-    /// Tell what is only possible, too: two writes at places that only shaders know, descriptors that they pick
-    #[arg(long, requires = "sync")]
+    /// Also report hazards that depend on values that only the shader knows
+    #[arg(long, conflicts_with = "no_sync")]
     possible: bool,
-    /// Show with each hazard from where in the program the commands were called
-    #[arg(long, requires = "sync")]
-    backtrace: bool,
+    #[command(flatten)]
+    debugging: DebuggingOptions,
     #[command(flatten)]
     known: BaselineArguments,
-    /// Print every Vulkan call into a file, or `-` for standard error
+    /// Exit with 1 if less than PERCENT of the submissions, accesses or shaders were checked
+    #[arg(long, value_name = "PERCENT", value_parser = percent)]
+    min_coverage: Option<f64>,
+    /// Print nothing at the end if there is nothing to report
+    #[arg(short, long)]
+    quiet: bool,
+    /// Print every Vulkan call into FILE, or to standard error if FILE is `-`
     #[arg(long, value_name = "FILE")]
     print: Option<PathBuf>,
     /// Count calls, threads and processes
@@ -53,10 +65,10 @@ pub(crate) struct RunArguments {
     stats: Option<StatsDetail>,
     #[command(flatten)]
     report: ReportArguments,
-    /// Short for `--format json=FILE`; `-` is standard output, after what the program wrote there
+    /// Short for --format json=FILE; `-` is standard output
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
-    /// What to exit with after a program that ended with 0; `findings` is the default
+    /// The exit code after a program that ended with 0
     #[arg(long, value_name = "WHOSE", default_value = "findings", hide_default_value = true)]
     exit_code: ExitCodeSource,
     /// The program and its arguments, after `--`
@@ -66,10 +78,16 @@ pub(crate) struct RunArguments {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 enum ExitCodeSource {
-    /// What the exit codes below say
+    /// That of the list below; this is the default
     Findings,
     /// The program's own code, whatever was found
     App,
+}
+
+/// A number from 0 to 100.
+fn percent(text: &str) -> Result<f64, String> {
+    let number = text.trim_end_matches('%').parse::<f64>().ok();
+    number.filter(|it| (0.0..=100.0).contains(it)).ok_or_else(|| "a number from 0 to 100 is needed".to_owned())
 }
 
 /// Says where hazards are looked for.
@@ -86,6 +104,28 @@ impl RunArguments {
     }
 }
 
+impl RunArguments {
+    /// What the options say, for the layer.
+    fn variables(&self) -> anyhow::Result<Vec<(&'static str, OsString)>> {
+        let mut variables: Vec<(&str, OsString)> = Vec::new();
+        variables.extend(self.sync.variables()?.into_iter().map(|it| (it.0, it.1.into())));
+        variables.extend(self.sync_mode().map(|it| (SYNC_MODE, it.into())));
+        if self.possible {
+            variables.push(("LAVASCOPE_POSSIBLE", "1".into()));
+        }
+        // They imply a mode, so they come behind it.
+        variables.extend(self.debugging.variables());
+        variables.extend(self.known.rules_for_layer()?.map(|it| ("LAVASCOPE_IGNORE", it.into())));
+        if let Some(path) = &self.print {
+            variables.push(("LAVASCOPE_PRINT", print_target(path)?.into()));
+        }
+        if self.stats.is_some() {
+            variables.push(("LAVASCOPE_STATS", "1".into()));
+        }
+        Ok(variables)
+    }
+}
+
 pub(crate) fn run(arguments: &RunArguments) -> anyhow::Result<CommandOutcome> {
     let [program, rest @ ..] = &arguments.command[..] else { anyhow::bail!("no program is given") };
     let name = program.display().to_string();
@@ -94,25 +134,9 @@ pub(crate) fn run(arguments: &RunArguments) -> anyhow::Result<CommandOutcome> {
     let outputs = arguments.report.open(arguments.json.as_deref(), TextStream::Stderr)?;
     let folder = ReportFolder::new()?;
     let mut command = Command::new(program);
-    command.args(rest).envs(arguments.setup.variables()?).env("LAVASCOPE_REPORT", folder.path());
-    if let Some(mode) = arguments.sync_mode() {
-        command.env(SYNC_MODE, mode);
-    }
-    if arguments.possible {
-        command.env("LAVASCOPE_POSSIBLE", "1");
-    }
-    if arguments.backtrace {
-        command.env("LAVASCOPE_BACKTRACE", "1");
-    }
-    if let Some(rules) = arguments.known.rules_for_layer()? {
-        command.env("LAVASCOPE_IGNORE", rules);
-    }
-    if let Some(path) = &arguments.print {
-        command.env("LAVASCOPE_PRINT", print_target(path)?);
-    }
-    if arguments.stats.is_some() {
-        command.env("LAVASCOPE_STATS", "1");
-    }
+    let setup = arguments.setup.variables()?;
+    command.args(rest).envs(setup.iter().map(|it| (it.0, &it.1))).env("LAVASCOPE_REPORT", folder.path());
+    command.envs(arguments.variables()?);
     let end = child_program::run(&mut command)?;
     let mut report = LayerReport::read(folder.path())?;
     for process in report.processes.iter_mut().filter(|it| !it.has_ended) {
@@ -121,22 +145,45 @@ pub(crate) fn run(arguments: &RunArguments) -> anyhow::Result<CommandOutcome> {
     if let ProgramEnd::Signal(cause) = end {
         text::emit_stderr(&format!("lavascope: `{name}` was ended by {cause}\n"));
     }
+    if let Some(coverage) = report.coverage.as_mut().filter(|_| arguments.sync.no_sync) {
+        coverage.replace_reason("sync", "--no-sync");
+    }
     let mut document = document(arguments, end, &mut report)?;
     remove_ignored(&mut document, &rules);
     if let Some(baseline) = &baseline {
         baseline.compare(&mut document, !has_failed(&report));
     }
     if report.processes.is_empty() {
-        text::emit_stderr(&run_summary::no_process_text(&name, Paint::for_stderr()));
+        text::emit_stderr(&missing_instance::explain(program, &setup));
     }
-    outputs.write(&mut document)?;
+    outputs.write_text(&mut document)?;
     if let Some(wanted) = arguments.stats.filter(|_| !report.processes.is_empty()) {
         text::emit_stderr(&run_summary::statistics_text(&report, wanted, Paint::for_stderr()));
     }
+    let is_short = report_coverage(arguments, &document);
+    outputs.write_documents(&mut document)?;
     if let Some(baseline) = baseline.filter(|_| !has_failed(&report)) {
         baseline.update(&document.findings)?;
     }
-    Ok(outcome(end, &report, &document, arguments.exit_code))
+    Ok(match outcome(end, &report, &document, arguments.exit_code) {
+        CommandOutcome::Success if is_short && arguments.exit_code == ExitCodeSource::Findings => {
+            CommandOutcome::Findings
+        }
+        other => other,
+    })
+}
+
+/// Says what was checked. Returns whether that is less than is wanted.
+fn report_coverage(arguments: &RunArguments, report: &FindingsReport) -> bool {
+    let is_said = !arguments.quiet || coverage::has_problems(report);
+    if let Some(line) = coverage::summary_line(report).filter(|_| is_said) {
+        text::emit_stderr(&line);
+    }
+    let shortfall = arguments.min_coverage.and_then(|it| coverage::shortfall_line(report, it));
+    if let Some(line) = &shortfall {
+        text::emit_stderr(line);
+    }
+    shortfall.is_some()
 }
 
 /// The findings, and how the program ended.

@@ -1,6 +1,6 @@
-//! What `run` and `env` have in common: the layer's name, the driver and the features.
+//! What `run`, `env` and `capture` have in common: the layer's name, the driver and the checks.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
 
@@ -9,45 +9,56 @@ use crate::launch::{layer_manifest, null_driver};
 
 #[derive(clap::Args)]
 pub(crate) struct Setup {
-    /// Answer to the name of the Khronos layer, for programs that ask for it
+    /// Load the layer under the name VK_LAYER_KHRONOS_validation, in the place of the Khronos layer
     #[arg(long)]
     as_khronos: bool,
-    /// Run on the null driver, which needs no GPU, accepts everything and draws nothing
+    /// Use the null driver: it needs no GPU, accepts every call and draws nothing
     #[arg(long)]
     null_driver: bool,
-    /// Find synchronization hazards
-    #[arg(long)]
-    sync: bool,
-    /// Let shaders check what they access; with --sync, what they touch decides what is a hazard
+    /// Check what shaders access: out-of-bounds accesses, and descriptors that are missing
     #[arg(long)]
     gpu: bool,
-    /// Check only shaders whose name fits: that of the module, the entry point or a source file
+    /// Check only shaders whose module, entry point or source file has a name that matches
     #[arg(long, value_name = "REGEX", requires = "gpu")]
     shaders: Vec<String>,
-    /// Tell only what is found in pipelines whose name fits
+    /// Report only shader faults in pipelines whose name matches
     #[arg(long, value_name = "REGEX", requires = "gpu")]
     pipelines: Vec<String>,
-    /// Check one of so many pipelines
+    /// Check the shaders of one pipeline out of N
     #[arg(long, value_name = "N", requires = "gpu", value_parser = clap::value_parser!(u64).range(1..=1 << 32))]
     sample: Option<u64>,
     /// Show what shaders print with debugPrintfEXT
     #[arg(long)]
     printf: bool,
-    /// Record every call into a file
-    #[arg(long, value_name = "FILE")]
-    capture: Option<PathBuf>,
 }
+
+/// Whether hazards are looked for, which is the default of `run` and `env`.
+#[derive(clap::Args)]
+pub(crate) struct SyncOptions {
+    /// Find synchronization hazards; this is the default
+    #[arg(long)]
+    sync: bool,
+    /// Do not look for synchronization hazards
+    #[arg(long, conflicts_with = "sync")]
+    pub(crate) no_sync: bool,
+    /// Record every call into FILE as well, as `lavascope capture` does
+    #[arg(long, value_name = "FILE")]
+    pub(crate) capture: Option<PathBuf>,
+}
+
+/// Says whether hazards are looked for.
+const SYNC: &str = "LAVASCOPE_SYNC";
+
+/// A variable for a program.
+pub(crate) type Variable = (&'static str, String);
 
 impl Setup {
     /// What the environment of a program needs. Writes the manifests that it names.
-    pub(crate) fn variables(&self) -> Result<Vec<(&'static str, String)>> {
+    pub(crate) fn variables(&self) -> Result<Vec<Variable>> {
         let name = if self.as_khronos { LayerName::Khronos } else { LayerName::Own };
         let mut variables = layer_manifest::variables(name)?;
         if self.null_driver {
             variables.extend(null_driver::variables()?);
-        }
-        if self.sync {
-            variables.push(("LAVASCOPE_SYNC", "1".to_owned()));
         }
         if self.gpu {
             variables.push(("LAVASCOPE_GPU", "1".to_owned()));
@@ -63,10 +74,32 @@ impl Setup {
         if self.printf {
             variables.push(("LAVASCOPE_PRINTF", "1".to_owned()));
         }
-        if let Some(path) = &self.capture {
-            let path = std::path::absolute(path).with_context(|| format!("{} is no path", path.display()))?;
-            variables.push(("LAVASCOPE_CAPTURE", path.to_string_lossy().into_owned()));
-        }
         Ok(variables)
     }
+}
+
+impl SyncOptions {
+    /// A variable wins over settings of the application and over a settings file, so that nothing else switches the
+    /// validation off. Only the user's own variable stays.
+    pub(crate) fn variables(&self) -> Result<Vec<Variable>> {
+        let is_set = std::env::var_os(SYNC).is_some_and(|it| !it.is_empty());
+        let value = match (self.sync, self.no_sync) {
+            (_, true) => Some("0"),
+            (true, _) => Some("1"),
+            (false, false) => (!is_set).then_some("1"),
+        };
+        let sync = value.map(|it| (SYNC, it.to_owned()));
+        let capture = self.capture.as_deref().map(capture_variable).transpose()?;
+        Ok(sync.into_iter().chain(capture).collect())
+    }
+}
+
+/// For `capture`, which validates only if the user asks for it.
+pub(crate) fn sync_beside_capture(is_wanted: bool) -> Variable {
+    (SYNC, if is_wanted { "1" } else { "0" }.to_owned())
+}
+
+fn capture_variable(path: &Path) -> Result<Variable> {
+    let path = std::path::absolute(path).with_context(|| format!("{} is not a path", path.display()))?;
+    Ok(("LAVASCOPE_CAPTURE", path.to_string_lossy().into_owned()))
 }

@@ -4,6 +4,7 @@
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
+use lavascope_loader::manifests::{self, Manifest, ManifestKind};
 use serde_json::{Value, json};
 
 use crate::commands::api::catalog::registry_version;
@@ -106,17 +107,64 @@ pub(crate) fn user_folder() -> Result<PathBuf> {
 }
 
 /// The variables that make the loader put the layer into every chain, with what they had before.
+///
+/// A program may enable the Khronos layer itself. If that is not installed, the layer answers to its name as well, so
+/// that `vkCreateInstance` succeeds; the second copy in a chain passes all calls on.
 pub(crate) fn variables(name: LayerName) -> Result<Vec<(&'static str, String)>> {
+    let mut folders = vec![write_private_manifest(name)?];
+    let others = other_layers(&folders);
+    let is_khronos = |it: &&Manifest| it.name == LayerName::Khronos.layer();
+    let is_installed = others.iter().any(|it| is_khronos(&it));
+    let path = match name {
+        LayerName::Khronos if is_installed => {
+            // Loaders differ in which of two layers of one name they load, so they see only ours.
+            let visible = others.iter().filter(|it| !is_khronos(it)).filter_map(|it| it.path.to_str());
+            let visible = visible.filter(|it| !it.contains(':')).map(str::to_owned);
+            let all: Vec<String> = [utf8(&folders[0])?.to_owned()].into_iter().chain(visible).collect();
+            ("VK_LAYER_PATH", all.join(":"))
+        }
+        LayerName::Own if !is_installed => {
+            folders.push(write_private_manifest(LayerName::Khronos)?);
+            path_variable(&folders)?
+        }
+        LayerName::Own | LayerName::Khronos | LayerName::Replay => path_variable(&folders)?,
+    };
+    Ok(vec![path, ("VK_INSTANCE_LAYERS", with_first("VK_INSTANCE_LAYERS", name.layer()))])
+}
+
+fn write_private_manifest(name: LayerName) -> Result<PathBuf> {
     let folder = private_folder(name.folder())?;
     LAYER.write_manifest(&folder, name.manifest_file(), &format!("{:#}\n", manifest(name, &LAYER.find()?)))?;
-    // A set VK_LAYER_PATH replaces every other place, also the added ones.
+    Ok(folder)
+}
+
+/// The explicit layers that a program sees without ours.
+fn other_layers(own: &[PathBuf]) -> Vec<Manifest> {
+    let cache = own.iter().filter_map(|it| it.parent()).next();
+    let is_own = |it: &Manifest| cache.is_some_and(|folder| it.path.starts_with(folder));
+    let mut all = manifests::layers(&manifests::process_variables);
+    all.retain(|it| it.kind == ManifestKind::ExplicitLayer && !is_own(it));
+    all
+}
+
+/// The variable that adds folders with manifests. A set `VK_LAYER_PATH` replaces every other place, also the added ones.
+fn path_variable(folders: &[PathBuf]) -> Result<(&'static str, String)> {
     let path = if std::env::var_os("VK_LAYER_PATH").is_some() { "VK_LAYER_PATH" } else { "VK_ADD_LAYER_PATH" };
-    let with = |variable: &str, first: &str| match std::env::var(variable) {
-        Ok(rest) if !rest.is_empty() && rest.split(':').all(|it| it != first) => format!("{first}:{rest}"),
-        Ok(rest) if !rest.is_empty() => rest,
-        _ => first.to_owned(),
-    };
-    Ok(vec![(path, with(path, utf8(&folder)?)), ("VK_INSTANCE_LAYERS", with("VK_INSTANCE_LAYERS", name.layer()))])
+    let folders: Vec<&str> = folders.iter().map(|it| utf8(it)).collect::<Result<_>>()?;
+    Ok((path, with_first(path, &folders.join(":"))))
+}
+
+/// What a list in a variable becomes with something in front of it.
+fn with_first(variable: &str, first: &str) -> String {
+    let rest = std::env::var(variable).unwrap_or_default();
+    let rest = rest.split(':').filter(|it| !it.is_empty() && first.split(':').all(|own| own != *it));
+    [first].into_iter().chain(rest).collect::<Vec<_>>().join(":")
+}
+
+/// Another manifest that makes a layer of this name visible to programs.
+pub(crate) fn rival_manifest(name: LayerName, own: &Path) -> Option<PathBuf> {
+    let mut all = manifests::layers(&manifests::process_variables).into_iter();
+    all.find(|it| it.kind == ManifestKind::ExplicitLayer && it.name == name.layer() && it.path != own).map(|it| it.path)
 }
 
 #[cfg(test)]

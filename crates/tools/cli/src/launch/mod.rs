@@ -4,4 +4,5 @@ pub(crate) mod capture_signal;
 pub(crate) mod child_program;
 pub(crate) mod layer_manifest;
 pub(crate) mod libraries;
+pub(crate) mod missing_instance;
 pub(crate) mod null_driver;

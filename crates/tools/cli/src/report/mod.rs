@@ -5,6 +5,7 @@
 //! newer layer and are passed over; `stats` counts everything so far, so the last one of a process holds.
 
 pub(crate) mod baseline;
+pub(crate) mod coverage;
 mod frame_origin;
 pub(crate) mod output;
 pub(crate) mod run_summary;
@@ -20,7 +21,7 @@ use anyhow::{Context, Result};
 use serde::{Deserialize, Serialize, Serializer};
 use serde_json::{Map, Value};
 
-use lavascope_findings::{Finding, FindingSeverity, FindingsReport};
+use lavascope_findings::{Coverage, Finding, FindingSeverity, FindingsReport};
 use lavascope_platform::files;
 
 use crate::report::symbols::Symbols;
@@ -31,6 +32,8 @@ pub(crate) struct LayerReport {
     /// Of all processes; equal ones are one, with their counts added.
     pub(crate) findings: Vec<Finding>,
     pub(crate) processes: Vec<Process>,
+    /// Of all processes; none if the layer reports none.
+    pub(crate) coverage: Option<Coverage>,
 }
 
 #[derive(Debug, Default, PartialEq, Eq, Serialize)]
@@ -71,6 +74,8 @@ pub(crate) struct Process {
     /// Commands newer than the layer's registry.
     pub(crate) unknown_commands: BTreeSet<String>,
     pub(crate) stats: Option<Stats>,
+    /// What was checked.
+    pub(crate) coverage: Option<Coverage>,
     /// Lines of kinds that are known, but that make no sense.
     pub(crate) damaged_lines: u32,
 }
@@ -206,10 +211,11 @@ enum ReportLine {
     Picture { file: String },
     Unknown { command: String },
     Stats(Stats),
+    Coverage(Box<Coverage>),
     End {},
 }
 
-const KINDS: [&str; 14] = [
+const KINDS: [&str; 15] = [
     "process",
     "finding",
     "problem",
@@ -223,6 +229,7 @@ const KINDS: [&str; 14] = [
     "picture",
     "unknown",
     "stats",
+    "coverage",
     "end",
 ];
 
@@ -252,7 +259,8 @@ impl LayerReport {
         for finding in processes.iter().flat_map(|it| &it.findings) {
             add(&mut findings, finding.clone());
         }
-        LayerReport { findings, processes }
+        let coverage = coverage::of_processes(&processes);
+        LayerReport { findings, processes, coverage }
     }
 
     /// The findings with names for the addresses of their call stacks, and what else a reader has to know.
@@ -263,6 +271,7 @@ impl LayerReport {
             notices: run_summary::notices(self),
             ignored: self.processes.iter().flat_map(|it| &it.ignored).map(|it| it.causes).sum(),
             findings: std::mem::take(&mut self.findings),
+            coverage: self.coverage.clone(),
             ..FindingsReport::default()
         };
         document.sections.insert("processes".to_owned(), serde_json::to_value(&self.processes)?);
@@ -342,6 +351,7 @@ impl Process {
             ReportLine::Picture { file } => self.pictures.push(file),
             ReportLine::Unknown { command } => drop(self.unknown_commands.insert(command)),
             ReportLine::Stats(stats) => self.stats = Some(stats),
+            ReportLine::Coverage(coverage) => self.coverage = Some(*coverage),
             ReportLine::End {} => self.has_ended = true,
             ReportLine::Process { .. } => unreachable!("such a line begins a process"),
         }

@@ -19,18 +19,6 @@ pub(crate) enum StatsDetail {
     All,
 }
 
-/// What is reported if nothing ran under the layer. `program` is as the user named it.
-pub(crate) fn no_process_text(program: &str, paint: Paint) -> String {
-    format!(
-        "lavascope: {}
-  `{program}` and what it started created no Vulkan instance that the layer saw
-  - `lavascope doctor` reports whether the Vulkan loader and a driver are there
-  - the loader ignores our variables in programs with raised rights, and where the environment does not reach them
-",
-        paint.bad("no Vulkan program ran under the layer")
-    )
-}
-
 /// What is no finding, each once however many processes report it.
 pub(crate) fn notices(report: &LayerReport) -> Vec<ReportNotice> {
     let processes = &report.processes;
@@ -50,7 +38,8 @@ pub(crate) fn notices(report: &LayerReport) -> Vec<ReportNotice> {
     for lost in processes.iter().flat_map(|it| &it.lost_devices) {
         add(FindingSeverity::Error, format!("{}\n{}", lost.text, lost.lines.join("\n")));
     }
-    if let Some(text) = not_followed(processes) {
+    // The coverage has it too.
+    if let Some(text) = not_followed(processes).filter(|_| report.coverage.is_none()) {
         add(FindingSeverity::Warning, text);
     }
     for process in processes.iter().filter(|it| it.waited.times > 0) {

@@ -12,6 +12,7 @@ mod capture;
 mod chains;
 #[path = "../common/mod.rs"]
 mod common;
+mod debugger;
 mod displays;
 mod documents;
 mod faults;

@@ -2,7 +2,7 @@
 
 use lavascope_abi::Structure;
 
-/// What every structure of a chain begins with.
+/// The first members of every structure of a chain.
 #[repr(C)]
 struct ChainLink {
     s_type: i32,
@@ -14,7 +14,7 @@ struct ChainLink {
 /// # Safety
 ///
 /// `head` must lead to a structure that begins with its type and its chain. Each link of the chain must be null or lead
-/// to such a structure, writable and referred to by nobody else during the call, and the chain must end.
+/// to such a structure, writable and not referred to by anybody else during the call, and the chain must end.
 pub(crate) unsafe fn retain<T: Structure>(head: *mut T, keep: impl Fn(i32) -> bool) {
     let mut at = head.cast::<ChainLink>();
     // SAFETY: by the contract of this function, `at` leads to a structure that begins with a `ChainLink`, and so does each

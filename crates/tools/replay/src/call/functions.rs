@@ -25,7 +25,7 @@ impl Loader {
         // SAFETY: the loader's interface gives this symbol this type, and the pointer is kept beside the library.
         let symbol = unsafe { library.get::<vk::FnGetInstanceProcAddr>("vkGetInstanceProcAddr") };
         let get_instance_proc_addr =
-            symbol.map_err(|it| ReplayError::Loader(format!("the Vulkan loader is none: {it}")))?;
+            symbol.map_err(|it| ReplayError::Loader(format!("the Vulkan loader lacks a function: {it}")))?;
         Ok(Loader { get_instance_proc_addr, _library: ManuallyDrop::new(library) })
     }
 }

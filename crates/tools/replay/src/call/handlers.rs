@@ -29,7 +29,7 @@ pub(crate) enum CommandHandler {
     Custom(HandlerFn),
 }
 
-/// What is known of a command.
+/// How a command is performed.
 pub(crate) struct CommandEntry {
     pub(crate) handler: CommandHandler,
     /// How it is performed where its record lies, unless numbers mean something else here.
@@ -38,8 +38,8 @@ pub(crate) struct CommandEntry {
     pub(crate) has_leave: bool,
 }
 
-/// By number of the command. A program uses a few of them, and going through what is known of all takes time and
-/// memory; so each is found out when it is first met.
+/// By number of the command. Each entry is computed when its command comes first: a program uses a few commands, and
+/// computing the entries of all takes time and memory.
 pub(crate) struct HandlerTable {
     rows: Box<[OnceLock<CommandEntry>]>,
     of: fn(Command) -> CommandEntry,
@@ -81,7 +81,7 @@ impl HandlerTable {
 impl CommandEntry {
     fn new(command: Command, treatment: CommandHandler) -> CommandEntry {
         use Command as C;
-        // What is special about these is only that they may hold addresses.
+        // These are special only because they may hold addresses.
         let has_numbers = matches!(command, C::CmdPushConstants | C::CmdPushConstants2 | C::CmdUpdateBuffer);
         let is_plain = matches!(treatment, CommandHandler::Unchanged);
         let straight = if is_plain || has_numbers { InPlaceCall::of(command) } else { None };
@@ -182,7 +182,8 @@ pub(crate) fn creates_surface(command: Command) -> bool {
     name.starts_with("vkCreate") && name.contains("Surface")
 }
 
-/// What only meant something where the trace was made: windows, displays, callbacks, other processes, mapped memory.
+/// Commands that only have a meaning on the system of the trace: windows, displays, callbacks, other processes, mapped
+/// memory.
 pub(crate) fn is_platform_specific(command: Command) -> bool {
     use Command as C;
     let name = command.desc().name;

@@ -20,7 +20,7 @@ use crate::present::virtual_swapchain;
 use crate::replay::lock;
 use crate::schedule::device_waits::WaitLimit;
 
-/// What is held back.
+/// Submissions that are held back.
 #[derive(Default)]
 pub(crate) struct HeldSubmissions(Mutex<HeldQueues>);
 
@@ -31,7 +31,8 @@ struct HeldQueues {
     semaphores: SubmittedSignals,
 }
 
-/// What was submitted to be signaled. Semaphores that nobody knows are shared with others, and not waited for here.
+/// The semaphores that submissions will signal. Unknown semaphores are shared with others, and nothing waits for them
+/// here.
 #[derive(Default)]
 struct SubmittedSignals(FxHashMap<ObjectId, Signal>);
 
@@ -110,7 +111,7 @@ fn values(submit_info: Option<View<'_, vk::TimelineSemaphoreSubmitInfo>>) -> (&[
     submit_info.map_or((&[], &[]), |it| (it.p_wait_semaphore_values(), it.p_signal_semaphore_values()))
 }
 
-/// What the batches of a submission wait for and signal.
+/// The semaphores that the batches of a submission wait for and signal.
 fn batches(done: &RecordedCall<'_>) -> Vec<HeldBatch> {
     match Call::of(done.enter) {
         Some(Call::QueueSubmit(call)) => {
@@ -214,7 +215,7 @@ pub(crate) fn signal(performer: &mut Performer<'_>, done: &RecordedCall<'_>) -> 
     Ok(())
 }
 
-/// The host waits for a queue: what is held back of it comes first.
+/// Before the host waits for a queue, the submissions of that queue that are held back are submitted.
 pub(crate) fn queue_wait_idle(performer: &mut Performer<'_>, done: &RecordedCall<'_>) -> Result<(), ReplayError> {
     let queue = done.first_object();
     performer.wait_until_released(done, |it| *it == queue)?;
@@ -243,7 +244,7 @@ impl Performer<'_> {
         self.submit_ready(&mut state)
     }
 
-    /// Submits all that can go now.
+    /// Submits everything that can be submitted now.
     fn submit_ready(&mut self, state: &mut HeldQueues) -> Result<(), ReplayError> {
         let HeldQueues { queues, semaphores } = state;
         let mut is_moving = true;
@@ -268,7 +269,7 @@ impl Performer<'_> {
         Ok(())
     }
 
-    /// Submits some batches of what was held back.
+    /// Submits some of the batches that are held back.
     fn submit_held(&mut self, held_submission: &HeldSubmission, ready: usize) -> Result<(), ReplayError> {
         // Both were checked when they came.
         let Some(enter) = from_trusted(&held_submission.enter) else { return Ok(()) };
@@ -306,14 +307,14 @@ impl Performer<'_> {
         self.finish_call(done, laid, result)
     }
 
-    /// Returns when nothing is held back of queues that somebody wants to be idle.
+    /// Returns when the queues that must be idle have no submission that is held back.
     pub(crate) fn wait_until_released(
         &self,
         done: &RecordedCall<'_>,
         is_meant: impl Fn(&ObjectId) -> bool,
     ) -> Result<(), ReplayError> {
         const NAP: Duration = Duration::from_micros(100);
-        let mut waiting = self.begin_wait(done, "work that nobody signals", WaitLimit::Sliced);
+        let mut waiting = self.begin_wait(done, "a signal that never comes", WaitLimit::Sliced);
         loop {
             let state = lock(&self.replay.held_submissions.0);
             if state.queues.iter().all(|it| it.1.is_empty() || !is_meant(it.0)) {

@@ -1,7 +1,7 @@
 //! Waits of the host: for the same point as in the trace, however long it takes here.
 //!
-//! What the trace learned by looking again and again is learned here by waiting once; what it did not learn is not
-//! asked.
+//! If the trace polled until it saw a result, the replay waits for that result once. If the trace did not see a result,
+//! the replay does not ask.
 
 use std::time::Duration;
 
@@ -14,7 +14,7 @@ use crate::call::perform::{Performer, RecordedCall, UnpackedCall};
 use crate::error::ReplayError;
 use crate::schedule::device_waits::WaitLimit;
 
-/// How long the driver waits before we look whether it makes sense to go on.
+/// How long the driver waits before the replay checks whether waiting still makes sense.
 const SLICE: Duration = Duration::from_millis(200);
 
 impl Performer<'_> {
@@ -31,7 +31,7 @@ impl Performer<'_> {
                 Some(vk::Result::TIMEOUT | vk::Result::NOT_READY) => {}
                 Some(result) => {
                     return Err(
-                        self.error(done, format!("the driver answers {}", crate::call::perform::result_name(result)))
+                        self.error(done, format!("the driver returned {}", crate::call::perform::result_name(result)))
                     );
                 }
             }

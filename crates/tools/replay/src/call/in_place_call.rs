@@ -25,7 +25,7 @@ const FIRST: usize = HEADER_SIZE / 8;
 
 /// How to perform a command with its record as C memory.
 pub(crate) struct InPlaceCall {
-    place: in_place::UnpackInPlace<InPlaceHandles>,
+    unpack: in_place::UnpackInPlace<InPlaceHandles>,
     call: Caller,
     command: Command,
     /// Whether it is recorded into a command buffer, and so never blocks.
@@ -67,7 +67,7 @@ impl InPlaceCall {
         let is_address = |it: &Field| matches!(it.ty, Ty::DeviceAddress);
         let is_family = |it: &Field| it.name.contains("ueueFamilyInd");
         Some(InPlaceCall {
-            place: in_place::unpacker_for(command)?,
+            unpack: in_place::unpacker_for(command)?,
             call: caller(command),
             command,
             is_recorded,
@@ -111,7 +111,7 @@ pub(crate) fn only_code(head: RecordHeader, leave: &[u64]) -> Option<i32> {
 /// The function and properties of a recorded command, from the last time this thread performed it.
 #[derive(Clone, Copy)]
 pub(crate) struct CachedCall {
-    place: in_place::UnpackInPlace<InPlaceHandles>,
+    unpack: in_place::UnpackInPlace<InPlaceHandles>,
     call: Caller,
     command: Command,
     function: *const (),
@@ -175,7 +175,7 @@ impl Performer<'_> {
     #[inline]
     pub(crate) fn call_in_place(
         &mut self,
-        place_call: &InPlaceCall,
+        in_place_call: &InPlaceCall,
         head: (u64, u64),
         words: &mut [u64],
     ) -> Result<Option<u64>, ReplayError> {
@@ -184,64 +184,65 @@ impl Performer<'_> {
             return Ok(None);
         };
         let subject = record[FIRST];
-        if !(place_call.place)(record, &self.in_place_handles) {
+        if !(in_place_call.unpack)(record, &self.in_place_handles) {
             return Ok(None);
         }
         if let Some(id) = self.in_place_handles.missing.take() {
-            return Err(self.call_error(head, place_call.command, format!("{id} does not exist at this point")));
+            return Err(self.call_error(head, in_place_call.command, format!("{id} does not exist at this point")));
         }
         let owner = self.in_place_handles.owner(subject);
-        let Some(function) = self.function(owner, place_call.command) else {
-            return self.skip_missing_command(head, place_call.command).map(|()| Some(0));
+        let Some(function) = self.function(owner, in_place_call.command) else {
+            return self.skip_missing_command(head, in_place_call.command).map(|()| Some(0));
         };
         let image = record[FIRST..].as_ptr().cast::<u8>();
-        if !place_call.is_recorded && subject >> 56 == HandleType::Queue as u64 {
+        if !in_place_call.is_recorded && subject >> 56 == HandleType::Queue as u64 {
             let queue = self.replay.queue_lock(record[FIRST]);
             let _guard = lock(&queue);
             // SAFETY: the function and parameters of this command, as below; the lock makes this thread the only one
             // that uses the queue (its host access must be externally synchronized).
-            return Ok(Some(unsafe { (place_call.call)(function, image) }));
+            return Ok(Some(unsafe { (in_place_call.call)(function, image) }));
         }
-        // SAFETY: `function` is the driver's for the command that `call` is made for. `place` checked the record and
+        // SAFETY: `function` is the driver's for the command that `call` is made for. `unpack` checked the record and
         // made it C memory, and all objects that it names exist. That the values are valid usage is a promise of the
         // captured program: the replay makes its calls in the order of the trace, which keeps its external
         // synchronization.
-        Ok(Some(unsafe { (place_call.call)(function, image) }))
+        Ok(Some(unsafe { (in_place_call.call)(function, image) }))
     }
 
     /// From now on, the command is performed by its cached function.
-    pub(crate) fn cache_call(&mut self, place_call: &InPlaceCall) {
+    pub(crate) fn cache_call(&mut self, in_place_call: &InPlaceCall) {
         let owner = self.in_place_handles.last.get().1;
-        let Some(function) = self.function(owner, place_call.command) else { return };
-        let InPlaceCall { place, call, command, operands: numbers, .. } = *place_call;
+        let Some(function) = self.function(owner, in_place_call.command) else { return };
+        let InPlaceCall { unpack, call, command, operands, .. } = *in_place_call;
         if self.cached_calls.is_empty() {
             self.cached_calls.resize(Command::ALL.len(), None);
         }
-        self.cached_calls[command as usize] =
-            Some(CachedCall { place, call, command, function, owner, operands: numbers });
+        self.cached_calls[command as usize] = Some(CachedCall { unpack, call, command, function, owner, operands });
     }
 
     /// Performs a recorded command with its cached function: [`Performer::call_in_place`] with all lookups done before.
     #[inline]
     pub(crate) fn call_cached(&self, head: (u64, u64), words: &mut [u64]) -> CachedOutcome {
         let RecordHeader { command, body_words, .. } = RecordHeader::from_words(head.0, head.1);
-        let Some(Some(other)) = self.cached_calls.get(usize::from(command)) else { return CachedOutcome::NotCached };
+        let Some(Some(cached)) = self.cached_calls.get(usize::from(command)) else { return CachedOutcome::NotCached };
         let Some(record) = words.get_mut(..body_words as usize).filter(|it| it.len() > FIRST) else {
             return CachedOutcome::NotCached;
         };
-        if !other.operands.are_unchanged(self.replay) {
+        if !cached.operands.are_unchanged(self.replay) {
             return CachedOutcome::NotCached;
         }
-        if self.in_place_handles.owner(record[FIRST]) != other.owner || !(other.place)(record, &self.in_place_handles) {
+        if self.in_place_handles.owner(record[FIRST]) != cached.owner
+            || !(cached.unpack)(record, &self.in_place_handles)
+        {
             return CachedOutcome::NotCached;
         }
         if self.in_place_handles.missing.get().is_some() {
-            return CachedOutcome::MissingObject(other.command);
+            return CachedOutcome::MissingObject(cached.command);
         }
         // SAFETY: `function` is the one that `cache_call` found for this command and owner, and owners are never
-        // used again. `place` checked the record and made it C memory, and all objects that it names exist. That the
+        // used again. `unpack` checked the record and made it C memory, and all objects that it names exist. That the
         // values are valid usage is a promise of the captured program, whose order the replay keeps.
-        unsafe { (other.call)(other.function, record[FIRST..].as_ptr().cast()) };
+        unsafe { (cached.call)(cached.function, record[FIRST..].as_ptr().cast()) };
         CachedOutcome::Done
     }
 
@@ -257,7 +258,7 @@ impl Performer<'_> {
         let code = lavascope_abi::Result(result as u32 as i32);
         let command = RecordHeader::from_words(head.0, head.1).command;
         match Command::from_number(command).filter(|_| code.0 < 0) {
-            Some(command) => Err(self.call_error(head, command, format!("the driver answers {}", result_name(code)))),
+            Some(command) => Err(self.call_error(head, command, format!("the driver returned {}", result_name(code)))),
             None => Ok(()),
         }
     }

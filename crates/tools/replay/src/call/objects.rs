@@ -27,7 +27,7 @@ struct HandleSlot {
     owner: AtomicU32,
 }
 
-/// The objects of a type: slots, where there are any. Memory that nobody touched takes none.
+/// The objects of a type: slots, where there are any. Slots that were never used take no memory.
 type Chunks = [AtomicPtr<HandleChunk>; CHUNKS_MAX];
 type HandleChunk = [HandleSlot; CHUNK_SLOTS];
 
@@ -38,7 +38,7 @@ pub(crate) struct ReplayObjects {
     used: Mutex<Vec<(usize, usize)>>,
 }
 
-/// What is there, or else made now of zeros.
+/// The existing entry, or else a new one of zeros.
 ///
 /// # Safety
 ///

@@ -1,7 +1,7 @@
-//! What a call made here, and what it is called in the trace.
+//! Pairs the objects that a call created here with their ids in the trace.
 //!
-//! The outputs here are walked as they would be packed, and those of the trace as they are unpacked: both go through
-//! the same tables in the same order, so the handles of the one are those of the other, one by one.
+//! The outputs here are walked as for packing, and those of the trace as for unpacking. Both walks use the same tables
+//! in the same order, so the handles correspond one by one.
 
 use std::cell::RefCell;
 
@@ -39,7 +39,7 @@ impl HandleResolver for OutputIds {
 pub(crate) fn output_ids(leave: Record<'_>, arena: &mut Arena) -> Vec<ObjectId> {
     let named = OutputIds::default();
     let unpacker = Unpacker { handles: &named, purpose: UnpackPurpose::RoundTrip };
-    // What cannot be laid out names nothing.
+    // Outputs that cannot be unpacked name no object.
     let _ = unpacker.unpack(leave, arena);
     named.0.into_inner()
 }

@@ -189,7 +189,7 @@ impl<'a> Performer<'a> {
     /// of a record, but not what a command requires.
     pub(crate) fn required<T>(&self, done: &RecordedCall<'_>, pointer: Ptr<T>) -> Result<*mut T, ReplayError> {
         match pointer.is_null() {
-            true => Err(self.error(done, "it has a null pointer where it needs a structure")),
+            true => Err(self.error(done, "it has a null pointer instead of a structure")),
             false => Ok(pointer.as_mut_ptr()),
         }
     }
@@ -256,12 +256,12 @@ impl<'a> Performer<'a> {
         let desc = done.command().desc();
         if matches!(desc.outputs.map(|it| it.result), Some(ResultKind::Codes { .. })) && (result as u32 as i32) < 0 {
             let code = lavascope_abi::Result(result as u32 as i32);
-            return Err(self.error(done, format!("the driver answers {}", result_name(code))));
+            return Err(self.error(done, format!("the driver returned {}", result_name(code))));
         }
         if let Some(leave) = done.leave.filter(|_| returns_handles(desc)) {
             // SAFETY: `laid` holds the parameters of the call of this command that has just returned `result`.
             let made = unsafe { match_output_handles(leave, laid.image, result, &mut self.arena) };
-            let made = made.ok_or_else(|| self.error(done, "it gives other objects than in the trace"))?;
+            let made = made.ok_or_else(|| self.error(done, "it returns other objects than in the trace"))?;
             for (id, handle) in made {
                 self.add_object(done, id, ReplayObject { handle, owner: laid.owner })?;
             }
@@ -278,7 +278,7 @@ impl<'a> Performer<'a> {
     ) -> Result<(), ReplayError> {
         match self.replay.objects.insert(id, object) {
             true => Ok(()),
-            false => Err(self.error(done, format!("{id} is no object that a program could have"))),
+            false => Err(self.error(done, format!("{id} is not a valid object"))),
         }
     }
 
@@ -391,6 +391,6 @@ mod tests {
         let done = RecordedCall { enter: lavascope_record::check(words).expect("it is well formed"), leave: None };
         let result = Performer::new(&replay, 0).perform(&done);
         let message = result.expect_err("nothing can be created of it").to_string();
-        assert!(message.contains("a null pointer where it needs a structure"), "{message}");
+        assert!(message.contains("a null pointer instead of a structure"), "{message}");
     }
 }

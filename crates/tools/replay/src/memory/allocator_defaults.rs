@@ -1,4 +1,4 @@
-//! What must be settled before the allocator begins to work, which is before `main`.
+//! Settings of the allocator, which must be made before it begins to work, that is before `main`.
 //!
 //! Our allocator asks for pages of two megabytes, and the system clears one when the first few bytes of it are used. A
 //! process that only starts another one and waits for it would spend more time on that than on all the rest: tenths of a

@@ -1,7 +1,7 @@
 //! Binding on another device than the trace was made on: resources need other sizes, alignments and types of memory.
 //!
-//! What fits where it was is bound there. What does not fit gets memory of its own, and what the host writes into the
-//! memory of the trace is written there too.
+//! A resource that fits at its place in the trace is bound there. One that does not fit gets memory of its own, and
+//! host writes to the memory of the trace are written there, too.
 
 use crate::memory::device_memory::Allocation;
 use std::sync::Arc;
@@ -19,7 +19,7 @@ use crate::port::device::ReplayDevice;
 use crate::port::instance::out;
 use crate::present::virtual_swapchain::check;
 
-/// What is bound.
+/// The resource that is bound.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Resource {
     Buffer(vk::Buffer),
@@ -163,7 +163,8 @@ fn allocate_relocated(
     let is_host = owner.is_visible && !matches!(shape, RelocatedLayout::Opaque);
     let wanted = if is_host { [host | local, host] } else { [local, 0] };
     let bits = needs.memory_type_bits;
-    let ty = wanted.iter().find_map(|it| device.find_memory_type(bits, *it)).ok_or("no memory here is fit for it")?;
+    let ty =
+        wanted.iter().find_map(|it| device.find_memory_type(bits, *it)).ok_or("this device has no suitable memory")?;
     let flags = vk::MemoryAllocateFlagsInfo {
         flags: vk::MemoryAllocateFlags(vk::MemoryAllocateFlags::DEVICE_ADDRESS.0),
         ..vk::MemoryAllocateFlagsInfo::zeroed()

@@ -1,4 +1,4 @@
-//! What lies where in the memories of the trace.
+//! Which resources are bound where in the memories of the trace.
 //!
 //! A capture of mapped memory also has what the device was writing when it looked: half a picture. Into the texels of
 //! an image whose layout is the driver's own the host cannot have written, so nothing is put there.
@@ -72,7 +72,7 @@ impl MemoryBindings {
         parts.peek()?;
         let mut marks = vec![false; (bytes.end - bytes.start) as usize];
         parts.for_each(|it| marks[it].fill(true));
-        // What also belongs to something else may be the host's.
+        // A range that also belongs to another resource may be accessed by the host.
         all.iter().filter(|it| !it.is_opaque).filter_map(part).for_each(|it| marks[it].fill(false));
         Some(marks)
     }
@@ -88,12 +88,12 @@ pub(crate) fn create_image(performer: &mut Performer<'_>, done: &RecordedCall<'_
     // it and its chain lie in the arena, and nobody else refers to them.
     unsafe {
         let info = performer.required(done, (*laid.image.cast::<vk::CreateImageParams>()).p_create_info)?;
-        // Images of a swapchain are plain images here, and so is what is bound to one.
+        // Images of a swapchain are plain images here, and so are images that are bound to a swapchain.
         chain::retain(info, |it| Some(it) != vk::ImageSwapchainCreateInfoKHR::layout().s_type());
         let (there, here) = ((*info).format, performer.replay.formats.remap((*info).format));
         if there != here {
             let (there, here) = (formats::name(there), formats::name(here));
-            performer.replay.remark(format!("this device has no {there}: {here} takes its place"));
+            performer.replay.remark(format!("this device has no {there}: {here} is used instead"));
         }
         (*info).format = performer.replay.formats.remap((*info).format);
     }
@@ -128,7 +128,7 @@ pub(crate) fn destroy(performer: &mut Performer<'_>, done: &RecordedCall<'_>) ->
 }
 
 impl Performer<'_> {
-    /// Remembers what was bound.
+    /// Stores a binding.
     pub(crate) fn record_bindings(&self, device: &ReplayDevice, done: &RecordedCall<'_>) {
         let buffer = |buffer: u64, memory: u64, offset: u64| {
             let (Some(id), Some(memory)) = (ObjectId::from_raw(buffer), ObjectId::from_raw(memory)) else { return };

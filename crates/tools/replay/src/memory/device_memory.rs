@@ -50,10 +50,10 @@ pub(crate) struct ReplayMemory {
     pub(crate) is_visible: bool,
     is_coherent: bool,
     relocated: Mutex<Vec<RelocatedResource>>,
-    /// Its address while it is mapped: as long as the program had it mapped, so that a layer underneath sees what the
-    /// program saw, and no more. Whoever uses the address holds the lock.
+    /// The address while the memory is mapped: as long as the program had it mapped, so that a layer below sees what it
+    /// saw in the program. The lock must be held while the address is used.
     mapped: RwLock<Option<usize>>,
-    /// What the trace has of it so far, where somebody wants to know what the device wrote.
+    /// The bytes that the trace has written so far, if the replay compares what the device writes.
     recorded: Option<Mutex<RecordedContents>>,
     /// Whether the trace has what the device wrote.
     has_device_writes: bool,
@@ -61,14 +61,14 @@ pub(crate) struct ReplayMemory {
     mapped_range: Mutex<Option<std::ops::Range<u64>>>,
 }
 
-/// What a trace has of a memory.
+/// The bytes of a memory according to the trace.
 struct RecordedContents {
     bytes: Vec<u8>,
     /// Which bytes the trace spoke of.
     is_recorded: Vec<bool>,
 }
 
-/// What the device wrote where the trace has it too, in bytes.
+/// Bytes that the device wrote, compared with those of the trace.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct WriteComparison {
     pub equal: u64,
@@ -90,7 +90,7 @@ impl MemoryTable {
         lock(&self.0).get(&id).cloned()
     }
 
-    /// What a program did not free goes with its device.
+    /// Memory that the program did not free is freed with its device.
     pub(crate) fn free_device(&self, owner: u32) {
         lock(&self.0).retain(|_, replay_memory| {
             let stays = replay_memory.device.owner != owner;
@@ -150,7 +150,7 @@ impl ReplayMemory {
     }
 
     /// Whether the trace has bytes that are not here yet, and that the device may be about to write: a capture of
-    /// results also sees what the device does while the program goes on.
+    /// results also records what the device writes while the program runs.
     pub(crate) fn may_be_device_write(&self, offset: u64, bytes: &[u8]) -> bool {
         let Some(known) = self.recorded.as_ref().filter(|_| self.has_device_writes) else { return false };
         if offset.checked_add(bytes.len() as u64).is_none_or(|it| it > self.size) {
@@ -218,9 +218,9 @@ impl ReplayMemory {
 
     /// Puts what the host wrote where it belongs.
     ///
-    /// A capture does not always know who wrote something. Here one does: a byte that is another than the trace had so
-    /// far was written by the device. Where the trace has all that the device wrote, such a byte stays as it is: the
-    /// capture may have looked while the device was writing.
+    /// A capture does not always know who wrote a byte. The replay does: a byte that differs from the last value in the
+    /// trace was written by the device. If the trace has everything that the device wrote, such a byte stays: the
+    /// capture may have read it while the device was writing.
     pub(crate) fn write(
         &self,
         offset: u64,
@@ -247,7 +247,8 @@ impl ReplayMemory {
                 }
                 known.is_recorded[range].fill(true);
                 drop(known);
-                // What is kept must not be written, not even as it is: the device may be about to change it.
+                // Unchanged bytes must not be written, not even with the same value: the device may be about to change
+                // them.
                 self.put_unmasked(offset, bytes, &kept)?;
             }
         }
@@ -257,7 +258,7 @@ impl ReplayMemory {
         Ok(results)
     }
 
-    /// The host is done with a part of the memory: what is there should be what the trace has.
+    /// Compares a range that the host has finished with: its bytes should be those of the trace.
     pub(crate) fn compare(
         &self,
         range: std::ops::Range<u64>,
@@ -274,10 +275,10 @@ impl ReplayMemory {
         let known = lock(known);
         let range = first as usize..end as usize;
         let all = live.iter().zip(&known.bytes[range.clone()]).zip(&known.is_recorded[range]).enumerate();
-        for (at, ((live, known_byte), is_told)) in all {
+        for (at, ((live, known_byte), is_recorded)) in all {
             let place = first + at as u64;
             if live != known_byte
-                && *is_told
+                && *is_recorded
                 && !is_opaque(at)
                 && !is_remapped_byte(&known.bytes, place as usize, addresses)
             {
@@ -288,7 +289,7 @@ impl ReplayMemory {
         Ok(results)
     }
 
-    /// What is there now, wherever it lies.
+    /// The current bytes, wherever they are.
     fn current_bytes(&self, offset: u64, size: usize) -> Result<Vec<u8>, String> {
         let mut bytes = self.with_base(|base| {
             let from = std::ptr::with_exposed_provenance::<u8>(self.address(base, offset, size));
@@ -357,7 +358,7 @@ impl ReplayMemory {
         }
     }
 
-    /// Lets the device see what was written.
+    /// Makes host writes visible to the device.
     pub(crate) fn flush(&self) {
         let mapped = self.mapped.read().unwrap_or_else(PoisonError::into_inner);
         if !self.is_coherent && mapped.is_some() {
@@ -410,7 +411,7 @@ impl ReplayMemory {
         Ok(())
     }
 
-    /// Nobody looks at it any more.
+    /// The memory is not compared any more.
     fn unmap(&self) {
         let mut mapped = self.mapped.write().unwrap_or_else(PoisonError::into_inner);
         if mapped.take().is_some() {
@@ -474,7 +475,7 @@ pub(crate) fn allocate(performer: &mut Performer<'_>, done: &RecordedCall<'_>) -
     Ok(())
 }
 
-/// What a capture has of memory begins with zeros.
+/// In a capture, the contents of memory begin with zeros.
 pub(crate) fn clear(memory: &ReplayMemory) -> Result<(), String> {
     memory.with_base(|base| {
         // SAFETY: `with_base` keeps the memory mapped whole, and it has so many bytes; nobody else has the new memory.
@@ -562,7 +563,7 @@ pub(crate) fn unmap(performer: &mut Performer<'_>, done: &RecordedCall<'_>) -> R
 }
 
 impl Performer<'_> {
-    /// The program does not look at a memory any more: what it saw is compared.
+    /// The program has unmapped the memory: its last contents are compared.
     fn compare_mapped_range(&self, done: &RecordedCall<'_>, memory: &ReplayMemory) -> Result<(), ReplayError> {
         if let Some(range) = lock(&memory.mapped_range).take().filter(|_| self.replay.options.verify) {
             let results = memory

@@ -1,9 +1,9 @@
 //! Host memory for what a driver keeps of recorded commands.
 //!
-//! A driver that only keeps commands until they are executed, as drivers of processors do, asks for memory with each of
-//! them. What the system has for that is made for everything; with an allocator made for small things recording takes
-//! half the time. So command pools are made with one of ours, whatever the program had. The allocator keeps what is freed
-//! for some time: pages that go back to the system at once cost 70 ns for each call.
+//! A driver that only stores commands until they are executed, as drivers for processors do, allocates memory with each
+//! of them. An allocator made for small pieces halves the time of recording in comparison to that of the system. So
+//! command pools are created with an allocator of the replay, whatever the program used. The allocator keeps freed
+//! pages for some time: returning them to the system at once costs 70 ns for each call.
 
 use std::ffi::c_void;
 use std::ptr;
@@ -19,7 +19,7 @@ use crate::error::ReplayError;
 #[cfg(lavascope_sanitize)]
 use watched::{mi_free, mi_malloc, mi_malloc_aligned, mi_realloc_aligned};
 
-/// What every piece of memory is aligned to, however small it is.
+/// The smallest alignment of any piece of memory.
 const ALIGNED: usize = 8;
 
 static CALLBACKS: LazyLock<vk::AllocationCallbacks> = LazyLock::new(|| vk::AllocationCallbacks {
@@ -31,7 +31,7 @@ static CALLBACKS: LazyLock<vk::AllocationCallbacks> = LazyLock::new(|| vk::Alloc
     pfn_internal_free: FnPtr(0),
 });
 
-/// What command pools are made and destroyed with.
+/// The callbacks with which command pools are created and destroyed.
 pub(crate) fn callbacks() -> Ptr<vk::Opaque> {
     Ptr::new(Ptr::to(&*CALLBACKS).0)
 }

@@ -1,7 +1,7 @@
 //! Linear images on another device: their rows are as far apart as that device wants.
 //!
-//! A program that writes texels asks where they are. What it was told is in the trace, and what it would be told here
-//! is asked; what the host writes is moved row by row.
+//! A program that writes texels queries the layout of the image. Its answer is in the trace. The replay queries the
+//! layout of this device, and moves host writes row by row.
 
 use std::ops::Range;
 use std::sync::{Arc, Mutex};

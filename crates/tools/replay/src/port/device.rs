@@ -32,16 +32,16 @@ pub(crate) struct ReplayDevice {
     pub(crate) has_addresses: bool,
     /// Whether a program may say which addresses they have: only where they were made.
     pub(crate) has_capture_replay: bool,
-    /// What each type of memory of the trace is here.
+    /// The memory type here for each memory type of the trace.
     memory_types: Vec<u32>,
-    /// A queue of ours, among those of the trace, and its family.
+    /// A queue that the replay uses for itself, among those of the trace, and its family.
     pub(crate) queue: vk::Queue,
     pub(crate) family: u32,
     /// How many queues of each family there are.
     queues: Vec<(u32, u32)>,
     /// Whether several queues of the trace are one here.
     pub(crate) shares_queues: bool,
-    /// What it says of descriptors, when somebody asks.
+    /// The descriptor sizes, queried when they are needed first.
     pub(crate) descriptors: OnceLock<Option<vk::PhysicalDeviceDescriptorBufferPropertiesEXT>>,
     pub(crate) mapping: DeviceMapping,
 }
@@ -56,7 +56,7 @@ pub(crate) struct DeviceMapping {
     /// Queue families: their number in the trace, and here.
     pub(crate) families: Vec<(u32, u32)>,
     pub(crate) physical: vk::PhysicalDevice,
-    /// Those of its instance.
+    /// The functions of its instance.
     pub(crate) functions: Arc<Functions>,
 }
 
@@ -76,7 +76,7 @@ impl ReplayDevice {
                 *index %= count;
                 Ok(())
             }
-            _ => Err(format!("the device was made without queues of family {family}")),
+            _ => Err(format!("the device was created without queues of family {family}")),
         }
     }
 
@@ -88,7 +88,7 @@ impl ReplayDevice {
     }
 }
 
-/// What each recorded type of memory is here: the same, or the first that can do as much.
+/// The memory type here for each recorded memory type: the same, or the first with all of its properties.
 fn memory_types(recorded: &[(u32, u32)], here: &[(u32, u32)]) -> Vec<u32> {
     let host = vk::MemoryPropertyFlags::HOST_VISIBLE.0 | vk::MemoryPropertyFlags::HOST_COHERENT.0;
     let one = |(at, (wanted, _)): (usize, &(u32, u32))| {
@@ -173,7 +173,7 @@ pub(crate) fn create(performer: &mut Performer<'_>, done: &RecordedCall<'_>) -> 
     performer.finish_call(done, UnpackedCall { owner, ..laid }, result)
 }
 
-/// What is asked of a device here.
+/// What the replay requests of a device.
 struct AdaptedDeviceInfo {
     /// Families, and how many queues of each.
     queues: Vec<(u32, u32)>,
@@ -190,8 +190,8 @@ struct AdaptedDeviceInfo {
 ///
 /// # Safety
 ///
-/// `info` must lead to a valid structure with a valid chain, all of it writable and referred to by nobody else. The
-/// names that the request gets live in what is returned, so that must outlive the use of the request.
+/// `info` must lead to a valid structure with a valid chain, all of it writable and not referred to by anybody else.
+/// The names that the request gets live in the returned value, so that must outlive the use of the request.
 unsafe fn adapt_create_info(
     performer: &Performer<'_>,
     done: &RecordedCall<'_>,
@@ -236,7 +236,7 @@ unsafe fn adapt_create_info(
     }
 }
 
-/// The name of a device here, and whether it is another one than that of the trace, as far as the trace tells.
+/// The name of the device here, and whether it differs from that of the trace, if the trace has it.
 fn compare_device(functions: &Functions, physical: vk::PhysicalDevice, origin: &RecordedDevice) -> (String, bool) {
     let mut own = vk::PhysicalDeviceProperties::zeroed();
     driver!(functions, GetPhysicalDeviceProperties, FnGetPhysicalDeviceProperties(physical, out(&mut own)));

@@ -50,7 +50,7 @@ impl DeviceAddressMap {
         }
         let mut ranges = self.ranges.write().unwrap_or_else(PoisonError::into_inner);
         let end = recorded.saturating_add(size.max(1));
-        // What lay there before is gone.
+        // An older entry for the same addresses is removed.
         let overlaps = |it: (&u64, &(u64, u64))| (*it.0 < end && recorded < it.1.0).then_some(*it.0);
         let gone: Vec<u64> = ranges.range(..end).filter_map(overlaps).collect();
         for gone_item in gone {
@@ -69,7 +69,7 @@ impl DeviceAddressMap {
         (recorded < *end).then(|| here + (recorded - first))
     }
 
-    /// Puts addresses of here into bytes that begin at a place whose alignment `first` tells.
+    /// Replaces addresses by those of this device, in bytes whose first alignment is `first`.
     pub(crate) fn patch(&self, first: u64, bytes: &mut [u8]) {
         if self.blobs.needs_remap() {
             let (there, size) = (bytes.to_vec(), bytes.len());

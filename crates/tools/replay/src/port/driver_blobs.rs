@@ -1,7 +1,7 @@
 //! Bytes of the driver's own that a program puts into memory: handles of shader groups, and descriptors.
 //!
-//! What the driver gave the program is in the trace, and it gives its own here. Wherever the bytes of the trace are in
-//! what the host writes, those of here take their place.
+//! The trace has the bytes that its driver returned, and the driver here returns others. If host writes contain the
+//! bytes of the trace, the bytes of this driver replace them.
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{PoisonError, RwLock};
@@ -17,7 +17,7 @@ use crate::error::ReplayError;
 use crate::port::device::{DeviceMapping, ReplayDevice};
 use crate::port::instance::out;
 
-/// What places of such bytes are aligned to, and what the shortest ones are looked up by.
+/// The alignment of such bytes, and the size of the key for look-ups.
 const STEP: usize = 4;
 const KEY: usize = 8;
 
@@ -39,7 +39,7 @@ impl DriverBlobs {
         self.needs_remap.load(Ordering::Relaxed)
     }
 
-    /// What the driver gave in the trace, and gives here; the newest counts.
+    /// The bytes that the driver returned in the trace, and the bytes that it returns here; the newest entry counts.
     pub(crate) fn insert(&self, there: &[u8], here: &[u8]) {
         let Some(key) = there.first_chunk::<KEY>().filter(|_| there.len() == here.len()) else { return };
         let mut all = self.all.write().unwrap_or_else(PoisonError::into_inner);
@@ -55,8 +55,8 @@ impl DriverBlobs {
         self.needs_remap.store(true, Ordering::Relaxed);
     }
 
-    /// Calls `act` with the place and the bytes of here of all that is in `bytes`, whose first place is aligned, and
-    /// touches a part of them.
+    /// Calls `act` for each entry in `bytes` that overlaps `part`, with its offset and the bytes of this driver.
+    /// `bytes` must begin aligned.
     pub(crate) fn for_each_in(&self, bytes: &[u8], part: std::ops::Range<usize>, mut act: impl FnMut(usize, &[u8])) {
         let longest = self.longest.load(Ordering::Relaxed);
         let first = part.start.saturating_sub(longest).next_multiple_of(STEP);
@@ -113,8 +113,8 @@ pub(crate) fn shader_group_handles(performer: &mut Performer<'_>, done: &Recorde
 
 /// Why a descriptor cannot be put where the trace has it.
 ///
-/// The program was told sizes and places, and computed with them where each descriptor goes, how large its buffers are
-/// and what it binds. The trace has what came out of that, and not how, so nothing can be moved.
+/// The program queried sizes and offsets, and computed from them the place of each descriptor, the sizes of its buffers
+/// and its bindings. The trace has the results, but not the computation, so nothing can be moved.
 pub(crate) const DESCRIPTOR_SIZE_DIFFERS: &str = "descriptors of this type have another size on this device";
 
 /// Whether a descriptor that the trace asks for has another size here.
@@ -147,7 +147,8 @@ pub(crate) fn descriptor(performer: &mut Performer<'_>, done: &RecordedCall<'_>)
     Ok(())
 }
 
-/// Where descriptors lie in a descriptor buffer: on another device that may be elsewhere, and nobody can move them.
+/// Offsets of descriptors in a descriptor buffer: they may differ on another device, and the replay cannot move
+/// descriptors.
 pub(crate) fn descriptor_layout(performer: &mut Performer<'_>, done: &RecordedCall<'_>) -> Result<(), ReplayError> {
     let there = match done.leave.and_then(Outcome::of) {
         Some(Outcome::GetDescriptorSetLayoutSizeEXT(outputs)) => outputs.p_layout_size_in_bytes().copied(),
@@ -175,7 +176,8 @@ pub(crate) fn descriptor_layout(performer: &mut Performer<'_>, done: &RecordedCa
     match here == there {
         true => Ok(()),
         false => {
-            Err(performer.error(done, format!("descriptors lie at other places on this device: {here} for {there}")))
+            Err(performer
+                .error(done, format!("descriptors have other offsets on this device: {here} instead of {there}")))
         }
     }
 }
@@ -191,13 +193,13 @@ unsafe fn bytes_at<'a>(address: u64, size: usize) -> &'a [u8] {
     }
 }
 
-/// Whether descriptors of a type are so large here. Those that are looked at with care may be larger.
+/// Whether descriptors of a type have the same size here. Descriptors of robust buffer access may be larger.
 fn has_size(device: &ReplayDevice, ty: vk::DescriptorType, size: u64) -> bool {
     let own = device.descriptors.get_or_init(|| descriptors(&device.mapping));
     let Some(own) = own else { return !device.is_other_device };
     let sizes = match ty {
         vk::DescriptorType::SAMPLER => [own.sampler_descriptor_size; 2],
-        // Those for images of a lower density have another size.
+        // Descriptors for fragment density maps have another size.
         vk::DescriptorType::COMBINED_IMAGE_SAMPLER if !device.is_other_device => return true,
         vk::DescriptorType::COMBINED_IMAGE_SAMPLER => [own.combined_image_sampler_descriptor_size; 2],
         vk::DescriptorType::SAMPLED_IMAGE => [own.sampled_image_descriptor_size; 2],
@@ -221,7 +223,7 @@ fn has_size(device: &ReplayDevice, ty: vk::DescriptorType, size: u64) -> bool {
     sizes.contains(&size)
 }
 
-/// What a device says of its descriptors.
+/// The descriptor properties of a device.
 fn descriptors(about: &DeviceMapping) -> Option<vk::PhysicalDeviceDescriptorBufferPropertiesEXT> {
     let mut own = vk::PhysicalDeviceDescriptorBufferPropertiesEXT::zeroed();
     let mut all =
@@ -234,7 +236,7 @@ fn descriptors(about: &DeviceMapping) -> Option<vk::PhysicalDeviceDescriptorBuff
     Some(own)
 }
 
-/// What is left out where addresses cannot be those of the trace: they are others here, and put in their places.
+/// Clears the flags that request fixed addresses, if these cannot be those of the trace: the replay replaces addresses instead.
 ///
 /// # Safety
 ///
@@ -252,7 +254,7 @@ pub(crate) unsafe fn remove_capture_address(info: *mut vk::BufferCreateInfo) {
 mod tests {
     use super::*;
 
-    /// What a memory holds after all is in its place.
+    /// The bytes of a memory after handles in it are replaced.
     fn patched(blobs: &DriverBlobs, bytes: &[u8], part: std::ops::Range<usize>) -> Vec<u8> {
         let mut all = bytes.to_vec();
         blobs.for_each_in(bytes, part, |at, here| all[at..at + here.len()].copy_from_slice(here));
@@ -272,7 +274,7 @@ mod tests {
         table[132..164].copy_from_slice(&handle(50));
         let whole = patched(&blobs, &table, 0..192);
         assert_eq!((&whole[64..96], &whole[132..164]), (&handle(101)[..], &handle(150)[..]));
-        // Only what was written just now, also where it was only the end of one.
+        // Only handles that overlap the last write, even if only their end does.
         let part = patched(&blobs, &table, 90..100);
         assert_eq!((&part[64..96], &part[132..164]), (&handle(101)[..], &handle(50)[..]));
         assert!(blobs.covers_byte(&table, 64) && blobs.covers_byte(&table, 95));

@@ -7,7 +7,7 @@ use lavascope_abi::{Ptr, Structure, structure_by_type};
 use crate::call::functions::{Functions, driver};
 use crate::port::instance::out;
 
-/// What every structure of a chain begins with.
+/// The first members of every structure of a chain.
 #[repr(C)]
 struct ChainLink {
     s_type: i32,

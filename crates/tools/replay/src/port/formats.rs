@@ -1,7 +1,7 @@
 //! Formats of depth that a device need not have: another one takes their place.
 //!
-//! No device must have a certain format with depth and stencil together, and each maker has chosen its own. What is
-//! drawn with another one looks the same; what is copied between it and buffers has other numbers.
+//! No device must support a certain combined depth and stencil format, and each vendor has chosen its own. A draw with
+//! another format looks the same; copies between the image and buffers have other bytes.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{PoisonError, RwLock};
@@ -79,7 +79,7 @@ pub(crate) fn name(format: vk::Format) -> String {
     known.map_or_else(|| format!("format {}", format.0), |it| it.1.to_owned())
 }
 
-/// What is made with a format: a view, a render pass, pipelines that render without one.
+/// Objects that are created with a format: views, render passes, pipelines for dynamic rendering.
 pub(crate) fn create(performer: &mut Performer<'_>, done: &RecordedCall<'_>) -> Result<(), ReplayError> {
     let formats = &performer.replay.formats;
     if done.has_failed() || !formats.needs_remap() {

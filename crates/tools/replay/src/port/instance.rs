@@ -20,7 +20,7 @@ use crate::port::recorded_device::{RecordedDevice, memory_of};
 use crate::present::real_swapchain;
 use crate::replay::{GLOBAL, lock};
 
-/// What the program that was captured learned of its physical devices.
+/// What the captured program queried about its physical devices.
 pub(crate) type RecordedDevices = FxHashMap<ObjectId, RecordedDevice>;
 
 /// Structures of the chain that lead to callbacks or settings of another machine.
@@ -219,7 +219,7 @@ pub(crate) fn physical_device_groups(
     physical_devices(performer, done)
 }
 
-/// Remembers what the program was told.
+/// Stores what the program queried.
 pub(crate) fn record_properties(performer: &mut Performer<'_>, done: &RecordedCall<'_>) -> Result<(), ReplayError> {
     let Some(outcome) = done.leave.and_then(Outcome::of) else { return Ok(()) };
     let mut recorded = lock(&performer.replay.recorded_devices);

@@ -1,4 +1,4 @@
-//! What differs between the recorded device and this one.
+//! The differences between the recorded device and this one.
 
 pub(crate) mod device;
 pub(crate) mod device_addresses;

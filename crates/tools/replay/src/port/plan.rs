@@ -1,4 +1,4 @@
-//! What a replay would do here, found out without performing it.
+//! What a replay would do here, without performing it.
 //!
 //! The trace is gone through in its order. Instances, devices, buffers and images are made as a replay makes them, so
 //! that the driver itself says what it has, how large things are and where they fit; everything else exists in name
@@ -26,21 +26,21 @@ use crate::port::{device, device_addresses, driver_blobs, instance, pipeline, sh
 use crate::present::virtual_swapchain;
 use crate::replay::lock;
 
-/// What a replay would do.
+/// The plan of a replay.
 #[derive(Clone, Debug, Default)]
 pub struct ReplayPlan {
     pub calls: u64,
     pub frames: u64,
     pub submits: u64,
     pub devices: Vec<PlannedDevice>,
-    /// What cannot be done here, each kind with its first call.
+    /// What is not supported here, each kind with its first call.
     pub unsupported: Vec<UnsupportedCall>,
-    /// What else the user should know.
+    /// Remarks for the user.
     pub remarks: Vec<String>,
 }
 
 impl ReplayPlan {
-    /// What cannot be done here, a line each.
+    /// What is not supported here, one line for each.
     pub fn describe_unsupported(&self) -> String {
         let line = |unsupported_call: &UnsupportedCall| {
             let more =
@@ -57,10 +57,10 @@ impl ReplayPlan {
 /// A device of the trace, and the one that takes its place.
 #[derive(Clone, Debug, Default)]
 pub struct PlannedDevice {
-    /// How it is called in the trace and here; the first is empty where the trace does not tell.
+    /// The names in the trace and here; the first is empty if the trace does not have it.
     pub recorded_name: String,
     pub replay_name: String,
-    /// Whether it is the same device with the same driver, as far as the trace tells.
+    /// Whether it is the same device with the same driver, as far as the trace knows.
     pub is_same: bool,
     pub missing_extensions: Vec<String>,
     pub missing_features: Vec<String>,
@@ -87,7 +87,7 @@ pub struct UnsupportedCall {
     pub times: u64,
 }
 
-/// What is known while a plan is made.
+/// State while a plan is made.
 #[derive(Default)]
 pub(crate) struct PlanBuilder {
     pub(crate) plan: ReplayPlan,
@@ -162,7 +162,7 @@ impl Performer<'_> {
         });
     }
 
-    /// What was made really, if it was; else it exists in name only.
+    /// The real object, if it was created; otherwise it exists in name only.
     fn create_or_pretend(
         &mut self,
         done: &RecordedCall<'_>,

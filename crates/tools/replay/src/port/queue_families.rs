@@ -19,7 +19,7 @@ impl QueueFamilyMap {
         self.needs_remap.load(Ordering::Relaxed)
     }
 
-    /// The family here; what is no family stays what it is.
+    /// The family here; a special value such as `VK_QUEUE_FAMILY_IGNORED` stays as it is.
     pub(crate) fn remap(&self, recorded: u32) -> u32 {
         if !self.needs_remap() {
             return recorded;
@@ -37,7 +37,7 @@ impl QueueFamilyMap {
     }
 }
 
-/// What a queue that draws or computes can do without saying so.
+/// Capabilities that a queue with graphics or compute has without the flag for them.
 fn abilities(flags: u32) -> u32 {
     let busy = vk::QueueFlags::GRAPHICS.0 | vk::QueueFlags::COMPUTE.0;
     if flags & busy != 0 { flags | vk::QueueFlags::TRANSFER.0 } else { flags }

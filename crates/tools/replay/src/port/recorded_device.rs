@@ -1,10 +1,10 @@
-//! The device that a trace was made on, as the trace tells it.
+//! The device on which a trace was captured, from the metadata of the trace.
 
 use lavascope_abi as vk;
 use lavascope_abi::ObjectId;
 use serde_json::Value;
 
-/// What matters of a device for replaying on another one.
+/// The properties of a device that matter for a replay on another one.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct RecordedDevice {
     pub(crate) name: String,
@@ -16,7 +16,7 @@ pub(crate) struct RecordedDevice {
 }
 
 impl RecordedDevice {
-    /// What a capture wrote down of a device, if it did.
+    /// The metadata about a device, if the capture stored them.
     pub(crate) fn from_metadata(facts: &[Value], device: ObjectId) -> Option<RecordedDevice> {
         let object = device.to_string();
         let facts = facts.iter().map(|it| &it["device"]).find(|it| it["object"] == object.as_str())?;

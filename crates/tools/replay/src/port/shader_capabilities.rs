@@ -82,7 +82,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_what_is_declared_and_missing_is_told() {
+    fn only_what_is_declared_and_missing_is_reported() {
         let capability = 2 << 16 | OP_CAPABILITY;
         let code = [0x0723_0203, 0x1_0000, 0, 10, 0, capability, 1, capability, 10, capability, 22, 0x3_000e, 0, 1];
         let missing_for = |missing: &[&'static str]| missing_capabilities(&code, missing).collect::<Vec<_>>();

@@ -1,4 +1,4 @@
-//! A real swapchain beside the virtual one: what is presented is copied into it, and shown.
+//! A real swapchain beside the virtual one: presented images are copied into it, and shown.
 //!
 //! The images of the trace stay plain images, so it does not matter in which order the real ones are acquired, how
 //! many there are, or which format they have.
@@ -17,12 +17,12 @@ use crate::present::virtual_swapchain::check;
 use crate::present::window;
 use crate::present::window::ReplayWindow;
 
-/// What frames are shown on.
+/// Where frames are shown.
 pub(crate) struct RealSurface {
     handle: vk::SurfaceKHR,
     instance: vk::Instance,
     functions: Arc<Functions>,
-    /// None for a surface that nobody sees.
+    /// None for a headless surface.
     window: Option<ReplayWindow>,
 }
 
@@ -36,7 +36,7 @@ pub(crate) fn instance_extensions(show: FrameOutput) -> &'static [&'static std::
 }
 
 impl RealSurface {
-    /// None where nobody wants to see anything, or where a surface that nobody sees is not to be had.
+    /// None if frames are not shown, or if the driver has no headless surfaces.
     pub(crate) fn new(
         options: &ReplayOptions,
         device: &ReplayDevice,
@@ -75,7 +75,7 @@ impl Drop for RealSurface {
     }
 }
 
-/// A real swapchain, and what is needed to copy into it.
+/// A real swapchain, and the objects for copying into it.
 pub(crate) struct RealSwapchain {
     device: Arc<ReplayDevice>,
     surface: Arc<RealSurface>,
@@ -126,7 +126,7 @@ impl RealSwapchain {
             FnGetPhysicalDeviceSurfaceSupportKHR(about.physical, self.device.family, surface, out(&mut is_able))
         );
         if is_able.0 == 0 {
-            return Err("this device cannot show anything in a window".to_owned());
+            return Err("this device cannot present to a window".to_owned());
         }
         let mut can = vk::SurfaceCapabilitiesKHR::zeroed();
         let asked = driver!(
@@ -139,7 +139,7 @@ impl RealSwapchain {
         let format = formats.iter().find(|it| it.format == self.format).or(formats.first());
         let format = *format.ok_or("the window has no formats")?;
         self.format = format.format;
-        // A window has a size of its own, which may still be the one before.
+        // A window has a size of its own, which may still be the previous one.
         let (least, most) = (can.min_image_extent, can.max_image_extent);
         self.extent.width = self.extent.width.min(most.width).max(least.width);
         self.extent.height = self.extent.height.min(most.height).max(least.height);
@@ -218,7 +218,7 @@ impl RealSwapchain {
         check("a semaphore", made)
     }
 
-    /// Shows an image that was presented. Nobody else may use the queue of the device meanwhile.
+    /// Shows an image that was presented. The queue of the device must not be used meanwhile.
     pub(crate) fn show(&self, image: vk::Image, extent: vk::Extent2D, format: vk::Format) -> Result<(), String> {
         if let Some(window) = &self.surface.window {
             window.dispatch_events();
@@ -253,7 +253,7 @@ impl RealSwapchain {
         check("a frame in the window", result.map(tolerate_suboptimal))
     }
 
-    /// The next image; none where the window does not take any now.
+    /// The next image; none if the window does not accept images now.
     fn acquire(&self) -> Result<Option<u32>, String> {
         let ReplayDevice { functions, handle, .. } = &*self.device;
         let mut index = 0;
@@ -329,7 +329,7 @@ impl Drop for RealSwapchain {
     }
 }
 
-/// What is shown although it could be better is shown; what the window does not take any more is not.
+/// A suboptimal image is shown; if the swapchain is out of date, the frame is dropped.
 fn tolerate_suboptimal(result: vk::Result) -> vk::Result {
     match result {
         vk::Result::SUBOPTIMAL_KHR | vk::Result::ERROR_OUT_OF_DATE_KHR => vk::Result::SUCCESS,

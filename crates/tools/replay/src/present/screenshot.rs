@@ -1,4 +1,4 @@
-//! Reads an image of the device, as somebody would see it.
+//! Reads an image of the device as a picture.
 
 use lavascope_abi as vk;
 use lavascope_abi::{Ptr, Structure};
@@ -12,7 +12,7 @@ use crate::present::virtual_swapchain::{VirtualSwapchain, check};
 use crate::replay::lock;
 
 impl Performer<'_> {
-    /// What an image holds that was just presented. Nothing may be under way on its queue.
+    /// The contents of an image that was just presented. Nothing may be pending on its queue.
     pub(crate) fn read_image(&self, swapchain: &VirtualSwapchain, image: vk::Image) -> Result<Picture, String> {
         let format = swapchain.format();
         let texels = TexelFormat::of(format).ok_or_else(|| format!("format {} cannot be shown", format.0))?;
@@ -139,7 +139,7 @@ impl<'a> Staging<'a> {
     }
 }
 
-/// Changes the layout of an image, after all that was done and before all that comes.
+/// Changes the layout of an image, after all earlier commands and before all later ones.
 pub(crate) fn transition(
     functions: &Functions,
     commands: vk::CommandBuffer,

@@ -26,7 +26,7 @@ use crate::schedule::device_waits::WaitLimit;
 #[derive(Default)]
 pub(crate) struct VirtualSwapchains {
     all: Mutex<FxHashMap<ObjectId, Arc<VirtualSwapchain>>>,
-    /// What they are shown on, where somebody wants to see them.
+    /// The real surfaces, if frames are shown.
     surfaces: Mutex<FxHashMap<ObjectId, Arc<RealSurface>>>,
 }
 
@@ -45,7 +45,7 @@ impl VirtualSwapchains {
         lock(&self.all).get(&id).cloned()
     }
 
-    /// What a program did not destroy goes with its device; gives the images that are gone.
+    /// Swapchains that the program did not destroy are removed with their device; returns their images.
     pub(crate) fn destroy_device(&self, device: &ReplayDevice) -> Vec<vk::Image> {
         let mut gone = Vec::new();
         lock(&self.all).retain(|_, virtual_swapchain| {
@@ -59,7 +59,7 @@ impl VirtualSwapchains {
         gone
     }
 
-    /// What is shown on a surface is shown no more.
+    /// Frames for a surface are no longer shown.
     fn release_surface(&self, surface: vk::SurfaceKHR) {
         for virtual_swapchain in lock(&self.all).values().filter(|it| it.info.surface == surface) {
             lock(&virtual_swapchain.real).take();
@@ -81,7 +81,7 @@ impl VirtualSwapchain {
         self.info.image_extent
     }
 
-    /// The image of an index; there are as many as somebody asks for.
+    /// The image with an index; images are added up to that index.
     pub(crate) fn image(&self, index: usize) -> Result<vk::Image, String> {
         if index >= IMAGES_MAX {
             return Err(format!("there is no image {index} in a swapchain"));
@@ -151,12 +151,12 @@ impl VirtualSwapchain {
 pub(crate) fn check(what: &str, result: Option<vk::Result>) -> Result<(), String> {
     match result {
         Some(vk::Result::SUCCESS) => Ok(()),
-        Some(code) => Err(format!("{what} cannot be made: the driver answers {}", result_name(code))),
-        None => Err(format!("{what} cannot be made: the driver does not have the function")),
+        Some(code) => Err(format!("{what} cannot be created: the driver returned {}", result_name(code))),
+        None => Err(format!("{what} cannot be created: the driver does not have the function")),
     }
 }
 
-/// A surface ends, and what is shown on it here.
+/// A surface is destroyed, and so is the window for it.
 pub(crate) fn destroy_surface(performer: &mut Performer<'_>, done: &RecordedCall<'_>) -> Result<(), ReplayError> {
     if let Some(Call::DestroySurfaceKHR(call)) = Call::of(done.enter) {
         performer.replay.swapchains.release_surface(call.surface);
@@ -206,7 +206,7 @@ pub(crate) fn destroy(performer: &mut Performer<'_>, done: &RecordedCall<'_>) ->
     let Some(id) = ObjectId::from_raw(call.swapchain.0) else { return Ok(()) };
     let removed = lock(&performer.replay.swapchains.all).remove(&id);
     if let Some(virtual_swapchain) = removed {
-        // What presenting waits for was submitted, and is not over for sure.
+        // The work that presentation waits for was submitted, but may not be complete.
         performer.wait_device_idle(done, &virtual_swapchain.device);
         virtual_swapchain.destroy();
     }
@@ -283,7 +283,7 @@ pub(crate) fn present(performer: &mut Performer<'_>, done: &RecordedCall<'_>) ->
 }
 
 impl Performer<'_> {
-    /// The real swapchain for one of the trace, where somebody wants to see it.
+    /// The real swapchain for one of the trace, if frames are shown.
     fn create_real_swapchain(
         &self,
         done: &RecordedCall<'_>,
@@ -303,7 +303,7 @@ impl Performer<'_> {
             None => match RealSurface::new(options, device, info.image_extent)? {
                 Some(real_surface) => Arc::new(real_surface),
                 None => {
-                    self.replay.remark("this driver has no surface that nobody sees: frames are not presented".into());
+                    self.replay.remark("this driver has no headless surfaces: frames are not presented".into());
                     return Ok(None);
                 }
             },
@@ -313,7 +313,7 @@ impl Performer<'_> {
         RealSwapchain::new(device, surface, shape, options.is_original_speed).map(Some)
     }
 
-    /// Shows the images of a frame, where somebody wants to see them.
+    /// Shows the images of a frame, if frames are shown.
     fn show(
         &self,
         done: &RecordedCall<'_>,

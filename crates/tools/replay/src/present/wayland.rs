@@ -1,7 +1,7 @@
-//! A window of Wayland, made with the system's libwayland-client, which is opened when somebody wants one.
+//! A window of Wayland. It uses the system's libwayland-client, which is opened only if frames are shown.
 //!
-//! The library knows the basic interfaces; those of windows (xdg-shell) are told to it in tables. Requests go by their
-//! numbers, with arguments as an array.
+//! The library knows the basic interfaces; those of windows (xdg-shell) are passed to it as tables. A request is a
+//! number and an array of arguments.
 
 use std::ffi::{CStr, c_char, c_int, c_void};
 use std::mem::ManuallyDrop;
@@ -24,7 +24,7 @@ const SHELL_SURFACE_GET_TOPLEVEL: u32 = 1;
 const SHELL_SURFACE_ACK: u32 = 4;
 const TOPLEVEL_SET_TITLE: u32 = 2;
 
-/// How often one asks for the first size of the window.
+/// How often the window asks for its first size.
 const ROUNDS_MAX: u32 = 100;
 
 #[repr(C)]
@@ -92,7 +92,7 @@ static TOPLEVEL: Interface = interface(c"xdg_toplevel", &TOPLEVEL_METHODS, &TOPL
 /// An object of the protocol here.
 type Proxy = *mut c_void;
 
-/// A function for an event, whatever its parameters are.
+/// A function for an event, with any parameters.
 type WlEventHandler = *const c_void;
 
 /// The functions that are needed.
@@ -114,7 +114,7 @@ struct Client {
     _library: ManuallyDrop<Library>,
 }
 
-/// What is told by events, and what answers them.
+/// The state that events change, and the answers to them.
 struct WaylandState {
     client: Client,
     /// Numbers and names of what the compositor offers.
@@ -125,8 +125,8 @@ struct WaylandState {
 
 /// A window, until it is dropped.
 pub(crate) struct WaylandWindow {
-    /// Where events find it: they have its address, so it does not move with the window. A `Box` would not do, since
-    /// moving one says that no other pointer leads to what is in it.
+    /// The state that events change: they have its address, so it does not move with the window. A `Box` would not do,
+    /// since moving one asserts that no other pointer leads to its contents.
     state: Arc<WaylandState>,
     display: Proxy,
     surface: Proxy,
@@ -254,7 +254,7 @@ impl WaylandWindow {
             (client.request)(toplevel, TOPLEVEL_SET_TITLE, [title.as_ptr().expose_provenance()].as_mut_ptr());
             (client.request)(self.surface, SURFACE_COMMIT, [0].as_mut_ptr());
         }
-        // Nothing may be shown before the compositor has said how large the window may be.
+        // Nothing may be shown before the compositor has sent the size of the window.
         for _ in 0..ROUNDS_MAX {
             self.roundtrip()?;
             if self.state.is_configured.load(Ordering::Relaxed) {
@@ -277,7 +277,7 @@ impl WaylandWindow {
         // version 1.
         let made = unsafe { (self.state.client.create)(of, request, arguments.as_mut_ptr(), interface, 1) };
         if made.is_null() {
-            return Err("the Wayland display gives no objects".to_owned());
+            return Err("the Wayland display has no registry".to_owned());
         }
         self.proxies.push(made);
         Ok(made)
@@ -299,7 +299,7 @@ impl WaylandWindow {
         unsafe { (self.state.client.add_listener)(proxy, events.0.as_ptr(), state) };
     }
 
-    /// Waits until the compositor has answered all that it was asked.
+    /// Waits until the compositor has answered all requests.
     fn roundtrip(&self) -> Result<(), String> {
         // SAFETY: `open` made the connection, and only `drop` ends it.
         match unsafe { (self.state.client.roundtrip)(self.display) } < 0 {
@@ -308,7 +308,7 @@ impl WaylandWindow {
         }
     }
 
-    /// What a driver wants to know: the connection, and the surface.
+    /// What the driver needs: the connection, and the surface.
     pub(crate) fn handles(&self) -> (u64, u64) {
         (self.display.expose_provenance() as u64, self.surface.expose_provenance() as u64)
     }
@@ -327,8 +327,9 @@ const SHELL_NAME: &CStr = c"xdg_wm_base";
 
 impl Drop for WaylandWindow {
     fn drop(&mut self) {
-        // SAFETY: `&mut self` says that nobody uses the objects, and surfaces of Vulkan are destroyed before their
-        // window. The newest object goes first, and the connection after all of them; the state is dropped afterwards.
+        // SAFETY: `&mut self` guarantees that nobody uses the objects, and surfaces of Vulkan are destroyed before
+        // their window. The newest object goes first, and the connection after all of them; the state is dropped
+        // afterwards.
         unsafe {
             for proxy in self.proxies.drain(..).rev() {
                 (self.state.client.destroy)(proxy);

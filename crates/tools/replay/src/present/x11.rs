@@ -1,4 +1,4 @@
-//! A window of X11, made with the system's libxcb, which is opened when somebody wants one.
+//! A window of X11. It uses the system's libxcb, which is opened only if frames are shown.
 
 use std::ffi::{CStr, c_int, c_void};
 use std::mem::ManuallyDrop;
@@ -14,7 +14,7 @@ const ATOM_STRING: u32 = 31;
 const ATOM_WM_NAME: u32 = 39;
 const WIDTH_AND_HEIGHT: u16 = 4 | 8;
 
-/// The beginning of what the server tells of a screen.
+/// The first members of the server's description of a screen.
 #[repr(C)]
 struct XScreen {
     root: u32,
@@ -144,7 +144,7 @@ impl X11Window {
         }
     }
 
-    /// What a driver wants to know: the connection, and the number of the window.
+    /// What the driver needs: the connection, and the number of the window.
     pub(crate) fn handles(&self) -> (u64, u32) {
         (self.connection.expose_provenance() as u64, self.id)
     }

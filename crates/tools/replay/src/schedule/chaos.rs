@@ -8,9 +8,9 @@ pub(crate) struct Chaos {
 }
 
 impl Chaos {
-    pub(crate) fn new(seed: u64, place: usize) -> Chaos {
+    pub(crate) fn new(seed: u64, index: usize) -> Chaos {
         // Two threads have different states, and no state is zero.
-        Chaos { state: (seed ^ (place as u64 + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15)) | 1 }
+        Chaos { state: (seed ^ (index as u64 + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15)) | 1 }
     }
 
     fn next(&mut self) -> u64 {
@@ -37,8 +37,8 @@ mod tests {
 
     #[test]
     fn threads_have_numbers_of_their_own() {
-        let numbers = |seed, place| {
-            let mut chaos = Chaos::new(seed, place);
+        let numbers = |seed, index| {
+            let mut chaos = Chaos::new(seed, index);
             [chaos.next(), chaos.next()]
         };
         assert_eq!(numbers(5, 1), numbers(5, 1));

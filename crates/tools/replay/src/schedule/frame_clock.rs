@@ -1,4 +1,4 @@
-//! When frames were presented, and when the part began that somebody wants to know the time of.
+//! The times at which frames were presented, and at which the measured part began.
 
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -37,7 +37,7 @@ impl FrameClock {
         let mut state = lock(&self.state);
         match (state.began, state.last) {
             (Some(_), Some(last)) => state.times.push(now - last),
-            // What comes before the first frame of a trace is its beginning.
+            // The calls before the first frame of a trace belong to its beginning.
             (Some(_), None) => {}
             (None, _) if matches!(self.measure_from, MeasureFrom::Frame(first) if number + 1 >= first) => {
                 state.began = Some(now)
@@ -95,7 +95,7 @@ mod tests {
         assert!(clock.measured_since().is_some());
         let clock = FrameClock::new(MeasureFrom::Frame(0));
         assert!(clock.measured_since().is_some());
-        // Nobody knows when the first one began.
+        // The beginning of the first frame is unknown.
         assert_eq!((clock.end_frame(), clock.take_times().len()), (0, 0));
         assert_eq!((clock.end_frame(), clock.take_times().len()), (1, 1));
     }

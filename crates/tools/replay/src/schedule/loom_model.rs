@@ -12,7 +12,7 @@ mod progress_counter;
 
 use progress_counter::ProgressCounter;
 
-/// What the code under test is made of here.
+/// The types that the code under test uses here.
 mod atomics {
     use std::time::Duration;
 
@@ -20,7 +20,7 @@ mod atomics {
     pub(crate) use loom::sync::atomic::{AtomicU64, Ordering, fence};
     use loom::sync::{Condvar, Mutex};
 
-    /// A futex as the kernel has it: it looks at the number under the lock that those who wake take too.
+    /// A futex as in the kernel: it reads the number under the lock that a waking thread takes as well.
     #[derive(Default)]
     pub(crate) struct EventCount {
         epoch: AtomicU32,
@@ -39,7 +39,7 @@ mod atomics {
             self.sleepers.notify_all();
         }
 
-        /// Without a time limit: whoever is missed sleeps for ever, and `loom` says so.
+        /// Without a time limit: a thread that is not woken sleeps forever, and `loom` reports that.
         pub(crate) fn wait(&self, heard: u32, _nap: Duration) -> bool {
             let guard = self.lock.lock().expect("nobody panics");
             if self.epoch.load(Ordering::Acquire) == heard {
@@ -77,7 +77,7 @@ fn whoever_sleeps_is_woken_and_sees_what_was_done() {
             other_work.with(|it| assert_eq!(unsafe { *it }, 7));
         });
         marks[0].publish(1);
-        // SAFETY: nobody looks before the next number.
+        // SAFETY: no thread reads it before the next number.
         work.with_mut(|it| unsafe { *it = 7 });
         marks[0].publish(2);
         marks[0].flush_wakeups();
@@ -119,7 +119,7 @@ fn threads_that_take_turns_never_wait_for_each_other_for_ever() {
     });
 }
 
-/// Whether there is an interleaving in which somebody falls asleep for good.
+/// Whether there is an interleaving in which a thread sleeps forever.
 fn misses_wakeup(settles: bool) -> bool {
     let missed = std::sync::Arc::new(std::sync::atomic::AtomicBool::new(false));
     let found = missed.clone();

@@ -17,7 +17,7 @@ use crate::schedule::progress_counter::ProgressCounter;
 use crate::schedule::throttle::ThreadThrottle;
 use crate::teardown;
 
-/// Every so many recorded commands, sleeping threads are woken explicitly.
+/// Sleeping threads are woken explicitly once in this many recorded commands.
 const FLUSH_INTERVAL: u64 = 64;
 
 /// Plays the calls of one stream in their order.
@@ -39,14 +39,14 @@ pub(crate) struct StreamPlayer<'a> {
 }
 
 impl<'a> StreamPlayer<'a> {
-    pub(crate) fn new(replay: &'a Replay, stream: u32, place: usize) -> StreamPlayer<'a> {
+    pub(crate) fn new(replay: &'a Replay, stream: u32, index: usize) -> StreamPlayer<'a> {
         StreamPlayer {
             performer: Performer::new(replay, stream),
-            index: place,
-            counter: replay.positions.counter(place),
+            index,
+            counter: replay.positions.counter(index),
             stream,
             open_calls: Vec::new(),
-            throttle: ThreadThrottle::new(replay, stream, place),
+            throttle: ThreadThrottle::new(replay, stream, index),
             calls: 0,
             write_comparison: WriteComparison::default(),
             known_positions: Vec::new(),
@@ -220,13 +220,13 @@ impl<'a> StreamPlayer<'a> {
     fn leave(&mut self, head: (u64, u64), words: &[u64]) -> Result<(), ReplayError> {
         let head = RecordHeader::from_words(head.0, head.1);
         let call = head.call;
-        let place = self.open_calls.iter().rposition(|it| RecordHeader::from_words(it[0], it[1]).call == call);
-        let Some(place) = place else {
+        let position = self.open_calls.iter().rposition(|it| RecordHeader::from_words(it[0], it[1]).call == call);
+        let Some(position) = position else {
             return Err(self.record_error(format!("call {call} returns without having begun")));
         };
-        let mut enter = self.open_calls.remove(place);
+        let mut enter = self.open_calls.remove(position);
         if RecordHeader::from_words(enter[0], enter[1]).command != head.command {
-            return Err(self.record_error(format!("call {call} returns as another one")));
+            return Err(self.record_error(format!("the end of call {call} has another command than its beginning")));
         }
         self.calls += 1;
         self.performer.replay.positions.flush_wakeups(self.index);
@@ -257,9 +257,8 @@ impl<'a> StreamPlayer<'a> {
         // Checked at the begin of the call, or not yet.
         let enter = match straight {
             Some(_) => check(enter).map_err(|it| self.record_error(it.to_string()))?,
-            None => {
-                from_trusted(enter).ok_or_else(|| self.record_error(format!("call {} begins as no call", head.call)))?
-            }
+            None => from_trusted(enter)
+                .ok_or_else(|| self.record_error(format!("the record of call {} is invalid", head.call)))?,
         };
         self.performer.perform(&RecordedCall { enter, leave: Some(leave) })
     }
@@ -267,13 +266,13 @@ impl<'a> StreamPlayer<'a> {
     /// Stores bytes of host memory that the next call reads.
     fn store_host_bytes(&mut self, words: &[u64]) -> Result<(), ReplayError> {
         let Some(host_bytes) = HostBytes::parse(words) else {
-            let what = "what a call reads from the host cannot be read".to_owned();
+            let what = "the record of host memory that a call reads is invalid".to_owned();
             return Err(ReplayError::Record { stream: self.stream, what });
         };
         match self.performer.host_memory.store(&host_bytes) {
             true => Ok(()),
             false => {
-                let what = "a call reads more from the host than memory can hold".to_owned();
+                let what = "a call reads more host memory than exists".to_owned();
                 Err(ReplayError::Record { stream: self.stream, what })
             }
         }
@@ -286,11 +285,11 @@ impl<'a> StreamPlayer<'a> {
         }
         let wrong = |what: String| ReplayError::Record { stream: self.stream, what };
         let Some(written) = HostWrite::parse(words) else {
-            return Err(wrong("what the host wrote into memory cannot be read".to_owned()));
+            return Err(wrong("the record of a host write is invalid".to_owned()));
         };
         let id = written.memory();
         let Some(memory) = self.performer.replay.memories.find(id) else {
-            let error = wrong(format!("the host writes into {id}, which does not exist at this point"));
+            let error = wrong(format!("the host writes to {id}, which does not exist at this point"));
             return self.performer.replay.skip_call(error);
         };
         let about = (&self.performer.replay.addresses, &self.performer.replay.bindings);

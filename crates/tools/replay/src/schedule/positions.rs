@@ -59,13 +59,13 @@ impl ThreadPositions {
         };
         let mut dense = Vec::new();
         let mut sparse = FxHashMap::default();
-        for (place, stream) in streams.iter().enumerate() {
+        for (index, stream) in streams.iter().enumerate() {
             if *stream >= DENSE_MAX {
-                sparse.insert(*stream, place);
+                sparse.insert(*stream, index);
                 continue;
             }
             dense.resize(dense.len().max(*stream as usize + 1), NOWHERE);
-            dense[*stream as usize] = place as u32;
+            dense[*stream as usize] = index as u32;
         }
         ThreadPositions {
             all: streams.iter().map(position).collect(),
@@ -87,26 +87,26 @@ impl ThreadPositions {
     }
 
     /// The progress of a thread, for that thread itself.
-    pub(crate) fn counter(&self, place: usize) -> &ProgressCounter {
-        &self.all[place].completed
+    pub(crate) fn counter(&self, index: usize) -> &ProgressCounter {
+        &self.all[index].completed
     }
 
     /// Publishes that all calls up to this one are complete.
     #[inline]
-    pub(crate) fn publish(&self, place: usize, call: u64) {
-        self.all[place].completed.publish(call);
+    pub(crate) fn publish(&self, index: usize, call: u64) {
+        self.all[index].completed.publish(call);
     }
 
     /// Wakes threads that sleep for published calls. Must be called before the thread may block, as most calls do.
     #[inline]
-    pub(crate) fn flush_wakeups(&self, place: usize) {
-        self.all[place].completed.flush_wakeups();
+    pub(crate) fn flush_wakeups(&self, index: usize) {
+        self.all[index].completed.flush_wakeups();
     }
 
     /// Publishes that the thread has ended.
-    pub(crate) fn end(&self, place: usize) {
-        self.publish(place, u64::MAX);
-        self.flush_wakeups(place);
+    pub(crate) fn end(&self, index: usize) {
+        self.publish(index, u64::MAX);
+        self.flush_wakeups(index);
     }
 
     /// Stops all threads.
@@ -120,8 +120,8 @@ impl ThreadPositions {
         self.is_stopped.load(Ordering::Relaxed) || self.interrupt.load(Ordering::Relaxed)
     }
 
-    pub(crate) fn completed(&self, place: usize) -> u64 {
-        self.all[place].completed.get()
+    pub(crate) fn completed(&self, index: usize) -> u64 {
+        self.all[index].completed.get()
     }
 
     /// Whether a call of another thread is complete. A thread that is not in the file is not waited for.
@@ -130,7 +130,7 @@ impl ThreadPositions {
     }
 
     /// Waits until a call of another thread is complete. Returns the last complete one.
-    pub(crate) fn wait(&self, place: usize, call: u64, (other, until): (usize, u64)) -> Result<u64, ReplayError> {
+    pub(crate) fn wait(&self, index: usize, call: u64, (other, until): (usize, u64)) -> Result<u64, ReplayError> {
         for _ in 0..SPIN_COUNT {
             let done = self.completed(other);
             if done >= until {
@@ -138,11 +138,11 @@ impl ThreadPositions {
             }
             std::hint::spin_loop();
         }
-        self.sleep(place, call, other, until)
+        self.sleep(index, call, other, until)
     }
 
-    fn sleep(&self, place: usize, call: u64, other: usize, until: u64) -> Result<u64, ReplayError> {
-        let own = &self.all[place];
+    fn sleep(&self, index: usize, call: u64, other: usize, until: u64) -> Result<u64, ReplayError> {
+        let own = &self.all[index];
         own.call.store(call, Ordering::Relaxed);
         own.waits_until.store(until, Ordering::Relaxed);
         own.waits_for.store(other as u32 + 1, Ordering::Release);
@@ -158,7 +158,7 @@ impl ThreadPositions {
                 break Err(ReplayError::Stopped);
             }
             if slept.is_timeout
-                && let Some(circle) = self.find_cycle(place)
+                && let Some(circle) = self.find_cycle(index)
             {
                 break Err(ReplayError::OrderCycle(circle));
             }
@@ -167,10 +167,10 @@ impl ThreadPositions {
         result
     }
 
-    /// Describes the waits from the thread at `place`, if they form a cycle.
-    fn find_cycle(&self, place: usize) -> Option<String> {
+    /// Describes the waits from the thread at `index`, if they form a cycle.
+    fn find_cycle(&self, index: usize) -> Option<String> {
         let mut texts = Vec::new();
-        let mut at = place;
+        let mut at = index;
         for _ in 0..self.all.len() {
             let own = &self.all[at];
             let other = (own.waits_for.load(Ordering::Acquire) as usize).checked_sub(1)?;
@@ -180,7 +180,7 @@ impl ThreadPositions {
             }
             texts.push(self.text(own, other, until));
             at = other;
-            if at == place {
+            if at == index {
                 return Some(texts.join(", "));
             }
         }
@@ -258,18 +258,18 @@ mod tests {
         let positions = ThreadPositions::new(&[4, 9], Arc::default());
         let seen = AtomicU64::new(0);
         thread::scope(|scope| {
-            let start = |(place, other): (usize, u32)| {
+            let start = |(index, other): (usize, u32)| {
                 let (positions, seen) = (&positions, &seen);
                 scope.spawn(move || {
                     for turn in 1..=2000 {
                         // The first thread is first in each turn.
-                        let needed = turn - u64::from(place == 0);
+                        let needed = turn - u64::from(index == 0);
                         let other = positions.index_of(other).expect("it is there");
-                        positions.wait(place, turn, (other, needed)).expect("no circle");
-                        assert_eq!(seen.fetch_add(1, Ordering::Relaxed), (turn - 1) * 2 + place as u64);
-                        positions.publish(place, turn);
+                        positions.wait(index, turn, (other, needed)).expect("no circle");
+                        assert_eq!(seen.fetch_add(1, Ordering::Relaxed), (turn - 1) * 2 + index as u64);
+                        positions.publish(index, turn);
                     }
-                    positions.end(place);
+                    positions.end(index);
                 })
             };
             // Joined explicitly, because ThreadSanitizer does not see what the end of a scope waits for.
@@ -289,13 +289,13 @@ mod tests {
     }
 
     #[test]
-    fn a_circle_is_told_with_its_calls() {
+    fn a_circle_is_reported_with_its_calls() {
         let positions = ThreadPositions::new(&[1, 2], Arc::default());
         let errors: Vec<String> = thread::scope(|scope| {
-            let one = |place: usize, other| {
+            let one = |index: usize, other| {
                 let positions = &positions;
                 scope.spawn(move || {
-                    let error = positions.wait(place, 10 + place as u64, (other, 50)).expect_err("a circle");
+                    let error = positions.wait(index, 10 + index as u64, (other, 50)).expect_err("a circle");
                     positions.stop();
                     error.to_string()
                 })
@@ -307,7 +307,7 @@ mod tests {
     }
 
     #[test]
-    fn somebody_who_waits_for_ever_is_told() {
+    fn somebody_who_waits_for_ever_is_reported() {
         let positions = ThreadPositions::new(&[1], Arc::default());
         let mut watch = positions.watch(Duration::from_secs(3600));
         assert!(watch.check(|| "a fence".to_owned()).is_ok());

@@ -32,12 +32,12 @@ pub(crate) fn stream_readers<'scope, 't: 'scope, 'a: 'scope>(
     }
     longest.sort_by_key(|it| Reverse(all[*it].left()));
     longest.truncate(STREAMS_MAX);
-    let reader = |(place, mut blocks): (usize, StreamBlocks<'t, 'a>)| {
-        let feed: BlockFeed<'t> = match longest.contains(&place) {
+    let reader = |(index, mut blocks): (usize, StreamBlocks<'t, 'a>)| {
+        let feed: BlockFeed<'t> = match longest.contains(&index) {
             true => spawn_block_reader(scope, blocks),
             false => Box::new(move |it| blocks.read_next(it)),
         };
-        StreamReader::with_feed(trace, streams[place], feed)
+        StreamReader::with_feed(trace, streams[index], feed)
     };
     all.into_iter().enumerate().map(reader).collect()
 }

@@ -1,7 +1,7 @@
 //! All threads of a trace, played by one: the same order each time.
 //!
-//! What may come next is what the order of the trace allows; of that, what came first when the trace was made. A call
-//! that waits counts from when it returned: what it waited for had begun before.
+//! Only calls that the order of the trace allows may come next; among those, the oldest one. A call that waits counts
+//! from when it returned: what it waited for had begun before.
 
 use lavascope_record::OrderEdge;
 use lavascope_trace::NextRecord;
@@ -25,7 +25,7 @@ pub(crate) fn play_streams(replay: &Replay, parts: &mut [ScheduledStream<'_, '_,
     while let Some((next, until)) = next_stream(replay, parts, turn)? {
         turn = next;
         let ScheduledStream { player, reader, .. } = &mut parts[turn];
-        // For as long as nobody else has anything older to do.
+        // As long as no other stream has an older call.
         loop {
             if let Some(record_mut) = reader.take_next()? {
                 player.play_record(record_mut)?;
@@ -47,14 +47,14 @@ pub(crate) fn play_streams(replay: &Replay, parts: &mut [ScheduledStream<'_, '_,
     }
 }
 
-/// The stream whose turn it is, and until when; none where none can go on.
+/// The stream whose turn it is, and until when; none if no stream can continue.
 fn next_stream(
     replay: &Replay,
     parts: &mut [ScheduledStream<'_, '_, '_>],
     turn: usize,
 ) -> Result<Option<(usize, u64)>, ReplayError> {
     let mut first: Option<(u64, usize)> = None;
-    // Of those that are not first, also such as cannot go on now.
+    // Including streams that are not first and cannot continue now.
     let mut until = u64::MAX;
     for (at, part) in parts.iter_mut().enumerate().filter(|it| !it.1.is_finished) {
         let Some(NextRecord { time, mut edges, .. }) = part.reader.peek()? else {
@@ -77,7 +77,7 @@ fn next_stream(
             }
         }
     }
-    // The end of one stream may let another go on.
+    // The end of one stream may allow another to continue.
     match first {
         None if parts.iter().any(|it| !it.is_finished) && any_ready(replay, parts)? => next_stream(replay, parts, turn),
         first => Ok(first.map(|it| (it.1, until))),
@@ -93,7 +93,7 @@ fn any_ready(replay: &Replay, parts: &mut [ScheduledStream<'_, '_, '_>]) -> Resu
     Ok(false)
 }
 
-/// What everybody waits for.
+/// The call that all streams wait for.
 fn describe_deadlock(replay: &Replay, parts: &mut [ScheduledStream<'_, '_, '_>]) -> Result<String, ReplayError> {
     let mut texts = Vec::new();
     for part in parts.iter_mut().filter(|it| !it.is_finished) {

@@ -1,4 +1,5 @@
-//! What holds a thread up before a record: noise, the speed of the original, a call at which somebody wants to look.
+//! Reasons to delay a thread before a record: random delays, the speed of the original, a call before which the user
+//! wants to wait.
 
 use std::sync::Mutex;
 use std::sync::atomic::Ordering;
@@ -12,7 +13,7 @@ use crate::options::PausedCall;
 use crate::replay::{Replay, lock};
 use crate::schedule::chaos::Chaos;
 
-/// How long one sleeps before one looks whether the replay goes on at all.
+/// How long a thread sleeps before it checks whether the replay was stopped.
 const SLICE: Duration = Duration::from_millis(50);
 
 /// The speed of the original: no record comes earlier than it came then.
@@ -35,20 +36,20 @@ impl OriginalPace {
     }
 }
 
-/// What holds one thread up.
+/// The delays of one thread.
 pub(crate) struct ThreadThrottle<'a> {
     replay: &'a Replay,
     stream: u32,
     chaos: Option<Chaos>,
-    /// The call before which the thread waits for somebody.
+    /// The call before which the thread waits for the user.
     pause: Option<u64>,
 }
 
 impl<'a> ThreadThrottle<'a> {
     /// None where nothing ever does.
-    pub(crate) fn new(replay: &'a Replay, stream: u32, place: usize) -> Option<ThreadThrottle<'a>> {
-        let chaos = replay.options.chaos.map(|it| Chaos::new(it, place));
-        let is_own = |it: &&crate::options::PausePoint| it.stream.map_or(place == 0, |it| it == stream);
+    pub(crate) fn new(replay: &'a Replay, stream: u32, index: usize) -> Option<ThreadThrottle<'a>> {
+        let chaos = replay.options.chaos.map(|it| Chaos::new(it, index));
+        let is_own = |it: &&crate::options::PausePoint| it.stream.map_or(index == 0, |it| it == stream);
         let pause = replay.options.pause.as_ref().filter(is_own).map(|it| it.call);
         let is_held = chaos.is_some() || pause.is_some() || replay.pace.is_some();
         is_held.then_some(ThreadThrottle { replay, stream, chaos, pause })
@@ -97,7 +98,7 @@ mod tests {
         let pace = OriginalPace::new(1000);
         let first = pace.due(5000);
         assert_eq!(pace.due(5250), first + Duration::from_millis(250));
-        // What a thread did before the first record that was seen is due at once.
+        // Records before the first one with a time are due at once.
         assert_eq!(pace.due(4000), first);
     }
 }

@@ -35,7 +35,7 @@ fn run(options: &SampleOptions) -> Result<(), Failure> {
                 scan.dispatch(&gpu, commands, last, &[stride, COUNT], COUNT);
             });
             last = 1 - last;
-            // What was written is read next, and what was read is written next.
+            // Each pass reads what the last one wrote: the two buffers change roles.
             gpu.buffer_barrier(commands, &buffers[last], scope::COMPUTE_WRITE, scope::COMPUTE_READ);
             gpu.buffer_barrier(commands, &buffers[1 - last], scope::COMPUTE_READ, scope::COMPUTE_WRITE);
         }

@@ -70,7 +70,7 @@ fn texel(x: u32, y: u32) -> [u8; 4] {
     [200 + x as u8 * 5, 120 + y as u8 * 10, 255 - (x + y) as u8 * 8, 255]
 }
 
-/// What the shaders make of it.
+/// The color that the shaders compute.
 fn pixel(lights: &[Light], x: u32, y: u32) -> [u8; 4] {
     let (tile, at) = (EXTENT.width / OBJECTS, (x as f32 + 0.5, y as f32 + 0.5));
     let texel = texel(x % tile * TEXELS / tile, y % tile * TEXELS / tile);

@@ -1,4 +1,5 @@
-//! A swapchain: acquire, clear, present, with two frames in flight. Without a window where a driver can, else in one.
+//! A swapchain: acquire, clear, present, with two frames in flight. On a headless surface if the driver has such,
+//! otherwise in a window.
 
 use ash::vk;
 
@@ -33,7 +34,7 @@ fn color(number: u32) -> [u8; 4] {
     [(number * 40 % 256) as u8, 255 - (number * 20 % 256) as u8, 128, 255]
 }
 
-/// What one frame in flight uses.
+/// The objects of one frame in flight.
 struct FrameInFlight {
     pool: vk::CommandPool,
     commands: vk::CommandBuffer,
@@ -59,7 +60,7 @@ impl FrameInFlight {
         })
     }
 
-    /// Waits for the frame that is on its way, if any, and looks at it.
+    /// Waits for the pending frame, if any, and checks it.
     fn finish(&mut self, gpu: &Gpu, screen: &Screen, options: &SampleOptions) -> Result<(), Failure> {
         let Some(number) = self.number.take() else { return Ok(()) };
         gpu.wait(self.fence)?;

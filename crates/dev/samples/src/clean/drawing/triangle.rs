@@ -1,4 +1,4 @@
-//! What the two triangle samples share: the mesh, and the picture that it must give.
+//! Shared by the two triangle samples: the mesh, and the expected picture.
 
 use ash::vk;
 

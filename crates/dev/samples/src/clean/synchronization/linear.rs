@@ -14,7 +14,7 @@ pub(crate) const SAMPLE: Sample = Sample {
     run,
 };
 
-/// A row of so many texels fills no round number of bytes.
+/// With this many texels, the size of a row is no round number of bytes.
 const WIDTH: u32 = 37;
 const HEIGHT: u32 = 11;
 const SIZE: u64 = (WIDTH * HEIGHT * 4) as u64;

@@ -48,7 +48,7 @@ fn run(options: &SampleOptions) -> Result<(), Failure> {
     options.check.words("the sums", &gpu.download(&sums, scope::COMPUTE_WRITE)?, &want)
 }
 
-/// What is uploaded.
+/// The uploaded data.
 struct Upload {
     staging: Buffer,
     buffer: Buffer,
@@ -111,7 +111,7 @@ impl Upload {
     }
 }
 
-/// What the main queue does with it.
+/// The work of the main queue.
 struct Compute {
     pipeline: vk::Pipeline,
     layout: vk::PipelineLayout,

@@ -1,4 +1,4 @@
-//! One timeline semaphore orders the host and two queues; work waits for values that nobody has signaled yet.
+//! One timeline semaphore orders the host and two queues; work waits for values that are signaled only later.
 
 use ash::vk;
 use lavascope_test_support::TestRng;
@@ -19,7 +19,7 @@ const WORDS: usize = 64;
 const SIZE: u64 = WORDS as u64 * 4;
 /// Values per round: the host begins, the main queue has filled, the second queue has copied.
 const STEPS: u64 = 3;
-/// Buffers for what is copied.
+/// Buffers for the copies.
 const SLOTS: u32 = 64;
 
 fn run(options: &SampleOptions) -> Result<(), Failure> {
@@ -28,7 +28,7 @@ fn run(options: &SampleOptions) -> Result<(), Failure> {
     let semaphore = gpu.timeline("timeline")?;
     let usage = vk::BufferUsageFlags::TRANSFER_SRC | vk::BufferUsageFlags::TRANSFER_DST;
     let scratch = gpu.shared_buffer("scratch", SIZE, usage, MemoryPlacement::Device)?;
-    // What the rounds copy goes into buffers of their own, as far as there are so many.
+    // The copies of the rounds go into buffers of their own, as long as there are enough.
     let slots = rounds.min(SLOTS) as usize;
     let result = |slot| gpu.shared_buffer(&format!("result {slot}"), SIZE, usage, MemoryPlacement::Device);
     let results: Vec<Buffer> = (0..slots).map(result).collect::<Result<_, Failure>>()?;
@@ -85,8 +85,8 @@ impl Round<'_> {
         if begins == RoundStart::Early {
             self.signal(self.start + 1)?;
         }
-        // The copy waits for the fill, which nobody has submitted yet. On a single queue, which may begin its
-        // batches in order only, that would wait forever.
+        // The copy waits for the fill, which is not submitted yet. On a single queue, which may begin its batches in
+        // order only, that would wait forever.
         let is_single = gpu.main.handle == gpu.second.handle;
         if is_single {
             self.submit(gpu.main, fill, self.start + 1)?;

@@ -49,7 +49,7 @@ enum Operation {
     Scramble {
         key: u32,
     },
-    /// Moves everything to a new buffer; the old one is destroyed later, by whoever comes by.
+    /// Moves everything to a new buffer; a later thread destroys the old one.
     Move,
 }
 
@@ -60,10 +60,10 @@ struct Stop {
     operation: Operation,
 }
 
-/// What goes through the channels.
+/// The messages in the channels.
 enum HandoffMessage {
     Parcel(Box<Parcel>),
-    /// Somebody failed.
+    /// A thread failed.
     End,
 }
 
@@ -106,7 +106,7 @@ fn operation(random: &mut TestRng) -> Operation {
     }
 }
 
-/// What the words of a parcel must be at the end of its way.
+/// The expected words of a parcel at the end of its way.
 fn expected_words(route: &[Stop]) -> Vec<u32> {
     let mut words = vec![0u32; WORDS as usize];
     for stop in route {
@@ -192,7 +192,8 @@ impl HandoffContext<'_> {
         self.machine.gpu.submit(*queue, &vk::SubmitInfo::default().command_buffers(&[commands]), fence)
     }
 
-    /// To the next thread, or home. A receiver that is gone has failed and told everybody.
+    /// To the next thread, or back to the main thread. A receiver that was dropped belongs to a thread that failed and
+    /// has informed all others.
     fn forward(&self, parcel: Parcel) {
         let next = self.routes[parcel.index].get(parcel.visits).map(|it| it.thread);
         let sender = next.map_or(self.to_main, |it| &self.to_threads[it]);

@@ -1,5 +1,5 @@
-//! Threads record a great deal, each into a command buffer of its own, and nothing of it is submitted: what is measured
-//! is the processor's work alone.
+//! Threads record many commands, each into a command buffer of its own, and submit none of them: only the processor's
+//! work is measured.
 
 use std::thread;
 
@@ -41,7 +41,7 @@ fn run(options: &SampleOptions) -> Result<(), Failure> {
     options.check.number("draws", recorded, want..want + 1)
 }
 
-/// What every thread reads and nobody changes.
+/// Shared by all threads and constant.
 struct RecordingScene<'a> {
     gpu: &'a Gpu,
     render_pass: vk::RenderPass,
@@ -66,8 +66,8 @@ impl<'a> RecordingScene<'a> {
     /// One thread: frame after frame into the same command buffer. Gives how many draws those were.
     fn record(&self, frames: u32, mut random: TestRng) -> Result<u64, Failure> {
         let gpu = self.gpu;
-        // What begins a command buffer again resets it, and that is nobody else's affair; a reset of the pool would have
-        // all threads wait for each other in a trace.
+        // `vkBeginCommandBuffer` resets a command buffer without any other thread. A reset of the pool would make all
+        // threads wait for each other in a trace.
         let info = vk::CommandPoolCreateInfo::default()
             .flags(vk::CommandPoolCreateFlags::RESET_COMMAND_BUFFER)
             .queue_family_index(gpu.main.family);

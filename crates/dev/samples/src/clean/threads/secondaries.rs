@@ -40,7 +40,7 @@ fn run(options: &SampleOptions) -> Result<(), Failure> {
             let (to_main, scene) = (to_main.clone(), &scene);
             scope.spawn(move || {
                 let worker = RecordingWorker { scene, index, threads, frame_resources: Vec::new() };
-                // Whoever waits for a failed worker learns of it from the channel.
+                // The main thread learns of a failed worker from the channel.
                 if let Err(failure) = worker.work(&jobs, &to_main) {
                     let _ = to_main.send(Err(failure));
                 }
@@ -63,7 +63,7 @@ fn color(frame: u32, column: u32, row: u32) -> [f32; 4] {
     [part(column * 2 + frame), part(row * 2 + frame), part(column + row), 1.0]
 }
 
-/// What every thread reads and nobody changes.
+/// Shared by all threads and constant.
 struct TileScene<'a> {
     gpu: &'a Gpu,
     render_pass: vk::RenderPass,
@@ -88,10 +88,10 @@ impl<'a> TileScene<'a> {
     }
 }
 
-/// What a worker sends back: who it is, and what it recorded.
+/// The answer of a worker: its number, and what it recorded.
 type RecordedSecondary = Result<(u32, vk::CommandBuffer), Failure>;
 
-/// The main thread: hands out frames, collects what was recorded, and submits.
+/// The main thread: distributes frames, collects the recordings, and submits.
 struct FrameSubmitter<'a> {
     scene: &'a TileScene<'a>,
     to_workers: Vec<Sender<u32>>,
@@ -126,7 +126,7 @@ impl FrameSubmitter<'_> {
         Ok(self.scene.targets[(frames as usize - 1) % IN_FLIGHT].0)
     }
 
-    /// What the threads recorded for a frame, in the order of the threads.
+    /// The recordings of the threads for a frame, in the order of the threads.
     fn secondaries(&self, frame: u32) -> Result<Vec<vk::CommandBuffer>, Failure> {
         for worker in &self.to_workers {
             // A worker that is gone has sent its reason.
@@ -170,11 +170,11 @@ struct RecordingWorker<'a> {
     frame_resources: Vec<FrameResources>,
 }
 
-/// What a thread uses for a frame and again some frames later.
+/// The objects that a thread uses for a frame, and again some frames later.
 struct FrameResources {
     pool: vk::CommandPool,
     commands: vk::CommandBuffer,
-    /// Of the last frame in this slot.
+    /// The vertices of the last frame in this slot.
     vertices: Option<Buffer>,
 }
 

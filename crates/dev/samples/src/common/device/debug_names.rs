@@ -33,7 +33,7 @@ impl Gpu {
     }
 }
 
-/// A name up to the first zero byte, which none of ours has.
+/// A name up to the first zero byte; names of samples have none.
 fn c_string(text: &str) -> CString {
     CString::new(text.split('\0').next().unwrap_or_default()).unwrap_or_default()
 }

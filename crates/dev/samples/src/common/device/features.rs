@@ -9,7 +9,7 @@ pub(crate) enum Feature {
     AccelerationStructure,
     AccelerationStructureIndirectBuild,
     BufferDeviceAddress,
-    /// That of the older extension.
+    /// The structure of the older extension.
     BufferDeviceAddressOlder,
     ConditionalRendering,
     DescriptorBindingPartiallyBound,

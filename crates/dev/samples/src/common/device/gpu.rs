@@ -13,7 +13,7 @@ use crate::failure::Failure;
 
 const DEVICE_VARIABLE: &str = "LAVASCOPE_SAMPLE_DEVICE";
 
-/// What a sample cannot do without, and what it uses where it is there.
+/// The features that a sample requires, and those that it uses if they exist.
 #[derive(Clone, Copy)]
 pub(crate) struct Needs<'a> {
     pub(crate) features: &'a [Feature],
@@ -27,7 +27,7 @@ pub(crate) struct Needs<'a> {
 }
 
 impl Needs<'static> {
-    /// What every device with Vulkan 1.2 has.
+    /// The features of every device with Vulkan 1.2.
     pub(crate) const NOTHING: Needs<'static> = Needs {
         features: &[],
         features_optional: &[],
@@ -38,7 +38,7 @@ impl Needs<'static> {
     };
 }
 
-/// A device that has all that was needed.
+/// A device with all required features.
 ///
 /// It is shared by the threads of a sample; the queues belong to one of them at a time.
 pub(crate) struct Gpu {
@@ -89,7 +89,7 @@ impl Gpu {
         self.extensions.contains(&name)
     }
 
-    /// Destroys the object when the sample ends, before those that were kept earlier.
+    /// Destroys the object at the end of the sample, before older ones.
     pub(crate) fn destroy_at_end<T: Into<Object> + Copy>(&self, object: T) -> T {
         self.owned_objects.lock().unwrap_or_else(PoisonError::into_inner).push(object.into());
         object

@@ -6,8 +6,8 @@ use ash::{ext, vk};
 
 use crate::failure::Failure;
 
-/// What the sample asks of layers itself, as programs do that know the Khronos layer: `settings`, or names with commas
-/// between them.
+/// Layer settings that the sample passes itself, like programs that know the Khronos layer: `settings`, or names
+/// separated by commas.
 const ENABLES_VARIABLE: &str = "LAVASCOPE_SAMPLE_ENABLES";
 
 fn feature(name: &str) -> Option<vk::ValidationFeatureEnableEXT> {

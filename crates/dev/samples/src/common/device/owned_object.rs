@@ -18,8 +18,8 @@ macro_rules! objects {
         impl Object {
             /// # Safety
             ///
-            /// The object is a child of `device`, no submitted command refers to handle any more, and nobody uses the
-            /// handle after this call, which is the only one that destroys handle.
+            /// The object is a child of `device`, no submitted command refers to the handle any more, and this call is
+            /// the only one that destroys the handle and the last one that uses it.
             pub(crate) unsafe fn destroy(self, device: &ash::Device) {
                 match self {
                     $(Object::$kind(handle) => {

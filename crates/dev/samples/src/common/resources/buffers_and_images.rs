@@ -232,7 +232,7 @@ impl Gpu {
         self.write(buffer, &floats.iter().map(|it| it.to_bits()).collect::<Vec<_>>())
     }
 
-    /// What a buffer in host memory holds, after the device has finished writing it.
+    /// The contents of a buffer in host memory, after the device has finished writing it.
     pub(crate) fn read(&self, buffer: &Buffer) -> Result<Vec<u32>, Failure> {
         let mut words = vec![0; (buffer.size / 4) as usize];
         // SAFETY: the memory is of this buffer alone and visible to the host (`MemoryPlacement::Host`), and each mapping ends
@@ -247,7 +247,7 @@ impl Gpu {
         Ok(words)
     }
 
-    /// What a buffer in device memory holds, after it was written in scope `before`.
+    /// The contents of a buffer in device memory, after it was written in scope `before`.
     pub(crate) fn download(&self, buffer: &Buffer, before: BarrierScope) -> Result<Vec<u32>, Failure> {
         let target = self.buffer("download", buffer.size, vk::BufferUsageFlags::TRANSFER_DST, MemoryPlacement::Host)?;
         self.run_once("download", |commands| {
@@ -258,7 +258,7 @@ impl Gpu {
         self.read(&target)
     }
 
-    /// What an image in layout `TRANSFER_SRC_OPTIMAL` shows, after it was drawn and made readable by copies.
+    /// The contents of an image in layout `TRANSFER_SRC_OPTIMAL`, after it was drawn and made readable by copies.
     pub(crate) fn picture(&self, image: &SampleImage) -> Result<Picture, Failure> {
         let vk::Extent2D { width, height } = image.extent;
         let size = u64::from(width * height * 4);

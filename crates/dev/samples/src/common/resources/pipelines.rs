@@ -7,7 +7,7 @@ use ash::vk;
 use crate::common::{Gpu, SampleImage, Shader, shader};
 use crate::failure::Failure;
 
-/// What the samples' graphics pipelines differ in; viewport and scissor are dynamic.
+/// The options of the samples' graphics pipelines; viewport and scissor are dynamic.
 pub(crate) struct GraphicsPipeline<'a> {
     /// Or a task or mesh shader, which takes no vertices.
     pub(crate) vertex: Shader,
@@ -27,7 +27,7 @@ pub(crate) enum RenderTarget {
     Format(vk::Format),
 }
 
-/// What calls return that create pipelines.
+/// The result of a call that creates pipelines.
 type PipelineResult = Result<Vec<vk::Pipeline>, (Vec<vk::Pipeline>, vk::Result)>;
 
 impl Gpu {

@@ -1,5 +1,5 @@
-//! Shaders that access what is at an address where no buffer is, or not any more; and shaders whose pipeline layouts
-//! leave no room for anything else.
+//! Shaders that access an address that belongs to no buffer, or to a destroyed one; and shaders whose pipeline layouts
+//! have no room for our tables.
 
 use ash::{ext, vk};
 
@@ -81,7 +81,7 @@ fn one_past(options: &SampleOptions, needs: &Needs) -> Result<(), Failure> {
     double(&lab, address(&lab, &source), Some(&source))
 }
 
-/// Where nobody checks, the process would end.
+/// Without checks, the process would crash.
 fn null(options: &SampleOptions) -> Result<(), Failure> {
     let lab = FaultContext::new(options, &NEEDS)?;
     let source = lab.buffer("source", SIZE, usage(), MemoryPlacement::Device)?;

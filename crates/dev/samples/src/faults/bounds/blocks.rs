@@ -60,7 +60,7 @@ fn robust(options: &SampleOptions) -> Result<(), Failure> {
     )
 }
 
-/// What is read behind the end is defined, so that it is compared with the fault as well.
+/// The value of a read behind the end is defined, so it is compared with the fault as well.
 fn zeros(options: &SampleOptions) -> Result<(), Failure> {
     let features = &[Feature::RobustBufferAccess, Feature::RobustBufferAccess2];
     let lab = FaultContext::new(options, &Needs { features, extensions: &[ext::robustness2::NAME], ..Needs::NOTHING })?;

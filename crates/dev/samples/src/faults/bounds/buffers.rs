@@ -1,4 +1,4 @@
-//! Shaders that access more than is bound; what is missing here is no synchronization but a part of a buffer.
+//! Shaders that access more than is bound: a part of a buffer is missing, not synchronization.
 
 use ash::vk;
 
@@ -160,7 +160,7 @@ fn never(options: &SampleOptions) -> Result<(), Failure> {
     pick(&lab, [Some(whole), Some(whole), lab.planted_or_fixed(None, Some(whole)), Some(whole)], 2)
 }
 
-/// What is read first has half the words, what is read then a quarter, and what is written half.
+/// The first buffer that is read has half the words, the second a quarter, and the buffer that is written has half.
 fn three(options: &SampleOptions) -> Result<(), Failure> {
     let lab = FaultContext::new(options, &Needs::NOTHING)?;
     let usage =

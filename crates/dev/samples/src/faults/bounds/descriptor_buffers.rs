@@ -80,7 +80,7 @@ impl<'a> DescriptorBufferPipeline<'a> {
         Ok(DescriptorBufferPipeline { lab, functions, pipeline, layout, set_layout, size, descriptors, mapped })
     }
 
-    /// Writes the descriptor of so many bytes of a buffer.
+    /// Writes the descriptor of a range of a buffer.
     fn write(&self, (binding, element): (u32, usize), buffer: &Buffer, range: u64) {
         let about = vk::DescriptorAddressInfoEXT::default().address(address(self.lab, buffer)).range(range);
         let info = vk::DescriptorGetInfoEXT::default().ty(STORAGE);

@@ -1,4 +1,4 @@
-//! Accesses out of bounds in command buffers that run more than once, or whose end nobody waits for.
+//! Accesses out of bounds in command buffers that run more than once, or whose completion is never waited for.
 
 use ash::vk;
 
@@ -113,5 +113,5 @@ fn many(options: &SampleOptions) -> Result<(), Failure> {
     lab.expect(&target, scope::COMPUTE_WRITE, &[42; WORDS])
 }
 
-/// Time enough for whoever checks shaders to find out more.
+/// Enough time for a layer that checks shaders to learn more.
 const ROUNDS: u32 = 50;

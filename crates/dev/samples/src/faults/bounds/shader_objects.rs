@@ -29,7 +29,7 @@ const NEEDS: Needs = Needs {
 };
 const COMPUTE: vk::ShaderStageFlags = vk::ShaderStageFlags::COMPUTE;
 
-/// How much of what there may be a layout has besides what its shaders need.
+/// How much of the limits a layout uses besides what its shaders need.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum LayoutSpace {
     Free,
@@ -104,7 +104,7 @@ impl<'a> BoundShaderObjects<'a> {
         unsafe { self.lab.device.cmd_dispatch(commands, WORDS as u32 / 64, 1, 1) };
     }
 
-    /// Everything that a pipeline would have said.
+    /// All dynamic state that a pipeline would have defined.
     fn set_state(&self, commands: vk::CommandBuffer) {
         let (device, functions) = (&self.lab.device, &self.functions);
         let (width, height) = (EXTENT.width as f32, EXTENT.height as f32);
@@ -263,7 +263,7 @@ fn uniform(options: &SampleOptions) -> Result<(), Failure> {
     })
 }
 
-/// What is made of the binary does the same, and nobody can look into it: it is right.
+/// An object created from the binary does the same. A layer cannot check its contents, and it is correct.
 fn binary(options: &SampleOptions) -> Result<(), Failure> {
     let lab = FaultContext::new(options, &NEEDS)?;
     let [target, whole] = lab.word_buffers(["target", "whole"])?;

@@ -80,7 +80,7 @@ impl<'a> LateBoundDispatch<'a> {
         self.lab.write_descriptors(&[write.dst_binding(0).dst_array_element(element)]);
     }
 
-    /// Runs what was recorded, and compares.
+    /// Executes the recorded commands, and compares the results.
     fn run(&self, commands: vk::CommandBuffer) -> Result<(), Failure> {
         self.lab.submit_and_wait(&[commands])?;
         self.lab.expect(&self.target, scope::COMPUTE_WRITE, &[5; WORDS])

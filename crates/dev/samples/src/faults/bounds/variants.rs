@@ -50,8 +50,8 @@ fn labels(options: &SampleOptions) -> Result<(), Failure> {
     lab.expect(&target, scope::COMPUTE_WRITE, &[14; WORDS])
 }
 
-/// Work waits for a semaphore that the host signals once it is submitted, and for an event of the host: whoever waits for
-/// the queue in between waits forever.
+/// Work waits for a semaphore that the host signals after the submission, and for an event of the host: waiting for the
+/// queue in between would never end.
 fn released(options: &SampleOptions) -> Result<(), Failure> {
     let lab = FaultContext::new(options, &Needs { features: &[Feature::TimelineSemaphore], ..Needs::NOTHING })?;
     let [target] = lab.word_buffers(["target"])?;
@@ -227,7 +227,7 @@ const CORNERS: [f32; 12] = [-1.0, -1.0, 1.0, -1.0, -1.0, 1.0, -1.0, 1.0, 1.0, -1
 const VERTEX_READ: BarrierScope =
     BarrierScope { stages: vk::PipelineStageFlags::VERTEX_SHADER, access: vk::AccessFlags::SHADER_READ };
 
-/// What generates one draw out of a buffer.
+/// The objects that generate one draw from a buffer.
 struct GeneratedDraw<'a> {
     lab: &'a FaultContext<'a>,
     functions: nv::device_generated_commands::Device,

@@ -1,4 +1,4 @@
-//! What extensions read and write: conditions, transform feedback, meshes, acceleration structures, rays.
+//! Reads and writes of extensions: conditions, transform feedback, meshes, acceleration structures, rays.
 
 use crate::faults::bound_pipeline::DrawShaders;
 use std::ptr::null;

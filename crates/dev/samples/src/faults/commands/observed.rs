@@ -18,7 +18,7 @@ faults! {
 
 const HALF: usize = WORDS / 2;
 
-/// Two programs, each of which writes half of a buffer from where it is told.
+/// Two programs, each of which writes half of a buffer, from an offset on.
 fn halves(lab: &FaultContext) -> Result<([BoundPipeline; 2], [Buffer; 2]), Failure> {
     let [target, first] = lab.word_buffers(["target", "first"])?;
     let bound = [ShaderResource::Storage(&[target]), ShaderResource::Storage(&[first])];

@@ -76,7 +76,7 @@ fn dependency((source, from): (u32, BarrierScope), (target, to): (u32, BarrierSc
         .dst_access_mask(to.access)
 }
 
-/// Clears to green what is cleared.
+/// Clears an attachment to green.
 fn render(
     lab: &FaultContext,
     commands: vk::CommandBuffer,
@@ -139,7 +139,7 @@ fn last(options: &SampleOptions) -> Result<(), Failure> {
     lab.expect(&target, scope::COPY_WRITE, &[GREEN_WORD; WORDS])
 }
 
-/// The dependency is there; what the fault leaves out is the barrier that it allows.
+/// The dependency exists; the missing barrier is the one that it allows.
 fn within(options: &SampleOptions) -> Result<(), Failure> {
     let lab = FaultContext::new(options, &Needs { features: &[Feature::FragmentStoresAndAtomics], ..Needs::NOTHING })?;
     let ([paint], [canvas]) = (lab.word_buffers(["paint"])?, lab.color_images(["canvas"])?);

@@ -57,7 +57,7 @@ impl<'a> StructureBuilder<'a> {
         Ok(AccelerationStructure { handle, builder: self })
     }
 
-    /// What instances refer to a structure with.
+    /// The reference of instances to a structure.
     pub(crate) fn reference(&self, structure: &AccelerationStructure) -> u64 {
         let info = vk::AccelerationStructureDeviceAddressInfoKHR::default().acceleration_structure(structure.handle);
         // SAFETY: a live structure, and the feature is enabled (lifetime, feature).
@@ -74,7 +74,7 @@ impl<'a> StructureBuilder<'a> {
         self.build_of(commands, target, ty, (&self.boxes, 0), None);
     }
 
-    /// As above, with so many instances in a buffer; at most so many where another buffer tells.
+    /// As above, with this many instances in a buffer; with a range buffer, at most this many.
     pub(crate) fn build_of(
         &self,
         commands: vk::CommandBuffer,
@@ -152,7 +152,7 @@ pub(crate) fn address(lab: &FaultContext, buffer: &Buffer) -> u64 {
     unsafe { lab.device.get_buffer_device_address(&info) }
 }
 
-/// What building needs; drivers may defer it to the host's threads, whence the second extension.
+/// The extensions for building. Drivers may defer builds to the host's threads, hence the second extension.
 pub(crate) const NEEDS: Needs = Needs {
     features: &[Feature::AccelerationStructure, Feature::BufferDeviceAddress],
     extensions: &[khr::acceleration_structure::NAME, khr::deferred_host_operations::NAME],
@@ -207,8 +207,8 @@ fn scene(lab: &FaultContext, is_indirect: bool) -> Result<(), Failure> {
     let builder = StructureBuilder::new(lab)?;
     let bottom = builder.structure("bottom", AccelerationStructureType::BOTTOM_LEVEL)?;
     let scene = builder.structure("scene", AccelerationStructureType::TOP_LEVEL)?;
-    let told_usage = vk::BufferUsageFlags::INDIRECT_BUFFER | vk::BufferUsageFlags::TRANSFER_DST;
-    let range_buffer = buffer(lab, "told", told_usage, MemoryPlacement::Device)?;
+    let range_usage = vk::BufferUsageFlags::INDIRECT_BUFFER | vk::BufferUsageFlags::TRANSFER_DST;
+    let range_buffer = buffer(lab, "told", range_usage, MemoryPlacement::Device)?;
     let usage = vk::BufferUsageFlags::ACCELERATION_STRUCTURE_BUILD_INPUT_READ_ONLY_KHR;
     let usage = usage | vk::BufferUsageFlags::TRANSFER_DST | vk::BufferUsageFlags::TRANSFER_SRC;
     let instances = buffer(lab, "instances", usage, MemoryPlacement::Device)?;

@@ -15,7 +15,7 @@ faults! {
 }
 
 const NEEDS: Needs = Needs { extensions: &[nv::ray_tracing::NAME], ..Needs::NOTHING };
-/// For all that is about rays.
+/// Usage of all buffers for ray tracing.
 const FOR_RAYS: vk::BufferUsageFlags = vk::BufferUsageFlags::RAY_TRACING_NV;
 const BYTES: u64 = 1 << 16;
 

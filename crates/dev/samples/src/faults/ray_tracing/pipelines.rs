@@ -151,7 +151,7 @@ impl RayTracer {
         Ok(RayTracer { tracing, pipeline, layout, set, table })
     }
 
-    /// The records for what generates rays, for what misses, for hits and for what is called.
+    /// The records for ray generation, misses, hits and callables.
     fn trace(&self, lab: &FaultContext, commands: vk::CommandBuffer, records: [Option<u64>; 4], width: u32) {
         let point = vk::PipelineBindPoint::RAY_TRACING_KHR;
         let record = |at: u64| vk::StridedDeviceAddressRegionKHR {

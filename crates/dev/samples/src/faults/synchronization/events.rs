@@ -1,4 +1,4 @@
-//! Events that are set for another stage, for another buffer, or that nobody waits for.
+//! Events that are set for another stage, for another buffer, or without a wait.
 
 use ash::vk;
 

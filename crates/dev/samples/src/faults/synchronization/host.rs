@@ -19,7 +19,7 @@ fn host_buffer(lab: &FaultContext, name: &str) -> Result<Buffer, Failure> {
     lab.buffer(name, SIZE, usage, MemoryPlacement::Host)
 }
 
-/// Maps a buffer, lets the host use it, and tells the device as if the memory were not coherent.
+/// Maps a buffer, lets the host use it, and flushes or invalidates it as if the memory were not coherent.
 fn mapped<T>(
     lab: &FaultContext,
     buffer: &Buffer,

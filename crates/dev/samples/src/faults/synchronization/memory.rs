@@ -96,7 +96,7 @@ fn image(options: &SampleOptions) -> Result<(), Failure> {
 fn copy_and_clear(lab: &FaultContext, buffer: &Buffer, image: &SampleImage, target: &Buffer) -> Result<(), Failure> {
     lab.run_once("copy and clear", |commands| {
         lab.prepare(commands, image);
-        // That was about the image, and not about the buffer.
+        // That dependency was for the image, and not for the buffer.
         lab.memory_barrier(commands, scope::ALL, scope::ALL);
         lab.fill(commands, buffer, 7);
         lab.memory_barrier(commands, scope::COPY_WRITE, scope::COPY_READ);

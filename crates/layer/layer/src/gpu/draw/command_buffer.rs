@@ -395,8 +395,8 @@ impl CommandBufferState {
         number as u32
     }
 
-    /// The device does not use it, and it begins anew or is no more: gives the memory that it had, which is zero, and
-    /// the pools. What else is large stays, for what is recorded next.
+    /// The device does not use the command buffer, which is begun, reset or freed. Returns its device memory, which is
+    /// zero, and its pools. Other large allocations stay for the next recording.
     pub(crate) fn reset(&mut self) -> (Vec<ArenaBlock>, Vec<DescriptorPool>) {
         self.clear_draws();
         self.regions.iter().for_each(|it| it.zero());

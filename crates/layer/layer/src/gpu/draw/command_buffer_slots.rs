@@ -1,7 +1,7 @@
 //! The place of a command buffer.
 //!
-//! Whoever records into it takes it out and puts it back: the driver is called without a lock. That is done for every
-//! draw, so the place is one word: taking is one atomic operation, and putting back is a store.
+//! A thread that records into it takes it out and puts it back: the driver is called without a lock. That is done for
+//! every draw, so the slot is one word: taking is one atomic operation, and putting back is a store.
 
 use std::mem::ManuallyDrop;
 use std::ops::{Deref, DerefMut};
@@ -14,8 +14,8 @@ use lavascope_collections::TaggedMap;
 use super::command_buffer::CommandBufferState;
 use crate::gpu::pipeline::variants::lock;
 
-/// The slots of all command buffers of a device. They are made as needed, used again, and freed with this alone: so a
-/// reference to one lives as long as this is borrowed, whatever becomes of its command buffer.
+/// The slots of all command buffers of a device. They are made as needed, reused, and freed with this list only. So a
+/// reference to one lives as long as the list is borrowed, even if its command buffer is freed.
 #[derive(Default)]
 pub(crate) struct CommandBufferSlots {
     /// Addresses of slots in `lists`.
@@ -27,7 +27,7 @@ pub(crate) struct CommandBufferSlots {
 struct SlotLists {
     /// Each made by `Box::into_raw`, and given back by `Drop` alone.
     all: Vec<NonNull<CommandBufferSlot>>,
-    /// Those of them that no command buffer has.
+    /// The slots that no command buffer has.
     free: Vec<NonNull<CommandBufferSlot>>,
 }
 
@@ -104,7 +104,7 @@ const _: fn() = || {
 
 /// A value that is not the address of a state.
 const BUSY: *mut CommandBufferState = std::ptr::dangling_mut();
-/// The state is in use only for a short time; after so many attempts the thread yields.
+/// The state is in use only for a short time; after this many attempts the thread yields.
 const SPINS: u32 = 64;
 
 /// Another thread uses the state.
@@ -207,7 +207,7 @@ impl DerefMut for HeldCommandBuffer<'_> {
 impl Drop for HeldCommandBuffer<'_> {
     #[inline(always)]
     fn drop(&mut self) {
-        // SAFETY: taken once, here, where nobody can look at it any more.
+        // SAFETY: taken once, here, where no other thread has access any more.
         self.slot.put(unsafe { ManuallyDrop::take(&mut self.commands) });
     }
 }

@@ -71,7 +71,7 @@ impl PushedConstants {
         let Some(layout) = self.layout.as_ref().map(|it| it.own_handle.unwrap_or(it.handle)) else { return };
         for (offset, size, stages) in self.runs() {
             let bytes = &self.bytes[offset as usize..];
-            // SAFETY: whoever comes here is in a hook of a command for this command buffer, which is being recorded
+            // SAFETY: the caller is a hook of a command for this command buffer, which is being recorded
             // (VUID-vkCmdDraw-commandBuffer-recording and the like). The bytes, and the stages of the layout for them,
             // are what the application pushed itself, and there are `size` of them.
             unsafe { push(handle, layout, ShaderStageFlags(stages), offset, size, Ptr::to_slice(bytes)) };

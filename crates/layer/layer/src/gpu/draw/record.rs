@@ -1,4 +1,4 @@
-//! Draws and dispatches as they are recorded: shaders are led to their tables, and disturbed state is restored.
+//! Draws and dispatches as they are recorded: shaders get their tables, and disturbed state is restored.
 //!
 //! Each draw has 256 words for records (more with prints), a root table, and a table of descriptors, which draws with
 //! the same sets share. If binding our set could disturb what the application bound with another layout, that is bound
@@ -10,9 +10,9 @@
 //! A third of what a dispatch then costs on lavapipe is `vkCmdPushConstants` of the driver, which every draw needs: a
 //! fault record names its draw.
 //!
-//! Whoever calls in here with a command buffer is in a hook of a command that is recorded into it. So it is being
-//! recorded (VUID-vkCmdDraw-commandBuffer-recording, and the same of the other commands), and host access to it is
-//! externally synchronized until the hook returns: commands of ours may be recorded beside the application's.
+//! All callers are hooks of a command that is recorded into the command buffer. So it is being recorded
+//! (VUID-vkCmdDraw-commandBuffer-recording, and the same of the other commands), and host access to it is externally
+//! synchronized until the hook returns: our commands may be recorded beside the application's.
 
 use std::sync::Arc;
 
@@ -31,7 +31,7 @@ use crate::gpu::readback::touches;
 use crate::gpu::resource::arena::ArenaRegion;
 use crate::gpu::resource::descriptor_buffers::DescriptorBufferBindings;
 
-/// What must be restored after a draw.
+/// The state that must be restored after a draw.
 #[derive(Default)]
 pub(crate) struct StateToRestore {
     binds: Vec<BoundSets>,
@@ -366,7 +366,7 @@ impl DeviceChecks {
         unsafe { bind(handle, BIND_POINTS[point], layout, self.reserved_set, 1, Ptr::to(&set), 0, Ptr::NULL) };
     }
 
-    /// What must be restored after a set of ours was bound and disturbed others.
+    /// The state that must be restored after a set of ours was bound and disturbed others.
     #[inline(always)]
     fn state_to_restore(
         &self,

@@ -100,7 +100,7 @@ impl RecordedDraw {
 pub(crate) struct DrawLabels {
     /// The open labels, outermost first.
     open: Vec<String>,
-    kept: Vec<Vec<String>>,
+    snapshots: Vec<Vec<String>>,
     /// The snapshot of the open labels; none if they have changed since.
     current: Option<u32>,
 }
@@ -132,14 +132,14 @@ impl DrawLabels {
 
     #[cold]
     fn take_snapshot(&mut self) -> u32 {
-        let number = self.kept.len() as u32;
-        self.kept.push(self.open.clone());
+        let number = self.snapshots.len() as u32;
+        self.snapshots.push(self.open.clone());
         self.current = Some(number);
         number
     }
 
     fn snapshot(&self, number: u32) -> &[String] {
-        self.kept.get(number as usize).map_or(&[], Vec::as_slice)
+        self.snapshots.get(number as usize).map_or(&[], Vec::as_slice)
     }
 }
 
@@ -156,18 +156,18 @@ pub(crate) struct DrawCommand {
 impl CommandBufferState {
     /// Adds a recorded draw or dispatch with checks.
     #[inline(always)]
-    pub(crate) fn add_draw(&mut self, draw: DrawCommand, variant: u32, place: DrawRecordArea) {
+    pub(crate) fn add_draw(&mut self, draw: DrawCommand, variant: u32, area: DrawRecordArea) {
         let labels = self.labels.snapshot_number();
         self.draws.push(RecordedDraw {
             number: draw.number,
             launch: draw.launch,
             function: draw.command,
-            memory: place.memory,
+            memory: area.memory,
             variant,
             labels,
-            record_words: place.records.words,
-            touch_words: place.touch_words,
-            records: place.records.host_address(),
+            record_words: area.records.words,
+            touch_words: area.touch_words,
+            records: area.records.host_address(),
         });
     }
 

@@ -110,7 +110,7 @@ impl DeviceChecks {
     fn warn_if_protected(&self, commands: &CommandBufferState, variant: &PipelineVariant) -> bool {
         if commands.is_protected && !variant.stages.is_empty() {
             self.warn_unchecked(
-                "what protected command buffers run is not checked: it may not write into memory that is not",
+                "shaders in protected command buffers are not checked: they may not write to the layer's unprotected memory",
             );
         }
         commands.is_protected
@@ -131,7 +131,7 @@ impl DeviceChecks {
         let sets_version = self.sets_version.load(Ordering::Acquire);
         let mut table = descriptor_sets::descriptor_table(&variant.layout, &self.state().sets, |it| bound.set(it));
         if is_fixed && !variant.stages.is_empty() {
-            self.warn_unchecked("generated commands that are preprocessed are not checked");
+            self.warn_unchecked("preprocessed generated commands are not checked");
         }
         let is_checked = !is_fixed
             && !self.warn_if_protected(commands, variant)

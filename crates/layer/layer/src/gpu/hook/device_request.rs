@@ -1,5 +1,4 @@
-//! What the layer adds to a `VkDeviceCreateInfo`: features for shaders that write to buffers, and for buffer device
-//! addresses.
+//! The features that the layer adds to a `VkDeviceCreateInfo`: stores in shaders, and buffer device addresses.
 //!
 //! Shaders with checks use SPIR-V 1.3, so Vulkan 1.1 is required. The features are enabled if the device supports them;
 //! a stage that cannot write is not checked.
@@ -29,7 +28,7 @@ pub(crate) enum AddressExtension {
     Ext,
 }
 
-/// What the driver gets in the place of the application's request.
+/// The request that the driver gets instead of the application's.
 pub(crate) struct DeviceRequest {
     /// The stages that can write to buffers, as bits of `VkShaderStageFlags`.
     pub(crate) storing_stages: u32,
@@ -60,10 +59,10 @@ impl DeviceRequest {
         params: &CreateDeviceParams,
     ) -> std::result::Result<DeviceRequest, &'static str> {
         // SAFETY: VUID-vkCreateDevice-pCreateInfo-parameter, by the contract of this function; null is none.
-        let info = unsafe { params.p_create_info.as_ptr().as_ref() }.ok_or("there is no device to be made")?;
+        let info = unsafe { params.p_create_info.as_ptr().as_ref() }.ok_or("the create info of the device is null")?;
         // SAFETY: VUID-vkCreateDevice-physicalDevice-parameter, by the contract of this function.
         let asked = unsafe { query_features(instance, params.physical_device) };
-        let (has, version) = asked.ok_or("the driver does not tell its features")?;
+        let (has, version) = asked.ok_or("the driver does not report its features")?;
         if instance.api_version < VERSION_MIN || version < VERSION_MIN {
             return Err("Vulkan 1.1 is needed to check shaders; nothing is checked on the device");
         }

@@ -1,7 +1,7 @@
 //! Commands that the device generates (`VK_EXT_device_generated_commands`, `VK_NV_device_generated_commands`).
 //!
-//! Shaders that are bound for them are led to their tables as before a draw, in the variant that the application knows.
-//! Pipelines and shader objects that the device binds itself are left as they are.
+//! Shaders that are bound for them get their tables as before a draw, in the variant with the application's handle.
+//! Pipelines and shader objects that the device binds itself stay unchanged.
 //!
 //! Preprocessed commands must have the same state when they are executed. They get permissive tables, which stay, and
 //! are not checked.
@@ -55,7 +55,7 @@ hooks! {
         // SAFETY: VUID-vkCmdPreprocessGeneratedCommandsEXT-pGeneratedCommandsInfo-parameter: a valid structure until the
         // call returns.
         let points = bind_points_of_stages(unsafe { deref_param(p_info) }.shader_stages);
-        // What the other command buffer has bound is what the commands are made of.
+        // The commands are generated for the state of the other command buffer.
         let after = gpu.before_generated_commands(state, points, Command::CmdPreprocessGeneratedCommandsEXT, true);
         forward();
         gpu.after_generated_commands(state, &after);
@@ -120,7 +120,7 @@ impl DeviceChecks {
         }
     }
 
-    /// A layout that is told instead of made: it is changed by the rule for all others.
+    /// A layout in the chain instead of a handle: it is changed by the same rule as all others.
     ///
     /// # Safety
     ///

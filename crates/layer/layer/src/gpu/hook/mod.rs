@@ -1,8 +1,8 @@
 //! Functions in the place of the driver's.
 //!
 //! Pipelines with checks are created with a pipeline cache of ours. The application's caches get nothing of ours and
-//! keep their contents: an empty cache stays empty, and a pipeline that is in such a cache is compiled nevertheless. If
-//! the driver rejects a pipeline with checks, the layer creates it as the application requested.
+//! keep their contents. So an empty cache stays empty, and a pipeline that is in such a cache is compiled again. If the
+//! driver rejects a pipeline with checks, the layer creates it as the application requested.
 
 mod commands;
 pub(crate) mod device_request;
@@ -22,6 +22,7 @@ use super::{DeviceChecks, slice};
 use crate::DeviceTable;
 use crate::gpu::pipeline::plan::PipelinePlan;
 use crate::process::catch_panic::catch_panic;
+use crate::report::coverage;
 
 /// Defines a hook for each command, and a function that installs all of them. A body has the checks of the device, and
 /// a function that passes the call on unchanged. To pass other parameters, it takes the driver's function from
@@ -56,18 +57,18 @@ pub(super) fn install(table: &mut DeviceTable) {
     queues::install(table);
 }
 
-/// What a parameter of the application leads to.
+/// The value behind a pointer parameter of the application.
 ///
 /// # Safety
 ///
-/// It must lead to a `T` that is valid and that nobody writes to until the application's call returns, and the result
+/// It must lead to a `T` that is valid and that is not written until the application's call returns, and the result
 /// must not be used longer than that.
 pub(super) unsafe fn deref_param<'a, T>(parameter: Ptr<T>) -> &'a T {
-    // SAFETY: the contract of this function: it leads to a valid `T` that nobody writes to for as long as `'a`.
+    // SAFETY: the contract of this function: it leads to a valid `T` that is not written for as long as `'a`.
     unsafe { &*parameter.as_ptr() }
 }
 
-/// What the driver wrote to a place of the application.
+/// A value that the driver wrote for the application.
 ///
 /// # Safety
 ///
@@ -122,6 +123,11 @@ impl DeviceChecks {
         let is_planned = result.0 >= 0;
         if !is_planned && !is_bare {
             result = create(cache, p_infos);
+            let count = plans.iter().flatten().map(PipelinePlan::instrumented_count).sum();
+            coverage::retract_shaders(count);
+            if result.0 >= 0 {
+                coverage::count_unchecked_shaders(count, "the driver creates the pipeline only without checks");
+            }
         }
         // SAFETY: the contract of this function: `create` wrote as many as there are plans, null where it made none.
         let made = unsafe { slice(p_made, plans.len() as u32) }.to_vec();

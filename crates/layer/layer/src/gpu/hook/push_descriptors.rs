@@ -122,10 +122,11 @@ hooks! {
 const POINTS: [PipelineBindPoint; 3] =
     [PipelineBindPoint::GRAPHICS, PipelineBindPoint::COMPUTE, PipelineBindPoint::RAY_TRACING_KHR];
 
-/// What a template writes, as separate writes of one descriptor each.
+/// The writes of a template, as separate writes of one descriptor each.
 struct TemplateWrites {
     all: Vec<WriteDescriptorSet>,
-    /// What the writes refer to. It is complete before its first address is taken, so it does not move any more.
+    /// The arrays that the writes refer to. They are complete before the first address is taken, so they do not move
+    /// any more.
     _structures: Vec<WriteDescriptorSetAccelerationStructureKHR>,
 }
 
@@ -245,7 +246,7 @@ impl DeviceChecks {
         });
     }
 
-    /// How it was pushed, where a set of ours may take it away.
+    /// How it was pushed, if binding a set of ours may disturb it.
     ///
     /// # Safety
     ///

@@ -62,7 +62,7 @@ impl DeviceChecks {
         self.invalidate_choices();
     }
 
-    /// Sets are written while nothing tracks their contents: what was known of them must not decide anything.
+    /// Sets are written while their contents are not tracked: older contents must not decide anything.
     pub(in crate::gpu) fn forget_contents(&self, name: &str, sets: impl Iterator<Item = DescriptorSet>) {
         let forget = || {
             let mut state = self.state();

@@ -207,7 +207,7 @@ impl DeviceChecks {
         self.bind_shaders(handle, &others);
     }
 
-    /// Marks that objects of ours were bound in their place.
+    /// Marks that our objects were bound instead.
     pub(crate) fn rebind_shader_objects(&self, commands: &mut CommandBufferState, handle: CommandBuffer, point: usize) {
         self.bind_shaders(handle, &commands.shader_objects(point).driver);
     }

@@ -80,7 +80,7 @@ pub(crate) struct PipelineLayoutState {
 pub(crate) enum RootBinding {
     /// Their address is in the last bytes of the push constants.
     PushConstant,
-    /// They are bound as a descriptor set of ours, the last one.
+    /// They are bound as our own descriptor set, the last one.
     DescriptorSet,
     /// Their address is in the shader, the same for all draws.
     Specialization,

@@ -30,6 +30,7 @@ use crate::gpu::resource::descriptor_sets;
 use crate::gpu::resource::leases::Lease;
 use crate::gpu::{ChecksState, DeviceChecks, slice};
 use crate::loader::pnext_chain::find_in_chain;
+use crate::report::coverage;
 
 /// A pipeline that is about to be created.
 pub(crate) struct PipelinePlan {
@@ -47,7 +48,7 @@ pub(crate) struct PipelinePlan {
     pub(super) fixed: Option<FixedTables>,
     /// Leases of cells and tables.
     pub(super) leases: Vec<Lease>,
-    /// What shaders expect to be bound, including those without our code.
+    /// The requirements of shaders on what is bound, including shaders without our code.
     pub(super) requirements: Vec<BindingRequirement>,
     pub(crate) sources: Vec<ShaderSource>,
     pub(crate) recipe: Option<PipelineRecipe>,
@@ -65,6 +66,18 @@ pub(super) enum PipelineLinkage {
     /// A library: its cells are in the memory that all libraries share.
     Library,
 }
+
+/// Whether the application creates a pipeline, or the layer creates it again with other checks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum PipelineCreation {
+    New,
+    Again,
+}
+
+/// Why shaders are not checked, for the report.
+pub(crate) const NOT_SELECTED: &str = "not among the selected shaders";
+pub(crate) const NOT_IN_SAMPLE: &str = "not in the sample of gpu_sample";
+pub(crate) const CHECKS_ENDED: &str = "the checks had ended";
 
 /// A pipeline library whose shaders have checks.
 pub(crate) struct InstrumentedLibrary {
@@ -96,7 +109,7 @@ const SKIPPED_FLAGS: u64 = PipelineCreateFlags::INDIRECT_BINDABLE_NV.0 as u64
     | PipelineCreateFlags2::DESCRIPTOR_HEAP_EXT.0;
 
 impl DeviceChecks {
-    /// What becomes of a pipeline; none where it is left as it is.
+    /// The plan for a pipeline; none if the pipeline stays unchanged.
     ///
     /// # Safety
     ///
@@ -141,34 +154,38 @@ impl DeviceChecks {
     ) -> Option<PipelinePlan> {
         // SAFETY: the contract of this function: the chain of an info of a valid call.
         if let Some(why) = unsafe { skip_reason(flags, chain) } {
-            self.warn_unchecked(why);
-            return None;
+            return self.leave_unchecked(stages, why);
         }
         // SAFETY: the contract of this function: the chain of an info of a valid call, which stays as `more` does.
         let (part, libraries) = unsafe { linkage_of(flags, chain, more) };
         if self.has_failed() {
+            coverage::count_unchecked_shaders(stages.len(), CHECKS_ENDED);
             return self.plan_uninstrumented_part(part, layout, stages, libraries);
         }
         if part == PipelineLinkage::Whole && !self.config.selection.take_next_sample() {
+            coverage::count_unchecked_shaders(stages.len(), NOT_IN_SAMPLE);
             return None;
         }
         let state = self.state();
         let library_count = libraries.len();
         let libraries: Vec<Arc<InstrumentedLibrary>> =
             libraries.iter().filter_map(|it| state.libraries.get(&it.0).cloned()).collect();
-        let layout =
-            state.pipeline_layouts.get(&layout.0).or_else(|| libraries.first().map(|it| &it.layout)).cloned()?;
+        let layout = state.pipeline_layouts.get(&layout.0).or_else(|| libraries.first().map(|it| &it.layout)).cloned();
         // SAFETY: the contract of this function: a stage of a valid call, with its chain.
         let source = |it| unsafe { self.config.selection.select_stage(&state, it, source_of(&state, it)?) };
         let sources: Option<Vec<ShaderSource>> = stages.iter().map(source).collect();
         drop(state);
+        let Some(layout) = layout else {
+            if stages.is_empty() {
+                return None;
+            }
+            return self.leave_unchecked(stages, "a pipeline layout is not known: its pipelines are not checked");
+        };
         if let Some(why) = layout.unsupported_reason() {
-            self.warn_unchecked(why);
-            return None;
+            return self.leave_unchecked(stages, why);
         }
         let Some(sources) = sources else {
-            self.warn_unchecked("the words of a shader are not known: its pipeline is not checked");
-            return None;
+            return self.leave_unchecked(stages, "the SPIR-V of a shader is unknown: its pipeline is not checked");
         };
         if part != PipelineLinkage::Whole {
             // SAFETY: the contract of this function: the stages of a valid call.
@@ -177,11 +194,27 @@ impl DeviceChecks {
         // The contents of descriptor buffers are known only at submission, so nothing can be expected.
         let style = if layout.uses_descriptor_buffers() { &CheckStyle::BRANCHING } else { style };
         // SAFETY: the contract of this function: the stages of a valid call.
-        unsafe { self.plan_whole(&layout, sources, stages, style) }
+        unsafe { self.plan_whole(&layout, sources, stages, (style, PipelineCreation::New)) }
     }
 
-    /// A part of pipelines, or a pipeline out of so many parts, of which some are known. What is bound is not known
-    /// when a part is made, so it expects nothing; and it is not made again.
+    /// Warns that the shaders of a pipeline are not checked.
+    fn leave_unchecked(&self, stages: &[PipelineShaderStageCreateInfo], why: &str) -> Option<PipelinePlan> {
+        coverage::count_unchecked_shaders(stages.len(), why);
+        self.warn_unchecked(why);
+        None
+    }
+
+    /// Counts a stage of a new pipeline, and warns if it is not checked.
+    fn count_stage(&self, is_selected: bool, planned: &std::result::Result<(), String>) {
+        match planned {
+            Err(why) => coverage::count_unchecked_shaders(1, why),
+            Ok(()) if !is_selected => coverage::count_unchecked_shaders(1, NOT_SELECTED),
+            Ok(()) => coverage::count_checked_shader(),
+        }
+    }
+
+    /// A pipeline library, or a pipeline made of libraries, some of which are known. When a library is created, the
+    /// bindings are unknown, so it expects nothing; and it is not created again.
     ///
     /// # Safety
     ///
@@ -196,14 +229,17 @@ impl DeviceChecks {
         libraries: &[Arc<InstrumentedLibrary>],
     ) -> Option<PipelinePlan> {
         if layout.root_binding != Some(RootBinding::PushConstant) {
-            self.warn_unchecked("parts of pipelines are checked by push constants alone; some leave no room for ours");
-            return None;
+            let why = "pipeline libraries need 8 bytes of push constants for checks; libraries without room for them are not \
+                checked";
+            return self.leave_unchecked(stages, why);
         }
         let mut plan = PipelinePlan::new(layout, sources, stages, &CheckStyle::BRANCHING);
         plan.linkage = part;
         for (at, info) in stages.iter().enumerate() {
             // SAFETY: the contract of this function: a stage of a valid call, which stays for as long as the plan.
-            if let Err(why) = unsafe { self.plan_stage(&mut plan, at, info, &CheckStyle::BRANCHING) } {
+            let planned = unsafe { self.plan_stage(&mut plan, at, info, &CheckStyle::BRANCHING) };
+            self.count_stage(plan.sources[at].is_selected, &planned);
+            if let Err(why) = planned {
                 plan.records_all_touches = false;
                 self.warn_unchecked(&why);
             }
@@ -259,7 +295,7 @@ impl DeviceChecks {
         layout: &Arc<PipelineLayoutState>,
         sources: Vec<ShaderSource>,
         stages: &[PipelineShaderStageCreateInfo],
-        style: &CheckStyle,
+        (style, creation): (&CheckStyle, PipelineCreation),
     ) -> Option<PipelinePlan> {
         let mut plan = PipelinePlan::new(layout, sources, stages, style);
         if layout.root_binding == Some(RootBinding::Specialization) {
@@ -267,7 +303,11 @@ impl DeviceChecks {
         }
         for (at, info) in stages.iter().enumerate() {
             // SAFETY: the contract of this function: a stage of a valid call, which stays for as long as the plan.
-            if let Err(why) = unsafe { self.plan_stage(&mut plan, at, info, style) } {
+            let planned = unsafe { self.plan_stage(&mut plan, at, info, style) };
+            if creation == PipelineCreation::New {
+                self.count_stage(plan.sources[at].is_selected, &planned);
+            }
+            if let Err(why) = planned {
                 plan.records_all_touches = false;
                 self.warn_unchecked(&why);
             }
@@ -398,6 +438,11 @@ impl PipelinePlan {
         (&self.layout, &self.sources)
     }
 
+    /// How many shaders of its own have our code.
+    pub(crate) fn instrumented_count(&self) -> usize {
+        self.stages.iter().filter(|it| it.index < self.infos.len()).count()
+    }
+
     /// Whether no shader has our code.
     pub(crate) fn is_uninstrumented(&self) -> bool {
         self.stages.is_empty()
@@ -429,7 +474,7 @@ impl PipelinePlan {
     }
 }
 
-/// Why a pipeline is left as it is.
+/// Why a pipeline stays unchanged.
 ///
 /// # Safety
 ///
@@ -488,7 +533,7 @@ unsafe fn linkage_of(
     (part, libraries)
 }
 
-/// The words of a stage; none where nobody has them.
+/// The words of a stage; none if they are not available.
 ///
 /// # Safety
 ///

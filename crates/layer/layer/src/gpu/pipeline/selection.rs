@@ -19,7 +19,7 @@ pub(crate) struct ShaderSelection {
     is_limited: bool,
     shaders: Vec<Regex>,
     pipelines: Vec<Regex>,
-    /// One of so many pipelines is checked.
+    /// One of this many pipelines is checked.
     sample_interval: u64,
     /// How many there were. Relaxed: only the number counts.
     planned: AtomicU64,
@@ -92,7 +92,7 @@ pub(crate) unsafe fn requests_checks(chain: Ptr<Opaque>) -> bool {
     features.contains(&ValidationFeatureEnableEXT::GPU_ASSISTED_EXT)
 }
 
-/// What a shader is called: its module, its entry point, and its source files.
+/// The names of a shader: its module, its entry point, and its source files.
 ///
 /// # Safety
 ///
@@ -119,21 +119,21 @@ mod tests {
     use super::*;
 
     fn scope(change: impl FnOnce(&mut Settings)) -> (ShaderSelection, Vec<String>) {
-        let (mut settings, mut said) = (Settings::default(), Vec::new());
+        let (mut settings, mut warnings) = (Settings::default(), Vec::new());
         change(&mut settings);
         let scope =
-            ShaderSelection::from_settings(&settings, &mut |setting, text| said.push(format!("{setting}: {text}")));
-        (scope, said)
+            ShaderSelection::from_settings(&settings, &mut |setting, text| warnings.push(format!("{setting}: {text}")));
+        (scope, warnings)
     }
 
     #[test]
     fn shaders_are_chosen_by_any_of_their_names() {
         let (all, _) = scope(|_| ());
         assert!(!all.is_limited);
-        let (some, said) = scope(|it| it.gpu_shaders = vec!["^sky".into(), "(".into()]);
+        let (some, warnings) = scope(|it| it.gpu_shaders = vec!["^sky".into(), "(".into()]);
         assert!(some.is_limited && some.selects_names(&["main".into(), "skybox.frag".into()]));
         assert!(!some.selects_names(&["main".into(), "blue-sky.frag".into()]));
-        assert!(said.len() == 1 && said[0].starts_with("gpu_shaders: `(`: "), "{said:?}");
+        assert!(warnings.len() == 1 && warnings[0].starts_with("gpu_shaders: `(`: "), "{warnings:?}");
         let (none, _) = scope(|it| it.gpu_select = true);
         assert!(none.is_limited && !none.selects_names(&["main".into()]));
     }

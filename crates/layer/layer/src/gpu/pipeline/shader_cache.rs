@@ -42,7 +42,7 @@ pub(crate) struct ShaderCacheKey(u128);
 impl ShaderCache {
     /// Opens this folder, or the default one for caches.
     pub(crate) fn open(folder: Option<&Path>) -> Result<ShaderCache, String> {
-        let folder = folder.map(Path::to_owned).or_else(default_folder).ok_or("there is no home for a cache")?;
+        let folder = folder.map(Path::to_owned).or_else(default_folder).ok_or("there is no home folder for a cache")?;
         let made = files::private_folder().recursive(true).create(&folder);
         made.map_err(|it| format!("{} cannot be made: {it}", folder.display()))?;
         let cache = ShaderCache { folder, build: build(), next: AtomicU32::new(0) };

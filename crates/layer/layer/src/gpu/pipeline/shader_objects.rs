@@ -16,6 +16,7 @@ use lavascope_abi::*;
 use lavascope_instrument::BindingRequirement;
 
 use super::layouts::{PipelineLayoutState, RootBinding};
+use super::plan::{CHECKS_ENDED, NOT_IN_SAMPLE, NOT_SELECTED};
 use super::recipe::{PackedCall, ShaderSource};
 use super::stage_plan::{SpecializationData, constants_of};
 use super::variants::{FixedTables, InstrumentedPipeline, InstrumentedStage, PermissiveTables, lock};
@@ -30,6 +31,7 @@ use crate::gpu::resource::descriptor_sets;
 use crate::gpu::resource::leases::Lease;
 use crate::gpu::{DeviceChecks, checks_of, pack_context_of, slice};
 use crate::process::catch_panic::{catch_panic, catch_panic_and_retry};
+use crate::report::coverage;
 
 /// The shader objects of a device.
 #[derive(Default)]
@@ -47,7 +49,7 @@ pub(crate) struct ShaderObjects {
 /// Shader objects that are bound together: stages and handles, by stage.
 pub(crate) type ShaderObjectKey = Vec<(u32, u64)>;
 
-/// What a combination of objects is.
+/// The identity of a combination of objects.
 #[derive(Clone)]
 pub(crate) enum ShaderSet {
     Instrumented(Arc<InstrumentedPipeline>),
@@ -240,7 +242,7 @@ hooks! {
             // application, or one of ours in its group, which lives until the last of that is destroyed.
             Some(original) => unsafe { next(device, original, p_size, p_data) },
             None => {
-                gpu.warn_unchecked("a shader object with checks cannot be made without them: there is no binary of it");
+                gpu.warn_unchecked("a shader object with checks has no binary: the application gets none");
                 Result::ERROR_OUT_OF_HOST_MEMORY
             }
         }
@@ -271,7 +273,9 @@ pub(crate) struct ShaderObjectPlan {
     stage: Option<InstrumentedStage>,
     requirements: Vec<BindingRequirement>,
     fixed: Option<Arc<FixedTables>>,
-    /// What the create info refers to.
+    /// Why it is not checked although it is wanted.
+    unchecked_because: Option<String>,
+    /// The structures and arrays that the create info refers to.
     _behind: (Vec<DescriptorSetLayout>, Option<SpecializationData>),
 }
 
@@ -291,7 +295,7 @@ pub(crate) const LINK_STAGE: u32 = ShaderCreateFlagsEXT::LINK_STAGE_EXT.0;
 static NO_CODE: [u32; 1] = [0];
 
 impl DeviceChecks {
-    /// What becomes of the objects of a call; none where one is left as it is.
+    /// The plans for the objects of a call; none if one of them stays unchanged.
     ///
     /// # Safety
     ///
@@ -306,17 +310,18 @@ impl DeviceChecks {
     /// The info must be valid, with its chain, its code and its arrays.
     unsafe fn plan_new(&self, info: &ShaderCreateInfoEXT) -> Option<ShaderObjectPlan> {
         if info.code_type != ShaderCodeTypeEXT::SPIRV_EXT {
-            self.warn_unchecked(
-                "shader objects out of binaries, and those that are drawn beside them, are not checked",
+            return self.leave_object(
+                "shader objects created from binaries, and shader objects drawn with them, are not checked",
             );
-            return None;
         }
         if info.flags.0 & SKIPPED_FLAGS != 0 {
-            self.warn_unchecked("shader objects that the device binds, or with descriptor heaps, are not checked");
-            return None;
+            return self
+                .leave_object("shader objects that the device binds, or with descriptor heaps, are not checked");
         }
         // SAFETY: the contract of this function: an info with its arrays.
-        let object_layout = unsafe { self.shader_object_layout(info) }?;
+        let Some(object_layout) = (unsafe { self.shader_object_layout(info) }) else {
+            return self.leave_object("a layout of shader objects is not known: they are not checked");
+        };
         // SAFETY: the contract of this function: VUID-VkShaderCreateInfoEXT-pCode-parameter: as many bytes as it says, and
         // VUID-VkShaderCreateInfoEXT-pCode-08493: aligned to words, where it is SPIR-V.
         let words = Arc::new(unsafe { slice(info.p_code.cast::<u32>(), (info.code_size / 4) as u32) }.to_vec());
@@ -328,7 +333,21 @@ impl DeviceChecks {
         let is_taken = source.is_selected && self.config.selection.take_next_sample();
         let wanted = (object_layout.layout.uses_descriptor_buffers(), None);
         // SAFETY: the contract of this function: a valid info.
-        Some(unsafe { self.plan_object(&object_layout, info, (words, is_taken), self.next_pipeline(), wanted) })
+        let plan = unsafe { self.plan_object(&object_layout, info, (words, is_taken), self.next_pipeline(), wanted) };
+        match &plan.unchecked_because {
+            Some(why) => coverage::count_unchecked_shaders(1, why),
+            None if !source.is_selected => coverage::count_unchecked_shaders(1, NOT_SELECTED),
+            None if !is_taken => coverage::count_unchecked_shaders(1, NOT_IN_SAMPLE),
+            None => coverage::count_checked_shader(),
+        }
+        Some(plan)
+    }
+
+    /// Warns that a shader object is not checked.
+    fn leave_object(&self, why: &str) -> Option<ShaderObjectPlan> {
+        coverage::count_unchecked_shaders(1, why);
+        self.warn_unchecked(why);
+        None
     }
 
     /// # Safety
@@ -367,12 +386,18 @@ impl DeviceChecks {
             stage: None,
             requirements: Vec::new(),
             fixed: None,
+            unchecked_because: None,
             _behind: (sets, None),
         };
         if is_taken && !self.has_failed() {
             // SAFETY: the contract of this function: the info of the plan has the application's specialization constants.
             let added = unsafe { self.add_checks(&mut plan, wanted) };
-            added.unwrap_or_else(|why| self.warn_unchecked(&why));
+            if let Err(why) = added {
+                self.warn_unchecked(&why);
+                plan.unchecked_because = Some(why);
+            }
+        } else if is_taken {
+            plan.unchecked_because = Some(CHECKS_ENDED.to_owned());
         }
         plan
     }

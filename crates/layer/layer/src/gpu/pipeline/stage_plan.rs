@@ -19,7 +19,7 @@ use crate::gpu::resource::leases::Lease;
 use crate::gpu::{DeviceChecks, out_ptr, slice};
 use crate::loader::pnext_chain::find_in_chain;
 
-/// Shaders with at most so many sites record faults immediately. Others record the first fault of an invocation, and
+/// Shaders with at most this many sites record faults immediately. Others record the first fault of an invocation, and
 /// are instrumented again for the sites where faults were seen.
 const FEW_SITES: u32 = 4;
 /// Largest number of instrumented shaders that are cached.
@@ -41,7 +41,7 @@ pub(crate) struct InstrumentedShaderKey {
 pub(crate) struct SpecializationData {
     /// A single one. It is in a vector, because the address of its contents stays valid when this value moves.
     info: Vec<SpecializationInfo>,
-    /// What the info refers to.
+    /// The structures and arrays that the info refers to.
     _behind: (Vec<SpecializationMapEntry>, Vec<u8>),
 }
 
@@ -70,7 +70,7 @@ impl DeviceChecks {
             matches!(&found, Ok(Some(made)) if !made.is_unchanged() || made.touches == ModuleTouches::default());
         // SAFETY: the contract of this function: a stage with a valid chain.
         let (p_next, chain) =
-            unsafe { chain_without_module(info) }.ok_or("the words of a shader cannot be exchanged")?;
+            unsafe { chain_without_module(info) }.ok_or("a shader module in a pNext chain cannot be replaced")?;
         match found.map(|it| it.filter(|it| !it.is_unchanged())) {
             Ok(Some(made)) => {
                 // SAFETY: the contract of this function, which is that of `add_instrumented_stage`.
@@ -97,7 +97,7 @@ impl DeviceChecks {
     ) -> std::result::Result<(), String> {
         if plan.linkage == PipelineLinkage::Whole && style != &CheckStyle::FIRST && info.module.0 != 0 {
             let words = Arc::clone(&plan.sources[at].words);
-            let module = self.create_module(&words).ok_or("the driver does not take a shader again")?;
+            let module = self.create_module(&words).ok_or("the driver rejects a second copy of a shader")?;
             plan.infos[at].module = module;
             plan.modules.push(module);
         }
@@ -117,8 +117,8 @@ impl DeviceChecks {
         made: Arc<InstrumentedModule>,
     ) -> std::result::Result<(), String> {
         let (cell_base, cells_lease) =
-            self.allocate_stage_cells(plan, &made).ok_or("there is no room for parts of pipelines")?;
-        let driver_module = self.create_module(&made.words).ok_or("the driver does not take a shader with checks")?;
+            self.allocate_stage_cells(plan, &made).ok_or("there are too many checks in pipeline libraries")?;
+        let driver_module = self.create_module(&made.words).ok_or("the driver rejects a shader with checks")?;
         // SAFETY: VUID-VkPipelineShaderStageCreateInfo-pSpecializationInfo-parameter, by the contract of this function:
         // null or one that is valid.
         let own = unsafe { slice(info.p_specialization_info, 1) }.first();
@@ -188,7 +188,9 @@ impl DeviceChecks {
         (how, immediate): ((bool, bool), Option<BTreeSet<u32>>),
     ) -> std::result::Result<Arc<InstrumentedModule>, String> {
         if stage.0 & self.storing_stages == 0 {
-            return Err("the device has stages that cannot write into buffers: their shaders are not checked".into());
+            return Err(
+                "the device has shader stages that cannot write to buffers: their shaders are not checked".into()
+            );
         }
         let root = match layout.root_binding {
             Some(RootBinding::PushConstant) => {
@@ -204,7 +206,9 @@ impl DeviceChecks {
             );
         }
         if made.scratch_bytes > SCRATCH_BYTES {
-            return Err("a shader accesses more than 64 KiB at once by an address: it is not checked".into());
+            return Err(
+                "a shader accesses more than 64 KiB at a device address in one instruction: it is not checked".into()
+            );
         }
         let is_known = |it: &(u32, u32)| layout.binding(it.0, it.1).is_some();
         if !made.sites.iter().filter_map(|it| it.binding).all(|it| is_known(&it)) {
@@ -221,14 +225,14 @@ impl DeviceChecks {
         (branches, touches): (bool, bool),
         immediate: Option<BTreeSet<u32>>,
     ) -> std::result::Result<Arc<InstrumentedModule>, String> {
-        let place = match root {
+        let root_key = match root {
             RootLocation::PushConstant { offset } => (0, offset),
             RootLocation::Descriptor { set } => (1, set),
             RootLocation::Specialization => (2, 0),
         };
         // SAFETY: a word is four bytes without padding, so that the slice has so many bytes, all of them initialized.
         let bytes = unsafe { std::slice::from_raw_parts(words.as_ptr().cast::<u8>(), words.len() * 4) };
-        let key = InstrumentedShaderKey { words: xxh3_128(bytes), root: place, branches, immediate, touches };
+        let key = InstrumentedShaderKey { words: xxh3_128(bytes), root: root_key, branches, immediate, touches };
         if let Some(known) = self.state().instrumented_shaders.get(&key) {
             return Ok(Arc::clone(known));
         }
@@ -247,8 +251,8 @@ impl DeviceChecks {
         };
         options.immediate = key.immediate.clone().unwrap_or_default();
         let cache = self.config.cache.as_ref();
-        let kept = cache.map(|it| it.key(words, &options, key.immediate.is_none()));
-        let made = match cache.zip(kept).and_then(|(cache, kept)| cache.load(kept)) {
+        let cache_key = cache.map(|it| it.key(words, &options, key.immediate.is_none()));
+        let made = match cache.zip(cache_key).and_then(|(cache, cache_key)| cache.load(cache_key)) {
             Some(made) => made,
             None => {
                 let mut made = instrument(&module, &options).map_err(complain)?;
@@ -256,8 +260,8 @@ impl DeviceChecks {
                     options.immediate = (0..made.numbered_sites).collect();
                     made = instrument(&module, &options).map_err(complain)?;
                 }
-                if let Some((cache, kept)) = cache.zip(kept) {
-                    cache.store(kept, &made);
+                if let Some((cache, cache_key)) = cache.zip(cache_key) {
+                    cache.store(cache_key, &made);
                 }
                 made
             }

@@ -18,7 +18,7 @@ use lavascope_instrument::{
 };
 
 use super::layouts::{PipelineLayoutState, RootBinding};
-use super::plan::CheckStyle;
+use super::plan::{CheckStyle, PipelineCreation};
 use super::recipe::{PipelineRecipe, RecipeKind};
 use super::shader_objects::{BoundCombination, VariantShaders};
 use crate::gpu::report::debug_names::SharedName;
@@ -251,7 +251,7 @@ impl PipelineVariant {
     }
 }
 
-/// What is bound to the element that a requirement names.
+/// The descriptors that are bound to the element of a requirement.
 fn bound_to(table: &[u32], binding_requirement: &BindingRequirement) -> Option<u32> {
     let word = |at: u32| table.get(at as usize).copied();
     // A word after the sets is not the begin of a set.
@@ -272,15 +272,15 @@ impl InstrumentedPipeline {
         origin: Option<RebuildOrigin>,
         first: Arc<PipelineVariant>,
     ) -> InstrumentedPipeline {
-        let mut forms = [GuardVariants::default(), GuardVariants::default()];
+        let mut guard_variants = [GuardVariants::default(), GuardVariants::default()];
         let branches = usize::from(first.branches);
-        forms[branches].plain = Some(Arc::clone(&first));
+        guard_variants[branches].plain = Some(Arc::clone(&first));
         InstrumentedPipeline {
             handle,
             number,
             origin,
             first,
-            variants: Mutex::new(forms),
+            variants: Mutex::new(guard_variants),
             is_destroyed: AtomicBool::new(false),
         }
     }
@@ -289,23 +289,23 @@ impl InstrumentedPipeline {
         lock(&self.variants)
     }
 
-    /// The best existing variant, whatever is bound.
+    /// The best existing variant, without regard to what is bound.
     pub(crate) fn best_variant(&self) -> Option<Arc<PipelineVariant>> {
-        let forms = self.variants();
-        forms.iter().find_map(|it| it.detailed.as_ref().or(it.plain.as_ref())).cloned()
+        let guard_variants = self.variants();
+        guard_variants.iter().find_map(|it| it.detailed.as_ref().or(it.plain.as_ref())).cloned()
     }
 
     fn branching_variant(&self) -> Option<Arc<PipelineVariant>> {
-        let forms = self.variants();
-        forms[1].detailed.as_ref().or(forms[1].plain.as_ref()).cloned()
+        let guard_variants = self.variants();
+        guard_variants[1].detailed.as_ref().or(guard_variants[1].plain.as_ref()).cloned()
     }
 
     /// Takes all variants except the application's own, to destroy them with the pipeline.
     pub(crate) fn take_own_variants(&self) -> Vec<Arc<PipelineVariant>> {
-        let mut forms = self.variants();
+        let mut guard_variants = self.variants();
         self.is_destroyed.store(true, Ordering::Relaxed);
-        let forms = std::mem::take(&mut *forms);
-        let all = forms.into_iter().flat_map(|it| it.retired.into_iter().chain(it.plain).chain(it.detailed));
+        let guard_variants = std::mem::take(&mut *guard_variants);
+        let all = guard_variants.into_iter().flat_map(|it| it.retired.into_iter().chain(it.plain).chain(it.detailed));
         all.filter(|it| it.handle != self.handle || it.shader_objects.is_some()).collect()
     }
 
@@ -319,8 +319,8 @@ impl InstrumentedPipeline {
     pub(crate) fn request_sites(&self, variant: &PipelineVariant, sites: &[(usize, u32)]) -> Option<CheckStyle> {
         self.origin.as_ref()?;
         let mut all = self.variants();
-        let forms = &mut all[usize::from(variant.branches)];
-        let mut wanted = forms.requested_sites.clone();
+        let guard_variants = &mut all[usize::from(variant.branches)];
+        let mut wanted = guard_variants.requested_sites.clone();
         for (stage, number) in sites {
             let index = variant.stages[*stage].index;
             if wanted.len() <= index {
@@ -328,10 +328,10 @@ impl InstrumentedPipeline {
             }
             wanted[index].insert(*number);
         }
-        if wanted == forms.requested_sites || forms.is_impossible {
+        if wanted == guard_variants.requested_sites || guard_variants.is_impossible {
             return None;
         }
-        forms.requested_sites.clone_from(&wanted);
+        guard_variants.requested_sites.clone_from(&wanted);
         Some(CheckStyle { branches: variant.branches, immediate: Some(wanted) })
     }
 }
@@ -356,28 +356,28 @@ impl DeviceChecks {
         }
         let style = CheckStyle { branches: true, immediate: None };
         let made = self.rebuild_variant(checked, &style);
-        let mut forms = checked.variants();
-        forms[1].is_impossible = made.is_none();
-        forms[1].plain = made;
-        forms[1].plain.clone()
+        let mut guard_variants = checked.variants();
+        guard_variants[1].is_impossible = made.is_none();
+        guard_variants[1].plain = made;
+        guard_variants[1].plain.clone()
     }
 
     /// Creates the requested variant with details.
     pub(crate) fn build_detailed_variant(&self, checked: &InstrumentedPipeline, style: &CheckStyle) {
         let made = self.rebuild_variant(checked, style);
-        let mut forms = checked.variants();
+        let mut guard_variants = checked.variants();
         if checked.is_destroyed.load(Ordering::Relaxed) {
             // A thread that holds the state may wait for this lock.
-            drop(forms);
+            drop(guard_variants);
             let Some(made) = made else { return };
             self.state().variants.retain(|it| !Arc::ptr_eq(it, &made));
             return self.destroy_variant(&made);
         }
-        let forms = &mut forms[usize::from(style.branches)];
-        forms.is_impossible |= made.is_none();
+        let guard_variants = &mut guard_variants[usize::from(style.branches)];
+        guard_variants.is_impossible |= made.is_none();
         if made.is_some() {
-            let before = std::mem::replace(&mut forms.detailed, made);
-            forms.retired.extend(before);
+            let before = std::mem::replace(&mut guard_variants.detailed, made);
+            guard_variants.retired.extend(before);
             self.invalidate_choices();
         }
     }
@@ -426,7 +426,9 @@ impl DeviceChecks {
         // says.
         let stages = unsafe { crate::gpu::slice(info.p_stages, info.stage_count) };
         // SAFETY: the stages of a call that was valid, in memory that outlives the plan; modules may be gone.
-        let plan = unsafe { self.plan_whole(&recipe.layout, recipe.sources.clone(), stages, style) }?;
+        let plan = unsafe {
+            self.plan_whole(&recipe.layout, recipe.sources.clone(), stages, (style, PipelineCreation::Again))
+        }?;
         info.p_stages = Ptr::to_slice(&plan.infos);
         info.layout = recipe.layout.own_handle?;
         info.base_pipeline_handle = Pipeline::default();
@@ -458,7 +460,9 @@ impl DeviceChecks {
     ) -> Option<Arc<PipelineVariant>> {
         let stages = std::slice::from_ref(&info.stage);
         // SAFETY: the stage of a call that was valid, in memory that outlives the plan; its module may be gone.
-        let plan = unsafe { self.plan_whole(&recipe.layout, recipe.sources.clone(), stages, style) }?;
+        let plan = unsafe {
+            self.plan_whole(&recipe.layout, recipe.sources.clone(), stages, (style, PipelineCreation::Again))
+        }?;
         info.stage = *plan.infos.first()?;
         info.layout = recipe.layout.own_handle?;
         info.base_pipeline_handle = Pipeline::default();
@@ -508,7 +512,7 @@ impl DeviceChecks {
         words.write(table);
         leases.extend([first, second]);
         if root_binding == RootBinding::DescriptorSet {
-            // At the beginning, because what is bound must be aligned.
+            // The set comes first, because bound memory must be aligned.
             let (set, lease) = self.lease_set([all.first_words(1), words, self.permissive_addresses, cells])?;
             leases.push(lease);
             return Some(PermissiveTables::Set(set));
@@ -559,7 +563,7 @@ impl DeviceChecks {
     }
 }
 
-/// A pipeline of ours has no base, and is made whatever that costs.
+/// A pipeline of ours has no base, and is compiled even if that is expensive.
 ///
 /// # Safety
 ///

@@ -128,7 +128,7 @@ impl DeviceChecks {
         let mut found = Vec::new();
         for handle in self.command_buffers.handles_unsorted() {
             let Some(slot) = self.slot(handle) else { continue };
-            // The state first, like everybody who needs both: whoever records waits for a slot that is read.
+            // The lock of the state comes first, as everywhere: a recording thread waits for a slot that is being read.
             let mut state = self.state();
             slot.with(|commands| found.extend(state.read_pipeline_records(handle, commands, number)));
         }

@@ -1,9 +1,9 @@
 //! Reads what shaders found, when the application learns that its work is done.
 //!
 //! That is when `vkWaitForFences`, `vkGetFenceStatus`, `vkWaitSemaphores`, `vkGetSemaphoreCounterValue`,
-//! `vkQueueWaitIdle` or `vkDeviceWaitIdle` says so; when a command buffer is begun, reset or freed; when the device is
-//! lost or destroyed; and at the end of the process. Earlier work on the same queue is done as well. A command buffer
-//! that is always pending is read at the end.
+//! `vkQueueWaitIdle` or `vkDeviceWaitIdle` reports it; when a command buffer is begun, reset or freed; when the device
+//! is lost or destroyed; and at the end of the process. Earlier work on the same queue is done as well. A command
+//! buffer that is always pending is read at the end.
 
 use std::sync::Arc;
 
@@ -31,7 +31,7 @@ pub(crate) struct Submission {
     pub(crate) address_copy: Option<usize>,
 }
 
-/// What shaders left in command buffers.
+/// What shaders recorded in command buffers.
 #[derive(Default)]
 struct Readback {
     found: Vec<CheckFinding>,
@@ -40,7 +40,7 @@ struct Readback {
     touched: Vec<CommandBufferFeedback>,
 }
 
-/// What one call submits.
+/// The command buffers and semaphores of one submission call.
 #[derive(Default)]
 pub(crate) struct CheckedSubmit {
     pub(crate) commands: Vec<u64>,
@@ -195,8 +195,8 @@ impl DeviceChecks {
             slot.with(|it| it.queue_labels.clone_from(&labels));
         }
         // A fence or semaphore shows that earlier submissions are done as well.
-        let tells = fence.0 != 0 || !batch.signals.is_empty();
-        if !all.is_empty() || tells && !state.submissions.is_empty() {
+        let shows_progress = fence.0 != 0 || !batch.signals.is_empty();
+        if !all.is_empty() || shows_progress && !state.submissions.is_empty() {
             let signals = batch.signals;
             state.submissions.push(Submission {
                 queue: queue.0,
@@ -277,8 +277,8 @@ impl DeviceChecks {
         self.report_readback(read);
     }
 
-    /// Reads command buffers. Another thread may know that they are done, and record them anew: it waits until they are
-    /// read. The state is locked meanwhile, so that the same thread finds all of its submissions read, too.
+    /// Reads command buffers. Another thread may know that they have completed, and record them again: it waits until
+    /// they are read. The state is locked meanwhile, so that the same thread finds all of its submissions read, too.
     fn read_command_buffers(&self, state: &mut ChecksState, handles: &[u64]) -> Readback {
         let mut read = Readback::default();
         for handle in handles {
@@ -294,7 +294,7 @@ impl DeviceChecks {
         read
     }
 
-    /// Reports what was read. No lock of ours is held.
+    /// Reports the results of a readback. No lock of ours is held.
     fn report_readback(self: &Arc<DeviceChecks>, read: Readback) {
         self.send_feedback(read.touched);
         self.report_all(read.found);
@@ -344,7 +344,7 @@ impl DeviceChecks {
         }
     }
 
-    /// Command buffers are recorded anew or freed, so that the device cannot use them.
+    /// Command buffers are begun, reset or freed, so the device cannot use them.
     pub(crate) fn retire_command_buffers(self: &Arc<DeviceChecks>, handles: &[u64], is_freed: bool) {
         let read = || self.read_command_buffers(&mut self.state(), handles);
         let read = run_if_enabled("reading back", read, Readback::default);
@@ -369,7 +369,7 @@ impl DeviceChecks {
         }
     }
 
-    /// The last word: all records, faults whose records did not fit, and what was counted since.
+    /// The last readback: all records, faults whose records did not fit, and new counts.
     pub(crate) fn readback_all(&self) {
         let handles = self.command_buffers.handles_unsorted();
         let mut state = self.state();

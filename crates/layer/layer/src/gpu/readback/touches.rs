@@ -1,4 +1,4 @@
-//! What shaders touched, for synchronization validation: recorded by each draw, read when it is done, sent to the
+//! What shaders touched, for synchronization validation: recorded by each draw, read when it has completed, sent to the
 //! validator.
 //!
 //! Only with both settings. The validator hears of every command buffer that is done, also of those whose shaders
@@ -126,9 +126,9 @@ impl DeviceChecks {
     }
 
     fn device_data(&self) -> Option<&DeviceData> {
-        // SAFETY: whoever comes here is inside of a call for this device, which is externally synchronized with
-        // `vkDestroyDevice`; or in that call itself, which takes the device out of the index after `DeviceChecks::end`; or is
-        // the exit handler, which keeps whoever destroys the device waiting (`DeviceChecks::finish_at_exit`).
+        // SAFETY: the caller is inside of a call for this device, which is externally synchronized with
+        // `vkDestroyDevice`; or in that call itself, which takes the device out of the index after `DeviceChecks::end`;
+        // or is the exit handler, which blocks the destruction of the device (`DeviceChecks::finish_at_exit`).
         unsafe { WATCHED_DEVICES.get(dispatch_key(self.device.0)) }
     }
 
@@ -153,7 +153,7 @@ impl DeviceChecks {
         all
     }
 
-    /// What a command buffer has touched since the last read.
+    /// The touches of a command buffer since the last readback.
     pub(crate) fn read_touches(
         &self,
         state: &ChecksState,
@@ -330,7 +330,7 @@ mod tests {
     }
 
     #[test]
-    fn what_each_shader_of_a_stage_touched_is_told() {
+    fn what_each_shader_of_a_stage_touched_is_reported() {
         let first = stage(ShaderStageFlags::RAYGEN_KHR, TOUCH_HEAD, |_| ());
         let size = first.instrumented.touches.words;
         let second = stage(ShaderStageFlags::MISS_KHR, TOUCH_HEAD + size, |_| ());

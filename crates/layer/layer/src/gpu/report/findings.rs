@@ -102,7 +102,7 @@ impl SiteCounter {
 
 /// Every fault is reported.
 const ALL_FINDINGS: FindingFilter =
-    FindingFilter { mode: SyncMode::Inline, possible: true, submit_time: true, heuristic: false };
+    FindingFilter { mode: SyncMode::Inline, possible: true, submit_time: true, heuristic: false, stops: false };
 
 impl ChecksState {
     /// The finding of a fault record, unless its site is already reported.

@@ -23,9 +23,9 @@ use crate::report::messages::MessageObject;
 
 /// Structures that are gone and still remembered.
 const DESTROYED_MAX: usize = 4096;
-/// How many wrong instances of a build are told one by one.
+/// How many wrong instances of a build are reported one by one.
 pub(crate) const REPORTED_INSTANCES_MAX: u32 = 16;
-/// Said once, where builds are not checked.
+/// Reported once, if builds are not checked.
 pub(crate) const INSTANCES_UNCHECKED: &str =
     "there is nothing to look at the instances of acceleration structures with: they are not checked";
 
@@ -43,7 +43,7 @@ pub(crate) struct AccelerationStructures {
 pub(crate) struct TrackedStructure {
     pub(crate) handle: u64,
     pub(crate) ty: AccelerationStructureTypeKHR,
-    /// What instances refer to it by.
+    /// The reference by which instances name it.
     pub(crate) address: u64,
 }
 
@@ -55,7 +55,7 @@ pub(crate) enum StructureExtension {
 }
 
 impl AccelerationStructures {
-    /// What instances may refer to.
+    /// The acceleration structures that instances may refer to.
     pub(crate) fn references(&self) -> impl Iterator<Item = u64> {
         self.live.values().filter(|it| it.ty != AccelerationStructureTypeKHR::TOP_LEVEL_KHR).map(|it| it.address)
     }
@@ -75,14 +75,14 @@ impl AccelerationStructures {
     }
 }
 
-/// What looks at instances.
+/// The pipeline and the layouts that check instances.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct InstanceCheckPipeline {
     pub(crate) pipeline: Pipeline,
     pub(crate) layout: PipelineLayout,
 }
 
-/// A build that was looked at.
+/// A build whose instances are checked.
 pub(crate) struct CheckedBuild {
     pub(crate) results: ArenaRegion,
     pub(crate) command: &'static str,
@@ -316,7 +316,7 @@ impl DeviceChecks {
         state.structures.live.insert(made.0, TrackedStructure { handle: made.0, ty, address });
     }
 
-    /// Looks at instances before they are read.
+    /// Checks instances before the build reads them.
     fn check_instances(&self, handle: CommandBuffer, command: &'static str, inputs: &[BuildInstances]) {
         if inputs.is_empty() || !self.config.checks_instances || self.has_failed() {
             return;
@@ -366,9 +366,9 @@ impl DeviceChecks {
                 range: input.range,
             };
             let constants = look.push_constants();
-            // SAFETY: the command buffer is in the state that is said above. The layout is that of the pipeline, with
-            // `PUSH_BYTES` of push constants for this stage, and `constants` has as many. The dispatch reads what the
-            // build reads next, and writes into regions of the command buffer.
+            // SAFETY: the command buffer is in the state that is described above. The layout is that of the pipeline,
+            // with `PUSH_BYTES` of push constants for this stage, and `constants` has as many. The dispatch reads what
+            // the build reads next, and writes into regions of the command buffer.
             unsafe {
                 push(handle, looking.layout, stages, 0, PUSH_BYTES, Ptr::to_slice(&constants).cast());
                 dispatch(handle, input.count.div_ceil(WORKGROUP_SIZE), 1, 1);
@@ -381,8 +381,8 @@ impl DeviceChecks {
         self.barrier(handle, BarrierScopes::BEFORE_BUILD)?;
         let bound = commands.compute_pipeline();
         if bound.0 != 0 {
-            // SAFETY: `compute_pipeline` is what the driver has bound for the application, which may not destroy it while
-            // the command buffer is recorded; the command buffer is in the state that is said above.
+            // SAFETY: `compute_pipeline` is what the driver has bound for the application, which may not destroy it
+            // while the command buffer is recorded; the command buffer is in the state that is described above.
             unsafe { bind(handle, PipelineBindPoint::COMPUTE, bound) };
         }
         self.rebind_shader_objects(commands, handle, COMPUTE);
@@ -398,13 +398,13 @@ impl DeviceChecks {
         let (from, to) = (PipelineStageFlags(barrier_scopes.stages.0), PipelineStageFlags(barrier_scopes.stages.1));
         let barrier = self.next.cmd_pipeline_barrier?;
         let none = DependencyFlags::default();
-        // SAFETY: a barrier of ours, which lives until the call returns. Whoever calls this is inside of a command of the
+        // SAFETY: a barrier of ours, which lives until the call returns. The caller is inside of a command of the
         // application for this command buffer that is outside of rendering: a build, or the end of a primary one.
         unsafe { barrier(handle, from, to, none, 1, Ptr::to(&memory), 0, Ptr::NULL, 0, Ptr::NULL) };
         Some(())
     }
 
-    /// A pipeline out of a shader of ours, with so many bytes of push constants and such sets.
+    /// A compute pipeline with a shader of ours, push constants of this size, and these sets.
     pub(crate) fn create_instance_check(
         &self,
         words: &[u32],
@@ -467,7 +467,7 @@ pub(crate) struct BarrierScopes {
 }
 
 impl BarrierScopes {
-    /// What wrote the instances is done.
+    /// Writes to the instances come before.
     pub(crate) const BEFORE_CHECK: BarrierScopes = BarrierScopes {
         stages: (PipelineStageFlags::ALL_COMMANDS.0, PipelineStageFlags::COMPUTE_SHADER.0),
         access: (AccessFlags::MEMORY_WRITE.0, AccessFlags::SHADER_READ.0 | AccessFlags::SHADER_WRITE.0),
@@ -512,7 +512,7 @@ impl ChecksState {
         }
     }
 
-    /// What is wrong with the instances of a build.
+    /// The errors in the instances of a build.
     pub(crate) fn read_wrong_instances(&self, build: &CheckedBuild, (handle, number): (u64, u32)) -> Vec<CheckFinding> {
         if build.results.read_word(0) == 0 {
             return Vec::new();
@@ -564,7 +564,7 @@ impl ChecksState {
         CheckFinding::WrongInstance(Box::new((diagnostic, objects)))
     }
 
-    /// What is built may be gone by the time that it is spoken of.
+    /// The acceleration structure may be destroyed before its finding is reported.
     fn target_name(&self, build: &CheckedBuild) -> Option<String> {
         let structures = self.structures_of(build.extension);
         match structures.live.contains_key(&build.target) {
@@ -573,7 +573,7 @@ impl ChecksState {
         }
     }
 
-    /// What a reference leads to.
+    /// The object that a reference leads to.
     fn reference_text(&self, extension: StructureExtension, reference: u64) -> String {
         let structures = self.structures_of(extension);
         let is_it = |it: &TrackedStructure| it.address == reference;
@@ -630,7 +630,7 @@ mod tests {
     }
 
     #[test]
-    fn wrong_instances_are_told_with_what_they_refer_to() {
+    fn wrong_instances_are_reported_with_what_they_refer_to() {
         let state = ChecksState { structures_nv: structures(), ..ChecksState::default() };
         let mut words = vec![3, 0, 0x200, 0, 4, 0x400, 0, 5, 0x500, 7];
         let found = ArenaRegion::of_words(&mut words);

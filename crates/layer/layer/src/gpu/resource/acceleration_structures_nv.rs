@@ -165,10 +165,10 @@ impl BoundInstances {
         Some(BoundInstances { buffer, offset, first_word, count: info.instance_count, target: target.0 })
     }
 
-    /// What is bound for the shader. The host sees nothing of it.
+    /// The memory that is bound for the shader. The host has no access.
     fn region(&self) -> ArenaRegion {
         let words = self.count.saturating_mul(INSTANCE_WORDS).saturating_add(self.first_word);
-        // SAFETY: it is bound for the shader that looks at the instances, and nobody reads or writes it as the host.
+        // SAFETY: it is bound for the shader that checks the instances, and nobody reads or writes it as the host.
         unsafe { ArenaRegion::of_application_buffer(self.buffer, self.offset, words) }
     }
 }
@@ -272,7 +272,8 @@ impl DeviceChecks {
 const RAY_TRACING_NV: u32 = BufferUsageFlags::SHADER_BINDING_TABLE_KHR.0;
 
 impl DeviceChecks {
-    /// What a buffer is made with: those that may hold instances can be bound for the shader that looks at them.
+    /// The create info of a buffer: buffers that may hold instances get a usage that lets the checking shader read
+    /// them.
     ///
     /// # Safety
     ///

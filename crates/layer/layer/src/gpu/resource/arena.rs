@@ -19,9 +19,9 @@ use crate::gpu::{DeviceChecks, out_ptr};
 const BLOCK_BYTES: u64 = 256 << 10;
 /// No device asks for more between storage buffers.
 const ALIGNMENT: u64 = 256;
-/// For what is found by its address: nothing of it shares a line of the cache with others.
+/// For regions that are found by their addresses: they share no cache line with others.
 const CACHE_LINE_BYTES: u64 = 64;
-/// Sets of ours in one pool.
+/// Number of our sets in one pool.
 pub(crate) const POOL_SETS: u32 = 64;
 /// For tests: how many allocations of ours may succeed.
 const ALLOCATIONS_VARIABLE: &str = "LAVASCOPE_GPU_ALLOCATIONS";
@@ -38,9 +38,9 @@ pub(crate) struct ArenaBlock {
     bytes: u64,
 }
 
-/// A piece of a block, or nothing. Its words are mapped for as long as the device lives: blocks are unmapped when it
-/// ends, after all that reads and writes regions (`DeviceChecks::end`). Whoever makes one of another kind answers for it that
-/// nobody goes there.
+/// A piece of a block, or nothing. Its words are mapped for as long as the device lives: blocks are unmapped when it is
+/// destroyed, after everything that reads and writes regions (`DeviceChecks::end`). A region of another kind must never
+/// be read or written by the host; its creator guarantees that.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct ArenaRegion {
     pub(crate) buffer: Buffer,
@@ -57,7 +57,7 @@ pub(crate) struct DeviceArena {
     used: u64,
 }
 
-/// What was used before, to be used again.
+/// Blocks and pools that can be reused.
 #[derive(Default)]
 pub(crate) struct SpareResources {
     /// Zeros.
@@ -65,7 +65,7 @@ pub(crate) struct SpareResources {
     pub(crate) pools: Vec<DescriptorPool>,
 }
 
-/// How many allocations there are, and how many of ours may still be made.
+/// The number of allocations, and how many of ours are still allowed.
 pub(crate) struct AllocationBudget {
     /// The application's and ours. Relaxed, as the other: they order nothing.
     live: AtomicU32,
@@ -83,11 +83,11 @@ impl AllocationBudget {
     }
 
     pub(crate) fn remove(&self) {
-        // The count was never below what is taken away, unless the application frees what it has not.
+        // The count cannot become negative, unless the application frees memory that it did not allocate.
         _ = self.live.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |it| it.checked_sub(1));
     }
 
-    /// Whether one more of ours is allowed, beside those of the application.
+    /// Whether one more allocation of ours is allowed, beside those of the application.
     fn take_allowed(&self, most: u32) -> bool {
         let take = |it: u32| if it == u32::MAX { Some(it) } else { it.checked_sub(1) };
         let is_left = self.left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, take).is_ok();
@@ -100,7 +100,7 @@ impl ArenaRegion {
     ///
     /// # Safety
     ///
-    /// Nobody may read or write its words: it is to be bound alone.
+    /// The host must not read or write its words: the region is only bound.
     pub(crate) unsafe fn of_application_buffer(buffer: Buffer, offset: u64, words: u32) -> ArenaRegion {
         ArenaRegion { buffer, offset, words, ..ArenaRegion::default() }
     }
@@ -109,8 +109,8 @@ impl ArenaRegion {
     ///
     /// # Safety
     ///
-    /// So many words must be mapped at the address, or nobody may read or write them: for as long as the region is
-    /// used.
+    /// This many words must be mapped at the address for as long as the region is used, or the host must not read or
+    /// write them.
     #[inline(always)]
     pub(crate) unsafe fn mapped(address: u64, words: u32) -> ArenaRegion {
         ArenaRegion { words, host_address: address, ..ArenaRegion::default() }
@@ -143,7 +143,7 @@ impl ArenaRegion {
     pub(crate) fn zero(self) {
         let first = std::ptr::with_exposed_provenance_mut::<u32>(self.host_address as usize);
         // SAFETY: by the invariant of `ArenaRegion` so many words are mapped there, and aligned; of none, nothing is
-        // written. Whoever calls this knows that neither the device nor another thread uses them.
+        // written. The caller knows that neither the device nor another thread uses them.
         unsafe { first.write_bytes(0, self.words as usize) };
     }
 
@@ -156,8 +156,8 @@ impl ArenaRegion {
     fn write_at(self, at: u32, words: &[u32]) {
         let count = words.len().min(self.words.saturating_sub(at) as usize);
         let target = std::ptr::with_exposed_provenance_mut::<u32>(self.host_address as usize + at as usize * 4);
-        // SAFETY: by the invariant of `ArenaRegion` its words are mapped, and aligned, and `count` is not more than those
-        // behind `at`. Whoever writes tells the device of the region afterwards, or when no work that reads it is
+        // SAFETY: by the invariant of `ArenaRegion` its words are mapped, and aligned, and `count` is not more than
+        // those behind `at`. The caller gives the device the region afterwards, or when no work that reads it is
         // submitted; the words of the slice are of the host, so that the two do not overlap.
         unsafe { std::ptr::copy_nonoverlapping(words.as_ptr(), target, count) };
     }
@@ -222,7 +222,7 @@ impl ArenaRegion {
         }
     }
 
-    /// Not more than so many words.
+    /// At most this many words.
     pub(crate) fn first_words(self, words: u32) -> ArenaRegion {
         ArenaRegion { words: self.words.min(words), ..self }
     }
@@ -232,7 +232,7 @@ impl ArenaRegion {
     }
 }
 
-/// The words that there is room for where so many are asked for.
+/// The size of the region that is used for a request of this size.
 pub(crate) fn padded_words(words: u32) -> u32 {
     words.max(1).next_multiple_of(ALIGNMENT as u32 / 4)
 }
@@ -244,7 +244,7 @@ impl DeviceArena {
         self.take(gpu, words, u64::from(padded_words(words)) * 4)
     }
 
-    /// The same for what is found by its address alone.
+    /// The same for regions that are found by their addresses alone.
     #[inline(always)]
     pub(crate) fn allocate_cache_lines(&mut self, gpu: &DeviceChecks, words: u32) -> Option<ArenaRegion> {
         self.take(gpu, words, (u64::from(words.max(1)) * 4).next_multiple_of(CACHE_LINE_BYTES))
@@ -282,7 +282,7 @@ impl ArenaBlock {
 }
 
 impl DeviceChecks {
-    /// A block of zeros, with at least so many bytes.
+    /// A block of zeros, with at least this many bytes.
     pub(crate) fn take_block(&self, bytes: u64) -> Option<ArenaBlock> {
         let mut spares = self.spares();
         let at = spares.blocks.iter().rposition(|it| it.bytes >= bytes);
@@ -397,7 +397,7 @@ impl DeviceChecks {
         }
     }
 
-    /// The application has no memory left: gives back what of ours nobody uses. Says whether there was any.
+    /// The application's allocation failed: frees our unused memory. Returns whether there was any.
     pub(crate) fn release_spares(&self) -> bool {
         let blocks = std::mem::take(&mut self.spares().blocks);
         let has_any = !blocks.is_empty();
@@ -428,7 +428,7 @@ impl DeviceChecks {
         Some(pool)
     }
 
-    /// What a command buffer had is free. The blocks are zero.
+    /// The memory of a command buffer is free. The blocks are zero.
     pub(crate) fn recycle(&self, blocks: Vec<ArenaBlock>, pools: Vec<DescriptorPool>) {
         for pool in &pools {
             let reset = self.next.reset_descriptor_pool;

@@ -20,7 +20,7 @@ const DESTROYED_MAX: usize = 4096;
 /// Words that a table has room for at the beginning: those of some buffers here and there.
 const WORDS_MIN: usize = 16384;
 
-/// What is known of addresses.
+/// What an address belongs to.
 #[derive(Default)]
 pub(crate) struct BufferAddresses {
     /// By address and buffer.
@@ -51,13 +51,13 @@ pub(crate) struct AddressTableCopy {
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum BufferAddressLookup {
     Nowhere,
-    /// In a buffer, so many bytes behind its beginning; it has so many.
+    /// Inside of a buffer: the offset, and the size of the buffer.
     InBuffer {
         buffer: u64,
         offset: u64,
         bytes: u64,
     },
-    /// So many bytes behind the end of a buffer, which has so many.
+    /// Behind the end of a buffer: the distance, and the size of the buffer.
     PastEnd {
         buffer: u64,
         distance: u64,
@@ -70,7 +70,7 @@ pub(crate) enum BufferAddressLookup {
     },
 }
 
-/// An address is told to be behind a buffer if it is not farther away.
+/// An address counts as behind a buffer if it is not farther away.
 const NEAR: u64 = 1 << 20;
 
 impl BufferAddresses {
@@ -165,7 +165,7 @@ impl DeviceChecks {
         self.permissive_addresses.with_device_address(self.current_address_table.load(Ordering::Acquire))
     }
 
-    /// Writes the table anew if something changed. Gives the copy that is up to date.
+    /// Writes the table again if something changed. Returns the current copy.
     pub(crate) fn publish_address_table(&self) -> Option<usize> {
         let mut state = self.state();
         if !state.addresses.is_stale {
@@ -178,7 +178,7 @@ impl DeviceChecks {
             let block = self.or_stop_checking(self.take_block((words.len() * 2).max(WORDS_MIN) as u64 * 4))?;
             state = self.state();
             state.addresses.copies.push(AddressTableCopy { block });
-            // What changed meanwhile may not fit any more; then the old table stays until the next time.
+            // If the entries do not fit any more, the old table stays until the next time.
             words = state.addresses.words(self.scratch.device_address);
             copy = state.free_copy(words.len());
         }

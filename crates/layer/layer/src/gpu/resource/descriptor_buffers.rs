@@ -1,9 +1,9 @@
 //! Descriptors in buffers of the application (`VK_EXT_descriptor_buffer`), which writes them as bytes at any time.
 //!
 //! The meaning of a descriptor's bytes is known from `vkGetDescriptorEXT`. When work is submitted, the bytes are looked
-//! up in memory that the application has mapped. What is not found there counts as large enough. If the memory is not
-//! mapped, that is reported once; indices and device addresses are checked all the same. Pipelines with such layouts
-//! expect nothing of what is bound.
+//! up in memory that the application has mapped. Unknown bytes count as large enough. If the memory is not mapped, that
+//! is reported once; indices and device addresses are checked nevertheless. Pipelines with such layouts expect nothing
+//! of what is bound.
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
@@ -23,13 +23,13 @@ use crate::gpu::{ChecksState, DeviceChecks, checks_of, out_ptr, slice};
 use crate::loader::pnext_chain::find_in_chain;
 use crate::process::catch_panic::{catch_panic, catch_panic_and_retry, is_disabled, run_if_enabled};
 
-/// More are not remembered: they are forgotten then, and counted anew.
+/// The limit of known descriptors: beyond it all are forgotten, and counted again.
 const KNOWN_MAX: usize = 1 << 18;
-/// Said once.
+/// Reported once.
 const NOT_MAPPED: &str =
     "a buffer with descriptors is not mapped when it is used: what its descriptors have is not checked";
 
-/// What is known of descriptors in buffers.
+/// The known descriptors in buffers.
 #[derive(Default)]
 pub(crate) struct DescriptorBuffers {
     /// By type and bytes.
@@ -54,7 +54,7 @@ impl MappedDescriptorMemory {
         MappedDescriptorMemory { at, first: offset, end: offset.saturating_add(size) }
     }
 
-    /// Where so many bytes are, from one on; none where not all of them are mapped.
+    /// The address of this many bytes, from an offset on; none if not all of them are mapped.
     fn find(&self, from: u64, size: u64) -> Option<u64> {
         let is_inside = from.checked_add(size).is_some_and(|end| end <= self.end);
         let offset = from.checked_sub(self.first).filter(|_| is_inside)?;
@@ -74,7 +74,7 @@ impl DescriptorBuffers {
 pub(crate) struct BoundDescriptorBuffer {
     address: u64,
     usage: BufferUsageFlags,
-    /// What is said in chained structures: the buffer for those that are pushed, and flags of the newer kind.
+    /// Chained structures: the buffer for push descriptors, and flags of the newer kind.
     pushed: Option<Buffer>,
     usage2: Option<BufferUsageFlags2>,
 }
@@ -87,7 +87,7 @@ struct BindingInfoChain {
 }
 
 impl BindingInfoChain {
-    /// Leads the first structure to the second. It must not move after this, until nobody follows the chain any more.
+    /// Makes the first structure point to the second. It must not move after this, as long as the chain is used.
     fn link(&mut self) -> Ptr<Opaque> {
         let pushed = self.pushed.as_ref().map_or(Ptr::NULL, |it| Ptr::to(it).cast());
         self.usage.iter_mut().for_each(|it| it.p_next = pushed);
@@ -140,7 +140,7 @@ impl BoundDescriptorBuffer {
     }
 }
 
-/// What of descriptors in buffers is bound: the buffers, and the sets in them by bind point.
+/// The bound descriptor buffers, and the sets in them by bind point.
 pub(crate) struct DescriptorBufferBindings {
     pub(crate) buffers: Vec<BoundDescriptorBuffer>,
     pub(crate) sets: Vec<(PipelineBindPoint, BoundSets)>,
@@ -296,7 +296,7 @@ impl DeviceChecks {
         });
     }
 
-    /// A set of ours took away what was bound: it is bound and chosen again.
+    /// A set of ours disturbed the bound buffers: they are bound and their offsets are set again.
     pub(crate) fn rebind_descriptor_buffers(&self, handle: CommandBuffer, buffer_bindings: &DescriptorBufferBindings) {
         let (Some(bind), Some(set)) =
             (self.next.cmd_bind_descriptor_buffers_ext, self.next.cmd_set_descriptor_buffer_offsets_ext)
@@ -313,8 +313,8 @@ impl DeviceChecks {
             let layout = bound_sets.layout.own_handle.unwrap_or(bound_sets.layout.handle);
             let (indices, offsets): (Vec<u32>, Vec<u64>) = bound_sets.buffer_offsets.iter().copied().unzip();
             let (count, first) = (indices.len() as u32, bound_sets.set_range().start as u32);
-            // SAFETY: what the application chose itself, in the command buffer that is said above. The layout is its own, or
-            // one of ours that `it.layout` keeps, with the same sets.
+            // SAFETY: what the application chose itself, in the command buffer that is described above. The layout is
+            // its own, or one of ours that `it.layout` keeps, with the same sets.
             unsafe { set(handle, *point, layout, first, count, Ptr::to_slice(&indices), Ptr::to_slice(&offsets)) };
         }
     }
@@ -344,7 +344,7 @@ impl DeviceChecks {
         Some(table)
     }
 
-    /// Command buffers are about to be submitted: what is in buffers by now counts.
+    /// Command buffers are about to be submitted: the current contents of the buffers count.
     pub(crate) fn refresh_descriptor_buffer_tables(&self, commands: &[u64]) {
         let has_any = |value: &u64| {
             self.slot(*value).and_then(|it| it.with(|it| !it.descriptor_buffer_tables.is_empty())) == Some(true)
@@ -365,11 +365,11 @@ impl DeviceChecks {
 }
 
 impl DescriptorBufferTable {
-    /// Says whether all of the memory could be looked into.
+    /// Returns whether all of the memory could be read.
     fn refresh(&mut self, state: &ChecksState) -> bool {
         let layout = &self.variant.layout;
         let mut is_whole = true;
-        // Others may be there as well: those that are pushed.
+        // Push descriptors may be in the same layout.
         let bound = |it: usize| Some((self.sets.get(it).copied().flatten()?, Vec::new()));
         let mut words = descriptor_sets::descriptor_table(layout, &state.sets, bound);
         for (number, binding) in &self.bindings {
@@ -392,7 +392,7 @@ impl DescriptorBufferTable {
         }
         self.variant.fixed_tables.iter().for_each(|it| it.widen(&words));
         if words.len() != self.words.len() {
-            // A set that was pushed is no more.
+            // A pushed set is replaced.
             return is_whole;
         }
         for (at, word) in words.iter().enumerate().filter(|it| *it.1 != self.words[it.0]) {
@@ -449,10 +449,10 @@ impl ChecksState {
         known.insert((info.type_.0, bytes.into_boxed_slice()), bound);
     }
 
-    /// What an element of a binding at an address says; none where its memory cannot be looked into.
+    /// The descriptor of an element at an address; none if its memory cannot be read.
     fn read_descriptor(&self, kind: DescriptorType, from: u64, element: u32) -> Option<BoundDescriptor> {
         let all = &self.descriptor_buffers;
-        // Of such a type there never was a descriptor.
+        // No descriptor of this type was ever queried.
         let Some(size) = all.sizes.get(&kind.0).copied() else { return Some(BoundDescriptor::Unknown) };
         let BufferAddressLookup::InBuffer { buffer, offset, bytes } = self.addresses.find(from) else { return None };
         let offset = offset + u64::from(element) * size;
@@ -474,7 +474,7 @@ impl ChecksState {
 ///
 /// # Safety
 ///
-/// There must be so many bytes, which may be read as long as this runs.
+/// There must be this many bytes, which may be read as long as this runs.
 unsafe fn read_bytes(at: u64, size: usize) -> Box<[u8]> {
     if at.is_multiple_of(4) && size.is_multiple_of(4) {
         // Such memory is read slowly, in large pieces as in small ones.

@@ -1,7 +1,7 @@
-//! What is written into descriptor sets, as far as shaders must know.
+//! The contents of descriptor sets, as far as shaders need them.
 //!
-//! What is not known counts as large enough: null descriptors, and what a template writes that was created before the
-//! checks were there.
+//! Unknown descriptors count as large enough: null descriptors, and those that a template writes that was created
+//! before the checks were enabled.
 
 use std::sync::Arc;
 
@@ -24,7 +24,7 @@ pub(crate) struct DescriptorSetState {
     descriptors: Vec<BoundDescriptor>,
 }
 
-/// What is bound to an element of a binding.
+/// The resource that is bound to an element of a binding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum BoundDescriptor {
     Unwritten,
@@ -86,7 +86,7 @@ impl DescriptorSetState {
         first..first.saturating_add(count as usize).min(self.descriptors.len())
     }
 
-    /// What is written from an element of a binding on.
+    /// The descriptors that are written from an element of a binding on.
     pub(crate) fn write_elements(&mut self, (binding, element): (u32, u32), bound: Vec<BoundDescriptor>) {
         let places = self.element_range(binding, element, bound.len() as u32);
         self.descriptors[places].iter_mut().zip(bound).for_each(|(to, from)| *to = from);
@@ -133,7 +133,7 @@ impl ChecksState {
         }
     }
 
-    /// What a write binds, element by element.
+    /// The descriptors of a write, element by element.
     ///
     /// # Safety
     ///
@@ -157,7 +157,7 @@ impl ChecksState {
                 let texels = |it: &BufferView| self.view_texels.get(&it.0).copied().flatten();
                 views.iter().map(|it| texels(it).map_or(BoundDescriptor::Unknown, BoundDescriptor::Extent)).collect()
             }
-            // What they hold is known from the layout.
+            // The layout defines their contents.
             DescriptorType::INLINE_UNIFORM_BLOCK => Vec::new(),
             _ => vec![BoundDescriptor::Extent(1); count as usize],
         }
@@ -182,7 +182,7 @@ impl ChecksState {
             .to_vec()
         });
         let Some(target) = self.sets.get_mut(&copy.dst_set.0) else { return };
-        // Of these bytes are copied, and not descriptors.
+        // Inline uniform blocks have bytes, which are copied instead of descriptors.
         if target.layout.bindings.get(copy.dst_binding as usize).is_some_and(LayoutBinding::is_inline) {
             return;
         }
@@ -209,10 +209,10 @@ impl ChecksState {
 /// Sets, by their handles. They are looked up for every draw that binds others.
 pub(crate) type DescriptorSets = FxHashMap<u64, DescriptorSetState>;
 
-/// What is bound to a set of a pipeline layout.
+/// The descriptor set that is bound to a set number of a pipeline layout.
 struct BoundSetView<'a> {
     own: &'a SetLayoutState,
-    /// None where the set is not known, or what is in it is looked up elsewhere.
+    /// None if the set is unknown, or if its contents are looked up elsewhere.
     set: Option<&'a DescriptorSetState>,
     offsets: Vec<u32>,
 }
@@ -259,7 +259,7 @@ impl BoundSetView<'_> {
     }
 }
 
-/// The table of descriptors for a pipeline layout: what is bound to each of its sets, with the dynamic offsets.
+/// The table of descriptors for a pipeline layout: the contents of each bound set, with the dynamic offsets.
 pub(crate) fn descriptor_table(
     layout: &PipelineLayoutState,
     sets: &DescriptorSets,
@@ -280,7 +280,7 @@ pub(crate) fn write_descriptor_table(
     let find = |number: usize| {
         let own = layout.sets[number].as_deref()?;
         let found = bound(number);
-        // What is in a buffer is looked up elsewhere.
+        // Descriptors in buffers are looked up elsewhere.
         let set = found.as_ref().and_then(|(handle, _)| sets.get(handle)).filter(|_| !own.is_in_descriptor_buffer());
         Some(BoundSetView { own, set, offsets: found.map_or_else(Vec::new, |it| it.1) })
     };
@@ -393,7 +393,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_bound_is_told_in_words() {
+    fn what_is_bound_is_reported_in_words() {
         assert_eq!(BoundDescriptor::Unwritten.word(0), 0);
         assert_eq!(BoundDescriptor::Extent(64).word(16), 64);
         assert_eq!(BoundDescriptor::RestOfBuffer(64).word(16), 48);
@@ -402,7 +402,7 @@ mod tests {
     }
 
     #[test]
-    fn whole_buffers_and_ranges_are_told_apart() {
+    fn whole_buffers_and_ranges_are_distinguished() {
         let mut state = ChecksState::default();
         state.buffer_sizes.insert(7, 100);
         let info = |range| DescriptorBufferInfo { buffer: Buffer(7), offset: 40, range };

@@ -1,11 +1,11 @@
-//! How much memory of the device checks take, for the user: the application sees nothing of it.
+//! Device memory that the checks use, for the user: the application does not see it.
 
 use std::sync::Mutex;
 
 use crate::gpu::pipeline::variants::lock;
 use crate::report::report_file;
 
-/// What was allocated for checks, and the most that it ever was.
+/// Memory that is allocated for checks, and the largest amount at any time.
 #[derive(Default)]
 pub(crate) struct DeviceMemoryUse {
     counts: Mutex<Counts>,

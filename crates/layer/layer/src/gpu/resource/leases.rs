@@ -1,7 +1,7 @@
-//! What belongs to a pipeline, a library or a layout: memory, descriptor sets, cells, and layouts of ours.
+//! Resources of a pipeline, a library or a layout: memory, descriptor sets, cells, and layouts of ours.
 //!
-//! Whoever uses such a resource holds a lease of it. When the last lease is dropped, the resource is free for others.
-//! Command buffers hold the variants that they use, so nobody gets memory whose records may still be read.
+//! Each user of such a resource holds a lease of it. When the last lease is dropped, the resource can be reused.
+//! Command buffers hold the variants that they use, so memory whose records may still be read is not reused.
 
 use std::collections::{BTreeMap, HashSet};
 use std::sync::{Arc, Mutex};
@@ -13,7 +13,7 @@ use super::arena::{ArenaRegion, POOL_SETS, padded_words};
 use crate::gpu::pipeline::variants::lock;
 use crate::gpu::{DeviceChecks, SHARED_CELL_WORDS, TABLE_COUNT};
 
-/// The pieces of a device that nobody has.
+/// Free resources of a device.
 #[derive(Default)]
 pub(crate) struct ResourcePool {
     free: Mutex<FreeResources>,
@@ -25,12 +25,12 @@ struct FreeResources {
     regions: FxHashMap<u32, Vec<ArenaRegion>>,
     sets: Vec<DescriptorSet>,
     shared_cells: FreeRanges,
-    /// Layouts that somebody has, and those that are to be destroyed.
+    /// Layouts that are in use, and those that are to be destroyed.
     layouts: HashSet<u64>,
     unused_layouts: Vec<PipelineLayout>,
 }
 
-/// A piece that somebody has.
+/// A leased resource.
 pub(crate) struct Lease {
     pieces: Arc<ResourcePool>,
     piece: LeasedResource,
@@ -162,7 +162,7 @@ impl DeviceChecks {
         self.resource_pool.lease(LeasedResource::Layout(made))
     }
 
-    /// Destroys layouts that nobody has any more.
+    /// Destroys unused layouts.
     pub(crate) fn destroy_unused_layouts(&self) {
         let ended = std::mem::take(&mut lock(&self.resource_pool.free).unused_layouts);
         self.destroy_layouts(ended);
@@ -178,7 +178,7 @@ impl DeviceChecks {
     fn destroy_layouts(&self, all: Vec<PipelineLayout>) {
         if let Some(destroy) = self.next.destroy_pipeline_layout {
             // SAFETY: layouts of ours that no command buffer records with: the application's own, which they are equal
-            // to, is destroyed, and no form of a pipeline has them; or the device ends.
+            // to, is destroyed, and no variant of a pipeline has them; or the device is destroyed.
             all.into_iter().for_each(|it| unsafe { destroy(self.device, it, Ptr::NULL) });
         }
     }

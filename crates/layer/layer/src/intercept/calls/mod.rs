@@ -32,6 +32,7 @@ use crate::loader::device::DeviceData;
 use crate::process::catch_panic::{catch_panic, is_disabled, run_if_enabled};
 use crate::process::listeners::Listeners;
 use crate::process::process_state::PROCESS_STATE;
+use crate::report::debugger::lavascope_break_here;
 use crate::report::inline_validation;
 use crate::report::inline_validation::{CallPhase, InlineFindings};
 use crate::report::messages::Delivery;
@@ -39,14 +40,14 @@ use crate::report::messages::Delivery;
 /// A call that was entered and not left.
 #[derive(Clone, Copy)]
 pub(crate) struct PendingCall {
-    /// Null if nobody listens.
+    /// Null if there are no listeners.
     thread_state: *mut ThreadLocalState,
     /// The number of the call on its thread.
     call: u64,
     flags: PendingCallFlags,
 }
 
-/// Who got the record of the parameters, and whether a messenger callback cancelled the call.
+/// The listeners that got the record of the parameters, and whether a messenger callback cancelled the call.
 ///
 /// The same listeners get the record of the outputs: half a call in a stream would hold up the others.
 /// Both stand in one word: reading a word that was written in pieces costs a store-forwarding stall.
@@ -59,6 +60,8 @@ impl PendingCallFlags {
     const LISTENERS: u64 = 0xff;
     /// The driver does not see the call.
     const SKIPPED_BY_CALLBACK: u64 = 1 << 8;
+    /// A debugger stops before the driver sees the call.
+    const STOPS: u64 = 1 << 9;
 
     #[inline(always)]
     const fn new(listeners: Listeners) -> PendingCallFlags {
@@ -75,6 +78,16 @@ impl PendingCallFlags {
         self.0 & PendingCallFlags::SKIPPED_BY_CALLBACK != 0
     }
 
+    #[inline(always)]
+    fn is_stop_wanted(self) -> bool {
+        self.0 & PendingCallFlags::STOPS != 0
+    }
+
+    #[inline(always)]
+    fn is_special(self) -> bool {
+        self.0 & (PendingCallFlags::SKIPPED_BY_CALLBACK | PendingCallFlags::STOPS) != 0
+    }
+
     /// The inline validation has undone the call, so it gets no second half.
     fn with_skipped_call(self) -> PendingCallFlags {
         let undone = u64::from(Listeners::INLINE.bits());
@@ -83,7 +96,7 @@ impl PendingCallFlags {
 }
 
 impl PendingCall {
-    /// Nobody listens.
+    /// There are no listeners.
     const UNRECORDED: PendingCall =
         PendingCall { thread_state: std::ptr::null_mut(), call: 0, flags: PendingCallFlags::new(Listeners::NONE) };
 
@@ -94,6 +107,18 @@ impl PendingCall {
     #[inline(always)]
     pub(crate) fn is_skipped_by_callback(self) -> bool {
         self.flags.is_skipped_by_callback()
+    }
+
+    /// Whether a callback skipped the call, or a debugger stops before it.
+    #[inline(always)]
+    pub(crate) fn is_special(self) -> bool {
+        self.flags.is_special()
+    }
+
+    /// Whether a debugger stops before the driver sees the call.
+    #[inline(always)]
+    pub(crate) fn is_stop_wanted(self) -> bool {
+        self.flags.is_stop_wanted()
     }
 
     /// Reports to the application what its call led to. A callback may cancel the call.
@@ -108,10 +133,13 @@ impl PendingCall {
     #[cold]
     fn report_findings_before_driver(self, findings: &InlineFindings, handles: &HandleTable) -> PendingCall {
         let report = || findings.send(handles, CallPhase::BeforeDriver);
-        match run_if_enabled("messages", report, || Delivery::NoMessenger) {
-            Delivery::SkipCall => PendingCall { flags: self.flags.with_skipped_call(), ..self },
-            _ => self,
-        }
+        let flags = match run_if_enabled("messages", report, || Delivery::NoMessenger) {
+            Delivery::SkipCall => self.flags.with_skipped_call(),
+            _ => self.flags,
+        };
+        let stops = run_if_enabled("a stop", || findings.print_stops(), || false);
+        let stop = if stops { PendingCallFlags::STOPS } else { 0 };
+        PendingCall { flags: PendingCallFlags(flags.0 | stop), ..self }
     }
 }
 
@@ -145,7 +173,10 @@ pub(crate) unsafe fn enter<T: Structure>(
             unsafe { local.record_host_writes(listeners, handles, command, params) };
         }
         let call = local.begin_record(listeners, order);
-        if listeners == Listeners::READS && local.try_pack_in_stream(target, call, params, pack_in_stream) {
+        local.capture_stack(listeners, call, command, order);
+        if listeners.without(Listeners::STACKS) == Listeners::READS
+            && local.try_pack_in_stream(target, call, params, pack_in_stream)
+        {
             return (PendingCall::new(target.thread_state, call, listeners), None);
         }
         // SAFETY: the contract of this function, which is that of `pack_in_buffer`.
@@ -185,6 +216,7 @@ pub(crate) unsafe fn enter_by_tables(
             unsafe { local.record_host_writes(listeners, handles, command, params) };
         }
         let call = local.begin_record(listeners, order);
+        local.capture_stack(listeners, call, command, order);
         let resolver = ObjectIdResolver {
             handles,
             thread: local.thread.number(),
@@ -218,8 +250,8 @@ pub(crate) unsafe fn leave_without_outputs(entered: PendingCall, order: CommandO
     if !entered.flags.listeners().has_any(Listeners::READS) {
         return;
     }
-    // SAFETY: not null, since somebody listens. It was made by `register` for this thread, on which the call returns,
-    // and no reference to it is kept across the call.
+    // SAFETY: not null, since there are listeners. It was made by `register` for this thread, on which the call
+    // returns, and no reference to it is kept across the call.
     let local = unsafe { &*entered.thread_state };
     local.thread.complete(entered.call);
     if order.push_barrier != PushBarrier::Never {
@@ -250,6 +282,9 @@ pub(crate) unsafe fn leave(
     let work = || unsafe { (*entered.thread_state).leave(entered, handles, command, order, params, result) };
     if let Some(findings) = catch_panic(command, work, || None) {
         run_if_enabled("messages", || _ = findings.send(handles, CallPhase::AfterDriver), || ());
+        if run_if_enabled("a stop", || findings.print_stops(), || false) {
+            lavascope_break_here();
+        }
     }
 }
 
@@ -269,6 +304,9 @@ pub(crate) unsafe fn forward_recorded<T: Structure, R: ReturnBits>(
     let (order, params) = (CommandOrdering::of(command), std::ptr::from_ref(params).cast());
     // SAFETY: the contract of this function: the call is passed on by `next`, below.
     let entered = unsafe { enter_by_tables(handles, wanted, command, order, params) };
+    if entered.is_stop_wanted() {
+        lavascope_break_here();
+    }
     let result = next();
     if command.desc().outputs.is_some() {
         // SAFETY: `entered` is of this call, on this thread. By the contract of this function `result` is what the call
@@ -282,15 +320,19 @@ pub(crate) unsafe fn forward_recorded<T: Structure, R: ReturnBits>(
 }
 
 impl ThreadLocalState {
+    /// Captures the call stack, before anybody may read the record.
+    #[inline(always)]
+    fn capture_stack(&mut self, listeners: Listeners, call: u64, command: Command, order: CommandOrdering) {
+        if order.has_call_stack && listeners.has_any(Listeners::STACKS) {
+            self.stacks.capture(self.thread.number(), call, command);
+        }
+    }
+
     /// The last steps of entering: order, publish, mark the objects as used.
     #[inline(always)]
     fn publish_parameters(&mut self, listeners: Listeners, call: u64, command: Command, order: CommandOrdering) {
-        if listeners.has_any(Listeners::STACKS) {
-            // Before anybody may read the record.
-            self.stacks.capture(self.thread.number(), call);
-        }
         if !listeners.has_any(Listeners::READS) {
-            // Packing found no order edges: nobody may wait for a record that is in no stream.
+            // Packing found no order edges: no thread may wait for a record that is in no stream.
             return self.publish_record(listeners);
         }
         self.order_after_deps();

@@ -154,7 +154,7 @@ pub(super) unsafe fn remove_destroyed_objects(handles: &HandleTable, command: Co
     if !is_end && !is_reset && command != Command::ReleasePerformanceConfigurationINTEL {
         return;
     }
-    // What is destroyed is the last handle of the parameters, behind the device and the pool.
+    // The destroyed object is the last handle of the parameters, after the device and the pool.
     let Some(ended) = desc.parameters.fixups.iter().rev().find_map(handle_type) else { return };
     let base = params.expose_provenance() as u64;
     // SAFETY: the contract of this function: the image of a call of this command, whose layout this is.

@@ -28,7 +28,7 @@ impl ThreadLocalState {
         self.thread.begin()
     }
 
-    /// Whether the record being made needs no order edge: all that it comes after is on its own thread.
+    /// Whether the record being made needs no order edge: it only comes after calls of its own thread.
     #[inline(always)]
     pub(super) fn depends_on_own_thread_only(&mut self, target: &CallTarget<'_, DeviceData>) -> bool {
         let last = target.command_buffer(&self.last_command_buffer).map_or(0, |it| it.sync_domain.last_edge());
@@ -67,8 +67,9 @@ impl ThreadLocalState {
         }
     }
 
-    /// The objects that the call has to itself were last used by it; a thread that is still inside a call with one of
-    /// them is reported. Comes after the record is published: whoever sees the edge must find the record.
+    /// Marks the objects that the call uses exclusively as last used by this call. Reports another thread that is still
+    /// inside of a call with one of them. Must come after the record is published: a thread that sees the edge must
+    /// find the record.
     #[inline(always)]
     pub(super) fn mark_deps_used(&mut self, call: u64, command: Command, order: CommandOrdering) {
         if order.is_shared {

@@ -17,7 +17,7 @@ use crate::process::listeners::Listeners;
 /// The stream of a thread as the place in which `fast_pack` stores a record.
 pub(crate) struct StreamSpace<'a>(&'a mut StreamThread);
 
-// SAFETY: `StreamThread::claim` gives room for so many words behind what is committed, and the thread is borrowed.
+// SAFETY: `StreamThread::claim` reserves this many words after those that are committed, and the thread is borrowed.
 unsafe impl fast_pack::RecordSpace for StreamSpace<'_> {
     #[inline(always)]
     fn claim(&mut self, words: usize) -> *mut u64 {

@@ -1,4 +1,4 @@
-//! What the layer keeps for each thread of the application: its stream, and the buffers in which it makes records.
+//! The state of each thread of the application: its stream, and the buffers in which it makes records.
 
 use std::cell::Cell;
 

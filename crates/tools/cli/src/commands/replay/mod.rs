@@ -21,9 +21,8 @@ use crate::launch::child_program::ProgramEnd;
 use crate::launch::layer_manifest::LayerName;
 use crate::launch::{layer_manifest, null_driver};
 use crate::report::output::{ReportArguments, TextStream};
-use crate::report::run_summary;
 use crate::report::{LayerReport, ReportFolder};
-use crate::text::{self, Paint};
+use crate::text;
 
 /// The hidden command of the child process. Its argument is the JSON of the parsed arguments,
 /// because parsing them again would add to the measured memory of the replay.
@@ -240,9 +239,6 @@ pub(crate) fn run(arguments: &ReplayArguments) -> anyhow::Result<CommandOutcome>
     let mut has_findings = false;
     if has_layer {
         let mut report = LayerReport::read(folder.path())?;
-        if report.processes.is_empty() {
-            text::emit_stderr(&run_summary::no_process_text("replay", Paint::for_stderr()));
-        }
         let file = arguments.file.display().to_string();
         let mut document = report.document(vec!["replay".to_owned(), file.clone()])?;
         document.findings.iter_mut().for_each(|it| it.file = Some(file.clone()));

@@ -1,4 +1,4 @@
-//! The objects that travel, and what is done with them at a stop.
+//! The objects that travel, and the work at a stop.
 
 use ash::vk;
 
@@ -10,7 +10,7 @@ pub(super) const WORDS: u32 = 256;
 const SIZE: u64 = WORDS as u64 * 4;
 const STORAGE: vk::DescriptorType = vk::DescriptorType::STORAGE_BUFFER;
 
-/// What all threads read and nobody changes.
+/// Shared by all threads and constant.
 pub(super) struct HandoffPipeline<'a> {
     pub(super) gpu: &'a Gpu,
     set_layout: vk::DescriptorSetLayout,
@@ -39,7 +39,7 @@ struct ParcelRecorder {
     pool: vk::CommandPool,
     commands: vk::CommandBuffer,
     fence: vk::Fence,
-    /// What was replaced in the last recording, to be destroyed once the fence is signaled.
+    /// Objects that the last recording replaced, to be destroyed once the fence is signaled.
     replaced: Vec<ParcelBuffer>,
 }
 
@@ -80,7 +80,7 @@ impl Parcel {
         Ok(Parcel { index, visits: 0, parcel_buffer: ParcelBuffer::new(machine, index)?, recorders })
     }
 
-    /// What is to be submitted for this stop.
+    /// The command buffers to submit for this stop.
     pub(super) fn record(
         &mut self,
         machine: &HandoffPipeline,

@@ -1,0 +1,286 @@
+//! What of this process is checked, for the report: a check that is silently off looks like a program without faults.
+//!
+//! Everything here is counted anyway, or once for each pipeline. A crash loses at most what was counted since the last
+//! line: lines are written with the other counts of the validation, and whenever the number of submissions or shaders
+//! reaches the next power of two.
+
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use lavascope_findings::{CheckState, CheckedCount, Coverage, UncheckedCount};
+use lavascope_settings::{SETTINGS, Settings, SyncMode};
+use lavascope_validate::CheckedWork;
+
+use crate::report::report_file;
+
+/// The settings that are checks, each with the one that it refines.
+const CHECKS: [(&str, Option<&str>); 16] = [
+    ("sync", None),
+    ("sync_submit_time", Some("sync")),
+    ("sync_shader_heuristic", Some("sync")),
+    ("possible", Some("sync")),
+    ("gpu", None),
+    ("gpu_shader_checks", Some("gpu")),
+    ("gpu_descriptors", Some("gpu_shader_checks")),
+    ("gpu_buffer_bounds", Some("gpu_shader_checks")),
+    ("gpu_warn_robust", Some("gpu_buffer_bounds")),
+    ("gpu_device_address", Some("gpu_shader_checks")),
+    ("gpu_acceleration_structures", Some("gpu")),
+    ("gpu_vertex_fetch", Some("gpu")),
+    ("gpu_index_buffers", Some("gpu")),
+    ("gpu_indirect_draws", Some("gpu")),
+    ("gpu_indirect_dispatches", Some("gpu")),
+    ("gpu_indirect_trace_rays", Some("gpu")),
+];
+
+const CORE_CHECKS: &str = "core checks";
+const SUBMIT_TIME_OFF: &str = "sync_submit_time is off";
+const BLOCKED: &str = "they wait for a semaphore that nothing signals";
+
+static COVERAGE: Mutex<ProcessCoverage> = Mutex::new(ProcessCoverage {
+    process: 0,
+    checks: Vec::new(),
+    shaders: CheckedCount { seen: 0, checked: 0, unchecked: Vec::new() },
+    inline: None,
+    off_thread: None,
+    written: None,
+});
+
+struct ProcessCoverage {
+    /// The process that is counted. A fork begins anew.
+    process: u32,
+    /// Those of all instances.
+    checks: Vec<CheckState>,
+    shaders: CheckedCount,
+    /// By the mode of the validation.
+    inline: Option<ValidatedWork>,
+    off_thread: Option<ValidatedWork>,
+    /// What the report has already.
+    written: Option<Coverage>,
+}
+
+/// What a validation did so far.
+#[derive(Clone)]
+pub(crate) struct ValidatedWork {
+    pub(crate) calls: u64,
+    pub(crate) work: CheckedWork,
+    /// What it could not follow.
+    pub(crate) unsupported: Vec<UncheckedCount>,
+}
+
+impl ProcessCoverage {
+    fn coverage(&self) -> Coverage {
+        let mut all = Coverage { checks: self.checks.clone(), shaders: self.shaders.clone(), ..Coverage::default() };
+        for validated in self.inline.iter().chain(&self.off_thread) {
+            let ValidatedWork { calls, work, unsupported } = validated.clone();
+            let late = UncheckedCount { reason: SUBMIT_TIME_OFF.to_owned(), count: work.skipped_submits };
+            let blocked = UncheckedCount { reason: BLOCKED.to_owned(), count: work.blocked_submits };
+            all.add(&Coverage {
+                calls,
+                accesses: CheckedCount::new(work.accesses, unsupported),
+                submits: CheckedCount::new(work.submits, [late, blocked]),
+                ..Coverage::default()
+            });
+        }
+        all
+    }
+
+    /// Writes what is new.
+    fn write(&mut self) {
+        let coverage = self.coverage();
+        if self.written.as_ref() != Some(&coverage) {
+            report_file::coverage(&coverage);
+            self.written = Some(coverage);
+        }
+    }
+
+    /// Shaders that only print are not counted.
+    fn is_gpu_wanted(&self) -> bool {
+        self.checks.iter().any(|it| it.name == "gpu" && it.is_wanted)
+    }
+
+    fn write_at_powers_of_two(&mut self, before: u64) {
+        if report_file::is_open() && before.checked_ilog2() != self.shaders.seen.checked_ilog2() {
+            self.write();
+        }
+    }
+}
+
+/// An instance is created with these settings.
+pub(crate) fn add_instance(settings: &Settings) {
+    if !report_file::is_open() {
+        return;
+    }
+    let mut all = lock();
+    let process = std::process::id();
+    if all.process != process {
+        (all.process, all.checks) = (process, Vec::new());
+        (all.shaders, all.inline, all.off_thread, all.written) = (CheckedCount::default(), None, None, None);
+    }
+    let mut checks = Coverage { checks: std::mem::take(&mut all.checks), ..Coverage::default() };
+    checks.add_checks(&checks_of(settings));
+    all.checks = checks.checks;
+    all.write();
+}
+
+/// The layer is a second time in one chain, under the name of the Khronos layer.
+pub(crate) fn add_khronos_name() {
+    let mut all = lock();
+    if all.checks.is_empty() || all.checks.iter().any(|it| it.name == CORE_CHECKS) {
+        return;
+    }
+    let why = "the program enables VK_LAYER_KHRONOS_validation, and Lavascope answers to that name".to_owned();
+    all.checks.push(CheckState { name: CORE_CHECKS.to_owned(), is_wanted: false, is_armed: false, why });
+    all.write();
+}
+
+/// A check that the settings switch on cannot be made.
+pub(crate) fn disarm(name: &str, why: &str) {
+    let mut all = lock();
+    let refines = |it: &CheckState| it.name.strip_prefix(name).is_some_and(|it| it.starts_with('_'));
+    for check in all.checks.iter_mut().filter(|it| it.is_armed) {
+        if check.name == name {
+            (check.is_armed, check.why) = (false, why.to_owned());
+        } else if refines(check) {
+            (check.is_wanted, check.is_armed) = (false, false);
+        }
+    }
+    if report_file::is_open() {
+        all.write();
+    }
+}
+
+/// A shader got its checks, or has nothing to check.
+pub(crate) fn count_checked_shader() {
+    let mut all = lock();
+    if !all.is_gpu_wanted() {
+        return;
+    }
+    let before = all.shaders.seen;
+    all.shaders.seen += 1;
+    all.shaders.checked += 1;
+    all.write_at_powers_of_two(before);
+}
+
+/// Some shaders are not checked.
+pub(crate) fn count_unchecked_shaders(count: usize, why: &str) {
+    let mut all = lock();
+    if !all.is_gpu_wanted() {
+        return;
+    }
+    let before = all.shaders.seen;
+    all.shaders.add_unchecked(&UncheckedCount { reason: why.to_owned(), count: count as u64 });
+    all.write_at_powers_of_two(before);
+}
+
+/// Shaders that were counted as checked are not created with their checks.
+pub(crate) fn retract_shaders(count: usize) {
+    let mut all = lock();
+    all.shaders.seen = all.shaders.seen.saturating_sub(count as u64);
+    all.shaders.checked = all.shaders.checked.saturating_sub(count as u64);
+}
+
+/// What a validation did so far.
+pub(crate) fn set_validated(mode: SyncMode, validated: ValidatedWork) {
+    if !report_file::is_open() {
+        return;
+    }
+    let mut all = lock();
+    match mode {
+        SyncMode::Inline => all.inline = Some(validated),
+        SyncMode::Async => all.off_thread = Some(validated),
+    }
+    all.write();
+}
+
+/// Writes what was counted since the last line.
+pub(crate) fn write() {
+    if report_file::is_open() {
+        lock().write();
+    }
+}
+
+fn checks_of(settings: &Settings) -> Vec<CheckState> {
+    let explained = settings.explain();
+    let mut checks: Vec<CheckState> = Vec::new();
+    for (name, refined) in CHECKS {
+        let Some(setting) = explained.iter().find(|it| it.name == name) else { continue };
+        let is_on = setting.value == "on";
+        let exists = SETTINGS.iter().any(|it| it.name == name && it.exists);
+        let is_refined_armed = refined.is_none_or(|it| checks.iter().any(|own| own.name == it && own.is_armed));
+        let why = match (is_on, setting.source.as_str()) {
+            (true, _) if !exists => "not in this version".to_owned(),
+            (false, "default") if name == "gpu" => "--gpu".to_owned(),
+            (true, _) | (false, "default") => String::new(),
+            (false, "default with capture") => "off beside a capture".to_owned(),
+            (false, source) => format!("off by {source}"),
+        };
+        let is_armed = is_on && exists && is_refined_armed;
+        checks.push(CheckState { name: name.to_owned(), is_wanted: is_armed, is_armed, why });
+    }
+    let is_checked = checks.iter().any(|it| it.name == "gpu" && it.is_armed);
+    if is_checked && !settings.gpu_pipelines.is_empty() {
+        let why = format!("only faults in pipelines that match {} are reported", settings.gpu_pipelines.join(", "));
+        checks.push(CheckState { name: "gpu_pipelines".to_owned(), is_wanted: true, is_armed: true, why });
+    }
+    checks
+}
+
+fn lock() -> MutexGuard<'static, ProcessCoverage> {
+    COVERAGE.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use lavascope_settings::{Sources, resolve};
+
+    fn checks(variables: &[(&str, &str)]) -> Vec<CheckState> {
+        let environment = variables.iter().map(|(name, value)| (name.into(), value.into())).collect();
+        checks_of(&resolve(&Sources { environment, ..Sources::default() }).0)
+    }
+
+    fn state<'a>(checks: &'a [CheckState], name: &str) -> (bool, &'a str) {
+        let check = checks.iter().find(|it| it.name == name).unwrap_or_else(|| panic!("no check {name}"));
+        (check.is_armed, &check.why)
+    }
+
+    #[test]
+    fn every_check_is_a_flag_among_the_settings() {
+        for (name, refined) in CHECKS {
+            let is_flag = |name: &str| {
+                SETTINGS.iter().any(|it| it.name == name && it.kind == lavascope_settings::SettingKind::Flag)
+            };
+            assert!(is_flag(name) && refined.is_none_or(is_flag), "{name}");
+        }
+    }
+
+    #[test]
+    fn by_default_synchronization_is_checked() {
+        let all = checks(&[]);
+        assert_eq!(state(&all, "sync"), (true, ""));
+        assert_eq!(state(&all, "sync_submit_time"), (true, ""));
+        assert_eq!(state(&all, "possible"), (false, ""));
+        assert_eq!(state(&all, "gpu"), (false, "--gpu"));
+        assert_eq!(state(&all, "gpu_descriptors"), (false, ""));
+    }
+
+    /// Each setting that is on by default, or that is switched on here, is seen when it is off.
+    #[test]
+    fn a_check_that_is_off_says_by_what() {
+        let on = |it: &(&str, Option<&str>)| (format!("LAVASCOPE_{}", it.0.to_uppercase()), "on");
+        let all_on: Vec<(String, &str)> = CHECKS.iter().map(on).collect();
+        let all_on: Vec<(&str, &str)> = all_on.iter().map(|it| (it.0.as_str(), it.1)).collect();
+        for (at, (name, _)) in CHECKS.into_iter().enumerate() {
+            let exists = SETTINGS.iter().any(|it| it.name == name && it.exists);
+            assert_eq!(state(&checks(&all_on), name).0, exists, "{name}");
+            let mut variables = all_on.clone();
+            variables[at].1 = "off";
+            let why = format!("off by {}", variables[at].0);
+            assert_eq!(state(&checks(&variables), name), (false, why.as_str()), "{name}");
+        }
+        assert_eq!(state(&checks(&all_on), "gpu_vertex_fetch").1, "not in this version");
+        assert_eq!(state(&checks(&[("LAVASCOPE_CAPTURE", "a")]), "sync"), (false, "off beside a capture"));
+        let limited = checks(&[("LAVASCOPE_GPU", "1"), ("LAVASCOPE_GPU_PIPELINES", "sky")]);
+        assert!(state(&limited, "gpu_pipelines").1.contains("sky"));
+    }
+}

@@ -1,0 +1,43 @@
+//! What `run` says at its end about what was checked.
+
+use lavascope_findings::{Coverage, FindingSeverity, FindingsReport};
+
+use crate::report::Process;
+
+/// What the processes of a report did together.
+pub(crate) fn of_processes(processes: &[Process]) -> Option<Coverage> {
+    let mut all: Option<Coverage> = None;
+    for coverage in processes.iter().filter_map(|it| it.coverage.as_ref()) {
+        all.get_or_insert_default().add(coverage);
+    }
+    all
+}
+
+/// The last line of a run, if something ran: what was checked, how much, and what was not.
+pub(crate) fn summary_line(report: &FindingsReport) -> Option<String> {
+    let coverage = report.coverage.as_ref()?;
+    let has_suppressed = report.ignored > 0 || report.findings.iter().any(|it| it.is_known);
+    let verdict = match has_problems(report) || !coverage.has_checks() {
+        true => "",
+        false if has_suppressed => ": no other problems found",
+        false => ": no problems found",
+    };
+    let unchecked = Some(coverage.unchecked_text()).filter(|it| !it.is_empty());
+    let unchecked = unchecked.map_or_else(String::new, |it| format!(". Not checked: {it}"));
+    Some(format!("lavascope: {}{verdict}{unchecked}\n", coverage.counts_text()))
+}
+
+/// Whether a user has something to look at: a finding, a lost device, or a fault of Lavascope.
+pub(crate) fn has_problems(report: &FindingsReport) -> bool {
+    let has_errors = report.notices.iter().any(|it| it.severity == FindingSeverity::Error);
+    has_errors || report.findings.iter().any(|it| !it.is_known)
+}
+
+/// Why the coverage is smaller than wanted, in one line; none if it is large enough.
+pub(crate) fn shortfall_line(report: &FindingsReport, wanted: f64) -> Option<String> {
+    let coverage = report.coverage.clone().unwrap_or_default();
+    let shortfall = coverage.shortfall(wanted)?;
+    // Never rounded up to what is wanted.
+    let percent = (shortfall.percent * 100.0).floor() / 100.0;
+    Some(format!("lavascope: coverage {percent} % is below --min-coverage {wanted}: {}\n", shortfall.why))
+}

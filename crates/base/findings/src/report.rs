@@ -30,11 +30,11 @@ pub struct FindingsReport {
     pub findings: Vec<Finding>,
     /// Findings that rules of `--ignore` keep away.
     pub ignored: u64,
+    /// What is no finding, but a reader has to know: what was not checked, a lost device, a fault of Lavascope.
+    pub notices: Vec<ReportNotice>,
     /// What was checked and what was not; none of a check of a trace.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub coverage: Option<crate::Coverage>,
-    /// What is no finding, but a reader has to know: what was not checked, a lost device, a fault of Lavascope.
-    pub notices: Vec<ReportNotice>,
     /// What the codes of the findings mean. `lavascope explain` has the same.
     #[serde(skip)]
     pub codes: Vec<CodeDescription>,
@@ -86,8 +86,8 @@ impl Default for FindingsReport {
             command: Vec::new(),
             findings: Vec::new(),
             ignored: 0,
-            coverage: None,
             notices: Vec::new(),
+            coverage: None,
             codes: Vec::new(),
             sections: Map::new(),
         }

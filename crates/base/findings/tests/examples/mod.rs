@@ -1,9 +1,9 @@
 //! Findings made by hand, with and without source lines.
 
 use lavascope_findings::{
-    CodeDescription, Finding, FindingAccess, FindingFix, FindingObject, FindingOperation, FindingProperty,
-    FindingSeverity, FindingSite, FindingsReport, FixChange, FixEdit, FrameSpan, NeighborCommands, ReportNotice,
-    SourceLocation, Stack, StackFrame,
+    CheckState, CheckedCount, CodeDescription, Coverage, Finding, FindingAccess, FindingFix, FindingObject,
+    FindingOperation, FindingProperty, FindingSeverity, FindingSite, FindingsReport, FixChange, FixEdit, FrameSpan,
+    NeighborCommands, ReportNotice, SourceLocation, Stack, StackFrame, UncheckedCount,
 };
 
 const COPY: &str = "VK_PIPELINE_STAGE_2_COPY_BIT";
@@ -20,6 +20,7 @@ pub(crate) fn report() -> FindingsReport {
         command: ["lavascope", "run", "--", "./plasma"].map(str::to_owned).to_vec(),
         findings: vec![with_source(), without_source(), shader_fault(), insertion(), hostile_names(), known],
         ignored: 2,
+        coverage: Some(coverage()),
         notices: vec![
             ReportNotice::new(
                 FindingSeverity::Error,
@@ -34,6 +35,12 @@ pub(crate) fn report() -> FindingsReport {
         codes: vec![code("SYNC-HAZARD-READ-AFTER-WRITE", "RAW"), code("SYNC-HAZARD-WRITE-AFTER-READ", "WAR")],
         ..FindingsReport::default()
     }
+}
+
+fn coverage() -> Coverage {
+    let why = UncheckedCount { reason: "not selected".to_owned(), count: 1 };
+    let check = CheckState { name: "sync".to_owned(), is_wanted: true, is_armed: true, why: String::new() };
+    Coverage { calls: 546, checks: vec![check], shaders: CheckedCount::new(2, [why]), ..Coverage::default() }
 }
 
 fn code(code: &str, short: &str) -> CodeDescription {
@@ -123,6 +130,7 @@ fn with_source() -> Finding {
         properties: vec![FindingProperty { key: "hazard_type".to_owned(), value: "READ_AFTER_WRITE".to_owned() }],
         identity: strings(["access: vkCmdDispatch", "prior access: vkCmdCopyBuffer", "object: VkBuffer \"emitters\""]),
         fingerprint: "ed1e6afc08207ce4".to_owned(),
+        first_access: "0123456789ab".to_owned(),
         occurrences: 20,
         sites: 1,
         frames: Some(FrameSpan { first: 0, last: 19, count: 20 }),

@@ -114,7 +114,7 @@ pub(crate) fn run(arguments: &CaptureArguments) -> anyhow::Result<CommandOutcome
     let command = arguments.command.iter().map(|it| it.display().to_string()).collect();
     let mut document = report.document(command)?;
     ReportArguments::default().open(None, TextStream::Stderr)?.write(&mut document)?;
-    text::emit_stderr(&coverage::checked_line(&report, &document).unwrap_or_default());
+    text::emit_stderr(&coverage::checked_line(&document).unwrap_or_default());
     let files = finish_files(&output, &report);
     print_files(arguments, &files)?;
     print_pictures(arguments, &report);

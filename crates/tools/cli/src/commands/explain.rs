@@ -30,11 +30,17 @@ pub(crate) fn run(arguments: &ExplainArguments) -> anyhow::Result<CommandOutcome
             if is_json {
                 text::emit_json(&CodeInfo::new(&page, Some(page.text)))?;
             } else {
-                text::emit(page.text)?;
+                text::emit(&text_about(&page, code))?;
             }
         }
     }
     Ok(CommandOutcome::Success)
+}
+
+/// The page, with the code that was asked for: several commands may have one page.
+fn text_about(page: &CodePage, asked: &str) -> String {
+    let names_command = ["VUID-vk", "SYNC-vk"].iter().any(|it| asked.starts_with(it));
+    if names_command { page.text.replace(&*page.code.0, asked) } else { page.text.to_owned() }
 }
 
 fn unknown(code: &str) -> String {

@@ -163,11 +163,12 @@ pub(crate) fn run(arguments: &RunArguments) -> anyhow::Result<CommandOutcome> {
     if report.processes.is_empty() {
         text::emit_stderr(&missing_instance::explain(program, &setup));
     }
-    outputs.write(&mut document)?;
+    outputs.write_text(&mut document)?;
     if let Some(wanted) = arguments.stats.filter(|_| !report.processes.is_empty()) {
         text::emit_stderr(&run_summary::statistics_text(&report, wanted, Paint::for_stderr()));
     }
-    let is_short = report_coverage(arguments, &report, &document);
+    let is_short = report_coverage(arguments, &document);
+    outputs.write_documents(&mut document)?;
     if let Some(baseline) = baseline.filter(|_| !has_failed(&report)) {
         baseline.update(&document.findings)?;
     }
@@ -180,12 +181,12 @@ pub(crate) fn run(arguments: &RunArguments) -> anyhow::Result<CommandOutcome> {
 }
 
 /// Reports what was checked. Returns whether that is less than is wanted.
-fn report_coverage(arguments: &RunArguments, report: &LayerReport, document: &FindingsReport) -> bool {
-    let has_problems = coverage::has_problems(report, document);
-    if let Some(line) = coverage::summary_line(document, has_problems).filter(|_| has_problems || !arguments.quiet) {
+fn report_coverage(arguments: &RunArguments, report: &FindingsReport) -> bool {
+    let is_said = !arguments.quiet || coverage::has_problems(report);
+    if let Some(line) = coverage::summary_line(report).filter(|_| is_said) {
         text::emit_stderr(&line);
     }
-    let shortfall = arguments.min_coverage.and_then(|it| coverage::shortfall_line(document, it));
+    let shortfall = arguments.min_coverage.and_then(|it| coverage::shortfall_line(report, it));
     if let Some(line) = &shortfall {
         text::emit_stderr(line);
     }

@@ -13,8 +13,8 @@ const BYTES_MAX: u64 = 8 << 20;
 #[derive(Default)]
 pub(crate) struct SourceLines {
     files: HashMap<String, Option<Vec<String>>>,
-    /// Paths are shown relative to this folder, where they are below it.
-    folder: Option<PathBuf>,
+    /// Paths below this folder are shown relative to it.
+    root: Option<PathBuf>,
 }
 
 impl SourceLines {
@@ -25,13 +25,21 @@ impl SourceLines {
             let line = lines.as_ref().and_then(|it| it.get(source.line as usize - 1));
             source.text = line.cloned();
         }
-        if self.folder.is_none() {
-            self.folder = std::env::current_dir().ok();
+        if self.root.is_none() {
+            self.root = source_root();
         }
-        if let Some(short) = self.folder.as_ref().and_then(|it| Path::new(&source.file).strip_prefix(it).ok()) {
+        if let Some(short) = self.root.as_ref().and_then(|it| Path::new(&source.file).strip_prefix(it).ok()) {
             source.file = short.display().to_string();
         }
     }
+}
+
+/// The repository that the current folder is in, since code scanning services expect paths from there; else the
+/// current folder.
+fn source_root() -> Option<PathBuf> {
+    let current = std::env::current_dir().ok()?;
+    let repository = current.ancestors().find(|it| it.join(".git").exists());
+    Some(repository.unwrap_or(&current).to_owned())
 }
 
 fn read(path: &Path) -> Option<Vec<String>> {
@@ -51,12 +59,13 @@ mod tests {
     fn lines_are_read_and_paths_are_short() {
         let mut lines = SourceLines::default();
         let location = |file: &str, line| SourceLocation { file: file.to_owned(), line, ..SourceLocation::default() };
-        // Tests run in the folder of their package.
         let mut own = location(&format!("{}/src/report/source_lines.rs", env!("CARGO_MANIFEST_DIR")), 1);
         lines.complete(&mut own);
-        assert_eq!(own.file, "src/report/source_lines.rs");
+        let root = source_root().expect("there is a current folder");
+        assert!(own.file.ends_with("src/report/source_lines.rs") && !Path::new(&own.file).is_absolute(), "{own:?}");
+        assert!(root.join(&own.file).is_file());
         assert_eq!(own.text.as_deref(), Some("//! Lines of source files, as the reports show them."));
-        for (file, line) in [("/no/such/file.c", 3), ("src/report/source_lines.rs", 0), ("/dev/null", 1), ("src", 1)] {
+        for (file, line) in [("/no/such/file.c", 3), ("source_lines.rs", 0), ("/dev/null", 1), ("src", 1)] {
             let mut other = location(file, line);
             lines.complete(&mut other);
             assert_eq!((other.file.as_str(), other.text), (file, None));

@@ -250,7 +250,7 @@ pub(crate) fn run(arguments: &ReplayArguments) -> anyhow::Result<CommandOutcome>
         let mut document = report.document(vec!["replay".to_owned(), file.clone()])?;
         document.findings.iter_mut().for_each(|it| it.file = Some(file.clone()));
         outputs.write(&mut document)?;
-        text::emit_stderr(&coverage::checked_line(&report, &document).unwrap_or_default());
+        text::emit_stderr(&coverage::checked_line(&document).unwrap_or_default());
         has_findings = arguments.validate.is_some() && !document.findings.is_empty();
     }
     Ok(match end {

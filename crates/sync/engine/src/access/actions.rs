@@ -302,9 +302,8 @@ impl CommandExecutor<'_> {
         for (range, found) in conflicts.iter_mut() {
             // A part has one state, or none if the conflict is with an alias.
             let load = self.device.states.overlapping(range.clone()).find_map(|it| it.1.last_load(self.queue));
-            let is_first = |it: &(UsageIndex, Tag)| {
-                access_order::is_ordered_across_subpasses((it.0, AccessOrder::Load), by)
-            };
+            let is_first =
+                |it: &(UsageIndex, Tag)| access_order::is_ordered_across_subpasses((it.0, AccessOrder::Load), by);
             let Some((load, tag)) = load.filter(is_first) else { continue };
             let Some(clock) = instance.clock_at_load(tag) else { continue };
             found.retain(|it| {

@@ -125,9 +125,10 @@ impl CommandExecutor<'_> {
         let timeline = &mut queues[usize::from(self.queue)];
         let mut unavailable = std::mem::take(&mut timeline.rare_order.markers.unavailable);
         let timeline = &queues[usize::from(self.queue)];
-        let context = access_context(*rules, timeline, self.queue, self.instance.as_ref(), tag, ResourceIdentity::default());
-        let is_first = |it: &mut MarkerWrite| {
-            is_after(stage, it.stage) && context.is_earlier_in_submission_order(self.queue, it.tag)
+        let context =
+            access_context(*rules, timeline, self.queue, self.instance.as_ref(), tag, ResourceIdentity::default());
+        let is_first = |earlier: &mut MarkerWrite| {
+            is_after(stage, earlier.stage) && context.is_earlier_in_submission_order(self.queue, earlier.tag)
         };
         for earlier in unavailable.extract_if(.., is_first) {
             for range in earlier.ranges {

@@ -306,10 +306,10 @@ impl CommandExecutor<'_> {
                 |it: &(UsageIndex, Tag)| access_order::is_ordered_across_subpasses((it.0, AccessOrder::Load), by);
             let Some((load, tag)) = load.filter(is_first) else { continue };
             let Some(clock) = instance.clock_at_load(tag) else { continue };
-            found.retain(|it| {
-                let is_read = SYNC_TABLES.write_column(it.prior_usage).is_none();
-                let (here, stage) = (SYNC_TABLES.stage(load), SYNC_TABLES.stage(it.prior_usage));
-                !(is_read && clock.has_happened(here, it.prior_queue, stage, it.prior))
+            found.retain(|conflict| {
+                let is_read = SYNC_TABLES.write_column(conflict.prior_usage).is_none();
+                let (here, stage) = (SYNC_TABLES.stage(load), SYNC_TABLES.stage(conflict.prior_usage));
+                !(is_read && clock.has_happened(here, conflict.prior_queue, stage, conflict.prior))
             });
         }
         conflicts.retain(|it| !it.1.is_empty());

@@ -6,9 +6,9 @@
 //!
 //! 1. **A later dependency with the marker in its first scope continues the chain**
 //!    (`synchronization-dependencies-chains`). Markers are written in the copy stage. What is ordered before markers, but
-//!    not before all later copies, has a stage of its own in the clocks (`SyncTables::marker`), which all first scopes
-//!    with the copy stage have as well.
-//!    A marker has not: markers that come before it have nothing in their first scopes that it has not.
+//!    not before all later copies, has a stage of its own in the clocks (`SyncTables::marker`). Each first scope with the
+//!    copy stage has that stage as well, except those of markers: an earlier marker comes after nothing that the marker
+//!    itself does not come after.
 //! 2. **A marker orders nothing before other commands of the copy stage.** A barrier inside a subpass or rendering has no
 //!    earlier marker from outside in its first scope, so chains through these are forgotten there.
 //! 3. **What an earlier marker wrote is available from a later marker on.** It becomes visible by a dependency that has
@@ -25,6 +25,7 @@ use crate::dependency::clocks::Tag;
 use crate::dependency::expanded::ResourceFirstScope;
 use crate::dependency::scopes;
 use crate::dependency::subpass_intervals::SubpassInterval;
+use crate::memory::addresses::ResourceIdentity;
 use crate::queue::device::EngineDevice;
 use crate::queue::execution::{CommandExecutor, access_context};
 use crate::queue::render_passes::RenderPassInstance;
@@ -124,9 +125,10 @@ impl CommandExecutor<'_> {
         let timeline = &mut queues[usize::from(self.queue)];
         let mut unavailable = std::mem::take(&mut timeline.rare_order.markers.unavailable);
         let timeline = &queues[usize::from(self.queue)];
-        let context = access_context(*rules, timeline, self.queue, self.instance.as_ref(), tag, Default::default());
-        let is_first = |it: &mut MarkerWrite| {
-            is_after(stage, it.stage) && context.is_earlier_in_submission_order(self.queue, it.tag)
+        let context =
+            access_context(*rules, timeline, self.queue, self.instance.as_ref(), tag, ResourceIdentity::default());
+        let is_first = |earlier: &mut MarkerWrite| {
+            is_after(stage, earlier.stage) && context.is_earlier_in_submission_order(self.queue, earlier.tag)
         };
         for earlier in unavailable.extract_if(.., is_first) {
             for range in earlier.ranges {

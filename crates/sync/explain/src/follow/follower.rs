@@ -94,7 +94,8 @@ impl RequiredScope {
         let is_own_transition =
             at.role == AccessRole::Store && prior.role == AccessRole::Transition && prior.instance == at.instance;
         let usages = Some(single_usage(at.usage)).filter(|_| !is_own_transition);
-        let stages = single_stage(SYNC_TABLES.stage(at.usage)).union(access_order::marker_stages(at.order));
+        let marker = access_order::marker_stages(at.order).without(SYNC_TABLES.marker);
+        let stages = single_stage(SYNC_TABLES.stage(at.usage)).union(marker);
         RequiredScope { stages, usages }
     }
 
@@ -234,7 +235,10 @@ impl<'t> Follower<'t> {
     /// chain (`vkCmdWriteBufferMarker2AMD`).
     fn follow_through_marker(&mut self, queue: usize, order: AccessOrder) {
         let src = access_order::marker_stages(order).without(SYNC_TABLES.marker);
-        let is_direct = queue == usize::from(self.prior_queue) && self.pair.prior.0 < self.moment_index;
+        let subpass = self.subpass().filter(|it| Some(it.0) == self.prior.instance);
+        let is_direct = queue == usize::from(self.prior_queue)
+            && self.pair.prior.0 < self.moment_index
+            && subpass.is_none_or(|it| Some(it.1) == self.prior.subpass);
         let state = self.state_with_ended_subpasses(queue);
         let (chain, is_included) = match self.prior.is_write() {
             true => (state.available, access_order::are_ordered_markers(self.prior.order, order)),
@@ -683,9 +687,13 @@ impl<'t> Follower<'t> {
             let stage = SYNC_TABLES.stage(self.prior.usage);
             !self.prior.is_write() && access_order::marker_stages(self.later.order).has(stage)
         };
+        // Commands of two subpasses are in no submission order (`synchronization-submission-order`).
+        let is_earlier = self.prior.instance.is_none()
+            || self.prior.instance != self.later.instance
+            || self.prior.subpass == self.later.subpass;
         let is_in_order = is_transition(self.prior) && is_transition(self.later)
-            || access_order::are_ordered_markers(self.prior.order, self.later.order)
-            || is_read_in_stage();
+            || is_earlier && access_order::are_ordered_markers(self.prior.order, self.later.order)
+            || is_earlier && is_read_in_stage();
         is_in_order && self.prior_queue == self.later_queue
     }
 

@@ -37,6 +37,7 @@ pub(crate) const PREDICATES: &[KnownPredicate] = &[
     KnownPredicate { name: "store-behind-a-transition", covers: is_store_behind_transition },
     KnownPredicate { name: "reads-of-attachments", covers: is_read_of_attachment },
     KnownPredicate { name: "present-or-write", covers: is_present_or_write },
+    KnownPredicate { name: "resolve-of-a-part", covers: is_resolve_of_part },
 ];
 
 /// The predicate that covers a disagreement.
@@ -325,6 +326,21 @@ fn is_read_of_attachment(_: &Program, disagreement: &LayerDisagreement) -> bool 
         hazard.at.function.starts_with("vkCmdDraw") && reads.iter().any(|it| hazard.access.contains(it))
     };
     disagreement.kind == DisagreementKind::OnlyOurs && disagreement.ours.iter().all(is_read)
+}
+
+/// A render pass resolves its render area, and changes the layout of all of the attachment. For the peer it resolves all
+/// of it, and changes the layout in the render area.
+fn is_resolve_of_part(program: &Program, disagreement: &LayerDisagreement) -> bool {
+    let is_part = |hazard: &ReportedHazard| {
+        let begin = enclosing_instance(program, &hazard.at).and_then(<[Command]>::first);
+        let Some(Command::BeginRenderPass { views, area, .. }) = begin else { return false };
+        let is_larger = |resource: ResourceId| match &program.resources[resource.0 as usize].kind {
+            ResourceKind::Image(image) => (0..2).any(|it| area.extent[it] < image.extent[it]),
+            ResourceKind::Buffer { .. } => false,
+        };
+        hazard.message_type == "RenderPassResolveError" && views.iter().any(|it| is_larger(it.resource))
+    };
+    disagreement.kind == DisagreementKind::OnlyPeer && disagreement.peer.iter().all(is_part)
 }
 
 /// A presentation behind a read. For the peer a presentation writes once the image was presented before.

@@ -37,6 +37,7 @@ pub(crate) const PREDICATES: &[KnownPredicate] = &[
     KnownPredicate { name: "store-behind-a-transition", covers: is_store_behind_transition },
     KnownPredicate { name: "reads-of-attachments", covers: is_read_of_attachment },
     KnownPredicate { name: "present-or-write", covers: is_present_or_write },
+    KnownPredicate { name: "resolve-of-a-part", covers: is_resolve_of_part },
 ];
 
 /// The predicate that covers a disagreement.
@@ -190,7 +191,7 @@ fn is_chain_through_pass(program: &Program, disagreement: &LayerDisagreement) ->
         from_subpasses.any(|it| it.src.into_iter().chain(it.dst).any(|it| !uses(it)))
     };
     let is_behind_chain = |hazard: &ReportedHazard| {
-        let around = hazard.prior.as_ref().and_then(|it| enclosing_instance(program, it)?.first());
+        let around = hazard.prior.as_ref().and_then(|it| enclosing_instance(program, it));
         commands_between(program, hazard).iter().map(|it| it.command).chain(around).any(is_chain)
     };
     disagreement.kind != DisagreementKind::OnlyOurs && disagreement.peer.iter().any(is_behind_chain)
@@ -263,7 +264,7 @@ fn is_read_in_pass(program: &Program, disagreement: &LayerDisagreement) -> bool 
     };
     let is_forgotten = |hazard: &ReportedHazard| {
         let Some(prior) = &hazard.prior else { return false };
-        let instance = enclosing_instance(program, prior).and_then(<[Command]>::first);
+        let instance = enclosing_instance(program, prior);
         let Some(Command::BeginRenderPass { pass, .. }) = instance else { return false };
         let has_several = program.render_passes[pass.0 as usize].subpasses.len() > 1;
         let before = executed_commands(program);
@@ -325,6 +326,21 @@ fn is_read_of_attachment(_: &Program, disagreement: &LayerDisagreement) -> bool 
         hazard.at.function.starts_with("vkCmdDraw") && reads.iter().any(|it| hazard.access.contains(it))
     };
     disagreement.kind == DisagreementKind::OnlyOurs && disagreement.ours.iter().all(is_read)
+}
+
+/// A render pass resolves its render area, and changes the layout of all of the attachment. For the peer it resolves all
+/// of it, and changes the layout in the render area.
+fn is_resolve_of_part(program: &Program, disagreement: &LayerDisagreement) -> bool {
+    let is_part = |hazard: &ReportedHazard| {
+        let begin = enclosing_instance(program, &hazard.at);
+        let Some(Command::BeginRenderPass { views, area, .. }) = begin else { return false };
+        let is_larger = |resource: ResourceId| match &program.resources[resource.0 as usize].kind {
+            ResourceKind::Image(image) => (0..2).any(|it| area.extent[it] < image.extent[it]),
+            ResourceKind::Buffer { .. } => false,
+        };
+        hazard.message_type == "RenderPassResolveError" && views.iter().any(|it| is_larger(it.resource))
+    };
+    disagreement.kind == DisagreementKind::OnlyPeer && disagreement.peer.iter().all(is_part)
 }
 
 /// A presentation behind a read. For the peer a presentation writes once the image was presented before.

@@ -20,7 +20,7 @@ use crate::suspended_rendering::resumes_what_is_suspended;
 /// Programs that are performed before their answers are looked at.
 const CHUNK: u64 = 64;
 /// After so many programs the run shows how far it is; a multiple of [`CHUNK`].
-const PROGRESS: u64 = 6_400;
+const PROGRESS: u64 = 1_280;
 /// The capabilities of queues that random programs have.
 pub(crate) const QUEUE_FLAGS: [u32; 2] = [7, 6];
 
@@ -95,7 +95,7 @@ pub(crate) fn run(request: &RandomRun) -> Result<()> {
     let end = request.seed + request.programs;
     while next < end && shown < request.shown_max {
         if (next - request.seed).is_multiple_of(PROGRESS) && next > request.seed {
-            eprintln!("{} programs so far", next - request.seed);
+            eprintln!("{performed} programs so far, {needed} of them needed a predicate");
         }
         let seeds = next..end.min(next + CHUNK);
         next = seeds.end;

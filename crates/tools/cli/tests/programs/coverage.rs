@@ -4,7 +4,7 @@ use std::path::Path;
 use std::process::Output;
 
 use lavascope_test_support::set_driver;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::common::{output, text};
 use crate::test_environment::{TestEnvironment, samples, succeed};
@@ -96,20 +96,21 @@ fn each_check_that_is_off_is_seen() {
 #[test]
 fn shaders_that_are_left_out_are_counted() {
     let stage = TestEnvironment::new("coverage-shaders");
-    let options: [(&[&str], &str); 2] = [
-        (&["--gpu", "--shaders", "no-such-name"], "not among the selected shaders"),
-        (&["--gpu", "--sample", "2"], "not in the sample of gpu_sample"),
-    ];
-    for (options, reason) in options {
-        run(&stage, options, &[], &["textured"]);
+    let two = ["fault-barrier-stage", "--fixed"];
+    for (options, reason, checked) in [
+        (["--gpu", "--shaders", "no-such-name"], "not among the selected shaders", 0),
+        (["--gpu", "--sample", "2"], "not in the sample of gpu_sample", 1),
+    ] {
+        run(&stage, &options, &[], &two);
         let shaders = &coverage(&stage)["shaders"];
-        let unchecked = shaders["unchecked"].as_array().expect("a list");
-        let sampled = options.contains(&"--sample");
-        assert_eq!(unchecked.iter().any(|it| it["reason"] == reason), !sampled, "{shaders:#}");
-        if !sampled {
-            assert_eq!(shaders["checked"], 0, "{shaders:#}");
-        }
+        let unchecked = json!([{ "reason": reason, "count": 2 - checked }]);
+        assert_eq!(*shaders, json!({ "seen": 2, "checked": checked, "unchecked": unchecked }), "{options:?}");
     }
+    // A shader without SPIR-V.
+    run(&stage, &["--gpu", "--null-driver"], &[], &["fault-bounds-object-binary", "--mended", "--no-check"]);
+    let shaders = &coverage(&stage)["shaders"];
+    let reason = shaders["unchecked"][0]["reason"].as_str().expect("a reason");
+    assert!(reason.starts_with("shader objects out of binaries"), "{shaders:#}");
     run(&stage, &["--gpu", "--pipelines", "sky"], &[], &["compute"]);
     assert!(check_state(&coverage(&stage), "gpu_pipelines").1.contains("sky"));
 }
@@ -199,6 +200,21 @@ fn features_that_a_device_does_not_have_are_named() {
         said.lines().find(|it| it.starts_with("lavascope: warning")).unwrap_or_else(|| panic!("no line: {said}"));
     assert!(line.starts_with("lavascope: warning: vkCreateDevice: VK_ERROR_FEATURE_NOT_PRESENT: llvmpipe"), "{line}");
     assert!(line.contains(" of VkPhysicalDeviceFeatures"), "{line}");
+}
+
+/// The loader refuses an extension that a device does not have before any layer sees the call, and says so in the run.
+#[test]
+fn an_extension_that_a_device_does_not_have_is_named() {
+    let stage = TestEnvironment::new("coverage-extension");
+    let names = "name = ctypes.c_char_p(b'VK_KHR_no_such_extension')\n\
+                 names = words(ctypes.cast(name, ctypes.c_void_p).value)\ninfo = ";
+    let script =
+        ALL_FEATURES.replace("info = ", names).replace("0, 0, 0, 0, addr(features)", "0, 0, 1, addr(names), 0");
+    let mut command = stage.lavascope();
+    command.args(["run", "--"]).arg(crate::known::python()).args(["-c", &script]);
+    let failed = output(command.env_remove("VK_LOADER_DEBUG"));
+    assert_eq!(text(&failed.stdout), "vkCreateDevice: -7\n", "{}", text(&failed.stderr));
+    assert!(text(&failed.stderr).contains("VK_KHR_no_such_extension"), "{}", text(&failed.stderr));
 }
 
 /// The loader refuses a layer that is not installed, and says so in the run.

@@ -441,7 +441,7 @@ impl Validation {
         let ignored = count_ignored(&self.causes);
         let count = ignored.iter().map(|it| it.count).sum();
         if count > self.ignored_reported {
-            report_file::ignored(&ignored);
+            report_file::ignored_hazards(ignored);
             self.ignored_reported = count;
         }
     }

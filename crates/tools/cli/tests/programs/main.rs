@@ -29,5 +29,6 @@ mod replay_options;
 mod samples;
 mod terminal_picture;
 mod test_environment;
+mod titles;
 mod trim;
 mod validation;

@@ -51,8 +51,8 @@ fn a_scenarios_findings_become_known() {
     assert_eq!(code(&written), Some(0), "{}", text(&written.stderr));
     assert!(text(&written.stderr).ends_with("known.txt is written: 1 added, 0 removed\n"));
     let content = fs::read_to_string(file).expect("it is written");
-    let block = "\nSYNC-HAZARD-READ-AFTER-WRITE\n  access: main: copy b -> c\n  prior access: main: copy a -> b\n  \
-                 object: VkBuffer \"b\"\n";
+    let block = "\nSYNC-HAZARD-READ-AFTER-WRITE\n  access: main: copy b -> c (COPY, TRANSFER_READ)\n  \
+                 prior access: main: copy a -> b (COPY, TRANSFER_WRITE)\n  object: VkBuffer \"b\"\n";
     assert!(content.starts_with("lavascope-baseline 1\n") && content.ends_with(block), "{content}");
 
     let known = check(&home, &[HAZARD, "--baseline", file]);

@@ -411,18 +411,24 @@ impl Validation {
             }
             return None;
         }
-        if cause.count == 1 && !report_file::finding(&cause.first_report(own, diagnostic)) {
-            cause.is_logged = cause.messages.log_now(&cause.rendered.message());
-            self.log = Some(inbox.messages.clone());
-        }
-        if inbox.messages.is_above_limit(count) {
+        let is_reported = match cause.count {
+            1 => report_file::finding(&cause.first_report(own, diagnostic)),
+            _ => report_file::is_open(),
+        };
+        let is_above_limit = messages.is_above_limit(count);
+        if is_above_limit && (is_reported || count > 1) {
             return None;
         }
         let told = match finding.variant {
             variant if variant == cause.variant => cause.rendered.clone(),
             _ => Arc::new(RenderedFinding::new(own, messages, inbox.finding_filter)),
         };
-        Some(PendingMessage { inbox, rendered: told })
+        // The log gets each site once, as a messenger does.
+        if !is_reported && count == 1 {
+            cause.is_logged |= cause.messages.log_now(&told.message());
+            self.log = Some(messages.clone());
+        }
+        (!is_above_limit).then_some(PendingMessage { inbox, rendered: told })
     }
 
     /// Writes what is new of each cause to the report.

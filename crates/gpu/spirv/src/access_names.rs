@@ -28,21 +28,30 @@ pub struct AccessDescription {
 /// A step from a variable to what is accessed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum AccessStep {
+    /// Empty if the module does not name it.
     Member(String),
     /// None: an index that the shader computes.
     Index(Option<u32>),
 }
 
 impl AccessDescription {
-    /// The access as in the source: `e[16]`, where the one index that the shader computes is known.
-    pub fn text(&self, index: Option<u32>) -> String {
-        let computed = self.path.iter().filter(|it| **it == AccessStep::Index(None)).count();
+    /// The access as in the source: `e[16]`, where the one index that the shader computes is known. The index of an array
+    /// of descriptors may be known beside it. Empty if the module does not name a member.
+    pub fn text(&self, descriptor: Option<u32>, index: Option<u32>) -> String {
+        let is_computed = |it: &&AccessStep| **it == AccessStep::Index(None);
+        let descriptor = descriptor.filter(|_| self.path.first().is_some_and(|it| is_computed(&it)) && self.is_block);
+        let computed = self.path.iter().skip(usize::from(descriptor.is_some())).filter(is_computed).count();
         let mut text = String::new();
+        if self.path.contains(&AccessStep::Member(String::new())) {
+            return text;
+        }
         if !(self.is_block && matches!(self.path.first(), Some(AccessStep::Member(_)))) {
             text += self.variable.as_deref().unwrap_or_default();
         }
-        for step in &self.path {
-            match (step, index.filter(|_| computed == 1)) {
+        for (at, step) in self.path.iter().enumerate() {
+            let index = if at == 0 { descriptor.or(index) } else { index };
+            let is_known = computed == 1 || at == 0 && descriptor.is_some();
+            match (step, index.filter(|_| is_known)) {
                 (AccessStep::Member(name), _) if text.is_empty() => text += name,
                 (AccessStep::Member(name), _) => text += &format!(".{name}"),
                 (AccessStep::Index(Some(constant)), _) => text += &format!("[{constant}]"),
@@ -136,8 +145,7 @@ impl Module {
             let (step, next) = match (ty.op(), constant) {
                 (Some(Op::TypeStruct), Some(member)) => {
                     let name = ty.result().and_then(|it| self.name(it, Some(member)));
-                    let name = name.unwrap_or_else(|| format!("member {member}"));
-                    (AccessStep::Member(name), ty.id(2 + member as usize))
+                    (AccessStep::Member(name.unwrap_or_default()), ty.id(2 + member as usize))
                 }
                 _ => (AccessStep::Index(constant), ty.id(2)),
             };

@@ -16,10 +16,12 @@ fn accesses(module: &Module) -> Vec<AccessDescription> {
 #[test]
 fn members_and_indices_have_the_names_of_the_source() {
     let all = accesses(&shader("arrays.comp"));
-    let texts: Vec<String> = all.iter().map(|it| it.text(Some(7))).collect();
+    let texts: Vec<String> = all.iter().map(|it| it.text(None, Some(7))).collect();
     for text in ["fixed_[3].words[0]", "fixed_[7].words[2]", "open[5]", "open[7]", "which"] {
         assert!(texts.iter().any(|it| it == text), "{text}: {texts:?}");
     }
+    let chosen = all.iter().find(|it| it.ordinal == 3 && it.is_write).map(|it| it.text(Some(2), Some(9)));
+    assert_eq!(chosen.as_deref(), Some("fixed_[2].words[3]"));
     assert!(all.iter().all(|it| it.function == "main"), "{all:?}");
     let writes: Vec<_> = all.iter().filter(|it| it.is_write).map(|it| (it.ordinal, it.variable.as_deref())).collect();
     assert_eq!(writes, (0..4).map(|it| (it, Some("fixed_"))).collect::<Vec<_>>());

@@ -455,24 +455,31 @@ impl Validation {
             }
             return None;
         }
-        if cause.count == 1 && !report_file::finding(&cause.first_report(own, diagnostic)) {
-            if self.logged < LOGGED_MAX {
-                cause.is_logged = cause.messages.log_now(&cause.rendered.message());
-                self.logged += usize::from(cause.is_logged);
-            } else {
-                self.unlogged += 1;
-            }
-            self.log = Some(inbox.messages.clone());
-        }
-        if inbox.messages.is_above_limit(count) {
+        let is_reported = match cause.count {
+            1 => report_file::finding(&cause.first_report(own, diagnostic)),
+            _ => report_file::is_open(),
+        };
+        let is_above_limit = messages.is_above_limit(count);
+        if is_above_limit && (is_reported || count > 1) {
             return None;
         }
         let told = match finding.variant {
             variant if variant == cause.variant => cause.rendered.clone(),
             _ => Arc::new(RenderedFinding::new(own, messages, inbox.finding_filter)),
         };
+        // The log gets each site once, as a messenger does.
+        if !is_reported && count == 1 {
+            if self.logged < LOGGED_MAX {
+                let is_logged = cause.messages.log_now(&told.message());
+                cause.is_logged |= is_logged;
+                self.logged += usize::from(is_logged);
+            } else {
+                self.unlogged += 1;
+            }
+            self.log = Some(messages.clone());
+        }
         let stops = inbox.finding_filter.stops && cause.count == 1;
-        Some(PendingMessage { inbox, rendered: told, stops })
+        (!is_above_limit).then_some(PendingMessage { inbox, rendered: told, stops })
     }
 
     /// Writes to the report what was checked so far.
@@ -509,7 +516,7 @@ impl Validation {
         let ignored = count_ignored(&self.causes);
         let count = ignored.iter().map(|it| it.count).sum();
         if count > self.ignored_reported {
-            report_file::ignored(&ignored);
+            report_file::ignored_hazards(ignored);
             self.ignored_reported = count;
         }
     }

@@ -31,5 +31,6 @@ mod replay_options;
 mod samples;
 mod terminal_picture;
 mod test_environment;
+mod titles;
 mod trim;
 mod validation;

@@ -49,8 +49,8 @@ impl FaultNames {
     }
 
     /// What is accessed: `e[16]`.
-    fn element(&self, index: Option<u32>, word: &str) -> String {
-        let text = self.access.as_ref().map(|it| it.text(index)).filter(|it| !it.is_empty());
+    fn element(&self, descriptor: Option<u32>, index: Option<u32>, word: &str) -> String {
+        let text = self.access.as_ref().map(|it| it.text(descriptor, index)).filter(|it| !it.is_empty());
         let text = text.map(|it| shortened(&it, NAME_MAX));
         match (text, index) {
             (Some(text), Some(index)) if !text.contains(&format!("[{index}]")) => format!("{text}, {word} {index},"),
@@ -74,15 +74,20 @@ impl FaultNames {
             RecordedFault::TexelOutOfBounds { length, .. } => {
                 format!("texel {index} {past} {resource} ({})", counted(length.into(), "texel"))
             }
-            RecordedFault::BufferOutOfBounds { range, .. } => match site.index_unit {
+            RecordedFault::BufferOutOfBounds { descriptor, range, .. } => match site.index_unit {
                 IndexUnit::Elements { offset, stride } => {
                     let count = u64::from(range).saturating_sub(offset) / stride.max(1);
-                    let element = self.element(Some(index), "element");
+                    let element = self.element(Some(descriptor), Some(index), "element");
                     format!("{element} {past} {resource} ({})", counted(count, "element"))
                 }
                 unit => {
-                    let byte = unit.first_byte(index);
-                    format!("{} {past} {resource} (byte {byte} of {range})", self.element(None, ""))
+                    let first = unit.first_byte(index);
+                    let last = first.saturating_add(site.bytes.saturating_sub(1));
+                    let bytes = counted(range.into(), "byte");
+                    format!(
+                        "{} (bytes {first} to {last}) {past} {resource} ({bytes})",
+                        self.element(Some(descriptor), None, "")
+                    )
                 }
             },
             RecordedFault::AddressOutOfBounds { .. } => self.unknown_title(Check::Address),
@@ -95,7 +100,7 @@ impl FaultNames {
         let title = match check {
             Check::Descriptor => format!("a descriptor of {} is invalid", self.resource()),
             Check::Buffer | Check::Texel => {
-                format!("{} is past the end of {}", self.element(None, ""), self.resource())
+                format!("{} is past the end of {}", self.element(None, None, ""), self.resource())
             }
             Check::Address => format!("{} {} an invalid device address", stage_word(self.stage), self.verb()),
         };
@@ -132,7 +137,7 @@ impl FaultNames {
 
     /// What the shader does: `writes e[16]`.
     pub(crate) fn access_text(&self, index: Option<u32>) -> AccessText {
-        let text = self.access.as_ref().map(|it| it.text(index)).filter(|it| !it.is_empty());
+        let text = self.access.as_ref().map(|it| it.text(None, index)).filter(|it| !it.is_empty());
         let is_write = self.access.as_ref().is_some_and(|it| it.is_write);
         let access = match (self.kind, is_write) {
             (BoundResourceKind::Uniform | BoundResourceKind::Inline, _) => "VK_ACCESS_2_UNIFORM_READ_BIT",
@@ -220,4 +225,90 @@ pub(crate) fn stage_word(stage: ShaderStageFlags) -> &'static str {
         (ShaderStageFlags::CALLABLE_KHR, "callable shader"),
     ];
     WORDS.iter().find(|it| stage.0 & it.0.0 != 0).map_or("shader", |it| it.1)
+}
+
+#[cfg(test)]
+mod tests {
+    use lavascope_instrument::CheckDecision;
+    use lavascope_spirv::{AccessStep, InstructionIndex};
+
+    use super::*;
+
+    fn names() -> FaultNames {
+        let access = AccessDescription {
+            function: "main".to_owned(),
+            ordinal: 1,
+            variable: Some("emitters".to_owned()),
+            is_block: true,
+            path: vec![AccessStep::Member("e".to_owned()), AccessStep::Index(None)],
+            is_write: true,
+        };
+        let (stage, kind) = (ShaderStageFlags::COMPUTE, BoundResourceKind::Storage);
+        FaultNames { stage, kind, binding: Some((0, 1)), access: Some(access) }
+    }
+
+    fn site(index_unit: IndexUnit) -> CheckSite {
+        CheckSite {
+            at: InstructionIndex(7),
+            check: Check::Buffer,
+            decision: CheckDecision::Checked { number: 0 },
+            binding: Some((0, 1)),
+            element: None,
+            bytes: 4,
+            index_unit,
+        }
+    }
+
+    #[test]
+    fn titles_have_the_names_of_the_source() {
+        let fault = RecordedFault::BufferOutOfBounds { descriptor: 0, index: 17, range: 64 };
+        let elements = site(IndexUnit::Elements { offset: 0, stride: 4 });
+        let own = names();
+        assert_eq!(own.title(&fault, &elements, 16), "e[16] is past the end of \"emitters\" (16 elements)");
+        let constant = site(IndexUnit::Constant { offset: 64 });
+        let text = "e[…] (bytes 64 to 67) is past the end of \"emitters\" (64 bytes)";
+        assert_eq!(own.title(&fault, &constant, 0), text);
+        let index = RecordedFault::IndexOutOfBounds { index: 6, length: 6 };
+        assert_eq!(own.title(&index, &elements, 6), "emitters[6] is past the end of \"emitters\" (6 descriptors)");
+        let never = RecordedFault::Uninitialized { index: 3 };
+        assert_eq!(own.title(&never, &elements, 3), "emitters[3] (set 0, binding 1) was never written");
+        let unnamed = FaultNames { access: None, ..names() };
+        let text = "element 16 is past the end of the storage buffer of set 0, binding 1 (16 elements)";
+        assert_eq!(unnamed.title(&fault, &elements, 16), text);
+        let nowhere = BufferAddressLookup::Nowhere;
+        let text = "compute shader writes memory through a null device address";
+        assert_eq!(own.address_title(true, &nowhere, None), text);
+        let past = BufferAddressLookup::PastEnd { buffer: 1, distance: 0, bytes: 8 };
+        let text = "compute shader writes past the end of \"b\" by its device address";
+        assert_eq!(own.address_title(false, &past, Some("b")), text);
+    }
+
+    #[test]
+    fn fixes_are_plain() {
+        let fault = RecordedFault::BufferOutOfBounds { descriptor: 0, index: 16, range: 64 };
+        let fix = names().fix(&fault, &site(IndexUnit::Elements { offset: 0, stride: 4 }), 31).expect("a fix");
+        let text = "test the index before the access (`if (index < 16)`), or bind at least 128 bytes";
+        assert_eq!((fix.text.as_str(), fix.is_verified), (text, false));
+        let never = RecordedFault::Uninitialized { index: 3 };
+        let fix = names().fix(&never, &site(IndexUnit::Bytes), 3).expect("a fix");
+        let place = "(set 0, dstBinding 1, dstArrayElement 3)";
+        assert_eq!(fix.text, format!("write the descriptor {place} before the command is recorded or submitted"));
+    }
+
+    /// Neither a line nor the number of an instruction.
+    #[test]
+    fn a_fault_is_known_by_its_function_and_its_order_there() {
+        assert_eq!(names().cause(), "main(), 2nd access of \"emitters\" (set 0, binding 1)");
+        assert_eq!(FaultNames { access: None, ..names() }.cause(), "compute shader (set 0, binding 1)");
+    }
+
+    #[test]
+    fn long_names_are_cut() {
+        let mut own = names();
+        let access = own.access.as_mut().expect("there is one");
+        (access.variable, access.path[0]) = (Some("v".repeat(90)), AccessStep::Member("m".repeat(90)));
+        let fault = RecordedFault::BufferOutOfBounds { descriptor: 0, index: 17, range: 64 };
+        let title = own.title(&fault, &site(IndexUnit::Elements { offset: 0, stride: 4 }), 16);
+        assert!(title.chars().count() <= TITLE_MAX && title.contains("past the end of"), "{title}");
+    }
 }

@@ -648,7 +648,8 @@ impl DeviceChecks {
         // Suggestions are for the report. Messages have the form that readers of the Khronos layer know.
         let message = Diagnostic { fixes: Vec::new(), ..diagnostic.clone() };
         let rendered = rendered_finding::RenderedFinding::new(&message, &self.messages, ALL_FINDINGS);
-        if rendered.ignored_by.is_some() {
+        if let Some(rule) = &rendered.ignored_by {
+            report_file::ignored_fault(rule, complete(rendered.finding(diagnostic, 1)).occurrences);
             return None;
         }
         if !report_file::finding(&complete(rendered.finding(diagnostic, 1))) {

@@ -174,7 +174,12 @@ impl FindingsReport {
         ];
         let parts: Vec<String> =
             words.iter().map(|it| (number(it.0), it.1)).filter(|it| it.0 > 0).map(|it| count(it.0, it.1)).collect();
-        let mut text = if parts.is_empty() { "no new findings".to_owned() } else { parts.join(", ") };
+        let has_none = self.findings.is_empty() && self.ignored == 0;
+        let mut text = match parts.is_empty() {
+            true if has_none => "no problems found".to_owned(),
+            true => "no new findings".to_owned(),
+            false => parts.join(", "),
+        };
         // An entry of a baseline is a fingerprint.
         let known: HashSet<&str> =
             self.findings.iter().filter(|it| it.is_known).map(|it| it.fingerprint.as_str()).collect();

@@ -34,12 +34,12 @@ static VERSION: LazyLock<String> = LazyLock::new(|| {
 
 const EXIT_CODES: &str = "\
 Exit codes:
-  0  all is well
-  1  something was found: a part is missing or broken, or the program under test is wrong
-  2  lavascope failed, or was asked for something that does not exist
-`run` gives the program's own code where that is not 0 (128 and more: a signal)";
+  0  success, and nothing is wrong
+  1  the command worked and found something: a finding, a difference, or a missing driver
+  2  lavascope failed, or the arguments are wrong
+`run` and `capture` exit with the code of the program if that is not 0";
 
-/// Shows what a Vulkan program really does, and where it is wrong.
+/// Finds synchronization hazards and shader faults in Vulkan programs; records and replays what they do.
 #[derive(Parser)]
 #[command(name = "lavascope", version = VERSION.as_str(), after_help = EXIT_CODES)]
 struct CliArguments {

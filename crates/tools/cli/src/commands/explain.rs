@@ -10,7 +10,7 @@ use crate::text::{self, columns};
 
 const NEAREST_MAX: usize = 3;
 
-/// Tell what a code of a diagnostic means, with an example and the usual fixes
+/// Explain the code of a finding, with an example and the usual fixes
 #[derive(clap::Args)]
 pub(crate) struct ExplainArguments {
     /// The code, its short form (RAW), or the number of the message; without it, all codes are listed

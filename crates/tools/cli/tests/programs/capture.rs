@@ -83,7 +83,7 @@ fn the_hazards_of_a_trace_are_those_of_the_program() {
         let found: Value = serde_json::from_slice(&first).expect("JSON");
         let found = &found["findings"];
         assert_eq!(codes(found), codes(&live.0["findings"]), "{name}");
-        for member in ["title", "fingerprint", "accesses", "fixes"] {
+        for member in ["title", "fingerprint", "identity", "objects"] {
             assert_eq!(found[0][member], live.0["findings"][0][member], "{name}");
         }
         assert_eq!(first, check(), "{name}: the same each time");

@@ -242,7 +242,18 @@ fn find_all(name: &str, driver: usize, options: &[&str], faults: impl Iterator<I
         let output = output(&mut command);
         let said = text(&output.stderr);
         assert_eq!(output.status.code(), Some(1), "{}\n{said}", fault.name);
+        assert_readable(fault.name, &said);
         check(fault, driver, &stage.report());
+    }
+}
+
+/// Each finding has a screenful at most: 15 lines of 80 columns.
+fn assert_readable(name: &str, said: &str) {
+    let findings = said.split("\n\n").filter(|it| it.starts_with("error[") || it.starts_with("warning["));
+    for finding in findings {
+        assert!(finding.lines().count() <= 15, "{name}: more than 15 lines\n{finding}");
+        let is_wide = |it: &&str| it.chars().count() > 80;
+        assert_eq!(finding.lines().find(is_wide), None, "{name}: more than 80 columns\n{finding}");
     }
 }
 

@@ -56,7 +56,7 @@ impl TestEnvironment {
     /// what is added to the command are arguments of the program.
     pub(crate) fn under_layer(&self, options: &[&str], program: impl AsRef<OsStr>) -> Command {
         let mut command = self.lavascope();
-        let is_bare = !options.contains(&"--sync");
+        let is_bare = !options.iter().any(|it| *it == "--sync" || it.starts_with("--break"));
         command.args(["run", "--quiet"]).args(is_bare.then_some("--no-sync")).args(options).arg("--").arg(program);
         command
     }

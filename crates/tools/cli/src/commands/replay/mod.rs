@@ -31,11 +31,11 @@ const WORKER_COMMAND: &str = "replay-here";
 
 const EXIT_CODES: &str = "\
 Exit codes:
-  0  everything was performed, and is equal where it was compared; with --dry-run: everything can be performed here
-  1  there are differences, or validation found something; with --dry-run: something cannot be performed here
-  2  lavascope failed: the file cannot be read, or a call cannot be made here";
+  0  the whole trace was replayed, and what was compared is equal; with --dry-run: this machine can replay all of it
+  1  there are differences, or --validate has findings; with --dry-run: this machine cannot replay a part of it
+  2  lavascope failed: the file cannot be read, or this machine cannot make a call";
 
-/// Perform a trace again, on as many threads as the program had
+/// Replay a trace on as many threads as the program used
 #[derive(clap::Args, serde::Serialize, serde::Deserialize)]
 #[command(after_help = EXIT_CODES)]
 pub(crate) struct ReplayArguments {
@@ -102,7 +102,7 @@ pub(crate) struct ReplayArguments {
     /// Compare what the device writes into memory that the host can see with what the trace has of it
     #[arg(long)]
     pub(crate) verify: bool,
-    /// Find faults of the program while it is performed
+    /// Check the program during the replay
     #[arg(long, value_name = "WHAT")]
     validate: Option<Validation>,
     #[command(flatten)]
@@ -187,7 +187,7 @@ fn similarity(text: &str) -> Result<f64, String> {
 enum Validation {
     /// Synchronization hazards
     Sync,
-    /// What shaders access
+    /// Accesses of shaders
     Gpu,
     /// Both
     All,

@@ -11,7 +11,7 @@ const BACKTRACE: &str = "LAVASCOPE_BACKTRACE";
 
 #[derive(clap::Args)]
 pub(crate) struct DebuggingOptions {
-    /// Which call stacks to keep of the commands of hazards; without a word, and by default, all of them
+    /// How much of the call stacks of commands to keep for the report; `full` is the default
     #[arg(long, value_name = "WHICH", num_args = 0..=1, require_equals = true, default_missing_value = "full")]
     backtrace: Option<BacktraceDetail>,
     /// Stop in a debugger at the call that completes a hazard; implies --inline
@@ -26,9 +26,9 @@ pub(crate) struct DebuggingOptions {
 enum BacktraceDetail {
     /// Whole call stacks
     Full,
-    /// The innermost function outside of the Vulkan loader
+    /// The innermost function outside the Vulkan loader
     Caller,
-    /// None
+    /// No call stacks
     Off,
 }
 

@@ -41,6 +41,9 @@ pub struct Finding {
     pub first_access: String,
     /// How often it happened.
     pub occurrences: u64,
+    /// Of a shader fault: in how many invocations, in all draws and dispatches together.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub invocations: u64,
     /// How many pairs of commands have this cause: draws that race with one write of the host are one cause.
     pub sites: u64,
     /// Some of the sites behind the first.
@@ -55,6 +58,9 @@ pub struct Finding {
     pub library: Option<String>,
     /// Whether it is in the baseline.
     pub is_known: bool,
+    /// The rule of the settings that hides it: reports count such findings, and do not have them.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub ignored_by: Option<String>,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -251,6 +257,10 @@ impl Finding {
             first => format!("{}-{first}", self.fingerprint),
         }
     }
+}
+
+fn is_zero(number: &u64) -> bool {
+    *number == 0
 }
 
 impl Stack {

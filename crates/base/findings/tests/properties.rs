@@ -168,6 +168,7 @@ fn finding(rng: &mut TestRng) -> Finding {
         fingerprint: text(rng),
         first_access: text(rng),
         occurrences: rng.below(3u64),
+        invocations: rng.below(3u64),
         sites: rng.below(3u64),
         more_sites: some(rng, 2, site),
         frames: maybe(rng, frames),
@@ -175,6 +176,7 @@ fn finding(rng: &mut TestRng) -> Finding {
         file: maybe(rng, text),
         library: maybe(rng, text),
         is_known: rng.one_in(5),
+        ignored_by: None,
     }
 }
 

@@ -86,10 +86,7 @@ fn is_repeated(hazard: &ReportedHazard, common: &[&ReportedHazard]) -> bool {
 /// behind the first hazard of an access, what comes next is compared with another access.
 fn is_reported_elsewhere(hazard: &ReportedHazard, ours: &[ReportedHazard]) -> bool {
     let is_same = |own: &ReportedHazard| {
-        hazard.prior.is_some()
-            && own.prior == hazard.prior
-            && own.resource == hazard.resource
-            && own.at != hazard.at
+        hazard.prior.is_some() && own.prior == hazard.prior && own.resource == hazard.resource && own.at != hazard.at
     };
     ours.iter().any(is_same)
 }

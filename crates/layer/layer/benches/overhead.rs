@@ -74,7 +74,7 @@ enum OverheadMode {
     LayerOff,
     LayerReading,
     Validated,
-    /// With the call stack of every command.
+    /// With the call stacks of commands that can be a part of a finding.
     Backtraced,
 }
 

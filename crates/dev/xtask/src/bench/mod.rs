@@ -105,6 +105,7 @@ fn measure(
         BenchSource::Programs => programs::capture_entries(root, selection),
         BenchSource::Check => programs::check_entries(root, selection),
         BenchSource::Vkcube => vkcube::entries(root, selection),
+        BenchSource::Stacks => programs::stack_entries(root, selection),
         BenchSource::Replay => replay::entries(root, selection.entry),
     }
 }

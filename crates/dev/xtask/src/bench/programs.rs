@@ -75,6 +75,22 @@ enum CaptureTool {
     Nothing,
     Lavascope,
     Peer,
+    /// No capture: `lavascope run`, with this setting for call stacks.
+    Run(&'static str),
+}
+
+/// What is kept of call stacks, and what CPU time that may cost, to a run that keeps none.
+const STACKS: [(&str, Option<f64>); 2] = [("full", Some(1.1)), ("caller", None)];
+
+impl BenchProgram {
+    /// Whether it can be measured. If not, says what brings it.
+    fn is_installed(&self) -> bool {
+        let is_there = system::is_on_path(self.needs.0) && system::is_on_path("Xvfb");
+        if !is_there {
+            eprintln!("{}: not measured; `apt-get install {} xvfb` brings it", self.name, self.needs.1);
+        }
+        is_there
+    }
 }
 
 /// Seconds of one run, the least of several for each, and bytes of the file.
@@ -103,11 +119,40 @@ pub(super) fn capture_entries(root: &Path, selection: &BenchSelection<'_>) -> Re
     let stage = BenchSetup::new(root)?;
     process::ensure_python_packages(root, &root.join("target/python"), &PYTHON_PACKAGES)?;
     for program in wanted {
-        if !system::is_on_path(program.needs.0) || !system::is_on_path("Xvfb") {
-            eprintln!("{}: not measured; `apt-get install {} xvfb` brings it", program.name, program.needs.1);
-            continue;
+        if program.is_installed() {
+            all.extend(stage.program(program)?);
         }
-        all.extend(stage.program(program)?);
+    }
+    Ok(all)
+}
+
+/// The programs under `lavascope run`, with call stacks and without.
+pub(super) fn stack_entries(root: &Path, selection: &BenchSelection<'_>) -> Result<Vec<BenchEntry>> {
+    let name = |it: &BenchProgram, stacks: &str| format!("{}, call stacks: {stacks}", it.name);
+    let is_wanted = |it: &&BenchProgram| STACKS.iter().any(|stacks| selection.has_entry(&name(it, stacks.0)));
+    let wanted: Vec<&BenchProgram> = PROGRAMS.iter().filter(is_wanted).collect();
+    if wanted.is_empty() {
+        return Ok(Vec::new());
+    }
+    let (stage, mut all) = (BenchSetup::new(root)?, Vec::new());
+    process::ensure_python_packages(root, &root.join("target/python"), &PYTHON_PACKAGES)?;
+    for program in wanted.into_iter().filter(|it| it.is_installed()) {
+        let screen = Screen::start()?;
+        let mut costs = [("off", None), STACKS[0], STACKS[1]].map(|it| (it.0, it.1, RunCost::NONE));
+        for round in 0..ROUNDS {
+            for turn in 0..costs.len() {
+                let (stacks, _, cost) = &mut costs[(round + turn) % 3];
+                *cost = cost.least(stage.once(program, CaptureTool::Run(stacks), &screen)?);
+            }
+        }
+        let [off, with @ ..] = costs;
+        all.extend(with.map(|(stacks, limit, cost)| BenchEntry {
+            name: name(program, stacks),
+            unit: "x".to_owned(),
+            ours: cost.cpu / off.2.cpu,
+            limit,
+            ..BenchEntry::default()
+        }));
     }
     Ok(all)
 }
@@ -186,6 +231,12 @@ impl BenchSetup {
             CaptureTool::Lavascope => {
                 let mut command = Command::new(self.release.join("lavascope"));
                 command.args(["capture", "-o"]).arg(&trace).args(["--", "bash"]);
+                command
+            }
+            CaptureTool::Run(stacks) => {
+                let mut command = Command::new(self.release.join("lavascope"));
+                let stacks = format!("--backtrace={stacks}");
+                command.args(["run", "--quiet", "--exit-code", "app", &stacks, "--", "bash"]);
                 command
             }
         };

@@ -22,6 +22,8 @@ pub(super) enum BenchSource {
     Programs,
     /// Whole programs, with the layer off.
     Vkcube,
+    /// Whole programs under `run`, with call stacks and without.
+    Stacks,
     /// `lavascope check` of whole traces.
     Check,
     /// `lavascope replay` of whole traces.
@@ -33,7 +35,7 @@ impl BenchSource {
         match self {
             BenchSource::Binary { peer, .. } => peer,
             BenchSource::Programs | BenchSource::Replay => Some(BenchPeer::Gfxreconstruct),
-            BenchSource::Vkcube | BenchSource::Check => None,
+            BenchSource::Vkcube | BenchSource::Stacks | BenchSource::Check => None,
         }
     }
 
@@ -84,6 +86,13 @@ pub(super) const TOPICS: &[BenchTopic] = &[
             BenchSource::binary("records"),
             BenchSource::Check,
         ],
+    },
+    BenchTopic {
+        name: "stacks",
+        title: "Call stacks",
+        text: "CPU time of whole programs on lavapipe under `lavascope run`, as a ratio to the same run with \
+               `--backtrace=off`: the least of several rounds of each.",
+        sources: &[BenchSource::Stacks],
     },
     BenchTopic {
         name: "engine",

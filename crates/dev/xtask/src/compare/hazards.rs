@@ -11,7 +11,7 @@ pub(crate) struct Hazard {
     /// Without the beginning that all have.
     pub(crate) code: String,
     pub(crate) command: String,
-    /// Empty where the tool names none.
+    /// Empty if the tool names none.
     pub(crate) prior: String,
 }
 
@@ -43,8 +43,11 @@ pub(crate) fn hazards_of_report(report: &Value) -> Hazards {
             let own = properties.into_iter().flatten().find(|it| it["key"] == key);
             own.and_then(|it| it["value"].as_str()).unwrap_or_default()
         };
-        let hazard =
-            Hazard::new(array_item["code"].as_str().unwrap_or_default(), property("command"), property("prior_command"));
+        let hazard = Hazard::new(
+            array_item["code"].as_str().unwrap_or_default(),
+            property("command"),
+            property("prior_command"),
+        );
         *found.entry(hazard).or_default() += array_item["occurrences"].as_u64().unwrap_or(1);
     }
     found

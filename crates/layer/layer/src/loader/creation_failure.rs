@@ -46,8 +46,10 @@ pub(crate) unsafe fn report_device(instance: &InstanceData, params: &CreateDevic
     };
     // SAFETY: the contract of this function: a physical device of this instance.
     let device = unsafe { device_name(instance, params.physical_device) };
-    let parts: Vec<String> =
-        [("extension", extensions), ("feature", features)].into_iter().filter_map(|it| names_text(it.0, &it.1)).collect();
+    let parts: Vec<String> = [("extension", extensions), ("feature", features)]
+        .into_iter()
+        .filter_map(|it| names_text(it.0, &it.1))
+        .collect();
     let why = match parts.is_empty() {
         true => "the device has all extensions and features that the program enables".to_owned(),
         false => format!("{device} does not have the {}", parts.join(", nor the ")),
@@ -125,8 +127,7 @@ struct FeatureStructure {
 impl FeatureStructure {
     /// The names of features that are enabled and not supported.
     fn missing(&self) -> Vec<String> {
-        let supported: Vec<u32> =
-            self.supported.iter().flat_map(|it| [*it as u32, (*it >> 32) as u32]).collect();
+        let supported: Vec<u32> = self.supported.iter().flat_map(|it| [*it as u32, (*it >> 32) as u32]).collect();
         let flags = self.layout.fields.iter().filter_map(|field| match field.ty {
             Ty::Bool32 => Some((self.layout.name, field.name, field.at)),
             _ => None,
@@ -238,7 +239,10 @@ mod tests {
     fn long_lists_are_cut() {
         let names: Vec<String> = (0..10).map(|it| format!("f{it}")).collect();
         assert_eq!(names_text("feature", &names[..1]), Some("feature f0".to_owned()));
-        assert_eq!(names_text("feature", &names), Some("features f0, f1, f2, f3, f4, f5, f6, f7 and 2 more".to_owned()));
+        assert_eq!(
+            names_text("feature", &names),
+            Some("features f0, f1, f2, f3, f4, f5, f6, f7 and 2 more".to_owned())
+        );
         assert_eq!(names_text("feature", &[]), None);
     }
 }

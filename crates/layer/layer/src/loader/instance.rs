@@ -23,7 +23,7 @@ use crate::process::library;
 use crate::process::listeners::Listeners;
 use crate::process::process_state::{PROCESS_STATE, ReadingGuard};
 use crate::report::coverage;
-use crate::report::debugger::first_access_keys;
+use crate::report::debugger;
 use crate::report::inline_validation;
 use crate::report::inline_validation::InlineGuard;
 use crate::report::messages::{Messages, OutgoingMessage};
@@ -320,7 +320,9 @@ fn start_listeners(settings: &Settings, messages: &Messages) -> (Listeners, List
     }
     if settings.sync && is_inline {
         (listeners, listening._inlining) = (listeners | Listeners::INLINE, Some(inline_validation::start(settings)));
-        inline_validation::watch_first_accesses(&first_access_keys(settings, |text| complain("break_first", text)));
+        inline_validation::watch_first_accesses(&debugger::first_access_keys(settings, |text| {
+            complain("break_first", text)
+        }));
     }
     let has_stacks = settings.backtrace != BacktraceMode::Off && settings.sync;
     if has_stacks && listeners.has_any(Listeners::READS | Listeners::INLINE) {
@@ -393,6 +395,7 @@ extern "C" fn at_exit() {
         pictures::end_process();
         PROCESS_STATE.end_process();
         inline_validation::end_process();
+        debugger::report_unmet_first_access();
         coverage::write();
         if CHAINS.iter().all(|it| it.instances.len() == 0 && it.devices.len() == 0) {
             CHAINS.iter().for_each(|chain| {

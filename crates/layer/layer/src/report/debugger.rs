@@ -14,8 +14,8 @@ use lavascope_settings::Settings;
 
 use crate::report::report_file;
 
-/// Whether the program has stopped at a first access, or was asked to. Relaxed: only the report at the end reads it.
-static HAS_STOPPED_FIRST: AtomicBool = AtomicBool::new(false);
+/// Whether the program is to stop at a first access, and has not done so. Relaxed: only the report at the end reads it.
+static IS_FIRST_ACCESS_AWAITED: AtomicBool = AtomicBool::new(false);
 
 /// What is printed once if no debugger is attached.
 const NO_DEBUGGER: &str = "\
@@ -63,15 +63,20 @@ pub(crate) fn first_access_keys(settings: &Settings, mut complain: impl FnMut(&s
     keys
 }
 
-/// The program stops at a first access.
-pub(crate) fn stopped_at_first_access() {
-    HAS_STOPPED_FIRST.store(true, Ordering::Relaxed);
+/// The program is to stop at a first access.
+pub(crate) fn await_first_access() {
+    IS_FIRST_ACCESS_AWAITED.store(true, Ordering::Relaxed);
 }
 
-/// Reports that no first access was met. Called once, at the end of a validation that was asked to stop at one.
+/// The program stops at a first access.
+pub(crate) fn stopped_at_first_access() {
+    IS_FIRST_ACCESS_AWAITED.store(false, Ordering::Relaxed);
+}
+
+/// Reports at the end of the process that it made none of the first accesses.
 pub(crate) fn report_unmet_first_access() {
     const TEXT: &str = "the program made no access like the first one of that finding, so it was never stopped";
-    if !HAS_STOPPED_FIRST.swap(true, Ordering::Relaxed) && !report_file::problem("warning", "break_first", TEXT) {
+    if IS_FIRST_ACCESS_AWAITED.swap(false, Ordering::Relaxed) && !report_file::problem("warning", "break_first", TEXT) {
         print(&format!("lavascope: break_first: {TEXT}"));
     }
 }

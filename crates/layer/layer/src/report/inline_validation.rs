@@ -76,6 +76,7 @@ pub(crate) fn start(settings: &Settings) -> InlineGuard {
 /// Stops at accesses that fit these keys.
 pub(crate) fn watch_first_accesses(keys: &[FirstAccessKey]) {
     if !keys.is_empty() {
+        debugger::await_first_access();
         with_validation(|it| it.watch_first_accesses(keys));
     }
 }

@@ -16,6 +16,7 @@ use crate::launch::capture_signal::CaptureSignal;
 use crate::launch::child_program;
 use crate::launch::child_program::ProgramEnd;
 use crate::launch::missing_instance;
+use crate::report::coverage;
 use crate::report::output::{ReportArguments, TextStream};
 use crate::report::{LayerReport, ReportFolder};
 use crate::text;
@@ -39,7 +40,7 @@ Exit codes:
 pub(crate) struct CaptureArguments {
     #[command(flatten)]
     setup: Setup,
-    /// Also find synchronization hazards; without this option, nothing is checked
+    /// Also find synchronization hazards, which a capture does not do by default
     #[arg(long)]
     sync: bool,
     /// The file; if several processes use Vulkan, the names of the other files contain the process id
@@ -111,7 +112,9 @@ pub(crate) fn run(arguments: &CaptureArguments) -> anyhow::Result<CommandOutcome
         text::emit_stderr(&missing_instance::explain(program, &setup));
     }
     let command = arguments.command.iter().map(|it| it.display().to_string()).collect();
-    ReportArguments::default().open(None, TextStream::Stderr)?.write(&mut report.document(command)?)?;
+    let mut document = report.document(command)?;
+    ReportArguments::default().open(None, TextStream::Stderr)?.write(&mut document)?;
+    text::emit_stderr(&coverage::checked_line(&document).unwrap_or_default());
     let files = finish_files(&output, &report);
     print_files(arguments, &files)?;
     print_pictures(arguments, &report);

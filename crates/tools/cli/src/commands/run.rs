@@ -38,7 +38,7 @@ pub(crate) struct RunArguments {
     sync: SyncOptions,
     #[command(flatten)]
     setup: Setup,
-    /// Check each call before the driver gets it, so that a debugger or a messenger callback is at the call
+    /// Check each call before the driver gets it: a debugger or a callback then stops at the call that is wrong
     #[arg(long, conflicts_with = "no_sync")]
     inline: bool,
     /// Check calls on a thread of the layer while the program goes on; this is the default
@@ -65,7 +65,7 @@ pub(crate) struct RunArguments {
     stats: Option<StatsDetail>,
     #[command(flatten)]
     report: ReportArguments,
-    /// Short for --format json=FILE; `-` is standard output
+    /// Write the report as JSON into FILE, or to standard output if FILE is `-`
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
     /// The exit code after a program that ended with 0
@@ -90,6 +90,8 @@ fn percent(text: &str) -> Result<f64, String> {
     number.filter(|it| (0.0..=100.0).contains(it)).ok_or_else(|| "a number from 0 to 100 is needed".to_owned())
 }
 
+/// What the Vulkan loader prints.
+const LOADER_DEBUG: &str = "VK_LOADER_DEBUG";
 /// Says where hazards are looked for.
 const SYNC_MODE: &str = "LAVASCOPE_SYNC_MODE";
 
@@ -121,6 +123,11 @@ impl RunArguments {
         }
         if self.stats.is_some() {
             variables.push(("LAVASCOPE_STATS", "1".into()));
+        }
+        // The loader refuses layers and extensions that are missing before a layer sees the call. It says which ones only
+        // if it is asked to, and is silent otherwise.
+        if std::env::var_os(LOADER_DEBUG).is_none() {
+            variables.push((LOADER_DEBUG, "error".into()));
         }
         Ok(variables)
     }
@@ -173,7 +180,7 @@ pub(crate) fn run(arguments: &RunArguments) -> anyhow::Result<CommandOutcome> {
     })
 }
 
-/// Says what was checked. Returns whether that is less than is wanted.
+/// Reports what was checked. Returns whether that is less than is wanted.
 fn report_coverage(arguments: &RunArguments, report: &FindingsReport) -> bool {
     let is_said = !arguments.quiet || coverage::has_problems(report);
     if let Some(line) = coverage::summary_line(report).filter(|_| is_said) {

@@ -27,6 +27,12 @@ pub(crate) fn summary_line(report: &FindingsReport) -> Option<String> {
     Some(format!("lavascope: {}{verdict}{unchecked}\n", coverage.counts_text()))
 }
 
+/// The same for commands that check only if they are asked to: none if nothing was checked.
+pub(crate) fn checked_line(report: &FindingsReport) -> Option<String> {
+    let has_checks = report.coverage.as_ref().is_some_and(Coverage::has_checks);
+    summary_line(report).filter(|_| has_checks)
+}
+
 /// Whether a user has something to look at: a finding, a lost device, or a fault of Lavascope.
 pub(crate) fn has_problems(report: &FindingsReport) -> bool {
     let has_errors = report.notices.iter().any(|it| it.severity == FindingSeverity::Error);

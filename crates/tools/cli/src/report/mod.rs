@@ -265,11 +265,14 @@ impl LayerReport {
 
     /// The findings with names for the addresses of their call stacks, and what else a reader has to know.
     pub(crate) fn document(&mut self, command: Vec<String>) -> Result<FindingsReport> {
+        let by_processes: u64 = self.processes.iter().flat_map(|it| &it.ignored).map(|it| it.causes).sum();
+        let found = self.findings.len();
+        self.findings.retain(|it| it.ignored_by.is_none());
         let mut document = FindingsReport {
             lavascope: env!("CARGO_PKG_VERSION").to_owned(),
             command,
             notices: run_summary::notices(self),
-            ignored: self.processes.iter().flat_map(|it| &it.ignored).map(|it| it.causes).sum(),
+            ignored: by_processes + (found - self.findings.len()) as u64,
             findings: std::mem::take(&mut self.findings),
             coverage: self.coverage.clone(),
             ..FindingsReport::default()

@@ -16,8 +16,7 @@ const NOT_RUN: [&str; 7] =
     ["cargo xtask ", "lavascope ", "git clone ", "sudo apt", "tar ", "export ", "eval \"$(lavascope env"];
 
 /// The picture of the README, and the command that it shows.
-const PICTURE: (&str, &str) =
-    ("docs/guide/first-report.svg", "lavascope run --sync -- lavascope-samples fault-barrier-stage");
+const PICTURE: (&str, &str) = ("docs/guide/first-report.svg", "lavascope run -- lavascope-samples fault-barrier-stage");
 
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../..")

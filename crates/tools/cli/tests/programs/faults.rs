@@ -213,7 +213,7 @@ pub(crate) fn is_rare(name: &str) -> bool {
 fn every_fault_is_in_the_table() {
     let planted = names().iter().filter_map(|it| it.strip_prefix("fault-")).map(str::to_owned).collect::<Vec<_>>();
     // Those have tests of their own.
-    let own = ["bounds-", "observed-"];
+    let own = ["bounds-", "observed-", "five-bugs"];
     let planted: Vec<String> = planted.into_iter().filter(|it| !own.iter().any(|own| it.starts_with(own))).collect();
     assert_eq!(planted, FAULTS.iter().map(|it| it.name).collect::<Vec<_>>());
     assert!(planted.len() >= 40, "{}", planted.len());

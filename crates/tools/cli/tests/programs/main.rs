@@ -12,6 +12,7 @@ mod capture;
 mod chains;
 #[path = "../common/mod.rs"]
 mod common;
+mod coverage;
 mod debugger;
 mod displays;
 mod documents;

@@ -20,6 +20,7 @@ use crate::launch::child_program;
 use crate::launch::child_program::ProgramEnd;
 use crate::launch::layer_manifest::LayerName;
 use crate::launch::{layer_manifest, null_driver};
+use crate::report::coverage;
 use crate::report::output::{ReportArguments, TextStream};
 use crate::report::{LayerReport, ReportFolder};
 use crate::text;
@@ -223,8 +224,9 @@ pub(crate) fn run(arguments: &ReplayArguments) -> anyhow::Result<CommandOutcome>
     if matches!(arguments.validate, Some(Validation::Gpu | Validation::All)) {
         command.env("LAVASCOPE_GPU", "1");
     }
-    if matches!(arguments.validate, Some(Validation::Sync | Validation::All)) {
-        command.env("LAVASCOPE_SYNC", "1").env("LAVASCOPE_SYNC_MODE", "async");
+    if has_layer {
+        let is_wanted = matches!(arguments.validate, Some(Validation::Sync | Validation::All));
+        command.env("LAVASCOPE_SYNC", if is_wanted { "1" } else { "0" }).env("LAVASCOPE_SYNC_MODE", "async");
     }
     if let Some(path) = &arguments.recapture {
         let path = std::path::absolute(path).with_context(|| format!("{} is no path", path.display()))?;
@@ -239,10 +241,16 @@ pub(crate) fn run(arguments: &ReplayArguments) -> anyhow::Result<CommandOutcome>
     let mut has_findings = false;
     if has_layer {
         let mut report = LayerReport::read(folder.path())?;
+        if report.processes.is_empty() {
+            text::emit_stderr(
+                "lavascope: the replay created no Vulkan instance under the layer; nothing was checked\n",
+            );
+        }
         let file = arguments.file.display().to_string();
         let mut document = report.document(vec!["replay".to_owned(), file.clone()])?;
         document.findings.iter_mut().for_each(|it| it.file = Some(file.clone()));
         outputs.write(&mut document)?;
+        text::emit_stderr(&coverage::checked_line(&document).unwrap_or_default());
         has_findings = arguments.validate.is_some() && !document.findings.is_empty();
     }
     Ok(match end {

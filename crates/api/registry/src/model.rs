@@ -160,7 +160,7 @@ pub enum Length {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TypeRef {
     pub base: String,
-    /// Pointer levels from the innermost outwards; true where what that level points to is const.
+    /// Pointer levels from the innermost outwards; true if what that level points to is const.
     pub pointers: Vec<bool>,
     /// Array extents, outermost first; numbers or names of constants.
     pub array: Vec<String>,

@@ -13,12 +13,12 @@ pub unsafe trait Pod: Sized + 'static {}
 /// Makes the compiler say whether a type is plain.
 pub(crate) const fn assert_pod<T: Pod>() {}
 
-/// Sees the front of `bytes` as a `T`; none where it is too short or misaligned.
+/// Sees the front of `bytes` as a `T`; none if it is too short or misaligned.
 pub fn cast<T: Pod>(bytes: &[u8]) -> Option<&T> {
     cast_slice(bytes, 1)?.first()
 }
 
-/// Sees the front of `bytes` as `count` values of `T`; none where it is too short or misaligned.
+/// Sees the front of `bytes` as `count` values of `T`; none if it is too short or misaligned.
 pub fn cast_slice<T: Pod>(bytes: &[u8], count: usize) -> Option<&[T]> {
     let size = size_of::<T>().checked_mul(count)?;
     let is_aligned = bytes.as_ptr().addr().is_multiple_of(align_of::<T>());

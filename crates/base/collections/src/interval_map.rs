@@ -15,13 +15,13 @@ pub struct IntervalMap<V> {
     leaf_starts: Vec<u64>,
     leaves: Vec<Leaf<V>>,
     len: usize,
-    /// The leaf that was looked into last, and the place there: the next look is often into the same, or to what is
-    /// behind.
+    /// The leaf of the last look-up, and the place in it: the next look-up is often in the same leaf, or in the next
+    /// place.
     last_leaf: usize,
     last_index: usize,
     /// Leaves of before it was cleared, empty.
     spare_leaves: Vec<Leaf<V>>,
-    /// Where ranges were found that were asked for just as they are: some of them, or none at all.
+    /// Places of exact ranges that were looked up before: some of them, or none at all.
     lookup_cache: Vec<(u32, u32)>,
 }
 
@@ -127,7 +127,7 @@ impl<V: Clone + Default> IntervalMap<V> {
         self.overlapping(0..u64::MAX)
     }
 
-    /// The value of a range that is there just as it is.
+    /// The value of a range that is in the map exactly.
     #[inline]
     pub fn get_exact_mut(&mut self, range: &Range<u64>) -> Option<&mut V> {
         let hint = self
@@ -261,7 +261,7 @@ impl<V: Clone + Default> IntervalMap<V> {
             }
             (end, at) = (end + 1, 0);
         }
-        // Those that are empty now lie one behind the other.
+        // The leaves that are empty now are neighbors.
         let is_empty = |it: &usize| self.leaves[*it].starts.is_empty();
         let Some(begin) = (first..end).find(is_empty) else { return };
         self.leaves.drain(begin..end);
@@ -337,7 +337,7 @@ impl<V: Clone + Default> IntervalMap<V> {
         self.first_ending_after_in(self.leaf_starts.partition_point(|it| *it <= number).saturating_sub(1), number)
     }
 
-    /// The same, with a look into the last leaf first.
+    /// The same, with a check of the last leaf first.
     #[inline]
     fn first_ending_after_cached(&mut self, number: u64) -> LeafCursor {
         let last = self.last_leaf;
@@ -351,7 +351,7 @@ impl<V: Clone + Default> IntervalMap<V> {
         spot
     }
 
-    /// If it is what was found last, or what is behind that, in the last leaf.
+    /// If the last leaf has it, at the last place or at the next one.
     #[inline]
     fn first_ending_near(&self, number: u64) -> Option<LeafCursor> {
         let (leaf, ends) = (self.last_leaf, &self.leaves.get(self.last_leaf)?.ends[..]);
@@ -411,8 +411,8 @@ impl<V: Clone + Default> IntervalMap<V> {
         spot
     }
 
-    /// A full leaf is split before something is put into it, so that no leaf ever has room for more. Gives the spot as
-    /// it is then.
+    /// A full leaf is split before an insertion, so that no leaf ever exceeds its capacity. Returns the place after the
+    /// split.
     fn split_full_leaf(&mut self, spot: LeafCursor) -> LeafCursor {
         let len = self.leaves[spot.leaf].starts.len();
         if len < LEAF_MAX {
@@ -444,7 +444,7 @@ impl<V: Clone + Default> IntervalMap<V> {
     fn replace_part(&mut self, mut spot: LeafCursor, whole: Range<u64>, part: &Range<u64>, value: Option<V>) {
         let leaf = &mut self.leaves[spot.leaf];
         if whole.start < part.start {
-            // What is in front of it stays where it is.
+            // Entries before it stay in place.
             leaf.ends[spot.index] = part.start;
             let behind = (part.end < whole.end).then(|| leaf.values[spot.index].clone());
             spot.index += 1;

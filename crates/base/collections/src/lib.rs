@@ -1,6 +1,6 @@
 //! Containers that know nothing of Vulkan.
 
-/// What `tagged_map` is made of, except where it is modeled.
+/// The types of `tagged_map`, except in the model.
 mod atomics {
     pub(crate) use std::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, Ordering};
     pub(crate) use std::sync::{Mutex, MutexGuard};

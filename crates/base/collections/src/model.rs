@@ -21,7 +21,7 @@ mod tagged_map;
 
 use tagged_map::TaggedMap;
 
-/// What the code under test is made of here.
+/// The types of the code under test.
 mod atomics {
     pub(crate) use loom::sync::atomic::Ordering;
     pub(crate) use loom::sync::{Mutex, MutexGuard};
@@ -82,7 +82,7 @@ mod atomics {
     }
 }
 
-/// What is weaker than the code asks for.
+/// Orderings that are weaker than those of the code.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Weak {
     Stores,
@@ -90,7 +90,7 @@ enum Weak {
 }
 
 thread_local! {
-    /// Of the model that this thread goes through; all threads of a model are on one of the system.
+    /// The weakened ordering of the model on this thread; all threads of a model run on one system thread.
     static WEAK: Cell<Option<Weak>> = const { Cell::new(None) };
 }
 
@@ -107,7 +107,7 @@ fn neighbors<const N: usize>(map: &TaggedMap) -> [u64; N] {
     std::array::from_fn(|_| keys.next().unwrap_or(0))
 }
 
-/// A map with so many keys that are looked for at the same place, the first ones of which are in it, and all keys.
+/// A map with keys that all hash to the same place. The first ones are in the map. Returns all keys, too.
 fn filled<const N: usize>(count: usize) -> (Arc<TaggedMap>, [u64; N]) {
     let map = TaggedMap::with_capacity(1);
     let keys = neighbors(&map);
@@ -117,8 +117,8 @@ fn filled<const N: usize>(count: usize) -> (Arc<TaggedMap>, [u64; N]) {
     (Arc::new(map), keys)
 }
 
-/// All ways in which threads are interrupted at most so often. With weak orderings one of them must fail, if any of
-/// those is said to matter.
+/// All interleavings with a limited number of preemptions. With weaker orderings one of them must fail, if one of those
+/// orderings is supposed to matter.
 fn explore(preemptions: usize, needed: &[Weak], test: impl Fn() + Sync + Send + Copy + 'static) {
     let model = || {
         let mut model = loom::model::Builder::new();
@@ -187,7 +187,7 @@ fn a_reader_of_a_key_that_goes_and_comes_back_never_sees_the_value_of_another() 
     });
 }
 
-/// A value that is replaced while it is read is old or new, and what was written before the new one is seen with it.
+/// A reader of a value that is being replaced sees the old or the new one; with the new one it sees all earlier writes.
 #[test]
 fn whoever_sees_a_new_value_sees_what_came_before_it() {
     explore(3, &[Weak::Stores, Weak::Loads], || {

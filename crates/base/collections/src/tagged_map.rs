@@ -31,9 +31,9 @@ pub struct TaggedMap {
 
 #[derive(Default)]
 struct Writer {
-    /// All tables ever used, the current one last. Old ones stay, since a reader may still be in one; each is at
-    /// least twice as large as the one before, so together they are smaller than the current one. Not boxes: to move a
-    /// box says that nobody else has its contents, and readers do.
+    /// All tables ever used, the current one last. Old ones stay, since a reader may still use one; each is at least
+    /// twice as large as the one before, so together they are smaller than the current one. Not boxes: moving a box
+    /// asserts that no other pointer leads to its contents, and readers have some.
     tables: Vec<Arc<TaggedTable>>,
     live: usize,
     /// Slots of the index that were used once, dead ones included.
@@ -76,14 +76,14 @@ impl TaggedMap {
     /// The value of a key and tag.
     #[inline(always)]
     pub fn get(&self, key: u64, tag: u8) -> Option<u64> {
-        // It marks entries that nobody has; an application's garbage may well be it.
+        // The key of free entries; an invalid handle of an application may equal it.
         if key == EMPTY {
             return None;
         }
         self.table().get(key, tag)
     }
 
-    /// Sets the value, whose top byte is the tag. Gives the one it replaces.
+    /// Sets the value, whose top byte is the tag. Returns the one it replaces.
     pub fn insert(&self, key: u64, value: u64) -> Option<u64> {
         assert!(key != EMPTY, "this key marks entries that nobody has");
         let mut writer = self.lock();
@@ -245,8 +245,8 @@ impl TaggedTable {
         }
     }
 
-    /// Puts a key that is not there into an entry that nobody has, and into the first dead or unused slot; says whether
-    /// the slot was unused. For writers, under the lock.
+    /// Inserts a new key into a free entry, and into the first dead or unused slot. Returns whether the slot was
+    /// unused. For writers, under the lock.
     fn insert_new(&self, number: u32, key: u64, value: u64) -> bool {
         let entry = &self.entries[number as usize];
         entry.value.store(value, Ordering::Release);
@@ -262,7 +262,7 @@ impl TaggedTable {
         }
     }
 
-    /// Those that somebody has, with their numbers.
+    /// The entries in use, with their numbers.
     fn entries(&self) -> impl Iterator<Item = (u32, u64, u64)> {
         let words = |it: &TaggedEntry| (it.key.load(Ordering::Relaxed), it.value.load(Ordering::Relaxed));
         let all = (0..).zip(&self.entries).map(move |(number, it)| (number, words(it)));

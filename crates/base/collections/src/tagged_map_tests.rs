@@ -1,4 +1,4 @@
-//! Tests of the map that need no other interleavings than those that come by themselves.
+//! Tests of the map without control of the interleavings.
 
 use lavascope_test_support::TestRng;
 use std::collections::BTreeMap;

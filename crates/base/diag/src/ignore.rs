@@ -68,18 +68,27 @@ impl IgnoreRule {
     }
 
     pub fn matches(&self, diagnostic: &Diagnostic) -> bool {
+        let labels: Vec<String> = diagnostic.locations.iter().filter_map(|it| it.labels.path()).collect();
+        let objects = diagnostic.objects.iter();
+        let objects: Vec<String> =
+            objects.filter_map(|it| object_text(it.kind, it.name.as_deref(), it.description.as_deref())).collect();
+        self.matches_texts(&diagnostic.code.0, &labels, &objects)
+    }
+
+    /// As [`IgnoreRule::matches`], for what is no [`Diagnostic`] any more: the code, the label paths, and the objects
+    /// by [`object_text`].
+    pub fn matches_texts(&self, code: &str, labels: &[String], objects: &[String]) -> bool {
         match self.target {
-            IgnoreTarget::Code => self.regex.is_match(&diagnostic.code.0),
-            IgnoreTarget::Label => {
-                diagnostic.locations.iter().filter_map(|it| it.labels.path()).any(|it| self.regex.is_match(&it))
-            }
-            IgnoreTarget::Object => diagnostic.objects.iter().any(|object| match (&object.name, &object.description) {
-                (Some(name), _) => self.regex.is_match(name),
-                (None, Some(description)) => self.regex.is_match(&format!("{}, {description}", object.kind)),
-                (None, None) => false,
-            }),
+            IgnoreTarget::Code => self.regex.is_match(code),
+            IgnoreTarget::Label => labels.iter().any(|it| self.regex.is_match(it)),
+            IgnoreTarget::Object => objects.iter().any(|it| self.regex.is_match(it)),
         }
     }
+}
+
+/// What an object is called by rules: its name, else what it is like.
+pub fn object_text(kind: &str, name: Option<&str>, description: Option<&str>) -> Option<String> {
+    name.map(str::to_owned).or_else(|| description.map(|it| format!("{kind}, {it}")))
 }
 
 /// The text that it came from.

@@ -2,14 +2,13 @@
 //!
 //! A diagnostic is data: whoever finds something fills it in, whoever shows it decides how. [`group`] joins those with
 //! the same cause and counts them, [`render_text`] is the form that is printed where nothing else is asked for.
-//! [`DiagnosticIdentity`] is what stays the same from run to run, a [`Baseline`] a list of those that are known, and [`IgnoreRule`] a
-//! rule for those that nobody wants to hear of.
+//! [`DiagnosticIdentity`] is what stays the same from run to run, and [`IgnoreRule`] a rule for those that nobody wants
+//! to hear of.
 //!
 //! Absent on purpose: Vulkan, and every other rendering (see `report`).
 
 #![forbid(unsafe_code)]
 
-mod baseline;
 mod diagnostic;
 mod first_access;
 mod group;
@@ -17,7 +16,6 @@ mod identity;
 mod ignore;
 mod text;
 
-pub use baseline::{Baseline, BaselineError};
 pub use diagnostic::{
     AccessText, CallStack, Code, CommandNeighbors, DebugLabels, Diagnostic, DiagnosticLocation, DiagnosticObject,
     DiagnosticOperation, DiagnosticSite, Fix, FixChange, FixEdit, FrameRange, Property, Severity, TITLE_MAX, shortened,
@@ -25,5 +23,5 @@ pub use diagnostic::{
 pub use first_access::FirstAccessKey;
 pub use group::group_by_cause;
 pub use identity::DiagnosticIdentity;
-pub use ignore::IgnoreRule;
+pub use ignore::{IgnoreRule, object_text};
 pub use text::{ordinal_word, render_text, short_names};

@@ -179,6 +179,7 @@ impl Coverage {
         let mut checks: Vec<(&str, Vec<&str>)> = Vec::new();
         for (name, why) in self.checks.iter().filter_map(|it| self.limited_check(it)) {
             match checks.iter_mut().find(|it| it.0 == why) {
+                Some((_, names)) if names.contains(&name) => {}
                 Some((_, names)) => names.push(name),
                 None => checks.push((why, vec![name])),
             }
@@ -198,6 +199,9 @@ impl Coverage {
         let name = match check.name.as_str() {
             "sync" => "synchronization",
             "gpu" => "shaders",
+            "gpu_vertex_fetch" => "vertex fetch",
+            "gpu_index_buffers" => "index buffers",
+            name if name.starts_with("gpu_indirect_") => "indirect commands",
             name => name,
         };
         is_said.then_some((name, &check.why))
@@ -252,12 +256,15 @@ mod tests {
             check("gpu", true, ""),
             check("gpu_descriptors", false, "off by b"),
             check("gpu_buffer_bounds", false, "off by b"),
+            check("gpu_indirect_draws", false, "not in this version"),
+            check("gpu_indirect_dispatches", false, "not in this version"),
         ];
         coverage.accesses.add_unchecked(&unchecked("an address that nobody asked for", 1));
         coverage.shaders = CheckedCount::new(2, [unchecked("not selected", 1), unchecked("not selected", 0)]);
         let counts = "20 submits, 546 calls, 1204 of 1205 accesses, 2 of 3 shaders checked";
         assert_eq!(coverage.counts_text(), counts);
         let unchecked = "sync_submit_time (off by a); gpu_descriptors, gpu_buffer_bounds (off by b); \
+                         indirect commands (not in this version); \
                          1 access (an address that nobody asked for); 1 shader (not selected)";
         assert_eq!(coverage.unchecked_text(), unchecked);
         let nothing = Coverage { checks: vec![check("sync", false, "--no-sync")], ..Coverage::default() };

@@ -82,12 +82,20 @@ fn access(location: &DiagnosticLocation, stack: &dyn Fn(u32) -> Stack) -> Findin
         stage: text.stage.clone(),
         access: text.access.clone(),
         is_write: text.is_write,
-        place: location.text.clone(),
+        place: place_alone(location),
         path: location.path.clone(),
         labels: location.labels.path(),
         neighbors: location.neighbors.as_ref().map(neighbors),
         stack: captured(location.stack, stack),
     }
+}
+
+/// The place without the function and the labels behind it, which are members of their own.
+fn place_alone(location: &DiagnosticLocation) -> String {
+    let Some(last) = location.path.last() else { return location.text.clone() };
+    let parts = location.text.split_once(": ");
+    let place = parts.filter(|it| it.1.starts_with("vk") && it.1.contains(last.as_str()));
+    place.map_or(&*location.text, |it| it.0).to_owned()
 }
 
 fn neighbors(CommandNeighbors { index, before, after }: &CommandNeighbors) -> NeighborCommands {

@@ -7,6 +7,7 @@
 
 #![forbid(unsafe_code)]
 
+mod baseline;
 mod coverage;
 mod formats;
 mod from_diagnostic;
@@ -15,6 +16,7 @@ mod model;
 mod report;
 mod words;
 
+pub use baseline::{Baseline, BaselineChange, BaselineEntry, BaselineError, Date, is_old_baseline};
 pub use coverage::{CheckState, CheckedCount, Coverage, CoverageShortfall, UncheckedCount};
 pub use formats::{Coloring, Detail, ReportFormat, TextOptions, render};
 pub use merge::MORE_SITES_MAX;
@@ -22,4 +24,5 @@ pub use model::{
     Finding, FindingAccess, FindingFix, FindingObject, FindingOperation, FindingProperty, FindingSeverity, FindingSite,
     FixChange, FixEdit, FrameSpan, NeighborCommands, SourceLocation, Stack, StackFrame,
 };
-pub use report::{CodeDescription, FINDINGS_FORMAT, FINDINGS_VERSION, FindingsReport};
+pub use report::{CodeDescription, FINDINGS_FORMAT, FINDINGS_VERSION, FindingsReport, ReportNotice};
+pub use words::simple_function_name;

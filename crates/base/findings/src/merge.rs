@@ -3,7 +3,7 @@
 //! A process reports a finding when it occurs first, and later only what is new: how often it occurred since, in which
 //! frames, and on which further sites. Several processes may report the same finding.
 
-use crate::{Finding, FrameSpan};
+use crate::{Finding, FindingProperty, FrameSpan};
 
 /// Sites that a finding lists behind the first one; more are counted.
 pub const MORE_SITES_MAX: usize = 4;
@@ -29,6 +29,9 @@ impl Finding {
     pub fn add(&mut self, more: &Finding) {
         self.occurrences += more.occurrences;
         self.sites += more.sites;
+        if more.invocations > 0 || self.invocations > 0 {
+            self.set_invocations(self.invocations + more.invocations);
+        }
         let free = MORE_SITES_MAX.saturating_sub(self.more_sites.len());
         self.more_sites.extend(more.more_sites.iter().take(free).cloned());
         self.frames = match (self.frames, more.frames) {
@@ -36,6 +39,56 @@ impl Finding {
             (own, other) => own.or(other),
         };
     }
+}
+
+/// The property with the number of invocations.
+const INVOCATIONS: &str = "invocations";
+
+impl Finding {
+    /// Sets the number of invocations with a shader fault, and the note about it: `65,536 invocations in each of 20
+    /// dispatches`.
+    pub fn set_invocations(&mut self, invocations: u64) {
+        self.invocations = invocations;
+        let word = match self.function.as_str() {
+            name if name.starts_with("vkCmdDispatch") => "dispatch",
+            name if name.starts_with("vkCmdTraceRays") => "ray tracing command",
+            _ => "draw",
+        };
+        let plural = if word == "dispatch" { "dispatches".to_owned() } else { format!("{word}s") };
+        let commands = match self.occurrences {
+            0 | 1 => format!("1 {word}"),
+            draws if invocations.is_multiple_of(draws) => format!("each of {} {plural}", with_separators(draws)),
+            draws => format!("{} {plural}", with_separators(draws)),
+        };
+        let each = match self.occurrences {
+            draws if draws > 1 && invocations.is_multiple_of(draws) => invocations / draws,
+            _ => invocations,
+        };
+        let note = format!("{} invocation{} in {commands}", with_separators(each), if each == 1 { "" } else { "s" });
+        let is_old = |it: &String| it.contains(" invocation") && it.starts_with(|it: char| it.is_ascii_digit());
+        match self.notes.iter_mut().find(|it| is_old(it)) {
+            Some(old) => *old = note,
+            None => self.notes.insert(0, note),
+        }
+        let value = invocations.to_string();
+        match self.properties.iter_mut().find(|it| it.key == INVOCATIONS) {
+            Some(property) => property.value = value,
+            None => self.properties.push(FindingProperty { key: INVOCATIONS.to_owned(), value }),
+        }
+    }
+}
+
+/// `65,536`.
+fn with_separators(number: u64) -> String {
+    let digits = number.to_string();
+    let mut text = String::new();
+    for (at, digit) in digits.chars().enumerate() {
+        if at > 0 && (digits.len() - at).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
 }
 
 impl FrameSpan {
@@ -67,6 +120,24 @@ mod tests {
         own.add(&more);
         own.add(&Finding { occurrences: 1, frames: span(9, 9, 1), ..own.addition() });
         assert_eq!((own.occurrences, own.sites, own.frames), (5, 1, span(2, 9, 3)));
+    }
+
+    #[test]
+    fn invocations_are_a_note_and_a_property() {
+        let mut own = Finding { function: "vkCmdDispatch".to_owned(), ..finding("a") };
+        own.set_invocations(65_536);
+        assert_eq!(own.notes, ["65,536 invocations in 1 dispatch"]);
+        own.add(&Finding { occurrences: 19, invocations: 19 * 65_536, ..own.addition() });
+        assert_eq!(
+            (&own.notes[..], own.occurrences),
+            (&["65,536 invocations in each of 20 dispatches".to_owned()][..], 20)
+        );
+        own.add(&Finding { invocations: 1, ..own.addition() });
+        assert_eq!(own.notes, ["1,310,721 invocations in 20 dispatches"]);
+        assert_eq!(own.properties.iter().map(|it| &*it.value).collect::<Vec<_>>(), ["1310721"]);
+        let mut draw = finding("b");
+        draw.set_invocations(1);
+        assert_eq!(draw.notes, ["1 invocation in 1 draw"]);
     }
 
     #[test]

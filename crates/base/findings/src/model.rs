@@ -41,6 +41,9 @@ pub struct Finding {
     pub first_access: String,
     /// How often it happened.
     pub occurrences: u64,
+    /// Of a shader fault: in how many invocations, in all draws and dispatches together.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub invocations: u64,
     /// How many pairs of commands have this cause: draws that race with one write of the host are one cause.
     pub sites: u64,
     /// Some of the sites behind the first.
@@ -49,6 +52,10 @@ pub struct Finding {
     pub frames: Option<FrameSpan>,
     /// Where it is written, for findings in scenarios.
     pub source: Option<SourceLocation>,
+    /// The trace or scenario that was checked.
+    pub file: Option<String>,
+    /// The library that makes the calls, if it is not the program itself.
+    pub library: Option<String>,
     /// Whether it is in the baseline.
     pub is_known: bool,
 }
@@ -233,6 +240,10 @@ pub struct StackFrame {
     pub symbol: Option<String>,
     /// What the debug information of the module says.
     pub source: Option<SourceLocation>,
+    /// The library that it is of, if the user did not write it.
+    pub library: Option<String>,
+    /// Whether it only passes the Vulkan command on: it is called as that is.
+    pub is_wrapper: bool,
 }
 
 impl Finding {
@@ -245,10 +256,24 @@ impl Finding {
     }
 }
 
+fn is_zero(number: &u64) -> bool {
+    *number == 0
+}
+
 impl Stack {
-    /// The innermost place in a source file that exists in the program itself, not in libraries of the system.
+    /// The innermost place in a source file of the program itself, behind its wrappers; else that of a library.
     pub fn source(&self) -> Option<&SourceLocation> {
-        self.frames.iter().find_map(|it| it.source.as_ref().filter(|it| it.line > 0))
+        self.source_frames().next()
+    }
+
+    /// The places in source files, from the innermost on. Those of libraries and wrappers are only there if there are
+    /// no others.
+    pub(crate) fn source_frames(&self) -> impl Iterator<Item = &SourceLocation> {
+        let has_line = |it: &&StackFrame| it.source.as_ref().is_some_and(|it| it.line > 0);
+        let is_own = |it: &StackFrame| it.library.is_none() && !it.is_wrapper;
+        let has_own = self.frames.iter().filter(has_line).any(is_own);
+        let frames = self.frames.iter().filter(has_line).filter(move |it| !has_own || is_own(it));
+        frames.filter_map(|it| it.source.as_ref())
     }
 }
 
@@ -268,6 +293,18 @@ mod tests {
         let text = serde_json::to_string(&finding).expect("it has only text and numbers");
         assert_eq!(serde_json::from_str::<Finding>(&text).ok(), Some(finding.clone()));
         assert_eq!(finding.accesses[0].stack.source().map(|it| it.line), Some(3));
+    }
+
+    #[test]
+    fn places_of_the_program_come_before_those_of_libraries() {
+        let frame = |line, library: Option<&str>| StackFrame {
+            source: Some(SourceLocation { line, ..SourceLocation::default() }),
+            library: library.map(str::to_owned),
+            ..StackFrame::default()
+        };
+        let lines = |frames| Stack { frames }.source_frames().map(|it| it.line).collect::<Vec<_>>();
+        assert_eq!(lines(vec![frame(1, Some("wgpu-hal")), frame(2, None), frame(0, None), frame(3, None)]), [2, 3]);
+        assert_eq!(lines(vec![frame(1, Some("wgpu-hal")), frame(2, Some("wgpu"))]), [1, 2]);
     }
 
     #[test]

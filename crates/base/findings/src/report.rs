@@ -1,8 +1,10 @@
 //! All findings of a run or a check, in the order in which people should read them, and as the JSON that is published.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
+use lavascope_diag::{IgnoreRule, object_text};
 use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
 
 use crate::words::count;
 use crate::{Finding, FindingSeverity};
@@ -28,12 +30,38 @@ pub struct FindingsReport {
     pub findings: Vec<Finding>,
     /// Findings that rules of `--ignore` keep away.
     pub ignored: u64,
+    /// What is no finding, but a reader has to know: what was not checked, a lost device, a fault of Lavascope.
+    pub notices: Vec<ReportNotice>,
     /// What was checked and what was not; none of a check of a trace.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub coverage: Option<crate::Coverage>,
     /// What the codes of the findings mean. `lavascope explain` has the same.
     #[serde(skip)]
     pub codes: Vec<CodeDescription>,
+    /// What the command adds to its document: processes, statistics, files. Formats other than JSON do not have it.
+    #[serde(flatten)]
+    pub sections: Map<String, Value>,
+}
+
+/// A fact about a run that is no finding.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct ReportNotice {
+    pub severity: FindingSeverity,
+    /// The first line says what; further ones have details.
+    pub text: String,
+}
+
+impl ReportNotice {
+    pub fn new(severity: FindingSeverity, text: impl Into<String>) -> ReportNotice {
+        ReportNotice { severity, text: text.into() }
+    }
+
+    /// `warning: a.lava is damaged`.
+    pub(crate) fn line(&self) -> String {
+        let word = if self.severity == FindingSeverity::Info { "note" } else { self.severity.word() };
+        format!("{word}: {}", self.text)
+    }
 }
 
 /// What a code means.
@@ -58,8 +86,10 @@ impl Default for FindingsReport {
             command: Vec::new(),
             findings: Vec::new(),
             ignored: 0,
+            notices: Vec::new(),
             coverage: None,
             codes: Vec::new(),
+            sections: Map::new(),
         }
     }
 }
@@ -115,18 +145,19 @@ impl FindingsReport {
         all
     }
 
-    /// Severe ones first, and of those one of each kind before the second of any.
+    /// Those of the program itself first, then those of each library. Severe ones come first, and of those one of each
+    /// kind before the second of any.
     fn in_reading_order(&self, is_wanted: impl Fn(&Finding) -> bool) -> Vec<&Finding> {
         let mut seen: HashMap<FindingKind<'_>, usize> = HashMap::new();
-        let mut ranked: Vec<(FindingSeverity, usize, &Finding)> = Vec::new();
+        let mut ranked: Vec<(usize, &Finding)> = Vec::new();
         for finding in self.findings.iter().filter(|it| is_wanted(it)) {
             let rank = seen.entry(kind(finding)).or_default();
-            ranked.push((finding.severity, *rank, finding));
+            ranked.push((*rank, finding));
             *rank += 1;
         }
         // Stable: else they stay as they are.
-        ranked.sort_by_key(|it| (it.0, it.1));
-        ranked.into_iter().map(|it| it.2).collect()
+        ranked.sort_by_key(|it| (&it.1.library, it.1.severity, it.0));
+        ranked.into_iter().map(|it| it.1).collect()
     }
 
     /// `3 errors, 1 warning; known: 2`. Each cause counts once.
@@ -143,8 +174,16 @@ impl FindingsReport {
         ];
         let parts: Vec<String> =
             words.iter().map(|it| (number(it.0), it.1)).filter(|it| it.0 > 0).map(|it| count(it.0, it.1)).collect();
-        let mut text = if parts.is_empty() { "no new findings".to_owned() } else { parts.join(", ") };
-        let known = self.findings.iter().filter(|it| it.is_known).count() as u64;
+        let has_none = self.findings.is_empty() && self.ignored == 0;
+        let mut text = match parts.is_empty() {
+            true if has_none => "no problems found".to_owned(),
+            true => "no new findings".to_owned(),
+            false => parts.join(", "),
+        };
+        // An entry of a baseline is a fingerprint.
+        let known: HashSet<&str> =
+            self.findings.iter().filter(|it| it.is_known).map(|it| it.fingerprint.as_str()).collect();
+        let known = known.len() as u64;
         for (word, number) in [("known", known), ("ignored", self.ignored)] {
             if number > 0 {
                 text += &format!("; {word}: {number}");
@@ -182,6 +221,14 @@ impl Finding {
         }
     }
 
+    /// Whether a rule of `--ignore` fits.
+    pub fn is_ignored_by(&self, rule: &IgnoreRule) -> bool {
+        let labels = self.accesses.iter().filter_map(|it| it.labels.clone());
+        let objects = self.objects.iter();
+        let objects = objects.filter_map(|it| object_text(&it.kind, it.name.as_deref(), it.description.as_deref()));
+        rule.matches_texts(&self.code, &labels.collect::<Vec<_>>(), &objects.collect::<Vec<_>>())
+    }
+
     /// Where a person should look first.
     pub fn location(&self) -> Option<&crate::SourceLocation> {
         let of_accesses = || self.accesses.iter().find_map(|it| it.stack.source());
@@ -211,6 +258,23 @@ mod tests {
     }
 
     #[test]
+    fn findings_in_libraries_come_behind_those_of_the_program() {
+        let of_library = |name: &str, severity, title: &str| Finding {
+            library: Some(name.to_owned()),
+            ..finding("A", severity, title)
+        };
+        let findings = vec![
+            of_library("wgpu-hal", FindingSeverity::Error, "w1"),
+            of_library("libgtk-4", FindingSeverity::Warning, "g"),
+            finding("A", FindingSeverity::Warning, "own"),
+            of_library("wgpu-hal", FindingSeverity::Error, "w2"),
+        ];
+        let report = FindingsReport { findings, ..FindingsReport::default() };
+        let titles: Vec<&str> = report.new_findings().iter().map(|it| it.title.as_str()).collect();
+        assert_eq!(titles, ["own", "g", "w1", "w2"]);
+    }
+
+    #[test]
     fn what_is_no_report_is_said() {
         let error = |text: &str| FindingsReport::parse(text).expect_err(text);
         assert!(error("{").starts_with("not JSON: EOF"), "{}", error("{"));
@@ -222,6 +286,10 @@ mod tests {
         let damaged = error(r#"{"format":"lavascope-findings","version":1,"findings":3}"#);
         assert!(damaged.starts_with("a damaged report: invalid type: integer `3`"), "{damaged}");
         let report = FindingsReport::parse(r#"{"format":"lavascope-findings","version":1,"new":3}"#);
-        assert_eq!(report, Ok(FindingsReport::default()));
+        assert_eq!(report.as_ref().map(|it| it.sections["new"].as_u64()), Ok(Some(3)));
+        assert_eq!(
+            report,
+            Ok(FindingsReport { sections: report.clone().unwrap_or_default().sections, ..FindingsReport::default() })
+        );
     }
 }

@@ -110,6 +110,23 @@ pub(crate) fn cut(text: &str, columns: usize) -> String {
     out
 }
 
+/// The name of a function without its path, parameters and type parameters: `fill` for `gpu::<impl Gpu>::fill`. The
+/// name of a closure is that of its function.
+pub fn simple_function_name(function: &str) -> String {
+    let mut depth = 0_usize;
+    let mut path = String::new();
+    for letter in function.chars() {
+        match letter {
+            '<' | '(' => depth += 1,
+            '>' | ')' => depth = depth.saturating_sub(1),
+            _ if depth == 0 => path.push(letter),
+            _ => {}
+        }
+    }
+    let name = path.rsplit("::").map(str::trim).find(|it| !it.is_empty() && !it.starts_with('{'));
+    name.unwrap_or(function).to_owned()
+}
+
 /// `1 frame`, `20 frames`.
 pub(crate) fn count(number: u64, word: &str) -> String {
     match number {
@@ -138,6 +155,20 @@ mod tests {
             short_names("VK_IMAGE_LAYOUT_GENERAL MY_VK_ACCESS_A_BIT"),
             "VK_IMAGE_LAYOUT_GENERAL MY_VK_ACCESS_A_BIT"
         );
+    }
+
+    #[test]
+    fn functions_have_short_names() {
+        for (function, name) in [
+            ("record", "record"),
+            ("samples::commands::<impl samples::gpu::Gpu>::fill_buffer", "fill_buffer"),
+            ("samples::war_copy::{{closure}}::{closure#1}", "war_copy"),
+            ("<app::Renderer as app::Draw>::draw_frame<u32>", "draw_frame"),
+            ("(anonymous namespace)::Renderer::draw(VkCommandBuffer_T*, std::vector<int>)", "draw"),
+            ("", ""),
+        ] {
+            assert_eq!(simple_function_name(function), name, "{function}");
+        }
     }
 
     #[test]

@@ -4,10 +4,13 @@
 use lavascope_findings::{
     CodeDescription, Coloring, Detail, Finding, FindingAccess, FindingFix, FindingObject, FindingOperation,
     FindingProperty, FindingSeverity, FindingSite, FindingsReport, FixChange, FixEdit, FrameSpan, NeighborCommands,
-    ReportFormat, SourceLocation, Stack, StackFrame, TextOptions, render,
+    ReportFormat, ReportNotice, SourceLocation, Stack, StackFrame, TextOptions, render,
 };
 use lavascope_test_support::TestRng;
 use unicode_width::UnicodeWidthStr;
+
+const SEVERITIES: [FindingSeverity; 4] =
+    [FindingSeverity::Error, FindingSeverity::Warning, FindingSeverity::Performance, FindingSeverity::Info];
 
 const WORDS: [&str; 28] = [
     "",
@@ -76,6 +79,8 @@ fn stack(rng: &mut TestRng) -> Stack {
         offset: rng.next_u64(),
         symbol: maybe(rng, text),
         source: maybe(rng, source),
+        library: maybe(rng, text),
+        is_wrapper: rng.one_in(4),
     };
     Stack { frames: some(rng, 8, frame) }
 }
@@ -130,8 +135,6 @@ fn fix(rng: &mut TestRng) -> FindingFix {
 }
 
 fn finding(rng: &mut TestRng) -> Finding {
-    let severities =
-        [FindingSeverity::Error, FindingSeverity::Warning, FindingSeverity::Performance, FindingSeverity::Info];
     let site = |rng: &mut TestRng| FindingSite {
         resource: text(rng),
         function: text(rng),
@@ -148,7 +151,7 @@ fn finding(rng: &mut TestRng) -> Finding {
     let frames = |rng: &mut TestRng| FrameSpan { first: rng.next_u64(), last: rng.next_u64(), count: rng.below(3u64) };
     Finding {
         code: text(rng),
-        severity: rng.pick(&severities),
+        severity: rng.pick(&SEVERITIES),
         title: text(rng),
         message: text(rng),
         function: text(rng),
@@ -165,10 +168,13 @@ fn finding(rng: &mut TestRng) -> Finding {
         fingerprint: text(rng),
         first_access: text(rng),
         occurrences: rng.below(3u64),
+        invocations: rng.below(3u64),
         sites: rng.below(3u64),
         more_sites: some(rng, 2, site),
         frames: maybe(rng, frames),
         source: maybe(rng, source),
+        file: maybe(rng, text),
+        library: maybe(rng, text),
         is_known: rng.one_in(5),
     }
 }
@@ -181,6 +187,7 @@ fn report(rng: &mut TestRng) -> FindingsReport {
         command: some(rng, 3, text),
         findings: some(rng, 4, finding),
         ignored: rng.below(2u64),
+        notices: some(rng, 2, |rng| ReportNotice { severity: rng.pick(&SEVERITIES), text: text(rng) }),
         codes: some(rng, 2, code),
         ..FindingsReport::default()
     }

@@ -136,7 +136,7 @@ impl LoaderInstance<'_> {
 
 impl Drop for LoaderInstance<'_> {
     fn drop(&mut self) {
-        // Without the command the instance cannot be destroyed, and there is nobody to tell.
+        // Without the command the instance cannot be destroyed, and there is no way to report that.
         if let Some(address) = self.loader.address(self.handle, c"vkDestroyInstance") {
             // SAFETY: vkGetInstanceProcAddr gave `address` for vkDestroyInstance, whose prototype is this type.
             let function: abi::FnDestroyInstance = unsafe { std::mem::transmute(address) };
@@ -176,7 +176,7 @@ impl LoaderPhysicalDevice<'_> {
         })
     }
 
-    /// None where the instance has no `vkGetPhysicalDeviceProperties2`. The caller knows that the device has the
+    /// None if the instance has no `vkGetPhysicalDeviceProperties2`. The caller knows that the device has the
     /// structure; another device leaves it zero.
     pub(crate) fn driver_properties(&self) -> Option<abi::PhysicalDeviceDriverProperties> {
         let address = self.instance.loader.address(self.instance.handle, c"vkGetPhysicalDeviceProperties2")?;

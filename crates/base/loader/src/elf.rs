@@ -16,7 +16,7 @@ const MACHINE_AARCH64: u16 = 183;
 const MACHINE_RISCV: u16 = 243;
 const MACHINE_LOONGARCH: u16 = 258;
 
-/// What the file is built for, in words, or none where it is not an ELF file.
+/// The target of the file in words, or none if it is not an ELF file.
 pub(crate) fn architecture(path: &Path) -> io::Result<Option<String>> {
     let mut header = Vec::with_capacity(HEADER_SIZE);
     File::open(path)?.take(HEADER_SIZE as u64).read_to_end(&mut header)?;

@@ -1,10 +1,10 @@
-//! What was found, as plain data that can cross a process border.
+//! The results of a query, as plain data that can cross a process border.
 
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-/// What the loader says.
+/// The loader's results.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LoaderInfo {
     /// The file name it was opened by.
@@ -115,7 +115,7 @@ pub enum LoaderError {
     Failed { command: String, result: String },
 }
 
-/// What [`crate::query`] is about to do, so that one who watches can say where it died.
+/// The next step of [`crate::query`], so that an observer can report where it crashed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum QueryStep {
     OpenLoader,

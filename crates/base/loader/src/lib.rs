@@ -1,7 +1,7 @@
-//! Opens the system's Vulkan loader and asks what is there.
+//! Opens the system's Vulkan loader and queries its drivers and layers.
 //!
-//! Two ways to know: [`query`] asks the loader itself, which runs driver code, and [`manifests`] reads the files the
-//! loader would read, which runs nothing. The first tells what works, the second why something does not.
+//! There are two sources: [`query`] asks the loader itself, which runs driver code, and [`manifests`] reads the files
+//! that the loader would read, which runs nothing. The first shows what works, the second why something does not work.
 //!
 //! Absent on purpose: protection against a driver that crashes. Call [`query`] in a process that may die.
 

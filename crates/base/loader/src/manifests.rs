@@ -1,7 +1,7 @@
-//! The manifest files that tell the loader where drivers and layers are, and what is wrong with them.
+//! The manifest files that lead the loader to drivers and layers, and their errors.
 //!
 //! Follows the search order that the loader documents for Linux (LoaderDriverInterface.md, LoaderLayerInterface.md).
-//! Nothing is loaded. Whatever a file holds, the answer is a [`Manifest`], with a [`ManifestProblem`] where it is broken.
+//! Nothing is loaded. For every file the result is a [`Manifest`], with a [`ManifestProblem`] if it is invalid.
 //!
 //! Absent on purpose: the Windows registry and the bundle folders of macOS; there only the variables are followed.
 
@@ -39,7 +39,7 @@ pub enum ManifestKind {
     ImplicitLayer,
 }
 
-/// What is wrong with a manifest or with the library it names.
+/// An error in a manifest or in the library that it names.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error, Serialize)]
 #[serde(tag = "problem", rename_all = "kebab-case")]
 pub enum ManifestProblem {
@@ -90,7 +90,7 @@ pub fn layers(variables: Variables<'_>) -> Vec<Manifest> {
     manifests
 }
 
-/// The paths in a variable; none where it is unset or empty.
+/// The paths in a variable; none if it is unset or empty.
 fn paths_in_variable(variables: Variables<'_>, name: &str) -> Option<Vec<PathBuf>> {
     let value = variables(name).filter(|it| !it.is_empty())?;
     Some(std::env::split_paths(&value).filter(|it| !it.as_os_str().is_empty()).collect())
@@ -136,13 +136,13 @@ fn files_of(path: &Path) -> Vec<PathBuf> {
             files.sort();
             files
         }
-        // A standard folder that is not there is no news; a file that somebody named is.
+        // A missing standard folder is no error; a missing file that a variable names is.
         Err(_) if path.exists() || is_json(&path.to_owned()) => vec![path.to_owned()],
         Err(_) => vec![],
     }
 }
 
-/// What the file offers: one driver, or one or more layers.
+/// The contents of the file: one driver, or one or more layers.
 fn read(path: &Path, kind: ManifestKind) -> Vec<Manifest> {
     let document = match parse(path) {
         Ok(document) => document,
@@ -161,7 +161,7 @@ fn read(path: &Path, kind: ManifestKind) -> Vec<Manifest> {
 fn parse(path: &Path) -> Result<Value, ManifestProblem> {
     let unreadable = |reason: String| ManifestProblem::Unreadable { path: path.to_owned(), reason };
     let metadata = fs::metadata(path).map_err(|it| unreadable(it.to_string()))?;
-    // Reading a pipe would wait for somebody to write.
+    // Reading a pipe would wait for a writer.
     if !metadata.is_file() {
         return Err(unreadable("it is not a plain file".to_owned()));
     }

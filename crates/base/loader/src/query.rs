@@ -11,10 +11,10 @@ pub const LIBRARY: &str = VULKAN_LOADER;
 
 const VENDOR_NVIDIA: u32 = 0x10de;
 
-/// What the loader knows, telling `watch` of each step before it is taken.
+/// Queries the loader, and calls `watch` before each step.
 ///
-/// This runs the code of every driver and implicit layer. Where no device could be asked for, the rest is still
-/// told, and [`LoaderInfo::devices_error`] says why.
+/// This runs the code of every driver and implicit layer. If a device cannot be queried, the other results are still
+/// returned, and [`LoaderInfo::devices_error`] has the reason.
 pub fn query(watch: &mut dyn FnMut(QueryStep)) -> Result<LoaderInfo, LoaderError> {
     watch(QueryStep::OpenLoader);
     let loader = Loader::open(LIBRARY)?;

@@ -54,12 +54,12 @@ fn similarity(one: &Picture, other: &Picture) -> f64 {
             }
         }
     }
-    // What is farther apart than unrelated is no better.
+    // Pictures that are less similar than unrelated ones count as unrelated.
     if count == 0 { 1.0 } else { (sum / count as f64).max(0.0) }
 }
 
 fn square_similarity(one: &Picture, other: &Picture, (left, top): (u32, u32), channel: usize) -> f64 {
-    // What keeps dark and plain squares from dividing by nothing.
+    // Constants that prevent a division by zero for dark and plain squares.
     const SMALL: [f64; 2] = [(0.01 * 255.0) * (0.01 * 255.0), (0.03 * 255.0) * (0.03 * 255.0)];
     let (mut count, mut sums, mut squares, mut product) = (0.0, [0.0; 2], [0.0; 2], 0.0);
     for y in top..(top + SQUARE).min(one.height) {

@@ -1,4 +1,4 @@
-//! What is recorded to copy an image that is presented: structures, and no calls.
+//! The structures of the commands that copy a presented image, without the calls.
 
 use lavascope_abi::{
     AccessFlags, BufferImageCopy, Extent2D, Extent3D, Image, ImageAspectFlags, ImageLayout, ImageMemoryBarrier,
@@ -19,7 +19,7 @@ pub fn copy_region(extent: Extent2D) -> BufferImageCopy {
     }
 }
 
-/// Changes the layout of an image, after all accesses that came before and before all that come.
+/// Changes the layout of an image, after all earlier accesses and before all later ones.
 pub fn layout_barrier(image: Image, (from, to): (ImageLayout, ImageLayout)) -> ImageMemoryBarrier {
     let all = AccessFlags(AccessFlags::MEMORY_READ.0 | AccessFlags::MEMORY_WRITE.0);
     ImageMemoryBarrier {

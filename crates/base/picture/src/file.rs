@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use crate::Picture;
 
-/// What is wrong with a file.
+/// An error in a file.
 #[derive(Debug, thiserror::Error)]
 pub enum PictureError {
     #[error("{} cannot be written: {cause}", path.display())]
@@ -17,7 +17,7 @@ pub enum PictureError {
     UnsupportedFormat { path: PathBuf },
 }
 
-/// What the picture of a frame is called. Several windows may be presented together; the first is number 0.
+/// The file name of the picture of a frame. Several windows may be presented together; the first is number 0.
 pub fn file_name(frame: u64, window: usize) -> String {
     match window {
         0 => format!("frame-{frame:06}.png"),
@@ -25,16 +25,16 @@ pub fn file_name(frame: u64, window: usize) -> String {
     }
 }
 
-/// The frame and the window of a picture by its name; none for what is no picture of a frame.
+/// The frame and the window of a picture by its name; none for other files.
 pub fn parse_file_name(file: &str) -> Option<(u64, usize)> {
     let text = file.strip_prefix("frame-")?.strip_suffix(".png")?;
     let (frame, window) = text.split_once("-window-").unwrap_or((text, "0"));
     let found = (frame.parse().ok()?, window.parse().ok()?);
-    // Whatever else can be read as numbers.
+    // Rejects other spellings of the same numbers.
     Some(found).filter(|it| file_name(it.0, it.1) == file)
 }
 
-/// Writes a picture, all at once: whoever is ended meanwhile leaves no half of one.
+/// Writes a picture atomically: a process that is killed meanwhile leaves no incomplete file.
 pub fn write(path: &Path, picture: &Picture) -> Result<(), PictureError> {
     let failed = |cause: io::Error| PictureError::Write { path: path.to_owned(), cause };
     let bytes = encode(picture).map_err(|it| failed(it.into()))?;

@@ -24,7 +24,7 @@ enum ChannelOrder {
 }
 
 impl TexelFormat {
-    /// None for a format that is not one of those that swapchains have.
+    /// None for formats that swapchains do not have.
     pub fn of(format: Format) -> Option<TexelFormat> {
         let (order, size) = match format {
             Format::R8G8B8A8_UNORM | Format::R8G8B8A8_SRGB => (ChannelOrder::Rgba, 4),
@@ -63,7 +63,7 @@ fn pixel(order: ChannelOrder, bytes: &[u8]) -> [u8; 4] {
     }
 }
 
-/// Half a float between 0 and 1 as a byte; what is outside is cut.
+/// A half float between 0 and 1 as a byte; values outside are clamped.
 fn half_to_byte(bits: u16) -> u8 {
     let (exponent, fraction) = (i32::from(bits >> 10 & 0x1f), f32::from(bits & 0x3ff));
     let magnitude = match exponent {

@@ -5,7 +5,8 @@ use crate::system;
 /// The time now, in steps of some nanoseconds, counted from some moment. Cheap enough for every call.
 #[inline(always)]
 pub fn ticks() -> u64 {
-    /// Steps of the processor's own clock in one of ours: what is left is finer than a call is long.
+    /// Ticks of the processor's clock in one tick of ours: the remaining resolution is finer than the duration of a
+    /// call.
     const SHIFT: u32 = 5;
     #[cfg(target_arch = "x86_64")]
     // SAFETY: every processor of this kind has the instruction, which reads no memory.

@@ -7,7 +7,7 @@ use std::ptr::NonNull;
 
 use crate::system;
 
-/// What separates the paths of a list, as in `PATH`.
+/// The separator of a list of paths, as in `PATH`.
 pub const LIST_SEPARATOR: char = system::files::LIST_SEPARATOR;
 
 /// Whether a file could be claimed.
@@ -21,7 +21,8 @@ pub enum FileLock {
     Unsupported,
 }
 
-/// Claims an open file or folder, without waiting. Claims exclude each other; whoever does not claim may read and write.
+/// Locks an open file or folder, without waiting. Locks exclude each other; processes without a lock may read and
+/// write.
 pub fn try_lock(file: &File) -> FileLock {
     system::files::try_lock(file)
 }

@@ -6,7 +6,8 @@
 //! `cargo xtask tidy` enforces it, tests apart. The interface states needs, not system calls: "these pages were
 //! written", "hold the process up before it ends". A system that meets the need in another way fits.
 //!
-//! Pages have the size that the system reports. A constant of 4096 elsewhere is not about pages and says so.
+//! Pages have the size that the system reports. A constant of 4096 elsewhere has another meaning, which its comment
+//! states.
 //!
 //! Absent on purpose: what the standard library has for every system, and words for people.
 

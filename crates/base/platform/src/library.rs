@@ -43,7 +43,7 @@ impl Library {
 }
 
 impl LibraryError {
-    /// What the system says, without what was tried.
+    /// The system's error, without the attempts.
     pub fn reason(&self) -> String {
         std::error::Error::source(&self.0).map_or_else(|| self.0.to_string(), ToString::to_string)
     }
@@ -115,7 +115,7 @@ pub fn module_changes() -> ModuleChanges {
 ///
 /// # Safety
 ///
-/// The memory must come from `malloc` of the C library, and nobody may use it any more.
+/// The memory must come from `malloc` of the C library, and must not be used any more.
 pub unsafe fn c_free(memory: *mut c_void) {
     // SAFETY: the same contract.
     unsafe { system::library::c_free(memory) };

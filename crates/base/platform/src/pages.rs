@@ -10,7 +10,7 @@ pub fn page_size() -> u64 {
     system::pages::page_size()
 }
 
-/// New memory of zeros, at the wished address if that is free; none where the system has no room. It takes no room until
+/// New memory of zeros, at the wished address if that is free; none if the system has no room. It takes no room until
 /// it is used.
 pub fn map(address: u64, bytes: usize) -> Option<u64> {
     system::pages::map(address, bytes)
@@ -20,7 +20,7 @@ pub fn map(address: u64, bytes: usize) -> Option<u64> {
 ///
 /// # Safety
 ///
-/// Nobody may use what is at the addresses any more, and they must be of mappings of the caller's own.
+/// The memory at the addresses must not be used any more, and must be of mappings of the caller's own.
 pub unsafe fn unmap(address: u64, bytes: usize) -> bool {
     // SAFETY: the same contract.
     unsafe { system::pages::unmap(address, bytes) }
@@ -36,13 +36,13 @@ pub unsafe fn unmap_and_reserve(address: u64, bytes: usize) -> bool {
     unsafe { system::pages::unmap_and_reserve(address, bytes) }
 }
 
-/// Gives back what opening large libraries has left in memory: parts of their files that nobody changed, and free memory
-/// of the C library, of which it keeps large pieces from now on.
+/// Returns memory to the system that opening large libraries has left: unchanged parts of their files, and free memory
+/// of the C library, which keeps large pieces from now on.
 pub fn trim_memory() {
     system::memory_trim::trim_memory();
 }
 
-/// Gives back what is free, as soon as it is, from now on.
+/// From now on, returns free memory to the system at once.
 pub fn trim_free_memory() {
     system::memory_trim::trim_free_memory();
 }

@@ -11,11 +11,11 @@ use crate::system;
 pub enum ProcessEnd {
     /// By itself, with a code.
     Exit(i32),
-    /// By a crash, or because somebody ended it.
+    /// By a crash, or by a signal of another process.
     Killed(TerminationCause),
 }
 
-/// What ended a process that did not end by itself, as the system numbers it.
+/// The signal that ended a process, as the system numbers it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TerminationCause(i32);
 
@@ -29,7 +29,7 @@ impl TerminationCause {
         self.0
     }
 
-    /// The code by which a shell says so.
+    /// The exit code that a shell returns for it.
     pub fn shell_code(self) -> u8 {
         system::process::shell_code(self.0)
     }
@@ -54,10 +54,10 @@ impl ProcessEnd {
     }
 }
 
-/// What asks this process to end goes on to a child instead, from before the child is started.
+/// Signals that end this process are passed on to a child instead, from before the child starts.
 ///
-/// What a terminal sends (Ctrl-C) reaches the child by itself: this process only outlives it. What is sent to this
-/// process alone is passed on. What is ignored stays so, for both.
+/// A signal of the terminal (Ctrl-C) reaches the child by itself: this process only outlives it. A signal to this
+/// process alone is passed on. Ignored signals stay ignored, in both processes.
 pub struct SignalRelay(system::process::SignalRelay);
 
 impl SignalRelay {
@@ -71,7 +71,7 @@ impl SignalRelay {
     }
 }
 
-/// Whether a process runs still, as far as the system tells.
+/// Whether a process still runs, as far as the system reports.
 pub fn is_running(process: u32) -> bool {
     system::process::is_running(process)
 }
@@ -87,7 +87,7 @@ pub fn exit_immediately(code: i32) -> ! {
 }
 
 /// Calls a function when this process ends by itself, or when the library that this code is in is unloaded. The last one
-/// is called first. False where the system has no room for it.
+/// is called first. False if the system has no room for it.
 pub fn at_exit(function: extern "C" fn()) -> bool {
     system::process::at_exit(function)
 }
@@ -143,9 +143,8 @@ macro_rules! before_allocator {
     };
 }
 
-/// Calls a function when the process ends, or when the library that this code is in is unloaded, after all that
-/// [`at_exit`] calls. It takes no room that could lack, and nobody needs to ask for it. Systems that cannot do it do not
-/// call it.
+/// Calls a function when the process exits, or when the library of this code is unloaded, after all functions of
+/// [`at_exit`]. It allocates nothing and cannot fail. On systems without support it is never called.
 ///
 /// The function is an `extern "C" fn()`.
 #[macro_export]

@@ -17,18 +17,18 @@ impl SharedMemory {
     ///
     /// # Safety
     ///
-    /// The handle must be one of the system's, and whoever gave it must not use it again.
+    /// The handle must be one of the system's, and its owner must not use it again.
     pub unsafe fn from_handle(handle: i64) -> SharedMemory {
         // SAFETY: the same contract.
         SharedMemory(unsafe { system::shared_memory::SharedMemory::from_handle(handle) })
     }
 
-    /// A handle for somebody else, who has to close it. The object stays.
+    /// A handle for another owner, which must close it. The object stays.
     pub fn to_handle(&self) -> io::Result<i64> {
         self.0.to_handle()
     }
 
-    /// The number that tells it from all others that exist.
+    /// The number that identifies it among all existing objects.
     pub fn number(&self) -> io::Result<u64> {
         self.0.number()
     }
@@ -38,11 +38,11 @@ impl SharedMemory {
         self.0.map(address, bytes)
     }
 
-    /// Maps a part of it in the place of whatever is at an address.
+    /// Maps a part of it at an address, and replaces existing mappings there.
     ///
     /// # Safety
     ///
-    /// Nobody may use what is at the addresses any more.
+    /// The memory at the addresses must not be used any more.
     pub unsafe fn map_at(&self, address: u64, bytes: usize, offset: u64) -> io::Result<()> {
         // SAFETY: the same contract.
         unsafe { self.0.map_at(address, bytes, offset) }

@@ -6,15 +6,15 @@ use std::sync::atomic::AtomicBool;
 
 use crate::system;
 
-/// What a user can send to a process that listens for it.
+/// Signals that a user can send to a running process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Trigger {
     First,
     Second,
 }
 
-/// From now on a trigger is counted. A handler that the application has for it is gone, one that it sets later takes
-/// the place of ours. The library that this code is in must stay loaded ([`crate::library::keep_loaded`]).
+/// From now on a trigger is counted. It replaces a handler of the application; a later handler of the application
+/// replaces ours. The library of this code must stay loaded ([`crate::library::keep_loaded`]).
 pub fn count_triggers(trigger: Trigger) {
     system::signals::count_triggers(trigger);
 }
@@ -29,12 +29,12 @@ pub fn send(process: u32, trigger: Trigger) -> io::Result<()> {
     system::signals::send(process, trigger)
 }
 
-/// Whether a process listens for a trigger; none where there is no such process.
+/// Whether a process listens for a trigger; none if there is no such process.
 pub fn is_listening(process: u32, trigger: Trigger) -> Option<bool> {
     system::signals::is_listening(process, trigger)
 }
 
-/// A flag that is set when somebody wants this process to end. Ctrl-C for the second time ends it.
+/// A flag that is set when this process is asked to end. The second Ctrl-C ends it.
 pub fn interrupt_flag() -> io::Result<Arc<AtomicBool>> {
     system::signals::interrupt_flag()
 }

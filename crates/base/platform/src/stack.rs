@@ -51,7 +51,7 @@ struct UnwindContext {
 const URC_NO_REASON: c_int = 0;
 const URC_END_OF_STACK: c_int = 5;
 
-// Of the library that the standard library unwinds with.
+// Functions of the library that the standard library unwinds with.
 unsafe extern "C" {
     fn _Unwind_Backtrace(step: extern "C" fn(*mut UnwindContext, *mut c_void) -> c_int, state: *mut c_void) -> c_int;
     fn _Unwind_GetIP(context: *mut UnwindContext) -> usize;

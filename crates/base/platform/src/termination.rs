@@ -1,4 +1,4 @@
-//! The process is about to end by a crash, or because somebody wants it to.
+//! The process is about to end by a crash or a signal.
 
 use crate::system;
 

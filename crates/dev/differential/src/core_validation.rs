@@ -20,6 +20,7 @@ const BROKEN_BY_DESIGN: &[(&str, &str)] = &[
     ("VUID-VkPresentInfoKHR-pImageIndices-01430", NO_LAYOUTS),
     ("VUID-vkCmdBeginRenderPass2-initialLayout-03100", NO_LAYOUTS),
     ("VUID-vkCmdClearDepthStencilImage-imageLayout-00011", NO_LAYOUTS),
+    ("UNASSIGNED-vkCmdExecuteCommands-commandBuffer-00001", NO_LAYOUTS),
     ("VUID-vkCmdClearColorImage-imageLayout-00004", NO_LAYOUTS),
 ];
 const ONE_IMAGE: &str = "a program has one image of a few texels to present, of any format";

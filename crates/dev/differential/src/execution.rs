@@ -47,14 +47,15 @@ pub(crate) fn commands_between<'a>(program: &'a Program, hazard: &ReportedHazard
     }
 }
 
-/// The command that begins the render pass or the rendering around a command, with what follows.
-pub(crate) fn enclosing_instance<'a>(program: &'a Program, named: &NamedCommand) -> Option<&'a [Command]> {
-    let (buffer, index) = named.place()?;
-    let commands = &program.command_buffers.get(buffer)?.commands;
-    for at in (0..=index.min(commands.len().checked_sub(1)?)).rev() {
-        match &commands[at] {
-            Command::BeginRenderPass { .. } | Command::BeginRendering(_) => return Some(&commands[at..]),
-            Command::EndRenderPass | Command::EndRendering if at != index => return None,
+/// The command that begins the render pass or the rendering around a command, which may be in a secondary command
+/// buffer; the command itself if it begins one.
+pub(crate) fn enclosing_instance<'a>(program: &'a Program, named: &NamedCommand) -> Option<&'a Command> {
+    let all = executed_commands(program);
+    let at = all.iter().position(|it| named.place() == Some((it.buffer, it.index)))?;
+    for (earlier, executed) in all[..=at].iter().enumerate().rev() {
+        match executed.command {
+            Command::BeginRenderPass { .. } | Command::BeginRendering(_) => return Some(executed.command),
+            Command::EndRenderPass | Command::EndRendering if earlier != at => return None,
             _ => {}
         }
     }

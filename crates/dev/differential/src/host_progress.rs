@@ -24,7 +24,8 @@ struct PendingBatch<'a> {
     fence: Option<FenceId>,
 }
 
-/// Whether nothing of a program waits for ever, and no binary semaphore is waited for before its signal is submitted.
+/// Whether nothing of a program waits for ever, no binary semaphore is waited for before its signal is submitted, and
+/// only acquired images are presented.
 pub(crate) fn comes_to_its_end(program: &Program) -> bool {
     let queues = program.queues.iter().map(|_| VecDeque::new()).collect();
     let mut progress = HostProgress {
@@ -57,7 +58,12 @@ impl<'a> HostProgress<'a> {
                 self.signaled.extend(semaphore.map(|semaphore| SemaphorePoint { semaphore, value: None }));
                 self.fences.extend(*fence);
             }
-            HostStep::Present { images, .. } => self.acquired.retain(|it| !images.contains(it)),
+            HostStep::Present { images, .. } => {
+                if !images.iter().all(|it| self.acquired.contains(it)) {
+                    return false;
+                }
+                self.acquired.retain(|it| !images.contains(it));
+            }
             HostStep::SetEvent(event) => self.events.push(*event),
             HostStep::ResetEvent(event) => self.events.retain(|it| it != event),
             HostStep::ResetFences(all) => self.fences.retain(|it| !all.contains(it)),

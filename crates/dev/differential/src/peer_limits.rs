@@ -12,10 +12,6 @@ use lavascope_sync_ir::{
 use crate::command_buffer_events::separate_events;
 use crate::queue_families::with_buffers_of_one_family;
 
-fn experiment(name: &str) -> bool {
-    std::env::var("JUDGE_EXPERIMENT").is_ok_and(|it| it.contains(name))
-}
-
 /// What is left out, by the names that the document has.
 #[cfg(test)]
 pub(crate) const LIMITS: &[&str] = &[
@@ -23,14 +19,13 @@ pub(crate) const LIMITS: &[&str] = &[
     "transition-beside-a-barrier",
     "elements-of-version-1",
     "signals-of-some-stages",
-    "events-used-again",
+    "events-of-one-command-buffer",
     "subpasses-without-dependency",
     "depth-resolve",
     "store-none",
-    "suspended-rendering",
     "part-of-an-attachment",
     "shader-writes-in-a-pass",
-    "secondaries-in-a-pass",
+    "attachments-of-secondaries",
     "vertices-of-other-draws",
     "memory-not-followed",
 ];
@@ -95,15 +90,18 @@ pub(crate) fn within_peer_limits(program: &Program) -> Program {
 fn with_commands_of_secondaries(program: &Program) -> Program {
     let mut made = program.clone();
     for buffer in made.command_buffers.iter_mut().filter(|it| !it.is_secondary) {
-        let mut is_inside = false;
+        let (mut is_inside, mut is_rendering) = (false, false);
         let mut commands = Vec::new();
         for command in buffer.commands.drain(..) {
             match &command {
-                Command::BeginRenderPass { .. } | Command::BeginRendering(_) => is_inside = true,
-                Command::EndRenderPass | Command::EndRendering => is_inside = false,
+                Command::BeginRenderPass { .. } => is_inside = true,
+                Command::BeginRendering(_) => (is_inside, is_rendering) = (true, true),
+                Command::EndRenderPass | Command::EndRendering => (is_inside, is_rendering) = (false, false),
                 Command::Execute(all) if is_inside => {
-                    let executed = all.iter().map(|it| &program.command_buffers[it.0 as usize].commands);
-                    commands.extend(executed.flatten().filter_map(in_primary));
+                    let executed = all.iter().flat_map(|it| &program.command_buffers[it.0 as usize].commands);
+                    // Rendering has no barriers inside.
+                    let kept = executed.filter(|it| !(is_rendering && matches!(it, Command::Barrier(_))));
+                    commands.extend(kept.filter_map(in_primary));
                 }
                 _ => {}
             }
@@ -237,7 +235,7 @@ fn separate_instances(commands: &mut Vec<Command>) {
 /// Between subpasses that use the same attachments there must be a dependency. The peer resolves depth without a
 /// transition before, and stores depth where it shall not.
 fn fit_pass(pass: &mut RenderPass) {
-    for dst in (1..pass.subpasses.len() as u32).filter(|_| !experiment("subpass")) {
+    for dst in 1..pass.subpasses.len() as u32 {
         let (src, dst) = (Some(dst - 1), Some(dst));
         match pass.dependencies.iter_mut().find(|it| (it.src, it.dst) == (src, dst)) {
             Some(own) => own.scope = union(own.scope, ATTACHMENTS),

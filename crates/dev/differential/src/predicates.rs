@@ -37,6 +37,7 @@ pub(crate) const PREDICATES: &[KnownPredicate] = &[
     KnownPredicate { name: "store-behind-a-transition", covers: is_store_behind_transition },
     KnownPredicate { name: "reads-of-attachments", covers: is_read_of_attachment },
     KnownPredicate { name: "present-or-write", covers: is_present_or_write },
+    KnownPredicate { name: "resolve-of-a-part", covers: is_resolve_of_part },
 ];
 
 /// The predicate that covers a disagreement.
@@ -116,8 +117,7 @@ fn is_chain_through_queue_and_host(program: &Program, disagreement: &LayerDisagr
 /// chains that lead there, other events of the wait, and what came since the event was set.
 fn is_transition_of_wait(_: &Program, disagreement: &LayerDisagreement) -> bool {
     let is_transition = |it: &ReportedHazard| it.access == "SYNC_IMAGE_LAYOUT_TRANSITION";
-    [DisagreementKind::OnlyOurs, DisagreementKind::OnlyPeer].contains(&disagreement.kind)
-        && disagreement.at.function.starts_with("vkCmdWaitEvents")
+    disagreement.at.function.starts_with("vkCmdWaitEvents")
         && disagreement.ours.iter().chain(&disagreement.peer).all(is_transition)
 }
 
@@ -173,8 +173,8 @@ fn is_one_of_several_reads(_: &Program, disagreement: &LayerDisagreement) -> boo
         && disagreement.ours.iter().chain(&disagreement.peer).all(is_after_read)
 }
 
-/// A dependency of a render pass to what is outside can be part of a chain for everything; for the peer it is one for
-/// what its subpass uses.
+/// A dependency of a render pass to a later subpass or to the outside can be part of a chain for everything; for the
+/// peer it is one for what its subpasses use.
 fn is_chain_through_pass(program: &Program, disagreement: &LayerDisagreement) -> bool {
     let resource = resource_number(program, &disagreement.resource);
     let is_chain = |command: &Command| {
@@ -182,12 +182,16 @@ fn is_chain_through_pass(program: &Program, disagreement: &LayerDisagreement) ->
         let pass = &program.render_passes[pass.0 as usize];
         let is_used =
             |attachment: u32| views.get(attachment as usize).is_some_and(|it| Some(it.resource.0) == resource);
-        let leads_out = pass.dependencies.iter().filter(|it| it.dst.is_none()).filter_map(|it| it.src);
-        let mut sources = leads_out.filter_map(|it| pass.subpasses.get(it as usize));
-        sources.any(|it| !used_attachments(it).any(is_used))
+        let views = pass.subpasses.iter().fold(0, |all, it| all | it.view_mask);
+        let uses = |subpass: u32| {
+            let own = pass.subpasses.get(subpass as usize);
+            own.is_some_and(|it| it.view_mask == views && used_attachments(it).any(is_used))
+        };
+        let mut from_subpasses = pass.dependencies.iter().filter(|it| it.src.is_some());
+        from_subpasses.any(|it| it.src.into_iter().chain(it.dst).any(|it| !uses(it)))
     };
     let is_behind_chain = |hazard: &ReportedHazard| {
-        let around = hazard.prior.as_ref().and_then(|it| enclosing_instance(program, it)?.first());
+        let around = hazard.prior.as_ref().and_then(|it| enclosing_instance(program, it));
         commands_between(program, hazard).iter().map(|it| it.command).chain(around).any(is_chain)
     };
     disagreement.kind != DisagreementKind::OnlyOurs && disagreement.peer.iter().any(is_behind_chain)
@@ -209,17 +213,22 @@ fn is_store_at_last_subpass(_: &Program, disagreement: &LayerDisagreement) -> bo
     disagreement.kind == DisagreementKind::Prior && disagreement.peer.iter().all(is_same)
 }
 
-/// A barrier on one resource orders the execution of everything; for the peer it says nothing of other resources.
+/// A barrier on one resource orders the execution of everything, if it has stages on both sides; for the peer it orders
+/// only that resource.
 fn is_order_by_another_resource(program: &Program, disagreement: &LayerDisagreement) -> bool {
     let resource = resource_number(program, &disagreement.resource);
-    let is_limited = |it: &Dependency| match &it.target {
-        DependencyTarget::Global => false,
-        // A part of the same resource is another one, too.
-        DependencyTarget::Resource { resource: own, region }
-        | DependencyTarget::Transition { resource: own, region } => {
-            Some(own.0) != resource || !is_whole(program, *own, region)
-        }
-        DependencyTarget::QueueFamilyTransfer { .. } => true,
+    let is_limited = |it: &Dependency| {
+        it.scope.src_stages != 0
+            && it.scope.dst_stages != 0
+            && match &it.target {
+                DependencyTarget::Global => false,
+                // A part of the same resource is another one, too.
+                DependencyTarget::Resource { resource: own, region }
+                | DependencyTarget::Transition { resource: own, region } => {
+                    Some(own.0) != resource || !is_whole(program, *own, region)
+                }
+                DependencyTarget::QueueFamilyTransfer { .. } => true,
+            }
     };
     let has_limited = |hazard: &ReportedHazard| {
         commands_between(program, hazard).iter().flat_map(|it| dependencies_of(it.command)).any(is_limited)
@@ -255,7 +264,7 @@ fn is_read_in_pass(program: &Program, disagreement: &LayerDisagreement) -> bool 
     };
     let is_forgotten = |hazard: &ReportedHazard| {
         let Some(prior) = &hazard.prior else { return false };
-        let instance = enclosing_instance(program, prior).and_then(<[Command]>::first);
+        let instance = enclosing_instance(program, prior);
         let Some(Command::BeginRenderPass { pass, .. }) = instance else { return false };
         let has_several = program.render_passes[pass.0 as usize].subpasses.len() > 1;
         let before = executed_commands(program);
@@ -317,6 +326,21 @@ fn is_read_of_attachment(_: &Program, disagreement: &LayerDisagreement) -> bool 
         hazard.at.function.starts_with("vkCmdDraw") && reads.iter().any(|it| hazard.access.contains(it))
     };
     disagreement.kind == DisagreementKind::OnlyOurs && disagreement.ours.iter().all(is_read)
+}
+
+/// A render pass resolves its render area, and changes the layout of all of the attachment. For the peer it resolves all
+/// of it, and changes the layout in the render area.
+fn is_resolve_of_part(program: &Program, disagreement: &LayerDisagreement) -> bool {
+    let is_part = |hazard: &ReportedHazard| {
+        let begin = enclosing_instance(program, &hazard.at);
+        let Some(Command::BeginRenderPass { views, area, .. }) = begin else { return false };
+        let is_larger = |resource: ResourceId| match &program.resources[resource.0 as usize].kind {
+            ResourceKind::Image(image) => (0..2).any(|it| area.extent[it] < image.extent[it]),
+            ResourceKind::Buffer { .. } => false,
+        };
+        hazard.message_type == "RenderPassResolveError" && views.iter().any(|it| is_larger(it.resource))
+    };
+    disagreement.kind == DisagreementKind::OnlyPeer && disagreement.peer.iter().all(is_part)
 }
 
 /// A presentation behind a read. For the peer a presentation writes once the image was presented before.
@@ -400,8 +424,11 @@ mod tests {
         for name in PREDICATES.iter().map(|it| it.name).chain(LIMITS.iter().copied()) {
             let row = PAGE.lines().find(|it| it.starts_with(&format!("| `{name}`"))).expect("a row");
             let cells: Vec<&str> = row.trim_matches('|').split(" | ").collect();
-            assert!(cells.len() == 4 && cells[2].contains('`') && cells[1].len() > 20, "{row}");
+            let names_rule = cells[2].contains('`') || cells[2].starts_with("none: ");
+            assert!(cells.len() >= 4 && names_rule && cells[1].len() > 20, "{row}");
             assert!(["Lavascope", "both", "not judged"].contains(&cells[3].trim()), "{row}");
+            let scenario = format!("(../crates/dev/differential/scenarios/{name}.vks)");
+            assert!(LIMITS.contains(&name) || cells[4].contains(&scenario), "{row}");
         }
     }
 }

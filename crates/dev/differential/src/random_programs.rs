@@ -19,6 +19,8 @@ use crate::suspended_rendering::resumes_what_is_suspended;
 
 /// Programs that are performed before their answers are looked at.
 const CHUNK: u64 = 64;
+/// After so many programs the run shows how far it is; a multiple of [`CHUNK`].
+const PROGRESS: u64 = 1_280;
 /// The capabilities of queues that random programs have.
 pub(crate) const QUEUE_FLAGS: [u32; 2] = [7, 6];
 
@@ -92,6 +94,9 @@ pub(crate) fn run(request: &RandomRun) -> Result<()> {
     let mut next = request.seed;
     let end = request.seed + request.programs;
     while next < end && shown < request.shown_max {
+        if (next - request.seed).is_multiple_of(PROGRESS) && next > request.seed {
+            eprintln!("{performed} programs so far, {needed} of them needed a predicate");
+        }
         let seeds = next..end.min(next + CHUNK);
         next = seeds.end;
         let programs: Vec<Program> =
@@ -159,7 +164,9 @@ pub(crate) fn text_of(program: &Program) -> String {
 
 /// A random program that can be performed: without the commands that no Vulkan command is.
 pub(crate) fn performable_program(seed: u64, features: &ProgramFeatures) -> Program {
-    let mut program = with_version_1_masks(&within_peer_limits(&make_performable(&random_program(seed, features))));
+    let performable = within_peer_limits(&make_performable(&random_program(seed, features)));
+    // What secondary command buffers gave to their render passes has to be valid there.
+    let mut program = with_version_1_masks(&valid_program(&performable));
     if !comes_to_its_end(&program) || !waits_for_acquires(&program) || !resumes_what_is_suspended(&program) {
         program.steps.clear();
     }

@@ -8,7 +8,8 @@ use std::time::{Duration, Instant};
 use anyhow::Result;
 use lavascope_scenario::ScenarioSource;
 use lavascope_scenario_live::{
-    DrawsOutsidePass, LiveError, LiveGpu, LiveOptions, LiveScenario, RecordingMode, SubmitApi, with_version_1_masks,
+    DeviceReuse, DrawsOutsidePass, LiveError, LiveGpu, LiveOptions, LiveScenario, RecordingMode, SubmitApi,
+    with_version_1_masks,
 };
 use serde::{Deserialize, Serialize};
 
@@ -66,6 +67,7 @@ fn perform(gpu: &LiveGpu, text: &str, at: usize) -> WorkerAnswer {
         submit: SubmitApi::Two,
         recording: RecordingMode::CallingThread,
         draws_outside_pass: DrawsOutsidePass::WrapInRendering,
+        reuse: DeviceReuse::WhileIdle,
     };
     match gpu.run(script, options) {
         Ok(run) => {

@@ -134,7 +134,7 @@ impl LiveDevice<'_> {
         check("vkWaitSemaphores", call!(self.vk, wait_semaphores(self.device, Ptr::to(&info), TIMEOUT)))
     }
 
-    /// A flush says that the host wrote, an invalidation that it is going to read.
+    /// A flush means a host write, an invalidation a host read that follows.
     fn host_access(&self, resource: ResourceId, region: &Region, is_write: bool) -> Result<(), LiveError> {
         let Some((memory, offset)) = self.resource(resource).memory else { return Ok(()) };
         let bytes = match region {

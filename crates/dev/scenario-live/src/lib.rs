@@ -30,4 +30,4 @@ pub use objects::gpu::{DEVICE_EXTENSIONS, INSTANCE_EXTENSIONS, LiveGpu, Received
 pub use objects::resources::{SCRATCH_NAME, resolved_images, wants_one_sample};
 pub use plan::version_1::{for_queue_submit_1, with_version_1_masks};
 pub use recording::command_buffer::command_label;
-pub use run::{DrawsOutsidePass, LiveOptions, LiveRun, RecordingMode, SubmitApi, check_supported};
+pub use run::{DeviceReuse, DrawsOutsidePass, LiveOptions, LiveRun, RecordingMode, SubmitApi, check_supported};

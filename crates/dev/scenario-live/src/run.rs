@@ -40,11 +40,21 @@ pub enum DrawsOutsidePass {
     LeaveOutside,
 }
 
+/// Which device performs a program.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum DeviceReuse {
+    /// A new one for each.
+    Never,
+    /// The idle one of an earlier program with the same queues: most of the time goes into creating devices.
+    WhileIdle,
+}
+
 #[derive(Clone, Copy, Debug)]
 pub struct LiveOptions {
     pub submit: SubmitApi,
     pub recording: RecordingMode,
     pub draws_outside_pass: DrawsOutsidePass,
+    pub reuse: DeviceReuse,
 }
 
 /// The result of a performance.
@@ -68,9 +78,9 @@ impl LiveGpu {
         if options.submit == SubmitApi::One {
             check_submits(scenario.program)?;
         }
-        let world = LiveDevice::new(self, scenario, options.draws_outside_pass)?;
+        let world = LiveDevice::new(self, scenario, options)?;
         let result = run_scenario(&world, &plan, options);
-        world.destroy_all();
+        world.destroy_all(options.reuse);
         let steps = result?;
         Ok(LiveRun { messages: self.take_messages(), step_calls: steps })
     }

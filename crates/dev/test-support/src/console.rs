@@ -12,7 +12,7 @@ pub struct ConsoleCommand {
     /// The line of the page, from 1.
     pub line: usize,
     pub command: String,
-    /// Empty where the page shows none.
+    /// Empty if the page shows none.
     pub output: String,
     pub exit_code: i32,
 }

@@ -54,12 +54,12 @@ const TOUR: [TourStep; 5] = [
     TourStep {
         title: "A hazard",
         explanation: "A barrier names the wrong stage. The report has both accesses, the barrier, and a verified fix.",
-        commands: &[finds("lavascope run --sync -- lavascope-samples fault-barrier-stage")],
+        commands: &[finds("lavascope run -- lavascope-samples fault-barrier-stage")],
     },
     TourStep {
         title: "The fix",
         explanation: "The same program with that fix. The barrier now names the stage of compute shaders.",
-        commands: &[succeeds("lavascope run --sync -- lavascope-samples fault-barrier-stage --fixed")],
+        commands: &[succeeds("lavascope run -- lavascope-samples fault-barrier-stage --fixed")],
     },
     TourStep {
         title: "A shader fault",

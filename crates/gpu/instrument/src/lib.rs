@@ -21,10 +21,10 @@
 //! | texel of a texel buffer | reads use texel zero; writes and atomics do not happen |
 //! | device address | goes to scratch memory; a load with one unsigned index reads the last element, if there is one |
 //!
-//! In a module with loops, a load that is out of bounds gives zero: the value of another element must not decide
-//! whether a loop ends. In other modules it gives what the table says, which saves a selection for each load. Vulkan
-//! promises nothing for such a load, or any value of the buffer with `robustBufferAccess`. With `robustBufferAccess2`
-//! it promises zero: [`InstrumentOptions::zero_faulty_loads`] is for devices that have it.
+//! In a module with loops, a load that is out of bounds returns zero: the value of another element must not decide
+//! whether a loop ends. In other modules it returns the value in the table, which saves a selection for each load.
+//! Vulkan promises nothing for such a load, or any value of the buffer with `robustBufferAccess`. With
+//! `robustBufferAccess2` it promises zero: [`InstrumentOptions::zero_faulty_loads`] is for devices that have it.
 //!
 //! An invocation remembers the details of its first fault, and one bit for every other site that failed (`checks`).
 //! Each exit of an entry point flushes that into a record, so a fault in a million invocations is one record and one
@@ -96,8 +96,8 @@ pub struct InstrumentedModule {
     pub prints: bool,
     /// What the module records of its touches.
     pub touches: ModuleTouches,
-    /// The number of the specialization constant that says where its words are in the area of a draw, or which slot
-    /// of it does ([`TOUCH_SLOT`]).
+    /// The number of the specialization constant for the place of its words in the area of a draw, or for its slot
+    /// ([`TOUCH_SLOT`]).
     pub touch_spec_id: u32,
     site_infos: Vec<[u32; 4]>,
 }

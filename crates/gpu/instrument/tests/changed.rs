@@ -1,6 +1,6 @@
 //! Shaders that are changed at random into other valid ones stay valid when they are instrumented.
 //!
-//! `LAVASCOPE_SHADERS` says how many, `LAVASCOPE_SEED` which ones; `cargo xtask fuzz --shaders` sets both.
+//! `LAVASCOPE_SHADERS` is the number, `LAVASCOPE_SEED` the seed; `cargo xtask fuzz --shaders` sets both.
 
 mod common;
 

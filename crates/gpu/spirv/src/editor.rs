@@ -245,12 +245,12 @@ impl<'a> Editor<'a> {
         self.additions.push(Addition { at, side: InsertSide::After, section: Section::Functions, words });
     }
 
-    /// Puts words, of any number of instructions, in the place of one.
+    /// Replaces an instruction by words of any number of instructions.
     pub fn replace(&mut self, at: InstructionIndex, words: Vec<u32>) {
         self.replaced.insert(at, words);
     }
 
-    /// Puts words in the place of a run of instructions. Runs come in their order, and nothing else is done to them.
+    /// Replaces a run of instructions by words. Runs come in their order, and must not be edited otherwise.
     pub fn replace_run(&mut self, run: Range<u32>, words: Vec<u32>) {
         debug_assert!(self.runs.last().is_none_or(|it| it.0.end <= run.start), "runs come in their order");
         self.runs.push((run, words));

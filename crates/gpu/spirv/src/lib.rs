@@ -10,6 +10,7 @@
 
 #![forbid(unsafe_code)]
 
+mod access_names;
 mod editor;
 mod error;
 pub mod grammar;
@@ -19,6 +20,7 @@ mod module;
 mod reflect;
 mod source;
 
+pub use access_names::{AccessDescription, AccessStep};
 pub use editor::{Editor, Reserved, instruction, string_words};
 pub use error::{ParseError, ParseErrorKind};
 pub use image_operands::{ImageUse, image_use, second_image};

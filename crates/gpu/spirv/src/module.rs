@@ -41,7 +41,7 @@ pub struct Module {
 pub struct Annotation {
     /// The member of the structure; none for the whole id.
     pub member: Option<u32>,
-    /// The instruction that says it.
+    /// The decoration or name instruction.
     pub at: InstructionIndex,
     /// Where in that instruction the decoration, or the name, stands.
     pub operand: usize,

@@ -1,6 +1,6 @@
 //! Which line of its source an instruction came from.
 //!
-//! Two ways of saying it are understood: `OpLine` with `OpSource`, and the extended instructions of
+//! Two kinds of line information are supported: `OpLine` with `OpSource`, and the extended instructions of
 //! `NonSemantic.Shader.DebugInfo.100`. In both the text may have `#line` directives of its own, which count.
 
 use spirv::{NonsemanticShaderDebuginfo100Op as Debug, Op};
@@ -14,7 +14,7 @@ pub struct SourceLine {
     pub file: String,
     /// Counted from one.
     pub line: u32,
-    /// Zero where it is unknown.
+    /// Zero if it is unknown.
     pub column: u32,
     /// The line itself, where the module has its source.
     pub text: Option<String>,
@@ -86,7 +86,7 @@ impl Module {
             _ => (self.string(found.file), self.plain_text(found.file)),
         };
         let text = text.and_then(|it| line_in(&it, &file, found.line, DefaultFile::Own));
-        // A source may say of its lines that they are those of another file.
+        // A `#line` directive may name another file.
         let elsewhere = || self.sources().iter().find_map(|it| line_in(&it.1, &file, found.line, DefaultFile::Other));
         let text = text.or_else(elsewhere);
         SourceLine { file, line: found.line, column: found.column, text }
@@ -120,7 +120,7 @@ enum DefaultFile {
     Other,
 }
 
-/// The line of a number, counting as the nearest `#line` directive before it says.
+/// The text of a line number, counted from the nearest `#line` directive before it.
 fn line_in(source: &str, file: &str, line: u32, whose: DefaultFile) -> Option<String> {
     let mut best: Option<(u32, &str)> = None;
     let (mut first, mut number, mut is_ours) = (1, 1u32, whose == DefaultFile::Own);
@@ -160,7 +160,7 @@ mod tests {
         assert_eq!(line_of(source, "", 12), None);
         assert_eq!(line_in(source, "other", 2, DefaultFile::Other).as_deref(), Some("elsewhere"));
         assert_eq!(line_in(source, "third", 2, DefaultFile::Other), None);
-        // Line 40 says that the line behind it is line 10.
+        // Line 40 is a directive: the next line is line 10.
         let lines: Vec<String> =
             (1..=50).map(|it| if it == 40 { "#line 10".into() } else { format!("{it}") }).collect();
         assert_eq!(line_of(&lines.join("\n"), "", 15).as_deref(), Some("46"));

@@ -120,7 +120,7 @@ fn damage(random: &mut TestRng, words: &mut Vec<u32>) {
             0 => words[at] = random.next_u32(),
             1 => words[at] ^= 1 << random.below(32),
             2 => words[at] = words[other],
-            // An id in the place of another one.
+            // An id that replaces another one.
             3 | 4 => words[at] = random.below(200) as u32,
             // Another opcode of the same length.
             5 => words[at] = words[at] & 0xffff_0000 | random.below(450) as u32,

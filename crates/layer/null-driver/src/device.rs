@@ -14,7 +14,7 @@ use crate::capabilities::settings::DriverSettings;
 use crate::execution::queue_engine;
 use crate::instance::is_offered;
 
-/// What lies behind a `VkDevice`.
+/// The object of a `VkDevice`.
 pub(crate) struct DeviceData {
     pub(crate) settings: Arc<DriverSettings>,
     /// The device extensions that the application turned on.
@@ -25,7 +25,7 @@ pub(crate) struct DeviceData {
     pub(crate) heap_used: [AtomicU64; 2],
 }
 
-/// What lies behind a `VkQueue`.
+/// The object of a `VkQueue`.
 pub(crate) struct QueueData {
     pub(crate) number: u64,
     /// As in the settings.
@@ -129,7 +129,7 @@ pub(crate) fn device_wait_idle(c: ApplicationMemory<'_>, call: &DeviceWaitIdlePa
     queue_engine::wait_idle(&numbers)
 }
 
-/// What a driver may know about the end of a device: here a page that nobody has.
+/// Fault information that a driver may report for a lost device: here an unmapped page.
 pub(crate) fn get_device_fault_info_ext(c: ApplicationMemory<'_>, call: &GetDeviceFaultInfoEXTParams) -> Result {
     let Some(mut counts) = c.get(call.p_fault_counts).copied() else { return Result::ERROR_UNKNOWN };
     let Some(mut info) = c.get(call.p_fault_info).copied() else {

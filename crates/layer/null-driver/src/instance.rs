@@ -15,13 +15,13 @@ use crate::capabilities::settings::{API_VERSION, DriverSettings, Execute};
 use crate::generated::{by_hand, by_hand_in_transfers, by_table, empty};
 use crate::resources::address_space;
 
-/// What lies behind a `VkInstance`.
+/// The object of a `VkInstance`.
 pub(crate) struct InstanceData {
     settings: Arc<DriverSettings>,
     physical_device: PhysicalDevice,
 }
 
-/// What lies behind the one `VkPhysicalDevice` of an instance.
+/// The object of the one `VkPhysicalDevice` of an instance.
 pub(crate) struct PhysicalDeviceData {
     pub(crate) settings: Arc<DriverSettings>,
 }

@@ -1,6 +1,6 @@
-//! What the generated entry points are made of: one macro per way of answering a command.
+//! The macros of the generated entry points: one for each way of answering a command.
 //!
-//! Every entry point exists twice: as it is, and with a line in the log (`log.rs`) before it.
+//! Every entry point exists twice: plain, and with a line in the log (`log.rs`) before it.
 
 /// The address of a function with the type of its command.
 macro_rules! address {
@@ -9,7 +9,7 @@ macro_rules! address {
     };
 }
 
-/// Commands that are accepted and do nothing; they look at nothing either.
+/// Commands that are accepted without any effect.
 macro_rules! empty {
     ($($name:ident: $command:ident, $ty:ident = fn($($parameter:ty),*) -> $result:ty;)*) => {
         mod nothing {

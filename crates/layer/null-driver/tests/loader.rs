@@ -90,7 +90,7 @@ fn transfers_are_executed_on_demand() {
 fn a_device_is_lost_on_demand() {
     let folder = Folder::new("lose");
     let output = folder.run(&[("LAVASCOPE_NULL_LOSE", "1")]);
-    // VK_ERROR_DEVICE_LOST, from whoever waits.
+    // VK_ERROR_DEVICE_LOST, from every wait.
     assert!(String::from_utf8_lossy(&output.stdout).contains("vkQueueWaitIdle(queue): -4"), "{output:?}");
     let output = folder.run(&[("LAVASCOPE_NULL_LOSE", "soon")]);
     let error = String::from_utf8_lossy(&output.stderr).into_owned();

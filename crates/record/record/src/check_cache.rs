@@ -299,7 +299,7 @@ mod tests {
             assert!(alike.check(&bind(1)).is_ok() && alike.check(&bind(2)).is_ok());
         }
         assert_eq!(shapes(&alike), 1);
-        // Padding after one offset, in the place of a second one.
+        // Padding after one offset, where a second one could be.
         let mut dirty = bind(2);
         dirty[7] = 1;
         assert_eq!(alike.check(&dirty).map(drop), check(&dirty).map(drop));

@@ -7,8 +7,8 @@ use crate::walk::StructFrame;
 
 /// Knowledge about objects that decides which pointers of a call are read.
 ///
-/// Handles are as they stand in the memory being walked: the driver's in C memory, ids in a record.
-/// Not knowing is always safe: the pointer is then not followed, and the record says that contents are missing.
+/// Handles are those of the memory being walked: the driver's in C memory, ids in a record. A missing context is always
+/// safe: the pointer is then not followed, and the record marks the contents as missing.
 pub trait PackContext {
     /// Whether every answer is none, so that there is no need to ask.
     fn is_empty(&self) -> bool {

@@ -26,7 +26,7 @@ impl CallGenerator {
         CallGenerator { rng: TestRng::new(1), calls: [0; 2], ends: [0; 2], time: 0 }
     }
 
-    /// Gives the next record of one of two threads, which hand things over now and then.
+    /// Returns the next record of one of two threads, which hand things over now and then.
     fn record(&mut self, index: u64, recorder: &mut TraceRecorder, give: &mut impl FnMut(RawBlock)) {
         let thread = (index / 1000 % 2) as usize;
         let (command, width) = match index % 8 {

@@ -17,7 +17,7 @@ fn blocks_of(file: &[u8]) -> Vec<usize> {
     (64..file.len().saturating_sub(72)).step_by(8).filter(|it| file[*it..].starts_with(b"LBLK")).collect()
 }
 
-/// Makes the checksum of a block right; false where its size does not fit the file.
+/// Makes the checksum of a block right; false if its size does not fit the file.
 fn fix_checksum(file: &mut [u8], at: usize) -> bool {
     let stored = u32::from_le_bytes(std::array::from_fn(|it| file[at + 56 + it])) as usize;
     let Some(end) = (at + 72).checked_add(stored).filter(|it| *it <= file.len()) else { return false };

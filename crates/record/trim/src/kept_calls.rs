@@ -19,7 +19,7 @@ pub(crate) struct KeptCalls {
 /// A call that the trim adds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum InsertedCall {
-    /// The host must not change what the device still uses: the waits are gone with the span.
+    /// The host must not change memory that the device still uses: the waits are skipped with the span.
     WaitIdle(ObjectId),
     SignalSemaphore(ObjectId, TimelineState),
 }

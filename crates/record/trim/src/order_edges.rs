@@ -1,4 +1,4 @@
-//! The order of threads, when some of the calls that it is made of are gone.
+//! The order of threads after some calls of the trace are skipped.
 //!
 //! A skipped call may have order edges, and later calls may have edges to it. The next kept call of its thread inherits
 //! the edges of the skipped call. An edge to a skipped call becomes an edge to the last kept call before it, together

@@ -20,7 +20,7 @@ pub(crate) enum Effect {
     Write,
     /// It may read and write any part.
     ReadWrite,
-    /// All that was in it is gone.
+    /// All of its contents are replaced.
     Discard,
 }
 
@@ -197,7 +197,7 @@ impl Resources {
                     to.others.extend(from.descriptors.values().map(|it| it.0).chain(from.others));
                 }
             }
-            // Nothing else says what a resource is.
+            // No other command defines a resource.
             _ => {}
         }
     }

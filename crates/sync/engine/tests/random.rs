@@ -105,6 +105,22 @@ fn components_that_a_format_has_not() {
     assert!(found.is_none(), "{}", found.map_or(String::new(), |(small, why)| describe(&small, &why)));
 }
 
+/// Two layout transitions of one pass, with a dependency that has the first before its visibility operations and the
+/// second after its availability operations; and a read before the load of an attachment that a later subpass stores.
+#[test]
+fn what_a_subpass_dependency_orders() {
+    for (seed, setting) in [730_000_898, 910_003_655, 910_004_657]
+        .map(|it| (it, SPECIFICATION))
+        .into_iter()
+        .chain([(31_011_107, CONTRACT)])
+    {
+        let program = random_program(seed, &ProgramFeatures::ALL);
+        let engine = |it: &Program| check_with(setting.engine, it);
+        let found = find_disagreement(&program, setting.oracle, &engine);
+        assert!(found.is_none(), "{seed}: {}", found.map_or(String::new(), |(small, why)| describe(&small, &why)));
+    }
+}
+
 /// Draw after draw does the same: what a command repeats is not looked at each time.
 #[test]
 fn actions_that_are_repeated() {

@@ -90,8 +90,6 @@ struct HazardFinder<'t> {
     possible_reachable: Vec<Vec<bool>>,
     /// For each access: the dependencies with the access in the second scope.
     in_second_scope: Vec<Vec<usize>>,
-    /// For each buffer marker: the dependencies that lead to the stages in which the marker waits for earlier commands.
-    before_marker: Vec<Vec<usize>>,
 }
 
 /// An access to one cell.
@@ -104,8 +102,7 @@ struct CellAccess {
 impl<'t> HazardFinder<'t> {
     fn new(trace: &'t ExecutionLog, rules: OracleRules) -> HazardFinder<'t> {
         let all = &trace.dependencies;
-        let chains =
-            transitive_closure(all, |one, other| other.first_scopes.iter().any(|it| one.second_scope.intersects(it)));
+        let chains = transitive_closure(all, continues_chain);
         let paths = transitive_closure(all, |one, other| {
             other.first_scopes.iter().any(|it| one.second_scope.overlaps_in_time(it))
         });
@@ -115,11 +112,6 @@ impl<'t> HazardFinder<'t> {
         let out: Vec<Vec<usize>> =
             trace.accesses.iter().map(|op| numbers(&|number, it| is_in_first_scope(op, number, it))).collect();
         let into = trace.accesses.iter().map(|op| numbers(&|number, it| is_in_second_scope(op, number, it))).collect();
-        let leads_to_marker = |op: &ExecutedAccess, dependency: &LoggedDependency| {
-            let scope = &dependency.second_scope;
-            scope.contains_in_time(op) && marker_stages(op).is_some_and(|stages| scope.stages & stages != 0)
-        };
-        let before_marker = trace.accesses.iter().map(|op| numbers(&|_, it| leads_to_marker(op, it))).collect();
         let reached_from =
             |out: &Vec<usize>| (0..all.len()).map(|it| out.iter().any(|from| chains[*from][it])).collect();
         let reached = out.iter().map(reached_from).collect();
@@ -136,7 +128,6 @@ impl<'t> HazardFinder<'t> {
             possible_reachable: possible_reached,
             in_first_scope: out,
             in_second_scope: into,
-            before_marker,
         }
     }
 
@@ -216,6 +207,7 @@ impl<'t> HazardFinder<'t> {
             is_right[position] = self.is_ordered(earlier[position], later)
                 || self.may_be_read_between(earlier[position], later)
                 || between().any(|(_, right, op)| right && op.is_write && !self.is_destroyed_between(op, after))
+                || between().any(|(load, _, _)| self.is_before_load(earlier[position], load, later))
                 || self.is_read_between_enough(before, after)
                     && between().any(|(read, _, op)| {
                         !op.is_write && is_relevant(&read, op) && self.is_execution_ordered(read, later)
@@ -230,6 +222,16 @@ impl<'t> HazardFinder<'t> {
         }
         partners.reverse();
         partners
+    }
+
+    /// Whether a read happens before a load operation, and the later access uses the attachment in the same render pass
+    /// instance. The load operation happens before all these uses (`renderpass-load-operations`).
+    fn is_before_load(&self, before: CellAccess, load: CellAccess, later: CellAccess) -> bool {
+        let [first, own, last] = [before, load, later].map(|it| &self.log.accesses[it.access]);
+        !first.is_write
+            && (own.role == OracleAccessRole::Load && !own.is_write)
+            && is_implicitly_ordered(own, last)
+            && self.is_execution_ordered(before, load)
     }
 
     /// Whether an ordered read between the two accesses replaces a dependency from the first.
@@ -284,7 +286,7 @@ impl<'t> HazardFinder<'t> {
         }
         if is_implicitly_ordered(first, second)
             || are_ordered_transitions(first, second, self.rules)
-            || are_ordered_markers(first, second)
+            || self.are_ordered_markers(before, after)
         {
             return true;
         }
@@ -308,21 +310,44 @@ impl<'t> HazardFinder<'t> {
     fn is_execution_ordered(&self, before: CellAccess, after: CellAccess) -> bool {
         let reached = &self.reachable[before.access];
         let (first, second) = (&self.log.accesses[before.access], &self.log.accesses[after.access]);
-        self.ends_at(after).any(|it| reached[it])
-            || is_implicitly_ordered(first, second)
-            || is_in_stage_of_marker(first, second) && !self.are_unordered_subpasses(first, second)
+        let into = &self.in_second_scope[after.access];
+        let is_reached = match (&first.role, &second.role) {
+            (OracleAccessRole::Transition { .. }, OracleAccessRole::Transition { .. }) => self.in_first_scope
+                [before.access]
+                .iter()
+                .any(|from| into.iter().any(|to| self.leads(before, after, *from, *to))),
+            _ => into.iter().any(|it| reached[*it]),
+        };
+        is_reached || is_implicitly_ordered(first, second)
     }
 
-    /// The dependencies with the access in their second scope. For a marker also those that lead to the commands it
-    /// waits for.
-    fn ends_at(&self, access: CellAccess) -> impl Iterator<Item = usize> {
-        let (into, marker) = (&self.in_second_scope[access.access], &self.before_marker[access.access]);
-        into.iter().chain(marker).copied()
+    /// Whether a chain leads from an access over one dependency and up to another one to a later access. Two layout
+    /// transitions may lie between the scopes of one dependency: the first before its visibility operations, and the
+    /// second after its availability operations. That does not order them (`renderpass-layout-transitions`).
+    fn leads(&self, before: CellAccess, after: CellAccess, from: usize, to: usize) -> bool {
+        let (first, second) = (&self.log.accesses[before.access], &self.log.accesses[after.access]);
+        let is_between = || {
+            let dependency = self.dependency(from);
+            !dependency.first_scopes.iter().any(|it| it.contains(first)) && !dependency.second_scope.contains(second)
+        };
+        self.chains[from][to] && !(from == to && is_between())
+    }
+
+    /// Whether both are buffer markers, and the dependency of the later one has the earlier one in its first scopes.
+    fn are_ordered_markers(&self, before: CellAccess, after: CellAccess) -> bool {
+        let (first, second) = (&self.log.accesses[before.access], &self.log.accesses[after.access]);
+        let is_own = |number: &usize| {
+            self.dependency(*number).marker_stages.is_some() && self.in_second_scope[after.access].contains(number)
+        };
+        marker_stages(first).is_some()
+            && marker_stages(second).is_some()
+            && self.in_first_scope[before.access].iter().any(is_own)
     }
 
     /// Whether a write is made available before the other access.
     fn is_available(&self, before: CellAccess, after: CellAccess) -> bool {
-        self.availability_operations(before).any(|from| self.ends_at(after).any(|to| self.chains[from][to]))
+        let into = &self.in_second_scope[after.access];
+        self.availability_operations(before).any(|from| into.iter().any(|to| self.leads(before, after, from, *to)))
     }
 
     /// Whether a write is made available, and then visible to the other access.
@@ -336,7 +361,7 @@ impl<'t> HazardFinder<'t> {
         // (`synchronization-image-layout-transitions`).
         let is_automatic = op.access == 0;
         let mut ends = into.iter().filter(|it| is_automatic || self.includes(&self.dependency(**it).visible, after));
-        ends.any(|to| self.availability_operations(before).any(|from| self.chains[from][*to]))
+        ends.any(|to| self.availability_operations(before).any(|from| self.leads(before, after, from, *to)))
     }
 
     /// The host sees a write if a barrier makes it visible to the host, and the host has waited for that barrier.
@@ -419,7 +444,12 @@ impl<'t> HazardFinder<'t> {
 
 fn is_in_first_scope(op: &ExecutedAccess, number: usize, dependency: &LoggedDependency) -> bool {
     let is_own = matches!(&op.role, OracleAccessRole::Transition { before, .. } if before.contains(&number));
-    is_own || dependency.first_scopes.iter().any(|it| it.contains(op))
+    let mut scopes = dependency.first_scopes.iter();
+    is_own
+        || match marker_stages(op).zip(dependency.marker_stages) {
+            Some((own, later)) => own & !later == 0 && scopes.any(|it| it.contains_in_time(op)),
+            None => scopes.any(|it| it.contains(op)),
+        }
 }
 
 fn is_in_second_scope(op: &ExecutedAccess, number: usize, dependency: &LoggedDependency) -> bool {
@@ -463,11 +493,11 @@ fn is_implicitly_ordered(before: &ExecutedAccess, after: &ExecutedAccess) -> boo
 
 fn has_raster_order(op: &ExecutedAccess, order: RasterOrder) -> bool {
     let (stages, accesses) = match order {
-        RasterOrder::None | RasterOrder::Atomic | RasterOrder::Marker(_) => (0, 0),
         RasterOrder::Color => (Stage::COLOR_ATTACHMENT_OUTPUT.0, COLOR_ACCESSES),
         RasterOrder::DepthStencil => {
             (Stage::EARLY_FRAGMENT_TESTS.0 | Stage::LATE_FRAGMENT_TESTS.0, DEPTH_STENCIL_ACCESSES)
         }
+        _ => (0, 0),
     };
     // A pipeline can include input attachment reads in rasterization order.
     let is_input = op.stage & Stage::FRAGMENT_SHADER.0 != 0 && op.access & Access::INPUT_ATTACHMENT_READ.0 != 0;
@@ -506,22 +536,18 @@ fn are_ordered_transitions(before: &ExecutedAccess, after: &ExecutedAccess, rule
 
 /// The stages of earlier commands that a buffer marker waits for. Spec: `vkCmdWriteBufferMarker2AMD`.
 fn marker_stages(op: &ExecutedAccess) -> Option<u64> {
-    match op.order {
-        RasterOrder::Marker(stage) => Some(masks::first_scope(stage.stages(), u32::MAX)),
-        _ => None,
+    op.order.marker_stage().map(|it| masks::first_scope(it.stages(), u32::MAX))
+}
+
+/// Whether the second scope of a dependency and a first scope of another one have operations in common. Of markers, a
+/// marker has those of the same stage or a logically earlier one in its first scope: everything before the stage of the
+/// earlier one is also before that of the later one.
+fn continues_chain(one: &LoggedDependency, other: &LoggedDependency) -> bool {
+    let mut scopes = other.first_scopes.iter();
+    match one.marker_stages.zip(other.marker_stages) {
+        Some((own, later)) => own & !later == 0 && scopes.any(|it| one.second_scope.overlaps_in_time(it)),
+        None => scopes.any(|it| one.second_scope.intersects(it)),
     }
-}
-
-/// A marker comes after earlier markers of its queue in the same stage or a logically earlier one, and their writes are
-/// available to it: everything before the earlier stage is also before the later one.
-fn are_ordered_markers(before: &ExecutedAccess, after: &ExecutedAccess) -> bool {
-    let stages = marker_stages(before).zip(marker_stages(after)).filter(|_| before.agent == after.agent);
-    stages.is_some_and(|(before, after)| before & !after == 0)
-}
-
-/// A marker comes after earlier commands of its queue that execute in its stage.
-fn is_in_stage_of_marker(before: &ExecutedAccess, after: &ExecutedAccess) -> bool {
-    before.agent == after.agent && marker_stages(after).is_some_and(|stages| before.stage & stages != 0)
 }
 
 /// For each dependency, all that are reachable from it, itself included. `leads` decides single steps.

@@ -120,7 +120,7 @@ pub struct Expectation {
     pub statement: StatementId,
     /// Where the access is that it conflicts with, or what made contents undefined.
     pub after: Option<StatementId>,
-    /// The number of the operand in its statement; none where the statement does not name what it accesses.
+    /// The number of the operand in its statement; none if the statement does not name what it accesses.
     pub operand: Option<u32>,
     /// `have:` and `need:` lines, for people.
     pub extra: Vec<String>,

@@ -262,7 +262,7 @@ fn a_marker_is_four_bytes() {
     );
     assert_eq!(last(&app), [(0, Stage::COPY.0, WRITE)]);
     let marker = &accesses(app.program(), 0, 0)[0];
-    assert_eq!((&marker.region, marker.order), (&Region::Buffer(8..12), RasterOrder::Marker(MarkerStage::from_bit(0))));
+    assert_eq!((&marker.region, marker.order), (&Region::Buffer(8..12), RasterOrder::marker(MarkerStage::from_bit(0))));
 }
 
 /// The stage of a marker decides which earlier markers it comes after.
@@ -281,6 +281,6 @@ fn a_marker_has_the_bit_of_its_stage() {
             },
         );
         let marker = &accesses(app.program(), 0, 0)[0];
-        assert_eq!(marker.order, RasterOrder::Marker(MarkerStage::from_stages(stage.0)));
+        assert_eq!(marker.order, RasterOrder::marker(MarkerStage::from_stages(stage.0)));
     }
 }

@@ -1,4 +1,4 @@
-//! Many accesses, in little room: what was recorded is kept for as long as it may be told of.
+//! A compact list of accesses: recorded commands are stored as long as explanations may need them.
 
 use std::ops::Range;
 
@@ -9,14 +9,14 @@ use crate::{Access, Certainty, Origin, RasterOrder, Region, ResourceId};
 #[derive(Clone, Debug, Default)]
 pub struct AccessList {
     packed: Vec<PackedAccess>,
-    /// Those that are not to buffers.
+    /// Accesses to other resources than buffers.
     unpacked: Vec<Access>,
 }
 
 /// An access to a buffer, or the place of another one.
 #[derive(Clone, Debug)]
 struct PackedAccess {
-    /// Of another one: where it lies.
+    /// The bytes of the buffer; for an access to another resource, its index in the other list.
     bytes: Range<u64>,
     origin: Origin,
     resource: ResourceId,
@@ -153,7 +153,7 @@ impl AccessList {
         }
     }
 
-    /// Whether the one at a place does the same as this one, and whether to the same part of whatever the two are to.
+    /// Whether the access at an index has the same kind as this one, and whether it has the same part of its resource.
     #[inline]
     pub fn compare_use_and_region(&self, at: usize, access: &Access) -> (bool, bool) {
         let kept = &self.packed[at];
@@ -234,7 +234,7 @@ mod tests {
     use super::*;
     use crate::{Area, Components, ImageRegion};
 
-    /// Of buffers and images, with all that an access can have; one has two stages, which none should.
+    /// Accesses to buffers and images, with every property; one has two stages, which is not valid.
     fn some() -> Vec<Access> {
         let area = Some(Area { offset: [1, 2, 0], extent: [3, 4, 1] });
         let components = Components::ALL;

@@ -1,4 +1,4 @@
-//! What is recorded into command buffers.
+//! The commands that are recorded into command buffers.
 
 use crate::{
     Area, AttachmentView, CommandBufferId, EventId, MarkerStage, Origin, Region, RenderPassId, Rendering, ResourceId,
@@ -44,9 +44,9 @@ pub struct Access {
     pub access: u64,
     pub order: RasterOrder,
     pub certainty: Certainty,
-    /// Words of four bytes between the beginning of what a descriptor leads to and the region; [`Access::NO_WORD_OFFSET`] where
-    /// nobody knows. With it one can tell which bytes a shader touches, which counts from that beginning. Of texel
-    /// buffers, whose region is all of them, it is the bytes of a texel.
+    /// Words of four bytes from the beginning of the descriptor's range to the region; [`Access::NO_WORD_OFFSET`] if it
+    /// is unknown. It relates the region to the bytes that a shader touches, which count from that beginning. For texel
+    /// buffers, whose region is the whole range, it is the size of a texel.
     pub word_offset: u16,
     /// For messages.
     pub origin: Origin,
@@ -68,7 +68,7 @@ impl Access {
     }
 }
 
-/// How much is known of an access before the device makes it. The region is then all that it may touch.
+/// How much is known of an access before the device makes it. The region is then everything that it may touch.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Certainty {
     /// It is made, to all of the region.
@@ -78,15 +78,15 @@ pub enum Certainty {
     Somewhere,
     /// It is made or not: under a branch, for an unknown number of vertices.
     Maybe,
-    /// It is made somewhere in the region, and numbers in memory that nobody read decide where: indices, or the
-    /// parameters of an indirect draw.
+    /// It is made somewhere in the region, and unread numbers in memory decide where: indices, or the parameters of an
+    /// indirect draw.
     Anywhere,
     /// The same, if it is made at all.
     MaybeAnywhere,
     /// It is made to this resource or to another one of an array.
     OneOfArray,
-    /// A read that may be made, or not, to this resource or to any other: nothing is reported of it. But whatever is
-    /// visible to such a read may have been read. Such reads stand behind all other accesses of their command.
+    /// A read that may or may not be made, to this resource or to any other: no hazard is reported for it. But a write
+    /// that is visible to such a read may have been read. Such reads come after all other accesses of their command.
     Unreported,
 }
 
@@ -102,7 +102,7 @@ impl Certainty {
         }
     }
 
-    /// The same where numbers in memory that nobody read decide which part of the region is accessed.
+    /// The same if unread numbers in memory decide which part of the region is accessed.
     #[must_use]
     pub const fn anywhere(self) -> Certainty {
         match self {
@@ -113,7 +113,7 @@ impl Certainty {
         }
     }
 
-    /// Whether the region is larger than what is accessed because nobody read the numbers that decide about it.
+    /// Whether the region is larger than the access because the numbers that decide about it were not read.
     #[must_use]
     pub const fn is_range_unknown(self) -> bool {
         matches!(self, Certainty::Anywhere | Certainty::MaybeAnywhere)
@@ -121,45 +121,55 @@ impl Certainty {
 }
 
 /// Whether the order of fragments, or that of markers, covers an access, or none is needed.
-#[derive(Clone, Copy, Debug, Default)]
+///
+/// A buffer marker (`vkCmdWriteBufferMarker2AMD`) comes after earlier commands of its queue in its stage, and after
+/// earlier markers of that stage or a logically earlier one. Each stage has a variant, not a payload, so that comparing
+/// two orders is comparing two bytes: recording compares those of every access.
+#[rustfmt::skip]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum RasterOrder {
+    Marker0, Marker1, Marker2, Marker3, Marker4, Marker5, Marker6, Marker7,
+    Marker8, Marker9, Marker10, Marker11, Marker12, Marker13, Marker14, Marker15,
+    Marker16, Marker17, Marker18, Marker19, Marker20, Marker21, Marker22, Marker23,
+    Marker24, Marker25, Marker26, Marker27, Marker28, Marker29, Marker30, Marker31,
+    Marker32, Marker33, Marker34, Marker35, Marker36, Marker37, Marker38, Marker39,
+    Marker40, Marker41, Marker42, Marker43, Marker44, Marker45, Marker46, Marker47,
+    Marker48, Marker49, Marker50, Marker51, Marker52, Marker53, Marker54, Marker55,
+    Marker56, Marker57, Marker58, Marker59, Marker60, Marker61, Marker62, Marker63,
     #[default]
     None,
     Color,
     DepthStencil,
     /// Atomic operations are in no data race with each other, wherever they are.
     Atomic,
-    /// A buffer marker (`vkCmdWriteBufferMarker2AMD`) comes after earlier commands of its queue in its stage, and after
-    /// earlier markers of that stage or a logically earlier one.
-    Marker(MarkerStage),
 }
+
+#[rustfmt::skip]
+const MARKERS: [RasterOrder; 64] = {
+    use RasterOrder::*;
+    [
+        Marker0, Marker1, Marker2, Marker3, Marker4, Marker5, Marker6, Marker7,
+        Marker8, Marker9, Marker10, Marker11, Marker12, Marker13, Marker14, Marker15,
+        Marker16, Marker17, Marker18, Marker19, Marker20, Marker21, Marker22, Marker23,
+        Marker24, Marker25, Marker26, Marker27, Marker28, Marker29, Marker30, Marker31,
+        Marker32, Marker33, Marker34, Marker35, Marker36, Marker37, Marker38, Marker39,
+        Marker40, Marker41, Marker42, Marker43, Marker44, Marker45, Marker46, Marker47,
+        Marker48, Marker49, Marker50, Marker51, Marker52, Marker53, Marker54, Marker55,
+        Marker56, Marker57, Marker58, Marker59, Marker60, Marker61, Marker62, Marker63,
+    ]
+};
 
 impl RasterOrder {
-    /// A number for each, which is how they lie in memory: comparing two is comparing two bytes.
-    #[inline]
-    const fn code(self) -> u8 {
-        match self {
-            RasterOrder::Marker(stage) => stage as u8,
-            RasterOrder::None => 64,
-            RasterOrder::Color => 65,
-            RasterOrder::DepthStencil => 66,
-            RasterOrder::Atomic => 67,
-        }
+    /// That of a buffer marker after a stage.
+    pub const fn marker(stage: MarkerStage) -> RasterOrder {
+        MARKERS[stage as usize]
     }
-}
 
-impl PartialEq for RasterOrder {
+    /// The stage of a buffer marker.
     #[inline]
-    fn eq(&self, other: &RasterOrder) -> bool {
-        self.code() == other.code()
-    }
-}
-
-impl Eq for RasterOrder {}
-
-impl std::hash::Hash for RasterOrder {
-    fn hash<H: std::hash::Hasher>(&self, state: &mut H) {
-        state.write_u8(self.code());
+    pub fn marker_stage(self) -> Option<MarkerStage> {
+        let is_marker = (self as u8) < RasterOrder::None as u8;
+        is_marker.then(|| MarkerStage::from_bit(u32::from(self as u8)))
     }
 }
 
@@ -179,12 +189,12 @@ pub struct Dependency {
     pub target: DependencyTarget,
 }
 
-/// What a dependency is about.
+/// The target of a dependency.
 #[derive(Clone, Debug, PartialEq)]
 pub enum DependencyTarget {
     /// Everything.
     Global,
-    /// A part of a resource, as it is.
+    /// A part of a resource, without a change.
     Resource { resource: ResourceId, region: Region },
     /// A part of an image, which changes its layout.
     Transition { resource: ResourceId, region: Region },
@@ -203,7 +213,7 @@ pub struct QueueFamilyTransfer {
 /// `vkCmdPipelineBarrier` and its successor.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Barrier {
-    /// Version 1: one pair of stage masks for the command; the stages in the dependencies are not looked at.
+    /// Version 1: one pair of stage masks for the command; the stages in the dependencies are ignored.
     Sync1 { src_stages: u64, dst_stages: u64, dependencies: Vec<Dependency> },
     /// Version 2: each dependency stands for itself.
     Sync2 { dependencies: Vec<Dependency> },

@@ -1,10 +1,10 @@
-//! What can be wrong, and where.
+//! The kinds of findings, and their locations.
 
 use std::fmt;
 
 use crate::{Region, ResourceId};
 
-/// What kind of conflict two accesses are in; the later one gives the first word.
+/// The kind of conflict between two accesses; the later one gives the first word.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum HazardKind {
     ReadAfterWrite,
@@ -74,7 +74,7 @@ pub enum ProgramLocation {
     Command(CommandLocation),
 }
 
-/// A command as it is executed: once for each submission of its command buffer.
+/// A command at its execution: once for each submission of its command buffer.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct CommandLocation {
     pub step: u32,
@@ -98,10 +98,10 @@ pub struct Hazard {
     pub region: Region,
 }
 
-/// What is wrong with the contents that an access finds, or leaves, although nothing races.
+/// Undefined contents that an access reads, or leaves, without a race.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum UndefinedContentsKind {
-    /// A queue family acquires what was not released to it.
+    /// A queue family acquires a resource that was not released to it.
     AcquireWithoutRelease,
     /// Something is read between its release and its acquire.
     ReadWithoutAcquire,
@@ -139,8 +139,8 @@ impl UndefinedContentsKind {
 pub struct UndefinedContents {
     pub kind: UndefinedContentsKind,
     pub at: ProgramLocation,
-    /// What made the contents so: a release, a use by another family, the beginning of a subpass. None if it is
-    /// missing that something happened.
+    /// The cause of the undefined contents: a release, a use by another family, the beginning of a subpass. None if
+    /// something is missing that should have happened.
     pub prior: Option<ProgramLocation>,
     pub resource: ResourceId,
     pub region: Region,

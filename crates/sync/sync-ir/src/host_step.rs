@@ -1,4 +1,4 @@
-//! What the host does: submissions, waits, and accesses of its own.
+//! Steps of the host: submissions, waits, and its own accesses.
 
 use crate::{
     Certainty, CommandBufferId, EventId, FenceId, ImageRegion, MemoryId, QueueId, Region, ResourceId, SemaphoreId,
@@ -26,7 +26,7 @@ pub enum HostStep {
         resource: ResourceId,
         region: Region,
         is_write: bool,
-        /// What the host does in between is not always seen.
+        /// Not every host access is known.
         certainty: Certainty,
     },
     /// The presentation engine gives an image back; who uses it must wait for the semaphore or fence.
@@ -89,13 +89,13 @@ pub struct SemaphorePoint {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SemaphoreWait {
     pub point: SemaphorePoint,
-    /// What waits, of `VkPipelineStageFlags2`.
+    /// The stages that wait, as `VkPipelineStageFlags2`.
     pub stages: u64,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SemaphoreSignal {
     pub point: SemaphorePoint,
-    /// What the signal comes after.
+    /// The stages before the signal.
     pub stages: u64,
 }

@@ -1,4 +1,4 @@
-//! What hazards are found in: accesses, dependencies, and how queues execute them.
+//! The input of the search for hazards: accesses, dependencies, and how queues execute them.
 //!
 //! Vulkan has hundreds of commands; for synchronization they are a few things: accesses to parts of resources,
 //! dependencies between them, and the ways in which command buffers get onto queues. `state` makes this form out of
@@ -77,6 +77,6 @@ pub struct Program {
     pub event_count: u32,
     pub semaphore_count: u32,
     pub fence_count: u32,
-    /// What the host does, in order.
+    /// The steps of the host, in order.
     pub steps: Vec<HostStep>,
 }

@@ -1,4 +1,4 @@
-//! What of a command an access comes from. No rule looks at it: it is for messages.
+//! The part of a command that an access comes from. It is for messages only; no rule depends on it.
 
 use lavascope_abi::desc::EnumDesc;
 use lavascope_abi::{DESCRIPTOR_TYPE_ENUM, IMAGE_LAYOUT_ENUM};
@@ -7,18 +7,18 @@ use lavascope_abi::{DESCRIPTOR_TYPE_ENUM, IMAGE_LAYOUT_ENUM};
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Origin(u64);
 
-/// The same, to look at.
+/// An origin in unpacked form.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OriginKind {
-    /// The command as a whole, or nobody said.
+    /// The command as a whole, or unknown.
     Command,
     /// An element of `pRegions`, `pRanges`, `pRects` or the like.
     Region(u32),
-    /// What a shader accesses.
+    /// The descriptor that a shader accesses.
     Descriptor(Descriptor),
     /// An acceleration structure, by its buffer.
     AccelerationStructure,
-    /// What a shader accesses by its address: where the buffer begins that it is in.
+    /// An access of a shader by its address: where the buffer begins that contains it.
     Address(u64),
 }
 
@@ -34,7 +34,7 @@ pub struct Descriptor {
     pub layout: Option<i32>,
 }
 
-/// The lowest bits tell what it is. With nothing above them the last one is a structure, else an address.
+/// The lowest bits are the kind. Without higher bits, the last kind is a structure, otherwise an address.
 const KIND_BITS: u32 = 2;
 const REGION: u64 = 1;
 const DESCRIPTOR: u64 = 2;
@@ -51,7 +51,7 @@ impl Origin {
         Origin(REGION | (index as u64) << KIND_BITS)
     }
 
-    /// None where it is too large to be kept, or no address.
+    /// None if it is too large to be kept, or no address.
     pub const fn address(buffer: u64) -> Origin {
         if buffer == 0 || buffer >> (u64::BITS - KIND_BITS) != 0 {
             return Origin::NONE;
@@ -59,7 +59,7 @@ impl Origin {
         Origin(STRUCTURE | buffer << KIND_BITS)
     }
 
-    /// None where a number is too large to be kept.
+    /// None if a number is too large to be kept.
     pub fn descriptor(item: Descriptor) -> Origin {
         let layout = item.layout.map_or(0, |it| enum_index(&IMAGE_LAYOUT_ENUM, it) + 1);
         let ty = enum_index(&DESCRIPTOR_TYPE_ENUM, item.ty);

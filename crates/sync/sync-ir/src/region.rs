@@ -60,7 +60,7 @@ impl Region {
                 Some((other, region)) => {
                     all.remove(other);
                     all[at] = region;
-                    // What was looked at before may fit now.
+                    // An earlier range may fit now.
                     at = 0;
                 }
                 None => at += 1,

@@ -12,7 +12,7 @@ pub struct RenderPass {
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Attachment {
     pub kind: AttachmentKind,
-    /// Of color, or of depth.
+    /// Operations on color, or on depth.
     pub load: LoadOp,
     pub store: StoreOp,
     pub stencil_load: LoadOp,
@@ -84,7 +84,7 @@ pub struct AttachmentView {
 }
 
 impl AttachmentView {
-    /// A render area as it is in the attachment: a view of slices of an image with three dimensions keeps to these.
+    /// A render area in the attachment: a view of slices of a 3D image is limited to these.
     pub fn area_in_attachment(&self, area: Area) -> Area {
         let Some(own) = self.region.area else { return area };
         let [x, y, _] = area.offset;
@@ -116,6 +116,6 @@ pub struct RenderingAttachment {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Resolve {
     pub view: AttachmentView,
-    /// `VkResolveModeFlagBits`, for messages; zero where nobody said.
+    /// `VkResolveModeFlagBits`, for messages; zero if it is unknown.
     pub mode: u32,
 }

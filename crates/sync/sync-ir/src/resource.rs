@@ -39,8 +39,8 @@ pub struct MemoryBinding {
     pub size: u64,
 }
 
-/// An image; two with equal values and `alias` that begin at the same byte of the same memory are compatible aliases,
-/// whatever the sizes of their bindings: those are guesses where nobody asked the driver.
+/// An image. Two with equal values and `alias` that begin at the same byte of the same memory are compatible aliases,
+/// for any sizes of their bindings: without a query of the driver those are estimates.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ImageDesc {
     pub format: Format,
@@ -59,8 +59,8 @@ pub enum Tiling {
     /// Bytes from the beginning of the image, one subresource after the other: mips within layers, layers within
     /// aspects.
     Linear,
-    /// Bytes as the driver or the application says: for each aspect, and in it for each mip level. What lies between
-    /// rows belongs to nobody.
+    /// Bytes according to the driver or the application: for each aspect, and in it for each mip level. Bytes between
+    /// rows belong to no subresource.
     Pitched(Arc<[SubresourceLayout]>),
 }
 

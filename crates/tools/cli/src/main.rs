@@ -19,7 +19,7 @@ use commands::doctor::probe_command;
 use commands::replay::worker;
 use commands::{
     CommandOutcome, api, capture, check, doctor, env, explain, info, instrument, layer, package_files, print, replay,
-    run, trim,
+    report as report_command, run, trim,
 };
 
 /// Checking a trace asks for memory millions of times; this allocator makes all of it a tenth faster. Sanitizers cannot see into
@@ -34,12 +34,12 @@ static VERSION: LazyLock<String> = LazyLock::new(|| {
 
 const EXIT_CODES: &str = "\
 Exit codes:
-  0  all is well
-  1  something was found: a part is missing or broken, or the program under test is wrong
-  2  lavascope failed, or was asked for something that does not exist
-`run` gives the program's own code where that is not 0 (128 and more: a signal)";
+  0  success, and nothing is wrong
+  1  the command worked and found something: a finding, a difference, or a missing driver
+  2  lavascope failed, or the arguments are wrong
+`run` and `capture` exit with the code of the program if that is not 0";
 
-/// Shows what a Vulkan program really does, and where it is wrong.
+/// Finds synchronization hazards and shader faults in Vulkan programs; records and replays what they do.
 #[derive(Parser)]
 #[command(name = "lavascope", version = VERSION.as_str(), after_help = EXIT_CODES)]
 struct CliArguments {
@@ -60,6 +60,7 @@ enum CliCommand {
     Instrument(instrument::InstrumentArguments),
     Print(print::PrintArguments),
     Replay(replay::ReplayArguments),
+    Report(report_command::ReportCommandArguments),
     Run(run::RunArguments),
     Trim(trim::TrimArguments),
     Env(env::EnvArguments),
@@ -97,6 +98,7 @@ fn run(command: CliCommand) -> anyhow::Result<CommandOutcome> {
         CliCommand::Instrument(arguments) => instrument::run(&arguments),
         CliCommand::Print(arguments) => print::run(&arguments),
         CliCommand::Replay(arguments) => replay::run(&arguments),
+        CliCommand::Report(arguments) => report_command::run(&arguments),
         CliCommand::Run(arguments) => run::run(&arguments),
         CliCommand::Trim(arguments) => trim::run(&arguments),
         CliCommand::Env(arguments) => env::run(&arguments),

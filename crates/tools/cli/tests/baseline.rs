@@ -18,16 +18,16 @@ fn check(home: &Path, arguments: &[&str]) -> Output {
     output(command.arg("check").args(arguments))
 }
 
-/// `run` of a program that reports findings, each by a text and what it is known by.
+/// `run` of a program that reports findings, each by a title and a fingerprint.
 fn run(home: &Path, arguments: &[&str], findings: &[(&str, &str)]) -> Output {
     let mut script = r#"say() { printf '%s\n' "$1" >> "$LAVASCOPE_REPORT/$$.jsonl"; }
 say '{"process":{"pid":'$$',"program":"/bin/app","version":"0.1.0"}}'
 "#
     .to_owned();
-    for (text, identity) in findings {
+    for (text, fingerprint) in findings {
         let line = serde_json::json!({ "finding": {
             "code": "SYNC-HAZARD-READ-AFTER-WRITE", "severity": "error", "title": text, "message": text,
-            "occurrences": 2, "identity": [identity],
+            "occurrences": 2, "fingerprint": fingerprint,
         }});
         script += &format!("say '{line}'\n");
     }
@@ -43,24 +43,31 @@ fn a_scenarios_findings_become_known() {
     let home = home("baseline-check");
     let file = home.join("known.txt");
     let file = file.to_str().expect("a path");
+    // A file that is not there is an empty one.
     let missing = check(&home, &[HAZARD, "--baseline", file]);
-    assert_eq!(code(&missing), Some(2));
-    assert!(text(&missing.stderr).contains("cannot be read; --update-baseline writes it"), "{}", text(&missing.stderr));
+    assert_eq!(code(&missing), Some(1));
+    let said = text(&missing.stdout);
+    assert!(unwrapped(&said).contains("known.txt does not exist: no finding is known"), "{said}");
 
     let written = check(&home, &[HAZARD, "--baseline", file, "--update-baseline"]);
     assert_eq!(code(&written), Some(0), "{}", text(&written.stderr));
     assert!(text(&written.stderr).ends_with("known.txt is written: 1 added, 0 removed\n"));
     let content = fs::read_to_string(file).expect("it is written");
-    let block = "\nSYNC-HAZARD-READ-AFTER-WRITE\n  access: main: copy b -> c\n  prior access: main: copy a -> b\n  \
-                 object: VkBuffer \"b\"\n";
-    assert!(content.starts_with("lavascope-baseline 1\n") && content.ends_with(block), "{content}");
+    let block = "\n# copy reads \"b\" before an earlier copy is visible\nSYNC-HAZARD-READ-AFTER-WRITE ";
+    assert!(content.starts_with("lavascope-baseline 2\n") && content.contains(block), "{content}");
 
     let known = check(&home, &[HAZARD, "--baseline", file]);
     assert_eq!(code(&known), Some(0));
-    assert_eq!(text(&known.stdout), "tests/scenarios/hazard.vks: no hazards; known: 1\n");
+    assert_eq!(text(&known.stdout), "lavascope: no new findings; known: 1\n");
     let json: Value =
         serde_json::from_slice(&check(&home, &[HAZARD, "--baseline", file, "--json"]).stdout).expect("JSON");
-    assert_eq!((&json[0]["is_known"], json[0]["fingerprint"].as_str().map(str::len)), (&true.into(), Some(16)));
+    let finding = &json["findings"][0];
+    assert_eq!((&finding["is_known"], finding["fingerprint"].as_str().map(str::len)), (&true.into(), Some(16)));
+}
+
+/// Text without the line breaks of its 80 columns.
+fn unwrapped(text: &str) -> String {
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
 #[test]
@@ -68,21 +75,38 @@ fn what_is_new_counts_and_what_is_gone_is_mentioned() {
     let home = home("baseline-new");
     let file = home.join("known.txt");
     let shown = file.to_str().expect("a path");
-    let text_of =
-        "lavascope-baseline 1\n\n# Somebody's words.\nSYNC-HAZARD-WRITE-AFTER-READ\n  access: main: copy x -> y\n";
-    fs::write(&file, text_of).expect("the folder is ours");
+    let content = "lavascope-baseline 2\n\n# Somebody's words.\nSYNC-HAZARD-WRITE-AFTER-READ 0123456789abcdef\n";
+    fs::write(&file, content).expect("the folder is ours");
     let new = check(&home, &[HAZARD, "--baseline", shown]);
     assert_eq!(code(&new), Some(1));
-    assert!(text(&new.stdout).ends_with("1 finding; `lavascope explain CODE` tells more about its kind\n"));
-    let gone = format!(
-        "lavascope: 1 finding of {shown} did not occur; --update-baseline removes them\n  \
-         SYNC-HAZARD-WRITE-AFTER-READ: access: main: copy x -> y\n"
-    );
-    assert_eq!(text(&new.stderr), gone);
-    assert_eq!(fs::read_to_string(&file).expect("it is there"), text_of, "nobody asked to write it");
+    let said = unwrapped(&text(&new.stdout));
+    assert!(said.contains("lavascope: 1 error lavascope: note: 1 finding of "), "{said}");
+    let gone = "did not occur; --update-baseline removes them SYNC-HAZARD-WRITE-AFTER-READ 0123456789abcdef: Somebody's words.";
+    assert!(said.ends_with(gone), "{said}");
+    assert_eq!(fs::read_to_string(&file).expect("it is there"), content, "nobody asked to write it");
     let updated = check(&home, &[HAZARD, "--baseline", shown, "--update-baseline"]);
     assert!(text(&updated.stderr).ends_with("is written: 1 added, 1 removed\n"), "{}", text(&updated.stderr));
     assert!(!fs::read_to_string(&file).expect("it is there").contains("Somebody"));
+}
+
+#[test]
+fn reasons_stay_and_dates_end_what_is_known() {
+    let home = home("baseline-dates");
+    let file = home.join("known.txt");
+    let shown = file.to_str().expect("a path");
+    check(&home, &[HAZARD, "--baseline", shown, "--update-baseline"]);
+    let entry = fs::read_to_string(&file).expect("it is written");
+    let with = |until: &str| fs::write(&file, format!("{entry}  reason: rewritten soon\n  until: {until}\n"));
+    with("2999-12-31").expect("the folder is ours");
+    assert_eq!(code(&check(&home, &[HAZARD, "--baseline", shown])), Some(0));
+    check(&home, &[HAZARD, "--baseline", shown, "--update-baseline"]);
+    let kept = fs::read_to_string(&file).expect("it is there");
+    assert!(kept.ends_with("  reason: rewritten soon\n  until: 2999-12-31\n"), "{kept}");
+    with("2001-01-31").expect("the folder is ours");
+    let again = check(&home, &[HAZARD, "--baseline", shown]);
+    assert_eq!(code(&again), Some(1));
+    let said = unwrapped(&text(&again.stdout));
+    assert!(said.contains("counts again since 2001-01-31: SYNC-HAZARD-READ-AFTER-WRITE "), "{said}");
 }
 
 #[test]
@@ -91,10 +115,10 @@ fn a_damaged_baseline_is_told_before_anything_runs() {
     let file = home.join("known.txt");
     let shown = file.to_str().expect("a path");
     for (content, said) in [
-        (&b"lavascope-baseline 1\nCODE\n  a: b\nwhat is this\n"[..], ":4: `what is this` is no code of a finding"),
-        (b"lavascope-baseline 1\n\nCODE\n\nMORE\n  a: b\n", ":3: no indented lines say which finding this is"),
-        (b"", ":1: not a baseline: it would begin with `lavascope-baseline 1`"),
-        (b"lavascope-baseline 1\n\n\xff\n", ":3: this is no text in UTF-8"),
+        (&b"lavascope-baseline 2\nCODE 0123456789abcdef\nwhat is this\n"[..], ":3: `what is this` is no entry: "),
+        (b"lavascope-baseline 2\n\nCODE 0123456789abcdef\n  until: soon\n", ":4: `soon` is no date like 2027-01-31"),
+        (b"", ":1: not a baseline: it would begin with `lavascope-baseline 2`"),
+        (b"lavascope-baseline 2\n\n\xff\n", ":3: this is no text in UTF-8"),
     ] {
         fs::write(&file, content).expect("the folder is ours");
         let ran = home.join("ran");
@@ -113,13 +137,28 @@ fn a_damaged_baseline_is_told_before_anything_runs() {
 }
 
 #[test]
+fn a_baseline_of_the_first_version_is_written_anew() {
+    let home = home("baseline-old");
+    let file = home.join("known.txt");
+    let shown = file.to_str().expect("a path");
+    fs::write(&file, "lavascope-baseline 1\n\nCODE\n  access: vkCmdDraw\n").expect("the folder is ours");
+    let refused = check(&home, &[HAZARD, "--baseline", shown]);
+    let error =
+        format!("lavascope: {shown}:1: version 1 of baselines has no fingerprints; --update-baseline writes it anew\n");
+    assert_eq!((code(&refused), text(&refused.stderr)), (Some(2), error));
+    let written = check(&home, &[HAZARD, "--baseline", shown, "--update-baseline"]);
+    assert_eq!(code(&written), Some(0), "{}", text(&written.stderr));
+    assert_eq!(code(&check(&home, &[HAZARD, "--baseline", shown])), Some(0));
+}
+
+#[test]
 fn findings_are_ignored_by_rules() {
     let home = home("ignore-check");
     for rule in ["object=^b$", "code=READ-AFTER-WRITE"] {
         let output = check(&home, &[HAZARD, "--ignore", "object=other", "--ignore", rule]);
         assert_eq!(
             (code(&output), text(&output.stdout)),
-            (Some(0), format!("{HAZARD}: no hazards; ignored: 1\n")),
+            (Some(0), "lavascope: no new findings; ignored: 1\n".to_owned()),
             "{rule}"
         );
     }
@@ -136,32 +175,34 @@ fn run_compares_with_a_baseline() {
     let home = home("baseline-run");
     let file = home.join("known.txt");
     let file = file.to_str().expect("a path");
-    let (one, other) = (("of VkBuffer#1\nmore", "access: vkCmdDraw"), ("of VkBuffer#2\nmore", "access: vkCmdDispatch"));
+    let (one, other) = (("read of one", "0123456789abcdef"), ("read of two", "fedcba9876543210"));
     let written = run(&home, &["--baseline", file, "--update-baseline"], &[one]);
     assert_eq!(code(&written), Some(0), "{}", text(&written.stderr));
-    // The object has another number in another run.
-    let known = run(&home, &["--baseline", file], &[("of VkBuffer#7\nmore", one.1)]);
-    assert_eq!(
-        (code(&known), text(&known.stderr)),
-        (Some(0), "lavascope: 2 findings known by the baseline\n".to_owned())
-    );
+    assert!(text(&written.stderr).contains("lavascope: no new findings; known: 1\n"), "{}", text(&written.stderr));
+    assert!(text(&written.stderr).ends_with("known.txt is written: 1 added, 0 removed\n"), "{}", text(&written.stderr));
+    let known = run(&home, &["--baseline", file], &[one]);
+    assert_eq!((code(&known), text(&known.stderr)), (Some(0), "lavascope: no new findings; known: 1\n".to_owned()));
     let json = home.join("report.json");
     let new = run(&home, &["--baseline", file, "--json", json.to_str().expect("a path")], &[one, other]);
     assert_eq!(code(&new), Some(1));
     let said = text(&new.stderr);
-    assert!(said.starts_with("lavascope: 2 errors\n") && said.contains("\nof VkBuffer#2\n"), "{said}");
-    assert!(!said.contains("VkBuffer#1"), "{said}");
+    assert!(
+        said.starts_with("error[RAW]: read of two\n") && said.ends_with("lavascope: 1 error; known: 1\n"),
+        "{said}"
+    );
+    assert!(!said.contains("read of one"), "{said}");
     let json: Value = serde_json::from_slice(&fs::read(&json).expect("it is written")).expect("JSON");
     let known: Vec<_> = json["findings"].as_array().expect("a list").iter().map(|it| &it["is_known"]).collect();
     assert_eq!(known, [&Value::Bool(true), &Value::Bool(false)]);
     let gone = run(&home, &["--baseline", file], &[]);
     assert_eq!(code(&gone), Some(0));
-    assert!(text(&gone.stderr).contains("1 finding of ") && text(&gone.stderr).contains("access: vkCmdDraw"));
+    let said = unwrapped(&text(&gone.stderr));
+    assert!(said.contains("1 finding of ") && said.ends_with(" 0123456789abcdef: read of one"), "{said}");
     // A run of nothing says nothing about what is known.
     let before = fs::read_to_string(file).expect("it is there");
     let nothing = output(lavascope(&home).args(["run", "--baseline", file, "--update-baseline", "--", "true"]));
     assert_eq!(code(&nothing), Some(2));
-    assert!(text(&nothing.stderr).contains("stays as it is"), "{}", text(&nothing.stderr));
+    assert!(unwrapped(&text(&nothing.stderr)).contains("stays as it is"), "{}", text(&nothing.stderr));
     assert_eq!(fs::read_to_string(file).expect("it is there"), before);
 }
 

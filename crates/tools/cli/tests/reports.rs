@@ -107,12 +107,15 @@ fn processes_are_merged() {
     let output = run(&home, &["--stats"], &script);
     let said = text(&output.stderr);
     let (head, table) = said.split_once("lavascope: 2 processes, 4 threads, 312 calls\n").expect(&said);
-    let want = "lavascope: 4 errors
-  error  SYNC-HAZARD-READ-AFTER-WRITE  4 times  a read of VkBuffer#1
+    let want = "error[RAW]: a read of VkBuffer#1
+      4 times
+note: `lavascope explain RAW`
+
+lavascope: 1 error
 lavascope: warning: vk_layer_settings.txt:3: there is no setting `x`
-lavascope: 2 commands not understood, newer than Vulkan ";
+lavascope: warning: 2 commands not understood, newer than Vulkan ";
     assert!(head.starts_with(want), "{said}");
-    assert!(head.ends_with(": vkFooEXT, vkZooEXT\n"), "{said}");
+    assert!(head.ends_with(":\n  vkFooEXT, vkZooEXT\n"), "{said}");
     let rows: Vec<Vec<&str>> = table.lines().map(|it| it.split_whitespace().collect()).collect();
     assert_eq!(rows[0][1..], ["/bin/app", "3", "threads", "300", "calls"]);
     assert_eq!(rows[1][1..], ["/bin/app", "1", "thread", "12", "calls"]);
@@ -153,8 +156,8 @@ fn json_has_everything_and_leaves_the_output_of_the_program_alone() {
     assert_eq!(document["exit_code"], 3);
     assert_eq!(document["signal"], Value::Null);
     assert_eq!(document["command"][0], "sh");
-    assert_eq!(document["findings"][0]["count"], 2);
-    assert_eq!(document["findings"][0]["text"], "a read of VkBuffer#1\nmore");
+    assert_eq!(document["findings"][0]["occurrences"], 2);
+    assert_eq!(document["findings"][0]["message"], "a read of VkBuffer#1\nmore");
     assert_eq!(document["processes"][0]["has_ended"], true);
     let to_stdout = text(&run(&home, &["--json", "-"], &script).stdout);
     let again: Value =
@@ -213,14 +216,14 @@ fn signalled(name: &str, signal: &str, target: impl FnOnce(u32) -> String) -> Ou
 fn ctrl_c_reaches_the_program_once_and_the_report_is_still_merged() {
     let output = signalled("interrupt", "-INT", |pid| format!("-{pid}"));
     assert_eq!((code(&output), text(&output.stdout)), (Some(5), "INT\n".to_owned()));
-    assert!(text(&output.stderr).contains("SYNC-HAZARD-READ-AFTER-WRITE"), "{}", text(&output.stderr));
+    assert!(text(&output.stderr).contains("error[RAW]: a read of VkBuffer#1\n"), "{}", text(&output.stderr));
 }
 
 #[test]
 fn what_is_sent_to_us_alone_is_passed_on() {
     let output = signalled("terminate", "-TERM", |pid| pid.to_string());
     assert_eq!((code(&output), text(&output.stdout)), (Some(6), "TERM\n".to_owned()));
-    assert!(text(&output.stderr).contains("SYNC-HAZARD-READ-AFTER-WRITE"), "{}", text(&output.stderr));
+    assert!(text(&output.stderr).contains("error[RAW]: a read of VkBuffer#1\n"), "{}", text(&output.stderr));
     assert_eq!(code(&signalled("hang-up", "-HUP", |pid| pid.to_string())), Some(7));
 }
 

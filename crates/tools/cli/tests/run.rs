@@ -30,7 +30,7 @@ fn a_shell_evaluates_what_env_prints() {
     let home = home("it's a \"home\" for $HOME `x` \\");
     let program = env!("CARGO_BIN_EXE_lavascope");
     for shell in ["sh", "bash"] {
-        let script = "eval \"$(\"$0\" env)\" && cat \"$VK_ADD_LAYER_PATH\"/VkLayer_lavascope.json";
+        let script = "eval \"$(\"$0\" env)\" && cat \"${VK_ADD_LAYER_PATH%%:*}\"/VkLayer_lavascope.json";
         let environment = lavascope(&home);
         let mut command = std::process::Command::new(shell);
         command.args(["-c", script, program]);
@@ -45,18 +45,37 @@ fn a_shell_evaluates_what_env_prints() {
     }
 }
 
-/// A program that wants the real Khronos layer must not get ours because somebody once asked for it.
+/// A program that wants the Khronos layer gets the installed one; ours answers to that name where there is none, or where
+/// a user asks for it. Other layers stay visible.
 #[test]
-fn the_khronos_name_is_only_there_when_asked_for() {
+fn the_khronos_name_is_ours_where_no_other_layer_has_it() {
     let home = home("khronos");
+    let data = home.join("data");
+    let layers = data.join("vulkan/explicit_layer.d");
+    std::fs::create_dir_all(&layers).expect("a folder for the test");
+    let manifest = |name: &str| {
+        let library = Path::new(env!("CARGO_BIN_EXE_lavascope")).with_file_name("deps").join("libVkLayer_lavascope.so");
+        let text = serde_json::json!({ "file_format_version": "1.2.0", "layer": {
+            "name": name, "type": "GLOBAL", "library_path": library, "api_version": "1.3.0",
+            "implementation_version": "1", "description": "",
+        }});
+        std::fs::write(layers.join(format!("{name}.json")), text.to_string()).expect("writable");
+    };
     let listed = |arguments: &[&str]| {
-        let script = "ls ${VK_ADD_LAYER_PATH%%:*}; echo $VK_INSTANCE_LAYERS";
+        let script = "for it in $(echo $VK_LAYER_PATH:$VK_ADD_LAYER_PATH | tr : ' '); do basename $it; done; \
+            echo $VK_INSTANCE_LAYERS";
         let mut command = lavascope(&home);
+        command.env("XDG_DATA_DIRS", &data).env("XDG_CONFIG_DIRS", "/nowhere");
         command.args(["run", "--exit-code", "app"]).args(arguments).args(["--", "sh", "-c", script]);
         text(&output(&mut command).stdout)
     };
-    assert_eq!(listed(&["--as-khronos"]), "VkLayer_khronos_validation.json\nVK_LAYER_KHRONOS_validation\n");
-    assert_eq!(listed(&[]), "VkLayer_lavascope.json\nVK_LAYER_LAVASCOPE_inspect\n");
+    manifest("VK_LAYER_other");
+    assert_eq!(listed(&["--as-khronos"]), "layer-as-khronos\nVK_LAYER_KHRONOS_validation\n");
+    assert_eq!(listed(&[]), "layer\nlayer-as-khronos\nVK_LAYER_LAVASCOPE_inspect\n");
+    manifest("VK_LAYER_KHRONOS_validation");
+    let ours_and_others = "layer-as-khronos\nVK_LAYER_other.json\nVK_LAYER_KHRONOS_validation\n";
+    assert_eq!(listed(&["--as-khronos"]), ours_and_others);
+    assert_eq!(listed(&[]), "layer\nVK_LAYER_LAVASCOPE_inspect\n");
 }
 
 /// The manifest names the library, here a stand-in, and the loader is left no other driver.

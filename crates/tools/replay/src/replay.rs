@@ -59,7 +59,7 @@ pub(crate) struct Replay {
     pub(crate) formats: FormatMap,
     pub(crate) write_comparison: Mutex<WriteComparison>,
     pub(crate) clock: FrameClock,
-    /// None where the replay is as fast as it can be.
+    /// None if the replay is as fast as it can be.
     pub(crate) pace: Option<OriginalPace>,
     /// What a dry run has found so far.
     pub(crate) plan: Option<Mutex<PlanBuilder>>,
@@ -82,7 +82,7 @@ struct SkippedCalls {
     first: String,
 }
 
-/// Why a trace is gone through.
+/// The mode in which a trace is processed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum RunMode {
     /// To perform it, unless it needs a plan first.

@@ -1,20 +1,30 @@
 //! Workflow commands of GitHub Actions, which become annotations at the lines of a change.
 
 use crate::words::{short_names, visible};
-use crate::{Finding, FindingSeverity, FindingsReport};
+use crate::{Finding, FindingSeverity, FindingsReport, ReportNotice};
 
 use super::prose;
+use super::text::visible_lines;
 
 pub(super) fn render_annotations(report: &FindingsReport) -> String {
-    report.new_findings().into_iter().map(|it| annotation(report, it)).collect()
+    let findings = report.new_findings().into_iter().map(|it| annotation(report, it));
+    findings.chain(report.notices.iter().map(notice)).collect()
 }
 
-fn annotation(report: &FindingsReport, finding: &Finding) -> String {
-    let command = match finding.severity {
+fn command(severity: FindingSeverity) -> &'static str {
+    match severity {
         FindingSeverity::Error => "error",
         FindingSeverity::Warning | FindingSeverity::Performance => "warning",
         FindingSeverity::Info => "notice",
-    };
+    }
+}
+
+fn notice(notice: &ReportNotice) -> String {
+    format!("::{} title=Lavascope::{}\n", command(notice.severity), data(&visible_lines(&notice.text).join("\n")))
+}
+
+fn annotation(report: &FindingsReport, finding: &Finding) -> String {
+    let command = command(finding.severity);
     let mut properties = Vec::new();
     if let Some(source) = finding.location() {
         properties.push(format!("file={}", property(&visible(&source.file))));

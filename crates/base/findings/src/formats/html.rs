@@ -1,11 +1,11 @@
 //! One page that needs no other file and no script. Everything that comes from elsewhere is escaped.
 
 use crate::words::{short_names, visible};
-use crate::{Finding, FindingFix, FindingsReport, Stack};
+use crate::{Finding, FindingFix, FindingsReport, ReportNotice, Stack};
 
 use super::junit::xml;
 use super::quoted_text;
-use super::text::{added, assignment, change_head, object_line, stack_lines};
+use super::text::{added, assignment, change_head, object_line, stack_lines, visible_lines};
 
 const STYLE: &str = "
 :root { color-scheme: light dark; --line: #8884; --soft: #8881; --error: #c62828; --warning: #b26a00; --note: #2e7d32; }
@@ -45,7 +45,16 @@ pub(super) fn render_html(report: &FindingsReport) -> String {
     for (at, finding) in all.iter().enumerate() {
         out += &article(report, finding, at);
     }
+    if !report.notices.is_empty() {
+        out += "<section>\n<h2>Notices</h2>\n<ul>\n";
+        report.notices.iter().for_each(|it| out += &format!("<li>{}</li>\n", notice(it)));
+        out += "</ul>\n</section>\n";
+    }
     out + &format!("<footer>Made by Lavascope {}.</footer>\n</body>\n</html>\n", xml(&report.lavascope))
+}
+
+fn notice(notice: &ReportNotice) -> String {
+    visible_lines(&notice.line()).iter().map(|it| xml(it)).collect::<Vec<_>>().join("<br>\n")
 }
 
 fn show(text: &str) -> String {
@@ -84,7 +93,7 @@ fn article(report: &FindingsReport, finding: &Finding, at: usize) -> String {
     entry("Message", finding.message.lines().map(xml).collect());
     entry("How it came about", escaped(&finding.explanation));
     for fix in &finding.fixes {
-        entry(if fix.is_verified { "Fix (verified)" } else { "Fix (not verified)" }, fix_lines(fix));
+        entry(if fix.is_verified { "Fix (verified)" } else { "Fix (not verified)" }, fix_lines(finding, fix));
     }
     entry("No fix", finding.no_fix.iter().map(|it| xml(it)).collect());
     for access in &finding.accesses {
@@ -103,10 +112,10 @@ fn frames(stack: &Stack) -> Vec<String> {
     stack_lines(stack).iter().map(|it| xml(it)).collect()
 }
 
-fn fix_lines(fix: &FindingFix) -> Vec<String> {
+fn fix_lines(finding: &Finding, fix: &FindingFix) -> Vec<String> {
     let mut lines = vec![xml(&fix.text)];
     for change in &fix.changes {
-        lines.push(xml(&change_head(change)));
+        lines.push(xml(&change_head(change, finding)));
         for edit in &change.edits {
             let before = edit.before.as_ref().map(|it| xml(&assignment(&edit.field, it)));
             lines.extend(before.map(|it| format!("<del>- {it}</del>")));

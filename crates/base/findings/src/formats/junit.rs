@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 use crate::words::{short_names, visible};
-use crate::{Finding, FindingSeverity, FindingsReport};
+use crate::{Finding, FindingSeverity, FindingsReport, ReportNotice};
 
 use super::quoted_text;
 
@@ -11,17 +11,28 @@ pub(super) fn render_junit(report: &FindingsReport) -> String {
     let all = report.all_findings();
     let failures = all.iter().filter(|it| is_failure(it)).count();
     let skipped = all.iter().filter(|it| it.is_known).count();
+    let errors: Vec<&ReportNotice> = report.notices.iter().filter(|it| it.severity == FindingSeverity::Error).collect();
     // A suite without test cases counts as one that did not run.
-    let tests = all.len().max(1);
-    let counts = format!("tests=\"{tests}\" failures=\"{failures}\" errors=\"0\" skipped=\"{skipped}\"");
-    let totals = format!("tests=\"{tests}\" failures=\"{failures}\" errors=\"0\"");
+    let tests = (all.len() + errors.len()).max(1);
+    let totals = format!("tests=\"{tests}\" failures=\"{failures}\" errors=\"{}\"", errors.len());
+    let counts = format!("{totals} skipped=\"{skipped}\"");
     let mut out = "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n".to_owned();
     let _ = writeln!(out, "<testsuites name=\"lavascope\" {totals}>");
     let _ = writeln!(out, "  <testsuite name=\"lavascope\" {counts}>");
-    if all.is_empty() {
+    if all.is_empty() && errors.is_empty() {
         out += "    <testcase classname=\"lavascope\" name=\"no problems found\"/>\n";
     }
     all.into_iter().for_each(|it| out += &test_case(report, it));
+    for notice in errors {
+        let (first, text) = (xml(notice.text.lines().next().unwrap_or_default()), xml(&notice.text));
+        let inside = format!("<error message=\"{first}\" type=\"lavascope\">{text}</error>");
+        out += &format!("    <testcase classname=\"lavascope\" name=\"{first}\">\n      {inside}\n    </testcase>\n");
+    }
+    let others: Vec<String> =
+        report.notices.iter().filter(|it| it.severity != FindingSeverity::Error).map(|it| xml(&it.line())).collect();
+    if !others.is_empty() {
+        out += &format!("    <system-out>{}</system-out>\n", others.join("\n"));
+    }
     out + "  </testsuite>\n</testsuites>\n"
 }
 
@@ -30,7 +41,7 @@ fn is_failure(finding: &Finding) -> bool {
 }
 
 fn test_case(report: &FindingsReport, finding: &Finding) -> String {
-    let title = xml(&short_names(finding.headline()));
+    let title = xml(&short_names(&visible(finding.headline())));
     let code = xml(&finding.code);
     let place =
         finding.location().map_or(String::new(), |it| format!(" file=\"{}\" line=\"{}\"", xml(&it.file), it.line));

@@ -4,6 +4,7 @@ use crate::words::{short_names, visible};
 use crate::{Finding, FindingsReport};
 
 use super::quoted_text;
+use super::text::visible_lines;
 
 pub(super) fn render_markdown(report: &FindingsReport) -> String {
     let mut out = format!("# Lavascope: {}\n", escaped(&report.totals()));
@@ -19,6 +20,13 @@ pub(super) fn render_markdown(report: &FindingsReport) -> String {
         // The headline stands above.
         let fence = fence(&text);
         out += &format!("\n## {kind}: {title}\n\n{fence}text\n{text}{fence}\n");
+    }
+    if !report.notices.is_empty() {
+        out += "\n## Notices\n\n";
+        for notice in &report.notices {
+            let lines: Vec<String> = visible_lines(&notice.line()).iter().map(|it| escaped(it)).collect();
+            out += &format!("- {}\n", lines.join("\n  "));
+        }
     }
     out
 }

@@ -3,7 +3,9 @@
 use serde_json::{Map, Value, json};
 
 use crate::words::{short_names, visible};
-use crate::{Finding, FindingAccess, FindingFix, FindingSeverity, FindingsReport, FixChange, SourceLocation, Stack};
+use crate::{
+    Finding, FindingAccess, FindingFix, FindingSeverity, FindingsReport, FixChange, ReportNotice, SourceLocation, Stack,
+};
 
 use super::text::stack_lines;
 use super::{prose, quoted_text};
@@ -26,12 +28,21 @@ pub(super) fn render_sarif(report: &FindingsReport) -> String {
     });
     let run = json!({
         "tool": { "driver": driver },
+        "invocations": [invocation(report)],
         "columnKind": "unicodeCodePoints",
         "results": results,
         "properties": { "command": report.command },
     });
     let log = json!({ "$schema": SCHEMA, "version": "2.1.0", "runs": [run] });
     serde_json::to_string_pretty(&without_controls(log)).expect("it has only text and numbers") + "\n"
+}
+
+/// How the run went: what was not checked, and what failed.
+fn invocation(report: &FindingsReport) -> Value {
+    let notification = |it: &ReportNotice| json!({ "level": level(it.severity), "message": { "text": it.text } });
+    let has_failed = report.notices.iter().any(|it| it.severity == FindingSeverity::Error);
+    let notifications: Vec<Value> = report.notices.iter().map(notification).collect();
+    json!({ "executionSuccessful": !has_failed, "toolExecutionNotifications": notifications })
 }
 
 /// The same, with nothing in a text that a terminal obeys.
@@ -75,7 +86,7 @@ fn result(report: &FindingsReport, finding: &Finding, codes: &[&str]) -> Value {
     set("ruleIndex", json!(codes.iter().position(|it| *it == finding.code)));
     set("level", json!(level(finding.severity)));
     set("message", message(report, finding));
-    set("locations", json!([result_location(finding)]));
+    set("locations", json!([result_location(report, finding)]));
     if !finding.fingerprint.is_empty() {
         set("partialFingerprints", json!({ FINGERPRINT: finding.fingerprint }));
     }
@@ -118,10 +129,17 @@ fn message(report: &FindingsReport, finding: &Finding) -> Value {
 }
 
 /// Where a viewer takes the reader; for findings without source the command.
-fn result_location(finding: &Finding) -> Value {
+fn result_location(report: &FindingsReport, finding: &Finding) -> Value {
     let access = finding.accesses.first();
     let place = access.map_or_else(String::new, |it| format!("{}, {}", it.function, it.place));
-    location(finding.location(), &place, None)
+    let mut made = location(finding.location(), &place, None);
+    if finding.location().is_none()
+        && let Some(file) = finding.file.as_ref().or(report.command.first())
+    {
+        // Services refuse results that are in no file: the trace, or the program.
+        made["physicalLocation"] = json!({ "artifactLocation": { "uri": uri(file) } });
+    }
+    made
 }
 
 fn location(source: Option<&SourceLocation>, place: &str, message: Option<&str>) -> Value {

@@ -4,7 +4,12 @@ use crate::words::{short_names, visible};
 use crate::{Finding, FindingSeverity, FindingsReport};
 
 pub(super) fn render_short(report: &FindingsReport) -> String {
-    report.new_findings().iter().map(|it| line(it)).collect()
+    let mut out: String = report.new_findings().iter().map(|it| line(it)).collect();
+    for notice in report.notices.iter().filter(|it| it.severity != FindingSeverity::Info) {
+        let text = notice.line();
+        out += &format!("lavascope: {}\n", visible(text.lines().next().unwrap_or_default()));
+    }
+    out
 }
 
 fn line(finding: &Finding) -> String {

@@ -6,8 +6,8 @@
 
 use std::ops::Range;
 
-use crate::words::{cut, width, wrap};
-use crate::{FindingAccess, FindingOperation, NeighborCommands, SourceLocation};
+use crate::words::{cut, simple_function_name, width, wrap};
+use crate::{FindingAccess, FindingOperation, NeighborCommands, SourceLocation, Stack};
 
 use super::text::{StyledLine, TextNames, TextRole};
 
@@ -43,7 +43,8 @@ impl PlaceBlock {
             label: names.show(label),
             aside: aside.join(" / "),
         };
-        block.with_code(&access.function, &[], access.neighbors.as_ref(), &access.place, names)
+        let calls = calls(&access.function, &access.stack);
+        block.with_code(&calls, &[], access.neighbors.as_ref(), &access.place, names)
     }
 
     pub(super) fn of_operation(operation: &FindingOperation, names: TextNames) -> PlaceBlock {
@@ -67,13 +68,13 @@ impl PlaceBlock {
             aside: String::new(),
         };
         let function = if operation.function.is_empty() { &operation.kind } else { &operation.function };
-        block.with_code(function, &operation.dst_stages, None, &operation.place, names)
+        block.with_code(&calls(function, &operation.stack), &operation.dst_stages, None, &operation.place, names)
     }
 
     /// The source line; without one, the function and where it is.
     fn with_code(
         mut self,
-        function: &str,
+        calls: &[String],
         stages: &[String],
         neighbors: Option<&NeighborCommands>,
         place: &str,
@@ -83,11 +84,11 @@ impl PlaceBlock {
             self.gutter = source.line.to_string();
             if let Some(text) = source.text.as_ref().filter(|it| !it.trim().is_empty()) {
                 self.code = names.show_source(text);
-                self.mark = marked(&self.code, function, stages, names);
+                self.mark = marked(&self.code, calls, stages, names);
                 return self;
             }
         }
-        let (function, place) = (names.show(function), names.show(place));
+        let (function, place) = (names.show(calls.first().map_or("", String::as_str)), names.show(place));
         let function = if function.is_empty() { "the program".to_owned() } else { function };
         let place = place.strip_prefix(&function).map_or(place.as_str(), |it| it.trim_start_matches([',', ' ']));
         // The number of a command stands where that of a line would.
@@ -124,9 +125,17 @@ impl PlaceBlock {
     }
 }
 
+/// What a line of a place may call: the function of Vulkan, or the wrapper around it.
+fn calls(function: &str, stack: &Stack) -> Vec<String> {
+    let wrapper = stack.frames.iter().rev().find(|it| it.is_wrapper);
+    let name = wrapper.and_then(|it| it.source.as_ref()?.function.as_deref().or(it.symbol.as_deref()));
+    [function.to_owned()].into_iter().chain(name.map(simple_function_name)).collect()
+}
+
 /// What of a line is marked: the stages that a barrier names, the function that is called, or all of it.
-fn marked(code: &str, function: &str, stages: &[String], names: TextNames) -> Range<usize> {
-    let spellings = stages.iter().flat_map(|it| [it.clone(), names.show(it)]).chain(function_spellings(function));
+fn marked(code: &str, calls: &[String], stages: &[String], names: TextNames) -> Range<usize> {
+    let calls = calls.iter().flat_map(|it| function_spellings(it));
+    let spellings = stages.iter().flat_map(|it| [it.clone(), names.show(it)]).chain(calls);
     for spelling in spellings {
         if let Some(at) = find_word(code, &spelling) {
             return at..at + spelling.len();
@@ -179,7 +188,10 @@ pub(super) fn render_places(
     for (at, block) in blocks.iter().enumerate() {
         if let Some(source) = &block.source {
             if file != Some(source.file.as_str()) {
-                let function = source.function.as_ref().map_or(String::new(), |it| format!("  {}()", names.show(it)));
+                let function = source
+                    .function
+                    .as_ref()
+                    .map_or(String::new(), |it| format!("  {}()", names.show(&simple_function_name(it))));
                 let shown = format!("{}:{}{function}", names.show(&source.file), source.line);
                 let space = columns.saturating_sub(6);
                 for (at, row) in wrap(&shown, space, space).iter().enumerate() {
@@ -277,7 +289,7 @@ mod tests {
     #[test]
     fn calls_are_found_in_other_languages() {
         let names = TextNames::new(Detail::Brief);
-        let mark = |code: &str, function: &str| code[marked(code, function, &[], names)].to_owned();
+        let mark = |code: &str, function: &str| code[marked(code, &[function.to_owned()], &[], names)].to_owned();
         assert_eq!(mark("vkCmdCopyBuffer(cmd, a, b, 1, &region);", "vkCmdCopyBuffer"), "vkCmdCopyBuffer");
         assert_eq!(mark("device.cmd_copy_buffer(cmd, a);", "vkCmdCopyBuffer"), "cmd_copy_buffer");
         assert_eq!(mark("commands.copyBuffer(a, b);", "vkCmdCopyBuffer"), "copyBuffer");
@@ -285,7 +297,7 @@ mod tests {
         assert_eq!(mark("my_vkCmdDraw(vkCmdDraws);", "vkCmdDraw"), "my_vkCmdDraw(vkCmdDraws)");
         let stages = ["VK_PIPELINE_STAGE_2_VERTEX_SHADER_BIT".to_owned()];
         let code = "barrier(emitters, COPY, VERTEX_SHADER);";
-        assert_eq!(&code[marked(code, "vkCmdPipelineBarrier2", &stages, names)], "VERTEX_SHADER");
+        assert_eq!(&code[marked(code, &["vkCmdPipelineBarrier2".to_owned()], &stages, names)], "VERTEX_SHADER");
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use anstyle::{AnsiColor, Style};
 
-use crate::words::{count, short_names, visible, width, wrap};
+use crate::words::{count, short_names, simple_function_name, visible, width, wrap};
 use crate::{Finding, FindingAccess, FindingFix, FindingSeverity, FindingsReport, FixChange, FixEdit, Stack};
 
 use super::snippet::{PlaceBlock, render_places};
@@ -140,26 +140,62 @@ impl TextNames {
     }
 }
 
-/// All findings that are not known, then how many there are.
+/// All findings that are not known, then how many there are, then what is no finding.
 pub(super) fn render_text_report(report: &FindingsReport, options: &TextOptions) -> String {
     let all = report.new_findings();
     let most = if options.detail == Detail::Verbose { all.len() } else { FINDINGS_MAX };
     let mut out = String::new();
+    let mut library = &None;
     for finding in all.iter().take(most) {
+        if finding.library != *library {
+            library = &finding.library;
+            library_heading(&all, library.as_deref().unwrap_or_default(), options, &mut out);
+        }
         out += &render_finding(report, finding, options);
         out.push('\n');
     }
-    if all.is_empty() && report.findings.is_empty() && report.ignored == 0 {
-        return out;
+    let mut line = |role: TextRole, text: &str| {
+        for (at, row) in wrap(text, options.width, options.width.saturating_sub(2)).iter().enumerate() {
+            let indent = if at == 0 { "" } else { "  " };
+            StyledLine::new().with(role, &format!("{indent}{row}")).write(&mut out, options.coloring);
+        }
+    };
+    if !report.findings.is_empty() || report.ignored > 0 {
+        line(TextRole::Bold, &format!("lavascope: {}", report.totals()));
     }
-    let mut total = format!("lavascope: {}", report.totals());
     if let Some(more) = all.len().checked_sub(most).filter(|it| *it > 0) {
-        total += &format!("; {more} more not shown (--verbose or `--format short`)");
+        let words = count(more as u64, "more finding");
+        line(TextRole::Plain, &format!("lavascope: {words} not shown: use --verbose, or --format short"));
     }
-    for line in wrap(&total, options.width, options.width) {
-        StyledLine::new().with(TextRole::Bold, &line).write(&mut out, options.coloring);
+    for notice in &report.notices {
+        let text = visible_lines(&notice.line());
+        let mut lines = text.iter();
+        line(notice_role(notice.severity), &format!("lavascope: {}", lines.next().map_or("", String::as_str)));
+        lines.for_each(|it| line(TextRole::Plain, &format!("  {it}")));
     }
     out
+}
+
+/// Says that what follows is not in the program itself.
+fn library_heading(all: &[&Finding], library: &str, options: &TextOptions, out: &mut String) {
+    let number = all.iter().filter(|it| it.library.as_deref() == Some(library)).count() as u64;
+    let text = format!("in the library {}: {}", visible(library), count(number, "finding"));
+    for row in wrap(&text, options.width, options.width) {
+        StyledLine::new().with(TextRole::Bold, &row).write(out, options.coloring);
+    }
+}
+
+fn notice_role(severity: FindingSeverity) -> TextRole {
+    match severity {
+        FindingSeverity::Error => TextRole::Error,
+        FindingSeverity::Warning | FindingSeverity::Performance => TextRole::Warning,
+        FindingSeverity::Info => TextRole::Plain,
+    }
+}
+
+/// The lines of a text, in which nothing is left that a terminal obeys.
+pub(super) fn visible_lines(text: &str) -> Vec<String> {
+    text.lines().map(visible).collect()
 }
 
 /// One finding, in at most [`LINES_MAX`] lines where the terminal is wide enough.
@@ -280,7 +316,8 @@ impl FindingPage<'_> {
         let access = finding.accesses.first();
         let (place, around) = match (finding.location(), access) {
             (Some(source), _) => {
-                let function = source.function.as_ref().map_or(String::new(), |it| format!("  {}()", plain_name(it)));
+                let function =
+                    source.function.as_ref().map_or(String::new(), |it| format!("  {}()", simple_function_name(it)));
                 let column = source.column.filter(|_| finding.source.is_some());
                 let column = column.map_or(String::new(), |it| format!(":{it}"));
                 (format!("{}:{}{column}{function}", source.file, source.line), String::new())
@@ -289,6 +326,7 @@ impl FindingPage<'_> {
             (None, Some(access)) => (place_line(&access.function, &access.place, &access.stack), surroundings(access)),
             (None, None) => (finding.function.clone(), String::new()),
         };
+        let around = self.file().into_iter().chain([around]).filter(|it| !it.is_empty()).collect::<Vec<_>>().join(", ");
         let (place, around, often) = (self.names.show(&place), self.names.show(&around), self.frequency());
         let mut lines = Vec::new();
         if !place.is_empty() {
@@ -313,6 +351,13 @@ impl FindingPage<'_> {
             lines.extend(self.paragraph(TextRole::Plain, "      ", &often, TextRole::Plain, 6));
         }
         lines
+    }
+
+    /// `in a.lava`, where several files were checked.
+    fn file(&self) -> Option<String> {
+        let file = self.finding.file.as_ref().filter(|_| self.finding.source.is_none())?;
+        let is_other = |it: &Finding| it.file.as_ref() != Some(file);
+        self.report.findings.iter().any(is_other).then(|| format!("in {file}"))
     }
 
     /// `300 times in 20 frames, first: frame 0`.
@@ -375,7 +420,7 @@ impl FindingPage<'_> {
         let mut lines = Vec::new();
         for (at, change) in fix.changes.iter().enumerate() {
             let first = if at == 0 { first } else { "  and " };
-            let head = self.names.show(&change_head(change));
+            let head = self.names.show(&change_head(change, self.finding));
             lines.extend(self.paragraph(TextRole::Help, first, &head, TextRole::Plain, 4));
             lines.extend(self.edits(&change.edits, layout));
         }
@@ -484,11 +529,6 @@ fn place_line(function: &str, place: &str, stack: &Stack) -> String {
     }
 }
 
-/// A function without its parameters, which symbols of C++ have.
-fn plain_name(function: &str) -> &str {
-    function.split_once('(').map_or(function, |it| it.0)
-}
-
 /// The labels around a command, and the commands beside it.
 fn surroundings(access: &FindingAccess) -> String {
     let mut parts = Vec::new();
@@ -502,27 +542,34 @@ fn surroundings(access: &FindingAccess) -> String {
 
 /// The frames with a source line: `record plasma.c:204`.
 fn caller_names(stack: &Stack) -> Vec<String> {
-    let known = stack.frames.iter().filter_map(|it| it.source.as_ref()).filter(|it| it.line > 0);
-    let named = known.map(|source| {
+    let named = stack.source_frames().map(|source| {
         let file = source.file.rsplit('/').next().unwrap_or(&source.file);
-        let function = source.function.as_deref().map_or(String::new(), |it| format!("{} ", plain_name(it)));
+        let function = source.function.as_deref().map_or(String::new(), |it| format!("{} ", simple_function_name(it)));
         format!("{function}{file}:{}", source.line)
     });
     named.collect()
 }
 
-/// `in the barrier at plasma.c:199`, `insert before vkCmdDispatch at plasma.c:204`.
-pub(super) fn change_head(change: &FixChange) -> String {
-    let place = match change.stack.source() {
-        Some(source) => format!("{}:{}", source.file, source.line),
-        None => change.place.clone(),
-    };
+/// `in the barrier at plasma.c:199`, `insert before vkCmdDispatch at plasma.c:204`. A reader knows the folder of the
+/// finding by now.
+pub(super) fn change_head(change: &FixChange, finding: &Finding) -> String {
     let is_insertion = change.target.starts_with("before ");
     let verb = if is_insertion { "insert" } else { "in" };
-    match (change.target.as_str(), place.as_str()) {
-        ("", place) => format!("in {place}"),
-        (target, "") => format!("{verb} {target}"),
-        (target, place) => format!("{verb} {target} at {place}"),
+    let Some(source) = change.stack.source() else {
+        return match (change.target.as_str(), change.place.as_str()) {
+            ("", place) => format!("in {place}"),
+            (target, "") => format!("{verb} {target}"),
+            (target, place) => format!("{verb} {target} at {place}"),
+        };
+    };
+    let is_known = finding.location().is_some_and(|it| it.file == source.file);
+    let file = source.file.rsplit('/').next().filter(|_| is_known).unwrap_or(&source.file);
+    let place = format!("{file}:{}", source.line);
+    match change.target.as_str() {
+        "" => format!("in {place}"),
+        // Scenarios have no functions.
+        target if target.starts_with("before line ") => format!("insert before {place}"),
+        target => format!("{verb} {target} at {place}"),
     }
 }
 
@@ -542,10 +589,14 @@ pub(super) fn assignment(field: &str, value: &str) -> String {
 pub(super) fn stack_lines(stack: &Stack) -> Vec<String> {
     let line = |frame: &crate::StackFrame| {
         let source = frame.source.as_ref();
-        let function = source.and_then(|it| it.function.as_deref()).or(frame.symbol.as_deref()).unwrap_or("?");
-        match source.filter(|it| it.line > 0) {
-            Some(source) => format!("{function} at {}:{}", source.file, source.line),
-            None => format!("{function} ({}+{:#x})", frame.module.as_deref().unwrap_or("?"), frame.offset),
+        let function = source.and_then(|it| it.function.as_deref()).or(frame.symbol.as_deref());
+        match (source.filter(|it| it.line > 0), function) {
+            (Some(source), Some(function)) => format!("{function} at {}:{}", source.file, source.line),
+            (Some(source), None) => format!("{}:{}", source.file, source.line),
+            (None, function) => {
+                let (function, module) = (function.unwrap_or("?"), frame.module.as_deref().unwrap_or("?"));
+                format!("{function} ({module}+{:#x})", frame.offset)
+            }
         }
     };
     stack.frames.iter().map(line).collect()

@@ -1,9 +1,9 @@
 //! Findings made by hand, with and without source lines.
 
 use lavascope_findings::{
-    CodeDescription, Finding, FindingAccess, FindingFix, FindingObject, FindingOperation, FindingProperty,
-    FindingSeverity, FindingSite, FindingsReport, FixChange, FixEdit, FrameSpan, NeighborCommands, SourceLocation,
-    Stack, StackFrame,
+    CheckState, CheckedCount, CodeDescription, Coverage, Finding, FindingAccess, FindingFix, FindingObject,
+    FindingOperation, FindingProperty, FindingSeverity, FindingSite, FindingsReport, FixChange, FixEdit, FrameSpan,
+    NeighborCommands, ReportNotice, SourceLocation, Stack, StackFrame, UncheckedCount,
 };
 
 const COPY: &str = "VK_PIPELINE_STAGE_2_COPY_BIT";
@@ -19,9 +19,28 @@ pub(crate) fn report() -> FindingsReport {
         lavascope: "0.1.0".to_owned(),
         command: ["lavascope", "run", "--", "./plasma"].map(str::to_owned).to_vec(),
         findings: vec![with_source(), without_source(), shader_fault(), insertion(), hostile_names(), known],
+        ignored: 2,
+        coverage: Some(coverage()),
+        notices: vec![
+            ReportNotice::new(
+                FindingSeverity::Error,
+                "vkQueueSubmit() returned VK_ERROR_DEVICE_LOST\nframe 7 was the last",
+            ),
+            ReportNotice::new(
+                FindingSeverity::Warning,
+                "not checked, so that hazards may be missed: sparse memory (3 times)",
+            ),
+            ReportNotice::new(FindingSeverity::Info, "threads of plasma waited 1 time for the validation, 5 ms in all"),
+        ],
         codes: vec![code("SYNC-HAZARD-READ-AFTER-WRITE", "RAW"), code("SYNC-HAZARD-WRITE-AFTER-READ", "WAR")],
         ..FindingsReport::default()
     }
+}
+
+fn coverage() -> Coverage {
+    let why = UncheckedCount { reason: "not selected".to_owned(), count: 1 };
+    let check = CheckState { name: "sync".to_owned(), is_wanted: true, is_armed: true, why: String::new() };
+    Coverage { calls: 546, checks: vec![check], shaders: CheckedCount::new(2, [why]), ..Coverage::default() }
 }
 
 fn code(code: &str, short: &str) -> CodeDescription {
@@ -44,7 +63,12 @@ fn source(file: &str, line: u32, function: &str, text: &str) -> SourceLocation {
 }
 
 fn frame(source: SourceLocation) -> StackFrame {
-    StackFrame { module: Some("/opt/plasma/plasma".to_owned()), offset: 0x1234, symbol: None, source: Some(source) }
+    StackFrame {
+        module: Some("/opt/plasma/plasma".to_owned()),
+        offset: 0x1234,
+        source: Some(source),
+        ..StackFrame::default()
+    }
 }
 
 /// A call in `record`, which `main` calls.
@@ -106,6 +130,7 @@ fn with_source() -> Finding {
         properties: vec![FindingProperty { key: "hazard_type".to_owned(), value: "READ_AFTER_WRITE".to_owned() }],
         identity: strings(["access: vkCmdDispatch", "prior access: vkCmdCopyBuffer", "object: VkBuffer \"emitters\""]),
         fingerprint: "ed1e6afc08207ce4".to_owned(),
+        first_access: "0123456789ab".to_owned(),
         occurrences: 20,
         sites: 1,
         frames: Some(FrameSpan { first: 0, last: 19, count: 20 }),
@@ -255,6 +280,7 @@ fn hostile_names() -> Finding {
         title: format!("vkCmdFillBuffer writes {name}"),
         accesses: vec![access],
         fingerprint: "9999aaaabbbbcccc".to_owned(),
+        library: Some("libfill".to_owned()),
         occurrences: 1,
         ..Finding::default()
     }

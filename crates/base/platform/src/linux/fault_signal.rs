@@ -1,4 +1,4 @@
-//! The signal of a fault: to the guards of pages first, and then to whoever had it before us.
+//! The signal of a fault: first for the guards of pages, and then for the previous handler.
 
 use std::ffi::{c_int, c_void};
 use std::mem::MaybeUninit;
@@ -14,8 +14,8 @@ const SEGV_ACCERR: c_int = 2;
 
 pub(super) type SignalHandler = extern "C" fn(c_int, *mut libc::siginfo_t, *mut c_void);
 
-/// A handler for each time that we took the signal. Whoever takes it from us may pass on what is not theirs, to the
-/// handler that they found: each of ours passes on to the one that it found itself, so that this comes to an end.
+/// A handler for each time that we installed ours. A later handler of others may pass the signal on to the handler that
+/// it replaced. Each handler of ours passes it on to the one that it replaced itself, so this ends.
 static HANDLERS: [SignalHandler; HANDLERS_MAX] = [
     fault::<0>,
     fault::<1>,
@@ -35,16 +35,16 @@ static HANDLERS: [SignalHandler; HANDLERS_MAX] = [
     fault::<15>,
 ];
 
-/// Who had the signal before each of the handlers. Written under the lock, before the handler gets the signal.
+/// The handler that each of ours replaced. Written under the lock, before our handler gets the signal.
 static PREVIOUS_ACTIONS: [OnceLock<libc::sigaction>; HANDLERS_MAX] = [const { OnceLock::new() }; HANDLERS_MAX];
 static LOCK: Mutex<()> = Mutex::new(());
 
-/// Makes sure that faults come to us. False where others want them too often.
+/// Makes sure that faults come to us. False if others want them too often.
 pub(super) fn install() -> bool {
     install_under(&LOCK.lock().unwrap_or_else(PoisonError::into_inner))
 }
 
-/// The same, in the handler: whoever has the lock is about to do it.
+/// The same, in the handler: the holder of the lock is about to write it.
 fn install_again() {
     if let Ok(guard) = LOCK.try_lock() {
         install_under(&guard);
@@ -57,19 +57,19 @@ fn install_under(_: &MutexGuard<'_, ()>) -> bool {
         if HANDLERS.iter().any(|it| *it as usize == now.sa_sigaction) {
             return true;
         }
-        // The lock is ours, so nobody else fills it.
+        // The lock is ours, so no other thread writes it.
         let Some(level) = PREVIOUS_ACTIONS.iter().position(|it| it.get().is_none()) else { return false };
         let found = *PREVIOUS_ACTIONS[level].get_or_init(|| now);
         let Some(before) = set_handler(libc::SIGSEGV, HANDLERS[level], libc::SA_SIGINFO) else { return false };
         if before.sa_sigaction == found.sa_sigaction {
             return true;
         }
-        // Somebody took the signal in between, and we took it from them: they come before what we know.
+        // Other code installed a handler in between, and we replaced that one: it comes before those that we know.
         now = before;
     }
 }
 
-/// What a signal does now.
+/// The current disposition of a signal.
 pub(super) fn action_of(signal: c_int) -> Option<libc::sigaction> {
     let mut action = MaybeUninit::uninit();
     // SAFETY: no new action, and the place for the answer is ours.
@@ -78,7 +78,7 @@ pub(super) fn action_of(signal: c_int) -> Option<libc::sigaction> {
     (result == 0).then(|| unsafe { action.assume_init() })
 }
 
-/// Gives a signal to a handler of this crate, on the stack for signals where there is one: a stack that overflowed is
+/// Passes a signal to a handler of this crate, on the stack for signals where there is one: a stack that overflowed is
 /// no place for it. Returns what the signal did before.
 pub(super) fn set_handler(signal: c_int, handler: SignalHandler, flags: c_int) -> Option<libc::sigaction> {
     // SAFETY: all bytes zero is a valid value of this plain structure.
@@ -92,13 +92,13 @@ pub(super) fn set_handler(signal: c_int, handler: SignalHandler, flags: c_int) -
     (result == 0).then(|| unsafe { before.assume_init() })
 }
 
-/// Whether a signal comes from an instruction that failed, and not from somebody who sent it.
+/// Whether a failed instruction caused the signal, and not another process.
 pub(super) fn is_from_instruction(info: *const libc::siginfo_t) -> bool {
     // SAFETY: what the system gives to a handler, or null.
     unsafe { info.as_ref() }.is_some_and(|it| it.si_code > 0)
 }
 
-/// Whether a fault was one of a guarded page, and its instruction can go on. For handlers of `SIGSEGV`.
+/// Whether a fault was one of a guarded page, and its instruction can continue. For handlers of `SIGSEGV`.
 pub(super) fn handle_guard_fault(info: *const libc::siginfo_t) -> bool {
     // SAFETY: what the system gives to a handler, or null.
     let Some(info) = (unsafe { info.as_ref() }).filter(|it| it.si_code == SEGV_ACCERR) else { return false };
@@ -120,10 +120,10 @@ extern "C" fn fault<const LEVEL: usize>(signal: c_int, info: *mut libc::siginfo_
 fn pass_on(before: Option<&libc::sigaction>, signal: c_int, info: *mut libc::siginfo_t, context: *mut c_void) {
     let Some(before) = before else { return };
     match before.sa_sigaction {
-        // Somebody sent it, and nobody wants it.
+        // It was sent by a process, and there is no other handler.
         libc::SIG_IGN if !is_from_instruction(info) => {}
         libc::SIG_DFL | libc::SIG_IGN => {
-            // The instruction fails again when we return; what somebody sent must be sent again.
+            // The instruction fails again when we return; a signal that was sent must be sent again.
             // SAFETY: allowed in a handler; the action was there before.
             unsafe {
                 libc::sigaction(signal, before, ptr::null_mut());
@@ -137,7 +137,7 @@ fn pass_on(before: Option<&libc::sigaction>, signal: c_int, info: *mut libc::sig
             // SAFETY: the address of a handler, which somebody gave to the system to be called like this.
             let function = unsafe { std::mem::transmute::<usize, SignalHandler>(function) };
             function(signal, info, context);
-            // It may have said who comes next; then it is their turn when the instruction fails again.
+            // The handler may have restored the next one, which then gets the signal when the instruction fails again.
             install_again();
         }
     }
@@ -163,7 +163,7 @@ mod tests {
         unsafe { mprotect(place, page_size() as usize, flags) }.expect("a page of ours");
     }
 
-    /// Mends the fault.
+    /// Repairs the cause of the fault.
     extern "C" fn first(_: c_int, _: *mut libc::siginfo_t, _: *mut c_void) {
         CALLS[0].fetch_add(1, Ordering::SeqCst);
         protect(MprotectFlags::READ | MprotectFlags::WRITE);

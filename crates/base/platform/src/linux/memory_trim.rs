@@ -1,9 +1,9 @@
 //! Memory that was needed to open a driver, and is not any more.
 //!
-//! A driver brings libraries of a hundred megabytes. Going through them once, to put them in their places and to begin,
-//! leaves a third of their code in memory; a replay then needs little of it. What a mapping of a file holds that nobody
-//! ever changed is in the file, and comes back when it is needed. So do free pieces of the C library.
-//! The kernel maps 64 KB around each page that is touched, so the number of places in use counts, not their size.
+//! A driver loads libraries of a hundred megabytes. Relocating and initializing them leaves a third of their code in
+//! memory, of which a replay needs little. Unchanged pages of a file mapping are in the file, and are read again when
+//! they are needed. So are free pieces of the C library. The kernel maps 64 KB around each page that is touched, so the
+//! number of places in use counts, not their size.
 
 use std::ffi::c_int;
 use std::fs::File;
@@ -14,7 +14,7 @@ use rustix::mm::{Advice, madvise};
 
 use crate::files::read_exact_at;
 
-/// Of memory, as lengths are counted here.
+/// The unit of memory lengths here.
 fn page_size() -> usize {
     crate::pages::page_size() as usize
 }
@@ -22,12 +22,12 @@ fn page_size() -> usize {
 /// Mappings with less in memory are left alone.
 const MAPPING_BYTES_MIN: usize = 256 << 10;
 
-/// Gives back what opening a driver has left in memory. Before a device is made, loaders ask for the same large pieces
-/// again and again: these are kept for now.
+/// Returns to the system what opening a driver has left in memory. Before a device is made, loaders ask for the same
+/// large pieces again and again: these are kept for now.
 pub(crate) fn trim_memory() {
     trim_c_heap(LARGE_BYTES);
-    // What a page is, is asked only where it matters. `smaps` has both in one file, but goes through all memory for it:
-    // that takes longer than most drivers take to open.
+    // The type of a page is read only if it matters. `smaps` has both in one file, but goes through all memory for it:
+    // that takes longer than opening most drivers.
     let (Ok(mappings), Ok(pages)) = (File::open("/proc/self/maps"), File::open("/proc/self/pagemap")) else { return };
     for mapping in read_only_mappings(BufReader::new(mappings)).filter(|it| is_unchanged(it, &pages)) {
         let start = std::ptr::with_exposed_provenance_mut(mapping.start);
@@ -38,7 +38,7 @@ pub(crate) fn trim_memory() {
     }
 }
 
-/// Gives back what is free, as soon as it is, from when a device was made.
+/// Returns free memory to the system at once, after a device was created.
 pub(crate) fn trim_free_memory() {
     trim_c_heap(SMALL_BYTES);
 }
@@ -47,9 +47,9 @@ pub(crate) fn trim_free_memory() {
 const LARGE_BYTES: c_int = 4 << 20;
 const SMALL_BYTES: c_int = 128 << 10;
 
-/// What is free goes back to the system, and later what is free at the end, once it is so much. Loaders ask for large
-/// pieces and free them at once; whoever performs has the C library take those from the system one by one. Drivers do
-/// the same again and again, so from here on they are kept.
+/// Free memory is returned to the system, and later the free memory at the end, once it is large enough. Loaders
+/// allocate large pieces and free them at once; without this setting the C library gets each from the system. Drivers
+/// do the same repeatedly, so from here on large pieces are kept.
 #[cfg(target_env = "gnu")]
 fn trim_c_heap(most: c_int) {
     // SAFETY: functions of the C library that take its locks; a call that opens something has just returned.
@@ -57,7 +57,7 @@ fn trim_c_heap(most: c_int) {
         libc::malloc_trim(0);
         libc::mallopt(libc::M_TRIM_THRESHOLD, most);
         libc::mallopt(libc::M_MMAP_THRESHOLD, LARGE_BYTES);
-        // What is free at the end of this thread's memory goes when something not small is freed there.
+        // Free memory at the end of this thread's arena is returned when a larger piece is freed there.
         libc::free(std::hint::black_box(libc::malloc(SMALL_BYTES as usize)));
     }
 }
@@ -65,14 +65,14 @@ fn trim_c_heap(most: c_int) {
 #[cfg(not(target_env = "gnu"))]
 fn trim_c_heap(_: c_int) {}
 
-/// Large mappings of files that nobody can write through.
+/// Large mappings of files that are not writable.
 fn read_only_mappings(lines: impl BufRead) -> impl Iterator<Item = Range<usize>> {
     let lines = lines.lines().map_while(Result::ok);
     lines.filter_map(|it| read_only_mapping(&it)).filter(|it| it.len() >= MAPPING_BYTES_MIN)
 }
 
-/// Where a mapping lies, if it is one of a file that nobody can write through. A line has its place, what it allows,
-/// where in the file it begins, the device, the number of the file, and its name.
+/// The address of a mapping, if it is a file mapping that is not writable. A line has the address range, the
+/// permissions, the offset in the file, the device, the inode, and the name.
 fn read_only_mapping(line: &str) -> Option<Range<usize>> {
     let mut words = line.split_ascii_whitespace();
     let (place, allows, file) = (words.next()?, words.next()?, words.nth(2)?);
@@ -82,10 +82,10 @@ fn read_only_mapping(line: &str) -> Option<Range<usize>> {
     is_meant.then(|| Some(number(start)?..number(end)?)).flatten()
 }
 
-/// Whether much of a mapping is in memory, and all of that as it is in the file. A library that was put in its place has
-/// pages of its own, and so has one that changes its own code, or in which a debugger stops: these stay.
+/// Whether much of a mapping is in memory, and all of that unchanged from the file. A relocated library has pages of
+/// its own, and so has one that changes its own code, or in which a debugger stops: these stay.
 fn is_unchanged(mapping: &Range<usize>, pages: &File) -> bool {
-    /// What the system tells of a page, in a word.
+    /// The system's information about a page, in a word.
     const IS_OF_FILE: u64 = 1 << 61;
     const IS_SWAPPED: u64 = 1 << 62;
     const IS_PRESENT: u64 = 1 << 63;

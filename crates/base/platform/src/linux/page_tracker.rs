@@ -1,8 +1,8 @@
-//! Pages that were written, as the system tells them: `userfaultfd` in write-protect mode, asynchronous, with
-//! `PAGEMAP_SCAN`. Nobody is interrupted, and writes by calls of the system are seen like any other.
+//! Written pages, as the system reports them: `userfaultfd` in asynchronous write-protect mode, with `PAGEMAP_SCAN`. No
+//! thread is interrupted, and writes by system calls are included.
 //!
-//! Only for memory of ours: mappings of drivers cannot be watched in this way. What a real device writes is not seen,
-//! what a driver on the processor writes is.
+//! Only for memory of ours: mappings of drivers cannot be tracked in this way. Writes of a real device are not
+//! included; those of a driver on the processor are.
 
 use std::fs::File;
 use std::ops::Range;
@@ -48,7 +48,7 @@ struct PageRegion {
     categories: u64,
 }
 
-/// What `PAGEMAP_SCAN` is asked.
+/// The arguments of `PAGEMAP_SCAN`.
 #[repr(C)]
 #[derive(Default)]
 struct PagemapScanArgs {
@@ -70,7 +70,7 @@ struct PagemapScanArgs {
 static TRACKER: LazyLock<Option<PageTracker>> = LazyLock::new(|| PageTracker::open().filter(PageTracker::is_working));
 
 impl PageTracker {
-    /// None where the system cannot do it, or does not let us.
+    /// None if the system cannot do it, or does not let us.
     pub fn get() -> Option<&'static PageTracker> {
         TRACKER.as_ref()
     }
@@ -82,7 +82,7 @@ impl PageTracker {
             let found = unsafe { libc::syscall(libc::SYS_userfaultfd, flags | more) };
             RawFd::try_from(found).ok().filter(|it| *it >= 0)
         };
-        // Without privileges faults inside of calls of the system cannot be waited for, and nobody wants to wait.
+        // Without privileges, faults inside of system calls cannot be handled; in this mode they need not be.
         let events = open(USER_MODE_ONLY).or_else(|| open(0))?;
         // SAFETY: just opened, and nobody else's.
         let events = unsafe { OwnedFd::from_raw_fd(events) };
@@ -120,7 +120,7 @@ impl PageTracker {
         }
     }
 
-    /// The pages that were written since somebody asked last. False if nobody knows.
+    /// The pages that were written since the last call. False if that is unknown.
     pub fn written(&self, addresses: Range<u64>, found: &mut Vec<Range<u64>>) -> bool {
         let mut runs = [PageRegion::default(); RUNS_MAX];
         let mut start = addresses.start;
@@ -159,12 +159,13 @@ unsafe fn ioctl<T>(file: RawFd, number: u64, about: *mut T) -> Option<usize> {
 pub struct AlignedMapping {
     pub start: u64,
     pub size: u64,
-    /// What is mapped: more, where whole pages are not enough to begin with.
+    /// The whole mapping, which is larger if the alignment needs it.
     mapped: Range<u64>,
 }
 
 impl AlignedMapping {
-    /// Memory of at least so many bytes, at a multiple of `alignment`, and so is its size; none where there is no room.
+    /// Memory of at least this many bytes, at a multiple of `alignment`, which its size is, too; none if there is no
+    /// space.
     pub fn new(size: u64, alignment: u64) -> Option<AlignedMapping> {
         let alignment = alignment.max(page_size());
         let size = size.checked_next_multiple_of(alignment).filter(|it| *it > 0)?;
@@ -222,7 +223,7 @@ mod tests {
         assert_eq!((found.len(), pages), (1000, 1000));
         found.clear();
         write(own.start);
-        // A part only: the rest is told later.
+        // A part only: the rest is reported later.
         write(own.start + 10 * page);
         assert!(faults.written(own.start + page..all.end, &mut found));
         assert!(found.iter().cloned().eq(std::iter::once(own.start + 10 * page..own.start + 11 * page)));

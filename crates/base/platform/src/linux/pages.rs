@@ -5,10 +5,10 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use rustix::mm::{MapFlags, ProtFlags, mmap_anonymous, munmap};
 
-/// By the C library: `rustix` reads what the kernel says of the program by itself, which crashes under valgrind.
+/// By the C library: `rustix` reads the auxiliary vector of the kernel by itself, which crashes under valgrind.
 #[inline]
 pub(crate) fn page_size() -> u64 {
-    /// Zero before it is known. Relaxed: whoever asks first gets the same answer.
+    /// Zero before it is known. Relaxed: every thread that asks first gets the same answer.
     static PAGE_SIZE: AtomicU64 = AtomicU64::new(0);
     match PAGE_SIZE.load(Ordering::Relaxed) {
         0 => {

@@ -102,7 +102,7 @@ impl SignalForwarder {
                     // The terminal has sent it to the program as well.
                     _ => continue,
                 };
-                // It may have ended in this moment, which is what was wanted.
+                // It may have ended at this moment, as intended.
                 let _ = kill_process(to, signal);
             }
         });

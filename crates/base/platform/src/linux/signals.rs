@@ -1,4 +1,4 @@
-//! Signals that somebody sends.
+//! Signals that other processes send.
 
 use std::ffi::{c_int, c_void};
 use std::io;
@@ -22,7 +22,7 @@ fn signal_of(trigger: Trigger) -> Signal {
 }
 
 pub(crate) fn count_triggers(trigger: Trigger) {
-    // Calls of the application go on as if nothing had come.
+    // System calls of the application continue as if there was no signal.
     set_handler(signal_of(trigger).as_raw(), count_one, libc::SA_SIGINFO | libc::SA_RESTART);
 }
 
@@ -44,7 +44,7 @@ pub(crate) fn is_listening(process: u32, trigger: Trigger) -> Option<bool> {
     Some(is_caught(&status, trigger))
 }
 
-/// Whether a process has a handler for a signal, by what the system tells of it.
+/// Whether a process has a handler for a signal, according to the system.
 fn is_caught(status: &str, trigger: Trigger) -> bool {
     mask_of(status, "SigCgt:") >> (signal_of(trigger).as_raw() - 1) & 1 == 1
 }
@@ -59,7 +59,7 @@ pub(crate) fn interrupt_flag() -> io::Result<Arc<AtomicBool>> {
     let flag: Arc<AtomicBool> = Arc::default();
     signal_hook::flag::register_conditional_default(SIGINT, flag.clone())?;
     signal_hook::flag::register(SIGINT, flag.clone())?;
-    // Whoever sends this to a group sends it twice: to us, and to the process that passes it on.
+    // A signal to the process group arrives twice: at us, and at the process that passes it on.
     signal_hook::flag::register(SIGTERM, flag.clone())?;
     Ok(flag)
 }

@@ -9,10 +9,10 @@ use super::fault_signal::{self, action_of, is_from_instruction, set_handler};
 
 /// Signals of a crash. A handler of the application's own comes after us.
 const CRASHES: [c_int; 6] = [libc::SIGSEGV, libc::SIGBUS, libc::SIGILL, libc::SIGFPE, libc::SIGABRT, libc::SIGSYS];
-/// Signals that ask a process to end. Where the application has something to say about them, it is not ended.
+/// Signals that ask a process to end. If the application handles them, it is not ended.
 const REQUESTS: [c_int; 4] = [libc::SIGTERM, libc::SIGINT, libc::SIGHUP, libc::SIGQUIT];
 
-/// What is to be done first, and what would have happened without us.
+/// The function that runs first, and the previous disposition.
 static HANDLERS: OnceLock<TerminationHandlers> = OnceLock::new();
 /// An application may live on after a signal, and make many of them.
 static IS_CALLED: AtomicBool = AtomicBool::new(false);
@@ -37,7 +37,7 @@ pub(crate) fn on_termination(hold_up: fn()) {
 extern "C" fn handle_signal(signal: c_int, info: *mut libc::siginfo_t, _: *mut c_void) {
     // SAFETY: the C library's own, of this thread.
     let error = unsafe { *libc::__errno_location() };
-    // Whoever took the signal last has it first, and these faults end nothing.
+    // The last handler gets the signal first, and these faults do not end the process.
     if signal != libc::SIGSEGV || !fault_signal::handle_guard_fault(info) {
         terminate_by(signal, info);
     }
@@ -56,7 +56,7 @@ fn terminate_by(signal: c_int, info: *const libc::siginfo_t) {
         if let Some((_, before)) = before {
             libc::sigaction(signal, before, ptr::null_mut());
         }
-        // An instruction that failed fails again when we return; what somebody sent must be sent again.
+        // A failed instruction fails again when we return; a signal that was sent must be sent again.
         if !is_from_instruction(info) {
             libc::raise(signal);
         }

@@ -1,8 +1,8 @@
-//! Pages that were written, noticed as they are: pages of a mapping are made read-only, and a write to one faults, is
-//! noted, and goes on.
+//! Written pages, tracked by faults: pages of a mapping are made read-only, and a write to one faults, is noted, and
+//! continues.
 //!
-//! A call of the system that writes to such a page, `read` for one, fails instead of faulting. Faults that are not ours
-//! go to whoever had the signal before (`fault_signal`).
+//! A system call that writes to such a page, for example `read`, fails instead of faulting. Faults that are not ours go
+//! to the previous handler of the signal (`fault_signal`).
 //!
 //! The handler runs at any moment, between any two instructions of any thread, and takes no lock. Three rules make what
 //! it reads sound:
@@ -10,8 +10,8 @@
 //! - An entry is one pointer to a [`GuardedMapping`], which never changes while it can be reached but for its bits. The handler
 //!   never combines parts of two guards.
 //! - A `GuardedMapping` that left its entry is freed only at a moment at which no handler runs ([`FreeEntries::reclaim`]).
-//! - Whoever finds no entry for a page may have faulted before its guard was dropped; the page is writable by now, and the
-//!   instruction is tried again ([`take_retry`]).
+//! - If there is no entry for a page, the fault may have happened before its guard was dropped. The page is writable by
+//!   now, and the instruction is tried again ([`take_retry`]).
 
 use std::ops::Range;
 use std::ptr::{self, NonNull};
@@ -28,7 +28,7 @@ const GUARDS_MAX: usize = 1024;
 /// Threads share these by their numbers, so that two of them seldom share one.
 const RETRIES_MAX: usize = 64;
 
-/// The guarded mappings, null where there is none. The handler looks at those that were ever used.
+/// The guarded mappings, null for free entries. The handler reads those that were ever used.
 ///
 /// `SeqCst`, with [`HANDLERS_BEGUN`] and [`HANDLERS_DONE`]: [`FreeEntries::reclaim`] needs one order of all three.
 static ENTRIES: [AtomicPtr<GuardedMapping>; GUARDS_MAX] = [const { AtomicPtr::new(ptr::null_mut()) }; GUARDS_MAX];
@@ -36,18 +36,19 @@ static ENTRIES: [AtomicPtr<GuardedMapping>; GUARDS_MAX] = [const { AtomicPtr::ne
 static USED: AtomicUsize = AtomicUsize::new(0);
 static FREE: Mutex<FreeEntries> = Mutex::new(FreeEntries { entries: Vec::new(), retired: Vec::new() });
 
-/// Handlers that began to look at entries, and that are done with it: what they found, and what they made writable.
+/// The number of handlers that began to read entries, and of those that are done: what they found, and what they made
+/// writable.
 static HANDLERS_BEGUN: AtomicU64 = AtomicU64::new(0);
 static HANDLERS_DONE: AtomicU64 = AtomicU64::new(0);
 
 /// Guards that were dropped. It counts one before its entry is empty, and after its pages are writable.
 static GUARDS_DROPPED: AtomicU64 = AtomicU64::new(0);
-/// What was tried again last: page, thread and the drops until then, as one number.
+/// The last retry: page, thread and the drops until then, as one number.
 static RETRIES: [AtomicU64; RETRIES_MAX] = [const { AtomicU64::new(0) }; RETRIES_MAX];
 
 /// A mapping as the handler finds it.
 struct GuardedMapping {
-    /// Whole pages only: beside them may lie what is not ours.
+    /// Whole pages only: other data may be beside them.
     pages: Range<u64>,
     page: u64,
     /// One for each page: whether it was written.
@@ -65,7 +66,7 @@ struct RetiredMapping(NonNull<GuardedMapping>);
 // SAFETY: all that a `GuardedMapping` has may be used on every thread.
 unsafe impl Send for RetiredMapping {}
 
-/// The pages of a mapping, for as long as it is one.
+/// The pages of a mapping, for the lifetime of the mapping.
 pub struct WriteGuard {
     entry: usize,
     /// Valid until the guard is dropped: only then it is retired.
@@ -78,7 +79,7 @@ unsafe impl Send for WriteGuard {}
 unsafe impl Sync for WriteGuard {}
 
 impl WriteGuard {
-    /// Guards a mapping; none where that is not possible. All of it counts as written at first.
+    /// Guards a mapping; none if that is not possible. All of it counts as written at first.
     pub fn new(mapping: Range<u64>) -> Option<WriteGuard> {
         let page = page_size();
         let pages = mapping.start.next_multiple_of(page)..mapping.end / page * page;
@@ -108,10 +109,10 @@ impl WriteGuard {
         unsafe { self.guarded.as_ref() }
     }
 
-    /// Adds the addresses that may have been written since somebody asked last; parts of pages at the ends always may.
-    /// A page that is written while somebody asks may be reported again.
+    /// Adds the addresses that may have been written since the last call; parts of pages at the ends always may. A page
+    /// that is written during the call may be reported again.
     pub fn written(&self, wanted: Range<u64>, found: &mut Vec<Range<u64>>) {
-        // Whoever takes the signal without passing it on would take the faults as well.
+        // A handler that does not pass the signal on would take these faults as well.
         fault_signal::install();
         let GuardedMapping { pages, page, bits } = self.guarded();
         let mut add = |range: Range<u64>| {
@@ -141,8 +142,8 @@ impl WriteGuard {
         add(wanted.start.max(pages.end)..wanted.end);
     }
 
-    /// Writes fault again, before anybody looks at what is there. `done` is how many handlers were, before the bits of
-    /// the pages were taken.
+    /// Writes fault again, before the contents are read. `done` is the number of handlers before the bits of the pages
+    /// were taken.
     fn protect_run(&self, pages: Range<u64>, done: u64) -> Range<u64> {
         let watched = self.guarded();
         let is_protected = protect_pages(&pages, MprotectFlags::READ);
@@ -173,13 +174,13 @@ impl Drop for WriteGuard {
 impl FreeEntries {
     /// Frees what no handler can have any more.
     ///
-    /// All that is retired left its entry before. If no handler runs at the moment of the second load, then those that
-    /// began earlier are done with what they found, and those that begin later find the entries as they are now. The
-    /// first count cannot be above the second; if they are equal, every handler that began was done by then.
+    /// All retired pages left their entries before. If no handler runs at the moment of the second load, then earlier
+    /// handlers are done with what they found, and later ones find the current entries. The first count cannot be above
+    /// the second; if they are equal, every handler that began was done by then.
     fn reclaim(&mut self) {
         let done = HANDLERS_DONE.load(Ordering::SeqCst);
         if HANDLERS_BEGUN.load(Ordering::SeqCst) != done {
-            // A signal that jumps out of our handler leaves it like this. Then what is retired stays.
+            // A signal handler that jumps out of ours leaves this state. Then the retired pages stay.
             return;
         }
         for RetiredMapping(watched) in self.retired.drain(..) {
@@ -221,8 +222,8 @@ fn protect_pages(pages: &Range<u64>, protection: MprotectFlags) -> bool {
     unsafe { rustix::mm::mprotect(place, (pages.end - pages.start) as usize, protection).is_ok() }
 }
 
-/// Whether a fault on an address is one of ours, and its instruction can be tried again. For the handler; a fault that
-/// is one of a missing mapping never is ours.
+/// Whether a fault on an address is one of ours, and its instruction can be tried again. For the handler; a fault of a
+/// missing mapping is never ours.
 pub(super) fn handle_fault(address: u64) -> bool {
     HANDLERS_BEGUN.fetch_add(1, Ordering::SeqCst);
     let mut is_resolved = false;
@@ -242,8 +243,8 @@ pub(super) fn handle_fault(address: u64) -> bool {
 /// the page writable.
 ///
 /// Each thread tries an address once for each count of drops. If the instruction fails again, and no guard was dropped
-/// meanwhile, then none of them is the reason, and the fault goes to whoever had the signal before. A fault that is not
-/// ours comes one time more; without dropped guards not even that.
+/// meanwhile, then no guard is the reason, and the fault goes to the previous handler. A fault that is not ours occurs
+/// once more than without us; without dropped guards not even that.
 fn take_retry(address: u64) -> bool {
     let drops = GUARDS_DROPPED.load(Ordering::SeqCst);
     // SAFETY: a system call that reads and writes no memory of this process.
@@ -308,7 +309,7 @@ mod tests {
     /// Pages that one thread guards and others write to.
     struct Region {
         memory: AlignedMapping,
-        /// Writers hold it for a write, and the owner where nobody may write.
+        /// Writers hold it for a write, and the owner while no write may happen.
         turn: std::sync::RwLock<()>,
     }
 

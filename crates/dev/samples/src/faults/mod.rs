@@ -37,6 +37,7 @@ pub(crate) const ALL: &[&[Sample]] = &[
     synchronization::host::ALL,
     synchronization::present::ALL,
     synchronization::memory::ALL,
+    synchronization::several::ALL,
     commands::extensions::ALL,
     ray_tracing::acceleration_structures::ALL,
     bounds::buffers::ALL,

@@ -6,14 +6,14 @@ use std::sync::{Mutex, PoisonError};
 use lavascope_abi as vk;
 use lavascope_abi::{Ptr, Structure};
 use lavascope_scenario::DeclaredNames;
-use lavascope_sync_ir::{Program, QueueId, ResourceId};
+use lavascope_sync_ir::{AttachmentView, Program, QueueId, ResourceId};
 
 use crate::error::{LiveError, UnsupportedProgram};
 use crate::objects::calls::{DeviceCalls, call, check, out, text_ptr};
 use crate::objects::features::DeviceFeatures;
 use crate::objects::gpu::{DEVICE_EXTENSIONS, LiveGpu};
 use crate::objects::resources::LiveResource;
-use crate::run::DrawsOutsidePass;
+use crate::run::{DeviceReuse, DrawsOutsidePass, LiveOptions};
 
 /// The program that is performed, and the names of its objects.
 #[derive(Clone, Copy)]
@@ -30,6 +30,8 @@ pub(crate) struct LiveDevice<'a> {
     pub(crate) draws_outside_pass: DrawsOutsidePass,
     pub(crate) vk: DeviceCalls,
     pub(crate) device: vk::Device,
+    /// How many programs the device has performed before.
+    performed: u32,
     pub(crate) families: LiveFamilyMap,
     pub(crate) queues: Vec<vk::Queue>,
     pub(crate) memories: Vec<vk::DeviceMemory>,
@@ -41,7 +43,37 @@ pub(crate) struct LiveDevice<'a> {
     pub(crate) command_buffers: Vec<vk::CommandBuffer>,
     /// A buffer that is never written.
     pub(crate) zero_buffer: vk::Buffer,
+    /// The views that attachments have so far.
+    pub(crate) attachment_views: Mutex<Vec<(AttachmentView, vk::ImageView)>>,
     owned_objects: Mutex<Vec<OwnedObject>>,
+}
+
+/// A device with its functions, for one program after the other.
+pub(crate) struct ReusableDevice {
+    /// The families, and how many queues it has of each.
+    pub(crate) queue_counts: Vec<(u32, u32)>,
+    device: vk::Device,
+    vk: DeviceCalls,
+    performed: u32,
+}
+
+impl ReusableDevice {
+    /// After so many programs a new device begins: layers keep something of each.
+    const PROGRAMS_MAX: u32 = 100;
+
+    fn create(gpu: &LiveGpu, families: &LiveFamilyMap) -> Result<ReusableDevice, LiveError> {
+        let device = create_device(gpu, families)?;
+        // SAFETY: VUID-vkGetDeviceProcAddr-device-parameter: the device was just created.
+        // VUID-vkGetDeviceProcAddr-pName-parameter: a `CStr` ends with a zero.
+        let find = |name: &std::ffi::CStr| unsafe { (gpu.vk.get_device_proc_addr)(device, text_ptr(name)) };
+        // SAFETY: vkGetDeviceProcAddr gives the command of the device that it is asked for, or null.
+        let vk = unsafe { DeviceCalls::find(find) }?;
+        Ok(ReusableDevice { queue_counts: families.queue_counts.clone(), device, vk, performed: 0 })
+    }
+
+    pub(crate) fn destroy(self) {
+        call!(self.vk, destroy_device(self.device, Ptr::NULL));
+    }
 }
 
 /// Objects that are destroyed at the end.
@@ -110,21 +142,24 @@ impl<'a> LiveDevice<'a> {
     pub(crate) fn new(
         gpu: &'a LiveGpu,
         scenario: LiveScenario<'a>,
-        lonely: DrawsOutsidePass,
+        options: LiveOptions,
     ) -> Result<LiveDevice<'a>, LiveError> {
         let families = LiveFamilyMap::of(gpu, scenario.program)?;
-        let device = create_device(gpu, &families)?;
-        // SAFETY: VUID-vkGetDeviceProcAddr-device-parameter: the device was just created.
-        // VUID-vkGetDeviceProcAddr-pName-parameter: a `CStr` ends with a zero.
-        let find = |name: &std::ffi::CStr| unsafe { (gpu.vk.get_device_proc_addr)(device, text_ptr(name)) };
-        // SAFETY: vkGetDeviceProcAddr gives the command of the device that it is asked for, or null.
-        let vk = unsafe { DeviceCalls::find(find) }?;
+        let idle = match options.reuse {
+            DeviceReuse::WhileIdle => gpu.take_idle_device(&families.queue_counts),
+            DeviceReuse::Never => None,
+        };
+        let ReusableDevice { device, vk, performed, .. } = match idle {
+            Some(idle) => idle,
+            None => ReusableDevice::create(gpu, &families)?,
+        };
         let mut world = LiveDevice {
             gpu,
             scenario,
-            draws_outside_pass: lonely,
+            draws_outside_pass: options.draws_outside_pass,
             vk,
             device,
+            performed,
             families,
             queues: Vec::new(),
             memories: Vec::new(),
@@ -135,6 +170,7 @@ impl<'a> LiveDevice<'a> {
             fences: Vec::new(),
             command_buffers: Vec::new(),
             zero_buffer: vk::Buffer(0),
+            attachment_views: Mutex::default(),
             owned_objects: Mutex::default(),
         };
         world.get_queues();
@@ -146,11 +182,16 @@ impl<'a> LiveDevice<'a> {
     }
 
     /// The end: nothing is in use any more.
-    pub(crate) fn destroy_all(self) {
+    pub(crate) fn destroy_all(self, reuse: DeviceReuse) {
         call!(self.vk, device_wait_idle(self.device));
         let all = std::mem::take(&mut *self.owned_objects.lock().unwrap_or_else(PoisonError::into_inner));
         all.into_iter().rev().for_each(|it| self.destroy(it));
-        call!(self.vk, destroy_device(self.device, Ptr::NULL));
+        let LiveDevice { gpu, vk, device, families, performed, .. } = self;
+        let done = ReusableDevice { queue_counts: families.queue_counts, device, vk, performed: performed + 1 };
+        match reuse {
+            DeviceReuse::WhileIdle if done.performed < ReusableDevice::PROGRAMS_MAX => gpu.keep_idle_device(done),
+            _ => done.destroy(),
+        }
     }
 
     pub(crate) fn destroy_at_end(&self, owned_object: OwnedObject) {

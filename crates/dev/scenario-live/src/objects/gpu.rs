@@ -9,6 +9,7 @@ use lavascope_platform::library::{Library, VULKAN_LOADER};
 
 use crate::error::LiveError;
 use crate::objects::calls::{GlobalCalls, InstanceCalls, call, check, out, text_ptr};
+use crate::objects::device::ReusableDevice;
 
 /// Extensions of the instance that performances use.
 pub const INSTANCE_EXTENSIONS: [&CStr; 3] = [c"VK_EXT_debug_utils", c"VK_KHR_surface", c"VK_EXT_headless_surface"];
@@ -48,7 +49,7 @@ pub struct ReceivedMessage {
     pub text: String,
     /// The call in which it came, such as `cmd_draw`.
     pub call: &'static str,
-    /// The label of the command that was being recorded; empty where none was.
+    /// The label of the command that was being recorded; empty if none was.
     pub label: String,
 }
 
@@ -65,6 +66,8 @@ pub struct LiveGpu {
     messenger: vk::DebugUtilsMessengerEXT,
     /// Not a `Box`: moving one asserts that no other pointer leads to its contents, and the messenger has one.
     messages: Arc<Mutex<Vec<ReceivedMessage>>>,
+    /// Devices that no performance uses now.
+    idle_devices: Mutex<Vec<ReusableDevice>>,
     // Last, so that it is closed after everything that leads into it.
     _library: Library,
 }
@@ -100,8 +103,20 @@ impl LiveGpu {
             surface,
             messenger,
             messages: heard,
+            idle_devices: Mutex::default(),
             _library: library,
         })
+    }
+
+    /// An idle device with these queues.
+    pub(crate) fn take_idle_device(&self, queue_counts: &[(u32, u32)]) -> Option<ReusableDevice> {
+        let mut idle = self.idle_devices.lock().unwrap_or_else(PoisonError::into_inner);
+        let at = idle.iter().position(|it| it.queue_counts == queue_counts)?;
+        Some(idle.swap_remove(at))
+    }
+
+    pub(crate) fn keep_idle_device(&self, device: ReusableDevice) {
+        self.idle_devices.lock().unwrap_or_else(PoisonError::into_inner).push(device);
     }
 
     /// The messages since the last call.
@@ -112,6 +127,8 @@ impl LiveGpu {
 
 impl Drop for LiveGpu {
     fn drop(&mut self) {
+        let idle = std::mem::take(&mut *self.idle_devices.lock().unwrap_or_else(PoisonError::into_inner));
+        idle.into_iter().for_each(ReusableDevice::destroy);
         call!(self.vk, destroy_surface(self.instance, self.surface, Ptr::NULL));
         call!(self.vk, destroy_debug_utils_messenger(self.instance, self.messenger, Ptr::NULL));
         call!(self.vk, destroy_instance(self.instance, Ptr::NULL));

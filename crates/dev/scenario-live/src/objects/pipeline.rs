@@ -1,4 +1,4 @@
-//! Pipelines: shaders that do what their bindings say, and the state that decides what attachments are used for.
+//! Pipelines: shaders with the accesses of their bindings, and the state that decides how attachments are used.
 
 use lavascope_abi as vk;
 use lavascope_abi::{PipelineStageFlags2 as Stage, Ptr, Structure};

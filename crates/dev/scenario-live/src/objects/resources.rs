@@ -1,5 +1,7 @@
 //! Buffers and images, the memory behind them, and views of them.
 
+use std::sync::PoisonError;
+
 use lavascope_abi as vk;
 use lavascope_abi::{Ptr, Structure};
 use lavascope_sync_ir::{
@@ -18,7 +20,7 @@ use crate::plan::formats::COLOR;
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct LiveResource {
     pub(crate) handle: ResourceHandle,
-    /// None where it is sparse, or the presentation engine's.
+    /// None if it is sparse, or the presentation engine's.
     pub(crate) memory: Option<(vk::DeviceMemory, u64)>,
     pub(crate) swapchain: Option<vk::SwapchainKHR>,
 }
@@ -303,9 +305,15 @@ impl LiveDevice<'_> {
         Ok(view)
     }
 
-    /// A view as an attachment: with all aspects that it has.
+    /// A view as an attachment: with all aspects that it has. Rendering that is resumed needs the same one again.
     pub(crate) fn attachment(&self, attachment_view: &AttachmentView) -> Result<vk::ImageView, LiveError> {
-        self.view(attachment_view.resource, &attachment_view.region)
+        let mut known = self.attachment_views.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(own) = known.iter().find(|it| it.0 == *attachment_view) {
+            return Ok(own.1);
+        }
+        let view = self.view(attachment_view.resource, &attachment_view.region)?;
+        known.push((attachment_view.clone(), view));
+        Ok(view)
     }
 }
 
@@ -317,7 +325,7 @@ fn layouts(image: &ImageDesc) -> Vec<vk::SubresourceLayout> {
     let Tiling::Pitched(all) = &image.tiling else { return Vec::new() };
     let layout = |subresource_layout: &lavascope_sync_ir::SubresourceLayout| vk::SubresourceLayout {
         offset: subresource_layout.offset,
-        // It must be zero: the driver says it.
+        // It must be zero, as the driver requires.
         size: 0,
         row_pitch: subresource_layout.row_pitch,
         array_pitch: subresource_layout.array_pitch,

@@ -1,4 +1,4 @@
-//! Writes the shaders: each does with its descriptors what its bindings say, in one block, and nothing else.
+//! Writes the shaders: each accesses its descriptors as its bindings define, in one block, and does nothing else.
 //!
 //! Buffers are loaded and stored as a whole, so that the bytes that are accessed are known exactly; images are fetched
 //! from and stored to at one texel.

@@ -97,7 +97,7 @@ fn accesses_of_kind(accesses: &[Access], kinds: &[LiveCommandKind], kind: LiveCo
 
 fn command_kind(access: &Access, is_graphics: bool) -> Result<LiveCommandKind, UnsupportedProgram> {
     Ok(match Stage(access.stage) {
-        _ if matches!(access.order, RasterOrder::Marker(_)) => LiveCommandKind::Marker,
+        _ if access.order.marker_stage().is_some() => LiveCommandKind::Marker,
         _ if access.stage & TRANSFERS != 0 => LiveCommandKind::Transfer,
         Stage::COMPUTE_SHADER => LiveCommandKind::Dispatch,
         Stage::DRAW_INDIRECT if !is_graphics => LiveCommandKind::Dispatch,
@@ -304,7 +304,7 @@ fn build(accesses: &[Access]) -> Result<LiveCommand, UnsupportedProgram> {
 }
 
 fn marker(access: &Access) -> Result<LiveCommand, UnsupportedProgram> {
-    let (RasterOrder::Marker(stage), Region::Buffer(bytes)) = (access.order, &access.region) else {
+    let (Some(stage), Region::Buffer(bytes)) = (access.order.marker_stage(), &access.region) else {
         return UnsupportedProgram::error("a marker is in a buffer");
     };
     if (access.stage, access.access) != (Stage::COPY.0, Bits::TRANSFER_WRITE.0) || bytes.end != bytes.start + 4 {

@@ -1,7 +1,7 @@
 //! Draws and their inputs: vertices, indices, parameters in buffers, attachments.
 //!
-//! One draw does what several clauses say wherever it can. Depth is tested once in a draw, early or late, and either
-//! only read or written; an action that says more takes a draw for each, which the order of fragments keeps apart.
+//! If possible, one draw makes the accesses of several clauses. Depth is tested once in a draw, early or late, and
+//! either only read or written. An action with more takes several draws, which rasterization order separates.
 
 use lavascope_abi::{AccessFlags2 as Bits, PipelineStageFlags2 as Stage};
 use lavascope_sync_ir::{Access, Area, AttachmentView, Components, ImageRegion, Program, RasterOrder, Region};

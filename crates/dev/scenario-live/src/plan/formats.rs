@@ -48,7 +48,7 @@ pub(crate) fn component_type(format: Format, aspect: u32) -> ComponentType {
     }
 }
 
-/// Bytes of memory that an image takes: where its layouts say, or with nothing between its rows.
+/// Bytes of memory that an image takes: according to its layouts, or without gaps between its rows.
 pub(crate) fn size(image: &ImageDesc) -> u64 {
     if let Tiling::Pitched(layouts) = &image.tiling {
         let end = |(copy_box, layout): (CopyBox, &SubresourceLayout)| {

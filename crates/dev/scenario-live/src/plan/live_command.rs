@@ -199,6 +199,8 @@ pub(crate) struct LiveAttachments {
     pub(crate) density_map: Option<AttachmentView>,
     pub(crate) area: Option<Area>,
     pub(crate) view_mask: u32,
+    /// `VkRenderingFlags` that a secondary command buffer inherits.
+    pub(crate) rendering_flags: u32,
 }
 
 impl LiveAttachments {

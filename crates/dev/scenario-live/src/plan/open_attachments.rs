@@ -5,8 +5,10 @@ use lavascope_sync_ir::{AttachmentKind, AttachmentView, Command, CommandBufferId
 
 use crate::error::UnsupportedProgram;
 use crate::plan::live_command::LiveAttachments;
+use crate::recording::render_pass::{SubpassContentsKind, inherited_flags};
 
-/// For each command of a command buffer the attachments before it; none outside of everything.
+/// For each command of a command buffer the attachments before it, and those behind the last one; none outside of
+/// everything.
 pub(crate) type CommandAttachments = Vec<Option<LiveAttachments>>;
 
 /// The scenes of all command buffers. The command buffer that executes a secondary one defines where that begins.
@@ -49,7 +51,8 @@ fn walk_commands(program: &Program, buffer: usize, begin: Option<LiveAttachments
     let mut scenes = Vec::new();
     let mut now = begin;
     let mut views: Vec<AttachmentView> = Vec::new();
-    for command in &program.command_buffers[buffer].commands {
+    let commands = &program.command_buffers[buffer].commands;
+    for (at, command) in commands.iter().enumerate() {
         scenes.push(now.clone());
         match command {
             Command::BeginRenderPass { pass, views: given, area } => {
@@ -64,11 +67,16 @@ fn walk_commands(program: &Program, buffer: usize, begin: Option<LiveAttachments
                 let targets = subpass_attachments(own, subpass + 1, &views);
                 now = Some(LiveAttachments { pass: Some((pass, subpass + 1)), area, ..targets });
             }
-            Command::BeginRendering(rendering) => now = Some(rendering_attachments(rendering)),
+            Command::BeginRendering(rendering) => {
+                let rendering_flags = inherited_flags(rendering, SubpassContentsKind::of(&commands[at + 1..]));
+                now = Some(LiveAttachments { rendering_flags, ..rendering_attachments(rendering) });
+            }
             Command::EndRenderPass | Command::EndRendering => now = None,
             _ => {}
         }
     }
+    // What the last command left; of an empty command buffer, where it begins.
+    scenes.push(now);
     scenes
 }
 

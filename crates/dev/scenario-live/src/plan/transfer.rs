@@ -14,7 +14,7 @@ enum CopySide<'a> {
     Image(ResourceId, &'a ImageDesc, ImageRegion),
 }
 
-/// Reads and writes come in pairs, as scenarios say `a -> b`; where the two do not fit each other, or one is alone, our
+/// Reads and writes come in pairs, like `a -> b` in scenarios; if the two do not fit each other, or one is alone, our
 /// own resources are the other side.
 pub(crate) fn transfer_commands(
     program: &Program,

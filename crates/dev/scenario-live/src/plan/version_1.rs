@@ -54,7 +54,7 @@ pub fn with_version_1_masks(program: &Program) -> Program {
     made
 }
 
-/// The program as `vkQueueSubmit` can say it; none where signals have stages, for which it has no place.
+/// The program for `vkQueueSubmit`; none if signals have stages, which it cannot express.
 pub fn for_queue_submit_1(program: &Program) -> Option<Program> {
     let mut made = program.clone();
     for step in &mut made.steps {

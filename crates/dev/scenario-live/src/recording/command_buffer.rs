@@ -66,6 +66,7 @@ impl LiveDevice<'_> {
         let mut flags = Flags::SIMULTANEOUS_USE.0;
         let (formats, [depth, stencil]) = inherited.map_or((Vec::new(), [vk::Format(0); 2]), |it| self.formats(it));
         let rendering = vk::CommandBufferInheritanceRenderingInfo {
+            flags: vk::RenderingFlags(inherited.map_or(0, |it| it.rendering_flags)),
             view_mask: inherited.map_or(0, |it| it.view_mask),
             color_attachment_count: formats.len() as u32,
             p_color_attachment_formats: Ptr::to_slice(&formats),

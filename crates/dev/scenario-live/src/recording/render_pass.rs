@@ -21,7 +21,7 @@ use crate::plan::live_command::LiveAttachments;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum SubpassContentsKind {
     Inline,
-    Secondary,
+    /// Both: each command has labels around it, which the primary command buffer records.
     Both,
 }
 
@@ -30,19 +30,16 @@ impl SubpassContentsKind {
     pub(crate) fn of(following: &[Command]) -> SubpassContentsKind {
         let is_end =
             |it: &&Command| !matches!(it, Command::EndRenderPass | Command::EndRendering | Command::NextSubpass);
-        let inside: Vec<&Command> = following.iter().take_while(is_end).collect();
-        let executes = inside.iter().filter(|it| matches!(it, Command::Execute(_))).count();
-        match executes {
-            0 => SubpassContentsKind::Inline,
-            count if count == inside.len() => SubpassContentsKind::Secondary,
-            _ => SubpassContentsKind::Both,
+        let mut inside = following.iter().take_while(is_end);
+        match inside.any(|it| matches!(it, Command::Execute(_))) {
+            false => SubpassContentsKind::Inline,
+            true => SubpassContentsKind::Both,
         }
     }
 
     fn of_subpass(self) -> vk::SubpassContents {
         match self {
             SubpassContentsKind::Inline => vk::SubpassContents::INLINE,
-            SubpassContentsKind::Secondary => vk::SubpassContents::SECONDARY_COMMAND_BUFFERS,
             SubpassContentsKind::Both => vk::SubpassContents::INLINE_AND_SECONDARY_COMMAND_BUFFERS_KHR,
         }
     }
@@ -51,10 +48,23 @@ impl SubpassContentsKind {
         use vk::RenderingFlags as Flags;
         match self {
             SubpassContentsKind::Inline => 0,
-            SubpassContentsKind::Secondary => Flags::CONTENTS_SECONDARY_COMMAND_BUFFERS.0,
             SubpassContentsKind::Both => Flags::CONTENTS_SECONDARY_COMMAND_BUFFERS.0 | Flags::CONTENTS_INLINE_KHR.0,
         }
     }
+}
+
+/// All parts of rendering that is suspended have the same flags, whoever records their commands.
+fn rendering_flags(rendering: &Rendering, contents: SubpassContentsKind) -> u32 {
+    let is_split = rendering.is_suspending || rendering.is_resuming;
+    let contents = if is_split { SubpassContentsKind::Both } else { contents };
+    let suspending = if rendering.is_suspending { vk::RenderingFlags::SUSPENDING.0 } else { 0 };
+    let resuming = if rendering.is_resuming { vk::RenderingFlags::RESUMING.0 } else { 0 };
+    contents.of_rendering() | suspending | resuming
+}
+
+/// The flags of a rendering, as secondary command buffers inherit them.
+pub(crate) fn inherited_flags(rendering: &Rendering, contents: SubpassContentsKind) -> u32 {
+    rendering_flags(rendering, contents) & !vk::RenderingFlags::CONTENTS_SECONDARY_COMMAND_BUFFERS.0
 }
 
 impl LiveDevice<'_> {
@@ -71,7 +81,7 @@ impl LiveDevice<'_> {
         Ok(())
     }
 
-    /// The images of the first instance of a render pass: they say what formats its attachments have.
+    /// The images of the first instance of a render pass: they define the formats of its attachments.
     fn first_attachments(&self, wanted: RenderPassId) -> Vec<ResourceId> {
         let commands = self.scenario.program.command_buffers.iter().flat_map(|it| &it.commands);
         let mut instances = commands.filter_map(|command| match command {
@@ -192,13 +202,7 @@ impl LiveDevice<'_> {
             return Err(UnsupportedProgram("depth and stencil are two attachments of rendering".to_owned()).into());
         }
         let views: Vec<AttachmentView> = rendering.attachments.iter().map(|it| it.view.clone()).collect();
-        let mut flags = contents.of_rendering();
-        if rendering.is_suspending {
-            flags |= vk::RenderingFlags::SUSPENDING.0;
-        }
-        if rendering.is_resuming {
-            flags |= vk::RenderingFlags::RESUMING.0;
-        }
+        let flags = rendering_flags(rendering, contents);
         let info = vk::RenderingInfo {
             flags: vk::RenderingFlags(flags),
             render_area: rect(rendering.area),

@@ -16,7 +16,7 @@ const LAYER: &CStr = c"VK_LAYER_LAVASCOPE_inspect";
 const CHILD: &str = "ROUTE_TEST_PART";
 /// Only scenarios with this in their names, for debugging.
 pub(crate) const ONLY: &str = "ROUTE_TEST_ONLY";
-/// The folder of what the layer says besides.
+/// The folder for further outputs of the layer.
 const REPORT: &str = "report";
 /// So many scenarios are performed by one process: a validator keeps a thousand findings apart, and explains two hundred.
 const SCENARIOS_MAX: usize = 60;

@@ -16,7 +16,7 @@ enum FindingKind {
     Fault(UndefinedContentsKind),
 }
 
-/// Adds what a message says; says why it cannot be read.
+/// Adds the hazard of a message; returns an error if it cannot be read.
 pub(crate) fn read_message(
     message: &ReceivedMessage,
     prefix: &str,

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use lavascope_scenario::{Scenario, ScenarioSource, Variation, annotate, compare_variation, parse, variations};
 use lavascope_scenario_live::{
-    DrawsOutsidePass, LiveError, LiveGpu, LiveOptions, LiveRun, LiveScenario, RecordingMode, SubmitApi,
+    DeviceReuse, DrawsOutsidePass, LiveError, LiveGpu, LiveOptions, LiveRun, LiveScenario, RecordingMode, SubmitApi,
     for_queue_submit_1, with_version_1_masks,
 };
 use lavascope_sync_ir::{Barrier, Command, Dependency, Findings, Hazard, Program, SetEvent, SyncScope, WaitEvents};
@@ -16,7 +16,7 @@ use crate::message_parser;
 pub(crate) enum LiveVariant {
     /// As it stands, by one thread, with `vkQueueSubmit2`.
     Plain,
-    /// With `vkQueueSubmit`, wherever that can say it.
+    /// With `vkQueueSubmit`, if that can express the program.
     Submit1,
     /// Each command buffer recorded by a thread of its own.
     Threads,
@@ -188,7 +188,10 @@ impl ScenarioRunner {
         } else {
             DrawsOutsidePass::WrapInRendering
         };
-        self.gpu.run(live_scenario, LiveOptions { submit, recording, draws_outside_pass: lonely })
+        self.gpu.run(
+            live_scenario,
+            LiveOptions { submit, recording, draws_outside_pass: lonely, reuse: DeviceReuse::Never },
+        )
     }
 }
 

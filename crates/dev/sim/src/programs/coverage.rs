@@ -30,6 +30,7 @@ pub const FEATURES: &[&str] = &[
     "aliased images",
     "barrier 1",
     "barrier 2",
+    "chain through a marker",
     "color write mask",
     "compatible aliases",
     "component mask",
@@ -219,7 +220,7 @@ fn command_features(command: &Command, things: &mut Vec<&'static str>) {
             if accesses.iter().any(|it| matches!(it.order, RasterOrder::Color | RasterOrder::DepthStencil)) {
                 things.push("raster order");
             }
-            if accesses.iter().any(|it| matches!(it.order, RasterOrder::Marker(_))) {
+            if accesses.iter().any(|it| it.order.marker_stage().is_some()) {
                 things.push("marker");
             }
             if accesses.iter().any(|it| it.certainty == Certainty::Unreported) {

@@ -214,17 +214,26 @@ fn presentation_features(program: &Program, things: &mut Vec<&'static str>) {
     }
 }
 
-/// Markers at one place with nothing between them.
+/// Markers at one place with nothing between them, and markers with a barrier behind them that has only the copy stage in
+/// its first scope.
 fn marker_features(commands: &[Command], things: &mut Vec<&'static str>) {
     let marker = |command: &Command| match command {
-        Command::Action(accesses) => accesses
-            .first()
-            .filter(|it| matches!(it.order, RasterOrder::Marker(_)))
-            .map(|it| (it.resource, it.region.clone())),
+        Command::Action(accesses) => {
+            accesses.first().filter(|it| it.order.marker_stage().is_some()).map(|it| (it.resource, it.region.clone()))
+        }
         _ => None,
     };
     if commands.windows(2).any(|it| marker(&it[0]).is_some_and(|one| marker(&it[1]) == Some(one))) {
         things.push("markers of one place");
+    }
+    let is_after_copies = |command: &Command| match command {
+        Command::Barrier(Barrier::Sync2 { dependencies }) => {
+            dependencies.iter().any(|it| it.scope.src_stages == PipelineStageFlags2::COPY.0)
+        }
+        _ => false,
+    };
+    if commands.windows(2).any(|it| marker(&it[0]).is_some() && is_after_copies(&it[1])) {
+        things.push("chain through a marker");
     }
 }
 

@@ -11,7 +11,7 @@ pub(crate) struct Hazard {
     /// Without the beginning that all have.
     pub(crate) code: String,
     pub(crate) command: String,
-    /// Empty where the tool names none.
+    /// Empty if the tool names none.
     pub(crate) prior: String,
 }
 
@@ -38,14 +38,17 @@ impl Hazard {
 pub(crate) fn hazards_of_report(report: &Value) -> Hazards {
     let mut found = Hazards::new();
     for array_item in report["findings"].as_array().into_iter().flatten() {
-        let facts = array_item["details"]["facts"].as_array();
-        let fact = |key: &str| {
-            let own = facts.into_iter().flatten().find(|it| it["key"] == key);
+        let properties = array_item["properties"].as_array();
+        let property = |key: &str| {
+            let own = properties.into_iter().flatten().find(|it| it["key"] == key);
             own.and_then(|it| it["value"].as_str()).unwrap_or_default()
         };
-        let hazard =
-            Hazard::new(array_item["code"].as_str().unwrap_or_default(), fact("command"), fact("prior_command"));
-        *found.entry(hazard).or_default() += array_item["count"].as_u64().unwrap_or(1);
+        let hazard = Hazard::new(
+            array_item["code"].as_str().unwrap_or_default(),
+            property("command"),
+            property("prior_command"),
+        );
+        *found.entry(hazard).or_default() += array_item["occurrences"].as_u64().unwrap_or(1);
     }
     found
 }
@@ -148,9 +151,10 @@ mod tests {
 
     #[test]
     fn reports_of_ours_are_read() {
-        let facts = serde_json::json!([{ "key": "command", "value": "vkCmdDraw" }]);
-        let details = serde_json::json!({ "facts": facts });
-        let finding = serde_json::json!({ "code": "SYNC-HAZARD-WRITE-AFTER-READ", "count": 3, "details": details });
+        let properties = serde_json::json!([{ "key": "command", "value": "vkCmdDraw" }]);
+        let finding = serde_json::json!({
+            "code": "SYNC-HAZARD-WRITE-AFTER-READ", "occurrences": 3, "properties": properties,
+        });
         let report = serde_json::json!({ "findings": [finding] });
         assert_eq!(texts(&hazards_of_report(&report)), ["3 WRITE-AFTER-READ vkCmdDraw"]);
     }

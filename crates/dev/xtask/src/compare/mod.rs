@@ -117,7 +117,7 @@ pub(crate) fn prepare_programs(root: &Path, no_install: bool) -> Result<(ToolEnv
     Ok((ToolEnvironment::new(folder, built, screen.display.clone(), lavapipe)?, screen))
 }
 
-/// None where the driver has not what a sample needs.
+/// None if the driver has not what a sample needs.
 fn compare(
     bench: &ToolEnvironment,
     program: &ComparedCase,

@@ -62,7 +62,7 @@ fn copy_all(from: &Path, prefix: &Path) -> Result<usize> {
     Ok(files.len())
 }
 
-/// How many files were removed; none where nothing is installed.
+/// How many files were removed; none if nothing is installed.
 fn remove_all(prefix: &Path) -> Result<Option<usize>> {
     let list = match fs::read_to_string(prefix.join(LIST)) {
         Ok(list) => list,

@@ -95,7 +95,7 @@ pub(super) const STEPS: &[NightlyStep] = &[
     },
     NightlyStep {
         name: "soak",
-        what: "vkcube under the layer with `--sync`, and whether its memory grows",
+        what: "vkcube under `lavascope run`, and whether its memory grows",
         unit: "frames",
         seeds: 0,
         work: StepAction::Command {
@@ -297,7 +297,7 @@ pub(super) fn fill_placeholders(words: &[&str], seed: u64, time: Duration) -> Ve
     words.iter().map(fill).collect()
 }
 
-/// The sum of the numbers that a pattern has in the lines of a text; none where no line has it.
+/// The sum of the numbers that a pattern has in the lines of a text; none if no line has it.
 ///
 /// `{}` stands for the number, `*` for any number.
 pub(super) fn sum_matches(pattern: &str, text: &str) -> Option<u64> {

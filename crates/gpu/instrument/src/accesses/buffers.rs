@@ -286,7 +286,7 @@ impl FunctionRewriter<'_, '_> {
         Some(self.mark_chain(pointer, ty.0, &operands, is_uniform))
     }
 
-    /// The pointer of a path into arrays of descriptors whose lengths the module says: no index is behind the last.
+    /// The pointer of a path into arrays of descriptors with known lengths: no index is behind the last element.
     pub(crate) fn emit_limited_chain(&mut self, pointer: Id, path: &AccessPath) -> Option<u32> {
         let is_uniform = !self.is_non_uniform(pointer) && !path.indices.iter().any(|it| self.is_non_uniform(*it));
         let mut operands: SmallVec<[u32; 8]> = SmallVec::from_slice(&[path.variable.0]);
@@ -327,7 +327,7 @@ impl FunctionRewriter<'_, '_> {
         id
     }
 
-    /// A chain, in the place of the one that was taken back if there is one.
+    /// A chain, with the id of the removed one, if there is one.
     pub(crate) fn chain(&mut self, ty: u32, operands: &[u32]) -> u32 {
         let id = match self.reusable_chain_id.take() {
             Some(id) => id,
@@ -477,7 +477,7 @@ impl FunctionRewriter<'_, '_> {
         Fits { ok, index: Some(number), is_hoisted: false, hoistable_index: Some((index, count)), clamped_index: cut }
     }
 
-    /// Whether an access fits, found out here, and what its record says of where it is.
+    /// The result of a check, and the details for its record.
     pub(crate) fn fits(&mut self, path: &AccessPath, state: u32, least: u64) -> (u32, Option<u32>) {
         let uint = self.cx.ids.uint;
         if let [term] = path.terms[..] {

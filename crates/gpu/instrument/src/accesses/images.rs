@@ -35,7 +35,7 @@ pub(crate) struct ValueFault {
     ok: u32,
     details: [Option<u32>; 3],
     binding: Option<(u32, u32)>,
-    /// Which one of the binding, where the module says it.
+    /// The element of the binding, if the module defines it.
     element: Option<u32>,
     is_hoisted: bool,
 }

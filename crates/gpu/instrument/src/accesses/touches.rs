@@ -49,7 +49,7 @@ pub(crate) struct LoadedDescriptor {
 pub(crate) struct TouchBuilder {
     made: ModuleTouches,
     untracked_bindings: FxHashSet<(u32, u32)>,
-    /// The specialization constant that says where the words of the stage are.
+    /// The specialization constant for the place of the stage's words.
     base: u32,
     /// Functions: a span, a span with bits, an element, an address.
     functions: [u32; 4],
@@ -240,7 +240,7 @@ impl FunctionRewriter<'_, '_> {
         }
     }
 
-    /// The first byte, where the module says it.
+    /// The first byte, if the module defines it.
     fn fixed_offset(&self, path: &AccessPath, offset: u32) -> Option<u32> {
         path.terms.iter().try_fold(offset, |all, term| {
             let index = self.cx.types.literal(path.indices[term.position])?;
@@ -401,7 +401,7 @@ impl FunctionRewriter<'_, '_> {
         module.definition(number).is_some_and(is_whole)
     }
 
-    /// The number of where an address was read: zero where that is not known, or there are too many.
+    /// The number of where an address was read: zero if that is not known, or there are too many.
     fn origin_of(&mut self, base: Id) -> u32 {
         let Some(load_path) = self.load_path(base) else { return 0 };
         let Some(touching) = &mut self.cx.touch_builder else { return 0 };

@@ -44,9 +44,9 @@ pub(crate) struct PathShape {
     pub(crate) descriptor_depth: usize,
     /// The types of the arrays that those indices go through.
     pub(crate) arrays: SmallVec<[Id; 2]>,
-    /// The element of the binding, where constants say which.
+    /// The element of the binding, if it is constant.
     pub(crate) element: Option<u32>,
-    /// Bytes that the constants among the indices say.
+    /// The sum of the constant indices in bytes.
     pub(crate) offset: u64,
     /// The indices that are not known, and their strides.
     pub(crate) terms: SmallVec<[IndexTerm; 2]>,
@@ -291,7 +291,7 @@ impl PathShape {
     }
 }
 
-/// The element of a binding, where constants say which.
+/// The element of a binding, if it is constant.
 fn known_element(types: &Types<'_>, shape: &PathShape, indices: &[Id]) -> Option<u32> {
     let mut flat = 0u64;
     for (place, array) in shape.arrays.iter().enumerate() {
@@ -308,7 +308,7 @@ fn known_element(types: &Types<'_>, shape: &PathShape, indices: &[Id]) -> Option
     u32::try_from(flat).ok()
 }
 
-/// Adds up what the indices behind the descriptor's say.
+/// Adds up the indices behind the descriptor's.
 fn lay_out(types: &Types<'_>, path: &mut PathShape, indices: &[Id], block: Id) -> Option<()> {
     let mut ty = block;
     let mut matrix = MatrixLayout::default();

@@ -1,7 +1,7 @@
 //! The types of a module, as far as checks need them: what a pointer leads to, and which bytes that is.
 //!
-//! Read from the words when asked; only the layouts of structures are remembered. A damaged module may say anything,
-//! so nothing here goes deeper than [`DEPTH_MAX`].
+//! Read from the words on demand; only the layouts of structures are cached. A damaged module may have any types, so
+//! nothing here goes deeper than [`DEPTH_MAX`].
 
 use std::{cell::RefCell, rc::Rc};
 

@@ -9,7 +9,7 @@ const DEPTH_MAX: u32 = 12;
 
 pub(crate) struct ValueBounds<'a> {
     module: &'a Module,
-    /// The largest workgroup that any entry point has, where all say it as constants.
+    /// The largest workgroup of all entry points, if their sizes are constant.
     group: Option<[u64; 3]>,
 }
 

@@ -43,7 +43,7 @@ impl PrintfRecord {
             let Some(end) = end else { break };
             let (how, kind) = (&rest[..end], rest.as_bytes()[end]);
             rest = &rest[end + 1..];
-            // `%lu` and `%ul` both say 64 bits.
+            // `%lu` and `%ul` both mean 64 bits.
             let is_wide = how.contains('l') || kind == b'u' && rest.starts_with('l');
             rest = if how.contains('l') { rest } else { rest.strip_prefix('l').filter(|_| is_wide).unwrap_or(rest) };
             let count = how.split_once('v').and_then(|it| it.1.trim_end_matches('l').parse().ok()).unwrap_or(1);

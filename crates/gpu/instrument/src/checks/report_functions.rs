@@ -32,7 +32,7 @@ pub(crate) fn add_report_functions(cx: &mut Context<'_>, stages: &InvocationSour
     cx.place_bits();
 }
 
-/// Begins a function that gets the root table and unsigned parameters. Gives the ids of the latter.
+/// Begins a function that gets the root table and unsigned parameters. Returns the ids of the latter.
 pub(crate) fn begin_helper(
     cx: &mut Context<'_>,
     code: &mut Vec<u32>,
@@ -183,7 +183,7 @@ fn fault(cx: &mut Context<'_>, code: &mut Vec<u32>, cell: SiteInfo, kind: u32, d
     fault.unwrap_or(FaultWords { error: texel, count: two, words: details })
 }
 
-/// Whether a fault is of a kind. None where there is no other kind.
+/// Whether a fault is of a kind. None if there is no other kind.
 fn emit_is_kind(
     cx: &mut Context<'_>,
     code: &mut Vec<u32>,

@@ -11,7 +11,7 @@ pub struct CheckSite {
     pub decision: CheckDecision,
     /// The descriptor's set and binding, where one is accessed.
     pub binding: Option<(u32, u32)>,
-    /// Which element of the binding, where the module says it.
+    /// The element of the binding, if the module defines it.
     pub element: Option<u32>,
     /// Bytes of one access.
     pub bytes: u64,

@@ -42,7 +42,7 @@ pub struct FaultRecord {
     pub instruction: u32,
     pub invocation: ShaderInvocation,
     pub fault: RecordedFault,
-    /// How often: one where the record does not say.
+    /// The number of faults: one if the record has none.
     pub count: u32,
 }
 

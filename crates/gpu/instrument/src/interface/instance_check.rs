@@ -25,7 +25,7 @@ pub struct InstanceCheck {
     /// The largest number of instances that are reported.
     pub max_results: u32,
     /// The address where the device finds how many instances there are, at most `count`, and how many bytes behind
-    /// `instances` they begin; zero where that is known.
+    /// `instances` they begin; zero if that is known.
     pub range: u64,
 }
 

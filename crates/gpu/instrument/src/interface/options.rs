@@ -107,7 +107,7 @@ pub enum ShaderTable {
     Cells = 3,
 }
 
-/// Where the root table says how many words of records fit.
+/// The word of the root table with the capacity for records.
 pub const ROOT_OUTPUT_WORDS: u32 = 8;
 /// The words of the root table.
 pub const ROOT_WORDS: u32 = 12;

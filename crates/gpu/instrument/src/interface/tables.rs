@@ -38,7 +38,7 @@ pub struct SetState {
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct BindingState {
-    /// By element: zero where nothing was written, else bytes of a buffer, texels of a texel buffer, or one.
+    /// By element: zero if nothing was written, else bytes of a buffer, texels of a texel buffer, or one.
     pub elements: Vec<u32>,
 }
 
@@ -74,7 +74,7 @@ pub fn empty_descriptor_table(counts: &[Vec<u32>]) -> Vec<u32> {
     }
     for count in counts.iter().flatten() {
         words.extend([*count, next, 0, 0]);
-        // A binding without elements still has a state that says that nothing was written.
+        // A binding without elements still has a state, which means that nothing was written.
         next += (*count).max(1);
     }
     words.resize(next as usize, 0);
@@ -111,7 +111,7 @@ pub fn set_element_state(table: &mut [u32], (set, binding): (u32, u32), element:
 /// Makes every bound resource in a table of descriptors large enough; the numbers of elements stay.
 pub fn make_permissive(table: &mut [u32]) {
     let Some(first_head) = table.first().map(|sets| 1 + *sets as usize) else { return };
-    // Behind the heads of all bindings are the states; the first head says where.
+    // The states follow the heads of all bindings; the first head has their place.
     let Some(first_state) = table.get(first_head + 1).map(|it| *it as usize) else { return };
     for head in (first_head..first_state).step_by(BINDING_WORDS as usize) {
         if let Some(word) = table.get_mut(head + 3) {

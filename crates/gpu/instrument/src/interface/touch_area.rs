@@ -44,7 +44,7 @@
 
 use std::ops::Range;
 
-/// Where the root table has the address of the area: two words, zero where there is none.
+/// Where the root table has the address of the area: two words, zero if there is none.
 pub const ROOT_TOUCHES: u32 = 10;
 /// The words before the first site of an area: its slots.
 pub const TOUCH_HEAD: u32 = 64;
@@ -104,12 +104,12 @@ pub struct TouchSite {
     /// [`TouchSite::ADDRESSES`] where it is none: the binding is then a number for where addresses come from.
     pub set: u32,
     pub binding: u32,
-    /// None where it is known only at run time.
+    /// None if it is known only at run time.
     pub element: Option<u32>,
     pub reads: bool,
     pub writes: bool,
     pub is_atomic: bool,
-    /// Where its words begin; none where it has no code.
+    /// Where its words begin; none if it has no code.
     pub word_offset: Option<u32>,
     pub kind: TouchKind,
     /// Bytes of accesses that every invocation makes: where they begin, and how many.

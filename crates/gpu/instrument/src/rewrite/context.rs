@@ -111,7 +111,7 @@ pub(crate) struct AddedIds {
     /// Where the module's cells begin, in words, and the number of the cell before the first.
     pub(crate) cell_base: u32,
     pub(crate) cell_before: u32,
-    /// By word of bits of sites that were seen: the constant that says where it is; it is made in the end.
+    /// By word of bits of sites that were seen: the constant for its place, which is created at the end.
     pub(crate) bits: Vec<u32>,
     /// The numbers of the specialization constants from here on are ours.
     pub(crate) first_spec_id: u32,

@@ -17,7 +17,7 @@ pub(crate) enum InvocationSource {
     Many([u32; 4]),
 }
 
-/// The three words that say which invocation it is.
+/// The three words that identify the invocation.
 #[derive(Clone, Copy)]
 pub(crate) enum InvocationInputs {
     /// Inputs with their components.
@@ -182,7 +182,7 @@ fn words_of(cx: &mut Context<'_>, entry: &EntryPoint, own: &mut Vec<u32>) -> Inv
     InvocationInputs::Group(group, size, local)
 }
 
-/// The size of the groups of an entry point, where it says it in numbers and no constant says another one.
+/// The size of the groups of an entry point, if it is a literal and no constant overrides it.
 fn group_size(module: &Module, entry: &EntryPoint) -> Option<[u32; 3]> {
     let mut size = None;
     for instruction in module.instructions(module.globals()) {
@@ -198,7 +198,7 @@ fn group_size(module: &Module, entry: &EntryPoint) -> Option<[u32; 3]> {
     size
 }
 
-/// The inputs that say which invocation of a stage it is.
+/// The inputs that identify the invocation of a stage.
 fn inputs(cx: &mut Context<'_>, entry: &EntryPoint, own: &mut Vec<u32>) -> [Option<BuiltInInput>; 3] {
     let scalar = |built_in| Some((built_in, None));
     let part = |built_in, component| Some((built_in, Some(component)));
@@ -311,7 +311,7 @@ impl PushConstants {
         Ok(Some(PushConstants { blocks, used }))
     }
 
-    /// Makes a pointer of the address, and puts it where other functions find it. Gives the block's variable, too.
+    /// Makes a pointer of the address, and puts it where other functions find it. Returns the block's variable, too.
     fn load(&self, cx: &mut Context<'_>, code: &mut Vec<u32>, entry: &EntryPoint) -> (u32, u32) {
         let (variable, member) = self.blocks[self.used.get(&entry.function).copied().unwrap_or(0)];
         let uint = cx.ids.uint;

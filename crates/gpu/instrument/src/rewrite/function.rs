@@ -524,7 +524,7 @@ impl<'c, 'a> FunctionRewriter<'c, 'a> {
         Some(id)
     }
 
-    /// Whether the module says that a value differs between invocations.
+    /// Whether the module marks a value as different between invocations.
     pub(crate) fn is_non_uniform(&self, id: Id) -> bool {
         self.cx.has_non_uniform && self.cx.module.decoration_operand(id, None, spirv::Decoration::NonUniform).is_some()
     }

@@ -287,7 +287,7 @@ impl Context<'_> {
         numbers.iter().map(at).collect()
     }
 
-    /// Makes the constants that say where words of bits are. All sites are known by now.
+    /// Creates the constants for the places of words of bits. All sites are known by now.
     pub(crate) fn place_bits(&mut self) {
         let (uint, cells) = (self.ids.uint, self.site_infos.len() as u32);
         for (number, place) in (0..).zip(self.ids.bits.clone()) {

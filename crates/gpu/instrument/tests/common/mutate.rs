@@ -1,5 +1,5 @@
-//! Changes a module into another one that is valid, most often: blocks are split, others never run, constants hide,
-//! statements get a loop around them, functions around loads. Whether it is valid still, the validator must say.
+//! Changes a module into another one that is mostly valid: blocks are split, others never run, constants are hidden,
+//! statements get a loop around them, functions around loads. The validator decides whether it is still valid.
 
 use lavascope_spirv::Module;
 use lavascope_test_support::TestRng;

@@ -331,7 +331,7 @@ impl CallFrame<'_, '_> {
         let order = instruction.words_from(5);
         let is_run = order.windows(2).all(|it| it[1] == it[0].wrapping_add(1));
         match (&left, order.first()) {
-            // The first two of four numbers, say: an address.
+            // For example the first two of four numbers: an address.
             (Value::Loaded(_), Some(first)) if is_run => match self.extract(&left, &[*first]) {
                 Value::Loaded(part) => {
                     let mut from = Pointer::clone(&part.from);

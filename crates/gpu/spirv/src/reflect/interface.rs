@@ -54,7 +54,7 @@ pub enum NumberKind {
     Other,
 }
 
-/// When depth and stencil are tested, and what the shader says of them.
+/// When depth and stencil are tested, and the execution modes for them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct FragmentTests {
     /// `EarlyFragmentTests`: before the shader.
@@ -118,7 +118,7 @@ pub(super) fn describe(machine: &Interpreter<'_>, entry: &EntryPoint, accesses: 
             apply_mode(machine, &mut reflection, instruction);
         }
     }
-    // Other stages say how many vertices they output, too.
+    // Other stages declare their number of output vertices, too.
     if let Some(mesh) = &mut reflection.mesh {
         mesh.vertices = vertices_of(machine.module, entry.function);
     }

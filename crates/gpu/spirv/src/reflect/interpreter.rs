@@ -34,7 +34,7 @@ pub(super) struct Interpreter<'a> {
     flows: Vec<Option<Rc<FlowGraph>>>,
     summaries: Vec<Summary>,
     known: HashMap<(usize, Vec<Argument>), usize>,
-    /// The functions that are being gone through.
+    /// The functions that are being interpreted.
     stack: Vec<usize>,
     /// The number of instructions that may still be interpreted.
     steps: u64,

@@ -89,8 +89,8 @@ impl FileWriterThread {
         self.finish(&[])
     }
 
-    /// Ends a file after a write error. All complete blocks are valid. The index may still fit in the place of the
-    /// half-written block; a file without an index can be read as well.
+    /// Ends a file after a write error. All complete blocks are valid. The index may still fit where the half-written
+    /// block begins; a file without an index can be read as well.
     fn close(mut self) {
         let size = self.writer.size();
         let file = self.writer.get_mut();

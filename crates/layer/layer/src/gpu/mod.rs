@@ -193,6 +193,8 @@ pub(crate) struct ChecksState {
     variants: Vec<Arc<PipelineVariant>>,
     /// Faults that were reported.
     reported_sites: HashSet<FaultSite>,
+    /// By site, the number of draws and dispatches in which it was seen to fault.
+    fault_draws: HashMap<FaultSite, u64>,
     reported_faults: Vec<ReportedFault>,
     /// Warnings about unchecked features that were reported.
     warned: HashSet<String>,
@@ -519,8 +521,8 @@ pub(crate) fn warn_unchecked(messages: &Messages, text: &str) {
     warn_about(messages, "setting gpu", text);
 }
 
-/// A setting that cannot do what it says: checks that were asked for are not made. The name is that of the Khronos
-/// layer, by which programs filter.
+/// A setting without effect: the requested checks are not made. The name is that of the Khronos layer, by which
+/// programs filter.
 pub(crate) fn report_unusable(messages: &Messages, place: &str, text: &str) {
     if place == "setting gpu" {
         coverage::disarm("gpu", text);

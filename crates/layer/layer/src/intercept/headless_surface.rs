@@ -110,7 +110,7 @@ pub(crate) struct HeadlessDevice {
 }
 
 impl HeadlessDevice {
-    /// None where the driver does not know swapchains at all.
+    /// None if the driver does not know swapchains at all.
     ///
     /// # Safety
     ///

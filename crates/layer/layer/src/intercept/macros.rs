@@ -9,7 +9,7 @@ macro_rules! dispatch_table {
         }
 
         impl $table {
-            /// Fills the table. `next` gives the function of a name, or null.
+            /// Fills the table. `next` returns the function of a name, or null.
             ///
             /// # Safety
             ///
@@ -77,7 +77,7 @@ macro_rules! shims {
             }
         }
 
-        /// The function that a device has for a command that is recorded and says nothing; null for others.
+        /// The driver's function for a recorded command without outputs and result; null for other commands.
         pub(crate) fn unshimmed(table: &DeviceTable, command: Command) -> FnPtr {
             match command {
                 $(Command::$command => unshimmed!($level, $leave, table, $name),)*
@@ -87,7 +87,7 @@ macro_rules! shims {
     };
 }
 
-/// The function in a table, for commands that are recorded and say nothing.
+/// The function in a table, for recorded commands without outputs and result.
 macro_rules! unshimmed {
     (recorder_of, Silent, $table:ident, $name:ident) => {
         $table.$name.map_or(FnPtr::default(), |it| FnPtr((it as *const ()).expose_provenance() as u64))
@@ -137,7 +137,7 @@ macro_rules! leave {
     };
 }
 
-/// Defines what came before ours, and a way to put ours in its place.
+/// Defines a table of the functions that ours replace, and the function that installs ours.
 macro_rules! hook_functions {
     ($(#[$doc:meta])* $next:ident for $table:ident { $($name:ident: $ty:ident,)* } and uses { $($used:ident: $used_ty:ident,)* }) => {
         $(#[$doc])*

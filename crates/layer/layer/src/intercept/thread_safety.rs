@@ -27,7 +27,7 @@ const REPORTED_MAX: usize = 100;
 
 static REPORTED: Mutex<Option<HashSet<u64>>> = Mutex::new(None);
 
-/// Whether an object is the call's own where the registry says `maybe`.
+/// Whether an object is externally synchronized, if the registry has `maybe`.
 #[inline(always)]
 pub(crate) fn is_exclusive(ty: HandleType, slot: ObjectSlot) -> bool {
     match ty {

@@ -55,7 +55,7 @@ pub(crate) struct MemoryImportRequest {
 }
 
 impl MemoryImportRequest {
-    /// None where memory is not to be imported, or cannot be.
+    /// None if memory is not to be imported, or cannot be.
     ///
     /// # Safety
     ///

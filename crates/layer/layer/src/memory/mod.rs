@@ -57,7 +57,7 @@ pub(crate) struct HostVisibleMemories {
     /// By number of the type, one bit each.
     visible: u32,
     coherent: u32,
-    /// None where memory is the driver's own.
+    /// None if memory is the driver's own.
     import: Option<MemoryImport>,
     interest: MemoryInterest,
     wants_results: bool,
@@ -91,7 +91,7 @@ struct MappingState {
     mapped_before_unmap: Option<HostMapping>,
     /// Whether it is the application's own memory, which is there without being mapped.
     is_imported: bool,
-    /// Whether the application says what it wrote.
+    /// Whether the application flushes its writes.
     is_flushed: bool,
     index_state: IndexState,
     detection: WriteDetection,
@@ -528,7 +528,7 @@ impl WatchedMemories {
 }
 
 impl WatchedMemory {
-    /// Before a submission: everything, unless the application says itself what it wrote.
+    /// Before a submission: everything, unless the application flushes its writes.
     fn record_all_writes(&self, sink: &mut MappedWriteSink<'_>) {
         if self.is_coherent || !lock(&self.state).is_flushed {
             self.record_writes(0..self.size, sink);

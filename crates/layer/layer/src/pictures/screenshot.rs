@@ -161,7 +161,7 @@ impl Pictures {
         unsafe { (self.functions.queue_submit)(queue, 1, Ptr::to(&info), fence) }
     }
 
-    /// All that a submission needs; none where there is nothing to copy.
+    /// All that a submission needs; none if there is nothing to copy.
     ///
     /// # Safety
     ///

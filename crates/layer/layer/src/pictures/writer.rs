@@ -57,7 +57,7 @@ impl Drop for PendingSlot {
 }
 
 impl PictureWriter {
-    /// Waits until there may be one picture more; none where that takes too long.
+    /// Waits until there may be one picture more; none if that takes too long.
     pub(super) fn acquire_slot(self: &Arc<PictureWriter>, patience: Duration) -> Option<PendingSlot> {
         let full = |it: &mut usize| *it >= PENDING_MAX;
         let patience = if self.is_stuck.load(Ordering::Relaxed) { Duration::ZERO } else { patience };

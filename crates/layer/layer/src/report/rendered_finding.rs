@@ -4,7 +4,7 @@ use std::ffi::CString;
 
 use lavascope_abi::{HandleType, ObjectId, ObjectType};
 use lavascope_diag::{DebugLabels, Diagnostic, render_text};
-use lavascope_findings::{Finding, FindingSeverity, FrameSpan, Stack, StackFrame};
+use lavascope_findings::{Finding, FindingSeverity, FindingSite, Stack, StackFrame};
 use lavascope_settings::MessageSeverity;
 
 use crate::backtrace::{self, CapturedFrame};
@@ -76,15 +76,21 @@ impl RenderedFinding {
     }
 
     /// The finding as the report has it, which has occurred so often.
-    pub(crate) fn finding(&self, diagnostic: &Diagnostic, occurrences: u64, frames: Option<FrameSpan>) -> Finding {
+    pub(crate) fn finding(&self, diagnostic: &Diagnostic, occurrences: u64) -> Finding {
         let finding = Finding::of(diagnostic, &raw_stack);
-        Finding { severity: self.finding_severity(diagnostic), occurrences, frames, ..finding }
+        Finding { severity: self.finding_severity(diagnostic), occurrences, ..finding }
     }
 
     /// What is new of a finding that the report has.
-    pub(crate) fn addition(&self, diagnostic: &Diagnostic, occurrences: u64, frames: Option<FrameSpan>) -> Finding {
+    pub(crate) fn addition(&self, diagnostic: &Diagnostic, occurrences: u64) -> Finding {
         let finding = Finding::of(diagnostic, &|_| Stack::default()).addition();
-        Finding { severity: self.finding_severity(diagnostic), occurrences, frames, ..finding }
+        Finding { severity: self.finding_severity(diagnostic), occurrences, ..finding }
+    }
+
+    /// The listed sites behind those that the report has.
+    pub(crate) fn more_sites(&self, diagnostic: &Diagnostic, known: u64) -> Vec<FindingSite> {
+        let listed = Finding::of(diagnostic, &raw_stack).more_sites;
+        listed.into_iter().skip(known.saturating_sub(1) as usize).collect()
     }
 
     /// The settings may make an error of what is less.
@@ -102,7 +108,7 @@ fn raw_stack(number: u32) -> Stack {
         module: it.module.as_deref().map(str::to_owned),
         offset: it.offset,
         symbol: it.symbol,
-        source: None,
+        ..StackFrame::default()
     };
     Stack { frames: backtrace::frames(number).into_iter().map(frame).collect() }
 }

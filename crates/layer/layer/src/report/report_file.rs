@@ -79,6 +79,7 @@ pub(crate) fn gpu_memory_use(allocations: u64, bytes: u64) {
 }
 
 /// Findings that nobody wants to hear of.
+#[derive(Clone)]
 pub(crate) struct IgnoredFindings {
     /// The rule that fits them.
     pub(crate) rule: String,
@@ -86,8 +87,28 @@ pub(crate) struct IgnoredFindings {
     pub(crate) count: u64,
 }
 
-/// All that was ignored so far; a later line takes the place of an earlier one.
-pub(crate) fn ignored(all: &[IgnoredFindings]) {
+/// What was ignored so far, by what found it.
+static IGNORED: Mutex<[Vec<IgnoredFindings>; 2]> = Mutex::new([Vec::new(), Vec::new()]);
+
+/// All hazards that were ignored so far.
+pub(crate) fn ignored_hazards(all: Vec<IgnoredFindings>) {
+    let mut ignored = IGNORED.lock().unwrap_or_else(PoisonError::into_inner);
+    ignored[0] = all;
+    write_ignored(&ignored.concat());
+}
+
+/// A shader fault was ignored, which occurred so often.
+pub(crate) fn ignored_fault(rule: &str, count: u64) {
+    let mut ignored = IGNORED.lock().unwrap_or_else(PoisonError::into_inner);
+    match ignored[1].iter_mut().find(|it| it.rule == rule) {
+        Some(known) => (known.causes, known.count) = (known.causes + 1, known.count + count),
+        None => ignored[1].push(IgnoredFindings { rule: rule.to_owned(), causes: 1, count }),
+    }
+    write_ignored(&ignored.concat());
+}
+
+/// A later line takes the place of an earlier one.
+fn write_ignored(all: &[IgnoredFindings]) {
     let line = |it: &IgnoredFindings| json!({ "rule": it.rule, "causes": it.causes, "count": it.count });
     write_line("ignored", all.iter().map(line).collect());
 }

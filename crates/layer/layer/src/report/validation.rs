@@ -12,8 +12,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use lavascope_abi::{Command, ObjectId, cast};
-use lavascope_diag::{Diagnostic, FirstAccessKey};
-use lavascope_findings::UncheckedCount;
+use lavascope_diag::{Diagnostic, FirstAccessKey, FrameRange};
+use lavascope_findings::{Finding, FrameSpan, UncheckedCount};
 use lavascope_record::encoding::HEADER_SIZE;
 use lavascope_record::{HostWrite, Record, RecordPhase, from_trusted};
 use lavascope_settings::{MessageSeverity, Settings, SyncMode};
@@ -34,6 +34,10 @@ use crate::report::report_file::IgnoredFindings;
 
 /// Largest number of messages that wait for a thread of the application; further ones are counted.
 const PENDING_MAX: usize = 1000;
+/// Sites whose messages are counted, for the limit of equal messages.
+const SITES_MAX: usize = 100_000;
+/// Causes that are logged without `lavascope run`; further ones are counted, so that no log is flooded.
+const LOGGED_MAX: usize = 100;
 /// How long the destruction of a device waits for the reader.
 const READER_TIMEOUT: Duration = Duration::from_secs(10);
 
@@ -221,48 +225,88 @@ pub(crate) struct Validation {
     mode: SyncMode,
     host_writes: HostWriteTracking,
     causes: Vec<ReportedCause>,
-    /// The index in `causes`, by instance and diagnostic.
-    cause_index: HashMap<(usize, usize), usize>,
+    /// The index in `causes`, by instance, diagnostic, and whether a rule keeps it away.
+    cause_index: HashMap<(usize, usize, bool), usize>,
+    /// Of each site and instance.
+    sites: HashMap<(usize, usize), ReportedSite>,
     /// The log that got findings, for the summary at the end.
     log: Option<Arc<Messages>>,
     /// Number of ignored findings in the report so far.
     ignored_reported: u64,
     /// What the report was told of explanations that were cut.
     cut_reported: Vec<String>,
+    /// Causes in the log, and causes that did not fit.
+    logged: usize,
+    unlogged: usize,
     calls: u64,
     /// The coverage is reported again after so many submissions.
     next_coverage: u64,
     submits: u64,
 }
 
-/// A cause as one instance reports it; another instance may have other settings.
+/// A pair of commands of a cause.
+#[derive(Clone, Copy, Default)]
+struct ReportedSite {
+    is_ignored: bool,
+    count: u64,
+}
+
+/// A cause as one instance reports it; another instance may have other settings. Sites that a rule keeps away are apart.
 struct ReportedCause {
     /// Its index among the diagnostics.
     diagnostic_index: usize,
+    /// The place of its first site among the variants, if that is not the first of the diagnostic.
+    variant: Option<usize>,
     /// The messages of the instance. Kept alive, so that no other instance gets the same address.
     messages: Arc<Messages>,
     rendered: Arc<RenderedFinding>,
     /// Number of findings on devices whose hazards are reported, and the number in the report file.
     count: u64,
     reported: u64,
+    /// What else the report file has of it.
+    reported_sites: u64,
+    reported_frames: Option<FrameRange>,
     /// Whether it is in the log, and the count in the last summary.
     is_logged: bool,
     summarized: u64,
 }
 
 impl ReportedCause {
-    fn new(place: usize, diagnostic: &Diagnostic, inbox: &Inbox) -> ReportedCause {
-        let rendered = Arc::new(RenderedFinding::new(diagnostic, &inbox.messages, inbox.finding_filter));
-        let messages = inbox.messages.clone();
+    /// `diagnostic` is that of the finding's site.
+    fn new(finding: ValidatorFinding, diagnostic: &Diagnostic, inbox: &Inbox) -> ReportedCause {
         ReportedCause {
-            diagnostic_index: place,
-            messages,
-            rendered,
+            diagnostic_index: finding.cause,
+            variant: finding.variant,
+            messages: inbox.messages.clone(),
+            rendered: Arc::new(RenderedFinding::new(diagnostic, &inbox.messages, inbox.finding_filter)),
             count: 0,
             reported: 0,
+            reported_sites: 0,
+            reported_frames: None,
             is_logged: false,
             summarized: 0,
         }
+    }
+
+    /// The finding as the report file gets it first. `own` is the diagnostic of the first site, `all` that of the cause.
+    fn first_report(&mut self, own: &Diagnostic, all: &Diagnostic) -> Finding {
+        (self.reported, self.reported_sites, self.reported_frames) = (1, all.sites, all.frames);
+        Finding { frames: all.frames.map(FrameSpan::from), ..self.rendered.finding(own, 1) }
+    }
+
+    /// What is new since the last report.
+    fn addition(&self, own: &Diagnostic, all: &Diagnostic) -> Option<Finding> {
+        let occurrences = self.count - self.reported;
+        // If the first sites are kept away, the others are not counted apart.
+        let sites = if self.variant.is_none() { all.sites - self.reported_sites } else { 0 };
+        let before = self.reported_frames.map_or(0, |it| it.count);
+        let frames = all.frames.filter(|it| Some(*it) != self.reported_frames);
+        let frames = frames.map(|it| FrameSpan { first: it.first, last: it.last, count: it.count - before });
+        if occurrences == 0 && sites == 0 && frames.is_none() {
+            return None;
+        }
+        let more_sites = if sites > 0 { self.rendered.more_sites(all, self.reported_sites) } else { Vec::new() };
+        Some(Finding { sites, more_sites, frames, ..self.rendered.addition(own, occurrences) })
     }
 }
 
@@ -294,9 +338,12 @@ impl Validation {
             host_writes: HostWriteTracking::Undecided,
             causes: Vec::new(),
             cause_index: HashMap::new(),
+            sites: HashMap::new(),
             log: None,
             ignored_reported: 0,
             cut_reported: Vec::new(),
+            logged: 0,
+            unlogged: 0,
             calls: 0,
             next_coverage: 1,
             submits: 0,
@@ -383,34 +430,56 @@ impl Validation {
     /// Writes a finding to the report and the log. Returns what must be sent to messengers.
     fn report_finding(&mut self, finding: ValidatorFinding) -> Option<PendingMessage> {
         let diagnostic = &self.validator.diagnostics()[finding.cause];
-        let variant = finding.variant.map(|it| &self.validator.variants()[it]);
+        let own = finding.variant.map_or(diagnostic, |it| &self.validator.variants()[it]);
         let inbox = inbox_of(finding.device).filter(|it| it.finding_filter.accepts(finding, diagnostic))?;
         let (messages, rendered) = (&inbox.messages, &mut self.causes);
-        let index = *self.cause_index.entry((finding.cause, Arc::as_ptr(messages).addr())).or_insert_with(|| {
-            rendered.push(ReportedCause::new(finding.cause, diagnostic, &inbox));
+        let instance = Arc::as_ptr(messages).addr();
+        if self.sites.len() >= SITES_MAX {
+            self.sites.clear();
+        }
+        let site = self
+            .sites
+            .entry((finding.site, instance))
+            .or_insert_with(|| ReportedSite { is_ignored: messages.ignored_by(own).is_some(), count: 0 });
+        site.count += 1;
+        let ReportedSite { is_ignored, count } = *site;
+        let index = *self.cause_index.entry((finding.cause, instance, is_ignored)).or_insert_with(|| {
+            rendered.push(ReportedCause::new(finding, own, &inbox));
             rendered.len() - 1
         });
         let cause = &mut self.causes[index];
         cause.count += 1;
-        if cause.rendered.ignored_by.is_some() {
+        if is_ignored {
             if !report_file::is_open() {
                 self.log = Some(inbox.messages.clone());
             }
             return None;
         }
-        if cause.count == 1 {
-            cause.reported = 1;
-            if !report_file::finding(&cause.rendered.finding(diagnostic, 1, None)) {
-                cause.is_logged = cause.messages.log_now(&cause.rendered.message());
-                self.log = Some(inbox.messages.clone());
-            }
-        }
-        let told = match variant {
-            Some(other) => Arc::new(RenderedFinding::new(other, messages, inbox.finding_filter)),
-            None => cause.rendered.clone(),
+        let is_reported = match cause.count {
+            1 => report_file::finding(&cause.first_report(own, diagnostic)),
+            _ => report_file::is_open(),
         };
+        let is_above_limit = messages.is_above_limit(count);
+        if is_above_limit && (is_reported || count > 1) {
+            return None;
+        }
+        let told = match finding.variant {
+            variant if variant == cause.variant => cause.rendered.clone(),
+            _ => Arc::new(RenderedFinding::new(own, messages, inbox.finding_filter)),
+        };
+        // The log gets each site once, as a messenger does.
+        if !is_reported && count == 1 {
+            if self.logged < LOGGED_MAX {
+                let is_logged = cause.messages.log_now(&told.message());
+                cause.is_logged |= is_logged;
+                self.logged += usize::from(is_logged);
+            } else {
+                self.unlogged += 1;
+            }
+            self.log = Some(messages.clone());
+        }
         let stops = inbox.finding_filter.stops && cause.count == 1;
-        (!inbox.messages.is_above_limit(cause.count)).then_some(PendingMessage { inbox, rendered: told, stops })
+        (!is_above_limit).then_some(PendingMessage { inbox, rendered: told, stops })
     }
 
     /// Writes to the report what was checked so far.
@@ -430,20 +499,24 @@ impl Validation {
         coverage::set_validated(self.mode, ValidatedWork { calls: self.calls, work, unsupported });
     }
 
-    /// Writes the number of new findings of each cause to the report.
+    /// Writes what is new of each cause to the report.
     pub(crate) fn report_counts(&mut self) {
         self.report_coverage();
-        let diagnostics = self.validator.diagnostics();
-        for cause in self.causes.iter_mut().filter(|it| it.rendered.ignored_by.is_none()) {
-            let (diagnostic, more) = (&diagnostics[cause.diagnostic_index], cause.count - cause.reported);
-            if more > 0 && report_file::finding(&cause.rendered.addition(diagnostic, more, None)) {
-                cause.reported = cause.count;
+        let (diagnostics, variants) = (self.validator.diagnostics(), self.validator.variants());
+        for cause in self.causes.iter_mut().filter(|it| it.rendered.ignored_by.is_none() && it.reported > 0) {
+            let all = &diagnostics[cause.diagnostic_index];
+            let own = cause.variant.map_or(all, |it| &variants[it]);
+            if let Some(addition) = cause.addition(own, all)
+                && report_file::finding(&addition)
+            {
+                (cause.reported, cause.reported_sites) = (cause.count, all.sites);
+                cause.reported_frames = all.frames;
             }
         }
         let ignored = count_ignored(&self.causes);
         let count = ignored.iter().map(|it| it.count).sum();
         if count > self.ignored_reported {
-            report_file::ignored(&ignored);
+            report_file::ignored_hazards(ignored);
             self.ignored_reported = count;
         }
     }
@@ -503,6 +576,10 @@ impl Validation {
             for ignored_findings in ignored {
                 text += &format!("\n  {}: ignored by {}", times_text(ignored_findings.count), ignored_findings.rule);
             }
+        }
+        let unlogged = std::mem::take(&mut self.unlogged);
+        if unlogged > 0 {
+            text += &format!("\n  {unlogged} more findings are not shown here; `lavascope run` shows all of them");
         }
         if !text.is_empty() {
             cut.iter().for_each(|it| text += &format!("\n  {it}"));

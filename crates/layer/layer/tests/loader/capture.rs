@@ -1,5 +1,5 @@
-//! What a trace has beside the calls: the device, what was not understood, and what the application does that makes the
-//! order of its calls meaningless.
+//! The metadata of a trace: the device, unsupported calls, and races of the application that make the order of its
+//! calls undefined.
 
 use ash::vk;
 use lavascope_test_support::wait_until;
@@ -20,7 +20,7 @@ fn metadata(outcome: &ChildOutcome, kind: &str) -> Vec<Value> {
     trace.metadata().into_iter().filter_map(|it| it.get(kind).cloned()).collect()
 }
 
-/// A submission that waits until the host says so.
+/// A submission that waits for a signal of the host.
 fn submit_waiting(world: &World, semaphore: vk::Semaphore) {
     let (semaphores, values, stages) = ([semaphore], [1], [vk::PipelineStageFlags::ALL_COMMANDS]);
     let mut timeline = vk::TimelineSemaphoreSubmitInfo::default().wait_semaphore_values(&values);

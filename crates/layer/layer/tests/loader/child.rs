@@ -1,4 +1,4 @@
-//! A test in a process of its own, and what is left of it.
+//! Runs a test in a child process, and collects what it leaves.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -16,7 +16,7 @@ const CHILD: &str = "LAYER_TEST_CHILD";
 /// Our layer under its own name and under another, as with `--as-khronos`.
 pub(crate) const LAYER_NAMES: [&str; 2] = ["VK_LAYER_LAVASCOPE_inspect", "VK_LAYER_KHRONOS_validation"];
 
-/// What became of a child.
+/// The result of a child process.
 pub(crate) struct ChildOutcome {
     pub(crate) stderr: String,
     folder: PathBuf,
@@ -136,7 +136,7 @@ impl ChildOutcome {
         self.report().into_iter().filter(|it| it.0 == kind).map(|it| it.1).collect()
     }
 
-    /// What was counted in the end. A bug of ours fails the test.
+    /// The final counts. A bug in the layer fails the test.
     pub(crate) fn stats(&self) -> ReportedStats {
         assert_eq!(self.of_kind("bug"), Vec::<Value>::new());
         assert!(!self.stderr.contains("bug of ours"), "{}", self.stderr);
@@ -150,7 +150,7 @@ impl ChildOutcome {
     }
 }
 
-/// What the layer counted.
+/// The counts of the layer.
 pub(crate) struct ReportedStats {
     pub(crate) threads: u64,
     pub(crate) by_command: BTreeMap<String, u64>,

@@ -1,4 +1,4 @@
-//! A device that is lost: what was over by then, what was not, and what the driver says about it.
+//! A lost device: which submissions were complete, which were not, and the driver's fault information.
 
 use ash::vk;
 

@@ -1,4 +1,4 @@
-//! What programs rely on that were written for the Khronos layer.
+//! Behavior of the Khronos layer on which existing programs rely.
 
 use std::ffi::{c_char, c_void};
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -236,7 +236,7 @@ fn filters_and_limits_addressed_to_the_khronos_layer_count() {
     });
 }
 
-/// Only what is inside of one command buffer, where nothing else is wanted.
+/// Only hazards inside of one command buffer, if no other validation is requested.
 #[test]
 fn submissions_are_looked_at_unless_switched_off() {
     child("drop_in::submissions_are_looked_at_unless_switched_off", &[], || {
@@ -354,7 +354,7 @@ fn one_descriptor_set_can_be_kept_for_the_layer() {
         let want = [bare[0] - 1, bare[1] - 1, bare[2].min(1 << 22), bare[3].min(1 << 22)];
         let features = [vk::ValidationFeatureEnableEXT::GPU_ASSISTED_RESERVE_BINDING_SLOT];
         assert_eq!(limits(&entry, Setup { features: &features, ..KHRONOS }), want);
-        // Whether somebody listens or not.
+        // Whether there is a messenger or not.
         let settings = [(c"validate_sync", ON), (c"gpuav_reserve_binding_slot", ON)];
         assert_eq!(limits(&entry, Setup { khronos: &settings, ..KHRONOS }), want);
     });

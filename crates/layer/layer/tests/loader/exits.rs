@@ -1,4 +1,4 @@
-//! A process ends in one thread while another destroys its devices: nobody reads what is gone.
+//! A process exits in one thread while another destroys its devices: freed memory is never read.
 
 use std::time::{Duration, Instant};
 

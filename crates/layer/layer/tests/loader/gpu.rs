@@ -25,7 +25,7 @@ fn small_world(entry: &ash::Entry, version: u32) -> World {
     world_with(entry, version, 16 << 30, true)
 }
 
-/// The same, whose heaps have so many bytes each, and whose shaders of all stages may write into buffers.
+/// The same, with heaps of this size, and with shaders of all stages that may write to buffers.
 fn world_with(entry: &ash::Entry, version: u32, heap_bytes: u64, may_write: bool) -> World {
     let profile = json!({ "lavascope": { "memory_heap_bytes": heap_bytes }, "capabilities": { "small": {
         "features": { "VkPhysicalDeviceFeatures": {
@@ -42,7 +42,7 @@ fn world_with(entry: &ash::Entry, version: u32, heap_bytes: u64, may_write: bool
     Setup { settings: GPU, ..Setup::OFF }.world(entry)
 }
 
-/// A pipeline whose layout has so many sets; the first one has two buffers.
+/// A pipeline whose layout has this many sets; the first one has two buffers.
 pub(crate) struct Compute {
     pub(crate) set_layouts: Vec<vk::DescriptorSetLayout>,
     pub(crate) layout: vk::PipelineLayout,
@@ -120,7 +120,7 @@ impl Compute {
     }
 }
 
-/// Makes a pipeline and records so many command buffers with two dispatches, one after the other.
+/// Creates a pipeline and records this many command buffers with two dispatches, one after the other.
 fn run(version: u32, sets: usize, rounds: u32) {
     let entry = entry();
     let world = small_world(&entry, version);
@@ -144,7 +144,7 @@ impl Calls {
         self.0.iter().filter(|it| *it == command).count()
     }
 
-    /// What is recorded into the first command buffer.
+    /// The commands that are recorded into the first command buffer.
     pub(crate) fn recorded(&self) -> Vec<&str> {
         let begin = self.0.iter().position(|it| it == "vkBeginCommandBuffer").expect("it began");
         let end = self.0.iter().position(|it| it == "vkEndCommandBuffer").expect("it ended");
@@ -190,7 +190,7 @@ fn create_graphics(world: &World, layout: vk::PipelineLayout) -> vk::Pipeline {
     }
 }
 
-/// Stages that cannot write have no place for records; those that can are checked.
+/// Stages without write access cannot store records; the others are checked.
 #[test]
 fn stages_that_cannot_write_are_not_checked_and_that_is_reported_once() {
     let name = "gpu::stages_that_cannot_write_are_not_checked_and_that_is_reported_once";
@@ -215,7 +215,7 @@ fn stages_that_cannot_write_are_not_checked_and_that_is_reported_once() {
     assert_eq!(Calls::of(&outcome).count("vkCreateShaderModule"), 6);
 }
 
-/// The set of ours is bound before each dispatch, and the shader is exchanged.
+/// The layer binds its set before each dispatch, and replaces the shader.
 #[test]
 fn on_vulkan_1_1_shaders_are_checked_without_addresses() {
     let name = "gpu::on_vulkan_1_1_shaders_are_checked_without_addresses";
@@ -227,7 +227,7 @@ fn on_vulkan_1_1_shaders_are_checked_without_addresses() {
     assert_eq!(calls.recorded(), ["vkCmdBindPipeline", bind, dispatch, bind, dispatch, barrier]);
     assert_eq!(calls.count("vkGetBufferDeviceAddress"), 0, "nothing has an address");
     assert_eq!(calls.count("vkCreateShaderModule"), 2, "the application's, and one with checks");
-    // Three of the application's, ours, and an empty one; the layout of ours is made beside the application's.
+    // Three set layouts of the application, the layer's, and an empty one; the layer creates a second pipeline layout.
     assert_eq!((calls.count("vkCreateDescriptorSetLayout"), calls.count("vkCreatePipelineLayout")), (5, 2));
 }
 
@@ -336,7 +336,8 @@ fn record_build(
     }
 }
 
-/// What looks at instances is a dispatch of ours; the application's own one behind it has what was bound and pushed.
+/// The check of instances is a dispatch of the layer; the application's next dispatch has its own bindings and push
+/// constants.
 fn expect_bound_again(name: &str, build: Build, command: &str) {
     let setup = Setup {
         settings: GPU,
@@ -421,10 +422,10 @@ fn allocate(world: &World, bytes: u64) -> Result<vk::DeviceMemory, vk::Result> {
     }
 }
 
-/// Blocks of ours are so large.
+/// The size of the layer's blocks.
 const BLOCK: u64 = 256 << 10;
 
-/// What a command buffer of ours had is there for another one, but first of all for the application.
+/// The memory of a command buffer can be reused by another one, but first of all by the application.
 #[test]
 fn where_the_application_lacks_memory_it_gets_what_checks_do_not_use() {
     let name = "gpu::where_the_application_lacks_memory_it_gets_what_checks_do_not_use";
@@ -437,7 +438,7 @@ fn where_the_application_lacks_memory_it_gets_what_checks_do_not_use() {
         assert!(allocate(&world, 8 * BLOCK).is_err(), "nobody can have all of it");
         let memory = allocate(&world, 7 * BLOCK).expect("that much is left");
         assert!(allocate(&world, 1).is_err(), "by now all is taken");
-        // Checks go on where there is memory again.
+        // Checks continue when there is memory again.
         // SAFETY: nothing is pending that uses it, and nobody has the handle afterwards (lifetime).
         unsafe { world.device.free_memory(memory, None) };
         compute.record(&world, pool, 1);
@@ -453,15 +454,15 @@ fn where_the_application_lacks_memory_it_gets_what_checks_do_not_use() {
     let is_it = |it: &&String| ["vkAllocateMemory", "vkFreeMemory"].contains(&it.as_str());
     let calls: Vec<&str> = calls.0.iter().filter(is_it).map(|it| &it[2..10]).collect();
     let (allocate, free) = ("Allocate", "FreeMemo");
-    // Two of ours; the first of the application fails, one of ours goes, and it fails again. The second succeeds at
-    // once, the third fails, and there is nothing to give. Then one of ours is made again.
+    // The layer allocates twice. The application's first allocation fails, the layer frees a block, and it fails again.
+    // The second succeeds at once, the third fails, and there is nothing to free. Then the layer allocates one again.
     let want = [allocate, allocate, allocate, free, allocate, allocate, allocate, free, allocate];
     assert_eq!(calls[..want.len()], want);
     assert_eq!(calls[want.len()..], [free, free], "all is freed in the end");
 }
 
-/// The driver has no memory for the tables of a command buffer: that is told once, what has checks runs without
-/// tables of its own, and what is made later has no checks.
+/// The driver has no memory for the tables of a command buffer. That is reported once, existing pipelines with checks
+/// run with permissive tables, and new ones get no checks.
 #[test]
 fn where_checks_lack_memory_that_is_reported_once_and_nothing_more_is_checked() {
     let name = "gpu::where_checks_lack_memory_that_is_reported_once_and_nothing_more_is_checked";
@@ -500,7 +501,7 @@ fn where_checks_lack_memory_that_is_reported_once_and_nothing_more_is_checked() 
     assert_eq!(recorded.collect::<Vec<_>>(), want);
 }
 
-/// What belongs to a pipeline is free when it is destroyed, and so is what belongs to its layout.
+/// The resources of a pipeline are free when it is destroyed, and so are those of its layout.
 #[test]
 fn ten_thousand_pipelines_one_after_the_other_take_no_more_than_a_few() {
     let name = "gpu::ten_thousand_pipelines_one_after_the_other_take_no_more_than_a_few";
@@ -539,7 +540,7 @@ fn ten_thousand_pipelines_one_after_the_other_take_no_more_than_a_few() {
 type Preprocess = unsafe extern "system" fn(vk::CommandBuffer, *const abi::GeneratedCommandsInfoEXT, vk::CommandBuffer);
 type Execute = unsafe extern "system" fn(vk::CommandBuffer, vk::Bool32, *const abi::GeneratedCommandsInfoEXT);
 
-/// Executes commands that the device generates, as they are and preprocessed.
+/// Executes device-generated commands, directly and preprocessed.
 fn record_generated(world: &World, compute: &Compute, [commands, state]: [vk::CommandBuffer; 2]) {
     let device = &world.device;
     let mut info = abi::GeneratedCommandsInfoEXT::zeroed();
@@ -595,13 +596,13 @@ fn commands_that_the_device_generates_are_led_to_their_tables() {
     let (push, execute) = ("vkCmdPushConstants", "vkCmdExecuteGeneratedCommandsEXT");
     let mut want = vec!["vkCmdBindPipeline"; 2];
     want.extend([push, execute, push, "vkCmdDispatch"]);
-    // What is preprocessed is told where its state is, and again where it is executed.
+    // Preprocessed commands get their root at preprocessing, with the state, and again at execution.
     want.extend([push, "vkCmdPreprocessGeneratedCommandsEXT", push, execute]);
     want.push("vkCmdPipelineBarrier");
     assert_eq!(calls.recorded(), want);
 }
 
-/// The same in the older extension: what is preprocessed is told so as well.
+/// The same with the older extension, where preprocessed commands get their root as well.
 fn record_generated_nv(world: &World, compute: &Compute, commands: vk::CommandBuffer) {
     let device = &world.device;
     let functions = ash::nv::device_generated_commands::Device::new(&world.instance, device);
@@ -641,7 +642,7 @@ fn generated_commands_of_nvidia_are_led_to_their_tables() {
     assert_eq!(Calls::of(&outcome).recorded(), [&want[..], &["vkCmdPipelineBarrier"]].concat());
 }
 
-/// Asks for the binary of a shader object, and makes another one of that. Gives the binary.
+/// Asks for the binary of a shader object, and makes another one of that. Returns the binary.
 fn take_binary(world: &World, destroys_layout: bool) -> Result<Vec<u8>, vk::Result> {
     let device = &world.device;
     let functions = ash::ext::shader_object::Device::new(&world.instance, device);

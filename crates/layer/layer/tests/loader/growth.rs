@@ -1,4 +1,4 @@
-//! A program may make and destroy objects for days: what is kept of them does not grow.
+//! A program may create and destroy objects for days: the layer's memory must not grow.
 
 use std::ffi::CStr;
 
@@ -15,9 +15,9 @@ const SYNC: &[(&CStr, &CStr)] = &[(c"sync", c"on")];
 const BOTH: &[(&CStr, &CStr)] = &[(c"sync", c"on"), (c"gpu", c"on")];
 
 const ROUNDS: usize = 1000;
-/// Bytes that may come and go: what is over is let go now and then, and not at once.
+/// Memory that may vary: finished work is freed from time to time, and not at once.
 const GROWTH_BYTES_MAX: usize = 64 << 10;
-/// More than are remembered of what is over: steps of the host, memories, and objects with addresses.
+/// More than the limits of remembered objects: steps of the host, memories, and objects with addresses.
 const LIMIT: usize = 4200;
 
 /// A device, and what names its objects.
@@ -85,7 +85,7 @@ impl GrowthTest {
         self.world.destroy();
     }
 
-    /// Gives an object a name of its own, and gives it back.
+    /// Gives an object a name of its own, and returns it.
     fn name<T: vk::Handle + Copy>(&self, value: T) -> T {
         self.named.set(self.named.get() + 1);
         let name = format!("an object {:->100} {:08}\0", "with a name of its own", self.named.get());
@@ -430,7 +430,7 @@ fn secondaries(growth_test: &GrowthTest) {
     }
 }
 
-/// Of new pipelines, with sets of new buffers, under labels.
+/// Dispatches with new pipelines, with sets of new buffers, under labels.
 fn dispatches(growth_test: &GrowthTest) {
     let (device, ty) = (&growth_test.world.device, vk::DescriptorType::STORAGE_BUFFER);
     let (pipeline, label) = (compute_pipeline(growth_test), vk::DebugUtilsLabelEXT::default().label_name(c"a label"));
@@ -566,7 +566,7 @@ fn swapchains(growth_test: &GrowthTest) {
     }
 }
 
-/// What the layer only counts.
+/// Commands that the layer only counts.
 fn others(growth_test: &GrowthTest) {
     let device = &growth_test.world.device;
     let deferred = khr::deferred_host_operations::Device::new(&growth_test.world.instance, device);
@@ -594,13 +594,13 @@ fn others(growth_test: &GrowthTest) {
 fn expect_no_growth(settings: &[(&CStr, &CStr)]) {
     let entry = entry();
     let test = GrowthTest::new(&entry, settings);
-    // Of some that are gone it is remembered where they were.
+    // The addresses of some destroyed objects are remembered.
     (0..LIMIT).for_each(|_| addressed(&test));
     let mut grown = Vec::new();
     for (kind, round) in KINDS {
-        // What has room for so many then keeps that room.
+        // Containers that have grown keep their capacity.
         (0..ROUNDS).for_each(|_| round(&test));
-        // The history of steps may need more room a few times; what is left behind grows each time.
+        // The history of steps may need more capacity a few times; a leak grows each time.
         let grows = |_| {
             let before = test.settled_heap();
             (0..ROUNDS).for_each(|_| round(&test));

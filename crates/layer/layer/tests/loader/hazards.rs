@@ -1,4 +1,4 @@
-//! An application that fills a buffer, with and without hazards, and hears what the layer has to say about it.
+//! An application that fills a buffer, with and without hazards, and receives the messages of the layer.
 
 use std::ffi::{CStr, c_void};
 use std::sync::Mutex;
@@ -14,7 +14,7 @@ pub(crate) const CODE: &str = "SYNC-HAZARD-WRITE-AFTER-WRITE";
 pub(crate) const INLINE: &[(&CStr, &CStr)] = &[(c"sync", c"on")];
 pub(crate) const ASYNC: &[(&CStr, &CStr)] = &[(c"sync", c"on"), (c"sync_mode", c"async")];
 
-/// What a messenger was told.
+/// A message that a messenger received.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct ReceivedMessage {
     pub(crate) thread: ThreadId,
@@ -24,15 +24,15 @@ pub(crate) struct ReceivedMessage {
     pub(crate) number: i32,
     pub(crate) text: String,
     pub(crate) objects: Vec<(vk::ObjectType, u64, Option<String>)>,
-    /// Of the queue, and of the command buffer.
+    /// The labels of the queue, and of the command buffer.
     pub(crate) labels: [Vec<String>; 2],
 }
 
 static RECEIVED: Mutex<Vec<ReceivedMessage>> = Mutex::new(Vec::new());
-/// What messengers return.
+/// The results of messengers.
 static CALLBACK_RESULT: AtomicU32 = AtomicU32::new(vk::FALSE);
 
-/// What was heard since the last time.
+/// The messages since the last call.
 pub(crate) fn take_received() -> Vec<ReceivedMessage> {
     std::mem::take(&mut *RECEIVED.lock().expect("callbacks do not panic"))
 }
@@ -195,7 +195,7 @@ impl BufferApp {
         unsafe { self.world.device.cmd_execute_commands(self.commands[index], &[secondary]) };
     }
 
-    /// Orders all that comes after all that came.
+    /// Orders all later commands after all earlier ones.
     pub(crate) fn barrier(&self, index: usize) {
         self.barrier_in(self.commands[index]);
     }
@@ -259,7 +259,7 @@ impl BufferApp {
         unsafe { self.world.device.queue_wait_idle(self.world.queue) }.expect("the null driver waits");
     }
 
-    /// Some word of the buffer. The null driver makes all memory visible, and executes fills if it is told so.
+    /// A word of the buffer. The null driver makes all memory visible, and executes fills if it is configured so.
     pub(crate) fn word(&self, offset: u64) -> u32 {
         let device = &self.world.device;
         // SAFETY: the memory is mapped here only (VUID-vkMapMemory-memory-00678), has 1024 bytes, which every test

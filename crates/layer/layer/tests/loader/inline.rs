@@ -1,4 +1,4 @@
-//! Validation inside of the calls: a hazard is told in the call that makes it one, and a callback can give that up.
+//! Inline validation: a hazard is reported in the call that causes it, and a callback can cancel that call.
 
 use ash::vk;
 
@@ -51,7 +51,7 @@ fn a_hazard_inside_of_a_command_buffer_is_reported_in_the_command() {
     assert!(!outcome.stderr.contains("SYNC-HAZARD"), "what was heard is not logged: {}", outcome.stderr);
 }
 
-/// A secondary command buffer is looked at where it is executed, with what it does itself before its accesses.
+/// A secondary command buffer is checked where it is executed, after the commands of the primary one.
 #[test]
 fn a_hazard_of_a_secondary_command_buffer_is_reported_in_the_execute() {
     child("inline::a_hazard_of_a_secondary_command_buffer_is_reported_in_the_execute", &[], || {
@@ -188,7 +188,7 @@ fn a_command_that_is_given_up_leaves_no_trace() {
         set_callback_result(true);
         app.fill(0, 32, 2);
         assert_eq!(take_received().len(), 1);
-        // It would conflict with what was given up, but not with what came before.
+        // It would conflict with the cancelled command, but not with the earlier ones.
         app.fill(0, 64, 3);
         assert_eq!(take_received(), []);
         // And the command that was given up conflicts again, with the same.
@@ -226,7 +226,7 @@ fn a_submission_that_is_given_up_leaves_no_trace() {
             assert_eq!(app.world.device.get_fence_status(fence), Ok(false), "the driver never saw it");
             app.world.device.destroy_fence(fence, None);
         }
-        // Conflicts with what was given up only.
+        // Conflicts with the cancelled command only.
         app.record(0, &[(64, 3)]);
         app.submit(0).expect("nothing is wrong with it");
         assert_eq!(take_received(), []);
@@ -264,7 +264,7 @@ fn work_that_waits_at_the_end_of_its_device_is_reported_then() {
     });
 }
 
-/// Who signals is told what the work did that waited.
+/// The signal reports the hazards of the work that waited for it.
 #[test]
 fn a_hazard_of_work_that_waited_is_reported_in_the_signal() {
     child("inline::a_hazard_of_work_that_waited_is_reported_in_the_signal", &[], || {
@@ -285,7 +285,7 @@ fn a_hazard_of_work_that_waited_is_reported_in_the_signal() {
     });
 }
 
-/// With nobody to ask, the log is told, and every call goes on.
+/// Without a messenger, messages go to the log, and no call is cancelled.
 #[test]
 fn the_log_gives_nothing_up() {
     let name = "inline::the_log_gives_nothing_up";
@@ -308,7 +308,8 @@ fn the_log_gives_nothing_up() {
     }
 }
 
-/// Of many findings the report has each with its severity and its first line. What is left out of them is told once.
+/// The report has each of many findings with its severity and its first line. A note reports once that explanations are
+/// cut.
 #[test]
 fn what_is_cut_of_many_findings_is_reported_once() {
     let Some(outcome) = child("inline::what_is_cut_of_many_findings_is_reported_once", &REPORT, || {

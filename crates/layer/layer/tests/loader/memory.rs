@@ -1,8 +1,8 @@
-//! What the host writes into mapped memory is in the trace before the call that lets the device read it, byte for byte,
-//! whichever way it is found.
+//! Host writes to mapped memory are in the trace before the call that makes them visible to the device, byte for byte,
+//! with every method of detection.
 //!
-//! A random program is made twice from one seed: in the child with Vulkan, here with plain vectors. At every submission
-//! of the trace, what the trace says about each memory must be what the vectors have.
+//! A random program is executed twice from one seed: in the child with Vulkan, here with plain vectors. At every
+//! submission of the trace, the contents of each memory in the trace must equal the vectors.
 
 use lavascope_test_support::{TestRng, lavapipe};
 use std::collections::BTreeMap;
@@ -22,7 +22,7 @@ use crate::world::{Setup, World, entry};
 const SLOTS: usize = 4;
 const SIZE_MAX: usize = 200_000;
 
-/// Does what the program says.
+/// Executes the program.
 trait Actor {
     fn allocate(&mut self, slot: usize, size: usize);
     fn map(&mut self, slot: usize, range: Range<usize>, is_second: bool);
@@ -48,7 +48,7 @@ struct MemorySlot {
     mapped: Option<Range<usize>>,
 }
 
-/// A random program. Whatever happens, every write is to mapped memory.
+/// A random program. Every write is to mapped memory.
 fn run_steps(seed: u64, steps: usize, ways: &[WriteMethod], actor: &mut impl Actor) {
     let mut random = TestRng::new(seed);
     let mut slots: [Option<MemorySlot>; SLOTS] = [const { None }; SLOTS];
@@ -141,14 +141,14 @@ impl LiveActor<'_> {
     }
 }
 
-/// Whether the kernel has what is needed: 6.7 is the first.
+/// Whether the kernel is new enough: 6.7.
 fn has_page_tracking() -> bool {
     let release = std::fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
     let mut numbers = release.split('.').map(|it| it.parse::<u32>().unwrap_or(0));
     (numbers.next(), numbers.next()) >= (Some(6), Some(7))
 }
 
-/// What the system says about the page of an address: `wr` that it can be written, `uw` that writes are noticed.
+/// The system's state of the page of an address: `wr` if it is writable, `uw` if writes are tracked.
 fn flags_of(address: usize) -> Vec<String> {
     let maps = std::fs::read_to_string("/proc/self/smaps").expect("there are maps");
     let mut is_inside = false;
@@ -185,7 +185,7 @@ impl Actor for LiveActor<'_> {
         let info = vk::MemoryAllocateInfo::default().allocation_size(size as u64).memory_type_index(self.memory_type);
         // SAFETY: the structure lives until the call returns, and its parent is alive (lifetime).
         self.slots[slot].0 = unsafe { self.world.device.allocate_memory(&info, None) }.expect("there is room");
-        // What is in new memory of lavapipe is what somebody left there.
+        // New memory of lavapipe has the contents of an earlier use.
         self.map(slot, 0..size, false);
         self.write(slot, 0, &vec![0; size], WriteMethod::Plain);
         self.unmap(slot);
@@ -306,7 +306,7 @@ impl Actor for Model {
     }
 }
 
-/// What a trace says about the memories at each submission, and how many bytes it has about them.
+/// The contents of the memories in a trace at each submission, and the number of their bytes in the trace.
 fn replay(file: &[u8]) -> (Vec<MemoryContents>, usize) {
     let trace = Trace::open(file).expect("a trace");
     let mut merged = MergedReader::new(&trace, None);
@@ -385,7 +385,7 @@ fn captured(name: &str, method: &str, driver: Option<&str>, ways: &[WriteMethod]
     Some(outcome)
 }
 
-/// A random program that says where memory is mapped, on the null driver.
+/// A random program that requests the addresses of mappings, on the null driver.
 fn captured_placed(name: &str, method: &str, ways: &[WriteMethod]) {
     let environment = [
         ("LAVASCOPE_CAPTURE", "{folder}/trace.lava"),
@@ -417,7 +417,7 @@ fn faults_tell_what_is_written_to_placed_memory() {
     captured_placed("memory::faults_tell_what_is_written_to_placed_memory", "mprotect", &OWN_WAYS);
 }
 
-/// Memory of ours cannot be given to the driver there: another way is taken by itself.
+/// There the driver cannot import the layer's memory: another method is used automatically.
 #[test]
 fn any_way_finds_what_is_written_to_placed_memory() {
     captured_placed("memory::any_way_finds_what_is_written_to_placed_memory", "auto", &ALL_WAYS);
@@ -486,7 +486,7 @@ fn what_several_threads_write_is_there_for_each_that_submits() {
     }
 }
 
-/// What was written, and the calls that let the device read it, in their order.
+/// The host writes, and the calls that make them visible to the device, in their order.
 fn host_write_records(file: &[u8]) -> Vec<String> {
     let trace = Trace::open(file).expect("a trace");
     let (mut merged, mut records) = (MergedReader::new(&trace, None), Vec::new());
@@ -505,8 +505,8 @@ fn host_write_records(file: &[u8]) -> Vec<String> {
     records
 }
 
-/// Memory that is not coherent is the host's own affair until it is flushed; before the first flush nobody knows whether
-/// the application keeps to that.
+/// Writes to memory that is not coherent are visible only after a flush. Before the first flush it is unknown whether
+/// the application flushes at all.
 #[test]
 fn memory_that_is_not_coherent_is_reported_when_it_is_flushed() {
     let name = "memory::memory_that_is_not_coherent_is_reported_when_it_is_flushed";
@@ -550,7 +550,7 @@ fn memory_that_is_not_coherent_is_reported_when_it_is_flushed() {
     assert_eq!(host_write_records(&outcome.bytes("trace.lava")), wanted);
 }
 
-/// Memory of the application's own is there without being mapped, and an event lets the device go on.
+/// Imported host memory is accessible without a mapping, and setting an event allows the device to continue.
 #[test]
 fn imported_memory_and_events_count() {
     let name = "memory::imported_memory_and_events_count";
@@ -719,7 +719,7 @@ mod own_faults {
     }
 }
 
-/// What a copy to an image reads is in the trace, also where rows are longer than what is copied of them.
+/// The host memory that a copy to an image reads is in the trace, also if rows are longer than the copied part.
 #[test]
 fn what_a_host_copy_reads_is_recorded() {
     let name = "memory::what_a_host_copy_reads_is_recorded";

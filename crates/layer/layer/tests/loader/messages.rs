@@ -1,4 +1,5 @@
-//! Messages of ours reach the application's messengers, or the log, as the settings say; names and labels are kept.
+//! Messages of the layer reach the application's messengers, or the log, according to the settings; names and labels
+//! are included.
 
 use std::ffi::{CStr, c_char, c_void};
 use std::sync::Mutex;
@@ -16,7 +17,7 @@ const DEBUG_REPORT: &CStr = c"VK_EXT_debug_report";
 /// A driver without any extension.
 const NO_EXTENSIONS: &str = r#"{ "capabilities": { "none": {} } }"#;
 
-/// What a callback was told.
+/// A message that a callback received.
 #[derive(Clone, Debug, PartialEq)]
 struct ReceivedMessage {
     /// Which messenger.
@@ -84,7 +85,7 @@ fn messenger(by: usize) -> vk::DebugUtilsMessengerCreateInfoEXT<'static> {
         .user_data(std::ptr::without_provenance_mut(by))
 }
 
-/// Those that the loader did not say itself.
+/// The messages without those of the loader.
 fn ours(heard: Vec<ReceivedMessage>) -> Vec<ReceivedMessage> {
     heard.into_iter().filter(|it| it.text.contains("statz")).collect()
 }
@@ -147,7 +148,7 @@ fn a_gpu_assisted_setting_that_cannot_work_is_an_error_under_its_khronos_name() 
         let heard = heard_with(&[(c"gpu", c"on"), (c"gpu_shaders", c"(")]);
         let [received_message] = &heard[..] else { panic!("one message, not {heard:?}") };
         assert_eq!(received_message.name.as_deref(), Some("UNASSIGNED-GPU-Assisted-Validation"));
-        // One of the two is enough, and what is off need not work.
+        // One of the two suffices, and a disabled feature need not work.
         assert_eq!(heard_with(&[(c"gpu", c"on"), off[0]]), []);
         assert_eq!(heard_with(&off), []);
     });

@@ -78,7 +78,7 @@ fn unknown_in(printed: &str) -> String {
     lines[at.saturating_sub(10)..(at + 3).min(lines.len())].join("\n")
 }
 
-/// Ten command buffers: some freed, all reset, the rest gone with the pool.
+/// Ten command buffers: some freed, all reset, the rest destroyed with the pool.
 fn use_command_pool(world: &World) {
     let pool = world.command_pool();
     let buffers = world.command_buffers(pool, 6);
@@ -105,7 +105,7 @@ fn use_command_pool(world: &World) {
     unsafe { world.device.destroy_command_pool(pool, None) };
 }
 
-/// Four times eight sets: reset in between, some freed, the rest gone with the pool.
+/// Four times eight sets: reset in between, some freed, the rest destroyed with the pool.
 fn use_descriptor_pool(world: &World) {
     let device = &world.device;
     let ty = vk::DescriptorType::UNIFORM_BUFFER;

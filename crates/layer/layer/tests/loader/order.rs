@@ -1,4 +1,4 @@
-//! What the records of a program with two threads say must come first: each call is made on one of the two, in turn.
+//! The order edges in the records of a program with two threads; each call is made on one of the two, in turn.
 
 use std::collections::BTreeMap;
 use std::sync::mpsc::{Receiver, Sender, channel};
@@ -210,7 +210,7 @@ fn after_a_wait_every_other_thread_comes_later() {
     assert_eq!(made[3].after, [], "it is ordered already");
 }
 
-/// A cache that the implementation synchronizes orders nobody; one that the application does orders both.
+/// A cache that the implementation synchronizes orders no calls; one that the application synchronizes orders both.
 #[test]
 fn only_caches_that_the_application_synchronizes_order_threads() {
     let name = "order::only_caches_that_the_application_synchronizes_order_threads";

@@ -1,4 +1,4 @@
-//! What the settings say about hazards and messages, from every source that a setting may come from.
+//! Settings for hazards and messages, from every source.
 
 use std::ffi::{CStr, CString};
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -10,7 +10,7 @@ use crate::child::{ChildOutcome, child};
 use crate::hazards::{BufferApp, CODE, DEBUG_UTILS, ReceivedMessage, take_received};
 use crate::world::{Setup, entry};
 
-/// Tells the child which of several cases it is.
+/// The environment variable with the number of the test case.
 const CASE: &str = "LAYER_TEST_CASE";
 const SYNC_WORD: &str = "VK_VALIDATION_FEATURE_ENABLE_SYNCHRONIZATION_VALIDATION_EXT";
 const SYNC_FEATURE: vk::ValidationFeatureEnableEXT = vk::ValidationFeatureEnableEXT::SYNCHRONIZATION_VALIDATION;
@@ -39,14 +39,14 @@ const SOURCES: [SettingOrigin; 7] = [
     SettingOrigin::Khronos,
 ];
 
-/// Settings in a child: those that the child has to bring about itself are done there.
+/// Settings in a child process: those that the child must set itself are set there.
 struct Case {
     from: SettingOrigin,
     settings: Vec<(&'static str, String)>,
 }
 
 impl Case {
-    /// What the child's environment needs.
+    /// The variables of the child's environment.
     fn environment(&self) -> Vec<(String, String)> {
         match self.from {
             SettingOrigin::Variable(form) => {
@@ -93,7 +93,7 @@ fn c_string(text: &str) -> CString {
     CString::new(text).expect("a text without zeros")
 }
 
-/// Runs a body once for each source, in a process of its own, and then looks at what is left of it.
+/// Runs a body once for each source, in a child process, and then checks the result.
 fn for_each_source(
     name: &str,
     settings: &[(&'static str, &str)],
@@ -117,7 +117,7 @@ fn for_each_source(
     }
 }
 
-/// Two fills that overlap, and what was heard of them.
+/// Two fills that overlap, and their messages.
 fn one_hazard(case: &Case) -> Vec<ReceivedMessage> {
     let app = case.app(true);
     app.record(0, &[(0, 1), (32, 2)]);
@@ -467,7 +467,7 @@ fn fill_second(app: &BufferApp) {
 fn fill_with_stacks(mode: &'static CStr) {
     let settings = [(c"sync", c"on"), (c"sync_mode", mode), (c"backtrace", c"on")];
     let app = BufferApp::new(leaked_entry(), &settings);
-    // Often, so that stacks are looked for in what is remembered of them.
+    // Several times, so that cached stacks are used.
     for _ in 0..20 {
         app.begin(0);
         fill_first(&app);

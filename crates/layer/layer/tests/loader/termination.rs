@@ -1,5 +1,5 @@
-//! However a process ends: what was found is in the report, and where the end can be held up, all that was recorded is
-//! looked at.
+//! Ends of processes: all findings are in the report, and if the end can be delayed, everything that was recorded is
+//! validated.
 
 use crate::child::{ChildOutcome, child, dying_child};
 use crate::hazards::{ASYNC, BufferApp, CODE, INLINE};
@@ -24,7 +24,7 @@ fn raise_signal(signal: i32) {
     unsafe { raise(signal) };
 }
 
-/// Much to look at, and a hazard at its end.
+/// Many commands, and a hazard at their end.
 fn record_hazards(settings: &[(&std::ffi::CStr, &std::ffi::CStr)]) {
     let entry = entry();
     let app = BufferApp::silent(&entry, settings);
@@ -35,7 +35,7 @@ fn record_hazards(settings: &[(&std::ffi::CStr, &std::ffi::CStr)]) {
     }
     app.fill(0, 128, 1);
     app.fill(0, 128, 2);
-    // The loader stays as it is: nothing is destroyed.
+    // The loader is not unloaded: nothing is destroyed.
     std::mem::forget((entry, app));
 }
 
@@ -104,7 +104,7 @@ fn a_handler_of_the_applications_own_is_called() {
     outcome.iter().for_each(assert_found);
 }
 
-/// Whatever the process does next, what was found is in the report: calls that return have been looked at.
+/// Whatever the process does next, the findings are in the report: calls that have returned were validated.
 #[test]
 fn inline_nothing_is_lost_however_the_process_ends() {
     let outcome = dying_child("termination::inline_nothing_is_lost_however_the_process_ends", &REPORT, SIGKILL, || {
@@ -114,7 +114,7 @@ fn inline_nothing_is_lost_however_the_process_ends() {
     outcome.iter().for_each(assert_found);
 }
 
-/// Waits until the reader has told of the hazard.
+/// Waits until the reader has reported the hazard.
 fn wait_for_the_report() {
     // The system writes page by page, and a process that ends leaves what it has written: the line must be whole.
     let is_finding = |line: &str| line.contains("\"finding\"") && line.ends_with('\n');

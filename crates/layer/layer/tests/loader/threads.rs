@@ -80,7 +80,7 @@ fn each_instance_has_listeners_of_its_own() {
             let (sender, wait) = std::sync::mpsc::channel();
             let (send, end) = std::sync::mpsc::channel::<()>();
             let printing = &printing;
-            // These calls are in no stream, so nobody may wait for them.
+            // These calls are in no stream, so no other call may wait for them.
             scope.spawn(move || {
                 printing.create_and_destroy_buffers(7);
                 sender.send(()).expect("the test waits");

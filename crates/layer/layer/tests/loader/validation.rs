@@ -42,7 +42,7 @@ fn a_messenger_hears_each_hazard_once_on_the_applications_thread() {
     assert!(!outcome.stderr.contains("SYNC-HAZARD"), "what was heard is not logged: {}", outcome.stderr);
 }
 
-/// It is told while it is recorded, and not again when it is submitted.
+/// It is reported at recording, and not again at submission.
 #[test]
 fn what_is_never_submitted_is_found() {
     child("validation::what_is_never_submitted_is_found", &[], || {
@@ -141,7 +141,7 @@ fn threads_that_wait_for_the_reader_are_counted() {
     assert!(waited["times"].as_u64() > Some(0) && waited["milliseconds"].as_u64() > Some(0), "{waited:#}");
 }
 
-/// Nobody signals what the work waits for, and the process ends.
+/// The work waits for a signal that never comes, and the process exits.
 #[test]
 fn work_that_waits_at_the_end_is_reported() {
     let name = "validation::work_that_waits_at_the_end_is_reported";

@@ -7,7 +7,7 @@ use ash::vk;
 pub(crate) const LAYER: &CStr = c"VK_LAYER_LAVASCOPE_inspect";
 pub(crate) const SECOND_NAME: &CStr = c"VK_LAYER_KHRONOS_validation";
 
-/// What an instance is made with.
+/// The parameters of an instance.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct Setup<'a> {
     pub(crate) layers: &'a [&'a CStr],
@@ -122,7 +122,7 @@ fn pointers(names: &[&CStr]) -> Vec<*const c_char> {
     names.iter().map(|it| it.as_ptr()).collect()
 }
 
-/// The loader, opened anew.
+/// Opens the loader again.
 pub(crate) fn entry() -> ash::Entry {
     // SAFETY: the initializers of the loader have no preconditions, and `Entry` keeps the library open.
     unsafe { ash::Entry::load() }.expect("there is a loader")

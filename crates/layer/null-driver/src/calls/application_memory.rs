@@ -25,7 +25,7 @@ impl<'a> ApplicationMemory<'a> {
         ApplicationMemory(PhantomData)
     }
 
-    /// What a pointer leads to; none for null.
+    /// The target of a pointer; none for null.
     pub(crate) fn get<T>(self, from: Ptr<T>) -> Option<&'a T> {
         // SAFETY: null or valid for the duration of the call, by the promise made to `in_call`.
         unsafe { from.as_ptr().as_ref() }

@@ -1,4 +1,4 @@
-//! The names of the commands that reach the driver, for tests of what is between an application and its driver.
+//! The names of the commands that reach the driver, for tests of the layers above it.
 
 use std::fs::File;
 use std::io::Write;
@@ -6,7 +6,7 @@ use std::sync::{LazyLock, Mutex, PoisonError};
 
 use lavascope_abi::Command;
 
-/// None where nobody asks for it. A file of one thread at a time: the order in it is one in which calls were made.
+/// None without a request. One thread writes at a time, and the order of lines is one in which calls were made.
 static LOG: LazyLock<Option<Mutex<File>>> = LazyLock::new(|| {
     let path = std::env::var_os("LAVASCOPE_NULL_LOG").filter(|it| !it.is_empty())?;
     match File::options().create(true).append(true).open(&path) {
@@ -25,6 +25,6 @@ pub(crate) fn is_on() -> bool {
 /// A command was called.
 pub(crate) fn log_command(command: Command) {
     let Some(log) = &*LOG else { return };
-    // The application goes on whatever becomes of our file.
+    // Errors of our file do not affect the application.
     let _ = writeln!(log.lock().unwrap_or_else(PoisonError::into_inner), "{}", command.desc().name);
 }

@@ -1,4 +1,4 @@
-//! What a command returns when all is well, when it is not, and when the fault is ours.
+//! The results of a command: on success, on failure, and after a bug of ours.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -10,7 +10,7 @@ pub(crate) trait CommandReturn {
     fn success() -> Self;
     fn failure() -> Self;
 
-    /// What a command that returns results would say, for those that return them.
+    /// The return value for a `VkResult`, if the command returns one.
     fn from_result(_: Result) -> Self
     where
         Self: Sized,
@@ -59,7 +59,7 @@ macro_rules! impl_default_return {
 }
 impl_default_return!(u32, u64, FnPtr);
 
-/// Runs `work`; after a panic says so once and gives `instead`. A panic never crosses into the application.
+/// Runs `work`; after a panic, reports it once and returns `instead`. A panic never crosses into the application.
 pub(crate) fn catch_panic<T>(name: &str, work: impl FnOnce() -> T, instead: impl FnOnce() -> T) -> T {
     /// Relaxed: it orders nothing, and two reports at worst would do no harm.
     static IS_REPORTED: AtomicBool = AtomicBool::new(false);

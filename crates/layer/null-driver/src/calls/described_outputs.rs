@@ -162,7 +162,7 @@ fn element_size(target: &Pointee) -> u64 {
     }
 }
 
-/// Zeros an output structure and what is chained to it; types, chains and pointers stay the application's.
+/// Zeros an output structure and its chain; types, chains and pointers stay the application's.
 ///
 /// # Safety
 ///

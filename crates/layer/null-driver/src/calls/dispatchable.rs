@@ -4,7 +4,7 @@ use std::sync::{Mutex, PoisonError};
 
 use lavascope_platform::pages;
 
-/// What the loader wants to find in a new dispatchable object.
+/// The value that the loader expects in a new dispatchable object.
 const LOADER_MAGIC: u64 = 0x01CD_C0DE;
 /// Where slots lie if the address is free, far from where programs and libraries are placed.
 const FIRST_ADDRESS: u64 = 0x1000_0000_0000;
@@ -43,7 +43,7 @@ pub(crate) fn create<T>(data: T) -> Option<u64> {
     Some(handle)
 }
 
-/// What lies behind a handle.
+/// The object of a handle.
 ///
 /// # Safety
 ///
@@ -59,7 +59,7 @@ pub(crate) unsafe fn data<'a, T>(handle: u64) -> &'a T {
 ///
 /// # Safety
 ///
-/// As for [`data`], and nobody may use the handle any more.
+/// As for [`data`], and the handle must not be used any more.
 pub(crate) unsafe fn destroy<T>(handle: u64) {
     let slot = std::ptr::with_exposed_provenance_mut::<DispatchableSlot>(handle as usize);
     // SAFETY: the caller says that the slot is alive, has a `T`, and that nobody else uses it.

@@ -27,7 +27,7 @@ pub(crate) struct DriverObjectTable<T> {
 struct DriverObjectSlots<T> {
     items: Vec<DriverObjectSlot<T>>,
     free: Vec<u32>,
-    /// What new slots begin with.
+    /// The generation of new slots.
     first_generation: u32,
 }
 

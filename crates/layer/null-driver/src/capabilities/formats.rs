@@ -1,4 +1,4 @@
-//! What can be done with each format: everything that its class allows.
+//! The features of each format: everything that its class allows.
 
 use lavascope_abi::desc::FormatDesc;
 use lavascope_abi::*;
@@ -7,7 +7,7 @@ use crate::calls::application_memory::ApplicationMemory;
 
 type Features = FormatFeatureFlags2;
 
-/// What the tables know of a format.
+/// The properties of a format in the tables.
 pub(crate) fn find(format: Format) -> Option<&'static FormatDesc> {
     FORMATS.iter().find(|it| it.format == format)
 }
@@ -85,7 +85,7 @@ fn is_ycbcr(desc: &FormatDesc) -> bool {
     !desc.planes.is_empty() || desc.name.contains("_422_") || desc.name.contains("G8B8G8R8")
 }
 
-/// The first 32 bits, less those that mean something else there.
+/// The first 32 bits, without those that have another meaning there.
 fn narrow(features: u64) -> FormatFeatureFlags {
     FormatFeatureFlags(features as u32 & 0x7fff_ffff)
 }
@@ -147,7 +147,7 @@ unsafe fn clear_without_chain(at: Ptr<Opaque>, layout: &desc::Layout) {
     }
 }
 
-/// What an image is made with, as far as support for it depends on that.
+/// The properties of an image on which its support depends.
 struct ImageFormatQuery {
     format: Format,
     ty: ImageType,

@@ -1,4 +1,4 @@
-//! What the driver says that it can do.
+//! The capabilities that the driver reports.
 
 pub(crate) mod extensions;
 pub(crate) mod formats;

@@ -115,9 +115,9 @@ fn chained_family(c: ApplicationMemory<'_>, first: Ptr<Opaque>, flags: u32, inde
 /// Types of memory by what they are good for.
 pub(crate) const LAZY: u32 = 5;
 pub(crate) const PROTECTED: u32 = 6;
-/// What any resource may lie in.
+/// The memory types that fit any resource.
 pub(crate) const ORDINARY_TYPES: u32 = 0b1_1111;
-/// What the host can map.
+/// The memory types that the host can map.
 pub(crate) const HOST_TYPES: u32 = 0b1_1110;
 
 /// Flags and heap of each memory type.

@@ -1,7 +1,7 @@
 //! A profile file: JSON in the shape of Khronos' Vulkan Profiles. It only takes away.
 //!
 //! All entries of `capabilities` are merged in their order. Features that are not listed as true are off, extensions
-//! that are not listed are absent, listed properties replace ours. `formats` and `profiles` are not looked at. Our own key
+//! that are not listed are absent, listed properties replace ours. `formats` and `profiles` are ignored. Our own key
 //! `lavascope` has `execute` and `memory_heap_bytes`.
 
 use std::collections::BTreeMap;
@@ -20,10 +20,10 @@ use crate::generated::extensions::BLOCKS;
 
 const KEYS: &[&str] = &["extensions", "features", "properties", "formats", "queueFamiliesProperties", "videoProfiles"];
 
-/// What may stand beside the capabilities; only the last is ours.
+/// The allowed keys besides the capabilities; only the last is ours.
 const TOP_KEYS: &[&str] = &["$schema", "capabilities", "profiles", "contributors", "history", "lavascope"];
 
-/// What is left of the driver.
+/// The capabilities that the profile leaves.
 #[derive(Clone, Default)]
 pub(crate) struct Profile {
     /// Extension and the newest spec version of it.
@@ -38,7 +38,7 @@ pub(crate) struct Profile {
 }
 
 impl Profile {
-    /// Reads a file, or says what is wrong and where.
+    /// Reads a file, or returns the error and its place.
     pub(crate) fn read(path: &Path) -> Result<Profile, String> {
         let text = std::fs::read_to_string(path)
             .map_err(|error| format!("{}: the profile cannot be read: {error}", path.display()))?;
@@ -181,7 +181,7 @@ impl Profile {
     }
 }
 
-/// The members of an object, which may be left out.
+/// The members of an object, which may be absent.
 fn members<'a>(value: &'a Value, name: &str) -> Result<impl Iterator<Item = (&'a String, &'a Value)>, ProfileError> {
     match value {
         Value::Object(_) | Value::Null => Ok(value.as_object().into_iter().flatten()),
@@ -189,7 +189,7 @@ fn members<'a>(value: &'a Value, name: &str) -> Result<impl Iterator<Item = (&'a
     }
 }
 
-/// The structure of a name, and its members; `VkPhysicalDeviceFeatures2` and its like are looked into.
+/// The structure of a name, and its members; `VkPhysicalDeviceFeatures2` and similar structures are expanded.
 fn structure<'a>(
     name: &str,
     members: &'a Value,

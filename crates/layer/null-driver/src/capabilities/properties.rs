@@ -324,11 +324,11 @@ static TEXTS: &[(&str, &str)] = &[
 
 /// Sixteen letters that stand in pipeline caches.
 pub(crate) const PIPELINE_CACHE_UUID: &str = "lavascope-caches";
-/// A vendor that nobody has.
+/// A vendor id without a vendor.
 pub(crate) const VENDOR_ID: u32 = 0x10_1a7a;
 pub(crate) const DEVICE_ID: u32 = 0x0001;
 
-/// The layouts between which host copies work: all that have contents.
+/// The layouts between which host copies work: all layouts with defined contents.
 const COPY_LAYOUTS: &[ImageLayout] = &[
     ImageLayout::GENERAL,
     ImageLayout::SHADER_READ_ONLY_OPTIMAL,
@@ -374,7 +374,7 @@ fn fill_member(field: &'static Field, limit: Limit, bytes: &mut StructBytes<'_>,
     bytes.numbers(0, field, &mut values.iter().copied().chain(std::iter::repeat(last)));
 }
 
-/// The value of a member that nobody listed.
+/// The value of a member that is not listed.
 fn value(field: &Field, limit: Limit, settings: &DriverSettings) -> f64 {
     match (field.name, &field.ty, limit) {
         ("apiVersion" | "driverVersion", ..) => f64::from(API_VERSION),

@@ -1,4 +1,4 @@
-//! What can be set: by environment, and by a profile file that takes away.
+//! Settings: from the environment, and from a profile file that removes capabilities.
 
 use std::ffi::CStr;
 
@@ -48,7 +48,7 @@ impl DriverSettings {
         }
     }
 
-    /// What the environment says, or what is wrong with it.
+    /// The settings of the environment, or the error.
     pub(crate) fn from_environment() -> Result<DriverSettings, String> {
         #[cfg(test)]
         if let Some(settings) = for_tests::current() {

@@ -1,4 +1,4 @@
-//! Writing members of structures by name, from numbers of ours or values of a profile.
+//! Writes members of structures by name, from our own numbers or values of a profile.
 
 use lavascope_abi::desc::{EnumDesc, Field, Layout, Ty};
 use serde_json::Value;

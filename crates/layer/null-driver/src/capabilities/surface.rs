@@ -1,4 +1,4 @@
-//! Surfaces: all behave like headless ones, whatever window they were made for.
+//! Surfaces: all behave like headless ones, for every kind of window.
 
 use lavascope_abi::*;
 

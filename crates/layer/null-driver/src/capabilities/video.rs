@@ -7,9 +7,9 @@ use crate::capabilities::physical_device::ORDINARY_TYPES;
 use crate::capabilities::struct_bytes::StructBytes;
 use crate::resources::buffers::put_requirements;
 
-/// Of sessions in memory: like real devices, whatever the pages of the system are.
+/// For sessions in memory: like real devices, independent of the system's page size.
 const ALIGNMENT: u64 = 4096;
-/// What a session or a preprocess buffer of any size needs.
+/// The memory requirements of a session or a preprocess buffer of any size.
 const SESSION_BYTES: u64 = 1 << 20;
 
 fn session_requirements() -> MemoryRequirements {

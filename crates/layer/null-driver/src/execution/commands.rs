@@ -25,7 +25,7 @@ pub(crate) struct CommandPoolData {
     buffers: Mutex<Vec<CommandBuffer>>,
 }
 
-/// What lies behind a `VkCommandBuffer`.
+/// The object of a `VkCommandBuffer`.
 pub(crate) struct CommandBufferData {
     pool: CommandPool,
     ops: Mutex<Arc<Vec<RecordedOp>>>,
@@ -45,7 +45,7 @@ pub(crate) enum RecordedOp {
 }
 
 impl RecordedOp {
-    /// Has its effect; false where it must wait, and is to be asked again.
+    /// Has its effect; false if it must wait, and is to be asked again.
     pub(crate) fn execute(&self, time: &mut u64) -> bool {
         match self {
             RecordedOp::ResetQueries { pool, first, count } => pool.reset(*first, *count),

@@ -10,7 +10,7 @@ use crate::execution::queue_engine;
 
 pub(crate) static QUERY_POOLS: DriverObjectTable<QueryPoolData> = DriverObjectTable::new(HandleType::QueryPool);
 
-/// What the driver knows of a query pool.
+/// A query pool.
 pub(crate) struct QueryPoolData {
     /// How many numbers a result has.
     values_per_query: usize,
@@ -116,8 +116,8 @@ pub(crate) fn reset_query_pool(_: ApplicationMemory<'_>, call: &ResetQueryPoolPa
     }
 }
 
-/// To wait for a query that no pending submission can write ends with zeros: a hang would help nobody, and with
-/// multiview the further queries of a render pass are zero anyway.
+/// A wait for a query that no pending submission can write returns zeros: a hang would not help, and with multiview the
+/// further queries of a render pass are zero anyway.
 pub(crate) fn get_query_pool_results(c: ApplicationMemory<'_>, call: &GetQueryPoolResultsParams) -> Result {
     let Some(pool) = QUERY_POOLS.get(call.query_pool.0) else { return Result::ERROR_UNKNOWN };
     let (first, count) = (call.first_query, call.query_count);

@@ -1,7 +1,7 @@
 //! Queues: batches are executed when they are submitted, or when what they wait for is signaled.
 //!
-//! One lock holds what is pending. The payloads of fences, semaphores and events are atomics, changed only under the
-//! lock, so that asking for a status needs no lock. No thread of our own: whoever signals does the work.
+//! One lock protects pending work. The payloads of fences, semaphores and events are atomics, changed only under the
+//! lock, so that a status query needs no lock. There is no thread: the thread that signals executes the work.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -47,7 +47,7 @@ impl SemaphorePayload {
 /// A semaphore and the value to wait for or to signal.
 pub(crate) type SemaphoreValue = (Arc<SemaphorePayload>, u64);
 
-/// What a queue does at once: waits, then work, then signals.
+/// A batch: waits, then work, then signals.
 #[derive(Default)]
 pub(crate) struct QueueBatch {
     pub(crate) waits: Vec<SemaphoreValue>,
@@ -110,7 +110,7 @@ pub(crate) fn is_lost() -> bool {
     lock().is_lost
 }
 
-/// Submits batches; the submission of the number `lose` loses the device, and nobody knows yet.
+/// Submits batches; the submission with the number `lose` loses the device, which only later calls report.
 pub(crate) fn submit(queue: u64, batches: impl IntoIterator<Item = QueueBatch>, lose: u64) -> Result {
     let mut engine = lock();
     if engine.is_lost {
@@ -152,7 +152,7 @@ pub(crate) fn wait_for_work(mut is_done: impl FnMut() -> bool) {
     wait(u64::MAX, |engine| is_done() || engine.pending.is_empty());
 }
 
-/// Waits until `is_done`, for at most so many nanoseconds.
+/// Waits until `is_done`, with a time limit in nanoseconds.
 pub(crate) fn wait_until(timeout: u64, mut is_done: impl FnMut() -> bool) -> Result {
     if is_done() { Result::SUCCESS } else { wait(timeout, |_| is_done()) }
 }

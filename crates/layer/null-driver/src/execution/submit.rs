@@ -88,7 +88,7 @@ pub(crate) fn semaphore_values(semaphores: &[Semaphore], values: &[u64]) -> Vec<
     semaphores.iter().enumerate().filter_map(|(at, it)| Some((SEMAPHORES.get(it.0)?, value(at)))).collect()
 }
 
-/// What a command buffer does; none where that is nothing.
+/// The work of a command buffer; none if it has none.
 fn recorded_ops(c: ApplicationMemory<'_>, buffer: CommandBuffer) -> Option<Arc<Vec<RecordedOp>>> {
     Some(c.command_buffer(buffer).recorded()).filter(|it| !it.is_empty())
 }

@@ -1,4 +1,4 @@
-//! Swapchains: images in turn, shown to nobody, never out of date.
+//! Swapchains: images in turn, never displayed, never out of date.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -16,7 +16,7 @@ use crate::resources::images::{IMAGES, ImageData};
 
 pub(crate) static SWAPCHAINS: DriverObjectTable<SwapchainData> = DriverObjectTable::new(HandleType::SwapchainKHR);
 
-/// What the driver knows of a swapchain.
+/// A swapchain.
 pub(crate) struct SwapchainData {
     pub(crate) images: Vec<Image>,
     acquire_state: Mutex<AcquireState>,
@@ -193,7 +193,7 @@ fn present_ids<'a>(c: ApplicationMemory<'a>, info: &PresentInfoKHR) -> &'a [u64]
     first.map(|it| c.slice(it.p_present_ids, it.swapchain_count)).unwrap_or_default()
 }
 
-/// Sixty images a second, of which nobody sees any.
+/// Sixty images a second, which are never displayed.
 const REFRESH_NANOSECONDS: u64 = 16_666_667;
 
 pub(crate) fn get_refresh_cycle_duration_google(

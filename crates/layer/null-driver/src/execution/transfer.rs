@@ -158,7 +158,7 @@ pub(crate) struct TexelRegion {
     pub(crate) at: ImageSubresourceLayers,
     pub(crate) offset: Offset3D,
     pub(crate) extent: Extent3D,
-    /// Zero where rows and slices lie densely.
+    /// Zero if rows and slices lie densely.
     pub(crate) row_length: u32,
     pub(crate) image_height: u32,
 }

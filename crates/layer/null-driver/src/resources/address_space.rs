@@ -19,7 +19,7 @@ struct AddressSpace {
 
 static SPACE: Mutex<AddressSpace> = Mutex::new(AddressSpace { used: BTreeMap::new(), next: FIRST });
 
-/// Has the space begin elsewhere, unless somebody has a part of it.
+/// Moves the beginning of the space, unless a part of it is in use.
 pub(crate) fn apply_salt(salt: u64) {
     const STEP: u64 = 4 << 30;
     let mut space = SPACE.lock().unwrap_or_else(PoisonError::into_inner);
@@ -35,7 +35,7 @@ pub(crate) struct DeviceAddressRange {
 }
 
 impl DeviceAddressRange {
-    /// The next free range; none where the space is full.
+    /// The next free range; none if the space is full.
     pub(crate) fn allocate(size: u64) -> Option<DeviceAddressRange> {
         let mut space = SPACE.lock().unwrap_or_else(PoisonError::into_inner);
         let size = size.checked_next_multiple_of(GRAIN)?.checked_add(GRAIN)?;
@@ -56,7 +56,7 @@ impl DeviceAddressRange {
         None
     }
 
-    /// The range at an address that an earlier run had; none where it is not free.
+    /// The range at an address that an earlier run had; none if it is not free.
     pub(crate) fn allocate_at(first: u64, size: u64) -> Option<DeviceAddressRange> {
         let mut space = SPACE.lock().unwrap_or_else(PoisonError::into_inner);
         let end = first.checked_add(size.checked_next_multiple_of(GRAIN)?)?.checked_add(GRAIN)?;

@@ -14,12 +14,12 @@ pub(crate) static BUFFERS: DriverObjectTable<BufferData> = DriverObjectTable::ne
 /// As large as any alignment that a usage asks for.
 const ALIGNMENT: u64 = 256;
 
-/// What the driver knows of a buffer.
+/// A buffer.
 pub(crate) struct BufferData {
     size: u64,
     is_protected: bool,
     binding: RwLock<Option<WeakAllocationBinding>>,
-    /// Of a sparse buffer, which has an address without memory.
+    /// For a sparse buffer, which has an address without memory.
     addresses: Option<DeviceAddressRange>,
 }
 

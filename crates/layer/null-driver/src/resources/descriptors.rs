@@ -15,7 +15,7 @@ static POOLS: DriverObjectTable<DescriptorPoolData> = DriverObjectTable::new(Han
 /// All descriptors are as large; see the properties.
 const DESCRIPTOR_BYTES: u64 = 32;
 
-/// What the driver knows of a descriptor set layout.
+/// A descriptor set layout.
 pub(crate) struct DescriptorSetLayoutData {
     bindings: Vec<BindingLayout>,
     /// The binding whose count a set may choose.
@@ -50,7 +50,7 @@ struct DescriptorPoolState {
     sets_max: u32,
     /// Kind of descriptor, number there is, number in use.
     sizes: Vec<(DescriptorType, u64, u64)>,
-    /// What each set takes.
+    /// The size of each set.
     sets: HashMap<u64, Vec<(DescriptorType, u64)>>,
 }
 

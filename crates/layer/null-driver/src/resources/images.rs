@@ -14,18 +14,18 @@ use crate::resources::image_layout::ImageShape;
 use crate::resources::memory::{AllocationBinding, DeviceAllocation, WeakAllocationBinding};
 
 pub(crate) static IMAGES: DriverObjectTable<ImageData> = DriverObjectTable::new(HandleType::Image);
-/// Of images in memory: like real devices, whatever the pages of the system are.
+/// For images in memory: like real devices, independent of the system's page size.
 const ALIGNMENT: u64 = 4096;
 /// The size of a sparse block.
 const SPARSE_ALIGNMENT: u64 = 64 << 10;
 
-/// What the driver knows of an image.
+/// An image.
 pub(crate) struct ImageData {
     pub(crate) shape: ImageShape,
     type_bits: u32,
     is_sparse: bool,
     binding: RwLock<Option<WeakAllocationBinding>>,
-    /// Of an image of a swapchain, which brings its own.
+    /// For an image of a swapchain, which has memory of its own.
     memory: Option<Arc<DeviceAllocation>>,
 }
 
@@ -72,7 +72,7 @@ impl ImageData {
         MemoryRequirements { size, alignment, memory_type_bits: self.type_bits }
     }
 
-    /// Of one plane, where that is asked for.
+    /// For one plane, if it is requested.
     fn requirements_for(&self, c: ApplicationMemory<'_>, chain: Ptr<Opaque>) -> MemoryRequirements {
         match c.find::<ImagePlaneMemoryRequirementsInfo>(chain) {
             Some(requirements_info) => self.requirements_of(self.shape.plane(requirements_info.plane_aspect).size),

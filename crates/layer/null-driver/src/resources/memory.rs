@@ -37,7 +37,7 @@ enum AllocationKind {
 }
 
 impl DeviceAllocation {
-    /// Fresh memory, of zeros; none where the system has no room.
+    /// Fresh memory, of zeros; none if the system has no room.
     pub(crate) fn new(size: u64) -> Option<DeviceAllocation> {
         let addresses = DeviceAddressRange::allocate(size)?;
         let host = map(addresses.first(), size, None)?;
@@ -79,7 +79,7 @@ impl DeviceAllocation {
         }
     }
 
-    /// The application's addresses are its own again: as a mapping of nothing, where they stay reserved. False where that
+    /// The application's addresses are its own again: as a mapping of nothing, where they stay reserved. False if that
     /// cannot be.
     fn unmap_placed(&self, is_reserved: bool) -> bool {
         let mut placed = self.placed.lock().unwrap_or_else(PoisonError::into_inner);
@@ -175,7 +175,7 @@ fn allocate(
         Some(fd_info) if fd_info.fd < 0 => return Err(Result::ERROR_INVALID_EXTERNAL_HANDLE),
         // SAFETY: the application gives the descriptor away with the import, by the extension's rules.
         Some(fd_info) => Some(unsafe { SharedMemory::from_handle(fd_info.fd.into()) }),
-        // What is to be mapped at several places must be in a file.
+        // Memory that is mapped at several places must be in a file.
         None if is_exported || is_placed => Some(new_file(size)?),
         None => None,
     };

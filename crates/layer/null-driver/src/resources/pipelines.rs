@@ -1,6 +1,6 @@
 //! Caches, binaries, identifiers and other bytes of pipelines and shaders: legal, small and always the same.
 //!
-//! The binary of a shader object says what it was made of, so that tests can tell one from another.
+//! The binary of a shader object identifies its contents, so that tests can distinguish shader objects.
 
 use lavascope_abi::*;
 
@@ -34,7 +34,7 @@ pub(crate) fn get_cuda_module_cache_nv(c: ApplicationMemory<'_>, call: &GetCudaM
 /// By shader object, its binary.
 static SHADERS: DriverObjectTable<Vec<u8>> = DriverObjectTable::new(HandleType::ShaderEXT);
 
-/// What an object is made of: its code, and how many sets and push constants it has. A binary is its own.
+/// The contents of a shader object: its code, and the numbers of its sets and push constants. A binary has its own.
 fn binary_of(c: ApplicationMemory<'_>, info: &ShaderCreateInfoEXT) -> Vec<u8> {
     let code = c.slice(info.p_code.cast::<u8>(), info.code_size);
     if info.code_type == ShaderCodeTypeEXT::BINARY_EXT {

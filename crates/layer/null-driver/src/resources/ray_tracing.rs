@@ -16,7 +16,7 @@ const BYTES_PER_PRIMITIVE: u64 = 64;
 const ALIGNMENT: u64 = 256;
 const GROUP_HANDLE_BYTES: usize = 32;
 
-/// What the driver knows of an acceleration structure.
+/// An acceleration structure.
 struct AccelerationStructureData {
     address: u64,
     size: u64,
@@ -50,7 +50,7 @@ pub(crate) fn destroy_acceleration_structure_khr(
     STRUCTURES.remove(call.acceleration_structure.0);
 }
 
-/// What a query of its size gives; compaction gains nothing here.
+/// The result of a size query; compaction saves nothing here.
 pub(crate) fn size_of_structure(structure: AccelerationStructureKHR) -> u64 {
     STRUCTURES.get(structure.0).map_or(MIN_STRUCTURE_BYTES, |it| it.size)
 }

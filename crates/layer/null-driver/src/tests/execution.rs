@@ -1,4 +1,4 @@
-//! Transfers that are performed, and those that are not.
+//! Transfers that are executed, and those that are not.
 
 use lavascope_abi::*;
 

@@ -36,7 +36,7 @@ macro_rules! vk {
 }
 pub(crate) use vk;
 
-/// What most tests need. Everything is destroyed at the end.
+/// Common objects of tests. Everything is destroyed at the end.
 pub(crate) struct TestDevice {
     pub(crate) instance: Instance,
     pub(crate) physical: PhysicalDevice,

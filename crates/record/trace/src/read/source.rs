@@ -48,7 +48,7 @@ impl<'a> TraceSource<'a> {
         }
     }
 
-    /// A block with its head, at least as far as its head says.
+    /// A block with its head, and at least the bytes that the head announces.
     pub(crate) fn block<'r>(self, at: u64, room: &'r mut Vec<u8>) -> &'r [u8]
     where
         'a: 'r,

@@ -82,8 +82,8 @@ pub(crate) fn file(codec: Codec, calls: u64) -> Vec<u8> {
     writer.finish(recorder.seek_points()).expect("memory takes everything")
 }
 
-/// Reads everything that there is to read, with the tail beside the file. Gives how many records and how many errors there
-/// are, and the memory it took, which must not be more than a file of that size may need.
+/// Reads a whole file with its tail. Returns the number of records, the number of errors, and the memory that reading
+/// took, which is limited by the size of the file.
 pub(crate) fn read_all(file: &[u8], tail: &[u8]) -> (u64, u64, usize) {
     let before = USED.load(Ordering::Relaxed);
     MOST.store(before, Ordering::Relaxed);

@@ -2,9 +2,11 @@
 
 use crate::access::access_order;
 use crate::access::access_order::AccessOrder;
-use crate::access::possible_reads::TaggedRead;
+use crate::access::markers::QueueMarkers;
+use crate::access::possible_reads::{PossibleReads, TaggedRead};
 use crate::access::usages::UsageIndex;
 use crate::dependency::clocks::{QueueClock, Tag};
+use crate::dependency::expanded::ResourceFirstScope;
 use crate::memory::addresses::ResourceIdentity;
 use crate::rules::Rules;
 
@@ -24,11 +26,18 @@ pub(crate) struct AccessContext<'a> {
     pub(crate) subpass_begin: Tag,
     /// Subpasses that no dependency orders before the current one: the tags after the first number, up to the second.
     pub(crate) unordered_subpasses: &'a [(Tag, Tag)],
-    /// Reads of the queue that may have happened, of whatever resource.
-    pub(crate) possible_reads: &'a [TaggedRead],
+    /// What orders accesses in few programs only; nothing for the host.
+    pub(crate) rare_order: Option<&'a RareOrder>,
     /// The resource through which the memory is accessed.
     pub(crate) identity: ResourceIdentity,
     pub(crate) addressing: Addressing,
+}
+
+/// What orders accesses of a queue in few programs only.
+#[derive(Default)]
+pub(crate) struct RareOrder {
+    pub(crate) possible_reads: PossibleReads,
+    pub(crate) markers: QueueMarkers,
 }
 
 /// Whether an access and the range it is checked against have the same addresses. A dependency on one resource does not
@@ -41,7 +50,23 @@ pub(crate) enum Addressing {
     Alias { start: u64, end: u64 },
 }
 
-impl AccessContext<'_> {
+impl<'a> AccessContext<'a> {
+    /// Reads of the queue that may have happened, of whatever resource.
+    pub(crate) fn possible_reads(&self) -> &'a [TaggedRead] {
+        self.rare_order.map_or(&[], |it| it.possible_reads.as_slice())
+    }
+
+    /// The first scope of the buffer marker that is executed.
+    pub(crate) fn marker_scope(&self) -> Option<&'a ResourceFirstScope> {
+        self.rare_order?.markers.first_scope()
+    }
+
+    /// Whether an earlier command of the queue is earlier in submission order: not in another subpass of the same render
+    /// pass instance (`synchronization-submission-order`).
+    pub(crate) fn is_earlier_in_submission_order(&self, queue: u8, tag: Tag) -> bool {
+        queue == self.queue && (tag <= self.pass_begin || tag > self.subpass_begin)
+    }
+
     /// Whether rendering itself orders an earlier access before this one (`access_order`).
     #[inline]
     pub(crate) fn is_ordered_by_rendering(

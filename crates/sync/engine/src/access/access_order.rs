@@ -9,9 +9,19 @@ use lavascope_sync_ir::{MarkerStage, RasterOrder};
 use crate::access::markers;
 use crate::access::usages::{SYNC_TABLES, StageSet, UsageIndex};
 
-/// In which order an access takes part.
-#[derive(Clone, Copy, Debug, Default)]
+/// In which order an access takes part. Like a [`RasterOrder`], it is a byte without a payload: every check compares two.
+#[rustfmt::skip]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum AccessOrder {
+    // Buffer markers after a stage, by the number of its bit.
+    Marker0, Marker1, Marker2, Marker3, Marker4, Marker5, Marker6, Marker7,
+    Marker8, Marker9, Marker10, Marker11, Marker12, Marker13, Marker14, Marker15,
+    Marker16, Marker17, Marker18, Marker19, Marker20, Marker21, Marker22, Marker23,
+    Marker24, Marker25, Marker26, Marker27, Marker28, Marker29, Marker30, Marker31,
+    Marker32, Marker33, Marker34, Marker35, Marker36, Marker37, Marker38, Marker39,
+    Marker40, Marker41, Marker42, Marker43, Marker44, Marker45, Marker46, Marker47,
+    Marker48, Marker49, Marker50, Marker51, Marker52, Marker53, Marker54, Marker55,
+    Marker56, Marker57, Marker58, Marker59, Marker60, Marker61, Marker62, Marker63,
     #[default]
     None,
     /// Rasterization order: fragments in the order of primitives.
@@ -29,37 +39,35 @@ pub enum AccessOrder {
     BarrierTransition,
     /// A layout transition of a render pass.
     PassTransition,
-    /// A buffer marker after a stage.
-    Marker(MarkerStage),
 }
+
+#[rustfmt::skip]
+const MARKERS: [AccessOrder; 64] = {
+    use AccessOrder::*;
+    [
+        Marker0, Marker1, Marker2, Marker3, Marker4, Marker5, Marker6, Marker7,
+        Marker8, Marker9, Marker10, Marker11, Marker12, Marker13, Marker14, Marker15,
+        Marker16, Marker17, Marker18, Marker19, Marker20, Marker21, Marker22, Marker23,
+        Marker24, Marker25, Marker26, Marker27, Marker28, Marker29, Marker30, Marker31,
+        Marker32, Marker33, Marker34, Marker35, Marker36, Marker37, Marker38, Marker39,
+        Marker40, Marker41, Marker42, Marker43, Marker44, Marker45, Marker46, Marker47,
+        Marker48, Marker49, Marker50, Marker51, Marker52, Marker53, Marker54, Marker55,
+        Marker56, Marker57, Marker58, Marker59, Marker60, Marker61, Marker62, Marker63,
+    ]
+};
 
 impl AccessOrder {
-    /// A number for each, which is how they lie in memory: comparing two is comparing two bytes. Every check does that.
     #[inline]
-    const fn code(self) -> u8 {
-        match self {
-            AccessOrder::Marker(stage) => stage as u8,
-            AccessOrder::None => 64,
-            AccessOrder::Color => 65,
-            AccessOrder::DepthStencil => 66,
-            AccessOrder::Load => 67,
-            AccessOrder::Resolve => 68,
-            AccessOrder::Store => 69,
-            AccessOrder::Atomic => 70,
-            AccessOrder::BarrierTransition => 71,
-            AccessOrder::PassTransition => 72,
-        }
+    pub fn is_marker(self) -> bool {
+        (self as u8) < AccessOrder::None as u8
+    }
+
+    /// The stage of a buffer marker.
+    #[inline]
+    pub fn marker_stage(self) -> Option<MarkerStage> {
+        self.is_marker().then(|| MarkerStage::from_bit(u32::from(self as u8)))
     }
 }
-
-impl PartialEq for AccessOrder {
-    #[inline]
-    fn eq(&self, other: &AccessOrder) -> bool {
-        self.code() == other.code()
-    }
-}
-
-impl Eq for AccessOrder {}
 
 impl From<RasterOrder> for AccessOrder {
     fn from(order: RasterOrder) -> AccessOrder {
@@ -68,7 +76,7 @@ impl From<RasterOrder> for AccessOrder {
             RasterOrder::Color => AccessOrder::Color,
             RasterOrder::DepthStencil => AccessOrder::DepthStencil,
             RasterOrder::Atomic => AccessOrder::Atomic,
-            RasterOrder::Marker(stage) => AccessOrder::Marker(stage),
+            marker => marker.marker_stage().map_or(AccessOrder::None, |it| MARKERS[it as usize]),
         }
     }
 }
@@ -101,15 +109,12 @@ pub fn are_atomic(prior: AccessOrder, own: AccessOrder) -> bool {
 /// Whether both are buffer markers, and the earlier one of a queue comes before the later one by itself
 /// (`vkCmdWriteBufferMarker2AMD`).
 pub fn are_ordered_markers(prior: AccessOrder, own: AccessOrder) -> bool {
-    matches!((prior, own), (AccessOrder::Marker(prior), AccessOrder::Marker(own)) if markers::is_after(own, prior))
+    prior.marker_stage().zip(own.marker_stage()).is_some_and(|(prior, own)| markers::is_after(own, prior))
 }
 
 /// The stages of earlier commands of its queue that a buffer marker comes after; none of anything else.
 pub fn marker_stages(order: AccessOrder) -> StageSet {
-    match order {
-        AccessOrder::Marker(stage) => markers::earlier_stages(stage),
-        _ => StageSet::default(),
-    }
+    order.marker_stage().map_or(StageSet::default(), markers::earlier_stages)
 }
 
 /// Whether both are layout transitions, of which those of barriers are in order with all others of their queue

@@ -12,9 +12,10 @@ use lavascope_sync_ir::{Access, Region, ResourceId};
 use smallvec::SmallVec;
 
 use crate::access::access_context::AccessContext;
+use crate::access::access_order;
 use crate::access::access_order::AccessOrder;
 use crate::access::addressed_access::AddressedAccess;
-use crate::access::range_state::{Accessor, RangeState};
+use crate::access::range_state::{Accessor, Conflict, RangeState};
 use crate::access::usages::{SYNC_TABLES, UsageIndex};
 use crate::command_buffer::marks::{MarkChange, MarkMode, MarkUpdate};
 use crate::command_buffer::plans::{ActionAccesses, CommandPlans, MarkedAccesses, PlanKind};
@@ -42,8 +43,12 @@ impl CommandExecutor<'_> {
         }
         for read in commands.plans.possible_reads(index) {
             let begin = self.scope_begin();
-            let QueueTimeline { clock, possible_reads, .. } = self.timeline();
-            possible_reads.add(read.usage, tag, begin, clock);
+            let QueueTimeline { clock, rare_order, .. } = self.timeline();
+            rare_order.possible_reads.add(read.usage, tag, begin, clock);
+        }
+        let marker = commands.plans.marker(index);
+        if let Some(stage) = marker {
+            self.begin_marker(tag, stage);
         }
         if let Some(instance) = self.instance.as_mut().filter(|it| it.has_unwritten_attachments()) {
             instance.mark_written(accesses.iter());
@@ -60,6 +65,9 @@ impl CommandExecutor<'_> {
             let after_write: Vec<&AddressedAccess> =
                 if is_marked { commands.plans.accesses_after_write(index).collect() } else { Vec::new() };
             self.check_and_record_each(tag, &uses(), &after_write);
+        }
+        if let Some(stage) = marker {
+            self.end_marker(tag, stage, accesses.iter().last());
         }
         is_done && kind == PlanKind::Disjoint
     }
@@ -276,7 +284,35 @@ impl CommandExecutor<'_> {
             &ranges,
             (resource_use.usage, resource_use.order),
         ));
+        if !conflicts.is_empty() && self.instance.is_some() {
+            self.remove_reads_before_load(&mut conflicts, (resource_use.usage, resource_use.order));
+        }
         self.device.report(tag, resource_use.resource, conflicts);
+    }
+
+    /// Removes conflicts of a draw or a store operation with reads that happen before the load operation of the same
+    /// render pass instance: the load operation comes before it.
+    #[cold]
+    fn remove_reads_before_load(
+        &self,
+        conflicts: &mut Vec<(Range<u64>, Vec<Conflict>)>,
+        by: (UsageIndex, AccessOrder),
+    ) {
+        let Some(instance) = self.instance.as_ref() else { return };
+        for (range, found) in conflicts.iter_mut() {
+            // A part has one state, or none if the conflict is with an alias.
+            let load = self.device.states.overlapping(range.clone()).find_map(|it| it.1.last_load(self.queue));
+            let is_first =
+                |it: &(UsageIndex, Tag)| access_order::is_ordered_across_subpasses((it.0, AccessOrder::Load), by);
+            let Some((load, tag)) = load.filter(is_first) else { continue };
+            let Some(clock) = instance.clock_at_load(tag) else { continue };
+            found.retain(|conflict| {
+                let is_read = SYNC_TABLES.write_column(conflict.prior_usage).is_none();
+                let (here, stage) = (SYNC_TABLES.stage(load), SYNC_TABLES.stage(conflict.prior_usage));
+                !(is_read && clock.has_happened(here, conflict.prior_queue, stage, conflict.prior))
+            });
+        }
+        conflicts.retain(|it| !it.1.is_empty());
     }
 
     fn record_use(&mut self, tag: Tag, resource_use: &ResourceUse<'_>) {

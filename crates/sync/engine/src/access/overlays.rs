@@ -8,7 +8,7 @@
 use std::ops::Range;
 
 use crate::access::access_context::{AccessContext, Addressing};
-use crate::access::usages::{StageIndex, StageSet, TRANSITION, UsageIndex, UsageSet};
+use crate::access::usages::{StageIndex, StageSet, UsageIndex, UsageSet};
 use crate::dependency::clocks::{FirstScope, KeySet, Tag};
 use crate::dependency::expanded::ResourceFirstScope;
 use crate::dependency::scopes::{COMMON_SETS, ExpandedScope};
@@ -67,14 +67,14 @@ struct AvailabilityPoint {
     subpass_begin: Tag,
     tag: Tag,
     stages: StageSet,
-    /// Whether the write is a layout transition and the stages come directly after it.
-    is_transition_write: bool,
+    /// Whether the point is that of a single operation, not of all later commands in its stages.
+    is_one_operation: bool,
 }
 
 impl AvailabilityPoint {
     /// Whether the point is ordered before every later command in its stages.
     fn is_unbounded(&self) -> bool {
-        self.subpass_begin == 0 && !self.is_transition_write
+        self.subpass_begin == 0 && !self.is_one_operation
     }
 
     /// Whether a first scope has what comes after it.
@@ -124,28 +124,24 @@ impl Overlay {
             self.rare.get_or_insert_default().add_to_host(new);
         }
         // A stage keeps its earliest point. What is ordered after a later point is also ordered after the earliest one.
-        let is_same =
-            |it: &&AvailabilityPoint| it.queue == queue && it.subpass_begin == from && !it.is_transition_write;
+        let is_same = |it: &&AvailabilityPoint| it.queue == queue && it.subpass_begin == from && !it.is_one_operation;
         let available = self.points.iter().filter(is_same).fold(0, |all, it| all | it.stages.0);
         let stages = StageSet(stages.0 & !available);
         if !stages.is_empty() {
             push(
                 &mut self.points,
-                AvailabilityPoint { queue, subpass_begin: from, tag, stages, is_transition_write: false },
+                AvailabilityPoint { queue, subpass_begin: from, tag, stages, is_one_operation: false },
             );
         }
     }
 
-    /// Adds the point of a layout transition: its write is available to everything that is ordered after the
-    /// transition.
-    pub(crate) fn add_transition_write(&mut self, context: &AccessContext<'_>) {
+    /// Adds the point of a single operation: the write is available to everything that is ordered after that operation.
+    /// A layout transition makes its own write available, a buffer marker those of earlier markers.
+    pub(crate) fn add_operation_point(&mut self, context: &AccessContext<'_>, stage: StageIndex) {
         let mut stages = StageSet::default();
-        stages.add(TRANSITION);
+        stages.add(stage);
         let AccessContext { queue, subpass_begin: from, tag, .. } = *context;
-        push(
-            &mut self.points,
-            AvailabilityPoint { queue, subpass_begin: from, tag, stages, is_transition_write: true },
-        );
+        push(&mut self.points, AvailabilityPoint { queue, subpass_begin: from, tag, stages, is_one_operation: true });
     }
 
     fn add_visible(&mut self, new: ResourceVisibility) {
@@ -215,14 +211,14 @@ impl Overlay {
     /// Whether the write, a layout transition, is before a subpass that is, or is ordered before, that of an access.
     pub(crate) fn is_before_ordered_subpass(&self, context: &AccessContext<'_>) -> bool {
         let is_ordered = |begin: Tag| begin != 0 && !context.is_in_unordered_subpass(context.queue, begin);
-        let mut points = self.points.iter().filter(|it| !it.is_transition_write && it.queue == context.queue);
+        let mut points = self.points.iter().filter(|it| !it.is_one_operation && it.queue == context.queue);
         points.any(|it| is_ordered(it.subpass_begin))
     }
 
     /// Whether a chain of dependencies from the write reaches a stage.
     pub(crate) fn is_available(&self, context: &AccessContext<'_>, stage: StageIndex) -> bool {
         self.points.iter().any(|point| {
-            let is_direct = !point.is_transition_write
+            let is_direct = !point.is_one_operation
                 && context.is_in_subpass(point.queue, point.subpass_begin)
                 && point.stages.has(stage);
             is_direct
@@ -237,7 +233,7 @@ impl Overlay {
     pub(crate) fn reaches(&self, context: &AccessContext<'_>, first: &ResourceFirstScope) -> bool {
         self.points.iter().any(|point| {
             let is_in = |part: &(StageSet, Tag)| point.tag <= part.1 && point.stages.0 & part.0.0 != 0;
-            let is_direct = !point.is_transition_write
+            let is_direct = !point.is_one_operation
                 && context.is_in_subpass(point.queue, point.subpass_begin)
                 && first.stage_limits.iter().any(is_in);
             let is_before = first.stage_limits.iter().any(|part| point.tag <= part.1);

@@ -124,6 +124,7 @@ pub(crate) struct Conflict {
     pub(crate) kind: HazardKind,
     pub(crate) prior: Tag,
     pub(crate) prior_usage: UsageIndex,
+    pub(crate) prior_queue: u8,
 }
 
 impl RangeState {
@@ -194,6 +195,12 @@ impl RangeState {
         }
         let reads = &self.cold.as_deref()?.other_reads;
         reads.iter().find(|it| (it.usage, it.order) == (usage, order)).map(|it| it.last)
+    }
+
+    /// The last read of a load operation of a queue.
+    pub(crate) fn last_load(&self, queue: u8) -> Option<(UsageIndex, Tag)> {
+        let is_load = |it: &ReadRecord| it.queue == queue && it.order == AccessOrder::Load;
+        self.reads().filter(is_load).max_by_key(|it| it.last).map(|it| (it.usage, it.last))
     }
 
     pub(crate) fn write_tags(&self) -> impl Iterator<Item = Tag> {

@@ -1,7 +1,8 @@
 //! Stages and usages: the registry's tables, with groups replaced by their members.
 //!
-//! A *stage* is one bit of `VkPipelineStageFlags2` that is not a group, or one of two stages of our own: layout
-//! transitions and presentation. A *usage* is a stage together with one access that the stage can make.
+//! A *stage* is one bit of `VkPipelineStageFlags2` that is not a group, or one of three stages of our own: layout
+//! transitions, presentation, and what buffer markers wait for. A *usage* is a stage together with one access that the
+//! stage can make.
 
 use std::sync::LazyLock;
 
@@ -36,7 +37,7 @@ pub const TRANSITION_WRITE: UsageIndex = UsageIndex(0);
 /// The stage of the presentation engine, and what it does with an image.
 pub const PRESENTATION: StageIndex = StageIndex(1);
 pub const PRESENT: UsageIndex = UsageIndex(1);
-/// Number of our own stages, which come first.
+/// Number of our own stages that come first.
 const OWN_STAGES: usize = 2;
 
 /// All stages and usages.
@@ -49,6 +50,12 @@ pub struct SyncTables {
     by_bits: Vec<Option<UsageIndex>>,
     /// For each word of a usage set: the usages that write, and their columns.
     writes_of_word: [(u64, u64); USAGE_WORDS],
+    /// The copy stage, in which buffer markers are written.
+    pub copy: StageIndex,
+    /// The stage that continues dependency chains through buffer markers. It has the bit of the copy stage, so every
+    /// scope has both or neither. No access has it, and only markers are in its second scope alone: what is ordered
+    /// before this stage, but not before the copy stage, is ordered before some marker (`markers`).
+    pub marker: StageIndex,
 }
 
 pub struct StageDesc {
@@ -90,9 +97,14 @@ impl SyncTables {
         let mut stages: Vec<StageDesc> = (0..OWN_STAGES).map(|_| stage(0, 0)).collect();
         let is_single = |it: &&SyncStage| it.stage != 0 && it.equivalent == 0 && it.stage & GROUP_STAGES == 0;
         stages.extend(SYNC_STAGES.iter().filter(is_single).map(|it| stage(it.stage, it.queues)));
-        assert!(stages.len() <= 64, "a set of stages is one word");
+        let copy = stages.iter().position(|it| it.bit == PipelineStageFlags2::COPY.0).unwrap_or(0);
+        let marker = StageIndex(stages.len() as u8);
+        stages.push(stage(stages[copy].bit, stages[copy].queues));
+        assert!(stages.len() < 64, "a set of stages is one word");
         let (by_bits, writes_of_word) = (vec![None; 64 * 64], Default::default());
-        let mut tables = SyncTables { stages, usages: Vec::new(), writes: Vec::new(), by_bits, writes_of_word };
+        let copy = StageIndex(copy as u8);
+        let (usages, writes) = (Vec::new(), Vec::new());
+        let mut tables = SyncTables { stages, usages, writes, by_bits, writes_of_word, copy, marker };
         tables.add_usages();
         tables.order_stages();
         for (index, usage) in tables.usages.iter().enumerate() {
@@ -106,7 +118,7 @@ impl SyncTables {
     fn add_usages(&mut self) {
         self.add_usage(TRANSITION, 0, true);
         self.add_usage(PRESENTATION, 0, true);
-        for index in OWN_STAGES..self.stages.len() {
+        for index in OWN_STAGES..usize::from(self.marker.0) {
             let stage = StageIndex(index as u8);
             for sync_access in SYNC_ACCESSES {
                 let is_group = sync_access.access == 0 || sync_access.access & GROUP_ACCESSES != 0;
@@ -274,6 +286,10 @@ impl StageSet {
 
     pub fn has(self, stage: StageIndex) -> bool {
         self.0 >> stage.0 & 1 != 0
+    }
+
+    pub fn without(self, stage: StageIndex) -> StageSet {
+        StageSet(self.0 & !(1 << stage.0))
     }
 
     pub fn union(self, other: StageSet) -> StageSet {

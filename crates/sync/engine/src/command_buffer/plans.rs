@@ -5,7 +5,7 @@
 
 use std::ops::Range;
 
-use lavascope_sync_ir::{Access, AccessList, Barrier, Certainty, Command, Region, ResourceId};
+use lavascope_sync_ir::{Access, AccessList, Barrier, Certainty, Command, MarkerStage, Region, ResourceId};
 
 use crate::access::access_order;
 use crate::access::addressed_access::AddressedAccess;
@@ -26,6 +26,8 @@ pub(crate) struct CommandPlans {
     non_actions: Vec<Command>,
     /// Of all actions, by command.
     possible_reads: Vec<PossibleRead>,
+    /// The actions that are buffer markers, by command.
+    markers: Vec<PlannedMarker>,
     /// The resources of the last action, with the numbers that they came with.
     last_resources: Vec<ResourceId>,
     /// Whether the caches are off: each command is looked up on its own, and no access is marked.
@@ -37,6 +39,13 @@ pub(crate) struct CommandPlans {
 pub(crate) struct PossibleRead {
     command: u32,
     pub(crate) usage: UsageIndex,
+}
+
+/// An action that is a buffer marker.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct PlannedMarker {
+    command: u32,
+    stage: MarkerStage,
 }
 
 /// What a command uses: its accesses.
@@ -115,6 +124,7 @@ impl CommandPlans {
         self.marks.clear();
         self.non_actions.clear();
         self.possible_reads.clear();
+        self.markers.clear();
     }
 
     pub(crate) fn len(&self) -> usize {
@@ -149,6 +159,7 @@ impl CommandPlans {
     pub(crate) fn pop(&mut self) -> Option<Command> {
         let is_action = self.plans.pop()?.kind != PlanKind::NotAction;
         self.possible_reads.retain(|it| (it.command as usize) < self.plans.len());
+        self.markers.retain(|it| (it.command as usize) < self.plans.len());
         if is_action { None } else { self.non_actions.pop() }
     }
 
@@ -157,6 +168,8 @@ impl CommandPlans {
         let first = self.accesses.len() as u32;
         let accesses = self.add_possible_reads(command, accesses);
         self.possible_reads.sort_by_key(|it| it.command);
+        self.add_marker(command, accesses);
+        self.markers.sort_by_key(|it| it.command);
         if let Some(plan) = self.plans.get_mut(command).filter(|it| it.kind != PlanKind::NotAction) {
             (plan.accesses, plan.is_one_to_one) = ((first, first + accesses.len() as u32), false);
             self.accesses.extend(accesses);
@@ -168,6 +181,7 @@ impl CommandPlans {
         let (plans, addressed) = (std::mem::take(&mut self.plans), std::mem::take(&mut self.addressed));
         let (accesses, mut own) = (std::mem::take(&mut self.accesses), Vec::new());
         self.marks.clear();
+        self.markers.clear();
         for plan in plans {
             if plan.kind == PlanKind::NotAction {
                 self.plans.push(plan);
@@ -260,6 +274,7 @@ impl CommandPlans {
     pub(crate) fn is_busy(&self, command: usize, is_rendering: bool) -> bool {
         self.plans[command].kind != PlanKind::Disjoint
             || !self.possible_reads(command).is_empty()
+            || self.marker(command).is_some()
             || self.marked_words(command).any(|marked_word| {
                 let (marks, repeated) = (marked_word.marks, marked_word.marks.repeated(is_rendering));
                 let (check, keep) = (
@@ -302,6 +317,7 @@ impl CommandPlans {
             Some(last) if last.certainty == Certainty::Unreported => {
                 self.add_possible_reads(self.plans.len(), accesses)
             }
+            Some(last) if last.order.marker_stage().is_some() => self.add_marker(self.plans.len(), accesses),
             _ => accesses,
         };
         let (first, marks, own) = (self.addressed.len() as u32, self.marks.len() as u32, self.accesses.len() as u32);
@@ -358,6 +374,26 @@ impl CommandPlans {
         let first = self.possible_reads.partition_point(|it| (it.command as usize) < command);
         let end = self.possible_reads.partition_point(|it| it.command as usize <= command);
         &self.possible_reads[first..end]
+    }
+
+    /// Remembers that a command is a buffer marker, if its last access is that of one.
+    #[cold]
+    fn add_marker<'a>(&mut self, command: usize, accesses: &'a [Access]) -> &'a [Access] {
+        self.markers.retain(|it| it.command as usize != command);
+        if let Some(stage) = accesses.last().and_then(|it| it.order.marker_stage()) {
+            self.markers.push(PlannedMarker { command: command as u32, stage });
+        }
+        accesses
+    }
+
+    /// The stage that a command comes after, if it is a buffer marker.
+    #[inline]
+    pub(crate) fn marker(&self, command: usize) -> Option<MarkerStage> {
+        if self.markers.is_empty() {
+            return None;
+        }
+        let found = self.markers.binary_search_by_key(&command, |it| it.command as usize);
+        found.ok().map(|it| self.markers[it].stage)
     }
 
     fn look_up_all(

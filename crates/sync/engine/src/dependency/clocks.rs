@@ -158,6 +158,23 @@ impl<K: KeySet> ClockTable<K> {
         }
     }
 
+    /// Whether two keys have different rows.
+    fn differs(&self, one: usize, other: usize) -> bool {
+        self.class_of_key.as_ref()[one] != self.class_of_key.as_ref()[other]
+    }
+
+    /// Gives a key the row of another key. The set has just the first key.
+    fn copy_row(&mut self, (key, only): (usize, K), other: usize) {
+        for class in &mut self.classes {
+            class.keys = class.keys.and_not(only);
+        }
+        let class = self.class_of_key.as_ref()[other];
+        self.class_of_key.as_mut()[key] = class;
+        if let Some(own) = self.classes.get_mut(usize::from(class)) {
+            own.keys = own.keys.or(only);
+        }
+    }
+
     /// Raises the rows of some keys to at least `by`.
     fn raise(&mut self, keys: K, by: &TagRow) {
         if by.is_zero() {
@@ -527,6 +544,30 @@ impl QueueClock {
     pub(crate) fn apply_execution_dependency(&mut self, first_scope: &FirstScope, dst: StageSet) {
         self.order(first_scope, dst);
         self.add_intervals(first_scope, dst, UsageSet::default());
+    }
+
+    /// Applies the execution dependency from the first scope of a buffer marker to the marker (`markers`).
+    pub(crate) fn apply_marker(&mut self, first_scope: &FirstScope) {
+        let mut dst = StageSet::default();
+        dst.add(SYNC_TABLES.marker);
+        self.apply_execution_dependency(first_scope, dst);
+    }
+
+    /// Whether chains lead through markers.
+    pub(crate) fn has_marker_chains(&self) -> bool {
+        let [marker, copy] = [SYNC_TABLES.marker, SYNC_TABLES.copy].map(|it| usize::from(it.0));
+        [&self.happened, &self.available, &self.points].into_iter().any(|it| it.differs(marker, copy))
+            || self.intervals.any(|it| it.dst.has(SYNC_TABLES.marker) != it.dst.has(SYNC_TABLES.copy))
+    }
+
+    /// Forgets chains through markers so far. First scopes from here on do not have these markers.
+    pub(crate) fn forget_marker_chains(&mut self) {
+        let mut only = StageSet::default();
+        only.add(SYNC_TABLES.marker);
+        let [marker, copy] = [SYNC_TABLES.marker, SYNC_TABLES.copy].map(|it| usize::from(it.0));
+        let QueueClock { happened, available, points, intervals, .. } = self;
+        [happened, available, points].into_iter().for_each(|it| it.copy_row((marker, only), copy));
+        intervals.retain_dst(|it| if it.has(SYNC_TABLES.copy) { it } else { it.and_not(only) });
     }
 
     fn order(&mut self, first_scope: &FirstScope, dst: StageSet) {

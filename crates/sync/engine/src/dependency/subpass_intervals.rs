@@ -122,6 +122,12 @@ impl SubpassIntervals {
         self.0.retain(is_kept);
     }
 
+    /// Limits second synchronization scopes, and removes intervals with empty second scopes.
+    pub(crate) fn retain_dst(&mut self, kept: impl Fn(StageSet) -> StageSet) {
+        self.0.iter_mut().for_each(|it| it.dst = kept(it.dst));
+        self.0.retain(|it| !(it.dst.is_empty() && it.dst_usages.is_empty()));
+    }
+
     /// Adds an interval, joined with those that have the same source, and removes what it covers. Rule 3.
     pub(crate) fn add(&mut self, mut new: SubpassInterval) {
         for interval in &self.0 {

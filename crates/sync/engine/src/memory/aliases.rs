@@ -151,7 +151,7 @@ mod tests {
                     pass_begin: Tag::MAX,
                     subpass_begin: from,
                     unordered_subpasses: &apart,
-                    possible_reads: &[],
+                    rare_order: None,
                     identity,
                     addressing: name,
                 };

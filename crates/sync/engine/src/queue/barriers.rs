@@ -154,7 +154,7 @@ impl CommandExecutor<'_> {
                     pass_begin: Tag::MAX,
                     subpass_begin,
                     unordered_subpasses: &[],
-                    possible_reads: &[],
+                    rare_order: None,
                     identity,
                     addressing,
                 };
@@ -232,7 +232,7 @@ impl CommandExecutor<'_> {
             pass_begin: Tag::MAX,
             subpass_begin,
             unordered_subpasses: &[],
-            possible_reads: &[],
+            rare_order: None,
             identity,
             addressing: Addressing::Own,
         };

@@ -146,7 +146,7 @@ impl<'a> CommandExecutor<'a> {
     fn execute_all(&mut self, commands: &PreparedCommandBuffer) {
         self.location.path.push(0);
         self.device.begin_run(self.location);
-        self.timeline().possible_reads.begin_run();
+        self.timeline().rare_order.possible_reads.begin_run();
         self.execute_range(commands, 0..commands.plans.len());
         self.location.path.pop();
     }
@@ -186,7 +186,7 @@ impl<'a> CommandExecutor<'a> {
     }
 
     fn command(&mut self, tag: Tag, command: &Command) {
-        self.timeline().possible_reads.begin_run();
+        self.timeline().rare_order.possible_reads.begin_run();
         match command {
             // `execute_range` executes actions.
             Command::Action(_) => {}
@@ -269,7 +269,7 @@ pub(crate) fn access_context<'n>(
         rules,
         identity,
         clock: &timeline.clock,
-        possible_reads: timeline.possible_reads.as_slice(),
+        rare_order: Some(&timeline.rare_order),
         queue,
         tag,
         instance_begin: instance.map(RenderPassInstance::raster_order_begin),

@@ -101,7 +101,7 @@ impl EngineDevice {
             pass_begin: Tag::MAX,
             subpass_begin: 0,
             unordered_subpasses: &[],
-            possible_reads: &[],
+            rare_order: None,
             identity,
             addressing,
         };
@@ -120,7 +120,7 @@ impl EngineDevice {
             pass_begin: Tag::MAX,
             subpass_begin: 0,
             unordered_subpasses: &[],
-            possible_reads: &[],
+            rare_order: None,
             identity,
             addressing,
         };
@@ -210,7 +210,7 @@ impl EngineDevice {
                 pass_begin: Tag::MAX,
                 subpass_begin: 0,
                 unordered_subpasses: &[],
-                possible_reads: &[],
+                rare_order: None,
                 identity,
                 addressing,
             };

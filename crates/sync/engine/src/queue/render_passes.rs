@@ -153,6 +153,33 @@ impl RenderPassInstance {
 }
 
 impl RenderPassInstance {
+    /// The clock before the instance with its tag, if it differs from the clock inside.
+    pub(crate) fn outside_clock(&self) -> Option<(&QueueClock, Tag)> {
+        match &self.kind {
+            InstanceKind::RenderPass(pass) => Some((&pass.outside_clock, pass.outside_tag)),
+            InstanceKind::Rendering(_, outside) => outside.as_deref().map(|it| (it, self.begin)),
+            InstanceKind::EndingRendering => None,
+        }
+    }
+
+    /// Whether the first scopes of commands inside have only one of its subpasses.
+    pub(crate) fn has_subpasses(&self) -> bool {
+        matches!(self.kind, InstanceKind::RenderPass(_))
+    }
+}
+
+impl RenderPassInstance {
+    /// What happens before a load operation at a tag happens before all other uses of the attachment as well
+    /// (`renderpass-load-operations`). The clock is that of the load operation.
+    pub(crate) fn clock_at_load(&self, load: Tag) -> Option<QueueClock> {
+        match &self.kind {
+            InstanceKind::RenderPass(pass) if load > self.begin => Some(pass.first_clock(pass.subpass_at(load))),
+            _ => None,
+        }
+    }
+}
+
+impl RenderPassInstance {
     /// Saves the clock of the outside before a barrier inside changes the clock.
     pub(crate) fn save_outside_clock(&mut self, clock: &QueueClock) {
         if let InstanceKind::Rendering(_, outside @ None) = &mut self.kind {
@@ -211,14 +238,12 @@ impl CommandExecutor<'_> {
     }
 
     pub(crate) fn next_subpass(&mut self, tag: Tag) {
-        let Some(RenderPassInstance { begin, kind: InstanceKind::RenderPass(mut pass), mut unwritten }) =
+        self.end_subpass(tag);
+        let Some(RenderPassInstance { begin, kind: InstanceKind::RenderPass(mut pass), unwritten }) =
             self.instance.take()
         else {
             return;
         };
-        let kind = InstanceKind::RenderPass(Box::new(pass.clone_for_executor()));
-        *self.instance = Some(RenderPassInstance { begin, kind, unwritten: Vec::new() });
-        self.end_subpass(tag, &pass, &mut unwritten);
         let clock = std::mem::take(self.clock());
         pass.ended.push(EndedSubpassClock { queue: self.queue, clock, begin: pass.began, end: tag });
         pass.subpass += 1;
@@ -229,14 +254,10 @@ impl CommandExecutor<'_> {
     }
 
     pub(crate) fn end_render_pass(&mut self, tag: Tag) {
-        let Some(RenderPassInstance { begin, kind: InstanceKind::RenderPass(mut pass), mut unwritten }) =
-            self.instance.take()
-        else {
+        self.end_subpass(tag);
+        let Some(RenderPassInstance { kind: InstanceKind::RenderPass(mut pass), .. }) = self.instance.take() else {
             return;
         };
-        let kind = InstanceKind::RenderPass(Box::new(pass.clone_for_executor()));
-        *self.instance = Some(RenderPassInstance { begin, kind, unwritten: Vec::new() });
-        self.end_subpass(tag, &pass, &mut unwritten);
         let clock = std::mem::take(self.clock());
         pass.ended.push(EndedSubpassClock { queue: self.queue, clock, begin: pass.began, end: tag });
         *self.instance = None;
@@ -264,12 +285,7 @@ impl CommandExecutor<'_> {
             return;
         };
         pass.unordered_subpasses = pass.unordered_subpasses();
-        let incoming = pass.incoming_scopes_of_subpass();
-        let mut clock = pass.outside_clock.clone();
-        for (first_scope, scope) in &incoming {
-            clock.apply_second_scope(first_scope, scope.dst, scope.dst_usages);
-        }
-        *self.clock() = clock;
+        *self.clock() = pass.first_clock(pass.subpass);
         let transitions = pass.transitions();
         let loads = pass.loads();
         *self.instance = Some(RenderPassInstance { begin, kind: InstanceKind::RenderPass(pass), unwritten });
@@ -284,10 +300,16 @@ impl CommandExecutor<'_> {
     }
 
     /// Resolve operations, then the store operations of attachments that are not used any more.
-    fn end_subpass(&mut self, tag: Tag, pass: &ActiveRenderPass, unwritten: &mut Vec<UnwrittenAttachment>) {
-        self.check_and_record_uses(tag - 2, &pass.resolves());
+    fn end_subpass(&mut self, tag: Tag) {
+        let Some(RenderPassInstance { kind: InstanceKind::RenderPass(pass), unwritten, .. }) = &mut *self.instance
+        else {
+            return;
+        };
+        let resolves = pass.resolves();
         unwritten.retain(|it| !pass.resolve_pairs().any(|pair| pair.1 as usize == it.attachment));
-        self.check_and_record_uses(tag - 1, &pass.stores(unwritten));
+        let stores = pass.stores(unwritten);
+        self.check_and_record_uses(tag - 2, &resolves);
+        self.check_and_record_uses(tag - 1, &stores);
     }
 
     fn final_transitions(&mut self, tag: Tag, pass: &ActiveRenderPass) {
@@ -310,6 +332,10 @@ impl CommandExecutor<'_> {
             }
             None => (tag - 1, None, unwritten_attachments(rendering)),
         };
+        let outside = outside.or_else(|| self.clock().has_marker_chains().then(|| Box::new(self.clock().clone())));
+        if outside.is_some() && !rendering.is_resuming {
+            self.clock().forget_marker_chains();
+        }
         let kind = InstanceKind::Rendering(rendering.clone(), outside);
         *self.instance = Some(RenderPassInstance { begin, kind, unwritten });
         if !rendering.is_resuming {
@@ -354,25 +380,6 @@ impl CommandExecutor<'_> {
 }
 
 impl ActiveRenderPass {
-    /// A copy of what the executor needs while the instance itself is moved out.
-    fn clone_for_executor(&self) -> ActiveRenderPass {
-        ActiveRenderPass {
-            queue: self.queue,
-            pass: RenderPass::default(),
-            scopes: Vec::new(),
-            views: Vec::new(),
-            area: self.area,
-            outside_clock: QueueClock::default(),
-            outside_tag: self.outside_tag,
-            subpass: self.subpass,
-            ended: Vec::new(),
-            began: self.began,
-            layouts: Vec::new(),
-            layout_uses: Vec::new(),
-            unordered_subpasses: self.unordered_subpasses.clone(),
-        }
-    }
-
     /// The first scopes of some dependencies, with their expanded scopes. A dependency whose source has not begun has
     /// none.
     fn dependency_scopes(&self, is_wanted: impl Fn(&SubpassDependency) -> bool) -> Vec<(FirstScope, ExpandedScope)> {
@@ -395,9 +402,21 @@ impl ActiveRenderPass {
         self.pass.dependencies.iter().zip(self.scopes.iter().copied())
     }
 
-    /// The dependencies that lead to the current subpass.
-    fn incoming_scopes_of_subpass(&self) -> Vec<(FirstScope, ExpandedScope)> {
-        self.dependency_scopes(|it| it.dst == Some(self.subpass as u32))
+    /// The clock with which a subpass begins, if those that lead to it have ended.
+    fn first_clock(&self, subpass: usize) -> QueueClock {
+        let mut clock = self.outside_clock.clone();
+        if clock.has_marker_chains() {
+            clock.forget_marker_chains();
+        }
+        for (first_scope, scope) in self.dependency_scopes(|it| it.dst == Some(subpass as u32)) {
+            clock.apply_second_scope(&first_scope, scope.dst, scope.dst_usages);
+        }
+        clock
+    }
+
+    /// The subpass of a command of this instance.
+    fn subpass_at(&self, tag: Tag) -> usize {
+        self.ended.iter().position(|it| tag <= it.end).unwrap_or(self.subpass)
     }
 
     /// The dependencies that lead from a subpass to the outside.

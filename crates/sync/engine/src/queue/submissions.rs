@@ -11,7 +11,7 @@ use lavascope_sync_ir::{
 };
 use rustc_hash::FxHashMap;
 
-use crate::access::possible_reads::PossibleReads;
+use crate::access::access_context::RareOrder;
 use crate::access::usages::StageSet;
 use crate::dependency::clocks::{QueueClock, VisibleWrites};
 use crate::dependency::scopes;
@@ -39,7 +39,7 @@ pub(crate) struct QueueTimeline {
     /// What the clock already has of the completed work that the host knows.
     merged_host: Option<Arc<CompletedWork>>,
     pub(crate) suspended: Option<SuspendedRendering>,
-    pub(crate) possible_reads: PossibleReads,
+    pub(crate) rare_order: RareOrder,
     /// How many intervals the clock had after the last sweep.
     pub(super) intervals_after_sweep: usize,
 }
@@ -56,7 +56,7 @@ impl QueueTimeline {
             blocked: VecDeque::new(),
             merged_host: None,
             suspended: None,
-            possible_reads: PossibleReads::default(),
+            rare_order: RareOrder::default(),
             intervals_after_sweep: 0,
         }
     }
@@ -68,7 +68,8 @@ impl QueueTimeline {
         }
         (self.flags, self.family, self.suspended) = (queue.flags, queue.family, None);
         self.clock.clear();
-        self.possible_reads.clear();
+        self.rare_order.possible_reads.clear();
+        self.rare_order.markers.clear();
         self.intervals_after_sweep = 0;
     }
 

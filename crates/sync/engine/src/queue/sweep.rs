@@ -49,7 +49,7 @@ impl EngineDevice {
             return;
         }
         let queries = self.states.iter().flat_map(|(_, state)| state.clock_queries());
-        let possible = own.possible_reads.as_slice().iter();
+        let possible = own.rare_order.possible_reads.as_slice().iter();
         let possible = possible.map(|it| ClockQuery::of_stage(queue, SYNC_TABLES.stage(it.usage), it.tag));
         let queries = ClockQueries::new(queries.chain(possible).collect());
         own.clock.retain_queried(&queries);

@@ -2,7 +2,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-use lavascope_diag::{AccessText, CallStack, Diagnostic, DiagnosticLocation as DiagPlace, Property};
+use lavascope_diag::{AccessText, CallStack, Diagnostic, DiagnosticLocation as DiagPlace, DiagnosticSite, Property};
 use lavascope_sync_ir::{CommandBufferId, Findings, Hazard, HazardKind, Program, ProgramLocation, Region, ResourceId};
 
 use super::certainty::{HazardCertainty, hazard_certainty};
@@ -25,13 +25,67 @@ pub fn report(program: &Program, names: &dyn ProgramNames) -> Vec<Diagnostic> {
     all
 }
 
-/// The diagnostics of the given hazards.
+/// The diagnostics of the given hazards. Hazards that one fix removes are one diagnostic.
 pub fn diagnose_hazards(program: &Program, found: &[Hazard], names: &dyn ProgramNames) -> Vec<Diagnostic> {
     let explainer = Explainer::new(program);
-    hazard_causes(program, found)
-        .into_iter()
-        .map(|(it, count)| diagnostic(&explainer, found, it, count, names))
-        .collect()
+    let mut diagnostics: Vec<Diagnostic> = Vec::new();
+    // The diagnostic of each hazard that the fix of an earlier one removes.
+    let mut removed: HashMap<HazardKey<'_>, usize> = HashMap::new();
+    for (hazard, count) in hazard_causes(program, found) {
+        let severity = hazard_certainty(program, hazard).severity();
+        let known = removed.get(&hazard_key(hazard)).filter(|it| diagnostics[**it].severity == severity);
+        if let Some(known) = known {
+            let site =
+                site(&diagnostics[*known], &describe_hazard(&explainer, hazard, found, names, HazardDetail::Accesses));
+            let own = &mut diagnostics[*known];
+            own.count += count;
+            own.sites += 1;
+            own.more_sites.extend(site.filter(|_| own.more_sites.len() < LISTED_SITES_MAX));
+            continue;
+        }
+        let proposal = explainer.propose(hazard, found);
+        for other in found.iter().filter(|it| shares_fix(hazard, it, &proposal)) {
+            removed.entry(hazard_key(other)).or_insert(diagnostics.len());
+        }
+        let mut made = describe_hazard(&explainer, hazard, found, names, HazardDetail::Operations);
+        set_fixes(&mut made, &proposal, names);
+        made.count = count;
+        diagnostics.push(made);
+    }
+    diagnostics
+}
+
+/// A diagnostic lists this many sites after the first one.
+const LISTED_SITES_MAX: usize = 4;
+
+type HazardKey<'h> = (HazardKind, &'h ProgramLocation, &'h ProgramLocation, ResourceId);
+
+fn hazard_key(hazard: &Hazard) -> HazardKey<'_> {
+    (hazard.kind, &hazard.at, &hazard.prior, hazard.resource)
+}
+
+/// Whether the first fix of a hazard also removes another hazard. A barrier for several resources is one fix only if it
+/// stands between the same two commands.
+fn shares_fix(hazard: &Hazard, other: &Hazard, proposal: &Proposal) -> bool {
+    let Some(fix) = proposal.fixes.first() else { return false };
+    let is_between_same = (&hazard.at, &hazard.prior) == (&other.at, &other.prior);
+    let is_one_place =
+        hazard.resource == other.resource || !fix.names_resource() && (is_between_same || !fix.inserts_barrier());
+    hazard.kind == other.kind && is_one_place && proposal.removed.iter().any(|it| hazard_key(it) == hazard_key(other))
+}
+
+/// How a report lists a hazard after the first one of its cause.
+fn site(first: &Diagnostic, diagnostic: &Diagnostic) -> Option<DiagnosticSite> {
+    let cause = |it: &Diagnostic| it.locations.first().map(|it| it.cause.clone());
+    let location = diagnostic.locations.get(usize::from(cause(first) == cause(diagnostic)))?;
+    let action = &location.access.action;
+    Some(DiagnosticSite {
+        resource: action.split_once(' ').map_or(action.as_str(), |it| it.1).to_owned(),
+        function: location.access.function.clone(),
+        place: location.text.clone(),
+        labels: location.labels.clone(),
+        stack: location.stack,
+    })
 }
 
 /// The first hazard of each cause, and how often its two commands were executed with this hazard.
@@ -71,19 +125,6 @@ pub enum HazardDetail {
     Accesses,
     /// Only the later access. The program does not contain the earlier access either.
     LaterAccess,
-}
-
-fn diagnostic(
-    explainer: &Explainer<'_>,
-    all: &[Hazard],
-    found: &Hazard,
-    count: u64,
-    names: &dyn ProgramNames,
-) -> Diagnostic {
-    let mut made = describe_hazard(explainer, found, all, names, HazardDetail::Operations);
-    set_fixes(&mut made, &explainer.propose(found, all), names);
-    made.count = count;
-    made
 }
 
 /// A hazard as a diagnostic without a fix. `all` contains the hazards on other regions of the same

@@ -11,6 +11,7 @@ use super::sync_state::{QueueSyncState, SignalSyncState, single_stage, single_us
 use super::timeline::{Completion, ExecutionTimeline, Resumption, TimelineAccess, TimelineAction, TimelineMoment};
 use crate::{AccessRole, SyncOperation};
 use lavascope_engine::access::access_order;
+use lavascope_engine::access::access_order::AccessOrder;
 use lavascope_engine::access::usages::{PRESENT, SYNC_TABLES, StageSet, TRANSITION, TRANSITION_WRITE, UsageSet};
 use lavascope_engine::dependency::scopes;
 
@@ -93,7 +94,8 @@ impl RequiredScope {
         let is_own_transition =
             at.role == AccessRole::Store && prior.role == AccessRole::Transition && prior.instance == at.instance;
         let usages = Some(single_usage(at.usage)).filter(|_| !is_own_transition);
-        let stages = single_stage(SYNC_TABLES.stage(at.usage)).union(access_order::marker_stages(at.order));
+        let marker = access_order::marker_stages(at.order).without(SYNC_TABLES.marker);
+        let stages = single_stage(SYNC_TABLES.stage(at.usage)).union(marker);
         RequiredScope { stages, usages }
     }
 
@@ -194,7 +196,11 @@ impl<'t> Follower<'t> {
         }
         let queue = usize::from(moment.queue);
         match &moment.action {
-            TimelineAction::Accesses(_) => {}
+            TimelineAction::Accesses(accesses) => {
+                if let Some(order) = accesses.last().map(|it| it.order).filter(|it| it.is_marker()) {
+                    self.follow_through_marker(queue, order);
+                }
+            }
             TimelineAction::Depends(elements) => self.apply_dependencies(moment, elements),
             TimelineAction::SetsEvent { .. } => {
                 self.event_states.insert(self.moment_index, self.state_with_ended_subpasses(queue));
@@ -225,6 +231,36 @@ impl<'t> Follower<'t> {
         }
     }
 
+    /// A buffer marker continues the dependency chain of the followed access, if its first scope has the access or the
+    /// chain (`vkCmdWriteBufferMarker2AMD`).
+    fn follow_through_marker(&mut self, queue: usize, order: AccessOrder) {
+        let src = access_order::marker_stages(order).without(SYNC_TABLES.marker);
+        let subpass = self.subpass().filter(|it| Some(it.0) == self.prior.instance);
+        let is_direct = queue == usize::from(self.prior_queue)
+            && self.pair.prior.0 < self.moment_index
+            && subpass.is_none_or(|it| Some(it.1) == self.prior.subpass);
+        let state = self.state_with_ended_subpasses(queue);
+        let (chain, is_included) = match self.prior.is_write() {
+            true => (state.available, access_order::are_ordered_markers(self.prior.order, order)),
+            false => (state.happens_before, src.has(SYNC_TABLES.stage(self.prior.usage))),
+        };
+        if chain.0 & src.0 != 0 || is_direct && is_included {
+            let marks = &mut self.queue_states[queue];
+            let reached = if self.prior.is_write() { &mut marks.available } else { &mut marks.happens_before };
+            reached.add(SYNC_TABLES.marker);
+        }
+    }
+
+    /// Inside a subpass or rendering, first scopes have no markers from outside.
+    fn forget_markers(&mut self, queue: usize) {
+        let marks = &mut self.queue_states[queue];
+        for reached in [&mut marks.available, &mut marks.happens_before] {
+            if !reached.has(SYNC_TABLES.copy) {
+                *reached = reached.without(SYNC_TABLES.marker);
+            }
+        }
+    }
+
     fn begin_pass(&mut self, queue: usize, begin: usize, subpass: Option<usize>) {
         self.pass = Some(OpenRenderPass {
             begin,
@@ -239,8 +275,11 @@ impl<'t> Follower<'t> {
     /// with the state of the suspended rendering.
     fn begin_rendering(&mut self, queue: usize, instance: usize, resumption: Resumption) {
         self.begin_pass(queue, instance, Some(instance));
-        if resumption == Resumption::Resumed {
-            self.queue_states[queue] = self.suspended.get(queue).copied().unwrap_or_default();
+        match resumption {
+            Resumption::Resumed => {
+                self.queue_states[queue] = self.suspended.get(queue).copied().unwrap_or_default();
+            }
+            Resumption::New => self.forget_markers(queue),
         }
     }
 
@@ -478,6 +517,7 @@ impl<'t> Follower<'t> {
             self.queue_states[usize::from(moment.queue)] = pass.outside;
             pass.subpass = Some(self.moment_index);
         }
+        self.forget_markers(usize::from(moment.queue));
         for (element, held) in elements.iter().zip(held) {
             self.apply_dependency(moment.queue, element, held);
         }
@@ -647,9 +687,13 @@ impl<'t> Follower<'t> {
             let stage = SYNC_TABLES.stage(self.prior.usage);
             !self.prior.is_write() && access_order::marker_stages(self.later.order).has(stage)
         };
+        // Commands of two subpasses are in no submission order (`synchronization-submission-order`).
+        let is_earlier = self.prior.instance.is_none()
+            || self.prior.instance != self.later.instance
+            || self.prior.subpass == self.later.subpass;
         let is_in_order = is_transition(self.prior) && is_transition(self.later)
-            || access_order::are_ordered_markers(self.prior.order, self.later.order)
-            || is_read_in_stage();
+            || is_earlier && access_order::are_ordered_markers(self.prior.order, self.later.order)
+            || is_earlier && is_read_in_stage();
         is_in_order && self.prior_queue == self.later_queue
     }
 

@@ -208,7 +208,7 @@ const SHADER_WORDS: [(S, &str); 9] = [
 
 /// The noun for a command, such as "copy". Commands without a noun keep the name of the function.
 pub(crate) fn command_word(function: &str) -> &str {
-    const WORDS: [(&str, &str); 20] = [
+    const WORDS: [(&str, &str); 23] = [
         ("vkCmdCopyQueryPoolResults", "query copy"),
         ("vkCmdCopyAccelerationStructure", "acceleration structure copy"),
         ("vkCmdCopyMicromap", "micromap copy"),
@@ -226,6 +226,9 @@ pub(crate) fn command_word(function: &str) -> &str {
         ("vkCmdEncodeVideo", "video encode"),
         ("vkCmdPipelineBarrier", "barrier"),
         ("vkCmdWaitEvents", "event wait"),
+        ("vkCmdBeginConditionalRendering", "conditional rendering"),
+        ("vkCmdBeginTransformFeedback", "transform feedback"),
+        ("vkCmdEndTransformFeedback", "transform feedback"),
         ("vkCmdBegin", "render pass"),
         ("vkCmdEnd", "render pass"),
         ("vkCmdNextSubpass", "render pass"),

@@ -125,6 +125,9 @@ impl<'p> ProgramExecutor<'p> {
 
     fn push_action(&mut self, environment: &Environment<'p>, place: &ProgramLocation, accesses: &[Access]) {
         let time = self.tick();
+        if let Some(stage) = accesses.last().and_then(|it| it.order.marker_stage()) {
+            self.push_marker_dependency(environment, time, stage.stages());
+        }
         for (index, access) in accesses.iter().enumerate() {
             let op = ExecutedAccess {
                 time,
@@ -146,6 +149,31 @@ impl<'p> ProgramExecutor<'p> {
                 _ => self.log.accesses.push(op),
             }
         }
+    }
+
+    /// The dependency of a buffer marker on earlier commands in its stage and on earlier markers. Only the marker is in
+    /// its second scope. Commands of other subpasses are not earlier: they are in no submission order with it. Spec:
+    /// `vkCmdWriteBufferMarker2AMD`, `synchronization-submission-order`.
+    fn push_marker_dependency(&mut self, environment: &Environment<'p>, time: Time, stages: u64) {
+        let stages = masks::first_scope(stages, u32::MAX);
+        let scope = |from, to| SynchronizationScope { agent: environment.line(), from, to, stages };
+        let first_scopes = match &environment.pass {
+            Some(pass) => vec![scope(0, pass.pass_begin()), scope(pass.subpass_begin(), time)],
+            None => vec![scope(0, time)],
+        };
+        let second_scope = SynchronizationScope {
+            agent: environment.line(),
+            from: time - 1,
+            to: time + 1,
+            stages: PipelineStageFlags2::COPY.0,
+        };
+        self.push_dependency(LoggedDependency {
+            first_scopes,
+            second_scope,
+            available: vec![AccessScope::Markers],
+            visible: Vec::new(),
+            marker_stages: Some(stages),
+        });
     }
 
     fn push_barrier(&mut self, environment: &mut Environment<'p>, place: &ProgramLocation, barrier: &Barrier) {
@@ -202,8 +230,13 @@ impl<'p> ProgramExecutor<'p> {
             to: END,
             stages: masks::second_scope(stages.second, flags),
         };
-        let shared =
-            LoggedDependency { first_scopes: first, second_scope: second, available: Vec::new(), visible: Vec::new() };
+        let shared = LoggedDependency {
+            first_scopes: first,
+            second_scope: second,
+            available: Vec::new(),
+            visible: Vec::new(),
+            marker_stages: None,
+        };
         let is_alone = version == Version::Two
             && self.barrier_target(environment.queue, &elements[0].target).1 != TransferHalf::NoTransfer;
         let common = (!is_alone).then(|| self.push_barrier_dependency(environment, shared.clone()));

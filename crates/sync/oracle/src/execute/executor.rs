@@ -186,6 +186,7 @@ impl<'p> ProgramExecutor<'p> {
             second_scope: second,
             available: vec![AccessScope::All],
             visible: Vec::new(),
+            marker_stages: None,
         });
     }
 
@@ -396,6 +397,7 @@ impl<'p> ProgramExecutor<'p> {
             second_scope: second,
             available: all(),
             visible: all(),
+            marker_stages: None,
         });
     }
 

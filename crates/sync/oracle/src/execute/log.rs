@@ -96,6 +96,8 @@ pub(crate) enum AccessScope {
         access: u64,
         cells: Option<ResourceCells>,
     },
+    /// What buffer markers write.
+    Markers,
 }
 
 /// Some cells of a resource.
@@ -113,6 +115,9 @@ pub(crate) struct LoggedDependency {
     pub(crate) second_scope: SynchronizationScope,
     pub(crate) available: Vec<AccessScope>,
     pub(crate) visible: Vec<AccessScope>,
+    /// For the dependency of a buffer marker: the stages that the marker comes after. Its first scopes also have earlier
+    /// markers that come after some of these stages only (`vkCmdWriteBufferMarker2AMD`).
+    pub(crate) marker_stages: Option<u64>,
 }
 
 /// Everything that happened in an execution.
@@ -185,6 +190,7 @@ impl AccessScope {
     pub(crate) fn includes(&self, op: &ExecutedAccess, cell: u32) -> bool {
         match self {
             AccessScope::All => true,
+            AccessScope::Markers => op.order.marker_stage().is_some(),
             AccessScope::Masked { stages, access, cells } => {
                 let is_part = |it: &ResourceCells| it.cells.contains(&cell) && it.resources.contains(&op.resource);
                 let is_named = access & masks::names_of_access(op.stage, op.access) != 0;

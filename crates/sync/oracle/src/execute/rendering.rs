@@ -24,6 +24,8 @@ use super::{
 pub(crate) struct ExecutedPassInstance<'p> {
     number: usize,
     subpass: u32,
+    /// The time when the render pass or rendering began.
+    pass_begin: Time,
     /// The time when the subpass began. For dynamic rendering, when rendering began.
     begin: Time,
     /// The dependencies of barriers in the subpass. Their second scopes stop at its end.
@@ -65,6 +67,10 @@ impl ExecutedPassInstance<'_> {
         self.begin
     }
 
+    pub(crate) fn pass_begin(&self) -> Time {
+        self.pass_begin
+    }
+
     pub(crate) fn add_subpass_barrier(&mut self, dependency: usize) {
         self.subpass_barriers.push(dependency);
     }
@@ -93,6 +99,7 @@ impl<'p> ProgramExecutor<'p> {
         environment.pass = Some(ExecutedPassInstance {
             number,
             subpass: 0,
+            pass_begin: begin,
             begin,
             subpass_barriers: inside,
             pass: Some(state),
@@ -157,6 +164,7 @@ impl<'p> ProgramExecutor<'p> {
             ExecutedPassInstance {
                 number,
                 subpass: 0,
+                pass_begin: begin,
                 begin,
                 subpass_barriers: Vec::new(),
                 pass: None,
@@ -226,6 +234,7 @@ impl<'p> ProgramExecutor<'p> {
             second_scope: empty,
             available: vec![accesses(scope.src_stages, scope.src_access)],
             visible: vec![accesses(scope.dst_stages, scope.dst_access)],
+            marker_stages: None,
         })
     }
 

@@ -227,7 +227,7 @@ fn access(text: &str) -> Access {
         Some("color") => RasterOrder::Color,
         Some("depth") => RasterOrder::DepthStencil,
         Some("atomic") => RasterOrder::Atomic,
-        Some(stage) => RasterOrder::Marker(MarkerStage::from_stages(stages(stage))),
+        Some(stage) => RasterOrder::marker(MarkerStage::from_stages(stages(stage))),
         _ => RasterOrder::None,
     };
     Access { order, ..Access::new(resource, region, stages(stage), accesses(access)) }

@@ -186,7 +186,7 @@ fn access_text(access: &Access) -> String {
         RasterOrder::Color => " color order".to_owned(),
         RasterOrder::DepthStencil => " depth order".to_owned(),
         RasterOrder::Atomic => " atomic".to_owned(),
-        RasterOrder::Marker(stage) => format!(" marker {}", stages_text(stage.stages())),
+        marker => marker.marker_stage().map_or_else(String::new, |it| format!(" marker {}", stages_text(it.stages()))),
     };
     let what = target_text(access.resource, &access.region);
     let possible = if access.certainty == Certainty::Unreported { " possible" } else { "" };

@@ -245,6 +245,42 @@ fn transitions_between_subpasses() {
     assert!(two(vec![]).starts_with("2 WRW"));
 }
 
+/// One transition into the layout of two subpasses, and one away from it. A dependency between the two subpasses has the
+/// first one before its visibility operations and the second one after its availability operations, which orders
+/// nothing. A dependency to one of them and another one from it does, if they form a chain.
+#[test]
+fn transitions_around_a_dependency() {
+    let text = |dependencies| {
+        let mut pass = pass(4, LoadOp::None, dependencies);
+        for subpass in 1..3 {
+            pass.subpasses[subpass] = Subpass { inputs: vec![(0, 1)], ..Subpass::default() };
+        }
+        pass.subpasses[3] = Subpass { inputs: vec![(0, 5)], ..Subpass::default() };
+        (pass.attachments[0].final_layout, pass.attachments[0].store) = (5, StoreOp::None);
+        let mut all = vec![begin(AREA)];
+        all.extend([Command::NextSubpass, Command::NextSubpass, Command::NextSubpass, Command::EndRenderPass]);
+        let program = program(all, vec![pass]);
+        assert_eq!(summary(&program, OracleRules::CONTRACT), "clean");
+        summary(&program, OracleRules::SPECIFICATION)
+    };
+    let [first, second] = [(1, 2), (1, 3)].map(|(src, dst)| external(Some(src), Some(dst), ["FS", "in", "FS", "in"]));
+    let into = external(Some(0), Some(1), ["CO", "CW", "FS", "in"]);
+    assert_eq!(text(vec![first]), "0.0.0:3 WRW 0.0.0:1");
+    assert_eq!(text(vec![first, second]), "0.0.0:3 WAW 0.0.0:1");
+    assert_eq!(text(vec![into, second]), "clean");
+    let elsewhere = external(Some(0), Some(1), ["CO", "CW", "LF", "dr"]);
+    assert_eq!(text(vec![elsewhere, second]), "0.0.0:3 WAW 0.0.0:1");
+}
+
+/// A read before the load operation is before the store operation, in whatever subpasses the two are.
+#[test]
+fn what_is_before_a_load_is_before_the_store() {
+    let with = |masks| run(pass(2, LoadOp::Load, vec![external(None, Some(0), masks)]), AREA, "FS.smp [0,8)|||");
+    assert_eq!(with(["FS", "", "CO", ""]), "clean");
+    assert_eq!(with(["VS", "", "CO", ""]), "3 WAR 0");
+    assert_eq!(with(["FS", "", "TR", ""]), "3 WAR 0");
+}
+
 fn rendering(load: LoadOp, store: StoreOp) -> Rendering {
     let attachment = RenderingAttachment { kind: AttachmentKind::Color, view: whole(), load, store, resolve: None };
     Rendering { attachments: vec![attachment], area: AREA, view_mask: 0, is_suspending: false, is_resuming: false }

@@ -240,6 +240,24 @@ fn markers() {
         (&format!("{}; CS.sr r1 [0,4)", mark("CS")), "1 RAW 0"),
         (&format!("{}; barrier Global[S=TR SA=W -> D=CS DA=sr]; CS.sr r1 [0,4)", mark("CS")), "clean"),
     ]);
+    // A barrier behind a marker continues chains that lead to the marker.
+    let chain = |first: &str, stage: &str, masks: &str, last: &str| {
+        format!("{first}; {}; barrier Global[{masks}]; {last}", mark(stage))
+    };
+    let available = "CS.SW [0,1); barrier Global[S=CS SA=SW -> D=CS DA=]";
+    table(&[
+        (&chain("CS.sr [0,1)", "CS", "S=TR SA= -> D=FS DA=", "FS.SW [0,1)"), "clean"),
+        (&chain("CS.sr [0,1)", "FS", "S=TR SA= -> D=FS DA=", "FS.SW [0,1)"), "3 WAR 0"),
+        (&chain("CS.sr [0,1)", "CS", "S=CL SA= -> D=FS DA=", "FS.SW [0,1)"), "3 WAR 0"),
+        (&format!("CS.sr [0,1); {}; TR.W [0,1)", mark("CS")), "2 WAR 0"),
+        (&chain(available, "CS", "S=TR SA= -> D=FS DA=sr", "FS.sr [0,1)"), "clean"),
+        (&chain(available, "FS", "S=TR SA= -> D=FS DA=sr", "FS.sr [0,1)"), "4 RAW 0"),
+        (&chain("CS.SW [0,1)", "CS", "S=TR SA= -> D=FS DA=sr", "FS.sr [0,1)"), "3 RAW 0"),
+        // A later marker makes an earlier one available.
+        (&chain("TR.W [0,4)@CS", "CS", "S=TR SA= -> D=FS DA=sr", "FS.sr [0,4)"), "clean"),
+        (&chain("TR.W [0,4)@FS", "VS", "S=TR SA= -> D=FS DA=sr", "FS.sr [0,4)"), "3 RAW 0"),
+        (&chain("TR.W [0,4)", "CS", "S=TR SA= -> D=FS DA=sr", "FS.sr [0,4)"), "3 RAW 0"),
+    ]);
     // A barrier may lead to the stage of the marker instead of transfers. By the specification that is enough after a
     // write.
     let text =

@@ -217,7 +217,7 @@ fn stage_access(builder: &ScenarioBuilder, cursor: &mut TokenCursor, operands: &
     } else if cursor.take("marker") {
         let column = cursor.column();
         let bits = self::stage(cursor)?;
-        order = RasterOrder::Marker(MarkerStage::from_stages(one_bit(cursor, column, bits, "stage")?));
+        order = RasterOrder::marker(MarkerStage::from_stages(one_bit(cursor, column, bits, "stage")?));
     }
     Ok(Access { order, ..Access::new(resource, region, stage, access) })
 }

@@ -70,7 +70,7 @@ pub(crate) fn parse_scope(cursor: &mut TokenCursor) -> Result<SyncScope> {
     Ok(SyncScope { src_stages: src.stages, src_access: src.access, dst_stages: dst.stages, dst_access: dst.access })
 }
 
-/// Dependencies of version 2, with commas between them; none where the line ends or `and` follows.
+/// Dependencies of version 2, with commas between them; none if the line ends or `and` follows.
 pub(crate) fn parse_dependencies(
     builder: &ScenarioBuilder,
     cursor: &mut TokenCursor,

@@ -136,7 +136,7 @@ pub(crate) fn format_desc(format: Format) -> Option<&'static FormatDesc> {
     FORMATS.iter().find(|it| it.format == format)
 }
 
-/// The one access that `read` or `write` can mean at a stage; none where there are several.
+/// The one access that `read` or `write` can mean at a stage; none if there are several.
 pub(crate) fn implied_access(stage: u64, is_write: bool) -> Option<u64> {
     const GROUPS: u64 = AccessFlags2::MEMORY_READ.0 | AccessFlags2::MEMORY_WRITE.0;
     // Reading without coherence is an option of blending, and tiles are one vendor's: neither is meant by `read`.

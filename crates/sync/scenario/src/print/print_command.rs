@@ -129,7 +129,9 @@ impl ProgramPrinter<'_> {
                 RasterOrder::Color => " ordered color".to_owned(),
                 RasterOrder::DepthStencil => " ordered depth".to_owned(),
                 RasterOrder::Atomic => " atomic".to_owned(),
-                RasterOrder::Marker(stage) => format!(" marker {}", stages_text(stage.stages())),
+                marker => {
+                    marker.marker_stage().map_or_else(String::new, |it| format!(" marker {}", stages_text(it.stages())))
+                }
             };
             let access_word = accesses_text(access.stage, access.access);
             return format!("{}:{access_word} {part}{order}", stages_text(access.stage));

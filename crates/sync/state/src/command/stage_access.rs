@@ -122,7 +122,7 @@ impl StageAccess {
     pub(crate) fn for_marker(stage: u64) -> StageAccess {
         // An empty stage mask means top-of-pipe.
         let stage = if stage == 0 { Stage::TOP_OF_PIPE.0 } else { stage };
-        StageAccess { order: RasterOrder::Marker(MarkerStage::from_stages(stage)), ..COPY_WRITE }
+        StageAccess { order: RasterOrder::marker(MarkerStage::from_stages(stage)), ..COPY_WRITE }
     }
 
     pub(crate) fn access_to(self, resource: ResourceId, region: Region) -> Access {

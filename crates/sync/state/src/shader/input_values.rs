@@ -14,7 +14,7 @@ use crate::device::TrackedDevice;
 use crate::shader::descriptor_set::TrackedDescriptorSet;
 use crate::shader::launch::{Launch, is_independent};
 
-/// Push constants in words; none where nothing was pushed.
+/// Push constants in words; none if nothing was pushed.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct PushConstants {
     words: Vec<Option<u32>>,

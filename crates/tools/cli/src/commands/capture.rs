@@ -16,9 +16,10 @@ use crate::launch::capture_signal::CaptureSignal;
 use crate::launch::child_program;
 use crate::launch::child_program::ProgramEnd;
 use crate::launch::missing_instance;
-use crate::report::run_summary;
+use crate::report::coverage;
+use crate::report::output::{ReportArguments, TextStream};
 use crate::report::{LayerReport, ReportFolder};
-use crate::text::{self, Paint};
+use crate::text;
 use crate::trace::trace_file;
 use crate::trace::trace_file::TraceFile;
 
@@ -39,7 +40,7 @@ Exit codes:
 pub(crate) struct CaptureArguments {
     #[command(flatten)]
     setup: Setup,
-    /// Also find synchronization hazards; without this option, nothing is checked
+    /// Also find synchronization hazards, which a capture does not do by default
     #[arg(long)]
     sync: bool,
     /// The file; if several processes use Vulkan, the names of the other files contain the process id
@@ -103,14 +104,17 @@ pub(crate) fn run(arguments: &CaptureArguments) -> anyhow::Result<CommandOutcome
         command.env("LAVASCOPE_SCREENSHOTS", std::path::absolute(&arguments.screenshots)?);
     }
     let end = child_program::run(&mut command)?;
-    let report = LayerReport::read(folder.path())?;
+    let mut report = LayerReport::read(folder.path())?;
     if let ProgramEnd::Signal(cause) = end {
         text::emit_stderr(&format!("lavascope: `{name}` was ended by {cause}\n"));
     }
     if report.processes.is_empty() {
         text::emit_stderr(&missing_instance::explain(program, &setup));
     }
-    text::emit_stderr(&run_summary::render(&report, None, Paint::for_stderr()));
+    let command = arguments.command.iter().map(|it| it.display().to_string()).collect();
+    let mut document = report.document(command)?;
+    ReportArguments::default().open(None, TextStream::Stderr)?.write(&mut document)?;
+    text::emit_stderr(&coverage::checked_line(&document).unwrap_or_default());
     let files = finish_files(&output, &report);
     print_files(arguments, &files)?;
     print_pictures(arguments, &report);

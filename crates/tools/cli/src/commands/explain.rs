@@ -10,7 +10,7 @@ use crate::text::{self, columns};
 
 const NEAREST_MAX: usize = 3;
 
-/// Tell what a code of a diagnostic means, with an example and the usual fixes
+/// Explain the code of a finding, with an example and the usual fixes
 #[derive(clap::Args)]
 pub(crate) struct ExplainArguments {
     /// The code, its short form (RAW), or the number of the message; without it, all codes are listed
@@ -30,11 +30,17 @@ pub(crate) fn run(arguments: &ExplainArguments) -> anyhow::Result<CommandOutcome
             if is_json {
                 text::emit_json(&CodeInfo::new(&page, Some(page.text)))?;
             } else {
-                text::emit(page.text)?;
+                text::emit(&text_about(&page, code))?;
             }
         }
     }
     Ok(CommandOutcome::Success)
+}
+
+/// The page, with the code that was asked for: several commands may have one page.
+fn text_about(page: &CodePage, asked: &str) -> String {
+    let names_command = ["VUID-vk", "SYNC-vk"].iter().any(|it| asked.starts_with(it));
+    if names_command { page.text.replace(&*page.code.0, asked) } else { page.text.to_owned() }
 }
 
 fn unknown(code: &str) -> String {

@@ -17,7 +17,7 @@ use crate::trace::enabled_features;
 use crate::trace::record_reader::each_record;
 use crate::trace::trace_file::TraceFile;
 
-/// Tell what is in a trace: the program, its threads, frames and calls, and whether the file is whole
+/// Describe a trace: the program, its threads, frames and calls, and whether the file is complete
 #[derive(clap::Args)]
 pub(crate) struct InfoArguments {
     /// The trace

@@ -13,6 +13,7 @@ pub(crate) mod layer;
 pub(crate) mod package_files;
 pub(crate) mod print;
 pub(crate) mod replay;
+pub(crate) mod report;
 pub(crate) mod run;
 mod setup;
 pub(crate) mod trim;

@@ -14,7 +14,7 @@ use crate::text::progress::TerminalProgress;
 use crate::trace::record_reader::{TraceRecord, each_record};
 use crate::trace::trace_file::TraceFile;
 
-/// Print the calls of a trace, in an order in which they could have been made
+/// Print the calls of a trace, in one of the orders in which they may have happened
 #[derive(clap::Args)]
 pub(crate) struct PrintArguments {
     /// The trace

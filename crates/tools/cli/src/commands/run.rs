@@ -1,12 +1,11 @@
 //! `lavascope run`: a program under the layer, with nothing installed system-wide.
 
 use std::ffi::OsString;
-use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use anyhow::Context;
-use serde::Serialize;
+use lavascope_findings::{FindingSeverity, FindingsReport};
+use serde_json::json;
 
 use super::CommandOutcome;
 use super::debugging::DebuggingOptions;
@@ -14,11 +13,12 @@ use super::setup::{Setup, SyncOptions};
 use crate::launch::child_program;
 use crate::launch::child_program::ProgramEnd;
 use crate::launch::missing_instance;
-use crate::report::baseline::{BaselineArguments, BaselineFile, not_found_text};
+use crate::report::baseline::{BaselineArguments, remove_ignored};
 use crate::report::coverage;
+use crate::report::output::{ReportArguments, TextStream, create_output};
 use crate::report::run_summary;
 use crate::report::run_summary::StatsDetail;
-use crate::report::{LayerReport, ReportFolder, ReportedSeverity, Stats};
+use crate::report::{LayerReport, ReportFolder};
 use crate::text::{self, Paint};
 
 const EXIT_CODES: &str = "\
@@ -38,7 +38,7 @@ pub(crate) struct RunArguments {
     sync: SyncOptions,
     #[command(flatten)]
     setup: Setup,
-    /// Check each call before the driver gets it, so that a debugger or a messenger callback is at the call
+    /// Check each call before the driver gets it: a debugger or a callback then stops at the call that is wrong
     #[arg(long, conflicts_with = "no_sync")]
     inline: bool,
     /// Check calls on a thread of the layer while the program goes on; this is the default
@@ -63,6 +63,8 @@ pub(crate) struct RunArguments {
     /// Count calls, threads and processes
     #[arg(long, value_name = "WHICH", num_args = 0..=1, require_equals = true, default_missing_value = "top")]
     stats: Option<StatsDetail>,
+    #[command(flatten)]
+    report: ReportArguments,
     /// Write the report as JSON into FILE, or to standard output if FILE is `-`
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
@@ -88,19 +90,8 @@ fn percent(text: &str) -> Result<f64, String> {
     number.filter(|it| (0.0..=100.0).contains(it)).ok_or_else(|| "a number from 0 to 100 is needed".to_owned())
 }
 
-/// The document of `--json`.
-#[derive(Serialize)]
-struct RunDocument<'a> {
-    lavascope: &'static str,
-    command: Vec<String>,
-    /// Of the program; none where a signal ended it.
-    exit_code: Option<u8>,
-    signal: Option<String>,
-    stats: Option<Stats>,
-    #[serde(flatten)]
-    report: &'a LayerReport,
-}
-
+/// What the Vulkan loader prints.
+const LOADER_DEBUG: &str = "VK_LOADER_DEBUG";
 /// Says where hazards are looked for.
 const SYNC_MODE: &str = "LAVASCOPE_SYNC_MODE";
 
@@ -128,10 +119,15 @@ impl RunArguments {
         variables.extend(self.debugging.variables());
         variables.extend(self.known.rules_for_layer()?.map(|it| ("LAVASCOPE_IGNORE", it.into())));
         if let Some(path) = &self.print {
-            variables.push(("LAVASCOPE_PRINT", create_output(path)?.into()));
+            variables.push(("LAVASCOPE_PRINT", print_target(path)?.into()));
         }
         if self.stats.is_some() {
             variables.push(("LAVASCOPE_STATS", "1".into()));
+        }
+        // The loader refuses layers and extensions that are missing before a layer sees the call. It says which ones only
+        // if it is asked to, and is silent otherwise.
+        if std::env::var_os(LOADER_DEBUG).is_none() {
+            variables.push((LOADER_DEBUG, "error".into()));
         }
         Ok(variables)
     }
@@ -141,12 +137,13 @@ pub(crate) fn run(arguments: &RunArguments) -> anyhow::Result<CommandOutcome> {
     let [program, rest @ ..] = &arguments.command[..] else { anyhow::bail!("no program is given") };
     let name = program.display().to_string();
     let baseline = arguments.known.baseline()?;
+    let rules = arguments.known.rules()?;
+    let outputs = arguments.report.open(arguments.json.as_deref(), TextStream::Stderr)?;
     let folder = ReportFolder::new()?;
     let mut command = Command::new(program);
     let setup = arguments.setup.variables()?;
     command.args(rest).envs(setup.iter().map(|it| (it.0, &it.1))).env("LAVASCOPE_REPORT", folder.path());
     command.envs(arguments.variables()?);
-    let json = arguments.json.as_deref().map(create_output).transpose()?;
     let end = child_program::run(&mut command)?;
     let mut report = LayerReport::read(folder.path())?;
     for process in report.processes.iter_mut().filter(|it| !it.has_ended) {
@@ -155,25 +152,27 @@ pub(crate) fn run(arguments: &RunArguments) -> anyhow::Result<CommandOutcome> {
     if let ProgramEnd::Signal(cause) = end {
         text::emit_stderr(&format!("lavascope: `{name}` was ended by {cause}\n"));
     }
-    report.symbolize();
     if let Some(coverage) = report.coverage.as_mut().filter(|_| arguments.sync.no_sync) {
         coverage.replace_reason("sync", "--no-sync");
     }
+    let mut document = document(arguments, end, &mut report)?;
+    remove_ignored(&mut document, &rules);
     if let Some(baseline) = &baseline {
-        report.compare(baseline);
+        baseline.compare(&mut document, !has_failed(&report));
     }
     if report.processes.is_empty() {
         text::emit_stderr(&missing_instance::explain(program, &setup));
     }
-    text::emit_stderr(&run_summary::render(&report, arguments.stats, Paint::for_stderr()));
-    let is_short = report_coverage(arguments, &report);
-    if let Some(baseline) = &baseline {
-        report_baseline(baseline, &report)?;
+    outputs.write_text(&mut document)?;
+    if let Some(wanted) = arguments.stats.filter(|_| !report.processes.is_empty()) {
+        text::emit_stderr(&run_summary::statistics_text(&report, wanted, Paint::for_stderr()));
     }
-    if let Some(path) = json {
-        write_document(&path, &RunDocument::new(arguments, end, &report))?;
+    let is_short = report_coverage(arguments, &document);
+    outputs.write_documents(&mut document)?;
+    if let Some(baseline) = baseline.filter(|_| !has_failed(&report)) {
+        baseline.update(&document.findings)?;
     }
-    Ok(match outcome(end, &report, arguments.exit_code) {
+    Ok(match outcome(end, &report, &document, arguments.exit_code) {
         CommandOutcome::Success if is_short && arguments.exit_code == ExitCodeSource::Findings => {
             CommandOutcome::Findings
         }
@@ -181,8 +180,8 @@ pub(crate) fn run(arguments: &RunArguments) -> anyhow::Result<CommandOutcome> {
     })
 }
 
-/// Says what was checked. Returns whether that is less than is wanted.
-fn report_coverage(arguments: &RunArguments, report: &LayerReport) -> bool {
+/// Reports what was checked. Returns whether that is less than is wanted.
+fn report_coverage(arguments: &RunArguments, report: &FindingsReport) -> bool {
     let is_said = !arguments.quiet || coverage::has_problems(report);
     if let Some(line) = coverage::summary_line(report).filter(|_| is_said) {
         text::emit_stderr(&line);
@@ -194,18 +193,19 @@ fn report_coverage(arguments: &RunArguments, report: &LayerReport) -> bool {
     shortfall.is_some()
 }
 
-/// What did not occur; or the baseline is written anew, where something ran that could have been found fault with.
-fn report_baseline(baseline: &BaselineFile, report: &LayerReport) -> anyhow::Result<()> {
-    let found = report.identities();
-    if has_failed(report) {
-        text::emit_stderr(&format!("lavascope: {} stays as it is, and is not compared\n", baseline.path().display()));
-        return Ok(());
+/// The findings, and how the program ended.
+fn document(arguments: &RunArguments, end: ProgramEnd, report: &mut LayerReport) -> anyhow::Result<FindingsReport> {
+    let command = arguments.command.iter().map(|it| it.display().to_string()).collect();
+    let mut document = report.document(command)?;
+    let (exit_code, signal) = match end {
+        ProgramEnd::Exit(code) => (Some(code), None),
+        ProgramEnd::Signal(cause) => (None, Some(cause.to_string())),
+    };
+    let stats = arguments.stats.map(|_| report.stats());
+    for (name, value) in [("exit_code", json!(exit_code)), ("signal", json!(signal)), ("stats", json!(stats))] {
+        document.sections.insert(name.to_owned(), value);
     }
-    text::emit_stderr(&not_found_text(baseline.path(), &baseline.not_found(&found)));
-    if let Some(said) = baseline.update(&found)? {
-        text::emit_stderr(&said);
-    }
-    Ok(())
+    Ok(document)
 }
 
 /// Whether we failed, so that there may be more than what was found.
@@ -213,44 +213,20 @@ fn has_failed(report: &LayerReport) -> bool {
     report.processes.is_empty() || report.processes.iter().any(|it| !it.bugs.is_empty())
 }
 
-/// An empty file whose place does not depend on where the program goes; made now, so that a mistake in its name is
-/// told before the program runs.
-fn create_output(path: &Path) -> anyhow::Result<PathBuf> {
-    if path == Path::new("-") {
-        return Ok(path.to_owned());
-    }
-    fs::write(path, "").with_context(|| format!("{} cannot be written", path.display()))?;
-    fs::canonicalize(path).with_context(|| format!("{} cannot be found again", path.display()))
+/// Where the layer prints calls; created now, so that a wrong name is an error before the program runs.
+fn print_target(path: &Path) -> anyhow::Result<PathBuf> {
+    if path == Path::new("-") { Ok(path.to_owned()) } else { create_output(path) }
 }
 
-fn write_document(path: &Path, document: &RunDocument<'_>) -> anyhow::Result<()> {
-    if path == Path::new("-") {
-        return text::emit_json(document);
-    }
-    let text = serde_json::to_string_pretty(document)? + "\n";
-    fs::write(path, text).with_context(|| format!("{} cannot be written", path.display()))
-}
-
-impl<'a> RunDocument<'a> {
-    fn new(arguments: &RunArguments, end: ProgramEnd, report: &'a LayerReport) -> RunDocument<'a> {
-        let (exit_code, signal) = match end {
-            ProgramEnd::Exit(code) => (Some(code), None),
-            ProgramEnd::Signal(cause) => (None, Some(cause.to_string())),
-        };
-        RunDocument {
-            lavascope: env!("CARGO_PKG_VERSION"),
-            command: arguments.command.iter().map(|it| it.display().to_string()).collect(),
-            exit_code,
-            signal,
-            stats: arguments.stats.map(|_| report.stats()),
-            report,
-        }
-    }
-}
-
-fn outcome(end: ProgramEnd, report: &LayerReport, verdict: ExitCodeSource) -> CommandOutcome {
+fn outcome(
+    end: ProgramEnd,
+    report: &LayerReport,
+    document: &FindingsReport,
+    verdict: ExitCodeSource,
+) -> CommandOutcome {
     let has_lost = report.processes.iter().any(|it| !it.lost_devices.is_empty());
-    let has_found = has_lost || report.count(ReportedSeverity::Error) + report.count(ReportedSeverity::Warning) > 0;
+    let mut new = document.findings.iter().filter(|it| !it.is_known);
+    let has_found = has_lost || new.any(|it| it.severity != FindingSeverity::Info);
     match end {
         ProgramEnd::Exit(0) if verdict == ExitCodeSource::App => CommandOutcome::Success,
         ProgramEnd::Exit(0) if has_failed(report) => CommandOutcome::Failed,

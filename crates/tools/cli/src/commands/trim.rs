@@ -14,7 +14,7 @@ use crate::text;
 use crate::text::progress::TerminalProgress;
 use crate::trace::trace_file::TraceFile;
 
-/// Cut a part out of a trace, with all that it needs to be replayed
+/// Cut frames or submissions out of a trace, with everything that their replay needs
 ///
 /// Calls before the part stay where it needs them: those that made its objects and what is in them. The part itself is
 /// whole. A program that makes each frame out of the one before keeps all that came before.

@@ -129,7 +129,7 @@ pub(crate) fn variables(name: LayerName) -> Result<Vec<(&'static str, String)>> 
         }
         LayerName::Own | LayerName::Khronos | LayerName::Replay => path_variable(&folders)?,
     };
-    Ok(vec![path, ("VK_INSTANCE_LAYERS", with_first("VK_INSTANCE_LAYERS", name.layer()))])
+    Ok(vec![path, ("VK_INSTANCE_LAYERS", with_first("VK_INSTANCE_LAYERS", &[name.layer()]))])
 }
 
 fn write_private_manifest(name: LayerName) -> Result<PathBuf> {
@@ -151,14 +151,16 @@ fn other_layers(own: &[PathBuf]) -> Vec<Manifest> {
 fn path_variable(folders: &[PathBuf]) -> Result<(&'static str, String)> {
     let path = if std::env::var_os("VK_LAYER_PATH").is_some() { "VK_LAYER_PATH" } else { "VK_ADD_LAYER_PATH" };
     let folders: Vec<&str> = folders.iter().map(|it| utf8(it)).collect::<Result<_>>()?;
-    Ok((path, with_first(path, &folders.join(":"))))
+    Ok((path, with_first(path, &folders)))
 }
 
-/// What a list in a variable becomes with something in front of it.
-fn with_first(variable: &str, first: &str) -> String {
-    let rest = std::env::var(variable).unwrap_or_default();
-    let rest = rest.split(':').filter(|it| !it.is_empty() && first.split(':').all(|own| own != *it));
-    [first].into_iter().chain(rest).collect::<Vec<_>>().join(":")
+/// The list in a variable, with some words in front of it. Those that the user has in the list stay where they are, since
+/// loaders go by the order.
+fn with_first(variable: &str, words: &[&str]) -> String {
+    let own = std::env::var(variable).unwrap_or_default();
+    let own: Vec<&str> = own.split(':').filter(|it| !it.is_empty()).collect();
+    let new = words.iter().filter(|it| !own.contains(it));
+    new.chain(&own).copied().collect::<Vec<_>>().join(":")
 }
 
 /// Another manifest that makes a layer of this name visible to programs.

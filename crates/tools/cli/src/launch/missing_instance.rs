@@ -38,6 +38,12 @@ fn reason(program: &OsStr, variables: &[(&'static str, String)]) -> Option<Strin
     let mut command = Command::new(std::env::current_exe().ok()?);
     command.arg("doctor-probe").envs(variables.iter().map(|it| (it.0, &it.1)));
     match probe_process::run(command, PROBE_LIMIT).ok()? {
+        ProbeAnswer::Loaded(LoaderInfo { devices_error: Some(error), .. }) => {
+            Some(format!("{error}; see `lavascope doctor`"))
+        }
+        ProbeAnswer::Loaded(info) if info.devices.is_empty() => {
+            Some("the Vulkan loader finds no device; see `lavascope doctor`".to_owned())
+        }
         ProbeAnswer::Loaded(info) => missing_layer(&file?, &info),
         ProbeAnswer::Refused(error) => Some(format!("{error}; see `lavascope doctor`")),
         ProbeAnswer::Died(death) => {

@@ -1,8 +1,8 @@
 //! What `run` says at its end about what was checked.
 
-use lavascope_findings::Coverage;
+use lavascope_findings::{Coverage, FindingSeverity, FindingsReport};
 
-use crate::report::{LayerReport, Process};
+use crate::report::Process;
 
 /// What the processes of a report did together.
 pub(crate) fn of_processes(processes: &[Process]) -> Option<Coverage> {
@@ -14,10 +14,9 @@ pub(crate) fn of_processes(processes: &[Process]) -> Option<Coverage> {
 }
 
 /// The last line of a run, if something ran: what was checked, how much, and what was not.
-pub(crate) fn summary_line(report: &LayerReport) -> Option<String> {
+pub(crate) fn summary_line(report: &FindingsReport) -> Option<String> {
     let coverage = report.coverage.as_ref()?;
-    let has_suppressed =
-        report.findings.iter().any(|it| it.is_known) || report.processes.iter().any(|it| !it.ignored.is_empty());
+    let has_suppressed = report.ignored > 0 || report.findings.iter().any(|it| it.is_known);
     let verdict = match has_problems(report) || !coverage.has_checks() {
         true => "",
         false if has_suppressed => ": no other problems found",
@@ -28,14 +27,20 @@ pub(crate) fn summary_line(report: &LayerReport) -> Option<String> {
     Some(format!("lavascope: {}{verdict}{unchecked}\n", coverage.counts_text()))
 }
 
-/// Whether a user has something to look at.
-pub(crate) fn has_problems(report: &LayerReport) -> bool {
-    report.findings.iter().any(|it| !it.is_known)
-        || report.processes.iter().any(|it| !it.lost_devices.is_empty() || !it.bugs.is_empty())
+/// The same for commands that check only if they are asked to: none if nothing was checked.
+pub(crate) fn checked_line(report: &FindingsReport) -> Option<String> {
+    let has_checks = report.coverage.as_ref().is_some_and(Coverage::has_checks);
+    summary_line(report).filter(|_| has_checks)
+}
+
+/// Whether a user has something to look at: a finding, a lost device, or a fault of Lavascope.
+pub(crate) fn has_problems(report: &FindingsReport) -> bool {
+    let has_errors = report.notices.iter().any(|it| it.severity == FindingSeverity::Error);
+    has_errors || report.findings.iter().any(|it| !it.is_known)
 }
 
 /// Why the coverage is smaller than wanted, in one line; none if it is large enough.
-pub(crate) fn shortfall_line(report: &LayerReport, wanted: f64) -> Option<String> {
+pub(crate) fn shortfall_line(report: &FindingsReport, wanted: f64) -> Option<String> {
     let coverage = report.coverage.clone().unwrap_or_default();
     let shortfall = coverage.shortfall(wanted)?;
     // Never rounded up to what is wanted.

@@ -6,7 +6,10 @@
 
 pub(crate) mod baseline;
 pub(crate) mod coverage;
+mod frame_origin;
+pub(crate) mod output;
 pub(crate) mod run_summary;
+mod source_lines;
 pub(crate) mod symbols;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -15,33 +18,22 @@ use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
 use anyhow::{Context, Result};
-use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value, json};
+use serde::{Deserialize, Serialize, Serializer};
+use serde_json::{Map, Value};
 
-use lavascope_diag::{Code, DiagnosticIdentity};
-use lavascope_findings::{Coverage, Finding, FindingSeverity};
+use lavascope_findings::{Coverage, Finding, FindingSeverity, FindingsReport};
 use lavascope_platform::files;
 
-use crate::report::baseline::BaselineFile;
 use crate::report::symbols::Symbols;
 
 /// Every process that reported, in the order in which they began.
-#[derive(Debug, Default, Serialize)]
+#[derive(Debug, Default)]
 pub(crate) struct LayerReport {
     /// Of all processes; equal ones are one, with their counts added.
-    pub(crate) findings: Vec<ReportedFinding>,
+    pub(crate) findings: Vec<Finding>,
     pub(crate) processes: Vec<Process>,
-    /// Known by the baseline, but not found; each with the lines that it is known by.
-    pub(crate) gone: Vec<MissingFinding>,
     /// Of all processes; none if the layer reports none.
     pub(crate) coverage: Option<Coverage>,
-}
-
-/// A finding that did not occur.
-#[derive(Debug, PartialEq, Eq, Serialize)]
-pub(crate) struct MissingFinding {
-    code: String,
-    identity: Vec<String>,
 }
 
 #[derive(Debug, Default, PartialEq, Eq, Serialize)]
@@ -54,7 +46,8 @@ pub(crate) struct Process {
     pub(crate) has_ended: bool,
     /// Whether it outlived the program that was run.
     pub(crate) is_running: bool,
-    pub(crate) findings: Vec<ReportedFinding>,
+    #[serde(serialize_with = "fingerprints")]
+    pub(crate) findings: Vec<Finding>,
     /// With the settings.
     pub(crate) problems: Vec<SettingsProblem>,
     /// Of ours.
@@ -87,134 +80,21 @@ pub(crate) struct Process {
     pub(crate) damaged_lines: u32,
 }
 
-/// A mistake of the program.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub(crate) struct ReportedFinding {
-    pub(crate) code: String,
-    pub(crate) severity: ReportedSeverity,
-    pub(crate) text: String,
-    pub(crate) count: u64,
-    /// What it is known by from run to run.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub(crate) identity: Vec<String>,
-    /// Whether it is in the baseline.
-    pub(crate) is_known: bool,
-    /// Where the program made the calls that it is about.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub(crate) stacks: Vec<Stack>,
-    /// The parts of the text and more, for programs.
-    #[serde(skip_serializing_if = "Value::is_null")]
-    pub(crate) details: Value,
-    #[serde(skip)]
-    pub(crate) finding: Finding,
+/// Which findings a process has; all about them is in the document.
+fn fingerprints<S: Serializer>(findings: &[Finding], to: S) -> Result<S::Ok, S::Error> {
+    to.collect_seq(findings.iter().map(|it| OwnFinding {
+        code: &it.code,
+        fingerprint: &it.fingerprint,
+        occurrences: it.occurrences,
+    }))
 }
 
-/// A call stack, the innermost frame first.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub(crate) struct Stack {
-    /// What was called there.
-    pub(crate) role: String,
-    pub(crate) frames: Vec<StackFrame>,
-}
-
-/// One function of a stack.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub(crate) struct StackFrame {
-    pub(crate) module: Option<String>,
-    /// From the beginning of the module: the address behind the call.
-    pub(crate) offset: u64,
-    /// The exported function at or before it.
-    pub(crate) symbol: Option<String>,
-    /// What the module on disk says of it.
-    pub(crate) function: Option<String>,
-    pub(crate) file: Option<String>,
-    pub(crate) line: Option<u32>,
-}
-
-impl From<Finding> for ReportedFinding {
-    fn from(finding: Finding) -> ReportedFinding {
-        let severity = match finding.severity {
-            FindingSeverity::Error => ReportedSeverity::Error,
-            FindingSeverity::Warning | FindingSeverity::Performance => ReportedSeverity::Warning,
-            FindingSeverity::Info => ReportedSeverity::Info,
-        };
-        let word = match finding.severity {
-            FindingSeverity::Error => "Error",
-            FindingSeverity::Warning => "Warning",
-            FindingSeverity::Performance => "Performance",
-            FindingSeverity::Info => "Information",
-        };
-        let number = Code(finding.code.clone().into()).message_id();
-        let title = format!("{word}: [ {} | MessageID = {number:#010x} ]", finding.code);
-        // What no layer made has no identity.
-        let text = match finding.identity[..] {
-            [] => finding.message.clone(),
-            _ => format!("{title}\n{}", finding.message),
-        };
-        ReportedFinding {
-            code: finding.code.clone(),
-            severity,
-            text,
-            count: finding.occurrences,
-            identity: finding.identity.clone(),
-            is_known: false,
-            stacks: stacks(&finding),
-            details: details(&finding),
-            finding,
-        }
-    }
-}
-
-fn details(finding: &Finding) -> Value {
-    if finding.identity.is_empty() {
-        return Value::Null;
-    }
-    let places = finding.accesses.iter();
-    let places: Vec<Value> =
-        places.map(|it| json!({ "role": it.role, "text": it.place, "path": it.path, "labels": it.labels })).collect();
-    let message = finding.message.split("\n  access: ").next().unwrap_or_default();
-    json!({
-        "message_id": Code(finding.code.clone().into()).message_id(),
-        "fingerprint": finding.fingerprint,
-        "first_access": finding.first_access,
-        "function": finding.function,
-        "message": message,
-        "places": places,
-        "objects": finding.objects,
-        "facts": finding.properties,
-        "explanation": finding.explanation,
-        "fixes": finding.fixes,
-        "no_fix": finding.no_fix,
-    })
-}
-
-fn stacks(finding: &Finding) -> Vec<Stack> {
-    let accesses = finding.accesses.iter().map(|it| (it.role.clone(), &it.stack));
-    let operations = finding.operations.iter().map(|it| (format!("{} at {}", it.kind, it.place), &it.stack));
-    let all = accesses.chain(operations).filter(|it| !it.1.frames.is_empty());
-    all.map(|(role, stack)| Stack { role, frames: stack.frames.iter().map(frame).collect() }).collect()
-}
-
-fn frame(frame: &lavascope_findings::StackFrame) -> StackFrame {
-    StackFrame {
-        module: frame.module.clone(),
-        offset: frame.offset,
-        symbol: frame.symbol.clone(),
-        function: None,
-        file: None,
-        line: None,
-    }
-}
-
-impl ReportedFinding {
-    pub(crate) fn identity(&self) -> DiagnosticIdentity {
-        // A layer that says none is older than this command.
-        let lines = match &self.identity[..] {
-            [] => vec![format!("text: {}", self.text.lines().next().unwrap_or_default())],
-            lines => lines.to_vec(),
-        };
-        DiagnosticIdentity { code: self.code.clone(), lines }
-    }
+/// How often a finding occurred in one process.
+#[derive(Serialize)]
+struct OwnFinding<'a> {
+    code: &'a str,
+    fingerprint: &'a str,
+    occurrences: u64,
 }
 
 /// Findings that a rule of the settings fits.
@@ -236,7 +116,7 @@ pub(crate) struct NotFollowed {
 /// A mistake in the settings.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct SettingsProblem {
-    pub(crate) severity: ReportedSeverity,
+    pub(crate) severity: FindingSeverity,
     /// A file and line, or a variable.
     pub(crate) place: String,
     pub(crate) text: String,
@@ -315,26 +195,6 @@ pub(crate) struct Stats {
     pub(crate) by_command: BTreeMap<String, u64>,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub(crate) enum ReportedSeverity {
-    Error,
-    Warning,
-    /// Or whatever else a newer layer says: it counts for nothing in the exit code.
-    #[serde(other)]
-    Info,
-}
-
-impl ReportedSeverity {
-    pub(crate) fn word(self) -> &'static str {
-        match self {
-            ReportedSeverity::Error => "error",
-            ReportedSeverity::Warning => "warning",
-            ReportedSeverity::Info => "info",
-        }
-    }
-}
-
 #[derive(Deserialize)]
 #[serde(rename_all = "kebab-case")]
 enum ReportLine {
@@ -377,7 +237,7 @@ impl LayerReport {
     /// Whether something went wrong with a file.
     pub(crate) fn has_error_at(&self, place: &str) -> bool {
         let mut problems = self.processes.iter().flat_map(|it| &it.problems);
-        problems.any(|it| it.severity == ReportedSeverity::Error && it.place == place)
+        problems.any(|it| it.severity == FindingSeverity::Error && it.place == place)
     }
 
     /// Merges every file of the folder.
@@ -395,37 +255,29 @@ impl LayerReport {
     }
 
     fn merged(processes: Vec<Process>) -> LayerReport {
-        let mut findings: Vec<ReportedFinding> = Vec::new();
+        let mut findings: Vec<Finding> = Vec::new();
         for finding in processes.iter().flat_map(|it| &it.findings) {
             add(&mut findings, finding.clone());
         }
         let coverage = coverage::of_processes(&processes);
-        LayerReport { findings, processes, gone: Vec::new(), coverage }
+        LayerReport { findings, processes, coverage }
     }
 
-    /// Compares the findings with a baseline.
-    pub(crate) fn compare(&mut self, known: &BaselineFile) {
-        let found = self.identities();
-        self.gone = known
-            .not_found(&found)
-            .into_iter()
-            .map(|it| MissingFinding { code: it.code, identity: it.lines })
-            .collect();
-        let all = self.findings.iter_mut().chain(self.processes.iter_mut().flat_map(|it| &mut it.findings));
-        for reported_finding in all {
-            reported_finding.is_known = known.contains(&reported_finding.identity());
-        }
-    }
-
-    /// Finds names for the addresses of call stacks.
-    pub(crate) fn symbolize(&mut self) {
+    /// The findings with names for the addresses of their call stacks, and what else a reader has to know.
+    pub(crate) fn document(&mut self, command: Vec<String>) -> Result<FindingsReport> {
+        let mut document = FindingsReport {
+            lavascope: env!("CARGO_PKG_VERSION").to_owned(),
+            command,
+            notices: run_summary::notices(self),
+            ignored: self.processes.iter().flat_map(|it| &it.ignored).map(|it| it.causes).sum(),
+            findings: std::mem::take(&mut self.findings),
+            coverage: self.coverage.clone(),
+            ..FindingsReport::default()
+        };
+        document.sections.insert("processes".to_owned(), serde_json::to_value(&self.processes)?);
         let mut symbols = Symbols::default();
-        let all = self.findings.iter_mut().chain(self.processes.iter_mut().flat_map(|it| &mut it.findings));
-        all.flat_map(|it| &mut it.stacks).for_each(|it| symbols.find(it));
-    }
-
-    pub(crate) fn identities(&self) -> Vec<DiagnosticIdentity> {
-        self.findings.iter().map(ReportedFinding::identity).collect()
+        document.findings.iter_mut().for_each(|it| symbols.find(it));
+        Ok(document)
     }
 
     /// Over all processes.
@@ -439,11 +291,6 @@ impl LayerReport {
             }
         }
         total
-    }
-
-    /// How many findings of a severity there were that are not known.
-    pub(crate) fn count(&self, severity: ReportedSeverity) -> u64 {
-        self.findings.iter().filter(|it| it.severity == severity && !it.is_known).map(|it| it.count).sum()
     }
 }
 
@@ -488,7 +335,7 @@ fn is_of_another_kind(line: &str) -> bool {
 impl Process {
     fn apply_line(&mut self, line: ReportLine) {
         match line {
-            ReportLine::Finding(finding) => add(&mut self.findings, (*finding).into()),
+            ReportLine::Finding(finding) => add(&mut self.findings, *finding),
             ReportLine::Problem(problem) => self.problems.push(problem),
             ReportLine::Bug(bug) => self.bugs.push(bug),
             ReportLine::NotFollowed(all) => self.not_followed = all,
@@ -511,13 +358,12 @@ impl Process {
     }
 }
 
-fn add(findings: &mut Vec<ReportedFinding>, finding: ReportedFinding) {
-    let is_same = |it: &&mut ReportedFinding| it.finding.is_same_cause(&finding.finding);
+/// Adds a finding; those that have one cause are one.
+pub(crate) fn add(findings: &mut Vec<Finding>, finding: Finding) {
+    let is_same =
+        |it: &&mut Finding| it.is_same_cause(&finding) && it.file == finding.file && it.source == finding.source;
     match findings.iter_mut().find(is_same) {
-        Some(earlier) => {
-            earlier.count += finding.count;
-            earlier.finding.add(&finding.finding);
-        }
+        Some(earlier) => earlier.add(&finding),
         None => findings.push(finding),
     }
 }
@@ -554,14 +400,14 @@ mod tests {
 
     const PROCESS: &str = r#"{"process":{"pid":12,"program":"/bin/app","version":"0.1.0"}}"#;
 
-    fn finding(title: &str, count: u64) -> ReportedFinding {
-        ReportedFinding::from(Finding {
+    fn finding(title: &str, occurrences: u64) -> Finding {
+        Finding {
             code: "SYNC-HAZARD-READ-AFTER-WRITE".to_owned(),
             severity: FindingSeverity::Error,
             title: title.to_owned(),
-            occurrences: count,
+            occurrences,
             ..Finding::default()
-        })
+        }
     }
 
     #[test]
@@ -633,13 +479,5 @@ mod tests {
         let report =
             LayerReport::merged(vec![process(vec![finding("a", 1), finding("b", 1)]), process(vec![finding("a", 4)])]);
         assert_eq!(report.findings, [finding("a", 5), finding("b", 1)]);
-        assert_eq!(report.count(ReportedSeverity::Error), 6);
-        assert_eq!(report.count(ReportedSeverity::Warning), 0);
-    }
-
-    #[test]
-    fn a_severity_of_a_newer_layer_is_information() {
-        let severity = serde_json::from_str::<ReportedSeverity>("\"performance\"").expect("any word will do");
-        assert_eq!(severity, ReportedSeverity::Info);
     }
 }

@@ -1,19 +1,25 @@
 //! Names for the addresses of call stacks: functions, files and lines, from what the modules on disk say of themselves.
+//!
+//! Frames of the C library, the Vulkan loader, drivers, layers and bindings are dropped: nobody looks for a bug there.
+//! Frames of other libraries keep the library's name.
 
 use std::collections::HashMap;
 use std::fs::File;
 
 use addr2line::Loader;
+use lavascope_findings::{Finding, SourceLocation, Stack, StackFrame};
 use lavascope_platform::pages::page_size;
 use object::read::ReadCache;
 use object::{Object, ObjectSegment};
 
-use crate::report::{Stack, StackFrame};
+use crate::report::frame_origin::{FrameOrigin, frame_origin, is_about, is_called_as};
+use crate::report::source_lines::SourceLines;
 
-/// The modules that were looked at; none for those that cannot be read.
+/// The modules that were read; none for those that cannot be read.
 #[derive(Default)]
 pub(crate) struct Symbols {
     modules: HashMap<String, Option<Module>>,
+    lines: SourceLines,
 }
 
 /// A module on disk, and the address of its first byte as the linker saw it: not zero for a program that cannot be
@@ -40,49 +46,108 @@ fn first_address(path: &str) -> Option<u64> {
 }
 
 impl Symbols {
+    /// Finds source lines for all call stacks of a finding, and the library that it is in.
+    pub(crate) fn find(&mut self, finding: &mut Finding) {
+        finding.stacks_mut().for_each(|it| self.find_stack(it));
+        mark_wrappers(finding);
+        finding.source.iter_mut().for_each(|it| self.lines.complete(it));
+        let innermost = finding.accesses.first().and_then(|it| it.stack.frames.first());
+        finding.library = innermost.and_then(|it| it.library.clone());
+    }
+
     /// Finds the functions of all frames; those that were inlined become frames of their own.
-    pub(crate) fn find(&mut self, stack: &mut Stack) {
-        stack.frames = std::mem::take(&mut stack.frames).into_iter().flat_map(|it| self.frames(it)).collect();
+    fn find_stack(&mut self, stack: &mut Stack) {
+        let frames = std::mem::take(&mut stack.frames).into_iter().flat_map(|it| self.frames(it));
+        for mut frame in frames.collect::<Vec<_>>() {
+            frame.library = match frame_origin(&frame) {
+                FrameOrigin::Program => None,
+                FrameOrigin::Library(name) => Some(name),
+                FrameOrigin::Plumbing => continue,
+            };
+            frame.source.iter_mut().for_each(|it| self.lines.complete(it));
+            stack.frames.push(frame);
+        }
     }
 
     fn frames(&mut self, frame: StackFrame) -> Vec<StackFrame> {
-        let Some(path) = frame.module.clone() else { return vec![frame] };
+        // Frames of shaders come with their source.
+        let Some(path) = frame.module.clone().filter(|_| frame.source.is_none()) else { return vec![frame] };
         let loader = self.modules.entry(path).or_insert_with_key(|path| Module::open(path));
         let Some(loader) = loader else {
-            return vec![StackFrame { function: frame.symbol.as_deref().map(demangled), ..frame }];
+            let symbol = frame.symbol.as_deref().map(demangled);
+            return vec![StackFrame { symbol, ..frame }];
         };
         // The address is the one behind the call.
         let address = loader.first + frame.offset.saturating_sub(1);
         let loader = &loader.loader;
         let found = find_symbol_frames(loader, address).unwrap_or_default();
-        let named = |(function, place): SymbolFrame| {
-            let (file, line) = place.map_or((None, None), |it| (Some(it.0), it.1));
-            StackFrame { function, file, line, ..frame.clone() }
-        };
+        let named = |it: SymbolFrame| StackFrame { symbol: it.function, source: it.source, ..frame.clone() };
         let mut frames: Vec<StackFrame> = found.into_iter().map(named).collect();
-        if frames.iter().all(|it| it.function.is_none()) {
+        if frames.iter().all(|it| it.symbol.is_none()) {
             // Without debug information there may still be a table of functions.
             let function = loader.find_symbol(address).or(frame.symbol.as_deref());
-            let function = function.map(demangled);
-            match frames.first_mut() {
-                Some(first) => first.function = function,
-                None => frames.push(StackFrame { function, ..frame }),
+            let symbol = function.map(demangled);
+            // Functions that were inlined come first, and have no name there.
+            match frames.last_mut() {
+                Some(outermost) => {
+                    outermost.source.iter_mut().for_each(|it| it.function = symbol.clone());
+                    outermost.symbol = symbol;
+                }
+                None => frames.push(StackFrame { symbol, ..frame }),
             }
         }
         frames
     }
 }
 
-/// A function, and the file and line where it calls the one before it.
-type SymbolFrame = (Option<String>, Option<(String, Option<u32>)>);
+/// Marks the functions that only pass a command on. A report shows who calls them.
+fn mark_wrappers(finding: &mut Finding) {
+    let accesses = finding.accesses.iter_mut().map(|it| (&it.function, &mut it.stack));
+    let sites = finding.more_sites.iter_mut().map(|it| (&it.function, &mut it.stack));
+    for (command, stack) in accesses.chain(sites) {
+        mark_wrappers_of(stack, |name| is_called_as(name, command));
+    }
+    for operation in &mut finding.operations {
+        let is_wrapper = |name: &str| is_called_as(name, &operation.function) || is_about(name, &operation.kind);
+        mark_wrappers_of(&mut operation.stack, is_wrapper);
+    }
+    for change in finding.fixes.iter_mut().flat_map(|it| &mut it.changes) {
+        // What is inserted is before a command; what is changed is called by its kind: `the barrier`.
+        let is_wrapper = |name: &str| match change.target.strip_prefix("before ") {
+            Some(command) => is_called_as(name, command),
+            None => is_about(name, change.target.trim_start_matches("the ")),
+        };
+        mark_wrappers_of(&mut change.stack, is_wrapper);
+    }
+}
+
+fn mark_wrappers_of(stack: &mut Stack, is_wrapper: impl Fn(&str) -> bool) {
+    let name = |it: &StackFrame| it.source.as_ref().and_then(|it| it.function.clone()).or(it.symbol.clone());
+    let own = stack.frames.iter_mut().filter(|it| it.library.is_none());
+    own.take_while(|it| name(it).is_some_and(|it| is_wrapper(&it))).for_each(|it| it.is_wrapper = true);
+}
+
+/// A function, and the line where it calls the one before it.
+struct SymbolFrame {
+    function: Option<String>,
+    source: Option<SourceLocation>,
+}
 
 fn find_symbol_frames(loader: &Loader, address: u64) -> Option<Vec<SymbolFrame>> {
     let mut frames = loader.find_frames(address).ok()?;
     let mut found = Vec::new();
     while let Some(frame) = frames.next().ok()? {
         let function = frame.function.as_ref().and_then(|it| Some(it.demangle().ok()?.into_owned()));
-        let place = frame.location.and_then(|it| Some((it.file?.to_owned(), it.line)));
-        found.push((function, place));
+        let source = frame.location.and_then(|it| {
+            Some(SourceLocation {
+                file: it.file?.to_owned(),
+                line: it.line.unwrap_or(0),
+                column: it.column.filter(|it| *it > 0),
+                function: function.clone(),
+                text: None,
+            })
+        });
+        found.push(SymbolFrame { function, source });
     }
     Some(found)
 }
@@ -90,26 +155,6 @@ fn find_symbol_frames(loader: &Loader, address: u64) -> Option<Vec<SymbolFrame>>
 fn demangled(name: &str) -> String {
     addr2line::demangle_auto(name.into(), None).into_owned()
 }
-
-/// A stack as it is told, line by line.
-pub(crate) fn lines(stack: &Stack) -> Vec<String> {
-    let mut lines = vec![format!("call stack of the {}:", stack.role)];
-    for frame in stack.frames.iter().take(FRAMES_MAX) {
-        let place = match (&frame.file, frame.line) {
-            (Some(file), Some(line)) => format!(" at {file}:{line}"),
-            (Some(file), None) => format!(" at {file}"),
-            (None, _) => format!(" ({}+{:#x})", frame.module.as_deref().unwrap_or("?"), frame.offset),
-        };
-        lines.push(format!("  {}{place}", frame.function.as_deref().unwrap_or("?")));
-    }
-    if stack.frames.len() > FRAMES_MAX {
-        lines.push(format!("  and {} more", stack.frames.len() - FRAMES_MAX));
-    }
-    lines
-}
-
-/// More than these are for the JSON.
-const FRAMES_MAX: usize = 16;
 
 #[cfg(test)]
 mod tests {
@@ -127,17 +172,17 @@ mod tests {
             // Behind the first byte of the function.
             offset: address - base + 1,
             symbol: Some("exported".to_owned()),
-            function: None,
-            file: None,
-            line: None,
+            ..StackFrame::default()
         };
-        let frames = vec![frame(&exe.to_string_lossy()), frame("/no/such/module.so")];
-        let mut stack = Stack { role: "access".to_owned(), frames };
-        Symbols::default().find(&mut stack);
-        let said = lines(&stack);
-        assert_eq!(said[0], "call stack of the access:");
-        assert!(said[1].contains("symbols::demangled"), "{said:?}");
-        let last = said.last().expect("a line");
-        assert!(last.starts_with("  exported (/no/such/module.so+0x"), "{said:?}");
+        let frames = vec![frame("/usr/lib/libc.so.6"), frame(&exe.to_string_lossy()), frame("/no/such/module.so")];
+        let mut stack = Stack { frames };
+        Symbols::default().find_stack(&mut stack);
+        let first = &stack.frames[0];
+        assert!(first.symbol.as_ref().is_some_and(|it| it.contains("symbols::demangled")), "{stack:?}");
+        let source = first.source.as_ref().expect("tests have debug information");
+        assert!(source.file.ends_with("symbols.rs") && source.line > 0, "{source:?}");
+        assert!(source.text.as_ref().is_some_and(|it| it.contains("fn demangled")), "{source:?}");
+        let last = stack.frames.last().expect("a frame");
+        assert_eq!((last.symbol.as_deref(), last.source.as_ref()), (Some("exported"), None));
     }
 }

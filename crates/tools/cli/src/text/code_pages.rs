@@ -7,6 +7,7 @@ use lavascope_collections::nearest;
 use lavascope_diag::Code;
 use lavascope_engine::EventRaceKind;
 use lavascope_explain::{NEVER_EXECUTED, OVER_SYNCHRONIZATION, fault_code, race_code};
+use lavascope_findings::CodeDescription;
 use lavascope_sync_ir::{HazardKind, UndefinedContentsKind};
 
 /// What stands in front of the names of hazards, and may be left out.
@@ -181,6 +182,23 @@ enum PageQuery {
 pub(crate) fn find(text: &str) -> Option<CodePage> {
     let wanted = parse_query(text);
     pages().find(|it| it.matches(&wanted))
+}
+
+/// What the codes of findings mean, each once, for reports. Codes of a newer layer have none.
+pub(crate) fn descriptions<'a>(codes: impl Iterator<Item = &'a str>) -> Vec<CodeDescription> {
+    let mut found: Vec<CodeDescription> = Vec::new();
+    for code in codes {
+        if found.iter().any(|it| it.code == code) {
+            continue;
+        }
+        found.extend(find(code).map(|it| CodeDescription {
+            code: code.to_owned(),
+            short: it.short.to_owned(),
+            summary: it.summary().to_owned(),
+            page: it.text.to_owned(),
+        }));
+    }
+    found
 }
 
 fn parse_query(text: &str) -> PageQuery {

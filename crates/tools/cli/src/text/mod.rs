@@ -2,9 +2,12 @@
 
 pub(crate) mod code_pages;
 pub(crate) mod progress;
+pub(crate) mod terminal;
 
 use std::fmt::Display;
-use std::io::{self, ErrorKind, IsTerminal, Write};
+use std::io::{self, ErrorKind, Write};
+
+use terminal::Terminal;
 
 /// Colours, or nothing where they would be noise.
 #[derive(Clone, Copy)]
@@ -14,11 +17,11 @@ pub(crate) struct Paint {
 
 impl Paint {
     pub(crate) fn for_stdout() -> Paint {
-        Paint { is_on: wants_colors(io::stdout().is_terminal()) }
+        Paint { is_on: Terminal::stdout().has_colors }
     }
 
     pub(crate) fn for_stderr() -> Paint {
-        Paint { is_on: wants_colors(io::stderr().is_terminal()) }
+        Paint { is_on: Terminal::stderr().has_colors }
     }
 
     pub(crate) fn bold(self, text: impl Display) -> String {
@@ -40,13 +43,6 @@ impl Paint {
     fn with(self, code: &str, text: impl Display) -> String {
         if self.is_on { format!("\x1b[{code}m{text}\x1b[0m") } else { text.to_string() }
     }
-}
-
-/// By the conventions of `NO_COLOR` and `CLICOLOR_FORCE`: the first wins.
-fn wants_colors(is_terminal: bool) -> bool {
-    let value = |name: &str| std::env::var_os(name).filter(|it| !it.is_empty());
-    let is_forced = value("CLICOLOR_FORCE").is_some_and(|it| it != "0");
-    value("NO_COLOR").is_none() && (is_forced || is_terminal)
 }
 
 /// Rows as aligned columns, two spaces apart, each line indented by two.

@@ -45,6 +45,7 @@ fn khronos_messages(
     }
     let both = format!("VK_LAYER_LAVASCOPE_inspect:{KHRONOS}");
     command.env("VK_INSTANCE_LAYERS", if is_checked { &both } else { KHRONOS }).env("LAVASCOPE_GPU", "1");
+    command.env("LAVASCOPE_SYNC", "0");
     command.env("VK_LOADER_DEBUG", "layer");
     let paths = [ours.as_path(), layers];
     command.env("VK_LAYER_PATH", std::env::join_paths(paths).expect("paths without colons"));

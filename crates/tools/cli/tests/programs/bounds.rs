@@ -294,12 +294,13 @@ pub(crate) fn assert_findings(
     let findings = report.0["findings"].as_array().expect("findings");
     assert_eq!(findings.len(), expected.len(), "{name}: {:#}", report.0);
     for (code, parts, count) in expected {
-        let says = |it: &&serde_json::Value| parts.iter().all(|part| it["text"].as_str().unwrap_or("").contains(part));
+        let says =
+            |it: &&serde_json::Value| parts.iter().all(|part| it["message"].as_str().unwrap_or("").contains(part));
         let finding = findings.iter().find(says);
         let finding = finding.unwrap_or_else(|| panic!("{name}: {parts:?}: {:#}", report.0));
         assert_eq!((&finding["code"], &finding["severity"]), (&(*code).into(), &"error".into()), "{name}");
-        assert_eq!(finding["count"].as_u64(), Some(*count), "{name}: {finding:#}");
-        let said = finding["text"].as_str().unwrap_or_default();
+        assert_eq!(invocations(finding), *count, "{name}: {finding:#}");
+        let said = finding["message"].as_str().unwrap_or_default();
         for part in
             ["(draw or dispatch ", "Command buffer (", "Pipeline (", "Shader Module (", "Shader Instruction Index = "]
         {
@@ -400,20 +401,19 @@ fn findings_name_objects_and_labels() {
     output(stage.under_layer_with_report(&["--gpu"], samples()).arg("fault-bounds-three"));
     let report = stage.report();
     let finding = &report.0["findings"][0];
-    let said = finding["text"].as_str().unwrap_or_default();
+    let said = finding["message"].as_str().unwrap_or_default();
     for part in ["Command buffer (add)(0x", "Pipeline (three.comp)(0x", "Shader Module (three.comp)(0x", "three faults"]
     {
         assert!(said.contains(part), "{part}: {said}");
     }
-    let details = &finding["details"];
-    assert_eq!(details["function"], "vkCmdDispatch", "{finding:#}");
-    assert_eq!(details["places"][0]["labels"], "add::three faults", "{finding:#}");
-    let facts = details["facts"].as_array().expect("facts");
-    let fact = |key: &str| facts.iter().find(|it| it["key"] == key).map(|it| it["value"].clone());
+    assert_eq!(finding["function"], "vkCmdDispatch", "{finding:#}");
+    assert_eq!(finding["accesses"][0]["labels"], "add::three faults", "{finding:#}");
+    let properties = finding["properties"].as_array().expect("properties");
+    let property = |key: &str| properties.iter().find(|it| it["key"] == key).map(|it| it["value"].clone());
     for (key, value) in [("set", "0"), ("file", "sum.glsl"), ("draw", "0")] {
-        assert_eq!(fact(key), Some(value.into()), "{key}: {details:#}");
+        assert_eq!(property(key), Some(value.into()), "{key}: {finding:#}");
     }
-    assert!(fact("line").is_some() && fact("instruction").is_some(), "{details:#}");
+    assert!(property("line").is_some() && property("instruction").is_some(), "{finding:#}");
 }
 
 #[test]
@@ -506,7 +506,7 @@ fn faults_that_were_only_seen_get_their_details_later() {
     let findings = report.0["findings"].as_array().expect("findings");
     assert_eq!(findings.len(), 6, "{:#}", report.0);
     for (line, factor) in (10..16).zip(1..) {
-        let text = |it: &serde_json::Value| it["text"].as_str().unwrap_or_default().to_owned();
+        let text = |it: &serde_json::Value| it["message"].as_str().unwrap_or_default().to_owned();
         let is_it = |it: &&serde_json::Value| text(it).contains(&format!("many.comp at line {line}"));
         let finding = findings.iter().find(is_it).unwrap_or_else(|| panic!("line {line}: {:#}", report.0));
         let said = text(finding);
@@ -549,10 +549,10 @@ fn hazards_are_found_beside_checks() {
     let stage = TestEnvironment::new("gpu-and-sync");
     let run =
         output(stage.under_layer_with_report(&["--gpu", "--sync"], samples()).arg("fault-missing-barrier-compute"));
-    assert!(text(&run.stderr).contains("SYNC-HAZARD-READ-AFTER-WRITE"), "{}", text(&run.stderr));
+    assert!(text(&run.stderr).contains("error[RAW]: "), "{}", text(&run.stderr));
     let run = output(stage.under_layer_with_report(&["--gpu", "--sync"], samples()).arg("fault-bounds-write"));
     let said = text(&run.stderr);
-    assert!(said.contains("storageBuffers-06936") && !said.contains("SYNC-HAZARD"), "{said}");
+    assert!(said.contains("error[STORAGE-BOUNDS]: ") && !said.contains("error[WA"), "{said}");
 }
 
 /// A trace has the shaders, so a fault can be found when it is performed again.
@@ -565,16 +565,23 @@ fn a_captured_fault_is_found_when_it_is_replayed() {
         succeed(&mut capture);
         for what in ["gpu", "all"] {
             let mut command = stage.lavascope();
-            let run = output(command.args(["replay", "trace.lava", "--validate", what]));
+            let run = output(command.args(["replay", "trace.lava", "--verbose", "--validate", what]));
             let said = text(&run.stderr);
             assert_eq!(run.status.code(), Some(code), "{what}: {said}");
             let line = "102:     uint two = second[at];";
-            assert_eq!(said.contains("VUID-vkCmdDispatch-storageBuffers-06936"), code == 1, "{what}: {said}");
+            assert_eq!(said.contains("error[STORAGE-BOUNDS]: "), code == 1, "{what}: {said}");
             assert_eq!(said.contains("It happened 192 times") && said.contains(line), code == 1, "{what}: {said}");
         }
         let mut command = stage.lavascope();
         succeed(command.args(["replay", "trace.lava", "--validate", "sync"]));
     }
+}
+
+/// In how many invocations a shader fault occurred; it counts once for each draw.
+pub(crate) fn invocations(finding: &serde_json::Value) -> u64 {
+    let facts = finding["properties"].as_array().map_or(&[][..], Vec::as_slice);
+    let own = facts.iter().find(|it| it["key"] == "invocations").and_then(|it| it["value"].as_str());
+    own.and_then(|it| it.parse().ok()).unwrap_or_default()
 }
 
 /// How often a fault of a sample was told, where the sample or its surroundings ask for checks.
@@ -583,7 +590,7 @@ fn fault_count(stage: &TestEnvironment, options: &[&str], variables: &[(&str, &s
     assert!(matches!(run.status.code(), Some(0 | 1)), "{variables:?}: {}", text(&run.stderr));
     let report = stage.report();
     let findings = report.0["findings"].as_array().expect("findings");
-    findings.iter().filter_map(|it| it["count"].as_u64()).sum()
+    findings.iter().map(invocations).sum()
 }
 
 /// `VK_EXT_validation_features`, `VK_EXT_layer_settings`, a settings file, and variables.

@@ -2,6 +2,7 @@
 //!
 //! With `LAVASCOPE_BLESS=1` the pages and the picture of a report are written anew instead of compared.
 
+use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -15,8 +16,7 @@ const NOT_RUN: [&str; 7] =
     ["cargo xtask ", "lavascope ", "git clone ", "sudo apt", "tar ", "export ", "eval \"$(lavascope env"];
 
 /// The picture of the README, and the command that it shows.
-const PICTURE: (&str, &str) =
-    ("docs/guide/first-report.svg", "lavascope run --sync -- lavascope-samples fault-barrier-stage");
+const PICTURE: (&str, &str) = ("docs/guide/first-report.svg", "lavascope run -- lavascope-samples fault-barrier-stage");
 
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../..")
@@ -103,7 +103,7 @@ fn documents_have_steps_that_work() {
     let page = text_of("docs/ci.md");
     let (_, yaml) = page.split_once("```yaml").expect("steps");
     let lines = yaml.lines().map(|it| it.trim_start().trim_start_matches("- "));
-    let steps: Vec<&str> = lines.filter(|it| it.starts_with("lavascope run") && it.contains("--json")).collect();
+    let steps: Vec<&str> = lines.filter(|it| it.starts_with("lavascope run") && it.contains("--format")).collect();
     assert!(steps.len() >= 2, "{steps:?}");
     for (option, exit_code) in [(" --fixed", 0), ("", 1)] {
         let stage = TestEnvironment::new("documents-steps");
@@ -111,10 +111,17 @@ fn documents_have_steps_that_work() {
             format!("printf '#!/bin/sh\nexec lavascope-samples fault-barrier-stage{option}\n' > app && chmod +x app");
         assert!(shell(&stage).args(["-c", &app]).status().is_ok_and(|it| it.success()));
         for step in &steps {
-            let done = shell(&stage).args(["-c", step]).output().expect("a shell");
+            let mut shell = shell(&stage);
+            shell.env("GITHUB_STEP_SUMMARY", stage.folder.join("summary.md"));
+            let done = shell.args(["-c", step]).output().expect("a shell");
             let said = String::from_utf8_lossy(&done.stderr);
             assert_eq!(done.status.code(), Some(exit_code), "{step}\n{said}");
-            assert!(stage.folder.join("lavascope.json").is_file(), "{step}");
+            let files = step.split_whitespace().filter_map(|it| it.split_once('=')).map(|it| it.1);
+            for file in files.filter(|it| it.starts_with("app.")) {
+                assert!(fs::metadata(stage.folder.join(file)).is_ok_and(|it| it.len() > 0), "{step}: {file}");
+            }
+            assert_eq!(stage.folder.join("summary.md").is_file(), step.contains("--format github"), "{step}");
+            let _ = fs::remove_file(stage.folder.join("summary.md"));
         }
     }
 }

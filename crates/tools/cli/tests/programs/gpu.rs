@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use crate::below::system_khronos;
-use crate::bounds::{Expected, STORAGE, assert_findings};
+use crate::bounds::{Expected, STORAGE, assert_findings, invocations};
 use crate::common::{output, text};
 use crate::test_environment::{TestEnvironment, samples, succeed};
 
@@ -70,7 +70,7 @@ fn without_lines_a_message_is_complete() {
     assert_findings(&stage, "fault-bounds-bare", expected, |_| ());
     output(stage.under_layer_with_report(&["--gpu"], samples()).arg("fault-bounds-bare"));
     let report = stage.report();
-    let said = report.0["findings"][0]["text"].as_str().unwrap_or_default();
+    let said = report.0["findings"][0]["message"].as_str().unwrap_or_default();
     assert!(said.contains("Shader Instruction Index = 32. Stage = Compute. Global invocation ID"), "{said}");
     assert!(said.ends_with("It happened 128 times, with indices from 128 to 255."), "{said}");
     assert!(!said.contains("occurred in file") && !said.contains(" line "), "{said}");
@@ -83,8 +83,8 @@ fn robust_access_makes_warnings() {
     let run = output(stage.under_layer_with_report(&["--gpu"], samples()).arg("fault-bounds-robust"));
     let report = stage.report();
     let finding = &report.0["findings"][0];
-    assert_eq!((&finding["severity"], &finding["count"]), (&"warning".into(), &128.into()), "{}", text(&run.stderr));
-    assert!(finding["text"].as_str().unwrap_or_default().contains("The device accesses buffers robustly"));
+    assert_eq!((&finding["severity"], invocations(finding)), (&"warning".into(), 128), "{}", text(&run.stderr));
+    assert!(finding["message"].as_str().unwrap_or_default().contains("The device accesses buffers robustly"));
     let mut command = stage.under_layer_with_report(&["--gpu"], samples());
     succeed(command.arg("fault-bounds-robust").env("LAVASCOPE_GPU_WARN_ROBUST", "0"));
     stage.report().assert_clean("fault-bounds-robust");
@@ -97,7 +97,7 @@ fn zeros_that_the_device_promises_are_read() {
     succeed(stage.bare(samples()).arg("fault-bounds-zeros"));
     let run = output(stage.under_layer_with_report(&["--gpu"], samples()).arg("fault-bounds-zeros"));
     let (report, said) = (stage.report(), text(&run.stderr));
-    assert_eq!(report.0["findings"][0]["count"], 128, "{said}");
+    assert_eq!(invocations(&report.0["findings"][0]), 128, "{said}");
     assert_eq!(report.0["exit_code"], 0, "{said}");
     succeed(stage.under_layer_with_report(&["--gpu"], samples()).args(["fault-bounds-zeros", "--mended"]));
     stage.report().assert_clean("fault-bounds-zeros");

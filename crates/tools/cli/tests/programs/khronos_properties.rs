@@ -197,7 +197,7 @@ fn properties_are_those_of_the_khronos_layer() {
         let options = ["--sync", "--null-driver"];
         output(stage.under_layer_with_report(&options, samples()).args([&format!("fault-{fault}"), "--no-check"]));
         let report = stage.report();
-        let facts = report.0["findings"][0]["details"]["facts"].as_array().unwrap_or_else(|| panic!("{fault}"));
+        let facts = report.0["findings"][0]["properties"].as_array().unwrap_or_else(|| panic!("{fault}"));
         let text = |it: &serde_json::Value, key: &str| it[key].as_str().unwrap_or_default().to_owned();
         let lines = facts.iter().map(|it| format!("{} = {}", text(it, "key"), text(it, "value")));
         let is_recorded = !expected.iter().any(|it| it.starts_with("debug_region"));

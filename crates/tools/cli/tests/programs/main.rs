@@ -12,6 +12,7 @@ mod capture;
 mod chains;
 #[path = "../common/mod.rs"]
 mod common;
+mod coverage;
 mod debugger;
 mod displays;
 mod documents;
@@ -27,8 +28,10 @@ mod own_bytes;
 mod pictures;
 mod replay;
 mod replay_options;
+mod report_formats;
 mod samples;
 mod terminal_picture;
 mod test_environment;
+mod titles;
 mod trim;
 mod validation;

@@ -74,7 +74,7 @@ fn messages_have_the_types_of_their_commands() {
         let options = ["--sync", "--null-driver"];
         output(stage.under_layer_with_report(&options, samples()).args([&format!("fault-{fault}"), "--no-check"]));
         let report = stage.report();
-        let facts = report.0["findings"][0]["details"]["facts"].as_array().unwrap_or_else(|| panic!("{fault}"));
+        let facts = report.0["findings"][0]["properties"].as_array().unwrap_or_else(|| panic!("{fault}"));
         let fact = |item: &serde_json::Value| {
             let text = |key: &str| item[key].as_str().unwrap_or_default().to_owned();
             (text("key"), text("value"))

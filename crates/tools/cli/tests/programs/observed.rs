@@ -34,7 +34,7 @@ fn what_shaders_touch_makes_a_possible_hazard_certain() {
                 (Some(code), Some("error")),
                 "{finding:#}"
             );
-            let said = finding["text"].as_str().unwrap_or_default();
+            let said = finding["message"].as_str().unwrap_or_default();
             assert!(said.contains(part), "{said}");
             assert!(said.contains("It was observed: on the device, shaders did touch"), "{said}");
             assert!(said.contains("Fix (verified): "), "{said}");

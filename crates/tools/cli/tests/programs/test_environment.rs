@@ -52,12 +52,12 @@ impl TestEnvironment {
         command
     }
 
-    /// `lavascope run` with such options, which has no checks but those of the options; what is added to the command are
-    /// arguments of the program.
+    /// `lavascope run` with such options, which has no checks but those of the options, and says nothing of a clean run;
+    /// what is added to the command are arguments of the program.
     pub(crate) fn under_layer(&self, options: &[&str], program: impl AsRef<OsStr>) -> Command {
         let mut command = self.lavascope();
-        let is_bare = !options.contains(&"--sync");
-        command.arg("run").args(is_bare.then_some("--no-sync")).args(options).arg("--").arg(program);
+        let is_bare = !options.iter().any(|it| *it == "--sync" || it.starts_with("--break"));
+        command.args(["run", "--quiet"]).args(is_bare.then_some("--no-sync")).args(options).arg("--").arg(program);
         command
     }
 

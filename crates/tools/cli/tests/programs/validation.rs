@@ -34,7 +34,7 @@ fn clean_samples_have_no_hazards() {
 fn the_exit_code_can_be_the_programs() {
     let stage = TestEnvironment::new("sync-exit-code");
     let run = succeed(stage.under_layer(&["--sync", "--exit-code", "app"], samples()).args(["fault-war-copy"]));
-    assert!(text(&run.stderr).contains("SYNC-HAZARD-WRITE-AFTER-READ"), "{}", text(&run.stderr));
+    assert!(text(&run.stderr).starts_with("error[WAR]: "), "{}", text(&run.stderr));
 }
 
 /// The code, the severity and the count of each finding of a sample, with the setting `caches`.
@@ -43,7 +43,7 @@ fn findings_with_caches(stage: &TestEnvironment, options: &[&str], arguments: &[
     output(command.args(arguments).env("LAVASCOPE_CACHES", caches));
     let report = stage.report();
     let findings = report.0["findings"].as_array().expect("findings");
-    findings.iter().map(|it| format!("{} {} {}", it["code"], it["severity"], it["count"])).collect()
+    findings.iter().map(|it| format!("{} {} {}", it["code"], it["severity"], it["occurrences"])).collect()
 }
 
 /// The guard of the caches of the layer: the last command buffer of a thread, and the choices for draws. It runs one

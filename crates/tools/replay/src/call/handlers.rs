@@ -63,7 +63,7 @@ impl HandlerTable {
         self.rows[command as usize].get_or_init(|| (self.of)(command))
     }
 
-    /// By its number; none where there is no such command.
+    /// By its number; none if there is no such command.
     #[inline]
     pub(crate) fn get(&self, number: u16) -> Option<&CommandEntry> {
         match self.rows.get(usize::from(number))?.get() {

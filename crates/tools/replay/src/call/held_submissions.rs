@@ -42,7 +42,7 @@ enum Signal {
     Timeline(u64),
 }
 
-/// A submission that has not gone to the device, or not with all its batches.
+/// A submission of which at least one batch is held back.
 struct HeldSubmission {
     enter: Vec<u64>,
     leave: Option<Vec<u64>>,

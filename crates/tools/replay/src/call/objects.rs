@@ -89,7 +89,7 @@ impl ReplayObjects {
         }
     }
 
-    /// An object begins. False where a trace has more objects of a type than anybody could make.
+    /// An object begins. False if a trace has more objects of a type than anybody could make.
     pub(crate) fn insert(&self, id: ObjectId, object: ReplayObject) -> bool {
         let Some((ty, chunk, at)) = split(id) else { return false };
         // SAFETY: zeros are null pointers, and slots without objects; nothing else stores into these places.

@@ -44,7 +44,7 @@ pub(crate) fn output_ids(leave: Record<'_>, arena: &mut Arena) -> Vec<ObjectId> 
     named.0.into_inner()
 }
 
-/// The objects that a call made, with their handles here; none where the two do not fit together.
+/// The objects that a call made, with their handles here; none if the two do not fit together.
 ///
 /// # Safety
 ///

@@ -12,7 +12,7 @@ pub(crate) struct HostMemory {
 }
 
 impl HostMemory {
-    /// A piece of what a region reads. False where it cannot be.
+    /// A piece of what a region reads. False if it cannot be.
     pub(crate) fn store(&mut self, host_bytes: &HostBytes<'_>) -> bool {
         const REGIONS_MAX: u64 = 1 << 16;
         let end = host_bytes.first.saturating_add(host_bytes.bytes.len() as u64);

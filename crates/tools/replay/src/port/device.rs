@@ -30,7 +30,7 @@ pub(crate) struct ReplayDevice {
     pub(crate) has_mesh_shaders: bool,
     /// Whether buffers have addresses.
     pub(crate) has_addresses: bool,
-    /// Whether a program may say which addresses they have: only where they were made.
+    /// Whether a program may request addresses: only at creation.
     pub(crate) has_capture_replay: bool,
     /// The memory type here for each memory type of the trace.
     memory_types: Vec<u32>,
@@ -178,7 +178,7 @@ struct AdaptedDeviceInfo {
     /// Families, and how many queues of each.
     queues: Vec<(u32, u32)>,
     shares_queues: bool,
-    /// Whether buffers have addresses, and programs may say which.
+    /// Whether buffers have addresses, and programs may request them.
     has_addresses: [bool; 2],
     has_mesh_shaders: bool,
     is_other_device: bool,
@@ -313,7 +313,7 @@ unsafe fn map_queues(
     }
 }
 
-/// Whether the features of a device have addresses of buffers, and let programs say which.
+/// Whether the features of a device include buffer device addresses, and requests for fixed ones.
 ///
 /// # Safety
 ///

@@ -134,7 +134,7 @@ pub(crate) fn create(performer: &mut Performer<'_>, done: &RecordedCall<'_>) -> 
     Ok(())
 }
 
-/// Asks where something is here, since the trace says where it was.
+/// Queries the address here; the trace has the recorded one.
 pub(crate) fn query_address(performer: &mut Performer<'_>, done: &RecordedCall<'_>) -> Result<(), ReplayError> {
     let (recorded, subject) = match (Call::of(done.enter), done.leave.and_then(Outcome::of)) {
         (Some(Call::GetBufferDeviceAddress(call)), Some(Outcome::GetBufferDeviceAddress(outcome))) => {

@@ -1,8 +1,8 @@
 //! What a replay would do here, without performing it.
 //!
-//! The trace is gone through in its order. Instances, devices, buffers and images are made as a replay makes them, so
-//! that the driver itself says what it has, how large things are and where they fit; everything else exists in name
-//! only. Nothing is submitted.
+//! The trace is processed in its order. Instances, devices, buffers and images are created as in a replay, so that the
+//! driver itself decides what exists, how large it is and where it fits. All other objects exist in name only. Nothing
+//! is submitted.
 
 use lavascope_abi as vk;
 use lavascope_abi::{Command, ObjectId, Structure};

@@ -313,7 +313,7 @@ impl WaylandWindow {
         (self.display.expose_provenance() as u64, self.surface.expose_provenance() as u64)
     }
 
-    /// Answers what the compositor asked. The driver reads what it says, when it waits for it.
+    /// Answers requests of the compositor. The driver reads the events while it waits for the compositor.
     pub(crate) fn dispatch_events(&self) {
         // SAFETY: `open` made the connection, and only `drop` ends it.
         unsafe {

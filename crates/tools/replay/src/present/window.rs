@@ -48,7 +48,7 @@ impl ReplayWindow {
         }
     }
 
-    /// Takes what the display has to say, so that it does not pile up.
+    /// Reads pending events of the display, so that they do not accumulate.
     pub(crate) fn dispatch_events(&self) {
         match self {
             ReplayWindow::Wayland(wayland) => wayland.dispatch_events(),

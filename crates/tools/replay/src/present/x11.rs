@@ -149,7 +149,7 @@ impl X11Window {
         (self.connection.expose_provenance() as u64, self.id)
     }
 
-    /// Takes what the server has to say, so that it does not pile up.
+    /// Reads pending events of the server, so that they do not accumulate.
     pub(crate) fn dispatch_events(&self) {
         // SAFETY: `open` made the connection, and only `drop` ends it. By xcb/xcb.h, an event is memory of `malloc`
         // that the caller frees.

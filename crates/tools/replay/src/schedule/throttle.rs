@@ -46,7 +46,7 @@ pub(crate) struct ThreadThrottle<'a> {
 }
 
 impl<'a> ThreadThrottle<'a> {
-    /// None where nothing ever does.
+    /// None if nothing ever does.
     pub(crate) fn new(replay: &'a Replay, stream: u32, index: usize) -> Option<ThreadThrottle<'a>> {
         let chaos = replay.options.chaos.map(|it| Chaos::new(it, index));
         let is_own = |it: &&crate::options::PausePoint| it.stream.map_or(index == 0, |it| it == stream);

@@ -26,7 +26,7 @@ const LIGHTS: u32 = 16;
 const TEXELS: u32 = 8;
 /// Frames that the device may be behind.
 const AHEAD: usize = 2;
-/// So many frames say something about time.
+/// This many frames give a meaningful time.
 const TIMED_MIN: usize = 10;
 
 fn run(options: &SampleOptions) -> Result<(), Failure> {

@@ -1,4 +1,4 @@
-//! An image in memory that the host writes: row by row, as far apart as the driver says.
+//! An image in memory that the host writes row by row, with the driver's row pitch.
 
 use ash::vk;
 use lavascope_test_support::TestRng;

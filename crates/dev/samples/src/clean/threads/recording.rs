@@ -63,7 +63,7 @@ impl<'a> RecordingScene<'a> {
         Ok(RecordingScene { gpu, render_pass, framebuffer, layout, pipeline, vertices })
     }
 
-    /// One thread: frame after frame into the same command buffer. Gives how many draws those were.
+    /// One thread: frame after frame into the same command buffer. Returns how many draws those were.
     fn record(&self, frames: u32, mut random: TestRng) -> Result<u64, Failure> {
         let gpu = self.gpu;
         // `vkBeginCommandBuffer` resets a command buffer without any other thread. A reset of the pool would make all

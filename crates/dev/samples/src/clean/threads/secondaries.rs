@@ -129,7 +129,7 @@ impl FrameSubmitter<'_> {
     /// The recordings of the threads for a frame, in the order of the threads.
     fn secondaries(&self, frame: u32) -> Result<Vec<vk::CommandBuffer>, Failure> {
         for worker in &self.to_workers {
-            // A worker that is gone has sent its reason.
+            // A worker that has ended has sent its reason.
             let _ = worker.send(frame);
         }
         let mut recorded = Vec::new();
@@ -188,7 +188,7 @@ impl RecordingWorker<'_> {
         }
         for frame in jobs {
             let commands = self.record(frame)?;
-            // The director is gone only if it failed.
+            // The director ends only if it failed.
             let _ = results.send(Ok((self.index, commands)));
         }
         // The director has waited for all frames, and with it the channel ended. One thread after the other: pools whose

@@ -7,7 +7,7 @@ use ash::vk;
 use crate::common::Gpu;
 
 impl Gpu {
-    /// Gives an object its name and hands it back.
+    /// Gives an object its name and returns it.
     pub(crate) fn name<T: vk::Handle + Copy>(&self, object: T, name: &str) -> T {
         let Some(debug) = &self.debug else { return object };
         let name = c_string(name);

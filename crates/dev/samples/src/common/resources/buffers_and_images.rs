@@ -141,7 +141,7 @@ impl Gpu {
         self.image_of(name, &image_info(format, extent).mip_levels(levels).usage(usage))
     }
 
-    /// As `image`, for one that has more to say.
+    /// As `image`, with further options.
     pub(crate) fn image_of(&self, name: &str, info: &vk::ImageCreateInfo) -> Result<SampleImage, Failure> {
         // SAFETY: `info` lives until the call returns; the image is new, and this thread alone has it (lifetime,
         // owner). Every device supports the formats of the samples for their usage ("Required Format Support").
@@ -282,7 +282,7 @@ pub(crate) fn words_of_bytes(bytes: &[u8]) -> Vec<u32> {
     bytes.chunks_exact(4).map(|it| u32::from_le_bytes([it[0], it[1], it[2], it[3]])).collect()
 }
 
-/// An image of one layer, level and sample; its usage is still to say.
+/// An image of one layer, level and sample; the caller adds its usage.
 pub(crate) fn image_info(format: vk::Format, extent: vk::Extent2D) -> vk::ImageCreateInfo<'static> {
     vk::ImageCreateInfo::default()
         .image_type(vk::ImageType::TYPE_2D)

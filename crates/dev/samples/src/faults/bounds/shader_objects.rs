@@ -1,4 +1,4 @@
-//! Shader objects that access more than is bound: they are bound one by one, in the place of pipelines.
+//! Shader objects that access more than is bound: they are bound one by one, instead of pipelines.
 
 use ash::{ext, vk};
 

@@ -28,7 +28,7 @@ pub(crate) const GREEN_FLOATS: [u32; 4] = [0, 0x3F80_0000, 0, 0x3F80_0000];
 const CORNERS: [f32; 12] = [-1.0, -1.0, 1.0, -1.0, -1.0, 1.0, -1.0, 1.0, 1.0, -1.0, 1.0, 1.0];
 const INDICES: [u32; 6] = [0, 1, 2, 3, 4, 5];
 
-/// Writes, then draws into an image that must be green in the end, without the barrier between them.
+/// Writes, then draws into an image that must be green at the end, without the barrier between them.
 pub(crate) fn picture(
     lab: &FaultContext,
     (from, to): (BarrierScope, BarrierScope),
@@ -109,7 +109,7 @@ fn indexed_vertices(options: &SampleOptions) -> Result<(), Failure> {
     lab.expect_texels(&canvas, scope::COLOR_WRITE, GREEN_WORD)
 }
 
-/// The host says how many indices are read: what lies behind them may be overwritten.
+/// The number of indices comes from the host: memory behind them may be overwritten.
 fn indirect_indices(options: &SampleOptions) -> Result<(), Failure> {
     let lab = FaultContext::new(options, &RENDERING)?;
     let ([indices], [canvas]) = (lab.word_buffers(["indices"])?, lab.color_images(["canvas"])?);

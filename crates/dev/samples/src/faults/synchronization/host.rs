@@ -14,7 +14,7 @@ faults! {
     barrier: "host-barrier", "the host reads a buffer after its fence, but no barrier made it visible to the host.",
 }
 
-fn host_buffer(lab: &FaultContext, name: &str) -> Result<Buffer, Failure> {
+pub(super) fn host_buffer(lab: &FaultContext, name: &str) -> Result<Buffer, Failure> {
     let usage = vk::BufferUsageFlags::TRANSFER_SRC | vk::BufferUsageFlags::TRANSFER_DST;
     lab.buffer(name, SIZE, usage, MemoryPlacement::Host)
 }
@@ -56,7 +56,7 @@ fn read(lab: &FaultContext, buffer: &Buffer) -> Result<Vec<u32>, Failure> {
     mapped(lab, buffer, words, MappedAccess::Read)
 }
 
-fn overwrite(lab: &FaultContext, buffer: &Buffer, value: u32) -> Result<(), Failure> {
+pub(super) fn overwrite(lab: &FaultContext, buffer: &Buffer, value: u32) -> Result<(), Failure> {
     // SAFETY: `host_buffer` made the buffer of `SIZE` bytes, so the mapping has as many words. With the fault the
     // device reads them meanwhile, and any value is a valid word for it.
     let words = |to: *mut u32| (0..WORDS).for_each(|at| unsafe { to.add(at).write_volatile(value) });

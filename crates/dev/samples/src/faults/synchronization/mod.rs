@@ -6,3 +6,4 @@ pub(crate) mod host;
 pub(crate) mod memory;
 pub(crate) mod present;
 pub(crate) mod queues;
+pub(crate) mod several;

@@ -158,12 +158,15 @@ impl ProgramGenerator {
 
     /// Buffer markers with nothing between them, most often of one stage or of later and later ones.
     fn markers(&mut self) -> (Vec<Command>, StageAccessMasks) {
+        if self.chance(40) {
+            return self.chain_through_markers();
+        }
         let stages = [S::TOP_OF_PIPE, S::DRAW_INDIRECT, S::COMPUTE_SHADER, S::BOTTOM_OF_PIPE, S::COPY, S::ALL_COMMANDS];
         let (resource, mut stage) = (ResourceId(0), self.random.below(stages.len() as u64));
         let region = self.random_region(resource);
         let mut commands = Vec::new();
         for _ in 0..1 + self.random.below(3) {
-            let order = RasterOrder::Marker(MarkerStage::from_stages(stages[stage as usize].0));
+            let order = RasterOrder::marker(MarkerStage::from_stages(stages[stage as usize].0));
             let marker = Access::new(resource, region.clone(), S::COPY.0, A::TRANSFER_WRITE.0);
             commands.push(Command::Action(vec![Access { order, ..marker }]));
             stage = match self.random.below(4) {
@@ -173,6 +176,35 @@ impl ProgramGenerator {
             };
         }
         (commands, StageAccessMasks { stages: S::COPY.0, access: A::TRANSFER_WRITE.0 })
+    }
+
+    /// Two accesses with buffer markers between them, and a barrier behind the markers for what comes after these only.
+    fn chain_through_markers(&mut self) -> (Vec<Command>, StageAccessMasks) {
+        let resource = self.random_resource();
+        let region = self.random_region(resource);
+        let uses = if self.is_image(resource) { IMAGE_COMPUTE } else { BUFFER_COMPUTE };
+        let (first, second) = (self.pick(uses), self.pick(uses));
+        let masks = |of: StageAccessPair| StageAccessMasks { stages: of.0, access: of.1 };
+        let access = |of: StageAccessPair| Command::Action(vec![Access::new(resource, region.clone(), of.0, of.1)]);
+        let barrier = |src: StageAccessMasks, dst: StageAccessMasks| {
+            let dependency = Dependency { scope: scope(src, dst), target: DependencyTarget::Global };
+            Command::Barrier(Barrier::Sync2 { dependencies: vec![dependency] })
+        };
+        let mut commands = vec![access(first)];
+        if is_write(first.1) && self.chance(80) {
+            commands.push(barrier(masks(first), StageAccessMasks { stages: first.0, access: 0 }));
+        }
+        let written = self.random_region(ResourceId(0));
+        for _ in 0..1 + self.random.below(2) {
+            let stage = self.pick(&[first.0, first.0, first.0, S::BOTTOM_OF_PIPE.0, S::DRAW_INDIRECT.0]);
+            let order = RasterOrder::marker(MarkerStage::from_stages(stage));
+            let marker = Access::new(ResourceId(0), written.clone(), S::COPY.0, A::TRANSFER_WRITE.0);
+            commands.push(Command::Action(vec![Access { order, ..marker }]));
+        }
+        let shown = if self.chance(50) { A::TRANSFER_WRITE.0 } else { 0 };
+        commands.push(barrier(StageAccessMasks { stages: S::COPY.0, access: shown }, masks(second)));
+        commands.push(access(second));
+        (commands, masks(first).union(StageAccessMasks { stages: S::COPY.0, access: A::TRANSFER_WRITE.0 }))
     }
 
     /// Two writes, and between them a read that may be or not, with a dependency before and behind it.

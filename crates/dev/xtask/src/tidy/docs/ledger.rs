@@ -1,4 +1,4 @@
-//! The ledger of the seed documents: its ids, its verdicts, and the test behind every claim.
+//! The ledger of the seed documents: its ids, its verdicts, and the tests, scenarios and files that it names.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -7,13 +7,18 @@ use crate::tidy::rust::source::{RustSource, leading_word};
 use crate::tidy::{File, Rule, TidyFinding};
 
 const PATH: &str = "docs/seed-coverage.md";
+const SCENARIOS: &str = "crates/sync/engine/tests/scenarios";
 const PREFIXES: [&str; 3] = ["S", "G", "T"];
 /// Fewer words than this are no reason.
 const REASON_WORDS_MIN: usize = 3;
 
 pub(crate) fn check(files: &[File]) -> Vec<TidyFinding> {
     match File::text_of(files, PATH) {
-        Some(text) => check_text(text, &tests_by_crate(files)),
+        Some(text) => {
+            let mut findings = check_text(text, &tests_by_crate(files));
+            findings.extend(check_paths(text, files));
+            findings
+        }
         None => vec![finding(1, "the ledger is missing: write it")],
     }
 }
@@ -147,13 +152,38 @@ fn test_faults(note: &str, tests: &TestNames) -> Vec<String> {
     let (known, unknown): (Vec<_>, Vec<_>) = named.into_iter().partition(|(name, _)| tests.contains_key(*name));
     let missing = known.iter().filter(|(name, test)| !tests[*name].contains(*test));
     let faults: Vec<_> = missing
-        .map(|(name, test)| format!("there is no #[test] fn {test} in the crate {name}: mend the name"))
+        .map(|(name, test)| format!("there is no #[test] fn {test} in the crate {name}: correct the name"))
         .collect();
     match (known.first(), unknown.first()) {
         (Some(_), _) => faults,
-        (None, Some((name, _))) => vec![format!("there is no crate `{name}`: mend the name")],
+        (None, Some((name, _))) => vec![format!("there is no crate `{name}`: correct the name")],
         (None, None) => vec!["names no test: write `crate::test_name` in backticks in the last column".to_owned()],
     }
+}
+
+/// Names of scenarios, and paths of files, must exist.
+fn check_paths(text: &str, files: &[File]) -> Vec<TidyFinding> {
+    let known: BTreeSet<&str> = files.iter().map(|it| it.path.as_str()).collect();
+    let mut findings = Vec::new();
+    for (at, line) in text.lines().enumerate() {
+        for span in table::code_spans(line) {
+            if is_scenario_name(span) && !known.contains(format!("{SCENARIOS}/{span}.vks").as_str()) {
+                findings.push(finding(at + 1, format!("there is no scenario {span}: correct the name")));
+            }
+            let is_path = ["crates/", "docs/"].iter().any(|it| span.starts_with(it));
+            if is_path && !known.iter().any(|it| it.starts_with(span.trim_end_matches('/'))) {
+                findings.push(finding(at + 1, format!("there is no {span}: correct the path")));
+            }
+        }
+    }
+    findings
+}
+
+/// A folder and a file without its extension, as in `buffer/war_copy`.
+fn is_scenario_name(span: &str) -> bool {
+    let is_word =
+        |it: &str| !it.is_empty() && it.chars().all(|it| it.is_ascii_lowercase() || it.is_ascii_digit() || it == '_');
+    span.split_once('/').is_some_and(|(folder, name)| is_word(folder) && is_word(name) && folder != "docs")
 }
 
 fn reason_words(note: &str) -> usize {
@@ -234,6 +264,15 @@ mod tests {
         let tests = tests_by_crate(&files);
         assert_eq!(tests["sync"].iter().collect::<Vec<_>>(), ["deep", "found"]);
         assert!(tests["abi"].is_empty());
+    }
+
+    #[test]
+    fn scenarios_and_paths_exist() {
+        let files = [File::in_memory("crates/sync/engine/tests/scenarios/buffer/war_copy.vks", "")];
+        let faults = |text: &str| -> Vec<String> { check_paths(text, &files).into_iter().map(|it| it.text).collect() };
+        assert_eq!(faults("`buffer/war_copy` and `crates/sync/engine/tests`, `a/B`, `x::y`"), Vec::<String>::new());
+        assert_eq!(faults("a\n`buffer/war`"), ["there is no scenario buffer/war: correct the name"]);
+        assert_eq!(faults("`crates/sync/gone.rs`"), ["there is no crates/sync/gone.rs: correct the path"]);
     }
 
     #[test]

@@ -91,7 +91,7 @@ pub(crate) struct BindPointState {
     pub(crate) pipeline: Option<Arc<InstrumentedPipeline>>,
     /// The pipeline that is bound in the driver.
     pub(crate) driver_pipeline: Pipeline,
-    /// Shader objects that are bound in the place of a pipeline.
+    /// Shader objects that are bound instead of a pipeline.
     pub(crate) shader_objects: BoundShaders,
     /// Earliest first.
     pub(crate) binds: Vec<BoundSets>,
@@ -287,7 +287,7 @@ impl CommandBufferState {
         self.bind_points[point].binds.iter().rev().find(|it| it.set_range().contains(&set))
     }
 
-    /// Binds a shader object in the place of a pipeline.
+    /// Binds a shader object instead of a pipeline.
     pub(crate) fn bind_shader_object(&mut self, point: usize, stage: ShaderStageFlags, shader: ShaderEXT) {
         let point = &mut self.bind_points[point];
         (point.pipeline, point.driver_pipeline, point.chosen) = (None, Pipeline::default(), None);

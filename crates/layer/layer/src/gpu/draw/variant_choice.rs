@@ -5,11 +5,13 @@
 //!
 //! 1. Take the best variant of the pipeline.
 //! 2. Write the descriptor table, from the descriptor sets that are bound.
-//! 3. If the variant expects more than is bound, take one that expects nothing.
-//! 4. Put the table where the shaders find it.
+//! 3. If the variant expects more than is bound, take a variant without expectations.
+//! 4. Put the table where the shaders find it. If that is a descriptor set of ours, binding it may disturb sets of the
+//!    application, because the layouts are not compatible (`descriptorsets-compatibility`): `is_disturbing`.
 //!
-//! Shaders in a protected command buffer may write to protected memory only. They get permissive tables, and are not
-//! checked. Shared tables (`FixedTables`) cannot be exchanged, and stay.
+//! Shaders in a protected command buffer may only write to protected memory (`memory-protected-access-rules`), so they
+//! cannot write fault records. They get permissive tables, and are not checked. Fixed tables (`FixedTables`) belong to
+//! the variant and cannot be replaced.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -28,7 +30,8 @@ use crate::gpu::resource::descriptor_sets;
 pub(crate) struct BestVariant {
     /// The address of the pipeline's state.
     pipeline: usize,
-    /// As in [`ChoiceCache`](super::choice_cache::ChoiceCache): a variant that was built later may be better.
+    /// The version of all choices, as in [`ChoiceCache`](super::choice_cache::ChoiceCache): it changes when a variant is
+    /// built, which may be better.
     sets_version: u64,
     variant_index: u32,
 }

@@ -305,7 +305,7 @@ pub(crate) struct ChainCopy {
 }
 
 impl ChainCopy {
-    /// Copies of the structures of a chain up to the one of a type, with that; none where one of them is not known.
+    /// Copies of the structures of a chain up to the one of a type, with that; none if one of them is not known.
     ///
     /// # Safety
     ///

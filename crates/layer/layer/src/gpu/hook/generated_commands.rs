@@ -106,7 +106,7 @@ impl DeviceChecks {
         is_fixed: bool,
     ) -> Vec<(usize, StateToRestore)> {
         let before = |point| {
-            // Without tables a shader with code of ours must not run.
+            // A shader with our code must not run without tables.
             let permit =
                 || catch_panic(command, || self.record_permissive_draw(handle, point), StateToRestore::default);
             (point, run_if_enabled(command, || self.before_generated(handle, point, command, is_fixed), permit))

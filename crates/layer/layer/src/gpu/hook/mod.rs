@@ -1,4 +1,4 @@
-//! Functions in the place of the driver's.
+//! Functions that replace those of the driver.
 //!
 //! Pipelines with checks are created with a pipeline cache of ours. The application's caches get nothing of ours and
 //! keep their contents. So an empty cache stays empty, and a pipeline that is in such a cache is compiled again. If the
@@ -102,9 +102,9 @@ impl DeviceChecks {
     ///
     /// # Safety
     ///
-    /// `create` must ask the driver for as many pipelines as there are plans, with the cache and the infos that it gets,
-    /// with the callbacks `p_allocator`, into the array `p_made`. `p_infos` must be the infos of the application, and
-    /// `changed` the same with what the plans say; there may be no plans at all.
+    /// `create` must call the driver for as many pipelines as there are plans, with the cache and the infos that it
+    /// gets, with the callbacks `p_allocator`, into the array `p_made`. `p_infos` must be the infos of the application,
+    /// and `changed` the same with the changes of the plans; there may be no plans at all.
     pub(super) unsafe fn create_pipelines<T>(
         &self,
         (p_infos, changed): (Ptr<T>, &[T]),

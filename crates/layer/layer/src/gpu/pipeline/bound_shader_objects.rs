@@ -1,7 +1,7 @@
 //! The shader objects that are bound at a draw: together they take the place of a pipeline.
 //!
-//! If another variant is needed, the layer creates all of them again, without linking, and binds them in the place of
-//! the application's objects.
+//! If another variant is needed, the layer creates all of them again, without linking, and binds them instead of the
+//! application's objects.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;

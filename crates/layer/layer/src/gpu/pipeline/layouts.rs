@@ -242,7 +242,7 @@ impl PipelineLayoutState {
 /// Number of bytes of our tables' address.
 pub(crate) const ROOT_PUSH_BYTES: u32 = 8;
 
-/// The push constants with the address of our tables at `tail`, for all stages; none where the application is there.
+/// The push constants with the address of our tables at `tail`, for all stages; none if the application is there.
 ///
 /// A stage can be in one range only, so those of the application reach up to the tail.
 fn with_root_push_range(ranges: &[PushConstantRange], tail: u32, stages: u32) -> Option<Vec<PushConstantRange>> {

@@ -86,7 +86,7 @@ impl HandleResolver for HandlesById<'_> {
 }
 
 impl PipelineRecipe {
-    /// Keeps what one graphics pipeline is made of; none where that cannot be kept whole.
+    /// Keeps what one graphics pipeline is made of; none if that cannot be kept whole.
     ///
     /// # Safety
     ///
@@ -117,7 +117,7 @@ impl PipelineRecipe {
         Some(PipelineRecipe { call, layout, sources, kind: RecipeKind::Graphics, pass })
     }
 
-    /// Keeps what one compute pipeline is made of; none where that cannot be kept whole.
+    /// Keeps what one compute pipeline is made of; none if that cannot be kept whole.
     ///
     /// # Safety
     ///
@@ -152,7 +152,7 @@ impl PipelineRecipe {
 }
 
 impl PackedCall {
-    /// None where the call cannot be kept whole.
+    /// None if the call cannot be kept whole.
     ///
     /// # Safety
     ///

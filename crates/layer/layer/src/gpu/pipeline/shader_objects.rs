@@ -208,7 +208,7 @@ hooks! {
         // layout that was changed; what they lead to lives in `plans`.
         let mut result = unsafe { next(device, count, Ptr::to_slice(&changed), p_allocator, p_made) };
         // SAFETY: VUID-vkCreateShadersEXT-pShaders-parameter: places for so many handles, which the call has written, with
-        // null where there is no object.
+        // null if there is no object.
         let made = unsafe { slice(p_made, count) }.to_vec();
         let add = || {
             // SAFETY: VUID-vkCreateShadersEXT-pCreateInfos-parameter: each is valid, with its chain and its arrays.

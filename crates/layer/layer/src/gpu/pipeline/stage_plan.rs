@@ -333,7 +333,7 @@ pub(crate) fn constants_of(
     constants
 }
 
-/// The chain of a stage without words for a module, and copies of what is before them; none where they cannot be
+/// The chain of a stage without words for a module, and copies of what is before them; none if they cannot be
 /// taken out.
 ///
 /// # Safety

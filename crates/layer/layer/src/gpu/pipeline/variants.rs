@@ -80,7 +80,7 @@ pub(crate) struct PipelineVariant {
     pub(crate) branches: bool,
     /// Whether all shaders that access memory are among these.
     pub(crate) records_all_touches: bool,
-    /// Shader objects that are bound in the place of a pipeline.
+    /// Shader objects that are bound instead of a pipeline.
     pub(crate) shader_objects: Option<VariantShaders>,
     /// Whether its pipeline is destroyed and all its findings are reported. Read and written under the lock of the
     /// state.
@@ -414,7 +414,7 @@ impl DeviceChecks {
     /// # Safety
     ///
     /// The info must be that of the recipe, laid out in memory of ours with all that it leads to: valid but for
-    /// modules, the layout and the base pipeline, which may be gone.
+    /// modules, the layout and the base pipeline, which may be destroyed.
     unsafe fn rebuild_graphics(
         &self,
         checked: &InstrumentedPipeline,

@@ -52,7 +52,7 @@ impl DeviceChecks {
             *running = thread.ok().map(|thread| WorkerThread { jobs, thread });
         }
         if let Some(running) = &*running {
-            // Sending fails only if the thread is gone, and then there is nothing to do.
+            // Sending fails only if the thread has ended, and then there is nothing to do.
             _ = running.jobs.send((checked, style));
         }
     }

@@ -1,13 +1,13 @@
 //! Reports the remaining findings of pipelines that are destroyed, and forgets their shaders.
 
-use std::collections::{BTreeSet, HashSet};
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 
 use lavascope_instrument::decode;
 
 use crate::gpu::draw::command_buffer::CommandBufferState;
 use crate::gpu::pipeline::variants::{InstrumentedPipeline, PipelineVariant};
-use crate::gpu::report::findings::{CheckFinding, ReportedFault, fault_counts};
+use crate::gpu::report::findings::{CheckFinding, FaultSite, ReportedFault, fault_counts};
 use crate::gpu::{ChecksState, DeviceChecks};
 
 impl ChecksState {
@@ -51,6 +51,11 @@ impl ChecksState {
         self.reported_faults.extract_if(.., |it| is_it(it.pipeline())).collect()
     }
 
+    /// Takes the draws of the faults of some pipelines or shader objects.
+    fn take_fault_draws(&mut self, is_it: impl Fn(u32) -> bool) -> HashMap<FaultSite, u64> {
+        self.fault_draws.extract_if(|it, _| is_it(it.pipeline())).collect()
+    }
+
     /// Reads the records of draws with a pipeline that no work uses any more.
     fn read_pipeline_records(&mut self, handle: u64, commands: &CommandBufferState, number: u32) -> Vec<CheckFinding> {
         let mut found = Vec::new();
@@ -60,9 +65,8 @@ impl ChecksState {
                 continue;
             }
             let (draw, words) = (&commands.describe_draw(drawn), records.read());
-            for record in decode(&words).unwrap_or_default() {
-                found.extend(self.find_fault(draw, (handle, commands.number), &commands.queue_labels, &record));
-            }
+            let faults = decode(&words).unwrap_or_default();
+            found.extend(self.find_faults(draw, (handle, commands.number), &commands.queue_labels, &faults));
             found.extend(self.read_prints(draw, (handle, commands.number), &words));
             records.zero();
         }
@@ -87,7 +91,8 @@ impl DeviceChecks {
         drop(state);
         self.report_all(found);
         let (reported, counts) = (self.state().take_reported(|it| it == number), fault_counts(&ended));
-        reported.into_iter().for_each(|mut it| it.report_new_counts(&counts));
+        let draws = self.state().take_fault_draws(|it| it == number);
+        reported.into_iter().for_each(|mut it| it.report_new_counts(&counts, &draws));
         self.destroy_variants(checked);
         // A variant without draws may have been created meanwhile.
         drop(self.state().take_variants(number));
@@ -113,13 +118,15 @@ impl DeviceChecks {
             let all: Vec<Arc<PipelineVariant>> = ended.iter().chain(&state.variants).cloned().collect();
             // An object is in many variants. From now on, its counts in the others matter.
             let (now, rest) = (fault_counts(&all), fault_counts(&state.variants));
-            state.reported_faults.iter_mut().for_each(|it| it.report_and_rebase(&now, &rest));
+            let ChecksState { reported_faults, fault_draws, .. } = &mut *state;
+            reported_faults.iter_mut().for_each(|it| it.report_and_rebase((&now, &rest), fault_draws));
         }
         let gone = state.destroyed_shader_objects(&ended);
         state.forget_faults(&ended, |it| gone.contains(&it));
         drop(state);
         self.report_all(found);
         drop(self.state().take_reported(|it| gone.contains(&it)));
+        drop(self.state().take_fault_draws(|it| gone.contains(&it)));
     }
 
     /// Reads the draws of a pipeline. The application may have learned of their completion in a way that the layer does

@@ -125,9 +125,8 @@ impl ChecksState {
                 continue;
             }
             let (draw, words) = (&commands.describe_draw(drawn), records.read());
-            for record in decode(&words).unwrap_or_default() {
-                found.extend(self.find_fault(draw, (handle, number), &queue_labels, &record));
-            }
+            let faults = decode(&words).unwrap_or_default();
+            found.extend(self.find_faults(draw, (handle, number), &queue_labels, &faults));
             found.extend(self.read_prints(draw, (handle, number), &words));
             // The device does not use this memory now, and writes only new records later.
             records.zero();
@@ -379,9 +378,9 @@ impl DeviceChecks {
         drop(state);
         self.send_feedback(read.touched);
         self.report_all(read.found);
-        let mut state = self.state();
-        let counts = fault_counts(&variants);
-        state.reported_faults.iter_mut().for_each(|it: &mut ReportedFault| it.report_new_counts(&counts));
+        let (counts, mut state) = (fault_counts(&variants), self.state());
+        let ChecksState { reported_faults, fault_draws, .. } = &mut *state;
+        reported_faults.iter_mut().for_each(|it: &mut ReportedFault| it.report_new_counts(&counts, fault_draws));
     }
 }
 

@@ -1,7 +1,7 @@
 //! Makes diagnostics out of faults that shaders recorded.
 //!
-//! A fault is reported once for each site in a shader of a pipeline, with its count so far. Later faults are added to
-//! the count when the pipeline or the device is destroyed.
+//! A fault is reported once for each site in a shader of a pipeline. It occurs once in each draw or dispatch, in any
+//! number of invocations. Later ones are added to the counts when the pipeline or the device is destroyed.
 
 use std::borrow::Borrow;
 use std::collections::{HashMap, HashSet};
@@ -10,7 +10,8 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use lavascope_abi::*;
-use lavascope_diag::{DebugLabels, Diagnostic, DiagnosticLocation, DiagnosticObject, Property, Severity};
+use lavascope_diag::{AccessText, DebugLabels, Diagnostic, DiagnosticLocation, DiagnosticObject, Property, Severity};
+use lavascope_findings::{Finding, SourceLocation, Stack, StackFrame};
 use lavascope_instrument::{CELL_WORDS, Check, CheckSite, FaultRecord, IndexUnit, RecordedFault, ShaderInvocation};
 use lavascope_settings::SyncMode;
 use lavascope_spirv::{Module, SourceLine};
@@ -18,6 +19,7 @@ use lavascope_spirv::{Module, SourceLine};
 use super::codes::{
     BoundResourceKind, binding_of, code_of_error, code_of_site, command_of_stage, is_harmless_if_robust,
 };
+use super::fault_texts::FaultNames;
 use super::prints::PrintFinding;
 use crate::gpu::draw::recorded_draws::DrawDescription;
 use crate::gpu::pipeline::variants::{InstrumentedStage, PipelineVariant};
@@ -46,19 +48,23 @@ pub(crate) struct ShaderFault {
     diagnostic: Diagnostic,
     objects: Vec<MessageObject>,
     site: FaultSite,
+    /// Of invocations.
     count: u32,
     /// None if the details are unknown.
     error: Option<RecordedFault>,
     /// The debug name of the pipeline.
     pipeline: Option<String>,
+    source: Option<SourceLocation>,
 }
 
-/// A reported fault, with its count at that time.
+/// A reported fault, with its counts at that time.
 pub(crate) struct ReportedFault {
     rendered: rendered_finding::RenderedFinding,
     diagnostic: Diagnostic,
     site: FaultSite,
+    /// Of invocations.
     count: u32,
+    draws: u64,
 }
 
 /// A site in a shader of a pipeline, the same for all variants.
@@ -71,6 +77,11 @@ pub(crate) struct FaultSite {
 }
 
 impl FaultSite {
+    /// The number of its pipeline or shader object.
+    pub(crate) fn pipeline(&self) -> u32 {
+        self.pipeline
+    }
+
     fn of(variant: &PipelineVariant, stage: &InstrumentedStage, site: &CheckSite) -> FaultSite {
         // A shader object is the same in all combinations.
         let (pipeline, stage) = stage.object.map_or((variant.application.1, stage.index), |it| (it.1, 0));
@@ -105,25 +116,48 @@ const ALL_FINDINGS: FindingFilter =
     FindingFilter { mode: SyncMode::Inline, possible: true, submit_time: true, heuristic: false, stops: false };
 
 impl ChecksState {
-    /// The finding of a fault record, unless its site is already reported.
-    pub(crate) fn find_fault(
+    /// The findings of the fault records of a draw, but for those of sites that are already reported.
+    pub(crate) fn find_faults(
         &mut self,
         draw: &DrawDescription,
         commands: (u64, u32),
         queue_labels: &[String],
+        records: &[FaultRecord],
+    ) -> Vec<CheckFinding> {
+        let mut seen: Vec<FaultSite> = Vec::new();
+        let mut found = Vec::new();
+        for record in records {
+            let Some(stage) = draw.variant.stages.iter().find(|it| it.shader == record.shader) else { continue };
+            let Some(site) = stage.instrumented.site_of(record) else { continue };
+            let spot = FaultSite::of(&draw.variant, stage, site);
+            if !seen.contains(&spot) {
+                *self.fault_draws.entry(spot).or_default() += 1;
+                seen.push(spot);
+            }
+            if self.insert_fault(&draw.variant, spot) {
+                found.extend(self.describe_fault(draw, (stage, site), commands, queue_labels, record));
+            }
+        }
+        found
+    }
+
+    /// The finding of a fault record.
+    fn describe_fault(
+        &self,
+        draw: &DrawDescription,
+        (stage, site): (&InstrumentedStage, &CheckSite),
+        commands: (u64, u32),
+        queue_labels: &[String],
         record: &FaultRecord,
     ) -> Option<CheckFinding> {
-        let stage = draw.variant.stages.iter().find(|it| it.shader == record.shader)?;
-        let site = stage.instrumented.site_of(record)?;
         let number = site.decision.number()?;
         let spot = FaultSite::of(&draw.variant, stage, site);
-        if !self.insert_fault(&draw.variant, spot) {
-            return None;
-        }
         let cell = SiteCounter::of(&draw.variant, stage, number);
         let kind = BoundResourceKind::of(&draw.variant, stage, site);
         let binding = binding_of(stage, site);
-        let mut item = self.diagnostic(&draw.variant, stage, site, code_of_error(draw.command, kind, &record.fault));
+        let shader = FaultShader::of(&draw.variant, stage, site);
+        let code = code_of_error(draw.command, kind, &record.fault);
+        let mut item = self.diagnostic(&draw.variant, stage, site, (code, &shader));
         let (invocation, handle) = (stage_text(&record.invocation), commands.0);
         let buffer_name = self.debug_name(ObjectType::COMMAND_BUFFER, handle);
         item.message = format!(
@@ -133,9 +167,16 @@ impl ChecksState {
             item.message
         );
         item.function = draw.command.to_owned();
+        let (least, most) = fault_indices(&record.fault, cell);
+        item.title = match record.fault {
+            RecordedFault::AddressOutOfBounds { address } => self.address_title(&shader.names, address),
+            _ => shader.names.title(&record.fault, site, least),
+        };
+        item.fixes.extend(shader.names.fix(&record.fault, site, most));
         let labels = DebugLabels { queue: queue_labels.to_vec(), commands: draw.labels.clone() };
-        let access = DiagnosticLocation::new("access", self.draw_text(draw, commands), draw.command.to_owned());
-        item.locations.insert(0, DiagnosticLocation { path: vec![draw.command.to_owned()], labels, ..access });
+        let place = DiagnosticLocation::new("access", self.draw_text(draw, commands), draw.command.to_owned());
+        let access = AccessText { function: draw.command.to_owned(), ..shader.names.access_text(Some(least)) };
+        item.locations.insert(0, DiagnosticLocation { path: vec![draw.command.to_owned()], labels, access, ..place });
         item.objects.push(DiagnosticObject::new("VkCommandBuffer", u64::from(commands.1), buffer_name));
         item.properties.extend(facts_of(&record.fault));
         if draw.variant.fixed_tables.is_empty() {
@@ -149,7 +190,7 @@ impl ChecksState {
             objects,
             (site, spot, self.pipeline_name(&draw.variant, stage)),
             cell,
-            Some(record.fault),
+            (Some(record.fault), shader),
         ))
     }
 
@@ -188,7 +229,9 @@ impl ChecksState {
         }
         let kind = BoundResourceKind::of(variant, stage, site);
         let code = code_of_site(command_of_stage(stage.kind), kind, site.check);
-        let mut item = self.diagnostic(variant, stage, site, code);
+        let shader = FaultShader::of(variant, stage, site);
+        let mut item = self.diagnostic(variant, stage, site, (code, &shader));
+        item.title = shader.names.unknown_title(site.check);
         item.message = format!("An access is out of bounds; its details are not known. {}", item.message);
         let cell = SiteCounter::of(variant, stage, number);
         Some(finish_fault(
@@ -196,7 +239,7 @@ impl ChecksState {
             self.objects_of(variant, stage),
             (site, spot, self.pipeline_name(variant, stage)),
             cell,
-            None,
+            (None, shader),
         ))
     }
 
@@ -242,13 +285,27 @@ impl ChecksState {
         }
     }
 
+    fn address_title(&self, names: &FaultNames, address: u64) -> String {
+        let found = self.addresses.find(address);
+        let buffer = match &found {
+            BufferAddressLookup::Nowhere => None,
+            BufferAddressLookup::InBuffer { buffer, .. } | BufferAddressLookup::PastEnd { buffer, .. } => {
+                self.debug_name(ObjectType::BUFFER, *buffer)
+            }
+            BufferAddressLookup::Destroyed { buffer, name } => {
+                name.clone().or_else(|| self.debug_name(ObjectType::BUFFER, *buffer))
+            }
+        };
+        names.address_title(address < NULL_PAGE, &found, buffer.as_deref())
+    }
+
     /// A diagnostic with everything that is known without a fault record.
     fn diagnostic(
         &self,
         variant: &PipelineVariant,
         stage: &InstrumentedStage,
         site: &CheckSite,
-        code: String,
+        (code, shader): (String, &FaultShader),
     ) -> Diagnostic {
         let message = format!("{} Shader Instruction Index = {}.", self.shader_text(variant, stage), site.at.0);
         let mut item = Diagnostic::new(code, Severity::Error, message);
@@ -260,9 +317,12 @@ impl ChecksState {
         if let Some(name) = stage.name.get().filter(|_| stage.object.is_none()) {
             item.objects.push(DiagnosticObject::new("VkShaderModule", u64::from(stage.shader), Some(name)));
         }
-        let source = Module::parse(&stage.original).ok().and_then(|it| it.source(site.at));
+        let source = shader.source.clone();
         let place = source.as_ref().map_or_else(|| format!("instruction {}", site.at.0), line_text);
-        item.locations.push(DiagnosticLocation::new("shader", place.clone(), place));
+        let function = shader.names.access.as_ref().map_or_else(String::new, |it| it.function.clone());
+        let access = AccessText { function, ..AccessText::default() };
+        item.locations
+            .push(DiagnosticLocation { access, ..DiagnosticLocation::new("shader", place, shader.names.cause()) });
         item.properties.push(fact("instruction", site.at.0));
         if let Some((set, binding)) = binding_of(stage, site) {
             item.properties.extend([fact("set", set), fact("binding", binding)]);
@@ -364,7 +424,7 @@ fn finish_fault(
     objects: Vec<MessageObject>,
     (site, spot, pipeline): (&CheckSite, FaultSite, Option<String>),
     cell: SiteCounter,
-    error: Option<RecordedFault>,
+    (error, shader): (Option<RecordedFault>, FaultShader),
 ) -> CheckFinding {
     let (seen, (least, most)) = (cell.count(), cell.indices());
     let count = seen.max(1);
@@ -377,7 +437,52 @@ fn finish_fault(
         _ => format!("It happened {times}, with indices from {least} to {most}."),
     };
     item.explanation.insert(0, text);
-    CheckFinding::Fault(Box::new(ShaderFault { diagnostic: item, objects, site: spot, count, error, pipeline }))
+    let source = shader.source_location();
+    CheckFinding::Fault(Box::new(ShaderFault { diagnostic: item, objects, site: spot, count, error, pipeline, source }))
+}
+
+/// What the module of a shader says of a site.
+struct FaultShader {
+    names: FaultNames,
+    source: Option<SourceLine>,
+}
+
+impl FaultShader {
+    fn of(variant: &PipelineVariant, stage: &InstrumentedStage, site: &CheckSite) -> FaultShader {
+        let module = Module::parse(&stage.original).ok();
+        let names = FaultNames {
+            stage: stage.kind,
+            kind: BoundResourceKind::of(variant, stage, site),
+            binding: binding_of(stage, site),
+            access: module.as_ref().and_then(|it| it.describe_access(site.at)),
+        };
+        FaultShader { names, source: module.and_then(|it| it.source(site.at)) }
+    }
+
+    /// The line, if the shader was compiled from a file.
+    fn source_location(&self) -> Option<SourceLocation> {
+        let source = self.source.as_ref().filter(|it| !it.file.is_empty())?;
+        Some(SourceLocation {
+            file: source.file.clone(),
+            line: source.line,
+            column: Some(source.column).filter(|it| *it > 0),
+            function: self.names.access.as_ref().map(|it| it.function.clone()).filter(|it| !it.is_empty()),
+            text: source.text.clone(),
+        })
+    }
+}
+
+/// The smallest and the largest index of a site that were out of bounds so far.
+fn fault_indices(fault: &RecordedFault, cell: SiteCounter) -> (u32, u32) {
+    let own = match *fault {
+        RecordedFault::IndexOutOfBounds { index, .. }
+        | RecordedFault::Uninitialized { index }
+        | RecordedFault::BufferOutOfBounds { index, .. } => index,
+        RecordedFault::TexelOutOfBounds { texel, .. } => texel,
+        RecordedFault::AddressOutOfBounds { .. } => return (0, 0),
+    };
+    let (least, most) = cell.indices();
+    if cell.count() == 0 { (own, own) } else { (least.min(own), most.max(own)) }
 }
 
 fn fact(key: &'static str, value: impl ToString) -> Property {
@@ -505,13 +610,14 @@ impl DeviceChecks {
                 CheckFinding::Print(print) => self.report_print(&print),
                 CheckFinding::LostPrints { needed } => self.warn_lost_prints(needed),
                 CheckFinding::WrongInstance(wrong_instance) => {
-                    drop(self.send_finding(&wrong_instance.0, &wrong_instance.1, 1))
+                    drop(self.send_finding(&wrong_instance.0, &wrong_instance.1, |it| it))
                 }
             }
         }
     }
 
-    fn report_fault(&self, ShaderFault { mut diagnostic, objects, site: spot, count, error, pipeline }: ShaderFault) {
+    fn report_fault(&self, fault: ShaderFault) {
+        let ShaderFault { mut diagnostic, objects, site: spot, count, error, pipeline, source } = fault;
         if !self.config.selection.selects_pipeline(pipeline.as_deref()) {
             return;
         }
@@ -525,8 +631,10 @@ impl DeviceChecks {
                 .explanation
                 .push("The device accesses buffers robustly: no memory beside them is touched.".into());
         }
-        if let Some(rendered) = self.send_finding(&diagnostic, &objects, count) {
-            self.state().reported_faults.push(ReportedFault { rendered, diagnostic, site: spot, count });
+        let draws = self.state().fault_draws.get(&spot).copied().unwrap_or(1);
+        let complete = |finding| with_counts(with_source(finding, source), draws, count);
+        if let Some(rendered) = self.send_finding(&diagnostic, &objects, complete) {
+            self.state().reported_faults.push(ReportedFault { rendered, diagnostic, site: spot, count, draws });
         }
     }
 
@@ -535,18 +643,37 @@ impl DeviceChecks {
         &self,
         diagnostic: &Diagnostic,
         objects: &[MessageObject],
-        count: u32,
+        complete: impl FnOnce(Finding) -> Finding,
     ) -> Option<rendered_finding::RenderedFinding> {
-        let rendered = rendered_finding::RenderedFinding::new(diagnostic, &self.messages, ALL_FINDINGS);
-        if rendered.ignored_by.is_some() {
+        // Suggestions are for the report. Messages have the form that readers of the Khronos layer know.
+        let message = Diagnostic { fixes: Vec::new(), ..diagnostic.clone() };
+        let rendered = rendered_finding::RenderedFinding::new(&message, &self.messages, ALL_FINDINGS);
+        if let Some(rule) = &rendered.ignored_by {
+            report_file::ignored_fault(rule, complete(rendered.finding(diagnostic, 1)).occurrences);
             return None;
         }
-        if !report_file::finding(&rendered.finding(diagnostic, u64::from(count), None)) {
+        if !report_file::finding(&complete(rendered.finding(diagnostic, 1))) {
             self.messages.log_now(&rendered.message());
         }
         self.messages.send_to_messengers(&rendered.message_about(objects));
         Some(rendered)
     }
+}
+
+/// The finding with the line of the shader.
+fn with_source(mut finding: Finding, source: Option<SourceLocation>) -> Finding {
+    let shader = finding.accesses.iter_mut().find(|it| it.role == "shader");
+    if let (Some(shader), Some(_)) = (shader, &source) {
+        shader.stack = Stack { frames: vec![StackFrame { source: source.clone(), ..StackFrame::default() }] };
+    }
+    Finding { source, ..finding }
+}
+
+/// The finding of a fault that occurred in so many draws and invocations.
+fn with_counts(mut finding: Finding, draws: u64, invocations: u32) -> Finding {
+    finding.occurrences = draws;
+    finding.set_invocations(invocations.into());
+    finding
 }
 
 impl ReportedFault {
@@ -555,19 +682,26 @@ impl ReportedFault {
         self.site.pipeline
     }
 
-    /// Adds new faults to the count in the report file.
-    pub(crate) fn report_new_counts(&mut self, counts: &HashMap<FaultSite, u32>) {
+    /// Adds new faults to the counts in the report file.
+    pub(crate) fn report_new_counts(&mut self, counts: &HashMap<FaultSite, u32>, draws: &HashMap<FaultSite, u64>) {
         let now = counts.get(&self.site).copied().unwrap_or(0);
-        let more = now.saturating_sub(self.count);
-        if more > 0 {
-            report_file::finding(&self.rendered.addition(&self.diagnostic, u64::from(more), None));
-            self.count = now;
+        let draws = draws.get(&self.site).copied().unwrap_or(0).max(self.draws);
+        let (more, more_draws) = (now.saturating_sub(self.count), draws - self.draws);
+        if more > 0 || more_draws > 0 {
+            let addition = self.rendered.addition(&self.diagnostic, more_draws);
+            report_file::finding(&Finding { invocations: more.into(), ..addition });
+            self.count += more;
+            self.draws = draws;
         }
     }
 
-    /// Like `report_new_counts`. Counters of destroyed variants are gone afterwards, so the rest is the new base.
-    pub(crate) fn report_and_rebase(&mut self, counts: &HashMap<FaultSite, u32>, rest: &HashMap<FaultSite, u32>) {
-        self.report_new_counts(counts);
+    /// Like `report_new_counts`. Counters of destroyed variants are removed, so the rest is the new base.
+    pub(crate) fn report_and_rebase(
+        &mut self,
+        (counts, rest): (&HashMap<FaultSite, u32>, &HashMap<FaultSite, u32>),
+        draws: &HashMap<FaultSite, u64>,
+    ) {
+        self.report_new_counts(counts, draws);
         let [now, rest] = [counts, rest].map(|it| it.get(&self.site).copied().unwrap_or(0));
         self.count = self.count.saturating_sub(now.saturating_sub(rest));
     }

@@ -2,5 +2,6 @@
 
 pub(crate) mod codes;
 pub(crate) mod debug_names;
+pub(crate) mod fault_texts;
 pub(crate) mod findings;
 pub(crate) mod prints;

@@ -21,7 +21,7 @@ use crate::gpu::{ChecksState, DeviceChecks, checks_of, out_ptr, slice};
 use crate::process::catch_panic::{catch_panic, run_if_enabled};
 use crate::report::messages::MessageObject;
 
-/// Structures that are gone and still remembered.
+/// Destroyed structures that are remembered.
 const DESTROYED_MAX: usize = 4096;
 /// How many wrong instances of a build are reported one by one.
 pub(crate) const REPORTED_INSTANCES_MAX: u32 = 16;
@@ -69,7 +69,7 @@ impl AccelerationStructures {
         self.destroyed.push_back((gone, name));
     }
 
-    /// The last one that is gone of which something is so.
+    /// The last destroyed one with this property.
     fn find_destroyed(&self, is_it: impl Fn(&TrackedStructure) -> bool) -> Option<&(TrackedStructure, Option<String>)> {
         self.destroyed.iter().rev().find(|it| is_it(&it.0))
     }

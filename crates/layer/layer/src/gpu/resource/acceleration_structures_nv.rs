@@ -150,7 +150,7 @@ struct BoundInstances {
 const ALIGNMENT: u64 = 256;
 
 impl BoundInstances {
-    /// None where no instances are read.
+    /// None if no instances are read.
     fn of(
         info: &AccelerationStructureInfoNV,
         (buffer, offset): (Buffer, u64),

@@ -33,7 +33,7 @@ pub(crate) struct ArenaBlock {
     memory: DeviceMemory,
     /// Where it is mapped.
     host_address: u64,
-    /// Where shaders find it; zero where buffers have no addresses.
+    /// Where shaders find it; zero if buffers have no addresses.
     device_address: u64,
     bytes: u64,
 }
@@ -50,7 +50,7 @@ pub(crate) struct ArenaRegion {
     pub(crate) device_address: u64,
 }
 
-/// Blocks, of which the last one has room. They are zero where nothing was given out.
+/// Blocks, of which the last one has room. They are zero if nothing was given out.
 #[derive(Default)]
 pub(crate) struct DeviceArena {
     pub(crate) blocks: Vec<ArenaBlock>,

@@ -15,7 +15,7 @@ use super::arena::{ArenaBlock, ArenaRegion};
 use crate::gpu::pipeline::variants::ROOT_ADDRESSES;
 use crate::gpu::{ChecksState, DeviceChecks};
 
-/// Buffers that are gone and still remembered.
+/// Destroyed buffers that are remembered.
 const DESTROYED_MAX: usize = 4096;
 /// Words that a table has room for at the beginning: those of some buffers here and there.
 const WORDS_MIN: usize = 16384;
@@ -114,7 +114,7 @@ impl BufferAddresses {
         }
     }
 
-    /// Where buffers are that have addresses, and where some were. None where there were too many.
+    /// Where buffers are that have addresses, and where some were. None if there were too many.
     pub(crate) fn ranges(&self) -> Option<Vec<Range<u64>>> {
         let range = |address: u64, bytes: u64| address..address.saturating_add(bytes);
         let live = self.live.iter().map(|(key, bytes)| range(key.0, *bytes));
@@ -151,7 +151,7 @@ impl ChecksState {
 }
 
 impl DeviceChecks {
-    /// The first table, and scratch memory before it. None where there is no memory.
+    /// The first table, and scratch memory before it. None if there is no memory.
     pub(crate) fn create_address_table(&self) -> Option<()> {
         let block = self.take_block(WORDS_MIN as u64 * 4)?;
         block.whole().write(&build_address_table(&[], self.scratch.device_address));

@@ -232,7 +232,7 @@ impl BoundSetView<'_> {
         })
     }
 
-    /// Whether there are as many descriptors as the layout says.
+    /// Whether each binding has as many descriptors as in the layout.
     fn has_layout_counts(&self) -> bool {
         self.bindings().all(|(slot, bound)| bound.is_none_or(|it| it.len() == slot.elements() as usize))
     }
@@ -270,7 +270,7 @@ pub(crate) fn descriptor_table(
     words
 }
 
-/// The same, in the place of other words.
+/// The same, in place of other words.
 pub(crate) fn write_descriptor_table(
     words: &mut Vec<u32>,
     layout: &PipelineLayoutState,

@@ -1,4 +1,5 @@
-//! Mapped memory: what the host wrote, or the device, becomes a record where a call makes it visible to the other.
+//! Mapped memory: writes of the host become records before the call that makes them visible to the device
+//! (`synchronization-submission-host-writes`), and writes of the device after a call by which the host learns of them.
 
 use lavascope_abi::{Command, DeviceMemory, HandleType};
 
@@ -13,7 +14,7 @@ impl ThreadLocalState {
         MappedWriteSink { listeners, thread: &mut self.thread, scratch: &mut self.write_scratch }
     }
 
-    /// Before a call that may let the device read: records what the host wrote into mapped memory.
+    /// Before a call that may make host writes visible to the device: records the host writes to mapped memory.
     ///
     /// # Safety
     ///
@@ -34,7 +35,7 @@ impl ThreadLocalState {
         }
     }
 
-    /// After a call by which the host learned how far the device is: records what the device wrote into mapped memory.
+    /// After a call by which the host learned of the device's progress: records the device writes to mapped memory.
     pub(super) fn record_device_writes(&mut self, listeners: Listeners, handles: &HandleTable) {
         if let Some(memories) = &handles.memories {
             memories.record_all_results(&mut self.mapped_write_sink(listeners));

@@ -4,12 +4,13 @@
 //!
 //! 1. [`enter`]: writes of the host into mapped memory become records (`mapped_memory`); the call gets a number
 //!    (`order_edges`); its parameters are packed (`packing`); the record is ordered after calls of other threads,
-//!    and published. The application hears of findings now, and may cancel the call.
+//!    and published. Findings are reported now, and a messenger callback may cancel the call.
 //! 2. The driver executes the call. The layer holds no lock meanwhile.
 //! 3. [`leave`]: new objects get ids (`object_lifetimes`); the outputs are packed and published; the call counts as
 //!    completed. If the host learned how far the device is, a push barrier orders other threads after this call.
 //!
-//! A recorded command takes the short way: it is packed straight into the stream, and [`leave_without_outputs`].
+//! A recorded command takes a shorter path: it is packed straight into the stream, and has no outputs
+//! ([`leave_without_outputs`]).
 
 mod call_target;
 mod mapped_memory;
@@ -49,7 +50,7 @@ pub(crate) struct PendingCall {
 
 /// The listeners that got the record of the parameters, and whether a messenger callback cancelled the call.
 ///
-/// The same listeners get the record of the outputs: half a call in a stream would hold up the others.
+/// The same listeners get the record of the outputs: in a stream, a call without its outputs would block the reader.
 /// Both stand in one word: reading a word that was written in pieces costs a store-forwarding stall.
 #[derive(Clone, Copy)]
 #[repr(transparent)]
@@ -143,8 +144,8 @@ impl PendingCall {
     }
 }
 
-/// Enters a call of a command for which `fast_pack` has code. Both `pack` functions are that code, for the two places
-/// of a record; they give the words of the record, or none for parameters that they do not know.
+/// Enters a call of a command for which `fast_pack` has code. Both `pack` functions are that code: one packs into the
+/// stream, the other into a buffer. They return the number of words of the record, or none for unusual parameters.
 ///
 /// # Safety
 ///
@@ -243,7 +244,7 @@ pub(crate) unsafe fn enter_by_tables(
 ///
 /// # Safety
 ///
-/// `entered` must be what `enter` or `enter_by_tables` gave for this call, on this thread.
+/// `entered` must be what `enter` or `enter_by_tables` returned for this call, on this thread.
 #[inline(always)]
 pub(crate) unsafe fn leave_without_outputs(entered: PendingCall, order: CommandOrdering) {
     // Only a reader of streams needs the order between threads.
@@ -340,7 +341,7 @@ impl ThreadLocalState {
         self.mark_deps_used(call, command, order);
     }
 
-    /// Gives the record in the buffer to the reader and the printer.
+    /// Publishes the record in the buffer to the reader and the printer.
     #[inline(always)]
     fn publish_record(&mut self, listeners: Listeners) {
         let record = self.record.add_order_edges(self.thread.order_edges());
@@ -353,7 +354,7 @@ impl ThreadLocalState {
         self.thread.end_record();
     }
 
-    /// Validates the record in the buffer, if that happens on the application's thread. Gives what must be reported.
+    /// Validates the record in the buffer, if validation is inline. Returns the findings that must be reported.
     #[inline(always)]
     fn validate_inline(&self, listeners: Listeners) -> Option<Box<InlineFindings>> {
         if !listeners.has_any(Listeners::INLINE) {

@@ -14,7 +14,7 @@ use crate::intercept::object_deps::{ObjectDeps, ObjectIdResolver};
 use crate::intercept::object_parent;
 use crate::process::process_state::PROCESS_STATE;
 
-/// Gives ids to the objects that a call returned, and keeps what later packing must know of them.
+/// Gives ids to the objects that a call returned, and stores the state of them that later packing needs.
 ///
 /// # Safety
 ///
@@ -31,7 +31,7 @@ pub(super) unsafe fn add_returned_objects(
     // SAFETY: the contract of this function: the image of the outputs of the call, whose layout this is.
     let mut returned = unsafe { direct_handles(layout, base) };
     let is_creation = creates_objects(command);
-    // The structures that a creation returns repeat what it was given, the layout of a pipeline for one.
+    // The structures that a creation returns repeat handles of its parameters, for example the layout of a pipeline.
     if !is_creation {
         // SAFETY: the contract of this function: the image of the outputs of the call, whose layout this is.
         returned.extend(unsafe { nested_handles(layout, base) });
@@ -110,7 +110,8 @@ fn add_deferred_pipelines(handles: &HandleTable, operation: DeferredOperationKHR
     unsafe { handles.deferred.complete(operation.0, add) };
 }
 
-/// Whether later calls can only be packed by what such a creation says of its objects.
+/// Whether packing later calls needs the parameters of this creation. For example, a render pass defines which members
+/// of a `VkGraphicsPipelineCreateInfo` are read.
 fn defines_pack_context(command: Command) -> bool {
     matches!(
         command,
@@ -121,7 +122,7 @@ fn defines_pack_context(command: Command) -> bool {
     )
 }
 
-/// Keeps what a creation says of its objects: its parameters, read as a record.
+/// Stores the state of new objects that packing needs, from the parameters of their creation.
 ///
 /// # Safety
 ///

@@ -17,7 +17,7 @@ use crate::process::listeners::Listeners;
 use crate::process::process_state::PROCESS_STATE;
 
 impl ThreadLocalState {
-    /// Begins a call and its record, after a local barrier if the command or another thread asks for one. Gives the
+    /// Begins a call and its record, after a local barrier if the command or another thread asks for one. Returns the
     /// number of the call.
     #[inline(always)]
     pub(super) fn begin_record(&mut self, listeners: Listeners, order: CommandOrdering) -> u64 {

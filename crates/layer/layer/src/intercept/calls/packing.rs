@@ -1,7 +1,7 @@
 //! Packing: the parameters or outputs of a call become a record.
 //!
 //! Most commands have generated code that packs them (`fast_pack`). It declines unusual parameters, for example a
-//! `pNext` chain, and then the tables of the registry say how to pack.
+//! `pNext` chain, and then the tables of the registry are used.
 
 use lavascope_abi::Command;
 use lavascope_marshal::{Packer, RecordBuffer, fast_pack};
@@ -35,7 +35,7 @@ unsafe impl fast_pack::RecordSpace for StreamSpace<'_> {
 }
 
 impl ThreadLocalState {
-    /// Packs a call into the stream itself, which saves a copy. Gives whether the record is published there.
+    /// Packs a call into the stream itself, which saves a copy. Returns whether the record is published there.
     ///
     /// A record in the stream cannot get order edges any more. So a call that needs some, or that `pack` declines,
     /// is not published, and must be packed again in the buffer.

@@ -4,7 +4,7 @@ use lavascope_abi::{AccessFlags2 as A, PipelineStageFlags2 as S};
 use smallvec::smallvec;
 
 use super::*;
-use crate::access::usages::SYNC_TABLES;
+use crate::access::usages::{SYNC_TABLES, TRANSITION};
 use crate::dependency::clocks::{FirstScope, QueueClock};
 use crate::rules::Rules;
 
@@ -49,7 +49,7 @@ fn context(clock: &QueueClock, tag: Tag) -> AccessContext<'_> {
         pass_begin: Tag::MAX,
         subpass_begin: 0,
         unordered_subpasses: &[],
-        possible_reads: &[],
+        rare_order: None,
         identity,
         addressing: name,
     }
@@ -124,7 +124,7 @@ fn a_stage_keeps_its_first_point() {
     let clock = QueueClock::default();
     let mut overlay = Overlay::default();
     let both = S(S::COPY.0 | S::COMPUTE_SHADER.0);
-    overlay.add_transition_write(&context(&clock, 5));
+    overlay.add_operation_point(&context(&clock, 5), TRANSITION);
     overlay.add(&context(&clock, 10), &scope(S::COPY, &[], &[]));
     overlay.add(&context(&clock, 20), &scope(S::COPY, &[], &[]));
     overlay.add(&context(&clock, 30), &scope(both, &[], &[]));
@@ -150,7 +150,7 @@ fn a_stage_keeps_its_first_point() {
     assert_eq!(is_open, [false, true, true, true, false, false]);
     // What the write itself is before says nothing of what comes after layout transitions by a barrier.
     let mut overlay = Overlay::default();
-    overlay.add_transition_write(&context(&clock, 5));
+    overlay.add_operation_point(&context(&clock, 5), TRANSITION);
     overlay.add(&context(&clock, 10), &ExpandedScope { dst: itself, ..ExpandedScope::default() });
     assert_eq!(overlay.points.len(), 2);
 }
@@ -249,7 +249,7 @@ fn stages_that_it_is_available_to() {
     assert!(!is_available(&later, &context(&chained, 20), S::COMPUTE_SHADER));
     // A layout transition is available to what comes after transitions, and to no stage by itself.
     let mut itself = Overlay::default();
-    itself.add_transition_write(&context(&clock, 10));
+    itself.add_operation_point(&context(&clock, 10), TRANSITION);
     assert!(!itself.is_available(&context(&clock, 20), TRANSITION));
     let mut after = QueueClock::default();
     let first_scope = after.first_scope(0, 15, StageSet(1 << TRANSITION.0), UsageSet::default());
@@ -277,7 +277,7 @@ fn first_scopes_that_it_is_in() {
     assert!(overlay.reaches(&context(&clock, 20), &first(S::COMPUTE_SHADER, 15, first_scope())));
     assert!(!overlay.reaches(&context(&clock, 20), &first(S::COMPUTE_SHADER, 9, first_scope())));
     let mut itself = Overlay::default();
-    itself.add_transition_write(&context(&clock, 10));
+    itself.add_operation_point(&context(&clock, 10), TRANSITION);
     let transition = StageSet(1 << TRANSITION.0);
     let own = ResourceFirstScope { stage_limits: smallvec![(transition, 15)], ..ResourceFirstScope::default() };
     assert!(!itself.reaches(&context(&clock, 20), &own));
@@ -298,6 +298,6 @@ fn points_of_subpasses_are_asked_for() {
     let (clock, mut overlay) = (QueueClock::default(), Overlay::default());
     overlay.add(&context(&clock, 10), &scope(S::COPY, &[copy_read()], &[]));
     overlay.add(&AccessContext { subpass_begin: 12, ..context(&clock, 20) }, &scope(S::COPY, &[copy_read()], &[]));
-    overlay.add_transition_write(&context(&clock, 30));
+    overlay.add_operation_point(&context(&clock, 30), TRANSITION);
     assert_eq!(overlay.clock_queries().map(|it| it.tag).collect::<Vec<_>>(), [20, 30]);
 }

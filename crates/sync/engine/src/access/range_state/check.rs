@@ -14,7 +14,6 @@ use lavascope_sync_ir::HazardKind;
 use crate::access::access_context::{AccessContext, Addressing};
 use crate::access::access_order;
 use crate::access::access_order::AccessOrder;
-use crate::access::markers;
 use crate::access::possible_reads::TaggedRead;
 use crate::access::range_state::{Accessor, Conflict, RangeState, ReadRecord, WriteRecord};
 use crate::access::usages::{PRESENT, SYNC_TABLES, StageIndex, TRANSITION, TRANSITION_WRITE, UsageIndex};
@@ -145,7 +144,7 @@ impl RangeState {
             || context.is_ordered_by_rendering(write.queue, write.tag, (write.usage, write.order), (usage, order));
         let is_exempt = || {
             access_order::are_atomic(write.order, order)
-                || matches!(order, AccessOrder::Marker(_)) && is_marker_ordered(context, write, order)
+                || order.is_marker() && is_marker_ordered(context, write, order)
                 || write.is_ordered_across_subpasses(context, (usage, order))
                 || self.is_followed_by_ordered_read(context, write, (usage, order))
                 || write.may_be_read_before(context, usage)
@@ -155,14 +154,14 @@ impl RangeState {
     }
 
     /// Whether a read lies between a write and a later write. That read was checked against the first write, and the
-    /// later write is checked against the read. Reads of the command that wrote do not count: nobody checked them.
+    /// later write is checked against the read. Reads of the command that wrote do not count: they were not checked.
     #[inline]
     fn is_followed_by_read(&self, rules: Rules, write: WriteRecord<'_>) -> bool {
         rules.visible_writes && self.reads().any(|it| it.last > write.tag)
     }
 
-    /// The same where no dependency orders the subpass of the first write before the later one: the read must be before
-    /// that one whatever their subpasses are.
+    /// The same if no dependency orders the subpass of the first write before that of the later one. Then the read must
+    /// be ordered before the later write by load and store operations, in whatever subpass.
     fn is_followed_by_ordered_read(
         &self,
         context: &AccessContext<'_>,
@@ -174,7 +173,7 @@ impl RangeState {
     }
 
     /// Whether an access to this range lies between an earlier access through another resource in the same memory and
-    /// the access that is being checked. That one was checked against the earlier access.
+    /// the access that is being checked. The access in between was checked against the earlier one.
     pub(crate) fn has_access_between(
         &self,
         context: &AccessContext<'_>,
@@ -237,7 +236,7 @@ impl RangeState {
     pub(crate) fn find_present_conflicts(&self, rules: Rules, waited: &FirstScope, queue: u8) -> Vec<Conflict> {
         let mut found = Vec::new();
         for read in self.reads().filter(|it| !waited.has_access(it.queue, SYNC_TABLES.stage(it.usage), it.last)) {
-            found.push(Conflict { kind: HazardKind::PresentAfterRead, prior: read.last, prior_usage: read.usage });
+            found.push(read.as_conflict(HazardKind::PresentAfterRead));
         }
         let others = self.writes().filter(|it| it.queue != queue && !self.is_followed_by_read(rules, *it));
         let is_available = |write: &WriteRecord<'_>| {
@@ -245,7 +244,7 @@ impl RangeState {
                 || write.overlay.is_some_and(|it| it.is_in_scope(waited))
         };
         for other in others.filter(|it| !is_available(it)) {
-            found.push(Conflict { kind: HazardKind::PresentAfterWrite, prior: other.tag, prior_usage: other.usage });
+            found.push(other.as_conflict(HazardKind::PresentAfterWrite));
         }
         found
     }
@@ -263,9 +262,9 @@ impl RangeState {
 }
 
 impl WriteRecord<'_> {
-    /// Whether the write is visible to a usage (`synchronization-dependencies-available-and-visible`), by dependencies
-    /// on everything or by those on the resource. The presentation engine only reads, so that nothing of it need be seen:
-    /// who comes after it, by whatever chain, may access the image.
+    /// Whether the write is visible to a usage (`synchronization-dependencies-available-and-visible`), by dependencies on
+    /// all memory or by those on the resource. The presentation engine only reads, so nothing of it must become visible:
+    /// after it, an execution dependency chain suffices (`synchronization-dependencies-chains`).
     #[inline]
     fn is_visible(&self, context: &AccessContext<'_>, usage: UsageIndex) -> bool {
         context.clock.is_visible(usage, self.queue, self.usage, self.tag)
@@ -306,18 +305,21 @@ impl WriteRecord<'_> {
     /// Whether the write is visible to a read that may have happened since, and that is ordered before another write.
     #[cold]
     fn may_be_read_before(&self, context: &AccessContext<'_>, usage: UsageIndex) -> bool {
-        /// The place of the read: what it saw, and in what subpass.
+        /// The context of the read: its clock, its tag and its subpass.
         fn at_read<'a>(context: &AccessContext<'a>, read: &'a TaggedRead) -> AccessContext<'a> {
             AccessContext { clock: &read.clock, tag: read.tag, subpass_begin: read.subpass_begin, ..*context }
         }
-        let stage = SYNC_TABLES.stage(usage);
+        let (stage, marker_scope) = (SYNC_TABLES.stage(usage), context.marker_scope());
         let is_between = |read: &TaggedRead| {
+            let before = SYNC_TABLES.stage(read.usage);
+            let is_in_marker_scope =
+                || marker_scope.is_some_and(|it| it.global.has_access(context.queue, before, read.tag));
             read.tag > self.tag
-                && context.clock.has_happened(stage, context.queue, SYNC_TABLES.stage(read.usage), read.tag)
+                && (context.clock.has_happened(stage, context.queue, before, read.tag) || is_in_marker_scope())
                 && (self.is_visible(&at_read(context, read), read.usage) || self.is_visible(context, read.usage))
         };
         let is_allowed = context.rules.visible_writes && !self.is_in_unordered_subpass(context);
-        is_allowed && context.possible_reads.iter().any(is_between)
+        is_allowed && context.possible_reads().iter().any(is_between)
     }
 
     /// Whether load and store operations order the write before an access, in whatever subpass.
@@ -357,18 +359,24 @@ impl WriteRecord<'_> {
         let is_racing = context.is_in_unknown_batch(self.queue, self.tag) || self.is_in_unordered_subpass(context);
         let kind = if is_racing { racing } else { after };
         let kind = if self.usage == PRESENT { after_present(kind) } else { kind };
-        Conflict { kind, prior: self.tag, prior_usage: self.usage }
+        self.as_conflict(kind)
+    }
+
+    fn as_conflict(&self, kind: HazardKind) -> Conflict {
+        Conflict { kind, prior: self.tag, prior_usage: self.usage, prior_queue: self.queue }
     }
 }
 
-/// Whether the later write is a buffer marker, and needs nothing else after the earlier write.
+/// Whether the later write is a buffer marker that is ordered after the earlier write without a barrier (`markers`).
 #[cold]
 fn is_marker_ordered(context: &AccessContext<'_>, write: WriteRecord<'_>, order: AccessOrder) -> bool {
-    let AccessOrder::Marker(marker) = order else { return false };
-    let is_in_stage = |it| !context.rules.visible_writes && write.is_available(context, it);
-    write.queue == context.queue && access_order::are_ordered_markers(write.order, order)
-        || markers::earlier_stages(marker).iter().any(is_in_stage)
-            && !context.is_in_unordered_subpass(write.queue, write.tag)
+    let is_available = |scope: &ResourceFirstScope| {
+        scope.global.has_available(write.queue, write.usage, write.tag)
+            || write.overlay.is_some_and(|it| it.reaches(context, scope))
+    };
+    access_order::are_ordered_markers(write.order, order)
+        && context.is_earlier_in_submission_order(write.queue, write.tag)
+        || !context.rules.visible_writes && context.marker_scope().is_some_and(is_available)
 }
 
 impl ReadRecord {
@@ -385,7 +393,7 @@ impl ReadRecord {
         let prior = (self.usage, self.order);
         let is_ordered = context.is_ordered_by_rendering(self.queue, self.last, prior, (usage, order))
             || self.happens_before(context, SYNC_TABLES.stage(usage), self.last)
-            || matches!(order, AccessOrder::Marker(_)) && self.happens_before_marker(context, order);
+            || order.is_marker() && self.happens_before_marker(context);
         let is_conflict = (!is_ordered || context.is_in_unordered_subpass(self.queue, self.last))
             && !self.is_ordered_across_subpasses(context, (usage, order));
         is_conflict.then(|| self.conflict(context))
@@ -397,13 +405,11 @@ impl ReadRecord {
         context.clock.has_happened(stage, self.queue, SYNC_TABLES.stage(self.usage), tag)
     }
 
-    /// Whether the write is a buffer marker, and the last read happens before its stage.
+    /// Whether the last read is in the first scope of the buffer marker that is executed.
     #[cold]
-    fn happens_before_marker(&self, context: &AccessContext<'_>, order: AccessOrder) -> bool {
-        let AccessOrder::Marker(marker) = order else { return false };
-        let is_earlier =
-            self.queue == context.queue && markers::earlier_stages(marker).has(SYNC_TABLES.stage(self.usage));
-        is_earlier || markers::earlier_stages(marker).iter().any(|it| self.happens_before(context, it, self.last))
+    fn happens_before_marker(&self, context: &AccessContext<'_>) -> bool {
+        let stage = SYNC_TABLES.stage(self.usage);
+        context.marker_scope().is_some_and(|it| it.global.has_access(self.queue, stage, self.last))
     }
 
     /// Whether load and store operations order the last read before an access, in whatever subpass.
@@ -415,7 +421,11 @@ impl ReadRecord {
         let is_unordered = context.is_in_unordered_subpass(self.queue, self.last);
         let is_racing = context.is_in_unknown_batch(self.queue, self.last) || is_unordered;
         let kind = if is_racing { HazardKind::WriteRacingRead } else { HazardKind::WriteAfterRead };
-        Conflict { kind, prior: self.last, prior_usage: self.usage }
+        self.as_conflict(kind)
+    }
+
+    fn as_conflict(&self, kind: HazardKind) -> Conflict {
+        Conflict { kind, prior: self.last, prior_usage: self.usage, prior_queue: self.queue }
     }
 }
 

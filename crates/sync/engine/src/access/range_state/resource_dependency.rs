@@ -10,7 +10,7 @@ use crate::access::access_context::AccessContext;
 use crate::access::access_order::AccessOrder;
 use crate::access::overlays::Overlay;
 use crate::access::range_state::{Accessor, ColdState, RangeState, WriteRecord};
-use crate::access::usages::TRANSITION_WRITE;
+use crate::access::usages::{SYNC_TABLES, TRANSITION, TRANSITION_WRITE};
 use crate::dependency::clocks::Tag;
 use crate::dependency::expanded::ResolvedDependency;
 use crate::dependency::scopes::ExpandedScope;
@@ -31,7 +31,7 @@ impl RangeState {
         );
         shared.change(self.cold.get_or_insert_default().newest_overlay(), |overlay| {
             overlay.add(context, scope);
-            overlay.add_transition_write(context);
+            overlay.add_operation_point(context, TRANSITION);
         });
     }
 
@@ -44,6 +44,17 @@ impl RangeState {
         shared: &mut SharedOverlays,
     ) {
         self.add_to_overlays(context, scope, shared, |it| it.usage == TRANSITION_WRITE && it.tag == tag);
+    }
+
+    /// If the last write is the buffer marker with a tag: a later marker, which is executed, has made it available.
+    pub(crate) fn add_marker_point(&mut self, context: &AccessContext<'_>, tag: Tag) {
+        let wanted: Vec<bool> = self.writes().map(|it| it.tag == tag && it.order.is_marker()).collect();
+        if wanted.contains(&true) {
+            let cold = self.cold.get_or_insert_default();
+            for (overlay, _) in cold.overlays().zip(wanted).filter(|it| it.1) {
+                Arc::make_mut(overlay.get_or_insert_default()).add_operation_point(context, SYNC_TABLES.copy);
+            }
+        }
     }
 
     /// Applies a dependency on the resource: the writes in its first scope become visible to its second scope.

@@ -43,7 +43,7 @@ fn context(clock: &QueueClock, tag: Tag, from: Tag) -> AccessContext<'_> {
         pass_begin: Tag::MAX,
         subpass_begin: from,
         unordered_subpasses: &[],
-        possible_reads: &[],
+        rare_order: None,
         identity,
         addressing: name,
     }

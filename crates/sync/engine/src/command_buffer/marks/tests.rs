@@ -1,4 +1,4 @@
-//! Which marks a recorded command buffer has, access by access, and what they spare.
+//! The marks of a recorded command buffer, access by access, and which checks and records they skip.
 
 use lavascope_abi::{AccessFlags2 as A, PipelineStageFlags2 as S, QueueFlags};
 use lavascope_sync_ir::{
@@ -31,7 +31,7 @@ fn action(accesses: &[Access]) -> Command {
     Command::Action(accesses.to_vec())
 }
 
-/// Everything before is before everything behind.
+/// A memory dependency between all earlier and all later commands.
 fn barrier() -> Command {
     let (stages, access) = (S::ALL_COMMANDS.0, A::MEMORY_READ.0 | A::MEMORY_WRITE.0);
     let scope = SyncScope { src_stages: stages, src_access: access, dst_stages: stages, dst_access: access };
@@ -59,7 +59,7 @@ fn recorded(commands: &[Command]) -> Engine {
     engine
 }
 
-/// The marks of each access of each action: inner, again, later.
+/// The marks of each access of each action: `i` for `written_before`, `a` for `read_before`, `l` for `superseded`.
 fn marks(engine: &Engine) -> Vec<Vec<String>> {
     let plans = &engine.command_buffers[0].plans;
     let of_access = |command: usize, at: usize| {
@@ -73,7 +73,7 @@ fn marks(engine: &Engine) -> Vec<Vec<String>> {
     (0..plans.len()).filter(is_action).map(of_command).collect()
 }
 
-/// With a barrier behind each action.
+/// The actions, each with a barrier after it.
 fn with_barriers(actions: &[&[Access]]) -> Vec<Command> {
     actions.iter().flat_map(|it| [action(it), barrier()]).collect()
 }
@@ -84,7 +84,7 @@ fn what_others_show_is_marked() {
         with_barriers(&[&[write(A0)], &[read(A0)], &[read(B0)], &[read(B0)], &[read(B0)], &[write(A0)], &[write(B0)]]);
     let mut engine = recorded(&commands);
     assert_eq!(marks(&engine), [["l"], ["il"], [""], ["al"], ["al"], ["i"], [""]]);
-    // Nothing is to be done for those that are both checked and kept by others.
+    // The execution skips commands whose accesses need neither a check nor a record.
     let is_busy = |at: usize| ![2, 6, 8].contains(&at);
     let wanted = (0..commands.len()).fold(0, |all, it| all | u64::from(is_busy(it)) << it);
     assert_eq!(engine.command_buffers[0].plans.busy_bits(), [wanted]);
@@ -107,14 +107,14 @@ fn each_access_has_its_own_marks() {
     assert_eq!(marks(&engine), [vec!["", ""], vec!["al", "al"], vec!["al"], vec!["l", ""], vec!["a", "i"]]);
 }
 
-/// What is written over and over is kept once.
+/// Of several writes to a range, only the last one needs a record. Rule 4.
 #[test]
 fn only_the_last_write_stays() {
     let engine = recorded(&with_barriers(&[&[write(A0)], &[write(A0)], &[write(A0)]]));
     assert_eq!(marks(&engine), [["l"], ["il"], ["i"]]);
 }
 
-/// The same range, and in the same way.
+/// Marks compare accesses with the same range and the same usage only. Rules 3 and 6.
 #[test]
 fn what_is_done_otherwise_shows_nothing() {
     let sampled = |resource| {
@@ -126,13 +126,13 @@ fn what_is_done_otherwise_shows_nothing() {
     let engine =
         recorded(&with_barriers(&[&[read(A0)], &[read(A0)], std::slice::from_ref(&low), &[read(A0)], &[write(A0)]]));
     assert_eq!(marks(&engine), [[""], ["a"], [""], [""], [""]]);
-    // Two that overlap, of which one writes.
+    // A command with two overlapping accesses, one of which writes.
     let both = [high, read(A0)];
     let engine = recorded(&with_barriers(&[&[read(B0)], &both, &[low], &[read(B0)], &[write(A0)]]));
     assert_eq!(marks(&engine), [vec![""], vec!["", ""], vec!["i"], vec!["a"], vec![""]]);
 }
 
-/// What subpasses know goes no further than they do.
+/// The queue drops the clock of a subpass at its end. Rule 3.
 #[test]
 fn reads_of_a_rendering_are_of_that() {
     let [own, end] = [action(&[read(B0)]), Command::EndRendering];
@@ -140,7 +140,7 @@ fn reads_of_a_rendering_are_of_that() {
     assert_eq!(marks(&recorded(&commands)), [[""], ["al"], ["a"], [""]]);
 }
 
-/// Commands behind others that it executes have tags that do not follow those before.
+/// Secondary command buffers interrupt the run of consecutive tags.
 #[test]
 fn what_is_behind_other_command_buffers_begins_anew() {
     let own = || action(&[read(B0)]);
@@ -149,7 +149,7 @@ fn what_is_behind_other_command_buffers_begins_anew() {
     assert_eq!(marks(&engine), [[""], [""], ["al"], ["a"]]);
 }
 
-/// Tags of commands for which nothing is done are given all the same.
+/// Skipped commands get tags as well, so later hazards name the right command.
 #[test]
 fn hazards_behind_what_is_left_out_have_their_place() {
     let mut commands = with_barriers(&[&[write(A0)], &[read(A0)], &[read(A0)], &[write(A0)]]);
@@ -158,7 +158,7 @@ fn hazards_behind_what_is_left_out_have_their_place() {
     let first = lavascope_sync_ir::CommandBuffer { is_secondary: false, commands: vec![action(&[write(C0)])] };
     let first = engine.add_command_buffer(first);
     let batches = [first, OWN].map(|it| SubmitBatch { command_buffers: vec![it], ..SubmitBatch::default() }).to_vec();
-    // The barriers of the second come after all that the first did.
+    // The barriers of the second command buffer come after the accesses of the first.
     engine.step(&HostStep::Submit { queue: QueueId(0), batches, fence: None });
     assert_eq!(engine.take_hazards(), []);
     let mut engine = recorded(&[
@@ -180,7 +180,7 @@ fn hazards_behind_what_is_left_out_have_their_place() {
     assert!(matches!(&found[0].at, ProgramLocation::Command(at) if at.path == [6]), "{found:?}");
 }
 
-/// Of commands that do the same the last one is what others are held against.
+/// Of several equal reads, a hazard names the last one.
 #[test]
 fn the_last_of_many_is_named() {
     let mut engine = recorded(&[action(&[read(A0)]), action(&[read(A0)]), action(&[read(A0)])]);
@@ -219,7 +219,7 @@ fn what_is_spared() {
     let own = AccessMarks { writes: 1, raster_ordered: 2, ..marks }.command_only();
     assert_eq!((own.writes, own.written_range, own.raster_ordered), (1, 0b11, 2));
     assert_eq!(own.repeats_previous | own.repeated_by_next | own.written_before | own.read_before | own.superseded, 0);
-    // One that several marks spare.
+    // Accesses with several marks.
     let twice = AccessMarks {
         repeats_previous: 0b101,
         repeated_by_next: 0b101,
@@ -231,7 +231,7 @@ fn what_is_spared() {
     (progress.is_clean, progress.was_clean_action) = (true, true);
     let skipped_accesses = progress.skipped(&twice, true);
     assert_eq!((skipped_accesses.check, skipped_accesses.record), (0b111, 0b101));
-    // Each of them by itself, and all at once.
+    // Each mark alone, and all together.
     let not_first = |before, inner, again| {
         AccessMarks { repeats_previous: before, written_before: inner, read_before: again, ..AccessMarks::default() }
             .checked_by_earlier_access()

@@ -24,7 +24,7 @@ use crate::text::{self, Paint, columns};
 const NAMES_SHOWN_MAX: usize = 4;
 const NEAREST_MAX: usize = 3;
 
-/// Tell what is known of a command, structure, handle or enum
+/// Describe a command, structure, handle or enum of Vulkan
 #[derive(clap::Args)]
 pub(crate) struct ApiArguments {
     /// Its name in C, in any case; other names of a command will do

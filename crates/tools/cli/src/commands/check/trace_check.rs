@@ -3,26 +3,42 @@
 use std::path::Path;
 
 use lavascope_diag::{Diagnostic, Severity};
+use lavascope_findings::{Finding, FindingSeverity, ReportNotice, Stack};
 use lavascope_record::HostWrite;
 use lavascope_validate::Validator;
 
+use crate::commands::check::{FileFindings, InputKind};
 use crate::text::progress::TerminalProgress;
 use crate::trace::record_reader::each_record;
 use crate::trace::trace_file::TraceFile;
 
 /// What was found in one trace.
-pub(crate) struct TraceCheckResult {
-    pub(crate) diagnostics: Vec<Diagnostic>,
+struct TraceCheckResult {
+    diagnostics: Vec<Diagnostic>,
     /// What was not followed, and how often.
     not_followed: Vec<(String, u64)>,
     damage: Vec<String>,
     records: u64,
-    /// What explanations and fixes were left out for their number, one line for each reason.
+    /// Explanations and fixes that were skipped because there are too many, one line for each reason.
     cut_explanations: Vec<String>,
 }
 
+/// The findings of a trace, and what of it was not checked.
+pub(crate) fn check_trace(
+    file: &TraceFile,
+    wants_possible: bool,
+    progress: &TerminalProgress,
+) -> anyhow::Result<FileFindings> {
+    let checked = check_quickly(file, wants_possible, progress)?;
+    // Traces have no call stacks.
+    let findings = checked.diagnostics.iter().map(|it| Finding::of(it, &|_| Stack::default())).collect();
+    let notices = checked.notices(&file.path);
+    let records = Some(checked.records);
+    Ok(FileFindings { findings, needless: Vec::new(), notices, kind: InputKind::Trace, records })
+}
+
 /// Most traces have no hazards: whether there are any is found out faster than what they are.
-pub(crate) fn check_file(
+fn check_quickly(
     file: &TraceFile,
     wants_possible: bool,
     progress: &TerminalProgress,
@@ -88,24 +104,19 @@ fn check_with(
 }
 
 impl TraceCheckResult {
-    /// What is to be said beside the findings.
-    pub(crate) fn footer(&self, path: &Path) -> String {
+    fn notices(&self, path: &Path) -> Vec<ReportNotice> {
         let path = path.display();
-        let mut out = String::new();
+        let mut notices = Vec::new();
+        let mut warn = |text: String| notices.push(ReportNotice::new(FindingSeverity::Warning, text));
         for (what, count) in &self.not_followed {
-            out += &format!("{path}: not followed, {count} times: {what}\n");
+            warn(format!("{path}: not checked, {count} times: {what}"));
         }
         for text in &self.damage {
-            out += &format!("{path}: damaged: {text}\n");
+            warn(format!("{path}: damaged: {text}"));
         }
         for text in &self.cut_explanations {
-            out += &format!("{path}: {text}\n");
+            warn(format!("{path}: {text}"));
         }
-        out
-    }
-
-    /// What is said where there are no findings.
-    pub(crate) fn no_findings_text(&self, path: &Path) -> String {
-        format!("{}: no hazards in {} records", path.display(), self.records)
+        notices
     }
 }

@@ -30,7 +30,7 @@ const PROBE_LIMIT: Duration = Duration::from_secs(20);
 /// The variables that select drivers, in the order of their priority for the loader.
 const FORCING_VARIABLES: [&str; 2] = ["VK_DRIVER_FILES", "VK_ICD_FILENAMES"];
 
-/// Tell which loader, drivers and layers are there, what is missing, and what mends it
+/// Check the Vulkan loader, drivers and layers of this machine, and report what is missing
 #[derive(clap::Args)]
 pub(crate) struct DoctorArguments {
     /// Print JSON

@@ -12,7 +12,7 @@ use std::ops::Range;
 use std::path::PathBuf;
 use std::process::Command;
 
-use anyhow::Context;
+use anyhow::{Context, ensure};
 use lavascope_replay::PausePoint;
 
 use super::CommandOutcome;
@@ -20,9 +20,10 @@ use crate::launch::child_program;
 use crate::launch::child_program::ProgramEnd;
 use crate::launch::layer_manifest::LayerName;
 use crate::launch::{layer_manifest, null_driver};
-use crate::report::run_summary;
+use crate::report::coverage;
+use crate::report::output::{ReportArguments, TextStream};
 use crate::report::{LayerReport, ReportFolder};
-use crate::text::{self, Paint};
+use crate::text;
 
 /// The hidden command of the child process. Its argument is the JSON of the parsed arguments,
 /// because parsing them again would add to the measured memory of the replay.
@@ -30,11 +31,11 @@ const WORKER_COMMAND: &str = "replay-here";
 
 const EXIT_CODES: &str = "\
 Exit codes:
-  0  everything was performed, and is equal where it was compared; with --dry-run: everything can be performed here
-  1  there are differences, or validation found something; with --dry-run: something cannot be performed here
-  2  lavascope failed: the file cannot be read, or a call cannot be made here";
+  0  the whole trace was replayed, and what was compared is equal; with --dry-run: this machine can replay all of it
+  1  there are differences, or --validate has findings; with --dry-run: this machine cannot replay a part of it
+  2  lavascope failed: the file cannot be read, or this machine cannot make a call";
 
-/// Perform a trace again, on as many threads as the program had
+/// Replay a trace on as many threads as the program used
 #[derive(clap::Args, serde::Serialize, serde::Deserialize)]
 #[command(after_help = EXIT_CODES)]
 pub(crate) struct ReplayArguments {
@@ -101,9 +102,12 @@ pub(crate) struct ReplayArguments {
     /// Compare what the device writes into memory that the host can see with what the trace has of it
     #[arg(long)]
     pub(crate) verify: bool,
-    /// Find faults of the program while it is performed
+    /// Check the program during the replay
     #[arg(long, value_name = "WHAT")]
     validate: Option<Validation>,
+    #[command(flatten)]
+    #[serde(skip)]
+    report: ReportArguments,
     /// Record what is performed into a file
     #[arg(long, value_name = "FILE")]
     #[serde(with = "any_paths")]
@@ -183,7 +187,7 @@ fn similarity(text: &str) -> Result<f64, String> {
 enum Validation {
     /// Synchronization hazards
     Sync,
-    /// What shaders access
+    /// Accesses of shaders
     Gpu,
     /// Both
     All,
@@ -210,6 +214,8 @@ pub(crate) fn run(arguments: &ReplayArguments) -> anyhow::Result<CommandOutcome>
     if arguments.null {
         command.envs(null_driver::variables()?);
     }
+    let outputs = arguments.report.open(None, TextStream::Stderr)?;
+    ensure!(arguments.validate.is_some() || !outputs.has_requests(), "--format needs --validate");
     let folder = ReportFolder::new()?;
     let has_layer = arguments.validate.is_some() || arguments.recapture.is_some();
     if has_layer {
@@ -218,8 +224,9 @@ pub(crate) fn run(arguments: &ReplayArguments) -> anyhow::Result<CommandOutcome>
     if matches!(arguments.validate, Some(Validation::Gpu | Validation::All)) {
         command.env("LAVASCOPE_GPU", "1");
     }
-    if matches!(arguments.validate, Some(Validation::Sync | Validation::All)) {
-        command.env("LAVASCOPE_SYNC", "1").env("LAVASCOPE_SYNC_MODE", "async");
+    if has_layer {
+        let is_wanted = matches!(arguments.validate, Some(Validation::Sync | Validation::All));
+        command.env("LAVASCOPE_SYNC", if is_wanted { "1" } else { "0" }).env("LAVASCOPE_SYNC_MODE", "async");
     }
     if let Some(path) = &arguments.recapture {
         let path = std::path::absolute(path).with_context(|| format!("{} is no path", path.display()))?;
@@ -233,9 +240,18 @@ pub(crate) fn run(arguments: &ReplayArguments) -> anyhow::Result<CommandOutcome>
     let end = child_program::run(&mut command)?;
     let mut has_findings = false;
     if has_layer {
-        let report = LayerReport::read(folder.path())?;
-        text::emit_stderr(&run_summary::render(&report, None, Paint::for_stderr()));
-        has_findings = arguments.validate.is_some() && report.processes.iter().any(|it| !it.findings.is_empty());
+        let mut report = LayerReport::read(folder.path())?;
+        if report.processes.is_empty() {
+            text::emit_stderr(
+                "lavascope: the replay created no Vulkan instance under the layer; nothing was checked\n",
+            );
+        }
+        let file = arguments.file.display().to_string();
+        let mut document = report.document(vec!["replay".to_owned(), file.clone()])?;
+        document.findings.iter_mut().for_each(|it| it.file = Some(file.clone()));
+        outputs.write(&mut document)?;
+        text::emit_stderr(&coverage::checked_line(&document).unwrap_or_default());
+        has_findings = arguments.validate.is_some() && !document.findings.is_empty();
     }
     Ok(match end {
         ProgramEnd::Exit(0) if has_findings => CommandOutcome::Findings,

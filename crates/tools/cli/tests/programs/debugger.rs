@@ -133,7 +133,7 @@ fn assert_stopped_in(said: &str, function: &str) {
 fn a_debugger_stops_at_the_call_that_completes_a_hazard() {
     let stage = TestEnvironment::new("break");
     let program = compiled(&stage, &["-O1"]);
-    let mut command = stage.under_layer(&["--null-driver", "--break"], "gdb");
+    let mut command = stage.under_layer(&["--null-driver", "--sync", "--break"], "gdb");
     let output = command.args(IN_GDB).arg(&program).output().expect("gdb is there: `apt-get install gdb`");
     let said = text(&[&output.stdout[..], &output.stderr].concat());
     assert_stopped_in(&merged(&said), "add_counters");
@@ -152,17 +152,18 @@ fn a_debugger_stops_at_the_first_access_of_a_known_finding() {
     let found = report(&stage, &program, &[], "plain");
     let key = |name: &str| text_of(&found, name).unwrap_or_else(|| panic!("no {name}: {found:#}"));
     let fingerprint = format!("{}-{}", key("fingerprint"), key("first_access"));
-    let mut command = stage.under_layer(&["--null-driver", "--break-first", &fingerprint], "gdb");
+    let mut command = stage.under_layer(&["--null-driver", "--sync", "--break-first", &fingerprint], "gdb");
     let output = command.args(IN_GDB).arg(&program).output().expect("gdb is there: `apt-get install gdb`");
     let said = merged(&text(&[&output.stdout[..], &output.stderr].concat()));
     assert!(said.contains("stop: the first access of a finding: vkCmdFillBuffer accesses VkBuffer#0"), "{said}");
     assert_stopped_in(&said, "clear_counters");
     // Where it is never made, one line says so.
     let other = format!("{}-{}", key("fingerprint"), "0123456789ab");
-    let output = stage.under_layer(&["--null-driver", "--break-first", &other], &program).output().expect("it starts");
+    let output =
+        stage.under_layer(&["--null-driver", "--sync", "--break-first", &other], &program).output().expect("it starts");
     let said = text(&output.stderr);
     assert_eq!(said.matches("it was never stopped").count(), 1, "{said}");
-    let output = stage.under_layer(&["--break-first", "0123"], &program).output().expect("it starts");
+    let output = stage.under_layer(&["--sync", "--break-first", "0123"], &program).output().expect("it starts");
     assert_eq!(output.status.code(), Some(2));
 }
 
@@ -183,7 +184,8 @@ fn a_debugger_around_a_program_with_the_settings_stops_too() {
 fn without_a_debugger_one_line_says_how_to_start_one() {
     let stage = TestEnvironment::new("break-alone");
     let program = compiled(&stage, &["-O1"]);
-    let output = stage.under_layer(&["--null-driver", "--break"], &program).arg("lines").output().expect("it starts");
+    let output =
+        stage.under_layer(&["--null-driver", "--sync", "--break"], &program).arg("lines").output().expect("it starts");
     let said = text(&output.stderr);
     assert_eq!(output.status.code(), Some(1), "{said}");
     assert_eq!(said.matches("no debugger is attached").count(), 1, "{said}");

@@ -2,14 +2,14 @@
 //!
 //! Where the specification is on the side of the peer, the difference is a bug of ours and has no predicate.
 
+use lavascope_abi::PipelineStageFlags2 as S;
 use lavascope_oracle::is_write;
 use lavascope_sync_ir::{
-    Barrier, Command, Dependency, DependencyTarget, EventId, HostStep, Program, QueueId, Region, ResourceId,
-    ResourceKind, SetEvent, Subpass, WaitEvents,
+    Barrier, Command, Dependency, EventId, HostStep, Program, QueueId, ResourceKind, SetEvent, Subpass, WaitEvents,
 };
 
 use crate::disagreement::{DisagreementKind, LayerDisagreement};
-use crate::execution::{commands_between, enclosing_instance, executed_commands};
+use crate::execution::{ExecutedCommand, commands_between, enclosing_instance, executed_commands};
 use crate::reported_hazard::{NamedCommand, ReportedHazard};
 
 /// A difference that is known, and what it covers.
@@ -27,17 +27,15 @@ pub(crate) const PREDICATES: &[KnownPredicate] = &[
     KnownPredicate { name: "acquire-without-wait", covers: is_acquire_without_wait },
     KnownPredicate { name: "present-after-acquire", covers: is_present_after_acquire },
     KnownPredicate { name: "chain-through-a-pass", covers: is_chain_through_pass },
-    KnownPredicate { name: "store-at-the-last-subpass", covers: is_store_at_last_subpass },
-    KnownPredicate { name: "order-by-another-resource", covers: is_order_by_another_resource },
     KnownPredicate { name: "transition-before-several-subpasses", covers: is_transition_before_several_subpasses },
     KnownPredicate { name: "acquire-or-present", covers: is_acquire_or_present },
-    KnownPredicate { name: "one-of-several-reads", covers: is_one_of_several_reads },
     KnownPredicate { name: "read-in-a-pass", covers: is_read_in_pass },
     KnownPredicate { name: "chain-into-an-event", covers: is_chain_into_event },
     KnownPredicate { name: "store-behind-a-transition", covers: is_store_behind_transition },
     KnownPredicate { name: "reads-of-attachments", covers: is_read_of_attachment },
     KnownPredicate { name: "present-or-write", covers: is_present_or_write },
     KnownPredicate { name: "resolve-of-a-part", covers: is_resolve_of_part },
+    KnownPredicate { name: "early-tests", covers: is_early_test },
 ];
 
 /// The predicate that covers a disagreement.
@@ -165,16 +163,8 @@ fn is_acquire_or_present(_: &Program, disagreement: &LayerDisagreement) -> bool 
     disagreement.kind == DisagreementKind::Prior && disagreement.ours.iter().chain(&disagreement.peer).all(is_presented)
 }
 
-/// A write that waits for none of several reads has a hazard with each; both layers name one.
-fn is_one_of_several_reads(_: &Program, disagreement: &LayerDisagreement) -> bool {
-    let is_after_read =
-        |it: &ReportedHazard| it.code.ends_with("-WRITE-AFTER-READ") || it.code.ends_with("-WRITE-RACING-READ");
-    disagreement.kind == DisagreementKind::Prior
-        && disagreement.ours.iter().chain(&disagreement.peer).all(is_after_read)
-}
-
-/// A dependency of a render pass to a later subpass or to the outside can be part of a chain for everything; for the
-/// peer it is one for what its subpasses use.
+/// A dependency of a render pass can be part of a chain for everything; for the peer it is one for what its subpasses
+/// use.
 fn is_chain_through_pass(program: &Program, disagreement: &LayerDisagreement) -> bool {
     let resource = resource_number(program, &disagreement.resource);
     let is_chain = |command: &Command| {
@@ -187,8 +177,7 @@ fn is_chain_through_pass(program: &Program, disagreement: &LayerDisagreement) ->
             let own = pass.subpasses.get(subpass as usize);
             own.is_some_and(|it| it.view_mask == views && used_attachments(it).any(is_used))
         };
-        let mut from_subpasses = pass.dependencies.iter().filter(|it| it.src.is_some());
-        from_subpasses.any(|it| it.src.into_iter().chain(it.dst).any(|it| !uses(it)))
+        pass.dependencies.iter().any(|it| it.src.into_iter().chain(it.dst).any(|it| !uses(it)))
     };
     let is_behind_chain = |hazard: &ReportedHazard| {
         let around = hazard.prior.as_ref().and_then(|it| enclosing_instance(program, it));
@@ -200,50 +189,6 @@ fn is_chain_through_pass(program: &Program, disagreement: &LayerDisagreement) ->
 fn used_attachments(subpass: &Subpass) -> impl Iterator<Item = u32> {
     let uses = subpass.inputs.iter().chain(&subpass.colors).chain(&subpass.depth_stencil);
     uses.map(|it| it.0).chain(subpass.resolves.iter().map(|it| it.target))
-}
-
-/// The peer names the command that ends the last subpass which uses an attachment, ours the one that ends the pass.
-fn is_store_at_last_subpass(_: &Program, disagreement: &LayerDisagreement) -> bool {
-    let is_named =
-        |it: &ReportedHazard, function: &str| it.prior.as_ref().is_some_and(|it| it.function.starts_with(function));
-    let is_same = |hazard: &ReportedHazard| {
-        let ours = |own: &ReportedHazard| own.code == hazard.code && is_named(own, "vkCmdEndRenderPass");
-        is_named(hazard, "vkCmdNextSubpass") && disagreement.ours.iter().any(ours)
-    };
-    disagreement.kind == DisagreementKind::Prior && disagreement.peer.iter().all(is_same)
-}
-
-/// A barrier on one resource orders the execution of everything, if it has stages on both sides; for the peer it orders
-/// only that resource.
-fn is_order_by_another_resource(program: &Program, disagreement: &LayerDisagreement) -> bool {
-    let resource = resource_number(program, &disagreement.resource);
-    let is_limited = |it: &Dependency| {
-        it.scope.src_stages != 0
-            && it.scope.dst_stages != 0
-            && match &it.target {
-                DependencyTarget::Global => false,
-                // A part of the same resource is another one, too.
-                DependencyTarget::Resource { resource: own, region }
-                | DependencyTarget::Transition { resource: own, region } => {
-                    Some(own.0) != resource || !is_whole(program, *own, region)
-                }
-                DependencyTarget::QueueFamilyTransfer { .. } => true,
-            }
-    };
-    let has_limited = |hazard: &ReportedHazard| {
-        commands_between(program, hazard).iter().flat_map(|it| dependencies_of(it.command)).any(is_limited)
-    };
-    disagreement.kind != DisagreementKind::OnlyOurs && disagreement.peer.iter().any(has_limited)
-}
-
-fn is_whole(program: &Program, resource: ResourceId, region: &Region) -> bool {
-    match (region, &program.resources[resource.0 as usize].kind) {
-        (Region::Buffer(bytes), ResourceKind::Buffer { size }) => *bytes == (0..*size),
-        (Region::Image(region), ResourceKind::Image(image)) => {
-            (&region.mips, &region.layers) == (&(0..image.mips), &(0..image.layers))
-        }
-        _ => false,
-    }
 }
 
 fn dependencies_of(command: &Command) -> Vec<&Dependency> {
@@ -331,16 +276,36 @@ fn is_read_of_attachment(_: &Program, disagreement: &LayerDisagreement) -> bool 
 /// A render pass resolves its render area, and changes the layout of all of the attachment. For the peer it resolves all
 /// of it, and changes the layout in the render area.
 fn is_resolve_of_part(program: &Program, disagreement: &LayerDisagreement) -> bool {
-    let is_part = |hazard: &ReportedHazard| {
-        let begin = enclosing_instance(program, &hazard.at);
-        let Some(Command::BeginRenderPass { views, area, .. }) = begin else { return false };
-        let is_larger = |resource: ResourceId| match &program.resources[resource.0 as usize].kind {
-            ResourceKind::Image(image) => (0..2).any(|it| area.extent[it] < image.extent[it]),
-            ResourceKind::Buffer { .. } => false,
-        };
-        hazard.message_type == "RenderPassResolveError" && views.iter().any(|it| is_larger(it.resource))
+    let resource = resource_number(program, &disagreement.resource);
+    let Some(Command::BeginRenderPass { pass, views, area }) = enclosing_instance(program, &disagreement.at) else {
+        return false;
     };
-    disagreement.kind == DisagreementKind::OnlyPeer && disagreement.peer.iter().all(is_part)
+    let is_it = |attachment: u32| views.get(attachment as usize).is_some_and(|it| Some(it.resource.0) == resource);
+    let resolves = program.render_passes[pass.0 as usize].subpasses.iter().flat_map(|it| &it.resolves);
+    let image = resource.map(|it| &program.resources[it as usize].kind);
+    let is_larger =
+        matches!(image, Some(ResourceKind::Image(image)) if (0..2).any(|it| area.extent[it] < image.extent[it]));
+    let ends = ["vkCmdEndRenderPass", "vkCmdNextSubpass"].iter().any(|it| disagreement.at.function.starts_with(it));
+    disagreement.kind == DisagreementKind::OnlyPeer
+        && ends
+        && is_larger
+        && resolves.flat_map(|it| [it.source, it.target]).any(is_it)
+}
+
+/// A fragment shader with early tests writes depth and stencil in that stage. For the peer every draw writes them late.
+fn is_early_test(program: &Program, disagreement: &LayerDisagreement) -> bool {
+    let (early, late) = (S::EARLY_FRAGMENT_TESTS.0, S::LATE_FRAGMENT_TESTS.0);
+    let at = disagreement.at.place();
+    let is_at = |it: &ExecutedCommand<'_>| at == Some((it.buffer, it.index));
+    let all = executed_commands(program);
+    let is_early = all.iter().find(|it| is_at(it)).is_some_and(|it| match it.command {
+        Command::Action(accesses) => {
+            accesses.iter().any(|it| it.stage == early) && accesses.iter().all(|it| it.stage != late)
+        }
+        _ => false,
+    });
+    let is_late = |it: &ReportedHazard| it.access.contains("LATE_FRAGMENT_TESTS");
+    disagreement.kind == DisagreementKind::OnlyPeer && is_early && disagreement.peer.iter().all(is_late)
 }
 
 /// A presentation behind a read. For the peer a presentation writes once the image was presented before.

@@ -57,11 +57,11 @@ impl Finding {
         let plural = if word == "dispatch" { "dispatches".to_owned() } else { format!("{word}s") };
         let commands = match self.occurrences {
             0 | 1 => format!("1 {word}"),
-            draws if invocations % draws == 0 => format!("each of {} {plural}", with_separators(draws)),
+            draws if invocations.is_multiple_of(draws) => format!("each of {} {plural}", with_separators(draws)),
             draws => format!("{} {plural}", with_separators(draws)),
         };
         let each = match self.occurrences {
-            draws if draws > 1 && invocations % draws == 0 => invocations / draws,
+            draws if draws > 1 && invocations.is_multiple_of(draws) => invocations / draws,
             _ => invocations,
         };
         let note = format!("{} invocation{} in {commands}", with_separators(each), if each == 1 { "" } else { "s" });
@@ -83,7 +83,7 @@ fn with_separators(number: u64) -> String {
     let digits = number.to_string();
     let mut text = String::new();
     for (at, digit) in digits.chars().enumerate() {
-        if at > 0 && (digits.len() - at) % 3 == 0 {
+        if at > 0 && (digits.len() - at).is_multiple_of(3) {
             text.push(',');
         }
         text.push(digit);

@@ -416,12 +416,12 @@ impl CauseRegistry {
         let diagnostic = explain();
         let one_prior = cause.prior.as_ref().and_then(|_| self.firsts.iter().position(|it| it.has_same_prior(&cause)));
         let (occurred, others) = self.causes_like(&diagnostic, &cause, origin.scope);
-        let site = diagnostic.locations.first().map(|it| DiagnosticSite {
+        let site = diagnostic.locations.first().map(|location| DiagnosticSite {
             resource: cause.resource.clone(),
-            function: it.path.last().cloned().unwrap_or_default(),
-            place: it.text.clone(),
-            labels: it.labels.clone(),
-            stack: it.stack,
+            function: location.path.last().cloned().unwrap_or_default(),
+            place: location.text.clone(),
+            labels: location.labels.clone(),
+            stack: location.stack,
         });
         let new = NewSite { cause, part: None, diagnostic };
         match (one_prior, others.first()) {

@@ -202,13 +202,8 @@ impl DiagnosticBuilder<'_> {
     /// `"emitters"`, or `VkBuffer#3`.
     pub(crate) fn resource_name(&self, id: ResourceId) -> String {
         let own = self.device.objects.resources.get(&id);
-        own.map_or_else(
-            || "a resource".to_owned(),
-            |it| match self.object_names.name(it.0) {
-                Some(name) => format!("{name:?}"),
-                None => it.0.to_string(),
-            },
-        )
+        let Some((object, _)) = own else { return "a resource".to_owned() };
+        self.object_names.name(*object).map_or_else(|| object.to_string(), |it| format!("{it:?}"))
     }
 
     /// Code, severity, properties and the first line are those of the engine's finding; only what explains it, and the

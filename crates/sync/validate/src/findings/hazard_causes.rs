@@ -213,8 +213,8 @@ impl DiagnosticBuilder<'_> {
             if causes.shared_fixes.has_fix_of(*scope, *cause) {
                 continue;
             }
-            let is_its = |it: &&Hazard| {
-                let hazard = shared.slice.device_hazard(it).filter(|_| it != wanted);
+            let is_its = |other: &&Hazard| {
+                let hazard = shared.slice.device_hazard(other).filter(|_| other != wanted);
                 hazard.and_then(|it| causes.site_of(&self.hazard_cause(&it))).is_some_and(|it| it.cause == *cause)
             };
             let Some(earlier) = shared.all().iter().find(is_its) else { continue };

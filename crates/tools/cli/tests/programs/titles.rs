@@ -131,9 +131,9 @@ fn complaint(finding: &Finding) -> Option<String> {
     if !finding.code.starts_with("SYNC-HAZARD-") {
         return None;
     }
-    let named = finding.objects.first().map(|it| match &it.name {
+    let named = finding.objects.first().map(|object| match &object.name {
         Some(name) => format!("{name:?}"),
-        None => format!("{}#{}", it.kind, it.id),
+        None => format!("{}#{}", object.kind, object.id),
     });
     if named.is_none_or(|it| !title.contains(&it)) {
         return Some("it does not name the resource".to_owned());

@@ -5,11 +5,12 @@
 use lavascope_abi::PipelineStageFlags2 as S;
 use lavascope_oracle::is_write;
 use lavascope_sync_ir::{
-    Barrier, Command, Dependency, EventId, HostStep, Program, QueueId, ResourceKind, SetEvent, Subpass, WaitEvents,
+    Area, Barrier, Command, Dependency, DependencyTarget, EventId, HostStep, Program, QueueId, ResourceKind, SetEvent,
+    Subpass, WaitEvents,
 };
 
 use crate::disagreement::{DisagreementKind, LayerDisagreement};
-use crate::execution::{ExecutedCommand, commands_between, enclosing_instance, executed_commands};
+use crate::execution::{commands_between, enclosing_instance, executed_commands};
 use crate::reported_hazard::{NamedCommand, ReportedHazard};
 
 /// A difference that is known, and what it covers.
@@ -27,6 +28,7 @@ pub(crate) const PREDICATES: &[KnownPredicate] = &[
     KnownPredicate { name: "acquire-without-wait", covers: is_acquire_without_wait },
     KnownPredicate { name: "present-after-acquire", covers: is_present_after_acquire },
     KnownPredicate { name: "chain-through-a-pass", covers: is_chain_through_pass },
+    KnownPredicate { name: "order-by-another-resource", covers: is_order_by_another_resource },
     KnownPredicate { name: "transition-before-several-subpasses", covers: is_transition_before_several_subpasses },
     KnownPredicate { name: "acquire-or-present", covers: is_acquire_or_present },
     KnownPredicate { name: "read-in-a-pass", covers: is_read_in_pass },
@@ -36,6 +38,7 @@ pub(crate) const PREDICATES: &[KnownPredicate] = &[
     KnownPredicate { name: "present-or-write", covers: is_present_or_write },
     KnownPredicate { name: "resolve-of-a-part", covers: is_resolve_of_part },
     KnownPredicate { name: "early-tests", covers: is_early_test },
+    KnownPredicate { name: "first-of-several-reads", covers: is_first_of_several_reads },
 ];
 
 /// The predicate that covers a disagreement.
@@ -43,28 +46,32 @@ pub(crate) fn known_predicate(program: &Program, disagreement: &LayerDisagreemen
     PREDICATES.iter().find(|it| (it.covers)(program, disagreement))
 }
 
-/// Of what another queue accessed in a range the peer looks at the first part only.
+/// Where several queues accessed a range, or one of them several times, the peer compares with one access only.
 fn is_race_behind_another_access(program: &Program, disagreement: &LayerDisagreement) -> bool {
+    let accesses_of = |buffer: usize| -> usize {
+        program.command_buffers[buffer].commands.iter().map(|it| access_count(it, program, disagreement)).sum()
+    };
     let has_several = |hazard: &ReportedHazard| {
         let prior = hazard.prior.as_ref().map(|it| queues_of(program, it)).unwrap_or_default();
-        let is_there = |buffer: &usize| queues_of_buffer(program, *buffer).iter().any(|it| prior.contains(it));
-        let buffers = (0..program.command_buffers.len()).filter(is_there);
-        let commands = buffers.flat_map(|it| &program.command_buffers[it].commands);
-        commands.filter(|it| accesses(it, program, disagreement)).count() > 1
+        // Of a race, those beside the earlier command; else those on other queues.
+        let is_there =
+            |buffer: &usize| queues_of_buffer(program, *buffer).iter().any(|it| prior.contains(it) == hazard.is_race());
+        let count: usize = (0..program.command_buffers.len()).filter(is_there).map(accesses_of).sum();
+        let is_same_queue = queues_of(program, &hazard.at).iter().any(|it| prior.contains(it));
+        count > usize::from(hazard.is_race()) && (hazard.is_race() || is_same_queue)
     };
-    disagreement.kind == DisagreementKind::OnlyOurs
-        && disagreement.ours.iter().all(|it| it.is_race() && has_several(it))
+    disagreement.kind == DisagreementKind::OnlyOurs && disagreement.ours.iter().all(has_several)
 }
 
-/// Whether a command accesses the resource of a disagreement by itself.
-fn accesses(command: &Command, program: &Program, disagreement: &LayerDisagreement) -> bool {
+/// How often a command accesses the resource of a disagreement by itself.
+fn access_count(command: &Command, program: &Program, disagreement: &LayerDisagreement) -> usize {
     let resource = resource_number(program, &disagreement.resource);
     match command {
-        Command::Action(all) => all.iter().any(|it| Some(it.resource.0) == resource),
+        Command::Action(all) => all.iter().filter(|it| Some(it.resource.0) == resource).count(),
         Command::BeginRenderPass { .. } | Command::BeginRendering(_) | Command::Barrier(_) | Command::WaitEvents(_) => {
-            true
+            1
         }
-        _ => false,
+        _ => 0,
     }
 }
 
@@ -168,14 +175,15 @@ fn is_acquire_or_present(_: &Program, disagreement: &LayerDisagreement) -> bool 
 fn is_chain_through_pass(program: &Program, disagreement: &LayerDisagreement) -> bool {
     let resource = resource_number(program, &disagreement.resource);
     let is_chain = |command: &Command| {
-        let Command::BeginRenderPass { pass, views, .. } = command else { return false };
+        let Command::BeginRenderPass { pass, views, area } = command else { return false };
         let pass = &program.render_passes[pass.0 as usize];
+        let is_whole = !resource.is_some_and(|it| is_larger(program, it, *area));
         let is_used =
             |attachment: u32| views.get(attachment as usize).is_some_and(|it| Some(it.resource.0) == resource);
         let views = pass.subpasses.iter().fold(0, |all, it| all | it.view_mask);
         let uses = |subpass: u32| {
             let own = pass.subpasses.get(subpass as usize);
-            own.is_some_and(|it| it.view_mask == views && used_attachments(it).any(is_used))
+            own.is_some_and(|it| is_whole && it.view_mask == views && used_attachments(it).any(is_used))
         };
         pass.dependencies.iter().any(|it| it.src.into_iter().chain(it.dst).any(|it| !uses(it)))
     };
@@ -191,6 +199,26 @@ fn used_attachments(subpass: &Subpass) -> impl Iterator<Item = u32> {
     uses.map(|it| it.0).chain(subpass.resolves.iter().map(|it| it.target))
 }
 
+/// A barrier on one resource orders the execution of everything, if it has stages on both sides; for the peer it orders
+/// only that resource.
+fn is_order_by_another_resource(program: &Program, disagreement: &LayerDisagreement) -> bool {
+    let resource = resource_number(program, &disagreement.resource);
+    let is_limited = |dependency: &Dependency| {
+        let is_other = match &dependency.target {
+            DependencyTarget::Global => false,
+            DependencyTarget::Resource { resource: own, .. } | DependencyTarget::Transition { resource: own, .. } => {
+                Some(own.0) != resource
+            }
+            DependencyTarget::QueueFamilyTransfer { .. } => true,
+        };
+        is_other && dependency.scope.src_stages != 0 && dependency.scope.dst_stages != 0
+    };
+    let has_limited = |hazard: &ReportedHazard| {
+        commands_between(program, hazard).iter().flat_map(|it| dependencies_of(it.command)).any(is_limited)
+    };
+    disagreement.kind != DisagreementKind::OnlyOurs && disagreement.peer.iter().any(has_limited)
+}
+
 fn dependencies_of(command: &Command) -> Vec<&Dependency> {
     match command {
         Command::Barrier(Barrier::Sync1 { dependencies, .. } | Barrier::Sync2 { dependencies })
@@ -203,10 +231,6 @@ fn dependencies_of(command: &Command) -> Vec<&Dependency> {
 /// In a pass of several subpasses the peer forgets what shaders read of a buffer that something read before.
 fn is_read_in_pass(program: &Program, disagreement: &LayerDisagreement) -> bool {
     let resource = resource_number(program, &disagreement.resource);
-    let reads = |command: &Command| match command {
-        Command::Action(all) => all.iter().any(|it| Some(it.resource.0) == resource && !is_write(it.access)),
-        _ => false,
-    };
     let is_forgotten = |hazard: &ReportedHazard| {
         let Some(prior) = &hazard.prior else { return false };
         let instance = enclosing_instance(program, prior);
@@ -216,7 +240,7 @@ fn is_read_in_pass(program: &Program, disagreement: &LayerDisagreement) -> bool 
         let place = before.iter().position(|it| prior.place() == Some((it.buffer, it.index))).unwrap_or(0);
         has_several
             && hazard.prior_access.contains("STORAGE_READ")
-            && before[..place].iter().any(|it| reads(it.command))
+            && before[..place].iter().any(|it| reads_resource(it.command, resource))
     };
     disagreement.kind == DisagreementKind::OnlyOurs && disagreement.ours.iter().all(is_forgotten)
 }
@@ -251,17 +275,16 @@ fn is_set_of(command: &Command, wanted: EventId) -> bool {
     }
 }
 
-/// The writes of a transition are available by themselves. For the peer a store operation behind one of its own render
-/// pass needs more.
+/// The writes of a transition are available by themselves. For the peer a store operation behind one needs more.
 fn is_store_behind_transition(_: &Program, disagreement: &LayerDisagreement) -> bool {
-    let is_own = |hazard: &ReportedHazard| {
-        let buffer = |it: &NamedCommand| it.place().map(|it| it.0);
+    let ends = ["vkCmdEndRenderPass", "vkCmdNextSubpass"].iter().any(|it| disagreement.at.function.starts_with(it));
+    let is_store = |hazard: &ReportedHazard| {
         hazard.code == "SYNC-HAZARD-WRITE-AFTER-WRITE"
-            && hazard.message_type == "RenderPassStoreOpError"
+            && ["RenderPassStoreOpError", "SubmitTimeError"].contains(&hazard.message_type.as_str())
             && hazard.prior_access == "SYNC_IMAGE_LAYOUT_TRANSITION"
-            && hazard.prior.as_ref().is_some_and(|it| buffer(it) == buffer(&hazard.at))
+            && hazard.access != "SYNC_IMAGE_LAYOUT_TRANSITION"
     };
-    disagreement.kind == DisagreementKind::OnlyPeer && disagreement.peer.iter().all(is_own)
+    disagreement.kind == DisagreementKind::OnlyPeer && ends && disagreement.peer.iter().all(is_store)
 }
 
 /// Blending, and a test of depth or stencil that writes nothing, read an attachment. The peer knows of writes only.
@@ -273,6 +296,14 @@ fn is_read_of_attachment(_: &Program, disagreement: &LayerDisagreement) -> bool 
     disagreement.kind == DisagreementKind::OnlyOurs && disagreement.ours.iter().all(is_read)
 }
 
+/// Whether a render area is a part of an image.
+fn is_larger(program: &Program, resource: u32, area: Area) -> bool {
+    match &program.resources[resource as usize].kind {
+        ResourceKind::Image(image) => (0..2).any(|it| area.extent[it] < image.extent[it]),
+        ResourceKind::Buffer { .. } => false,
+    }
+}
+
 /// A render pass resolves its render area, and changes the layout of all of the attachment. For the peer it resolves all
 /// of it, and changes the layout in the render area.
 fn is_resolve_of_part(program: &Program, disagreement: &LayerDisagreement) -> bool {
@@ -282,9 +313,7 @@ fn is_resolve_of_part(program: &Program, disagreement: &LayerDisagreement) -> bo
     };
     let is_it = |attachment: u32| views.get(attachment as usize).is_some_and(|it| Some(it.resource.0) == resource);
     let resolves = program.render_passes[pass.0 as usize].subpasses.iter().flat_map(|it| &it.resolves);
-    let image = resource.map(|it| &program.resources[it as usize].kind);
-    let is_larger =
-        matches!(image, Some(ResourceKind::Image(image)) if (0..2).any(|it| area.extent[it] < image.extent[it]));
+    let is_larger = resource.is_some_and(|it| is_larger(program, it, *area));
     let ends = ["vkCmdEndRenderPass", "vkCmdNextSubpass"].iter().any(|it| disagreement.at.function.starts_with(it));
     disagreement.kind == DisagreementKind::OnlyPeer
         && ends
@@ -292,18 +321,32 @@ fn is_resolve_of_part(program: &Program, disagreement: &LayerDisagreement) -> bo
         && resolves.flat_map(|it| [it.source, it.target]).any(is_it)
 }
 
+/// A read behind another read that sees the write is not compared with the write. For the peer only the last read of a
+/// stage counts.
+fn is_first_of_several_reads(program: &Program, disagreement: &LayerDisagreement) -> bool {
+    let resource = resource_number(program, &disagreement.resource);
+    let has_reads = |hazard: &ReportedHazard| {
+        let reads = commands_between(program, hazard).iter().filter(|it| reads_resource(it.command, resource)).count();
+        // With the later command itself.
+        hazard.code == "SYNC-HAZARD-READ-AFTER-WRITE" && reads > 2
+    };
+    disagreement.kind == DisagreementKind::OnlyPeer && disagreement.peer.iter().all(has_reads)
+}
+
+fn reads_resource(command: &Command, resource: Option<u32>) -> bool {
+    match command {
+        Command::Action(all) => all.iter().any(|it| Some(it.resource.0) == resource && !is_write(it.access)),
+        _ => false,
+    }
+}
+
 /// A fragment shader with early tests writes depth and stencil in that stage. For the peer every draw writes them late.
 fn is_early_test(program: &Program, disagreement: &LayerDisagreement) -> bool {
     let (early, late) = (S::EARLY_FRAGMENT_TESTS.0, S::LATE_FRAGMENT_TESTS.0);
-    let at = disagreement.at.place();
-    let is_at = |it: &ExecutedCommand<'_>| at == Some((it.buffer, it.index));
     let all = executed_commands(program);
-    let is_early = all.iter().find(|it| is_at(it)).is_some_and(|it| match it.command {
-        Command::Action(accesses) => {
-            accesses.iter().any(|it| it.stage == early) && accesses.iter().all(|it| it.stage != late)
-        }
-        _ => false,
-    });
+    let at = all.iter().find(|it| disagreement.at.place() == Some((it.buffer, it.index)));
+    let Some(Command::Action(accesses)) = at.map(|it| it.command) else { return false };
+    let is_early = accesses.iter().any(|it| it.stage == early) && accesses.iter().all(|it| it.stage != late);
     let is_late = |it: &ReportedHazard| it.access.contains("LATE_FRAGMENT_TESTS");
     disagreement.kind == DisagreementKind::OnlyPeer && is_early && disagreement.peer.iter().all(is_late)
 }

@@ -51,10 +51,8 @@ fn commands_of_action(
         return UnsupportedProgram::error("an access that is not certain");
     }
     let has_dispatch = accesses.iter().any(|it| it.stage == Stage::COMPUTE_SHADER.0);
-    let is_drawn = |it: &Access| {
-        let is_dispatched = has_dispatch && is_parameters_of_dispatch(it);
-        it.stage & (TRANSFERS | Stage::COMPUTE_SHADER.0) == 0 && !is_dispatched
-    };
+    let is_dispatched = |it: &Access| has_dispatch && is_parameters_of_dispatch(it);
+    let is_drawn = |it: &Access| it.stage & (TRANSFERS | Stage::COMPUTE_SHADER.0) == 0 && !is_dispatched(it);
     let is_graphics = scene.is_some() || accesses.is_empty() || accesses.iter().any(is_drawn);
     let kinds: Vec<LiveCommandKind> =
         accesses.iter().map(|it| command_kind(it, is_graphics)).collect::<Result<_, _>>()?;

@@ -33,7 +33,7 @@ pub(crate) const PREDICATES: &[KnownPredicate] = &[
     KnownPredicate { name: "acquire-or-present", covers: is_acquire_or_present },
     KnownPredicate { name: "read-in-a-pass", covers: is_read_in_pass },
     KnownPredicate { name: "chain-into-an-event", covers: is_chain_into_event },
-    KnownPredicate { name: "store-behind-a-transition", covers: is_store_behind_transition },
+    KnownPredicate { name: "available-transition", covers: is_behind_available_transition },
     KnownPredicate { name: "reads-of-attachments", covers: is_read_of_attachment },
     KnownPredicate { name: "present-or-write", covers: is_present_or_write },
     KnownPredicate { name: "resolve-of-a-part", covers: is_resolve_of_part },
@@ -275,16 +275,20 @@ fn is_set_of(command: &Command, wanted: EventId) -> bool {
     }
 }
 
-/// The writes of a transition are available by themselves. For the peer a store operation behind one needs more.
-fn is_store_behind_transition(_: &Program, disagreement: &LayerDisagreement) -> bool {
-    let ends = ["vkCmdEndRenderPass", "vkCmdNextSubpass"].iter().any(|it| disagreement.at.function.starts_with(it));
-    let is_store = |hazard: &ReportedHazard| {
-        hazard.code == "SYNC-HAZARD-WRITE-AFTER-WRITE"
-            && ["RenderPassStoreOpError", "SubmitTimeError"].contains(&hazard.message_type.as_str())
+/// The writes of a transition are available by themselves. For the peer a load or store operation behind one needs a
+/// dependency that makes them available.
+fn is_behind_available_transition(_: &Program, disagreement: &LayerDisagreement) -> bool {
+    let in_pass = ["vkCmdBeginRenderPass", "vkCmdNextSubpass", "vkCmdEndRenderPass"];
+    let is_operation = |hazard: &ReportedHazard| {
+        let types = ["RenderPassLoadOpError", "RenderPassStoreOpError", "SubmitTimeError"];
+        hazard.code.ends_with("-AFTER-WRITE")
+            && types.contains(&hazard.message_type.as_str())
             && hazard.prior_access == "SYNC_IMAGE_LAYOUT_TRANSITION"
             && hazard.access != "SYNC_IMAGE_LAYOUT_TRANSITION"
     };
-    disagreement.kind == DisagreementKind::OnlyPeer && ends && disagreement.peer.iter().all(is_store)
+    disagreement.kind == DisagreementKind::OnlyPeer
+        && in_pass.iter().any(|it| disagreement.at.function.starts_with(it))
+        && disagreement.peer.iter().all(is_operation)
 }
 
 /// Blending, and a test of depth or stencil that writes nothing, read an attachment. The peer knows of writes only.

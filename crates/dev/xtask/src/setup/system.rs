@@ -56,6 +56,7 @@ const TESTS: &[SystemPackage] = &[
         is_installed: || is_on_path("glslangValidator"),
     },
     SystemPackage { what: "valgrind", package: "valgrind", is_installed: || is_on_path("valgrind") },
+    SystemPackage { what: "gdb", package: "gdb", is_installed: || is_on_path("gdb") },
     SystemPackage {
         what: "the Khronos layer",
         package: "vulkan-validationlayers",

@@ -103,8 +103,9 @@ impl Date {
     fn parse(text: &str) -> Option<Date> {
         let parts: Vec<&str> = text.split('-').collect();
         let [year, month, day] = parts[..] else { return None };
-        let number = |it: &str, digits: usize| {
-            (it.len() == digits && it.bytes().all(|it| it.is_ascii_digit())).then(|| it.parse().ok()).flatten()
+        let number = |text: &str, digits: usize| {
+            let is_number = text.len() == digits && text.bytes().all(|it| it.is_ascii_digit());
+            text.parse().ok().filter(|_| is_number)
         };
         let date = Date { year: number(year, 4)?, month: number(month, 2)?, day: number(day, 2)? };
         let is_month = (1..=12).contains(&date.month);

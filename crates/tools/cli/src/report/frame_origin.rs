@@ -158,20 +158,20 @@ mod tests {
     fn frames_belong_to_the_program_to_libraries_or_to_nobody() {
         let library = |name: &str| FrameOrigin::Library(name.to_owned());
         for (module, file, expected) in [
-            ("/home/me/app", "src/main.c", FrameOrigin::Program),
+            ("/opt/me/app", "src/main.c", FrameOrigin::Program),
             ("/usr/bin/vkcube", "", FrameOrigin::Program),
-            ("/home/me/libengine.so", "", FrameOrigin::Program),
+            ("/opt/me/libengine.so", "", FrameOrigin::Program),
             ("/usr/lib/x86_64-linux-gnu/libgtk-4.so.1.800.3", "", library("libgtk-4")),
             ("/lib/x86_64-linux-gnu/libc.so.6", "", FrameOrigin::Plumbing),
             ("/usr/lib/x86_64-linux-gnu/libvulkan_lvp.so", "", FrameOrigin::Plumbing),
-            ("/home/me/app", "/rustc/0123/library/core/src/ops/function.rs", FrameOrigin::Plumbing),
-            ("/home/me/app", "/home/me/.cargo/registry/src/index-1/ash-0.38.0/src/device.rs", FrameOrigin::Plumbing),
-            ("/home/me/app", "/c/registry/src/index-1/wgpu-hal-0.20.1/src/vulkan/command.rs", library("wgpu-hal")),
-            ("/home/me/app", "/home/me/.cargo/git/checkouts/vello-9f1c/ab12/src/lib.rs", library("vello")),
-            ("/home/me/app", "/home/me/app/third_party/imgui/imgui_impl_vulkan.cpp", library("imgui")),
-            ("/home/me/app", "/home/me/app/external/main.c", FrameOrigin::Program),
-            ("/home/me/app", "/usr/include/c++/12/bits/invoke.h", FrameOrigin::Plumbing),
-            ("/home/me/app", "/opt/sdk/include/vulkan/vulkan.hpp", FrameOrigin::Plumbing),
+            ("/opt/me/app", "/rustc/0123/library/core/src/ops/function.rs", FrameOrigin::Plumbing),
+            ("/opt/me/app", "/opt/me/.cargo/registry/src/index-1/ash-0.38.0/src/device.rs", FrameOrigin::Plumbing),
+            ("/opt/me/app", "/c/registry/src/index-1/wgpu-hal-0.20.1/src/vulkan/command.rs", library("wgpu-hal")),
+            ("/opt/me/app", "/opt/me/.cargo/git/checkouts/vello-9f1c/ab12/src/lib.rs", library("vello")),
+            ("/opt/me/app", "/opt/me/app/third_party/imgui/imgui_impl_vulkan.cpp", library("imgui")),
+            ("/opt/me/app", "/opt/me/app/external/main.c", FrameOrigin::Program),
+            ("/opt/me/app", "/usr/include/c++/12/bits/invoke.h", FrameOrigin::Plumbing),
+            ("/opt/me/app", "/opt/sdk/include/vulkan/vulkan.hpp", FrameOrigin::Plumbing),
         ] {
             assert_eq!(origin(module, file), expected, "{module} {file}");
         }

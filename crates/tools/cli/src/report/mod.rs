@@ -82,10 +82,10 @@ pub(crate) struct Process {
 
 /// Which findings a process has; all about them is in the document.
 fn fingerprints<S: Serializer>(findings: &[Finding], to: S) -> Result<S::Ok, S::Error> {
-    to.collect_seq(findings.iter().map(|it| OwnFinding {
-        code: &it.code,
-        fingerprint: &it.fingerprint,
-        occurrences: it.occurrences,
+    to.collect_seq(findings.iter().map(|finding| OwnFinding {
+        code: &finding.code,
+        fingerprint: &finding.fingerprint,
+        occurrences: finding.occurrences,
     }))
 }
 

@@ -73,9 +73,9 @@ const STEP_SUMMARY: &str = "GITHUB_STEP_SUMMARY";
 impl ReportArguments {
     /// Creates the files. `json` is the file of `--json`.
     pub(crate) fn open(&self, json: Option<&Path>, text_stream: TextStream) -> Result<ReportOutputs> {
-        let of_json = json.map(|it| OutputRequest {
+        let of_json = json.map(|path| OutputRequest {
             format: ReportFormat::Json,
-            file: Some(it.to_owned()).filter(|it| it != Path::new("-")),
+            file: (path != Path::new("-")).then(|| path.to_owned()),
         });
         let mut requests: Vec<OutputRequest> = self.format.iter().cloned().chain(of_json).collect();
         let whole: Vec<&str> = requests.iter().filter(|it| it.takes_stdout()).map(|it| it.format.name()).collect();

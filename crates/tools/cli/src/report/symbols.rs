@@ -138,11 +138,11 @@ fn find_symbol_frames(loader: &Loader, address: u64) -> Option<Vec<SymbolFrame>>
     let mut found = Vec::new();
     while let Some(frame) = frames.next().ok()? {
         let function = frame.function.as_ref().and_then(|it| Some(it.demangle().ok()?.into_owned()));
-        let source = frame.location.and_then(|it| {
+        let source = frame.location.and_then(|location| {
             Some(SourceLocation {
-                file: it.file?.to_owned(),
-                line: it.line.unwrap_or(0),
-                column: it.column.filter(|it| *it > 0),
+                file: location.file?.to_owned(),
+                line: location.line.unwrap_or(0),
+                column: location.column.filter(|it| *it > 0),
                 function: function.clone(),
                 text: None,
             })

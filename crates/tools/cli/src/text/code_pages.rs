@@ -191,11 +191,11 @@ pub(crate) fn descriptions<'a>(codes: impl Iterator<Item = &'a str>) -> Vec<Code
         if found.iter().any(|it| it.code == code) {
             continue;
         }
-        found.extend(find(code).map(|it| CodeDescription {
+        found.extend(find(code).map(|page| CodeDescription {
             code: code.to_owned(),
-            short: it.short.to_owned(),
-            summary: it.summary().to_owned(),
-            page: it.text.to_owned(),
+            short: page.short.to_owned(),
+            summary: page.summary().to_owned(),
+            page: page.text.to_owned(),
         }));
     }
     found

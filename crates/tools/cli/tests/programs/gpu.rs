@@ -72,7 +72,7 @@ fn without_lines_a_message_is_complete() {
     let report = stage.report();
     let said = report.0["findings"][0]["message"].as_str().unwrap_or_default();
     assert!(said.contains("Shader Instruction Index = 32. Stage = Compute. Global invocation ID"), "{said}");
-    assert!(said.ends_with("It happened 128 times, with indices from 128 to 255."), "{said}");
+    assert!(said.contains("\n  It happened 128 times, with indices from 128 to 255.\n"), "{said}");
     assert!(!said.contains("occurred in file") && !said.contains(" line "), "{said}");
 }
 

@@ -104,10 +104,10 @@ impl RenderedFinding {
 
 /// A call stack without names: `lavascope run` reads those from the modules.
 fn raw_stack(number: u32) -> Stack {
-    let frame = |it: CapturedFrame| StackFrame {
-        module: it.module.as_deref().map(str::to_owned),
-        offset: it.offset,
-        symbol: it.symbol,
+    let frame = |captured: CapturedFrame| StackFrame {
+        module: captured.module.as_deref().map(str::to_owned),
+        offset: captured.offset,
+        symbol: captured.symbol,
         ..StackFrame::default()
     };
     Stack { frames: backtrace::frames(number).into_iter().map(frame).collect() }

@@ -116,8 +116,8 @@ mod tests {
     fn collected(bounds: Option<ThreadStack>) -> Vec<ReturnAddress> {
         let mark = 0usize;
         let mut all = Vec::new();
-        walk_stack((&raw const mark).addr(), bounds, &mut |it| {
-            all.push(it);
+        walk_stack((&raw const mark).addr(), bounds, &mut |frame| {
+            all.push(frame);
             ControlFlow::Continue(())
         });
         all

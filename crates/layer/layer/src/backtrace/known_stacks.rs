@@ -92,7 +92,7 @@ impl KnownStacks {
         {
             return Some(recent.stack);
         }
-        // SAFETY: the contract of this function.
+        // SAFETY: the contract of this function, and the place is that of the application's return address, as above.
         unsafe { self.find_by_frames(depth, depth + distance) }
     }
 

@@ -94,7 +94,7 @@ impl WatchedAccesses {
 
 /// The resources of layout transitions and of transfers between queue families; other dependencies access nothing.
 fn resources_of_dependencies(dependencies: &[Dependency]) -> Vec<ResourceId> {
-    let resource = |it: &Dependency| match it.target {
+    let resource = |dependency: &Dependency| match dependency.target {
         DependencyTarget::Transition { resource, .. } | DependencyTarget::QueueFamilyTransfer { resource, .. } => {
             Some(resource)
         }

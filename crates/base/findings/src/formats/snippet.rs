@@ -9,6 +9,7 @@ use std::ops::Range;
 use crate::words::{cut, simple_function_name, width, wrap};
 use crate::{FindingAccess, FindingOperation, NeighborCommands, SourceLocation, Stack};
 
+use super::Detail;
 use super::text::{StyledLine, TextNames, TextRole};
 
 /// One place.
@@ -192,8 +193,11 @@ pub(super) fn render_places(
                     .function
                     .as_ref()
                     .map_or(String::new(), |it| format!("  {}()", names.show(&simple_function_name(it))));
-                let shown = format!("{}:{}{function}", names.show(&source.file), source.line);
                 let space = columns.saturating_sub(6);
+                let place = format!("{}:{}", names.show(&source.file), source.line);
+                // A name that needs a line of its own is too much for a brief report.
+                let has_room = names.detail == Detail::Verbose || width(&place) + width(&function) <= space;
+                let shown = if has_room { place + &function } else { place };
                 for (at, row) in wrap(&shown, space, space).iter().enumerate() {
                     let sign = if at == 0 { "  ::: " } else { "      " };
                     lines.push(StyledLine::new().with(TextRole::Gutter, sign).with(TextRole::Plain, row));

@@ -101,7 +101,7 @@ impl StyledLine {
 /// Whether names of stages and accesses are shown whole.
 #[derive(Clone, Copy)]
 pub(super) struct TextNames {
-    detail: Detail,
+    pub(super) detail: Detail,
 }
 
 impl TextNames {

@@ -360,8 +360,10 @@ impl Process {
 
 /// Adds a finding; those that have one cause are one.
 pub(crate) fn add(findings: &mut Vec<Finding>, finding: Finding) {
-    let is_same =
-        |it: &&mut Finding| it.is_same_cause(&finding) && it.file == finding.file && it.source == finding.source;
+    // What only adds to an earlier finding has no place.
+    let is_place = |it: &Finding| it.file == finding.file && it.source == finding.source;
+    let has_place = finding.file.is_some() || finding.source.is_some();
+    let is_same = |it: &&mut Finding| it.is_same_cause(&finding) && (!has_place || is_place(it));
     match findings.iter_mut().find(is_same) {
         Some(earlier) => earlier.add(&finding),
         None => findings.push(finding),

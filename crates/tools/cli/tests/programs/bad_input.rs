@@ -5,7 +5,7 @@ use std::path::Path;
 use std::process::Command;
 
 use crate::common::{output, text};
-use crate::test_environment::{TestEnvironment, samples, succeed};
+use crate::test_environment::{TestEnvironment, samples, succeed, unwrapped};
 
 const SETTINGS: &str = "\
 # A comment.
@@ -31,7 +31,7 @@ fn a_settings_file_with_mistakes() {
     let mut command = stage.bare(samples());
     command.env("VK_ADD_LAYER_PATH", stage.folder.join("cache/lavascope/layer"));
     let alone = succeed(command.arg("triangle-dynamic").env("VK_INSTANCE_LAYERS", "VK_LAYER_LAVASCOPE_inspect"));
-    for said in [text(&run.stderr), text(&alone.stderr)] {
+    for said in [text(&run.stderr), text(&alone.stderr)].map(|it| unwrapped(&it)) {
         for part in wanted {
             assert_eq!(said.matches(part).count(), 1, "not once `{part}` in\n{said}");
         }

@@ -536,7 +536,7 @@ fn without_memory_for_checks_a_program_goes_on() {
         for allowed in 0..8 {
             let mut command = stage.under_layer_with_report(&["--gpu"], samples());
             let run = succeed(command.args(arguments).env("LAVASCOPE_GPU_ALLOCATIONS", allowed.to_string()));
-            let said = text(&run.stderr).matches("there is no memory for checks").count();
+            let said = text(&run.stderr).matches("setting gpu: there is no memory for checks").count();
             assert!(said <= 1, "{name}, {allowed}: {}", text(&run.stderr));
             assert!(allowed > 0 || said == 1, "{name}: {}", text(&run.stderr));
         }

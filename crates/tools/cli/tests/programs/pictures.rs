@@ -7,7 +7,7 @@ use serde_json::Value;
 use crate::bad_input::compiled;
 use crate::common::{output, text};
 use crate::displays::XServer;
-use crate::test_environment::{TestEnvironment, samples, succeed};
+use crate::test_environment::{TestEnvironment, samples, succeed, unwrapped};
 
 /// The calls of a trace, without times.
 fn calls(stage: &TestEnvironment, file: &str) -> Vec<String> {
@@ -154,7 +154,7 @@ fn presented(stage: &TestEnvironment, how: &str) -> String {
     }
     command.env("LAVASCOPE_NULL_EXECUTE", "transfer").args(["capture", "--null-driver", "--screenshot", "0.."]);
     command.args(["--screenshots", how, "-o", "trace.lava", "--"]).arg(program).arg(how);
-    text(&succeed(&mut command).stderr)
+    unwrapped(&text(&succeed(&mut command).stderr))
 }
 
 /// Some of the presents wait for a semaphore, and nothing is destroyed at the end.

@@ -140,3 +140,8 @@ pub(crate) fn names() -> Vec<String> {
 fn beside(name: &str) -> PathBuf {
     Path::new(env!("CARGO_BIN_EXE_lavascope")).with_file_name(name)
 }
+
+/// A text for people without its line breaks: continued lines are indented by two columns.
+pub(crate) fn unwrapped(text: &str) -> String {
+    text.replace("\n  ", " ")
+}

@@ -223,6 +223,8 @@ pub(super) fn render_finding(report: &FindingsReport, finding: &Finding, options
 struct PageBudget {
     operations: usize,
     has_callers: bool,
+    /// Whether the function is named even if that takes a line of its own.
+    has_function: bool,
     notes: usize,
     edits: EditLayout,
 }
@@ -234,16 +236,24 @@ enum EditLayout {
 }
 
 impl PageBudget {
-    const UNLIMITED: PageBudget =
-        PageBudget { operations: usize::MAX, has_callers: true, notes: usize::MAX, edits: EditLayout::LineByLine };
+    const UNLIMITED: PageBudget = PageBudget {
+        operations: usize::MAX,
+        has_callers: true,
+        has_function: true,
+        notes: usize::MAX,
+        edits: EditLayout::LineByLine,
+    };
+    const SMALLEST: PageBudget =
+        PageBudget { operations: 1, has_callers: false, has_function: false, notes: 0, edits: EditLayout::Joined };
     /// From the most to the least.
-    const ALL: [PageBudget; 6] = [
+    const ALL: [PageBudget; 7] = [
         PageBudget { operations: 2, ..PageBudget::UNLIMITED },
         PageBudget { operations: 1, ..PageBudget::UNLIMITED },
         PageBudget { operations: 1, notes: 1, ..PageBudget::UNLIMITED },
         PageBudget { operations: 1, notes: 1, has_callers: false, ..PageBudget::UNLIMITED },
-        PageBudget { operations: 1, notes: 0, has_callers: false, edits: EditLayout::LineByLine },
-        PageBudget { operations: 1, notes: 0, has_callers: false, edits: EditLayout::Joined },
+        PageBudget { edits: EditLayout::LineByLine, has_function: true, ..PageBudget::SMALLEST },
+        PageBudget { has_function: true, ..PageBudget::SMALLEST },
+        PageBudget::SMALLEST,
     ];
 }
 
@@ -258,7 +268,7 @@ struct FindingPage<'a> {
 impl FindingPage<'_> {
     fn lines(&self, budget: PageBudget) -> Vec<StyledLine> {
         let mut lines = self.headline();
-        lines.extend(self.location());
+        lines.extend(self.location(budget));
         if budget.has_callers {
             lines.extend(self.callers());
         }
@@ -311,7 +321,7 @@ impl FindingPage<'_> {
     }
 
     /// Where a person should look, and how often it happened.
-    fn location(&self) -> Vec<StyledLine> {
+    fn location(&self, budget: PageBudget) -> Vec<StyledLine> {
         let finding = self.finding;
         let access = finding.accesses.first();
         let (place, around) = match (finding.location(), access) {
@@ -320,7 +330,9 @@ impl FindingPage<'_> {
                     source.function.as_ref().map_or(String::new(), |it| format!("  {}()", simple_function_name(it)));
                 let column = source.column.filter(|_| finding.source.is_some());
                 let column = column.map_or(String::new(), |it| format!(":{it}"));
-                (format!("{}:{}{column}{function}", source.file, source.line), String::new())
+                let place = format!("{}:{}{column}", source.file, source.line);
+                let has_room = width(&place) + width(&function) <= self.columns.saturating_sub(6);
+                (if has_room || budget.has_function { place + &function } else { place }, String::new())
             }
             (None, Some(access)) if access.place.is_empty() => (access.function.clone(), surroundings(access)),
             (None, Some(access)) => (place_line(&access.function, &access.place, &access.stack), surroundings(access)),

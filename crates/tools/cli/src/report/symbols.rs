@@ -3,7 +3,7 @@
 //! Frames of the C library, the Vulkan loader, drivers, layers and bindings are dropped: nobody looks for a bug there.
 //! Frames of other libraries keep the library's name.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::fs::File;
 
 use addr2line::Loader;
@@ -101,15 +101,20 @@ impl Symbols {
 }
 
 /// Marks the functions that only pass a command on. A report shows who calls them.
+///
+/// A function through which the commands of the finding come at several lines does more than that, whatever its name.
 fn mark_wrappers(finding: &mut Finding) {
+    let busy = functions_with_several_lines(finding);
     let accesses = finding.accesses.iter_mut().map(|it| (&it.function, &mut it.stack));
     let sites = finding.more_sites.iter_mut().map(|it| (&it.function, &mut it.stack));
     for (command, stack) in accesses.chain(sites) {
-        mark_wrappers_of(stack, |name| is_called_as(name, command));
+        // The command of a layout transition is a barrier.
+        let is_barrier = command.contains("Barrier");
+        mark_wrappers_of(stack, &busy, |name| is_called_as(name, command) || is_barrier && is_about(name, "barrier"));
     }
     for operation in &mut finding.operations {
         let is_wrapper = |name: &str| is_called_as(name, &operation.function) || is_about(name, &operation.kind);
-        mark_wrappers_of(&mut operation.stack, is_wrapper);
+        mark_wrappers_of(&mut operation.stack, &busy, is_wrapper);
     }
     for change in finding.fixes.iter_mut().flat_map(|it| &mut it.changes) {
         // What is inserted is before a command; what is changed is called by its kind: `the barrier`.
@@ -117,14 +122,30 @@ fn mark_wrappers(finding: &mut Finding) {
             Some(command) => is_called_as(name, command),
             None => is_about(name, change.target.trim_start_matches("the ")),
         };
-        mark_wrappers_of(&mut change.stack, is_wrapper);
+        mark_wrappers_of(&mut change.stack, &busy, is_wrapper);
     }
 }
 
-fn mark_wrappers_of(stack: &mut Stack, is_wrapper: impl Fn(&str) -> bool) {
-    let name = |it: &StackFrame| it.source.as_ref().and_then(|it| it.function.clone()).or(it.symbol.clone());
+fn functions_with_several_lines(finding: &mut Finding) -> HashSet<String> {
+    let mut lines: HashMap<String, HashSet<(String, u32)>> = HashMap::new();
+    for frame in finding.stacks_mut().flat_map(|it| &it.frames) {
+        if let (Some(name), Some(source)) = (function_name(frame), &frame.source) {
+            lines.entry(name).or_default().insert((source.file.clone(), source.line));
+        }
+    }
+    lines.retain(|_, own| own.len() > 1);
+    lines.into_keys().collect()
+}
+
+fn mark_wrappers_of(stack: &mut Stack, busy: &HashSet<String>, is_named: impl Fn(&str) -> bool) {
+    let is_wrapper =
+        |frame: &&mut StackFrame| function_name(frame).is_some_and(|name| !busy.contains(&name) && is_named(&name));
     let own = stack.frames.iter_mut().filter(|it| it.library.is_none());
-    own.take_while(|it| name(it).is_some_and(|it| is_wrapper(&it))).for_each(|it| it.is_wrapper = true);
+    own.take_while(is_wrapper).for_each(|it| it.is_wrapper = true);
+}
+
+fn function_name(frame: &StackFrame) -> Option<String> {
+    frame.source.as_ref().and_then(|it| it.function.clone()).or(frame.symbol.clone())
 }
 
 /// A function, and the line where it calls the one before it.

@@ -571,6 +571,10 @@ pub(super) fn change_head(change: &FixChange, finding: &Finding) -> String {
         return match (change.target.as_str(), change.place.as_str()) {
             ("", place) => format!("in {place}"),
             (target, "") => format!("{verb} {target}"),
+            // `the subpass dependency` at `subpass dependency 1 of VkRenderPass#0`.
+            (target, place) if target.strip_prefix("the ").is_some_and(|it| place.starts_with(it)) => {
+                format!("in {place}")
+            }
             (target, place) => format!("{verb} {target} at {place}"),
         };
     };

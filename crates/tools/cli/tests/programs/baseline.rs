@@ -3,7 +3,7 @@
 use std::fs;
 
 use crate::common::text;
-use crate::test_environment::{TestEnvironment, samples};
+use crate::test_environment::{TestEnvironment, samples, unwrapped};
 
 #[test]
 fn findings_stay_known_from_run_to_run_and_from_mode_to_mode() {
@@ -13,7 +13,7 @@ fn findings_stay_known_from_run_to_run_and_from_mode_to_mode() {
     let run = |options: &[&str], arguments: &[&str]| {
         let options = [&["--sync", "--baseline", shown], options].concat();
         let output = stage.under_layer(&options, samples()).args(arguments).output().expect("it starts");
-        (output.status.code(), text(&output.stderr))
+        (output.status.code(), unwrapped(&text(&output.stderr)))
     };
     for sample in ["fault-war-copy", "fault-missing-barrier-compute", "fault-subpass"] {
         let _ = fs::remove_file(&file);

@@ -141,7 +141,14 @@ fn beside(name: &str) -> PathBuf {
     Path::new(env!("CARGO_BIN_EXE_lavascope")).with_file_name(name)
 }
 
-/// A text for people without its line breaks: continued lines are indented by two columns.
+/// A text for people without its line breaks: continued lines are indented. Where they break depends on paths.
 pub(crate) fn unwrapped(text: &str) -> String {
-    text.replace("\n  ", " ")
+    let mut out = String::new();
+    for line in text.lines() {
+        if !out.is_empty() {
+            out.push(if line.starts_with("  ") { ' ' } else { '\n' });
+        }
+        out.push_str(line.trim_start());
+    }
+    out + "\n"
 }

@@ -192,9 +192,9 @@ impl ValidatedDevices {
     fn report_blocked(&mut self, id: ObjectId) {
         let Some(device) = self.devices.get_mut(&id).filter(|it| !it.is_blocked_reported) else { return };
         device.is_blocked_reported = true;
-        let teller =
+        let builder =
             DiagnosticBuilder { id, device, recording: None, feedback: None, object_names: &self.object_names };
-        teller.report_blocked(&mut self.causes);
+        builder.report_blocked(&mut self.causes);
     }
 
     /// The progress of the queues of a device, as far as the host knows it.
@@ -234,16 +234,16 @@ impl ValidatedDevices {
         let Some(device) = self.devices.get_mut(&at.device) else { return };
         let kept = device.as_single_submission(id, at.source);
         let hazards = device.hold_recorded(id, &kept, found.hazards.clone());
-        let teller = DiagnosticBuilder {
+        let builder = DiagnosticBuilder {
             id: at.device,
             device,
             recording: Some(&kept),
             feedback: None,
             object_names: &self.object_names,
         };
-        teller.report_hazards(&hazards, &mut self.causes);
-        teller.report_faults(&found.faults, &mut self.causes);
-        teller.report_races(races, &mut self.causes);
+        builder.report_hazards(&hazards, &mut self.causes);
+        builder.report_faults(&found.faults, &mut self.causes);
+        builder.report_races(races, &mut self.causes);
     }
 
     /// Compares the accesses of a call with those that are watched.
@@ -447,16 +447,16 @@ impl Listener for ValidatedDevices {
             return self.count_unplaced(at);
         }
         let hazards = device.hold_step(found.hazards);
-        let teller = DiagnosticBuilder {
+        let builder = DiagnosticBuilder {
             id: at.device,
             device,
             recording: None,
             feedback: None,
             object_names: &self.object_names,
         };
-        teller.report_hazards(&hazards, &mut self.causes);
-        teller.report_faults(&found.faults, &mut self.causes);
-        teller.report_races(&races, &mut self.causes);
+        builder.report_hazards(&hazards, &mut self.causes);
+        builder.report_faults(&found.faults, &mut self.causes);
+        builder.report_races(&races, &mut self.causes);
         if is_presentation {
             device.frames += 1;
             self.causes.count_presentation();

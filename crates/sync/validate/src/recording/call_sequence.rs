@@ -127,25 +127,25 @@ impl CallSequenceCache {
     pub(crate) fn begin(&mut self, record: Record<'_>, stack: u32, now: CallContext) {
         let begun = self.begun.take().filter(|_| !self.is_disabled);
         self.select(record);
-        let script = &mut self.last.1;
-        script.buffer = begun.map(|it| it.buffer);
-        let is_whole = matches!(script.state, SequenceState::Complete | SequenceState::Matching);
-        if is_whole && begun.is_some_and(|it| it.may_repeat) && script.context.changes == now.changes {
-            (script.state, script.context) = (SequenceState::Matching, now);
-            (script.matched_words, script.matched_calls) = (0, 0);
-            if script.advance_if_same(record, stack) {
+        let sequence = &mut self.last.1;
+        sequence.buffer = begun.map(|it| it.buffer);
+        let is_whole = matches!(sequence.state, SequenceState::Complete | SequenceState::Matching);
+        if is_whole && begun.is_some_and(|it| it.may_repeat) && sequence.context.changes == now.changes {
+            (sequence.state, sequence.context) = (SequenceState::Matching, now);
+            (sequence.matched_words, sequence.matched_calls) = (0, 0);
+            if sequence.advance_if_same(record, stack) {
                 return;
             }
         }
         if is_whole {
-            self.words -= script.words.len();
+            self.words -= sequence.words.len();
         }
-        script.clear();
-        let pause = script.pause;
-        script.pause = pause.saturating_sub(1);
+        sequence.clear();
+        let pause = sequence.pause;
+        sequence.pause = pause.saturating_sub(1);
         if pause == 0 && begun.is_some() && self.words < ALL_WORDS_MAX {
-            (script.state, script.context) = (SequenceState::Recording, now);
-            script.write(record, stack);
+            (sequence.state, sequence.context) = (SequenceState::Recording, now);
+            sequence.write(record, stack);
         }
     }
 
@@ -159,19 +159,19 @@ impl CallSequenceCache {
         is_plain: bool,
     ) -> NextCall {
         self.select(record);
-        let script = &mut self.last.1;
-        match script.state {
+        let sequence = &mut self.last.1;
+        match sequence.state {
             SequenceState::Empty | SequenceState::Complete => NextCall::Untracked,
             SequenceState::Matching => {
-                let is_same = script.context == now && script.advance_if_same(record, stack);
+                let is_same = sequence.context == now && sequence.advance_if_same(record, stack);
                 self.same_calls += u64::from(is_same);
                 if is_same { NextCall::Same } else { NextCall::Different }
             }
             SequenceState::Recording => {
-                if is_plain && script.context == now {
-                    script.write(record, stack);
+                if is_plain && sequence.context == now {
+                    sequence.write(record, stack);
                 } else {
-                    script.clear();
+                    sequence.clear();
                 }
                 NextCall::Untracked
             }
@@ -181,9 +181,9 @@ impl CallSequenceCache {
     /// This call ends the recording.
     pub(crate) fn compare_end(&mut self, record: Record<'_>, now: CallContext) -> SequenceEnd {
         self.select(record);
-        let script = &self.last.1;
-        let is_same = script.context == now && script.matched_words == script.words.len();
-        match (script.state, script.buffer) {
+        let sequence = &self.last.1;
+        let is_same = sequence.context == now && sequence.matched_words == sequence.words.len();
+        match (sequence.state, sequence.buffer) {
             (SequenceState::Matching, Some(place)) if is_same => SequenceEnd::Same(place),
             (SequenceState::Matching, _) => SequenceEnd::Different,
             _ => SequenceEnd::Untracked,
@@ -192,15 +192,15 @@ impl CallSequenceCache {
 
     /// Nothing more is recorded.
     pub(crate) fn finish(&mut self, now: CallContext) {
-        let script = &mut self.last.1;
-        match script.state {
-            SequenceState::Matching => (script.state, script.misses) = (SequenceState::Complete, 0),
-            SequenceState::Recording if script.context == now => {
-                script.state = SequenceState::Complete;
-                script.shrink();
-                self.words += script.words.len();
+        let sequence = &mut self.last.1;
+        match sequence.state {
+            SequenceState::Matching => (sequence.state, sequence.misses) = (SequenceState::Complete, 0),
+            SequenceState::Recording if sequence.context == now => {
+                sequence.state = SequenceState::Complete;
+                sequence.shrink();
+                self.words += sequence.words.len();
             }
-            SequenceState::Recording => script.clear(),
+            SequenceState::Recording => sequence.clear(),
             SequenceState::Empty | SequenceState::Complete => {}
         }
     }
@@ -208,20 +208,20 @@ impl CallSequenceCache {
     /// The calls that were the same so far, behind the first: they have to be looked at, and are written down with what
     /// comes behind them.
     pub(crate) fn stop_matching(&mut self, now: CallContext) -> SkippedCalls {
-        let script = &mut self.last.1;
-        self.words -= script.words.len();
-        script.words.truncate(script.matched_words);
-        script.stacks.truncate(script.matched_calls);
-        (script.state, script.context) = (SequenceState::Recording, now);
-        script.misses += 1;
-        if script.misses >= MISSES_MAX {
-            (script.misses, script.pause) = (0, PAUSE);
+        let sequence = &mut self.last.1;
+        self.words -= sequence.words.len();
+        sequence.words.truncate(sequence.matched_words);
+        sequence.stacks.truncate(sequence.matched_calls);
+        (sequence.state, sequence.context) = (SequenceState::Recording, now);
+        sequence.misses += 1;
+        if sequence.misses >= MISSES_MAX {
+            (sequence.misses, sequence.pause) = (0, PAUSE);
         }
-        let first = script.words.first().map_or(0, |it| *it as u32 as usize);
-        let stacks = script.stacks.get(1..).unwrap_or_default().to_vec();
-        let calls = SkippedCalls { words: script.words[first..].to_vec(), stacks };
-        if script.pause > 0 {
-            script.clear();
+        let first = sequence.words.first().map_or(0, |it| *it as u32 as usize);
+        let stacks = sequence.stacks.get(1..).unwrap_or_default().to_vec();
+        let calls = SkippedCalls { words: sequence.words[first..].to_vec(), stacks };
+        if sequence.pause > 0 {
+            sequence.clear();
         }
         calls
     }
@@ -262,9 +262,9 @@ impl CallSequenceCache {
 
     fn change(&mut self, buffer: u64) {
         let own = self.others.remove(&buffer).unwrap_or_default();
-        let (last, script) = std::mem::replace(&mut self.last, (buffer, own));
+        let (last, sequence) = std::mem::replace(&mut self.last, (buffer, own));
         if last != 0 {
-            self.others.insert(last, script);
+            self.others.insert(last, sequence);
         }
     }
 }

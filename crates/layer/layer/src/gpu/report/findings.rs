@@ -129,12 +129,12 @@ impl ChecksState {
         for record in records {
             let Some(stage) = draw.variant.stages.iter().find(|it| it.shader == record.shader) else { continue };
             let Some(site) = stage.instrumented.site_of(record) else { continue };
-            let spot = FaultSite::of(&draw.variant, stage, site);
-            if !seen.contains(&spot) {
-                *self.fault_draws.entry(spot).or_default() += 1;
-                seen.push(spot);
+            let fault_site = FaultSite::of(&draw.variant, stage, site);
+            if !seen.contains(&fault_site) {
+                *self.fault_draws.entry(fault_site).or_default() += 1;
+                seen.push(fault_site);
             }
-            if self.insert_fault(&draw.variant, spot) {
+            if self.insert_fault(&draw.variant, fault_site) {
                 found.extend(self.describe_fault(draw, (stage, site), commands, queue_labels, record));
             }
         }
@@ -151,7 +151,7 @@ impl ChecksState {
         record: &FaultRecord,
     ) -> Option<CheckFinding> {
         let number = site.decision.number()?;
-        let spot = FaultSite::of(&draw.variant, stage, site);
+        let fault_site = FaultSite::of(&draw.variant, stage, site);
         let cell = SiteCounter::of(&draw.variant, stage, number);
         let kind = BoundResourceKind::of(&draw.variant, stage, site);
         let binding = binding_of(stage, site);
@@ -188,15 +188,15 @@ impl ChecksState {
         Some(finish_fault(
             item,
             objects,
-            (site, spot, self.pipeline_name(&draw.variant, stage)),
+            (site, fault_site, self.pipeline_name(&draw.variant, stage)),
             cell,
             (Some(record.fault), shader),
         ))
     }
 
     /// Whether a fault is new. Marks it as reported.
-    fn insert_fault(&mut self, variant: &PipelineVariant, spot: FaultSite) -> bool {
-        !variant.is_retired() && self.reported_sites.insert(spot)
+    fn insert_fault(&mut self, variant: &PipelineVariant, fault_site: FaultSite) -> bool {
+        !variant.is_retired() && self.reported_sites.insert(fault_site)
     }
 
     /// Forgets the faults of destroyed pipelines or shader objects. All their findings are reported.
@@ -223,8 +223,8 @@ impl ChecksState {
     ) -> Option<CheckFinding> {
         let stage = &variant.stages[stage];
         let site = stage.instrumented.site(number)?;
-        let spot = FaultSite::of(variant, stage, site);
-        if !self.insert_fault(variant, spot) {
+        let fault_site = FaultSite::of(variant, stage, site);
+        if !self.insert_fault(variant, fault_site) {
             return None;
         }
         let kind = BoundResourceKind::of(variant, stage, site);
@@ -237,7 +237,7 @@ impl ChecksState {
         Some(finish_fault(
             item,
             self.objects_of(variant, stage),
-            (site, spot, self.pipeline_name(variant, stage)),
+            (site, fault_site, self.pipeline_name(variant, stage)),
             cell,
             (None, shader),
         ))
@@ -422,7 +422,7 @@ const NULL_PAGE: u64 = 1 << 16;
 fn finish_fault(
     mut item: Diagnostic,
     objects: Vec<MessageObject>,
-    (site, spot, pipeline): (&CheckSite, FaultSite, Option<String>),
+    (site, fault_site, pipeline): (&CheckSite, FaultSite, Option<String>),
     cell: SiteCounter,
     (error, shader): (Option<RecordedFault>, FaultShader),
 ) -> CheckFinding {
@@ -438,7 +438,15 @@ fn finish_fault(
     };
     item.explanation.insert(0, text);
     let source = shader.source_location();
-    CheckFinding::Fault(Box::new(ShaderFault { diagnostic: item, objects, site: spot, count, error, pipeline, source }))
+    CheckFinding::Fault(Box::new(ShaderFault {
+        diagnostic: item,
+        objects,
+        site: fault_site,
+        count,
+        error,
+        pipeline,
+        source,
+    }))
 }
 
 /// What the module of a shader says of a site.
@@ -617,7 +625,7 @@ impl DeviceChecks {
     }
 
     fn report_fault(&self, fault: ShaderFault) {
-        let ShaderFault { mut diagnostic, objects, site: spot, count, error, pipeline, source } = fault;
+        let ShaderFault { mut diagnostic, objects, site: fault_site, count, error, pipeline, source } = fault;
         if !self.config.selection.selects_pipeline(pipeline.as_deref()) {
             return;
         }
@@ -631,10 +639,10 @@ impl DeviceChecks {
                 .explanation
                 .push("The device accesses buffers robustly: no memory beside them is touched.".into());
         }
-        let draws = self.state().fault_draws.get(&spot).copied().unwrap_or(1);
+        let draws = self.state().fault_draws.get(&fault_site).copied().unwrap_or(1);
         let complete = |finding| with_counts(with_source(finding, source), draws, count);
         if let Some(rendered) = self.send_finding(&diagnostic, &objects, complete) {
-            self.state().reported_faults.push(ReportedFault { rendered, diagnostic, site: spot, count, draws });
+            self.state().reported_faults.push(ReportedFault { rendered, diagnostic, site: fault_site, count, draws });
         }
     }
 
@@ -716,14 +724,14 @@ mod tests {
         let variant = |number: u32| {
             Arc::new(PipelineVariant { application: (Pipeline(number.into()), number), ..PipelineVariant::empty() })
         };
-        let spot = |pipeline| FaultSite { pipeline, stage: 0, instruction: 1, check: Check::Address };
+        let fault_site = |pipeline| FaultSite { pipeline, stage: 0, instruction: 1, check: Check::Address };
         let ([gone, stays], mut state) = ([1, 2].map(variant), ChecksState::default());
-        assert!(state.insert_fault(&gone, spot(1)) && state.insert_fault(&stays, spot(2)));
-        assert!(!state.insert_fault(&gone, spot(1)) && !state.insert_fault(&stays, spot(2)));
+        assert!(state.insert_fault(&gone, fault_site(1)) && state.insert_fault(&stays, fault_site(2)));
+        assert!(!state.insert_fault(&gone, fault_site(1)) && !state.insert_fault(&stays, fault_site(2)));
         state.forget_faults(&[Arc::clone(&gone)], |it| it == 1);
         assert_eq!(state.reported_sites.len(), 1);
         // Command buffers may still have draws with it, and their records.
-        assert!(!state.insert_fault(&gone, spot(1)) && !state.insert_fault(&stays, spot(2)));
+        assert!(!state.insert_fault(&gone, fault_site(1)) && !state.insert_fault(&stays, fault_site(2)));
         assert_eq!(state.reported_sites.len(), 1);
     }
 }

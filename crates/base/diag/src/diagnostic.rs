@@ -245,7 +245,7 @@ pub const TITLE_MAX: usize = 100;
 pub struct Diagnostic {
     pub code: Code,
     pub severity: Severity,
-    /// The function of the API in which it is told: `vkQueueSubmit`. Empty if in none.
+    /// The function of the API in which it is reported: `vkQueueSubmit`. Empty if in none.
     pub function: String,
     /// What is wrong, in at most [`TITLE_MAX`] characters and in the words of a person. Empty: the first sentence of the
     /// message.

@@ -390,7 +390,7 @@ mod tests {
     }
 
     #[test]
-    fn damage_is_told_with_its_line() {
+    fn damage_is_reported_with_its_line() {
         let error = |rest: &str| Baseline::parse(&format!("lavascope-baseline 2\n{rest}")).expect_err(rest).to_string();
         assert_eq!(error("\n  reason: x\n"), "line 3: an indented line without an entry above it");
         let note = "line 3: `access: x` is neither `reason: TEXT` nor `until: YYYY-MM-DD`";

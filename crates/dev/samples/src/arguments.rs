@@ -37,7 +37,7 @@ pub struct SampleArguments {
     #[arg(long)]
     pub no_check: bool,
     /// Without the planted fault.
-    #[arg(long, alias = "mended")]
+    #[arg(long)]
     pub fixed: bool,
     /// Expect something that is not so, to show that the comparison can fail.
     #[arg(long, hide = true, conflicts_with = "no_check")]

@@ -107,7 +107,7 @@ const RARE: [&str; 38] = [
 ];
 
 #[test]
-fn planted_faults_run_and_mended_ones_are_right() {
+fn planted_faults_run_and_fixed_ones_are_right() {
     let server = XServer::start();
     let run = |arguments: &[&str]| outcome(sample(arguments).env("DISPLAY", &server.display));
     for name in names_of(true) {
@@ -117,9 +117,9 @@ fn planted_faults_run_and_mended_ones_are_right() {
             continue;
         }
         assert_eq!(code, Some(0), "{name}: {output}");
-        let (code, output) = run(&[&name, "--mended"]);
+        let (code, output) = run(&[&name, "--fixed"]);
         assert_eq!(code, Some(0), "{name}: {output}");
-        let (code, output) = run(&[&name, "--mended", "--expect-wrong"]);
+        let (code, output) = run(&[&name, "--fixed", "--expect-wrong"]);
         assert_eq!(code, Some(1), "{name}: {output}");
     }
 }

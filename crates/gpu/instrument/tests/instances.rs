@@ -57,7 +57,7 @@ fn wrong_references_are_reported_and_taken_out() {
 }
 
 #[test]
-fn instances_behind_addresses_and_none_at_all_are_looked_at() {
+fn instances_behind_addresses_and_none_at_all_are_checked() {
     let gpu = Gpu::new();
     let far = gpu.buffer(&[instance(0x1000), instance(0x2000), instance(0x1000)].concat());
     let addresses: Vec<u32> =
@@ -103,7 +103,7 @@ fn instances_are_counted_by_the_device() {
 
 /// The same where nothing has an address.
 #[test]
-fn instances_that_are_bound_are_looked_at() {
+fn instances_that_are_bound_are_checked() {
     assert_eq!(validation_errors(&instance_check::bound_shader_words(), "vulkan1.1"), None);
     let gpu = Gpu::new();
     let references = [0x1000, 0x3000, 0x7_0000_2000, 0, 0xffff_ffff_0000_0101];

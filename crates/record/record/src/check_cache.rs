@@ -132,14 +132,14 @@ impl ObservedReads {
                 masks[at as usize / 8] |= 0xff << (at % 8 * 8);
             }
         }
-        let looked_at = masks.iter().zip(words).enumerate().filter(|it| *it.1.0 != 0);
+        let checked = masks.iter().zip(words).enumerate().filter(|it| *it.1.0 != 0);
         let fixed = |(word, (mask, value)): (usize, (&u64, &u64))| FixedBits {
             word: word as u32,
             mask: *mask,
             value: value & mask,
         };
         let handles = self.handles.into_inner().into_iter().map(|it| ((it.0 / 8) as u32, it.1));
-        CheckedShape { first: words[0], fixed: looked_at.map(fixed).collect(), handles: handles.collect(), misses }
+        CheckedShape { first: words[0], fixed: checked.map(fixed).collect(), handles: handles.collect(), misses }
     }
 }
 
@@ -232,7 +232,7 @@ mod tests {
     }
 
     #[test]
-    fn records_of_one_shape_are_looked_at_once_and_judged_each() {
+    fn records_of_one_shape_are_checked_once_and_judged_each() {
         let [first, second, third] = [2, 3, 4].map(|it| id(HandleType::CommandBuffer, it));
         let mut alike = RecordCheckCache::default();
         assert!(alike.check(&execute(1, &[first, second])).is_ok());
@@ -292,7 +292,7 @@ mod tests {
     }
 
     #[test]
-    fn what_differs_in_what_is_looked_at_is_looked_at_again() {
+    fn what_differs_in_what_is_checked_is_checked_again() {
         let mut alike = RecordCheckCache::default();
         for _ in 0..40 {
             assert_eq!(check(&bind(1)).map(drop), Ok(()));

@@ -61,5 +61,5 @@ fn damage_costs_what_is_damaged_and_no_more_memory_than_the_file_allows() {
         damaged += u64::from(errors > 0);
     }
     println!("{rounds} files: {damaged} with damage that was told, {refused} without a record; at most {most} bytes");
-    assert!(damaged * 2 > rounds, "damage is told");
+    assert!(damaged * 2 > rounds, "damage is reported");
 }

@@ -316,7 +316,7 @@ gfx submit use wait s
 
     /// Locations are forgotten from time to time, except those that a later message may need.
     #[test]
-    fn owners_of_long_ago_are_told_with_their_place() {
+    fn owners_of_long_ago_are_reported_with_their_place() {
         let program = lavascope_scenario::parse(TEXT).expect("a scenario").program;
         let mut engine =
             Engine::new(&program.queues, program.event_count, program.semaphore_count, program.fence_count);
@@ -396,7 +396,7 @@ gfx submit use wait s
 
     /// A resource that is too large is reported once.
     #[test]
-    fn what_has_no_room_is_told() {
+    fn what_has_no_room_is_reported() {
         let mut engine = Engine::new(&[Queue { family: 0, flags: 1 }], 0, 0, 0);
         let kind = lavascope_sync_ir::ResourceKind::Buffer { size: u64::MAX };
         engine.add_resource(&Resource::new(kind, None));

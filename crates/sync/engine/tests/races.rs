@@ -65,7 +65,7 @@ fn a_wait_orders_what_its_second_scope_has() {
 }
 
 #[test]
-fn a_wait_after_a_race_is_told_once() {
+fn a_wait_after_a_race_is_reported_once() {
     let wait = "wait1 e compute|copy => fragment";
     let races = in_one(&["set1 e copy", "set1 e compute", wait, wait]);
     assert_eq!(races, [(SetAfterSet, 1, 0), (WaitAfterRace, 2, 0)]);

@@ -144,7 +144,7 @@ enum RecordingMode {
     WithReplacement,
 }
 
-/// Records all command buffers, those that are executed by others first. Gives what is told meanwhile.
+/// Records all command buffers, those that are executed by others first. Gives what is reported meanwhile.
 fn record(
     engine: &mut Engine,
     program: &Program,
@@ -197,16 +197,16 @@ fn compare_recorded_and_executed(what: &str, program: &Program, rules: Rules, mo
     let recorded = record(&mut engine, program, mode).0;
     program.steps.iter().for_each(|it| engine.step(it));
     let executed = engine.take_hazards();
-    let is_told = |it: &Hazard| recorded.iter().any(|other| is_same_inside(program, it, other));
+    let is_reported = |it: &Hazard| recorded.iter().any(|other| is_same_inside(program, it, other));
     let all = check_with(rules, program);
     let has = |all: &[Hazard], it: &Hazard| all.iter().any(|other| cause(other) == cause(it));
-    let wrong: Vec<&Hazard> = executed.iter().filter(|it| !has(&all, it) || is_told(it)).collect();
+    let wrong: Vec<&Hazard> = executed.iter().filter(|it| !has(&all, it) || is_reported(it)).collect();
     assert!(wrong.is_empty(), "{what}: {wrong:?}");
     let gone: Vec<&Hazard> = all.iter().filter(|it| !has(&executed, it)).collect();
-    let lost: Vec<&&Hazard> = gone.iter().filter(|it| !is_told(it)).collect();
+    let lost: Vec<&&Hazard> = gone.iter().filter(|it| !is_reported(it)).collect();
     assert!(lost.is_empty(), "{what}: {lost:?}\n{}", lavascope_sim::programs::print(program));
     if mode != RecordingMode::WithReplacement {
-        // In which pieces it is told depends on how memory is cut meanwhile.
+        // In which pieces it is reported depends on how memory is cut meanwhile.
         let own: BTreeSet<_> = recorded.iter().map(|it| cause(&it.1)).collect();
         let whole: BTreeSet<_> = recorded_whole(program, rules).iter().map(cause).collect();
         assert_eq!(own, whole, "{what}");
@@ -219,7 +219,7 @@ fn cause(hazard: &Hazard) -> (HazardKind, ProgramLocation, ProgramLocation, Reso
 }
 
 #[test]
-fn hazards_are_told_while_recording_or_when_executed() {
+fn hazards_are_reported_while_recording_or_when_executed() {
     let (mut reported, mut left) = (0, 0);
     for seed in seeds(3_000) {
         let program = random_program(seed, &ProgramFeatures::ALL);
@@ -267,7 +267,7 @@ fn repeat(buffer: &mut CommandBuffer, times: usize) {
     buffer.commands = commands.into_iter().flat_map(|it| vec![it.clone(); times(&it)]).collect();
 }
 
-/// What is inside of each primary command buffer, told as if it was the only one to be executed.
+/// What is inside of each primary command buffer, reported as if it was the only one to be executed.
 fn recorded_whole(program: &Program, rules: Rules) -> Vec<Hazard> {
     let mut found = Vec::new();
     for (index, _) in program.command_buffers.iter().enumerate().filter(|it| !it.1.is_secondary) {
@@ -290,10 +290,10 @@ fn recorded_whole(program: &Program, rules: Rules) -> Vec<Hazard> {
     found
 }
 
-/// The same of contents that a render pass does not preserve, which are told while recording, and of those that another
+/// The same of contents that a render pass does not preserve, which are reported while recording, and of those that another
 /// queue family owns, which are not.
 #[test]
-fn contents_are_told_while_recording_or_when_executed() {
+fn contents_are_reported_while_recording_or_when_executed() {
     let (mut reported, mut left) = (0, 0);
     for seed in seeds(1_000) {
         let mut program = random_program(seed, &ProgramFeatures::ALL);
@@ -324,7 +324,7 @@ fn contents_are_told_while_recording_or_when_executed() {
 /// Races of events in a command buffer are found while it is recorded: just those that there are when it is executed alone,
 /// and whatever is executed before it, they are found there as well.
 #[test]
-fn event_races_are_told_while_recording() {
+fn event_races_are_reported_while_recording() {
     let mut reported = 0;
     for seed in seeds(3_000) {
         let program = random_program(seed, &ProgramFeatures::ALL);
@@ -483,7 +483,7 @@ fn blocks_and_pitches() {
                 (true, Some(_)) if seed.is_multiple_of(2) && image.mips == 1 => {
                     let layout = SubresourceLayout { offset: 1, row_pitch: 4, depth_pitch: 8, array_pitch: 8 };
                     image.tiling = Tiling::Pitched([layout].into());
-                    // Hazards are told by texel, and the oracle counts bytes.
+                    // Hazards are reported by texel, and the oracle counts bytes.
                     image.format = Format::R8_UNORM;
                 }
                 _ => {}

@@ -181,7 +181,7 @@ fn scenarios() -> Vec<(String, Program)> {
 }
 
 #[test]
-fn hazards_of_scenarios_are_explained_and_mended() {
+fn hazards_of_scenarios_are_explained_and_fixed() {
     let (mut hazards, mut fixed) = (0, 0);
     let mut without = Vec::new();
     for (path, program) in scenarios() {
@@ -597,7 +597,7 @@ fn needless_synchronization_is_found_and_needed_is_not() {
 }
 
 #[test]
-fn what_the_budget_leaves_out_is_told() {
+fn what_the_budget_leaves_out_is_reported() {
     let program =
         program("buffer a b c 64\n\ncmd main\n  copy a -> b\n  barrier copy:write => copy:read\n  copy b -> c\n");
     let all = find_over_synchronization(&program, CheckBudget { checks_max: 100 });

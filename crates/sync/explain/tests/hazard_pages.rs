@@ -1,4 +1,4 @@
-//! The pages of `docs/hazards`: one for each code, whose wrong program has that hazard and whose mended one has none.
+//! The pages of `docs/hazards`: one for each code, whose wrong program has that hazard and whose fixed one has none.
 
 use std::borrow::Cow;
 use std::path::{Path, PathBuf};
@@ -52,7 +52,7 @@ fn judged_of(code: &Code, heading: &str) -> Scenario {
 }
 
 #[test]
-fn the_wrong_programs_have_the_hazard_of_their_page_and_the_mended_ones_none() {
+fn the_wrong_programs_have_the_hazard_of_their_page_and_the_fixed_ones_none() {
     for kind in HazardKind::ALL {
         let wrong = judged(kind, "Wrong");
         assert!(!wrong.expectations.is_empty(), "{kind}");
@@ -62,7 +62,7 @@ fn the_wrong_programs_have_the_hazard_of_their_page_and_the_mended_ones_none() {
                 "{kind}: {expectation:?}"
             );
         }
-        assert!(judged(kind, "Mended").header.is_clean, "{kind}");
+        assert!(judged(kind, "Fixed").header.is_clean, "{kind}");
     }
 }
 
@@ -85,9 +85,9 @@ fn the_programs_of_faults_have_the_fault_of_their_page_and_then_none() {
                 "{code}: {expectation:?}"
             );
         }
-        let told = report(&wrong.program, &NumberedNames(&wrong.program));
-        assert!(told.iter().all(|it| it.code == code), "{told:?}");
-        assert!(judged_of(&code, "Mended").header.is_clean, "{code}");
+        let reported = report(&wrong.program, &NumberedNames(&wrong.program));
+        assert!(reported.iter().all(|it| it.code == code), "{reported:?}");
+        assert!(judged_of(&code, "Fixed").header.is_clean, "{code}");
         assert_named(&code);
         let page = page_of(&code);
         assert!(page.contains(&format!("\nScenarios call it `{}`; ", kind.short())), "{code}");
@@ -134,7 +134,7 @@ fn the_page_of_needless_synchronization_has_some_and_then_none() {
         find_over_synchronization(&scenario.program, CheckBudget { checks_max: 1000 }).redundant.len()
     };
     assert!(needless("Wrong") > 0);
-    assert_eq!(needless("Mended"), 0);
+    assert_eq!(needless("Fixed"), 0);
     assert_named(&code);
 }
 
@@ -148,15 +148,15 @@ fn assert_named(code: &Code) {
 #[test]
 fn the_page_of_work_that_waits_forever_has_some_and_then_none() {
     let code = Code(Cow::Borrowed(NEVER_EXECUTED));
-    let told = |heading: &str| {
+    let reported = |heading: &str| {
         let program = judged_of(&code, heading).program;
         let found = diagnose_never_executed(&program, &blocked_submissions(&program), &NumberedNames(&program));
         found.into_iter().map(|it| it.message).collect::<Vec<_>>()
     };
     let expected = "Work of step 0 on queue 0 was never executed, and not checked: \
                     nobody signals semaphore 0 with the value 2 for it.";
-    assert_eq!(told("Wrong"), [expected]);
-    assert_eq!(told("Mended"), Vec::<String>::new());
+    assert_eq!(reported("Wrong"), [expected]);
+    assert_eq!(reported("Fixed"), Vec::<String>::new());
     assert_named(&code);
 }
 
@@ -164,15 +164,15 @@ fn the_page_of_work_that_waits_forever_has_some_and_then_none() {
 fn the_pages_of_event_races_have_some_and_then_none() {
     for kind in EventRaceKind::ALL {
         let code = Code(Cow::Owned(race_code(kind, "vkCmdSetEvent")));
-        let told = |heading: &str| {
+        let reported = |heading: &str| {
             let scenario = judged_of(&code, heading);
             assert!(scenario.header.is_clean, "{code}: {heading}");
             let found = event_races(&scenario.program);
             diagnose_races(&scenario.program, &found, &NumberedNames(&scenario.program))
         };
-        let wrong = told("Wrong");
+        let wrong = reported("Wrong");
         assert!(wrong.iter().any(|it| it.code == code), "{code}: {wrong:#?}");
-        assert_eq!(told("Mended"), [], "{code}");
+        assert_eq!(reported("Fixed"), [], "{code}");
         assert_named(&code);
         let page = page_of(&code);
         assert!(page.contains(&format!("LAVASCOPE_MESSAGE_ID_FILTER={code}\n")), "{code}");

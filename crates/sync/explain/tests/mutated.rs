@@ -1,4 +1,4 @@
-//! Scenarios with a line too few, too many or in the wrong place: what can be read is judged and told, or refused with
+//! Scenarios with a line too few, too many or in the wrong place: what can be read is judged and reported, or refused with
 //! its place, and never brings the engine down.
 
 use std::path::Path;

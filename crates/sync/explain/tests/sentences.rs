@@ -29,8 +29,8 @@ fn lines(diagnostic: &Diagnostic) -> Vec<String> {
     let given =
         |edit: &FixEdit| edit.before.as_ref().map_or(edit.after.clone(), |it| edit.after.replacen(it, "given", 1));
     let edits = changes.flat_map(|it| it.edits.iter().map(move |edit| format!("In {}: {}", it.target, given(edit))));
-    let told = message.map(str::to_owned).chain(explanation).chain(fixes).chain(no_fix);
-    told.chain(title).chain(operations).chain(accesses).chain(edits).collect()
+    let reported = message.map(str::to_owned).chain(explanation).chain(fixes).chain(no_fix);
+    reported.chain(title).chain(operations).chain(accesses).chain(edits).collect()
 }
 
 fn without_masks(line: &str) -> String {

@@ -93,7 +93,7 @@ fn a_wait_for_any_fence_tells_nothing_until_its_status_is_asked() {
     submit(&mut app, &[], &[], fence(1));
     wait_fences(&mut app, &[fence(1), fence(2)], false);
     assert_eq!(app.program().steps.len(), 1);
-    assert_eq!(missing(&app), ["which of several fences is signaled is not told"]);
+    assert_eq!(missing(&app), ["which of several fences is signaled is not reported"]);
     let asked = |fence| GetFenceStatusParams { device: device(DEVICE), fence };
     app.call_with(Command::GetFenceStatus, &asked(fence(2)), Result::NOT_READY.0 as u64);
     app.call(Command::GetFenceStatus, &asked(fence(1)));
@@ -116,7 +116,7 @@ fn a_wait_for_any_fence_of_one_queue_is_one_for_the_first() {
     let fences = [fence(1)];
     call!(app, ResetFences, ResetFencesParams { fence_count: 1, p_fences: Ptr::to_slice(&fences) });
     wait_fences(&mut app, &[fence(1), fence(2)], false);
-    assert_eq!(missing(&app), ["which of several fences is signaled is not told"]);
+    assert_eq!(missing(&app), ["which of several fences is signaled is not reported"]);
 }
 
 #[test]

@@ -366,7 +366,7 @@ impl ValidatedDevice {
         *count - 1
     }
 
-    /// All that is recorded is told to the engine again.
+    /// The engine gets all that is recorded again.
     pub(crate) fn record_all_again(&mut self) {
         let all = self.recordings.iter_mut().map(|(id, it)| (*id, it.take_recorded()));
         let mut all: Vec<(CommandBufferId, RecordedCommandBuffer)> = all.collect();

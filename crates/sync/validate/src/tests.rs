@@ -149,8 +149,8 @@ fn a_cause_about_other_parts_has_a_text_of_its_own() {
     assert_eq!(diagnostic.count, 4);
     let [other] = &app.devices.causes.variants[..] else { panic!("{:#?}", app.devices.causes.variants) };
     assert!(other.message.contains("VkBuffer#0[16..24]"), "{}", other.message);
-    let told: Vec<Option<usize>> = app.devices.causes.new.iter().map(|it| it.variant).collect();
-    assert_eq!(told, [None, Some(0), None, Some(0)]);
+    let reported: Vec<Option<usize>> = app.devices.causes.new.iter().map(|it| it.variant).collect();
+    assert_eq!(reported, [None, Some(0), None, Some(0)]);
     // There is an end to that.
     for start in (24..64).step_by(4) {
         app.record(1, [part(start..start + 4), part(start..start + 4)]);
@@ -170,8 +170,8 @@ fn what_is_only_possible_is_a_cause_of_its_own() {
     for certainty in [Certainty::Anywhere, Certainty::Certain, Certainty::Anywhere] {
         app.record(1, [part(0..8, Certainty::Certain), part(0..32, certainty)]);
     }
-    let told: Vec<_> = app.diagnostics().iter().map(|it| (it.severity, it.is_overlap_assumed, it.count)).collect();
-    assert_eq!(told, [(Severity::Information, true, 2), (Severity::Error, false, 1)]);
+    let reported: Vec<_> = app.diagnostics().iter().map(|it| (it.severity, it.is_overlap_assumed, it.count)).collect();
+    assert_eq!(reported, [(Severity::Information, true, 2), (Severity::Error, false, 1)]);
 }
 
 /// The same commands in another free command buffer are the same cause. Other commands are another cause.
@@ -274,7 +274,7 @@ fn what_is_gone_is_forgotten() {
 }
 
 #[test]
-fn work_that_waits_for_ever_is_told_once_with_what_it_waits_for() {
+fn work_that_waits_for_ever_is_reported_once_with_what_it_waits_for() {
     let mut app = App::new();
     app.buffer(0);
     for id in 0..2 {
@@ -333,7 +333,7 @@ fn a_submission_that_is_taken_back_leaves_no_trace() {
 
 /// Two resources that used the same memory one after the other still have no conflict after a rebuild.
 #[test]
-fn what_came_and_went_is_told_again_in_its_order() {
+fn what_came_and_went_is_reported_again_in_its_order() {
     let mut app = App::new();
     let memory = |id: u32, app: &mut App| {
         let at = app.at(Api::BindBufferMemory);
@@ -361,7 +361,7 @@ fn what_came_and_went_is_told_again_in_its_order() {
 
 /// A resource that ends too far in its memory is reported once for each call that binds it, and is in no hazard.
 #[test]
-fn what_there_is_no_room_for_is_told() {
+fn what_there_is_no_room_for_is_reported() {
     let mut app = App::new();
     let kind = ResourceKind::Buffer { size: 64 };
     for (id, offset) in [(0, 0), (1, 1 << 40), (2, 1 << 41)] {
@@ -372,8 +372,8 @@ fn what_there_is_no_room_for_is_told() {
     app.record(0, [write(1), write(1), write(2)]);
     app.submit_one(0);
     assert!(app.diagnostics().is_empty(), "{:?}", app.diagnostics());
-    let told: Vec<(Api, u64)> = app.devices.unplaced.iter().map(|(it, count)| (it.command, *count)).collect();
-    assert_eq!(told, [(Api::BindBufferMemory, 2)]);
+    let reported: Vec<(Api, u64)> = app.devices.unplaced.iter().map(|(it, count)| (it.command, *count)).collect();
+    assert_eq!(reported, [(Api::BindBufferMemory, 2)]);
     assert!(app.devices.unplaced.keys().all(|it| it.reason.contains("2^40")));
     app.record(1, [write(0), write(0)]);
     app.submit_one(1);

@@ -343,7 +343,7 @@ fn validator_output(records: &[Record<'static>], seed: u64, compares: bool) -> (
 }
 
 #[test]
-fn calls_that_are_what_they_were_need_not_be_looked_at() {
+fn calls_that_are_what_they_were_need_not_be_checked() {
     let setting = |name, default| std::env::var(name).ok().and_then(|it| it.parse().ok()).unwrap_or(default);
     let programs: u64 = setting("LAVASCOPE_SAMPLE_PROGRAMS", PROGRAMS);
     let first = setting("LAVASCOPE_SAMPLE_SEED", SEED);
@@ -443,7 +443,7 @@ fn call_stacks_are_those_of_the_last_recording() {
 
 /// A call that is made at the same place again is the same call, with its stack.
 #[test]
-fn calls_of_equal_stacks_are_not_looked_at_again() {
+fn calls_of_equal_stacks_are_not_checked_again() {
     let mut app = RecordedApp::default();
     app.make_device();
     app.make_buffer(1);
@@ -471,7 +471,7 @@ fn calls_of_equal_stacks_are_not_looked_at_again() {
 
 /// Shaders tell by the numbers of commands what they touched: all of these are counted.
 #[test]
-fn every_call_is_looked_at_where_shaders_tell() {
+fn every_call_is_checked_where_shaders_tell() {
     let mut app = RecordedApp::default();
     app.make_device();
     app.make_buffer(1);

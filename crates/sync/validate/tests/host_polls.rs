@@ -99,7 +99,7 @@ fn only_finding(app: &RecordedApp) -> Diagnostic {
 }
 
 #[test]
-fn an_event_that_was_seen_set_is_told_with_what_it_orders() {
+fn an_event_that_was_seen_set_is_reported_with_what_it_orders() {
     let mut app = read_and_set();
     poll_event(&mut app, EVENT_SET);
     map_and_unmap(&mut app);
@@ -107,22 +107,22 @@ fn an_event_that_was_seen_set_is_told_with_what_it_orders() {
     assert!(found.message.contains("The host may read or write VkBuffer#1[0..4096], which"), "{}", found.message);
     let polls: Vec<&String> = found.explanation.iter().filter(|it| it.contains("vkGetEventStatus")).collect();
     assert!(polls.len() == 1 && polls[0].ends_with(POLLED), "{found:#?}");
-    assert!(polls[0].contains("told that VkEvent#1 was set"), "{}", polls[0]);
+    assert!(polls[0].contains("reported that VkEvent#1 was set"), "{}", polls[0]);
     let text = found.explanation.join("\n");
     assert!(!text.contains("nothing waits for it"), "{text}");
 }
 
 #[test]
-fn queries_that_had_results_are_told_likewise() {
+fn queries_that_had_results_are_reported_likewise() {
     let mut app = read_and_set();
     poll_queries(&mut app);
     map_and_unmap(&mut app);
     let text = only_finding(&app).explanation.join("\n");
-    assert!(text.contains("told that VkQueryPool#1 had results") && text.contains(POLLED), "{text}");
+    assert!(text.contains("reported that VkQueryPool#1 had results") && text.contains(POLLED), "{text}");
 }
 
 #[test]
-fn other_answers_are_not_told() {
+fn other_answers_are_not_reported() {
     let mut app = read_and_set();
     // Not set yet.
     poll_event(&mut app, 4);

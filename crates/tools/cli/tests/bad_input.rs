@@ -145,7 +145,7 @@ fn a_program_that_cannot_be_started() {
 }
 
 #[test]
-fn files_that_cannot_be_written_are_told_before_the_program_runs() {
+fn files_that_cannot_be_written_are_reported_before_the_program_runs() {
     let home = home("no-file");
     for option in ["--json", "--print"] {
         let script = format!("touch '{}/ran'", home.display());

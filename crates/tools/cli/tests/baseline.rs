@@ -110,7 +110,7 @@ fn reasons_stay_and_dates_end_what_is_known() {
 }
 
 #[test]
-fn a_damaged_baseline_is_told_before_anything_runs() {
+fn a_damaged_baseline_is_reported_before_anything_runs() {
     let home = home("baseline-damaged");
     let file = home.join("known.txt");
     let shown = file.to_str().expect("a path");

@@ -116,7 +116,7 @@ fn bad_json_is_named_with_line_and_column() {
 
 #[test]
 #[cfg(target_os = "linux")]
-fn a_library_for_another_machine_is_told() {
+fn a_library_for_another_machine_is_reported() {
     let folder = Folder::new();
     let mut header = b"\x7fELF\x02\x01".to_vec();
     header.resize(18, 0);
@@ -132,7 +132,7 @@ fn a_library_for_another_machine_is_told() {
 }
 
 #[test]
-fn no_driver_at_all_is_missing_and_can_be_mended() {
+fn no_driver_at_all_is_missing_and_can_be_fixed() {
     let folder = Folder::new();
     let examined = examine(Some(&folder.0));
     assert_eq!(examined.code, Some(1));

@@ -34,7 +34,7 @@ fn has_hazard(name: &str) -> bool {
 }
 
 #[test]
-fn hazards_are_told_as_their_files_say() {
+fn hazards_are_reported_as_their_files_say() {
     let is_blessing = std::env::var_os("LAVASCOPE_BLESS").is_some();
     let mut wrong = Vec::new();
     for name in names("vks") {

@@ -139,7 +139,7 @@ fn statistics_are_asked_for_and_cut_to_the_most_frequent() {
 }
 
 #[test]
-fn a_process_that_sends_no_counts_is_told() {
+fn a_process_that_sends_no_counts_is_reported() {
     let said = text(&run(&home("no-counts"), &["--stats"], &report(&[])).stderr);
     let want = "/bin/app  sent no counts: it was stopped, or never destroyed its instance\n";
     assert!(said.starts_with("lavascope: 1 process, 0 threads, 0 calls\n") && said.ends_with(want), "{said}");

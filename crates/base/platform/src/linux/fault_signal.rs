@@ -180,7 +180,7 @@ mod tests {
     fn fault_once() -> [u32; 2] {
         protect(MprotectFlags::READ);
         let place = ptr::with_exposed_provenance_mut::<u8>(PAGE.load(Ordering::SeqCst) as usize);
-        // SAFETY: a page of the test's own; the fault is mended.
+        // SAFETY: a page of the test's own; the fault is fixed.
         unsafe { place.write_volatile(1) };
         [0, 1].map(|it| CALLS[it].load(Ordering::SeqCst))
     }

@@ -1,6 +1,6 @@
 //! The samples with a planted fault, a table of them in the file of each group.
 //!
-//! Each is correct Vulkan but for one missing synchronization, or one access out of bounds; `--mended` fixes it. With
+//! Each is correct Vulkan but for one missing synchronization, or one access out of bounds; `--fixed` fixes it. With
 //! the fault, the results of the device are undefined, so they are compared only without it.
 
 mod bound_pipeline;

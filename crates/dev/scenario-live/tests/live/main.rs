@@ -42,7 +42,7 @@ fn check_all(test: &str, variant: LiveVariant, mode: Mode) {
             (ScenarioOutcome::Wrong(text), _) => wrong.push(format!("{}:\n{text}", scenario_result.name)),
         }
     }
-    println!("{test}: {expected_count} of {} are performed and told as expected; not: {reasons:#?}", lines.len());
+    println!("{test}: {expected_count} of {} are performed and reported as expected; not: {reasons:#?}", lines.len());
     assert!(wrong.is_empty(), "{} of {} are told otherwise\n{}", wrong.len(), lines.len(), wrong.join("\n\n"));
     let is_part = std::env::var(child::ONLY).is_ok();
     assert!(

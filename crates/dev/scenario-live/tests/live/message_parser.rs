@@ -71,7 +71,7 @@ pub(crate) fn check_call(message: &ReceivedMessage) -> Result<(), String> {
     };
     match expected.iter().any(|it| message.call.starts_with(it)) {
         true => Ok(()),
-        false => Err(format!("told in {}, and not in one of {expected:?}", message.call)),
+        false => Err(format!("reported in {}, and not in one of {expected:?}", message.call)),
     }
 }
 

@@ -255,7 +255,7 @@ fn finish(child: Child) -> Result<ProcessCost> {
     let output = child.wait_with_output().context("what was started cannot be waited for")?;
     let (output_text, said) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
     ensure!(output.status.success(), "it failed:\n{said}\n{output_text}");
-    cost(&output_text).with_context(|| format!("no times in what it told:\n{output_text}"))
+    cost(&output_text).with_context(|| format!("no times in its output:\n{output_text}"))
 }
 
 /// From what was told: the last line, and the document of `replay` before it if there is one.
@@ -274,7 +274,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn costs_are_read_from_what_was_told() {
+    fn costs_are_read_from_what_was_reported() {
         let cost = |output_text| cost(output_text).map(|it| (it.seconds, it.megabytes, it.replay_seconds));
         assert_eq!(cost("{\"seconds\":[0.25]}\n\nmeasured 0.5 12000\n"), Some((0.5, 12.0, 0.25)));
         assert_eq!(cost("File did not contain any frames\nmeasured 2.0 1000"), Some((2.0, 1.0, 2.0)));

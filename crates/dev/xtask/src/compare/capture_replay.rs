@@ -121,7 +121,7 @@ impl ReplayRun<'_> {
         // What is captured again has results, too.
         command.env("LAVASCOPE_CAPTURE_RESULTS", "1");
         let output = command.output().with_context(|| format!("{command:?} cannot be started"))?;
-        // Differences are told, and the code is 1.
+        // Differences are reported, and the code is 1.
         let said = String::from_utf8_lossy(&output.stderr);
         ensure!(matches!(output.status.code(), Some(0 | 1)), "{}: {command:?} failed:\n{said}", self.name);
         Ok((self.name, serde_json::from_slice(&output.stdout).with_context(|| said.into_owned())?))

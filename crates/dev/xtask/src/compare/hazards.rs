@@ -92,7 +92,7 @@ fn hazard_of(id: &str, text: &str) -> Hazard {
     if let Some(command) = property("command") {
         return Hazard::new(id, command, property("prior_command").unwrap_or_default());
     }
-    // Older ones name the function that told it, then the commands, the recorded one first if it is another.
+    // Older ones name the function that reported it, then the commands, the recorded one first if it is another.
     let named: Vec<&str> = text.split("command: ").skip(1).map(word).collect();
     let first_command = text.split("| ").find(|it| it.starts_with("vk")).map_or("", word);
     let acquire = text.contains("vkAcquireNextImageKHR").then_some("vkAcquireNextImageKHR");

@@ -92,8 +92,8 @@ mod tests {
         assert_eq!(notes.unused().count(), 1);
         let reported_by = ["2026", "lavascope"];
         assert!(notes.mark_explained("fault-a", &reported_by, "RAW vkCmdCopyBuffer after vkCmdDraw"));
-        assert!(notes.mark_explained("fault-b --mended", &reported_by, "RAW vkCmdCopyBuffer after vkCmdDraw"));
-        assert!(!notes.mark_explained("fault-a --mended", &reported_by, "RAW vkCmdCopyBuffer after vkCmdDraw"));
+        assert!(notes.mark_explained("fault-b --fixed", &reported_by, "RAW vkCmdCopyBuffer after vkCmdDraw"));
+        assert!(!notes.mark_explained("fault-a --fixed", &reported_by, "RAW vkCmdCopyBuffer after vkCmdDraw"));
         assert!(!notes.mark_explained("fault-a", &reported_by[1..], "RAW vkCmdCopyBuffer after vkCmdDraw"));
         assert!(!notes.mark_explained("fault-a", &reported_by, "WAR vkCmdCopyBuffer after vkCmdDraw"));
         assert_eq!(notes.unused().count(), 0);

@@ -68,7 +68,7 @@ struct ReportedHazard {
 struct Difference {
     hazard: String,
     /// The key in the JSON file is older than the word.
-    #[serde(rename = "told_by")]
+    #[serde(rename = "reported_by")]
     reported_by: Vec<&'static str>,
     is_explained: bool,
 }
@@ -79,7 +79,7 @@ pub(crate) fn run(root: &Path, filter: &str, json: Option<&Path>, no_install: bo
     let mut rows = Vec::new();
     println!(
         "{:<50} {:>9} {:>9} {:>9} {:>9}  differences",
-        "hazards told (seconds)", "bare", "1.3.239", "2026", "ours"
+        "hazards reported (seconds)", "bare", "1.3.239", "2026", "ours"
     );
     for program in programs::all(&bench, filter)? {
         if let Some(row) = compare(&bench, &program, &notes)? {
@@ -214,7 +214,7 @@ fn print(row: &ComparedProgram) {
     let cells = [Tool::Bare, Tool::Old, Tool::New, Tool::Ours].map(|it| format!("{:>9}", cell(it))).join(" ");
     println!("{name:<50} {cells}  {verdict}");
     for difference in row.differences.iter().filter(|it| !it.is_explained) {
-        println!("    {} told by {} only", difference.hazard, difference.reported_by.join(" and "));
+        println!("    {} reported by {} only", difference.hazard, difference.reported_by.join(" and "));
     }
     row.core.iter().for_each(|it| println!("    core validation complains: {it}"));
     if row.is_disturbed {

@@ -1,4 +1,4 @@
-//! What is run: every sample, faulty and mended, on both drivers, and programs that others wrote.
+//! What is run: every sample, faulty and fixed, on both drivers, and programs that others wrote.
 
 use std::ffi::OsString;
 use std::path::Path;
@@ -133,7 +133,7 @@ pub(crate) fn all(bench: &ToolEnvironment, filter: &str) -> Result<Vec<ComparedC
         for driver in [Driver::Lavapipe, Driver::Null] {
             programs.push(sample(name, None, driver));
             if name.starts_with("fault-") {
-                programs.push(sample(name, Some("--mended"), driver));
+                programs.push(sample(name, Some("--fixed"), driver));
             }
         }
     }
@@ -162,10 +162,10 @@ pub(crate) fn foreign(filter: &str) -> Result<Vec<ComparedCase>> {
     Ok(all)
 }
 
-fn sample(name: &str, mended: Option<&str>, driver: Driver) -> ComparedCase {
+fn sample(name: &str, fixed: Option<&str>, driver: Driver) -> ComparedCase {
     let unchecked = (driver == Driver::Null).then_some("--no-check");
-    let arguments = [name].into_iter().chain(mended).chain(unchecked).map(str::to_owned).collect();
-    let name = [name].into_iter().chain(mended).collect::<Vec<_>>().join(" ");
+    let arguments = [name].into_iter().chain(fixed).chain(unchecked).map(str::to_owned).collect();
+    let name = [name].into_iter().chain(fixed).collect::<Vec<_>>().join(" ");
     ComparedCase { name, driver, source: ProgramSource::Sample(arguments) }
 }
 
@@ -174,9 +174,9 @@ impl ComparedCase {
         matches!(self.source, ProgramSource::Sample(_))
     }
 
-    /// A sample without a fault, or with a mended one.
+    /// A sample without a fault, or with a fixed one.
     pub(crate) fn is_clean(&self) -> bool {
-        self.is_sample() && (!self.name.starts_with("fault-") || self.name.ends_with("--mended"))
+        self.is_sample() && (!self.name.starts_with("fault-") || self.name.ends_with("--fixed"))
     }
 
     /// The program and its arguments.

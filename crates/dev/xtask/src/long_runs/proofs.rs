@@ -30,7 +30,7 @@ pub(crate) fn run(root: &Path, wanted: &ProofCounts) -> Result<()> {
 pub(crate) fn damage(root: &Path, damages: &str, seed: &str) -> Result<()> {
     let arguments = ["test", "--release", "--package", "lavascope-trace", "--test", "damage", "--", "--nocapture"];
     test(root, &arguments, &[("LAVASCOPE_DAMAGES", damages), ("LAVASCOPE_SEED", seed)])?;
-    println!("{damages} damaged traces: only errors that were told, and no more memory than a file may need");
+    println!("{damages} damaged traces: only errors that were reported, and no more memory than a file may need");
     Ok(())
 }
 

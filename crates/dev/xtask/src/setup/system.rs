@@ -301,7 +301,7 @@ mod tests {
     }
 
     #[test]
-    fn a_failed_install_is_told() {
+    fn a_failed_install_is_reported() {
         let error = install(Path::new("/"), &["false"], &["gcc"]).expect_err("it fails");
         assert!(error.to_string().contains("`false apt-get update` failed"), "{error}");
     }

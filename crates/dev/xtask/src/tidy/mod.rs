@@ -19,7 +19,7 @@ const EXCEPTIONS: &[Exception] = &[Exception {
     reason: "a registry block",
 }];
 
-/// All faults of the tree at `root`, sorted, each as `path:line: what is wrong and how to mend it`.
+/// All faults of the tree at `root`, sorted, each as `path:line: what is wrong and how to fix it`.
 pub(crate) fn check(root: &Path) -> Result<Vec<String>> {
     let files = workspace::collect::files(root)?;
     let members = workspace::collect::members(root)?;

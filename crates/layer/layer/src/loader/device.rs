@@ -41,7 +41,7 @@ pub(crate) struct DeviceData {
     /// Whether it was told that it is lost. Relaxed: it is told once.
     is_loss_reported: AtomicBool,
     handles: HandleTable,
-    /// What was found and not told yet; none if nobody wants to know.
+    /// What was found and not reported yet; none if nobody wants to know.
     inbox: Option<Arc<Inbox>>,
     /// None where shaders do not check themselves.
     pub(crate) gpu: Option<Arc<DeviceChecks>>,

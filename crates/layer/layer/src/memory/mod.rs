@@ -423,9 +423,9 @@ impl HostVisibleMemories {
         let mapped = HostMapping { host, bytes: offset..end };
         state.detection = self.detection_for(memory, &mapped);
         state.mapped = Some(mapped);
-        let is_looked_at = other.is_tracked(state.index_state);
+        let is_checked = other.is_tracked(state.index_state);
         drop(state);
-        if is_looked_at {
+        if is_checked {
             lock(&self.inner).add_mapped(other);
         }
     }
@@ -447,9 +447,9 @@ impl HostVisibleMemories {
         let Some(other) = self.get(memory) else { return };
         let mut state = lock(&other.state);
         state.mapped = state.mapped_before_unmap.take().or(state.mapped.take());
-        let is_looked_at = other.is_tracked(state.index_state);
+        let is_checked = other.is_tracked(state.index_state);
         drop(state);
-        if is_looked_at {
+        if is_checked {
             lock(&self.inner).add_mapped(other);
         }
     }

@@ -79,13 +79,13 @@ mod tests {
             shadow.update(offset, live, &mut changed);
             changed
         };
-        assert_eq!(take(0, &[0; 100]), NONE, "zeros are not told");
+        assert_eq!(take(0, &[0; 100]), NONE, "zeros are not reported");
         let mut live = [0; 100];
         (live[3], live[99]) = (1, 2);
         assert_eq!(take(0, &live), [3..4, 99..100]);
         assert_eq!(take(0, &live), NONE);
         live[3] = 0;
-        assert_eq!(take(0, &live), std::slice::from_ref(&(3..4)), "zeros are told where there was something else");
+        assert_eq!(take(0, &live), std::slice::from_ref(&(3..4)), "zeros are reported where there was something else");
         // Changes close to each other are one range; distant ones are separate.
         (live[40], live[46], live[70]) = (5, 6, 7);
         assert_eq!(take(0, &live), [40..47, 70..71]);

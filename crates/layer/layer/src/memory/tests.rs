@@ -35,7 +35,7 @@ fn tracked_count(memories: &HostVisibleMemories) -> usize {
 }
 
 #[test]
-fn memories_with_indices_are_looked_at_while_they_are_mapped() {
+fn memories_with_indices_are_checked_while_they_are_mapped() {
     let all = memories();
     let [first, second, third] = [1, 2, 3].map(|it| add(&all, it, 4096));
     all.bind_index_buffer(INDICES, first);
@@ -66,7 +66,7 @@ fn memories_with_indices_are_looked_at_while_they_are_mapped() {
 }
 
 #[test]
-fn no_more_is_looked_at_than_there_is_time_for() {
+fn no_more_is_checked_than_there_is_time_for() {
     let all = memories();
     let large = add(&all, 1, INDEX_MEMORY_MAX + 1);
     let some: Vec<DeviceMemory> = (2..6).map(|it| add(&all, it, INDEX_MEMORY_MAX)).collect();

@@ -12,7 +12,7 @@ use crate::report::messages::OutgoingMessage;
 use crate::report::report_file;
 use crate::report::validation::Inbox;
 
-/// Faulty addresses, and remarks of the vendor, that are told.
+/// Faulty addresses, and remarks of the vendor, that are reported.
 const FAULTS_MAX: u32 = 16;
 
 /// Tells it on the thread that found out.
@@ -99,7 +99,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_address_is_told_as_precisely_as_it_is_known() {
+    fn an_address_is_reported_as_precisely_as_it_is_known() {
         let mut address_info = DeviceFaultAddressInfoKHR::zeroed();
         address_info.address_type = DeviceFaultAddressTypeKHR::WRITE_INVALID_KHR;
         (address_info.reported_address, address_info.address_precision) = (0x12345, 0x1000);

@@ -1,4 +1,4 @@
-//! A finding in words: what messengers are told, and what the report gets.
+//! A finding in words: what messengers get, and what the report gets.
 
 use std::ffi::CString;
 
@@ -113,7 +113,7 @@ fn raw_stack(number: u32) -> Stack {
     Stack { frames: backtrace::frames(number).into_iter().map(frame).collect() }
 }
 
-/// Frames that are told in a message.
+/// Frames that are reported in a message.
 const FRAMES_MAX: usize = 16;
 
 /// Call stacks for those who read messages as they come: modules and offsets, since symbols take time.

@@ -463,14 +463,14 @@ impl Validation {
         if is_above_limit && (is_reported || count > 1) {
             return None;
         }
-        let told = match finding.variant {
+        let reported = match finding.variant {
             variant if variant == cause.variant => cause.rendered.clone(),
             _ => Arc::new(RenderedFinding::new(own, messages, inbox.finding_filter)),
         };
         // The log gets each site once, as a messenger does.
         if !is_reported && count == 1 {
             if self.logged < LOGGED_MAX {
-                let is_logged = cause.messages.log_now(&told.message());
+                let is_logged = cause.messages.log_now(&reported.message());
                 cause.is_logged |= is_logged;
                 self.logged += usize::from(is_logged);
             } else {
@@ -479,7 +479,7 @@ impl Validation {
             self.log = Some(messages.clone());
         }
         let stops = inbox.finding_filter.stops && cause.count == 1;
-        (!is_above_limit).then_some(PendingMessage { inbox, rendered: told, stops })
+        (!is_above_limit).then_some(PendingMessage { inbox, rendered: reported, stops })
     }
 
     /// Writes to the report what was checked so far.

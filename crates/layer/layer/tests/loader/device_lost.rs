@@ -55,7 +55,7 @@ fn expect_device_lost(settings: &[(&std::ffi::CStr, &std::ffi::CStr)]) {
         assert!(received_message.text.contains(part), "no `{part}` in\n{}", received_message.text);
     }
     app.destroy();
-    assert_eq!(take_received(), [], "it is told once");
+    assert_eq!(take_received(), [], "it is reported once");
 }
 
 #[test]

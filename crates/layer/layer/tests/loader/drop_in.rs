@@ -238,8 +238,8 @@ fn filters_and_limits_addressed_to_the_khronos_layer_count() {
 
 /// Only hazards inside of one command buffer, if no other validation is requested.
 #[test]
-fn submissions_are_looked_at_unless_switched_off() {
-    child("drop_in::submissions_are_looked_at_unless_switched_off", &[], || {
+fn submissions_are_checked_unless_switched_off() {
+    child("drop_in::submissions_are_checked_unless_switched_off", &[], || {
         let entry = entry();
         let heard = |is_on: vk::Bool32| {
             let settings =

@@ -703,7 +703,7 @@ fn binaries_of_shader_objects_have_nothing_of_ours() {
         return;
     };
     let problems = problems(&outcome);
-    assert_eq!(problems.len(), 1, "it is told once: {problems:?}");
+    assert_eq!(problems.len(), 1, "it is reported once: {problems:?}");
     assert!(problems[0].contains("shader objects created from binaries"), "{problems:?}");
     let calls = Calls::of(&outcome);
     // The application's, two of its binary, and with checks one without them.

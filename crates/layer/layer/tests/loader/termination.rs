@@ -119,12 +119,12 @@ fn wait_for_the_report() {
     // The system writes page by page, and a process that ends leaves what it has written: the line must be whole.
     let is_finding = |line: &str| line.contains("\"finding\"") && line.ends_with('\n');
     let has_finding = |text: String| text.split_inclusive('\n').any(is_finding);
-    let is_told = || {
+    let is_reported = || {
         let files = std::fs::read_dir("report").expect("the folder is ours");
         let mut texts = files.flatten().flat_map(|it| std::fs::read_to_string(it.path()));
         texts.any(has_finding)
     };
-    wait_until("the report of the hazard", is_told);
+    wait_until("the report of the hazard", is_reported);
 }
 
 #[test]

@@ -369,7 +369,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_told_while_recording_is_not_told_again() {
+    fn what_was_reported_while_recording_is_not_reported_again() {
         let queue = Queue { family: 0, flags: QueueFlags::GRAPHICS.0 };
         let (mut engine, id) = (engine(queue), CommandBufferId(3));
         // One hazard inside the command buffer, and one between its read and the write of an earlier execution.
@@ -390,7 +390,7 @@ mod tests {
 
     /// Two buffers that share memory at recording need not share it at execution.
     #[test]
-    fn what_is_sparse_is_not_told_while_recording() {
+    fn what_is_sparse_is_not_reported_while_recording() {
         let queue = Queue { family: 0, flags: QueueFlags::GRAPHICS.0 };
         let (mut engine, id) = (engine(queue), CommandBufferId(0));
         let kind = ResourceKind::Buffer { size: 64 };
@@ -510,7 +510,7 @@ mod tests {
 
     /// A finding of a command that was removed is reported again if it occurs again.
     #[test]
-    fn what_is_taken_back_was_not_told() {
+    fn what_is_taken_back_was_not_reported() {
         let (mut engine, id) = (engine(GRAPHICS), CommandBufferId(0));
         let write = || access(1, A::TRANSFER_WRITE);
         engine.begin_recording(id, GRAPHICS, false);
@@ -544,7 +544,7 @@ mod tests {
 
     /// Undefined contents inside a command buffer are reported at recording, and not again.
     #[test]
-    fn faults_are_told_once() {
+    fn faults_are_reported_once() {
         let text = include_str!("../../tests/scenarios/render_pass/not_preserved.vks");
         let program = lavascope_scenario::parse(text).expect("a scenario").program;
         let (mut engine, id) = (Engine::with_program(crate::Rules::CONTRACT, &program), CommandBufferId(7));

@@ -95,7 +95,7 @@ mod tests {
 
     /// A sweep starts only with many entries, and again only when their number has doubled.
     #[test]
-    fn it_is_looked_at_now_and_then() {
+    fn it_is_checked_now_and_then() {
         let with = |runs: u64, kept: usize| {
             let mut places = TagLocations { runs_after_sweep: kept, ..TagLocations::default() };
             (0..runs).for_each(|it| places.begin(8 * it, ProgramLocation::Step(0)));

@@ -112,7 +112,7 @@ fn timelines() {
 }
 
 #[test]
-fn what_never_runs_is_told() {
+fn what_never_runs_is_reported() {
     let text = format!("{WRITE_AND_READ}submit q0 wait[(0, ALL)] cbs[0] ; cbs[1]\nsubmit q1 cbs[1]");
     let outcome = find_hazards(&parse(&text), OracleRules::CONTRACT);
     assert_eq!(outcome.blocked, [(0, 0), (0, 1)]);

@@ -82,7 +82,7 @@ impl TrackedDevice {
                 } else if let Some(first) = self.first_signaled_fence(&fences) {
                     self.wait_fences(vec![first], out);
                 } else {
-                    out.report_untracked("which of several fences is signaled is not told");
+                    out.report_untracked("which of several fences is signaled is not reported");
                 }
             }
             (Call::GetFenceStatus(params), Some(Outcome::GetFenceStatus(done))) => {
@@ -171,7 +171,7 @@ impl TrackedDevice {
             out.report_untracked("a semaphore that nobody created");
         }
         if info.flags.0 & vk::SemaphoreWaitFlags::ANY.0 != 0 && points.len() > 1 {
-            out.report_untracked("which of several semaphores is signaled is not told");
+            out.report_untracked("which of several semaphores is signaled is not reported");
             return;
         }
         self.wait_external(&points, out);

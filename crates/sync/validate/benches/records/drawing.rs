@@ -47,7 +47,7 @@ impl RecordedApp {
         );
     }
 
-    /// Two sets with a uniform buffer each, whose offset is told when they are bound.
+    /// Two sets with a uniform buffer each, whose offset is given when they are bound.
     fn make_sets(&mut self) {
         let (ty, layouts) = (DescriptorType::UNIFORM_BUFFER_DYNAMIC, [set_layout(1); 2]);
         let binding = DescriptorSetLayoutBinding {

@@ -155,29 +155,29 @@ impl ValidatedDevice {
             && hazard_certainty_between(hazard, &later, &earlier, may_share) != HazardCertainty::Certain
     }
 
-    /// Keeps what was found in a command buffer that is recorded. Gives what is told at once.
+    /// Keeps what was found in a command buffer that is recorded. Gives what is reported at once.
     pub(crate) fn hold_recorded(&mut self, id: CommandBufferId, kept: &HistoryStep, found: Vec<Hazard>) -> Vec<Hazard> {
         let Some(mut feed) = self.feedback.take() else { return found };
         let waits = |it: &Hazard| self.waits_for_feedback(it, |place| kept.locate(place).and_then(accesses));
-        let (held, told): (Vec<Hazard>, Vec<Hazard>) = found.into_iter().partition(waits);
+        let (held, reported): (Vec<Hazard>, Vec<Hazard>) = found.into_iter().partition(waits);
         if !held.is_empty() || feed.recorded_hazards.contains_key(&id) {
             let own = feed.recorded_hazards.entry(id).or_default();
             own.held.extend(held);
-            own.reported.extend(told.iter().cloned());
+            own.reported.extend(reported.iter().cloned());
         }
         self.feedback = Some(feed);
-        told
+        reported
     }
 
-    /// Keeps what was found because of the last step. Gives what is told at once.
+    /// Keeps what was found because of the last step. Gives what is reported at once.
     pub(crate) fn hold_step(&mut self, found: Vec<Hazard>) -> Vec<Hazard> {
         let Some(mut feed) = self.feedback.take() else { return found };
         let waits = |hazard: &Hazard| {
             let is_open = feed.undecided.iter().any(|open| open.step == step_of(&hazard.at));
             is_open && self.waits_for_feedback(hazard, |place| self.history.locate(place).and_then(accesses))
         };
-        let (held, told): (Vec<Hazard>, Vec<Hazard>) = found.into_iter().partition(waits);
-        for (all, is_held) in [(&held, true), (&told, false)] {
+        let (held, reported): (Vec<Hazard>, Vec<Hazard>) = found.into_iter().partition(waits);
+        for (all, is_held) in [(&held, true), (&reported, false)] {
             for hazard in all {
                 if let Some(open) = feed.undecided.iter_mut().find(|open| open.step == step_of(&hazard.at)) {
                     if is_held { &mut open.held } else { &mut open.reported }.push(hazard.clone());
@@ -185,7 +185,7 @@ impl ValidatedDevice {
             }
         }
         self.feedback = Some(feed);
-        told
+        reported
     }
 
     /// Something is submitted: the device will tell what it did.
@@ -228,7 +228,7 @@ impl ValidatedDevices {
         }
     }
 
-    /// A device told what it did.
+    /// A device reported what it did.
     pub(crate) fn feedback(&mut self, id: ObjectId, all: Vec<CommandBufferFeedback>) {
         let feed = self.devices.get_mut(&id).and_then(|it| it.feedback.as_deref_mut());
         let Some(feed) = feed else { return };
@@ -268,7 +268,7 @@ impl ValidatedDevices {
         }
     }
 
-    /// A command buffer is recorded anew or is no more: what was found in it is told, if it was never submitted.
+    /// A command buffer is recorded anew or is no more: what was found in it is reported, if it was never submitted.
     pub(crate) fn report_held(&mut self, at: DeviceCall, commands: CommandBufferId) {
         let (id, source) = (at.device, at.source);
         let Some(device) = self.devices.get_mut(&id) else { return };
@@ -288,7 +288,7 @@ impl ValidatedDevices {
         }
     }
 
-    /// No more feedback will come: what waits for it is told.
+    /// No more feedback will come: what waits for it is reported.
     pub(crate) fn report_all_held(&mut self, id: ObjectId) {
         let Some(device) = self.devices.get_mut(&id) else { return };
         let Some(feed) = device.feedback.as_deref_mut() else { return };
@@ -305,7 +305,7 @@ impl ValidatedDevices {
 }
 
 impl DiagnosticBuilder<'_> {
-    /// The hazards of a step with what was touched, but for those that were told; none where that cannot be checked.
+    /// The hazards of a step with what was touched, but for those that were reported; none where that cannot be checked.
     fn observed_hazards(&self, first: u32, about: ResourceId, open: &UndecidedSubmission) -> Option<Vec<Hazard>> {
         self.feedback?;
         let is_there = |it: &&Hazard| self.device.history.locate(&it.prior).is_some();
@@ -318,7 +318,7 @@ impl DiagnosticBuilder<'_> {
         for hazard in check(&slice.program).into_iter().filter(|it| step_of(&it.at) == at) {
             let hazard = slice.device_hazard(&hazard)?;
             let key = |it: &Hazard| (it.kind, it.resource, it.at.clone(), it.prior.clone());
-            if !open.reported.iter().any(|told| key(told) == key(&hazard)) {
+            if !open.reported.iter().any(|reported| key(reported) == key(&hazard)) {
                 found.push(hazard);
             }
         }

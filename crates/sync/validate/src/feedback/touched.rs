@@ -19,7 +19,7 @@ use crate::map_ids::{self, IdMapper};
 use crate::recording::command_buffer::CommandCall;
 use crate::recording::step_history::HistoryStep;
 
-/// What the device did with a command buffer since the last time that somebody told.
+/// What the device did with a command buffer since the last time that somebody reported.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CommandBufferFeedback {
     pub command_buffer: ObjectId,
@@ -279,7 +279,7 @@ fn add_touched(access: &Access, all: &[Access], sites: &[&BindingTouched], is_si
     let elements = binding_elements(access, all);
     let OriginKind::Descriptor(own) = access.origin.kind() else { return };
     for site in sites {
-        // Of descriptors that are the same as the first one, only that is told.
+        // Of descriptors that are the same as the first one, only that is reported.
         let is_stray = elements.first() == Some(&own.element) && site.elements.iter().any(|it| !elements.contains(it));
         let is_own = site.elements.contains(&own.element);
         if !is_own && !is_stray {
@@ -477,7 +477,7 @@ mod tests {
     }
 
     #[test]
-    fn a_descriptor_that_is_not_told_counts_as_the_first() {
+    fn a_descriptor_that_is_not_reported_counts_as_the_first() {
         let all = [0, 2].map(|it| access(it, 100..200, Certainty::OneOfArray));
         let found = touched_accesses(&all, &all, &launch(&[1], &[8..12], &[8..12]), true);
         assert_eq!(parts(&found), [(0, 104..108, Certainty::Maybe)]);

@@ -64,7 +64,7 @@ pub(crate) struct FindingCause {
     pub(crate) resource: String,
     /// Whether shaders reported the accesses.
     pub(crate) is_observed: bool,
-    /// Whether it is only possible: what is likely is told, and must not be counted as what is not.
+    /// Whether it is only possible: what is likely is reported, and must not be counted as what is not.
     pub(crate) is_only_possible: bool,
 }
 

@@ -262,7 +262,7 @@ impl DiagnosticBuilder<'_> {
             _ => format!("{object} had results"),
         };
         Some(format!(
-            "{}, call {call} of thread {thread}, told that {answer}; that orders no access of the host to memory, and a \
+            "{}, call {call} of thread {thread}, reported that {answer}; that orders no access of the host to memory, and a \
              wait for a fence, a timeline semaphore or the queue does",
             command.desc().name
         ))

@@ -180,7 +180,7 @@ fn an_access_behind_one_that_touched_nothing_of_it_is_compared_with_those_before
 }
 
 #[test]
-fn without_feedback_it_is_told_as_if_nobody_had_waited() {
+fn without_feedback_it_is_reported_as_if_nobody_had_waited() {
     let words = [dispatch(0, true, 0..32), dispatch(0, true, 32..64)];
     let end = |end: fn(&mut App, &[TestCommand])| {
         let mut app = App::expecting_feedback();
@@ -206,7 +206,7 @@ fn without_feedback_it_is_told_as_if_nobody_had_waited() {
 }
 
 #[test]
-fn what_is_never_submitted_is_told_when_it_is_recorded_anew() {
+fn what_is_never_submitted_is_reported_when_it_is_recorded_anew() {
     let mut app = App::expecting_feedback();
     let words = [dispatch(0, true, 0..32), dispatch(0, false, 32..64)];
     app.record_words(5, &words, BufferUse::guess);
@@ -241,7 +241,7 @@ fn each_execution_is_decided_by_itself() {
 }
 
 #[test]
-fn what_is_certain_is_told_at_once_and_not_again() {
+fn what_is_certain_is_reported_at_once_and_not_again() {
     let mut app = App::expecting_feedback();
     let copy = TestCommand::Copy { buffer: 0, bytes: 0..64, is_write: true };
     let words = [copy.clone(), dispatch(0, true, 0..32), dispatch(1, true, 0..4), dispatch(1, true, 0..4)];

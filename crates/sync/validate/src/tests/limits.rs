@@ -85,7 +85,7 @@ fn commands_between_the_two_cut_the_fix_alone() {
 
 /// A program with findings all over the place does not stand still for their explanations.
 #[test]
-fn what_is_not_followed_is_still_told_whole() {
+fn what_is_not_followed_is_still_reported_whole() {
     let (near, far) = (far_apart(1, 0), far_apart(1, FOLLOWED_MAX));
     let ([near_finding], [far_finding]) = (near.diagnostics(), far.diagnostics()) else { panic!("one finding each") };
     let (mut near_parts, far_parts) = (kept_parts(near_finding), kept_parts(far_finding));
@@ -130,7 +130,7 @@ fn what_is_too_old_has_no_name_and_everything_else() {
 }
 
 #[test]
-fn beyond_all_causes_each_kind_of_finding_is_still_told() {
+fn beyond_all_causes_each_kind_of_finding_is_still_reported() {
     let mut app = App::new();
     let count = CAUSES_MAX as u32 + 5;
     for id in 0..count {
@@ -141,7 +141,7 @@ fn beyond_all_causes_each_kind_of_finding_is_still_told() {
     assert_eq!(diagnostics.len(), CAUSES_MAX + 1);
     assert_eq!(diagnostics.iter().map(|it| it.count).sum::<u64>(), u64::from(count));
     assert_eq!(app.devices.causes.cut_explanations().merged, 4);
-    // Another kind is told, and so is another severity.
+    // Another kind is reported, and so is another severity.
     app.record(count, [read(0), write(0)]);
     app.record(count + 1, [read(1), write_maybe(1)]);
     let last: Vec<(String, Severity)> =

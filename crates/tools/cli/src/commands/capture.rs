@@ -236,10 +236,10 @@ fn print_pictures(arguments: &CaptureArguments, report: &LayerReport) {
         return;
     }
     let folder = arguments.screenshots.display();
-    // Why there are none is told already.
-    let is_told = report.processes.iter().flat_map(|it| &it.problems).any(|it| it.place == "setting screenshot");
+    // Why there are none is reported already.
+    let is_reported = report.processes.iter().flat_map(|it| &it.problems).any(|it| it.place == "setting screenshot");
     text::emit_stderr(&match report.processes.iter().map(|it| it.pictures.len()).sum() {
-        0_usize if is_told => "lavascope: there are no pictures\n".to_owned(),
+        0_usize if is_reported => "lavascope: there are no pictures\n".to_owned(),
         0 => "lavascope: there are no pictures: no such frame was presented\n".to_owned(),
         1 => format!("lavascope: {folder}: 1 picture\n"),
         count => format!("lavascope: {folder}: {count} pictures\n"),

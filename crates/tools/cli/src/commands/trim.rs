@@ -59,7 +59,7 @@ pub(crate) fn run(arguments: &TrimArguments) -> anyhow::Result<CommandOutcome> {
     Ok(CommandOutcome::Success)
 }
 
-/// In how many steps it is told how far a trim is.
+/// In how many steps the progress of a trim is reported.
 const STEPS: u64 = 1000;
 
 /// Writes a part of a trace into a file, which appears when it is whole.

@@ -73,7 +73,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_end_is_told_as_a_shell_does() {
+    fn the_end_is_reported_as_a_shell_does() {
         assert_eq!(ProgramEnd::Exit(37).code(), 37);
         assert_eq!(ProgramEnd::Signal(TerminationCause::from_number(11)).code(), 139);
     }

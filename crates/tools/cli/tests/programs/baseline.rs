@@ -32,7 +32,7 @@ fn findings_stay_known_from_run_to_run_and_from_mode_to_mode() {
                 "{options:?}: {said}"
             );
         }
-        let (code, said) = run(&[], &[sample, "--mended"]);
+        let (code, said) = run(&[], &[sample, "--fixed"]);
         assert_eq!(code, Some(0), "{sample}: {said}");
         assert!(said.contains("did not occur") && !said.contains("known: "), "{sample}: {said}");
     }

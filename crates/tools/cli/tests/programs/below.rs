@@ -25,7 +25,7 @@ pub(crate) fn system_khronos() -> &'static Path {
     folder
 }
 
-/// Performs a mended sample over the Khronos layer of a folder, with ours between the two or without.
+/// Performs a fixed sample over the Khronos layer of a folder, with ours between the two or without.
 fn khronos_messages(
     stage: &TestEnvironment,
     screen: &XServer,
@@ -41,7 +41,7 @@ fn khronos_messages(
     let mut command = stage.bare(samples());
     command.arg(name).env("DISPLAY", &screen.display);
     if name.starts_with("fault-") {
-        command.arg("--mended");
+        command.arg("--fixed");
     }
     let both = format!("VK_LAYER_LAVASCOPE_inspect:{KHRONOS}");
     command.env("VK_INSTANCE_LAYERS", if is_checked { &both } else { KHRONOS }).env("LAVASCOPE_GPU", "1");
@@ -83,7 +83,7 @@ fn calls_of_ours_are_valid() {
     }
 }
 
-/// Newer drivers have a command of the core for them that an older Khronos layer does not see. Mended they are harmless
+/// Newer drivers have a command of the core for them that an older Khronos layer does not see. Fixed they are harmless
 /// on any driver.
 fn is_pushed(name: &str) -> bool {
     name.starts_with("fault-bounds-pushed")

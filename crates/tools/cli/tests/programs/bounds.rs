@@ -1,4 +1,4 @@
-//! `run --gpu`: what shaders access out of bounds is told, and nothing else changes.
+//! `run --gpu`: what shaders access out of bounds is reported, and nothing else changes.
 
 use crate::common::{output, text};
 use crate::displays::XServer;
@@ -69,7 +69,7 @@ const FAULTS: [(&str, &[Expected]); 31] = [
         )],
     ),
     (
-        // The lines are told by NonSemantic.Shader.DebugInfo.100.
+        // The lines are in NonSemantic.Shader.DebugInfo.100.
         "fault-bounds-texels",
         &[(
             TEXELS,
@@ -308,13 +308,13 @@ pub(crate) fn assert_findings(
         }
     }
     let mut command = stage.under_layer_with_report(&["--gpu"], samples());
-    change(command.args([name, "--mended"]));
+    change(command.args([name, "--fixed"]));
     succeed(&mut command);
     stage.report().assert_clean(name);
 }
 
 #[test]
-fn accesses_out_of_bounds_are_told_and_mended_ones_are_not() {
+fn accesses_out_of_bounds_are_reported_and_fixed_ones_are_not() {
     let stage = TestEnvironment::new("gpu-bounds");
     for (name, expected) in FAULTS {
         assert_findings(&stage, name, expected, |_| ());
@@ -333,19 +333,19 @@ fn arrays_of_pictures_are_checked_where_descriptors_may_be_indexed() {
     }
 }
 
-/// Whether something in a sample cannot be checked, which is told.
+/// Whether something in a sample cannot be checked, which is reported.
 fn is_unchecked(name: &str) -> bool {
     ["-binary", "-unmapped"].iter().any(|it| name.ends_with(it))
 }
 
-/// What lavapipe lacks is at least called right: nothing fails, and nothing is told that is not so.
+/// What lavapipe lacks is at least called right: nothing fails, and nothing is reported that is not so.
 #[test]
 fn rare_extensions_are_taken_on_the_null_driver() {
     let stage = TestEnvironment::new("gpu-rare");
     let all: Vec<String> = names().into_iter().filter(|it| is_rare(it)).collect();
     assert!(all.len() >= 15, "{all:?}");
     for name in all {
-        for planted in [&[][..], &["--mended"]] {
+        for planted in [&[][..], &["--fixed"]] {
             let mut command = stage.under_layer_with_report(&["--gpu", "--null-driver"], samples());
             let run = succeed(command.args([&name, "--no-check"]).args(planted));
             assert_eq!(stage.report().0["findings"].as_array().map(Vec::len), Some(0), "{name}");
@@ -367,7 +367,7 @@ fn calls(stage: &TestEnvironment, arguments: &[&str]) -> Vec<String> {
 
 /// Shaders are led to their tables before whatever runs them.
 #[test]
-fn tables_are_told_before_rare_commands() {
+fn tables_are_reported_before_rare_commands() {
     let stage = TestEnvironment::new("gpu-rare-calls");
     // A sample without push constants, what runs its shaders, and what must not be called.
     let all = [
@@ -386,7 +386,7 @@ fn tables_are_told_before_rare_commands() {
     }
     // Too little is bound, and that is known: the objects are made again with branches, one by one.
     let made = |arguments: &[&str]| calls(&stage, arguments).iter().filter(|it| *it == "vkCreateShadersEXT").count();
-    assert_eq!(made(&["fault-bounds-object-uniform", "--mended"]), 1);
+    assert_eq!(made(&["fault-bounds-object-uniform", "--fixed"]), 1);
     assert_eq!(made(&["fault-bounds-object-uniform"]), 3);
     // Of the binary that the application takes an object is made without checks, and destroyed in the end.
     let calls = calls(&stage, &["fault-bounds-object-binary"]);
@@ -477,7 +477,7 @@ fn results_are_the_same_where_shaders_check_themselves() {
         let mut command = stage.under_layer_with_report(&["--gpu"], samples());
         command.arg(&name).env("DISPLAY", &screen.display);
         if name.starts_with("fault-") {
-            command.arg("--mended");
+            command.arg("--fixed");
         }
         succeed(&mut command);
         stage.report().assert_clean(&name);
@@ -514,11 +514,11 @@ fn faults_that_were_only_seen_get_their_details_later() {
         assert!(said.contains(&range), "{range}: {said}");
         assert!(said.contains("where 512 bytes are bound"), "{said}");
     }
-    succeed(stage.under_layer_with_report(&["--gpu"], samples()).args(["fault-bounds-many", "--mended"]));
+    succeed(stage.under_layer_with_report(&["--gpu"], samples()).args(["fault-bounds-many", "--fixed"]));
     stage.report().assert_clean("fault-bounds-many");
 }
 
-/// No allocation of ours, or few: that is told once, the program goes on, and its results are right.
+/// No allocation of ours, or few: that is reported once, the program goes on, and its results are right.
 #[test]
 fn without_memory_for_checks_a_program_goes_on() {
     let stage = TestEnvironment::new("gpu-no-memory");
@@ -528,8 +528,8 @@ fn without_memory_for_checks_a_program_goes_on() {
         &["compute"],
         &["triangle-dynamic"],
         &["threads"],
-        &["fault-bounds-full-constants", "--mended"],
-        &["fault-bounds-full", "--mended"],
+        &["fault-bounds-full-constants", "--fixed"],
+        &["fault-bounds-full", "--fixed"],
     ];
     for arguments in all {
         let name = arguments[0];
@@ -559,7 +559,7 @@ fn hazards_are_found_beside_checks() {
 #[test]
 fn a_captured_fault_is_found_when_it_is_replayed() {
     let stage = TestEnvironment::new("gpu-replay");
-    for (options, code) in [(&["--mended"][..], 0), (&[], 1)] {
+    for (options, code) in [(&["--fixed"][..], 0), (&[], 1)] {
         let mut capture = stage.lavascope();
         capture.args(["capture", "-o", "trace.lava", "--"]).arg(samples()).arg("fault-bounds-three").args(options);
         succeed(&mut capture);
@@ -626,7 +626,7 @@ fn checks_are_switched_on_in_all_the_ways_of_khronos() {
 /// Kinds of checks, and which shaders and pipelines have them.
 #[test]
 fn what_is_checked_can_be_chosen() {
-    /// A sample, variables, and how many faults are told.
+    /// A sample, variables, and how many faults are reported.
     type Case<'a> = (&'a str, &'a [(&'a str, &'a str)], u64);
     let stage = TestEnvironment::new("gpu-chosen");
     let all: [Case<'_>; 14] = [

@@ -50,7 +50,7 @@ fn run_with_bug(stage: &TestEnvironment, options: &[&str], sample: &str, place: 
     let mut command = stage.under_layer_with_report(options, samples());
     command.arg(sample).env("LAVASCOPE_TEST_PANIC", place);
     if sample.starts_with("fault-") {
-        command.arg("--mended");
+        command.arg("--fixed");
     }
     run_has_bug(stage, &mut command)
 }

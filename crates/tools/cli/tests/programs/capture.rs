@@ -27,7 +27,7 @@ fn every_sample_is_captured_call_by_call() {
         let mut command = stage.under_layer_with_report(&["--capture", "trace.lava"], samples());
         command.arg(&name).env("DISPLAY", &screen.display);
         if name.starts_with("fault-") {
-            command.arg("--mended");
+            command.arg("--fixed");
         }
         succeed(&mut command);
         let report = stage.report();
@@ -44,20 +44,20 @@ fn every_sample_is_captured_call_by_call() {
     }
 }
 
-/// Two writes at places that only shaders know are told to whoever asks.
+/// Two writes at places that only shaders know are reported to whoever asks.
 #[test]
-fn what_is_only_possible_is_told_where_asked_for() {
+fn what_is_only_possible_is_reported_where_asked_for() {
     let stage = TestEnvironment::new("capture-possible");
     let command = &mut stage.under_layer_with_report(&["--capture", "trace.lava"], samples());
-    succeed(command.args(["fault-observed-bytes", "--mended"]));
+    succeed(command.args(["fault-observed-bytes", "--fixed"]));
     succeed(stage.lavascope().args(["check", "trace.lava"]));
     let result = output(stage.lavascope().args(["check", "--possible", "trace.lava"]));
     assert_eq!(result.status.code(), Some(1), "{}", text(&result.stderr));
     assert!(text(&result.stdout).starts_with("info[WAW]: "), "{}", text(&result.stdout));
-    succeed(stage.under_layer_with_report(&["--sync"], samples()).args(["fault-observed-bytes", "--mended"]));
+    succeed(stage.under_layer_with_report(&["--sync"], samples()).args(["fault-observed-bytes", "--fixed"]));
     stage.report().assert_clean("not asked for");
     output(
-        stage.under_layer_with_report(&["--sync", "--possible"], samples()).args(["fault-observed-bytes", "--mended"]),
+        stage.under_layer_with_report(&["--sync", "--possible"], samples()).args(["fault-observed-bytes", "--fixed"]),
     );
     let found = stage.report();
     assert_eq!(found.0["processes"][0]["findings"].as_array().map(Vec::len), Some(1), "{:#}", found.0);
@@ -89,7 +89,7 @@ fn the_hazards_of_a_trace_are_those_of_the_program() {
         assert_eq!(first, check(), "{name}: the same each time");
         all.extend(found.as_array().expect("a list").clone());
     }
-    // All at once, side by side, and told in their order.
+    // All at once, side by side, and reported in their order.
     let files = names.map(|it| format!("{it}.lava"));
     let result = output(stage.lavascope().args(["check", "--json"]).args(&files));
     assert_eq!(result.status.code(), Some(1));
@@ -222,7 +222,7 @@ fn a_trace_says_what_it_was_made_on_and_with() {
 }
 
 #[test]
-fn what_is_no_trace_is_told() {
+fn what_is_no_trace_is_reported() {
     let stage = TestEnvironment::new("capture-bad");
     std::fs::write(stage.folder.join("bad.lava"), "something else").expect("written");
     for command in ["info", "print"] {

@@ -107,7 +107,7 @@ fn shaders_that_are_left_out_are_counted() {
         assert_eq!(*shaders, json!({ "seen": 2, "checked": checked, "unchecked": unchecked }), "{options:?}");
     }
     // A shader without SPIR-V.
-    run(&stage, &["--gpu", "--null-driver"], &[], &["fault-bounds-object-binary", "--mended", "--no-check"]);
+    run(&stage, &["--gpu", "--null-driver"], &[], &["fault-bounds-object-binary", "--fixed", "--no-check"]);
     let shaders = &coverage(&stage)["shaders"];
     let reason = shaders["unchecked"][0]["reason"].as_str().expect("a reason");
     assert!(reason.starts_with("shader objects created from binaries"), "{shaders:#}");

@@ -57,7 +57,7 @@ fn work_may_wait_for_the_host() {
 
 /// Two are submitted at once, and the second one has the fault.
 #[test]
-fn a_fault_is_told_with_its_command_buffer() {
+fn a_fault_is_reported_with_its_command_buffer() {
     let parts = &["Command buffer (second)(0x", "(draw or dispatch 0 of command buffer 2", "with indices from 128"];
     let expected: &[Expected] = &[(STORAGE, parts, 128)];
     assert_findings(&TestEnvironment::new("gpu-second"), "fault-bounds-second", expected, |_| ());
@@ -99,7 +99,7 @@ fn zeros_that_the_device_promises_are_read() {
     let (report, said) = (stage.report(), text(&run.stderr));
     assert_eq!(invocations(&report.0["findings"][0]), 128, "{said}");
     assert_eq!(report.0["exit_code"], 0, "{said}");
-    succeed(stage.under_layer_with_report(&["--gpu"], samples()).args(["fault-bounds-zeros", "--mended"]));
+    succeed(stage.under_layer_with_report(&["--gpu"], samples()).args(["fault-bounds-zeros", "--fixed"]));
     stage.report().assert_clean("fault-bounds-zeros");
 }
 
@@ -116,7 +116,7 @@ fn records_are_gone_once_they_were_read() {
 
 /// The application does not see what checks take of the memory of its device, so the user is told.
 #[test]
-fn what_checks_take_of_memory_is_told() {
+fn what_checks_take_of_memory_is_reported() {
     let stage = TestEnvironment::new("gpu-taken");
     let run = succeed(stage.under_layer_with_report(&["--gpu"], samples()).arg("compute"));
     let report = stage.report();

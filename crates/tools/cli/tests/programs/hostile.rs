@@ -93,7 +93,7 @@ fn assert_fails(stage: &TestEnvironment, pieces: &[TestRecord], expected: &str) 
 }
 
 #[test]
-fn what_is_wrong_in_a_trace_is_told_before_a_driver_sees_it() {
+fn what_is_wrong_in_a_trace_is_reported_before_a_driver_sees_it() {
     let stage = TestEnvironment::new("hostile");
     write(&stage, &read("compute.lava"));
     assert_eq!(replay(&stage, &[]).0, Some(0), "it is right as it is");
@@ -122,7 +122,7 @@ fn what_is_wrong_in_a_trace_is_told_before_a_driver_sees_it() {
 
 /// What a thread has performed before is looked up no more, and yet its objects are.
 #[test]
-fn a_command_that_is_performed_again_is_looked_at_again() {
+fn a_command_that_is_performed_again_is_checked_again() {
     let stage = TestEnvironment::new("hostile-again");
     let mut pieces = read("compute.lava");
     let bind = pieces.iter().position(|it| it.is(Command::CmdBindPipeline)).expect("it computes");
@@ -144,7 +144,7 @@ fn a_command_that_is_performed_again_is_looked_at_again() {
 }
 
 #[test]
-fn a_circle_of_threads_is_told_with_its_calls() {
+fn a_circle_of_threads_is_reported_with_its_calls() {
     let stage = TestEnvironment::new("hostile-circle");
     let mut pieces = read("threads.lava");
     let streams: Vec<u32> = pieces.iter().map(|it| it.stream).collect();
@@ -167,7 +167,7 @@ fn a_circle_of_threads_is_told_with_its_calls() {
 
 /// The driver has the thread, and does not give it back: the host waits for work that waits for the host.
 #[test]
-fn a_wait_that_never_ends_is_told_with_its_call() {
+fn a_wait_that_never_ends_is_reported_with_its_call() {
     let stage = TestEnvironment::new("hostile-hang");
     capture_on_null(&stage, &["timeline"]);
     let asked = [Command::SignalSemaphore, Command::WaitSemaphores, Command::GetSemaphoreCounterValue];

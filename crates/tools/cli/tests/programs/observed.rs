@@ -45,16 +45,16 @@ fn what_shaders_touch_makes_a_possible_hazard_certain() {
 
 #[test]
 fn what_shaders_do_not_touch_is_no_hazard() {
-    let stage = TestEnvironment::new("observed-mended");
+    let stage = TestEnvironment::new("observed-fixed");
     for (name, ..) in FAULTS {
         for options in WAYS {
-            succeed(stage.under_layer_with_report(options, samples()).args([name, "--mended"]));
+            succeed(stage.under_layer_with_report(options, samples()).args([name, "--fixed"]));
             stage.report().assert_clean(name);
-            // Nor is it told as possible, since it is known that it is not.
+            // Nor is it reported as possible, since it is known that it is not.
             succeed(
                 stage
                     .under_layer_with_report(options, samples())
-                    .args([name, "--mended"])
+                    .args([name, "--fixed"])
                     .env("LAVASCOPE_POSSIBLE", "on"),
             );
             stage.report().assert_clean(name);
@@ -67,14 +67,14 @@ fn without_what_shaders_touch_it_stays_possible() {
     let stage = TestEnvironment::new("observed-without");
     // Of a branch it is likely.
     for (name, code, ..) in FAULTS.iter().filter(|it| it.0 != "fault-observed-branch") {
-        for mended in [&["--no-check"][..], &["--mended"]] {
-            succeed(stage.under_layer_with_report(&["--sync"], samples()).arg(name).args(mended));
+        for fixed in [&["--no-check"][..], &["--fixed"]] {
+            succeed(stage.under_layer_with_report(&["--sync"], samples()).arg(name).args(fixed));
             stage.report().assert_clean(name);
             output(
                 stage
                     .under_layer_with_report(&["--sync"], samples())
                     .arg(name)
-                    .args(mended)
+                    .args(fixed)
                     .env("LAVASCOPE_POSSIBLE", "on"),
             );
             let report = stage.report();
@@ -115,12 +115,12 @@ fn shader_objects_and_rays_keep_what_they_touch() {
 #[test]
 fn what_is_not_kept_stays_possible() {
     let stage = TestEnvironment::new("observed-blind");
-    for mended in ["--no-check", "--mended"] {
+    for fixed in ["--no-check", "--fixed"] {
         let mut command = stage.under_layer_with_report(&["--sync", "--gpu"], samples());
-        command.args(["fault-observed-address", mended]).env("LAVASCOPE_POSSIBLE", "on");
+        command.args(["fault-observed-address", fixed]).env("LAVASCOPE_POSSIBLE", "on");
         output(command.env("LAVASCOPE_GPU_DEVICE_ADDRESS", "off"));
         let report = stage.report();
         let item = &report.0["findings"][0];
-        assert_eq!((item["code"].as_str(), item["severity"].as_str()), (Some(WAW), Some("info")), "{mended}: {item:#}");
+        assert_eq!((item["code"].as_str(), item["severity"].as_str()), (Some(WAW), Some("info")), "{fixed}: {item:#}");
     }
 }

@@ -180,7 +180,7 @@ fn windows_that_are_presented_together_have_pictures_of_their_own() {
 }
 
 #[test]
-fn what_cannot_be_copied_is_told_once() {
+fn what_cannot_be_copied_is_reported_once() {
     let stage = TestEnvironment::new("pictures-none");
     for (how, why) in [
         ("format", "the format of its images cannot be shown"),

@@ -38,8 +38,8 @@ fn every_sample_is_replayed_with_equal_results() {
     let (stage, screen) = (TestEnvironment::new("replay"), XServer::start());
     for name in names().iter().filter(|it| !is_only_for_null(it)) {
         let is_fault = name.starts_with("fault-");
-        let mended = if is_fault { &["--mended"][..] } else { &[] };
-        captured(&stage, &[&[name.as_str()], mended].concat(), Some(&screen));
+        let fixed = if is_fault { &["--fixed"][..] } else { &[] };
+        captured(&stage, &[&[name.as_str()], fixed].concat(), Some(&screen));
         let one = ["--verify", "--threads", "1"];
         let ways = if is_fault { &[&one[..1]][..] } else { &[&one[..1], &one] };
         for options in ways {
@@ -103,7 +103,7 @@ fn faults_are_found_while_a_trace_is_performed() {
     let result = output(&mut replay(&stage, &["--validate", "sync"]));
     assert_eq!(result.status.code(), Some(1), "{}", text(&result.stderr));
     assert!(text(&result.stderr).starts_with("error[WAR]: "), "{}", text(&result.stderr));
-    captured(&stage, &["fault-war-copy", "--mended"], None);
+    captured(&stage, &["fault-war-copy", "--fixed"], None);
     succeed(&mut replay(&stage, &["--validate", "sync"]));
 }
 
@@ -118,7 +118,7 @@ fn what_is_replayed_can_be_captured_and_replayed_again() {
 }
 
 #[test]
-fn what_cannot_be_replayed_is_told_with_its_place() {
+fn what_cannot_be_replayed_is_reported_with_its_place() {
     let stage = TestEnvironment::new("replay-bad");
     captured(&stage, &["compute"], None);
     let file = stage.folder.join("trace.lava");

@@ -53,7 +53,7 @@ fn length(list: &Value) -> Option<usize> {
 #[test]
 fn a_plan_names_the_device_and_what_it_cannot_do() {
     let stage = TestEnvironment::new("replay-plan");
-    capture_on_null(&stage, &["fault-mesh-indirect", "--mended"]);
+    capture_on_null(&stage, &["fault-mesh-indirect", "--fixed"]);
     let result = output(&mut replay(&stage, &["--dry-run"]));
     assert_eq!(result.status.code(), Some(1), "{}", text(&result.stderr));
     let plan = json(&result.stdout);

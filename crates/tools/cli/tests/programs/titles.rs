@@ -148,7 +148,7 @@ fn every_planted_fault_has_a_title_that_names_it() {
     let (stage, screen) = (TestEnvironment::new("titles"), XServer::start());
     let (mut complaints, mut titles, mut hazards, mut fixed) = (Vec::new(), Vec::new(), 0, 0);
     let planted = names().into_iter().filter(|it| it.starts_with("fault-"));
-    // Lavapipe lacks what the others need; one ends before it has told anything.
+    // Lavapipe lacks what the others need; one ends before it has reported anything.
     let is_for_shaders = |it: &str| it.starts_with("fault-bounds-") || it.starts_with("fault-observed-");
     let is_runnable = |it: &String| !is_for_shaders(it) || !(is_rare(it) || it.contains("instances"));
     for name in planted.filter(is_runnable).filter(|it| it != "fault-bounds-exit") {

@@ -112,7 +112,7 @@ fn timelines_go_on_behind_what_is_left_out() {
 }
 
 #[test]
-fn a_part_that_is_not_there_is_told() {
+fn a_part_that_is_not_there_is_reported() {
     let (stage, screen) = (TestEnvironment::new("trim-none"), XServer::start());
     captured(&stage, &[samples().to_str().expect("a path"), "compute"], &screen);
     let options = ["trim", "trace.lava", "-o", "part.lava", "--frames", "3..4"];

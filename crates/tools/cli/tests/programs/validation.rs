@@ -1,4 +1,4 @@
-//! `run --sync`: what is right has no findings, and how findings are told.
+//! `run --sync`: what is right has no findings, and how findings are reported.
 
 use crate::common::{output, text};
 use crate::displays::XServer;
@@ -22,7 +22,7 @@ fn clean_samples_have_no_hazards() {
             let mut command = stage.under_layer_with_report(options, samples());
             command.arg(&name).args(argument).env("DISPLAY", &screen.display);
             if name.starts_with("fault-") {
-                command.arg("--mended");
+                command.arg("--fixed");
             }
             succeed(&mut command);
             stage.report().assert_clean(&name);
@@ -88,7 +88,7 @@ fn the_heuristic_leaves_elements_of_arrays_possible() {
     for (options, expected) in [(&["--sync"][..], None), (&["--sync", "--possible"], Some("info"))] {
         let mut command = stage.under_layer_with_report(options, samples());
         command.env("VK_LAYER_SYNCVAL_SHADER_ACCESSES_HEURISTIC", "1");
-        output(command.args(["fault-observed-element", "--mended", "--no-check"]));
+        output(command.args(["fault-observed-element", "--fixed", "--no-check"]));
         let report = stage.report();
         let found = report.0["findings"].as_array().expect("a list");
         let severities: Vec<_> = found.iter().map(|it| it["severity"].as_str()).collect();
@@ -103,16 +103,16 @@ fn the_heuristic_leaves_elements_of_arrays_possible() {
 fn vertices_whose_indices_nobody_read_are_possible() {
     let stage = TestEnvironment::new("sync-unread-indices");
     let options: [&[&str]; 2] = [&["--sync"], &["--sync", "--possible"]];
-    for (options, is_told) in options.into_iter().zip([false, true]) {
+    for (options, is_reported) in options.into_iter().zip([false, true]) {
         let options = [options, &["--capture", "unread.lava"]].concat();
         let mut command = stage.under_layer_with_report(&options, samples());
-        let run = output(command.args(["fault-indexed-vertices", "--mended"]));
+        let run = output(command.args(["fault-indexed-vertices", "--fixed"]));
         let report = stage.report();
         assert_eq!(run.status.code(), Some(0), "{}", text(&run.stderr));
         let found = report.0["findings"].as_array().expect("a list");
         assert_eq!(
             found.iter().map(|it| it["severity"].as_str()).collect::<Vec<_>>(),
-            vec![Some("info"); usize::from(is_told)]
+            vec![Some("info"); usize::from(is_reported)]
         );
     }
 }

@@ -136,7 +136,7 @@ fn attribute_fault(attribute: &str) -> Option<&'static str> {
         |name: &str| words(attribute, name).any(|at| attribute[at + name.len()..].trim_start().starts_with('('));
     let given = words(attribute, "reason").any(|at| attribute[at + "reason".len()..].trim_start().starts_with('='));
     if leading_word(attribute.trim_start()) == "ignore" {
-        Some("an ignored test proves nothing: mend it, remove it, or assert what happens today")
+        Some("an ignored test proves nothing: fix it, remove it, or assert what happens today")
     } else if (called("allow") || called("expect")) && !given {
         Some("a lint is switched off without a reason: add `reason = \"…\"`")
     } else {

@@ -238,7 +238,7 @@ impl DeviceChecks {
     pub(crate) fn destroy_passes(&self, passes: Vec<Arc<KeptRenderPass>>) {
         if let Some(destroy) = self.next.destroy_render_pass {
             // SAFETY: the application destroyed each, so that all uses of it are over
-            // (VUID-vkDestroyRenderPass-renderPass-00873), and the driver was not told: `RenderPasses` kept it, and gives it
+            // (VUID-vkDestroyRenderPass-renderPass-00873), and the driver did not see the call: `RenderPasses` kept it, and gives it
             // out once, when no recipe has it or the device ends. It had no callbacks for its memory (`retain_render_pass`).
             passes.iter().for_each(|it| unsafe { destroy(self.device, it.handle, Ptr::NULL) });
         }

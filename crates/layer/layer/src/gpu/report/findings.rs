@@ -720,7 +720,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn faults_of_a_pipeline_that_is_gone_are_forgotten_and_not_told_again() {
+    fn faults_of_a_pipeline_that_is_gone_are_forgotten_and_not_reported_again() {
         let variant = |number: u32| {
             Arc::new(PipelineVariant { application: (Pipeline(number.into()), number), ..PipelineVariant::empty() })
         };

@@ -663,7 +663,7 @@ mod tests {
     }
 
     #[test]
-    fn only_instances_of_top_level_builds_are_looked_at() {
+    fn only_instances_of_top_level_builds_are_checked() {
         let mut geometry = AccelerationStructureGeometryKHR::zeroed();
         geometry.geometry_type = GeometryTypeKHR::INSTANCES_KHR;
         // Type, chain, whether there are addresses, and where.

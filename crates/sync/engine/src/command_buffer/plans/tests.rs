@@ -321,7 +321,7 @@ fn room_that_is_needed_stays() {
 }
 
 #[test]
-fn groups_are_looked_at_together() {
+fn groups_are_checked_together() {
     let many: Vec<Access> = (0..70).map(|it| read(it % 2)).chain([write(2), read(2), read(2)]).collect();
     let plans = plans(&[&[read(0), read(0), write(1), read(1), read(1), read(2)], &many]);
     let marked: Vec<MarkedAccesses<'_>> = plans.marked_words(0).collect();

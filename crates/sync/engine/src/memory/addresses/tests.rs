@@ -355,7 +355,7 @@ fn memory_goes_with_what_lies_in_it() {
     assert_eq!(addresses.ranges(pages, &Region::Buffer(0..16)).len(), 1);
 }
 
-/// What is too large, or one too many, is told and accesses nothing; all else stays apart.
+/// What is too large, or one too many, is reported and accesses nothing; all else stays apart.
 #[test]
 fn what_there_is_no_room_for_has_no_addresses() {
     let mut addresses = AddressMap::default();

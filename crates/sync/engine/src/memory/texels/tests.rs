@@ -158,7 +158,7 @@ fn areas(image: &ImageDesc, run: Range<u64>) -> Vec<Option<Area>> {
 }
 
 #[test]
-fn rows_that_are_alike_are_told_together() {
+fn rows_that_are_alike_are_reported_together() {
     let (format, tiling) = (Format::R8G8B8A8_UNORM, Tiling::Optimal);
     let image = ImageDesc { format, extent: [4, 4, 2], mips: 1, layers: 1, tiling, alias: false };
     let area = |x: Range<u32>, y: Range<u32>, z: u32| {

@@ -401,7 +401,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn everything_can_be_told_in_text_and_json() {
+    fn everything_can_be_reported_in_text_and_json() {
         let catalog = Catalog::new();
         for name in catalog.names() {
             let info = info(catalog.find(name).expect("it is in the catalog"));

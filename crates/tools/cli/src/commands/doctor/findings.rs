@@ -136,7 +136,7 @@ impl DoctorObservations<'_> {
         let fix = match problem {
             ManifestProblem::Unreadable { .. } => format!("make {path} readable, or remove it from where it is named"),
             ManifestProblem::BadJson { .. } | ManifestProblem::MissingField { .. } => {
-                format!("mend {path}, or remove it")
+                format!("fix {path}, or remove it")
             }
             ManifestProblem::MissingLibrary { .. } | ManifestProblem::BadLibrary { .. } => {
                 format!("install the package that {path} belongs to again, or remove the file")

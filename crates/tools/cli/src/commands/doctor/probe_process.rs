@@ -168,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn a_signal_is_told_with_the_step_and_the_last_words() {
+    fn a_signal_is_reported_with_the_step_and_the_last_words() {
         let death = death("echo '{\"doing\":\"creating an instance\"}'; echo oh no >&2; kill -SEGV $$");
         assert_eq!(death.cause, ExitCause::Signal(11));
         assert_eq!(death.doing, "creating an instance");
@@ -177,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn an_exit_is_told_even_with_code_zero() {
+    fn an_exit_is_reported_even_with_code_zero() {
         assert_eq!(death("exit 3").cause, ExitCause::Exit(3));
         assert_eq!(death("echo garbage").cause, ExitCause::Exit(0));
         assert_eq!(death("exit 3").doing, "starting");
@@ -203,7 +203,7 @@ mod tests {
     }
 
     #[test]
-    fn much_output_neither_blocks_nor_is_told_whole() {
+    fn much_output_neither_blocks_nor_is_reported_whole() {
         let death = death("i=0; while [ $i -lt 20000 ]; do echo line $i >&2; i=$((i+1)); done; exit 1");
         assert_eq!(death.stderr_lines.len(), STDERR_LINES_MAX);
         assert_eq!(death.stderr_lines.last().map(String::as_str), Some("line 19999"));

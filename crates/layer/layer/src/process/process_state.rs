@@ -409,7 +409,7 @@ impl ReaderState {
             }
             // Taken out of the option, so that it stays none if it panics.
             if let Some(mut item) = validation.take().filter(|_| !PROCESS_STATE.is_disabled()) {
-                item.record(thread, record);
+                item.process_record(thread, record);
                 *validation = Some(item);
             }
             if is_call {

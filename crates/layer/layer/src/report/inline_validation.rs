@@ -111,7 +111,7 @@ pub(crate) fn validate_record(thread: u32, record: &[u64]) -> Option<Box<InlineF
     let mut work = lock();
     // Taken out of the option, so that it stays none if it panics.
     let mut validation = work.validation.take()?;
-    let messages = validation.record(thread, record).unwrap_or_default();
+    let messages = validation.process_record(thread, record).unwrap_or_default();
     let first_accesses = validation.take_first_accesses();
     let found = (!messages.is_empty() || !first_accesses.is_empty())
         .then(|| Box::new(InlineFindings { thread, record: record.to_vec(), messages, first_accesses }));

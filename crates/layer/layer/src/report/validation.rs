@@ -373,7 +373,7 @@ impl Validation {
     }
 
     /// Validates a record. Returns what must be sent to messengers at once.
-    pub(crate) fn record(&mut self, thread: u32, words: &[u64]) -> Option<Vec<PendingMessage>> {
+    pub(crate) fn process_record(&mut self, thread: u32, words: &[u64]) -> Option<Vec<PendingMessage>> {
         let Some(record) = from_trusted(words) else {
             if self.host_writes == HostWriteTracking::On {
                 HostWrite::parse(words).into_iter().for_each(|it| self.validator.host_wrote(it));
@@ -386,7 +386,7 @@ impl Validation {
             let stack = self.stacks.take(thread, record.command(), record.call_number());
             self.validator.set_call_stack(stack);
         }
-        self.validator.record(thread, record);
+        self.validator.process_record(thread, record);
         if self.submits >= self.next_coverage {
             self.next_coverage = 2 * self.submits;
             self.report_coverage();

@@ -258,12 +258,12 @@ impl ValidatedDevices {
             let first = held.iter().map(|it| step_of(&it.prior)).min().unwrap_or(open.step).min(open.step);
             let before = feed.before(first);
             let observed = Some(&**feed).filter(|_| open.is_complete);
-            let teller =
+            let builder =
                 DiagnosticBuilder { id, device, recording: None, feedback: observed, object_names: &self.object_names };
-            let found = teller.observed_hazards(before, resource, &open);
-            match found.or_else(|| teller.observed_hazards(first, resource, &open)) {
-                Some(found) => teller.report_hazards(&found, &mut self.causes),
-                None => DiagnosticBuilder { feedback: None, ..teller }.report_hazards(&held, &mut self.causes),
+            let found = builder.observed_hazards(before, resource, &open);
+            match found.or_else(|| builder.observed_hazards(first, resource, &open)) {
+                Some(found) => builder.report_hazards(&found, &mut self.causes),
+                None => DiagnosticBuilder { feedback: None, ..builder }.report_hazards(&held, &mut self.causes),
             }
         }
     }
@@ -277,14 +277,14 @@ impl ValidatedDevices {
         };
         if !own.is_submitted && !own.held.is_empty() {
             let kept = device.as_single_submission(commands, source);
-            let teller = DiagnosticBuilder {
+            let builder = DiagnosticBuilder {
                 id,
                 device,
                 recording: Some(&kept),
                 feedback: None,
                 object_names: &self.object_names,
             };
-            teller.report_hazards(&own.held, &mut self.causes);
+            builder.report_hazards(&own.held, &mut self.causes);
         }
     }
 
@@ -295,9 +295,9 @@ impl ValidatedDevices {
         let found = feed.take_all_held();
         let mut recorded: Vec<CommandBufferId> = feed.recorded_hazards.keys().copied().collect();
         recorded.sort_unstable();
-        let teller =
+        let builder =
             DiagnosticBuilder { id, device, recording: None, feedback: None, object_names: &self.object_names };
-        teller.report_hazards(&found, &mut self.causes);
+        builder.report_hazards(&found, &mut self.causes);
         // Nobody calls any more: the last one that was made counts.
         let source = CallSource { command: ApiCommand::EndCommandBuffer, thread: 0, call: 0 };
         recorded.into_iter().for_each(|it| self.report_held(DeviceCall { device: id, source }, it));

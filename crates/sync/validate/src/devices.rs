@@ -1,4 +1,4 @@
-//! Distributes the tracker's events to the devices.
+//! The listener of the tracker: passes each notification to the validated device, and reports the findings.
 
 use std::collections::BTreeMap;
 

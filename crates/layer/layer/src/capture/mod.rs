@@ -79,7 +79,7 @@ impl Capture {
             Compression::None => Codec::None,
         };
         let writer = FileWriter::start(writer, codec, every).map_err(failed)?;
-        PROCESS_STATE.wake.set_storage(Some(storage.clone()));
+        PROCESS_STATE.stream_control.set_storage(Some(storage.clone()));
         let (recorder, sealed) = (TraceRecorder::default(), Instant::now());
         Ok(Capture {
             path,
@@ -150,7 +150,7 @@ impl Capture {
     /// Ends a capture whose file cannot be written any more. The application continues without it.
     fn abort(&mut self, merger: &mut Merger) {
         PROCESS_STATE.set_capturing(false);
-        PROCESS_STATE.wake.set_storage(None);
+        PROCESS_STATE.stream_control.set_storage(None);
         merger.release_all();
         if let Err(error) = self.writer.end(&[]) {
             self.report_error(&format!("the capture ends early, and is whole up to there: {error}"));
@@ -171,7 +171,7 @@ impl Capture {
             return self.abort(merger);
         }
         PROCESS_STATE.set_capturing(false);
-        PROCESS_STATE.wake.set_storage(None);
+        PROCESS_STATE.stream_control.set_storage(None);
         self.write_metadata();
         self.seal();
         let elapsed = self.began.0.elapsed();

@@ -35,7 +35,7 @@ use crate::report::validation::FindingFilter;
 pub(crate) enum CheckFinding {
     Fault(Box<ShaderFault>),
     Print(PrintFinding),
-    /// So many bytes were printed, and did not fit.
+    /// The number of bytes of prints, which did not fit into the memory of the draw.
     LostPrints {
         needed: u64,
     },
@@ -48,7 +48,7 @@ pub(crate) struct ShaderFault {
     diagnostic: Diagnostic,
     objects: Vec<MessageObject>,
     site: FaultSite,
-    /// Of invocations.
+    /// Number of invocations with the fault.
     count: u32,
     /// None if the details are unknown.
     error: Option<RecordedFault>,
@@ -62,7 +62,7 @@ pub(crate) struct ReportedFault {
     rendered: rendered_finding::RenderedFinding,
     diagnostic: Diagnostic,
     site: FaultSite,
-    /// Of invocations.
+    /// Number of invocations with the fault.
     count: u32,
     draws: u64,
 }
@@ -116,7 +116,7 @@ const ALL_FINDINGS: FindingFilter =
     FindingFilter { mode: SyncMode::Inline, possible: true, submit_time: true, heuristic: false, stops: false };
 
 impl ChecksState {
-    /// The findings of the fault records of a draw, but for those of sites that are already reported.
+    /// The findings of the fault records of a draw, except those of sites that are already reported.
     pub(crate) fn find_faults(
         &mut self,
         draw: &DrawDescription,
@@ -129,12 +129,12 @@ impl ChecksState {
         for record in records {
             let Some(stage) = draw.variant.stages.iter().find(|it| it.shader == record.shader) else { continue };
             let Some(site) = stage.instrumented.site_of(record) else { continue };
-            let spot = FaultSite::of(&draw.variant, stage, site);
-            if !seen.contains(&spot) {
-                *self.fault_draws.entry(spot).or_default() += 1;
-                seen.push(spot);
+            let fault_site = FaultSite::of(&draw.variant, stage, site);
+            if !seen.contains(&fault_site) {
+                *self.fault_draws.entry(fault_site).or_default() += 1;
+                seen.push(fault_site);
             }
-            if self.insert_fault(&draw.variant, spot) {
+            if self.insert_fault(&draw.variant, fault_site) {
                 found.extend(self.describe_fault(draw, (stage, site), commands, queue_labels, record));
             }
         }
@@ -151,52 +151,54 @@ impl ChecksState {
         record: &FaultRecord,
     ) -> Option<CheckFinding> {
         let number = site.decision.number()?;
-        let spot = FaultSite::of(&draw.variant, stage, site);
+        let fault_site = FaultSite::of(&draw.variant, stage, site);
         let cell = SiteCounter::of(&draw.variant, stage, number);
         let kind = BoundResourceKind::of(&draw.variant, stage, site);
         let binding = binding_of(stage, site);
         let shader = FaultShader::of(&draw.variant, stage, site);
         let code = code_of_error(draw.command, kind, &record.fault);
-        let mut item = self.diagnostic(&draw.variant, stage, site, (code, &shader));
+        let mut diagnostic = self.diagnostic(&draw.variant, stage, site, (code, &shader));
         let (invocation, handle) = (stage_text(&record.invocation), commands.0);
         let buffer_name = self.debug_name(ObjectType::COMMAND_BUFFER, handle);
-        item.message = format!(
+        diagnostic.message = format!(
             "{} Command buffer {}. {} {invocation}",
             error_text(kind, binding, site, &record.fault, |address| self.address_text(address, site.bytes)),
             named(buffer_name.as_deref(), handle),
-            item.message
+            diagnostic.message
         );
-        item.function = draw.command.to_owned();
+        diagnostic.function = draw.command.to_owned();
         let (least, most) = fault_indices(&record.fault, cell);
-        item.title = match record.fault {
+        diagnostic.title = match record.fault {
             RecordedFault::AddressOutOfBounds { address } => self.address_title(&shader.names, address),
             _ => shader.names.title(&record.fault, site, least),
         };
-        item.fixes.extend(shader.names.fix(&record.fault, site, most));
+        diagnostic.fixes.extend(shader.names.fix(&record.fault, site, most));
         let labels = DebugLabels { queue: queue_labels.to_vec(), commands: draw.labels.clone() };
         let place = DiagnosticLocation::new("access", self.draw_text(draw, commands), draw.command.to_owned());
         let access = AccessText { function: draw.command.to_owned(), ..shader.names.access_text(Some(least)) };
-        item.locations.insert(0, DiagnosticLocation { path: vec![draw.command.to_owned()], labels, access, ..place });
-        item.objects.push(DiagnosticObject::new("VkCommandBuffer", u64::from(commands.1), buffer_name));
-        item.properties.extend(facts_of(&record.fault));
+        diagnostic
+            .locations
+            .insert(0, DiagnosticLocation { path: vec![draw.command.to_owned()], labels, access, ..place });
+        diagnostic.objects.push(DiagnosticObject::new("VkCommandBuffer", u64::from(commands.1), buffer_name));
+        diagnostic.properties.extend(facts_of(&record.fault));
         if draw.variant.fixed_tables.is_empty() {
-            item.properties.push(fact("draw", draw.number));
+            diagnostic.properties.push(fact("draw", draw.number));
         }
-        item.properties.push(fact("invocation", invocation));
+        diagnostic.properties.push(fact("invocation", invocation));
         let mut objects = vec![self.object(ObjectType::COMMAND_BUFFER, "VkCommandBuffer", handle)];
         objects.extend(self.objects_of(&draw.variant, stage));
         Some(finish_fault(
-            item,
+            diagnostic,
             objects,
-            (site, spot, self.pipeline_name(&draw.variant, stage)),
+            (site, fault_site, self.pipeline_name(&draw.variant, stage)),
             cell,
             (Some(record.fault), shader),
         ))
     }
 
     /// Whether a fault is new. Marks it as reported.
-    fn insert_fault(&mut self, variant: &PipelineVariant, spot: FaultSite) -> bool {
-        !variant.is_retired() && self.reported_sites.insert(spot)
+    fn insert_fault(&mut self, variant: &PipelineVariant, fault_site: FaultSite) -> bool {
+        !variant.is_retired() && self.reported_sites.insert(fault_site)
     }
 
     /// Forgets the faults of destroyed pipelines or shader objects. All their findings are reported.
@@ -223,21 +225,21 @@ impl ChecksState {
     ) -> Option<CheckFinding> {
         let stage = &variant.stages[stage];
         let site = stage.instrumented.site(number)?;
-        let spot = FaultSite::of(variant, stage, site);
-        if !self.insert_fault(variant, spot) {
+        let fault_site = FaultSite::of(variant, stage, site);
+        if !self.insert_fault(variant, fault_site) {
             return None;
         }
         let kind = BoundResourceKind::of(variant, stage, site);
         let code = code_of_site(command_of_stage(stage.kind), kind, site.check);
         let shader = FaultShader::of(variant, stage, site);
-        let mut item = self.diagnostic(variant, stage, site, (code, &shader));
-        item.title = shader.names.unknown_title(site.check);
-        item.message = format!("An access is out of bounds; its details are not known. {}", item.message);
+        let mut diagnostic = self.diagnostic(variant, stage, site, (code, &shader));
+        diagnostic.title = shader.names.unknown_title(site.check);
+        diagnostic.message = format!("An access is out of bounds; its details are not known. {}", diagnostic.message);
         let cell = SiteCounter::of(variant, stage, number);
         Some(finish_fault(
-            item,
+            diagnostic,
             self.objects_of(variant, stage),
-            (site, spot, self.pipeline_name(variant, stage)),
+            (site, fault_site, self.pipeline_name(variant, stage)),
             cell,
             (None, shader),
         ))
@@ -308,34 +310,37 @@ impl ChecksState {
         (code, shader): (String, &FaultShader),
     ) -> Diagnostic {
         let message = format!("{} Shader Instruction Index = {}.", self.shader_text(variant, stage), site.at.0);
-        let mut item = Diagnostic::new(code, Severity::Error, message);
+        let mut diagnostic = Diagnostic::new(code, Severity::Error, message);
         let name = self.pipeline_name(variant, stage);
-        item.objects.push(match stage.object {
+        diagnostic.objects.push(match stage.object {
             Some((_, number)) => DiagnosticObject::new("VkShaderEXT", u64::from(number), name),
             None => DiagnosticObject::new("VkPipeline", u64::from(variant.application.1), name),
         });
         if let Some(name) = stage.name.get().filter(|_| stage.object.is_none()) {
-            item.objects.push(DiagnosticObject::new("VkShaderModule", u64::from(stage.shader), Some(name)));
+            diagnostic.objects.push(DiagnosticObject::new("VkShaderModule", u64::from(stage.shader), Some(name)));
         }
         let source = shader.source.clone();
         let place = source.as_ref().map_or_else(|| format!("instruction {}", site.at.0), line_text);
         let function = shader.names.access.as_ref().map_or_else(String::new, |it| it.function.clone());
         let access = AccessText { function, ..AccessText::default() };
-        item.locations
+        diagnostic
+            .locations
             .push(DiagnosticLocation { access, ..DiagnosticLocation::new("shader", place, shader.names.cause()) });
-        item.properties.push(fact("instruction", site.at.0));
+        diagnostic.properties.push(fact("instruction", site.at.0));
         if let Some((set, binding)) = binding_of(stage, site) {
-            item.properties.extend([fact("set", set), fact("binding", binding)]);
+            diagnostic.properties.extend([fact("set", set), fact("binding", binding)]);
         }
         if let Some(source) = source {
-            item.explanation.push(source_text(&source));
-            item.explanation.extend(source.text.as_ref().map(|text| format!("{}: {}", source.line, text.trim_end())));
-            item.properties.extend([fact("line", source.line), fact("column", source.column)]);
+            diagnostic.explanation.push(source_text(&source));
+            diagnostic
+                .explanation
+                .extend(source.text.as_ref().map(|text| format!("{}: {}", source.line, text.trim_end())));
+            diagnostic.properties.extend([fact("line", source.line), fact("column", source.column)]);
             if !source.file.is_empty() {
-                item.properties.push(fact("file", source.file));
+                diagnostic.properties.push(fact("file", source.file));
             }
         }
-        item
+        diagnostic
     }
 
     /// `Pipeline (name)(0x45). Shader Module (0x43).` or `Shader Object (name)(0x45).`
@@ -420,9 +425,9 @@ const NULL_PAGE: u64 = 1 << 16;
 
 /// Adds the number of faults so far.
 fn finish_fault(
-    mut item: Diagnostic,
+    mut diagnostic: Diagnostic,
     objects: Vec<MessageObject>,
-    (site, spot, pipeline): (&CheckSite, FaultSite, Option<String>),
+    (site, fault_site, pipeline): (&CheckSite, FaultSite, Option<String>),
     cell: SiteCounter,
     (error, shader): (Option<RecordedFault>, FaultShader),
 ) -> CheckFinding {
@@ -436,9 +441,17 @@ fn finish_fault(
         _ if least == most => format!("It happened {times}, with index {most}."),
         _ => format!("It happened {times}, with indices from {least} to {most}."),
     };
-    item.explanation.insert(0, text);
+    diagnostic.explanation.insert(0, text);
     let source = shader.source_location();
-    CheckFinding::Fault(Box::new(ShaderFault { diagnostic: item, objects, site: spot, count, error, pipeline, source }))
+    CheckFinding::Fault(Box::new(ShaderFault {
+        diagnostic: diagnostic,
+        objects,
+        site: fault_site,
+        count,
+        error,
+        pipeline,
+        source,
+    }))
 }
 
 /// What the module of a shader says of a site.
@@ -617,7 +630,7 @@ impl DeviceChecks {
     }
 
     fn report_fault(&self, fault: ShaderFault) {
-        let ShaderFault { mut diagnostic, objects, site: spot, count, error, pipeline, source } = fault;
+        let ShaderFault { mut diagnostic, objects, site: fault_site, count, error, pipeline, source } = fault;
         if !self.config.selection.selects_pipeline(pipeline.as_deref()) {
             return;
         }
@@ -631,10 +644,10 @@ impl DeviceChecks {
                 .explanation
                 .push("The device accesses buffers robustly: no memory beside them is touched.".into());
         }
-        let draws = self.state().fault_draws.get(&spot).copied().unwrap_or(1);
+        let draws = self.state().fault_draws.get(&fault_site).copied().unwrap_or(1);
         let complete = |finding| with_counts(with_source(finding, source), draws, count);
         if let Some(rendered) = self.send_finding(&diagnostic, &objects, complete) {
-            self.state().reported_faults.push(ReportedFault { rendered, diagnostic, site: spot, count, draws });
+            self.state().reported_faults.push(ReportedFault { rendered, diagnostic, site: fault_site, count, draws });
         }
     }
 
@@ -716,14 +729,14 @@ mod tests {
         let variant = |number: u32| {
             Arc::new(PipelineVariant { application: (Pipeline(number.into()), number), ..PipelineVariant::empty() })
         };
-        let spot = |pipeline| FaultSite { pipeline, stage: 0, instruction: 1, check: Check::Address };
+        let fault_site = |pipeline| FaultSite { pipeline, stage: 0, instruction: 1, check: Check::Address };
         let ([gone, stays], mut state) = ([1, 2].map(variant), ChecksState::default());
-        assert!(state.insert_fault(&gone, spot(1)) && state.insert_fault(&stays, spot(2)));
-        assert!(!state.insert_fault(&gone, spot(1)) && !state.insert_fault(&stays, spot(2)));
+        assert!(state.insert_fault(&gone, fault_site(1)) && state.insert_fault(&stays, fault_site(2)));
+        assert!(!state.insert_fault(&gone, fault_site(1)) && !state.insert_fault(&stays, fault_site(2)));
         state.forget_faults(&[Arc::clone(&gone)], |it| it == 1);
         assert_eq!(state.reported_sites.len(), 1);
         // Command buffers may still have draws with it, and their records.
-        assert!(!state.insert_fault(&gone, spot(1)) && !state.insert_fault(&stays, spot(2)));
+        assert!(!state.insert_fault(&gone, fault_site(1)) && !state.insert_fault(&stays, fault_site(2)));
         assert_eq!(state.reported_sites.len(), 1);
     }
 }

@@ -47,8 +47,8 @@ pub struct StreamControl {
     /// another thread frees would come back cold or not at all.
     spare: Mutex<VecDeque<HeapChunk>>,
     reader: Mutex<Option<std::thread::Thread>>,
-    /// Where chunks are allocated. With a storage, each record also has its time. Takes effect with the next call of
-    /// each thread.
+    /// The storage in which chunks are allocated; none means the heap. With a storage, each record also has its time. A
+    /// change takes effect with the next call of each thread.
     storage: Mutex<Option<Arc<dyn ChunkStorage>>>,
     /// Counts changes of `storage`. Relaxed, because `storage` itself is behind a lock.
     storage_changes: AtomicU32,
@@ -80,7 +80,7 @@ impl StreamControl {
         (self.waits.load(Ordering::Relaxed), time)
     }
 
-    /// Sets the storage of new chunks; a record in a storage follows a word with its time. None goes back to the heap.
+    /// Sets the storage of new chunks; none means the heap. In a storage, a word with the time precedes each record.
     pub fn set_storage(&self, storage: Option<Arc<dyn ChunkStorage>>) {
         *self.storage.lock().unwrap_or_else(PoisonError::into_inner) = storage;
         self.storage_changes.fetch_add(1, Ordering::Relaxed);

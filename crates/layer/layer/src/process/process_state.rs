@@ -399,7 +399,7 @@ impl ReaderState {
         let ordered = merger.drain(&PROCESS_STATE.threads, |ordered| {
             let OrderedRecord { thread, record, .. } = ordered;
             if let Some(item) = capture {
-                item.record(&ordered);
+                item.add_record(&ordered);
             }
             // Only the holder of the lock writes this.
             PROCESS_STATE.records_read.store(PROCESS_STATE.records_read() + 1, Ordering::Relaxed);

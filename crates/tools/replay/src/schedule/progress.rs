@@ -37,7 +37,7 @@ pub(crate) struct ReplayProgress {
     pub(crate) is_paused: AtomicBool,
 }
 
-/// Padded, because each is written by its own thread at every call; together they would be subject to false sharing.
+/// The progress of one thread. Padded against false sharing, because each thread writes its own at every call.
 #[repr(align(128))]
 struct StreamProgress {
     /// The last complete call; the largest number when the thread has ended.

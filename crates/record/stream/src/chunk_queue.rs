@@ -145,7 +145,7 @@ impl Chunk {
         let storage = control.storage.lock().unwrap_or_else(PoisonError::into_inner).clone();
         let (next, control) = (OnceLock::new(), Arc::clone(control));
         if let Some(space) = storage.as_ref().and_then(|it| it.claim(stream, position, count)) {
-            return Arc::new(Chunk { space: Some(space), storage: storage, heap: None, next, control });
+            return Arc::new(Chunk { space: Some(space), storage, heap: None, next, control });
         }
         let spare = if count == WORDS_PER_CHUNK { control.spare().pop_front() } else { None };
         let heap = spare.unwrap_or_else(|| HeapChunk::new(count));

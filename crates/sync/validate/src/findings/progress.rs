@@ -32,24 +32,27 @@ struct DeviceProgress<'a> {
 
 impl ValidatedDevice {
     /// For each queue the last batch that has completed and the first that has not, one line each.
-    pub(crate) fn progress(&self, titles: &ObjectNames) -> Vec<String> {
+    pub(crate) fn progress(&self, object_names: &ObjectNames) -> Vec<String> {
         let mut progress = DeviceProgress::default();
         progress.queues.resize_with(self.objects.queues.len(), Vec::new);
         self.history.all_steps().for_each(|it| progress.apply_step(it));
         let mut lines = Vec::new();
         for (queue, works) in progress.queues.iter().enumerate().filter(|it| !it.1.is_empty()) {
-            let name = queue_text(QueueId(queue as u32), &self.objects, titles);
+            let name = queue_text(QueueId(queue as u32), &self.objects, object_names);
             let first = works.iter().position(|it| !it.is_finished);
             let last = works[..first.unwrap_or(works.len())].last();
             lines.push(match last {
                 Some(submitted_batch) => {
-                    format!("the last work of {name} that is known to be over: {}", work_text(submitted_batch, titles))
+                    format!(
+                        "the last work of {name} that is known to be over: {}",
+                        work_text(submitted_batch, object_names)
+                    )
                 }
                 None => format!("no work of {name} is known to be over"),
             });
             lines.push(match first {
                 Some(value) => {
-                    format!("the first work of {name} that may not be over: {}", work_text(&works[value], titles))
+                    format!("the first work of {name} that may not be over: {}", work_text(&works[value], object_names))
                 }
                 None => format!("all work of {name} is over"),
             });
@@ -142,10 +145,10 @@ impl<'a> DeviceProgress<'a> {
     }
 }
 
-fn work_text(work: &SubmittedBatch<'_>, titles: &ObjectNames) -> String {
+fn work_text(work: &SubmittedBatch<'_>, object_names: &ObjectNames) -> String {
     let object = |it: &SubmittedCommandBuffer| it.own.as_ref().map(|it| it.object);
     let buffers: Vec<ObjectId> = work.buffers.iter().filter_map(object).collect();
-    let names: Vec<String> = buffers.iter().map(|it| object_text(*it, titles)).collect();
+    let names: Vec<String> = buffers.iter().map(|it| object_text(*it, object_names)).collect();
     let number = match &work.history_step.step {
         HostStep::Submit { .. } => format!("submit {}", work.history_step.submit),
         _ => work.history_step.source.command.desc().name.to_owned(),

@@ -443,15 +443,7 @@ fn finish_fault(
     };
     diagnostic.explanation.insert(0, text);
     let source = shader.source_location();
-    CheckFinding::Fault(Box::new(ShaderFault {
-        diagnostic: diagnostic,
-        objects,
-        site: fault_site,
-        count,
-        error,
-        pipeline,
-        source,
-    }))
+    CheckFinding::Fault(Box::new(ShaderFault { diagnostic, objects, site: fault_site, count, error, pipeline, source }))
 }
 
 /// What the module of a shader says of a site.
